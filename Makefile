@@ -1,0 +1,37 @@
+PYTHON ?= python3
+VENV ?= .venv
+RUN = $(VENV)/bin
+
+.PHONY: setup server test lint bench soak docs demo
+
+setup: $(VENV)/.installed  ## a virtual environment with everything for development
+
+$(VENV)/.installed: pyproject.toml
+	test -x $(RUN)/python || $(PYTHON) -m venv $(VENV)
+	$(RUN)/python -m pip install --quiet --upgrade 'pip>=25.1'
+	$(RUN)/python -m pip install --quiet --editable . --group dev
+	touch $@
+
+lint: setup  ## formatting, lint, types, import contracts
+	$(RUN)/ruff format --check .
+	$(RUN)/ruff check .
+	$(RUN)/mypy
+	$(RUN)/lint-imports
+
+test: setup  ## everything but the soaks
+	$(RUN)/python -m pytest -m 'not soak'
+
+soak: setup  ## the long versions: kills, random edits, mutations at full size
+	COGWORK_TEST_SIZE=full $(RUN)/python -m pytest --timeout 1800 tests/fault tests/load tests/unit -m 'soak or not soak'
+
+bench: setup  ## ratios to the bare engine, measured in one run
+	for bench in benchmarks/*.py; do $(RUN)/python $$bench || exit 1; done
+
+docs: setup  ## regenerate the reference pages and the JSON Schema from the code
+	$(RUN)/python scripts/generate.py
+
+server:  ## bin/<os>-<arch>/cogwork-server
+	@echo "make server: the machine server is not part of this release yet" >&2; exit 1
+
+demo:  ## boxes on screen
+	@echo "make demo: the demo comes with the vision service, which is not part of this release yet" >&2; exit 1

@@ -1,0 +1,59 @@
+"""`cogwork`: for those who write configurations, and those who look after machines."""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import sys
+from collections.abc import Callable, Sequence
+
+from cogwork import __version__
+
+Run = Callable[[argparse.Namespace], int]
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    arguments = _parser().parse_args(argv)
+    # A command is imported when it is run, so that --help and the others do not wait for it.
+    module, _, function = arguments.run.partition(":")
+    run: Run = getattr(importlib.import_module(module), function)
+    try:
+        return run(arguments)
+    except BrokenPipeError:
+        # The reader, `head` for one, has seen enough.
+        sys.stderr.close()
+        return 0
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="cogwork", description="Write, check and look after machines."
+    )
+    parser.add_argument("--version", action="version", version=f"cogwork {__version__}")
+    commands = parser.add_subparsers(title="commands", required=True, metavar="COMMAND")
+
+    config = commands.add_parser("config", help="check, compare and describe configurations")
+    parts = config.add_subparsers(title="commands", required=True, metavar="COMMAND")
+
+    check = parts.add_parser("check", help="find every fault of a configuration file")
+    check.add_argument("file", metavar="FILE", nargs="?", default="machine.json")
+    check.add_argument("--json", action="store_true", help="print JSON, for programs")
+    check.set_defaults(run="cogwork.cli.config:check")
+
+    diff = parts.add_parser("diff", help="say what saving NEW over OLD does to a running machine")
+    diff.add_argument("old", metavar="OLD")
+    diff.add_argument("new", metavar="NEW")
+    diff.add_argument("--json", action="store_true", help="print JSON, for programs")
+    diff.set_defaults(run="cogwork.cli.config:diff")
+
+    schema = parts.add_parser("schema", help="print the JSON Schema of the configuration file")
+    schema.set_defaults(run="cogwork.cli.config:schema")
+
+    explain = commands.add_parser("explain", help="say what a diagnostic code means")
+    explain.add_argument("code", metavar="CODE", nargs="?", help="such as E103; all when left out")
+    explain.set_defaults(run="cogwork.cli.explain:explain")
+    return parser
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,262 @@
+"""Diagnostics: what is wrong, where, what the machine does about it, and what a person can do."""
+
+from __future__ import annotations
+
+import difflib
+import enum
+import json
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from pydantic import BaseModel, TypeAdapter, ValidationError
+from pydantic_core import ErrorDetails
+
+from cogwork.config import codes
+from cogwork.config.codes import CODES, Code
+from cogwork.config.positions import Json, Pointer
+
+Quote = Callable[[Pointer, Json], str | None]
+"""The value as a message may show it; None for a secret."""
+
+
+class Effect(enum.StrEnum):
+    """What the machine does about it."""
+
+    REFUSED = "the configuration is refused"
+    UNHEALTHY = "it is unhealthy until this is mended"
+    IGNORED = "it is ignored"
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    pointer: Pointer
+    at_key: bool = False
+    """The key is at fault, not its value."""
+
+
+@dataclass(frozen=True, slots=True)
+class Related:
+    message: str
+    place: Place
+
+
+@dataclass(frozen=True, slots=True)
+class Diagnostic:
+    code: Code
+    message: str
+    place: Place
+    effect: Effect
+    hint: str | None = None
+    related: tuple[Related, ...] = ()
+
+
+_LONGEST_GUESS = 100
+
+
+def close_match(word: str, choices: Iterable[str]) -> str | None:
+    if len(word) > _LONGEST_GUESS:
+        return None
+    by_lower = {choice.lower(): choice for choice in choices}
+    found = difflib.get_close_matches(word.lower(), by_lower, n=1, cutoff=0.6)
+    return by_lower[found[0]] if found else None
+
+
+def did_you_mean(word: str, choices: Iterable[str]) -> str | None:
+    match = close_match(word, choices)
+    return f'did you mean "{match}"?' if match is not None else None
+
+
+def quote_plainly(pointer: Pointer, value: Json) -> str | None:
+    del pointer
+    text = json.dumps(value, ensure_ascii=False)
+    return text if len(text) <= 40 else f"{text[:37]}…"
+
+
+class Validator:
+    """Validates a part of the configuration, and goes on without what can be done without."""
+
+    def __init__(self, kind: Any, dispensable: frozenset[str] = frozenset()) -> None:
+        """Whatever is wrong inside a dispensable field, the field is left out and the rest used."""
+        self._kind = kind
+        self._adapter: TypeAdapter[Any] = TypeAdapter(kind)
+        self._dispensable = dispensable
+
+    def validate(
+        self, value: Json, at: Pointer, effect: Effect, quote: Quote
+    ) -> tuple[Any, list[Diagnostic]]:
+        """The validated object, or None when it cannot be used; and everything found."""
+        try:
+            return self._adapter.validate_python(value), []
+        except ValidationError as error:
+            faults = error.errors(include_url=False)
+        found = []
+        rest = value
+        for fault in faults:
+            without = self._without(fault)
+            if without is None:
+                found.append(self._diagnostic(fault, value, at, effect, quote))
+            else:
+                found.append(self._diagnostic(fault, value, at, Effect.IGNORED, quote))
+                rest = _dropped(rest, _real_location(without, rest))
+        if rest is value:
+            return None, found
+        # Rules over a whole object run only once its fields are sound.
+        usable, more = self.validate(rest, at, effect, quote)
+        return usable, found + [late for late in more if late not in found]
+
+    def _without(self, fault: ErrorDetails) -> tuple[int | str, ...] | None:
+        """What to leave out so that the rest can be used; None if it cannot."""
+        location = fault["loc"]
+        if fault["type"] == "extra_forbidden":
+            return location
+        if location and location[0] in self._dispensable:
+            return location[:1]
+        return None
+
+    def _diagnostic(
+        self, fault: ErrorDetails, value: Json, at: Pointer, effect: Effect, quote: Quote
+    ) -> Diagnostic:
+        location = _real_location(fault["loc"], value)
+        pointer = (*at, *location)
+        kind = fault["type"]
+        if kind == "missing":
+            field = str(fault["loc"][-1])
+            return Diagnostic(codes.MISSING_FIELD, f'"{field}" is missing', Place(pointer), effect)
+        if kind == "extra_forbidden":
+            return self._unknown_key(location, pointer)
+        if kind in CODES:
+            message = _custom_message(fault, pointer, quote)
+            return Diagnostic(CODES[kind], message, Place(pointer), effect)
+        got = _got(fault["input"], pointer, quote)
+        if kind in _EXPECTED:
+            message = f"expected {_EXPECTED[kind]}, got {got}"
+            return Diagnostic(codes.WRONG_TYPE, message, Place(pointer), effect)
+        hint = None
+        message = f"{_lower_first(fault['msg'])}, got {got}"
+        if kind == "literal_error" and isinstance(fault["input"], str):
+            choices = [choice.strip(" '") for choice in _literals(fault)]
+            message = f"expected {_alternatives(choices)}, got {got}"
+            hint = did_you_mean(fault["input"], choices)
+        return Diagnostic(codes.BAD_VALUE, message, Place(pointer), effect, hint)
+
+    def _unknown_key(self, location: Pointer, pointer: Pointer) -> Diagnostic:
+        key = str(location[-1])
+        known = _fields_at(self._kind, location[:-1])
+        hint = did_you_mean(key, known)
+        if hint is None and known:
+            hint = f"known here: {', '.join(sorted(known))}" if len(known) <= 12 else None
+        return Diagnostic(
+            codes.UNKNOWN_KEY,
+            f'unknown key "{key}"',
+            Place(pointer, at_key=True),
+            Effect.IGNORED,
+            hint,
+        )
+
+
+_EXPECTED = {
+    **dict.fromkeys(("string_type", "string_sub_type"), "a string"),
+    **dict.fromkeys(("int_type", "int_parsing", "int_from_float"), "a whole number"),
+    **dict.fromkeys(("float_type", "float_parsing", "finite_number"), "a number"),
+    **dict.fromkeys(("bool_type", "bool_parsing"), "true or false"),
+    **dict.fromkeys(("list_type", "tuple_type"), "a list"),
+    **dict.fromkeys(
+        ("dict_type", "model_type", "model_attributes_type", "mapping_type"), "an object"
+    ),
+}
+
+
+def _custom_message(fault: ErrorDetails, pointer: Pointer, quote: Quote) -> str:
+    message = str(fault["msg"])
+    value = fault["input"]
+    # A secret can only have got into the message as the value itself.
+    if isinstance(value, str) and value in message and quote(pointer, value) is None:
+        return message.replace(value, "***")
+    return message
+
+
+def _got(value: Any, pointer: Pointer, quote: Quote) -> str:
+    if value is None:
+        return "null"
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, list):
+        return "a list"
+    if isinstance(value, Mapping):
+        return "an object"
+    kind = "the string" if isinstance(value, str) else "the number"
+    text = quote(pointer, value)
+    return f"{kind} {text}" if text is not None else kind.replace("the", "a")
+
+
+def _literals(fault: ErrorDetails) -> list[str]:
+    expected = str(fault.get("ctx", {}).get("expected", ""))
+    return expected.replace(" or ", ", ").split(", ")
+
+
+def _alternatives(choices: list[str]) -> str:
+    quoted = [f'"{choice}"' for choice in choices]
+    return quoted[0] if len(quoted) == 1 else f"{', '.join(quoted[:-1])} or {quoted[-1]}"
+
+
+def _lower_first(text: str) -> str:
+    text = text.removeprefix("Value error, ").removeprefix("Input ")
+    return text[:1].lower() + text[1:]
+
+
+def _real_location(location: tuple[int | str, ...], value: Json) -> Pointer:
+    """Pydantic also names branches of a union; keep what exists in the value."""
+    real: list[str | int] = []
+    current: Any = value
+    for part in location:
+        if isinstance(current, dict) and part in current:
+            real.append(part)
+            current = current[str(part)]
+        elif isinstance(current, list) and isinstance(part, int) and part < len(current):
+            real.append(part)
+            current = current[part]
+    return tuple(real)
+
+
+def _dropped(value: Json, pointer: Pointer) -> Json:
+    """A copy without the member at the end of the pointer."""
+    if not pointer:
+        return value
+    head, rest = pointer[0], pointer[1:]
+    if isinstance(value, dict):
+        if not rest:
+            return {key: member for key, member in value.items() if key != head}
+        return {
+            key: _dropped(member, rest) if key == head else member for key, member in value.items()
+        }
+    if isinstance(value, list):
+        return [
+            _dropped(member, rest) if index == head else member
+            for index, member in enumerate(value)
+        ]
+    return value
+
+
+def _fields_at(kind: Any, location: Pointer) -> set[str]:
+    """The names of the fields of the model that a location leads to."""
+    model = _model_in(kind)
+    for part in location:
+        if isinstance(part, str) and model is not None:
+            field = next(
+                (f for name, f in model.model_fields.items() if part in (name, f.alias)), None
+            )
+            model = _model_in(field.annotation) if field is not None else None
+    if model is None:
+        return set()
+    return {field.alias or name for name, field in model.model_fields.items()}
+
+
+def _model_in(annotation: Any) -> type[BaseModel] | None:
+    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+        return annotation
+    for argument in getattr(annotation, "__args__", ()):
+        model = _model_in(argument)
+        if model is not None:
+            return model
+    return None

@@ -1,0 +1,99 @@
+"""Collects what is found, in one place and with one vocabulary."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+from cogwork.config import codes
+from cogwork.config.codes import Code
+from cogwork.config.diagnose import (
+    Diagnostic,
+    Effect,
+    Place,
+    Quote,
+    Related,
+    Validator,
+    did_you_mean,
+)
+from cogwork.config.positions import Json, Pointer, pointer_text
+from cogwork.config.surroundings import Surroundings
+
+_MAY_TURN_UP = frozenset(
+    {
+        codes.MISSING_DEPENDENCY,
+        codes.AMBIGUOUS_DEPENDENCY,
+        codes.CIRCULAR_DEPENDENCY,
+        codes.MISSING_FILE,
+        codes.UNKNOWN_MODEL,
+    }
+)
+
+
+_MOST_GUESSES = 100
+"""A guess looks at every name: a file of a thousand faults must not take seconds."""
+
+
+class Findings:
+    def __init__(self, surroundings: Surroundings, quote: Quote) -> None:
+        self._around = surroundings
+        self._quote = quote
+        self._found: list[Diagnostic] = []
+        self._guesses_left = _MOST_GUESSES
+
+    @property
+    def diagnostics(self) -> tuple[Diagnostic, ...]:
+        return tuple(self._found)
+
+    def add(
+        self,
+        code: Code,
+        message: str,
+        at: Pointer,
+        effect: Effect,
+        *,
+        at_key: bool = False,
+        hint: str | None = None,
+        related: tuple[Related, ...] = (),
+    ) -> None:
+        self._found.append(Diagnostic(code, message, Place(at, at_key), effect, hint, related))
+
+    def guess(self, word: str, choices: Iterable[str]) -> str | None:
+        """Did you mean …?"""
+        self._guesses_left -= 1
+        return did_you_mean(word, choices) if self._guesses_left >= 0 else None
+
+    def duplicate(self, name: str, at: Pointer, first: Pointer) -> None:
+        self.add(
+            codes.DUPLICATE_NAME,
+            f'the name "{name}" is taken',
+            at,
+            Effect.IGNORED,
+            related=(Related("it is used first here", Place(first)),),
+        )
+
+    def validated(self, validator: Validator, value: Json, at: Pointer, effect: Effect) -> Any:
+        """The validated object, or None; what is wrong with it is added."""
+        usable, found = validator.validate(value, at, effect, self._quote)
+        self._found.extend(found)
+        return usable
+
+    def file_must_exist(self, path: str, at: Pointer, effect: Effect) -> None:
+        # A path that still has a placeholder in it has its diagnostic already.
+        if "${" not in path and not self._around.exists(Path(path).expanduser()):
+            self.add(codes.MISSING_FILE, f"there is no file {path}", at, effect)
+
+    def static_faults(self) -> dict[Pointer, str]:
+        """Per resource what only another configuration can mend.
+
+        A dependency, a model or a file may still turn up while the machine runs: the graph and
+        the constructor see to those.
+        """
+        faults: dict[Pointer, str] = {}
+        for found in self._found:
+            if found.effect is Effect.UNHEALTHY and found.code not in _MAY_TURN_UP:
+                at = found.place.pointer[:2]
+                said = f"{found.message} (at {pointer_text(found.place.pointer)})"
+                faults[at] = f"{faults[at]}; {said}" if at in faults else said
+        return faults

@@ -1,0 +1,129 @@
+"""Follows a source: loads what comes, has it applied, and reports what became of it."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from typing import TypeVar
+
+from cogwork.config import codes, render
+from cogwork.config.diagnose import Diagnostic, Effect, Place
+from cogwork.config.file import Unreadable
+from cogwork.config.last_good import DamagedCopy, LastGood
+from cogwork.config.load import Loaded, load, load_value, refused
+from cogwork.config.sources import Candidate, Refused, Source
+from cogwork.config.surroundings import Surroundings
+from cogwork.graph.reconcile import Applied, Outcome
+
+Apply = Callable[[Loaded], asyncio.Future[Outcome]]
+"""Starts to apply at once and supersedes what came before."""
+
+T = TypeVar("T")
+
+_log = logging.getLogger("rdk.config")
+
+
+class Follower:
+    def __init__(
+        self,
+        source: Source,
+        surroundings: Surroundings,
+        apply: Apply,
+        last_good: LastGood | None = None,
+    ) -> None:
+        self._source = source
+        self._surroundings = surroundings
+        self._apply = apply
+        self._last_good = last_good
+        self._applying: set[asyncio.Task[None]] = set()
+        self._thread = ThreadPoolExecutor(1, thread_name_prefix="config")
+
+    async def run(self) -> None:
+        """Until cancelled."""
+        try:
+            await self._take(await self._source.next(), first=True)
+            while True:
+                await self._take(await self._source.next(), first=False)
+        finally:
+            await self._aclose()
+
+    async def _take(self, candidate: Candidate, *, first: bool) -> None:
+        loaded = await self._off_the_loop(lambda: _load(candidate, self._surroundings))
+        _log_faults(loaded, candidate.file)
+        if loaded.refused:
+            candidate.decide(Refused(loaded.faults))
+            if first:
+                await self._fall_back(candidate.file)
+            else:
+                _log.error("the changed configuration is refused; the machine keeps what it runs")
+            return
+        self._start(candidate, loaded)
+
+    async def _fall_back(self, file: str | None) -> None:
+        try:
+            text = await self._off_the_loop(self._last_good.read) if self._last_good else None
+        except DamagedCopy as error:
+            _log.error("%s", error)
+            text = None
+        if text is None:
+            _log.error("there is no earlier configuration to run: mend %s", file or "it")
+            return
+        _log.error(
+            "RUNNING THE LAST CONFIGURATION THAT WAS APPLIED, because %s cannot be used; mend it "
+            "and it is taken over at once",
+            file or "the one given",
+        )
+        candidate = Candidate(text)
+        loaded = await self._off_the_loop(lambda: _load(candidate, self._surroundings))
+        self._start(candidate, loaded)
+
+    def _start(self, candidate: Candidate, loaded: Loaded) -> None:
+        outcome = self._apply(loaded)
+        task = asyncio.get_running_loop().create_task(self._see_through(candidate, loaded, outcome))
+        self._applying.add(task)
+        task.add_done_callback(self._applying.discard)
+
+    async def _see_through(
+        self, candidate: Candidate, loaded: Loaded, outcome: asyncio.Future[Outcome]
+    ) -> None:
+        verdict = await outcome
+        if isinstance(verdict, Applied) and self._last_good is not None:
+            text = loaded.text or json.dumps(candidate.content, ensure_ascii=False)
+            try:
+                await self._off_the_loop(lambda: self._keep(text))
+            except OSError as error:
+                _log.warning("the last applied configuration could not be kept: %s", error)
+        candidate.decide(verdict)
+
+    def _keep(self, text: str) -> None:
+        if self._last_good is not None:
+            self._last_good.keep(text)
+
+    async def _aclose(self) -> None:
+        for task in self._applying:
+            task.cancel()
+        await asyncio.gather(*self._applying, return_exceptions=True)
+        await self._source.aclose()
+        self._thread.shutdown(wait=False, cancel_futures=True)
+
+    async def _off_the_loop(self, work: Callable[[], T]) -> T:
+        return await asyncio.get_running_loop().run_in_executor(self._thread, work)
+
+
+def _load(candidate: Candidate, surroundings: Surroundings) -> Loaded:
+    content = candidate.content
+    if isinstance(content, Unreadable):
+        return refused(Diagnostic(codes.UNREADABLE, str(content), Place(()), Effect.REFUSED))
+    if isinstance(content, str):
+        return load(content, surroundings)
+    return load_value(content, surroundings)
+
+
+def _log_faults(loaded: Loaded, file: str | None) -> None:
+    for fault in loaded.faults:
+        severity = fault.diagnostic.code.severity
+        level = logging.ERROR if severity is codes.Severity.ERROR else logging.WARNING
+        _log.log(level, "%s", render.as_text(fault, file))

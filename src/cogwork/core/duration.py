@@ -1,0 +1,66 @@
+"""Durations as people write them: "300ms", "1.5h", "2h45m"."""
+
+import re
+from decimal import Decimal
+from fractions import Fraction
+
+_SECOND = 1_000_000_000
+_NANOSECONDS = {
+    "ns": 1,
+    "us": 1_000,
+    "µs": 1_000,  # U+00B5, the micro sign
+    "μs": 1_000,  # U+03BC, the Greek letter
+    "ms": 1_000_000,
+    "s": _SECOND,
+    "m": 60 * _SECOND,
+    "h": 3600 * _SECOND,
+}
+# Go counts nanoseconds in 64 bits, and both sides must agree on what a duration is.
+_LONGEST = 2**63 - 1
+
+_PART = re.compile(r"([0-9]{1,40}(?:\.[0-9]{0,40})?|\.[0-9]{1,40})(ns|us|µs|μs|ms|s|m|h)")
+_DURATION = re.compile(rf"([-+]?)(0|(?:{_PART.pattern})+)")
+
+
+def parse(text: str) -> float:
+    """Seconds, from the syntax of Go's ``time.ParseDuration``."""
+    match = _DURATION.fullmatch(text)
+    if match is None:
+        raise ValueError(
+            f'"{text}" is not a duration; write it like "5m", "1m30s" or "200ms"',
+        )
+    sign, parts = match[1], match[2]
+    nanoseconds = int(sum(_nanoseconds(*part) for part in _PART.findall(parts)))
+    if nanoseconds > _LONGEST:
+        raise ValueError(f'"{text}" is too long for a duration; the longest is about 292 years')
+    return (-nanoseconds if sign == "-" else nanoseconds) / _SECOND
+
+
+def _nanoseconds(number: str, unit: str) -> Decimal:
+    return Decimal(number) * _NANOSECONDS[unit]
+
+
+def render(seconds: float) -> str:
+    """The shortest exact form, to the nanosecond; ``parse`` reads it back."""
+    nanoseconds = round(Fraction(seconds) * _SECOND)
+    sign = "-" if nanoseconds < 0 else ""
+    return sign + _render(abs(nanoseconds))
+
+
+def _render(nanoseconds: int) -> str:
+    if nanoseconds == 0:
+        return "0s"
+    if nanoseconds < _SECOND:
+        unit = next(u for u in ("ms", "µs", "ns") if nanoseconds >= _NANOSECONDS[u])
+        return _decimal(nanoseconds, unit)
+    minutes, rest = divmod(nanoseconds, _NANOSECONDS["m"])
+    hours, minutes = divmod(minutes, 60)
+    larger = f"{hours}h{minutes}m" if hours else f"{minutes}m" if minutes else ""
+    return larger + _decimal(rest, "s")
+
+
+def _decimal(nanoseconds: int, unit: str) -> str:
+    whole, fraction = divmod(nanoseconds, _NANOSECONDS[unit])
+    digits = len(str(_NANOSECONDS[unit])) - 1
+    decimals = f".{fraction:0{digits}}".rstrip("0") if fraction else ""
+    return f"{whole}{decimals}{unit}"

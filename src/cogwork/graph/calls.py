@@ -1,0 +1,244 @@
+"""The edge where the graph awaits other people's code: constructors, reconfigurations, closes.
+
+Each call has a deadline and is watched; what it leads to is written to its node whether or not
+somebody still waits for it. A call that does not return is abandoned: its late result is closed.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+import random
+from collections.abc import Callable, Coroutine, Mapping
+from typing import TypeVar
+
+from cogwork.core import duration
+from cogwork.core.clock import Clock
+from cogwork.graph.events import Abandoned, Observer, Slow, StateChanged, Trouble
+from cogwork.graph.limits import Limits, retry_delay, slow_moments
+from cogwork.graph.name import ResourceName
+from cogwork.graph.node import Call, Doing, Failure, Held, Inputs, Node, Reason, State
+from cogwork.graph.provider import Dependencies, Offer
+
+_T = TypeVar("_T")
+_UNFINISHED = "an earlier change in place was not finished"
+
+
+class Calls:
+    def __init__(
+        self,
+        clock: Clock,
+        limits: Limits,
+        observe: Observer,
+        rng: random.Random,
+        on_end: Callable[[Node], None],
+        on_late_return: Callable[[Node], None],
+    ) -> None:
+        self._clock = clock
+        self._limits = limits
+        self._observe = observe
+        self._rng = rng
+        self._on_end = on_end
+        self._on_late_return = on_late_return
+        self._generations = itertools.count(1)
+        self._tasks: set[asyncio.Task[object]] = set()
+
+    def build(
+        self,
+        node: Node,
+        offer: Offer,
+        inputs: Inputs,
+        dependencies: Dependencies,
+        holds: Mapping[ResourceName, int],
+    ) -> None:
+        def succeeded(resource: object) -> None:
+            node.held = Held(resource, inputs.spec, offer, next(self._generations), holds)
+            node.failure = None
+            self.set_state(node, State.READY)
+
+        def failed(error: str) -> None:
+            count = node.failure.count + 1 if node.failure else 1
+            retry_at = self._clock.monotonic() + retry_delay(count, self._limits, self._rng)
+            node.failure = Failure(inputs, count, retry_at, error)
+            self.set_state(node, State.UNHEALTHY, Reason(error))
+
+        async def construct() -> object:
+            return await offer.builder.build(inputs.spec, dependencies)
+
+        call = Call(Doing.BUILDING, self._own(construct()), inputs, holds, offer)
+        self._start(node, call, self._limits.build, succeeded, failed)
+
+    def reconfigure(
+        self,
+        node: Node,
+        held: Held,
+        inputs: Inputs,
+        dependencies: Dependencies,
+        holds: Mapping[ResourceName, int],
+    ) -> None:
+        def succeeded(_: object) -> None:
+            held.spec = inputs.spec
+            held.holds = holds
+            if held.broken == _UNFINISHED:
+                held.broken = None
+                self.set_state(node, State.READY)
+
+        def failed(error: str) -> None:
+            held.broken = f"it could not be changed in place: {error}"
+            self._observe(Trouble(node.spec.name, Doing.RECONFIGURING, error))
+
+        # Until it returns, nobody knows in which of two shapes the resource is.
+        held.broken = held.broken or _UNFINISHED
+        held.holds = {**held.holds, **holds}
+
+        async def change() -> object:
+            await held.offer.builder.reconfigure(held.resource, inputs.spec, dependencies)
+            return None
+
+        call = Call(Doing.RECONFIGURING, self._own(change()), inputs, holds)
+        self._start(node, call, self._limits.build, succeeded, failed)
+
+    def close(self, node: Node, held: Held) -> None:
+        held.closing = True
+
+        def closed(_: object) -> None:
+            node.held = None
+
+        def failed(error: str) -> None:
+            node.held = None
+            self._observe(Trouble(node.spec.name, Doing.CLOSING, error))
+
+        call = Call(Doing.CLOSING, self._own(_closed(held.offer, held.resource)))
+        self._start(node, call, self._limits.close, closed, failed)
+
+    async def finished(self, node: Node) -> None:
+        """Wait for the call under way; being cancelled here does not cancel it."""
+        if node.call is not None and node.call.supervisor is not None:
+            await asyncio.wait({node.call.supervisor})
+
+    async def let_late_ones_return(self, node: Node) -> None:
+        """An abandoned call may still hold the device the next one needs."""
+        while node.late:
+            deadline = max(node.late.values()) + self._limits.grace
+            left = deadline - self._clock.monotonic()
+            if left <= 0:
+                return
+            await self._clock.wait(node.late, left)
+
+    def abandon(self, node: Node) -> None:
+        """Nobody wants the result any more."""
+        call = node.call
+        if call is None:
+            return
+        node.call = None
+        if call.supervisor is not None:
+            call.supervisor.cancel()
+        self._let_go(node, call)
+
+    def set_state(self, node: Node, state: State, reason: Reason | None = None) -> None:
+        before, node.reason = node.state, reason
+        if before is state:
+            return
+        node.state, node.since = state, self._clock.time()
+        text = reason.text if reason else None
+        self._observe(StateChanged(node.spec.name, before, state, text))
+
+    async def aclose(self, patience: float) -> None:
+        """Give what is left `patience` seconds, then cancel it and wait for what obeys."""
+        await self._all_ended(patience)
+        for task in self._tasks:
+            task.cancel()
+        await self._all_ended(self._limits.grace)
+
+    async def _all_ended(self, patience: float) -> None:
+        deadline = self._clock.monotonic() + patience
+        while self._tasks and (left := deadline - self._clock.monotonic()) > 0:
+            await self._clock.wait(self._tasks, left)
+
+    def _start(
+        self,
+        node: Node,
+        call: Call,
+        limit: float,
+        succeeded: Callable[[object], None],
+        failed: Callable[[str], None],
+    ) -> None:
+        node.call = call
+        call.supervisor = self._own(self._supervise(node, call, limit, succeeded, failed))
+
+    async def _supervise(
+        self,
+        node: Node,
+        call: Call,
+        limit: float,
+        succeeded: Callable[[object], None],
+        failed: Callable[[str], None],
+    ) -> None:
+        returned = await self._watch(node, call, limit)
+        node.call = None
+        if not returned:
+            self._let_go(node, call)
+            failed(f"{call.doing} timed out after {duration.render(limit)}")
+        elif (error := _error_of(call.work)) is not None:
+            failed(error)
+        else:
+            succeeded(call.work.result())
+        self._on_end(node)
+
+    async def _watch(self, node: Node, call: Call, limit: float) -> bool:
+        started = self._clock.monotonic()
+        for moment in slow_moments(limit):
+            left = started + moment - self._clock.monotonic()
+            await self._clock.wait({call.work}, left)
+            if call.work.done():
+                return True
+            if moment < limit:
+                self._observe(Slow(node.spec.name, call.doing, moment))
+        return False
+
+    def _let_go(self, node: Node, call: Call) -> None:
+        call.work.cancel()
+        burial = self._own(self._bury(node, call))
+        node.late[burial] = self._clock.monotonic()
+        burial.add_done_callback(lambda _: self._buried(node, burial))
+
+    async def _bury(self, node: Node, call: Call) -> None:
+        """Await what was abandoned, and close what it may still bring."""
+        await self._clock.wait({call.work}, self._limits.grace)
+        if not call.work.done():
+            self._observe(Abandoned(node.spec.name, call.doing))
+            await asyncio.wait({call.work})
+        if _error_of(call.work) is None and call.offer is not None:
+            await self._close_late(node, call.offer, call.work.result())
+
+    def _buried(self, node: Node, burial: asyncio.Task[None]) -> None:
+        del node.late[burial]
+        self._on_late_return(node)
+
+    async def _close_late(self, node: Node, offer: Offer, resource: object) -> None:
+        closing = self._own(_closed(offer, resource))
+        await self._clock.wait({closing}, self._limits.close)
+        closing.cancel()
+        await asyncio.wait({closing})
+        if (error := _error_of(closing)) is not None:
+            self._observe(Trouble(node.spec.name, Doing.CLOSING, error))
+
+    def _own(self, work: Coroutine[None, None, _T]) -> asyncio.Task[_T]:
+        task = asyncio.get_running_loop().create_task(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+        return task
+
+
+async def _closed(offer: Offer, resource: object) -> object:
+    await offer.builder.close(resource)
+    return None
+
+
+def _error_of(task: asyncio.Future[object]) -> str | None:
+    if task.cancelled():
+        return "it was cancelled"
+    error = task.exception()
+    if error is None:
+        return None
+    return str(error) or type(error).__name__

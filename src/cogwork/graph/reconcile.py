@@ -1,0 +1,223 @@
+"""The reconciler: keeps what is equal to what is wanted.
+
+Whatever happens (a new configuration, a provider that comes or goes, a retry that is due, a
+resource that was lost) only marks the plan stale. The one loop below makes a new plan from what
+is there and carries it out; there is no second way to change the graph.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+
+from cogwork.core.clock import Clock
+from cogwork.graph.calls import Calls
+from cogwork.graph.drive import Pass
+from cogwork.graph.events import Observer, log_event
+from cogwork.graph.limits import Limits
+from cogwork.graph.name import ResourceName
+from cogwork.graph.node import Node, State
+from cogwork.graph.plan import Plan, plan
+from cogwork.graph.provider import Providers
+from cogwork.graph.spec import Spec
+
+
+@dataclass(frozen=True, slots=True)
+class Applied:
+    """The pass is over: every node is ready, or unhealthy with a reason."""
+
+    revision: str
+    seconds: float
+    ready: int
+    unhealthy: int
+
+
+@dataclass(frozen=True, slots=True)
+class Superseded:
+    """Another configuration came before the pass was over."""
+
+    revision: str
+
+
+Outcome = Applied | Superseded
+
+
+class Reconciler:
+    def __init__(
+        self,
+        providers: Providers,
+        clock: Clock,
+        *,
+        limits: Limits | None = None,
+        observe: Observer = log_event,
+        rng: random.Random | None = None,
+    ) -> None:
+        self._providers = providers
+        self._clock = clock
+        self._limits = limits or Limits()
+        rng = rng or random.Random()  # noqa: S311 - jitter, not a secret
+        self._calls = Calls(
+            clock, self._limits, observe, rng, self._call_ended, self._late_one_returned
+        )
+        self._desired: dict[ResourceName, Spec] = {}
+        self._nodes: dict[ResourceName, Node] = {}
+        self._pass: Pass | None = None
+        self._stale = False
+        self._poke: asyncio.Future[None] | None = None
+        self._pending: _Pending | None = None
+        self._revision = ""
+        self._loop: asyncio.Task[None] | None = None
+        self._emptied: asyncio.Future[Outcome] | None = None
+        providers.on_change(self._replan)
+
+    @property
+    def nodes(self) -> Mapping[ResourceName, Node]:
+        return MappingProxyType(self._nodes)
+
+    @property
+    def revision(self) -> str:
+        """The last revision that was applied to the end."""
+        return self._revision
+
+    def apply(self, specs: Iterable[Spec], revision: str = "") -> asyncio.Future[Outcome]:
+        """Want this from now on. The future ends with the pass, or when another one replaces it."""
+        if self._emptied is not None:
+            raise RuntimeError("the graph is being closed; it takes no other configuration")
+        return self._want(specs, revision)
+
+    def lost(self, name: ResourceName, why: str) -> None:
+        """A resource says that it no longer works: it is closed and built anew."""
+        node = self._nodes.get(name)
+        if node is not None and node.live is not None:
+            node.live.broken = why
+            self._replan()
+
+    async def aclose(self, budget: float = 20.0) -> list[ResourceName]:
+        """Close everything, dependents first. Returns what did not close within the budget."""
+        started = self._clock.monotonic()
+        if self._emptied is None:
+            self._emptied = self._want((), self._revision)
+        await self._clock.wait({self._emptied}, budget)
+        self._emptied.cancel()
+        if self._loop is not None:
+            self._loop.cancel()
+            await asyncio.gather(self._loop, return_exceptions=True)
+        left = max(0.0, budget - (self._clock.monotonic() - started))
+        await self._calls.aclose(min(left, self._limits.grace))
+        return list(self._nodes)
+
+    def _want(self, specs: Iterable[Spec], revision: str) -> asyncio.Future[Outcome]:
+        self._desired = {}
+        for spec in specs:
+            if spec.name not in self._desired:
+                self._desired[spec.name] = self._adopt(spec)
+        if self._pending is not None:
+            self._pending.resolve(Superseded(self._pending.revision))
+        self._pending = _Pending(revision, self._clock.monotonic())
+        if self._loop is None:
+            self._loop = asyncio.get_running_loop().create_task(self._run(), name="reconciler")
+        self._replan()
+        return self._pending.future
+
+    def _adopt(self, spec: Spec) -> Spec:
+        """The node's own spec where it is equal, so that a plan sees at a glance what is new."""
+        node = self._nodes.get(spec.name)
+        if node is None:
+            self._nodes[spec.name] = Node(spec, since=self._clock.time())
+            return spec
+        if node.spec == spec:
+            return node.spec
+        node.spec = spec
+        node.failure = None
+        if node.state is State.UNHEALTHY:
+            self._calls.set_state(node, State.CONFIGURING)
+        return spec
+
+    async def _run(self) -> None:
+        while True:
+            self._stale = False
+            self._pass = Pass(
+                self._plan(), self._nodes, self._calls, self._clock, self._limits, self._replan
+            )
+            self._pass.start()
+            try:
+                await self._attend(self._pass)
+            finally:
+                await self._pass.interrupt()
+
+    def _plan(self) -> Plan:
+        for name, spec in self._desired.items():
+            # One that was wanted again may have been removed by the pass before.
+            if name not in self._nodes:
+                self._nodes[name] = Node(spec, since=self._clock.time())
+        return plan(self._desired, self._nodes, self._providers.offer, self._clock.monotonic())
+
+    async def _attend(self, current: Pass) -> None:
+        """Wait until the plan is stale or a retry is due."""
+        while not self._stale:
+            self._poke = asyncio.get_running_loop().create_future()
+            waitables: set[asyncio.Future[None]] = {self._poke}
+            if current.done.done():
+                self._finish()
+            else:
+                waitables.add(current.done)
+            left = self._until_next_retry(current)
+            if left is not None and left <= 0:
+                return
+            await self._clock.wait(waitables, left)
+
+    def _until_next_retry(self, current: Pass) -> float | None:
+        due = [
+            node.failure.retry_at
+            for node in self._nodes.values()
+            if node.failure is not None and node.failure.retry_at > current.planned_at
+        ]
+        return min(due) - self._clock.monotonic() if due else None
+
+    def _finish(self) -> None:
+        pending, self._pending = self._pending, None
+        if pending is None:
+            return
+        self._revision = pending.revision
+        ready = 0
+        for node in self._nodes.values():
+            if node.state is State.READY:
+                node.revision = pending.revision
+                ready += 1
+        seconds = self._clock.monotonic() - pending.since
+        pending.resolve(Applied(pending.revision, seconds, ready, len(self._nodes) - ready))
+
+    def _call_ended(self, node: Node) -> None:
+        """Replan if the pass under way will not take the result into account."""
+        lost = node.live is not None and node.usable is None
+        if lost or (self._pass is not None and self._pass.overlooks(node.spec.name)):
+            self._replan()
+        self._look_again()
+
+    def _late_one_returned(self, node: Node) -> None:
+        if node.live is None and node.call is None:
+            self._replan()
+
+    def _replan(self) -> None:
+        self._stale = True
+        self._look_again()
+
+    def _look_again(self) -> None:
+        if self._poke is not None and not self._poke.done():
+            self._poke.set_result(None)
+
+
+class _Pending:
+    """The configuration that is being applied, and who waits for it."""
+
+    def __init__(self, revision: str, since: float) -> None:
+        self.revision = revision
+        self.since = since
+        self.future: asyncio.Future[Outcome] = asyncio.get_running_loop().create_future()
+
+    def resolve(self, outcome: Outcome) -> None:
+        if not self.future.done():
+            self.future.set_result(outcome)

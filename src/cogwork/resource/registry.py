@@ -1,0 +1,95 @@
+"""All models that run in this process, as a catalogue and as a provider."""
+
+from __future__ import annotations
+
+import importlib.metadata
+import logging
+from collections.abc import Iterable
+from typing import Protocol, runtime_checkable
+
+from cogwork.config.catalogue import Shape
+from cogwork.graph.name import Api, ModelName
+from cogwork.graph.provider import Dependencies, Offer
+from cogwork.graph.spec import Spec
+from cogwork.resource.model import Model
+
+ENTRY_POINTS = "cogwork.models"
+
+_log = logging.getLogger("rdk.resource_manager")
+
+
+@runtime_checkable
+class Closable(Protocol):
+    async def close(self) -> None: ...
+
+
+@runtime_checkable
+class Reconfigurable(Protocol):
+    async def reconfigure(self, attributes: object, dependencies: Dependencies) -> None: ...
+
+
+class Registry:
+    """Where a model is listed twice, the first one counts."""
+
+    def __init__(self, models: Iterable[Model]) -> None:
+        self._models: dict[tuple[Api, ModelName], Model] = {}
+        for model in models:
+            self._models.setdefault((model.api, model.name), model)
+        self._offers = {
+            key: Offer(_Builder(model), in_place=model.reconfigures)
+            for key, model in self._models.items()
+        }
+
+    def find(self, api: Api, model: ModelName) -> Shape | None:
+        found = self._models.get((api, model))
+        return found.shape if found is not None else None
+
+    def shapes(self) -> Iterable[Shape]:
+        return [model.shape for model in self._models.values()]
+
+    def offer(self, spec: Spec) -> Offer | None:
+        return self._offers.get((spec.name.api, spec.model))
+
+
+def plugged_in() -> list[Model]:
+    """The models of installed packages. One that cannot be loaded is reported and left out."""
+    models: list[Model] = []
+    for entry in importlib.metadata.entry_points(group=ENTRY_POINTS):
+        try:
+            models += _models_of(entry)
+        except Exception as error:
+            package = entry.dist.name if entry.dist is not None else "a package"
+            _log.error(
+                "plug-in %s of %s cannot be used: %s; update or uninstall it",
+                entry.name,
+                package,
+                f"{type(error).__name__}: {error}",
+            )
+    return models
+
+
+def _models_of(entry: importlib.metadata.EntryPoint) -> list[Model]:
+    """An entry point is a model, or a function that returns several."""
+    offered = entry.load()
+    models = [offered] if isinstance(offered, Model) else list(offered())
+    for model in models:
+        if not isinstance(model, Model):
+            raise TypeError(f"{model!r} is not a cogwork.resource.model.Model")
+    return models
+
+
+class _Builder:
+    def __init__(self, model: Model) -> None:
+        self._model = model
+
+    async def build(self, spec: Spec, dependencies: Dependencies) -> object:
+        return await self._model.construct(spec.name, spec.settings, dependencies)
+
+    async def reconfigure(self, resource: object, spec: Spec, dependencies: Dependencies) -> None:
+        if not isinstance(resource, Reconfigurable):
+            raise TypeError(f"{type(resource).__name__} has no reconfigure method")
+        await resource.reconfigure(spec.settings, dependencies)
+
+    async def close(self, resource: object) -> None:
+        if isinstance(resource, Closable):
+            await resource.close()

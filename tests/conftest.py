@@ -1,0 +1,64 @@
+"""What every test gets: a guard against leaks, a temporary directory of its own, test sizes."""
+
+import os
+import tempfile
+from collections.abc import AsyncIterator, Iterator
+
+import pytest
+from hypothesis import HealthCheck, settings
+from pytest_asyncio import is_async_test
+from tests import leaks
+from tests.sizes import FULL
+
+settings.register_profile(
+    "ci",
+    deadline=None,
+    derandomize=True,
+    print_blob=True,
+    suppress_health_check=[HealthCheck.too_slow],
+)
+settings.register_profile(
+    "full",
+    settings.get_profile("ci"),
+    derandomize=False,
+    max_examples=10 * settings.get_profile("ci").max_examples,
+)
+settings.load_profile("full" if FULL else "ci")
+
+
+@pytest.fixture(scope="session", autouse=True)
+def private_temporary_directory(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """What appears in the temporary directory is ours, whatever else this computer runs."""
+    directory = str(tmp_path_factory.mktemp("tmp"))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(tempfile, "tempdir", directory)
+        patch.setitem(os.environ, "TMPDIR", directory)
+        yield
+
+
+@pytest.fixture(autouse=True)
+def leak_guard(private_temporary_directory: None) -> Iterator[None]:
+    before = leaks.snapshot()
+    yield
+    if left := leaks.leaked_since(before):
+        pytest.fail(leaks.sentence(left), pytrace=False)
+
+
+@pytest.fixture(autouse=True)
+def task_guard(leak_guard: None, request: pytest.FixtureRequest) -> None:
+    """Set up ahead of the test's other fixtures, so that it looks after they are torn down."""
+    if is_async_test(request.node) and _has_own_loop(request.node):
+        request.getfixturevalue("task_guard_on_loop")
+
+
+def _has_own_loop(test: pytest.Item) -> bool:
+    # On a loop shared with other tests, tasks rightly live as long as the loop's fixtures.
+    marker = test.get_closest_marker("asyncio")
+    return marker is None or marker.kwargs.get("loop_scope", "function") == "function"
+
+
+@pytest.fixture
+async def task_guard_on_loop() -> AsyncIterator[None]:
+    yield
+    if left := await leaks.leaked_tasks():
+        pytest.fail(leaks.sentence(left), pytrace=False)

@@ -1,0 +1,61 @@
+"""Every command of README and the guides is run, and must print what they say it prints."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from tests.docs.guide import Command, File, steps
+
+ROOT = Path(__file__).parents[2]
+GUIDES = [ROOT / "README.md", *sorted((ROOT / "docs" / "guides").glob("*.md"))]
+# Tests have no package index at hand; the environment they run in has Cogwork installed.
+NOT_RUN = ("pip install cogwork",)
+
+
+@pytest.mark.parametrize("guide", GUIDES, ids=lambda guide: guide.stem)
+def test_the_commands_print_what_the_guide_says(guide: Path, tmp_path: Path) -> None:
+    for step in steps(guide):
+        if isinstance(step, File):
+            path = tmp_path / step.path
+            path.parent.mkdir(exist_ok=True)
+            path.write_text(step.text)
+            if path.name == "pyproject.toml":
+                install(tmp_path)
+        elif step.line not in NOT_RUN:
+            printed = run(step, tmp_path)
+            assert step.printed_as_shown(printed), f"$ {step.line}\n{printed}"
+
+
+def run(command: Command, directory: Path) -> str:
+    scripts = str(Path(sys.executable).parent)
+    environment = {
+        "PATH": f"{scripts}{os.pathsep}{os.environ['PATH']}",
+        "HOME": str(directory),
+        "PYTHONPATH": str(directory),
+        "PYTHONDONTWRITEBYTECODE": "1",
+    }
+    done = subprocess.run(
+        ["bash", "-c", command.line],
+        cwd=directory,
+        env=environment,
+        text=True,
+        timeout=60,
+        capture_output=True,
+        check=False,
+    )
+    assert not done.stderr, done.stderr
+    return done.stdout
+
+
+def install(directory: Path) -> None:
+    """What `pip install .` leaves behind that matters: the package and its entry points."""
+    text = (directory / "pyproject.toml").read_text()
+    entry_points = text.partition('[project.entry-points."cogwork.models"]\n')[2]
+    info = directory / "acme-1.0.dist-info"
+    info.mkdir()
+    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: acme\nVersion: 1.0\n")
+    (info / "entry_points.txt").write_text("[cogwork.models]\n" + entry_points.replace('"', ""))

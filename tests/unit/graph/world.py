@@ -1,0 +1,440 @@
+"""A world to run the graph in: scripted constructors on a manual clock, watched as they go.
+
+What the world forbids, and records in `violations` the moment it happens:
+
+- an object is closed twice;
+- an object is built or changed with a dependency that is being closed or is closed;
+- an object is closed while another one holds it. A holder counts until its own close has ended:
+  returned, raised, or been cancelled by the graph because it took too long. While it is changed in
+  place, and ever after a change that failed, it holds both what it had and what it was given. Not
+  counted: late objects, those that came from a constructor that was cancelled before it returned;
+- an object is closed while a constructor that was not cancelled was given it;
+- two objects, or two constructors, of one name at a time. Not counted: late objects and cancelled
+  constructors, which the graph gives a second to go and then no longer waits for;
+- an object is closed while it is changed in place, unless the change was cancelled.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import enum
+import itertools
+import random
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from types import TracebackType
+from typing import NamedTuple
+
+from cogwork.core.clock import ManualClock
+from cogwork.graph.events import Event, Slow, StateChanged
+from cogwork.graph.limits import Limits
+from cogwork.graph.name import Api, ModelName, Reference, ResourceName
+from cogwork.graph.node import Node, State
+from cogwork.graph.provider import Dependencies, Offer, Providers, Unavailable
+from cogwork.graph.reconcile import Outcome, Reconciler
+from cogwork.graph.spec import Spec
+
+API = Api("rdk", "component", "sensor")
+
+
+@dataclass(frozen=True, slots=True)
+class Deed:
+    """How a scripted call goes."""
+
+    seconds: float = 0.0
+    """How long it takes, or, if stubborn, how long after it is cancelled it returns."""
+    error: str | None = None
+    hangs: bool = False
+    stubborn: bool = False
+
+
+OK = Deed()
+HANGS = Deed(hangs=True)
+STUCK = Deed(hangs=True, stubborn=True, seconds=1e9)
+
+
+def takes(seconds: float) -> Deed:
+    return Deed(seconds)
+
+
+def fails(error: str = "no such device", after: float = 0.0) -> Deed:
+    return Deed(after, error)
+
+
+def stubborn(late: float) -> Deed:
+    """Hangs, swallows every cancellation and returns `late` seconds after the first."""
+    return Deed(late, hangs=True, stubborn=True)
+
+
+@dataclass(slots=True)
+class Script:
+    """What becomes of one name. A list is used up one by one; its last deed stays."""
+
+    build: Deed | list[Deed] = OK
+    reconfigure: Deed | list[Deed] = OK
+    close: Deed | list[Deed] = OK
+
+
+class Life(enum.Enum):
+    OPEN = "open"
+    CLOSING = "closing"
+    CLOSED = "closed"
+
+
+@dataclass(eq=False, slots=True)
+class Thing:
+    """An object the world built."""
+
+    number: int
+    name: ResourceName
+    settings: object
+    model: ModelName
+    holds: dict[ResourceName, Thing]
+    late: bool = False
+    life: Life = Life.OPEN
+    changing: Running | None = None
+
+    def __repr__(self) -> str:
+        return f"{self.name.short}#{self.number}"
+
+
+class Happening(NamedTuple):
+    time: float
+    what: str
+    name: str
+    thing: int | None
+    given: tuple[int, ...]
+
+
+@dataclass(eq=False, slots=True)
+class Running:
+    """One call of the graph into the world."""
+
+    what: str
+    name: ResourceName
+    given: dict[ResourceName, Thing]
+    cancelled: bool = False
+
+
+@dataclass(slots=True)
+class Supplier:
+    """A provider that comes and goes. Models named `mutable` change in place."""
+
+    world: World
+    family: str
+    available: bool = True
+    incarnation: int = 0
+    needs: dict[str, tuple[Reference, ...]] = field(default_factory=dict)
+    """Dependencies that only this provider knows of, by name."""
+
+    def offer(self, spec: Spec) -> Offer | Unavailable | None:
+        if spec.model.family != self.family:
+            return None
+        if not self.available:
+            return Unavailable(f'module "{self.family}" is not running')
+        in_place = spec.model.name == "mutable"
+        needs = self.needs.get(spec.name.short, ())
+        return Offer(self.world, self.incarnation, in_place, needs)
+
+    def leave(self) -> None:
+        self.available = False
+        self.world.providers.changed()
+
+    def come_back(self) -> None:
+        self.available = True
+        self.incarnation += 1
+        self.world.providers.changed()
+
+
+class World:
+    """The builder of everything and the graph it serves. Leaving the context ends and checks it."""
+
+    def __init__(self, *families: str, limits: Limits | None = None, seed: int = 0) -> None:
+        self.clock = ManualClock()
+        self.began = self.clock.monotonic()
+        self.suppliers = {family: Supplier(self, family) for family in ("acme", *families)}
+        self.providers = Providers(self.suppliers)
+        self.scripts: dict[str, Script] = {}
+        self.history: list[Happening] = []
+        self.events: list[tuple[float, Event]] = []
+        self.violations: list[str] = []
+        self.things: list[Thing] = []
+        """Those that are not closed."""
+        self.running: set[Running] = set()
+        self.let_go = asyncio.Event()
+        self.graph = Reconciler(
+            self.providers,
+            self.clock,
+            limits=limits,
+            observe=lambda event: self.events.append((self.now, event)),
+            rng=random.Random(seed),
+        )
+        self._numbers = itertools.count(1)
+
+    async def __aenter__(self) -> World:
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        await self.end()
+        if error is None:
+            self.check()
+            assert not self.running, self.running
+            assert not self.things, self.things
+
+    @property
+    def now(self) -> float:
+        return self.clock.monotonic() - self.began
+
+    def script(
+        self,
+        name: str,
+        build: Deed | list[Deed] = OK,
+        *,
+        reconfigure: Deed | list[Deed] = OK,
+        close: Deed | list[Deed] = OK,
+    ) -> None:
+        self.scripts[name] = Script(build, reconfigure, close)
+
+    def apply(self, *specs: Spec, revision: str = "") -> asyncio.Future[Outcome]:
+        return self.graph.apply(specs, revision)
+
+    async def run(self, *specs: Spec, revision: str = "") -> None:
+        """Apply, and let happen what takes no time."""
+        self.apply(*specs, revision=revision)
+        await self.clock.settle()
+
+    async def advance(self, seconds: float) -> None:
+        await self.clock.advance(seconds)
+
+    async def until(self, moment: float) -> None:
+        await self.clock.advance(moment - self.now)
+
+    async def end(self) -> list[ResourceName]:
+        """Close the graph; whatever hangs in the world returns."""
+        self.let_go.set()
+        await self.clock.settle()
+        closing = asyncio.ensure_future(self.graph.aclose())
+        await self.clock.advance(30)
+        assert closing.done(), "aclose did not keep to its budget"
+        return closing.result()
+
+    def check(self) -> None:
+        assert not self.violations, self.violations
+
+    def node(self, name: str) -> Node:
+        return self.graph.nodes[full(name)]
+
+    def state(self, name: str) -> State:
+        return self.node(name).state
+
+    def reason(self, name: str) -> str | None:
+        reason = self.node(name).reason
+        return reason.text if reason else None
+
+    def thing(self, name: str) -> Thing:
+        held = self.node(name).held
+        assert held is not None
+        assert isinstance(held.resource, Thing)
+        return held.resource
+
+    def times(self, what: str, *names: str) -> list[float]:
+        return [h.time for h in self.history if h.what == what and (not names or h.name in names)]
+
+    def told(self, *whats: str) -> list[tuple[float, str, str]]:
+        """The history of the given kinds, as (time, what, name)."""
+        return [(h.time, h.what, h.name) for h in self.history if h.what in whats]
+
+    def slow(self, name: str) -> list[float]:
+        return [at for at, e in self.events if isinstance(e, Slow) and e.name == full(name)]
+
+    def states(self, name: str) -> list[tuple[float, State]]:
+        """The states a node went through."""
+        return [
+            (at, event.after)
+            for at, event in self.events
+            if isinstance(event, StateChanged) and event.name == full(name)
+        ]
+
+    async def build(self, spec: Spec, dependencies: Dependencies) -> object:
+        given = self._given("build", spec.name, dependencies)
+        for other in self.running:
+            if other.what == "build" and other.name == spec.name and not other.cancelled:
+                self._object(f"{spec.name.short} is built twice at a time")
+        for other_thing in self.things:
+            if other_thing.name == spec.name and not other_thing.late:
+                self._object(f"{spec.name.short} is built while {other_thing} lives")
+        running = Running("build", spec.name, given)
+        self._tell("build", spec.name, None, given)
+        with self._runs(running):
+            await self._carry_out(running, self._script(spec.name).build)
+            thing = Thing(
+                next(self._numbers), spec.name, spec.settings, spec.model, given, running.cancelled
+            )
+            for dependency in given.values():
+                if dependency.life is not Life.OPEN and not thing.late:
+                    self._object(f"{thing} was given {dependency}, closed since")
+            self.things.append(thing)
+            self._tell("built late" if thing.late else "built", spec.name, thing, given)
+        return thing
+
+    async def reconfigure(self, resource: object, spec: Spec, dependencies: Dependencies) -> None:
+        assert isinstance(resource, Thing)
+        given = self._given("reconfigure", spec.name, dependencies)
+        if resource.life is not Life.OPEN:
+            self._object(f"{resource} is changed although it is {resource.life.value}")
+        if resource.changing is not None:
+            self._object(f"{resource} is changed twice at a time")
+        running = Running("reconfigure", spec.name, given)
+        resource.changing = running
+        resource.holds = {**resource.holds, **given}
+        self._tell("reconfigure", spec.name, resource, given)
+        try:
+            with self._runs(running):
+                await self._carry_out(running, self._script(spec.name).reconfigure)
+        finally:
+            resource.changing = None
+        if not running.cancelled:
+            resource.holds = given
+        resource.settings = spec.settings
+        self._tell("reconfigured", spec.name, resource, given)
+
+    async def close(self, resource: object) -> None:
+        assert isinstance(resource, Thing)
+        self._may_close(resource)
+        resource.life = Life.CLOSING
+        running = Running("close", resource.name, {})
+        self._tell("close", resource.name, resource, {})
+        try:
+            with self._runs(running):
+                await self._carry_out(running, self._script(resource.name).close, resource)
+        finally:
+            self._closed(resource)
+
+    def _may_close(self, thing: Thing) -> None:
+        if thing.life is not Life.OPEN:
+            self._object(f"{thing} is closed again although it is {thing.life.value}")
+        if thing.changing is not None and not thing.changing.cancelled:
+            self._object(f"{thing} is closed while it is changed in place")
+        for other in self.things:
+            if thing in other.holds.values() and not other.late and other is not thing:
+                self._object(f"{thing} is closed while {other}, {other.life.value}, holds it")
+        for call in self.running:
+            if thing in call.given.values() and not call.cancelled and call.what == "build":
+                self._object(f"{thing} is closed while the constructor of {call.name} has it")
+
+    def _closed(self, thing: Thing) -> None:
+        if thing.life is not Life.CLOSED:
+            thing.life = Life.CLOSED
+            self.things.remove(thing)
+            self._tell("closed", thing.name, thing, {})
+
+    async def _carry_out(
+        self, running: Running, script: Deed | list[Deed], closing: Thing | None = None
+    ) -> None:
+        deed = _next(script)
+        try:
+            if deed.hangs:
+                await self.let_go.wait()
+            elif deed.seconds:
+                await self.clock.sleep(deed.seconds)
+        except asyncio.CancelledError:
+            running.cancelled = True
+            if closing is not None:
+                self._closed(closing)
+            self._tell("cancelled", running.name, None, {})
+            if not deed.stubborn:
+                raise
+            await self._linger(deed.seconds)
+        if deed.error is not None:
+            raise RuntimeError(deed.error)
+
+    async def _linger(self, seconds: float) -> None:
+        end = self.clock.monotonic() + seconds
+        while not self.let_go.is_set() and (left := end - self.clock.monotonic()) > 0:
+            waiting = asyncio.ensure_future(self.let_go.wait())
+            try:
+                await self.clock.wait({waiting}, left)
+            except asyncio.CancelledError:
+                continue
+            finally:
+                waiting.cancel()
+
+    @contextmanager
+    def _runs(self, running: Running) -> Iterator[None]:
+        self.running.add(running)
+        try:
+            yield
+        finally:
+            self.running.discard(running)
+
+    def _given(
+        self, what: str, name: ResourceName, dependencies: Dependencies
+    ) -> dict[ResourceName, Thing]:
+        given: dict[ResourceName, Thing] = {}
+        for key, dependency in dependencies.items():
+            assert isinstance(dependency, Thing)
+            if dependency.life is not Life.OPEN:
+                self._object(f"{what} {name.short} with {dependency}, {dependency.life.value}")
+            given[key] = dependency
+        return given
+
+    def _script(self, name: ResourceName) -> Script:
+        return self.scripts.setdefault(name.short, Script())
+
+    def _tell(
+        self,
+        what: str,
+        name: ResourceName,
+        thing: Thing | None,
+        given: Mapping[ResourceName, Thing],
+    ) -> None:
+        numbers = tuple(other.number for other in given.values())
+        number = thing.number if thing else None
+        self.history.append(Happening(self.now, what, name.short, number, numbers))
+
+    def _object(self, sentence: str) -> None:
+        self.violations.append(f"at {self.now}: {sentence}")
+
+
+def full(name: str) -> ResourceName:
+    return ResourceName(API, name)
+
+
+def model(name: str = "plain", family: str = "acme") -> ModelName:
+    return ModelName("test", family, name)
+
+
+def spec(
+    name: str,
+    needs: str = "",
+    wants: str = "",
+    *,
+    settings: object = 0,
+    kind: str = "plain",
+    family: str = "acme",
+    fault: str | None = None,
+) -> Spec:
+    return Spec(
+        full(name),
+        model(kind, family),
+        settings,
+        tuple(Reference.parse(text) for text in needs.split()),
+        tuple(Reference.parse(text) for text in wants.split()),
+        fault,
+    )
+
+
+def mutable(name: str, needs: str = "", wants: str = "", *, settings: object = 0) -> Spec:
+    return spec(name, needs, wants, settings=settings, kind="mutable")
+
+
+def _next(script: Deed | list[Deed]) -> Deed:
+    if isinstance(script, Deed):
+        return script
+    return script.pop(0) if len(script) > 1 else script[0]

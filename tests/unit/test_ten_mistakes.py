@@ -1,0 +1,68 @@
+"""One file with ten different mistakes: all found at their places, and what is sound runs."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+
+import pytest
+
+from cogwork.cli.main import main
+from cogwork.config.load import load
+from cogwork.config.surroundings import Surroundings
+from cogwork.core.clock import SystemClock
+from cogwork.drivers.table import builtin_models
+from cogwork.graph.node import State
+from cogwork.graph.provider import Providers
+from cogwork.graph.reconcile import Reconciler
+from cogwork.resource.registry import Registry
+
+FILE = Path(__file__).parents[2] / "examples" / "ten-mistakes.json"
+
+MISTAKES = [
+    (9, 23, "E103"),
+    (22, 35, "E101"),
+    (25, 15, "E202"),
+    (30, 15, "E201"),
+    (37, 16, "E206"),
+    (41, 14, "E203"),
+    (56, 22, "E303"),
+    (68, 39, "E402"),
+    (74, 22, "E301"),
+    (77, 24, "E401"),
+]
+
+
+def test_all_ten_are_found_at_their_places(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["config", "check", str(FILE)]) == 1
+    printed = capsys.readouterr().out
+    for line, column, code in MISTAKES:
+        heading = next(row for row in printed.splitlines() if f":{line}:{column}  " in row)
+        assert heading.endswith(f"[{code}]")
+    assert "10 errors; 4 of 11 resources would run" in printed
+
+
+async def test_what_is_sound_runs_and_the_rest_says_why() -> None:
+    registry = Registry(builtin_models())
+    loaded = load(FILE.read_text(), Surroundings(registry, Path("/nonexistent"), {}))
+    reconciler = Reconciler(Providers({"built-in": registry}), SystemClock())
+    try:
+        await asyncio.wait_for(reconciler.apply(loaded.checked.specs), 10)
+        nodes = {name.short: node for name, node in reconciler.nodes.items()}
+        ready = {name for name, node in nodes.items() if node.state is State.READY}
+        assert ready == {"outdoor", "indoor", "recorder", "player"}
+        reasons = {name: node.reason.text for name, node in nodes.items() if node.reason}
+        assert reasons == {
+            "cellar": 'expected an object, got the string "damp" '
+            "(at /components/2/attributes/readings)",
+            "left pump": "a name starts with a letter or a digit and goes on with letters, digits, "
+            "- and _ (at /components/4/name)",
+            "pump": "nobody provides model rdk:builtin:fkae of rdk:component:generic: check the "
+            "spelling, or add the module that brings it",
+            "valve": "there is no API rdk:component:generc (at /components/6/api)",
+            "planner": 'circular dependency: "planner" -> "watcher" -> "planner"',
+            "watcher": 'circular dependency: "watcher" -> "planner" -> "watcher"',
+            "reporter": 'depends on "recoder", which is not configured',
+        }
+    finally:
+        await reconciler.aclose()
