@@ -48,7 +48,7 @@ class Pass:
         for step in steps:
             self._announce(step)
         for name, node in list(self._nodes.items()):
-            if name not in self.plan.steps:
+            if name not in self.plan.steps and node.usable is not None:
                 self._leave(node)
         retries = self._retries()
         for step in steps:

@@ -928,6 +928,22 @@ async def test_a_configuration_that_comes_just_as_a_dependency_gets_ready(turns:
         assert other.built == 1
 
 
+async def test_an_observer_may_apply_another_configuration() -> None:
+    async with World() as world:
+        world.script("b", takes(1))
+
+        def add(name: object, state: State) -> None:
+            if (name, state) == (full("a"), State.CONFIGURING):
+                world.apply(spec("a"), spec("b"))
+
+        world.on_state = add
+        await world.run(spec("a"))
+        assert (world.state("a"), world.state("b")) == (State.READY, State.CONFIGURING)
+        assert world.states("b") == [(0, State.CONFIGURING)]
+        await world.advance(1)
+        assert world.state("b") is State.READY
+
+
 async def test_states_are_told_once_each() -> None:
     async with World() as world:
         world.script("a", takes(1))

@@ -20,7 +20,7 @@ import asyncio
 import enum
 import itertools
 import random
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from types import TracebackType
@@ -167,9 +167,10 @@ class World:
             self.providers,
             self.clock,
             limits=limits,
-            observe=lambda event: self.events.append((self.now, event)),
+            observe=self._observe,
             rng=random.Random(seed),
         )
+        self.on_state: Callable[[ResourceName, State], None] = lambda _name, _state: None
         self._numbers = itertools.count(1)
 
     async def __aenter__(self) -> World:
@@ -372,6 +373,11 @@ class World:
             yield
         finally:
             self.running.discard(running)
+
+    def _observe(self, event: Event) -> None:
+        self.events.append((self.now, event))
+        if isinstance(event, StateChanged):
+            self.on_state(event.name, event.after)
 
     def _given(
         self, what: str, name: ResourceName, dependencies: Dependencies
