@@ -60,8 +60,8 @@ class ManualClock:
         await self._alarm(seconds)
 
     async def wait(self, waitables: Collection[Waitable], timeout: float | None) -> None:
-        if timeout is None:
-            await asyncio.wait(waitables, return_when=asyncio.FIRST_COMPLETED)
+        if timeout is None or timeout <= 0:
+            await asyncio.wait(waitables, timeout=timeout, return_when=asyncio.FIRST_COMPLETED)
             return
         alarm = self._alarm(timeout)
         try:

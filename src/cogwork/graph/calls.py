@@ -54,12 +54,12 @@ class Calls:
         def succeeded(resource: object) -> None:
             node.held = Held(resource, inputs.spec, offer, next(self._generations), holds)
             node.failure = None
+            node.ready_at = self._clock.monotonic()
             self.set_state(node, State.READY)
 
         def failed(error: str) -> None:
             count = node.failure.count + 1 if node.failure else 1
-            retry_at = self._clock.monotonic() + retry_delay(count, self._limits, self._rng)
-            node.failure = Failure(inputs, count, retry_at, error)
+            node.failure = self._pause(inputs, count, error)
             self.set_state(node, State.UNHEALTHY, Reason(error))
 
         async def construct() -> object:
@@ -111,6 +111,14 @@ class Calls:
         call = Call(Doing.CLOSING, self._own(_closed(held.offer, held.resource)))
         self._start(node, call, self._limits.close, closed, failed)
 
+    def lose(self, node: Node, held: Held, why: str, inputs: Inputs | None) -> None:
+        """It no longer works: built anew at once, or after a pause if it had not lasted."""
+        held.broken = why
+        lasted = self._clock.monotonic() - node.ready_at
+        node.losses = node.losses + 1 if lasted < self._limits.last_retry else 1
+        if node.losses > 1 and inputs is not None:
+            node.failure = self._pause(inputs, node.losses - 1, why)
+
     async def finished(self, node: Node) -> None:
         """Wait for the call under way; being cancelled here does not cancel it."""
         if node.call is not None and node.call.supervisor is not None:
@@ -136,10 +144,12 @@ class Calls:
         self._let_go(node, call)
 
     def set_state(self, node: Node, state: State, reason: Reason | None = None) -> None:
-        before, node.reason = node.state, reason
-        if before is state:
+        before, said = node.state, node.reason
+        node.state, node.reason = state, reason
+        if before is not state:
+            node.since = self._clock.time()
+        elif said == reason:
             return
-        node.state, node.since = state, self._clock.time()
         text = reason.text if reason else None
         self._observe(StateChanged(node.spec.name, before, state, text))
 
@@ -149,6 +159,10 @@ class Calls:
         for task in self._tasks:
             task.cancel()
         await self._all_ended(self._limits.grace)
+
+    def _pause(self, inputs: Inputs, count: int, why: str) -> Failure:
+        delay = retry_delay(count, self._limits, self._rng)
+        return Failure(inputs, count, self._clock.monotonic() + delay, why)
 
     async def _all_ended(self, patience: float) -> None:
         deadline = self._clock.monotonic() + patience

@@ -45,12 +45,12 @@ class Pass:
 
     def start(self) -> None:
         steps = self.plan.steps.values()
+        retries = self._retries()
         for step in steps:
-            self._announce(step)
+            self._announce(step, again=step.name in retries)
         for name, node in list(self._nodes.items()):
             if name not in self.plan.steps and node.usable is not None:
                 self._leave(node)
-        retries = self._retries()
         for step in steps:
             if step.action is Action.WAIT and self._nodes[step.name].call is None:
                 self._freed[step.name].set()
@@ -111,7 +111,7 @@ class Pass:
         if not self._awaited and not self.done.done():
             self.done.set_result(None)
 
-    def _announce(self, step: Step) -> None:
+    def _announce(self, step: Step, *, again: bool) -> None:
         """Let the state say at once what the plan decided, and stop what it has no use for."""
         node = self._nodes[step.name]
         if not node.is_doing(Doing.CLOSING) and not still_wanted(self.plan, node, self._nodes):
@@ -122,8 +122,8 @@ class Pass:
             self._calls.set_state(node, State.UNHEALTHY, step.reason)
         elif step.action is Action.REMOVE:
             self._calls.set_state(node, State.REMOVING)
-        elif node.state is not State.UNHEALTHY:
-            # An unhealthy node that is tried again keeps its reason until it is ready.
+        elif not again:
+            # One that is tried again keeps its reason until it is ready.
             self._calls.set_state(node, State.CONFIGURING)
 
     def _leave(self, node: Node) -> None:
@@ -176,10 +176,8 @@ class Pass:
             for need in needs:
                 if need in self._settled:
                     await self._settled[need].wait()
-            await self._wait_patiently(node, wants)
-            if step.action is Action.RECONFIGURE:
-                await self._wait_for_release(step.name)
-            else:
+            if step.action is not Action.RECONFIGURE:
+                await self._wait_patiently(node, wants)
                 await self._calls.let_late_ones_return(node)
             self._start(step, node, needs, wants)
         await self._calls.finished(node)
@@ -197,39 +195,6 @@ class Pass:
                 await self._clock.wait({waiting}, left)
             finally:
                 waiting.cancel()
-
-    async def _wait_for_release(self, name: ResourceName) -> None:
-        """A dependency may still hold, through others, the very object that is to be given it."""
-        while unsettled := [
-            other
-            for other in self._holding(name) & self._below(name)
-            if other in self._settled and not self._settled[other].is_set()
-        ]:
-            await self._settled[unsettled[0]].wait()
-
-    def _holding(self, name: ResourceName) -> set[ResourceName]:
-        """Who holds this object, directly or through others."""
-        holding: set[ResourceName] = set()
-        front = [name]
-        while front:
-            held = front.pop()
-            for other, node in self._nodes.items():
-                if other not in holding and node.held is not None and held in node.held.holds:
-                    holding.add(other)
-                    front.append(other)
-        return holding
-
-    def _below(self, name: ResourceName) -> set[ResourceName]:
-        """All that it depends on, directly or through others."""
-        below: set[ResourceName] = set()
-        front = [name]
-        while front:
-            owner = front.pop()
-            for other in (*self.plan.edges.needs[owner], *self.plan.edges.wants[owner]):
-                if other not in below:
-                    below.add(other)
-                    front.append(other)
-        return below
 
     def _start(
         self,
@@ -250,25 +215,22 @@ class Pass:
                 node.live.broken = f"it could not be changed in place: {obstacle.text}"
                 self._replan()
             return
+        changed = node.live if step.action is Action.RECONFIGURE else None
         given = {
-            name: held for name in (*needs, *wants) if (held := self._offered(name)) is not None
+            name: held
+            for name in (*needs, *wants)
+            if (held := self._offered(name)) is not None
+            and (changed is None or held.generation < changed.generation)
         }
         resources = {name: held.resource for name, held in given.items()}
         holds = {name: held.generation for name, held in given.items()}
-        if step.action is Action.RECONFIGURE and node.live is not None:
-            if not self._holding(step.name).isdisjoint(given):
-                # Who was to let it go first could not: two that hold each other cannot be closed.
-                self._replan()
-                return
-            self._calls.reconfigure(node, node.live, inputs, resources, holds)
+        if changed is not None:
+            self._calls.reconfigure(node, changed, inputs, resources, holds)
         else:
             self._calls.build(node, offer, inputs, resources, holds)
 
     def _offered(self, name: ResourceName) -> Held | None:
-        """What a dependent is given: nothing that this pass is still to close or to change.
-
-        One that is to be changed may hold the dependent, as it was allowed to before.
-        """
+        """What a dependent is given: nothing that this pass has still to deal with."""
         settled = self._settled.get(name)
         return self._nodes[name].usable if settled is None or settled.is_set() else None
 

@@ -103,6 +103,10 @@ class Node:
     revision: str = ""
     held: Held | None = None
     failure: Failure | None = None
+    losses: int = 0
+    """How often in a row it was lost soon after it had become ready."""
+    ready_at: float = 0.0
+    """When it last became ready, on the monotonic clock."""
     call: Call | None = None
     late: dict[asyncio.Task[None], float] = field(default_factory=dict)
     """Abandoned calls that are not over yet, with the moment they were let go."""

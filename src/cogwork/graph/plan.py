@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from cogwork.graph.edges import Declared, Edges, dependencies_first, resolve
 from cogwork.graph.name import ResourceName
@@ -95,6 +95,7 @@ def plan(
     blocked = _blocked(desired, nodes, answers, edges, now)
     changes = _changes(desired, nodes, answers, edges, blocked)
     _add_gains(changes, nodes, answers, edges)
+    _rebuild_where_gains_are_younger(changes, nodes)
     doomed = _doomed(nodes, changes)
     steps: dict[ResourceName, Step] = {}
     for name in (*edges.order, *(name for name in nodes if name not in desired)):
@@ -138,6 +139,8 @@ class _Change:
     why: str
     in_place: bool = False
     removed: bool = False
+    gains: tuple[ResourceName, ...] = ()
+    """Dependencies it does not hold yet."""
 
 
 def _declared(spec: Spec, answer: Offer | Unavailable) -> Declared:
@@ -185,7 +188,7 @@ def _own_obstacle(
     if isinstance(answer, Unavailable):
         return Reason(answer.reason)
     node = nodes.get(spec.name)
-    if node is None or node.held is not None:
+    if node is None or (node.held is not None and node.held.broken is None):
         return None
     failure = node.failure
     if failure is not None and now < failure.retry_at:
@@ -243,12 +246,12 @@ def _change(
     for name, generation in held.holds.items():
         if not _holds_still(nodes.get(name), generation):
             return _Change(f'"{name.short}", which it holds, is gone')
-    if held.spec is not spec and held.spec.settings != spec.settings:
-        return _Change("its attributes changed", offer.in_place)
     needs, wants = edges.needs[spec.name], edges.wants[spec.name]
-    gained = [name for name in needs if name not in held.holds]
-    if gained:
-        return _Change(f"it is given {_quoted(gained)}", offer.in_place)
+    gains = tuple(name for name in needs if name not in held.holds)
+    if held.spec is not spec and held.spec.settings != spec.settings:
+        return _Change("its attributes changed", offer.in_place, gains=gains)
+    if gains:
+        return _Change(f"it is given {_quoted(gains)}", offer.in_place, gains=gains)
     lost = [name for name in held.holds if name not in needs and name not in wants]
     if lost:
         return _Change(f"it no longer depends on {_quoted(lost)}", offer.in_place)
@@ -269,18 +272,50 @@ def _add_gains(
         held = node.live if node is not None else None
         if held is None or name in closing or not isinstance(answer, Offer):
             continue
-        gained = [
+        gains = tuple(
             want
             for want in edges.wants[name]
             if not (want in held.holds or want in changes or want in closing)
             and _is_usable(nodes.get(want))
-        ]
+        )
         if not closing.isdisjoint(held.holds):
             closing.add(name)
-        elif gained and name not in changes:
-            changes[name] = _Change(f"it is given {_quoted(gained)}", answer.in_place)
+        elif gains and name not in changes:
+            changes[name] = _Change(f"it is given {_quoted(gains)}", answer.in_place, gains=gains)
             if not answer.in_place:
                 closing.add(name)
+
+
+def _rebuild_where_gains_are_younger(
+    changes: dict[ResourceName, _Change], nodes: Mapping[ResourceName, Node]
+) -> None:
+    """No object may hold a younger one: then holds never form a circle, and age is an order in
+    which everything can be closed."""
+    while True:
+        closing = {name for name, change in changes.items() if not change.in_place}
+        closing |= _doomed(nodes, changes).keys()
+        younger = [
+            name
+            for name, change in changes.items()
+            if change.in_place
+            and not all(
+                gain not in closing and _is_older(nodes.get(gain), nodes[name])
+                for gain in change.gains
+            )
+        ]
+        if not younger:
+            return
+        for name in younger:
+            changes[name] = replace(changes[name], in_place=False)
+
+
+def _is_older(node: Node | None, than: Node) -> bool:
+    return (
+        node is not None
+        and node.usable is not None
+        and than.held is not None
+        and node.usable.generation < than.held.generation
+    )
 
 
 def _still_right(

@@ -8,6 +8,7 @@ is there and carries it out; there is no second way to change the graph.
 from __future__ import annotations
 
 import asyncio
+import logging
 import random
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -16,13 +17,15 @@ from types import MappingProxyType
 from cogwork.core.clock import Clock
 from cogwork.graph.calls import Calls
 from cogwork.graph.drive import Pass
-from cogwork.graph.events import Observer, log_event
+from cogwork.graph.events import Event, Observer, log_event
 from cogwork.graph.limits import Limits
 from cogwork.graph.name import ResourceName
 from cogwork.graph.node import Node, State
-from cogwork.graph.plan import Plan, plan
+from cogwork.graph.plan import Plan, build_inputs, plan
 from cogwork.graph.provider import Providers
 from cogwork.graph.spec import Spec
+
+_log = logging.getLogger("rdk.resource_manager")
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +63,7 @@ class Reconciler:
         self._limits = limits or Limits()
         rng = rng or random.Random()  # noqa: S311 - jitter, not a secret
         self._calls = Calls(
-            clock, self._limits, observe, rng, self._call_ended, self._late_one_returned
+            clock, self._limits, _safely(observe), rng, self._call_ended, self._late_one_returned
         )
         self._desired: dict[ResourceName, Spec] = {}
         self._nodes: dict[ResourceName, Node] = {}
@@ -91,8 +94,10 @@ class Reconciler:
     def lost(self, name: ResourceName, why: str) -> None:
         """A resource says that it no longer works: it is closed and built anew."""
         node = self._nodes.get(name)
-        if node is not None and node.live is not None:
-            node.live.broken = why
+        if node is not None and node.live is not None and self._pass is not None:
+            needs = self._pass.plan.edges.needs.get(name, ())
+            inputs = build_inputs(node.spec, needs, self._nodes, node.live.offer)
+            self._calls.lose(node, node.live, why, inputs)
             self._replan()
 
     async def aclose(self, budget: float = 20.0) -> list[ResourceName]:
@@ -119,6 +124,7 @@ class Reconciler:
         self._pending = _Pending(revision, self._clock.monotonic())
         if self._loop is None:
             self._loop = asyncio.get_running_loop().create_task(self._run(), name="reconciler")
+            self._loop.add_done_callback(self._loop_ended)
         self._replan()
         return self._pending.future
 
@@ -147,6 +153,13 @@ class Reconciler:
                 await self._attend(self._pass)
             finally:
                 await self._pass.interrupt()
+
+    def _loop_ended(self, loop: asyncio.Task[None]) -> None:
+        """It ends when it is cancelled; anything else is a fault of ours that must be seen."""
+        if not loop.cancelled() and (error := loop.exception()) is not None:
+            _log.critical("the resource graph stopped working; restart the server", exc_info=error)
+            if self._pending is not None:
+                self._pending.fail(error)
 
     def _plan(self) -> Plan:
         for name, spec in self._desired.items():
@@ -221,3 +234,19 @@ class _Pending:
     def resolve(self, outcome: Outcome) -> None:
         if not self.future.done():
             self.future.set_result(outcome)
+
+    def fail(self, error: BaseException) -> None:
+        if not self.future.done():
+            self.future.set_exception(error)
+
+
+def _safely(observe: Observer) -> Observer:
+    """Whoever listens must not be able to stop the graph."""
+
+    def tell(event: Event) -> None:
+        try:
+            observe(event)
+        except Exception:
+            _log.exception("an observer of the resource graph failed on %s", event)
+
+    return tell

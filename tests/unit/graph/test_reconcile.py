@@ -20,7 +20,7 @@ from tests.unit.graph.world import (
 )
 
 from cogwork.graph.events import Abandoned, StateChanged, Trouble
-from cogwork.graph.name import Reference
+from cogwork.graph.name import Reference, ResourceName
 from cogwork.graph.node import Doing, State
 from cogwork.graph.provider import Dependencies, Offer
 from cogwork.graph.reconcile import Applied, Superseded
@@ -482,7 +482,16 @@ async def test_an_optional_dependency_that_is_slow_is_not_waited_for(kind: str) 
         a = world.thing("a")
         await world.until(10)
         assert world.thing("a").holds == {full("w"): world.thing("w")}
-        assert (world.thing("a") is a) == (kind == "mutable")
+        assert world.thing("a") is not a  # no object may hold a younger one
+
+
+async def test_an_older_dependency_is_taken_over_in_place() -> None:
+    async with World() as world:
+        await world.run(spec("old"), spec("older"), mutable("a"))
+        a = world.thing("a")
+        await world.run(spec("old"), spec("older"), mutable("a", "old", wants="older"))
+        assert world.thing("a") is a
+        assert a.holds == {full(name): world.thing(name) for name in ("old", "older")}
 
 
 async def test_other_peoples_retries_do_not_prolong_the_wait_for_an_optional_one() -> None:
@@ -627,6 +636,48 @@ async def test_what_is_lost_is_rebuilt_with_its_dependents_only() -> None:
         assert world.state("b") is State.READY
 
 
+async def test_one_that_is_lost_again_and_again_is_given_a_pause() -> None:
+    async with World() as world:
+        await world.run(spec("a"), spec("b", "a"))
+        for _ in range(20):
+            world.graph.lost(full("a"), "the cable is loose")
+            await world.advance(1)
+        assert 2 <= len(world.times("built", "a")) <= 8
+        assert world.state("a") is State.UNHEALTHY
+        assert world.reason("a") == "the cable is loose"
+        assert world.reason("b") == 'depends on "a", which is not ready: the cable is loose'
+        await world.advance(60)
+        assert world.state("b") is State.READY
+        a = world.thing("a")
+        world.graph.lost(full("a"), "once in a while")
+        await world.clock.settle()
+        assert world.thing("a") is not a
+        assert world.state("b") is State.READY
+
+
+async def test_an_observer_that_fails_stops_nothing(caplog: pytest.LogCaptureFixture) -> None:
+    async with World() as world:
+
+        def trip(name: ResourceName, state: State) -> None:
+            raise ValueError(name, state)
+
+        world.on_state = trip
+        await world.run(spec("a"), spec("b", "a"))
+        assert world.state("b") is State.READY
+    assert "an observer of the resource graph failed" in caplog.text
+
+
+async def test_a_node_whose_obstacle_went_away_does_not_go_on_naming_it() -> None:
+    async with World() as world:
+        world.script("x", takes(1))
+        await world.run(spec("a", "x"))
+        assert world.reason("a") == 'depends on "x", which is not configured'
+        await world.run(spec("a", "x"), spec("x"))
+        assert world.state("a") is State.CONFIGURING
+        await world.advance(1)
+        assert world.state("a") is State.READY
+
+
 async def test_one_that_is_lost_while_it_is_changed_is_rebuilt() -> None:
     async with World() as world:
         world.script("a", reconfigure=takes(1))
@@ -697,8 +748,8 @@ async def test_a_dependency_is_not_closed_before_its_holder_even_if_plans_change
 async def test_a_dependency_given_by_an_unfinished_change_outlives_the_object() -> None:
     async with World() as world:
         world.script("a", reconfigure=HANGS, close=takes(5))
-        await world.run(mutable("a"), spec("b"))
-        await world.run(mutable("a", "b"), spec("b"))
+        await world.run(spec("b"), mutable("a"))
+        await world.run(spec("b"), mutable("a", "b"))
         await world.run(mutable("a"))
         await world.advance(10)
         assert world.told("closed") == [(5, "closed", "a"), (5, "closed", "b")]
