@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import argparse
 import importlib
+import io
+import os
 import sys
 from collections.abc import Callable, Sequence
+from pathlib import Path
 
 from cogwork import __version__
 
@@ -13,16 +16,22 @@ Run = Callable[[argparse.Namespace], int]
 
 
 def main(argv: Sequence[str] | None = None) -> int:
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        # A terminal that cannot show a character of the file gets its number instead.
+        sys.stdout.reconfigure(errors="backslashreplace")
     arguments = _parser().parse_args(argv)
     # A command is imported when it is run, so that --help and the others do not wait for it.
     module, _, function = arguments.run.partition(":")
     run: Run = getattr(importlib.import_module(module), function)
     try:
-        return run(arguments)
+        code = run(arguments)
+        sys.stdout.flush()
     except BrokenPipeError:
-        # The reader, `head` for one, has seen enough.
-        sys.stderr.close()
+        # The reader, `head` for one, has seen enough. What is left is flushed at exit, to nowhere.
+        with Path(os.devnull).open("w") as nowhere:
+            os.dup2(nowhere.fileno(), sys.stdout.fileno())
         return 0
+    return code
 
 
 def _parser() -> argparse.ArgumentParser:

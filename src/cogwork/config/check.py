@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, get_args, get_origin
+from typing import Annotated, Any, get_args, get_origin
+
+from pydantic import Strict
 
 from cogwork.config import codes
 from cogwork.config.catalogue import Shape
@@ -16,7 +18,6 @@ from cogwork.config.diagnose import (
     Effect,
     Quote,
     Validator,
-    did_you_mean,
     quote_plainly,
 )
 from cogwork.config.fields import Attributes, ExistingFile, Needs, read_api
@@ -57,14 +58,20 @@ class Checked:
         return any(found.effect is Effect.REFUSED for found in self.diagnostics)
 
 
-def check(value: Json, surroundings: Surroundings, quote: Quote = quote_plainly) -> Checked:
-    return _Check(surroundings, quote).run(value)
+def check(
+    value: Json,
+    surroundings: Surroundings,
+    quote: Quote = quote_plainly,
+    scrub: Callable[[str], str] = str,
+) -> Checked:
+    """Scrubbing takes out of a message what it may not say."""
+    return _Check(surroundings, Findings(surroundings, quote, scrub)).run(value)
 
 
 class _Check:
-    def __init__(self, surroundings: Surroundings, quote: Quote) -> None:
+    def __init__(self, surroundings: Surroundings, findings: Findings) -> None:
         self._around = surroundings
-        self._findings = Findings(surroundings, quote)
+        self._findings = findings
         self._packages: dict[str, PackagePath] = {}
         self._places: dict[str, list[Pointer]] = {}
 
@@ -80,11 +87,7 @@ class _Check:
             for name, section in _sections().items()
             if (part := self._section(section, value.get(name))) is not None
         }
-        resources = [
-            resource
-            for section in _RESOURCES
-            for resource in self._resources(section, value.get(section))
-        ]
+        resources = self._resources(value)
         for section in _RESOURCES:
             parts[section] = [r.config for r in resources if r.config and r.at[0] == section]
         config = MachineConfig().model_copy(update=parts)
@@ -101,7 +104,7 @@ class _Check:
                     (key,),
                     Effect.IGNORED,
                     at_key=True,
-                    hint=did_you_mean(key, known),
+                    hint=self._findings.guess(key, known),
                 )
 
     def _section(self, section: _Section, value: Json) -> Any:
@@ -154,15 +157,17 @@ class _Check:
             kept.append((at, item))
         return kept
 
-    def _resources(self, section: str, value: Json) -> list[Resource]:
+    def _resources(self, value: Mapping[str, Json]) -> list[Resource]:
+        # One name may also be in both lists, when one of the two is in the wrong list.
         kept: dict[ResourceName, Resource] = {}
-        for at, item in self._items(section, value):
-            resource = self._resource(_RESOURCES[section], item, at)
-            if resource is None:
-                continue
-            first = kept.setdefault(resource.name, resource)
-            if first is not resource:
-                self._findings.duplicate(resource.name.name, (*at, "name"), (*first.at, "name"))
+        for section, kind in _RESOURCES.items():
+            for at, item in self._items(section, value.get(section)):
+                resource = self._resource(kind, item, at)
+                if resource is None:
+                    continue
+                first = kept.setdefault(resource.name, resource)
+                if first is not resource:
+                    self._findings.duplicate(resource.name.name, (*at, "name"), (*first.at, "name"))
         return list(kept.values())
 
     def _resource(self, kind: type[ResourceConfig], item: Json, at: Pointer) -> Resource | None:
@@ -267,6 +272,8 @@ def _sections() -> dict[str, _Section]:
             name = info.alias or field
             is_list = get_origin(info.annotation) is list
             kind = get_args(info.annotation)[0] if is_list else info.annotation
+            if kind in (bool, str):
+                kind = Annotated[kind, Strict()]
             sections[name] = _Section(name, field, Validator(kind, _DISPENSABLE), is_list)
     return sections
 
@@ -302,7 +309,7 @@ def _salvaged_name(kind: type[ResourceConfig], item: Json) -> ResourceName | Non
     if not isinstance(item, dict):
         return None
     spelled = kind.spelled_out(item)
-    name = spelled.get("name")
+    name = spelled.get("name", kind.model_fields["name"].default)
     try:
         api = read_api(spelled.get("api"))
     except ValueError:

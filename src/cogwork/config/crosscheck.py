@@ -97,21 +97,43 @@ def _references(
 ) -> None:
     """A name that is nowhere may still come with a remote; then it is not checkable."""
     names = dict.fromkeys(resource.name.short for resource in resources)
+    by_short = _by_short(resources)
     for resource in resources:
         for fault in edges.faults.get(resource.name, ()):
             match fault:
                 case Missing(reference) if checkable:
                     _missing(resource, reference, names, findings, Effect.UNHEALTHY)
                 case Ambiguous(reference):
-                    findings.add(
-                        codes.AMBIGUOUS_DEPENDENCY,
-                        f'"{resource.name.short}" {fault.sentence}',
-                        resource.needs[reference],
-                        Effect.UNHEALTHY,
-                    )
-        for reference in resource.wants if checkable else ():
-            if reference.short not in names:
+                    _ambiguous(resource, fault, findings, Effect.UNHEALTHY)
+        for reference in resource.wants:
+            found = [
+                name
+                for name in by_short.get(reference.short, ())
+                if reference.api in (None, name.api)
+            ]
+            if reference in resource.needs:
+                continue
+            if len(found) > 1:
+                fault = Ambiguous(reference, tuple(found))
+                _ambiguous(resource, fault, findings, Effect.IGNORED)
+            elif not found and checkable:
                 _missing(resource, reference, names, findings, Effect.IGNORED)
+
+
+def _by_short(resources: Iterable[Resource]) -> dict[str, list[ResourceName]]:
+    by_short: dict[str, list[ResourceName]] = {}
+    for resource in resources:
+        by_short.setdefault(resource.name.short, []).append(resource.name)
+    return by_short
+
+
+def _ambiguous(resource: Resource, fault: Ambiguous, findings: Findings, effect: Effect) -> None:
+    findings.add(
+        codes.AMBIGUOUS_DEPENDENCY,
+        f'"{resource.name.short}" {fault.sentence}',
+        resource.needs.get(fault.reference) or resource.wants[fault.reference],
+        effect,
+    )
 
 
 def _missing(

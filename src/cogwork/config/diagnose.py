@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import copy
 import difflib
 import enum
 import json
+import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -52,6 +54,8 @@ class Diagnostic:
 
 
 _LONGEST_GUESS = 100
+_MOST_GUESSES = 100
+"""A guess compares with every choice: a file of a thousand faults must not take seconds."""
 
 
 def close_match(word: str, choices: Iterable[str]) -> str | None:
@@ -73,6 +77,21 @@ def quote_plainly(pointer: Pointer, value: Json) -> str | None:
     return text if len(text) <= 40 else f"{text[:37]}…"
 
 
+def printable(text: str) -> str:
+    """Nothing in a file may move the cursor of a terminal or start a line of a log."""
+    if text.isprintable():
+        return text
+    return "".join(character if character.isprintable() else "\ufffd" for character in text)
+
+
+_ENDLESS = re.compile(r"(\S{200})\S+")
+
+
+def said(text: str, scrub: Callable[[str], str] = str) -> str:
+    """A message as it may be said: in one line, of words that end, without what is scrubbed."""
+    return _ENDLESS.sub("\\1…", printable(scrub(text)))
+
+
 class Validator:
     """Validates a part of the configuration, and goes on without what can be done without."""
 
@@ -90,20 +109,27 @@ class Validator:
             return self._adapter.validate_python(value), []
         except ValidationError as error:
             faults = error.errors(include_url=False)
+        except Exception as error:
+            # Rules of a plug-in run here too; its message may quote a secret.
+            reason = f"checking it failed with {type(error).__name__}"
+            return None, [Diagnostic(codes.BAD_VALUE, reason, Place(at), effect)]
         found = []
-        rest = value
+        dropped: list[Pointer] = []
         for fault in faults:
             without = self._without(fault)
             if without is None:
                 found.append(self._diagnostic(fault, value, at, effect, quote))
             else:
-                found.append(self._diagnostic(fault, value, at, Effect.IGNORED, quote))
-                rest = _dropped(rest, _real_location(without, rest))
-        if rest is value:
+                guess = len(dropped) < _MOST_GUESSES
+                found.append(self._diagnostic(fault, value, at, Effect.IGNORED, quote, guess=guess))
+                dropped.append(_real_location(without, value))
+        rest = _without_all(value, dropped) if dropped else value
+        if rest == value:
             return None, found
         # Rules over a whole object run only once its fields are sound.
         usable, more = self.validate(rest, at, effect, quote)
-        return usable, found + [late for late in more if late not in found]
+        seen = set(found)
+        return usable, found + [late for late in more if late not in seen]
 
     def _without(self, fault: ErrorDetails) -> tuple[int | str, ...] | None:
         """What to leave out so that the rest can be used; None if it cannot."""
@@ -115,7 +141,14 @@ class Validator:
         return None
 
     def _diagnostic(
-        self, fault: ErrorDetails, value: Json, at: Pointer, effect: Effect, quote: Quote
+        self,
+        fault: ErrorDetails,
+        value: Json,
+        at: Pointer,
+        effect: Effect,
+        quote: Quote,
+        *,
+        guess: bool = True,
     ) -> Diagnostic:
         location = _real_location(fault["loc"], value)
         pointer = (*at, *location)
@@ -124,26 +157,27 @@ class Validator:
             field = str(fault["loc"][-1])
             return Diagnostic(codes.MISSING_FIELD, f'"{field}" is missing', Place(pointer), effect)
         if kind == "extra_forbidden":
-            return self._unknown_key(location, pointer)
+            return self._unknown_key(str(fault["loc"][-1]), location, pointer, guess=guess)
+        message = _own_words(fault, pointer, quote)
         if kind in CODES:
-            message = _custom_message(fault, pointer, quote)
             return Diagnostic(CODES[kind], message, Place(pointer), effect)
         got = _got(fault["input"], pointer, quote)
         if kind in _EXPECTED:
             message = f"expected {_EXPECTED[kind]}, got {got}"
             return Diagnostic(codes.WRONG_TYPE, message, Place(pointer), effect)
         hint = None
-        message = f"{_lower_first(fault['msg'])}, got {got}"
+        message = f"{_lower_first(message)}, got {got}"
         if kind == "literal_error" and isinstance(fault["input"], str):
             choices = [choice.strip(" '") for choice in _literals(fault)]
             message = f"expected {_alternatives(choices)}, got {got}"
             hint = did_you_mean(fault["input"], choices)
         return Diagnostic(codes.BAD_VALUE, message, Place(pointer), effect, hint)
 
-    def _unknown_key(self, location: Pointer, pointer: Pointer) -> Diagnostic:
-        key = str(location[-1])
+    def _unknown_key(
+        self, key: str, location: Pointer, pointer: Pointer, *, guess: bool
+    ) -> Diagnostic:
         known = _fields_at(self._kind, location[:-1])
-        hint = did_you_mean(key, known)
+        hint = did_you_mean(key, known) if guess else None
         if hint is None and known:
             hint = f"known here: {', '.join(sorted(known))}" if len(known) <= 12 else None
         return Diagnostic(
@@ -167,7 +201,7 @@ _EXPECTED = {
 }
 
 
-def _custom_message(fault: ErrorDetails, pointer: Pointer, quote: Quote) -> str:
+def _own_words(fault: ErrorDetails, pointer: Pointer, quote: Quote) -> str:
     message = str(fault["msg"])
     value = fault["input"]
     # A secret can only have got into the message as the value itself.
@@ -219,23 +253,17 @@ def _real_location(location: tuple[int | str, ...], value: Json) -> Pointer:
     return tuple(real)
 
 
-def _dropped(value: Json, pointer: Pointer) -> Json:
-    """A copy without the member at the end of the pointer."""
-    if not pointer:
-        return value
-    head, rest = pointer[0], pointer[1:]
-    if isinstance(value, dict):
-        if not rest:
-            return {key: member for key, member in value.items() if key != head}
-        return {
-            key: _dropped(member, rest) if key == head else member for key, member in value.items()
-        }
-    if isinstance(value, list):
-        return [
-            _dropped(member, rest) if index == head else member
-            for index, member in enumerate(value)
-        ]
-    return value
+def _without_all(value: Json, pointers: Iterable[Pointer]) -> Json:
+    """A copy without the members that the pointers lead to."""
+    rest = copy.deepcopy(value)
+    for pointer in pointers:
+        parent: Any = rest
+        for part in pointer[:-1]:
+            # What it was in may have been taken out already.
+            parent = parent.get(part, {}) if isinstance(parent, dict) else parent[part]
+        if pointer and isinstance(parent, dict):
+            parent.pop(pointer[-1], None)
+    return rest
 
 
 def _fields_at(kind: Any, location: Pointer) -> set[str]:

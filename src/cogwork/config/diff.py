@@ -27,7 +27,7 @@ _RESOURCES = ("components", "services")
 
 @dataclass(frozen=True, slots=True)
 class SectionChange:
-    """A part of the file beside the resources."""
+    """A part of the file beside the resources, or of a resource beside what it is built from."""
 
     section: str
     what: str
@@ -47,11 +47,14 @@ class ConfigDiff:
 
 
 def diff(old: Checked, new: Checked, catalogue: Catalogue) -> ConfigDiff:
-    return ConfigDiff(
-        foresee(old.specs, new.specs, _Offers(catalogue)),
-        list(_section_changes(old.config, new.config)),
-        _details(old.config, new.config),
-    )
+    foresight = foresee(old.specs, new.specs, _Offers(catalogue))
+    details = _details(old.config, new.config)
+    kept = [
+        SectionChange(str(name), f"changed ({details[name]})", "without being built anew")
+        for name in foresight.untouched
+        if name in details
+    ]
+    return ConfigDiff(foresight, [*_section_changes(old.config, new.config), *kept], details)
 
 
 def stuck(checked: Checked, catalogue: Catalogue) -> list[Step]:
@@ -60,9 +63,9 @@ def stuck(checked: Checked, catalogue: Catalogue) -> list[Step]:
 
 
 def as_text(change: ConfigDiff) -> str:
-    if change.is_empty:
-        return "nothing would change"
     foresight = change.foresight
+    if change.is_empty and not foresight.stuck:
+        return "nothing would change"
     lines: list[str] = []
     for title, groups in (("close", foresight.closing), ("build", foresight.building)):
         for number, group in enumerate(groups, 1):
@@ -79,7 +82,7 @@ def as_text(change: ConfigDiff) -> str:
             for item in change.sections
         ]
     lines.append(_summary(foresight))
-    return "\n".join(lines)
+    return "\n".join(line for line in lines if line)
 
 
 def as_json(change: ConfigDiff) -> dict[str, Any]:
@@ -142,7 +145,9 @@ _VERBS = {
 def _line(step: Step, title: str, details: dict[ResourceName, str]) -> str:
     verb = "close" if title == "close" else _VERBS[step.action]
     changed = details.get(step.name)
-    return f"{step.name}: {verb}, because {step.why}{f' ({changed})' if changed else ''}"
+    # The reason of a node that cannot run is a sentence about the node, without naming it.
+    why = f"it {step.why}" if step.why.startswith("depends on ") else step.why
+    return f"{step.name}: {verb}, because {why}{f' ({changed})' if changed else ''}"
 
 
 def _summary(foresight: Foresight) -> str:
@@ -181,8 +186,9 @@ def _list_changes(
 ) -> Iterable[SectionChange]:
     old = {_key(item): item for item in before}
     new = {_key(item): item for item in after}
-    for key in old.keys() - new.keys():
-        yield SectionChange(section, f'"{key}" removed', how)
+    for key in old:
+        if key not in new:
+            yield SectionChange(section, f'"{key}" removed', how)
     for key, item in new.items():
         if key not in old:
             yield SectionChange(section, f'"{key}" added', how)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Annotated, Any, TypeVar
@@ -40,7 +41,9 @@ class Section(BaseModel):
 class Attributes(BaseModel):
     """What one model reads from `attributes`. A number may also stand in quotes, as upstream."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
+    model_config = ConfigDict(
+        extra="forbid", frozen=True, allow_inf_nan=False, use_attribute_docstrings=True
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +83,7 @@ def _from_text(code: Code, read: Callable[[str], T]) -> Callable[[Any], T]:
 
 
 def _from_text_or_object(
-    code: Code, read: Callable[[str], T], build: Callable[..., T], keys: tuple[str, str, str]
+    code: Code, read: Callable[[str], T], keys: tuple[str, str, str]
 ) -> Callable[[Any], T]:
     """The legacy form spells the three parts out as an object."""
     from_text = _from_text(code, read)
@@ -88,10 +91,10 @@ def _from_text_or_object(
     def validate(value: Any) -> T:
         if not isinstance(value, dict):
             return from_text(value)
-        parts = [value.get(key) for key in keys]
-        if set(value) - set(keys) or not all(isinstance(part, str) and part for part in parts):
+        parts = [part for key in keys if isinstance(part := value.get(key), str)]
+        if set(value) - set(keys) or len(parts) < len(keys):
             raise fault(code, f"an object here has exactly the keys {', '.join(keys)}")
-        return build(*parts)
+        return from_text(":".join(parts))
 
     return validate
 
@@ -125,10 +128,16 @@ def _three_parts(pattern: str, *keys: str) -> dict[str, Any]:
     }
 
 
+def _any_case(*words: str) -> str:
+    """An expression of JSON Schema, which has no flag for it."""
+    either = re.sub(r"[a-z]", lambda match: f"[{match[0]}{match[0].upper()}]", "|".join(words))
+    return f"^\\s*({either})\\s*$"
+
+
 _API_KEYS = ("namespace", "type", "subtype")
 _MODEL_KEYS = ("namespace", "model_family", "name")
 
-read_api = _from_text_or_object(codes.BAD_API, Api.parse, Api, _API_KEYS)
+read_api = _from_text_or_object(codes.BAD_API, Api.parse, _API_KEYS)
 
 ApiField = Annotated[
     Api,
@@ -137,7 +146,7 @@ ApiField = Annotated[
 ]
 ModelField = Annotated[
     ModelName,
-    PlainValidator(_from_text_or_object(codes.BAD_MODEL, ModelName.parse, ModelName, _MODEL_KEYS)),
+    PlainValidator(_from_text_or_object(codes.BAD_MODEL, ModelName.parse, _MODEL_KEYS)),
     WithJsonSchema(_three_parts("^[\\w-]+(:[\\w-]+:[\\w-]+)?$", *_MODEL_KEYS)),
 ]
 ResourceNameField = Annotated[
@@ -160,7 +169,14 @@ Duration = Annotated[
 LevelField = Annotated[
     Level,
     PlainValidator(_from_text(codes.BAD_LEVEL, Level.parse)),
-    WithJsonSchema({"enum": ["debug", "info", "warn", "error"]}),
+    WithJsonSchema(
+        {
+            "anyOf": [
+                {"enum": [level.name.lower() for level in Level]},
+                {"type": "string", "pattern": _any_case("debug", "info", "warn(ing)?", "error")},
+            ]
+        }
+    ),
 ]
 PatternField = Annotated[
     Pattern,

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,7 @@ from cogwork.config.diagnose import (
     Related,
     Validator,
     did_you_mean,
+    said,
 )
 from cogwork.config.positions import Json, Pointer, pointer_text
 from cogwork.config.surroundings import Surroundings
@@ -31,16 +33,20 @@ _MAY_TURN_UP = frozenset(
 )
 
 
-_MOST_GUESSES = 100
+_MOST_COMPARISONS = 50_000
 """A guess looks at every name: a file of a thousand faults must not take seconds."""
 
 
 class Findings:
-    def __init__(self, surroundings: Surroundings, quote: Quote) -> None:
+    def __init__(
+        self, surroundings: Surroundings, quote: Quote, scrub: Callable[[str], str] = str
+    ) -> None:
+        """Scrubbing takes out of a message what it may not say."""
         self._around = surroundings
         self._quote = quote
+        self._scrub = scrub
         self._found: list[Diagnostic] = []
-        self._guesses_left = _MOST_GUESSES
+        self._comparisons_left = _MOST_COMPARISONS
 
     @property
     def diagnostics(self) -> tuple[Diagnostic, ...]:
@@ -57,12 +63,15 @@ class Findings:
         hint: str | None = None,
         related: tuple[Related, ...] = (),
     ) -> None:
-        self._found.append(Diagnostic(code, message, Place(at, at_key), effect, hint, related))
+        self._take(Diagnostic(code, message, Place(at, at_key), effect, hint, related))
 
     def guess(self, word: str, choices: Iterable[str]) -> str | None:
         """Did you mean …?"""
-        self._guesses_left -= 1
-        return did_you_mean(word, choices) if self._guesses_left >= 0 else None
+        if self._comparisons_left <= 0:
+            return None
+        known = list(choices)
+        self._comparisons_left -= len(known)
+        return did_you_mean(word, known)
 
     def duplicate(self, name: str, at: Pointer, first: Pointer) -> None:
         self.add(
@@ -76,13 +85,34 @@ class Findings:
     def validated(self, validator: Validator, value: Json, at: Pointer, effect: Effect) -> Any:
         """The validated object, or None; what is wrong with it is added."""
         usable, found = validator.validate(value, at, effect, self._quote)
-        self._found.extend(found)
+        for diagnostic in found:
+            self._take(diagnostic)
         return usable
 
     def file_must_exist(self, path: str, at: Pointer, effect: Effect) -> None:
         # A path that still has a placeholder in it has its diagnostic already.
-        if "${" not in path and not self._around.exists(Path(path).expanduser()):
+        if "${" not in path and not self._exists(path):
             self.add(codes.MISSING_FILE, f"there is no file {path}", at, effect)
+
+    def _exists(self, path: str) -> bool:
+        try:
+            return self._around.exists(Path(path).expanduser())
+        except (OSError, RuntimeError, ValueError):
+            # A directory that may not be read, a name too long, a user who does not exist.
+            return False
+
+    def _take(self, found: Diagnostic) -> None:
+        self._found.append(
+            replace(
+                found,
+                message=said(found.message, self._scrub),
+                hint=said(found.hint, self._scrub) if found.hint else None,
+                related=tuple(
+                    replace(related, message=said(related.message, self._scrub))
+                    for related in found.related
+                ),
+            )
+        )
 
     def static_faults(self) -> dict[Pointer, str]:
         """Per resource what only another configuration can mend.
@@ -94,6 +124,7 @@ class Findings:
         for found in self._found:
             if found.effect is Effect.UNHEALTHY and found.code not in _MAY_TURN_UP:
                 at = found.place.pointer[:2]
-                said = f"{found.message} (at {pointer_text(found.place.pointer)})"
-                faults[at] = f"{faults[at]}; {said}" if at in faults else said
+                where = said(pointer_text(found.place.pointer), self._scrub)
+                fault = f"{found.message} (at {where})"
+                faults[at] = f"{faults[at]}; {fault}" if at in faults else fault
         return faults

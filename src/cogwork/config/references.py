@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from typing import Annotated, get_args, get_origin
 
 from pydantic import BaseModel
 from pydantic.fields import FieldInfo
@@ -44,7 +45,19 @@ def mentions_of_invalid(
 
 
 def _markers(field: FieldInfo) -> list[Marker]:
-    return [item for item in field.metadata if isinstance(item, Needs | Wants | ExistingFile)]
+    return [
+        item
+        for item in (*field.metadata, *_metadata_inside(field.annotation))
+        if isinstance(item, Needs | Wants | ExistingFile)
+    ]
+
+
+def _metadata_inside(annotation: object) -> Iterator[object]:
+    """Of `Annotated[str, Needs()] | None` and of `list[Annotated[str, Needs()]]`."""
+    if get_origin(annotation) is Annotated:
+        yield from get_args(annotation)[1:]
+    for argument in get_args(annotation):
+        yield from _metadata_inside(argument)
 
 
 def _strings(marker: Marker, value: object, pointer: Pointer) -> Iterator[Mention]:
@@ -53,6 +66,9 @@ def _strings(marker: Marker, value: object, pointer: Pointer) -> Iterator[Mentio
     elif isinstance(value, list | tuple):
         for index, item in enumerate(value):
             yield from _strings(marker, item, (*pointer, index))
+    elif isinstance(value, dict):
+        for key, item in value.items():
+            yield from _strings(marker, item, (*pointer, str(key)))
 
 
 def _inside(value: object, pointer: Pointer) -> Iterator[Mention]:

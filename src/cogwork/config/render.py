@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from cogwork.config.codes import Severity
+from cogwork.config.diagnose import printable
 from cogwork.config.load import Located, Spot
 from cogwork.config.positions import pointer_text
 
@@ -26,17 +27,18 @@ def as_text(fault: Located, file: str | None, paint: Paint = plain) -> str:
     head = (
         f"{paint(_where(fault.spot, pointer_text(found.place.pointer), file), 'bold')}  "
         f"{paint(severity.value, 'red' if severity is Severity.ERROR else 'yellow')}  "
-        f"{found.message}  {paint(f'[{found.code.id}]', 'dim')}"
+        f"{printable(found.message)}  {paint(f'[{found.code.id}]', 'dim')}"
     )
     lines = [head]
-    if fault.spot is not None and file is not None:
-        lines += _excerpt(fault.spot, found.hint, paint)
-    elif found.hint:
-        lines.append(f"    {found.hint}")
+    hint = printable(found.hint) if found.hint else None
+    if fault.spot is not None:
+        lines += _excerpt(fault.spot, hint, paint)
+    elif hint:
+        lines.append(f"    {hint}")
     for related, spot in zip(found.related, fault.related, strict=False):
         place = _where(spot, pointer_text(related.place.pointer), file)
-        lines.append(f"    {paint(place, 'dim')}  {related.message}")
-        if spot is not None and file is not None:
+        lines.append(f"    {paint(place, 'dim')}  {printable(related.message)}")
+        if spot is not None:
             lines += _excerpt(spot, None, paint)
     return "\n".join(lines)
 
@@ -70,9 +72,10 @@ def summary(faults: Iterable[Located]) -> str:
 
 
 def _where(spot: Spot | None, pointer: str, file: str | None) -> str:
-    if spot is None or file is None:
-        return pointer or "/"
-    return f"{file}:{spot.position.line}:{spot.position.column}"
+    if spot is None:
+        return printable(pointer or "/")
+    line, column = spot.position
+    return printable(f"{file}:{line}:{column}" if file else f"line {line}, column {column}")
 
 
 def _place(spot: Spot | None, pointer: str, file: str | None) -> dict[str, Any]:
@@ -86,7 +89,7 @@ def _place(spot: Spot | None, pointer: str, file: str | None) -> dict[str, Any]:
 
 def _excerpt(spot: Spot, hint: str | None, paint: Paint) -> list[str]:
     number = str(spot.position.line)
-    column = spot.position.column - 1
+    column = spot.position.column - 1 - spot.skipped
     start = max(0, column - _WIDEST_LINE // 2) if len(spot.line) > _WIDEST_LINE else 0
     line = spot.line[start : start + _WIDEST_LINE].replace("\t", " ")
     before = line[: column - start]
@@ -95,21 +98,16 @@ def _excerpt(spot: Spot, hint: str | None, paint: Paint) -> list[str]:
     gutter = " " * len(number)
     note = f" {hint}" if hint else ""
     return [
-        f"  {paint(f'{number} |', 'dim')} {_shown(line)}",
+        f"  {paint(f'{number} |', 'dim')} {printable(line)}",
         f"  {gutter} {paint('|', 'dim')} {' ' * _width(before)}{paint(caret, 'red')}{note}",
     ]
-
-
-def _shown(text: str) -> str:
-    """Nothing in a file may move the cursor of a terminal."""
-    return "".join(character if character.isprintable() else "�" for character in text)
 
 
 def _width(text: str) -> int:
     """Columns of a terminal: wide characters take two, marks none."""
     return sum(
         0
-        if unicodedata.combining(character)
+        if unicodedata.category(character) in ("Mn", "Me")
         else 2
         if unicodedata.east_asian_width(character) in "WF"
         else 1

@@ -114,21 +114,20 @@ class ResourceConfig(Section):
     @classmethod
     def spelled_out(cls, data: dict[str, Any]) -> dict[str, Any]:
         """Older files say namespace and type instead of api."""
-        if "type" not in data and "namespace" not in data:
-            return data
-        data = dict(data)
+        data = {key: value for key, value in data.items() if value is not None}
         namespace = data.pop("namespace", BUILTIN_NAMESPACE)
         subtype = data.pop("type", None)
         if "api" not in data and subtype is not None:
-            data["api"] = f"{namespace}:{cls.kind}:{subtype}"
+            written = isinstance(namespace, str) and isinstance(subtype, str)
+            data["api"] = f"{namespace}:{cls.kind}:{subtype}" if written else subtype
         return data
 
     @model_validator(mode="after")
     def _of_its_kind(self) -> Self:
         if self.api.kind != self.kind:
-            raise fault(
-                codes.BAD_API, f"{self.api} is not a {self.kind}; move it to {self.api.kind}s"
-            )
+            known = self.api.kind in ("component", "service")
+            advice = f"move it to {self.api.kind}s" if known else f"write {self.kind} in its middle"
+            raise fault(codes.BAD_API, f"{self.api} is not a {self.kind}; {advice}")
         return self
 
 
@@ -265,9 +264,10 @@ class AuthHandler(Section):
             raise fault(
                 codes.MISSING_FIELD, '"keys" is missing: the list of key ids that may log in'
             )
-        for key_id in keys:
+        for number, key_id in enumerate(keys, 1):
             if not isinstance(key_id, str) or not isinstance(self.config.get(key_id), str):
-                raise fault(codes.HALF_SET, f"key id {key_id!r} is listed but its key is missing")
+                # Not by its name: somebody may have listed the key itself.
+                raise fault(codes.HALF_SET, f'number {number} of "keys" has no key beside it')
         return self
 
 

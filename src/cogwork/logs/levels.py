@@ -15,9 +15,8 @@ class Level(enum.IntEnum):
     @classmethod
     def parse(cls, text: str) -> Level:
         """Any case; `warning` is `warn`."""
-        word = text.strip().lower()
-        try:
-            return cls["WARN" if word == "warning" else word.upper()]
-        except KeyError:
-            names = ", ".join(level.name.lower() for level in cls)
-            raise ValueError(f'"{text}" is not a log level; the levels are {names}') from None
+        levels = {level.name.lower(): level for level in cls}
+        level = {**levels, "warning": cls.WARN}.get(text.strip().lower())
+        if level is None:
+            raise ValueError(f'"{text}" is not a log level; the levels are {", ".join(levels)}')
+        return level

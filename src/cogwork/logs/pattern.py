@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import warnings
 from dataclasses import dataclass
 
 
@@ -19,11 +20,11 @@ class Pattern:
             raise ValueError("the pattern is empty; write a logger name, with * for anything")
         wildcard = text.replace(".", r"\.").replace("*", ".*")
         readings = []
-        fault: re.error | None = None
+        fault: Exception | None = None
         for source in (wildcard, text):
             try:
-                readings.append(re.compile(source))
-            except re.error as error:
+                readings.append(_compiled(source))
+            except (re.error, OverflowError, RecursionError) as error:
                 fault = error
         if not readings:
             raise ValueError(f"it is neither a wildcard nor a regular expression: {fault}")
@@ -31,3 +32,10 @@ class Pattern:
 
     def matches(self, logger: str) -> bool:
         return any(reading.fullmatch(logger) for reading in self.readings)
+
+
+def _compiled(source: str) -> re.Pattern[str]:
+    with warnings.catch_warnings():
+        # Of the two readings only one is meant: what is odd about the other is nobody's concern.
+        warnings.simplefilter("ignore")
+        return re.compile(source)

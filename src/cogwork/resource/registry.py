@@ -57,7 +57,7 @@ def plugged_in() -> list[Model]:
     for entry in importlib.metadata.entry_points(group=ENTRY_POINTS):
         try:
             models += _models_of(entry)
-        except Exception as error:
+        except (Exception, SystemExit) as error:
             package = entry.dist.name if entry.dist is not None else "a package"
             _log.error(
                 "plug-in %s of %s cannot be used: %s; update or uninstall it",

@@ -1,0 +1,269 @@
+"""`cogwork config …` as a person or a program runs it."""
+
+from __future__ import annotations
+
+import json
+import os
+import pty
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from pydantic import JsonValue
+
+from cogwork.cli.main import main
+
+GOOD: JsonValue = {
+    "components": [{"name": "a", "api": "rdk:component:sensor", "model": "fake"}],
+}
+BAD: JsonValue = {
+    "componets": [],
+    "components": [{"name": "a", "api": "rdk:component:sensor", "model": "fkae"}],
+}
+REFUSED: JsonValue = {"network": {"bind_address": "nowhere"}}
+
+
+@pytest.fixture
+def write(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    for name, content in (("good", GOOD), ("bad", BAD), ("refused", REFUSED)):
+        (tmp_path / f"{name}.json").write_text(json.dumps(content))
+    (tmp_path / "machine.json").write_text("{}")
+    (tmp_path / "broken.json").write_text("{")
+    (tmp_path / "warned.json").write_text('{"network": {"bind_address": ":8080"}}')
+    (tmp_path / "latin.json").write_bytes(b'{"revision": "\xe9"}')
+    return tmp_path
+
+
+@pytest.mark.usefixtures("write")
+class TestCheck:
+    @pytest.mark.parametrize(
+        ("file", "code", "said"),
+        [
+            ("good.json", 0, "good.json is fine: 1 resource\n"),
+            ("machine.json", 0, "machine.json is fine: 0 resources\n"),
+            ("bad.json", 1, "2 errors; 0 of 1 resources would run. More: cogwork explain E103\n"),
+            ("refused.json", 1, "1 error; a machine refuses this file and keeps what it runs."),
+            ("broken.json", 1, "broken.json:1:1  error  expected } to close the object"),
+            ("warned.json", 0, "1 warning; 0 of 0 resources would run. More: cogwork explain W502"),
+        ],
+    )
+    def test_the_verdict(
+        self, file: str, code: int, said: str, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        assert main(["config", "check", file]) == code
+        out, err = capsys.readouterr()
+        assert said in out
+        assert err == ""
+
+    @pytest.mark.parametrize(
+        ("file", "said"),
+        [
+            ("nowhere.json", "there is no such file; check the path  [E002]"),
+            (".", "it is a directory; name the file in it  [E002]"),
+            ("latin.json", "it is not UTF-8 text: line 1, byte 14  [E002]"),
+            ("good.json/x", "[E002]"),
+            ("x" * 300, "[E002]"),
+        ],
+    )
+    @pytest.mark.parametrize("form", [[], ["--json"]])
+    def test_a_file_that_cannot_be_read(
+        self, file: str, said: str, form: list[str], capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        assert main(["config", "check", file, *form]) == 2
+        out, err = capsys.readouterr()
+        assert out == ""
+        assert err.startswith(f"{file}: ")
+        assert said in err
+
+    def test_without_a_name_it_is_the_machine_here(
+        self, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        assert main(["config", "check"]) == 0
+        assert capsys.readouterr().out.startswith("machine.json is fine")
+
+    @pytest.mark.parametrize("file", ["good.json", "bad.json", "refused.json", "broken.json"])
+    def test_the_form_for_programs(self, file: str, capsys: pytest.CaptureFixture[str]) -> None:
+        code = main(["config", "check", "--json", file])
+        report = json.loads(capsys.readouterr().out)
+        assert report["file"] == file
+        assert report["refused"] == (file in ("refused.json", "broken.json"))
+        assert code == (1 if report["diagnostics"] else 0)
+        for diagnostic in report["diagnostics"]:
+            assert {"code", "severity", "message", "effect", "pointer", "line"} <= diagnostic.keys()
+
+    def test_the_environment_and_home_count(
+        self, write: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setenv("COGWORK_HOME", str(write))
+        monkeypatch.setenv("NAME", "a")
+        run = write / "packages" / "data" / "ml_model" / "acme-x-1" / "run"
+        run.parent.mkdir(parents=True)
+        run.write_text("")
+        text = {
+            "packages": [{"name": "x", "package": "acme/x", "version": "1"}],
+            "modules": [{"name": "$NAME", "executable_path": "${packages.x}/run"}],
+        }
+        (write / "env.json").write_text(json.dumps(text))
+        assert main(["config", "check", "env.json"]) == 0
+        assert "is fine" in capsys.readouterr().out
+
+    def test_no_escape_codes_where_nobody_sees_them(
+        self, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        main(["config", "check", "bad.json"])
+        assert "\x1b" not in capsys.readouterr().out
+
+
+@pytest.mark.usefixtures("write")
+class TestDiff:
+    def test_what_would_change(self, capsys: pytest.CaptureFixture[str]) -> None:
+        assert main(["config", "diff", "machine.json", "good.json"]) == 0
+        assert capsys.readouterr().out == (
+            "build\n  rdk:component:sensor/a: build, because it is not running yet\n1 built\n"
+        )
+
+    def test_nothing(self, capsys: pytest.CaptureFixture[str]) -> None:
+        assert main(["config", "diff", "good.json", "good.json"]) == 0
+        assert capsys.readouterr().out == "nothing would change\n"
+
+    def test_faults_of_the_new_file_are_mentioned(self, capsys: pytest.CaptureFixture[str]) -> None:
+        assert main(["config", "diff", "good.json", "bad.json"]) == 0
+        assert "bad.json has 2 errors: cogwork config check bad.json" in capsys.readouterr().out
+
+    def test_the_form_for_programs(self, capsys: pytest.CaptureFixture[str]) -> None:
+        assert main(["config", "diff", "--json", "machine.json", "good.json"]) == 0
+        report = json.loads(capsys.readouterr().out)
+        assert report.keys() == {"close", "build", "cannot_run", "untouched", "settings"}
+
+    @pytest.mark.parametrize("files", [("good.json", "refused.json"), ("broken.json", "good.json")])
+    def test_a_refused_file(
+        self, files: tuple[str, str], capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        assert main(["config", "diff", *files]) == 1
+        out, err = capsys.readouterr()
+        assert out == ""
+        assert "would be refused: mend it first" in err
+
+    @pytest.mark.parametrize("files", [("good.json", "nowhere"), ("nowhere", "good.json")])
+    def test_a_missing_file(
+        self, files: tuple[str, str], capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        assert main(["config", "diff", *files]) == 2
+        assert "nowhere: there is no such file" in capsys.readouterr().err
+
+
+def test_the_schema(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["config", "schema"]) == 0
+    assert json.loads(capsys.readouterr().out)["title"] == "Cogwork machine"
+
+
+@pytest.mark.parametrize("arguments", [[], ["config"], ["config", "chek"], ["config", "diff", "a"]])
+def test_wrong_usage(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as exit_:
+        main(arguments)
+    assert exit_.value.code == 2
+    assert "usage: cogwork" in capsys.readouterr().err
+
+
+def test_the_version(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as exit_:
+        main(["--version"])
+    assert exit_.value.code == 0
+    assert capsys.readouterr().out.startswith("cogwork ")
+
+
+# As a process
+
+COGWORK = [sys.executable, "-m", "cogwork.cli.main"]
+
+
+def run(*arguments: str, **environment: str) -> subprocess.CompletedProcess[bytes]:
+    return subprocess.run(
+        [*COGWORK, *arguments],
+        capture_output=True,
+        timeout=30,
+        env={**os.environ, **environment},
+        check=False,
+    )
+
+
+def test_help_imports_next_to_nothing() -> None:
+    code = (
+        "import sys\n"
+        "from cogwork.cli.main import main\n"
+        "try:\n    main(['--help'])\n"
+        "except SystemExit:\n    pass\n"
+        "print(sorted({'pydantic', 'asyncio', 'logging', 'json'} & sys.modules.keys()))"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, timeout=30, check=True
+    )
+    assert done.stdout.endswith("[]\n")
+
+
+@pytest.mark.parametrize("count", [10, 5000], ids=["a little", "more than a pipe holds"])
+def test_a_reader_who_has_seen_enough(tmp_path: Path, count: int) -> None:
+    file = tmp_path / "many.json"
+    file.write_text(json.dumps({f"key{n}": n for n in range(count)}, indent=1))
+    with subprocess.Popen(
+        [*COGWORK, "config", "check", str(file)], stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    ) as process:
+        assert process.stdout is not None
+        assert process.stderr is not None
+        process.stdout.readline()
+        process.stdout.close()
+        assert process.stderr.read() == b""
+        assert process.wait(30) in (0, 1)
+
+
+def test_a_reader_who_does_not_even_start(tmp_path: Path) -> None:
+    file = tmp_path / "one.json"
+    file.write_text('{"x": 1}')
+    reading, writing = os.pipe()
+    os.close(reading)
+    try:
+        done = subprocess.run(
+            [*COGWORK, "config", "check", str(file)],
+            stdout=writing,
+            stderr=subprocess.PIPE,
+            timeout=30,
+            check=False,
+        )
+    finally:
+        os.close(writing)
+    assert (done.returncode, done.stderr) == (0, b"")
+
+
+def on_a_terminal(*arguments: str, **environment: str) -> bytes:
+    ours, theirs = pty.openpty()
+    try:
+        subprocess.run(
+            [*COGWORK, *arguments],
+            stdout=theirs,
+            stderr=subprocess.PIPE,
+            timeout=30,
+            env={**os.environ, **environment},
+            check=False,
+        )
+        return os.read(ours, 65536)
+    finally:
+        os.close(ours)
+        os.close(theirs)
+
+
+def test_colour_on_a_terminal_that_wants_it(tmp_path: Path) -> None:
+    file = tmp_path / "bad.json"
+    file.write_text(json.dumps(BAD))
+    assert b"\x1b[31merror\x1b[0m" in on_a_terminal("config", "check", str(file), NO_COLOR="")
+    assert b"\x1b" not in on_a_terminal("config", "check", str(file), NO_COLOR="1")
+    assert b"\x1b" not in run("config", "check", str(file)).stdout
+
+
+def test_a_terminal_that_cannot_show_a_character(tmp_path: Path) -> None:
+    file = tmp_path / "wide.json"
+    file.write_text('{"日本": "é"}', encoding="utf-8")
+    done = run("config", "check", str(file), PYTHONIOENCODING="ascii")
+    assert (done.returncode, done.stderr) == (1, b"")
+    assert rb"\u65e5\u672c" in done.stdout

@@ -1,0 +1,1027 @@
+"""Every diagnostic: its code, its place, its words, and what becomes of the rest."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+from pydantic import JsonValue
+from tests.unit.config.workshop import (
+    HOME,
+    CameraAttributes,
+    codes_of,
+    found,
+    loaded,
+    marked,
+    sensor,
+    spec_of,
+)
+
+from cogwork.config import codes
+from cogwork.config.codes import Code
+from cogwork.config.diagnose import Diagnostic, Effect, Place
+from cogwork.config.load import Loaded, Located, refused
+from cogwork.config.schema import ModuleConfig
+from cogwork.graph.name import Api, ModelName, Reference
+from cogwork.logs.levels import Level
+
+COMPLETE = Path(__file__).with_name("complete.json")
+
+REFUSED, UNHEALTHY, IGNORED = Effect.REFUSED, Effect.UNHEALTHY, Effect.IGNORED
+
+
+class Case(NamedTuple):
+    """The mark « stands where the diagnostic points."""
+
+    code: Code
+    text: str
+    message: str
+    effect: Effect
+    hint: str | None = None
+
+
+S = '"api": "rdk:component:sensor", "model": "fake"'
+A_SENSOR = '{"name": "a", "api": "rdk:component:sensor", "model": "fake"}'
+CAMERA = '"name": "cam", "api": "rdk:component:camera", "model": "test"'
+VISION = '"name": "eyes", "api": "rdk:service:vision", "model": "test"'
+
+
+def components(*items: str) -> str:
+    return '{"components": [\n' + ",\n".join(items) + "\n]}"
+
+
+CASES = [
+    Case(codes.NOT_JSON, '{\n  "components": «[ }', "expected ] to close the list", REFUSED),
+    Case(
+        codes.NOT_JSON,
+        '{\n  "debug": true«\n  "log": []\n}',
+        'a comma or } after the value of "debug"',
+        REFUSED,
+        "add a comma here",
+    ),
+    Case(codes.NOT_JSON, "«", "an empty text", REFUSED, "write at least {}"),
+    Case(codes.DUPLICATE_KEY, '{"debug": true,\n «"debug": false}', 'key "debug" is', IGNORED),
+    Case(codes.WRONG_TYPE, "«[]", "expected an object at the top", REFUSED),
+    Case(codes.WRONG_TYPE, '{"debug": «"yes"}', 'true or false, got the string "yes"', IGNORED),
+    Case(codes.WRONG_TYPE, '{"revision": «5}', "expected a string, got the number 5", IGNORED),
+    Case(codes.WRONG_TYPE, '{"network": «[]}', "expected an object, got a list", REFUSED),
+    Case(codes.WRONG_TYPE, '{"cloud": «7}', "expected an object, got a number", REFUSED),
+    Case(codes.WRONG_TYPE, '{"auth": {"handlers": «{}}}', "a list, got an object", REFUSED),
+    Case(codes.WRONG_TYPE, '{"components": «{}}', '"components" is a list', IGNORED),
+    Case(codes.WRONG_TYPE, '{"jobs": «"x"}', '"jobs" is a list', IGNORED),
+    Case(codes.WRONG_TYPE, '{"modules": [«null]}', "expected an object, got null", IGNORED),
+    Case(codes.WRONG_TYPE, components("  «5"), "expected an object, got the number 5", UNHEALTHY),
+    Case(
+        codes.WRONG_TYPE,
+        components(f'{{{CAMERA}, "attributes": {{"width": «"wide"}}}}'),
+        'expected a whole number, got the string "wide"',
+        UNHEALTHY,
+    ),
+    Case(
+        codes.WRONG_TYPE,
+        components(f'{{{CAMERA}, "attributes": {{"rate": «"nan"}}}}'),
+        "expected a number",
+        UNHEALTHY,
+    ),
+    Case(
+        codes.WRONG_TYPE,
+        components(f'{{"name": "a", {S}, "depends_on": ["b", «5]}}', f'{{"name": "b", {S}}}'),
+        "expected a string, got the number 5",
+        UNHEALTHY,
+    ),
+    Case(
+        codes.WRONG_TYPE,
+        components('«{"name": "a", "type": 5, "model": "fake"}'),
+        "expected a string, got the number 5",
+        UNHEALTHY,
+    ),
+    Case(codes.MISSING_FIELD, components("«{" + S + "}"), '"name" is missing', UNHEALTHY),
+    Case(codes.MISSING_FIELD, components('«{"name": "a"}'), '"api" is missing', UNHEALTHY),
+    Case(codes.MISSING_FIELD, '{"cloud": «{"secret": "x"}}', '"id" is missing', REFUSED),
+    Case(
+        codes.MISSING_FIELD,
+        '{"cloud": {"id": "i", "api_key": «{"id": "x"}}}',
+        '"key" is missing',
+        REFUSED,
+    ),
+    Case(
+        codes.MISSING_FIELD,
+        '{"modules": [«{"name": "m"}]}',
+        '"executable_path" is missing: a local module',
+        IGNORED,
+    ),
+    Case(
+        codes.MISSING_FIELD,
+        '{"modules": [«{"name": "m", "type": "registry"}]}',
+        '"module_id" is missing: a registry module',
+        IGNORED,
+    ),
+    Case(
+        codes.MISSING_FIELD,
+        '{"auth": {"handlers": [«{"type": "api-key", "config": {}}]}}',
+        '"keys" is missing',
+        REFUSED,
+    ),
+    Case(
+        codes.UNKNOWN_KEY,
+        '{\n  «"componets": []}',
+        'unknown key "componets"',
+        IGNORED,
+        'did you mean "components"?',
+    ),
+    Case(
+        codes.UNKNOWN_KEY,
+        components(f'{{"name": "a", {S}, «"atributes": {{}}}}'),
+        'unknown key "atributes"',
+        IGNORED,
+        'did you mean "attributes"?',
+    ),
+    Case(
+        codes.UNKNOWN_KEY,
+        components(f'{{"name": "a", {S}, "attributes": {{«"x": 1}}}}'),
+        'unknown key "x"',
+        IGNORED,
+        "known here: readings",
+    ),
+    Case(
+        codes.UNKNOWN_KEY,
+        '{"network": {"sessions": {«"heartbeat": "2s"}}}',
+        'unknown key "heartbeat"',
+        IGNORED,
+        'did you mean "heartbeat_window"?',
+    ),
+    Case(
+        codes.BAD_VALUE,
+        '{"modules": [{"name": "m", "executable_path": "/bin/acme", "type": «"lokal"}]}',
+        'expected "local" or "registry", got the string "lokal"',
+        IGNORED,
+        'did you mean "local"?',
+    ),
+    Case(
+        codes.BAD_VALUE,
+        components(f'{{{CAMERA}, "attributes": {{"width": «0}}}}'),
+        "greater than or equal to 1, got the number 0",
+        UNHEALTHY,
+    ),
+    Case(codes.BAD_VALUE, '{"network": {"bind_address": «"here"}}', "host:port", REFUSED),
+    Case(codes.BAD_VALUE, '{"network": {"bind_address": «"a:99999"}}', "host:port", REFUSED),
+    Case(
+        codes.BAD_VALUE,
+        '{"network": {"sessions": {"heartbeat_window": «"2m"}}}',
+        "between 30ms and 1m",
+        REFUSED,
+    ),
+    Case(
+        codes.BAD_VALUE,
+        '{"network": {"traffic_tunnel_endpoints": [{"port": «0}]}}',
+        "greater than or equal to 1",
+        REFUSED,
+    ),
+    Case(
+        codes.BAD_VALUE,
+        '{"auth": {"handlers": [{"type": «"external", "config": {"keys": ["a"], "a": "b"}}]}}',
+        'expected "api-key"',
+        REFUSED,
+    ),
+    Case(
+        codes.BAD_VALUE,
+        '{"maintenance": {"sensor_name": «"safe", "maintenance_allowed_key": "ok"}}',
+        "the full name of a sensor",
+        IGNORED,
+    ),
+    Case(
+        codes.BAD_VALUE,
+        '{"services": [{"name": "s", "api": "rdk:service:generic", "model": "broken",'
+        ' "attributes": «{}}]}',
+        "checking it failed with KeyError",
+        UNHEALTHY,
+    ),
+    Case(
+        codes.BAD_DURATION,
+        '{"cloud": {"id": "i", "secret": "s",\n"refresh_interval": «"10 seconds"}}',
+        '"10 seconds" is not a duration',
+        REFUSED,
+    ),
+    Case(
+        codes.BAD_DURATION,
+        '{"modules": [{"name": "m", "executable_path": "/bin/acme",\n'
+        ' "first_run_timeout": «"1y"}]}',
+        '"1y" is not a duration',
+        IGNORED,
+    ),
+    Case(codes.BAD_NAME, components(f'{{"name": «"left arm", {S}}}'), "starts with", UNHEALTHY),
+    Case(codes.BAD_NAME, components(f'{{"name": «"a:b", {S}}}'), "a name starts with", UNHEALTHY),
+    Case(codes.BAD_NAME, components(f'{{"name": «"a+b", {S}}}'), "a name starts with", UNHEALTHY),
+    Case(codes.BAD_NAME, components(f'{{"name": «"{"x" * 61}", {S}}}'), "60 is the", UNHEALTHY),
+    Case(
+        codes.BAD_NAME,
+        '{"packages": [{"package": "a/b", "name": «"' + "x" * 201 + '"}]}',
+        "200 is the most",
+        IGNORED,
+    ),
+    Case(
+        codes.BAD_NAME,
+        '{"modules": [«{"name": "parent", "executable_path": "/bin/acme"}]}',
+        'the name "parent" is kept',
+        IGNORED,
+    ),
+    Case(
+        codes.BAD_NAME,
+        components(f'{{"name": "a", {S}, "depends_on": [«"camera/x"]}}'),
+        '"camera" is not an API',
+        UNHEALTHY,
+    ),
+    Case(
+        codes.DUPLICATE_NAME,
+        components(A_SENSOR, f'{{"name": «"a", {S}}}'),
+        'the name "a" is taken',
+        IGNORED,
+    ),
+    Case(
+        codes.DUPLICATE_NAME,
+        '{"processes": [{"id": "p", "name": "x"},\n {"id": «"p", "name": "y"}]}',
+        'the name "p" is taken',
+        IGNORED,
+    ),
+    Case(
+        codes.DUPLICATE_NAME,
+        '{"auth": «{"handlers": [{"type": "api-key", "config": {"keys": ["a"], "a": "b"}},'
+        ' {"type": "api-key", "config": {"keys": ["a"], "a": "b"}}]}}',
+        "two handlers of the same type",
+        REFUSED,
+    ),
+    Case(
+        codes.BAD_API,
+        components('{"name": "a", "api": «"camera", "model": "fake"}'),
+        '"camera" is not an API',
+        UNHEALTHY,
+    ),
+    Case(
+        codes.BAD_API,
+        components('{"name": "a", "api": «"rdk:component:camra", "model": "test"}'),
+        "there is no API rdk:component:camra",
+        UNHEALTHY,
+        'did you mean "rdk:component:camera"?',
+    ),
+    Case(
+        codes.BAD_API,
+        components('«{"name": "a", "api": "rdk:service:generic", "model": "fake"}'),
+        "rdk:service:generic is not a component; move it to services",
+        UNHEALTHY,
+    ),
+    Case(
+        codes.BAD_API,
+        components('«{"name": "a", "api": "acme:gizmo:x", "model": "a:b:c"}'),
+        "acme:gizmo:x is not a component; write component in its middle",
+        UNHEALTHY,
+    ),
+    Case(
+        codes.BAD_API,
+        components(
+            '{"name": "a", "api": «{"namespace": "rdk", "type": "component"}, "model": "x"}'
+        ),
+        "exactly the keys namespace, type, subtype",
+        UNHEALTHY,
+    ),
+    Case(
+        codes.BAD_API,
+        components(
+            '{"name": "a", "model": "fake", "api": «{"namespace": "a:b", "type": "component",'
+            ' "subtype": "sensor"}}'
+        ),
+        "is not an API",
+        UNHEALTHY,
+    ),
+    Case(
+        codes.BAD_MODEL,
+        components('{"name": "a", "api": "rdk:component:sensor", "model": «"acme:arm"}'),
+        '"acme:arm" is not a model',
+        UNHEALTHY,
+    ),
+    Case(
+        codes.BAD_MODEL,
+        components('{"name": "a", "api": "rdk:component:sensor", "model": «{"name": "x"}}'),
+        "exactly the keys namespace, model_family, name",
+        UNHEALTHY,
+    ),
+    Case(
+        codes.UNKNOWN_MODEL,
+        components('{"name": "a", "api": "rdk:component:sensor", "model": «"fkae"}'),
+        "nobody provides model fkae of rdk:component:sensor",
+        UNHEALTHY,
+        'did you mean "fake"?',
+    ),
+    Case(
+        codes.UNKNOWN_MODEL,
+        components('{"name": "a", "api": "rdk:component:sensor", "model": «"bme280"}'),
+        "nobody provides model bme280",
+        UNHEALTHY,
+        "models of rdk:component:sensor: fake",
+    ),
+    Case(
+        codes.UNKNOWN_MODEL,
+        components('{"name": "a", "api": "rdk:component:arm", "model": «"acme:arms:one"}'),
+        "nobody provides model acme:arms:one",
+        UNHEALTHY,
+        'add the module that brings it to "modules"',
+    ),
+    Case(
+        codes.MISSING_DEPENDENCY,
+        components(f'{{"name": "arm", {S}}}', f'{{"name": "b", {S}, "depends_on": [«"amr"]}}'),
+        '"b" depends on "amr", which is not configured',
+        UNHEALTHY,
+        'did you mean "arm"?',
+    ),
+    Case(
+        codes.MISSING_DEPENDENCY,
+        f'{{"services": [{{{VISION}, "attributes":\n {{"camera": «"cam"}}}}]}}',
+        '"eyes" depends on "rdk:component:camera/cam"',
+        UNHEALTHY,
+    ),
+    Case(
+        codes.MISSING_DEPENDENCY,
+        f'{{"services": [{{{VISION}, "attributes":\n {{"extra_cameras": [«"cam"]}}}}]}}',
+        '"eyes" depends on "rdk:component:camera/cam"',
+        UNHEALTHY,
+    ),
+    Case(
+        codes.MISSING_DEPENDENCY,
+        f'{{"services": [{{{VISION}, "attributes":\n {{"regions": [{{"camera": «"cam"}}]}}}}]}}',
+        '"eyes" depends on "rdk:component:camera/cam"',
+        UNHEALTHY,
+    ),
+    Case(
+        codes.MISSING_DEPENDENCY,
+        f'{{"services": [{{{VISION}, "attributes":\n {{"helper": «"nobody"}}}}]}}',
+        '"eyes" depends on "nobody"',
+        IGNORED,
+    ),
+    Case(
+        codes.MISSING_DEPENDENCY,
+        f'{{"components": [{A_SENSOR}], "services": [{{{VISION}, "attributes":'
+        ' {"lamp": «"a"}}]}',
+        '"eyes" depends on "rdk:component:switch/a"',
+        IGNORED,
+    ),
+    Case(
+        codes.MISSING_DEPENDENCY,
+        '{"maintenance": {"sensor_name": «"rdk:component:sensor/safe",'
+        ' "maintenance_allowed_key": "ok"}}',
+        '"rdk:component:sensor/safe" is not configured',
+        IGNORED,
+    ),
+    Case(
+        codes.MISSING_DEPENDENCY,
+        f'{{"components": [{{"name": "arm", {S}}}], "jobs": [{{"name": "j", "schedule": "1s",'
+        ' "resource": «"amr", "method": "M"}]}',
+        '"amr" is not configured',
+        IGNORED,
+        'did you mean "arm"?',
+    ),
+    Case(
+        codes.AMBIGUOUS_DEPENDENCY,
+        components(
+            f'{{"name": "front", {S}}}',
+            '{"name": "front", "api": "rdk:component:camera", "model": "test"}',
+            f'{{"name": "b", {S}, "depends_on": [«"front"]}}',
+        ),
+        'several resources: write "rdk:component:sensor/front" or "rdk:component:camera/front"',
+        UNHEALTHY,
+    ),
+    Case(
+        codes.AMBIGUOUS_DEPENDENCY,
+        f'{{"components": [{A_SENSOR}, {{"name": "a", "api": "rdk:component:camera", "model":'
+        f' "test"}}], "services": [{{{VISION}, "attributes": {{"helper": «"a"}}}}]}}',
+        'depends on "a", which could be several resources',
+        IGNORED,
+    ),
+    Case(
+        codes.CIRCULAR_DEPENDENCY,
+        components(
+            f'{{"name": "a", {S}, "depends_on": [«"b"]}}',
+            f'{{"name": "b", {S}, "depends_on": ["rdk:component:sensor/c"]}}',
+            f'{{"name": "c", {S}, "depends_on": ["a"]}}',
+        ),
+        'circular dependency: "a" -> "b" -> "c" -> "a"',
+        UNHEALTHY,
+        "take one of these dependencies out",
+    ),
+    Case(
+        codes.CIRCULAR_DEPENDENCY,
+        components(f'{{"name": "a", {S}, "depends_on": [«"a"]}}'),
+        '"a" depends on itself',
+        UNHEALTHY,
+        "take it out",
+    ),
+    Case(
+        codes.CIRCULAR_DEPENDENCY,
+        f'{{"components": [{{{CAMERA}, "depends_on": [«"eyes"]}}],\n'
+        f'"services": [{{{VISION}, "attributes": {{"camera": "cam"}}}}]}}',
+        'circular dependency: "cam" -> "eyes" -> "cam"',
+        UNHEALTHY,
+        "take one of these dependencies out",
+    ),
+    Case(
+        codes.CIRCULAR_OPTIONAL,
+        f'{{"components": [{{{CAMERA}, "depends_on": ["eyes"]}}],\n'
+        f'"services": [{{{VISION}, "attributes": {{"helper": «"cam"}}}}]}}',
+        '"cam" depends on "eyes", which is built without it',
+        IGNORED,
+    ),
+    Case(
+        codes.BAD_PATTERN,
+        '{"log": [{"pattern": «"rdk.(", "level": "info"}]}',
+        "neither a wildcard nor a regular expression",
+        IGNORED,
+    ),
+    Case(
+        codes.BAD_PATTERN,
+        '{"log": [{"pattern": «"a{99999999999}", "level": "info"}]}',
+        "neither a wildcard nor a regular expression",
+        IGNORED,
+    ),
+    Case(codes.BAD_PATTERN, '{"log": [{"pattern": «"", "level": "info"}]}', "is empty", IGNORED),
+    Case(
+        codes.BAD_LEVEL,
+        '{"log": [{"pattern": "a", "level": «"verbose"}]}',
+        '"verbose" is not a log level; the levels are debug, info, warn, error',
+        IGNORED,
+    ),
+    Case(
+        codes.BAD_LEVEL,
+        components(f'{{"name": "a", {S}, "log_configuration": {{"level": «"loud"}}}}'),
+        '"loud" is not a log level',
+        IGNORED,
+    ),
+    Case(
+        codes.MISSING_FILE,
+        '{"network": {"tls_cert_file": «"/etc/crt.pem", "tls_key_file": "/etc/key.pem"}}',
+        "there is no file /etc/crt.pem",
+        REFUSED,
+    ),
+    Case(
+        codes.MISSING_FILE,
+        '{"modules": [{"name": "m", "executable_path": «"/bin/acne"}]}',
+        "there is no file /bin/acne",
+        UNHEALTHY,
+    ),
+    Case(
+        codes.MISSING_FILE,
+        f'{{"services": [{{{VISION}, "attributes": {{"label_path": «"/data/l.txt"}}}}]}}',
+        "there is no file /data/l.txt",
+        UNHEALTHY,
+    ),
+    Case(
+        codes.MISSING_FILE,
+        f'{{"services": [{{{VISION}, "attributes": {{"label_path": «"~nobody-here/l"}}}}]}}',
+        "there is no file ~nobody-here/l",
+        UNHEALTHY,
+    ),
+    Case(
+        codes.HALF_SET,
+        '{"network": «{"tls_cert_file": "/etc/cert.pem"}}',
+        '"tls_key_file" is missing: certificate and key go together',
+        REFUSED,
+    ),
+    Case(
+        codes.HALF_SET,
+        '{"network": «{"tls_key_file": "/etc/key.pem"}}',
+        '"tls_cert_file" is missing',
+        REFUSED,
+    ),
+    Case(
+        codes.HALF_SET,
+        '{"cloud": «{"id": "i", "secret": "s", "tls_private_key": "k"}}',
+        '"tls_certificate" is missing',
+        REFUSED,
+    ),
+    Case(
+        codes.HALF_SET,
+        '{"cloud": «{"id": "i"}}',
+        'neither "api_key" nor "secret" is set',
+        REFUSED,
+    ),
+    Case(
+        codes.HALF_SET,
+        '{"auth": {"handlers": [«{"type": "api-key", "config": {"keys": ["a"]}}]}}',
+        'number 1 of "keys" has no key',
+        REFUSED,
+    ),
+    Case(
+        codes.BAD_PLACEHOLDER,
+        components(f'{{{CAMERA}, "attributes": {{"password": «"${{environment.PW}}"}}}}'),
+        "the environment variable PW is not set",
+        UNHEALTHY,
+    ),
+    Case(
+        codes.BAD_PLACEHOLDER,
+        '{"packages": [{"name": "det", "package": "a/b"}], "services": [{'
+        + VISION
+        + ', "attributes": {"label_path": «"${packages.ml_model.dett}/l"}}]}',
+        'no package is named "dett": did you mean ${packages.ml_model.det}?',
+        UNHEALTHY,
+    ),
+    Case(
+        codes.BAD_PLACEHOLDER,
+        '{"modules": [{"name": "m", "executable_path": "/bin/acme",\n'
+        ' "env": {"A": «"${packages.x}"}}]}',
+        'no package is named "x"',
+        UNHEALTHY,
+    ),
+    Case(
+        codes.UNSET_VARIABLE,
+        '{"revision": "«$REVISION"}',
+        "the environment variable REVISION is not set",
+        IGNORED,
+        "set it, or write ${REVISION:-default}",
+    ),
+    Case(
+        codes.OPEN_TO_ALL,
+        '{"network": {"bind_address": «":8080"}}',
+        '":8080" is every interface',
+        IGNORED,
+        'bind to "localhost:8080", or add an api-key handler to "auth"',
+    ),
+    Case(
+        codes.OPEN_TO_ALL,
+        '{"network": {"bind_address": «"[::]:80"}}',
+        '"[::]:80" is every interface',
+        IGNORED,
+        'bind to "localhost:8080", or add an api-key handler to "auth"',
+    ),
+]
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: f"{case.code.id}-{case.message[:30]}")
+def test_a_mistake_is_explained_at_its_place(case: Case) -> None:
+    text, (position,) = marked(case.text)
+    fault = _fault_at(loaded(text), case.code)
+    assert fault.spot is not None
+    assert fault.spot.position == position
+    assert case.message in fault.diagnostic.message
+    assert fault.diagnostic.effect is case.effect
+    if case.hint is not None:
+        assert fault.diagnostic.hint == case.hint
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: f"{case.code.id}-{case.message[:30]}")
+def test_only_the_machines_own_sections_refuse_the_whole(case: Case) -> None:
+    text, _ = marked(case.text)
+    load = loaded(text)
+    assert load.refused == (case.effect is REFUSED)
+    if load.refused and case.code not in (codes.NOT_JSON, codes.OPEN_TO_ALL):
+        first = load.checked.diagnostics[0].place.pointer[:1]
+        assert first in ((), ("cloud",), ("network",), ("auth",))
+
+
+def _fault_at(load: Loaded, code: Code) -> Located:
+    faults = [fault for fault in load.faults if fault.diagnostic.code is code]
+    assert faults, f"{code.id} was not found, but {codes_of(load)}"
+    return faults[0]
+
+
+def test_no_code_is_left_out() -> None:
+    # E002 is about a file; see test_an_unreadable_file and the tests of the command line.
+    assert {case.code.id for case in CASES} == codes.CODES.keys() - {"E002"}
+
+
+def test_an_unreadable_file() -> None:
+    load = refused(Diagnostic(codes.UNREADABLE, "there is no such file", Place(()), REFUSED))
+    assert load.refused
+    assert load.has_errors
+
+
+def test_the_complete_file_has_no_fault() -> None:
+    load = loaded(COMPLETE.read_text())
+    assert codes_of(load) == []
+    config = load.checked.config
+    left_out = [
+        name
+        for name in type(config).model_fields
+        if getattr(config, name) in (None, [], "", type(config).model_fields[name].default)
+        and name not in ("enable_web_profile", "disable_log_deduplication")
+    ]
+    assert left_out == []
+    assert len(load.checked.specs) == 5
+    assert all(spec.fault is None for spec in load.checked.specs)
+
+
+def test_all_faults_come_at_once_and_in_the_order_of_the_text() -> None:
+    text, positions = marked(
+        '{«"foo": 1,\n'
+        ' "components": [{"name": «"a b", "api": «"x", "model": «"y:z"},\n'
+        f'   {{"name": "b", {S}, "depends_on": [«"c"],\n'
+        ' "attributes": {«"d": 1, "readings": «5}}],\n'
+        ' "network": {"bind_address": «"x", «"y": 1},\n'
+        ' "log": [{"pattern": «"(", "level": «"e"}],\n'
+        ' "revision": "«$NO",\n'
+        ' «"foo": 2}'
+    )
+    load = loaded(text)
+    assert [fault.spot and fault.spot.position for fault in load.faults] == positions
+    expected = "E103 E201 E203 E204 E301 E103 E101 E104 E103 E401 E402 W501 E003"
+    assert " ".join(codes_of(load)) == expected
+
+
+API_FORMS: list[dict[str, JsonValue]] = [
+    {"api": "rdk:component:sensor"},
+    {"api": {"namespace": "rdk", "type": "component", "subtype": "sensor"}},
+    {"type": "sensor"},
+    {"type": "sensor", "namespace": "rdk"},
+    {"type": "sensor", "namespace": None},
+    {"type": "sensor", "api": None},
+    {"type": "camera", "api": "rdk:component:sensor"},
+]
+MODEL_FORMS: list[JsonValue] = [
+    "fake",
+    "rdk:builtin:fake",
+    {"namespace": "rdk", "model_family": "builtin", "name": "fake"},
+]
+
+
+@pytest.mark.parametrize("api", API_FORMS)
+@pytest.mark.parametrize("model", MODEL_FORMS)
+def test_every_spelling_of_api_and_model_is_one(
+    api: dict[str, JsonValue], model: JsonValue
+) -> None:
+    load = loaded({"components": [{"name": "a", "model": model, **api}]})
+    assert codes_of(load) == []
+    (spec,) = load.checked.specs
+    assert spec.name.api == Api.parse("rdk:component:sensor")
+    assert spec.model == ModelName("rdk", "builtin", "fake")
+
+
+def test_the_namespace_of_an_older_file() -> None:
+    module: JsonValue = {"name": "m", "executable_path": "/bin/acme"}
+    old: JsonValue = {"name": "a", "namespace": "acme", "type": "claw", "model": "acme:claws:x"}
+    load = loaded({"modules": [module], "components": [old]})
+    assert codes_of(load) == []
+    assert str(load.checked.specs[0].name) == "acme:component:claw/a"
+
+
+def test_a_service_may_leave_out_its_name_and_model() -> None:
+    load = loaded({"services": [{"api": "rdk:service:generic", "model": "fake"}]})
+    assert codes_of(load) == []
+    assert str(load.checked.specs[0].name) == "rdk:service:generic/builtin"
+    load = loaded({"services": [{"type": "motion"}]})
+    assert load.checked.specs[0].model == ModelName("rdk", "builtin", "builtin")
+
+
+def test_null_is_absent() -> None:
+    nothing: dict[str, JsonValue] = dict.fromkeys(
+        ("attributes", "depends_on", "frame", "log_configuration", "service_configs", "namespace")
+    )
+    load = loaded(
+        {
+            "cloud": None,
+            "modules": None,
+            "network": {"bind_address": None, "sessions": None},
+            "debug": None,
+            "revision": None,
+            "components": [sensor("a", **nothing)],
+        }
+    )
+    assert codes_of(load) == []
+    assert load.checked.config.network.bind_address == ""
+
+
+def test_the_kind_of_a_service_config_may_be_a_bare_word() -> None:
+    configs: JsonValue = [{"type": "data_manager"}, {"type": "rdk:service:data_manager"}]
+    assert codes_of(loaded({"components": [sensor("a", service_configs=configs)]})) == []
+
+
+def test_a_number_may_stand_in_quotes() -> None:
+    camera: JsonValue = {
+        "name": "c",
+        "api": "rdk:component:camera",
+        "model": "test",
+        "attributes": {"width": "800", "rate": "2.5"},
+    }
+    load = loaded({"components": [camera]})
+    assert codes_of(load) == []
+    assert load.checked.specs[0].settings == CameraAttributes(width=800, rate=2.5)
+
+
+def test_unknown_keys_at_every_depth_leave_the_resource_usable() -> None:
+    load = loaded(
+        {
+            "components": [
+                {
+                    **sensor("a", attributes={"readings": {"x": 1}, "odd": [1, {"deep": 2}]}),
+                    "odd": 1,
+                    "frame": {
+                        "parent": "world",
+                        "odd": 1,
+                        "translation": {"x": 1, "odd": 2},
+                        "orientation": {"type": "o", "odd": 2},
+                    },
+                    "log_configuration": {"level": "warn", "odd": 1},
+                    "service_configs": [{"type": "data_manager", "odd": 1}],
+                }
+            ]
+        }
+    )
+    assert codes_of(load) == ["E103"] * 7
+    assert all(diagnostic.effect is IGNORED for diagnostic in found(load))
+    assert spec_of(load, "a").fault is None
+    (config,) = load.checked.config.components
+    assert config.frame is not None
+    assert config.frame.translation.x == 1
+    assert config.log_configuration is not None
+    assert config.log_configuration.level is Level.WARN
+
+
+@pytest.mark.parametrize(
+    "bad",
+    ["loud", 5, {}, {"level": "loud"}, {"level": 5}, {"level": "info", "x": 1, "level2": 2}, []],
+    ids=repr,
+)
+def test_a_bad_log_configuration_is_left_out(bad: JsonValue) -> None:
+    load = loaded({"components": [sensor("a", log_configuration=bad)]})
+    assert codes_of(load)
+    assert all(diagnostic.effect is IGNORED for diagnostic in found(load))
+    assert spec_of(load, "a").fault is None
+
+
+def test_a_bad_log_level_leaves_the_module_usable() -> None:
+    load = loaded(
+        {"modules": [{"name": "m", "executable_path": "/bin/acme", "log_level": "loud", "x": 1}]}
+    )
+    assert sorted(codes_of(load)) == ["E103", "E402"]
+    assert load.checked.config.modules == [ModuleConfig(name="m", executable_path="/bin/acme")]
+
+
+@pytest.mark.parametrize(
+    "broken",
+    [
+        {"model": 5},
+        {"model": "a:b"},
+        {"depends_on": 5},
+        {"depends_on": ["a/b"]},
+        {"attributes": []},
+        {"attributes": {"readings": 5}},
+        {"attributes": {"readings": {"a": "${environment.NO}"}}},
+        {"frame": {}},
+        {"name": "left arm"},
+        {"name": "x" * 61},
+    ],
+    ids=repr,
+)
+def test_a_broken_resource_keeps_its_node(broken: dict[str, JsonValue]) -> None:
+    load = loaded({"components": [{**sensor("a"), **broken}, sensor("b")]})
+    assert not load.refused
+    first, second = load.checked.specs
+    assert first.name.name == broken.get("name", "a")
+    assert first.fault is not None
+    assert found(load)[0].message in first.fault
+    assert "(at /components/0" in first.fault
+    assert second.fault is None
+
+
+def test_a_broken_service_without_a_name_keeps_its_node() -> None:
+    load = loaded({"services": [{"api": "rdk:service:generic", "model": "fake", "depends_on": 5}]})
+    (spec,) = load.checked.specs
+    assert str(spec.name) == "rdk:service:generic/builtin"
+    assert spec.fault is not None
+
+
+def test_what_may_still_turn_up_is_no_fault_of_the_resource() -> None:
+    load = loaded(
+        {
+            "components": [
+                sensor("a", depends_on=["nobody"]),
+                {"name": "b", "api": "rdk:component:sensor", "model": "bme280"},
+            ],
+            "services": [
+                {
+                    "name": "v",
+                    "api": "rdk:service:vision",
+                    "model": "test",
+                    "attributes": {"label_path": "/nowhere"},
+                }
+            ],
+        }
+    )
+    assert codes_of(load) == ["E301", "E206", "E403"]
+    assert [spec.fault for spec in load.checked.specs] == [None, None, None]
+
+
+def test_two_faults_of_one_resource_are_both_in_its_node() -> None:
+    load = loaded({"components": [{**sensor("a"), "depends_on": 5, "frame": 6}]})
+    fault = spec_of(load, "a").fault
+    assert fault is not None
+    assert "number 5 (at /components/0/depends_on); " in fault
+    assert "number 6 (at /components/0/frame)" in fault
+
+
+def test_of_two_equal_names_the_first_stays_and_both_places_are_shown() -> None:
+    text, (first, second) = marked(
+        f'{{"components": [\n  {{"name": «"a", {S}, "attributes": {{"readings": {{"n": 1}}}}}},\n'
+        f'  {{"name": «"a", {S}, "attributes": {{"readings": {{"n": 2}}}}}}]}}'
+    )
+    load = loaded(text)
+    (fault,) = load.faults
+    assert fault.spot is not None
+    assert fault.spot.position == second
+    assert [spot and spot.position for spot in fault.related] == [first]
+    (spec,) = load.checked.specs
+    assert getattr(spec.settings, "readings", None) == {"n": 1}
+
+
+def test_equal_names_in_both_lists_make_one_node() -> None:
+    load = loaded({"components": [sensor("a")], "services": [sensor("a")]})
+    assert sorted(codes_of(load)) == ["E202", "E203"]
+    assert len(load.checked.specs) == 1
+
+
+def test_equal_names_of_different_apis_are_two_resources() -> None:
+    generic: JsonValue = {"name": "a", "api": "rdk:component:generic", "model": "fake"}
+    load = loaded({"components": [sensor("a"), generic]})
+    assert codes_of(load) == []
+    assert len(load.checked.specs) == 2
+
+
+@pytest.mark.parametrize(
+    ("section", "items"),
+    [
+        ("modules", {"name": "x", "executable_path": "/bin/acme"}),
+        ("remotes", {"name": "x", "address": "h:1"}),
+        ("packages", {"name": "x", "package": "a/b"}),
+        ("processes", {"id": "x", "name": "p"}),
+        ("jobs", {"name": "x", "schedule": "1s", "resource": "a", "method": "M"}),
+    ],
+)
+def test_a_name_twice_in_a_list(section: str, items: dict[str, JsonValue]) -> None:
+    load = loaded({section: [items, {**items}], "components": [sensor("a")]})
+    assert codes_of(load) == ["E202"]
+    assert len(getattr(load.checked.config, section)) == 1
+
+
+def test_one_diagnostic_shows_the_whole_circle() -> None:
+    text, positions = marked(
+        components(
+            f'{{"name": "out", {S}, "depends_on": ["a"]}}',
+            f'{{"name": "a", {S}, "depends_on": ["free", «"b"]}}',
+            f'{{"name": "b", {S}, "depends_on": [«"c"]}}',
+            f'{{"name": "c", {S}, "depends_on": [«"a"]}}',
+            f'{{"name": "free", {S}}}',
+        )
+    )
+    (fault,) = loaded(text).faults
+    spots = [fault.spot, *fault.related]
+    assert [spot and spot.position for spot in spots] == positions
+    assert [related.message for related in fault.diagnostic.related] == [
+        '"b" depends on the next one here',
+        '"c" depends on the next one here',
+    ]
+
+
+def test_two_circles_are_two_diagnostics() -> None:
+    load = loaded(
+        {
+            "components": [
+                sensor("a", depends_on=["b"]),
+                sensor("b", depends_on=["a"]),
+                sensor("c", depends_on=["d"]),
+                sensor("d", depends_on=["c"]),
+            ]
+        }
+    )
+    assert codes_of(load) == ["E303", "E303"]
+
+
+def test_dependencies_of_attributes_join_the_others() -> None:
+    cameras: list[JsonValue] = [
+        {"name": name, "api": "rdk:component:camera", "model": "test"} for name in "abc"
+    ]
+    load = loaded(
+        {
+            "components": [*cameras, sensor("h")],
+            "services": [
+                {
+                    "name": "v",
+                    "api": "rdk:service:vision",
+                    "model": "test",
+                    "depends_on": ["h"],
+                    "attributes": {
+                        "camera": "a",
+                        "extra_cameras": ["rdk:component:camera/b"],
+                        "regions": [{"camera": "c"}],
+                        "helper": "h",
+                        "lamp": "",
+                    },
+                }
+            ],
+        }
+    )
+    camera = Api.parse("rdk:component:camera")
+    spec = spec_of(load, "v")
+    assert set(spec.needs) == {Reference("h"), *(Reference(name, camera) for name in "abc")}
+    assert spec.wants == (Reference("h"),)
+
+
+def test_with_a_remote_a_dependency_may_come_from_there() -> None:
+    load = loaded(
+        {
+            "remotes": [{"name": "r", "address": "h:1"}],
+            "components": [sensor("a", depends_on=["r:b", "c"])],
+            "jobs": [{"name": "j", "schedule": "1s", "resource": "r:b", "method": "M"}],
+        }
+    )
+    assert codes_of(load) == []
+    assert spec_of(load, "a").needs == (Reference("r:b"), Reference("c"))
+
+
+def test_with_a_module_a_model_may_come_from_there() -> None:
+    module: JsonValue = {"name": "m", "executable_path": "/bin/acme"}
+    arm: JsonValue = {"name": "a", "api": "rdk:component:arm", "model": "acme:arms:one"}
+    assert codes_of(loaded({"modules": [module], "components": [arm]})) == []
+    missing: JsonValue = {"name": "a", "api": "rdk:component:arm", "model": "nope"}
+    assert codes_of(loaded({"modules": [module], "components": [missing]})) == ["E206"]
+
+
+def test_placeholders_are_filled() -> None:
+    path = f"{HOME}/packages/data/ml_model/acme-det-1_2_3"
+    load = loaded(
+        {
+            "packages": [{"name": "det", "package": "acme/det", "version": "1.2.3"}],
+            "modules": [
+                {
+                    "name": "m",
+                    "executable_path": "${packages.ml_model.det}/run",
+                    "env": {"WHO": "${environment.WHO}"},
+                }
+            ],
+            "components": [
+                sensor("a", attributes={"readings": {"x": ["${packages.det}/l", "$${packages.q}"]}})
+            ],
+        },
+        {"WHO": "me"},
+        files={f"{path}/run"},
+    )
+    assert codes_of(load) == ["E501"]
+    (module,) = load.checked.config.modules
+    assert module.executable_path == f"{path}/run"
+    assert module.env == {"WHO": "me"}
+
+
+def test_a_package_of_another_type_is_named() -> None:
+    load = loaded(
+        {
+            "packages": [{"name": "m", "package": "a/b", "type": "slam_map"}],
+            "components": [sensor("a", attributes={"readings": {"x": "${packages.m}"}})],
+        }
+    )
+    (diagnostic,) = found(load)
+    assert diagnostic.message == (
+        'package "m" is of type slam_map, not ml_model: write ${packages.slam_map.m}'
+    )
+
+
+def test_a_path_with_an_unfilled_placeholder_is_not_also_a_missing_file() -> None:
+    load = loaded({"modules": [{"name": "m", "executable_path": "${packages.x}/run"}]})
+    assert codes_of(load) == ["E501"]
+
+
+@pytest.mark.parametrize("error", [PermissionError(), OSError(36, "long"), ValueError("null")])
+def test_a_path_that_cannot_be_looked_at_is_missing(
+    error: Exception, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def stumble(path: Path) -> Path:
+        raise error
+
+    monkeypatch.setattr(Path, "expanduser", stumble)
+    load = loaded({"modules": [{"name": "m", "executable_path": "/bin/acme"}]})
+    assert codes_of(load) == ["E403"]
+
+
+def test_the_bind_address_may_be_open_with_a_login() -> None:
+    auth: JsonValue = {"handlers": [{"type": "api-key", "config": {"a": "k", "keys": ["a"]}}]}
+    for address in ("0.0.0.0:8080", ":0", "[::]:1", "localhost:8080", "[::1]:65535"):
+        assert codes_of(loaded({"network": {"bind_address": address}, "auth": auth})) == []
+    assert codes_of(loaded({"network": {"bind_address": "127.0.0.1:80"}})) == []
+
+
+def test_a_pattern_too_deep_is_no_pattern() -> None:
+    deep = "(" * 3000 + ")" * 3000
+    assert codes_of(loaded({"log": [{"pattern": deep, "level": "info"}]})) == ["E401"]
+
+
+def test_sections_that_are_fine_survive_one_that_is_not() -> None:
+    load = loaded(
+        {
+            "debug": True,
+            "jobs": 5,
+            "log": [{"pattern": "(", "level": "info"}, {"pattern": "a", "level": "info"}],
+            "remotes": [{"name": "r"}, {"name": "q", "address": "h:1"}],
+            "tracing": {"enabled": "yes"},
+            "components": [sensor("a")],
+        }
+    )
+    assert not load.refused
+    config = load.checked.config
+    assert config.debug
+    assert len(config.log) == 1
+    assert [remote.name for remote in config.remotes] == ["q"]
+    assert spec_of(load, "a").fault is None

@@ -1,0 +1,322 @@
+"""What saving a change would do, before anybody saves it."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from pydantic import JsonValue
+from tests.unit.config.workshop import REGISTRY, loaded, sensor
+
+from cogwork.config.diff import ConfigDiff, as_json, as_text, diff, stuck
+
+CANARY = "CANARY7f3a"
+
+
+def generic(name: str, **more: JsonValue) -> dict[str, JsonValue]:
+    return {"name": name, "api": "rdk:component:generic", "model": "fake", **more}
+
+
+def vision(**attributes: JsonValue) -> dict[str, JsonValue]:
+    return {"name": "v", "api": "rdk:service:vision", "model": "test", "attributes": attributes}
+
+
+def claw(**attributes: JsonValue) -> dict[str, JsonValue]:
+    return {
+        "name": "claw",
+        "api": "acme:component:claw",
+        "model": "acme:claws:one",
+        "attributes": attributes,
+    }
+
+
+def change(old: dict[str, JsonValue], new: dict[str, JsonValue]) -> ConfigDiff:
+    return diff(loaded(old).checked, loaded(new).checked, REGISTRY)
+
+
+def of_components(old: list[JsonValue], new: list[JsonValue]) -> ConfigDiff:
+    return change({"components": old}, {"components": new})
+
+
+def lines(difference: ConfigDiff) -> list[str]:
+    return as_text(difference).split("\n")
+
+
+def test_the_same_file_changes_nothing() -> None:
+    same: list[JsonValue] = [sensor("a"), sensor("b", depends_on=["a"])]
+    difference = of_components(same, same)
+    assert difference.is_empty
+    assert as_text(difference) == "nothing would change"
+
+
+def test_the_order_of_a_file_does_not_matter() -> None:
+    difference = of_components([sensor("a"), generic("b")], [generic("b"), sensor("a")])
+    assert as_text(difference) == "nothing would change"
+
+
+def test_building_goes_in_groups() -> None:
+    chain: list[JsonValue] = [
+        generic("c", depends_on=["b"]),
+        generic("b", depends_on=["a"]),
+        generic("a"),
+        generic("x"),
+    ]
+    assert lines(of_components([], chain)) == [
+        "build (group 1 of 3)",
+        "  rdk:component:generic/a: build, because it is not running yet",
+        "  rdk:component:generic/x: build, because it is not running yet",
+        "build (group 2 of 3)",
+        "  rdk:component:generic/b: build, because it is not running yet",
+        "build (group 3 of 3)",
+        "  rdk:component:generic/c: build, because it is not running yet",
+        "4 built",
+    ]
+    first, *group = lines(of_components(chain, []))[:3]
+    assert first == "close (group 1 of 3)"
+    assert sorted(group) == [
+        "  rdk:component:generic/c: close, because it is no longer configured",
+        "  rdk:component:generic/x: close, because it is no longer configured",
+    ]
+    assert lines(of_components(chain, []))[-1] == "4 removed"
+
+
+def test_changed_attributes_in_place() -> None:
+    old, new = ([sensor("a", attributes={"readings": {"x": n}}), generic("b")] for n in (1, 2))
+    assert lines(of_components([*old], [*new])) == [
+        "build",
+        "  rdk:component:sensor/a: change in place, because its attributes changed"
+        " (attributes.readings)",
+        "1 changed in place, 1 left alone",
+    ]
+
+
+def test_what_holds_a_rebuilt_one_is_rebuilt() -> None:
+    module: dict[str, JsonValue] = {"modules": [{"name": "m", "executable_path": "/bin/acme"}]}
+    holder = generic("h", depends_on=["claw"])
+    old: dict[str, JsonValue] = {**module, "components": [claw(x=1), holder, generic("free")]}
+    new: dict[str, JsonValue] = {**module, "components": [claw(x=2), holder, generic("free")]}
+    assert lines(change(old, new)) == [
+        "close (group 1 of 2)",
+        '  rdk:component:generic/h: close, because it holds "claw", which is closed',
+        "close (group 2 of 2)",
+        "  acme:component:claw/claw: close, because its attributes changed (attributes.x)",
+        "build (group 1 of 2)",
+        "  acme:component:claw/claw: build anew, because its attributes changed (attributes.x)",
+        "build (group 2 of 2)",
+        '  rdk:component:generic/h: build anew, because it holds "claw", which is closed',
+        "2 built anew, 1 left alone",
+    ]
+
+
+def test_a_changed_model() -> None:
+    module: dict[str, JsonValue] = {"modules": [{"name": "m", "executable_path": "/bin/acme"}]}
+    difference = change(
+        {**module, "components": [generic("a")]},
+        {**module, "components": [generic("a", model="acme:things:one")]},
+    )
+    assert (
+        "  rdk:component:generic/a: build anew, because its model changed from fake to"
+        " acme:things:one (model)" in lines(difference)
+    )
+
+
+def test_a_resource_that_loses_its_dependency_is_halted() -> None:
+    difference = of_components(
+        [sensor("a"), generic("b", depends_on=["a"])], [generic("b", depends_on=["a"])]
+    )
+    assert lines(difference) == [
+        "close (group 1 of 2)",
+        '  rdk:component:generic/b: close, because it depends on "a", which is not configured',
+        "close (group 2 of 2)",
+        "  rdk:component:sensor/a: close, because it is no longer configured",
+        "cannot run",
+        '  rdk:component:generic/b: depends on "a", which is not configured',
+        "1 removed, 1 halted",
+    ]
+
+
+def test_a_broken_resource_cannot_run_and_says_why() -> None:
+    difference = of_components([sensor("a")], [sensor("a"), sensor("b", depends_on=5)])
+    assert lines(difference) == [
+        "cannot run",
+        "  rdk:component:sensor/b: expected a list, got the number 5 (at /components/1/depends_on)",
+        "1 left alone",
+    ]
+
+
+def test_only_what_cannot_run() -> None:
+    difference = of_components([], [sensor("b", depends_on=["x"])])
+    assert lines(difference) == [
+        "cannot run",
+        '  rdk:component:sensor/b: depends on "x", which is not configured',
+    ]
+
+
+def test_what_of_a_file_would_not_run() -> None:
+    broken = loaded({"components": [sensor("a", depends_on=["x"]), sensor("b", model="nope")]})
+    assert [(step.name.short, step.why) for step in stuck(broken.checked, REGISTRY)] == [
+        ("a", 'depends on "x", which is not configured'),
+        ("b", "nobody provides model nope of rdk:component:sensor"),
+    ]
+
+
+def test_an_optional_dependency_that_appears_and_goes() -> None:
+    service: dict[str, JsonValue] = {"services": [vision(helper="h")]}
+    without: dict[str, JsonValue] = {**service, "components": []}
+    with_it: dict[str, JsonValue] = {**service, "components": [sensor("h")]}
+    appeared = lines(change(without, with_it))
+    assert "  rdk:component:sensor/h: build, because it is not running yet" in appeared
+    assert '  rdk:service:vision/v: build anew, because it is given "h"' in appeared
+    gone = lines(change(with_it, without))
+    assert gone[1].startswith("  rdk:service:vision/v: close, because ")
+    assert gone[-1] == "1 built anew, 1 removed"
+
+
+def test_what_takes_no_rebuilding_is_told_too() -> None:
+    difference = of_components(
+        [sensor("a"), generic("b")],
+        [sensor("a", log_configuration={"level": "debug"}, frame={"parent": "w"}), generic("b")],
+    )
+    assert not difference.is_empty
+    assert lines(difference) == [
+        "settings",
+        "  rdk:component:sensor/a: changed (frame, log_configuration); without being built anew",
+        "2 left alone",
+    ]
+
+
+SECTIONS: list[tuple[dict[str, JsonValue], dict[str, JsonValue], list[str]]] = [
+    ({}, {"debug": True}, ["debug: added; takes effect at once"]),
+    ({"debug": True}, {}, ["debug: removed; takes effect at once"]),
+    ({"revision": "a"}, {"revision": "b"}, ["revision: changed; only a label"]),
+    (
+        {},
+        {"log": [{"pattern": "a", "level": "info"}]},
+        ["log: added; takes effect at once"],
+    ),
+    (
+        {"log": [{"pattern": "a", "level": "info"}]},
+        {"log": [{"pattern": "a", "level": "warn"}]},
+        ["log: changed; takes effect at once"],
+    ),
+    (
+        {},
+        {"network": {"bind_address": "localhost:1", "no_tls": True}},
+        ["network: changed (bind_address, no_tls)"],
+    ),
+    ({}, {"cloud": {"id": "i", "secret": "s"}}, ["cloud: added"]),
+    (
+        {"cloud": {"id": "i", "secret": "s"}},
+        {"cloud": {"id": "i", "secret": "t"}},
+        ["cloud: changed (secret)"],
+    ),
+    (
+        {"modules": [{"name": n, "executable_path": "/bin/acme"} for n in ("c", "b", "a", "d")]},
+        {
+            "modules": [
+                {"name": "x", "executable_path": "/bin/acme"},
+                {"name": "d", "executable_path": "/bin/acme", "env": {"K": "v"}},
+            ]
+        },
+        [
+            'modules: "c" removed',
+            'modules: "b" removed',
+            'modules: "a" removed',
+            'modules: "x" added',
+            'modules: "d" changed (env.K)',
+        ],
+    ),
+    (
+        {"processes": [{"id": "p", "name": "a"}]},
+        {"processes": [{"id": "p", "name": "b"}]},
+        ['processes: "p" changed (name)'],
+    ),
+    ({"$schema": "a"}, {"$schema": "b"}, ["$schema: changed"]),
+]
+
+
+@pytest.mark.parametrize(("old", "new", "expected"), SECTIONS)
+def test_sections(
+    old: dict[str, JsonValue], new: dict[str, JsonValue], expected: list[str]
+) -> None:
+    shown = lines(change(old, new))
+    assert shown == ["settings", *(f"  {line}" for line in expected)]
+
+
+def test_no_values_are_shown() -> None:
+    def config(n: int) -> dict[str, JsonValue]:
+        value = f"{CANARY}{n}"
+        return {
+            "cloud": {"id": value, "secret": value, "api_key": {"id": value, "key": value}},
+            "auth": {"handlers": [{"type": "api-key", "config": {"k": value, "keys": ["k"]}}]},
+            "modules": [{"name": "m", "executable_path": "/bin/acme", "env": {"A": value}}],
+            "remotes": [{"name": "r", "address": value, "secret": value}],
+            "components": [
+                claw(password=value),
+                sensor("s", attributes={"readings": {"x": value}}),
+            ],
+            "revision": value,
+        }
+
+    difference = change(config(1), config(2))
+    assert "attributes.password" in as_text(difference)
+    assert CANARY not in as_text(difference)
+    assert CANARY not in json.dumps(as_json(difference))
+
+
+def test_the_form_for_programs() -> None:
+    difference = change(
+        {"components": [sensor("a"), generic("gone"), generic("same")]},
+        {
+            "components": [
+                sensor("a", attributes={"readings": {}}),
+                generic("same"),
+                generic("stuck", depends_on=["gone"]),
+            ],
+            "debug": True,
+        },
+    )
+    assert as_json(difference) == {
+        "close": [
+            [
+                {
+                    "name": "rdk:component:generic/gone",
+                    "action": "remove",
+                    "why": "it is no longer configured",
+                    "changed": None,
+                }
+            ]
+        ],
+        "build": [
+            [
+                {
+                    "name": "rdk:component:sensor/a",
+                    "action": "reconfigure",
+                    "why": "its attributes changed",
+                    "changed": "attributes.readings",
+                }
+            ]
+        ],
+        "cannot_run": [
+            {
+                "name": "rdk:component:generic/stuck",
+                "action": "wait",
+                "why": 'depends on "gone", which is not configured',
+                "changed": None,
+            }
+        ],
+        "untouched": ["rdk:component:generic/same"],
+        "settings": [{"section": "debug", "what": "added", "how": "takes effect at once"}],
+    }
+
+
+def test_a_dependency_added_and_taken_away() -> None:
+    alone: list[JsonValue] = [generic("a"), generic("b")]
+    joined: list[JsonValue] = [generic("a"), generic("b", depends_on=["a"])]
+    assert '  rdk:component:generic/b: build anew, because it is given "a" (depends_on)' in lines(
+        of_components(alone, joined)
+    )
+    assert (
+        '  rdk:component:generic/b: build anew, because it no longer depends on "a" (depends_on)'
+        in lines(of_components(joined, alone))
+    )

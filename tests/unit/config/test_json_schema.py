@@ -1,0 +1,251 @@
+"""The schema that editors use says what the machine says."""
+
+from __future__ import annotations
+
+import functools
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from jsonschema import Draft202012Validator  # type: ignore[import-untyped]
+from pydantic import JsonValue
+from scripts import generate
+from tests.unit.config.workshop import (
+    REGISTRY,
+    CameraAttributes,
+    codes_of,
+    loaded,
+    model,
+    sensor,
+)
+
+from cogwork.config.codes import CODES
+from cogwork.config.fields import Attributes
+from cogwork.config.json_schema import machine_schema
+from cogwork.config.positions import read
+from cogwork.resource.registry import Registry
+
+ROOT = Path(__file__).parents[3]
+
+
+@functools.cache
+def validator() -> Draft202012Validator:
+    schema = machine_schema(REGISTRY)
+    Draft202012Validator.check_schema(schema)
+    return Draft202012Validator(schema)
+
+
+def camera(**attributes: JsonValue) -> dict[str, JsonValue]:
+    return {
+        "components": [
+            {
+                "name": "c",
+                "api": "rdk:component:camera",
+                "model": "test",
+                "attributes": attributes,
+            }
+        ]
+    }
+
+
+def resource(**more: JsonValue) -> dict[str, JsonValue]:
+    return {"components": [sensor("a", **more)]}
+
+
+GOOD: list[JsonValue] = [
+    {},
+    {"debug": True, "revision": "x", "$schema": "./s.json"},
+    {"components": None, "network": None, "debug": None, "revision": None, "cloud": None},
+    {"network": {"bind_address": None, "sessions": {"heartbeat_window": None}}},
+    {"network": {"sessions": {"heartbeat_window": "1.5s"}}},
+    {"network": {"sessions": {"heartbeat_window": "+1s500ms"}}},
+    {"log": [{"pattern": "a", "level": level} for level in ("debug", "Info", "WARN", "warning")]},
+    resource(),
+    resource(attributes=None, depends_on=None, frame=None, service_configs=None),
+    resource(namespace=None, type=None),
+    resource(log_configuration={"level": "Warning"}),
+    resource(frame={"parent": "world", "translation": {"x": 1}, "id": None}),
+    {"components": [{"name": "a", "type": "sensor", "model": "fake"}]},
+    {"components": [{"name": "a", "type": "sensor", "api": None, "model": "fake"}]},
+    {"components": [{"name": "a", "type": "sensor", "namespace": "rdk", "model": "fake"}]},
+    {
+        "components": [
+            {
+                "name": "a",
+                "api": {"namespace": "rdk", "type": "component", "subtype": "sensor"},
+                "model": {"namespace": "rdk", "model_family": "builtin", "name": "fake"},
+            }
+        ]
+    },
+    {"services": [{"api": "rdk:service:generic", "model": "fake"}]},
+    camera(),
+    camera(width=1, rate=2, mode="depth"),
+    {"processes": [{"id": "p", "name": "x", "stop_signal": 9}]},
+    {"remotes": [{"name": "r", "address": "h:1", "auth": {"credentials": None}}]},
+]
+
+BAD: list[JsonValue] = [
+    [],
+    5,
+    {"unknown": 1},
+    {"debug": "yes"},
+    {"debug": 1},
+    {"revision": 5},
+    {"components": {}},
+    {"components": [5]},
+    {"components": [{}]},
+    {"components": [{"name": "a", "model": "fake"}]},
+    {"components": [{"name": "a", "api": None, "model": "fake"}]},
+    {"components": [{"name": "a", "type": 5, "model": "fake"}]},
+    {"components": [{"name": None, "api": "rdk:component:sensor", "model": "fake"}]},
+    {"components": [{"name": "a", "api": "rdk:component:sensor", "model": None}]},
+    {"components": [{"name": "a b", "api": "rdk:component:sensor", "model": "fake"}]},
+    {"components": [{"name": "x" * 61, "api": "rdk:component:sensor", "model": "fake"}]},
+    {"components": [{"name": "a", "api": "sensor", "model": "fake"}]},
+    {"components": [{"name": "a", "api": "rdk:component:sensor", "model": "a:b"}]},
+    {"components": [{"name": "a", "api": {"namespace": "rdk"}, "model": "fake"}]},
+    resource(unknown=1),
+    resource(depends_on="b"),
+    resource(depends_on=[5]),
+    resource(attributes=[]),
+    resource(attributes={"unknown": 1}),
+    resource(attributes={"readings": 5}),
+    resource(frame={}),
+    resource(frame={"parent": "w", "translation": {"w": 1}}),
+    resource(log_configuration={"level": "loud"}),
+    resource(log_configuration={"level": "info", "x": 1}),
+    camera(width="wide"),
+    camera(width=0),
+    camera(width=9999),
+    camera(rate=[]),
+    camera(rate="nan"),
+    camera(mode="infrared"),
+    camera(readings={}),
+    {"services": [{"name": "s", "model": "fake"}]},
+    {"services": [{"api": "rdk:service:generic", "model": "fake", "attributes": {"x": 1}}]},
+    {"network": {"sessions": {"heartbeat_window": 2}}},
+    {"network": {"sessions": {"heartbeat_window": "2 s"}}},
+    {"network": {"traffic_tunnel_endpoints": [{"port": 0}]}},
+    {"network": {"no_tls": "no"}},
+    {"cloud": {"secret": "s"}},
+    {"cloud": {"id": "", "secret": "s"}},
+    {"cloud": {"id": "i", "api_key": {"id": "x"}}},
+    {"auth": {"handlers": [{"type": "external", "config": {}}]}},
+    {"log": [{"pattern": "a"}]},
+    {"log": [{"pattern": "", "level": "info"}]},
+    {"modules": [{"executable_path": "/bin/acme"}]},
+    {"modules": [{"name": "m", "type": "lokal"}]},
+    {"modules": [{"name": "m", "executable_path": "/bin/acme", "env": {"A": 1}}]},
+    {"packages": [{"name": "p", "package": "a/b", "type": "zip"}]},
+    {"remotes": [{"name": "r"}]},
+    {"jobs": [{"name": "j"}]},
+    {"tracing": {"enabled": 1}},
+    {"maintenance": {}},
+]
+
+
+def test_it_is_a_schema_of_its_dialect() -> None:
+    schema = machine_schema(REGISTRY)
+    assert schema["$schema"] == Draft202012Validator.META_SCHEMA["$id"]
+    Draft202012Validator.check_schema(schema)
+
+
+@pytest.mark.parametrize("value", GOOD, ids=lambda value: json.dumps(value)[:60])
+def test_what_the_machine_accepts_is_valid(value: JsonValue) -> None:
+    assert codes_of(loaded(value)) == []
+    assert not list(validator().iter_errors(value))
+
+
+def test_the_complete_file_is_valid() -> None:
+    value = read(Path(__file__).with_name("complete.json").read_text()).value
+    assert not [error.message for error in validator().iter_errors(value)]
+
+
+@pytest.mark.parametrize("value", BAD, ids=lambda value: json.dumps(value)[:60])
+def test_what_the_machine_complains_of_is_invalid(value: JsonValue) -> None:
+    assert codes_of(loaded(value))
+    assert list(validator().iter_errors(value))
+
+
+def test_the_defaults_are_what_one_would_write() -> None:
+    wrong = [
+        (name, key, member["default"])
+        for name, definition in _definitions().items()
+        for key, member in definition.get("properties", {}).items()
+        if "default" in member and list(_within(member).iter_errors(member["default"]))
+    ]
+    assert wrong == []
+
+
+@functools.cache
+def _definitions() -> dict[str, Any]:
+    schema = machine_schema(REGISTRY)
+    return {**schema["$defs"], "machine": schema}
+
+
+def _within(member: dict[str, Any]) -> Draft202012Validator:
+    return Draft202012Validator({"$defs": _definitions(), **member})
+
+
+def test_a_class_of_the_same_name_is_told_from_ours() -> None:
+    theirs = type("ComponentConfig", (CameraAttributes,), {"__module__": "acme"})
+    also = type("MachineConfig", (Attributes,), {"__module__": "acme"})
+    registry = Registry(
+        [
+            model("rdk:component:camera", "acme:cams:one", theirs),
+            model("rdk:service:generic", "acme:things:one", also),
+        ]
+    )
+    schema = machine_schema(registry)
+    Draft202012Validator.check_schema(schema)
+    bad: JsonValue = {
+        "components": [
+            {
+                "name": "c",
+                "api": "rdk:component:camera",
+                "model": "acme:cams:one",
+                "attributes": {"width": "wide"},
+            }
+        ]
+    }
+    assert list(Draft202012Validator(schema).iter_errors(bad))
+    assert not list(Draft202012Validator(schema).iter_errors(resource()))
+
+
+def test_no_models_at_all() -> None:
+    Draft202012Validator.check_schema(machine_schema(Registry([])))
+
+
+# What is committed
+
+
+def test_the_generated_files_are_what_the_code_says(capsys: pytest.CaptureFixture[str]) -> None:
+    assert generate.main(["--check"]) == 0, capsys.readouterr().err
+
+
+def test_the_committed_schema_is_the_generated_one() -> None:
+    committed = (ROOT / "schemas" / "machine.schema.json").read_text(encoding="utf-8")
+    assert committed == generate.generated()["schemas/machine.schema.json"], "run `make docs`"
+
+
+def test_drift_is_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert generate.main(["--check"], tmp_path) == 1
+    said = capsys.readouterr().err
+    assert all(path in said for path in generate.generated())
+    assert "make docs" in said
+    assert list(tmp_path.iterdir()) == []
+    assert generate.main([], tmp_path) == 0
+    assert generate.main(["--check"], tmp_path) == 0
+    (tmp_path / "docs" / "reference" / "models.md").write_text("old")
+    capsys.readouterr()
+    assert generate.main(["--check"], tmp_path) == 1
+    assert "docs/reference/models.md" in capsys.readouterr().err
+
+
+def test_every_code_has_its_section() -> None:
+    page = generate.generated()["docs/reference/diagnostics.md"]
+    for code in CODES.values():
+        assert f"\n## {code.id}\n\n**{code.title}**" in page
+        assert f"(#{code.id.lower()})" in page
+        assert code.explanation in page

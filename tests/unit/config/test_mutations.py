@@ -1,0 +1,342 @@
+"""Whatever happens to a configuration file, reading it ends soon and says where the fault is."""
+
+from __future__ import annotations
+
+import copy
+import json
+import random
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pydantic import JsonValue
+from tests.sizes import size
+from tests.unit.config.workshop import codes_of, loaded, sensor
+
+from cogwork.config import render
+from cogwork.config.load import Loaded, Located
+from cogwork.config.positions import read
+
+SEED_FILE = Path(__file__).with_name("complete.json").read_text()
+SEED_VALUE: JsonValue = read(SEED_FILE).value
+COUNT = size(ci=1500, full=10_000)
+SLOWEST = 2.0
+ENVIRONMENT = {"HOME": "/home/cog", "QUOTE": 'a"b', "NUMBER": "5", "BROKEN": "}{"}
+
+SNIPPETS: list[str] = [
+    *"{}[],:\"\\/*$#'\n\r\t\0 \x1b\x7f\x9b0123456789-+.eE",
+    "true",
+    "null",
+    "//",
+    "/*",
+    "*/",
+    "${",
+    "$HOME",
+    "${QUOTE}",
+    "$BROKEN",
+    "${NUMBER:-",
+    "${packages.ml_model.detector}",
+    "${environment.NOPE}",
+    "\\u",
+    "\\ud800",
+    "\\udc00",
+    "\ud800",
+    "\udfff",
+    "\ufeff",
+    "\u202e",
+    "日本",
+    "😀",
+    "e\u0301",
+    "[" * 200,
+    '{"a":' * 150,
+    "9" * 400,
+    "1e999",
+    "x" * 3000,
+    '"secret"',
+]
+VALUES: list[JsonValue] = [
+    None,
+    True,
+    0,
+    -1,
+    10**30,
+    1.5,
+    1e308,
+    "",
+    "a",
+    "rdk:component:sensor",
+    "a b",
+    "a" * 5000,
+    "\u0000\x1b[31m",
+    "日本😀",
+    "${packages.x}",
+    "$NOPE",
+    "~nobody/x",
+    "/root/" + "x" * 300,
+    "(((",
+    "a{9999999999}",
+    "10s",
+    "1e9h",
+    [],
+    {},
+    [None, 1, "a", [], {}],
+    {"a": {"b": {"c": [1, {"d": None}]}}},
+]
+NAMES = [
+    "",
+    "name",
+    "api",
+    "model",
+    "type",
+    "namespace",
+    "x",
+    "日",
+    "a" * 300,
+    "secret",
+    "\n",
+    "$x",
+]
+
+
+def deep(levels: int) -> JsonValue:
+    value: JsonValue = 1
+    for level in range(levels):
+        value = [value] if level % 2 else {"a": value}
+    return value
+
+
+def of_characters(text: str, rng: random.Random) -> str:
+    at = rng.randrange(len(text) + 1)
+    end = min(len(text), at + rng.choice((1, 1, 1, 2, 5, 20, 200)))
+    match rng.randrange(6):
+        case 0:
+            return text[:at] + text[end:]
+        case 1:
+            return text[:at] + rng.choice(SNIPPETS) + text[at:]
+        case 2:
+            return text[:at] + rng.choice(SNIPPETS) + text[end:]
+        case 3:
+            return text[:at] + text[at:end][::-1] + text[end:]
+        case 4:
+            return text[:end] + text[at:end] * rng.choice((1, 2, 50)) + text[end:]
+        case _:
+            return text[:at]
+
+
+def of_structure(value: JsonValue, rng: random.Random) -> JsonValue:
+    """The value with one of its members changed, wherever it is."""
+    value = copy.deepcopy(value)
+    parent, key = rng.choice(list(places(value)))
+    match rng.randrange(7):
+        case 0 | 1 | 2:
+            parent[key] = copy.deepcopy(rng.choice(VALUES))
+        case 3:
+            del parent[key]
+        case 4 if isinstance(parent, dict):
+            parent[rng.choice(NAMES)] = parent.pop(key)
+        case 4:
+            parent += [copy.deepcopy(parent[key])] * rng.choice((1, 3, 30))
+        case 5:
+            parent[key] = deep(rng.choice((5, 60, 98, 120)))
+        case _:
+            other, there = rng.choice(list(places(value)))
+            parent[key] = copy.deepcopy(other[there])
+    return value
+
+
+def places(value: Any) -> Iterator[tuple[Any, Any]]:
+    """Every member: what it is in, and its key."""
+    keys = list(value) if isinstance(value, dict) else range(len(value))
+    for key in keys:
+        yield value, key
+        if isinstance(value[key], dict | list):
+            yield from places(value[key])
+
+
+def with_a_key_twice(text: str, rng: random.Random) -> str:
+    lines = text.split("\n")
+    at = rng.randrange(len(lines))
+    return "\n".join([*lines[:at], lines[at], *lines[at:]])
+
+
+def mutated(rng: random.Random) -> str:
+    kind = rng.random()
+    if kind < 0.5:
+        text = SEED_FILE
+        for _ in range(rng.choice((1, 1, 2, 5))):
+            text = of_characters(text, rng)
+        return text
+    value = SEED_VALUE
+    for _ in range(rng.choice((1, 1, 2, 5, 20))):
+        if isinstance(value, dict) and value:
+            value = of_structure(value, rng)
+    text = json.dumps(value, indent=rng.choice((None, 2)), ensure_ascii=rng.random() < 0.5)
+    if kind > 0.9:
+        text = with_a_key_twice(text, rng)
+    text = of_characters(text, rng) if kind > 0.95 else text
+    # Copies of copies grow without end; how long large files take is tested below.
+    return text if len(text) < 1_000_000 else mutated(rng)
+
+
+@dataclass
+class Tally:
+    accepted: int = 0
+    refused: int = 0
+    diagnostics: int = 0
+    slowest: float = 0.0
+    codes: set[str] = field(default_factory=set)
+
+    def add(self, load: Loaded, seconds: float) -> None:
+        self.accepted += not load.refused
+        self.refused += load.refused
+        self.diagnostics += len(load.faults)
+        self.slowest = max(self.slowest, seconds)
+        self.codes.update(codes_of(load))
+
+
+def test_mutated_files() -> None:
+    rng = random.Random(20261114)
+    tally = Tally()
+    for number in range(COUNT):
+        text = mutated(rng)
+        start = time.perf_counter()
+        load = loaded(text, ENVIRONMENT)
+        shown = [shows(fault, text) for fault in load.faults]
+        seconds = time.perf_counter() - start
+        tally.add(load, seconds)
+        assert seconds < SLOWEST, f"mutation {number} took {seconds:.1f} s"
+        assert not load.refused or shown, f"mutation {number} is refused without a word"
+        assert all(shown)
+    print(
+        f"\n{COUNT} mutations: {tally.accepted} accepted, {tally.refused} refused,"
+        f" {tally.diagnostics} diagnostics of {len(tally.codes)} codes,"
+        f" slowest {tally.slowest * 1000:.0f} ms"
+    )
+    assert tally.accepted > COUNT / 10
+    assert tally.refused > COUNT / 10
+    assert len(tally.codes) > 12
+
+
+def shows(fault: Located, text: str) -> bool:
+    spot = fault.spot
+    assert spot is not None
+    lines = text.split("\n")
+    assert 1 <= spot.position.line <= len(lines)
+    assert 1 <= spot.position.column <= len(lines[spot.position.line - 1]) + 1
+    assert render.as_text(fault, "m.json").replace("\n", "").isprintable()
+    return bool(json.dumps(render.as_json(fault, "m.json")))
+
+
+# Sizes
+
+
+def missing() -> JsonValue:
+    return {"components": [sensor(f"s{n}", depends_on=[f"nobody{n}"]) for n in range(5000)]}
+
+
+def chain() -> JsonValue:
+    links = (sensor(f"s{n}", depends_on=[f"s{n + 1}"]) for n in range(2000))
+    return {"components": [*links, sensor("s2000")]}
+
+
+def ring() -> JsonValue:
+    return {"components": [sensor(f"s{n}", depends_on=[f"s{(n + 1) % 1000}"]) for n in range(1000)]}
+
+
+def duplicates() -> JsonValue:
+    return {"components": [sensor("s") for _ in range(1001)]}
+
+
+def long_key() -> JsonValue:
+    return {"k" * 300_000: 1, "components": [sensor("s", **{"secret" * 50_000: 1})]}
+
+
+def unknown_keys() -> JsonValue:
+    odd: dict[str, JsonValue] = {f"k{n}": 1 for n in range(5000)}
+    return {**odd, "components": [sensor("s", attributes=odd, **odd)]}
+
+
+def wrong_items() -> JsonValue:
+    return {"components": [sensor("s", depends_on=[*range(5000)], x=1)]}
+
+
+def long_strings() -> JsonValue:
+    long = "x" * 300_000
+    return {
+        "revision": 5,
+        "components": [sensor(long, depends_on=[long], model=long)],
+        "log": [{"pattern": long, "level": long}],
+        "network": {"bind_address": long, "tls_cert_file": long, "tls_key_file": long},
+    }
+
+
+def many_errors_in_many_resources() -> JsonValue:
+    return {"components": [sensor(f"s {n}", model="a:b", api="c", odd=1) for n in range(1000)]}
+
+
+SIZES: list[tuple[Callable[[], JsonValue], set[str], int]] = [
+    (missing, {"E301"}, 5000),
+    (chain, set(), 0),
+    (ring, {"E303"}, 1),
+    (duplicates, {"E202"}, 1000),
+    (long_key, {"E103"}, 2),
+    (unknown_keys, {"E103"}, 15_000),
+    (wrong_items, {"E101", "E103"}, 5001),
+    (long_strings, {"E101", "E201", "E402", "E104"}, 4),
+    (many_errors_in_many_resources, {"E103", "E201", "E203", "E204"}, 4000),
+]
+
+
+@pytest.mark.parametrize("indent", [None, 2], ids=["one line", "indented"])
+@pytest.mark.parametrize(
+    ("make", "codes", "count"), SIZES, ids=lambda case: getattr(case, "__name__", "")
+)
+def test_large_files(
+    make: Callable[[], JsonValue], codes: set[str], count: int, indent: int | None
+) -> None:
+    text = json.dumps(make(), indent=indent)
+    start = time.perf_counter()
+    load = loaded(text)
+    shown = [render.as_text(fault, "m.json") for fault in load.faults]
+    seconds = time.perf_counter() - start
+    print(f"\n{make.__name__}: {len(text) // 1000} kB, {len(shown)} diagnostics, {seconds:.2f} s")
+    assert set(codes_of(load)) == codes
+    assert len(shown) == count
+    assert seconds < 3
+
+
+def test_the_message_of_a_ring_names_all_of_it() -> None:
+    (fault,) = loaded(ring()).faults
+    assert all(f'"s{n}"' in fault.diagnostic.message for n in range(1000))
+    assert len(fault.related) == 999
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "[" * 100_000,
+        '{"a":' * 50_000,
+        "/*" * 100_000,
+        '"' * 100_001,
+        "\\" * 100_000,
+        "${" * 100_000,
+        "$A" * 20_000,
+        '{"secret": "' + "\\" * 100_000,
+        "{" + "'" * 100_000,
+        "," * 100_000,
+        "{" + '"secret" ' * 30_000,
+        "\n" * 100_000 + "}",
+        " " * 1_000_000,
+    ],
+    ids=lambda text: repr(text[:12]),
+)
+def test_broken_text_of_any_size(text: str) -> None:
+    start = time.perf_counter()
+    load = loaded(text)
+    for fault in load.faults:
+        render.as_text(fault, "m.json")
+    assert load.refused
+    assert time.perf_counter() - start < 3

@@ -1,0 +1,127 @@
+"""A few models that use every marker, and short ways to load a configuration with them."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Collection, Mapping
+from pathlib import Path
+from typing import Annotated, Literal
+
+from pydantic import Field, JsonValue, field_validator, model_validator
+
+from cogwork.config.diagnose import Diagnostic
+from cogwork.config.fields import Attributes, ExistingFile, Needs, Wants
+from cogwork.config.load import Loaded, load
+from cogwork.config.positions import Position
+from cogwork.config.surroundings import Surroundings
+from cogwork.drivers.table import builtin_models
+from cogwork.graph.name import Api, ModelName, ResourceName
+from cogwork.graph.provider import Dependencies
+from cogwork.graph.spec import Spec
+from cogwork.resource.model import Model
+from cogwork.resource.registry import Registry
+
+HOME = Path("/home/cog")
+FILES = frozenset({"/bin/acme", "/etc/cert.pem", "/etc/key.pem", "/data/labels.txt"})
+
+
+class CameraAttributes(Attributes):
+    width: Annotated[int, Field(ge=1, le=4096)] = 640
+    """Pixels of a row."""
+    rate: float = 30.0
+    mode: Literal["color", "depth"] = "color"
+    password: str = ""
+    port: int = 80
+
+    @field_validator("password")
+    @classmethod
+    def _long_enough(cls, password: str) -> str:
+        if len(password) > 20:
+            raise ValueError(f"{password} is too long")
+        return password
+
+
+class Region(Attributes):
+    camera: Annotated[str, Needs("rdk:component:camera")]
+
+
+class VisionAttributes(Attributes):
+    camera: Annotated[str, Needs("rdk:component:camera")] | None = None
+    extra_cameras: list[Annotated[str, Needs("rdk:component:camera")]] = []
+    helper: Annotated[str, Wants()] = ""
+    lamp: Annotated[str, Wants("rdk:component:switch")] = ""
+    label_path: Annotated[str, ExistingFile()] = ""
+    regions: list[Region] = []
+
+
+class BrokenAttributes(Attributes):
+    size: int = 0
+
+    @model_validator(mode="after")
+    def _stumbles(self) -> BrokenAttributes:
+        raise KeyError("size")
+
+
+async def construct(name: ResourceName, attributes: object, dependencies: Dependencies) -> object:
+    raise NotImplementedError
+
+
+def model(
+    api: str, name: str, attributes: type[Attributes], *, reconfigures: bool = False
+) -> Model:
+    return Model(Api.parse(api), ModelName.parse(name), attributes, construct, reconfigures)
+
+
+REGISTRY = Registry(
+    [
+        *builtin_models(),
+        model("rdk:component:camera", "test", CameraAttributes, reconfigures=True),
+        model("rdk:service:vision", "test", VisionAttributes),
+        model("rdk:service:generic", "broken", BrokenAttributes),
+        model("rdk:component:switch", "fake", Attributes),
+    ]
+)
+
+
+def surroundings(
+    environment: Mapping[str, str] | None = None, files: Collection[str] = FILES
+) -> Surroundings:
+    return Surroundings(REGISTRY, HOME, environment or {}, lambda path: str(path) in files)
+
+
+def loaded(
+    content: str | JsonValue,
+    environment: Mapping[str, str] | None = None,
+    files: Collection[str] = FILES,
+) -> Loaded:
+    text = content if isinstance(content, str) else json.dumps(content, ensure_ascii=False)
+    return load(text, surroundings(environment, files))
+
+
+def found(load: Loaded) -> list[Diagnostic]:
+    return [fault.diagnostic for fault in load.faults]
+
+
+def codes_of(load: Loaded) -> list[str]:
+    return [diagnostic.code.id for diagnostic in found(load)]
+
+
+def spec_of(load: Loaded, name: str) -> Spec:
+    return next(spec for spec in load.checked.specs if spec.name.short == name)
+
+
+def marked(text: str, mark: str = "«") -> tuple[str, list[Position]]:
+    """The text without its marks, and where they were."""
+    positions = []
+    while (offset := text.find(mark)) >= 0:
+        line_start = text.rfind("\n", 0, offset) + 1
+        positions.append(Position(text.count("\n", 0, offset) + 1, offset - line_start + 1))
+        text = text[:offset] + text[offset + len(mark) :]
+    return text, positions
+
+
+SENSOR: dict[str, JsonValue] = {"api": "rdk:component:sensor", "model": "fake"}
+
+
+def sensor(name: str, **more: JsonValue) -> dict[str, JsonValue]:
+    return {"name": name, **SENSOR, **more}
