@@ -21,8 +21,9 @@ from pathlib import Path
 
 from cogwork.config.check import check
 from cogwork.config.fields import Attributes
+from cogwork.config.json_reader import read
 from cogwork.config.load import Loaded, load
-from cogwork.config.positions import Json, read
+from cogwork.config.positions import Json
 from cogwork.config.substitute import substitute
 from cogwork.config.surroundings import Surroundings
 from cogwork.core.clock import SystemClock

@@ -9,9 +9,10 @@ from pathlib import Path
 from cogwork.cli.terminal import FAULTS, FINE, USAGE, complain, paint, print_json
 from cogwork.config import diff as difference
 from cogwork.config import render
+from cogwork.config.codes import UNREADABLE
 from cogwork.config.file import Unreadable, read_text
 from cogwork.config.json_schema import machine_schema
-from cogwork.config.load import Loaded, load
+from cogwork.config.load import Loaded, load, load_nothing
 from cogwork.config.surroundings import Surroundings
 from cogwork.core.home import cogwork_home
 from cogwork.drivers.table import builtin_models
@@ -21,8 +22,6 @@ from cogwork.resource.registry import Registry, plugged_in
 def check(arguments: argparse.Namespace) -> int:
     registry = _registry()
     loaded = _load(arguments.file, registry)
-    if loaded is None:
-        return USAGE
     if arguments.json:
         print_json(
             {
@@ -35,18 +34,16 @@ def check(arguments: argparse.Namespace) -> int:
         for fault in loaded.faults:
             print(render.as_text(fault, arguments.file, paint))
         print(_verdict(loaded, arguments.file, registry))
-    return FAULTS if loaded.has_errors else FINE
+    return _exit_code(loaded)
 
 
 def diff(arguments: argparse.Namespace) -> int:
     registry = _registry()
     old, new = (_load(file, registry) for file in (arguments.old, arguments.new))
-    if old is None or new is None:
-        return USAGE
     if old.refused or new.refused:
         for file, side in ((arguments.old, old), (arguments.new, new)):
             _complain_if_refused(side, file)
-        return FAULTS
+        return max(_exit_code(old), _exit_code(new))
     change = difference.diff(old.checked, new.checked, registry)
     if arguments.json:
         print_json(difference.as_json(change))
@@ -68,13 +65,18 @@ def _registry() -> Registry:
     return Registry([*builtin_models(), *plugged_in()])
 
 
-def _load(file: str, registry: Registry) -> Loaded | None:
+def _load(file: str, registry: Registry) -> Loaded:
     try:
         text = read_text(Path(file))
     except Unreadable as error:
-        complain(f"{file}: {error}  [E002]")
-        return None
+        return load_nothing(error)
     return load(text, Surroundings(registry, cogwork_home(os.environ), os.environ))
+
+
+def _exit_code(loaded: Loaded) -> int:
+    if any(fault.diagnostic.code is UNREADABLE for fault in loaded.faults):
+        return USAGE
+    return FAULTS if loaded.has_errors else FINE
 
 
 def _verdict(loaded: Loaded, file: str, registry: Registry) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import json
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -249,6 +250,7 @@ class _Check:
                 tuple(resource.needs),
                 tuple(resource.wants),
                 faults.get(resource.at),
+                json.dumps(resource.config.attributes, sort_keys=True) if resource.config else "",
             )
             for resource in resources
         )

@@ -10,10 +10,9 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import TypeVar
 
 from cogwork.config import codes, render
-from cogwork.config.diagnose import Diagnostic, Effect, Place
 from cogwork.config.file import Unreadable
 from cogwork.config.last_good import DamagedCopy, LastGood
-from cogwork.config.load import Loaded, load, load_value, refused
+from cogwork.config.load import Loaded, load, load_nothing, load_value
 from cogwork.config.sources import Candidate, Refused, Source
 from cogwork.config.surroundings import Surroundings
 from cogwork.graph.reconcile import Applied, Outcome
@@ -116,7 +115,7 @@ class Follower:
 def _load(candidate: Candidate, surroundings: Surroundings) -> Loaded:
     content = candidate.content
     if isinstance(content, Unreadable):
-        return refused(Diagnostic(codes.UNREADABLE, str(content), Place(()), Effect.REFUSED))
+        return load_nothing(content)
     if isinstance(content, str):
         return load(content, surroundings)
     return load_value(content, surroundings)

@@ -8,8 +8,9 @@ from typing import Any
 
 from cogwork.config.codes import Severity
 from cogwork.config.diagnose import printable
-from cogwork.config.load import Located, Spot
+from cogwork.config.load import Located
 from cogwork.config.positions import pointer_text
+from cogwork.config.shown import Spot
 
 Paint = Callable[[str, str], str]
 _WIDEST_LINE = 160
@@ -73,7 +74,7 @@ def summary(faults: Iterable[Located]) -> str:
 
 def _where(spot: Spot | None, pointer: str, file: str | None) -> str:
     if spot is None:
-        return printable(pointer or "/")
+        return printable(pointer or file or "/")
     line, column = spot.position
     return printable(f"{file}:{line}:{column}" if file else f"line {line}, column {column}")
 

@@ -248,14 +248,18 @@ def _change(
             return _Change(f'"{name.short}", which it holds, is gone')
     needs, wants = edges.needs[spec.name], edges.wants[spec.name]
     gains = tuple(name for name in needs if name not in held.holds)
-    if held.spec is not spec and held.spec.settings != spec.settings:
+    if held.spec is not spec and _settings_differ(held.spec, spec):
         return _Change("its attributes changed", offer.in_place, gains=gains)
     if gains:
         return _Change(f"it is given {_quoted(gains)}", offer.in_place, gains=gains)
     lost = [name for name in held.holds if name not in needs and name not in wants]
     if lost:
-        return _Change(f"it no longer depends on {_quoted(lost)}", offer.in_place)
+        return _Change(f"it is no longer given {_quoted(lost)}", offer.in_place)
     return None
+
+
+def _settings_differ(one: Spec, other: Spec) -> bool:
+    return one.written != other.written or one.settings != other.settings
 
 
 def _add_gains(

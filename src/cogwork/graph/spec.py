@@ -19,3 +19,5 @@ class Spec:
     """Dependencies it is given when they are there."""
     fault: str | None = None
     """Why it cannot be built at all, in the words of the diagnostics."""
+    written: str = ""
+    """The settings as text, for what Python takes for equal and a person does not: 1 and true."""

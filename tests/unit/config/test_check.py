@@ -20,8 +20,9 @@ from tests.unit.config.workshop import (
 
 from cogwork.config import codes
 from cogwork.config.codes import Code
-from cogwork.config.diagnose import Diagnostic, Effect, Place
-from cogwork.config.load import Loaded, Located, refused
+from cogwork.config.diagnose import Effect
+from cogwork.config.file import Unreadable
+from cogwork.config.load import Loaded, Located, load_nothing
 from cogwork.config.schema import ModuleConfig
 from cogwork.graph.name import Api, ModelName, Reference
 from cogwork.logs.levels import Level
@@ -587,7 +588,7 @@ def test_no_code_is_left_out() -> None:
 
 
 def test_an_unreadable_file() -> None:
-    load = refused(Diagnostic(codes.UNREADABLE, "there is no such file", Place(()), REFUSED))
+    load = load_nothing(Unreadable("there is no such file"))
     assert load.refused
     assert load.has_errors
 

@@ -90,6 +90,15 @@ def test_changed_attributes_in_place() -> None:
     ]
 
 
+@pytest.mark.parametrize(("old", "new"), [(1, True), (1, 1.0), (0, False)])
+def test_what_only_python_takes_for_equal_is_a_change(old: JsonValue, new: JsonValue) -> None:
+    difference = of_components(
+        [sensor("a", attributes={"readings": {"x": old}})],
+        [sensor("a", attributes={"readings": {"x": new}})],
+    )
+    assert "1 changed in place" in as_text(difference)
+
+
 def test_what_holds_a_rebuilt_one_is_rebuilt() -> None:
     module: dict[str, JsonValue] = {"modules": [{"name": "m", "executable_path": "/bin/acme"}]}
     holder = generic("h", depends_on=["claw"])
@@ -317,6 +326,6 @@ def test_a_dependency_added_and_taken_away() -> None:
         of_components(alone, joined)
     )
     assert (
-        '  rdk:component:generic/b: build anew, because it no longer depends on "a" (depends_on)'
+        '  rdk:component:generic/b: build anew, because it is no longer given "a" (depends_on)'
         in lines(of_components(joined, alone))
     )

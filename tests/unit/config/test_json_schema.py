@@ -22,8 +22,8 @@ from tests.unit.config.workshop import (
 
 from cogwork.config.codes import CODES
 from cogwork.config.fields import Attributes
+from cogwork.config.json_reader import read
 from cogwork.config.json_schema import machine_schema
-from cogwork.config.positions import read
 from cogwork.resource.registry import Registry
 
 ROOT = Path(__file__).parents[3]

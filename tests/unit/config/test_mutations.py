@@ -17,8 +17,8 @@ from tests.sizes import size
 from tests.unit.config.workshop import codes_of, loaded, sensor
 
 from cogwork.config import render
+from cogwork.config.json_reader import read
 from cogwork.config.load import Loaded, Located
-from cogwork.config.positions import read
 
 SEED_FILE = Path(__file__).with_name("complete.json").read_text()
 SEED_VALUE: JsonValue = read(SEED_FILE).value

@@ -12,9 +12,10 @@ from tests.unit.config.workshop import loaded, sensor
 
 from cogwork.config import codes
 from cogwork.config.diagnose import Diagnostic, Effect, Place, Related
-from cogwork.config.load import Located, Spot
+from cogwork.config.load import Located
 from cogwork.config.positions import Position
 from cogwork.config.render import as_json, as_text, summary
+from cogwork.config.shown import Spot
 
 
 def lines_of(text: str, code: str) -> list[str]:
@@ -205,7 +206,7 @@ def test_without_a_text_there_are_pointers() -> None:
         (Related("first", Place(())),),
     )
     text = as_text(Located(diagnostic, None, (None,)), "m.json")
-    assert text == "/a~1b/0  error  taken  [E202]\n    rename it\n    /  first"
+    assert text == "/a~1b/0  error  taken  [E202]\n    rename it\n    m.json  first"
 
 
 def test_colours_go_where_they_belong() -> None:

@@ -4,7 +4,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cogwork.config.positions import JsonFault, Span, read
+from cogwork.config.json_faults import JsonFault
+from cogwork.config.json_reader import read
+from cogwork.config.positions import Span
 from cogwork.config.substitute import Substituted, Unset, substitute
 
 ENVIRONMENT = {"A": "one", "EMPTY": "", "PORT": "8080", "QUOTE": 'a"b\n\\', "_x1": "low"}

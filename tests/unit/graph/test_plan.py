@@ -238,7 +238,7 @@ def test_a_dependency_less(kind: str, action: Action) -> None:
     scene.live(spec("z"))
     scene.live(spec("a", "z", kind=kind), "z")
     scene.desired[full("a")] = spec("a", kind=kind)
-    assert steps(scene.plan()) == {"a": (action, 'it no longer depends on "z"')}
+    assert steps(scene.plan()) == {"a": (action, 'it is no longer given "z"')}
 
 
 def test_rebuild_what_is_broken_and_what_holds_it() -> None:

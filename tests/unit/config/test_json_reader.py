@@ -7,16 +7,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from cogwork.config.json_faults import JsonFault
+from cogwork.config.json_reader import DuplicateKey, read
 from cogwork.config.positions import (
-    DuplicateKey,
     Json,
-    JsonFault,
     Pointer,
     Position,
     Span,
     pointer_text,
     position_at,
-    read,
 )
 
 SCALARS: st.SearchStrategy[Json] = (

@@ -1,0 +1,26 @@
+"""The benchmarks hold their promises also at a size that CI has time for."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+BENCHMARKS = Path(__file__).parents[2] / "benchmarks"
+
+
+@pytest.mark.parametrize(
+    "command", [["reconfigure.py", "--edits", "10"], ["groups.py", "--rounds", "1"]]
+)
+def test_a_benchmark_reaches_its_aim(command: list[str]) -> None:
+    script, *options = command
+    done = subprocess.run(
+        [sys.executable, str(BENCHMARKS / script), *options],
+        capture_output=True,
+        text=True,
+        timeout=50,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
