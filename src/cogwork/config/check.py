@@ -18,7 +18,6 @@ from cogwork.config.diagnose import (
     Diagnostic,
     Effect,
     Quote,
-    Validator,
     quote_plainly,
 )
 from cogwork.config.fields import Attributes, ExistingFile, Needs, read_api
@@ -35,6 +34,7 @@ from cogwork.config.schema import (
     ServiceConfig,
 )
 from cogwork.config.surroundings import Surroundings
+from cogwork.config.validate import Validator
 from cogwork.core.errors import InvalidName
 from cogwork.graph.name import Api, ModelName, Reference, ResourceName
 from cogwork.graph.spec import Spec

@@ -15,12 +15,12 @@ from cogwork.config.diagnose import (
     Place,
     Quote,
     Related,
-    Validator,
     did_you_mean,
     said,
 )
 from cogwork.config.positions import Json, Pointer, pointer_text
 from cogwork.config.surroundings import Surroundings
+from cogwork.config.validate import Validator
 
 _MAY_TURN_UP = frozenset(
     {

@@ -95,7 +95,6 @@ def test_what_is_right_is_left_alone() -> None:
     scene.live(spec("b", "a"), "a")
     made = scene.plan()
     assert made.steps == {}
-    assert made.left == 2
 
 
 def test_build_what_is_not_there() -> None:
@@ -153,7 +152,6 @@ def test_remove_what_is_no_longer_wanted_and_halt_what_needs_it() -> None:
         "a": (Action.REMOVE, "it is no longer configured"),
     }
     assert made.steps[full("b")].reason == Reason(sentence)
-    assert made.left == 0
 
 
 def test_rebuild_what_only_wanted_the_removed_one() -> None:
@@ -255,7 +253,6 @@ def test_rebuild_what_is_broken_and_what_holds_it() -> None:
         "b": (Action.REBUILD, 'it holds "a", which is closed'),
         "c": (Action.REBUILD, 'it holds "b", which is closed'),
     }
-    assert made.left == 1
 
 
 def test_rebuild_what_a_new_incarnation_lost() -> None:
