@@ -10,6 +10,11 @@ CogworkError
 class CogworkError(Exception):
     """Anything Cogwork can explain to a person."""
 
+    status = "INTERNAL"
+    """The gRPC status a client gets with the words."""
+
 
 class InvalidName(CogworkError, ValueError):
     """The text is not a resource name, an API or a model."""
+
+    status = "INVALID_ARGUMENT"

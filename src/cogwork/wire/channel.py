@@ -1,0 +1,160 @@
+"""A channel on grpc.aio that the SDK's client classes take for grpclib's.
+
+They use one method of it, `request`, and of the stream that it returns what stands here.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping
+from types import TracebackType
+from typing import Any, Self
+
+import grpc
+import grpc.aio
+from google.protobuf.message import Message
+from grpclib import GRPCError
+from grpclib.const import Cardinality, Status
+from grpclib.metadata import Deadline
+
+MetadataLike = Mapping[str, str | bytes] | Iterable[tuple[str, str | bytes]]
+
+
+class SdkChannel:
+    """Opens no connection of its own: the grpc.aio channel is somebody else's to close."""
+
+    def __init__(self, channel: grpc.aio.Channel) -> None:
+        self._channel = channel
+        self._callables: dict[str, Any] = {}
+
+    def request(
+        self,
+        name: str,
+        cardinality: Cardinality,
+        request_type: type[Message],
+        reply_type: type[Message],
+        *,
+        timeout: float | None = None,
+        deadline: Deadline | None = None,
+        metadata: MetadataLike | None = None,
+    ) -> ClientStream:
+        if name not in self._callables:
+            make = self._maker(cardinality)
+            self._callables[name] = make(
+                name,
+                request_serializer=request_type.SerializeToString,
+                response_deserializer=reply_type.FromString,
+            )
+        if deadline is not None:
+            left = deadline.time_remaining()
+            timeout = left if timeout is None else min(left, timeout)
+        pairs = metadata.items() if isinstance(metadata, Mapping) else metadata or ()
+        return ClientStream(self._callables[name], cardinality, timeout, tuple(pairs))
+
+    def close(self) -> None:
+        """Clients close what they were given; this one is not theirs."""
+
+    def _maker(self, cardinality: Cardinality) -> Callable[..., Any]:
+        match cardinality:
+            case Cardinality.UNARY_UNARY:
+                return self._channel.unary_unary
+            case Cardinality.UNARY_STREAM:
+                return self._channel.unary_stream
+            case _:
+                return self._channel.stream_stream
+
+
+class ClientStream:
+    def __init__(
+        self,
+        start: Any,
+        cardinality: Cardinality,
+        timeout: float | None,
+        metadata: tuple[tuple[str, str | bytes], ...],
+    ) -> None:
+        self._start = start
+        self._cardinality = cardinality
+        self._options = {"timeout": timeout, "metadata": metadata}
+        self._call: Any = None
+        self._replied = False
+        self.initial_metadata: Mapping[str, Any] | None = None
+        self.trailing_metadata: Mapping[str, Any] | None = None
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        if self._call is not None and not self._call.done():
+            self._call.cancel()
+
+    async def send_request(self) -> None:
+        if self._call is None and self._cardinality.client_streaming:
+            self._call = self._start(**self._options)
+
+    async def send_message(self, message: Any, *, end: bool = False) -> None:
+        if not self._cardinality.client_streaming:
+            self._call = self._start(message, **self._options)
+            return
+        await self.send_request()
+        with _told():
+            await self._call.write(message)
+            if end:
+                await self._call.done_writing()
+
+    async def end(self) -> None:
+        if self._cardinality.client_streaming:
+            await self.send_request()
+            with _told():
+                await self._call.done_writing()
+
+    async def recv_message(self) -> Any:
+        """None after the last one."""
+        with _told():
+            if self._cardinality is Cardinality.UNARY_UNARY:
+                return await self._only_reply()
+            message = await self._call.read()
+            if message is grpc.aio.EOF:
+                await self._raise_if_failed()
+                return None
+            return message
+
+    async def recv_initial_metadata(self) -> None:
+        with _told():
+            self.initial_metadata = dict(await self._call.initial_metadata())
+
+    async def recv_trailing_metadata(self) -> None:
+        with _told():
+            self.trailing_metadata = dict(await self._call.trailing_metadata())
+
+    async def cancel(self) -> None:
+        if self._call is not None:
+            self._call.cancel()
+
+    async def __aiter__(self) -> AsyncIterator[Any]:
+        while (message := await self.recv_message()) is not None:
+            yield message
+
+    async def _only_reply(self) -> Any:
+        if self._replied:
+            return None
+        self._replied = True
+        return await self._call
+
+    async def _raise_if_failed(self) -> None:
+        code = await self._call.code()
+        if code is not grpc.StatusCode.OK:
+            raise GRPCError(Status(code.value[0]), await self._call.details())
+
+
+@contextlib.contextmanager
+def _told() -> Any:
+    """What the SDK's code catches is grpclib's error."""
+    try:
+        yield
+    except grpc.aio.AioRpcError as error:
+        raise GRPCError(Status(error.code().value[0]), error.details()) from None
