@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import stat
 from pathlib import Path
 
 from cogwork.core.errors import CogworkError
@@ -15,6 +16,9 @@ class Unreadable(CogworkError):
 
 def read_text(path: Path) -> str:
     try:
+        if not stat.S_ISREG(path.stat().st_mode) and not path.is_dir():
+            # A pipe would keep the reader waiting for whoever writes to it.
+            raise Unreadable("it is not a regular file")
         with path.open("rb") as file:
             data = file.read(LARGEST + 1)
     except FileNotFoundError:
@@ -25,6 +29,10 @@ def read_text(path: Path) -> str:
         raise Unreadable("this user may not read it; check its permissions") from None
     except OSError as error:
         raise Unreadable(f"reading it failed: {error.strerror or error}") from None
+    return decoded(data)
+
+
+def decoded(data: bytes) -> str:
     if len(data) > LARGEST:
         raise Unreadable(f"it is larger than {LARGEST // 1024 // 1024} MiB")
     try:

@@ -6,8 +6,6 @@ import asyncio
 import json
 import logging
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
-from typing import TypeVar
 
 from cogwork.config import codes, render
 from cogwork.config.file import Unreadable
@@ -15,12 +13,11 @@ from cogwork.config.last_good import DamagedCopy, LastGood
 from cogwork.config.load import Loaded, load, load_nothing, load_value
 from cogwork.config.sources import Candidate, Refused, Source
 from cogwork.config.surroundings import Surroundings
-from cogwork.graph.reconcile import Applied, Outcome
+from cogwork.core.thread import OwnThread
+from cogwork.graph.reconcile import Applied, Outcome, Superseded
 
 Apply = Callable[[Loaded], asyncio.Future[Outcome]]
 """Starts to apply at once and supersedes what came before."""
-
-T = TypeVar("T")
 
 _log = logging.getLogger("rdk.config")
 
@@ -38,7 +35,7 @@ class Follower:
         self._apply = apply
         self._last_good = last_good
         self._applying: set[asyncio.Task[None]] = set()
-        self._thread = ThreadPoolExecutor(1, thread_name_prefix="config")
+        self._thread = OwnThread("config")
 
     async def run(self) -> None:
         """Until cancelled."""
@@ -50,8 +47,7 @@ class Follower:
             await self._aclose()
 
     async def _take(self, candidate: Candidate, *, first: bool) -> None:
-        loaded = await self._off_the_loop(lambda: _load(candidate, self._surroundings))
-        _log_faults(loaded, candidate.file)
+        loaded = await self._load(candidate)
         if loaded.refused:
             candidate.decide(Refused(loaded.faults))
             if first:
@@ -63,24 +59,32 @@ class Follower:
 
     async def _fall_back(self, file: str | None) -> None:
         try:
-            text = await self._off_the_loop(self._last_good.read) if self._last_good else None
+            text = await self._thread.run(self._last_good.read) if self._last_good else None
         except DamagedCopy as error:
             _log.error("%s", error)
             text = None
         if text is None:
             _log.error("there is no earlier configuration to run: mend %s", file or "it")
             return
+        candidate = Candidate(text)
+        loaded = await self._load(candidate)
+        if loaded.refused:
+            _log.error("the last one that was applied cannot be used either: mend %s", file or "it")
+            return
         _log.error(
             "RUNNING THE LAST CONFIGURATION THAT WAS APPLIED, because %s cannot be used; mend it "
             "and it is taken over at once",
             file or "the one given",
         )
-        candidate = Candidate(text)
-        loaded = await self._off_the_loop(lambda: _load(candidate, self._surroundings))
         self._start(candidate, loaded)
 
     def _start(self, candidate: Candidate, loaded: Loaded) -> None:
-        outcome = self._apply(loaded)
+        try:
+            outcome = self._apply(loaded)
+        except Exception as error:
+            _log.exception("the configuration could not be applied")
+            candidate.fail(error)
+            return
         task = asyncio.get_running_loop().create_task(self._see_through(candidate, loaded, outcome))
         self._applying.add(task)
         task.add_done_callback(self._applying.discard)
@@ -88,28 +92,36 @@ class Follower:
     async def _see_through(
         self, candidate: Candidate, loaded: Loaded, outcome: asyncio.Future[Outcome]
     ) -> None:
-        verdict = await outcome
+        try:
+            verdict = await outcome
+        except asyncio.CancelledError:
+            candidate.decide(Superseded(""))
+            raise
+        except Exception as error:
+            _log.exception("the configuration could not be applied")
+            candidate.fail(error)
+            return
         if isinstance(verdict, Applied) and self._last_good is not None:
-            text = loaded.text or json.dumps(candidate.content, ensure_ascii=False)
-            try:
-                await self._off_the_loop(lambda: self._keep(text))
-            except OSError as error:
-                _log.warning("the last applied configuration could not be kept: %s", error)
+            await self._keep(self._last_good, loaded.text or json.dumps(candidate.content))
         candidate.decide(verdict)
 
-    def _keep(self, text: str) -> None:
-        if self._last_good is not None:
-            self._last_good.keep(text)
+    async def _keep(self, last_good: LastGood, text: str) -> None:
+        try:
+            await self._thread.run(lambda: last_good.keep(text))
+        except (OSError, ValueError) as error:
+            _log.warning("the last applied configuration could not be kept: %s", error)
 
     async def _aclose(self) -> None:
         for task in self._applying:
             task.cancel()
         await asyncio.gather(*self._applying, return_exceptions=True)
         await self._source.aclose()
-        self._thread.shutdown(wait=False, cancel_futures=True)
+        self._thread.close()
 
-    async def _off_the_loop(self, work: Callable[[], T]) -> T:
-        return await asyncio.get_running_loop().run_in_executor(self._thread, work)
+    async def _load(self, candidate: Candidate) -> Loaded:
+        loaded = await self._thread.run(lambda: _load(candidate, self._surroundings))
+        _log_faults(loaded, candidate.file)
+        return loaded
 
 
 def _load(candidate: Candidate, surroundings: Surroundings) -> Loaded:

@@ -7,19 +7,16 @@ counts: a candidate nobody has taken yet is superseded by the next.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Protocol, TypeVar
+from typing import Protocol
 
 from cogwork.config.file import Unreadable, read_text
 from cogwork.config.load import Located
 from cogwork.config.positions import Json
 from cogwork.core.clock import Clock
+from cogwork.core.thread import OwnThread
 from cogwork.graph.reconcile import Applied, Superseded
-
-T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +47,13 @@ class Candidate:
         if not self.verdict.done():
             self.verdict.set_result(verdict)
 
+    def fail(self, error: Exception) -> None:
+        """Something went wrong that is not the candidate's fault."""
+        if not self.verdict.done():
+            self.verdict.set_exception(error)
+            # Whoever pushed it may not wait for it; it is logged where it happened.
+            self.verdict.exception()
+
 
 class Source(Protocol):
     async def next(self) -> Candidate:
@@ -64,6 +68,7 @@ class PushedSource:
     def __init__(self) -> None:
         self._pushed: Candidate | None = None
         self._arrived = asyncio.Event()
+        self._closed = False
 
     def push(self, content: str | dict[str, Json]) -> asyncio.Future[Verdict]:
         """The future says what became of it."""
@@ -71,6 +76,8 @@ class PushedSource:
             self._pushed.decide(Superseded(""))
         self._pushed = Candidate(content)
         self._arrived.set()
+        if self._closed:
+            self._pushed.decide(Superseded(""))
         return self._pushed.verdict
 
     async def next(self) -> Candidate:
@@ -81,6 +88,7 @@ class PushedSource:
         return candidate
 
     async def aclose(self) -> None:
+        self._closed = True
         if self._pushed is not None:
             self._pushed.decide(Superseded(""))
 
@@ -99,30 +107,30 @@ class FileSource:
         self._seen: _Signature | None = None
         self._text: str | None = None
         self._taken = False
-        self._thread = ThreadPoolExecutor(1, thread_name_prefix="config-file")
+        self._thread = OwnThread("config-file")
 
     async def next(self) -> Candidate:
         while True:
-            signature = await self._off_the_loop(_signature, self._path)
+            signature = await self._look()
             if self._taken and signature == self._seen:
                 await self._clock.sleep(self._look_every)
                 continue
             if self._taken:
                 signature = await self._settled(signature)
-            self._seen = signature
             candidate = await self._read()
+            self._seen = signature
             if candidate is not None:
                 return candidate
 
     async def aclose(self) -> None:
-        self._thread.shutdown(wait=False, cancel_futures=True)
+        self._thread.close()
 
     async def _settled(self, signature: _Signature) -> _Signature:
         """Wait until the writer has paused, but not for ever."""
         deadline = self._clock.monotonic() + 8 * self._quiet
         while self._clock.monotonic() < deadline:
             await self._clock.sleep(self._quiet)
-            latest = await self._off_the_loop(_signature, self._path)
+            latest = await self._look()
             if latest == signature:
                 break
             signature = latest
@@ -132,7 +140,7 @@ class FileSource:
         """None when the file says what it said before."""
         content: str | Unreadable
         try:
-            content = await self._off_the_loop(read_text, self._path)
+            content = await self._thread.run(lambda: read_text(self._path))
         except Unreadable as error:
             content = error
         text = content if isinstance(content, str) else None
@@ -142,8 +150,8 @@ class FileSource:
         self._text = text
         return Candidate(content, str(self._path))
 
-    async def _off_the_loop(self, work: Callable[[Path], T], path: Path) -> T:
-        return await asyncio.get_running_loop().run_in_executor(self._thread, work, path)
+    async def _look(self) -> _Signature:
+        return await self._thread.run(lambda: _signature(self._path))
 
 
 _Signature = tuple[int, int, int, int] | None

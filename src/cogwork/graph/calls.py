@@ -7,9 +7,11 @@ somebody still waits for it. A call that does not return is abandoned: its late 
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import itertools
+import logging
 import random
-from collections.abc import Callable, Coroutine, Mapping
+from collections.abc import Callable, Coroutine, Iterator, Mapping
 from typing import TypeVar
 
 from cogwork.core import duration
@@ -21,6 +23,7 @@ from cogwork.graph.node import Call, Doing, Failure, Held, Inputs, Node, Reason,
 from cogwork.graph.provider import Dependencies, Offer
 
 _T = TypeVar("_T")
+_log = logging.getLogger("rdk.resource_manager")
 _UNFINISHED = "an earlier change in place was not finished"
 
 
@@ -41,7 +44,8 @@ class Calls:
         self._on_end = on_end
         self._on_late_return = on_late_return
         self._generations = itertools.count(1)
-        self._tasks: set[asyncio.Task[object]] = set()
+        self._tasks: dict[asyncio.Task[object], ResourceName] = {}
+        self._late: dict[ResourceName, dict[asyncio.Task[None], float]] = {}
 
     def build(
         self,
@@ -63,9 +67,11 @@ class Calls:
             self.set_state(node, State.UNHEALTHY, Reason(error))
 
         async def construct() -> object:
-            return await offer.builder.build(inputs.spec, dependencies)
+            with _contained():
+                return await offer.builder.build(inputs.spec, dependencies)
 
-        call = Call(Doing.BUILDING, self._own(construct()), inputs, holds, offer)
+        work = self._own(construct(), node)
+        call = Call(Doing.BUILDING, work, inputs, holds, offer)
         self._start(node, call, self._limits.build, succeeded, failed)
 
     def reconfigure(
@@ -92,10 +98,11 @@ class Calls:
         held.holds = {**held.holds, **holds}
 
         async def change() -> object:
-            await held.offer.builder.reconfigure(held.resource, inputs.spec, dependencies)
+            with _contained():
+                await held.offer.builder.reconfigure(held.resource, inputs.spec, dependencies)
             return None
 
-        call = Call(Doing.RECONFIGURING, self._own(change()), inputs, holds)
+        call = Call(Doing.RECONFIGURING, self._own(change(), node), inputs, holds)
         self._start(node, call, self._limits.build, succeeded, failed)
 
     def close(self, node: Node, held: Held) -> None:
@@ -108,7 +115,7 @@ class Calls:
             node.held = None
             self._observe(Trouble(node.spec.name, Doing.CLOSING, error))
 
-        call = Call(Doing.CLOSING, self._own(_closed(held.offer, held.resource)))
+        call = Call(Doing.CLOSING, self._own(_closed(held.offer, held.resource), node))
         self._start(node, call, self._limits.close, closed, failed)
 
     def lose(self, node: Node, held: Held, why: str, inputs: Inputs | None) -> None:
@@ -153,12 +160,22 @@ class Calls:
         text = reason.text if reason else None
         self._observe(StateChanged(node.spec.name, before, state, text))
 
-    async def aclose(self, patience: float) -> None:
-        """Give what is left `patience` seconds, then cancel it and wait for what obeys."""
+    async def aclose(self, patience: float) -> set[ResourceName]:
+        """Give what is left `patience` seconds, then cancel it. Returns whose work was left."""
         await self._all_ended(patience)
+        unfinished = set(self._tasks.values())
         for task in self._tasks:
             task.cancel()
         await self._all_ended(self._limits.grace)
+        return unfinished
+
+    def late_of(self, name: ResourceName) -> dict[asyncio.Task[None], float]:
+        """The abandoned calls of a name, also of nodes that are gone."""
+        return self._late.setdefault(name, {})
+
+    def forget(self, name: ResourceName) -> None:
+        if not self._late.get(name):
+            self._late.pop(name, None)
 
     def _pause(self, inputs: Inputs, count: int, why: str) -> Failure:
         delay = retry_delay(count, self._limits, self._rng)
@@ -178,7 +195,7 @@ class Calls:
         failed: Callable[[str], None],
     ) -> None:
         node.call = call
-        call.supervisor = self._own(self._supervise(node, call, limit, succeeded, failed))
+        call.supervisor = self._own(self._supervise(node, call, limit, succeeded, failed), node)
 
     async def _supervise(
         self,
@@ -212,7 +229,7 @@ class Calls:
 
     def _let_go(self, node: Node, call: Call) -> None:
         call.work.cancel()
-        burial = self._own(self._bury(node, call))
+        burial = self._own(self._bury(node, call), node)
         node.late[burial] = self._clock.monotonic()
         burial.add_done_callback(lambda _: self._buried(node, burial))
 
@@ -230,23 +247,35 @@ class Calls:
         self._on_late_return(node)
 
     async def _close_late(self, node: Node, offer: Offer, resource: object) -> None:
-        closing = self._own(_closed(offer, resource))
+        closing = self._own(_closed(offer, resource), node)
         await self._clock.wait({closing}, self._limits.close)
         closing.cancel()
-        await asyncio.wait({closing})
-        if (error := _error_of(closing)) is not None:
+        await self._clock.wait({closing}, self._limits.grace)
+        if not closing.done():
+            self._observe(Abandoned(node.spec.name, Doing.CLOSING))
+        elif (error := _error_of(closing)) is not None:
             self._observe(Trouble(node.spec.name, Doing.CLOSING, error))
 
-    def _own(self, work: Coroutine[None, None, _T]) -> asyncio.Task[_T]:
+    def _own(self, work: Coroutine[None, None, _T], node: Node) -> asyncio.Task[_T]:
         task = asyncio.get_running_loop().create_task(work)
-        self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
+        self._tasks[task] = node.spec.name
+        task.add_done_callback(self._tasks.pop)
         return task
 
 
 async def _closed(offer: Offer, resource: object) -> object:
-    await offer.builder.close(resource)
+    with _contained():
+        await offer.builder.close(resource)
     return None
+
+
+@contextlib.contextmanager
+def _contained() -> Iterator[None]:
+    """A driver that exits takes the process with it, unless it is stopped here."""
+    try:
+        yield
+    except SystemExit as error:
+        raise RuntimeError(f"it called sys.exit({error.code!r})") from None
 
 
 def _error_of(task: asyncio.Future[object]) -> str | None:
@@ -255,4 +284,18 @@ def _error_of(task: asyncio.Future[object]) -> str | None:
     error = task.exception()
     if error is None:
         return None
-    return str(error) or type(error).__name__
+    _log.debug("a driver failed", exc_info=error)
+    return _words_of(error)
+
+
+def _words_of(error: BaseException) -> str:
+    kind = type(error).__name__
+    try:
+        text = str(error)
+    except Exception:
+        return f"{kind}, which cannot be put into words"
+    # Of a mistake in the code, the text alone ("'fps'") says nothing.
+    return f"{kind}: {text}".removesuffix(": ") if isinstance(error, _MISTAKES) else text or kind
+
+
+_MISTAKES = (LookupError, TypeError, AttributeError, NameError, ImportError, AssertionError)

@@ -30,7 +30,7 @@ def changes_of(
     edges: Edges,
     blocked: Mapping[ResourceName, Reason],
 ) -> dict[ResourceName, Change]:
-    """Who changes for its own sake. `doomed` tells who has to be closed with them."""
+    """What must happen to each live node. `doomed` tells who has to be closed with them."""
     changes = _changes(desired, nodes, answers, edges, blocked)
     _add_gains(changes, nodes, answers, edges)
     _rebuild_where_gains_are_younger(changes, nodes)
@@ -44,7 +44,7 @@ def _changes(
     edges: Edges,
     blocked: Mapping[ResourceName, Reason],
 ) -> dict[ResourceName, Change]:
-    """What must happen to each live node for its own sake."""
+    """What its own configuration, its provider and its dependencies ask of each node."""
     changes: dict[ResourceName, Change] = {}
     for name, node in nodes.items():
         spec = desired.get(name)
@@ -103,8 +103,7 @@ def _add_gains(
     edges: Edges,
 ) -> None:
     """Give what would be left alone the optional dependencies that are left alone, too."""
-    closing = {name for name, change in changes.items() if not change.in_place}
-    closing |= doomed(nodes, changes).keys()
+    closing = _closing(changes, nodes)
     for name in edges.order:
         node, answer = nodes.get(name), answers[name]
         held = node.live if node is not None else None
@@ -130,8 +129,7 @@ def _rebuild_where_gains_are_younger(
     """No object may hold a younger one: then holds never form a circle, and age is an order in
     which everything can be closed."""
     while True:
-        closing = {name for name, change in changes.items() if not change.in_place}
-        closing |= doomed(nodes, changes).keys()
+        closing = _closing(changes, nodes)
         younger = [
             name
             for name, change in changes.items()
@@ -145,6 +143,13 @@ def _rebuild_where_gains_are_younger(
             return
         for name in younger:
             changes[name] = replace(changes[name], in_place=False)
+
+
+def _closing(
+    changes: Mapping[ResourceName, Change], nodes: Mapping[ResourceName, Node]
+) -> set[ResourceName]:
+    own = {name for name, change in changes.items() if not change.in_place}
+    return own | doomed(nodes, changes).keys()
 
 
 def _is_older(node: Node | None, than: Node) -> bool:

@@ -160,6 +160,7 @@ class Pass:
         elif step.action is Action.REMOVE:
             await self._calls.let_late_ones_return(node)
             del self._nodes[step.name]
+            self._calls.forget(step.name)
         self._settled[step.name].set()
 
     async def _close(self, name: ResourceName, node: Node) -> None:

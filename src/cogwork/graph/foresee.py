@@ -49,8 +49,9 @@ def _rounds(
     specs: Iterable[Spec], nodes: dict[ResourceName, Node], offers: Offers
 ) -> Iterator[tuple[Plan, list[list[Step]]]]:
     """Plan after plan until nothing is left to do, each imagined to have come about."""
-    desired = {spec.name: spec for spec in reversed(list(specs))}
-    desired = dict(reversed(desired.items()))
+    desired: dict[ResourceName, Spec] = {}
+    for spec in specs:
+        desired.setdefault(spec.name, spec)
     for _ in range(_ROUNDS):
         made = plan(desired, nodes, offers, now=0.0)
         yield made, made.closing_groups(nodes)

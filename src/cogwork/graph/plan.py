@@ -20,7 +20,6 @@ LATE_LIMIT = 4
 
 
 class Action(enum.StrEnum):
-    LEAVE = "leave"
     BUILD = "build"
     RECONFIGURE = "reconfigure"
     REBUILD = "rebuild"

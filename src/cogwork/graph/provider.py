@@ -69,20 +69,24 @@ class Providers:
 
     def changed(self) -> None:
         """A provider calls this when it would answer differently."""
-        for listener in self._listeners:
+        for listener in tuple(self._listeners):
             listener()
 
-    def on_change(self, listener: Callable[[], None]) -> None:
+    def on_change(self, listener: Callable[[], None]) -> Callable[[], None]:
+        """Returns how to stop listening."""
         self._listeners.append(listener)
+        return lambda: self._listeners.remove(listener) if listener in self._listeners else None
 
     def offer(self, spec: Spec) -> Offer | Unavailable:
         for name, provider in self._providers.items():
             try:
-                answer = provider.offer(spec)
+                answer: object = provider.offer(spec)
             except Exception as error:
                 return Unavailable(f"provider {name} failed: {error}")
-            if answer is not None:
+            if isinstance(answer, Offer | Unavailable):
                 return answer
+            if answer is not None:
+                return Unavailable(f"provider {name} answered {answer!r}, which is no offer")
         return Unavailable(
             f"nobody provides model {spec.model} of {spec.name.api}: "
             "check the spelling, or add the module that brings it"

@@ -13,6 +13,7 @@ import random
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
+from typing import Any
 
 from cogwork.core.clock import Clock
 from cogwork.graph.calls import Calls
@@ -74,7 +75,7 @@ class Reconciler:
         self._revision = ""
         self._loop: asyncio.Task[None] | None = None
         self._emptied: asyncio.Future[Outcome] | None = None
-        providers.on_change(self._replan)
+        self._stop_listening = providers.on_change(self._replan)
 
     @property
     def nodes(self) -> Mapping[ResourceName, Node]:
@@ -89,12 +90,19 @@ class Reconciler:
         """Want this from now on. The future ends with the pass, or when another one replaces it."""
         if self._emptied is not None:
             raise RuntimeError("the graph is being closed; it takes no other configuration")
+        if self._loop is not None and self._loop.done():
+            raise RuntimeError("the graph stopped working; restart the server")
         return self._want(specs, revision)
 
-    def lost(self, name: ResourceName, why: str) -> None:
-        """A resource says that it no longer works: it is closed and built anew."""
+    def lost(self, name: ResourceName, resource: object, why: str) -> None:
+        """A resource says that it no longer works: it is closed and built anew.
+
+        A late word about an object that was replaced meanwhile changes nothing.
+        """
         node = self._nodes.get(name)
-        if node is not None and node.live is not None and self._pass is not None:
+        if node is None or node.live is None or self._pass is None:
+            return
+        if node.live.resource is resource:
             needs = self._pass.plan.edges.needs.get(name, ())
             inputs = build_inputs(node.spec, needs, self._nodes, node.live.offer)
             self._calls.lose(node, node.live, why, inputs)
@@ -105,14 +113,18 @@ class Reconciler:
         started = self._clock.monotonic()
         if self._emptied is None:
             self._emptied = self._want((), self._revision)
-        await self._clock.wait({self._emptied}, budget)
+        waitables: set[asyncio.Future[Any]] = {self._emptied}
+        if self._loop is not None:
+            waitables.add(self._loop)
+        await self._clock.wait(waitables, budget)
         self._emptied.cancel()
         if self._loop is not None:
             self._loop.cancel()
             await asyncio.gather(self._loop, return_exceptions=True)
+        self._stop_listening()
         left = max(0.0, budget - (self._clock.monotonic() - started))
-        await self._calls.aclose(min(left, self._limits.grace))
-        return list(self._nodes)
+        unfinished = await self._calls.aclose(left)
+        return sorted(unfinished | self._nodes.keys())
 
     def _want(self, specs: Iterable[Spec], revision: str) -> asyncio.Future[Outcome]:
         self._desired = {}
@@ -132,7 +144,7 @@ class Reconciler:
         """The node's own spec where it is equal, so that a plan sees at a glance what is new."""
         node = self._nodes.get(spec.name)
         if node is None:
-            self._nodes[spec.name] = Node(spec, since=self._clock.time())
+            self._nodes[spec.name] = self._node(spec)
             return spec
         if node.spec == spec:
             return node.spec
@@ -141,6 +153,9 @@ class Reconciler:
         if node.state is State.UNHEALTHY:
             self._calls.set_state(node, State.CONFIGURING)
         return spec
+
+    def _node(self, spec: Spec) -> Node:
+        return Node(spec, since=self._clock.time(), late=self._calls.late_of(spec.name))
 
     async def _run(self) -> None:
         while True:
@@ -165,7 +180,7 @@ class Reconciler:
         for name, spec in self._desired.items():
             # One that was wanted again may have been removed by the pass before.
             if name not in self._nodes:
-                self._nodes[name] = Node(spec, since=self._clock.time())
+                self._nodes[name] = self._node(spec)
         return plan(self._desired, self._nodes, self._providers.offer, self._clock.monotonic())
 
     async def _attend(self, current: Pass) -> None:

@@ -19,11 +19,13 @@ from tests.unit.graph.world import (
     takes,
 )
 
+from cogwork.core.clock import ManualClock
 from cogwork.graph.events import Abandoned, StateChanged, Trouble
 from cogwork.graph.name import Reference, ResourceName
 from cogwork.graph.node import Doing, State
-from cogwork.graph.provider import Dependencies, Offer
-from cogwork.graph.reconcile import Applied, Superseded
+from cogwork.graph.plan import LATE_LIMIT
+from cogwork.graph.provider import Dependencies, Offer, Providers
+from cogwork.graph.reconcile import Applied, Reconciler, Superseded
 from cogwork.graph.spec import Spec
 
 
@@ -599,9 +601,9 @@ async def test_nor_do_they_through_a_third_that_is_left_alone(deed: Deed, betwee
         world.script("c", deed)
         await world.run(mutable("a", "b"), mutable("b"), between)
         await world.run(mutable("a", "c"), mutable("b", "m"), between, spec("c"))
-        world.graph.lost(full("b"), "the cable was pulled")
+        world.lose("b", "the cable was pulled")
         await world.advance(40)
-        world.graph.lost(full("m"), "the cable was pulled")
+        world.lose("m", "the cable was pulled")
         await world.advance(40)
         if deed.error:
             assert {world.state(name) for name in "abcm"} == {State.UNHEALTHY}
@@ -627,8 +629,8 @@ async def test_what_is_lost_is_rebuilt_with_its_dependents_only() -> None:
     async with World() as world:
         await world.run(spec("a"), spec("b", "a"), spec("c"))
         a, b, c = (world.thing(name) for name in "abc")
-        world.graph.lost(full("a"), "the cable was pulled")
-        world.graph.lost(full("nobody"), "whatever")
+        world.lose("a", "the cable was pulled")
+        world.lose("nobody", "whatever")
         await world.clock.settle()
         assert world.thing("a") is not a
         assert world.thing("b") is not b
@@ -640,7 +642,7 @@ async def test_one_that_is_lost_again_and_again_is_given_a_pause() -> None:
     async with World() as world:
         await world.run(spec("a"), spec("b", "a"))
         for _ in range(20):
-            world.graph.lost(full("a"), "the cable is loose")
+            world.lose("a", "the cable is loose")
             await world.advance(1)
         assert 2 <= len(world.times("built", "a")) <= 8
         assert world.state("a") is State.UNHEALTHY
@@ -649,7 +651,7 @@ async def test_one_that_is_lost_again_and_again_is_given_a_pause() -> None:
         await world.advance(60)
         assert world.state("b") is State.READY
         a = world.thing("a")
-        world.graph.lost(full("a"), "once in a while")
+        world.lose("a", "once in a while")
         await world.clock.settle()
         assert world.thing("a") is not a
         assert world.state("b") is State.READY
@@ -684,7 +686,7 @@ async def test_one_that_is_lost_while_it_is_changed_is_rebuilt() -> None:
         await world.run(mutable("a"))
         a = world.thing("a")
         await world.run(mutable("a", settings=1))
-        world.graph.lost(full("a"), "the cable was pulled")
+        world.lose("a", "the cable was pulled")
         await world.advance(5)
         assert world.thing("a") is not a
         assert world.state("a") is State.READY
@@ -896,7 +898,7 @@ async def test_aclose_gives_up_what_swallows_its_cancellation() -> None:
         await world.run(spec("a"), spec("b"))
         closing = asyncio.ensure_future(world.graph.aclose(budget=3))
         await world.advance(5)
-        assert closing.result() == [full("b")]
+        assert closing.result() == [full("a"), full("b")]
         world.let_go.set()
         await world.clock.settle()
         assert _tasks() == set()
@@ -920,11 +922,91 @@ async def test_aclose_ends_the_slow_close_of_a_late_result() -> None:
     async with World() as world:
         world.script("a", stubborn(0.5), close=HANGS)
         await world.run(spec("a"))
-        closing = asyncio.ensure_future(world.graph.aclose())
-        await world.advance(5)
-        assert closing.done()
+        closing = asyncio.ensure_future(world.graph.aclose(budget=5))
+        await world.advance(7)
+        assert closing.result() == [full("a")]
         assert not world.running
         assert _tasks() == set()
+
+
+async def test_aclose_uses_its_budget_to_close_what_arrives_late() -> None:
+    async with World() as world:
+        world.script("a", stubborn(4))
+        await world.run(spec("a"))
+        closing = asyncio.ensure_future(world.graph.aclose(budget=20))
+        await world.advance(5)
+        assert closing.result() == []
+        assert world.told("closed") == [(4, "closed", "a")]
+
+
+async def test_abandoned_constructors_count_also_after_the_node_was_removed() -> None:
+    async with World() as world:
+        world.script("a", STUCK)
+        for _ in range(12):
+            await world.run(spec("a"))
+            await world.run()
+            await world.advance(2)
+        assert len(world.times("build", "a")) == LATE_LIMIT
+
+
+async def test_a_late_word_about_a_replaced_object_changes_nothing() -> None:
+    async with World() as world:
+        await world.run(spec("a"))
+        old = world.thing("a")
+        world.lose("a", "the cable was pulled")
+        await world.clock.settle()
+        new = world.thing("a")
+        world.graph.lost(full("a"), old, "the cable was pulled")
+        await world.clock.settle()
+        assert world.thing("a") is new
+
+
+class Unspeakable(Exception):
+    def __str__(self) -> str:
+        raise ValueError("no words")
+
+
+@pytest.mark.parametrize(
+    ("error", "said"),
+    [
+        (SystemExit(3), "it called sys.exit(3)"),
+        (KeyError("fps"), "KeyError: 'fps'"),
+        (ValueError("the camera has no such mode"), "the camera has no such mode"),
+        (RuntimeError(), "RuntimeError"),
+        (Unspeakable(), "Unspeakable, which cannot be put into words"),
+    ],
+)
+async def test_however_a_constructor_fails_the_node_says_so(
+    error: BaseException, said: str
+) -> None:
+    class Builder:
+        async def build(self, spec: Spec, dependencies: Dependencies) -> object:
+            raise error
+
+        async def reconfigure(
+            self, resource: object, spec: Spec, dependencies: Dependencies
+        ) -> None:
+            raise NotImplementedError
+
+        async def close(self, resource: object) -> None:
+            raise NotImplementedError
+
+    class Shop:
+        def offer(self, spec: Spec) -> Offer:
+            return Offer(Builder())
+
+    providers = Providers({"shop": Shop()})
+    graph = Reconciler(providers, ManualClock())
+    try:
+        outcome = await graph.apply([spec("a")])
+        assert isinstance(outcome, Applied)
+        node = graph.nodes[full("a")]
+        assert node.state is State.UNHEALTHY
+        assert node.reason is not None
+        assert node.reason.text == said
+    finally:
+        await graph.aclose()
+    providers.changed()
 
 
 async def test_aclose_of_a_graph_that_never_ran() -> None:

@@ -194,7 +194,7 @@ class Walk:
             supplier.come_back()
 
     def lose(self) -> None:
-        self.world.graph.lost(full(self.rng.choice(self.names)), "the cable was pulled")
+        self.world.lose(self.rng.choice(self.names), "the cable was pulled")
 
     def some(self, names: list[str]) -> list[str]:
         """A few, near each other, so that chains and circles come up at every size."""

@@ -234,6 +234,11 @@ class World:
     def state(self, name: str) -> State:
         return self.node(name).state
 
+    def lose(self, name: str, why: str) -> None:
+        node = self.graph.nodes.get(full(name))
+        if node is not None and node.held is not None:
+            self.graph.lost(full(name), node.held.resource, why)
+
     def reason(self, name: str) -> str | None:
         reason = self.node(name).reason
         return reason.text if reason else None
