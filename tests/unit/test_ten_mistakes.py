@@ -39,7 +39,7 @@ def test_all_ten_are_found_at_their_places(capsys: pytest.CaptureFixture[str]) -
     for line, column, code in MISTAKES:
         heading = next(row for row in printed.splitlines() if f":{line}:{column}  " in row)
         assert heading.endswith(f"[{code}]")
-    assert "10 errors; 4 of 11 resources would run" in printed
+    assert "10 errors; 4 of 12 resources would run" in printed
 
 
 async def test_what_is_sound_runs_and_the_rest_says_why() -> None:
@@ -55,7 +55,7 @@ async def test_what_is_sound_runs_and_the_rest_says_why() -> None:
         assert reasons == {
             "cellar": 'expected an object, got the string "damp" '
             "(at /components/2/attributes/readings)",
-            "left pump": "a name starts with a letter or a digit and goes on with letters, digits, "
+            "left pump": "a name starts with a letter (a to z) or a digit and goes on with those, "
             "- and _ (at /components/4/name)",
             "pump": "nobody provides model rdk:builtin:fkae of rdk:component:generic: check the "
             "spelling, or add the module that brings it",

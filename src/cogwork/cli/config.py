@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import argparse
 import os
+import sys
 from pathlib import Path
+from typing import Any
 
 from cogwork.cli.terminal import FAULTS, FINE, USAGE, complain, paint, print_json
 from cogwork.config import diff as difference
 from cogwork.config import render
 from cogwork.config.codes import UNREADABLE
-from cogwork.config.file import Unreadable, read_text
+from cogwork.config.file import LARGEST, Unreadable, decoded, read_text
 from cogwork.config.json_schema import machine_schema
 from cogwork.config.load import Loaded, load, load_nothing
 from cogwork.config.surroundings import Surroundings
@@ -23,16 +25,11 @@ def check(arguments: argparse.Namespace) -> int:
     registry = _registry()
     loaded = _load(arguments.file, registry)
     if arguments.json:
-        print_json(
-            {
-                "file": arguments.file,
-                "refused": loaded.refused,
-                "diagnostics": [render.as_json(fault, arguments.file) for fault in loaded.faults],
-            }
-        )
-    else:
-        for fault in loaded.faults:
-            print(render.as_text(fault, arguments.file, paint))
+        print_json({"file": arguments.file, **_report(loaded, arguments.file)})
+        return _exit_code(loaded)
+    for fault in loaded.faults:
+        print(render.as_text(fault, arguments.file, paint))
+    if not _is_unreadable(loaded):
         print(_verdict(loaded, arguments.file, registry))
     return _exit_code(loaded)
 
@@ -40,19 +37,25 @@ def check(arguments: argparse.Namespace) -> int:
 def diff(arguments: argparse.Namespace) -> int:
     registry = _registry()
     old, new = (_load(file, registry) for file in (arguments.old, arguments.new))
-    if old.refused or new.refused:
+    refused = old.refused or new.refused
+    change = None if refused else difference.diff(old.checked, new.checked, registry)
+    if arguments.json:
+        print_json(
+            {
+                "old": {"file": arguments.old, **_report(old, arguments.old)},
+                "new": {"file": arguments.new, **_report(new, arguments.new)},
+                "change": difference.as_json(change) if change is not None else None,
+            }
+        )
+    elif change is None:
         for file, side in ((arguments.old, old), (arguments.new, new)):
             _complain_if_refused(side, file)
-        return max(_exit_code(old), _exit_code(new))
-    change = difference.diff(old.checked, new.checked, registry)
-    if arguments.json:
-        print_json(difference.as_json(change))
-        return FINE
-    print(difference.as_text(change))
-    if new.faults:
-        found = render.summary(new.faults)
-        print(f"{arguments.new} has {found}: cogwork config check {arguments.new}")
-    return FINE
+    else:
+        print(difference.as_text(change))
+        if new.faults:
+            found = render.summary(new.faults)
+            print(f"{arguments.new} has {found}: cogwork config check {arguments.new}")
+    return max(_exit_code(old), _exit_code(new)) if refused else _exit_code(new)
 
 
 def schema(arguments: argparse.Namespace) -> int:
@@ -67,28 +70,42 @@ def _registry() -> Registry:
 
 def _load(file: str, registry: Registry) -> Loaded:
     try:
-        text = read_text(Path(file))
+        text = decoded(sys.stdin.buffer.read(LARGEST + 1)) if file == "-" else read_text(Path(file))
     except Unreadable as error:
         return load_nothing(error)
     return load(text, Surroundings(registry, cogwork_home(os.environ), os.environ))
 
 
+def _report(loaded: Loaded, file: str) -> dict[str, Any]:
+    return {
+        "refused": loaded.refused,
+        "diagnostics": [render.as_json(fault, file) for fault in loaded.faults],
+    }
+
+
 def _exit_code(loaded: Loaded) -> int:
-    if any(fault.diagnostic.code is UNREADABLE for fault in loaded.faults):
+    if _is_unreadable(loaded):
         return USAGE
     return FAULTS if loaded.has_errors else FINE
 
 
+def _is_unreadable(loaded: Loaded) -> bool:
+    return any(fault.diagnostic.code is UNREADABLE for fault in loaded.faults)
+
+
 def _verdict(loaded: Loaded, file: str, registry: Registry) -> str:
-    all_of_them = len(loaded.checked.specs)
+    listed = loaded.checked.entries
     if not loaded.faults:
-        return f"{file} is fine: {all_of_them} resource{'' if all_of_them == 1 else 's'}"
+        return f"{file} is fine: {listed} resource{'' if listed == 1 else 's'}"
     found = render.summary(loaded.faults)
-    explain = f"cogwork explain {loaded.faults[0].diagnostic.code.id}"
+    # The worst first: what is a warning may be read later.
+    worst = min((fault.diagnostic.code for fault in loaded.faults), key=lambda code: code.severity)
+    explain = f"More: cogwork explain {worst.id}"
     if loaded.refused:
-        return f"{found}; a machine refuses this file and keeps what it runs. More: {explain}"
-    running = all_of_them - len(difference.stuck(loaded.checked, registry))
-    return f"{found}; {running} of {all_of_them} resources would run. More: {explain}"
+        return f"{found}; a machine refuses this file and keeps what it runs. {explain}"
+    running = len(loaded.checked.specs) - len(difference.stuck(loaded.checked, registry))
+    would = f"; {running} of {listed} resources would run" if listed else ""
+    return f"{found}{would}. {explain}"
 
 
 def _complain_if_refused(loaded: Loaded, file: str) -> None:

@@ -44,14 +44,28 @@ def _parser() -> argparse.ArgumentParser:
     config = commands.add_parser("config", help="check, compare and describe configurations")
     parts = config.add_subparsers(title="commands", required=True, metavar="COMMAND")
 
-    check = parts.add_parser("check", help="find every fault of a configuration file")
-    check.add_argument("file", metavar="FILE", nargs="?", default="machine.json")
+    check = parts.add_parser(
+        "check",
+        help="find every fault of a configuration file",
+        epilog="Exits with 0 if the file is sound, 1 if it has errors, 2 if it cannot be read.",
+    )
+    check.add_argument(
+        "file",
+        metavar="FILE",
+        nargs="?",
+        default="machine.json",
+        help="machine.json when left out; - for standard input",
+    )
     check.add_argument("--json", action="store_true", help="print JSON, for programs")
     check.set_defaults(run="cogwork.cli.config:check")
 
-    diff = parts.add_parser("diff", help="say what saving NEW over OLD does to a running machine")
-    diff.add_argument("old", metavar="OLD")
-    diff.add_argument("new", metavar="NEW")
+    diff = parts.add_parser(
+        "diff",
+        help="say what saving NEW over OLD does to a running machine",
+        epilog="Exits with 0 if NEW is sound, 1 if it has errors, 2 if a file cannot be read.",
+    )
+    diff.add_argument("old", metavar="OLD", help="the configuration that runs")
+    diff.add_argument("new", metavar="NEW", help="the one that is to run; - for standard input")
     diff.add_argument("--json", action="store_true", help="print JSON, for programs")
     diff.set_defaults(run="cogwork.cli.config:diff")
 

@@ -24,6 +24,7 @@ def complain(message: str) -> None:
 
 def paint(text: str, style: str) -> str:
     """Colour on a terminal that wants it, plain text elsewhere."""
-    if not sys.stdout.isatty() or os.environ.get("NO_COLOR"):
+    plain = os.environ.get("NO_COLOR") or os.environ.get("TERM") == "dumb"
+    if plain or not sys.stdout.isatty():
         return text
     return f"\x1b[{_STYLES[style]}m{text}\x1b[0m"

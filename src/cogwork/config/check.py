@@ -53,6 +53,8 @@ class Checked:
     config: MachineConfig
     specs: tuple[Spec, ...]
     diagnostics: tuple[Diagnostic, ...]
+    entries: int = 0
+    """How many resources the file lists, sound or not."""
 
     @property
     def refused(self) -> bool:
@@ -93,7 +95,10 @@ class _Check:
             parts[section] = [r.config for r in resources if r.config and r.at[0] == section]
         config = MachineConfig().model_copy(update=parts)
         cross_check(config, resources, self._places, self._findings, self._around.catalogue)
-        return Checked(config, self._specs(resources), self._findings.diagnostics)
+        entries = sum(
+            len(listed) for name in _RESOURCES if isinstance(listed := value.get(name), list)
+        )
+        return Checked(config, self._specs(resources), self._findings.diagnostics, entries)
 
     def _unknown_sections(self, value: Mapping[str, Json]) -> None:
         known = _sections().keys() | _RESOURCES.keys()

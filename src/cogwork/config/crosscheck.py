@@ -13,8 +13,17 @@ from cogwork.config.findings import Findings
 from cogwork.config.positions import Pointer
 from cogwork.config.references import mentions
 from cogwork.config.schema import MachineConfig, ResourceConfig
-from cogwork.graph.edges import Ambiguous, Cycle, Declared, Edges, Missing, resolve
-from cogwork.graph.name import BUILTIN_NAMESPACE, Reference, ResourceName
+from cogwork.graph.edges import (
+    Ambiguous,
+    Cycle,
+    Declared,
+    Edges,
+    Missing,
+    by_short_name,
+    candidates,
+    resolve,
+)
+from cogwork.graph.name import BUILTIN_NAMESPACE, Api, Reference, ResourceName
 
 _EVERY_INTERFACE = ("", "0.0.0.0", "::", "[::]")  # noqa: S104
 
@@ -52,15 +61,23 @@ def cross_check(
 
 def _known_api(config: ResourceConfig, at: Pointer, findings: Findings) -> None:
     api = config.api
-    if api.namespace == BUILTIN_NAMESPACE and api not in PUBLIC_APIS:
-        choices = [str(known) for known in PUBLIC_APIS if known.kind == api.kind]
-        findings.add(
-            codes.BAD_API,
-            f"there is no API {api}",
-            (*at, "api"),
-            Effect.UNHEALTHY,
-            hint=findings.guess(str(api), choices),
-        )
+    if not _is_unknown(api):
+        return
+    choices = [str(known) for known in PUBLIC_APIS if known.kind == api.kind]
+    other = next((known.kind for known in PUBLIC_APIS if known.subtype == api.subtype), None)
+    findings.add(
+        codes.BAD_API,
+        f"there is no API {api}",
+        (*at, "api"),
+        Effect.UNHEALTHY,
+        hint=f"it is a {other}: move it to {other}s"
+        if other
+        else findings.guess(str(api), choices),
+    )
+
+
+def _is_unknown(api: Api) -> bool:
+    return api.namespace == BUILTIN_NAMESPACE and api not in PUBLIC_APIS
 
 
 def _known_model(
@@ -72,17 +89,14 @@ def _known_model(
 ) -> None:
     api, model = resource.api, resource.model
     from_a_module = config.modules and not model.is_builtin
-    unknown_api = api.namespace == BUILTIN_NAMESPACE and api not in PUBLIC_APIS
-    if from_a_module or unknown_api or catalogue.find(api, model) is not None:
+    if from_a_module or _is_unknown(api) or catalogue.find(api, model) is not None:
         return
     choices = sorted(shape.model.short for shape in catalogue.shapes() if shape.api == api)
     hint = findings.guess(model.short, choices)
+    if hint is None and model.is_builtin and choices:
+        hint = f"models of {api}: {', '.join(choices)}"
     if hint is None:
-        hint = (
-            f"models of {api}: {', '.join(choices)}"
-            if choices
-            else 'add the module that brings it to "modules"'
-        )
+        hint = 'install the plug-in, or add the module that brings it to "modules"'
     findings.add(
         codes.UNKNOWN_MODEL,
         f"nobody provides model {model.short} of {api}",
@@ -97,7 +111,7 @@ def _references(
 ) -> None:
     """A name that is nowhere may still come with a remote; then it is not checkable."""
     names = dict.fromkeys(resource.name.short for resource in resources)
-    by_short = _by_short(resources)
+    by_short = by_short_name(resource.name for resource in resources)
     for resource in resources:
         for fault in edges.faults.get(resource.name, ()):
             match fault:
@@ -106,11 +120,7 @@ def _references(
                 case Ambiguous(reference):
                     _ambiguous(resource, fault, findings, Effect.UNHEALTHY)
         for reference in resource.wants:
-            found = [
-                name
-                for name in by_short.get(reference.short, ())
-                if reference.api in (None, name.api)
-            ]
+            found = candidates(reference, by_short)
             if reference in resource.needs:
                 continue
             if len(found) > 1:
@@ -118,13 +128,6 @@ def _references(
                 _ambiguous(resource, fault, findings, Effect.IGNORED)
             elif not found and checkable:
                 _missing(resource, reference, names, findings, Effect.IGNORED)
-
-
-def _by_short(resources: Iterable[Resource]) -> dict[str, list[ResourceName]]:
-    by_short: dict[str, list[ResourceName]] = {}
-    for resource in resources:
-        by_short.setdefault(resource.name.short, []).append(resource.name)
-    return by_short
 
 
 def _ambiguous(resource: Resource, fault: Ambiguous, findings: Findings, effect: Effect) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from cogwork.config.catalogue import Catalogue
@@ -47,7 +47,9 @@ class ConfigDiff:
 
 
 def diff(old: Checked, new: Checked, catalogue: Catalogue) -> ConfigDiff:
-    foresight = foresee(old.specs, new.specs, _Offers(catalogue))
+    offers = _Offers(catalogue, modules=bool(old.config.modules or new.config.modules))
+    before, after = _as_if_remotes_had_the_rest(old), _as_if_remotes_had_the_rest(new)
+    foresight = foresee(before, after, offers)
     details = _details(old.config, new.config)
     kept = [
         SectionChange(str(name), f"changed ({details[name]})", "without being built anew")
@@ -59,7 +61,8 @@ def diff(old: Checked, new: Checked, catalogue: Catalogue) -> ConfigDiff:
 
 def stuck(checked: Checked, catalogue: Catalogue) -> list[Step]:
     """What of a configuration would not run, and why."""
-    return foresee((), checked.specs, _Offers(catalogue)).stuck
+    offers = _Offers(catalogue, modules=bool(checked.config.modules))
+    return foresee((), _as_if_remotes_had_the_rest(checked), offers).stuck
 
 
 def as_text(change: ConfigDiff) -> str:
@@ -124,15 +127,27 @@ class _Nobody:
 class _Offers:
     """A model of somebody's own is taken to come from a module, which never changes in place."""
 
-    def __init__(self, catalogue: Catalogue) -> None:
+    def __init__(self, catalogue: Catalogue, *, modules: bool) -> None:
         self._catalogue = catalogue
+        self._modules = modules
         self._nobody = _Nobody()
 
     def __call__(self, spec: Spec) -> Offer | Unavailable:
         shape = self._catalogue.find(spec.name.api, spec.model)
-        if shape is None and spec.model.is_builtin:
+        if shape is None and (spec.model.is_builtin or not self._modules):
             return Unavailable(f"nobody provides model {spec.model.short} of {spec.name.api}")
         return Offer(self._nobody, in_place=shape is not None and shape.reconfigures)
+
+
+def _as_if_remotes_had_the_rest(checked: Checked) -> Iterable[Spec]:
+    """What is named and not configured may come with a remote; nobody knows before it is there."""
+    if not checked.config.remotes:
+        return checked.specs
+    here = {spec.name.short for spec in checked.specs}
+    return [
+        replace(spec, needs=tuple(need for need in spec.needs if need.short in here))
+        for spec in checked.specs
+    ]
 
 
 _VERBS = {
@@ -176,6 +191,8 @@ def _section_changes(old: MachineConfig, new: MachineConfig) -> Iterable[Section
             yield from _list_changes(section, before, after, how)
         elif isinstance(before, Section) and isinstance(after, Section):
             yield SectionChange(section, f"changed ({_changed_keys(before, after)})", how)
+        elif isinstance(after, bool):
+            yield SectionChange(section, "on" if after else "off", how)
         else:
             what = "added" if not before else "removed" if not after else "changed"
             yield SectionChange(section, what, how)
@@ -216,7 +233,7 @@ def _changed_keys(before: Section, after: Section) -> str:
     keys: list[str] = []
     for name in type(after).model_fields:
         old, new = getattr(before, name), getattr(after, name)
-        if old == new:
+        if _same(old, new):
             continue
         if isinstance(old, dict) and isinstance(new, dict):
             keys += [f"{name}.{key}" for key in sorted(_differing(old, new))]
@@ -229,5 +246,10 @@ def _differing(old: dict[str, Any], new: dict[str, Any]) -> set[str]:
     return {
         key
         for key in old.keys() | new.keys()
-        if key not in old or key not in new or old[key] != new[key]
+        if key not in old or key not in new or not _same(old[key], new[key])
     }
+
+
+def _same(old: object, new: object) -> bool:
+    """Python takes 1 and true for equal, a person does not."""
+    return old == new and repr(old) == repr(new)

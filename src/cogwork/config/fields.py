@@ -11,10 +11,11 @@ from pydantic import BaseModel, ConfigDict, PlainValidator, WithJsonSchema, mode
 from pydantic_core import PydanticCustomError
 
 from cogwork.config import codes
+from cogwork.config.apis import PUBLIC_APIS
 from cogwork.config.codes import Code
 from cogwork.core import duration
 from cogwork.core.errors import InvalidName
-from cogwork.graph.name import Api, ModelName, check_name
+from cogwork.graph.name import BUILTIN_NAMESPACE, Api, ModelName, check_name
 from cogwork.logs.levels import Level
 from cogwork.logs.pattern import Pattern
 
@@ -52,12 +53,25 @@ class Needs:
 
     api: str | None = None
 
+    def __post_init__(self) -> None:
+        _check_api(self.api)
+
 
 @dataclass(frozen=True, slots=True)
 class Wants:
     """Marks an attribute that names a resource the model uses when it is there."""
 
     api: str | None = None
+
+    def __post_init__(self) -> None:
+        _check_api(self.api)
+
+
+def _check_api(text: str | None) -> None:
+    """A slip of the author must not look like one of whoever writes the configuration."""
+    api = Api.parse(text) if text is not None else None
+    if api is not None and api.namespace == BUILTIN_NAMESPACE and api not in PUBLIC_APIS:
+        raise InvalidName(f"there is no API {api}")
 
 
 @dataclass(frozen=True, slots=True)

@@ -65,7 +65,7 @@ def explain_member(text: str, top: OpenObject, pos: int) -> NoReturn:
         raise JsonFault(
             f"expected a colon after the key {key}, but found {_found(text, colon)}",
             Span(key_end, key_end),
-            f"write {key}: and then the value",
+            _QUOTE_MISSING if _is_glued(text, key_end) else f"write {key}: and then the value",
         )
     end = _check_value(text, skip(text, colon + 1), f"a value for {key}")
     explain_after_value(text, top, text[pos + 1 : key_end - 1], end)
@@ -85,6 +85,10 @@ def _explain_key(text: str, pos: int) -> NoReturn:
         hint = "write keys in double quotes"
     elif text[pos] == ",":
         hint = "remove this comma"
+    elif text[pos] == "{":
+        hint = "close the object before this one with }"
+    elif text[pos] in "“”„«»":
+        hint = 'these are typographic quotes: write "'
     elif _BARE_RE.match(text, pos):
         hint = f'put the key in double quotes: "{found}"'
     raise JsonFault(
@@ -100,8 +104,22 @@ def explain_after_value(text: str, top: Open, key: str | int, end: int) -> NoRet
     raise JsonFault(
         f"expected a comma or {top.closer} after {clip(where)}, but found {_found(text, pos)}",
         Span(end, end),
-        "a list has no keys: write it with { and }" if text[pos] == ":" else "add a comma here",
+        _after_value_hint(text, end, pos),
     )
+
+
+_QUOTE_MISSING = "is a quote missing before this?"
+
+
+def _is_glued(text: str, end: int) -> bool:
+    """Whether a word follows a string at once, as when its first quote was the last of another."""
+    return text[end - 1] == '"' and text[end : end + 1].isalnum()
+
+
+def _after_value_hint(text: str, end: int, pos: int) -> str:
+    if text[pos] == ":":
+        return "a list has no keys: write it with { and }"
+    return _QUOTE_MISSING if _is_glued(text, end) else "add a comma here"
 
 
 def _check_closed(text: str, top: Open, pos: int) -> None:
@@ -165,7 +183,8 @@ def _explain_escape(text: str, pos: int) -> NoReturn:
     bad = _BAD_ESCAPE_RE.match(text, pos)
     assert bad is not None  # the caller has seen the backslash
     if bad[0].startswith("\\u"):
-        expected, hint = r"four hexadecimal digits after \u", r"write it like \u00e9"
+        expected = r"four hexadecimal digits after \u"
+        hint = r"write a backslash itself as \\, a character like \u00e9"
     else:
         expected, hint = r'one of "\/bfnrtu after a backslash', r"write a backslash itself as \\"
     raise JsonFault(f"expected {expected}, but found {bad[0]}", Span(*bad.span()), hint)

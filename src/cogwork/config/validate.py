@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import copy
+import json
+import re
 from collections.abc import Iterable, Mapping
 from typing import Any
 
@@ -86,11 +88,15 @@ class Validator:
             return self._unknown_key(str(fault["loc"][-1]), location, pointer, guess=guess)
         message = _own_words(fault, pointer, quote)
         if kind in CODES:
-            return Diagnostic(CODES[kind], message, Place(pointer), effect)
+            hint = None
+            if CODES[kind] is codes.BAD_NAME and _is_written(fault["input"], pointer, quote):
+                hint = _other_name(fault["input"])
+            return Diagnostic(CODES[kind], message, Place(pointer), effect, hint)
         got = _got(fault["input"], pointer, quote)
         if kind in _EXPECTED:
             message = f"expected {_EXPECTED[kind]}, got {got}"
-            return Diagnostic(codes.WRONG_TYPE, message, Place(pointer), effect)
+            hint = f"write [{got.partition(' ')[2].partition(' ')[2]}]" if _listed(fault) else None
+            return Diagnostic(codes.WRONG_TYPE, message, Place(pointer), effect, hint)
         hint = None
         message = f"{_lower_first(message)}, got {got}"
         if kind == "literal_error" and isinstance(fault["input"], str):
@@ -125,6 +131,21 @@ _EXPECTED = {
         ("dict_type", "model_type", "model_attributes_type", "mapping_type"), "an object"
     ),
 }
+
+
+def _listed(fault: ErrorDetails) -> bool:
+    """Whether a list with the value in it would do."""
+    return fault["type"] == "list_type" and isinstance(fault["input"], str)
+
+
+def _is_written(value: Any, pointer: Pointer, quote: Quote) -> bool:
+    """Whether the file itself says so; another form of a secret would be one, too."""
+    return isinstance(value, str) and quote(pointer, value) == json.dumps(value, ensure_ascii=False)
+
+
+def _other_name(value: str) -> str | None:
+    name = re.sub(r"[^A-Za-z0-9_-]+", "-", value).strip("-_")
+    return f'for example "{name[:60]}"' if name and name != value else None
 
 
 def _own_words(fault: ErrorDetails, pointer: Pointer, quote: Quote) -> str:

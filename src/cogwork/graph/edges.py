@@ -65,7 +65,7 @@ class Edges:
 
 
 def resolve(declared: Sequence[Declared]) -> Edges:
-    by_short = _index(item.name for item in declared)
+    by_short = by_short_name(item.name for item in declared)
     needs: dict[ResourceName, tuple[ResourceName, ...]] = {}
     wants: dict[ResourceName, tuple[ResourceName, ...]] = {}
     faults: dict[ResourceName, list[EdgeFault]] = {}
@@ -92,14 +92,14 @@ def resolve(declared: Sequence[Declared]) -> Edges:
     )
 
 
-def _index(names: Iterable[ResourceName]) -> dict[str, list[ResourceName]]:
+def by_short_name(names: Iterable[ResourceName]) -> dict[str, list[ResourceName]]:
     by_short: dict[str, list[ResourceName]] = {}
     for name in names:
         by_short.setdefault(name.short, []).append(name)
     return by_short
 
 
-def _candidates(
+def candidates(
     reference: Reference, by_short: Mapping[str, list[ResourceName]]
 ) -> list[ResourceName]:
     found = by_short.get(reference.short, [])
@@ -114,7 +114,7 @@ def _required(
 ) -> tuple[ResourceName, ...]:
     resolved: dict[ResourceName, None] = {}
     for reference in references:
-        found = _candidates(reference, by_short)
+        found = candidates(reference, by_short)
         if len(found) == 1:
             resolved[found[0]] = None
         else:
@@ -130,7 +130,7 @@ def _optional(
 ) -> tuple[ResourceName, ...]:
     resolved: dict[ResourceName, None] = {}
     for reference in references:
-        found = _candidates(reference, by_short)
+        found = candidates(reference, by_short)
         if len(found) == 1 and found[0] not in required:
             resolved[found[0]] = None
     return tuple(resolved)
@@ -170,12 +170,38 @@ def _opened(graph: Adjacency, circular: Set[ResourceName]) -> Adjacency:
 def _circular_wants(needs: Adjacency, wants: Adjacency) -> list[tuple[ResourceName, ResourceName]]:
     """Each optional edge inside a circle: honoured, it would rebuild the two in turns for ever."""
     knots = _knots(_joined(needs, wants))
+    knot_of = _which_knot(knots)
     return [
         (name, wanted)
         for name in knots
         for wanted in wants[name]
-        if wanted == name or (wanted in knots and _path(wanted, name, knots))
+        if knot_of.get(wanted) == knot_of[name]
     ]
+
+
+def _which_knot(knots: Adjacency) -> dict[ResourceName, int]:
+    """Two nodes are in the same knot if each can be reached from the other."""
+    backward: dict[ResourceName, list[ResourceName]] = {name: [] for name in knots}
+    for name, following in knots.items():
+        for other in following:
+            backward[other].append(name)
+    knot_of: dict[ResourceName, int] = {}
+    for number, name in enumerate(knots):
+        if name not in knot_of:
+            both_ways = _reached(name, knots) & _reached(name, backward)
+            knot_of.update(dict.fromkeys(both_ways, number))
+    return knot_of
+
+
+def _reached(start: ResourceName, graph: Adjacency) -> set[ResourceName]:
+    reached = {start}
+    front = [start]
+    while front:
+        for following in graph[front.pop()]:
+            if following not in reached:
+                reached.add(following)
+                front.append(following)
+    return reached
 
 
 def _cycles(needs: Adjacency) -> dict[ResourceName, Cycle]:

@@ -66,13 +66,16 @@ class ResourceName(NamedTuple):
 
     @classmethod
     def parse(cls, text: str) -> ResourceName:
-        api, slash, rest = text.partition("/")
+        api, _, rest = text.partition("/")
         remote, _, name = rest.rpartition(REMOTE_SEPARATOR)
-        if not slash or not name:
-            raise InvalidName(
-                f'"{text}" is not a full resource name; write it like "rdk:component:camera/belt"'
-            )
-        return cls(Api.parse(api), name, remote)
+        try:
+            if name:
+                return cls(Api.parse(api), name, remote)
+        except InvalidName:
+            pass
+        raise InvalidName(
+            f'"{text}" is not a full resource name; write it like "rdk:component:camera/belt"'
+        )
 
     @property
     def short(self) -> str:
@@ -108,7 +111,7 @@ def check_name(name: str, longest: int = _MAX_RESOURCE_NAME) -> str:
         raise InvalidName(f"the name has {len(name)} characters; {longest} is the most")
     if not _RESOURCE_NAME.match(name):
         raise InvalidName(
-            "a name starts with a letter or a digit and goes on with letters, digits, - and _"
+            "a name starts with a letter (a to z) or a digit and goes on with those, - and _"
         )
     return name
 

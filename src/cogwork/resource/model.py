@@ -8,11 +8,20 @@ from typing import Any
 
 from cogwork.config.catalogue import Shape
 from cogwork.config.fields import Attributes
-from cogwork.graph.name import Api, ModelName, ResourceName
+from cogwork.graph.name import Api, ModelName, Reference, ResourceName
 from cogwork.graph.provider import Dependencies
 
 Construct = Callable[[ResourceName, Any, Dependencies], Awaitable[object]]
 """Gets the name, the validated attributes and the dependencies."""
+
+
+def named(dependencies: Dependencies, text: str) -> Any:
+    """The dependency that an attribute names. `depends_on` may have brought others."""
+    reference = Reference.parse(text)
+    for name, resource in dependencies.items():
+        if name.short == reference.short and reference.api in (None, name.api):
+            return resource
+    raise LookupError(f'"{text}" is not among the dependencies')
 
 
 @dataclass(frozen=True, slots=True)

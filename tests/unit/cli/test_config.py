@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import os
 import pty
@@ -46,7 +47,7 @@ class TestCheck:
             ("bad.json", 1, "2 errors; 0 of 1 resources would run. More: cogwork explain E103\n"),
             ("refused.json", 1, "1 error; a machine refuses this file and keeps what it runs."),
             ("broken.json", 1, "broken.json:1:1  error  expected } to close the object"),
-            ("warned.json", 0, "1 warning; 0 of 0 resources would run. More: cogwork explain W502"),
+            ("warned.json", 0, "1 warning. More: cogwork explain W502"),
         ],
     )
     def test_the_verdict(
@@ -76,6 +77,21 @@ class TestCheck:
         report = json.loads(capsys.readouterr().out)
         (found,) = report["diagnostics"]
         assert (report["refused"], found["code"], found["message"]) == (True, "E002", said)
+
+    def test_a_dash_is_the_standard_input(
+        self, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(b'{"debug": 5}')))
+        assert main(["config", "check", "-"]) == 1
+        assert capsys.readouterr().out.startswith("-:1:11  error  expected true or false")
+
+    def test_a_pipe_is_not_waited_for(
+        self, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        pipe = tmp_path / "pipe"
+        os.mkfifo(pipe)
+        assert main(["config", "check", str(pipe)]) == 2
+        assert "it is not a regular file" in capsys.readouterr().out
 
     def test_without_a_name_it_is_the_machine_here(
         self, capsys: pytest.CaptureFixture[str]
@@ -129,13 +145,19 @@ class TestDiff:
         assert capsys.readouterr().out == "nothing would change\n"
 
     def test_faults_of_the_new_file_are_mentioned(self, capsys: pytest.CaptureFixture[str]) -> None:
-        assert main(["config", "diff", "good.json", "bad.json"]) == 0
+        assert main(["config", "diff", "good.json", "bad.json"]) == 1
         assert "bad.json has 2 errors: cogwork config check bad.json" in capsys.readouterr().out
 
     def test_the_form_for_programs(self, capsys: pytest.CaptureFixture[str]) -> None:
         assert main(["config", "diff", "--json", "machine.json", "good.json"]) == 0
         report = json.loads(capsys.readouterr().out)
-        assert report.keys() == {"close", "build", "cannot_run", "untouched", "settings"}
+        assert report["new"] == {"file": "good.json", "refused": False, "diagnostics": []}
+        assert report["change"].keys() == {"close", "build", "cannot_run", "untouched", "settings"}
+        assert main(["config", "diff", "--json", "good.json", "refused.json"]) == 1
+        report = json.loads(capsys.readouterr().out)
+        assert report["change"] is None
+        assert report["new"]["refused"]
+        assert report["new"]["diagnostics"]
 
     @pytest.mark.parametrize("files", [("good.json", "refused.json"), ("broken.json", "good.json")])
     def test_a_refused_file(

@@ -230,7 +230,7 @@ CASES = [
     Case(
         codes.BAD_NAME,
         components(f'{{"name": "a", {S}, "depends_on": [«"camera/x"]}}'),
-        '"camera" is not an API',
+        '"camera/x" is not a full resource name; write it like "rdk:component:camera/belt"',
         UNHEALTHY,
     ),
     Case(
@@ -325,7 +325,7 @@ CASES = [
         components('{"name": "a", "api": "rdk:component:arm", "model": «"acme:arms:one"}'),
         "nobody provides model acme:arms:one",
         UNHEALTHY,
-        'add the module that brings it to "modules"',
+        'install the plug-in, or add the module that brings it to "modules"',
     ),
     Case(
         codes.MISSING_DEPENDENCY,

@@ -195,8 +195,8 @@ def test_what_takes_no_rebuilding_is_told_too() -> None:
 
 
 SECTIONS: list[tuple[dict[str, JsonValue], dict[str, JsonValue], list[str]]] = [
-    ({}, {"debug": True}, ["debug: added; takes effect at once"]),
-    ({"debug": True}, {}, ["debug: removed; takes effect at once"]),
+    ({}, {"debug": True}, ["debug: on; takes effect at once"]),
+    ({"debug": True}, {}, ["debug: off; takes effect at once"]),
     ({"revision": "a"}, {"revision": "b"}, ["revision: changed; only a label"]),
     (
         {},
@@ -315,7 +315,7 @@ def test_the_form_for_programs() -> None:
             }
         ],
         "untouched": ["rdk:component:generic/same"],
-        "settings": [{"section": "debug", "what": "added", "how": "takes effect at once"}],
+        "settings": [{"section": "debug", "what": "on", "how": "takes effect at once"}],
     }
 
 

@@ -223,3 +223,31 @@ async def test_the_environment_is_substituted_at_start_and_on_change(
             assert settings == StepAttributes(label="from-the-environment")
             await until(lambda wanted=revision: f'"{wanted}"' in (machine.last_good.read() or ""))  # type: ignore[misc]
             assert "from-the-environment" not in machine.last_good.path.read_text()
+
+
+async def test_a_last_good_copy_that_is_refused_is_not_applied(
+    machine: Machine, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    machine.last_good.keep('{"network": {"bind_address": 5}}')
+    path = tmp_path / "machine.json"
+    path.write_text("{")
+    async with machine.following(FileSource(path, SystemClock(), look_every=0.005, quiet=0.02)):
+        await until(lambda: "cannot be used either" in caplog.text)
+        assert not machine.loaded
+
+
+async def test_a_candidate_that_cannot_be_applied_hears_of_it(machine: Machine) -> None:
+    source = PushedSource()
+    async with machine.following(source):
+        await machine.reconciler.aclose()
+        with pytest.raises(RuntimeError, match="is being closed"):
+            await verdict(source.push(machine_text("a")))
+
+
+async def test_whoever_stops_following_decides_what_was_under_way(machine: Machine) -> None:
+    source = PushedSource()
+    async with machine.following(source):
+        hanging = source.push(machine_text("a", hangs=True))
+        await until(lambda: machine.states() == {"a": State.CONFIGURING})
+    assert isinstance(await verdict(hanging), Superseded)
+    assert isinstance(await verdict(source.push("{}")), Superseded)

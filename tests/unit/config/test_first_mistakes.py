@@ -1,0 +1,67 @@
+"""Mistakes that people made on their first day, and what they must be told."""
+
+from __future__ import annotations
+
+import pytest
+from pydantic import JsonValue
+from tests.unit.config.workshop import REGISTRY, loaded
+
+from cogwork.config.diff import as_text, diff, stuck
+from cogwork.config.fields import Needs, Wants
+from cogwork.core.errors import InvalidName
+
+PART = '"api": "rdk:component:sensor", "model": "fake"'
+
+
+@pytest.mark.parametrize(
+    ("text", "hint"),
+    [
+        ('{"components": [{"name":"a,"api":"x"}]}', "is a quote missing before this?"),
+        ('{"components": [{"name: "cam"}]}', "is a quote missing before this?"),
+        (r'{"revision": "C:\users"}', r"write a backslash itself as \\"),
+        ('{"components": [{"name": "a" , {"name": "b"}]}', "close the object before this one"),
+        ("{“debug”: true}", "these are typographic quotes"),
+        ('{"components": [{"name": "v", "type": "vision", "model": "x"}]}', "move it to services"),
+        (f'{{"components": [{{"name": "my camera", {PART}}}]}}', 'for example "my-camera"'),
+        (f'{{"components": [{{"name": "a", "depends_on": "b", {PART}}}]}}', 'write ["b"]'),
+    ],
+)
+def test_the_hint(text: str, hint: str) -> None:
+    hints = [fault.diagnostic.hint or "" for fault in loaded(text).faults]
+    assert any(hint in said for said in hints), hints
+
+
+def test_a_model_of_somebody_s_own_without_a_module_would_not_run() -> None:
+    lamp: dict[str, JsonValue] = {
+        "components": [{"name": "l", "api": "rdk:component:generic", "model": "acme:lights:lamp"}]
+    }
+    checked = loaded(lamp).checked
+    assert [step.name.name for step in stuck(checked, REGISTRY)] == ["l"]
+    assert "cannot run" in as_text(diff(loaded({}).checked, checked, REGISTRY))
+
+
+def test_what_a_remote_may_bring_is_not_called_missing() -> None:
+    config: dict[str, JsonValue] = {
+        "components": [
+            {
+                "name": "a",
+                "api": "rdk:component:sensor",
+                "model": "fake",
+                "depends_on": ["r:b"],
+            }
+        ],
+        "remotes": [{"name": "r", "address": "localhost:9090"}],
+    }
+    assert stuck(loaded(config).checked, REGISTRY) == []
+
+
+@pytest.mark.parametrize("api", ["switch", "rdk:component:swich"])
+def test_a_slip_of_a_model_s_author_is_theirs(api: str) -> None:
+    for marker in (Needs, Wants):
+        with pytest.raises(InvalidName):
+            marker(api)
+
+
+def test_the_worst_is_explained_first_and_every_entry_counted() -> None:
+    checked = loaded(f'{{"components": [{{"model": "fake"}}, {{"name": "a", {PART}}}]}}').checked
+    assert (checked.entries, len(checked.specs)) == (2, 1)
