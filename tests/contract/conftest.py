@@ -13,13 +13,14 @@ import pytest
 
 @pytest.fixture(scope="session", autouse=True)
 def grpc_core() -> Iterator[None]:
-    grpc.aio.init_grpc_aio()
     asyncio.run(_used())
     yield
     grpc.aio.shutdown_grpc_aio()
 
 
 async def _used() -> None:
+    # Inside a loop, because it asks for the current one.
+    grpc.aio.init_grpc_aio()
     server = grpc.aio.server()
     port = server.add_insecure_port("127.0.0.1:0")
     await server.start()
