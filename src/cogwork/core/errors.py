@@ -1,9 +1,9 @@
 """What can go wrong, as a person should hear it.
 
 CogworkError
-├── InvalidName          a name, API or model that cannot be read
-├── BuildFailed          a constructor gave up, with its reason
-└── DamagedCopy          the last-known-good configuration is not what was written
+├── InvalidName     a name, API or model that cannot be read
+├── Unreadable      a configuration file that is not there, or not text (config/file.py)
+└── DamagedCopy     a last-known-good copy that is not what was written (config/last_good.py)
 """
 
 

@@ -31,20 +31,6 @@ def changes_of(
     blocked: Mapping[ResourceName, Reason],
 ) -> dict[ResourceName, Change]:
     """What must happen to each live node. `doomed` tells who has to be closed with them."""
-    changes = _changes(desired, nodes, answers, edges, blocked)
-    _add_gains(changes, nodes, answers, edges)
-    _rebuild_where_gains_are_younger(changes, nodes)
-    return changes
-
-
-def _changes(
-    desired: Mapping[ResourceName, Spec],
-    nodes: Mapping[ResourceName, Node],
-    answers: Answers,
-    edges: Edges,
-    blocked: Mapping[ResourceName, Reason],
-) -> dict[ResourceName, Change]:
-    """What its own configuration, its provider and its dependencies ask of each node."""
     changes: dict[ResourceName, Change] = {}
     for name, node in nodes.items():
         spec = desired.get(name)
@@ -58,6 +44,8 @@ def _changes(
                 change = _change(node, held, spec, answer, edges, nodes)
             if change is not None:
                 changes[name] = change
+    _add_gains(changes, nodes, answers, edges)
+    _rebuild_where_gains_are_younger(changes, nodes)
     return changes
 
 

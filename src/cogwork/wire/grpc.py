@@ -86,7 +86,7 @@ def _unary(method: Method) -> Any:
 
 def _replying(method: Method) -> Any:
     async def serve(request: Any, context: _Context) -> None:
-        await _served(method, _Replying(request, context), context)
+        await _served(method, _OneRequest(request, context), context)
 
     return serve
 
@@ -104,7 +104,7 @@ def _collecting(method: Method) -> Any:
 def _conversing(method: Method) -> Any:
     async def serve(requests: AsyncIterator[Any], context: _Context) -> None:
         del requests
-        await _served(method, _Conversing(context), context)
+        await _served(method, _ManyRequests(context), context)
 
     return serve
 
@@ -124,7 +124,7 @@ async def _abort(context: _Context, error: Exception, method: Method) -> None:
 
 
 class _Stream:
-    """What every call has, whatever goes over it."""
+    """What every call has, whatever goes over it. One with a single reply keeps it for the end."""
 
     __slots__ = ("_context",)
 
@@ -155,7 +155,8 @@ class _Stream:
         raise NotImplementedError
 
     async def send_message(self, message: Any, *, end: bool = False) -> None:
-        raise NotImplementedError
+        del end
+        await self._context.write(message)
 
     async def __aiter__(self) -> AsyncIterator[Any]:
         while (message := await self.recv_message()) is not None:
@@ -182,14 +183,6 @@ class _Unary(_OneRequest):
         self.reply = message
 
 
-class _Replying(_OneRequest):
-    __slots__ = ()
-
-    async def send_message(self, message: Any, *, end: bool = False) -> None:
-        del end
-        await self._context.write(message)
-
-
 class _ManyRequests(_Stream):
     __slots__ = ()
 
@@ -204,11 +197,3 @@ class _Collecting(_ManyRequests):
     async def send_message(self, message: Any, *, end: bool = False) -> None:
         del end
         self.reply = message
-
-
-class _Conversing(_ManyRequests):
-    __slots__ = ()
-
-    async def send_message(self, message: Any, *, end: bool = False) -> None:
-        del end
-        await self._context.write(message)
