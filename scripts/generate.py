@@ -17,6 +17,7 @@ from cogwork.config.json_schema import machine_schema
 from cogwork.drivers.table import builtin_models
 from cogwork.resource.model import Model
 from cogwork.resource.registry import Registry
+from cogwork.server.options import EXIT_CODES, OPTIONS, Option
 
 ROOT = Path(__file__).parents[1]
 
@@ -42,6 +43,7 @@ def generated() -> dict[str, str]:
         "schemas/machine.schema.json": _schema(),
         "docs/reference/diagnostics.md": _diagnostics(),
         "docs/reference/models.md": _models(),
+        "docs/reference/options.md": _options(),
     }
 
 
@@ -124,6 +126,29 @@ def _default(member: Mapping[str, Any], required: bool) -> str:
         return "required"
     default = json.dumps(member.get("default"), ensure_ascii=False)
     return f"`{_in_a_cell(default)}`"
+
+
+def _options() -> str:
+    intro = (
+        "# Options of cogwork-server\n\n"
+        "An option is written `-x` or `--x`, and its value `-x=VALUE` or `-x VALUE`. A switch is "
+        "turned off by\n`-x=false`. Of an option given twice, the last counts. "
+        "`cogwork-server -h` prints them all.\n\n"
+        "Some options are accepted for the sake of scripts that set them, although their subject "
+        "comes with a later\nrelease. The server says so when it starts.\n\n"
+        "| option | default | effect | in this release |\n|---|---|---|---|\n"
+    )
+    exits = (
+        "\n\n## Exit codes\n\n| code | |\n|---|---|\n",
+        *(f"| {code} | {meaning} |\n" for code, meaning in EXIT_CODES.items()),
+    )
+    return intro + "\n".join(map(_option, OPTIONS)) + "".join(exits)
+
+
+def _option(option: Option) -> str:
+    default = "" if option.default is None else f"`{json.dumps(option.default)}`"
+    later = f"no effect: {option.later}" if option.later else ""
+    return f"| `{option.usage}` | {default} | {_in_a_cell(option.effect)} | {_in_a_cell(later)} |"
 
 
 def _in_a_cell(text: str) -> str:

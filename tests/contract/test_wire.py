@@ -107,13 +107,13 @@ async def raw(stream: Stream) -> None:
 
 @pytest.fixture
 async def port() -> AsyncIterator[int]:
-    table = HandlerTable(
-        [
-            *methods_of(sdk_service(SensorRPCService, SENSOR, find)),
-            *methods_of(Echo()),
-            Method("/test.Raw/Reverse", Cardinality.UNARY_UNARY, raw),
-        ]
+    table = HandlerTable()
+    table.add(
+        "viam.component.sensor.v1.SensorService",
+        lambda: methods_of(sdk_service(SensorRPCService, SENSOR, find)),
     )
+    table.add("test.Echo", lambda: methods_of(Echo()))
+    table.add("test.Raw", lambda: [Method("/test.Raw/Reverse", Cardinality.UNARY_UNARY, raw)])
     server = grpc_server(table)
     port = server.add_insecure_port("127.0.0.1:0")
     await server.start()

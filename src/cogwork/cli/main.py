@@ -72,10 +72,52 @@ def _parser() -> argparse.ArgumentParser:
     schema = parts.add_parser("schema", help="print the JSON Schema of the configuration file")
     schema.set_defaults(run="cogwork.cli.config:schema")
 
+    status = commands.add_parser(
+        "status",
+        help="say how a running machine does",
+        epilog="Exits with 0 if everything is ready, 1 if not, 2 if no machine answers.",
+    )
+    _add_address(status)
+    status.add_argument("--json", action="store_true", help="print JSON, for programs")
+    status.set_defaults(run="cogwork.cli.status:status")
+
+    graph = commands.add_parser("graph", help="draw the resources of a running machine")
+    _add_address(graph)
+    graph.add_argument("--format", choices=("text", "dot", "svg"), help="text when left out")
+    graph.add_argument(
+        "-o", "--output", metavar="FILE", help="write to FILE; .svg and .dot say the format"
+    )
+    graph.set_defaults(run="cogwork.cli.status:graph")
+
+    call = commands.add_parser(
+        "call",
+        help="call a method of a resource of a running machine",
+        epilog="Exits with 0 and the reply as JSON, 1 if the call fails, 2 if it cannot be made.",
+    )
+    call.add_argument("resource", metavar="RESOURCE", help="its name, such as belt")
+    call.add_argument("method", metavar="METHOD", help="such as GetReadings or get_readings")
+    call.add_argument(
+        "request", metavar="JSON", nargs="?", default="{}", help="the request; - for standard input"
+    )
+    call.add_argument(
+        "--timeout", type=float, default=60.0, metavar="SECONDS", help="60 when left out"
+    )
+    _add_address(call)
+    call.set_defaults(run="cogwork.cli.call:call")
+
     explain = commands.add_parser("explain", help="say what a diagnostic code means")
     explain.add_argument("code", metavar="CODE", nargs="?", help="such as E103; all when left out")
     explain.set_defaults(run="cogwork.cli.explain:explain")
     return parser
+
+
+def _add_address(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--address",
+        metavar="HOST:PORT",
+        default="localhost:8080",
+        help="where the machine listens; localhost:8080 when left out",
+    )
 
 
 if __name__ == "__main__":

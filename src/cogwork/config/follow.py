@@ -36,28 +36,45 @@ class Follower:
         self._last_good = last_good
         self._applying: set[asyncio.Task[None]] = set()
         self._thread = OwnThread("config")
+        self._opened = False
+        self._first: tuple[Candidate, Loaded] | None = None
 
     async def run(self) -> None:
         """Until cancelled."""
         try:
-            await self._take(await self._source.next(), first=True)
+            await self.first()
+            if self._first is not None:
+                self._start(*self._first)
             while True:
-                await self._take(await self._source.next(), first=False)
+                await self._follow(await self._source.next())
         finally:
-            await self._aclose()
+            await self.aclose()
 
-    async def _take(self, candidate: Candidate, *, first: bool) -> None:
+    async def first(self) -> Loaded | None:
+        """What it will run first: where to listen is known before anything is built.
+
+        None when there is nothing that could run; what comes later is followed all the same.
+        """
+        if not self._opened:
+            self._opened = True
+            candidate = await self._source.next()
+            loaded = await self._load(candidate)
+            if loaded.refused:
+                candidate.decide(Refused(loaded.faults))
+                self._first = await self._fall_back(candidate.file)
+            else:
+                self._first = candidate, loaded
+        return self._first[1] if self._first is not None else None
+
+    async def _follow(self, candidate: Candidate) -> None:
         loaded = await self._load(candidate)
         if loaded.refused:
             candidate.decide(Refused(loaded.faults))
-            if first:
-                await self._fall_back(candidate.file)
-            else:
-                _log.error("the changed configuration is refused; the machine keeps what it runs")
-            return
-        self._start(candidate, loaded)
+            _log.error("the changed configuration is refused; the machine keeps what it runs")
+        else:
+            self._start(candidate, loaded)
 
-    async def _fall_back(self, file: str | None) -> None:
+    async def _fall_back(self, file: str | None) -> tuple[Candidate, Loaded] | None:
         try:
             text = await self._thread.run(self._last_good.read) if self._last_good else None
         except DamagedCopy as error:
@@ -65,18 +82,18 @@ class Follower:
             text = None
         if text is None:
             _log.error("there is no earlier configuration to run: mend %s", file or "it")
-            return
+            return None
         candidate = Candidate(text)
         loaded = await self._load(candidate)
         if loaded.refused:
             _log.error("the last one that was applied cannot be used either: mend %s", file or "it")
-            return
+            return None
         _log.error(
             "RUNNING THE LAST CONFIGURATION THAT WAS APPLIED, because %s cannot be used; mend it "
             "and it is taken over at once",
             file or "the one given",
         )
-        self._start(candidate, loaded)
+        return candidate, loaded
 
     def _start(self, candidate: Candidate, loaded: Loaded) -> None:
         try:
@@ -111,7 +128,8 @@ class Follower:
         except (OSError, ValueError) as error:
             _log.warning("the last applied configuration could not be kept: %s", error)
 
-    async def _aclose(self) -> None:
+    async def aclose(self) -> None:
+        """Only for one that was never run; a running one is cancelled."""
         for task in self._applying:
             task.cancel()
         await asyncio.gather(*self._applying, return_exceptions=True)

@@ -239,6 +239,8 @@ class NetworkConfig(Section):
 
     fqdn: str = ""
     bind_address: Annotated[str, AfterValidator(_host_and_port)] = ""
+    grpc_address: Annotated[str, AfterValidator(_host_and_port)] = ""
+    """A second address for gRPC alone, which moves large messages faster."""
     tls_cert_file: FileField = ""
     tls_key_file: FileField = ""
     no_tls: bool = False

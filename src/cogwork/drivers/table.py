@@ -2,23 +2,41 @@
 
 from __future__ import annotations
 
-from cogwork.drivers.generic.fake import FakeGeneric, FakeGenericAttributes
-from cogwork.drivers.sensor.fake import FakeSensor, FakeSensorAttributes
+from cogwork.config.fields import Attributes
+from cogwork.drivers.board.attributes import FakeBoardAttributes
+from cogwork.drivers.generic.attributes import FakeGenericAttributes
+from cogwork.drivers.motor.attributes import FakeMotorAttributes
+from cogwork.drivers.sensor.attributes import FakeSensorAttributes, SystemSensorAttributes
+from cogwork.drivers.switch.attributes import FakeSwitchAttributes
 from cogwork.graph.name import Api, ModelName
-from cogwork.resource.model import Model
-
-_FAKE = ModelName.parse("fake")
+from cogwork.resource.model import Model, imported_when_built
 
 
 def builtin_models() -> list[Model]:
     return [
-        Model(
-            Api.parse("rdk:component:sensor"),
-            _FAKE,
+        _model("component:board", "fake", FakeBoardAttributes, "board.fake:FakeBoard"),
+        _model("component:generic", "fake", FakeGenericAttributes, "generic.fake:FakeGeneric"),
+        _model("component:motor", "fake", FakeMotorAttributes, "motor.fake:FakeMotor"),
+        _model(
+            "component:sensor",
+            "fake",
             FakeSensorAttributes,
-            FakeSensor.new,
+            "sensor.fake:FakeSensor",
             reconfigures=True,
         ),
-        Model(Api.parse("rdk:component:generic"), _FAKE, FakeGenericAttributes, FakeGeneric.new),
-        Model(Api.parse("rdk:service:generic"), _FAKE, FakeGenericAttributes, FakeGeneric.new),
+        _model("component:sensor", "system", SystemSensorAttributes, "sensor.system:SystemSensor"),
+        _model("component:switch", "fake", FakeSwitchAttributes, "switch.fake:FakeSwitch"),
+        _model("service:generic", "fake", FakeGenericAttributes, "generic.fake:FakeGenericService"),
     ]
+
+
+def _model(
+    api: str, name: str, attributes: type[Attributes], driver: str, *, reconfigures: bool = False
+) -> Model:
+    return Model(
+        Api.parse(f"rdk:{api}"),
+        ModelName.parse(name),
+        attributes,
+        imported_when_built(f"cogwork.drivers.{driver}"),
+        reconfigures,
+    )

@@ -11,7 +11,7 @@ import contextlib
 import itertools
 import logging
 import random
-from collections.abc import Callable, Coroutine, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Coroutine, Iterator, Mapping
 from typing import TypeVar
 
 from cogwork.core import duration
@@ -36,6 +36,7 @@ class Calls:
         rng: random.Random,
         on_end: Callable[[Node], None],
         on_late_return: Callable[[Node], None],
+        before_close: Callable[[ResourceName, object], Awaitable[None]],
     ) -> None:
         self._clock = clock
         self._limits = limits
@@ -43,6 +44,7 @@ class Calls:
         self._rng = rng
         self._on_end = on_end
         self._on_late_return = on_late_return
+        self._before_close = before_close
         self._generations = itertools.count(1)
         self._tasks: dict[asyncio.Task[object], ResourceName] = {}
         self._late: dict[ResourceName, dict[asyncio.Task[None], float]] = {}
@@ -115,7 +117,11 @@ class Calls:
             node.held = None
             self._observe(Trouble(node.spec.name, Doing.CLOSING, error))
 
-        call = Call(Doing.CLOSING, self._own(_closed(held.offer, held.resource), node))
+        async def close() -> object:
+            await self._before_close(node.spec.name, held.resource)
+            return await _closed(held.offer, held.resource)
+
+        call = Call(Doing.CLOSING, self._own(close(), node))
         self._start(node, call, self._limits.close, closed, failed)
 
     def lose(self, node: Node, held: Held, why: str, inputs: Inputs | None) -> None:

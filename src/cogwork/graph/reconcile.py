@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import random
-from collections.abc import Iterable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any
@@ -18,9 +18,10 @@ from typing import Any
 from cogwork.core.clock import Clock
 from cogwork.graph.calls import Calls
 from cogwork.graph.drive import Pass
+from cogwork.graph.edges import Missing
 from cogwork.graph.events import Event, Observer, log_event
 from cogwork.graph.limits import Limits
-from cogwork.graph.name import ResourceName
+from cogwork.graph.name import Reference, ResourceName
 from cogwork.graph.node import Node, State
 from cogwork.graph.plan import Plan, build_inputs, plan
 from cogwork.graph.provider import Providers
@@ -49,6 +50,10 @@ class Superseded:
 Outcome = Applied | Superseded
 
 
+BeforeClose = Callable[[ResourceName, object], Awaitable[None]]
+"""Lets whoever still uses a resource finish, before it is closed."""
+
+
 class Reconciler:
     def __init__(
         self,
@@ -58,13 +63,20 @@ class Reconciler:
         limits: Limits | None = None,
         observe: Observer = log_event,
         rng: random.Random | None = None,
+        before_close: BeforeClose | None = None,
     ) -> None:
         self._providers = providers
         self._clock = clock
         self._limits = limits or Limits()
         rng = rng or random.Random()  # noqa: S311 - jitter, not a secret
         self._calls = Calls(
-            clock, self._limits, _safely(observe), rng, self._call_ended, self._late_one_returned
+            clock,
+            self._limits,
+            _safely(observe),
+            rng,
+            self._call_ended,
+            self._late_one_returned,
+            before_close or _nothing,
         )
         self._desired: dict[ResourceName, Spec] = {}
         self._nodes: dict[ResourceName, Node] = {}
@@ -85,6 +97,20 @@ class Reconciler:
     def revision(self) -> str:
         """The last revision that was applied to the end."""
         return self._revision
+
+    def dependencies(self, name: ResourceName) -> tuple[ResourceName, ...]:
+        """What it depends on, as far as that is configured."""
+        if self._pass is None:
+            return ()
+        edges = self._pass.plan.edges
+        return (*edges.needs.get(name, ()), *edges.wants.get(name, ()))
+
+    def missing(self, name: ResourceName) -> tuple[Reference, ...]:
+        """What it depends on and is not configured."""
+        if self._pass is None:
+            return ()
+        faults = self._pass.plan.edges.faults.get(name, ())
+        return tuple(fault.reference for fault in faults if isinstance(fault, Missing))
 
     def apply(self, specs: Iterable[Spec], revision: str = "") -> asyncio.Future[Outcome]:
         """Want this from now on. The future ends with the pass, or when another one replaces it."""
@@ -253,6 +279,10 @@ class _Pending:
     def fail(self, error: BaseException) -> None:
         if not self.future.done():
             self.future.set_exception(error)
+
+
+async def _nothing(name: ResourceName, resource: object) -> None:
+    del name, resource
 
 
 def _safely(observe: Observer) -> Observer:

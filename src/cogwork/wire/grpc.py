@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
-from typing import Any
+from collections.abc import AsyncIterator, Callable
+from typing import Any, NoReturn
 
 import grpc
 import grpc.aio
+from google.protobuf.message import DecodeError
 from grpclib.const import Cardinality
 from grpclib.metadata import Deadline
 
+from cogwork.core.errors import CogworkError, InvalidRequest
 from cogwork.wire.handlers import HandlerTable, Metadata, Method
 from cogwork.wire.status import grpc_code, status_of
 
@@ -25,17 +27,31 @@ OPTIONS: tuple[tuple[str, int], ...] = (
     ("grpc.keepalive_permit_without_calls", 1),
     ("grpc.http2.min_recv_ping_interval_without_data_ms", 5000),
     ("grpc.http2.max_ping_strikes", 0),
+    # Whoever is gone without a word is noticed, and gives its connection back.
+    ("grpc.keepalive_time_ms", 60_000),
+    ("grpc.keepalive_timeout_ms", 20_000),
+    ("grpc.server_handshake_timeout_ms", 10_000),
+    ("grpc.max_concurrent_streams", 1024),
 )
 
 
-def grpc_server(table: HandlerTable) -> grpc.aio.Server:
+class Unanswered(CogworkError):
+    """A method that replies once ended without a reply."""
+
+
+PeerOf = Callable[[str], str]
+"""The client's address, given the name by which the listener knows it."""
+
+
+def grpc_server(table: HandlerTable, peer_of: PeerOf = str) -> grpc.aio.Server:
     """Not started, and not listening anywhere yet."""
-    return grpc.aio.server(handlers=(_Table(table),), options=OPTIONS)
+    return grpc.aio.server(handlers=(_Table(table, peer_of),), options=OPTIONS)
 
 
 class _Table(grpc.GenericRpcHandler):
-    def __init__(self, table: HandlerTable) -> None:
+    def __init__(self, table: HandlerTable, peer_of: PeerOf) -> None:
         self._table = table
+        self._peer_of = peer_of
         self._adapted: dict[str, grpc.RpcMethodHandler[Any, Any]] = {}
 
     def service(
@@ -47,89 +63,120 @@ class _Table(grpc.GenericRpcHandler):
             method = self._table.find(path)
             if method is None:
                 return None
-            adapted = self._adapted[path] = _adapted(method)
+            adapted = _adapted(method, self._peer_of)
+            if not method.foreign:
+                self._adapted[path] = adapted
         return adapted
 
 
-def _adapted(method: Method) -> grpc.RpcMethodHandler[Any, Any]:
-    read = method.request.FromString if method.request is not None else None
-    write = _serialize if method.reply is not None else None
+def _adapted(method: Method, peer_of: PeerOf) -> grpc.RpcMethodHandler[Any, Any]:
+    """Messages are read and written here: grpc would tell a client of a Python error."""
     match method.cardinality:
         case Cardinality.UNARY_UNARY:
-            return grpc.unary_unary_rpc_method_handler(_unary(method), read, write)
+            return grpc.unary_unary_rpc_method_handler(_unary(method, peer_of))
         case Cardinality.UNARY_STREAM:
-            return grpc.unary_stream_rpc_method_handler(_replying(method), read, write)
+            return grpc.unary_stream_rpc_method_handler(_replying(method, peer_of))
         case Cardinality.STREAM_UNARY:
-            return grpc.stream_unary_rpc_method_handler(_collecting(method), read, write)
+            return grpc.stream_unary_rpc_method_handler(_collecting(method, peer_of))
         case _:
-            return grpc.stream_stream_rpc_method_handler(_conversing(method), read, write)
+            return grpc.stream_stream_rpc_method_handler(_conversing(method, peer_of))
 
 
-def _serialize(message: Any) -> bytes:
-    data: bytes = message.SerializeToString()
+def _unary(method: Method, peer_of: PeerOf) -> Any:
+    handle, read = method.handle, _reader(method)
+
+    async def serve(data: bytes, context: _Context) -> bytes:
+        try:
+            stream = _Unary(context, peer_of, read(data))
+            await handle(stream)
+            return _only(stream.reply, method)
+        except Exception as error:
+            await _abort(context, error, method)
+
+    return serve
+
+
+def _replying(method: Method, peer_of: PeerOf) -> Any:
+    handle, read = method.handle, _reader(method)
+
+    async def serve(data: bytes, context: _Context) -> None:
+        try:
+            await handle(_Replying(context, peer_of, read(data)))
+        except Exception as error:
+            await _abort(context, error, method)
+
+    return serve
+
+
+def _collecting(method: Method, peer_of: PeerOf) -> Any:
+    handle, read = method.handle, _reader(method)
+
+    async def serve(_: AsyncIterator[bytes], context: _Context) -> bytes:
+        try:
+            stream = _Collecting(context, peer_of, read)
+            await handle(stream)
+            return _only(stream.reply, method)
+        except Exception as error:
+            await _abort(context, error, method)
+
+    return serve
+
+
+def _conversing(method: Method, peer_of: PeerOf) -> Any:
+    handle, read = method.handle, _reader(method)
+
+    async def serve(_: AsyncIterator[bytes], context: _Context) -> None:
+        try:
+            await handle(_Conversing(context, peer_of, read))
+        except Exception as error:
+            await _abort(context, error, method)
+
+    return serve
+
+
+async def _abort(context: _Context, error: Exception, method: Method) -> NoReturn:
+    status, message = status_of(error, method.path)
+    await context.abort(grpc_code(status), message)
+    raise error
+
+
+def _reader(method: Method) -> Callable[[bytes], Any]:
+    kind = method.request
+    if kind is None:
+        return bytes
+    parse = kind.FromString
+
+    def read(data: bytes) -> Any:
+        try:
+            return parse(data)
+        except DecodeError:
+            name = kind.DESCRIPTOR.full_name
+            raise InvalidRequest(f"the request to {method.path} is no {name} message") from None
+
+    return read
+
+
+def _only(reply: Any, method: Method) -> bytes:
+    if reply is None:
+        raise Unanswered(f"{method.path} ended without a reply; this is a fault of the server")
+    return _bytes(reply)
+
+
+def _bytes(message: Any) -> bytes:
+    data: bytes = message if isinstance(message, bytes) else message.SerializeToString()
     return data
 
 
-def _unary(method: Method) -> Any:
-    handle = method.handle
-
-    async def serve(request: Any, context: _Context) -> Any:
-        stream = _Unary(request, context)
-        try:
-            await handle(stream)
-        except Exception as error:
-            await _abort(context, error, method)
-        return stream.reply
-
-    return serve
-
-
-def _replying(method: Method) -> Any:
-    async def serve(request: Any, context: _Context) -> None:
-        await _served(method, _OneRequest(request, context), context)
-
-    return serve
-
-
-def _collecting(method: Method) -> Any:
-    async def serve(requests: AsyncIterator[Any], context: _Context) -> Any:
-        del requests
-        stream = _Collecting(context)
-        await _served(method, stream, context)
-        return stream.reply
-
-    return serve
-
-
-def _conversing(method: Method) -> Any:
-    async def serve(requests: AsyncIterator[Any], context: _Context) -> None:
-        del requests
-        await _served(method, _ManyRequests(context), context)
-
-    return serve
-
-
-async def _served(method: Method, stream: _Stream, context: _Context) -> None:
-    try:
-        await method.handle(stream)
-    except Exception as error:
-        await _abort(context, error, method)
-
-
-async def _abort(context: _Context, error: Exception, method: Method) -> None:
-    if isinstance(error, grpc.aio.AbortError):
-        raise error
-    status, message = status_of(error, method.path)
-    await context.abort(grpc_code(status), message)
-
-
 class _Stream:
-    """What every call has, whatever goes over it. One with a single reply keeps it for the end."""
+    """What every call has, whatever goes over it."""
 
-    __slots__ = ("_context",)
+    __slots__ = ("_context", "_peer_of")
 
-    def __init__(self, context: _Context) -> None:
+    request: Any = None
+
+    def __init__(self, context: _Context, peer_of: PeerOf) -> None:
         self._context = context
+        self._peer_of = peer_of
 
     @property
     def metadata(self) -> Metadata:
@@ -143,7 +190,7 @@ class _Stream:
 
     @property
     def peer(self) -> str:
-        return self._context.peer()
+        return self._peer_of(self._context.peer())
 
     async def send_initial_metadata(self, *, metadata: Metadata | None = None) -> None:
         await self._context.send_initial_metadata(tuple((metadata or {}).items()))
@@ -156,43 +203,59 @@ class _Stream:
 
     async def send_message(self, message: Any, *, end: bool = False) -> None:
         del end
-        await self._context.write(message)
+        await self._context.write(_bytes(message))
 
     async def __aiter__(self) -> AsyncIterator[Any]:
         while (message := await self.recv_message()) is not None:
             yield message
 
 
-class _OneRequest(_Stream):
-    __slots__ = ("_request",)
+class _Replying(_Stream):
+    __slots__ = ("_unread", "request")
 
-    def __init__(self, request: Any, context: _Context) -> None:
-        super().__init__(context)
-        self._request = request
+    def __init__(self, context: _Context, peer_of: PeerOf, request: Any) -> None:
+        self._context = context
+        self._peer_of = peer_of
+        self.request = self._unread = request
 
     async def recv_message(self) -> Any:
-        request, self._request = self._request, None
+        request, self._unread = self._unread, None
         return request
 
 
-class _Unary(_OneRequest):
+class _Unary(_Replying):
     __slots__ = ("reply",)
+
+    def __init__(self, context: _Context, peer_of: PeerOf, request: Any) -> None:
+        # Not by way of the others: this is what most calls are.
+        self._context = context
+        self._peer_of = peer_of
+        self.request = self._unread = request
+        self.reply: Any = None
 
     async def send_message(self, message: Any, *, end: bool = False) -> None:
         del end
         self.reply = message
 
 
-class _ManyRequests(_Stream):
-    __slots__ = ()
+class _Conversing(_Stream):
+    __slots__ = ("_read",)
+
+    def __init__(self, context: _Context, peer_of: PeerOf, read: Callable[[bytes], Any]) -> None:
+        super().__init__(context, peer_of)
+        self._read = read
 
     async def recv_message(self) -> Any:
-        message = await self._context.read()
-        return None if message is grpc.aio.EOF else message
+        data = await self._context.read()
+        return None if data is grpc.aio.EOF else self._read(data)
 
 
-class _Collecting(_ManyRequests):
+class _Collecting(_Conversing):
     __slots__ = ("reply",)
+
+    def __init__(self, context: _Context, peer_of: PeerOf, read: Callable[[bytes], Any]) -> None:
+        super().__init__(context, peer_of, read)
+        self.reply: Any = None
 
     async def send_message(self, message: Any, *, end: bool = False) -> None:
         del end

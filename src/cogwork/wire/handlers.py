@@ -29,7 +29,11 @@ class Stream(Protocol):
 
     @property
     def peer(self) -> str:
-        """As the transport names it: `ipv4:127.0.0.1:50112`."""
+        """The client's own address: `ipv4:127.0.0.1:50112`."""
+
+    @property
+    def request(self) -> Any:
+        """The only request, where a method takes just one; None where more may come."""
 
     async def recv_message(self) -> Any:
         """None when the client has sent its last one."""
@@ -55,10 +59,12 @@ class Method:
     request: type[Message] | None = None
     """None: the method takes the bytes as they came."""
     reply: type[Message] | None = None
+    foreign: bool = False
+    """Whether nobody registered it."""
 
     @property
     def service(self) -> str:
-        return self.path.rpartition("/")[0].lstrip("/")
+        return _service_of(self.path)
 
 
 Around = Callable[[Method, Handle], Handle]
@@ -71,16 +77,60 @@ class Servable(Protocol):
     def __mapping__(self) -> Mapping[str, ServiceHandler]: ...
 
 
+Load = Callable[[], Iterable[Method]]
+Unknown = Callable[[str, Stream], Awaitable[None]]
+"""Gets the path beside the call."""
+
+
 class HandlerTable:
-    def __init__(self, methods: Iterable[Method], around: Iterable[Around] = ()) -> None:
-        layers = tuple(around)
-        self._methods = {method.path: _wrapped(method, layers) for method in methods}
+    def __init__(self, around: Iterable[Around] = (), unknown: Unknown | None = None) -> None:
+        """`unknown` serves what nobody registered, as bytes."""
+        self._layers = tuple(around)
+        self._unknown = unknown
+        self._loads: dict[str, Load] = {}
+        self._methods: dict[str, Method] = {}
+
+    def add(self, service: str, load: Load) -> None:
+        """The methods of a service are loaded when the first of them is called."""
+        self._loads[service] = load
 
     def find(self, path: str) -> Method | None:
-        return self._methods.get(path)
+        method = self._methods.get(path)
+        if method is None:
+            load = self._loads.get(_service_of(path))
+            if load is None:
+                return self._foreign(path)
+            for each in load():
+                self._methods.setdefault(each.path, self._wrapped(each))
+            method = self._methods.get(path)
+        return method
 
     def services(self) -> list[str]:
-        return sorted({method.service for method in self._methods.values()})
+        return sorted(self._loads)
+
+    def load(self, service: str) -> None:
+        """Whoever describes a service needs its messages, which come with its methods."""
+        self.find(f"/{service}/")
+
+    def _foreign(self, path: str) -> Method | None:
+        unknown = self._unknown
+        if unknown is None:
+            return None
+        # Not kept: a client may make up as many paths as it likes.
+        return self._wrapped(
+            Method(
+                path,
+                Cardinality.STREAM_STREAM,
+                lambda stream: unknown(path, stream),
+                foreign=True,
+            )
+        )
+
+    def _wrapped(self, method: Method) -> Method:
+        handle = method.handle
+        for layer in reversed(self._layers):
+            handle = layer(method, handle)
+        return replace(method, handle=handle)
 
 
 def methods_of(service: Servable) -> list[Method]:
@@ -90,8 +140,5 @@ def methods_of(service: Servable) -> list[Method]:
     ]
 
 
-def _wrapped(method: Method, layers: tuple[Around, ...]) -> Method:
-    handle = method.handle
-    for layer in reversed(layers):
-        handle = layer(method, handle)
-    return replace(method, handle=handle)
+def _service_of(path: str) -> str:
+    return path.rpartition("/")[0].lstrip("/")

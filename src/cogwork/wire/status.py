@@ -14,8 +14,17 @@ from cogwork.core.errors import CogworkError
 _log = logging.getLogger("rdk.networking")
 
 
+LONGEST = 4000
+"""Characters of a message: it travels in a header, and peers drop headers that are too long."""
+
+
 def status_of(error: BaseException, method: str) -> tuple[Status, str]:
     """What a client is told. What nobody foresaw is logged here and never sent as a traceback."""
+    status, message = _told(error, method)
+    return status, message if len(message) <= LONGEST else f"{message[:LONGEST]}…"
+
+
+def _told(error: BaseException, method: str) -> tuple[Status, str]:
     match error:
         case GRPCError():
             return error.status, error.message or ""
@@ -27,7 +36,7 @@ def status_of(error: BaseException, method: str) -> tuple[Status, str]:
             return Status.DEADLINE_EXCEEDED, str(error) or f"{method} took too long"
     told = getattr(error, "grpc_error", None)
     if isinstance(told, GRPCError):
-        return status_of(told, method)
+        return _told(told, method)
     _log.error("%s failed", method, exc_info=error)
     return Status.UNKNOWN, f"{type(error).__name__}: {error}" if str(error) else repr(error)
 

@@ -143,7 +143,7 @@ CASES = [
         components(f'{{"name": "a", {S}, "attributes": {{«"x": 1}}}}'),
         'unknown key "x"',
         IGNORED,
-        "known here: readings",
+        "known here: faults, readings, start",
     ),
     Case(
         codes.UNKNOWN_KEY,
@@ -318,7 +318,7 @@ CASES = [
         components('{"name": "a", "api": "rdk:component:sensor", "model": «"bme280"}'),
         "nobody provides model bme280",
         UNHEALTHY,
-        "models of rdk:component:sensor: fake",
+        "models of rdk:component:sensor: fake, system",
     ),
     Case(
         codes.UNKNOWN_MODEL,

@@ -3,28 +3,42 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Any
 
-from pydantic import JsonValue
+from viam.components.generic import Generic as GenericComponent
+from viam.services.generic import Generic as GenericService
 
-from cogwork.config.fields import Attributes
+from cogwork.drivers.generic.attributes import FakeGenericAttributes
+from cogwork.drivers.shapeless import Shapeless
 from cogwork.graph.name import ResourceName
 from cogwork.graph.provider import Dependencies
+from cogwork.resource.model import logger_of
 
 
-class FakeGenericAttributes(Attributes):
-    pass
+class _Echo:
+    _commands = 0
+
+    async def do_command(self, command: Mapping[str, Any], **_: Any) -> Mapping[str, Any]:
+        self._commands += 1
+        return command
+
+    async def get_status(self, **_: Any) -> Mapping[str, Any]:
+        return {"commands": self._commands}
 
 
-class FakeGeneric:
-    def __init__(self, name: ResourceName) -> None:
-        self.name = name.name
-
+class FakeGeneric(_Echo, Shapeless, GenericComponent):
     @classmethod
     async def new(
         cls, name: ResourceName, attributes: FakeGenericAttributes, dependencies: Dependencies
     ) -> FakeGeneric:
         del attributes, dependencies
-        return cls(name)
+        return cls(name.name, logger=logger_of(name))
 
-    async def do_command(self, command: Mapping[str, JsonValue]) -> Mapping[str, JsonValue]:
-        return command
+
+class FakeGenericService(_Echo, GenericService):
+    @classmethod
+    async def new(
+        cls, name: ResourceName, attributes: FakeGenericAttributes, dependencies: Dependencies
+    ) -> FakeGenericService:
+        del attributes, dependencies
+        return cls(name.name, logger=logger_of(name))

@@ -1,0 +1,234 @@
+"""What our server adds to a bare grpc.aio server: rates of calls, ours divided by the bare one's.
+
+Both serve the same function on the same loop with the same malloc settings, in processes of their
+own, and are asked in turns by a client in a third: absolute figures of a shared machine mean
+little, ratios of neighbouring seconds do.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import json
+import os
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Coroutine, Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from typing import Any
+
+SERVICE = "cogwork.bench.Bench"
+LARGE = 1_000_000
+CASES = (("small", 1), ("small", 32), ("large", 1), ("large", 32))
+AIMS = {
+    ("small", 1): (0.80, 0.90),
+    ("small", 32): (0.80, 0.90),
+    ("large", 1): (0.75, 0.90),
+    ("large", 32): (0.60, 0.90),
+}
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--rounds", type=int, default=9)
+    parser.add_argument("--seconds", type=float, default=0.5, help="of each case in each round")
+    parser.add_argument("--role", choices=("bare", "ours", "client"), help=argparse.SUPPRESS)
+    parser.add_argument("--targets", default="", help=argparse.SUPPRESS)
+    arguments = parser.parse_args()
+    match arguments.role:
+        case "bare":
+            return _run(bare_server())
+        case "ours":
+            return _run(our_server())
+        case "client":
+            targets = json.loads(arguments.targets)
+            return _run(client(targets, arguments.rounds, arguments.seconds))
+    with ExitStack() as stack:
+        bare = stack.enter_context(_started("bare"))
+        ours = stack.enter_context(_started("ours"))
+        targets = {"bare": bare["grpc"], "public": ours["public"], "bypass": ours["grpc"]}
+        words = ["--rounds", str(arguments.rounds), "--seconds", str(arguments.seconds)]
+        report = subprocess.run(
+            [*_self("client"), *words, "--targets", json.dumps(targets)],
+            check=True,
+            capture_output=True,
+            text=True,
+        )
+    return show(json.loads(report.stdout))
+
+
+def show(rates: dict[str, dict[str, list[float]]]) -> int:
+    print(f"{'case':12} {'bare/s':>8} {'public':>8} {'aim':>5} {'bypass':>8} {'aim':>5}")
+    for kind, at_once in CASES:
+        case = rates[f"{kind} {at_once}"]
+        public, bypass = (_ratio(case[way], case["bare"]) for way in ("public", "bypass"))
+        aims = AIMS[kind, at_once]
+        print(
+            f"{kind:>6} {at_once:>5} {statistics.median(case['bare']):8.0f} "
+            f"{public:8.2f} {aims[0]:5.2f} {bypass:8.2f} {aims[1]:5.2f}"
+        )
+    return 0
+
+
+def _ratio(ours: list[float], bare: list[float]) -> float:
+    return statistics.median(mine / theirs for mine, theirs in zip(ours, bare, strict=True))
+
+
+async def client(targets: dict[str, str], rounds: int, seconds: float) -> int:
+    import grpc.aio
+
+    options = (("grpc.max_receive_message_length", -1),)
+    channels = {
+        name: grpc.aio.insecure_channel(address, options) for name, address in targets.items()
+    }
+    rates: dict[str, dict[str, list[float]]] = {
+        f"{kind} {at_once}": {name: [] for name in targets} for kind, at_once in CASES
+    }
+    for number in range(rounds + 1):
+        for kind, at_once in CASES:
+            # Turns change, so that nobody always comes first.
+            for name in sorted(targets, reverse=bool(number % 2)):
+                rate = await _rate(channels[name], kind, at_once, seconds)
+                if number:  # the first round warms up
+                    rates[f"{kind} {at_once}"][name].append(rate)
+    for channel in channels.values():
+        await channel.close()
+    print(json.dumps(rates))
+    return 0
+
+
+async def _rate(channel: Any, kind: str, at_once: int, seconds: float) -> float:
+    from google.protobuf.wrappers_pb2 import BytesValue, StringValue
+
+    reply = BytesValue if kind == "large" else StringValue
+    call = channel.unary_unary(
+        f"/{SERVICE}/{kind.capitalize()}",
+        request_serializer=StringValue.SerializeToString,
+        response_deserializer=reply.FromString,
+    )
+    count = 0
+    end = time.perf_counter() + seconds
+
+    async def ask() -> None:
+        nonlocal count
+        while time.perf_counter() < end:
+            await call(StringValue(value="belt"))
+            count += 1
+
+    started = time.perf_counter()
+    await asyncio.gather(*(ask() for _ in range(at_once)))
+    return count / (time.perf_counter() - started)
+
+
+def answers() -> dict[str, Callable[[Any, Any], Coroutine[Any, Any, Any]]]:
+    from google.protobuf.wrappers_pb2 import BytesValue, StringValue
+
+    picture = os.urandom(LARGE)
+
+    async def small(request: Any, _: Any) -> Any:
+        return StringValue(value=request.value)
+
+    async def large(_: Any, __: Any) -> Any:
+        return BytesValue(value=picture)
+
+    return {"Small": small, "Large": large}
+
+
+async def bare_server() -> int:
+    import grpc
+    import grpc.aio
+    from google.protobuf.wrappers_pb2 import StringValue
+
+    handlers: dict[str, grpc.RpcMethodHandler[Any, Any]] = {
+        name: grpc.unary_unary_rpc_method_handler(
+            answer,
+            request_deserializer=StringValue.FromString,
+            response_serializer=lambda reply: reply.SerializeToString(),
+        )
+        for name, answer in answers().items()
+    }
+    from cogwork.wire.grpc import OPTIONS
+
+    server = grpc.aio.server(options=OPTIONS)
+    server.add_generic_rpc_handlers((grpc.method_handlers_generic_handler(SERVICE, handlers),))
+    port = server.add_insecure_port("127.0.0.1:0")
+    await server.start()
+    await _until_told_to_stop({"grpc": f"127.0.0.1:{port}"})
+    await server.stop(None)
+    return 0
+
+
+async def our_server() -> int:
+    from google.protobuf.wrappers_pb2 import StringValue
+    from grpclib.const import Cardinality
+
+    from cogwork.core.clock import SystemClock
+    from cogwork.graph.provider import Providers
+    from cogwork.robot.machine import Machine
+    from cogwork.robot.table import handler_table
+    from cogwork.wire.front import Front
+    from cogwork.wire.grpc import grpc_server
+    from cogwork.wire.handlers import Method
+    from cogwork.wire.http1 import Http1
+
+    clock = SystemClock()
+    table = handler_table(Machine(Providers(), clock), clock, print)
+
+    def method(name: str, answer: Any) -> Method:
+        async def handle(stream: Any) -> None:
+            await stream.send_message(await answer(await stream.recv_message(), None))
+
+        return Method(
+            f"/{SERVICE}/{name}", Cardinality.UNARY_UNARY, handle, StringValue, StringValue
+        )
+
+    table.add(SERVICE, lambda: [method(name, answer) for name, answer in answers().items()])
+    with tempfile.TemporaryDirectory() as directory:
+        socket = Path(directory) / "grpc"
+        front = Front(socket, Http1(lambda: None))  # type: ignore[arg-type, return-value]
+        server = grpc_server(table, front.peer)
+        server.add_insecure_port(f"unix:{socket}")
+        port = server.add_insecure_port("127.0.0.1:0")
+        await server.start()
+        await front.listen("127.0.0.1", 0)
+        host, public = front.addresses[0]
+        addresses = {"public": f"{host}:{public}", "grpc": f"127.0.0.1:{port}"}
+        await _until_told_to_stop(addresses)
+        await server.stop(None)
+        await front.aclose()
+    return 0
+
+
+async def _until_told_to_stop(addresses: dict[str, str]) -> None:
+    print(json.dumps(addresses), flush=True)
+    await asyncio.get_running_loop().run_in_executor(None, sys.stdin.read)
+
+
+def _run(work: Coroutine[Any, Any, int]) -> int:
+    from cogwork.server import process
+
+    process.prepare(os.environ)
+    return process.run(work)
+
+
+def _self(role: str) -> list[str]:
+    return [sys.executable, __file__, "--role", role]
+
+
+@contextmanager
+def _started(role: str) -> Iterator[dict[str, str]]:
+    with subprocess.Popen(
+        _self(role), stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    ) as child:
+        assert child.stdout is not None
+        assert child.stdin is not None
+        yield json.loads(child.stdout.readline())
+        child.stdin.close()
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,49 @@
+"""What a machine says of its services, read by gRPC reflection."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import grpc
+from google.protobuf.descriptor import ServiceDescriptor
+from google.protobuf.descriptor_pb2 import FileDescriptorProto
+from google.protobuf.descriptor_pool import DescriptorPool
+from grpclib.reflection.v1.reflection_pb2 import ServerReflectionRequest, ServerReflectionResponse
+
+_TIMEOUT = 10.0
+
+
+def service_of(channel: grpc.Channel, name: str) -> ServiceDescriptor:
+    """The service with all its messages, as the machine describes them."""
+    pool = DescriptorPool()
+    added: set[str] = set()
+    for file in _files(channel, ServerReflectionRequest(file_containing_symbol=name)):
+        _add(channel, file, pool, added)
+    service: ServiceDescriptor = pool.FindServiceByName(name)  # type: ignore[no-untyped-call]
+    return service
+
+
+def _add(
+    channel: grpc.Channel, file: FileDescriptorProto, pool: DescriptorPool, added: set[str]
+) -> None:
+    """With what it imports ahead of it."""
+    if file.name in added:
+        return
+    added.add(file.name)
+    for name in file.dependency:
+        if name not in added:
+            for imported in _files(channel, ServerReflectionRequest(file_by_filename=name)):
+                _add(channel, imported, pool, added)
+    pool.Add(file)  # type: ignore[no-untyped-call]
+
+
+def _files(channel: grpc.Channel, request: ServerReflectionRequest) -> Iterator[Any]:
+    ask = channel.stream_stream(
+        "/grpc.reflection.v1.ServerReflection/ServerReflectionInfo",
+        request_serializer=ServerReflectionRequest.SerializeToString,
+        response_deserializer=ServerReflectionResponse.FromString,
+    )
+    for reply in ask(iter([request]), timeout=_TIMEOUT):
+        for data in reply.file_descriptor_response.file_descriptor_proto:
+            yield FileDescriptorProto.FromString(data)

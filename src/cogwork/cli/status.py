@@ -1,0 +1,103 @@
+"""`cogwork status` and `cogwork graph`: how a running machine does, and how it hangs together."""
+
+from __future__ import annotations
+
+import argparse
+import time
+from pathlib import Path
+from typing import Any
+
+from cogwork.cli.drawing import Drawn, as_dot, as_text
+from cogwork.cli.picture import as_svg
+from cogwork.cli.reach import Unreachable, machine_view
+from cogwork.cli.terminal import FAULTS, FINE, USAGE, complain, paint, print_json
+from cogwork.config.diagnose import printable
+from cogwork.core import duration
+
+_STYLES = {"ready": "dim", "unhealthy": "red"}
+
+
+def status(arguments: argparse.Namespace) -> int:
+    try:
+        view = machine_view(arguments.address)
+    except Unreachable as error:
+        complain(str(error))
+        return USAGE
+    if arguments.json:
+        print_json(view)
+    else:
+        print(_summary(view))
+        for line in _table(view["resources"]):
+            print(line)
+    ready = all(resource["state"] == "ready" for resource in view["resources"])
+    return FINE if ready and view["state"] == "running" else FAULTS
+
+
+def graph(arguments: argparse.Namespace) -> int:
+    try:
+        view = machine_view(arguments.address)
+    except Unreachable as error:
+        complain(str(error))
+        return USAGE
+    picture = _drawn(view["resources"], _format(arguments))
+    if arguments.output is None:
+        print(picture)
+        return FINE
+    try:
+        Path(arguments.output).write_text(f"{picture}\n", encoding="utf-8")
+    except OSError as error:
+        complain(f"cannot write {arguments.output}: {error.strerror}")
+        return USAGE
+    return FINE
+
+
+def _summary(view: dict[str, Any]) -> str:
+    resources = view["resources"]
+    ready = sum(resource["state"] == "ready" for resource in resources)
+    words = [paint(view["state"], "bold"), f"{ready} of {len(resources)} resources ready"]
+    if view["applied_at"] is not None:
+        words.append(f"configuration {view['revision']}, applied {_ago(view['applied_at'])} ago")
+    return ", ".join(words)
+
+
+def _table(resources: list[dict[str, Any]]) -> list[str]:
+    # Those that need somebody come last, next to where people look.
+    ordered = sorted(resources, key=lambda resource: resource["state"] != "ready")
+    rows = [
+        (r["state"], r["name"], r["model"], _ago(r["since"]), printable(r["reason"] or ""))
+        for r in ordered
+    ]
+    widths = [max((len(row[column]) for row in rows), default=0) for column in range(4)]
+    return [_line(row, widths) for row in rows]
+
+
+def _line(row: tuple[str, ...], widths: list[int]) -> str:
+    cells = [cell.ljust(width) for cell, width in zip(row, widths, strict=False)]
+    style = _STYLES.get(row[0], "yellow")
+    return "  ".join([paint(cells[0], style), *cells[1:], row[-1]]).rstrip()
+
+
+def _ago(moment: float) -> str:
+    return duration.render(max(0, round(time.time() - moment)))
+
+
+def _format(arguments: argparse.Namespace) -> str:
+    """As asked, else as the file is called."""
+    if arguments.format is not None:
+        return str(arguments.format)
+    suffix = Path(arguments.output or "").suffix.removeprefix(".")
+    return suffix if suffix in ("dot", "svg") else "text"
+
+
+def _drawn(resources: list[dict[str, Any]], form: str) -> str:
+    nodes = [
+        Drawn(r["name"], r["model"], r["state"], r["reason"], tuple(r["depends_on"]))
+        for r in resources
+    ]
+    match form:
+        case "dot":
+            return as_dot(nodes)
+        case "svg":
+            return as_svg(nodes)
+        case _:
+            return as_text(nodes, paint)

@@ -1,0 +1,59 @@
+"""The HTTP face of a machine: a plain page, and what programs ask over HTTP."""
+
+from __future__ import annotations
+
+import ipaddress
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+from starlette.applications import Starlette
+from starlette.requests import Request
+from starlette.responses import HTMLResponse, JSONResponse, PlainTextResponse, Response
+from starlette.routing import Route
+
+from cogwork.control.page import page
+from cogwork.core.clock import Clock
+from cogwork.robot.machine import Machine
+from cogwork.robot.maintenance import permission
+from cogwork.robot.view import machine_view
+
+Answer = Callable[[Request], Awaitable[Response]]
+
+
+def application(machine: Machine, clock: Clock) -> Starlette:
+    async def index(_: Request) -> Response:
+        return HTMLResponse(page(machine_view(machine), clock.time()))
+
+    async def status(_: Request) -> Response:
+        return JSONResponse(machine_view(machine))
+
+    async def restart_status(request: Request) -> Response:
+        if not _is_local(request.scope):
+            return PlainTextResponse("forbidden: only from the machine itself\n", 403)
+        verdict = await permission(machine, clock)
+        return JSONResponse(
+            {
+                "restart_allowed": verdict.allowed,
+                "reason": verdict.reason,
+                "does_not_handle_needs_restart": True,
+                "module_server_tcp_addr": "",
+            }
+        )
+
+    async def missing(request: Request, _: Exception) -> Response:
+        return PlainTextResponse(f"there is no {request.url.path} here; / shows the machine\n", 404)
+
+    return Starlette(
+        routes=[
+            Route("/", index),
+            Route("/status.json", status),
+            Route("/restart_status", restart_status),
+        ],
+        exception_handlers={404: missing},
+    )
+
+
+def _is_local(scope: Any) -> bool:
+    """From this computer, by whichever of its addresses."""
+    client, server = scope["client"][0], scope["server"][0]
+    return client == server or ipaddress.ip_address(client.partition("%")[0]).is_loopback

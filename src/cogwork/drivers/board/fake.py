@@ -1,0 +1,185 @@
+"""A board whose pins keep what is written to them."""
+
+from __future__ import annotations
+
+import math
+import weakref
+from collections.abc import Callable, Mapping
+from datetime import timedelta
+from typing import Any, TypeVar
+
+from viam.components.board import Board, Tick
+from viam.proto.component.board import PowerMode
+
+from cogwork.config.diagnose import did_you_mean
+from cogwork.core.clock import Clock, SystemClock
+from cogwork.core.errors import Interrupted, InvalidRequest, NotFound
+from cogwork.drivers.board.attributes import (
+    AnalogAttributes,
+    FakeBoardAttributes,
+    InterruptAttributes,
+)
+from cogwork.drivers.board.ticks import Ticks
+from cogwork.drivers.shapeless import Shapeless
+from cogwork.graph.name import ResourceName
+from cogwork.graph.provider import Dependencies
+from cogwork.resource.model import logger_of
+
+PartOf = TypeVar("PartOf")
+
+_MOST_PINS = 1000
+
+
+class FakeBoard(Shapeless, Board):
+    def __init__(self, name: ResourceName, attributes: FakeBoardAttributes, clock: Clock) -> None:
+        super().__init__(name.name, logger=logger_of(name))
+        self._clock = clock
+        self._pins: dict[str, FakePin] = {}
+        self._analogs = {each.name: FakeAnalog(each) for each in attributes.analogs}
+        self._interrupts = {
+            each.name: FakeInterrupt(each) for each in attributes.digital_interrupts
+        }
+        # Nobody says when a reader is gone: its stream just goes with it.
+        self._streams: weakref.WeakSet[Ticks] = weakref.WeakSet()
+        self._power_mode = PowerMode.POWER_MODE_NORMAL
+        self._normal_again = math.inf
+
+    @classmethod
+    async def new(
+        cls,
+        name: ResourceName,
+        attributes: FakeBoardAttributes,
+        dependencies: Dependencies,
+        clock: Clock | None = None,
+    ) -> FakeBoard:
+        del dependencies
+        return cls(name, attributes, clock or SystemClock())
+
+    async def gpio_pin_by_name(self, name: str) -> FakePin:
+        """Any name is a pin, until there are more of them than any board has."""
+        if name not in self._pins:
+            if len(self._pins) >= _MOST_PINS:
+                raise NotFound(f'board "{self.name}" has {_MOST_PINS} pins, and no "{name}"')
+            self._pins[name] = FakePin(name, self._changed)
+        return self._pins[name]
+
+    async def analog_by_name(self, name: str) -> FakeAnalog:
+        return self._part("analog", name, self._analogs)
+
+    async def digital_interrupt_by_name(self, name: str) -> FakeInterrupt:
+        return self._part("digital interrupt", name, self._interrupts)
+
+    async def stream_ticks(self, interrupts: list[Board.DigitalInterrupt], **_: Any) -> Ticks:
+        ticks = Ticks({interrupt.name for interrupt in interrupts})
+        self._streams.add(ticks)
+        return ticks
+
+    async def set_power_mode(
+        self, mode: PowerMode.ValueType, duration: timedelta | None = None, **_: Any
+    ) -> None:
+        if mode not in (PowerMode.POWER_MODE_NORMAL, PowerMode.POWER_MODE_OFFLINE_DEEP):
+            raise InvalidRequest(f'board "{self.name}" has no power mode {mode}')
+        self._power_mode = mode
+        seconds = duration.total_seconds() if duration else math.inf
+        self._normal_again = self._clock.monotonic() + seconds
+
+    async def get_status(self, **_: Any) -> Mapping[str, Any]:
+        return {
+            "analogs": {name: analog.held for name, analog in self._analogs.items()},
+            "digital_interrupts": {name: each.count for name, each in self._interrupts.items()},
+            "pins_high": [name for name, pin in self._pins.items() if pin.high],
+            "power_mode": PowerMode.Name(self._mode()),
+            "tick_streams": len(self._streams),
+        }
+
+    async def close(self) -> None:
+        for ticks in list(self._streams):
+            ticks.end(Interrupted(f'board "{self.name}" was closed'))
+
+    def _changed(self, pin: str, high: bool) -> None:
+        for interrupt in self._interrupts.values():
+            if interrupt.pin == pin:
+                interrupt.count += high
+                self._stream(Tick(pin_name=interrupt.name, time=self._nanoseconds(), high=high))
+
+    def _stream(self, tick: Tick) -> None:
+        for ticks in list(self._streams):
+            ticks.add(tick)
+
+    def _nanoseconds(self) -> int:
+        # Whoever measures speed by ticks needs a time that never jumps.
+        return int(self._clock.monotonic() * 1e9)
+
+    def _mode(self) -> PowerMode.ValueType:
+        over = self._clock.monotonic() >= self._normal_again
+        return PowerMode.POWER_MODE_NORMAL if over else self._power_mode
+
+    def _part(self, kind: str, name: str, parts: Mapping[str, PartOf]) -> PartOf:
+        if name in parts:
+            return parts[name]
+        those = f"it has {', '.join(sorted(parts))}" if parts else "it has none at all"
+        hint = did_you_mean(name, parts) or those
+        raise NotFound(f'board "{self.name}" has no {kind} "{name}": {hint}')
+
+
+class FakePin(Board.GPIOPin):
+    def __init__(self, name: str, changed: Callable[[str, bool], None]) -> None:
+        super().__init__(name)
+        self.high = False
+        self._changed = changed
+        self._duty_cycle = 0.0
+        self._frequency = 0
+
+    async def set(self, high: bool, **_: Any) -> None:
+        self._duty_cycle = 0.0
+        if high != self.high:
+            self.high = high
+            self._changed(self.name, high)
+
+    async def get(self, **_: Any) -> bool:
+        return self.high
+
+    async def set_pwm(self, duty_cycle: float, **_: Any) -> None:
+        if not 0 <= duty_cycle <= 1:
+            raise InvalidRequest(
+                f'pin "{self.name}" takes a duty cycle from 0 to 1, not {duty_cycle:g}'
+            )
+        self._duty_cycle = duty_cycle
+
+    async def get_pwm(self, **_: Any) -> float:
+        return self._duty_cycle
+
+    async def set_pwm_frequency(self, frequency: int, **_: Any) -> None:
+        self._frequency = frequency
+
+    async def get_pwm_frequency(self, **_: Any) -> int:
+        return self._frequency
+
+
+class FakeAnalog(Board.Analog):
+    def __init__(self, attributes: AnalogAttributes) -> None:
+        super().__init__(attributes.name)
+        self.held = attributes.value
+        self._attributes = attributes
+
+    async def read(self, **_: Any) -> Board.Analog.Value:
+        return Board.Analog.Value(
+            value=self.held,
+            min_range=self._attributes.min,
+            max_range=self._attributes.max,
+            step_size=self._attributes.step_size,
+        )
+
+    async def write(self, value: int, **_: Any) -> None:
+        self.held = value
+
+
+class FakeInterrupt(Board.DigitalInterrupt):
+    def __init__(self, attributes: InterruptAttributes) -> None:
+        super().__init__(attributes.name)
+        self.pin = attributes.pin
+        self.count = 0
+        """How often the pin went from low to high."""
+
+    async def value(self, **_: Any) -> int:
+        return self.count

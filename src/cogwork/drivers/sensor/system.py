@@ -1,0 +1,112 @@
+"""A sensor of the computer that the server runs on."""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import Mapping
+from typing import Any
+
+import psutil
+from viam.components.sensor import Sensor
+
+from cogwork.core.errors import NotFound
+from cogwork.core.thread import OwnThread
+from cogwork.drivers.sensor.attributes import SystemSensorAttributes
+from cogwork.drivers.shapeless import Shapeless
+from cogwork.graph.name import ResourceName
+from cogwork.graph.provider import Dependencies
+from cogwork.resource.model import logger_of
+
+Numbers = dict[str, float]
+
+
+class SystemSensor(Shapeless, Sensor):
+    """The processor's load is that since the last reading, whoever took it."""
+
+    def __init__(self, name: ResourceName, attributes: SystemSensorAttributes) -> None:
+        super().__init__(name.name, logger=logger_of(name))
+        self._attributes = attributes
+        # A disk may hang, and psutil remembers the processor's last times per thread.
+        self._thread = OwnThread(f"sensor-{name.name}")
+
+    @classmethod
+    async def new(
+        cls, name: ResourceName, attributes: SystemSensorAttributes, dependencies: Dependencies
+    ) -> SystemSensor:
+        del dependencies
+        sensor = cls(name, attributes)
+        try:
+            await sensor.get_readings()  # the times that the first reading compares with
+        except BaseException:
+            await sensor.close()
+            raise
+        return sensor
+
+    async def get_readings(self, **_: Any) -> Mapping[str, Any]:
+        return await self._thread.run(self._read)
+
+    async def close(self) -> None:
+        self._thread.close()
+
+    def _read(self) -> Numbers:
+        return {
+            **_processor(),
+            **(_cores() if self._attributes.per_core else {}),
+            **_memory(),
+            **_disk(self._attributes.path),
+            **_temperatures(),
+            "uptime_seconds": time.time() - psutil.boot_time(),
+            "server_memory_bytes": psutil.Process().memory_info().rss,
+        }
+
+
+def _processor() -> Numbers:
+    names = ("load_1_minute", "load_5_minutes", "load_15_minutes")
+    return {
+        "cpu_percent": psutil.cpu_percent(interval=None),
+        **dict(zip(names, psutil.getloadavg(), strict=True)),
+    }
+
+
+def _cores() -> Numbers:
+    percentages = psutil.cpu_percent(interval=None, percpu=True)
+    return {f"cpu_{core}_percent": percent for core, percent in enumerate(percentages)}
+
+
+def _memory() -> Numbers:
+    memory = psutil.virtual_memory()
+    return {
+        "memory_total_bytes": memory.total,
+        "memory_available_bytes": memory.available,
+        "memory_used_percent": memory.percent,
+    }
+
+
+def _disk(path: str) -> Numbers:
+    try:
+        disk = psutil.disk_usage(path)
+    except FileNotFoundError:
+        raise NotFound(
+            f'there is no "{path}" to measure the disk of: mount it, or change "path"'
+        ) from None
+    return {
+        "disk_total_bytes": disk.total,
+        "disk_free_bytes": disk.free,
+        "disk_used_percent": disk.percent,
+    }
+
+
+def _temperatures() -> Numbers:
+    """None on a machine that measures none, as a virtual one does not."""
+    return {
+        _temperature_key(chip, number, sensor.label): sensor.current
+        for chip, sensors in psutil.sensors_temperatures().items()
+        for number, sensor in enumerate(sensors)
+    }
+
+
+def _temperature_key(chip: str, number: int, label: str) -> str:
+    # Many sensors have no label, and some share one.
+    words = re.sub(r"\W+", "_", f"{chip} {number} {label}".strip().lower())
+    return f"temperature_{words}_celsius"

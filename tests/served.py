@@ -1,0 +1,99 @@
+"""Resources on a real gRPC server, for the SDK's own clients."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from contextlib import AbstractAsyncContextManager
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+import grpc.aio
+import pytest
+from grpclib import GRPCError
+from grpclib.client import Channel
+from grpclib.const import Status
+
+from cogwork.graph.name import Api, ResourceName
+from cogwork.resource import sdk
+from cogwork.resource.services import sdk_service
+from cogwork.wire.channel import SdkChannel
+from cogwork.wire.grpc import grpc_server
+from cogwork.wire.handlers import HandlerTable, Method, methods_of
+
+assert sdk.VERSION  # it comes before anything else of the SDK
+from viam.resource.base import ResourceBase  # noqa: E402
+from viam.resource.registry import Registry  # noqa: E402
+
+CHANNELS = ("grpclib", "ours")
+
+
+class Serve(Protocol):
+    def __call__(self, *resources: ResourceBase) -> AbstractAsyncContextManager[Any]: ...
+
+
+@contextlib.asynccontextmanager
+async def served(*resources: ResourceBase, by: str = "grpclib") -> AsyncIterator[Any]:
+    """Yields a channel, of the given kind, to the resources."""
+    server = grpc_server(_table(resources))
+    port = server.add_insecure_port("127.0.0.1:0")
+    await server.start()
+    try:
+        async with _channel(port, by) as channel:
+            yield channel
+    finally:
+        await server.stop(None)
+
+
+def _table(resources: tuple[ResourceBase, ...]) -> HandlerTable:
+    named = {ResourceName(_api(each), each.name): each for each in resources}
+    table = HandlerTable()
+    for kind in {type(each).API for each in resources}:
+        service = Registry.lookup_api(kind).rpc_service
+        _add(table, methods_of(sdk_service(service, Api.parse(str(kind)), named.__getitem__)))
+    return table
+
+
+def _add(table: HandlerTable, methods: list[Method]) -> None:
+    table.add(methods[0].service, lambda: methods)
+
+
+def _api(resource: ResourceBase) -> Api:
+    return Api.parse(str(resource.API))
+
+
+@contextlib.asynccontextmanager
+async def _channel(port: int, by: str) -> AsyncIterator[Any]:
+    if by == "grpclib":
+        theirs = Channel("127.0.0.1", port)
+        try:
+            yield theirs
+        finally:
+            theirs.close()
+    else:
+        async with grpc.aio.insecure_channel(f"127.0.0.1:{port}") as carrier:
+            yield SdkChannel(carrier)
+
+
+@dataclass
+class Told:
+    """What a client was told."""
+
+    status: Status = field(init=False)
+    words: str = field(init=False)
+
+
+@contextlib.contextmanager
+def refused() -> Iterator[Told]:
+    told = Told()
+    with pytest.raises(GRPCError) as error:
+        yield told
+    told.status, told.words = error.value.status, error.value.message or ""
+
+
+async def until(condition: Callable[[], Awaitable[bool]]) -> None:
+    """For what only a question to the server shows."""
+    async with asyncio.timeout(10):
+        while not await condition():
+            pass

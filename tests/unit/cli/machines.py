@@ -1,0 +1,61 @@
+"""Machines to draw: one that a person could have, and any at all."""
+
+from __future__ import annotations
+
+import random
+
+from hypothesis import strategies as st
+
+from cogwork.cli.drawing import Drawn
+
+
+def component(name: str, subtype: str = "sensor") -> str:
+    return f"rdk:component:{subtype}/{name}"
+
+
+BELT = component("belt", "camera")
+CROPPED = component("cropped", "camera")
+NET = "rdk:service:mlmodel/net"
+VISION = "rdk:service:vision/find"
+SCALE = component("scale")
+
+WORKSHOP = [
+    Drawn(VISION, "rdk:builtin:mlmodel", "unhealthy", 'depends on "cropped"', (NET, CROPPED)),
+    Drawn(CROPPED, "rdk:builtin:transform", "unhealthy", 'depends on "belt"', (BELT,)),
+    Drawn(BELT, "acme:cameras:usb", "unhealthy", "cannot open /dev/video7: no such device"),
+    Drawn(NET, "rdk:builtin:tflite_cpu", "configuring"),
+    Drawn(SCALE, "rdk:builtin:fake", "ready"),
+]
+
+STATES = ("ready", "unhealthy", "configuring", "unconfigured", "removing", "never heard of")
+
+
+@st.composite
+def machines(draw: st.DrawFn, names: st.SearchStrategy[str] | None = None) -> list[Drawn]:
+    """Cycles, loops and missing dependencies included."""
+    anything = st.text(alphabet="ab/:<>&\"\\'\n\0\x1b\ud800\u202e]{}é日", max_size=8)
+    known = draw(st.lists(names if names is not None else anything, unique=True, max_size=9))
+    wanted = st.sampled_from([*known, "missing"])
+    return [
+        Drawn(
+            name,
+            draw(anything),
+            draw(st.sampled_from(STATES)),
+            draw(st.none() | anything),
+            tuple(draw(st.lists(wanted, max_size=4))),
+        )
+        for name in draw(st.permutations(known))
+    ]
+
+
+def many(count: int) -> list[Drawn]:
+    """A large machine, the same each time."""
+    chance = random.Random(count)
+    names: list[str] = []
+    nodes = []
+    for number in range(count):
+        needs = chance.sample(names[-40:], min(len(names), chance.choice((0, 0, 1, 1, 2, 3))))
+        names.append(component(f"thing-{number}"))
+        state = chance.choice(("ready", "ready", "ready", "unhealthy"))
+        nodes.append(Drawn(names[-1], "fake", state, None, tuple(needs)))
+    return nodes

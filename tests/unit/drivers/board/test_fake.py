@@ -1,0 +1,246 @@
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable
+from datetime import timedelta
+
+import pytest
+from grpclib.const import Status
+from pydantic import ValidationError
+from tests.served import Serve, refused, until
+from viam.components.board import Tick
+from viam.components.board.client import BoardClient
+from viam.proto.component.board import PowerMode
+
+from cogwork.core.clock import ManualClock
+from cogwork.drivers.board.attributes import FakeBoardAttributes
+from cogwork.drivers.board.fake import FakeBoard
+from cogwork.drivers.board.ticks import MOST_WAITING, FellBehind
+from cogwork.graph.name import ResourceName
+
+NAME = ResourceName.parse("rdk:component:board/b")
+ATTRIBUTES = {
+    "analogs": [
+        {"name": "joystick", "pin": "3", "value": 7, "min": -1, "max": 3.5, "step_size": 0.5},
+        {"name": "battery"},
+    ],
+    "digital_interrupts": [
+        {"name": "door", "pin": "11"},
+        {"name": "door-too", "pin": "11"},
+        {"name": "wheel", "pin": "13"},
+    ],
+}
+
+
+@pytest.fixture
+def clock() -> ManualClock:
+    return ManualClock(start=5.0)
+
+
+@pytest.fixture
+async def board(clock: ManualClock) -> FakeBoard:
+    return await FakeBoard.new(NAME, FakeBoardAttributes.model_validate(ATTRIBUTES), {}, clock)
+
+
+@pytest.fixture
+async def client(board: FakeBoard, serve: Serve) -> AsyncIterator[BoardClient]:
+    async with serve(board) as channel:
+        yield BoardClient("b", channel)
+
+
+async def set_pin(client: BoardClient, name: str, *levels: bool) -> None:
+    pin = await client.gpio_pin_by_name(name)
+    for high in levels:
+        await pin.set(high)
+
+
+async def test_any_pin_keeps_its_level(client: BoardClient) -> None:
+    pin = await client.gpio_pin_by_name("37")
+    assert not await pin.get()
+    await pin.set(True)
+    assert await pin.get()
+    assert not await (await client.gpio_pin_by_name("38")).get()
+
+
+async def test_a_pin_keeps_its_pwm(client: BoardClient) -> None:
+    pin = await client.gpio_pin_by_name("37")
+    await pin.set_pwm(0.25)
+    await pin.set_pwm_frequency(1600)
+    assert (await pin.get_pwm(), await pin.get_pwm_frequency()) == (0.25, 1600)
+    await pin.set(False)
+    assert (await pin.get_pwm(), await pin.get_pwm_frequency()) == (0, 1600)
+
+
+async def test_a_duty_cycle_is_a_part_of_one(client: BoardClient) -> None:
+    pin = await client.gpio_pin_by_name("37")
+    with refused() as told:
+        await pin.set_pwm(1.5)
+    assert told.status is Status.INVALID_ARGUMENT
+    assert told.words == 'pin "37" takes a duty cycle from 0 to 1, not 1.5'
+
+
+async def test_an_analog_reads_back_what_was_written(client: BoardClient) -> None:
+    analog = await client.analog_by_name("joystick")
+    first = await analog.read()
+    assert (first.value, first.min_range, first.max_range, first.step_size) == (7, -1, 3.5, 0.5)
+    await analog.write(-42)
+    assert (await analog.read()).value == -42
+    assert (await (await client.analog_by_name("battery")).read()).value == 0
+
+
+async def value_of(client: BoardClient, interrupt: str) -> int:
+    return await (await client.digital_interrupt_by_name(interrupt)).value()
+
+
+async def test_an_interrupt_counts_how_often_its_pin_goes_high(client: BoardClient) -> None:
+    await set_pin(client, "11", True, True, False, False, True)
+    assert await value_of(client, "door") == 2
+    assert await value_of(client, "door-too") == 2
+    assert await value_of(client, "wheel") == 0
+
+
+@pytest.mark.parametrize(
+    ("ask", "words"),
+    [
+        (lambda c: c.analog_by_name("joystik"), 'no analog "joystik": did you mean "joystick"?'),
+        (lambda c: c.analog_by_name("xyz"), 'no analog "xyz": it has battery, joystick'),
+        (
+            lambda c: c.digital_interrupt_by_name("weel"),
+            'no digital interrupt "weel": did you mean "wheel"?',
+        ),
+    ],
+)
+async def test_a_name_nobody_has(
+    client: BoardClient, ask: Callable[[BoardClient], Awaitable[object]], words: str
+) -> None:
+    part = await ask(client)
+    with refused() as told:
+        await getattr(part, "read" if "analog" in words else "value")()
+    assert (told.status, told.words) == (Status.NOT_FOUND, f'board "b" has {words}')
+
+
+async def test_a_board_without_any(serve: Serve) -> None:
+    async with serve(await FakeBoard.new(NAME, FakeBoardAttributes(), {})) as channel:
+        with refused() as told:
+            await (await BoardClient("b", channel).analog_by_name("a")).write(1)
+    assert told.words == 'board "b" has no analog "a": it has none at all'
+
+
+async def ticks(client: BoardClient, *interrupts: str, count: int) -> list[Tick]:
+    parts = [await client.digital_interrupt_by_name(name) for name in interrupts]
+    found = []
+    async for tick in await client.stream_ticks(parts):
+        found.append(tick)
+        if len(found) == count:
+            break
+    return found
+
+
+def streams(client: BoardClient, number: int) -> Callable[[], Awaitable[bool]]:
+    async def there_are() -> bool:
+        return (await client.get_status())["tick_streams"] == number
+
+    return there_are
+
+
+async def test_changes_of_its_pins_are_streamed(client: BoardClient, clock: ManualClock) -> None:
+    reading = asyncio.ensure_future(ticks(client, "door", "wheel", count=3))
+    await until(streams(client, 1))
+    await set_pin(client, "11", True)
+    await clock.advance(0.25)
+    await set_pin(client, "99", True)
+    await set_pin(client, "13", True)
+    await set_pin(client, "11", True, False)
+    found = await asyncio.wait_for(reading, 10)
+    assert [(tick.pin_name, tick.high, tick.time) for tick in found] == [
+        ("door", True, 5_000_000_000),
+        ("wheel", True, 5_250_000_000),
+        ("door", False, 5_250_000_000),
+    ]
+
+
+async def test_a_reader_that_leaves_is_forgotten(client: BoardClient) -> None:
+    reading = asyncio.ensure_future(ticks(client, "door", count=2))
+    await until(streams(client, 1))
+    reading.cancel()
+    await until(streams(client, 0))
+    await asyncio.wait([reading])
+
+
+async def test_every_reader_gets_every_tick(client: BoardClient) -> None:
+    readers = [asyncio.ensure_future(ticks(client, "wheel", count=2)) for _ in range(3)]
+    await until(streams(client, 3))
+    await set_pin(client, "13", True, False)
+    for found in await asyncio.wait_for(asyncio.gather(*readers), 10):
+        assert [tick.high for tick in found] == [True, False]
+
+
+async def test_ticks_of_an_interrupt_nobody_has(client: BoardClient) -> None:
+    with refused() as told:
+        await ticks(client, "dor", count=1)
+    assert told.status is Status.NOT_FOUND
+    assert told.words == 'board "b" has no digital interrupt "dor": did you mean "door"?'
+
+
+async def test_closing_it_ends_the_streams(client: BoardClient, board: FakeBoard) -> None:
+    reading = asyncio.ensure_future(ticks(client, "door", count=2))
+    await until(streams(client, 1))
+    await board.close()
+    with refused() as told:
+        await asyncio.wait_for(reading, 10)
+    assert (told.status, told.words) == (Status.ABORTED, 'board "b" was closed')
+
+
+async def test_power_modes(client: BoardClient, clock: ManualClock) -> None:
+    async def mode() -> object:
+        return (await client.get_status())["power_mode"]
+
+    await client.set_power_mode(PowerMode.POWER_MODE_OFFLINE_DEEP, timedelta(seconds=2))
+    assert await mode() == "POWER_MODE_OFFLINE_DEEP"
+    await clock.advance(2)
+    assert await mode() == "POWER_MODE_NORMAL"
+    await client.set_power_mode(PowerMode.POWER_MODE_OFFLINE_DEEP)
+    await clock.advance(1e6)
+    assert await mode() == "POWER_MODE_OFFLINE_DEEP"
+    with refused() as told:
+        await client.set_power_mode(PowerMode.POWER_MODE_UNSPECIFIED)
+    assert told.status is Status.INVALID_ARGUMENT
+
+
+async def test_it_tells_about_itself(client: BoardClient) -> None:
+    await set_pin(client, "11", True)
+    assert await client.get_geometries() == []
+    assert await client.get_status() == {
+        "analogs": {"joystick": 7, "battery": 0},
+        "digital_interrupts": {"door": 1, "door-too": 1, "wheel": 0},
+        "pins_high": ["11"],
+        "power_mode": "POWER_MODE_NORMAL",
+        "tick_streams": 0,
+    }
+
+
+@pytest.mark.parametrize(
+    "attributes",
+    [
+        {"analogs": [{"name": "a"}, {"name": "a"}]},
+        {"digital_interrupts": [{"name": "a", "pin": "1"}, {"name": "a", "pin": "2"}]},
+        {"digital_interrupts": [{"name": "a"}]},
+        {"analogs": [{"name": ""}]},
+        {"analogs": [{"name": "a", "value": 2**31}]},
+    ],
+)
+def test_attributes_that_cannot_be(attributes: dict[str, object]) -> None:
+    with pytest.raises(ValidationError):
+        FakeBoardAttributes.model_validate(attributes)
+
+
+async def test_who_reads_too_slowly_is_told_so(board: FakeBoard) -> None:
+    """A slow reader costs neither memory nor, unnoticed, a tick."""
+    stream = await board.stream_ticks([await board.digital_interrupt_by_name("door")])
+    pin = await board.gpio_pin_by_name("11")
+    for number in range(MOST_WAITING + 10):
+        await pin.set(number % 2 == 0)
+    found = [await stream.next() for _ in range(MOST_WAITING)]
+    assert [tick.high for tick in found] == [True, False] * (MOST_WAITING // 2)
+    with pytest.raises(FellBehind, match="1024 ticks were waiting to be read"):
+        await stream.next()

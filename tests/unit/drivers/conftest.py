@@ -1,0 +1,16 @@
+"""Drivers are reached as a client reaches them: over each kind of channel."""
+
+from __future__ import annotations
+
+import functools
+
+import pytest
+from tests.contract.conftest import grpc_core
+from tests.served import CHANNELS, Serve, served
+
+__all__ = ["grpc_core"]
+
+
+@pytest.fixture(params=CHANNELS)
+def serve(request: pytest.FixtureRequest) -> Serve:
+    return functools.partial(served, by=request.param)

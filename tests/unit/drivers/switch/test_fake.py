@@ -1,0 +1,64 @@
+from __future__ import annotations
+
+import pytest
+from grpclib.const import Status
+from pydantic import ValidationError
+from tests.served import Serve, refused
+from viam.components.switch.client import SwitchClient
+
+from cogwork.drivers.switch.attributes import FakeSwitchAttributes
+from cogwork.drivers.switch.fake import FakeSwitch
+from cogwork.graph.name import ResourceName
+
+NAME = ResourceName.parse("rdk:component:switch/s")
+
+
+async def switch(**attributes: object) -> FakeSwitch:
+    return await FakeSwitch.new(NAME, FakeSwitchAttributes.model_validate(attributes), {})
+
+
+async def test_it_has_two_positions_and_stands_at_the_first(serve: Serve) -> None:
+    async with serve(await switch()) as channel:
+        client = SwitchClient("s", channel)
+        assert await client.get_number_of_positions() == (2, [])
+        assert await client.get_position() == 0
+        assert await client.get_status() == {"position": 0}
+
+
+async def test_it_stays_where_it_is_put(serve: Serve) -> None:
+    async with serve(await switch(position_count=5, position=4)) as channel:
+        client = SwitchClient("s", channel)
+        assert await client.get_position() == 4
+        await client.set_position(3)
+        assert await client.get_position() == 3
+
+
+async def test_its_positions_may_have_names(serve: Serve) -> None:
+    async with serve(await switch(labels=["off", "slow", "fast"])) as channel:
+        client = SwitchClient("s", channel)
+        assert await client.get_number_of_positions() == (3, ["off", "slow", "fast"])
+        await client.set_position(2)
+        assert await client.get_status() == {"position": 2, "label": "fast"}
+
+
+async def test_there_is_nothing_beyond_its_last_position(serve: Serve) -> None:
+    async with serve(await switch(position_count=3)) as channel:
+        client = SwitchClient("s", channel)
+        with refused() as told:
+            await client.set_position(3)
+        assert told.status is Status.INVALID_ARGUMENT
+        assert told.words == 'switch "s" has the positions 0 to 2, and no 3'
+        assert await client.get_position() == 0
+
+
+@pytest.mark.parametrize(
+    ("attributes", "words"),
+    [
+        ({"position_count": 2, "labels": ["a", "b", "c"]}, "2 positions and 3 labels do not agree"),
+        ({"position": 2}, "position 2 is beyond the last, which is 1"),
+        ({"labels": ["only"], "position": 1}, "position 1 is beyond the last, which is 0"),
+    ],
+)
+def test_attributes_that_do_not_agree(attributes: dict[str, object], words: str) -> None:
+    with pytest.raises(ValidationError, match=words):
+        FakeSwitchAttributes.model_validate(attributes)
