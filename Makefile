@@ -1,6 +1,9 @@
 PYTHON ?= python3
 VENV ?= .venv
 RUN = $(VENV)/bin
+# Only what the server needs: whatever is installed beside it may end up in the executable.
+BUILD_VENV ?= .venv-build
+BUILD = $(BUILD_VENV)/bin
 
 .PHONY: setup server test lint bench soak docs demo
 
@@ -30,8 +33,11 @@ bench: setup  ## ratios to the bare engine, measured in one run
 docs: setup  ## regenerate the reference pages and the JSON Schema from the code
 	$(RUN)/python scripts/generate.py
 
-server:  ## bin/<os>-<arch>/cogwork-server
-	@echo "make server: the machine server is not part of this release yet" >&2; exit 1
+server:  ## bin/<os>-<arch>/cogwork-server, one file that needs no Python
+	test -x $(BUILD)/python || $(PYTHON) -m venv $(BUILD_VENV)
+	$(BUILD)/python -m pip install --quiet pyinstaller==6.22.3 .
+	$(BUILD)/python -m PyInstaller --noconfirm --clean --log-level WARN --distpath build --workpath build/work packaging/cogwork-server.spec
+	$(BUILD)/python packaging/pack.py build/cogwork-server bin
 
 demo:  ## boxes on screen
 	@echo "make demo: the demo comes with the vision service, which is not part of this release yet" >&2; exit 1

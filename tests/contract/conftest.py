@@ -1,19 +1,25 @@
-"""Starts what grpc's C core keeps for the life of a process, so that no test is blamed for it."""
+"""On which loops tests run, in a process where grpc's C core has what it keeps for life."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 import grpc
 import grpc.aio
 import pytest
+import uvloop
+
+_ON_BOTH_LOOPS = ("test_front.py", "test_wire.py")
 
 
 @pytest.fixture(scope="session", autouse=True)
 def grpc_core() -> Iterator[None]:
+    """So that no test is blamed for it."""
     asyncio.run(_used())
+    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+        runner.run(_used())
     yield
     grpc.aio.shutdown_grpc_aio()
 
@@ -29,3 +35,11 @@ async def _used() -> None:
             call: Any = channel.unary_unary("/nobody/knows")
             await asyncio.gather(*(call(b"", timeout=5) for _ in range(8)), return_exceptions=True)
     await server.stop(None)
+
+
+def pytest_asyncio_loop_factories(
+    config: pytest.Config, item: pytest.Item
+) -> Mapping[str, Callable[[], asyncio.AbstractEventLoop]]:
+    """What touches the loop itself runs on uvloop too, as the server does."""
+    both = {"asyncio": asyncio.new_event_loop, "uvloop": uvloop.new_event_loop}
+    return both if item.path.name in _ON_BOTH_LOOPS else {"asyncio": both["asyncio"]}

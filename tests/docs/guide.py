@@ -24,10 +24,15 @@ class Command:
     output: list[str]
 
     def printed_as_shown(self, printed: str) -> bool:
-        pattern = "\n".join(
-            r"[\s\S]*" if line == _ANYTHING else re.escape(line) for line in self.output
-        )
+        pattern = "\n".join(_pattern(line) for line in self.output)
         return re.fullmatch(pattern, printed.rstrip("\n")) is not None
+
+
+def _pattern(line: str) -> str:
+    """`…` alone stands for any number of lines, within a line for anything in it."""
+    if line == _ANYTHING:
+        return r"[\s\S]*"
+    return r".*".join(re.escape(part) for part in line.split(_ANYTHING))
 
 
 def steps(guide: Path) -> list[File | Command]:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 import pytest
@@ -21,28 +23,59 @@ INSTEAD = {
 
 @pytest.mark.parametrize("guide", GUIDES, ids=lambda guide: guide.stem)
 def test_the_commands_print_what_the_guide_says(guide: Path, tmp_path: Path) -> None:
-    for step in steps(guide):
-        if isinstance(step, File):
-            path = tmp_path / step.path
-            path.parent.mkdir(exist_ok=True)
-            path.write_text(step.text)
-        else:
-            printed = run(step, tmp_path)
-            assert step.printed_as_shown(printed), f"$ {step.line}\n{printed}"
+    with ExitStack() as terminals:
+        for step in steps(guide):
+            if isinstance(step, File):
+                path = tmp_path / step.path
+                path.parent.mkdir(exist_ok=True)
+                path.write_text(step.text)
+            elif step.line.startswith("cogwork-server -config"):
+                terminals.enter_context(serving(step, tmp_path))
+            else:
+                printed = run(step, tmp_path)
+                assert step.printed_as_shown(printed), f"$ {step.line}\n{printed}"
 
 
-def run(command: Command, directory: Path) -> str:
+@contextmanager
+def serving(command: Command, directory: Path) -> Iterator[None]:
+    """In a terminal of its own, until the guide ends."""
+    with subprocess.Popen(
+        command.line.split(),
+        cwd=directory,
+        env=environment_in(directory),
+        text=True,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+    ) as server:
+        assert server.stdout is not None
+        printed = ""
+        while not command.printed_as_shown(printed):
+            line = server.stdout.readline()
+            assert line, f"$ {command.line}\n{printed}"
+            printed += line
+        try:
+            yield
+        finally:
+            server.terminate()
+            rest = server.communicate(timeout=30)[0]
+        assert server.returncode == 0, printed + rest
+
+
+def environment_in(directory: Path) -> dict[str, str]:
     scripts = str(Path(sys.executable).parent)
-    environment = {
+    return {
         "PATH": f"{scripts}{os.pathsep}{os.environ['PATH']}",
         "HOME": str(directory),
         "PYTHONPATH": str(directory / "installed"),
         "PYTHONDONTWRITEBYTECODE": "1",
     }
+
+
+def run(command: Command, directory: Path) -> str:
     done = subprocess.run(
         ["bash", "-c", INSTEAD.get(command.line, command.line)],
         cwd=directory,
-        env=environment,
+        env=environment_in(directory),
         text=True,
         timeout=60,
         capture_output=True,

@@ -83,7 +83,7 @@ class _Check:
             self._findings.add(
                 codes.WRONG_TYPE, "expected an object at the top", (), Effect.REFUSED
             )
-            return Checked(MachineConfig(), (), self._findings.diagnostics)
+            return Checked(MachineConfig.model_construct(), (), self._findings.diagnostics)
         self._unknown_sections(value)
         parts = {
             section.field: part
@@ -93,7 +93,8 @@ class _Check:
         resources = self._resources(value)
         for section in _RESOURCES:
             parts[section] = [r.config for r in resources if r.config and r.at[0] == section]
-        config = MachineConfig().model_copy(update=parts)
+        # Each part is validated already, on its own.
+        config = MachineConfig.model_construct(**parts)
         cross_check(config, resources, self._places, self._findings, self._around.catalogue)
         entries = sum(
             len(listed) for name in _RESOURCES if isinstance(listed := value.get(name), list)

@@ -7,12 +7,20 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Annotated, Any, TypeVar
 
-from pydantic import BaseModel, ConfigDict, PlainValidator, WithJsonSchema, model_validator
-from pydantic_core import PydanticCustomError
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    GetJsonSchemaHandler,
+    PlainValidator,
+    WithJsonSchema,
+    model_validator,
+)
+from pydantic_core import CoreSchema, PydanticCustomError
 
 from cogwork.config import codes
 from cogwork.config.apis import PUBLIC_APIS
 from cogwork.config.codes import Code
+from cogwork.config.docstrings import docstrings_of
 from cogwork.core import duration
 from cogwork.core.errors import InvalidName
 from cogwork.graph.name import BUILTIN_NAMESPACE, Api, ModelName, check_name
@@ -24,11 +32,32 @@ T = TypeVar("T")
 LONG_NAME = 200
 
 
-class Section(BaseModel):
+class Described(BaseModel):
+    """The docstrings under its fields describe them in its JSON Schema.
+
+    Pydantic would read the source of every class at import; here it is read when asked for.
+    """
+
+    @classmethod
+    def __get_pydantic_json_schema__(
+        cls, core_schema: CoreSchema, handler: GetJsonSchemaHandler
+    ) -> dict[str, Any]:
+        made = handler(core_schema)
+        members = handler.resolve_ref_schema(made).get("properties", {})
+        docstrings = docstrings_of(cls)
+        for name, field in cls.model_fields.items():
+            member = members.get(field.alias or name)
+            if member is not None and name in docstrings:
+                member.setdefault("description", docstrings[name])
+        return made
+
+
+class Section(Described):
     """A part of the machine's own configuration: exact types, no unknown keys."""
 
+    # Built when first used: a machine starts faster without what its file does not mention.
     model_config = ConfigDict(
-        extra="forbid", frozen=True, strict=True, arbitrary_types_allowed=True
+        extra="forbid", frozen=True, strict=True, arbitrary_types_allowed=True, defer_build=True
     )
 
     @model_validator(mode="before")
@@ -39,12 +68,10 @@ class Section(BaseModel):
         return data
 
 
-class Attributes(BaseModel):
+class Attributes(Described):
     """What one model reads from `attributes`. A number may also stand in quotes, as upstream."""
 
-    model_config = ConfigDict(
-        extra="forbid", frozen=True, allow_inf_nan=False, use_attribute_docstrings=True
-    )
+    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False, defer_build=True)
 
 
 @dataclass(frozen=True, slots=True)
@@ -177,7 +204,11 @@ Duration = Annotated[
     float,
     PlainValidator(_from_text(codes.BAD_DURATION, duration.parse)),
     WithJsonSchema(
-        {"type": "string", "pattern": "^[-+]?(0|(\\d+(\\.\\d*)?|\\.\\d+)(ns|us|µs|μs|ms|s|m|h))+$"}
+        {
+            "title": "duration",
+            "type": "string",
+            "pattern": "^[-+]?(0|(\\d+(\\.\\d*)?|\\.\\d+)(ns|us|µs|μs|ms|s|m|h))+$",
+        }
     ),
 ]
 LevelField = Annotated[
@@ -185,10 +216,11 @@ LevelField = Annotated[
     PlainValidator(_from_text(codes.BAD_LEVEL, Level.parse)),
     WithJsonSchema(
         {
+            "title": "log level",
             "anyOf": [
                 {"enum": [level.name.lower() for level in Level]},
                 {"type": "string", "pattern": _any_case("debug", "info", "warn(ing)?", "error")},
-            ]
+            ],
         }
     ),
 ]

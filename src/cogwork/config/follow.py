@@ -146,9 +146,14 @@ def _load(candidate: Candidate, surroundings: Surroundings) -> Loaded:
     content = candidate.content
     if isinstance(content, Unreadable):
         return load_nothing(content)
-    if isinstance(content, str):
-        return load(content, surroundings)
-    return load_value(content, surroundings)
+    try:
+        if isinstance(content, str):
+            return load(content, surroundings)
+        return load_value(content, surroundings)
+    except (Exception, SystemExit) as error:
+        # A slip of a plug-in, or of ours, must not stop a machine that runs.
+        _log.critical("a configuration could not be judged", exc_info=error)
+        return load_nothing(Unreadable(f"judging it failed with {type(error).__name__}"))
 
 
 def _log_faults(loaded: Loaded, file: str | None) -> None:

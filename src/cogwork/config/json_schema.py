@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from typing import Any
 
@@ -18,6 +19,7 @@ from cogwork.graph.name import ModelName
 
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
 _DEFINITIONS = "#/$defs/"
+_OUTSIDE = ("title", "default", "description")
 _RESOURCES: dict[str, type[BaseModel]] = {"component": ComponentConfig, "service": ServiceConfig}
 
 
@@ -29,7 +31,7 @@ def machine_schema(catalogue: Catalogue) -> dict[str, Any]:
     ordered = sorted(models, key=lambda model: f"{model.__module__}.{model.__qualname__}")
     references, generated = models_json_schema(
         [(model, "validation") for model in ordered],
-        schema_generator=_Generator,
+        schema_generator=_ForEditors,
         ref_template=f"{_DEFINITIONS}{{model}}",
     )
     # A plug-in may have a class of the same name: only the reference knows the one of ours.
@@ -50,7 +52,19 @@ def machine_schema(catalogue: Catalogue) -> dict[str, Any]:
         if conditions:
             definition["allOf"] = conditions
     machine = definitions.pop(names[MachineConfig])
-    return {"$schema": DIALECT, **machine, "title": "Cogwork machine", "$defs": definitions}
+    return {
+        "$schema": DIALECT,
+        **machine,
+        "title": "Cogwork machine",
+        "$defs": _used(definitions, machine),
+    }
+
+
+def described(model: type[BaseModel]) -> dict[str, Any]:
+    """One model as one would write it, for people: that null is absent goes without saying."""
+    return model.model_json_schema(
+        schema_generator=_Generator, ref_template=f"{_DEFINITIONS}{{model}}"
+    )
 
 
 class _Generator(GenerateJsonSchema):
@@ -63,14 +77,6 @@ class _Generator(GenerateJsonSchema):
     def field_title_should_be_set(self, schema: Any) -> bool:
         del schema
         return False
-
-    def model_schema(self, schema: core_schema.ModelSchema) -> JsonSchemaValue:
-        made = super().model_schema(schema)
-        if issubclass(schema["cls"], Section):
-            for name, member in made.get("properties", {}).items():
-                if name not in made.get("required", ()):
-                    made["properties"][name] = _or_null(member)
-        return made
 
     def default_schema(self, schema: core_schema.WithDefaultSchema) -> JsonSchemaValue:
         """A default as one would write it."""
@@ -86,9 +92,20 @@ class _Generator(GenerateJsonSchema):
         return dft.short if isinstance(dft, ModelName) else super().encode_default(dft)
 
 
-def _or_null(member: JsonSchemaValue) -> JsonSchemaValue:
+class _ForEditors(_Generator):
     """Null is absent, in any section."""
-    outside: JsonSchemaValue = {k: v for k, v in member.items() if k in ("default", "description")}
+
+    def model_schema(self, schema: core_schema.ModelSchema) -> JsonSchemaValue:
+        made = super().model_schema(schema)
+        if issubclass(schema["cls"], Section):
+            for name, member in made.get("properties", {}).items():
+                if name not in made.get("required", ()):
+                    made["properties"][name] = _or_null(member)
+        return made
+
+
+def _or_null(member: JsonSchemaValue) -> JsonSchemaValue:
+    outside: JsonSchemaValue = {key: value for key, value in member.items() if key in _OUTSIDE}
     inside = {key: value for key, value in member.items() if key not in outside}
     choices = inside["anyOf"] if inside.keys() == {"anyOf"} else [inside]
     if {"type": "null"} in choices:
@@ -109,10 +126,20 @@ def _when(shape: Shape, attributes: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
+_IN_OLDER_FILES = {
+    "type": "The last part of `api`, in older files.",
+    "namespace": "The first part of `api`, in older files. By default it is `rdk`.",
+}
+
+
 def _allow_older_files(definition: dict[str, Any]) -> None:
     """`namespace` and `type` may stand for `api`."""
-    for name in ("type", "namespace"):
-        definition["properties"][name] = {"type": ["string", "null"], "deprecated": True}
+    for name, meaning in _IN_OLDER_FILES.items():
+        definition["properties"][name] = {
+            "type": ["string", "null"],
+            "description": meaning,
+            "deprecated": True,
+        }
     required = [name for name in definition.get("required", []) if name != "api"]
     definition["required"] = required
     written = {"required": ["api"], "properties": {"api": {"type": ["string", "object"]}}}
@@ -123,4 +150,14 @@ def _allow_older_files(definition: dict[str, Any]) -> None:
 def _suggest_apis(definition: dict[str, Any], kind: str) -> None:
     api = definition["properties"]["api"]
     known = [str(api) for api in PUBLIC_APIS if api.kind == kind]
-    definition["properties"]["api"] = _or_null({"anyOf": [{"enum": known}, *api["anyOf"]]})
+    definition["properties"]["api"] = _or_null({**api, "anyOf": [{"enum": known}, *api["anyOf"]]})
+
+
+def _used(definitions: Mapping[str, Any], machine: Mapping[str, Any]) -> dict[str, Any]:
+    """Pydantic also defines what the validators make of a text."""
+    text = json.dumps([machine, definitions])
+    return {
+        name: definition
+        for name, definition in definitions.items()
+        if f'"{_DEFINITIONS}{name}"' in text
+    }

@@ -15,6 +15,7 @@ from cogwork.config.diagnose import Diagnostic, Effect, Place, Related, quote_pl
 from cogwork.config.file import Unreadable
 from cogwork.config.json_faults import JsonFault
 from cogwork.config.json_reader import Document, DuplicateKey, read
+from cogwork.config.log_rules import secret_values
 from cogwork.config.positions import Json, Pointer, Position, Span
 from cogwork.config.schema import MachineConfig
 from cogwork.config.secrets import is_secret, names_secret, without_environment
@@ -39,6 +40,8 @@ class Loaded:
     checked: Checked
     faults: tuple[Located, ...]
     """In the order of the text."""
+    secrets: frozenset[str] = frozenset()
+    """The values that no output may show."""
 
     @property
     def refused(self) -> bool:
@@ -66,7 +69,8 @@ def load(text: str, surroundings: Surroundings) -> Loaded:
         *(written.duplicate(double) for double in document.duplicates),
         *(written.locate(found) for found in checked.diagnostics),
     ]
-    return Loaded(text, checked, _in_order(faults))
+    secrets = secret_values(document.value, surroundings.environment)
+    return Loaded(text, checked, _in_order(faults), secrets)
 
 
 def load_value(value: Json, surroundings: Surroundings) -> Loaded:
@@ -78,7 +82,8 @@ def load_value(value: Json, surroundings: Surroundings) -> Loaded:
 
     checked = check(value, surroundings, quote, scrub)
     faults = [Located(found, None, (None,) * len(found.related)) for found in checked.diagnostics]
-    return Loaded("", checked, tuple(faults))
+    secrets = secret_values(value, surroundings.environment)
+    return Loaded("", checked, tuple(faults), secrets)
 
 
 def load_nothing(error: Unreadable) -> Loaded:
@@ -88,7 +93,9 @@ def load_nothing(error: Unreadable) -> Loaded:
 
 
 def _refused(text: str, diagnostic: Diagnostic, faults: list[Located]) -> Loaded:
-    return Loaded(text, Checked(MachineConfig(), (), (diagnostic,)), _in_order(faults))
+    return Loaded(
+        text, Checked(MachineConfig.model_construct(), (), (diagnostic,)), _in_order(faults)
+    )
 
 
 def _in_order(faults: list[Located]) -> tuple[Located, ...]:

@@ -32,6 +32,12 @@ def fill(
     return filler.fill(value, ()), tuple(filler.faults)
 
 
+def environment_in(text: str) -> list[str]:
+    """The variables whose values the text asks for."""
+    found = (_ENVIRONMENT_RE.fullmatch(match[1]) for match in _PLACEHOLDER_RE.finditer(text))
+    return [match[1] for match in found if match is not None]
+
+
 class _Unfillable(Exception):
     pass
 

@@ -28,6 +28,16 @@ def is_secret(pointer: Pointer) -> bool:
     )
 
 
+def is_masked(pointer: Pointer) -> bool:
+    """Whether no output may show the value there, whoever says it.
+
+    Of `env`, only what is called a secret: any other value may be an everyday word.
+    """
+    if "env" in pointer:
+        return isinstance(pointer[-1], str) and _SECRET_KEY.search(pointer[-1]) is not None
+    return is_secret(pointer)
+
+
 def names_secret(sentence: str) -> bool:
     """Whether a key is among its words of which the value would not be shown."""
     return any(_hides(word) for word in re.findall(r"\w+", sentence))

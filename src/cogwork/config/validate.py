@@ -152,7 +152,7 @@ def _own_words(fault: ErrorDetails, pointer: Pointer, quote: Quote) -> str:
     message = str(fault["msg"])
     value = fault["input"]
     # A secret can only have got into the message as the value itself.
-    if isinstance(value, str) and value in message and quote(pointer, value) is None:
+    if isinstance(value, str) and value and value in message and quote(pointer, value) is None:
         return message.replace(value, "***")
     return message
 

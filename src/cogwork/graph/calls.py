@@ -297,7 +297,8 @@ def _error_of(task: asyncio.Future[object]) -> str | None:
 def _words_of(error: BaseException) -> str:
     kind = type(error).__name__
     try:
-        text = str(error)
+        # It may quote the name of a file that is no text, which nobody could be told.
+        text = str(error).encode(errors="backslashreplace").decode()
     except Exception:
         return f"{kind}, which cannot be put into words"
     # Of a mistake in the code, the text alone ("'fps'") says nothing.

@@ -8,11 +8,17 @@ from __future__ import annotations
 
 import importlib
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, cast
 
 from cogwork.graph.name import BUILTIN_NAMESPACE, Api, ResourceName
-from cogwork.wire.handlers import Method, Servable, methods_of
+from cogwork.resource.structs import (
+    extra_to_dict,
+    to_dict_aside,
+    to_struct,
+    to_struct_aside,
+)
+from cogwork.wire.handlers import Handle, Method, Servable, Stream, methods_of
 
 Find = Callable[[ResourceName], object]
 """The ready resource, or an error that says why there is none."""
@@ -71,8 +77,38 @@ def public_services() -> tuple[ServedApi, ...]:
 def served_methods(served: ServedApi, find: Find) -> Iterable[Method]:
     """Loads the SDK's class, and with it the messages of the service."""
     assert served.sdk_class is not None
-    module, _, kind = served.sdk_class.partition(":")
-    return methods_of(sdk_service(getattr(importlib.import_module(module), kind), served.api, find))
+    path, _, kind = served.sdk_class.partition(":")
+    module: Any = importlib.import_module(path)
+    module.struct_to_dict = extra_to_dict
+    module.dict_to_struct = to_struct
+    methods = methods_of(sdk_service(getattr(module, kind), served.api, find))
+    return [_without_the_sdk(method, served.api, find) for method in methods]
+
+
+def _without_the_sdk(method: Method, api: Api, find: Find) -> Method:
+    """A command may hold any number of values, which the SDK would convert on the loop."""
+    if method.path.endswith("/DoCommand"):
+        return replace(method, handle=_do_command(method, api, find))
+    return method
+
+
+def _do_command(method: Method, api: Api, find: Find) -> Handle:
+    assert method.reply is not None
+    reply: Any = method.reply
+
+    async def do_command(stream: Stream) -> None:
+        request = stream.request
+        resource: Any = find(_named(api, request.name))
+        command = await to_dict_aside(request.command)
+        deadline = stream.deadline
+        result = await resource.do_command(
+            command,
+            timeout=deadline.time_remaining() if deadline is not None else None,
+            metadata=stream.metadata,
+        )
+        await stream.send_message(reply(result=await to_struct_aside(result)))
+
+    return do_command
 
 
 def sdk_service(kind: type[Any], api: Api, find: Find) -> Servable:
@@ -82,11 +118,15 @@ def sdk_service(kind: type[Any], api: Api, find: Find) -> Servable:
     """
 
     def get_resource(_: object, name: str) -> object:
-        remote, _colon, short = name.rpartition(":")
-        return find(ResourceName(api, short, remote))
+        return find(_named(api, name))
 
     tamed = type(f"Served{kind.__name__}", (kind,), {"get_resource": get_resource})
     return cast("Servable", tamed(manager=None))
+
+
+def _named(api: Api, name: str) -> ResourceName:
+    remote, _, short = name.rpartition(":")
+    return ResourceName(api, short, remote)
 
 
 def _component(subtype: str, service: str, package: str | None = None) -> ServedApi:

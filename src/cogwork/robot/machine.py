@@ -8,7 +8,7 @@ import hashlib
 from collections.abc import Mapping
 from typing import Any, Protocol, runtime_checkable
 
-from cogwork.config.diagnose import did_you_mean
+from cogwork.config.diagnose import Diagnostic, did_you_mean
 from cogwork.config.load import Loaded
 from cogwork.config.schema import MachineConfig
 from cogwork.core.clock import Clock
@@ -59,11 +59,14 @@ class Machine:
         observe: Observer = log_event,
     ) -> None:
         self.operations = Operations(clock)
-        self.config = MachineConfig()
+        self.config = MachineConfig.model_construct()
+        self.diagnostics: tuple[Diagnostic, ...] = ()
+        """What was found wrong with the configuration."""
         self.state = MachineState.INITIALIZING
         self.applied_at: float | None = None
         """When the configuration that runs had been applied."""
         self._clock = clock
+        self._applying: asyncio.Future[Outcome] | None = None
         self._reconciler = Reconciler(
             providers, clock, limits=limits, observe=observe, before_close=self._quiesce
         )
@@ -83,12 +86,15 @@ class Machine:
 
     @property
     def is_reconfiguring(self) -> bool:
-        return any(node.call is not None for node in self.nodes.values())
+        """Not while a resource that failed is tried again, which may never end."""
+        return self._applying is not None and not self._applying.done()
 
     def apply(self, loaded: Loaded) -> asyncio.Future[Outcome]:
-        self.config = loaded.checked.config
         outcome = self._reconciler.apply(loaded.checked.specs, _revision_of(loaded))
         outcome.add_done_callback(self._applied)
+        self.config = loaded.checked.config
+        self.diagnostics = loaded.checked.diagnostics
+        self._applying = outcome
         return outcome
 
     def find(self, name: ResourceName) -> object:
@@ -113,15 +119,16 @@ class Machine:
 
     async def stop_all(self, extra: Mapping[ResourceName, dict[str, Any]]) -> None:
         """Stop everything that moves, and end the calls that move it."""
+        # Also what nobody else may be given, because it is broken or being changed.
         moving = {
-            name: node.usable.resource
+            name: node.live.resource
             for name, node in self.nodes.items()
-            if node.usable is not None and isinstance(node.usable.resource, Stoppable)
+            if node.live is not None and isinstance(node.live.resource, Stoppable)
         }
         for operation in self.operations.using(moving.values()):
             operation.end(Cancelled("cancelled, because everything was told to stop"))
         results = await asyncio.gather(
-            *(resource.stop(extra=extra.get(name, {})) for name, resource in moving.items()),
+            *(_stop(resource, extra.get(name, {})) for name, resource in moving.items()),
             return_exceptions=True,
         )
         failed = [
@@ -156,6 +163,14 @@ class Machine:
             return guess
         listed = f"there are {', '.join(sorted(siblings))}" if siblings else "there is none"
         return f"of this API {listed}"
+
+
+async def _stop(resource: Stoppable, extra: dict[str, Any]) -> None:
+    """Whatever is wrong with one, the others are stopped."""
+    try:
+        await resource.stop(extra=extra)
+    except SystemExit as error:
+        raise RuntimeError(f"it called sys.exit({error.code!r})") from None
 
 
 def _reason(node: Node) -> str:

@@ -101,7 +101,7 @@ class Operations:
             before = _current.set(operation)
             try:
                 await handle(stream)
-            except asyncio.CancelledError:
+            except (Exception, asyncio.CancelledError):
                 if operation.why is None:
                     raise
                 assert operation.task is not None
@@ -123,8 +123,9 @@ class Operations:
         """When it began, in seconds since 1970."""
         return self._clock.time() - (self._clock.monotonic() - operation.since)
 
-    def find(self, operation_id: str) -> Operation | None:
-        return next((each for each in self._running if each.id == operation_id), None)
+    def find(self, operation_id: str) -> list[Operation]:
+        """Several when a module calls back on behalf of one, and never the one that asks."""
+        return [each for each in self.others() if each.id == operation_id]
 
     async def watch(self) -> None:
         """End calls that nobody set a deadline for. Runs until cancelled."""
@@ -134,19 +135,24 @@ class Operations:
 
     async def quiesce(self, resource: object, name: object, grace: float) -> None:
         """Let the calls that use a resource finish, then end them."""
-        deadline = self._clock.monotonic() + grace
-        while using := self.using([resource]):
-            left = deadline - self._clock.monotonic()
-            if left <= 0:
-                break
-            await self._clock.wait([operation.over for operation in using], left)
-        for operation in using:
+        await self._let_finish(resource, grace)
+        for operation in self.using([resource]):
             operation.end(Reconfigured(f"{name} is being reconfigured; try again"))
+        # What they tidy up may need the resource.
+        await self._let_finish(resource, grace)
 
     def using(self, resources: Iterable[object]) -> list[Operation]:
         """Those, other than the one that asks, that hold one of the resources."""
         wanted = {id(resource) for resource in resources}
         return [each for each in self.others() if any(id(held) in wanted for held in each.holds)]
+
+    async def _let_finish(self, resource: object, grace: float) -> None:
+        deadline = self._clock.monotonic() + grace
+        while using := self.using([resource]):
+            left = deadline - self._clock.monotonic()
+            if left <= 0:
+                return
+            await self._clock.wait([operation.over for operation in using], left)
 
     def _end_overdue(self) -> None:
         now = self._clock.monotonic()

@@ -7,7 +7,7 @@ import logging
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
-from google.protobuf.json_format import MessageToDict
+from google.protobuf.json_format import MessageToDict, SerializeToJsonError
 from google.protobuf.message import Message
 from google.protobuf.struct_pb2 import Struct
 from google.protobuf.timestamp_pb2 import Timestamp
@@ -44,7 +44,12 @@ _REFUSALS = {
         for name in ("GetStatus", "StreamStatus")
     },
 }
+_LARGEST_SHOWN = 4096
 _LONGEST_ARGUMENT = 200
+_END_OF_TIME = 253402300800
+"""Seconds until the year 10000, which no calendar has."""
+
+_log = logging.getLogger("rdk")
 
 
 class NotInTheCloud(CogworkError):
@@ -126,7 +131,10 @@ class RobotService:
         )
 
     async def stop_all(self, request: robot.StopAllRequest, _: Stream) -> robot.StopAllResponse:
-        extra = {_read_name(each.name): MessageToDict(each.params) for each in request.extra}
+        # Loaded already when there is something that moves, and much to load when not.
+        from viam.utils import struct_to_dict
+
+        extra = {_read_name(each.name): struct_to_dict(each.params) for each in request.extra}
         await self._machine.stop_all(extra)
         return robot.StopAllResponse()
 
@@ -136,8 +144,10 @@ class RobotService:
         return robot.ShutdownResponse()
 
     async def log(self, request: robot.LogRequest, _: Stream) -> robot.LogResponse:
-        for entry in request.logs:
-            _write(entry)
+        """Whoever sent them has already applied its level."""
+        for record in [_record(entry) for entry in request.logs]:
+            # Not by the logger of that name, which would be kept for ever.
+            _log.handle(record)
         return robot.LogResponse()
 
     async def get_operations(self, *_: object) -> robot.GetOperationsResponse:
@@ -149,17 +159,16 @@ class RobotService:
         self, request: robot.CancelOperationRequest, _: Stream
     ) -> robot.CancelOperationResponse:
         """One that is over already is as good as cancelled."""
-        operation = self._machine.operations.find(request.id)
-        if operation is not None:
+        for operation in self._machine.operations.find(request.id):
             operation.end(Cancelled(f"operation {operation.id} was cancelled"))
         return robot.CancelOperationResponse()
 
     async def block_for_operation(
         self, request: robot.BlockForOperationRequest, _: Stream
     ) -> robot.BlockForOperationResponse:
-        operation = self._machine.operations.find(request.id)
-        if operation is not None:
-            await asyncio.wait({operation.over})
+        operations = self._machine.operations.find(request.id)
+        if operations:
+            await asyncio.wait([operation.over for operation in operations])
         return robot.BlockForOperationResponse()
 
 
@@ -203,13 +212,22 @@ def _operation(operation: Operation, started: float) -> robot.Operation:
 def _arguments(request: Any) -> Struct:
     arguments = Struct()
     if isinstance(request, Message):
-        shown = MessageToDict(request, preserving_proto_field_name=True)
-        arguments.update(_shortened(shown))
+        arguments.update(_shortened(_shown(request)))
     return arguments
 
 
+def _shown(request: Message) -> dict[str, Any]:
+    """Of a large request only how large it is: whoever asks must not hold up everybody else."""
+    size = request.ByteSize()
+    if size <= _LARGEST_SHOWN:
+        try:
+            return MessageToDict(request, preserving_proto_field_name=True)
+        except (SerializeToJsonError, ValueError):
+            pass  # A number that JSON does not have.
+    return {"name": getattr(request, "name", ""), "…": f"{size} bytes"}
+
+
 def _shortened(value: Any) -> Any:
-    """Without the megabytes of a picture."""
     if isinstance(value, str) and len(value) > _LONGEST_ARGUMENT:
         return f"{value[:_LONGEST_ARGUMENT]}… ({len(value)} characters)"
     if isinstance(value, dict):
@@ -231,8 +249,7 @@ _LEVELS = {
 }
 
 
-def _write(entry: common.LogEntry) -> None:
-    """Whoever sent it has already applied its level."""
+def _record(entry: common.LogEntry) -> logging.LogRecord:
     level = _LEVELS.get(entry.level.lower())
     if level is None:
         raise InvalidRequest(
@@ -244,7 +261,9 @@ def _write(entry: common.LogEntry) -> None:
             "levelno": level,
             "levelname": logging.getLevelName(level),
             "msg": entry.message,
-            "created": entry.time.ToNanoseconds() / 1e9,
         }
     )
-    logging.getLogger(record.name).handle(record)
+    if 0 < entry.time.seconds < _END_OF_TIME:
+        record.created = entry.time.ToNanoseconds() / 1e9
+        record.msecs = entry.time.nanos / 1e6 % 1000
+    return record

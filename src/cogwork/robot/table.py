@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from functools import partial
 
 from cogwork.core.clock import Clock
@@ -12,10 +12,7 @@ from cogwork.robot.machine import Machine
 from cogwork.wire.fairness import Fairness
 from cogwork.wire.foreign import name_in
 from cogwork.wire.handlers import HandlerTable, Method, Stream
-from cogwork.wire.health import add_health
-from cogwork.wire.reflection import add_reflection
-
-_ROBOT = "viam.robot.v1.RobotService"
+from cogwork.wire.standard import add_standard_services
 
 
 def handler_table(machine: Machine, clock: Clock, shut_down: Callable[[str], None]) -> HandlerTable:
@@ -29,18 +26,18 @@ def handler_table(machine: Machine, clock: Clock, shut_down: Callable[[str], Non
         if served.sdk_class is not None:
             table.add(served.service, partial(served_methods, served, machine.find))
     services = {api: service for service, api in apis.items()}
-    table.add(_ROBOT, lambda: _robot_methods(machine, services, shut_down))
-    add_health(table)
-    add_reflection(table)
+    table.add("viam.robot.v1.RobotService", lambda: _robot(machine, services, shut_down))
+    add_standard_services(table)
     return table
 
 
-def _robot_methods(
+def _robot(
     machine: Machine, services: dict[Api, str], shut_down: Callable[[str], None]
-) -> list[Method]:
+) -> Iterable[Method]:
+    # Imported when it is first called: a machine starts without the SDK.
     from cogwork.robot.service import robot_methods
 
-    return list(robot_methods(machine, services, shut_down))
+    return robot_methods(machine, services, shut_down)
 
 
 async def _refuse(machine: Machine, apis: dict[str, Api], path: str, stream: Stream) -> None:

@@ -6,7 +6,7 @@ import ipaddress
 import json
 from typing import NamedTuple
 
-from cogwork.config.schema import MachineConfig
+from cogwork.config.schema import AuthConfig, MachineConfig
 
 DEFAULT = "localhost:8080"
 
@@ -43,8 +43,8 @@ def listen_on(config: MachineConfig) -> Listen:
     public = Address.parse(network.bind_address or DEFAULT)
     grpc = Address.parse(network.grpc_address) if network.grpc_address else None
     asked = [address for address in (public, grpc) if address and not address.is_loopback]
-    if asked and (config.auth.handlers or network.tls_cert_file):
-        # Whoever asked for a lock must not get an open door.
+    if asked and _asks_for_a_lock(config):
+        # Whoever does must not get an open door.
         here = Address("localhost", public.port)
         return Listen(
             here,
@@ -62,6 +62,11 @@ def listen_on(config: MachineConfig) -> Listen:
             for address in asked
         ),
     )
+
+
+def _asks_for_a_lock(config: MachineConfig) -> bool:
+    """Whether not everybody should be let in. A cloud brings logins and a certificate."""
+    return bool(config.auth != AuthConfig() or config.network.tls_cert_file or config.cloud)
 
 
 def serving_line(addresses: list[tuple[str, int]], asked: Address) -> str:

@@ -18,11 +18,19 @@ def dump_resources(path: Path) -> int:
     shapes = sorted(registry.shapes(), key=lambda shape: (str(shape.api), str(shape.model)))
     text = json.dumps([_described(shape) for shape in shapes], indent="\t") + "\n"
     try:
-        atomic.write(path, text.encode())
+        _write(path, text.encode())
     except OSError as error:
         print(f"cogwork-server: cannot write {path}: {error.strerror}", file=sys.stderr)
         return 1
     return 0
+
+
+def _write(path: Path, data: bytes) -> None:
+    """What is no file, such as /dev/stdout, must not be replaced by one."""
+    if path.exists() and not path.is_file():
+        path.write_bytes(data)
+    else:
+        atomic.write(path.resolve(), data)
 
 
 def _described(shape: Shape) -> dict[str, Any]:

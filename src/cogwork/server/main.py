@@ -9,8 +9,10 @@ from collections.abc import Sequence
 from cogwork import __version__
 from cogwork.server import process
 from cogwork.server.options import Options, UsageError, notes, parse, usage
+from cogwork.server.output import Output
 
 FINE = 0
+FAILURE = 1
 USAGE = 2
 
 
@@ -30,20 +32,21 @@ def main(argv: Sequence[str] | None = None) -> int:
         from cogwork.server.dump import dump_resources
 
         return dump_resources(options.dump_resources)
-    return _run(options)
+    for note in notes(options):
+        print(f"cogwork-server: {note}", file=sys.stderr)
+    return _run(options) if options.runs_a_machine else FAILURE
 
 
 def _run(options: Options) -> int:
     assert options.config is not None
     process.prepare(os.environ)
-    process.log_to(sys.stdout, debug=options.debug)
-    for note in notes(options):
-        print(note, file=sys.stderr)
+    output = Output(process.STDOUT)
+    process.log_to(output, debug=options.debug)
     # After the process is prepared, because these import grpc.
     from cogwork.core.clock import SystemClock
     from cogwork.server.serve import serve
 
-    return process.run(serve(options.config, SystemClock()))
+    return process.run(serve(options.config, SystemClock(), output.line))
 
 
 if __name__ == "__main__":

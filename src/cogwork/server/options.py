@@ -45,6 +45,17 @@ class Options:
     webprofile: bool = False
     webrtc: bool = True
 
+    @property
+    def runs_a_machine(self) -> bool:
+        """Whether it asks for nothing else instead."""
+        return not (
+            self.aix_install
+            or self.dump_resources
+            or self.help
+            or self.network_check
+            or self.version
+        )
+
 
 Value = bool | Path | None
 
@@ -82,7 +93,7 @@ OPTIONS = (
         "aix-install",
         None,
         "install the server as a service of the system",
-        later="installing comes with a later release, and the server starts as usual",
+        later="installing comes with a later release",
     ),
     Option(
         "allow-insecure-creds",
@@ -122,7 +133,7 @@ OPTIONS = (
         "network-check",
         None,
         "check the network and exit",
-        later="network checks come with a later release, and the server starts as usual",
+        later="network checks come with a later release",
     ),
     Option(
         "no-tls",
@@ -181,7 +192,7 @@ _TRUTHS = {
 def parse(argv: Sequence[str]) -> Options:
     """What the words after the program's name ask for; said twice, the last counts."""
     options = _read(argv)
-    if not (options.config or options.dump_resources or options.help or options.version):
+    if options.runs_a_machine and options.config is None:
         raise UsageError("which machine to run is not said; write -config machine.json")
     return options
 

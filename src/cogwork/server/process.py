@@ -5,27 +5,33 @@ from __future__ import annotations
 import asyncio
 import faulthandler
 import logging
+import os
 import resource
 import signal
-import sys
 import time
 import traceback
 from collections.abc import Coroutine, MutableMapping
 from typing import Any
 
 from cogwork.core.memory import keep_large_blocks
+from cogwork.server.output import Output
 
 _FILES = 65536
+STDIN, STDOUT, STDERR = range(3)
 
 _log = logging.getLogger("rdk.stack_traces")
 
 
 def prepare(environment: MutableMapping[str, str]) -> None:
     """Before grpc is imported."""
+    _have_standard_streams()
+    _stop_while_starting()
     # Its core would complain on stderr at every child process that is started.
     environment["GRPC_ENABLE_FORK_SUPPORT"] = "0"
     # What goes wrong inside it is told to whoever called; its own lines follow no log rule.
     environment.setdefault("GRPC_VERBOSITY", "NONE")
+    # Which would look through every installed package for plug-ins of its own.
+    environment.setdefault("PYDANTIC_DISABLE_PLUGINS", "__all__")
     keep_large_blocks()
     _allow_many_files()
 
@@ -40,20 +46,39 @@ def run(main: Coroutine[Any, Any, int]) -> int:
         return runner.run(main)
 
 
-def log_to(stream: Any, *, debug: bool) -> None:
-    handler = logging.StreamHandler(stream)
+def log_to(output: Output, *, debug: bool) -> None:
+    # Where it would complain is the same place more often than not.
+    logging.raiseExceptions = False
+    handler = _ToOutput(output)
     handler.setFormatter(_Lines())
     root = logging.getLogger()
     root.addHandler(handler)
     root.setLevel(logging.DEBUG if debug else logging.INFO)
-    for chatty in ("asyncio", "grpc", "grpc._cython.cygrpc", "uvicorn", "uvicorn.error"):
+    for chatty in ("asyncio", "grpc", "uvicorn", "uvicorn.error"):
         logging.getLogger(chatty).setLevel(logging.WARNING)
+    # To it every client that goes before its answer came is an error, with a traceback.
+    logging.getLogger("grpc._cython.cygrpc").setLevel(logging.CRITICAL)
 
 
 def show_stacks_on_signal() -> None:
     """SIGUSR1: what every task and every thread is doing. Threads also when the loop is stuck."""
     asyncio.get_running_loop().add_signal_handler(signal.SIGUSR1, _log_tasks)
-    faulthandler.register(signal.SIGUSR1, sys.stderr, all_threads=True, chain=True)
+    faulthandler.register(signal.SIGUSR1, STDERR, all_threads=True, chain=True)
+
+
+def _have_standard_streams() -> None:
+    """One that was closed would be the next file that is opened, and get the log."""
+    for number in (STDIN, STDOUT, STDERR):
+        try:
+            os.fstat(number)
+        except OSError:
+            os.open(os.devnull, os.O_RDWR)
+
+
+def _stop_while_starting() -> None:
+    """Until the server itself listens to signals, there is nothing to close."""
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, lambda *_: os._exit(0))
 
 
 def _allow_many_files() -> None:
@@ -75,6 +100,13 @@ def _summary(frame: Any) -> traceback.FrameSummary:
     return traceback.FrameSummary(code.co_filename, frame.f_lineno, code.co_name)
 
 
+class _ToOutput(logging.StreamHandler[Output]):
+    def close(self) -> None:
+        """Python does this at its end."""
+        self.stream.close()
+        super().close()
+
+
 class _Lines(logging.Formatter):
     """Tab-separated, in UTC to the millisecond, as log readers of this API expect."""
 
@@ -82,7 +114,7 @@ class _Lines(logging.Formatter):
 
     def format(self, record: logging.LogRecord) -> str:
         moment = f"{self.formatTime(record, '%Y-%m-%dT%H:%M:%S')}.{int(record.msecs):03}Z"
-        place = f"{record.filename}:{record.lineno}"
+        place = f"{record.filename}:{record.lineno}" if record.filename else ""
         words = [moment, record.levelname, record.name, place, record.getMessage()]
         if record.exc_info:
             words.append("\n" + self.formatException(record.exc_info))

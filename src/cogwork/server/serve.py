@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import os
-from collections.abc import Coroutine
+from collections.abc import Callable, Coroutine
 from pathlib import Path
 from typing import Any
 
@@ -45,13 +45,13 @@ class NothingToRun(CogworkError):
     """There is no configuration at all."""
 
 
-async def serve(config_file: Path, clock: Clock) -> int:
+async def serve(config_file: Path, clock: Clock, say: Callable[[str], None]) -> int:
     """Until somebody asks it to stop. Returns the exit code."""
     stop = Stop()
     stop.on_signals()
     show_stacks_on_signal()
     with private_directory() as directory:
-        server = _Server(config_file, clock, directory, stop)
+        server = _Server(config_file, clock, directory, stop, say)
         try:
             await server.start()
         except CogworkError as error:
@@ -66,11 +66,19 @@ async def serve(config_file: Path, clock: Clock) -> int:
 
 
 class _Server:
-    def __init__(self, config_file: Path, clock: Clock, directory: Path, stop: Stop) -> None:
+    def __init__(
+        self,
+        config_file: Path,
+        clock: Clock,
+        directory: Path,
+        stop: Stop,
+        say: Callable[[str], None],
+    ) -> None:
         registry = Registry([*builtin_models(), *plugged_in()])
         home = cogwork_home(os.environ)
         self._file = config_file
         self._stop = stop
+        self._say = say
         self._machine = machine = Machine(Providers({"built in": registry}), clock)
         self._listeners = Listeners(
             handler_table(machine, clock, stop.ask), lambda: _application(machine, clock), directory
@@ -88,10 +96,12 @@ class _Server:
         first = await self._follower.first()
         if first is None and not self._file.exists():
             raise NothingToRun(f"there is no {self._file}; check the path given by -config")
-        listen = listen_on(first.checked.config if first is not None else MachineConfig())
+        listen = listen_on(
+            first.checked.config if first is not None else MachineConfig.model_construct()
+        )
         await self._listeners.start(listen)
         _log.info("cogwork-server %s runs %s", __version__, self._file)
-        print(serving_line(self._listeners.addresses, listen.public), flush=True)
+        self._say(serving_line(self._listeners.addresses, listen.public))
         self._own(self._machine.operations.watch(), "operations")
         self._own(self._follower.run(), "configuration")
 

@@ -8,38 +8,54 @@ import logging
 import os
 import signal
 
+from cogwork.server.process import STDERR
+
 LONGEST = 60.0
 """Seconds that stopping may take before the process is ended as it is."""
+LAST = 3.0
+"""Seconds that what is left may take after that, such as threads of drivers that hang."""
 
 _log = logging.getLogger("rdk")
 
 
 class Stop:
     def __init__(self) -> None:
-        self.asked: asyncio.Future[str] = asyncio.get_running_loop().create_future()
+        self._loop = asyncio.get_running_loop()
+        self.asked: asyncio.Future[str] = self._loop.create_future()
         """The reason, once somebody has asked."""
         self.failed = False
+        self._signalled_before = False
 
     def on_signals(self) -> None:
-        loop = asyncio.get_running_loop()
+        """Not by way of the loop, which may be stuck just when somebody wants an end of it."""
         for number in (signal.SIGINT, signal.SIGTERM):
-            loop.add_signal_handler(number, self._signalled, number)
+            signal.signal(number, self._signalled)
 
     def ask(self, reason: str) -> None:
         if not self.asked.done():
             self.asked.set_result(reason)
-            # In C, so that it works even when the loop does not: shows what hangs, then exits.
-            faulthandler.dump_traceback_later(LONGEST, exit=True)
+            _end_after(LONGEST)
 
     def fail(self, reason: str) -> None:
         self.failed = True
         self.ask(reason)
 
     def over(self) -> None:
-        faulthandler.cancel_dump_traceback_later()
+        """Python itself would wait for every thread, for ever."""
+        _end_after(LAST)
 
-    def _signalled(self, number: signal.Signals) -> None:
-        if self.asked.done():
-            _log.error("%s again: exiting at once", number.name)
+    def _signalled(self, number: int, _: object) -> None:
+        name = signal.Signals(number).name
+        if self._signalled_before:
+            _log.error("%s again: exiting at once", name)
+            logging.shutdown()
             os._exit(1)
-        self.ask(number.name)
+        self._signalled_before = True
+        if not self.asked.done():
+            _end_after(LONGEST)
+            self._loop.call_soon_threadsafe(self.ask, name)
+
+
+def _end_after(seconds: float) -> None:
+    """In C, so that it works even when the loop does not: shows what hangs, then exits."""
+    faulthandler.dump_traceback_later(seconds, exit=True, file=STDERR)

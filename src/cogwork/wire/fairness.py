@@ -24,11 +24,9 @@ class TooManyCalls(CogworkError):
 class Shares:
     running: int = 100
     """Calls of one resource that run at once."""
-    kept_free: int = 25
-    """Places that a client with more than an equal share leaves to others."""
     waiting: int = 512
     """Calls of one client that wait for one resource."""
-    patience: float = 2.0
+    patience: float = 5.0
     """Seconds a call waits for a place."""
 
 
@@ -146,12 +144,11 @@ class Places:
         return False
 
     def _may_take(self, client: str) -> bool:
-        free = self.shares.running - self.total
-        if free > self.shares.kept_free:
-            return True
+        """Its equal share, counted with one client more: whoever comes next finds a place."""
+        if self.total >= self.shares.running:
+            return False
         clients = len(self.held) + (client not in self.held)
-        share = max(1, self.shares.running // (clients + 1))
-        return free > 0 and self.held_by(client) < share
+        return self.held_by(client) < max(1, self.shares.running // (clients + 1))
 
     def _hold(self, client: str) -> None:
         self.total += 1

@@ -11,9 +11,11 @@ import errno
 import itertools
 import logging
 import socket
+import sys
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Protocol
+from typing import Any, Protocol
+from urllib.parse import unquote
 
 from cogwork.core.errors import CogworkError
 from cogwork.wire.splice import CHUNK, Splice
@@ -49,11 +51,14 @@ class FrontLimits:
     """Seconds between two looks at a first word that is still incomplete."""
     pause: float = 0.5
     """Seconds without accepting, when the process has no descriptor left."""
+    unread: float = 80.0
+    """Seconds that a client may leave unread what it was sent."""
 
 
 class Front:
     def __init__(self, grpc_socket: Path, http: Http, limits: FrontLimits | None = None) -> None:
-        self._grpc_socket = grpc_socket
+        self.grpc_socket = grpc_socket
+        """Where newcomers who speak gRPC are taken to."""
         self._http = http
         self._limits = limits or FrontLimits()
         self._listeners: list[socket.socket] = []
@@ -74,15 +79,26 @@ class Front:
 
     def peer(self, name: str) -> str:
         """Who is behind a connection of the gRPC listener, given the name it sees."""
-        return self._peers.get(name.rpartition("/")[2], name)
+        peer = self._peers.get(name.rpartition("/")[2])
+        return peer if peer is not None else unquote(name)
 
     async def listen(self, host: str, port: int) -> None:
         """Listen there and no longer elsewhere; connections that are open stay."""
-        fresh = await _listening(host, port)
+        places = await _places(host, port)
+        before = [_place_of(listener) for listener in self._listeners]
+        if port in {own for _, own in self.addresses}:
+            # We would be in our own way: every interface includes the one that we have.
+            self.stop_listening()
+        try:
+            fresh = _listening(places)
+        except OSError as error:
+            if before and not self._listeners:
+                self._start(_listening(before))
+            raise CannotListen(
+                f"cannot listen on {host or '*'}:{port}: {_advice(error)}"
+            ) from error
         self.stop_listening()
-        self._listeners = fresh
-        for listener in fresh:
-            asyncio.get_running_loop().add_reader(listener.fileno(), self._accept, listener)
+        self._start(fresh)
 
     async def aclose(self) -> None:
         self.stop_listening()
@@ -99,6 +115,11 @@ class Front:
             asyncio.get_running_loop().remove_reader(listener.fileno())
             listener.close()
         self._listeners = []
+
+    def _start(self, listeners: list[socket.socket]) -> None:
+        self._listeners = listeners
+        for listener in listeners:
+            asyncio.get_running_loop().add_reader(listener.fileno(), self._accept, listener)
 
     def _accept(self, listener: socket.socket) -> None:
         try:
@@ -149,6 +170,7 @@ class Front:
 
     async def _decide(self, connection: socket.socket, address: tuple[str, int]) -> None:
         try:
+            _prepare(connection, self._limits.unread)
             async with asyncio.timeout(self._limits.peek):
                 is_http2 = await self._speaks_http2(connection)
             if is_http2 is None:
@@ -185,15 +207,22 @@ class Front:
 
     def _splice(self, connection: socket.socket, address: tuple[str, int]) -> None:
         name = str(next(self._numbers))
-        behind = _connected(self._grpc_socket, self._grpc_socket.with_name(name))
-        connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        connection.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+        behind = _connected(self.grpc_socket, self.grpc_socket.with_name(name))
         self._peers[name] = _as_peer(address)
         self._splices[name] = Splice(connection, behind, self._buffer, lambda: self._forget(name))
         self._splices[name].start()
 
     def _forget(self, name: str) -> None:
         del self._splices[name], self._peers[name]
+
+
+def _prepare(connection: socket.socket, unread: float) -> None:
+    connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    connection.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+    if sys.platform == "linux":
+        # Whoever reads no more would stay for ever: its computer still answers for it.
+        milliseconds = round(unread * 1000)
+        connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, milliseconds)
 
 
 async def _readable(connection: socket.socket) -> None:
@@ -206,35 +235,52 @@ async def _readable(connection: socket.socket) -> None:
         loop.remove_reader(connection.fileno())
 
 
-async def _listening(host: str, port: int) -> list[socket.socket]:
-    """One socket for each address of the host, all on the same port."""
-    shown = f"{host or '*'}:{port}"
+_Place = tuple[int, tuple[Any, ...]]
+"""A family of addresses, and one of them."""
+
+
+async def _places(host: str, port: int) -> list[_Place]:
     try:
         found = await asyncio.get_running_loop().getaddrinfo(
             host or None, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
         )
-    except OSError as error:
+    except (OSError, ValueError) as error:
+        why = error.strerror if isinstance(error, OSError) else "this is no name of a computer"
         raise CannotListen(
-            f'cannot listen on {shown}: "{host}" is no address of this computer '
-            f"({error.strerror}); check network.bind_address"
+            f'cannot listen on {host}:{port}: "{host}" is no address of this computer '
+            f"({why}); check network.bind_address"
         ) from error
+    return list(dict.fromkeys((family, address) for family, _, _, _, address in found))
+
+
+def _place_of(listener: socket.socket) -> _Place:
+    return listener.family, listener.getsockname()
+
+
+def _listening(places: list[_Place], attempts: int = 5) -> list[socket.socket]:
+    """One socket for each place, all on the same port; those that this computer lacks are left out.
+
+    A port that the system chose for the first may be taken on the others: then it chooses again.
+    """
     listeners: list[socket.socket] = []
     failures: list[OSError] = []
-    for family, _, _, _, address in dict.fromkeys(found):
-        # The port that the system chose for the first is everybody's.
+    for family, (host, port, *rest) in places:
         port = port or (listeners[0].getsockname()[1] if listeners else 0)
         try:
-            listeners.append(_listener(family, (address[0], port)))
+            listeners.append(_listener(family, (host, port, *rest)))
         except OSError as error:
             failures.append(error)
-    if not listeners or any(error.errno == errno.EADDRINUSE for error in failures):
-        for listener in listeners:
-            listener.close()
-        raise CannotListen(f"cannot listen on {shown}: {_advice(failures[0])}")
-    return listeners
+    taken = [error for error in failures if error.errno == errno.EADDRINUSE]
+    if listeners and not taken:
+        return listeners
+    for listener in listeners:
+        listener.close()
+    if taken and attempts > 1 and not any(port for _, (_, port, *_) in places):
+        return _listening(places, attempts - 1)
+    raise (taken or failures)[0]
 
 
-def _listener(family: int, address: tuple[str | int, int]) -> socket.socket:
+def _listener(family: int, address: tuple[Any, ...]) -> socket.socket:
     listener = socket.socket(family, socket.SOCK_STREAM)
     try:
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator, Callable
 from typing import Any, NoReturn
 
@@ -60,13 +61,28 @@ class _Table(grpc.GenericRpcHandler):
         path = handler_call_details.method
         adapted = self._adapted.get(path)
         if adapted is None:
-            method = self._table.find(path)
+            method = self._find(path)
             if method is None:
                 return None
             adapted = _adapted(method, self._peer_of)
             if not method.foreign:
                 self._adapted[path] = adapted
         return adapted
+
+    def _find(self, path: str) -> Method | None:
+        try:
+            return self._table.find(path)
+        except Exception as error:
+            return _failing(path, error)
+
+
+def _failing(path: str, error: Exception) -> Method:
+    """Of a service that cannot be loaded."""
+
+    async def fail(_: object) -> NoReturn:
+        raise error
+
+    return Method(path, Cardinality.STREAM_STREAM, fail, foreign=True)
 
 
 def _adapted(method: Method, peer_of: PeerOf) -> grpc.RpcMethodHandler[Any, Any]:
@@ -90,8 +106,9 @@ def _unary(method: Method, peer_of: PeerOf) -> Any:
             stream = _Unary(context, peer_of, read(data))
             await handle(stream)
             return _only(stream.reply, method)
-        except Exception as error:
-            await _abort(context, error, method)
+        except BaseException as error:
+            _tell(context, error, method)
+            return b""
 
     return serve
 
@@ -102,8 +119,8 @@ def _replying(method: Method, peer_of: PeerOf) -> Any:
     async def serve(data: bytes, context: _Context) -> None:
         try:
             await handle(_Replying(context, peer_of, read(data)))
-        except Exception as error:
-            await _abort(context, error, method)
+        except BaseException as error:
+            _tell(context, error, method)
 
     return serve
 
@@ -116,8 +133,9 @@ def _collecting(method: Method, peer_of: PeerOf) -> Any:
             stream = _Collecting(context, peer_of, read)
             await handle(stream)
             return _only(stream.reply, method)
-        except Exception as error:
-            await _abort(context, error, method)
+        except BaseException as error:
+            _tell(context, error, method)
+            return b""
 
     return serve
 
@@ -128,16 +146,28 @@ def _conversing(method: Method, peer_of: PeerOf) -> Any:
     async def serve(_: AsyncIterator[bytes], context: _Context) -> None:
         try:
             await handle(_Conversing(context, peer_of, read))
-        except Exception as error:
-            await _abort(context, error, method)
+        except BaseException as error:
+            _tell(context, error, method)
 
     return serve
 
 
-async def _abort(context: _Context, error: Exception, method: Method) -> NoReturn:
+def _tell(context: _Context, error: BaseException, method: Method) -> None:
+    """Whatever it is: a driver that exits must not take everybody else with it.
+
+    Not by `context.abort`, whose own error stays with the call, and with it what was received.
+    """
+    if isinstance(error, GeneratorExit) or _is_cancelled(error):
+        raise error
     status, message = status_of(error, method.path)
-    await context.abort(grpc_code(status), message)
-    raise error
+    context.set_code(grpc_code(status))
+    context.set_details(message)
+
+
+def _is_cancelled(error: BaseException) -> bool:
+    """Whether the call is; of a driver that awaits a cancelled task, the client must be told."""
+    task = asyncio.current_task()
+    return isinstance(error, asyncio.CancelledError) and task is not None and task.cancelling() > 0
 
 
 def _reader(method: Method) -> Callable[[bytes], Any]:

@@ -88,6 +88,7 @@ class HandlerTable:
         self._layers = tuple(around)
         self._unknown = unknown
         self._loads: dict[str, Load] = {}
+        self._loaded: set[str] = set()
         self._methods: dict[str, Method] = {}
 
     def add(self, service: str, load: Load) -> None:
@@ -97,11 +98,10 @@ class HandlerTable:
     def find(self, path: str) -> Method | None:
         method = self._methods.get(path)
         if method is None:
-            load = self._loads.get(_service_of(path))
-            if load is None:
+            service = _service_of(path)
+            if service not in self._loads:
                 return self._foreign(path)
-            for each in load():
-                self._methods.setdefault(each.path, self._wrapped(each))
+            self.load(service)
             method = self._methods.get(path)
         return method
 
@@ -110,7 +110,10 @@ class HandlerTable:
 
     def load(self, service: str) -> None:
         """Whoever describes a service needs its messages, which come with its methods."""
-        self.find(f"/{service}/")
+        if service not in self._loaded:
+            for each in self._loads[service]():
+                self._methods.setdefault(each.path, self._wrapped(each))
+            self._loaded.add(service)
 
     def _foreign(self, path: str) -> Method | None:
         unknown = self._unknown

@@ -10,13 +10,11 @@ from grpclib.health.v1.health_grpc import HealthBase
 from grpclib.health.v1.health_pb2 import HealthCheckRequest, HealthCheckResponse
 from grpclib.server import Stream
 
-from cogwork.wire.handlers import HandlerTable, methods_of
-
-SERVICE = "grpc.health.v1.Health"
+from cogwork.wire.handlers import HandlerTable, Method, methods_of
 
 
-def add_health(table: HandlerTable) -> None:
-    table.add(SERVICE, lambda: methods_of(_Health(table)))
+def health_methods(table: HandlerTable) -> list[Method]:
+    return methods_of(_Health(table))
 
 
 class _Health(HealthBase):

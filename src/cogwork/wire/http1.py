@@ -7,9 +7,10 @@ when the first such connection comes.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import socket
 from collections.abc import Callable
-from typing import Any
+from typing import Any, cast
 
 from cogwork.core.thread import OwnThread
 
@@ -18,6 +19,8 @@ Application = Callable[..., Any]
 
 _HEADERS_WITHIN = 10.0
 """Seconds a client may take for the head of a request."""
+_GRACE = 1.0
+"""Seconds that answers under way get when the server stops."""
 
 
 class Http1:
@@ -39,7 +42,7 @@ class Http1:
         if self._loading is not None:
             await asyncio.wait({self._loading})
         if self._server is not None:
-            self._server.close()
+            await self._server.aclose()
 
     async def _load(self) -> None:
         if self._loading is None:
@@ -56,6 +59,7 @@ class Http1:
 
 
 def _uvicorn_server() -> Callable[[Application], Any]:
+    import h11
     import uvicorn
     from uvicorn.protocols.http.h11_impl import H11Protocol
     from uvicorn.server import ServerState
@@ -77,6 +81,21 @@ def _uvicorn_server() -> Callable[[Application], Any]:
             self._in_time()
             super().connection_lost(exc)
 
+        def send_400_response(self, msg: str) -> None:
+            """A body may turn bad when the answer is already given."""
+            if self.conn.our_state in (h11.IDLE, h11.SEND_RESPONSE):
+                super().send_400_response(msg)
+            else:
+                self.transport.close()
+
+        def finish(self) -> None:
+            """After the answer that is under way."""
+            cycle: Any = self.cycle
+            if cycle is None or cycle.response_complete:
+                self.transport.close()
+            else:
+                cycle.keep_alive = False
+
         def _in_time(self) -> None:
             if self._overdue is not None:
                 self._overdue.cancel()
@@ -85,7 +104,8 @@ def _uvicorn_server() -> Callable[[Application], Any]:
     class Server:
         def __init__(self, application: Application) -> None:
             self._config = uvicorn.Config(
-                application,
+                _ending_quietly(application),
+                interface="asgi3",
                 http=Protocol,
                 ws="none",
                 lifespan="off",
@@ -104,8 +124,28 @@ def _uvicorn_server() -> Callable[[Application], Any]:
         def protocol(self) -> Protocol:
             return Protocol(config=self._config, server_state=self._state, app_state={})
 
-        def close(self) -> None:
-            for protocol in tuple(self._state.connections):
-                protocol.shutdown()
+        async def aclose(self) -> None:
+            connections, tasks = self._state.connections, self._state.tasks
+            for protocol in tuple(connections):
+                cast("Protocol", protocol).finish()
+            if tasks:
+                await asyncio.wait(tuple(tasks), timeout=_GRACE)
+            for protocol in tuple(connections):
+                protocol.transport.abort()
+            while connections:  # noqa: ASYNC110 - the transports tell them within a turn or two
+                await asyncio.sleep(0)
+            for task in tuple(tasks):
+                task.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
 
     return Server
+
+
+def _ending_quietly(application: Application) -> Application:
+    """It is only ever cancelled when the server stops, which is no failure to report."""
+
+    async def run(scope: Any, receive: Any, send: Any) -> None:
+        with contextlib.suppress(asyncio.CancelledError):
+            await application(scope, receive, send)
+
+    return run

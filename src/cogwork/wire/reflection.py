@@ -8,26 +8,16 @@ from typing import Any, TypeVar
 from google.protobuf import descriptor_pool
 from grpclib.reflection.service import ServerReflection
 
-from cogwork.wire.handlers import HandlerTable, methods_of
-
-SERVICES = (
-    "grpc.reflection.v1.ServerReflection",
-    "grpc.reflection.v1alpha.ServerReflection",
-)
+from cogwork.wire.handlers import HandlerTable, Method, methods_of
 
 _T = TypeVar("_T")
 
 
-def add_reflection(table: HandlerTable) -> None:
-    """Describes what is in the table when it is first asked."""
-    for number, name in enumerate(SERVICES):
-        table.add(name, lambda number=number: methods_of(_reflection(table)[number]))  # type: ignore[misc]
-
-
-def _reflection(table: HandlerTable) -> list[Any]:
-    """Both versions, in the order of their names."""
+def reflection_methods(table: HandlerTable) -> list[Method]:
+    """Of both versions. They describe what is in the table when they are first asked."""
     served = [_Named(name) for name in table.services()]
-    return ServerReflection.extend(served, pool=_Pool(table))[-2:]
+    versions = ServerReflection.extend(served, pool=_Pool(table))[len(served) :]
+    return [method for version in versions for method in methods_of(version)]
 
 
 class _Named:

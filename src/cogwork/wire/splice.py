@@ -11,6 +11,8 @@ import socket
 from collections.abc import Callable
 
 CHUNK = 256 * 1024
+_LINGER = 1.0
+"""Seconds that a client gets to close, when the other side is gone."""
 
 
 class Splice:
@@ -26,6 +28,7 @@ class Splice:
         self._sockets = (public, private)
         self._on_close = on_close
         self._closed = False
+        self._lingering: asyncio.TimerHandle | None = None
         self._directions = (
             _Direction(public, private, buffer, self._ended),
             _Direction(private, public, buffer, self._ended),
@@ -39,6 +42,8 @@ class Splice:
         if self._closed:
             return
         self._closed = True
+        if self._lingering is not None:
+            self._lingering.cancel()
         for direction in self._directions:
             direction.stop()
         for end in self._sockets:
@@ -46,8 +51,12 @@ class Splice:
         self._on_close()
 
     def _ended(self, *, broken: bool) -> None:
-        if broken or all(direction.ended for direction in self._directions):
+        from_public, from_private = self._directions
+        if broken or (from_public.ended and from_private.ended):
             self.close()
+        elif from_private.ended:
+            # A server that says no more hears no more either; its client need not notice.
+            self._lingering = asyncio.get_running_loop().call_later(_LINGER, self.close)
 
 
 class _Direction:

@@ -35,6 +35,10 @@ class StepAttributes(Attributes):
     hangs: bool = False
     label: str = ""
 
+    def model_post_init(self, _: object) -> None:
+        if self.label == "exit":
+            raise SystemExit(3)
+
 
 @dataclass
 class Machine:
@@ -242,6 +246,20 @@ async def test_a_candidate_that_cannot_be_applied_hears_of_it(machine: Machine) 
         await machine.reconciler.aclose()
         with pytest.raises(RuntimeError, match="is being closed"):
             await verdict(source.push(machine_text("a")))
+
+
+async def test_a_plug_in_that_exits_while_it_judges_stops_nothing(
+    machine: Machine, caplog: pytest.LogCaptureFixture
+) -> None:
+    source = PushedSource()
+    async with machine.following(source):
+        await verdict(source.push(machine_text("a")))
+        outcome = await verdict(source.push(machine_text("a", label="exit")))
+        assert isinstance(outcome, Refused)
+        assert outcome.because == "judging it failed with SystemExit"
+        assert machine.states() == {"a": State.READY}
+        assert isinstance(await verdict(source.push(machine_text("a", "b"))), Applied)
+    assert "a configuration could not be judged" in caplog.text
 
 
 async def test_whoever_stops_following_decides_what_was_under_way(machine: Machine) -> None:

@@ -20,10 +20,12 @@ from tests.unit.config.workshop import (
     sensor,
 )
 
+from cogwork.config import schema as sections
 from cogwork.config.codes import CODES
-from cogwork.config.fields import Attributes
+from cogwork.config.fields import Attributes, Section
 from cogwork.config.json_reader import read
-from cogwork.config.json_schema import machine_schema
+from cogwork.config.json_schema import described, machine_schema
+from cogwork.drivers.table import builtin_models
 from cogwork.resource.registry import Registry
 
 ROOT = Path(__file__).parents[3]
@@ -178,6 +180,14 @@ def test_the_defaults_are_what_one_would_write() -> None:
     assert wrong == []
 
 
+def _sections() -> list[type[Section]]:
+    return [
+        kind
+        for kind in vars(sections).values()
+        if isinstance(kind, type) and issubclass(kind, Section) and kind is not Section
+    ]
+
+
 @functools.cache
 def _definitions() -> dict[str, Any]:
     schema = machine_schema(REGISTRY)
@@ -186,6 +196,23 @@ def _definitions() -> dict[str, Any]:
 
 def _within(member: dict[str, Any]) -> Draft202012Validator:
     return Draft202012Validator({"$defs": _definitions(), **member})
+
+
+def test_everything_in_the_file_is_described() -> None:
+    schema = machine_schema(Registry(builtin_models()))
+    definitions = {**schema["$defs"], "machine": schema}
+    members = {
+        f"{name}.{key}": member
+        for name, definition in definitions.items()
+        for key, member in definition.get("properties", {}).items()
+    }
+    assert len(members) > 150
+    assert [at for at, member in members.items() if not member.get("description")] == []
+
+
+@pytest.mark.parametrize("kind", _sections(), ids=lambda kind: kind.__name__)
+def test_a_section_is_described(kind: type[Section]) -> None:
+    assert described(kind)["description"]
 
 
 def test_a_class_of_the_same_name_is_told_from_ours() -> None:

@@ -1,0 +1,84 @@
+"""Makes one file of the folder that PyInstaller built: `unpack.sh`, then the folder as a tar file.
+
+    python packaging/pack.py build/cogwork-server bin
+
+It is named after the system it runs on, as `bin/linux-amd64/cogwork-server`.
+"""
+
+from __future__ import annotations
+
+import argparse
+import compileall
+import gzip
+import hashlib
+import io
+import platform
+import sys
+import tarfile
+from pathlib import Path
+from py_compile import PycInvalidationMode
+
+ARCHITECTURES = {"x86_64": "amd64", "aarch64": "arm64"}
+SCRIPT = Path(__file__).with_name("unpack.sh")
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("folder", type=Path)
+    parser.add_argument("into", type=Path)
+    options = parser.parse_args()
+    compile_sources(options.folder)
+    target = options.into / system() / options.folder.name
+    write(target, executable(packed(options.folder), SCRIPT.read_text(encoding="utf-8")))
+    sys.stdout.write(f"{target} {target.stat().st_size / 1e6:.1f} MB\n")
+    return 0
+
+
+def system() -> str:
+    machine = platform.machine()
+    return f"{platform.system().lower()}-{ARCHITECTURES.get(machine, machine)}"
+
+
+def compile_sources(folder: Path) -> None:
+    """Byte code that is valid whatever time the unpacked sources have."""
+    compileall.compile_dir(
+        folder,
+        quiet=1,
+        force=True,
+        stripdir=folder,
+        invalidation_mode=PycInvalidationMode.UNCHECKED_HASH,
+    )
+
+
+def packed(folder: Path) -> bytes:
+    """Equal folders give equal bytes: no times, no owners, a fixed order."""
+    archive = io.BytesIO()
+    with tarfile.open(fileobj=archive, mode="w") as tar:
+        for path in sorted(folder.rglob("*")):
+            tar.add(path, path.relative_to(folder), recursive=False, filter=_anonymous)
+    return gzip.compress(archive.getvalue(), mtime=0)
+
+
+def _anonymous(entry: tarfile.TarInfo) -> tarfile.TarInfo:
+    entry.uid = entry.gid = entry.mtime = 0
+    entry.uname = entry.gname = ""
+    return entry
+
+
+def executable(contents: bytes, script: str) -> bytes:
+    head = script.replace("@LINES@", str(script.count("\n") + 1))
+    head = head.replace("@CONTENTS@", hashlib.sha256(contents).hexdigest()[:16])
+    return head.encode() + contents
+
+
+def write(target: Path, data: bytes) -> None:
+    """By a rename, so that nobody starts half of it."""
+    target.parent.mkdir(parents=True, exist_ok=True)
+    fresh = target.with_suffix(".new")
+    fresh.write_bytes(data)
+    fresh.chmod(0o755)
+    fresh.replace(target)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,363 @@
+"""What a client is told when something goes wrong: a code and a sentence, whatever was raised."""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import logging
+import sys
+import weakref
+from collections.abc import AsyncIterator, Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, NoReturn
+
+import grpc.aio
+import pytest
+from google.protobuf.wrappers_pb2 import BytesValue, StringValue
+from grpclib import GRPCError
+from grpclib.client import Channel, UnaryUnaryMethod
+from grpclib.const import Cardinality, Handler, Status
+
+from cogwork.core.errors import CogworkError
+from cogwork.wire.grpc import LARGEST_MESSAGE, grpc_server
+from cogwork.wire.handlers import HandlerTable, Method, Stream, methods_of
+from cogwork.wire.status import LONGEST
+
+SERVICE = "test.Driver"
+KINDS = ("One", "Many", "Collect", "Converse")
+
+
+class Panic(BaseException):
+    """As libraries written in other languages raise them."""
+
+
+class Unspeakable(Exception):
+    def __str__(self) -> str:
+        raise RuntimeError("no words")
+
+
+class Driver:
+    """Does as it is told by the test, over a method of every kind."""
+
+    def __init__(self) -> None:
+        self.does: Callable[[Stream], Any] = lambda _: None
+
+    async def serve(self, stream: Stream) -> None:
+        await stream.recv_message()
+        result = self.does(stream)
+        if result is not None:
+            await result
+
+    def __mapping__(self) -> Mapping[str, Handler]:
+        kinds = (
+            Cardinality.UNARY_UNARY,
+            Cardinality.UNARY_STREAM,
+            Cardinality.STREAM_UNARY,
+            Cardinality.STREAM_STREAM,
+        )
+        return {
+            f"/{SERVICE}/{name}": Handler(self.serve, kind, StringValue, StringValue)
+            for name, kind in zip(KINDS, kinds, strict=True)
+        }
+
+
+@dataclass
+class Served:
+    driver: Driver
+    carrier: grpc.aio.Channel
+    sdk: Channel
+
+    async def told(self, kind: str = "One", data: bytes = b"") -> tuple[Status, str]:
+        """By a client that sends whatever bytes it likes."""
+        call: Any = self.carrier.stream_stream(f"/{SERVICE}/{kind}")
+        try:
+            async with asyncio.timeout(10):
+                _ = [reply async for reply in call(iter([data]))]
+        except grpc.aio.AioRpcError as error:
+            return Status(error.code().value[0]), error.details() or ""
+        return Status.OK, ""
+
+    async def sdk_told(self) -> tuple[Status, str]:
+        call = UnaryUnaryMethod(self.sdk, f"/{SERVICE}/One", StringValue, StringValue)
+        with pytest.raises(GRPCError) as error:
+            await call(StringValue(), timeout=10)
+        return error.value.status, error.value.message or ""
+
+
+@pytest.fixture
+async def served() -> AsyncIterator[Served]:
+    driver = Driver()
+    table = HandlerTable()
+    table.add(SERVICE, lambda: methods_of(driver))
+    table.add("test.Bytes", lambda: [Method("/test.Bytes/Zeros", Cardinality.UNARY_UNARY, zeros)])
+    server = grpc_server(table)
+    port = server.add_insecure_port("127.0.0.1:0")
+    await server.start()
+    sdk = Channel("127.0.0.1", port)
+    options = [("grpc.max_receive_message_length", -1), ("grpc.max_send_message_length", -1)]
+    async with grpc.aio.insecure_channel(f"127.0.0.1:{port}", options=options) as carrier:
+        yield Served(driver, carrier, sdk)
+    sdk.close()
+    await server.stop(None)
+
+
+async def zeros(stream: Stream) -> None:
+    request = BytesValue.FromString(await stream.recv_message())
+    await stream.send_message(bytes(int(request.value)))
+
+
+def raising(error: BaseException) -> Callable[[Stream], NoReturn]:
+    def does(_: Stream) -> NoReturn:
+        raise error
+
+    return does
+
+
+def complaints(caplog: pytest.LogCaptureFixture) -> list[str]:
+    return [each.getMessage() for each in caplog.records if each.levelno >= logging.WARNING]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+async def test_a_request_that_cannot_be_read(served: Served, kind: str) -> None:
+    assert await served.told(kind, b"\x0a\xff") == (
+        Status.INVALID_ARGUMENT,
+        f"the request to /{SERVICE}/{kind} is no google.protobuf.StringValue message",
+    )
+
+
+@pytest.mark.parametrize("kind", ["One", "Collect"])
+async def test_a_method_that_does_not_reply(served: Served, kind: str) -> None:
+    status, words = await served.told(kind)
+    assert status is Status.INTERNAL
+    assert words == (f"/{SERVICE}/{kind} ended without a reply; this is a fault of the server")
+
+
+@pytest.mark.parametrize("kind", ["Many", "Converse"])
+async def test_no_reply_is_fine_where_any_number_may_come(served: Served, kind: str) -> None:
+    assert await served.told(kind) == (Status.OK, "")
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize(
+    ("error", "status", "words"),
+    [
+        (ValueError("ouch"), Status.UNKNOWN, "ValueError: ouch"),
+        (ValueError(), Status.UNKNOWN, "ValueError()"),
+        (KeyError("fps"), Status.UNKNOWN, "KeyError: 'fps'"),
+        (SystemExit(3), Status.UNKNOWN, "it called sys.exit(3)"),
+        (SystemExit(), Status.UNKNOWN, "it called sys.exit(None)"),
+        (KeyboardInterrupt(), Status.UNKNOWN, "KeyboardInterrupt()"),
+        (Panic("a bug in Rust"), Status.UNKNOWN, "Panic: a bug in Rust"),
+        (Unspeakable(), Status.UNKNOWN, "Unspeakable, which cannot be put into words"),
+        (NotImplementedError("not yet"), Status.UNIMPLEMENTED, "not yet"),
+        (TimeoutError("no answer"), Status.DEADLINE_EXCEEDED, "no answer"),
+        (CogworkError("it is broken"), Status.INTERNAL, "it is broken"),
+        (GRPCError(Status.DATA_LOSS, "gone"), Status.DATA_LOSS, "gone"),
+        (GRPCError(Status.NOT_FOUND), Status.NOT_FOUND, "{path} failed: NOT_FOUND"),
+        (
+            GRPCError(Status.UNIMPLEMENTED),
+            Status.UNIMPLEMENTED,
+            "{path} is not implemented here",
+        ),
+        (NotImplementedError(), Status.UNIMPLEMENTED, "{path} is not implemented here"),
+        (TimeoutError(), Status.DEADLINE_EXCEEDED, "{path} took too long"),
+        (
+            OSError(5, "I/O error", "/dev/x"),
+            Status.UNKNOWN,
+            "OSError: [Errno 5] I/O error: '/dev/x'",
+        ),
+        (
+            ExceptionGroup("two", [ValueError("a")]),
+            Status.UNKNOWN,
+            "ExceptionGroup: two (1 sub-exception)",
+        ),
+    ],
+    ids=repr,
+)
+async def test_whatever_a_driver_raises_is_told(
+    served: Served, kind: str, error: BaseException, status: Status, words: str
+) -> None:
+    served.driver.does = raising(error)
+    assert await served.told(kind) == (status, words.format(path=f"/{SERVICE}/{kind}"))
+    served.driver.does = raising(CogworkError("still served"))
+    assert await served.told(kind) == (Status.INTERNAL, "still served")
+
+
+async def test_a_driver_that_exits_does_not_take_the_server_with_it(
+    served: Served, caplog: pytest.LogCaptureFixture
+) -> None:
+    served.driver.does = lambda _: sys.exit("enough")
+    assert await served.told() == (Status.UNKNOWN, "it called sys.exit('enough')")
+    assert "/test.Driver/One failed" in caplog.text
+
+
+async def test_an_error_that_says_ok(served: Served) -> None:
+    served.driver.does = raising(GRPCError(Status.OK, "all is well"))
+    status, words = await served.told()
+    assert status is Status.UNKNOWN
+    assert "all is well" in words
+
+
+async def test_a_driver_whose_own_task_was_cancelled(served: Served) -> None:
+    """Nobody cancelled the call, so somebody waits for its end."""
+
+    async def wait_for_a_cancelled_task(_: Stream) -> None:
+        task = asyncio.ensure_future(asyncio.Event().wait())
+        asyncio.get_running_loop().call_soon(task.cancel)
+        await task
+
+    served.driver.does = wait_for_a_cancelled_task
+    status, words = await served.told()
+    assert status is Status.CANCELLED
+    assert words == "/test.Driver/One was cancelled by the resource itself"
+
+
+async def test_a_client_that_gives_up_cancels_the_call(
+    served: Served, caplog: pytest.LogCaptureFixture
+) -> None:
+    began, ended = asyncio.Event(), asyncio.Event()
+
+    async def hang(_: Stream) -> None:
+        began.set()
+        try:
+            await asyncio.Event().wait()
+        finally:
+            ended.set()
+
+    served.driver.does = hang
+    one: Any = served.carrier.unary_unary(f"/{SERVICE}/One")
+    call = one(b"")
+    async with asyncio.timeout(10):
+        await began.wait()
+        call.cancel()
+        await ended.wait()
+    assert complaints(caplog) == []
+
+
+async def test_a_driver_that_fails_after_its_client_gave_up(
+    served: Served, caplog: pytest.LogCaptureFixture
+) -> None:
+    began, ended = asyncio.Event(), asyncio.Event()
+
+    async def fail_late(_: Stream) -> None:
+        began.set()
+        try:
+            await asyncio.Event().wait()
+        except asyncio.CancelledError:
+            raise CogworkError("could not be cancelled") from None
+        finally:
+            ended.set()
+
+    served.driver.does = fail_late
+    one: Any = served.carrier.unary_unary(f"/{SERVICE}/One")
+    call = one(b"")
+    async with asyncio.timeout(10):
+        await began.wait()
+        call.cancel()
+        await ended.wait()
+    served.driver.does = raising(CogworkError("still served"))
+    assert await served.told() == (Status.INTERNAL, "still served")
+    assert complaints(caplog) == []
+
+
+class Picture:
+    """Something large that a call has in its hands."""
+
+
+@pytest.mark.parametrize("kind", KINDS)
+async def test_what_a_failed_call_held_is_let_go_at_once(served: Served, kind: str) -> None:
+    """Not when Python next looks for circles: by then it may be gigabytes."""
+    pictures: list[weakref.ref[Picture]] = []
+
+    def fail_with_a_picture(_: Stream) -> NoReturn:
+        picture = Picture()
+        pictures.append(weakref.ref(picture))
+        raise CogworkError("it is upside down")
+
+    served.driver.does = fail_with_a_picture
+    gc.disable()
+    try:
+        assert await served.told(kind) == (Status.INTERNAL, "it is upside down")
+        async with asyncio.timeout(5):
+            while pictures[0]() is not None:  # noqa: ASYNC110 - nobody tells
+                await asyncio.sleep(0.001)
+    finally:
+        gc.enable()
+
+
+@pytest.mark.parametrize("character", ["x", "\n", "%", "ß", "🦆", "\udcff"])
+async def test_a_very_long_message_is_cut_and_arrives(served: Served, character: str) -> None:
+    served.driver.does = raising(CogworkError(character * 100_000))
+    shown = "?" if character == "\udcff" else character
+    for status, words in (await served.told(), await served.sdk_told()):
+        assert status is Status.INTERNAL
+        assert words.strip(shown) == "…"
+        assert LONGEST // 13 < len(words) <= LONGEST + 1
+
+
+@pytest.mark.parametrize("text", ["größe\n\t\0 100%", "a\udcffb", "\ud83e"])
+async def test_any_text_arrives(served: Served, text: str) -> None:
+    served.driver.does = raising(CogworkError(text))
+    shown = text.encode(errors="replace").decode()
+    assert await served.told() == (Status.INTERNAL, shown)
+    assert await served.sdk_told() == (Status.INTERNAL, shown)
+
+
+async def test_a_reply_that_is_no_message(served: Served) -> None:
+    served.driver.does = lambda stream: stream.send_message({"not": "a message"})
+    for kind in KINDS:
+        status, words = await served.told(kind)
+        assert status is Status.UNKNOWN
+        assert "dict" in words
+
+
+async def test_the_largest_reply_and_one_byte_more(served: Served) -> None:
+    call: Any = served.carrier.unary_unary("/test.Bytes/Zeros")
+
+    async def zeros(size: int) -> int:
+        return len(await call(BytesValue(value=b"%d" % size).SerializeToString(), timeout=20))
+
+    assert await zeros(LARGEST_MESSAGE) == LARGEST_MESSAGE
+    with pytest.raises(grpc.aio.AioRpcError) as told:
+        await zeros(LARGEST_MESSAGE + 1)
+    assert told.value.code() is grpc.StatusCode.RESOURCE_EXHAUSTED
+    assert await zeros(3) == 3
+
+
+async def test_the_largest_request_and_one_byte_more(served: Served) -> None:
+    served.driver.does = raising(CogworkError("it arrived"))
+    overhead = len(StringValue(value="x" * LARGEST_MESSAGE).SerializeToString()) - LARGEST_MESSAGE
+    largest = StringValue(value="x" * (LARGEST_MESSAGE - overhead)).SerializeToString()
+    assert len(largest) == LARGEST_MESSAGE
+    assert await served.told("One", largest) == (Status.INTERNAL, "it arrived")
+    status, _ = await served.told("One", largest + b"\0")
+    assert status is Status.RESOURCE_EXHAUSTED
+
+
+@pytest.mark.parametrize("path", ["/", "//", "/x", "/test.Driver/", "/test.Driver/Nope", "/ü/ß"])
+async def test_a_path_that_nobody_serves(served: Served, path: str) -> None:
+    call: Any = served.carrier.unary_unary(path)
+    with pytest.raises(grpc.aio.AioRpcError) as told:
+        await call(b"", timeout=10)
+    assert told.value.code() is grpc.StatusCode.UNIMPLEMENTED
+
+
+async def test_a_service_that_cannot_be_loaded() -> None:
+    """Its module is broken: those who call it are told, and nobody else notices."""
+    table = HandlerTable()
+
+    def load() -> NoReturn:
+        raise ImportError("no module named numpy")
+
+    table.add("test.Broken", load)
+    server = grpc_server(table)
+    port = server.add_insecure_port("127.0.0.1:0")
+    await server.start()
+    async with grpc.aio.insecure_channel(f"127.0.0.1:{port}") as channel:
+        call: Any = channel.unary_unary("/test.Broken/Any")
+        for _ in range(2):
+            with pytest.raises(grpc.aio.AioRpcError) as told:
+                await call(b"", timeout=10)
+            assert told.value.code() is grpc.StatusCode.UNKNOWN
+            assert told.value.details() == "ImportError: no module named numpy"
+    await server.stop(None)

@@ -1,0 +1,78 @@
+"""The reference pages: what they show works, and what they point to is there."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+from jsonschema import Draft202012Validator  # type: ignore[import-untyped]
+from scripts import generate
+
+from cogwork.config.json_reader import read
+from cogwork.config.json_schema import described, machine_schema
+from cogwork.config.load import load
+from cogwork.config.schema import MachineConfig
+from cogwork.config.surroundings import Surroundings
+from cogwork.drivers.table import builtin_models
+from cogwork.resource.registry import Registry
+
+PAGES = Path(__file__).parents[2] / "docs" / "reference"
+CONFIGURATION = (PAGES / "configuration.md").read_text(encoding="utf-8")
+EXAMPLES = re.findall(r"^```json\n(.*?)^```", CONFIGURATION, re.MULTILINE | re.DOTALL)
+REGISTRY = Registry(builtin_models())
+
+
+@pytest.mark.parametrize("text", EXAMPLES)
+def test_an_example_loads(text: str) -> None:
+    environment = dict.fromkeys(re.findall(r"\$\{([A-Z0-9_]+)\}", text), "secret")
+    loaded = load(text, Surroundings(REGISTRY, Path("/home/cog"), environment, lambda _: True))
+    assert [fault.diagnostic.message for fault in loaded.faults] == []
+
+
+@pytest.mark.parametrize("text", EXAMPLES)
+def test_an_example_is_valid_in_an_editor(text: str) -> None:
+    validator = Draft202012Validator(machine_schema(REGISTRY))
+    assert not [error.message for error in validator.iter_errors(read(text).value)]
+
+
+def test_every_example_is_on_the_page() -> None:
+    assert [text.strip() for text in EXAMPLES] == list(generate.EXAMPLES.values())
+
+
+@pytest.mark.parametrize("path", generate.LATER)
+def test_what_comes_later_is_a_part_of_the_file_and_says_so(path: str) -> None:
+    parent, _, key = path.rpartition(".")
+    assert re.search(rf"^\| `{key}` .*\*\(later\)\* \|$", section(parent), re.MULTILINE)
+    assert path not in headings(CONFIGURATION) or generate.LATER[path] in section(path)
+
+
+def test_every_field_of_every_section_is_in_a_table() -> None:
+    machine = described(MachineConfig)
+    shown = [fields_in(section(heading)) for heading in headings(CONFIGURATION)]
+    for part in (machine, *machine["$defs"].values()):
+        assert list(part.get("properties", ())) in shown
+
+
+def section(heading: str) -> str:
+    title = re.escape(heading or "Top level")
+    found = re.search(rf"^#+ {title}\n(.*?)(?=^#|\Z)", CONFIGURATION, re.MULTILINE | re.DOTALL)
+    assert found, heading
+    return found[1]
+
+
+def headings(page: str) -> list[str]:
+    return re.findall(r"^#+ (.*)$", page, re.MULTILINE)
+
+
+def fields_in(text: str) -> list[str]:
+    return re.findall(r"^\| `(.*?)` \|", text, re.MULTILINE)
+
+
+@pytest.mark.parametrize("page", sorted(PAGES.glob("*.md")), ids=lambda page: page.stem)
+def test_links_lead_somewhere(page: Path) -> None:
+    text = page.read_text(encoding="utf-8")
+    anchors = {re.sub(r"[^\w -]", "", title.lower()).replace(" ", "-") for title in headings(text)}
+    for target in re.findall(r"\]\(([^)]+)\)", text):
+        path, _, anchor = target.partition("#")
+        assert (page.parent / path).exists() if path else anchor in anchors, target

@@ -1,0 +1,320 @@
+"""Requests that no client should send, to the real server: it answers every one, and everybody."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import random
+import time
+from collections import Counter
+from collections.abc import AsyncIterator, Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+from grpclib.const import Status
+from tests.fault import requests
+from tests.fault.requests import Method
+from tests.fault.watched import Phase, Watched, watched
+from tests.frames import message
+from tests.http2 import Answer, Client, Gone, Header, connected
+from tests.sizes import FULL, size
+
+from cogwork.resource import sdk
+
+REQUESTS = size(ci=600, full=10_000)
+LARGEST = 1 << 25
+AT_ONCE = 16
+DEADLINE = 15.0
+"""Seconds that the answer to any request may take."""
+MOST_GROWTH = 50.0
+"""MiB that the server may have grown when all is over."""
+LONGEST_TURN = 100.0
+"""Milliseconds that a turn of the server's loop may compute."""
+
+assert sdk.VERSION  # it comes before anything else of the SDK
+from viam.gen.common.v1.common_pb2 import DoCommandRequest  # noqa: E402
+
+ODD_PATHS: tuple[str | bytes, ...] = (
+    "",
+    "/",
+    "//",
+    "x",
+    "/x",
+    "/viam.robot.v1.RobotService",
+    "/viam.robot.v1.RobotService/",
+    "/viam.robot.v1.RobotService/Nope",
+    "//viam.robot.v1.RobotService/ResourceNames",
+    "/viam.robot.v1.RobotService/ResourceNames/",
+    "/viam.robot.v1.RobotService/ResourceNames?a=b",
+    "/VIAM.ROBOT.V1.RobotService/ResourceNames",
+    "/acme.module.v1.Widget/Turn",
+    "/viam.component.arm.v1.ArmService/../../robot",
+    "/%2e%2e/%00",
+    "/ü/ß",
+    "/" + "x" * 4000 + "/y",
+    "*",
+    "http://localhost/viam.robot.v1.RobotService/ResourceNames",
+)
+ODD_HEADERS: tuple[Header, ...] = (
+    ("opid", ""),
+    ("opid", "x" * 3000),
+    (b"opid", b"\xff\xfe"),
+    ("opid-bin", "!!! no base64"),
+    (b"x-bin", b"\xff" * 50),
+    ("grpc-timeout", "soon"),
+    ("grpc-timeout", "0n"),
+    ("grpc-timeout", "-1S"),
+    ("grpc-timeout", "99999999H"),
+    ("grpc-encoding", "gzip"),
+    ("grpc-encoding", "nobody-knows"),
+    ("grpc-accept-encoding", "x" * 500),
+    ("authorization", "Bearer " + "x" * 2000),
+    ("cookie", "a=b; " * 200),
+    ("x" * 500, "y"),
+    ("grpc-previous-rpc-attempts", "many"),
+    ("grpc-internal-encoding-request", "gzip"),
+    ("content-length", "7"),
+    ("user-agent", ""),
+    ("viam-sid", "nobody's session"),
+    ("dtname", "../../etc/passwd"),
+)
+ODD_INSTEAD: tuple[tuple[Header, ...], ...] = (
+    (),
+    (("content-type", "application/json"), ("te", "trailers")),
+    (("content-type", "application/grpc+json"), ("te", "trailers")),
+    (("content-type", "application/grpc-web"),),
+    (("te", "gzip"), ("content-type", "application/grpc")),
+)
+SHORT: Header = ("grpc-timeout", "300m")
+"""For calls that may last as long as somebody listens, or a motor turns."""
+
+
+@pytest.fixture
+async def server(tmp_path: Path) -> AsyncIterator[Watched]:
+    async with watched(tmp_path) as server:
+        yield server
+
+
+@dataclass(frozen=True)
+class Request:
+    path: str | bytes
+    body: bytes
+    besides: tuple[Header, ...] = (SHORT,)
+    instead: tuple[Header, ...] | None = None
+    framed: bool = True
+
+    @property
+    def is_proper(self) -> bool:
+        """Whatever its body is, HTTP/2 and gRPC have no fault to find with it."""
+        return self.besides == (SHORT,) and self.instead is None and self.framed
+
+
+class Attack:
+    def __init__(self, port: int) -> None:
+        self._port = port
+        self.seen: Counter[str] = Counter()
+        """How often calls ended in which way."""
+        self.slowest = 0.0
+
+    async def send(self, requests: Iterable[Request], at_once: int = AT_ONCE) -> None:
+        queue = iter(requests)
+        async with asyncio.TaskGroup() as group:
+            for _ in range(at_once):
+                group.create_task(self._send(queue))
+
+    async def _send(self, queue: Iterator[Request]) -> None:
+        async with connected(self._port) as proper:
+            for request in queue:
+                if request.is_proper:
+                    await self._call(proper, request)
+                else:
+                    # It may well cost the connection.
+                    async with connected(self._port) as other:
+                        await self._call(other, request)
+
+    async def _call(self, client: Client, request: Request) -> None:
+        began = time.monotonic()
+        try:
+            async with asyncio.timeout(DEADLINE):
+                answer = await client.call(
+                    request.path,
+                    request.body,
+                    besides=request.besides,
+                    instead=request.instead,
+                    framed=request.framed,
+                )
+        except TimeoutError:
+            raise AssertionError(f"no answer within {DEADLINE:g} s: {shown(request)}") from None
+        except Gone as gone:
+            if request.is_proper:
+                raise AssertionError(f"{gone}: {shown(request)}") from None
+            self.seen["connection closed"] += 1
+            return
+        self.slowest = max(self.slowest, time.monotonic() - began)
+        self._check(request, answer)
+
+    def _check(self, request: Request, answer: Answer) -> None:
+        for clue in ("Traceback", 'File "', ".py"):
+            assert clue not in answer.words, f"{answer.words}: {shown(request)}"
+            assert clue.encode() not in answer.body, f"{answer.body!r}: {shown(request)}"
+        if answer.status is not None:
+            self.seen[Status(answer.status).name] += 1
+            assert answer.status == 0 or answer.words, f"no words: {answer}: {shown(request)}"
+        elif answer.reset is not None:
+            # How the server ends a call whose time is up, or one that is none.
+            self.seen["reset"] += 1
+        else:
+            self.seen[f"HTTP {answer.http}"] += 1
+            assert not request.is_proper, f"no status: {answer}: {shown(request)}"
+
+
+def shown(request: Request) -> str:
+    return f"{request.path!r} {request.besides} {request.instead} {request.body[:200].hex()}"
+
+
+def any_request(methods: list[Method], dice: random.Random) -> Request:
+    method = dice.choice(methods)
+    body = requests.valid(method, dice)
+    match dice.choices(("mutated", "valid", "path", "headers", "framing"), (70, 10, 5, 10, 5))[0]:
+        case "mutated":
+            return Request(method.path, requests.mutated(body, dice))
+        case "valid":
+            return Request(method.path, body)
+        case "path":
+            return Request(dice.choice(ODD_PATHS), body)
+        case "headers" if dice.random() < 0.8:
+            odd = tuple(dice.sample(ODD_HEADERS, dice.randint(1, 3)))
+            return Request(method.path, body, besides=(*odd, SHORT))
+        case "headers":
+            return Request(method.path, body, instead=dice.choice(ODD_INSTEAD))
+        case _:
+            return Request(method.path, requests.mutated(message(body), dice), framed=False)
+
+
+def check(
+    phase: Phase,
+    idle: Phase,
+    longest_turn: float = LONGEST_TURN,
+    most_growth: float = MOST_GROWTH,
+) -> None:
+    assert phase.busy < longest_turn, f"a turn of the loop took {phase.busy:.0f} ms"
+    assert phase.growth < most_growth, f"it grew by {phase.growth:.0f} MiB"
+    assert phase.bystander.failures == []
+    assert phase.bystander.calls > 10
+    print(f"  beyond idle: p99 {phase.bystander.p99 - idle.bystander.p50:.1f} ms")
+
+
+def check_log(server: Watched) -> None:
+    """What went wrong in a driver is in the log; what went wrong in the server must not be."""
+    for complaint in ("never retrieved", "Exception in callback", "Fatal error", "never awaited"):
+        assert complaint not in server.server.said, server.server.said[-5000:]
+
+
+@pytest.mark.timeout(size(ci=60, full=900))
+async def test_mutated_requests(server: Watched) -> None:
+    methods = requests.public_methods()
+    dice = random.Random(7)
+    attack = Attack(server.server.port)
+    # What is imported when it is first called is another test's.
+    await attack.send(Request(method.path, b"") for method in methods)
+    attack.seen.clear()
+    idle = await server.idle()
+    await server.begin()
+    began = time.monotonic()
+    await attack.send(any_request(methods, dice) for _ in range(REQUESTS))
+    rate = REQUESTS / (time.monotonic() - began)
+    await server.calm()
+    phase = await server.end(f"{REQUESTS} mutated requests")
+    print(f"  {len(methods)} methods, {rate:.0f} requests/s, slowest {attack.slowest:.2f} s")
+    print(f"  {dict(attack.seen.most_common())}")
+    check(phase, idle)
+    check_log(server)
+    assert attack.seen.total() == REQUESTS
+    assert attack.seen["INVALID_ARGUMENT"] > REQUESTS / 20
+    assert attack.seen["OK"] > REQUESTS / 100
+
+
+NOISE = {
+    "noise": lambda: random.Random(8).randbytes(LARGEST),
+    "small fields": lambda: b"\x10\x00" * (LARGEST // 2),
+    "small texts": lambda: b"\x7a\x00" * (LARGEST // 2),
+    "names": lambda: b"\x0a\x01s" * (LARGEST // 3),
+}
+LONGEST_READING = 1500.0
+"""Milliseconds for the rest: what may be a message is read to its end, and nobody can interrupt."""
+
+
+@pytest.mark.timeout(size(ci=60, full=1800))
+@pytest.mark.parametrize("kind", NOISE if FULL else ["noise", "small fields"])
+async def test_the_largest_body_of_nonsense(server: Watched, kind: str) -> None:
+    """To every method that takes a picture or other bytes, whether or not it is served."""
+    methods = [each for each in requests.public_methods() if each.takes_bytes]
+    assert {"GetDetections", "Infer"} <= {method.path.rpartition("/")[2] for method in methods}
+    if not FULL:
+        methods = random.Random(9).sample(methods, 6)
+    body = NOISE[kind]()
+    attack = Attack(server.server.port)
+    await attack.send(Request(method.path, b"") for method in methods)
+    attack.seen.clear()
+    idle = await server.idle()
+    await server.begin()
+    long: Header = ("grpc-timeout", "10S")
+    await attack.send((Request(each.path, body, besides=(long,)) for each in methods), at_once=1)
+    await server.calm()
+    phase = await server.end(f"{len(methods)} × 32 MiB of {kind}")
+    print(f"  slowest {attack.slowest:.2f} s, {dict(attack.seen.most_common())}")
+    # The last one may not have gone entirely, and gRPC keeps buffers for the next.
+    check(phase, idle, LONGEST_TURN if kind == "noise" else LONGEST_READING, most_growth=100)
+    check_log(server)
+
+
+async def test_a_command_of_a_hundred_thousand_values(server: Watched) -> None:
+    """400 kB on the wire: the points of a few outlines."""
+    request = DoCommandRequest(name="g")
+    request.command.get_or_create_list("points").extend([1.0] * 100_000)
+    idle = await server.idle(0.3)
+    await server.begin()
+    async with connected(server.server.port) as client:
+        path = "/viam.component.generic.v1.GenericService/DoCommand"
+        answer = await asyncio.wait_for(client.call(path, request.SerializeToString()), 30)
+    assert answer.status == 0
+    check(await server.end("100,000 values"), idle)
+
+
+@pytest.mark.timeout(size(ci=60, full=300))
+async def test_a_path_that_is_no_text(server: Watched) -> None:
+    """It ends grpc.aio's main loop, and costs everybody their connection: they come back."""
+    await server.begin()
+    for _ in range(size(ci=2, full=20)):
+        said = len(server.server.out.lines)
+        async with connected(server.server.port) as client:
+            with contextlib.suppress(Gone):
+                await asyncio.wait_for(client.call(b"/\xff\xfe/\x80", b""), DEADLINE)
+        await server.server.out.says("gRPC gave up, and is started again", since=said)
+        async with asyncio.timeout(DEADLINE):
+            while not await answers(server.server.port):
+                pass
+        await asyncio.sleep(0.2)  # for the bystander to be served in between
+    phase = await server.end("paths that are no text")
+    assert phase.bystander.p50 < LONGEST_TURN
+    assert phase.growth < MOST_GROWTH
+
+
+async def answers(port: int) -> bool:
+    async with connected(port) as client:
+        with contextlib.suppress(Gone):
+            answer = await client.call("/viam.robot.v1.RobotService/ResourceNames", b"")
+            return answer.status == 0
+    return False
+
+
+@pytest.mark.timeout(size(ci=60, full=300))
+async def test_the_first_call_of_every_service(server: Watched) -> None:
+    """What a service stands on is imported when it is first called."""
+    idle = await server.idle(0.5)
+    await server.begin()
+    attack = Attack(server.server.port)
+    methods = {method.path.split("/")[1]: method for method in requests.public_methods()}
+    await attack.send((Request(each.path, b"") for each in methods.values()), at_once=1)
+    check(await server.end(f"first calls of {len(methods)} services"), idle)

@@ -1,0 +1,126 @@
+"""The whole server killed while it takes over another configuration, again and again."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import random
+import shutil
+import tempfile
+import time
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.running import Server, running, served_anywhere
+from tests.sizes import size
+
+KILLS = size(ci=5, full=50)
+LONGEST_START = 10.0
+"""Seconds from the start of the process until it runs everything."""
+TAKEN_OVER_WITHIN = 1.2
+"""Seconds after which a saved file is surely applied, on a computer that is not too busy."""
+
+
+def machine(revision: int) -> dict[str, Any]:
+    """One resource stays, one is changed in place, one replaced, and one is slow to build."""
+    sensor = {"api": "rdk:component:sensor", "model": "fake"}
+    config = {
+        "revision": str(revision),
+        "components": [
+            {"name": "stays", **sensor},
+            {"name": "changed", **sensor, "attributes": {"readings": {"revision": revision}}},
+            {
+                "name": "replaced",
+                "api": "rdk:component:motor",
+                "model": "fake",
+                "attributes": {"max_rpm": 100 + revision},
+            },
+            {
+                "name": f"slow-{revision}",
+                **sensor,
+                "attributes": {"start": {"delay": "300ms"}},
+                "depends_on": ["replaced"],
+            },
+        ],
+    }
+    return dict(served_anywhere(config))
+
+
+@pytest.fixture
+def sockets() -> Iterator[Path]:
+    """Where the server's private directories are made."""
+    directory = Path(tempfile.mkdtemp())
+    yield directory
+    shutil.rmtree(directory)
+
+
+@pytest.mark.timeout(size(ci=60, full=900))
+async def test_a_server_killed_at_any_moment_comes_back(tmp_path: Path, sockets: Path) -> None:
+    moments = random.Random(0)
+    seen, began = Counter[str](), time.monotonic()
+    content: dict[str, Any] | str = machine(0)
+    expected = {0}
+    for kill in range(KILLS + 1):
+        started = time.monotonic()
+        around = {"TMPDIR": str(sockets)}
+        async with running(content, tmp_path, exits=None, environment=around) as server:
+            before = await comes_back(server, expected)
+            seen["slowest start, in ms"] = max(
+                seen["slowest start, in ms"], round(1000 * (time.monotonic() - started))
+            )
+            assert time.monotonic() - started < LONGEST_START
+            assert len(list(sockets.iterdir())) == 1, "what killed servers leave piles up"
+            if kill == KILLS:
+                break
+            server.save(machine(before + 1))
+            # The moment is the input here; there is nothing to wait for.
+            await asyncio.sleep(moments.uniform(0, TAKEN_OVER_WITHIN))
+            server.process.kill()
+            assert await server.exit_code() == -9
+        expected, content = {before + 1}, machine(before + 1)
+        if kill % 3 == 1:
+            # The file is cut off as well: what was applied last is all there is.
+            content = json.dumps(content)[:150]
+            expected = {before, before + 1}
+            seen["cut off files"] += 1
+        elif kill % 3 == 2:
+            starting = killed_while_starting(content, tmp_path, around, moments.uniform(0.1, 0.8))
+            seen["killed while starting"] += await starting
+        seen["last good one is new"] += last_good(tmp_path) == before + 1
+        seen["kills"] += 1
+    print(f"\n{time.monotonic() - began:.1f} s: {dict(seen)}")
+    assert list(sockets.iterdir()) == []
+    assert len(list(tmp_path.glob("home/last-good/*"))) == 1
+
+
+async def comes_back(server: Server, expected: set[int]) -> int:
+    """The revision that runs, with everything in it ready."""
+    status = await server.until(state="running")
+    assert int(status["revision"]) in expected, server.said
+    wanted = [each["name"] for each in machine(int(status["revision"]))["components"]]
+    names = [each["name"].rpartition("/")[2] for each in status["resources"]]
+    assert names == wanted
+    assert {each["state"] for each in status["resources"]} == {"ready"}
+    assert server.err.lines == []
+    return int(status["revision"])
+
+
+async def killed_while_starting(
+    content: dict[str, Any] | str, directory: Path, environment: dict[str, str], moment: float
+) -> bool:
+    """Whether it was: it may have been quicker."""
+    async with running(
+        content, directory, exits=None, serves=False, environment=environment
+    ) as server:
+        await asyncio.sleep(moment)
+        server.process.kill()
+        assert await server.exit_code() == -9
+    return "is ready" not in server.out.text
+
+
+def last_good(directory: Path) -> int:
+    (kept,) = directory.glob("home/last-good/*.json")
+    return int(json.loads(kept.read_text().partition("\n")[2])["revision"])

@@ -1,0 +1,146 @@
+"""A server that is watched while it is mistreated: by a bystander, from inside, by the system."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+import os
+import sys
+import time
+from collections.abc import AsyncIterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import psutil
+from tests.fault import bystander as bystander_program
+from tests.fault.bystander import Report
+from tests.fault.inside.sitecustomize import FILE, LAYOUT
+from tests.running import Config, Server, running
+
+MIB = 1 << 20
+QUIET = 0.3
+"""The share of a processor that a server without work may take; it is asked every 10 ms."""
+
+FAKES: Config = {
+    "components": [
+        {"name": name, "api": f"rdk:component:{kind}", "model": "fake", "attributes": attributes}
+        for name, kind, attributes in (
+            ("s", "sensor", {}),
+            ("m", "motor", {"position_reporting": True}),
+            ("b", "board", {"analogs": [{"name": "a"}]}),
+            ("w", "switch", {}),
+            ("g", "generic", {}),
+        )
+    ],
+    "services": [{"name": "gs", "api": "rdk:service:generic", "model": "fake"}],
+}
+
+
+@dataclass
+class Phase:
+    """What happened while something was done to the server."""
+
+    name: str
+    bystander: Report
+    late: float
+    """Milliseconds that a turn of the server's loop came too late, at worst."""
+    busy: float
+    """Milliseconds of those that the loop itself computed; the rest is this computer's."""
+    growth: float
+    """MiB that the server needs more than before."""
+
+    def __str__(self) -> str:
+        by = self.bystander
+        return (
+            f"{self.name:28} {by.calls:5} calls  p50 {by.p50:6.1f}  p99 {by.p99:6.1f}  "
+            f"max {by.longest:6.1f} (own {by.own:5.1f})  loop late {self.late:6.1f}, "
+            f"busy {self.busy:6.1f}  grew {self.growth:6.1f} MiB  {len(by.failures)} failures"
+        )
+
+
+class Watched:
+    def __init__(self, server: Server, bystander: asyncio.subprocess.Process, lag: Path) -> None:
+        self.server = server
+        self.process = psutil.Process(server.pid)
+        self._bystander = bystander
+        self._lag = lag
+        self._size = 0.0
+
+    async def size(self) -> float:
+        """MiB that it takes, without what the allocator keeps for the next time."""
+        self._write(*self._lags(), True)
+        async with asyncio.timeout(20):
+            while LAYOUT.unpack(self._lag.read_bytes())[2]:  # noqa: ASYNC110 - nobody tells
+                await asyncio.sleep(0.002)
+        size: int = self.process.memory_info().rss
+        return size / MIB
+
+    async def begin(self) -> None:
+        """What was before belongs to no phase."""
+        self._size = await self.size()
+        await self._report()
+        self._write(0.0, 0.0, False)
+
+    async def end(self, name: str) -> Phase:
+        late, busy = self._lags()
+        report = await self._report()
+        growth = await self.size() - self._size
+        phase = Phase(name, report, late * 1000, busy * 1000, growth)
+        print(phase)
+        assert self.server.process.returncode is None, f"it died:\n{self.server.said[-5000:]}"
+        return phase
+
+    async def idle(self, seconds: float = 1.0) -> Phase:
+        """How everything is when nobody mistreats it."""
+        await self.begin()
+        await asyncio.sleep(seconds)  # time is what is measured
+        return await self.end("idle")
+
+    async def calm(self, within: float = 5.0) -> float:
+        """Seconds until it computes as little as it should."""
+        began = time.monotonic()
+        self.process.cpu_percent()
+        while time.monotonic() - began < within:
+            await asyncio.sleep(0.25)  # a share is measured over time
+            if self.process.cpu_percent() <= QUIET * 100:
+                return time.monotonic() - began
+        raise AssertionError(f"it still computes after {within:g} s")
+
+    def _lags(self) -> tuple[float, float]:
+        late, busy, _ = LAYOUT.unpack(self._lag.read_bytes())
+        return late, busy
+
+    def _write(self, late: float, busy: float, trim: bool) -> None:
+        with self._lag.open("r+b") as file:  # in place: the server has it mapped
+            file.write(LAYOUT.pack(late, busy, trim))
+
+    async def _report(self) -> Report:
+        assert self._bystander.stdin is not None
+        assert self._bystander.stdout is not None
+        self._bystander.stdin.write(b"\n")
+        line = await asyncio.wait_for(self._bystander.stdout.readline(), 20)
+        return Report(**json.loads(line))
+
+
+@contextlib.asynccontextmanager
+async def watched(directory: Path, config: Config = FAKES) -> AsyncIterator[Watched]:
+    lag = directory / "lag"
+    lag.write_bytes(LAYOUT.pack(0, 0, False))
+    inside = str(Path(__file__).parent / "inside")
+    environment = {FILE: str(lag), "PYTHONPATH": inside}
+    async with running(config, directory, environment=environment) as server:
+        await server.until(state="running")
+        bystander = await asyncio.create_subprocess_exec(
+            sys.executable,
+            bystander_program.__file__,
+            str(server.port),
+            stdin=asyncio.subprocess.PIPE,
+            stdout=asyncio.subprocess.PIPE,
+            env={**os.environ},
+        )
+        try:
+            yield Watched(server, bystander, lag)
+        finally:
+            bystander.kill()
+            await bystander.communicate()

@@ -1,0 +1,640 @@
+"""The executable as people, supervisors and scripts meet it."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+import os
+import re
+import signal
+import socket
+import stat
+import subprocess
+import sys
+import tempfile
+from collections.abc import AsyncIterator, Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import psutil
+import pytest
+from jsonschema import Draft202012Validator  # type: ignore[import-untyped]
+from tests.running import (
+    DEADLINE,
+    Server,
+    http_get,
+    plug_in,
+    running,
+    save,
+    served_anywhere,
+    started,
+)
+from tests.sizes import FULL
+
+from cogwork import __version__
+
+SENSOR = {"api": "rdk:component:sensor", "model": "fake"}
+DEFAULT_PORT = 8080
+
+# Of a network that is kept for examples, and another part of it for each run of the tests.
+_FIRST = os.getpid() % 64 * 4
+HERE, THERE = f"198.51.100.{_FIRST + 1}", f"198.51.100.{_FIRST + 2}"
+
+PLUG_IN = """
+import asyncio, logging, threading, time
+from cogwork.config.fields import Attributes
+from cogwork.graph.name import Api, ModelName
+from cogwork.resource.model import Model
+
+log = logging.getLogger("acme")
+
+
+class Settings(Attributes):
+    hangs_in_close: bool = False
+    blocks_a_thread: bool = False
+    blocks_the_loop: bool = False
+    crashes_when_checked: bool = False
+
+    def model_post_init(self, context):
+        if self.crashes_when_checked:
+            raise KeyError("a slip of the plug-in's author")
+
+
+class Thing:
+    def __init__(self, name, settings):
+        self.name, self.settings = name, settings
+
+    async def close(self):
+        log.info("closing %s", self.name.short)
+        if self.settings.blocks_the_loop:
+            time.sleep(3600)
+        if self.settings.hangs_in_close:
+            await asyncio.Event().wait()
+        log.info("closed %s", self.name.short)
+
+
+async def new(name, settings, dependencies):
+    if settings.blocks_a_thread:
+        asyncio.get_running_loop().run_in_executor(None, time.sleep, 3600)
+    return Thing(name, settings)
+
+
+THING = Model(Api.parse("rdk:component:generic"), ModelName.parse("acme:test:thing"), Settings, new)
+"""
+
+
+def sensor(name: str, **attributes: Any) -> dict[str, Any]:
+    return {"name": name, **SENSOR, "attributes": attributes}
+
+
+def thing(name: str, needs: str = "", **attributes: Any) -> dict[str, Any]:
+    return {
+        "name": name,
+        "api": "rdk:component:generic",
+        "model": "acme:test:thing",
+        "attributes": attributes,
+        "depends_on": needs.split(),
+    }
+
+
+@pytest.fixture
+def acme(tmp_path: Path) -> dict[str, str]:
+    return plug_in(tmp_path / "plugged-in", PLUG_IN, "thing = {module}:THING")
+
+
+@pytest.fixture
+def sockets() -> Iterator[Path]:
+    """A temporary directory of a server's own, with a name that is short enough."""
+    with tempfile.TemporaryDirectory() as directory:
+        yield Path(directory)
+
+
+class TestCommandLine:
+    @pytest.mark.parametrize(
+        ("arguments", "code"),
+        [([], 2), (["-confg", "x"], 2), (["machine.json"], 2), (["-h"], 0), (["-version"], 0)],
+    )
+    async def test_exit_codes_without_a_machine(self, arguments: list[str], code: int) -> None:
+        async with started(arguments) as server:
+            assert await server.exit_code() == code
+        usage = "usage: cogwork-server -config FILE [options]"
+        if code == 2:
+            assert server.out.lines == []
+            assert usage in server.err.lines
+        else:
+            assert server.err.lines == []
+            assert server.out.lines[0] in (usage, f"cogwork-server {__version__}")
+
+    @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+    async def test_a_signal_stops_it_and_that_is_fine(
+        self, tmp_path: Path, number: signal.Signals
+    ) -> None:
+        async with running({"components": [sensor("s")]}, tmp_path) as server:
+            await server.until(state="running")
+            server.signal(number)
+            assert await server.exit_code() == 0
+        assert f"stopping: {number.name}" in server.out.text
+        assert server.err.lines == []
+
+    @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+    async def test_also_while_it_is_still_starting(
+        self, tmp_path: Path, number: signal.Signals
+    ) -> None:
+        async with running({}, tmp_path, serves=False) as server:
+            await uses(server, "cygrpc")
+            server.signal(number)
+        assert server.err.lines == []
+
+    async def test_a_file_that_is_not_there_is_a_failure(self, tmp_path: Path) -> None:
+        missing = tmp_path / "none.json"
+        async with started(["-config", str(missing)], {"COGWORK_HOME": str(tmp_path)}) as server:
+            assert await server.exit_code() == 1
+        assert f"there is no {missing}; check the path given by -config" in server.out.text
+        assert "serving" not in server.out.text
+        assert server.err.lines == []
+
+    async def test_a_port_that_is_taken_is_a_failure(self, tmp_path: Path) -> None:
+        with socket.create_server(("127.0.0.1", 0)) as other:
+            address = f"127.0.0.1:{other.getsockname()[1]}"
+            config = {"network": {"bind_address": address}}
+            async with running(config, tmp_path, exits=1, serves=False) as server:
+                assert await server.exit_code() == 1
+        assert f"cannot listen on {address}: another program listens there" in server.out.text
+        assert server.err.lines == []
+
+    async def test_a_name_that_is_no_text_is_told_as_far_as_it_can_be(self, tmp_path: Path) -> None:
+        missing = os.fsencode(tmp_path) + b"/\xff.json"
+        async with started(
+            ["-config", os.fsdecode(missing)], {"COGWORK_HOME": str(tmp_path)}
+        ) as server:
+            assert await server.exit_code() == 1
+        assert r"\udcff.json; check the path given by -config" in server.out.text
+
+
+class TestDumpResources:
+    async def dump(self, path: Path, environment: dict[str, str] | None = None) -> Server:
+        async with started(["-dump-resources", str(path)], environment) as server:
+            await server.exit_code()
+        return server
+
+    async def test_every_model_with_the_schema_of_its_attributes(
+        self, tmp_path: Path, acme: dict[str, str]
+    ) -> None:
+        path = tmp_path / "resources.json"
+        server = await self.dump(path, acme)
+        assert server.process.returncode == 0, server.said
+        text = path.read_text()
+        listed = json.loads(text)
+        assert "\n\t{" in text
+        assert [set(each) for each in listed] == [{"api", "model", "attribute_schema"}] * len(
+            listed
+        )
+        keys = [(each["api"], each["model"]) for each in listed]
+        assert keys == sorted(keys)
+        assert ("rdk:component:sensor", "rdk:builtin:fake") in keys
+        assert ("rdk:component:generic", "acme:test:thing") in keys
+        for each in listed:
+            Draft202012Validator.check_schema(each["attribute_schema"])
+        schemas = {key: each["attribute_schema"] for key, each in zip(keys, listed, strict=True)}
+        fake = Draft202012Validator(schemas["rdk:component:motor", "rdk:builtin:fake"])
+        fake.validate({"max_rpm": 60})
+        assert not fake.is_valid({"max_rpm": "fast"})
+
+    async def test_where_it_cannot_be_written_is_said(self, tmp_path: Path) -> None:
+        server = await self.dump(tmp_path)
+        assert server.process.returncode == 1
+        assert server.err.lines == [f"cogwork-server: cannot write {tmp_path}: Is a directory"]
+
+    async def test_what_is_no_file_is_written_to_and_not_replaced(self, tmp_path: Path) -> None:
+        """As `/dev/stdout` is."""
+        device = tmp_path / "stdout"
+        device.symlink_to("/proc/self/fd/1")
+        server = await self.dump(device)
+        assert server.process.returncode == 0, server.said
+        assert json.loads(server.out.text)[0]["api"] == "rdk:component:board"
+        assert device.is_symlink()
+
+    async def test_a_link_to_a_file_stays_one(self, tmp_path: Path) -> None:
+        file, link = tmp_path / "file", tmp_path / "link"
+        file.write_text("old")
+        link.symlink_to(file)
+        await self.dump(link)
+        assert link.is_symlink()
+        assert json.loads(file.read_text())
+
+
+class TestStarting:
+    async def test_it_answers_before_anything_is_built(self, tmp_path: Path) -> None:
+        slow = {"components": [sensor("slow", start={"delay": "1m"}), sensor("quick")]}
+        async with running(slow, tmp_path) as server:
+            status = await server.status()
+            assert status["state"] == "initializing"
+            assert status["revision"] == ""
+            states = {each["name"]: each["state"] for each in status["resources"]}
+            assert states["rdk:component:sensor/slow"] in ("configuring", "unconfigured")
+            assert "initializing · " in (await server.get("/"))[1]
+            verdict = json.loads((await server.get("/restart_status"))[1])
+            assert not verdict["restart_allowed"]
+            server.save(served_anywhere({"components": [sensor("slow"), sensor("quick")]}))
+            status = await server.until(state="running")
+            assert {each["state"] for each in status["resources"]} == {"ready"}
+            assert status["revision"]
+
+    async def test_a_file_that_is_refused_is_shown_and_mended(self, tmp_path: Path) -> None:
+        if is_taken(DEFAULT_PORT):
+            pytest.skip(f"somebody else listens on {DEFAULT_PORT}")
+        async with running('{"components": [', tmp_path) as server:
+            assert server.port == DEFAULT_PORT
+            assert re.search(r"machine\.json:1:16 +error", server.out.text)
+            assert "there is no earlier configuration to run: mend" in server.out.text
+            status, page = await server.get("/")
+            assert status == 200
+            assert "initializing" in page
+            server.save({"components": [sensor("s")]})
+            await server.until(state="running")
+            assert "rdk:component:sensor" in (await server.get("/"))[1]
+            server.save("{")
+            await server.out.says("the changed configuration is refused; the machine keeps")
+            assert (await server.status())["state"] == "running"
+
+    async def test_the_last_good_one_runs_when_the_file_is_broken(self, tmp_path: Path) -> None:
+        async with running({"components": [sensor("old")]}, tmp_path) as server:
+            await kept(tmp_path)
+        for broken in ("{", '{"network": {"bind_address": 5}}'):
+            async with running(broken, tmp_path) as server:
+                assert "RUNNING THE LAST CONFIGURATION THAT WAS APPLIED" in server.out.text
+                status = await server.until(state="running")
+                assert names(status) == ["old"]
+                server.save(served_anywhere({"components": [sensor("old"), sensor("new")]}))
+                await server.out.says("sensor/new is ready")
+                server.save(served_anywhere({"components": [sensor("old")]}))
+                await server.out.says("removing .*sensor/new")
+                await kept(tmp_path, without="new")
+
+    async def test_a_file_that_is_gone_runs_the_last_good_one_too(self, tmp_path: Path) -> None:
+        async with running({"components": [sensor("old")]}, tmp_path) as server:
+            await kept(tmp_path)
+            server.file.unlink()
+            await server.out.says("the changed configuration is refused; the machine keeps")
+            assert names(await server.status()) == ["old"]
+        around = {"COGWORK_HOME": str(tmp_path / "home")}
+        async with started(["-config", str(server.file)], around) as server:
+            await server.serving()
+            assert names(await server.until(state="running")) == ["old"]
+            server.signal(signal.SIGTERM)
+            assert await server.exit_code() == 0
+
+    async def test_a_slip_of_a_plug_in_is_told_and_stops_nothing(
+        self, tmp_path: Path, acme: dict[str, str]
+    ) -> None:
+        good = {"components": [sensor("s"), thing("t")]}
+        async with running(good, tmp_path, environment=acme) as server:
+            await server.until(state="running")
+            slip = {"components": [sensor("s"), thing("t", crashes_when_checked=True)]}
+            server.save(served_anywhere(slip))
+            await server.out.says("generic/t is unhealthy: checking it failed with KeyError")
+            assert names(await server.status()) == ["s", "t"]
+            server.save(served_anywhere({"components": [sensor("s"), sensor("later")]}))
+            await server.out.says("sensor/later is ready")
+
+
+class TestStopping:
+    async def test_dependents_close_before_what_they_depend_on(
+        self, tmp_path: Path, acme: dict[str, str]
+    ) -> None:
+        config = {"components": [thing("a"), thing("c", "b"), thing("b", "a")]}
+        async with running(config, tmp_path, environment=acme) as server:
+            await server.until(state="running")
+        closed = re.findall(r"\tclosed (\w)", server.out.text)
+        assert closed == ["c", "b", "a"]
+
+    @pytest.mark.parametrize("trouble", ["hangs_in_close", "blocks_the_loop"])
+    async def test_a_second_signal_ends_it_at_once(
+        self, tmp_path: Path, acme: dict[str, str], sockets: Path, trouble: str
+    ) -> None:
+        config = {"components": [thing("a", "", **{trouble: True})]}
+        around = {**acme, "TMPDIR": str(sockets)}
+        async with running(config, tmp_path, exits=1, environment=around) as server:
+            await server.until(state="running")
+            server.signal(signal.SIGINT)
+            await server.out.says("closing a")
+            assert await insisted(server, signal.SIGINT) == 1
+        assert "SIGINT again: exiting at once" in server.out.text
+
+    async def test_a_thread_that_hangs_does_not_keep_the_process(
+        self, tmp_path: Path, acme: dict[str, str]
+    ) -> None:
+        config = {"components": [thing("a", blocks_a_thread=True)]}
+        async with running(config, tmp_path, exits=1, environment=acme) as server:
+            await server.until(state="running")
+            server.signal(signal.SIGTERM)
+            await server.out.says("closed a")
+            await server.exit_code(within=10)
+        assert "Thread 0x" in server.err.text
+
+    @pytest.mark.skipif(not FULL, reason="takes as long as a close may take: half a minute")
+    async def test_one_that_hangs_in_close_is_given_up_and_the_others_close(
+        self, tmp_path: Path, acme: dict[str, str]
+    ) -> None:
+        config = {"components": [thing("a"), thing("b", "a", hangs_in_close=True), thing("c")]}
+        async with running(config, tmp_path, environment=acme) as server:
+            await server.until(state="running")
+            server.signal(signal.SIGTERM)
+            await server.out.says("closed c")
+            assert await server.exit_code(within=50) == 0
+        assert re.findall(r"\tclosed (\w)", server.out.text) == ["c", "a"]
+        assert "generic/b: closing failed: closing timed out after 30s" in server.out.text
+
+    async def test_connections_that_stay_open_do_not_delay_it(self, tmp_path: Path) -> None:
+        async with running({}, tmp_path) as server:
+            connections = [
+                await asyncio.open_connection("localhost", server.port) for _ in range(20)
+            ]
+            for _, writer in connections[::2]:
+                writer.write(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n")
+            server.signal(signal.SIGTERM)
+            assert await server.exit_code(within=5) == 0
+            for _, writer in connections:
+                writer.close()
+                with contextlib.suppress(OSError):
+                    await writer.wait_closed()
+
+    async def test_nothing_stays_behind(self, tmp_path: Path, sockets: Path) -> None:
+        async with running({}, tmp_path, environment={"TMPDIR": str(sockets)}):
+            (private,) = sockets.iterdir()
+            assert stat.S_IMODE(private.stat().st_mode) == 0o700
+        assert list(sockets.iterdir()) == []
+
+
+class TestWhileItRuns:
+    async def test_stacks_on_demand(self, tmp_path: Path) -> None:
+        async with running({"components": [sensor("s")]}, tmp_path) as server:
+            await server.until(state="running")
+            for _ in range(2):
+                seen = len(server.out.lines), len(server.err.lines)
+                server.signal(signal.SIGUSR1)
+                await server.out.says(r"\ttask configuration:", since=seen[0])
+                await server.out.says(r"\ttask reconciler:", since=seen[0])
+                await server.err.says(r"thread 0x", since=seen[1])
+            assert (await server.status())["state"] == "running"
+        assert 'config/follow.py", line' in server.out.text
+
+    async def test_another_address_serves_and_open_connections_stay(self, tmp_path: Path) -> None:
+        config = {"components": [sensor("s")]}
+        async with running(config, tmp_path) as server:
+            await server.until(state="running")
+            before = server.port
+            reader, writer = await asyncio.open_connection("localhost", before)
+            await asked_over(reader, writer)
+            moved = {**config, "network": {"bind_address": "127.0.0.1:0"}}
+            server.save(moved)
+            found = await server.out.says(r"listening on 127\.0\.0\.1:(\d+)")
+            server.url = f"http://127.0.0.1:{found[1]}"
+            assert server.port != before
+            assert (await server.get("/", "127.0.0.1"))[0] == 200
+            with pytest.raises(OSError):
+                await http_get("127.0.0.1", before, "/")
+            await asked_over(reader, writer)
+            writer.close()
+            await writer.wait_closed()
+
+    async def test_an_address_that_cannot_be_had_changes_nothing(self, tmp_path: Path) -> None:
+        config = {"components": [sensor("s")]}
+        async with running(config, tmp_path) as server:
+            await server.until(state="running")
+            for host in ("192.0.2.1", "a..b", "x" * 64):
+                since = len(server.out.lines)
+                server.save({**config, "network": {"bind_address": f"{host}:80"}})
+                await server.out.says("still listening on localhost:0", since=since)
+                assert (await server.status())["state"] == "running"
+
+    async def test_what_the_pages_say(self, tmp_path: Path) -> None:
+        config = {
+            "components": [
+                sensor("safe", readings={"idle": False, "<b>": 1}),
+                sensor("dead", start={"error": "<script>alert('x')</script>"}),
+            ],
+            "maintenance": {
+                "sensor_name": "rdk:component:sensor/safe",
+                "maintenance_allowed_key": "idle",
+            },
+        }
+        async with running(config, tmp_path) as server:
+            await server.until(state="running")
+            status, page = await server.get("/")
+            assert status == 200
+            assert "1 of 2 resources ready" in page
+            assert "<script>" not in page
+            assert "&lt;script&gt;alert(&#x27;x&#x27;)&lt;/script&gt;" in page
+            assert json.loads((await server.get("/restart_status"))[1]) == {
+                "restart_allowed": False,
+                "reason": '"idle" of rdk:component:sensor/safe is false',
+                "does_not_handle_needs_restart": True,
+                "module_server_tcp_addr": "",
+            }
+            status, page = await server.get("/nothing%20here")
+            assert (status, page) == (404, "there is no /nothing here here; / shows the machine\n")
+
+
+class TestOutput:
+    """Whoever reads the log may be slow, stuck or gone."""
+
+    @contextlib.asynccontextmanager
+    async def piped(self, directory: Path) -> AsyncIterator[tuple[Server, int]]:
+        """A server, and the end of its standard output that nobody reads yet."""
+        file = directory / "machine.json"
+        save(file, served_anywhere({"components": [sensor("s")]}))
+        read, write = os.pipe()
+        try:
+            around = {"COGWORK_HOME": str(directory / "home")}
+            async with started(["-config", str(file)], around, out=write) as server:
+                server.file = file
+                os.close(write)
+                yield server, read
+                server.signal(signal.SIGTERM)
+                assert await server.exit_code() == 0, server.said
+                assert server.err.lines == []
+        finally:
+            with contextlib.suppress(OSError):
+                os.close(read)
+
+    async def test_a_reader_that_goes_away(self, tmp_path: Path) -> None:
+        async with self.piped(tmp_path) as (server, read):
+            await listening(server)
+            os.close(read)
+            await self.survives(server)
+
+    async def test_a_reader_that_was_never_there(self, tmp_path: Path) -> None:
+        async with self.piped(tmp_path) as (server, read):
+            os.close(read)
+            await listening(server)
+            await self.survives(server)
+
+    async def test_a_reader_that_does_not_read(self, tmp_path: Path) -> None:
+        async with self.piped(tmp_path) as (server, _):
+            await listening(server)
+            # Some hundred kilobytes of complaints, and a pipe holds 64.
+            noisy = {f"unknown-{number}": 0 for number in range(1500)}
+            server.save(served_anywhere({**noisy, "components": [sensor("noisy")]}))
+            await has(server, "noisy")
+            await self.survives(server)
+
+    async def survives(self, server: Server) -> None:
+        server.save(served_anywhere({"components": [sensor("s"), sensor("another")]}))
+        await has(server, "another")
+        server.signal(signal.SIGUSR1)
+        # The pages still come, and so does the end of the process.
+        assert (await server.get("/"))[0] == 200
+        server.err.lines.clear()
+
+    async def test_closed_standard_streams_are_nobody_elses_files(self, tmp_path: Path) -> None:
+        file = tmp_path / "machine.json"
+        save(file, served_anywhere({"components": [sensor("s")]}))
+        command = f'exec "$0" -m cogwork.server.main -config "{file}" <&- >&- 2>&-'
+        server = await asyncio.create_subprocess_exec(
+            *("sh", "-c", command, sys.executable),
+            env={**os.environ, "COGWORK_HOME": str(tmp_path / "home")},
+        )
+        try:
+            port = await listening_port(server.pid)
+            assert (await http_get("localhost", port, "/"))[0] == 200
+            for number in range(3):
+                assert Path(f"/proc/{server.pid}/fd/{number}").resolve() == Path(os.devnull)
+            server.terminate()
+            assert await asyncio.wait_for(server.wait(), DEADLINE) == 0
+        finally:
+            if server.returncode is None:
+                server.kill()
+            await server.wait()
+
+
+class TestFromElsewhere:
+    """A second network, joined to this one by a cable."""
+
+    @pytest.fixture
+    def elsewhere(self) -> Iterator[str]:
+        name = f"cw{os.getpid()}"
+        here, there = f"{name}a", f"{name}b"
+        lines = (
+            f"netns add {name}",
+            f"link add {here} type veth peer name {there} netns {name}",
+            f"addr add {HERE}/30 dev {here}",
+            f"link set {here} up",
+            f"-n {name} addr add {THERE}/30 dev {there}",
+            f"-n {name} link set {there} up",
+        )
+        try:
+            for line in lines:
+                done = subprocess.run(["ip", *line.split()], capture_output=True, check=False)
+                if done.returncode:
+                    pytest.skip(f"no second network here: {done.stderr.decode().strip()}")
+            yield name
+        except FileNotFoundError:
+            pytest.skip("there is no ip command here")
+        finally:
+            with contextlib.suppress(FileNotFoundError):
+                for line in (f"link del {here}", f"netns del {name}"):
+                    subprocess.run(["ip", *line.split()], capture_output=True, check=False)
+
+    async def test_only_the_machine_itself_may_ask_for_a_restart(
+        self, tmp_path: Path, elsewhere: str
+    ) -> None:
+        config = {"network": {"bind_address": f"{HERE}:0"}}
+        async with running(config, tmp_path) as server:
+            assert f"listening on {HERE}:0 without login" in server.out.text
+            assert (await server.get("/restart_status", HERE))[0] == 200
+            far = await asyncio.to_thread(self.asked_from, elsewhere, server.port)
+        assert far == {"/": 200, "/restart_status": 403}
+
+    def asked_from(self, name: str, port: int) -> dict[str, int]:
+        program = (
+            "import http.client, json\n"
+            "def ask(path):\n"
+            f"    connection = http.client.HTTPConnection('{HERE}', {port}, timeout=10)\n"
+            "    connection.request('GET', path)\n"
+            "    return connection.getresponse().status\n"
+            "print(json.dumps({path: ask(path) for path in ('/', '/restart_status')}))"
+        )
+        done = subprocess.run(
+            ["ip", "netns", "exec", name, sys.executable, "-I", "-c", program],
+            capture_output=True,
+            text=True,
+            timeout=DEADLINE,
+            check=True,
+        )
+        answers: dict[str, int] = json.loads(done.stdout)
+        return answers
+
+
+def names(status: Any) -> list[str]:
+    return [each["name"].rpartition("/")[2] for each in status["resources"]]
+
+
+async def asked_over(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    """One request over a connection that stays open."""
+    writer.write(b"GET /status.json HTTP/1.1\r\nHost: test\r\n\r\n")
+    head = await asyncio.wait_for(reader.readuntil(b"\r\n\r\n"), DEADLINE)
+    assert head.startswith(b"HTTP/1.1 200 ")
+    length = re.search(rb"content-length: (\d+)", head)
+    assert length is not None
+    await asyncio.wait_for(reader.readexactly(int(length[1])), DEADLINE)
+
+
+async def listening(server: Server) -> None:
+    """For one whose output nobody reads."""
+    server.url = f"http://localhost:{await listening_port(server.pid)}"
+
+
+async def listening_port(pid: int) -> int:
+    ports: set[int] = set()
+
+    def some() -> bool:
+        for connection in psutil.Process(pid).net_connections("tcp"):
+            if connection.status == psutil.CONN_LISTEN:
+                ports.add(connection.laddr.port)
+        return bool(ports)
+
+    await until(some)
+    return ports.pop()
+
+
+async def until(condition: Callable[[], bool]) -> None:
+    async with asyncio.timeout(DEADLINE):
+        while not condition():  # noqa: ASYNC110 - nobody tells of what another process does
+            await asyncio.sleep(0.002)
+
+
+async def has(server: Server, name: str) -> None:
+    async with asyncio.timeout(DEADLINE):
+        while name not in names(await server.status()):
+            pass
+
+
+async def kept(directory: Path, without: str = "nothing") -> None:
+    """The last good configuration is on the disk."""
+    await until(
+        lambda: any(
+            without not in file.read_text() for file in directory.glob("home/last-good/*.json")
+        )
+    )
+
+
+async def insisted(server: Server, number: signal.Signals) -> int:
+    """Python does not hear a signal that comes when it is just about to sleep."""
+    over = asyncio.ensure_future(server.exit_code(within=3))
+    while not over.done():
+        with contextlib.suppress(ProcessLookupError):
+            server.signal(number)
+        await asyncio.wait({over}, timeout=0.2)
+    return over.result()
+
+
+async def uses(server: Server, library: str) -> None:
+    maps = Path(f"/proc/{server.pid}/maps")
+    await until(lambda: library in maps.read_text())
+
+
+def is_taken(port: int) -> bool:
+    with socket.socket() as probe:
+        return probe.connect_ex(("127.0.0.1", port)) == 0

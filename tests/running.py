@@ -1,0 +1,226 @@
+"""The real executable, for tests that need all of it: started, watched, stopped."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+import os
+import re
+import signal
+import sys
+from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from cogwork.core import atomic
+
+Config = Mapping[str, Any]
+
+DEADLINE = 20.0
+"""Seconds that starting, stopping or saying something may take."""
+
+SERVING = re.compile(
+    r'serving\W*{"url":\W*"(https?://[^"]+)".*"alt_url":\W*"(https?://[^"]+)"}', re.ASCII
+)
+"""What supervisors look for."""
+
+_LONGEST_LINE = 1 << 24
+
+
+@dataclass
+class Output:
+    """The lines of one stream, as they come."""
+
+    lines: list[str] = field(default_factory=list)
+    ended: bool = False
+    _news: asyncio.Event = field(default_factory=asyncio.Event)
+
+    @property
+    def text(self) -> str:
+        return "\n".join(self.lines)
+
+    async def follow(self, stream: asyncio.StreamReader) -> None:
+        while line := await stream.readline():
+            self.lines.append(line.decode(errors="replace").rstrip("\n"))
+            self._tell()
+        self.ended = True
+        self._tell()
+
+    async def says(self, pattern: str, since: int = 0, within: float = DEADLINE) -> re.Match[str]:
+        """The first match in a line from number `since` on, awaited."""
+        wanted, at = re.compile(pattern), since
+        try:
+            async with asyncio.timeout(within):
+                while True:
+                    for line in self.lines[at:]:
+                        at += 1
+                        if found := wanted.search(line):
+                            return found
+                    assert not self.ended, f"it ended without {pattern!r}:\n{self.text}"
+                    self._news.clear()
+                    await self._news.wait()
+        except TimeoutError:
+            raise AssertionError(f"no {pattern!r} within {within:g} s:\n{self.text}") from None
+
+    def _tell(self) -> None:
+        self._news.set()
+
+
+@dataclass
+class Server:
+    process: asyncio.subprocess.Process
+    file: Path
+    out: Output
+    """Its log, and the line that says where it serves."""
+    err: Output
+    url: str = ""
+
+    @property
+    def pid(self) -> int:
+        return self.process.pid
+
+    @property
+    def port(self) -> int:
+        return int(self.url.rpartition(":")[2])
+
+    @property
+    def said(self) -> str:
+        return f"{self.out.text}\n{self.err.text}"
+
+    def save(self, config: Config | str) -> None:
+        save(self.file, config)
+
+    def signal(self, number: signal.Signals) -> None:
+        self.process.send_signal(number)
+
+    async def serving(self, within: float = DEADLINE) -> None:
+        self.url = (await self.out.says(SERVING.pattern, within=within))[1]
+
+    async def exit_code(self, within: float = DEADLINE) -> int:
+        try:
+            return await asyncio.wait_for(self.process.wait(), within)
+        except TimeoutError:
+            raise AssertionError(f"it still runs after {within:g} s:\n{self.said}") from None
+
+    async def get(self, path: str, host: str | None = None) -> tuple[int, str]:
+        """The status and the body of an HTTP/1.1 answer."""
+        return await http_get(host or "localhost", self.port, path)
+
+    async def status(self) -> Any:
+        return json.loads((await self.get("/status.json"))[1])
+
+    async def until(self, **wanted: Any) -> Any:
+        """The machine's status, once these of its fields are as wanted."""
+        async with asyncio.timeout(DEADLINE):
+            while True:
+                status = await self.status()
+                if all(status[key] == value for key, value in wanted.items()):
+                    return status
+                await asyncio.sleep(0.01)
+
+
+def save(file: Path, config: Config | str) -> None:
+    atomic.write(file, (config if isinstance(config, str) else json.dumps(config)).encode())
+
+
+def served_anywhere(config: Config) -> Config:
+    """On a free port, unless the configuration says where."""
+    network = {"bind_address": "localhost:0", **config.get("network", {})}
+    return {**config, "network": network}
+
+
+@contextlib.asynccontextmanager
+async def running(
+    config: Config | str,
+    directory: Path,
+    *,
+    exits: int | None = 0,
+    serves: bool = True,
+    environment: Mapping[str, str] | None = None,
+) -> AsyncIterator[Server]:
+    """A server whose home and file are in the directory, with the file as given.
+
+    When it is not over by itself it is asked to stop, and must exit with the code; None: any.
+    """
+    file = directory / "machine.json"
+    save(file, config if isinstance(config, str) else served_anywhere(config))
+    around = {"COGWORK_HOME": str(directory / "home"), **(environment or {})}
+    async with started(["-config", str(file)], around) as server:
+        server.file = file
+        if serves:
+            await server.serving()
+        yield server
+        if server.process.returncode is None:
+            server.signal(signal.SIGTERM)
+        code = await server.exit_code()
+        assert exits is None or code == exits, f"exit code {code}:\n{server.said}"
+
+
+@contextlib.asynccontextmanager
+async def started(
+    arguments: Sequence[str],
+    environment: Mapping[str, str] | None = None,
+    *,
+    out: int = asyncio.subprocess.PIPE,
+) -> AsyncIterator[Server]:
+    """The process and nothing else; killed if it is not over at the end."""
+    process = await asyncio.create_subprocess_exec(
+        sys.executable,
+        "-m",
+        "cogwork.server.main",
+        *arguments,
+        stdin=asyncio.subprocess.DEVNULL,
+        stdout=out,
+        stderr=asyncio.subprocess.PIPE,
+        env={**os.environ, **(environment or {})},
+        limit=_LONGEST_LINE,
+    )
+    server = Server(process, Path(), Output(), Output())
+    readers = [*_followed((server.out, process.stdout), (server.err, process.stderr))]
+    try:
+        yield server
+    finally:
+        if process.returncode is None:
+            process.kill()
+        await process.wait()
+        await asyncio.gather(*readers)
+        # Its transport closes its pipes a turn of the loop later.
+        await asyncio.sleep(0)
+
+
+def _followed(
+    *streams: tuple[Output, asyncio.StreamReader | None],
+) -> Iterable[asyncio.Task[None]]:
+    for output, stream in streams:
+        if stream is not None:
+            yield asyncio.get_running_loop().create_task(output.follow(stream))
+
+
+async def http_get(host: str, port: int, path: str) -> tuple[int, str]:
+    async with asyncio.timeout(DEADLINE):
+        reader, writer = await asyncio.open_connection(host, port)
+        try:
+            writer.write(f"GET {path} HTTP/1.1\r\nHost: test\r\nConnection: close\r\n\r\n".encode())
+            answer = (await reader.read()).decode()
+        finally:
+            writer.close()
+            await writer.wait_closed()
+    head, _, body = answer.partition("\r\n\r\n")
+    return int(head.split()[1]), body
+
+
+def plug_in(directory: Path, source: str, *entry_points: str) -> dict[str, str]:
+    """An installed package with these lines under `cogwork.models`, as an environment to run in.
+
+    `{module}` in a line stands for the name of its module.
+    """
+    module = "tests_plug_in"
+    information = directory / f"{module}-1.0.dist-info"
+    information.mkdir(parents=True)
+    (directory / f"{module}.py").write_text(source)
+    (information / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {module}\nVersion: 1.0\n")
+    lines = [line.format(module=module) for line in entry_points]
+    (information / "entry_points.txt").write_text("\n".join(["[cogwork.models]", *lines, ""]))
+    return {"PYTHONPATH": str(directory)}

@@ -1,0 +1,260 @@
+"""A machine on a manual clock: resources that do as they are told, and calls without a network."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, TypeVar
+
+from google.protobuf.message import Message
+from grpclib import GRPCError
+from grpclib.const import Cardinality
+from grpclib.metadata import Deadline
+
+from cogwork.config.fields import Attributes
+from cogwork.config.load import load
+from cogwork.config.surroundings import Surroundings
+from cogwork.core.clock import ManualClock
+from cogwork.graph.limits import Limits
+from cogwork.graph.name import Api, ModelName, ResourceName
+from cogwork.graph.provider import Dependencies, Providers
+from cogwork.graph.reconcile import Outcome
+from cogwork.resource import sdk
+from cogwork.resource.model import Model
+from cogwork.resource.registry import Registry
+from cogwork.robot.machine import Machine
+from cogwork.robot.table import handler_table
+from cogwork.wire.handlers import Metadata
+from cogwork.wire.status import status_of
+
+assert sdk.VERSION  # it comes before anything else of the SDK
+from viam.components.generic import Generic  # noqa: E402
+from viam.components.sensor import Sensor  # noqa: E402
+from viam.gen.common.v1 import common_pb2 as common  # noqa: E402
+from viam.gen.robot.v1 import robot_pb2 as robot  # noqa: E402
+from viam.utils import dict_to_struct, struct_to_dict  # noqa: E402
+
+GENERIC = Api.parse("rdk:component:generic")
+SENSOR = Api.parse("rdk:component:sensor")
+CAMERA = Api.parse("rdk:component:camera")
+
+ROBOT = "/viam.robot.v1.RobotService"
+DO_COMMAND = "/viam.component.generic.v1.GenericService/DoCommand"
+READ = "/viam.component.sensor.v1.SensorService/GetReadings"
+
+Deed = Callable[..., Any]
+T = TypeVar("T")
+
+
+class ThingAttributes(Attributes):
+    label: str = ""
+
+
+class Thing(Generic):
+    """Does what the bench says: `deeds["<its name>"]`, a coroutine function."""
+
+    def __init__(self, name: ResourceName, bench: Bench) -> None:
+        super().__init__(name.name)
+        self.bench = bench
+
+    async def do_command(self, command: Mapping[str, Any], **_: Any) -> Mapping[str, Any]:
+        deed = self.bench.deeds.get(self.name)
+        done = await deed(command) if deed is not None else command
+        return done if isinstance(done, Mapping) else {}
+
+    async def reconfigure(self, attributes: ThingAttributes, dependencies: Dependencies) -> None:
+        await self.bench.carry_out("reconfigure", self.name)
+
+    async def close(self) -> None:
+        await self.bench.carry_out("close", self.name)
+
+
+class Mover(Thing):
+    async def stop(self, *, extra: dict[str, Any] | None = None, **_: Any) -> None:
+        await self.bench.carry_out("stop", self.name, extra)
+
+
+class Probe(Sensor):
+    def __init__(self, name: ResourceName, bench: Bench) -> None:
+        super().__init__(name.name)
+        self.bench = bench
+
+    async def get_readings(self, **options: Any) -> Any:
+        return await self.bench.deeds[self.name](**options)
+
+
+@dataclass
+class Bench:
+    clock: ManualClock = field(default_factory=ManualClock)
+    deeds: dict[str, Deed] = field(default_factory=dict)
+    scripts: dict[tuple[str, str], Deed] = field(default_factory=dict)
+    """What becomes of ("build" | "reconfigure" | "close" | "stop", name); otherwise nothing."""
+    history: list[Any] = field(default_factory=list)
+    asked_to_shut_down: list[str] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        models = [
+            *(
+                self._model(GENERIC, name, kind, reconfigures=reconfigures)
+                for name, kind, reconfigures in (
+                    ("thing", Thing, False),
+                    ("mutable", Thing, True),
+                    ("mover", Mover, False),
+                    ("mutable_mover", Mover, True),
+                )
+            ),
+            self._model(SENSOR, "probe", Probe),
+            self._model(CAMERA, "thing", Thing),
+        ]
+        self.registry = Registry(models)
+        self.machine = Machine(
+            Providers({"built in": self.registry}),
+            self.clock,
+            limits=Limits(),
+            observe=lambda _event: None,
+        )
+        self.table = handler_table(self.machine, self.clock, self.asked_to_shut_down.append)
+
+    def _model(
+        self, api: Api, name: str, kind: Callable[..., object], *, reconfigures: bool = False
+    ) -> Model:
+        async def construct(
+            full: ResourceName, attributes: object, dependencies: Dependencies
+        ) -> object:
+            await self.carry_out("build", full.name)
+            return kind(full, self)
+
+        return Model(api, ModelName.parse(name), ThingAttributes, construct, reconfigures)
+
+    async def carry_out(self, what: str, name: str, given: object = None) -> None:
+        self.history.append((what, name) if given is None else (what, name, given))
+        script = self.scripts.get((what, name))
+        if script is not None:
+            await script()
+
+    def begin(self, config: Mapping[str, Any] | str) -> asyncio.Future[Outcome]:
+        text = config if isinstance(config, str) else json.dumps(config)
+        return self.machine.apply(load(text, Surroundings(self.registry, Path("/home"), {})))
+
+    async def apply(self, *resources: dict[str, Any], **sections: Any) -> Outcome:
+        outcome = self.begin({"components": list(resources), **sections})
+        await self.clock.settle()
+        assert outcome.done(), "it is not applied yet"
+        return outcome.result()
+
+    async def ask(self, method: str, request: Message | None = None, **options: Any) -> Any:
+        """A call of the machine's own service."""
+        kind = getattr(robot, f"{method}Request")
+        return await self.call(f"{ROBOT}/{method}", request or kind(), **options)
+
+    async def do(self, name: str, command: Mapping[str, Any] | None = None, **options: Any) -> Any:
+        request = common.DoCommandRequest(name=name, command=dict_to_struct(command or {}))
+        return struct_to_dict((await self.call(DO_COMMAND, request, **options)).result)
+
+    async def call(self, path: str, request: Any, **options: Any) -> Any:
+        """What a client gets: the reply, or a GRPCError."""
+        method = self.table.find(path)
+        assert method is not None
+        stream = InProcess(request, **options)
+        try:
+            await method.handle(stream)
+        except Exception as error:
+            status, words = status_of(error, path)
+            raise GRPCError(status, words) from error
+        if method.cardinality is Cardinality.UNARY_UNARY:
+            (reply,) = stream.replies
+            return reply
+        return stream.replies
+
+    async def begun(self, call: Awaitable[T]) -> asyncio.Task[T]:
+        """The call as a task that has come as far as it can."""
+        task = asyncio.ensure_future(call)
+        await self.clock.settle()
+        return task
+
+    async def operations(self) -> list[robot.Operation]:
+        return list((await self.ask("GetOperations")).operations)
+
+
+class InProcess:
+    """One call with one request, as a transport would hand it over."""
+
+    def __init__(
+        self,
+        request: Any,
+        *,
+        metadata: Metadata | None = None,
+        timeout: float | None = None,
+        peer: str = "ipv4:127.0.0.1:50112",
+    ) -> None:
+        self.request = self._unread = request
+        self.metadata: Metadata = metadata or {}
+        self.deadline = Deadline.from_timeout(timeout) if timeout is not None else None
+        self.peer = peer
+        self.replies: list[Any] = []
+
+    async def recv_message(self) -> Any:
+        request, self._unread = self._unread, None
+        return request
+
+    async def send_message(self, message: Any, *, end: bool = False) -> None:
+        self.replies.append(message)
+
+    async def send_initial_metadata(self, *, metadata: Metadata | None = None) -> None:
+        pass
+
+    async def send_trailing_metadata(self, *, metadata: Metadata | None = None) -> None:
+        pass
+
+    async def __aiter__(self) -> AsyncIterator[Any]:
+        while (message := await self.recv_message()) is not None:
+            yield message
+
+
+@contextlib.asynccontextmanager
+async def working() -> AsyncIterator[Bench]:
+    """Checks at the end that no call is under way and that everything could be closed."""
+    bench = Bench()
+    watching = asyncio.ensure_future(bench.machine.operations.watch())
+    try:
+        yield bench
+        assert bench.machine.operations.others() == []
+    finally:
+        watching.cancel()
+        await asyncio.gather(watching, return_exceptions=True)
+        closing = asyncio.ensure_future(bench.machine.aclose())
+        await bench.clock.advance(30)
+        assert closing.result() == []
+
+
+def thing(name: str, model: str = "thing", *, needs: str = "", label: str = "") -> dict[str, Any]:
+    return {
+        "name": name,
+        "api": str(GENERIC),
+        "model": model,
+        "attributes": {"label": label} if label else {},
+        "depends_on": needs.split(),
+    }
+
+
+def probe(name: str) -> dict[str, Any]:
+    return {"name": name, "api": str(SENSOR), "model": "probe"}
+
+
+def full(name: str, api: Api = GENERIC) -> ResourceName:
+    return ResourceName(api, name)
+
+
+async def for_ever(*_: Any, **__: Any) -> None:
+    await asyncio.Event().wait()
+
+
+def failing(words: str) -> Deed:
+    async def fail(*_: Any, **__: Any) -> None:
+        raise RuntimeError(words)
+
+    return fail

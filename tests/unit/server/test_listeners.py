@@ -1,0 +1,167 @@
+"""What a machine listens on, while the configuration changes under it."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import socket
+from collections.abc import AsyncIterator
+from typing import Any
+
+import pytest
+from tests.contract.conftest import grpc_core
+from tests.running import http_get
+
+from cogwork.server.address import Address, Listen
+from cogwork.server.listeners import Listeners
+from cogwork.server.sockets import private_directory
+from cogwork.wire.front import CannotListen
+from cogwork.wire.handlers import HandlerTable
+
+__all__ = ["grpc_core"]
+
+LENGTH = (b"content-length", b"5")
+
+
+async def hello(scope: Any, receive: Any, send: Any) -> None:
+    await send({"type": "http.response.start", "status": 200, "headers": [LENGTH]})
+    await send({"type": "http.response.body", "body": b"hello"})
+
+
+@pytest.fixture
+async def listeners() -> AsyncIterator[Listeners]:
+    with private_directory() as directory:
+        made = Listeners(HandlerTable(), lambda: hello, directory)
+        try:
+            yield made
+        finally:
+            made.refuse_newcomers()
+            await made.aclose()
+
+
+@pytest.fixture
+def taken() -> Any:
+    with socket.socket() as other:
+        other.bind(("127.0.0.1", 0))
+        other.listen()
+        yield other.getsockname()[1]
+
+
+def on(host: str, port: int, *warnings: str, grpc: Address | None = None) -> Listen:
+    return Listen(Address(host, port), grpc, warnings)
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port: int = probe.getsockname()[1]
+        return port
+
+
+async def answers(listeners: Listeners) -> bool:
+    results = [await http_get(host, port, "/") for host, port in listeners.addresses]
+    return bool(results) and all(result == (200, "hello") for result in results)
+
+
+async def test_a_port_that_is_taken_cannot_be_started_on(listeners: Listeners, taken: int) -> None:
+    with pytest.raises(CannotListen, match="another program listens there"):
+        await listeners.start(on("127.0.0.1", taken))
+
+
+@pytest.mark.parametrize("host", ["nowhere.invalid", "a..b", "x" * 64, "xn--a", "192.0.2.1"])
+async def test_an_address_that_is_none_is_explained(listeners: Listeners, host: str) -> None:
+    with pytest.raises(CannotListen, match=r"check network\.bind_address"):
+        await listeners.start(on(host, 0))
+
+
+@pytest.mark.parametrize("host", ["nowhere.invalid", "a..b", "x" * 64, "192.0.2.1"])
+async def test_and_changes_nothing_while_running(
+    listeners: Listeners, host: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    await listeners.start(on("127.0.0.1", 0))
+    before = listeners.addresses
+    with caplog.at_level(logging.ERROR, "rdk.networking"):
+        await listeners.change(on(host, 0))
+    assert listeners.addresses == before
+    assert await answers(listeners)
+    (record,) = caplog.records
+    assert "; still listening on 127.0.0.1:0" in record.getMessage()
+
+
+async def test_a_taken_port_changes_nothing_while_running(listeners: Listeners, taken: int) -> None:
+    await listeners.start(on("127.0.0.1", 0))
+    before = listeners.addresses
+    await listeners.change(on("127.0.0.1", taken))
+    assert listeners.addresses == before
+    assert await answers(listeners)
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        ("localhost", "127.0.0.1"),
+        ("127.0.0.1", "localhost"),
+        ("127.0.0.1", "127.0.0.2"),
+        ("", "localhost"),
+        ("", "127.0.0.1"),
+        ("127.0.0.1", ""),
+    ],
+)
+async def test_another_host_on_the_same_port(listeners: Listeners, before: str, after: str) -> None:
+    port = free_port()
+    await listeners.start(on(before, port))
+    await listeners.change(on(after, port))
+    hosts = {host for host, _ in listeners.addresses}
+    assert hosts <= {"127.0.0.1", "127.0.0.2", "::1"} if after else "0.0.0.0" in hosts
+    assert after not in ("127.0.0.1", "127.0.0.2") or hosts == {after}
+    assert await answers(listeners)
+
+
+async def test_a_host_that_cannot_be_had_on_the_same_port(listeners: Listeners) -> None:
+    port = free_port()
+    await listeners.start(on("127.0.0.1", port))
+    await listeners.change(on("192.0.2.1", port))
+    assert listeners.addresses == [("127.0.0.1", port)]
+    assert await answers(listeners)
+
+
+@pytest.mark.parametrize("order", ["ba", "bc", "cab", "bcbcba", "abab"])
+async def test_of_several_changes_the_last_one_counts(listeners: Listeners, order: str) -> None:
+    wanted = {letter: on("127.0.0.1", free_port()) for letter in "abc"}
+    await listeners.start(wanted["a"])
+    await asyncio.gather(*(listeners.change(wanted[letter]) for letter in order))
+    assert listeners.addresses == [tuple(wanted[order[-1]].public)]
+    assert await answers(listeners)
+
+
+async def test_the_log_says_which_port_it_is(
+    listeners: Listeners, caplog: pytest.LogCaptureFixture
+) -> None:
+    await listeners.start(on("127.0.0.1", 0))
+    with caplog.at_level(logging.INFO, "rdk.networking"):
+        await listeners.change(on("127.0.0.2", 0))
+    ((host, port),) = listeners.addresses
+    assert [record.getMessage() for record in caplog.records] == [f"listening on {host}:{port}"]
+
+
+async def test_warnings_are_said_when_they_apply(
+    listeners: Listeners, caplog: pytest.LogCaptureFixture
+) -> None:
+    with caplog.at_level(logging.WARNING, "rdk.networking"):
+        await listeners.start(on("127.0.0.1", 0, "it is open"))
+        await listeners.change(on("127.0.0.1", 0, "it is open"))
+        await listeners.change(on("localhost", 0, "so is this"))
+    assert [record.getMessage() for record in caplog.records] == ["it is open", "so is this"]
+
+
+async def test_another_address_for_grpc_alone_needs_a_restart(
+    listeners: Listeners, caplog: pytest.LogCaptureFixture
+) -> None:
+    await listeners.start(on("127.0.0.1", 0, grpc=Address("127.0.0.1", 0)))
+    with caplog.at_level(logging.WARNING, "rdk.networking"):
+        for _ in range(3):
+            await listeners.change(on("127.0.0.1", 0))
+    assert [record.getMessage() for record in caplog.records] == [
+        "network.grpc_address takes effect when the server is started again; "
+        "until then it is 127.0.0.1:0"
+    ]

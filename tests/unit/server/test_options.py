@@ -1,0 +1,228 @@
+"""The command line of `cogwork-server`, read as Go reads one."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from dataclasses import fields, replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from cogwork.server.options import (
+    EXIT_CODES,
+    OPTIONS,
+    Option,
+    Options,
+    UsageError,
+    notes,
+    parse,
+    usage,
+)
+
+HERE = ("-config", "m.json")
+MACHINE = Options(config=Path("m.json"))
+SWITCHES = [option for option in OPTIONS if option.placeholder is None and option.name != "help"]
+WITH_VALUES = [option for option in OPTIONS if option.placeholder is not None]
+
+SPECIFIED = (
+    *("allow-insecure-creds", "config", "cpuprofile", "debug", "disable-mdns", "dump-resources"),
+    *("ftdc", "log-file", "network-check", "no-tls", "output-telemetry"),
+    *("reveal-sensitive-config-diffs", "shareddir", "untrusted-env", "version", "webprofile"),
+    *("webrtc", "aix-install"),
+)
+
+FORMS = {
+    ("-config", "m.json"): MACHINE,
+    ("--config", "m.json"): MACHINE,
+    ("-config=m.json",): MACHINE,
+    ("--config=m.json",): MACHINE,
+    ("-config", "a=b"): Options(config=Path("a=b")),
+    ("-config=a=b",): Options(config=Path("a=b")),
+    ("-config", "-debug"): Options(config=Path("-debug")),
+    ("-config", "--"): Options(config=Path("--")),
+    ("-config", "-"): Options(config=Path("-")),
+    ("-config", "a", "-config", "m.json"): MACHINE,
+    (*HERE, "--"): MACHINE,
+    (*HERE, "-debug"): replace(MACHINE, debug=True),
+    (*HERE, "--debug"): replace(MACHINE, debug=True),
+    (*HERE, "-debug=true"): replace(MACHINE, debug=True),
+    (*HERE, "-debug=false"): MACHINE,
+    (*HERE, "-debug", "-debug=false"): MACHINE,
+    (*HERE, "-debug=false", "--debug"): replace(MACHINE, debug=True),
+    ("-debug", *HERE): replace(MACHINE, debug=True),
+    (*HERE, "-ftdc=false", "-webrtc=0"): replace(MACHINE, ftdc=False, webrtc=False),
+    (*HERE, "-log-file="): MACHINE,
+    (*HERE, "-log-file", ""): MACHINE,
+    ("-version",): Options(version=True),
+    ("-dump-resources", "r.json"): Options(dump_resources=Path("r.json")),
+    ("-h",): Options(help=True),
+    ("--h",): Options(help=True),
+    ("-help",): Options(help=True),
+    ("--help",): Options(help=True),
+    ("-debug", "-h", "-no-such-option", "stray"): Options(help=True),
+}
+
+FAULTS = {
+    (): "which machine to run is not said; write -config machine.json",
+    ("-debug",): "which machine to run is not said; write -config machine.json",
+    ("-config=",): "which machine to run is not said; write -config machine.json",
+    ("-version=false",): "which machine to run is not said; write -config machine.json",
+    ("-config",): "-config needs a value; write -config FILE",
+    (*HERE, "--shareddir"): "-shareddir needs a value; write -shareddir DIR",
+    ("-confg", "m.json"): 'there is no option -confg; did you mean "-config"?',
+    ("--Config=m.json",): 'there is no option --Config; did you mean "-config"?',
+    ("-disable_mdns",): 'there is no option -disable_mdns; did you mean "-disable-mdns"?',
+    ("-zzz",): "there is no option -zzz; `cogwork-server -h` lists them all",
+    ("-\x1b[2J",): "there is no option -�[2J; `cogwork-server -h` lists them all",
+    ("---debug",): '"---debug" is not an option; write one like -debug or --debug',
+    ("-=x",): '"-=x" is not an option; write one like -debug or --debug',
+    ("--=x",): '"--=x" is not an option; write one like -debug or --debug',
+    ("-debug=yes",): ('-debug is true or false, not "yes"; write -debug=true or -debug=false'),
+    ("-debug=",): '-debug is true or false, not ""; write -debug=true or -debug=false',
+    ("-ftdc", "false", *HERE): ('"false" is out of place; write -ftdc=false, with an equals sign'),
+    ("m.json",): '"m.json" is out of place; if it is the configuration, write -config m.json',
+    ("-",): '"-" is out of place; if it is the configuration, write -config -',
+    ("-debug", "--", "m.json"): (
+        '"m.json" is out of place; if it is the configuration, write -config m.json'
+    ),
+    ("-config", "my", "machine.json"): (
+        '"machine.json" is out of place; '
+        "a value with spaces needs quotes, and `cogwork-server -h` lists them all"
+    ),
+    (*HERE, "--", "-debug"): (
+        '"-debug" is out of place; '
+        "a value with spaces needs quotes, and `cogwork-server -h` lists them all"
+    ),
+}
+
+
+@pytest.mark.parametrize(("argv", "options"), FORMS.items(), ids=map(" ".join, FORMS))
+def test_every_form(argv: tuple[str, ...], options: Options) -> None:
+    assert parse(argv) == options
+
+
+@pytest.mark.parametrize(("argv", "sentence"), FAULTS.items(), ids=map(repr, FAULTS))
+def test_a_fault_is_a_sentence_with_what_to_do(argv: tuple[str, ...], sentence: str) -> None:
+    with pytest.raises(UsageError) as caught:
+        parse(argv)
+    assert str(caught.value) == sentence
+
+
+@pytest.mark.parametrize("word", ["1", "t", "T", "true", "TRUE", "True"])
+def test_what_go_takes_for_true(word: str) -> None:
+    assert parse([*HERE, f"-debug={word}"]).debug
+
+
+@pytest.mark.parametrize("word", ["0", "f", "F", "false", "FALSE", "False"])
+def test_what_go_takes_for_false(word: str) -> None:
+    assert not parse([*HERE, f"-webrtc={word}"]).webrtc
+
+
+@pytest.mark.parametrize("word", ["tRUE", "yes", "no", "on", "off", "2", " true", "true "])
+def test_anything_else_is_neither(word: str) -> None:
+    with pytest.raises(UsageError, match="is true or false"):
+        parse([*HERE, f"-debug={word}"])
+
+
+def test_every_option_is_there() -> None:
+    assert {option.name for option in OPTIONS} == {*SPECIFIED, "help"}
+    assert [option.attribute for option in OPTIONS] == sorted(f.name for f in fields(Options))
+    on = {option.name for option in OPTIONS if option.default is True}
+    assert on == {"ftdc", "webrtc"}
+    assert all(option.default is None for option in WITH_VALUES)
+
+
+def with_(options: Options, option: Option, value: bool | Path) -> Options:
+    changes: dict[str, Any] = {option.attribute: value}
+    return replace(options, **changes)
+
+
+assignments = st.one_of(
+    st.tuples(st.sampled_from(SWITCHES), st.booleans()),
+    st.tuples(st.sampled_from(WITH_VALUES), st.text(min_size=1).map(Path)),
+)
+
+
+@given(st.lists(assignments), st.data())
+def test_what_is_written_is_read_and_the_last_counts(
+    wanted: list[tuple[Option, bool | Path]], data: st.DataObject
+) -> None:
+    words, expected = list(HERE), MACHINE
+    for option, value in wanted:
+        words += data.draw(st.sampled_from(_spellings(option.name, value)))
+        expected = with_(expected, option, value)
+    assert parse(words) == expected
+
+
+def _spellings(name: str, value: bool | Path) -> list[list[str]]:
+    if value is True:
+        return [[f"-{name}"], [f"--{name}"], [f"-{name}=1"], [f"--{name}=True"]]
+    if value is False:
+        return [[f"-{name}=f"], [f"--{name}=FALSE"]]
+    return [[f"-{name}", f"{value}"], [f"--{name}={value}"]]
+
+
+@given(st.lists(st.text(alphabet="-=hd a\0\x1b\udcff") | st.sampled_from(["-config", "--debug"])))
+def test_any_words_are_understood_or_refused_in_one_line(words: list[str]) -> None:
+    said = ""
+    try:
+        options = parse(words)
+    except UsageError as error:
+        said = str(error)
+    else:
+        assert options.config or options.dump_resources or options.help or options.version
+    assert said.isprintable()
+
+
+class TestNotes:
+    @pytest.mark.parametrize("option", OPTIONS, ids=lambda option: option.name)
+    def test_what_is_set_and_comes_later_is_said(self, option: Option) -> None:
+        value = Path("x") if option.default is None else not option.default
+        written = f"-{option.name}=false" if value is False else f"-{option.name}"
+        assert notes(with_(Options(), option, value)) == (
+            [f"{written} has no effect yet: {option.later}"] if option.later else []
+        )
+
+    def test_what_is_as_ever_is_not(self) -> None:
+        assert notes(Options()) == []
+        assert notes(parse([*HERE, "-ftdc", "-webrtc=true", "-no-tls=false", "-debug"])) == []
+
+    def test_one_sentence_each_in_the_order_of_the_table(self) -> None:
+        assert notes(parse([*HERE, "-webrtc=false", "-no-tls", "-disable-mdns"])) == [
+            "-disable-mdns has no effect yet: this release announces nothing by multicast DNS",
+            "-no-tls has no effect yet: this release has no TLS and always serves plaintext",
+            "-webrtc=false has no effect yet: "
+            "WebRTC comes with a later release, and all connections are direct",
+        ]
+
+
+class TestUsage:
+    def test_it_fits_a_terminal(self) -> None:
+        lines = usage().splitlines()
+        assert lines[0] == "usage: cogwork-server -config FILE [options]"
+        assert max(map(len, lines)) <= 80
+        assert all(line == line.rstrip() and line.isprintable() for line in lines)
+
+    def test_every_option_is_listed_in_order_with_what_it_does(self) -> None:
+        text = " ".join(usage().split())
+        places = [text.index(f" {option.usage} {option.effect}") for option in OPTIONS]
+        assert places == sorted(places)
+
+    def test_it_ends_with_the_exit_codes(self) -> None:
+        assert list(EXIT_CODES) == [0, 1, 2]
+        assert usage().endswith("exit codes:\n  0  asked to stop\n  1  failure\n  2  wrong usage")
+
+
+def test_it_needs_nothing_but_python() -> None:
+    code = (
+        "import sys\nimport cogwork.server.options\n"
+        "print({'pydantic', 'grpc', 'viam', 'asyncio'} & sys.modules.keys() or 'nothing')"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, timeout=30, check=True
+    )
+    assert done.stdout == "nothing\n"

@@ -1,0 +1,67 @@
+"""Who may end the server, in a process of its own: a second signal ends that process."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+
+PROGRAM = """
+import asyncio, os, signal
+from cogwork.server.stop import Stop
+
+async def main():
+    stop = Stop()
+    stop.on_signals()
+    {before}
+    print(await stop.asked, stop.failed)
+    {after}
+    stop.over()
+
+asyncio.run(main())
+{at_the_end}
+print("the end")
+"""
+
+
+def run(before: str, after: str = "", at_the_end: str = "") -> tuple[int, list[str]]:
+    program = PROGRAM.format(before=before, after=after, at_the_end=at_the_end)
+    done = subprocess.run(
+        [sys.executable, "-c", program],
+        capture_output=True,
+        text=True,
+        timeout=30,
+        check=False,
+    )
+    assert "Traceback (most recent call last)" not in done.stderr, done.stderr
+    return done.returncode, done.stdout.splitlines()
+
+
+@pytest.mark.parametrize("name", ["SIGINT", "SIGTERM"])
+def test_a_signal_is_a_reason(name: str) -> None:
+    assert run(f"os.kill(os.getpid(), signal.{name})") == (0, [f"{name} False", "the end"])
+
+
+def test_so_is_a_fault() -> None:
+    assert run("stop.fail('nothing works')") == (0, ["nothing works True", "the end"])
+
+
+def test_the_first_reason_counts() -> None:
+    assert run("stop.ask('a client'); stop.ask('another')") == (0, ["a client False", "the end"])
+
+
+def test_a_signal_after_a_client_asked_is_not_the_second_one() -> None:
+    """A supervisor may ask both ways, and wants a clean end."""
+    after = "os.kill(os.getpid(), signal.SIGTERM); await asyncio.sleep(0)"
+    assert run("stop.ask('a client')", after) == (0, ["a client False", "the end"])
+
+
+def test_a_signal_that_comes_too_late_is_no_trouble() -> None:
+    late = "os.kill(os.getpid(), signal.SIGTERM)"
+    assert run("stop.ask('a client')", at_the_end=late) == (0, ["a client False", "the end"])
+
+
+def test_a_second_signal_ends_it_at_once() -> None:
+    after = "import sys; sys.stdout.flush(); os.kill(os.getpid(), signal.SIGTERM)"
+    assert run("os.kill(os.getpid(), signal.SIGINT)", after) == (1, ["SIGINT False"])

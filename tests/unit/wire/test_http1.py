@@ -1,0 +1,356 @@
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import socket
+from collections.abc import AsyncIterator, Awaitable, Callable
+from typing import Any, cast
+
+import psutil
+import pytest
+
+from cogwork.control.http import application
+from cogwork.core.clock import SystemClock
+from cogwork.graph.provider import Providers
+from cogwork.robot.machine import Machine
+from cogwork.wire import http1
+from cogwork.wire.http1 import Application, Http1
+
+MIB = 1 << 20
+DEADLINE = 10.0
+
+Connect = Callable[[], Awaitable[tuple[asyncio.StreamReader, asyncio.StreamWriter]]]
+
+
+def machine_application() -> Application:
+    return application(Machine(Providers({}), SystemClock()), SystemClock())
+
+
+@contextlib.asynccontextmanager
+async def served(make_application: Callable[[], Application]) -> AsyncIterator[Site]:
+    site = Site(Http1(make_application))
+    accepting = asyncio.ensure_future(site.accept())
+    try:
+        async with asyncio.timeout(30):
+            yield site
+    finally:
+        accepting.cancel()
+        await asyncio.gather(accepting, return_exceptions=True)
+        site.listener.close()
+        await site.http.aclose()
+        for writer in site.writers:
+            writer.close()
+            with contextlib.suppress(OSError):
+                await writer.wait_closed()
+
+
+class Site:
+    def __init__(self, http: Http1) -> None:
+        self.http = http
+        self.listener = socket.create_server(("127.0.0.1", 0))
+        self.listener.setblocking(False)
+        self.writers: list[asyncio.StreamWriter] = []
+
+    async def accept(self) -> None:
+        while True:
+            connection, _ = await asyncio.get_running_loop().sock_accept(self.listener)
+            await self.http.take(connection)
+
+    async def connect(self) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+        reader, writer = await asyncio.open_connection(*self.listener.getsockname())
+        self.writers.append(writer)
+        return reader, writer
+
+    async def answer(self, request: bytes) -> bytes:
+        """All that comes until the server closes."""
+        reader, writer = await self.connect()
+        writer.write(request)
+        async with asyncio.timeout(DEADLINE):
+            with contextlib.suppress(ConnectionResetError):
+                return await reader.read()
+        return b""
+
+
+def get(path: str, *headers: str, version: str = "1.1") -> bytes:
+    lines = [f"GET {path} HTTP/{version}", *(headers or ("Host: x",)), "", ""]
+    return "\r\n".join(lines).encode("latin-1")
+
+
+async def response(reader: asyncio.StreamReader) -> tuple[int, bytes]:
+    async with asyncio.timeout(DEADLINE):
+        head = (await reader.readuntil(b"\r\n\r\n")).decode("latin-1").lower()
+        length = int(head.partition("content-length: ")[2].partition("\r\n")[0])
+        return int(head.split()[1]), await reader.readexactly(length)
+
+
+def tracebacks(caplog: pytest.LogCaptureFixture) -> list[str]:
+    return [
+        f"{record.name}: {record.getMessage()}"
+        for record in caplog.records
+        if record.exc_info or record.levelno >= logging.ERROR
+    ]
+
+
+async def test_a_connection_is_used_again_and_again() -> None:
+    async with served(machine_application) as site:
+        reader, writer = await site.connect()
+        for path, status in (("/", 200), ("/status.json", 200), ("/nothing", 404), ("/", 200)):
+            writer.write(get(path))
+            assert (await response(reader))[0] == status
+        assert site.http.connections == 1
+
+
+async def test_requests_sent_ahead_are_answered_in_order() -> None:
+    async with served(machine_application) as site:
+        reader, writer = await site.connect()
+        writer.write(get("/") + get("/a") + get("/status.json") + get("/b"))
+        assert [(await response(reader))[0] for _ in range(4)] == [200, 404, 200, 404]
+
+
+HOSTS = ("x", "", "[", "]:80", "a:b:c", "x:99999999", "x\xff", "x/../y", "[::1]:80", "x y")
+
+
+@pytest.mark.parametrize("path", ["/nothing", "//", "/%ff%00", "/a?b#c", "*", "/status.json/"])
+async def test_a_page_that_is_not_there(path: str, caplog: pytest.LogCaptureFixture) -> None:
+    async with served(machine_application) as site:
+        for host in HOSTS:
+            answer = await site.answer(get(path, f"Host: {host}", "Connection: close"))
+            assert int(answer.split()[1]) in (307, 400, 404), host
+            if path == "/nothing":
+                assert answer.endswith(b"there is no /nothing here; / shows the machine\n")
+    assert tracebacks(caplog) == []
+
+
+MALFORMED = {
+    "TLS": b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03" + bytes(500),
+    "no path": b"GET\r\n\r\n",
+    "no version": b"GET /\r\n\r\n",
+    "no host": b"GET / HTTP/1.1\r\n\r\n",
+    "two hosts": b"GET / HTTP/1.1\r\nHost: x\r\nHost: y\r\n\r\n",
+    "a header without a colon": b"GET / HTTP/1.1\r\nHost: x\r\nnonsense\r\n\r\n",
+    "a header with a NUL": b"GET / HTTP/1.1\r\nHost: x\r\nA: \0\r\n\r\n",
+    "a path with a space": b"GET /a b HTTP/1.1\r\nHost: x\r\n\r\n",
+    "a path that is no ASCII": b"GET /\xff HTTP/1.1\r\nHost: x\r\n\r\n",
+    "a length that is no number": b"POST / HTTP/1.1\r\nHost: x\r\nContent-Length: x\r\n\r\n",
+    "a negative length": b"POST / HTTP/1.1\r\nHost: x\r\nContent-Length: -1\r\n\r\n",
+    "two lengths": b"POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\n",
+    "an unknown coding": b"POST / HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: zip\r\n\r\n",
+    "a huge head": b"GET / HTTP/1.1\r\nHost: x\r\nA: " + b"x" * 200_000 + b"\r\n\r\n",
+    "a huge path": b"GET /" + b"x" * 200_000 + b" HTTP/1.1\r\nHost: x\r\n\r\n",
+    "many headers": b"GET / HTTP/1.1\r\nHost: x\r\n" + b"A: b\r\n" * 50_000 + b"\r\n",
+    "noise": bytes(range(256)) * 40,
+}
+
+
+@pytest.mark.parametrize("name", MALFORMED)
+async def test_a_malformed_request(name: str, caplog: pytest.LogCaptureFixture) -> None:
+    async with served(machine_application) as site:
+        answer = await site.answer(MALFORMED[name])
+        # Bytes that are still on their way when the server closes may cost the answer.
+        assert answer.startswith(b"HTTP/1.1 400 Bad Request") or len(MALFORMED[name]) > 10_000
+        assert b"Traceback" not in answer
+        reader, writer = await site.connect()
+        writer.write(get("/"))
+        assert (await response(reader))[0] == 200
+    assert tracebacks(caplog) == []
+
+
+@pytest.mark.parametrize("after", [b"zz\r\n", b"\xff" * 50, b"-1\r\n\r\n", b"5\r\nabc"])
+async def test_a_body_that_turns_bad_after_the_answer(
+    after: bytes, caplog: pytest.LogCaptureFixture
+) -> None:
+    async with served(machine_application) as site:
+        reader, writer = await site.connect()
+        writer.write(b"POST /no HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n")
+        assert (await response(reader))[0] == 404
+        writer.write(after)
+        writer.write_eof()
+        assert b"Traceback" not in await reader.read()
+    assert tracebacks(caplog) == []
+
+
+async def test_a_head_that_does_not_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    """However often another byte of it comes."""
+    monkeypatch.setattr(http1, "_HEADERS_WITHIN", 0.3)
+    async with served(machine_application) as site:
+        reader, writer = await site.connect()
+        dripping = asyncio.ensure_future(_drip(writer, get("/", "Host: " + "x" * 1000)))
+        started = asyncio.get_running_loop().time()
+        with contextlib.suppress(ConnectionResetError):
+            assert await reader.read() == b""
+        dripping.cancel()
+        assert 0.25 < asyncio.get_running_loop().time() - started < 3
+        await asyncio.wait({dripping})
+
+
+async def test_a_second_head_that_does_not_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(http1, "_HEADERS_WITHIN", 0.3)
+    async with served(machine_application) as site:
+        reader, writer = await site.connect()
+        writer.write(get("/"))
+        assert (await response(reader))[0] == 200
+        dripping = asyncio.ensure_future(_drip(writer, get("/", "Host: " + "x" * 1000)))
+        with contextlib.suppress(ConnectionResetError):
+            assert await reader.read() == b""
+        dripping.cancel()
+        await asyncio.wait({dripping})
+
+
+async def test_a_slow_answer_is_not_a_slow_head(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(http1, "_HEADERS_WITHIN", 0.1)
+    go_on = asyncio.Event()
+
+    async def slow(scope: Any, receive: Any, send: Any) -> None:
+        await go_on.wait()
+        await _reply(send, b"at last")
+
+    async with served(lambda: slow) as site:
+        reader, writer = await site.connect()
+        request = get("/")
+        writer.write(request[:10])
+        await asyncio.sleep(0)
+        writer.write(request[10:])
+        with pytest.raises(TimeoutError):
+            # That nothing happens can only be seen by waiting for it.
+            async with asyncio.timeout(0.4):
+                await reader.read(1)
+        go_on.set()
+        assert await response(reader) == (200, b"at last")
+
+
+async def _drip(writer: asyncio.StreamWriter, data: bytes) -> None:
+    for byte in data:
+        writer.write(bytes([byte]))
+        await asyncio.sleep(0.02)
+
+
+async def _reply(send: Any, body: bytes) -> None:
+    length = str(len(body)).encode()
+    headers = [(b"content-length", length)]
+    await send({"type": "http.response.start", "status": 200, "headers": headers})
+    await send({"type": "http.response.body", "body": body})
+
+
+async def test_a_large_body_to_a_page_that_takes_none() -> None:
+    async with served(machine_application) as site:
+        reader, writer = await site.connect()
+        writer.write(get("/"))
+        await response(reader)
+        before = psutil.Process().memory_info().rss
+        writer.write(b"POST /no HTTP/1.1\r\nHost: x\r\nContent-Length: %d\r\n\r\n" % (64 * MIB))
+        assert (await response(reader))[0] == 404
+        chunk = bytes(MIB)
+        for _ in range(64):
+            writer.write(chunk)
+            await writer.drain()
+        writer.write(get("/"))
+        assert (await response(reader))[0] == 200
+        assert psutil.Process().memory_info().rss - before < 20 * MIB
+
+
+async def test_a_client_that_does_not_read_holds_up_only_itself() -> None:
+    sent = 0
+
+    async def flood(scope: Any, receive: Any, send: Any) -> None:
+        nonlocal sent
+        if scope["path"] == "/":
+            await _reply(send, b"hello")
+            return
+        await send({"type": "http.response.start", "status": 200, "headers": []})
+        for _ in range(256):
+            await send({"type": "http.response.body", "body": bytes(MIB), "more_body": True})
+            sent += 1
+        await send({"type": "http.response.body", "body": b""})
+
+    async with served(lambda: flood) as site:
+        _, lazy = await site.connect()
+        cast("asyncio.Transport", lazy.transport).pause_reading()
+        lazy.write(get("/flood"))
+        reader, writer = await site.connect()
+        for _ in range(20):
+            writer.write(get("/"))
+            assert await response(reader) == (200, b"hello")
+        assert sent < 32
+
+
+@pytest.mark.parametrize("error", [ValueError("ouch"), SystemExit(1), KeyboardInterrupt()])
+async def test_an_application_that_fails(error: BaseException) -> None:
+    async def failing(scope: Any, receive: Any, send: Any) -> None:
+        raise error
+
+    async with served(lambda: failing) as site:
+        for _ in range(2):
+            answer = await site.answer(get("/"))
+            assert answer.startswith(b"HTTP/1.1 500 ")
+            assert b"Internal Server Error\r\n" in answer
+            assert b"ouch" not in answer
+            assert b"Traceback" not in answer
+
+
+@pytest.mark.parametrize(
+    "headers",
+    [
+        ("Connection: Upgrade", "Upgrade: websocket", "Sec-WebSocket-Key: eA=="),
+        ("Connection: Upgrade, HTTP2-Settings", "Upgrade: h2c", "HTTP2-Settings: AAM"),
+        ("Expect: 100-continue",),
+        ("Connection: close",),
+        ("Transfer-Encoding: chunked",),
+    ],
+)
+async def test_what_a_client_may_ask_for_besides(
+    headers: tuple[str, ...], caplog: pytest.LogCaptureFixture
+) -> None:
+    async with served(machine_application) as site:
+        reader, writer = await site.connect()
+        writer.write(get("/", "Host: x", *headers))
+        assert (await response(reader))[0] == 200
+    assert tracebacks(caplog) == []
+
+
+async def test_closing_ends_what_is_under_way() -> None:
+    """An answer that never comes keeps nobody from stopping the server."""
+    ended = asyncio.Event()
+
+    async def hanging(scope: Any, receive: Any, send: Any) -> None:
+        try:
+            await asyncio.Event().wait()
+        finally:
+            ended.set()
+
+    async with served(lambda: hanging) as site:
+        readers = []
+        for request in (get("/"), get("/")[:20], b""):
+            reader, writer = await site.connect()
+            writer.write(request)
+            readers.append(reader)
+        await _until(lambda: site.http.connections == 3)
+        async with asyncio.timeout(5):
+            await site.http.aclose()
+        assert ended.is_set()
+        assert site.http.connections == 0
+        for reader in readers:
+            with contextlib.suppress(ConnectionResetError):
+                await reader.read()
+
+
+async def test_closing_before_anybody_came() -> None:
+    await Http1(machine_application).aclose()
+
+
+async def test_an_application_that_cannot_be_made() -> None:
+    def broken() -> Application:
+        raise ImportError("no starlette")
+
+    http = Http1(broken)
+    for _ in range(2):
+        ours, theirs = socket.socketpair()
+        with ours, theirs, pytest.raises(ImportError, match="no starlette"):
+            await http.take(ours)
+    await http.aclose()
+
+
+async def _until(condition: Callable[[], bool]) -> None:
+    async with asyncio.timeout(DEADLINE):
+        while not condition():  # noqa: ASYNC110 - nobody tells
+            await asyncio.sleep(0.005)
