@@ -66,10 +66,8 @@ LATER = {
     **dict.fromkeys(
         (
             "components.frame",
-            "components.log_configuration",
             "components.service_configs",
             "services.frame",
-            "services.log_configuration",
             "services.service_configs",
             "modules",
             "remotes",
@@ -81,12 +79,9 @@ LATER = {
             "network.traffic_tunnel_endpoints",
             "packages",
             "processes",
-            "log",
             "jobs",
             "tracing",
-            "debug",
             "enable_web_profile",
-            "disable_log_deduplication",
         ),
         _NO_EFFECT,
     ),

@@ -29,7 +29,9 @@ class Report:
     """In milliseconds; of calls that were answered."""
 
     calls: int
+    failed: int
     failures: list[str]
+    """How they failed, each once."""
     p50: float
     p99: float
     longest: float
@@ -51,6 +53,7 @@ class Phase:
 
         return Report(
             len(self.took) + len(self.failures),
+            len(self.failures),
             sorted(set(self.failures)),
             percentile(0.5),
             percentile(0.99),

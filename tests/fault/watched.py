@@ -55,7 +55,7 @@ class Phase:
         return (
             f"{self.name:28} {by.calls:5} calls  p50 {by.p50:6.1f}  p99 {by.p99:6.1f}  "
             f"max {by.longest:6.1f} (own {by.own:5.1f})  loop late {self.late:6.1f}, "
-            f"busy {self.busy:6.1f}  grew {self.growth:6.1f} MiB  {len(by.failures)} failures"
+            f"busy {self.busy:6.1f}  grew {self.growth:6.1f} MiB  {by.failed} failures"
         )
 
 
@@ -127,8 +127,8 @@ class Watched:
 async def watched(directory: Path, config: Config = FAKES) -> AsyncIterator[Watched]:
     lag = directory / "lag"
     lag.write_bytes(LAYOUT.pack(0, 0, False))
-    inside = str(Path(__file__).parent / "inside")
-    environment = {FILE: str(lag), "PYTHONPATH": inside}
+    inside = [str(Path(__file__).parent / "inside"), *os.environ.get("PYTHONPATH", "").split(":")]
+    environment = {FILE: str(lag), "PYTHONPATH": ":".join(inside)}
     async with running(config, directory, environment=environment) as server:
         await server.until(state="running")
         bystander = await asyncio.create_subprocess_exec(

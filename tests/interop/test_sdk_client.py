@@ -112,7 +112,7 @@ async def test_everything_a_client_can_ask(tmp_path: Path) -> None:
         # The client asked for it.
         assert await server.exit_code() == 0
     assert "stopping: asked to by ipv" in server.out.text
-    assert "\tWARNING\tsdk.client\t\ta word from the client" in server.out.text
+    assert "\tWARN\tsdk.client\t\ta word from the client" in server.out.text
     assert server.err.lines == []
     reason = "resource rdk:component:sensor/{} not available; reason={}"
     orphaned = 'depends on "dead", which is not ready: no such device'

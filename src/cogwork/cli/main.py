@@ -79,7 +79,24 @@ def _parser() -> argparse.ArgumentParser:
     )
     _add_address(status)
     status.add_argument("--json", action="store_true", help="print JSON, for programs")
+    status.add_argument(
+        "--history",
+        metavar="RESOURCE",
+        nargs="?",
+        const="",
+        help="say what happened, to one resource or to the whole machine",
+    )
     status.set_defaults(run="cogwork.cli.status:status")
+
+    logs = commands.add_parser("logs", help="show the log of a running machine")
+    _add_address(logs)
+    logs.add_argument("--level", help="this level and above: debug, info, warn, error")
+    logs.add_argument("--logger", metavar="PATTERN", help="such as 'rdk.resource_manager.*belt'")
+    logs.add_argument("--text", help="only lines with this text")
+    logs.add_argument("--since", metavar="WHEN", help="such as 10m, or 2026-11-15T14:02")
+    logs.add_argument("-f", "--follow", action="store_true", help="wait for more")
+    logs.add_argument("--json", action="store_true", help="print JSON lines, for programs")
+    logs.set_defaults(run="cogwork.cli.logs:logs")
 
     graph = commands.add_parser("graph", help="draw the resources of a running machine")
     _add_address(graph)

@@ -9,7 +9,7 @@ from typing import Any
 
 from cogwork.cli.drawing import Drawn, as_dot, as_text
 from cogwork.cli.picture import as_svg
-from cogwork.cli.reach import Unreachable, machine_view
+from cogwork.cli.reach import Unreachable, history, machine_view
 from cogwork.cli.terminal import FAULTS, FINE, USAGE, complain, paint, print_json
 from cogwork.config.diagnose import printable
 from cogwork.core import duration
@@ -18,6 +18,8 @@ _STYLES = {"ready": "dim", "unhealthy": "red"}
 
 
 def status(arguments: argparse.Namespace) -> int:
+    if arguments.history is not None:
+        return _history(arguments)
     try:
         view = machine_view(arguments.address)
     except Unreachable as error:
@@ -31,6 +33,34 @@ def status(arguments: argparse.Namespace) -> int:
             print(line)
     ready = all(resource["state"] == "ready" for resource in view["resources"])
     return FINE if ready and view["state"] == "running" else FAULTS
+
+
+def _history(arguments: argparse.Namespace) -> int:
+    try:
+        told = history(arguments.address, arguments.history or None)
+    except Unreachable as error:
+        complain(str(error))
+        return USAGE
+    if arguments.json:
+        print_json(told)
+    elif not told:
+        print(f"nothing is known of {arguments.history or 'this machine'} yet")
+    for line in [] if arguments.json else told:
+        print(_line_of_history(line))
+    return FINE
+
+
+def _line_of_history(line: dict[str, Any]) -> str:
+    rest = {key: value for key, value in line.items() if key not in ("time", "event")}
+    what = line.get("event", "")
+    if what == "resource":
+        reason = f": {rest['reason']}" if rest.get("reason") else ""
+        what = f"{rest.get('resource')} is {rest.get('state')}{reason}"
+    else:
+        what += " " + ", ".join(f"{key} {value}" for key, value in rest.items())
+    style = _STYLES.get(str(line.get("state")), "")
+    text = f"{line.get('time')}  {printable(what)}"
+    return paint(text, style) if style == "red" else text
 
 
 def graph(arguments: argparse.Namespace) -> int:

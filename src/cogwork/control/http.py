@@ -8,19 +8,29 @@ from typing import Any
 
 from starlette.applications import Starlette
 from starlette.requests import Request
-from starlette.responses import HTMLResponse, JSONResponse, PlainTextResponse, Response
+from starlette.responses import (
+    HTMLResponse,
+    JSONResponse,
+    PlainTextResponse,
+    Response,
+    StreamingResponse,
+)
 from starlette.routing import Route
 
+from cogwork.control.logs import log_lines, read_query
 from cogwork.control.page import page
 from cogwork.core.clock import Clock
+from cogwork.core.thread import OwnThread
+from cogwork.logs.ring import Ring
 from cogwork.robot.machine import Machine
 from cogwork.robot.maintenance import permission
+from cogwork.robot.story import Story
 from cogwork.robot.view import machine_view
 
 Answer = Callable[[Request], Awaitable[Response]]
 
 
-def application(machine: Machine, clock: Clock) -> Starlette:
+def application(machine: Machine, clock: Clock, ring: Ring, story: Story) -> Starlette:
     async def index(_: Request) -> Response:
         return HTMLResponse(page(machine_view(machine), clock.time()))
 
@@ -40,6 +50,24 @@ def application(machine: Machine, clock: Clock) -> Starlette:
             }
         )
 
+    async def logs(request: Request) -> Response:
+        try:
+            query = read_query(request.query_params)
+        except ValueError as error:
+            return PlainTextResponse(f"{error}\n", 400)
+        follow = "follow" in request.query_params
+        return StreamingResponse(
+            log_lines(ring, query, clock, follow=follow), media_type="application/jsonl"
+        )
+
+    async def history(request: Request) -> Response:
+        thread = OwnThread("story")
+        try:
+            told = await thread.run(lambda: story.read(request.query_params.get("resource")))
+        finally:
+            thread.close()
+        return JSONResponse(told)
+
     async def missing(request: Request, _: Exception) -> Response:
         return PlainTextResponse(f"there is no {request.url.path} here; / shows the machine\n", 404)
 
@@ -48,6 +76,8 @@ def application(machine: Machine, clock: Clock) -> Starlette:
             Route("/", index),
             Route("/status.json", status),
             Route("/restart_status", restart_status),
+            Route("/logs.jsonl", logs),
+            Route("/history.json", history),
         ],
         exception_handlers={404: missing},
     )

@@ -48,23 +48,22 @@ class Trouble:
 Event = StateChanged | Slow | Abandoned | Trouble
 Observer = Callable[[Event], None]
 
-_log = logging.getLogger("rdk.resource_manager")
-
 
 def log_event(event: Event) -> None:
-    """The observer that writes the log."""
+    """The observer that writes the log, with the logger of the resource."""
+    log = logging.getLogger(f"rdk.resource_manager.{event.name}")
     match event:
         case StateChanged(name, _, State.UNHEALTHY, reason):
-            _log.error("%s is unhealthy: %s", name, reason)
+            log.error("%s is unhealthy: %s", name, reason)
         case StateChanged(name, _, State.READY, _):
-            _log.info("%s is ready", name)
+            log.info("%s is ready", name)
         case StateChanged(name, _, State.REMOVING, _):
-            _log.info("removing %s", name)
+            log.info("removing %s", name)
         case StateChanged(name, _, after, _):
-            _log.debug("%s is %s", name, after.name.lower())
+            log.debug("%s is %s", name, after.name.lower())
         case Slow(name, doing, elapsed):
-            _log.warning("%s: still %s after %s", name, doing, duration.render(elapsed))
+            log.warning("%s: still %s after %s", name, doing, duration.render(elapsed))
         case Abandoned(name, doing):
-            _log.warning("%s: gave up %s; it has not returned yet", name, doing)
+            log.warning("%s: gave up %s; it has not returned yet", name, doing)
         case Trouble(name, doing, error):
-            _log.warning("%s: %s failed: %s", name, doing, error)
+            log.warning("%s: %s failed: %s", name, doing, error)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import json
+import re
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -44,9 +45,16 @@ def _second(whole: int) -> str:
     return time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(whole))
 
 
+_CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
+"""What would move the cursor of a terminal, or worse."""
+
+
 def as_text(entry: Entry) -> str:
     """Tab-separated, as log readers of this API expect it. Ends without a line break."""
-    parts = [moment(entry.time), level_name(entry.level), entry.logger, entry.place, entry.message]
+    message = entry.message
+    if _CONTROL.search(message) is not None:
+        message = _CONTROL.sub(lambda found: repr(found[0])[1:-1], message)
+    parts = [moment(entry.time), level_name(entry.level), entry.logger, entry.place, message]
     if entry.fields:
         parts.append(json.dumps(entry.fields, ensure_ascii=False, default=str))
     line = "\t".join(parts)

@@ -24,8 +24,12 @@ _NEVER_NOISY = (".StdErr",)
 
 
 class Pipeline(logging.Handler):
-    def __init__(self, clock: Clock, outputs: Iterable[Output]) -> None:
+    def __init__(
+        self, clock: Clock, outputs: Iterable[Output], at_end: Callable[[], None] = lambda: None
+    ) -> None:
+        """`at_end` lets the outputs write what they still have."""
         super().__init__()
+        self._at_end = at_end
         self._clock = clock
         self._outputs = tuple(outputs)
         self._dedup: Dedup[Key] | None = Dedup()
@@ -75,6 +79,7 @@ class Pipeline(logging.Handler):
         with self._guarded():
             if self._dedup is not None:
                 self._tell_all(self._dedup.close())
+        self._at_end()
         super().close()
 
     def _tell_all(self, summaries: Iterable[Summary[Key]]) -> None:
@@ -135,7 +140,7 @@ def _entry(record: logging.LogRecord, message: str) -> Entry:
         record.created,
         record.levelno,
         record.name,
-        f"{record.filename}:{record.lineno}",
+        f"{record.filename}:{record.lineno}" if record.filename else "",
         message,
         getattr(record, "fields", None) or {},
         _trace(record),

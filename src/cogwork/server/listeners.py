@@ -11,7 +11,7 @@ from pathlib import Path
 import grpc.aio
 
 from cogwork.server.address import Address, Listen
-from cogwork.wire.front import CannotListen, Front
+from cogwork.wire.front import CannotListen, Front, OnClient
 from cogwork.wire.grpc import grpc_server
 from cogwork.wire.handlers import HandlerTable
 from cogwork.wire.http1 import Application, Http1
@@ -25,11 +25,16 @@ _log = logging.getLogger("rdk.networking")
 
 class Listeners:
     def __init__(
-        self, table: HandlerTable, application: Callable[[], Application], directory: Path
+        self,
+        table: HandlerTable,
+        application: Callable[[], Application],
+        directory: Path,
+        on_client: OnClient = lambda *_: None,
     ) -> None:
         self._table = table
         self._sockets = (directory / f"grpc{number}" for number in itertools.count(1))
         self._front = Front(directory / "grpc", Http1(application))
+        self._front.on_client = on_client
         self._server = LastingServer(self._grpc_server)
         self._public: Address | None = None
         self._grpc: Address | None = None

@@ -9,7 +9,6 @@ from collections.abc import Sequence
 from cogwork import __version__
 from cogwork.server import process
 from cogwork.server.options import Options, UsageError, notes, parse, usage
-from cogwork.server.output import Output
 
 FINE = 0
 FAILURE = 1
@@ -40,13 +39,25 @@ def main(argv: Sequence[str] | None = None) -> int:
 def _run(options: Options) -> int:
     assert options.config is not None
     process.prepare(os.environ)
-    output = Output(process.STDOUT)
-    process.log_to(output, debug=options.debug)
-    # After the process is prepared, because these import grpc.
+    # After the process is prepared, because these import pydantic and grpc.
     from cogwork.core.clock import SystemClock
+    from cogwork.server.log import ServerLog
     from cogwork.server.serve import serve
 
-    return process.run(serve(options.config, SystemClock(), output.line))
+    clock = SystemClock()
+    log = ServerLog(
+        clock,
+        process.STDOUT,
+        os.environ,
+        debug=options.debug,
+        file=options.log_file,
+        show_diffs=options.reveal_sensitive_config_diffs,
+    )
+    log.open()
+    try:
+        return process.run(serve(options.config, clock, log))
+    finally:
+        log.close()
 
 
 if __name__ == "__main__":

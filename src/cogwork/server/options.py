@@ -126,8 +126,7 @@ OPTIONS = (
     Option(
         "log-file",
         "FILE",
-        "write the log to FILE and rotate it",
-        later="log files come with a later release",
+        "write the log to FILE and rotate it; as JSON if it ends in .jsonl",
     ),
     Option(
         "network-check",
@@ -150,8 +149,7 @@ OPTIONS = (
     Option(
         "reveal-sensitive-config-diffs",
         None,
-        "log what changes in the configuration",
-        later="logging these changes comes with a later release",
+        "log what changes in the configuration, secrets as stars",
     ),
     Option(
         "shareddir",

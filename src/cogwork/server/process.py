@@ -8,15 +8,16 @@ import logging
 import os
 import resource
 import signal
-import time
+import sys
 import traceback
 from collections.abc import Coroutine, MutableMapping
 from typing import Any
 
 from cogwork.core.memory import keep_large_blocks
-from cogwork.server.output import Output
 
 _FILES = 65536
+_TURN = 0.0005
+"""Seconds that a thread which computes keeps the loop waiting, several times in every call."""
 STDIN, STDOUT, STDERR = range(3)
 
 _log = logging.getLogger("rdk.stack_traces")
@@ -33,6 +34,7 @@ def prepare(environment: MutableMapping[str, str]) -> None:
     # Which would look through every installed package for plug-ins of its own.
     environment.setdefault("PYDANTIC_DISABLE_PLUGINS", "__all__")
     keep_large_blocks()
+    sys.setswitchinterval(_TURN)
     _allow_many_files()
 
 
@@ -44,20 +46,6 @@ def run(main: Coroutine[Any, Any, int]) -> int:
         return asyncio.run(main)
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
         return runner.run(main)
-
-
-def log_to(output: Output, *, debug: bool) -> None:
-    # Where it would complain is the same place more often than not.
-    logging.raiseExceptions = False
-    handler = _ToOutput(output)
-    handler.setFormatter(_Lines())
-    root = logging.getLogger()
-    root.addHandler(handler)
-    root.setLevel(logging.DEBUG if debug else logging.INFO)
-    for chatty in ("asyncio", "grpc", "uvicorn", "uvicorn.error"):
-        logging.getLogger(chatty).setLevel(logging.WARNING)
-    # To it every client that goes before its answer came is an error, with a traceback.
-    logging.getLogger("grpc._cython.cygrpc").setLevel(logging.CRITICAL)
 
 
 def show_stacks_on_signal() -> None:
@@ -98,24 +86,3 @@ def _log_tasks() -> None:
 def _summary(frame: Any) -> traceback.FrameSummary:
     code = frame.f_code
     return traceback.FrameSummary(code.co_filename, frame.f_lineno, code.co_name)
-
-
-class _ToOutput(logging.StreamHandler[Output]):
-    def close(self) -> None:
-        """Python does this at its end."""
-        self.stream.close()
-        super().close()
-
-
-class _Lines(logging.Formatter):
-    """Tab-separated, in UTC to the millisecond, as log readers of this API expect."""
-
-    converter = time.gmtime  # type: ignore[assignment]
-
-    def format(self, record: logging.LogRecord) -> str:
-        moment = f"{self.formatTime(record, '%Y-%m-%dT%H:%M:%S')}.{int(record.msecs):03}Z"
-        place = f"{record.filename}:{record.lineno}" if record.filename else ""
-        words = [moment, record.levelname, record.name, place, record.getMessage()]
-        if record.exc_info:
-            words.append("\n" + self.formatException(record.exc_info))
-        return "\t".join(words)

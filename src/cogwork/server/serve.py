@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import os
-from collections.abc import Callable, Coroutine
+from collections.abc import Coroutine
 from pathlib import Path
 from typing import Any
 
@@ -20,13 +20,18 @@ from cogwork.core.clock import Clock
 from cogwork.core.errors import CogworkError
 from cogwork.core.home import cogwork_home
 from cogwork.drivers.table import builtin_models
+from cogwork.graph.events import Event, Observer, log_event
 from cogwork.graph.provider import Providers
-from cogwork.graph.reconcile import Outcome
+from cogwork.graph.reconcile import Applied, Outcome
+from cogwork.logs.ring import Ring
 from cogwork.resource.registry import Registry, plugged_in
+from cogwork.robot.changes import Changes, changed
 from cogwork.robot.machine import Machine
+from cogwork.robot.story import Story
 from cogwork.robot.table import handler_table
 from cogwork.server.address import listen_on, serving_line
 from cogwork.server.listeners import Listeners
+from cogwork.server.log import ServerLog
 from cogwork.server.process import show_stacks_on_signal
 from cogwork.server.sockets import private_directory
 from cogwork.server.stop import Stop
@@ -45,20 +50,21 @@ class NothingToRun(CogworkError):
     """There is no configuration at all."""
 
 
-async def serve(config_file: Path, clock: Clock, say: Callable[[str], None]) -> int:
+async def serve(config_file: Path, clock: Clock, log: ServerLog) -> int:
     """Until somebody asks it to stop. Returns the exit code."""
     stop = Stop()
     stop.on_signals()
     show_stacks_on_signal()
     with private_directory() as directory:
-        server = _Server(config_file, clock, directory, stop, say)
+        server = _Server(config_file, clock, directory, stop, log)
         try:
             await server.start()
         except CogworkError as error:
             _log.error("%s", error)
             stop.fail("it could not start")
-        _log.info("stopping: %s", await stop.asked)
-        unfinished = await server.aclose()
+        reason = await stop.asked
+        _log.info("stopping: %s", reason)
+        unfinished = await server.aclose(reason)
     stop.over()
     for name in unfinished:
         _log.error("%s did not close in time", name)
@@ -72,16 +78,23 @@ class _Server:
         clock: Clock,
         directory: Path,
         stop: Stop,
-        say: Callable[[str], None],
+        log: ServerLog,
     ) -> None:
         registry = Registry([*builtin_models(), *plugged_in()])
         home = cogwork_home(os.environ)
         self._file = config_file
         self._stop = stop
-        self._say = say
-        self._machine = machine = Machine(Providers({"built in": registry}), clock)
+        self._server_log = log
+        self._clock = clock
+        self._story = story = Story(_story_file(home, config_file), clock)
+        self._machine = machine = Machine(
+            Providers({"built in": registry}), clock, observe=_both(log_event, story.observe)
+        )
         self._listeners = Listeners(
-            handler_table(machine, clock, stop.ask), lambda: _application(machine, clock), directory
+            handler_table(machine, clock, stop.ask),
+            lambda: _application(machine, clock, log.ring, story),
+            directory,
+            story.client,
         )
         self._follower = Follower(
             FileSource(config_file, clock),
@@ -89,6 +102,7 @@ class _Server:
             self._apply,
             last_good_for(home, config_file),
         )
+        self._running: Loaded | None = None
         self._tasks: set[asyncio.Task[None]] = set()
 
     async def start(self) -> None:
@@ -101,12 +115,15 @@ class _Server:
         )
         await self._listeners.start(listen)
         _log.info("cogwork-server %s runs %s", __version__, self._file)
-        self._say(serving_line(self._listeners.addresses, listen.public))
+        self._story.tell("started", {"version": __version__, "file": str(self._file)})
+        self._server_log.say(serving_line(self._listeners.addresses, listen.public))
         self._own(self._machine.operations.watch(), "operations")
+        self._own(self._server_log.pipeline.watch(), "log")
         self._own(self._follower.run(), "configuration")
 
-    async def aclose(self) -> list[Any]:
+    async def aclose(self, reason: str) -> list[Any]:
         """Returns what did not close in time."""
+        self._story.tell("stopping", {"reason": reason})
         self._listeners.refuse_newcomers()
         for task in self._tasks:
             task.cancel()
@@ -114,11 +131,42 @@ class _Server:
         await self._follower.aclose()
         unfinished = await self._machine.aclose(BUDGET)
         await self._listeners.aclose()
+        self._story.tell("stopped", {"unfinished": [str(name) for name in unfinished]})
+        self._story.close()
         return unfinished
 
     def _apply(self, loaded: Loaded) -> asyncio.Future[Outcome]:
+        changes = changed(self._running, loaded)
+        self._running = loaded
+        self._server_log.apply(loaded)
         self._own(self._listeners.change(listen_on(loaded.checked.config)), "network")
-        return self._machine.apply(loaded)
+        outcome = self._machine.apply(loaded)
+        outcome.add_done_callback(lambda done: self._tell_applied(done, changes))
+        return outcome
+
+    def _tell_applied(self, outcome: asyncio.Future[Outcome], changes: Changes) -> None:
+        if outcome.cancelled() or outcome.exception() is not None:
+            return
+        applied = outcome.result()
+        if isinstance(applied, Applied):
+            seconds = round(applied.seconds, 3)
+            _log.info(
+                "configuration %s applied in %gs: %d ready, %d not",
+                applied.revision,
+                seconds,
+                applied.ready,
+                applied.unhealthy,
+            )
+            self._story.tell(
+                "configuration",
+                {
+                    "revision": applied.revision,
+                    "seconds": seconds,
+                    "ready": applied.ready,
+                    "unhealthy": applied.unhealthy,
+                    **changes,
+                },
+            )
 
     def _own(self, work: Coroutine[Any, Any, None], name: str) -> None:
         task = asyncio.get_running_loop().create_task(work, name=name)
@@ -132,7 +180,20 @@ class _Server:
             self._stop.fail(f"{task.get_name()} stopped working")
 
 
-def _application(machine: Machine, clock: Clock) -> Application:
+def _both(first: Observer, second: Observer) -> Observer:
+    def observe(event: Event) -> None:
+        first(event)
+        second(event)
+
+    return observe
+
+
+def _story_file(home: Path, config_file: Path) -> Path:
+    """Beside the last good configuration of the same file, and named like it."""
+    return home / "story" / last_good_for(home, config_file).path.with_suffix(".jsonl").name
+
+
+def _application(machine: Machine, clock: Clock, ring: Ring, story: Story) -> Application:
     from cogwork.control.http import application
 
-    return application(machine, clock)
+    return application(machine, clock, ring, story)

@@ -12,6 +12,7 @@ import itertools
 import logging
 import socket
 import sys
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
@@ -28,6 +29,10 @@ _log = logging.getLogger("rdk.networking")
 
 class CannotListen(CogworkError):
     """The address cannot be listened on; the message says why and what to do."""
+
+
+OnClient = Callable[[str, bool], None]
+"""Gets the peer, and whether it is here now. Returns at once."""
 
 
 class Http(Protocol):
@@ -68,6 +73,8 @@ class Front:
         self._buffer = memoryview(bytearray(CHUNK))
         self._numbers = itertools.count(1)
         self._refused = 0
+        self.on_client: OnClient = lambda *_: None
+        """Told of gRPC clients that come and go."""
 
     @property
     def addresses(self) -> list[tuple[str, int]]:
@@ -211,8 +218,10 @@ class Front:
         self._peers[name] = _as_peer(address)
         self._splices[name] = Splice(connection, behind, self._buffer, lambda: self._forget(name))
         self._splices[name].start()
+        self.on_client(self._peers[name], True)
 
     def _forget(self, name: str) -> None:
+        self.on_client(self._peers[name], False)
         del self._splices[name], self._peers[name]
 
 

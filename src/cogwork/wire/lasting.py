@@ -8,8 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Coroutine
-from typing import Any
+from collections.abc import Awaitable, Callable
 
 import grpc.aio
 
@@ -25,39 +24,43 @@ class LastingServer:
     def __init__(self, started: Callable[[], Awaitable[grpc.aio.Server]]) -> None:
         """`started` makes one; it is called again when that has given up."""
         self._started = started
-        self._server: grpc.aio.Server | None = None
-        self._tasks: set[asyncio.Task[None]] = set()
+        self._servers: list[grpc.aio.Server] = []
+        """Those that gave up and still have calls, and at the end the one that serves."""
+        self._watching: asyncio.Task[None] | None = None
+        self._finishing: set[asyncio.Task[None]] = set()
 
     async def start(self) -> None:
-        self._server = await self._started()
-        self._own(self._watch())
+        self._servers.append(await self._started())
+        self._watching = asyncio.get_running_loop().create_task(self._watch())
 
     async def stop(self, grace: float) -> None:
         """The calls under way get so many seconds to end."""
-        for task in self._tasks:
-            task.cancel()
-        await asyncio.gather(*self._tasks, return_exceptions=True)
-        if self._server is not None:
-            await self._server.stop(grace)
+        if self._watching is not None:
+            self._watching.cancel()
+            await asyncio.wait({self._watching})
+        await asyncio.gather(*(server.stop(grace) for server in self._servers))
+        await asyncio.gather(*self._finishing)
 
     async def _watch(self) -> None:
-        while self._server is not None:
+        while True:
+            server = self._servers[-1]
             try:
-                await self._server.wait_for_termination(_LOOK)
+                await server.wait_for_termination(_LOOK)
             except Exception as error:
                 _log.error("gRPC gave up, and is started again: %s", error)
-                await self._replace(self._server)
+                await self._replace(server)
 
     async def _replace(self, old: grpc.aio.Server) -> None:
         try:
-            self._server = await self._started()
+            self._servers.append(await self._started())
         except Exception as error:
             _log.error("gRPC cannot be started: %s; trying again", error)
             await asyncio.sleep(_LOOK)
-        else:
-            self._own(old.stop(_FINISH))
+            return
+        finishing = asyncio.get_running_loop().create_task(self._finish(old))
+        self._finishing.add(finishing)
+        finishing.add_done_callback(self._finishing.discard)
 
-    def _own(self, work: Coroutine[Any, Any, None]) -> None:
-        task = asyncio.get_running_loop().create_task(work)
-        self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
+    async def _finish(self, old: grpc.aio.Server) -> None:
+        await old.stop(_FINISH)
+        self._servers.remove(old)

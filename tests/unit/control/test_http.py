@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import tempfile
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -10,6 +12,8 @@ from tests.unit.robot.bench import Bench, failing, probe, thing
 from tests.unit.robot.conftest import bench
 
 from cogwork.control.http import application
+from cogwork.logs.ring import Ring
+from cogwork.robot.story import Story
 
 __all__ = ["bench"]
 
@@ -41,7 +45,13 @@ async def get(
         "client": (client, 50112),
         "server": (server, 8080),
     }
-    await application(bench.machine, bench.clock)(scope, receive, send)
+    with tempfile.TemporaryDirectory() as directory:
+        story = Story(Path(directory) / "story.jsonl", bench.clock)
+        try:
+            face = application(bench.machine, bench.clock, Ring(), story)
+            await face(scope, receive, send)
+        finally:
+            story.close()
     headers = {name.decode(): value.decode() for name, value in sent[0]["headers"]}
     body = b"".join(message.get("body", b"") for message in sent[1:]).decode()
     return sent[0]["status"], headers["content-type"], body

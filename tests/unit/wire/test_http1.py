@@ -9,11 +9,11 @@ from typing import Any, cast
 
 import psutil
 import pytest
+from starlette.applications import Starlette
+from starlette.requests import Request
+from starlette.responses import PlainTextResponse, Response
+from starlette.routing import Route
 
-from cogwork.control.http import application
-from cogwork.core.clock import SystemClock
-from cogwork.graph.provider import Providers
-from cogwork.robot.machine import Machine
 from cogwork.wire import http1
 from cogwork.wire.http1 import Application, Http1
 
@@ -23,8 +23,18 @@ DEADLINE = 10.0
 Connect = Callable[[], Awaitable[tuple[asyncio.StreamReader, asyncio.StreamWriter]]]
 
 
-def machine_application() -> Application:
-    return application(Machine(Providers({}), SystemClock()), SystemClock())
+def pages() -> Application:
+    """Two of them, on what the machine's own pages stand on."""
+
+    async def page(_: Request) -> Response:
+        return PlainTextResponse("hello\n")
+
+    async def missing(request: Request, _: Exception) -> Response:
+        return PlainTextResponse(f"there is no {request.url.path} here\n", 404)
+
+    return Starlette(
+        routes=[Route("/", page), Route("/status.json", page)], exception_handlers={404: missing}
+    )
 
 
 @contextlib.asynccontextmanager
@@ -93,7 +103,7 @@ def tracebacks(caplog: pytest.LogCaptureFixture) -> list[str]:
 
 
 async def test_a_connection_is_used_again_and_again() -> None:
-    async with served(machine_application) as site:
+    async with served(pages) as site:
         reader, writer = await site.connect()
         for path, status in (("/", 200), ("/status.json", 200), ("/nothing", 404), ("/", 200)):
             writer.write(get(path))
@@ -102,7 +112,7 @@ async def test_a_connection_is_used_again_and_again() -> None:
 
 
 async def test_requests_sent_ahead_are_answered_in_order() -> None:
-    async with served(machine_application) as site:
+    async with served(pages) as site:
         reader, writer = await site.connect()
         writer.write(get("/") + get("/a") + get("/status.json") + get("/b"))
         assert [(await response(reader))[0] for _ in range(4)] == [200, 404, 200, 404]
@@ -113,12 +123,12 @@ HOSTS = ("x", "", "[", "]:80", "a:b:c", "x:99999999", "x\xff", "x/../y", "[::1]:
 
 @pytest.mark.parametrize("path", ["/nothing", "//", "/%ff%00", "/a?b#c", "*", "/status.json/"])
 async def test_a_page_that_is_not_there(path: str, caplog: pytest.LogCaptureFixture) -> None:
-    async with served(machine_application) as site:
+    async with served(pages) as site:
         for host in HOSTS:
             answer = await site.answer(get(path, f"Host: {host}", "Connection: close"))
             assert int(answer.split()[1]) in (307, 400, 404), host
             if path == "/nothing":
-                assert answer.endswith(b"there is no /nothing here; / shows the machine\n")
+                assert answer.endswith(b"there is no /nothing here\n")
     assert tracebacks(caplog) == []
 
 
@@ -145,7 +155,7 @@ MALFORMED = {
 
 @pytest.mark.parametrize("name", MALFORMED)
 async def test_a_malformed_request(name: str, caplog: pytest.LogCaptureFixture) -> None:
-    async with served(machine_application) as site:
+    async with served(pages) as site:
         answer = await site.answer(MALFORMED[name])
         # Bytes that are still on their way when the server closes may cost the answer.
         assert answer.startswith(b"HTTP/1.1 400 Bad Request") or len(MALFORMED[name]) > 10_000
@@ -160,7 +170,7 @@ async def test_a_malformed_request(name: str, caplog: pytest.LogCaptureFixture) 
 async def test_a_body_that_turns_bad_after_the_answer(
     after: bytes, caplog: pytest.LogCaptureFixture
 ) -> None:
-    async with served(machine_application) as site:
+    async with served(pages) as site:
         reader, writer = await site.connect()
         writer.write(b"POST /no HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n")
         assert (await response(reader))[0] == 404
@@ -173,7 +183,7 @@ async def test_a_body_that_turns_bad_after_the_answer(
 async def test_a_head_that_does_not_end(monkeypatch: pytest.MonkeyPatch) -> None:
     """However often another byte of it comes."""
     monkeypatch.setattr(http1, "_HEADERS_WITHIN", 0.3)
-    async with served(machine_application) as site:
+    async with served(pages) as site:
         reader, writer = await site.connect()
         dripping = asyncio.ensure_future(_drip(writer, get("/", "Host: " + "x" * 1000)))
         started = asyncio.get_running_loop().time()
@@ -186,7 +196,7 @@ async def test_a_head_that_does_not_end(monkeypatch: pytest.MonkeyPatch) -> None
 
 async def test_a_second_head_that_does_not_end(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(http1, "_HEADERS_WITHIN", 0.3)
-    async with served(machine_application) as site:
+    async with served(pages) as site:
         reader, writer = await site.connect()
         writer.write(get("/"))
         assert (await response(reader))[0] == 200
@@ -233,7 +243,7 @@ async def _reply(send: Any, body: bytes) -> None:
 
 
 async def test_a_large_body_to_a_page_that_takes_none() -> None:
-    async with served(machine_application) as site:
+    async with served(pages) as site:
         reader, writer = await site.connect()
         writer.write(get("/"))
         await response(reader)
@@ -301,7 +311,7 @@ async def test_an_application_that_fails(error: BaseException) -> None:
 async def test_what_a_client_may_ask_for_besides(
     headers: tuple[str, ...], caplog: pytest.LogCaptureFixture
 ) -> None:
-    async with served(machine_application) as site:
+    async with served(pages) as site:
         reader, writer = await site.connect()
         writer.write(get("/", "Host: x", *headers))
         assert (await response(reader))[0] == 200
@@ -335,7 +345,7 @@ async def test_closing_ends_what_is_under_way() -> None:
 
 
 async def test_closing_before_anybody_came() -> None:
-    await Http1(machine_application).aclose()
+    await Http1(pages).aclose()
 
 
 async def test_an_application_that_cannot_be_made() -> None:

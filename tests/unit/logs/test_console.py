@@ -1,0 +1,120 @@
+"""Standard output, for which nobody waits; and how a line looks there."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import pty
+import threading
+import time
+from collections.abc import Iterator
+
+import pytest
+
+from cogwork.logs.console import console_format, descriptor_writer, in_colour
+from cogwork.logs.entry import Entry, as_json, as_text
+from cogwork.logs.sink import Sink
+
+Pipe = tuple[int, int]
+ENTRY = Entry(1_000_000.5, 40, "rdk.config", "follow.py:12", "it is wrong", {"file": "m.json"})
+
+
+@pytest.fixture
+def pipe() -> Iterator[Pipe]:
+    read, write = os.pipe()
+    yield read, write
+    for end in (read, write):
+        with contextlib.suppress(OSError):
+            os.close(end)
+
+
+def drain(read: int) -> bytes:
+    with os.fdopen(read, "rb", closefd=False) as stream:
+        return stream.read()
+
+
+def test_lines_come_in_order(pipe: Pipe) -> None:
+    read, write = pipe
+    sink = Sink("test", descriptor_writer(write))
+    for number in range(500):
+        sink.put(b"%d\n" % number)
+    sink.close()
+    os.close(write)
+    assert drain(read) == b"".join(b"%d\n" % number for number in range(500))
+
+
+@pytest.mark.parametrize("blocking", [True, False])
+def test_a_reader_that_does_not_read_is_not_waited_for(pipe: Pipe, blocking: bool) -> None:
+    read, write = pipe
+    os.set_blocking(write, blocking)
+    sink = Sink("test", descriptor_writer(write), most=300_000)
+    began = time.monotonic()
+    for _ in range(1000):
+        sink.put(b"x" * 999 + b"\n")
+    assert time.monotonic() - began < 1
+    got: list[bytes] = []
+    reader = threading.Thread(target=lambda: got.append(drain(read)))
+    reader.start()
+    sink.close()
+    os.close(write)
+    reader.join()
+    lines = got[0].splitlines()
+    counted = sum(int(line.split()[0]) for line in lines if not line.startswith(b"x"))
+    written = sum(line.startswith(b"x") for line in lines)
+    assert written >= 300
+    assert counted + written == 1000
+
+
+def test_a_reader_that_never_reads_does_not_keep_the_process(pipe: Pipe) -> None:
+    sink = Sink("test", descriptor_writer(pipe[1]))
+    sink.put(b"x" * 200_000)
+    began = time.monotonic()
+    sink.close()
+    assert time.monotonic() - began < 3
+    os.close(pipe[0])  # lets the thread end
+
+
+def test_a_reader_that_is_gone_is_no_trouble(pipe: Pipe) -> None:
+    read, write = pipe
+    sink = Sink("test", descriptor_writer(write))
+    os.close(read)
+    for _ in range(100):
+        sink.put(b"anybody there?\n")
+    sink.close()
+
+
+def test_a_line_of_text() -> None:
+    assert as_text(ENTRY) == (
+        '1970-01-12T13:46:40.500Z\tERROR\trdk.config\tfollow.py:12\tit is wrong\t{"file": "m.json"}'
+    )
+
+
+def test_a_line_of_json() -> None:
+    assert json.loads(as_json(ENTRY)) == {
+        "time": "1970-01-12T13:46:40.500Z",
+        "level": "error",
+        "logger": "rdk.config",
+        "place": "follow.py:12",
+        "message": "it is wrong",
+        "fields": {"file": "m.json"},
+    }
+
+
+def test_nothing_in_a_message_moves_the_cursor() -> None:
+    entry = Entry(0.0, 20, "rdk", "x.py:1", "a\x1b[2Jb\r\x07c\nd\te")
+    assert as_text(entry).endswith("\ta\\x1b[2Jb\\r\\x07c\nd\te")
+
+
+def test_colour_is_for_terminals_that_want_it(pipe: Pipe) -> None:
+    controller, terminal = pty.openpty()
+    try:
+        assert console_format(terminal, {}) is in_colour
+        assert console_format(terminal, {"NO_COLOR": "1"}) is as_text
+        assert console_format(terminal, {"TERM": "dumb"}) is as_text
+        assert console_format(pipe[1], {}) is as_text
+        assert console_format(terminal, {"COGWORK_LOG_FORMAT": "json"}) is as_json
+    finally:
+        os.close(controller)
+        os.close(terminal)
+    assert in_colour(ENTRY).startswith("\x1b[2m1970-01-12T13:46:40.500Z\x1b[0m\t\x1b[31mERROR\x1b")

@@ -1,0 +1,109 @@
+"""Noisy messages, beside a model that keeps everything and looks at all of it."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from cogwork.logs.dedup import MOST, WINDOW, Dedup, Summary
+
+keys = st.sampled_from("abc")
+pauses = st.sampled_from([0.0, 0.001, 0.5, 1.0, 3.4, 5.0, 9.999, 10.0, 10.001, 3600.0])
+steps = st.lists(st.tuples(pauses, st.sampled_from(["log", "log", "log", "due"]), keys))
+
+
+class Naive:
+    def __init__(self) -> None:
+        self.printed: dict[str, list[float]] = defaultdict(list)
+        self.held_back: dict[str, int] = defaultdict(int)
+
+    def log(self, key: str, now: float) -> tuple[bool, int]:
+        recent = [moment for moment in self.printed[key] if now - moment < WINDOW]
+        if len(recent) >= MOST:
+            self.held_back[key] += 1
+            return False, 0
+        self.printed[key].append(now)
+        return True, self.held_back.pop(key, 0)
+
+    def due(self, now: float) -> set[tuple[str, int]]:
+        free = {
+            key
+            for key in self.held_back
+            if sum(now - moment < WINDOW for moment in self.printed[key]) < MOST
+        }
+        return {(key, self.held_back.pop(key)) for key in free}
+
+
+@given(steps)
+def test_as_the_naive_one_does_it(steps: list[tuple[float, str, str]]) -> None:
+    dedup: Dedup[str] = Dedup()
+    naive = Naive()
+    now = 1000.0
+    for pause, what, key in steps:
+        now += pause
+        if what == "due":
+            assert {(s.key, s.held_back) for s in dedup.due(now)} == naive.due(now)
+        else:
+            verdict = dedup.judge(key, now)
+            assert (verdict.prints, verdict.held_back) == naive.log(key, now)
+    left = {(s.key, s.held_back) for s in dedup.close()}
+    assert left == {(key, count) for key, count in naive.held_back.items() if count}
+
+
+@given(steps)
+def test_nothing_goes_uncounted(steps: list[tuple[float, str, str]]) -> None:
+    dedup: Dedup[str] = Dedup(keys=2)
+    now, logged, printed, counted = 0.0, 0, 0, 0
+    for pause, what, key in steps:
+        now += pause
+        if what == "due":
+            counted += sum(summary.held_back for summary in dedup.due(now))
+            continue
+        verdict = dedup.judge(key, now)
+        logged += 1
+        printed += verdict.prints
+        counted += verdict.held_back
+        if (crowded_out := dedup.crowded_out()) is not None:
+            counted += crowded_out.held_back
+    counted += sum(summary.held_back for summary in dedup.close())
+    assert logged == printed + counted
+
+
+def test_a_hundred_times_a_second() -> None:
+    dedup: Dedup[str] = Dedup()
+    # 128 times, of which floats hold every moment exactly.
+    moments = [number / 128 for number in range(60 * 128)]
+    printed = [moment for moment in moments if dedup.judge("a", moment).prints]
+    assert len(printed) == 18
+    for moment in moments:
+        assert sum(moment - WINDOW < each <= moment for each in printed) <= MOST
+
+
+def test_the_first_one_held_back_is_pointed_out_and_the_count_comes_first() -> None:
+    dedup: Dedup[str] = Dedup()
+    verdicts = [dedup.judge("a", moment) for moment in (0, 1, 2, 3, 4)]
+    assert [verdict.prints for verdict in verdicts] == [True, True, True, False, False]
+    assert [verdict.starts for verdict in verdicts] == [False, False, False, True, False]
+    again = dedup.judge("a", 10.0)
+    assert again.prints
+    assert again.held_back == 2
+
+
+def test_memory_is_bounded() -> None:
+    dedup: Dedup[int] = Dedup(keys=100)
+    for number in range(10_000):
+        dedup.judge(number, 0.0)
+        dedup.crowded_out()
+    assert len(dedup._seen) == 100
+    for _ in range(5):
+        dedup.judge(9_999, 0.0)
+    assert list(dedup.close()) == [Summary(9_999, 3)]
+
+
+def test_what_is_quiet_is_forgotten() -> None:
+    dedup: Dedup[str] = Dedup()
+    dedup.judge("a", 0.0)
+    assert list(dedup.due(WINDOW)) == []
+    assert not dedup._seen

@@ -1,0 +1,148 @@
+"""Which level counts: every combination of the rules for every kind of logger, also live."""
+
+from __future__ import annotations
+
+import itertools
+import logging
+from collections.abc import Iterator
+from dataclasses import replace
+
+import pytest
+
+from cogwork.logs.levels import Level
+from cogwork.logs.loggers import Loggers
+from cogwork.logs.pattern import Pattern
+from cogwork.logs.rules import Rules
+
+BUILT_IN = "rdk:component:sensor/probe"
+MODULAR = "acme:component:arm/left"
+MODULE = "acme-arms"
+KINDS = {
+    "built in": f"rdk.resource_manager.{BUILT_IN}",
+    "modular": f"rdk.resource_manager.{MODULAR}",
+    "module": f"rdk.modmanager.{MODULE}",
+    "output of a module": f"rdk.modmanager.{MODULE}.StdErr",
+    "internal": "rdk.networking",
+    "root": "rdk",
+    "foreign": "somebody.elses",
+}
+PATTERNS: dict[str, list[tuple[str, Level]]] = {
+    "none": [],
+    "all": [("*", Level.ERROR)],
+    "the last counts": [("*", Level.ERROR), ("*", Level.WARN)],
+    "one kind": [("rdk.resource_manager.*", Level.WARN)],
+    "the other way round": [("rdk.resource_manager.*", Level.WARN), ("*", Level.ERROR)],
+    "a module by its name": [("*", Level.ERROR), (MODULE, Level.WARN)],
+    "a regular expression": [(r"rdk\.(networking|modmanager\..+)", Level.DEBUG)],
+}
+MATCHES = {
+    # Worked out by hand: which entry of PATTERNS matches last, by kind of logger.
+    "none": {},
+    "all": dict.fromkeys(KINDS, Level.ERROR),
+    "the last counts": dict.fromkeys(KINDS, Level.WARN),
+    "one kind": {"built in": Level.WARN, "modular": Level.WARN},
+    "the other way round": dict.fromkeys(KINDS, Level.ERROR),
+    "a module by its name": {
+        **dict.fromkeys(KINDS, Level.ERROR),
+        "modular": Level.WARN,
+        "module": Level.WARN,
+        "output of a module": Level.WARN,
+    },
+    "a regular expression": {
+        "internal": Level.DEBUG,
+        "module": Level.DEBUG,
+        "output of a module": Level.DEBUG,
+    },
+}
+OF_THE_MODULE = ("modular", "module", "output of a module")
+OF_RESOURCES = ("built in", "modular")
+CASES = list(
+    itertools.product(
+        (False, True), (None, Level.ERROR, Level.DEBUG), (None, Level.WARN), PATTERNS, KINDS
+    )
+)
+
+
+def rules(
+    debug: bool, log_level: Level | None, log_configuration: Level | None, patterns: str
+) -> Rules:
+    levels = (
+        {} if log_configuration is None else dict.fromkeys((BUILT_IN, MODULAR), log_configuration)
+    )
+    return Rules(
+        patterns=tuple((Pattern.parse(text), level) for text, level in PATTERNS[patterns]),
+        resources=levels,
+        modules={MODULE: log_level},
+        provided={MODULAR: MODULE},
+        debug=debug,
+    )
+
+
+def expected(
+    debug: bool,
+    log_level: Level | None,
+    log_configuration: Level | None,
+    patterns: str,
+    kind: str,
+) -> Level:
+    in_order = [
+        Level.DEBUG if debug else None,
+        log_level if kind in OF_THE_MODULE else None,
+        log_configuration if kind in OF_RESOURCES else None,
+        MATCHES[patterns].get(kind),
+        Level.INFO,
+    ]
+    return next(level for level in in_order if level is not None)
+
+
+@pytest.fixture
+def loggers() -> Iterator[Loggers]:
+    root = logging.getLogger()
+    before = root.level
+    levels = {
+        name: logger.level
+        for name, logger in logging.Logger.manager.loggerDict.items()
+        if isinstance(logger, logging.Logger)
+    }
+    loggers = Loggers()
+    loggers.take_over()
+    yield loggers
+    loggers.let_go()
+    root.setLevel(before)
+    for name, logger in logging.Logger.manager.loggerDict.items():
+        if isinstance(logger, logging.Logger):
+            logger.setLevel(levels.get(name, logging.NOTSET))
+
+
+def test_every_combination() -> None:
+    for debug, log_level, log_configuration, patterns, kind in CASES:
+        given = rules(debug, log_level, log_configuration, patterns)
+        wanted = expected(debug, log_level, log_configuration, patterns, kind)
+        assert given.level_of(KINDS[kind]) is wanted, (given, kind)
+
+
+def test_every_combination_after_a_live_change(loggers: Loggers) -> None:
+    """For loggers that exist, and for those that come later."""
+    for number, (debug, log_level, log_configuration, patterns, kind) in enumerate(CASES):
+        logger = logging.getLogger(KINDS[kind])
+        loggers.apply(rules(debug, log_level, log_configuration, patterns))
+        wanted = expected(debug, log_level, log_configuration, patterns, kind)
+        assert logger.getEffectiveLevel() == wanted
+        assert logger.isEnabledFor(wanted)
+        assert not logger.isEnabledFor(wanted - 1)
+        if kind == "foreign":
+            late = logging.getLogger(f"late.{number}")
+            assert late.getEffectiveLevel() == wanted
+
+
+def test_what_a_resource_logs_below_its_own_name() -> None:
+    given = Rules(resources={BUILT_IN: Level.ERROR})
+    assert given.level_of(f"rdk.resource_manager.{BUILT_IN}.bus") is Level.ERROR
+    assert given.level_of(f"rdk.resource_manager.{BUILT_IN}-2") is Level.INFO
+
+
+def test_which_setting_is_overruled() -> None:
+    given = rules(False, Level.ERROR, Level.WARN, "none")
+    assert given.overrules(MODULAR) == MODULE
+    assert given.overrules(BUILT_IN) is None
+    assert replace(given, modules={MODULE: None}).overrules(MODULAR) is None
