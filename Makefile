@@ -25,10 +25,10 @@ test: setup  ## everything but the soaks
 	$(RUN)/python -m pytest -m 'not soak'
 
 soak: setup  ## the long versions: kills, random edits, mutations at full size
-	COGWORK_TEST_SIZE=full $(RUN)/python -m pytest --timeout 1800 tests/fault tests/load tests/unit -m 'soak or not soak'
+	COGWORK_TEST_SIZE=full $(RUN)/python -m pytest --timeout 1800 tests/fault tests/interop tests/load tests/unit -m 'soak or not soak'
 
 bench: setup  ## ratios to the bare engine, measured in one run
-	for bench in benchmarks/*.py; do $(RUN)/python $$bench || exit 1; done
+	for bench in benchmarks/*.py; do $(RUN)/python -m benchmarks.$$(basename $$bench .py) || exit 1; done
 
 docs: setup  ## regenerate the reference pages and the JSON Schema from the code
 	$(RUN)/python scripts/generate.py

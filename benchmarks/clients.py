@@ -5,7 +5,7 @@
 same resource one at a time and ask for the names of all resources, as every client does to see
 whether its machine lives. What they get is divided by what they got before it came.
 
-    python benchmarks/clients.py [--seconds 20]
+    python -m benchmarks.clients [--seconds 20]
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--seconds", type=float, default=20.0, help="of the steady part")
     arguments = parser.parse_args()
-    with server() as (address, process), _pool() as pool:
+    with server() as (address, process), processes() as pool:
         kept = steady(address, process, pool, arguments.seconds)
         fair = greedy(address, pool, max(3.0, arguments.seconds / 6))
     return 0 if kept and fair else 1
@@ -94,7 +94,7 @@ def greedy(address: str, pool: ProcessPoolExecutor, seconds: float) -> bool:
     beside, names_beside = _others(pool, address, seconds)
     hogged = hog.result()
     median = statistics.median(beside) / statistics.median(alone)
-    names = _at(names_beside, 0.99) / _at(names_alone, 0.99)
+    names = at(names_beside, 0.99) / at(names_alone, 0.99)
     rate = len(hogged.seconds) / (seconds + 2)
     print(
         f"greedy: {GREEDY} in flight ({rate:.0f}/s, {len(hogged.errors)} refused); the others' "
@@ -140,7 +140,7 @@ async def _call(
     import grpc.aio
 
     tally = Tally([], [])
-    path, request = _request(name)
+    path, request = small_request(name)
 
     async def ask(call: Any, end: float) -> None:
         while (started := time.perf_counter()) < end:
@@ -162,22 +162,22 @@ async def _call(
     return tally
 
 
-def _request(name: str | None) -> tuple[str, bytes]:
+def small_request(name: str | None) -> tuple[str, bytes]:
     if name is None:
         return "/viam.robot.v1.RobotService/ResourceNames", b""
     data = name.encode()
     return "/viam.component.sensor.v1.SensorService/GetReadings", bytes([10, len(data)]) + data
 
 
-def _at(ordered: list[float], share: float) -> float:
+def at(ordered: list[float], share: float) -> float:
     return ordered[min(len(ordered) - 1, int(share * len(ordered)))]
 
 
 def _ms(ordered: list[float], share: float) -> str:
-    return f"{1000 * _at(ordered, share):.1f} ms"
+    return f"{1000 * at(ordered, share):.1f} ms"
 
 
-def _pool() -> ProcessPoolExecutor:
+def processes() -> ProcessPoolExecutor:
     return ProcessPoolExecutor(PROCESSES, multiprocessing.get_context("spawn"))
 
 

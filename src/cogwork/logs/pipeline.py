@@ -5,6 +5,7 @@ Whoever logs waits for none of the outputs.
 
 from __future__ import annotations
 
+import itertools
 import logging
 from collections.abc import Callable, Iterable
 
@@ -20,6 +21,7 @@ Key = tuple[str, int, str]
 
 STORY = "rdk.activity"
 """What happened to the machine as a whole is told every time."""
+_MOST_SECRETS = 1000
 _NEVER_NOISY = (".StdErr",)
 
 
@@ -33,11 +35,18 @@ class Pipeline(logging.Handler):
         self._clock = clock
         self._outputs = tuple(outputs)
         self._dedup: Dedup[Key] | None = Dedup()
+        self._secrets: dict[str, None] = {}
+        """The newest first."""
         self._mask = Mask()
 
     def hide(self, secrets: Iterable[str]) -> None:
-        """From now on, in every output."""
-        self._mask = Mask(secrets)
+        """From now on, in every output. Those of before stay hidden: somebody may know them."""
+        known = {**dict.fromkeys(secrets), **self._secrets}
+        self._secrets = dict(itertools.islice(known.items(), _MOST_SECRETS))
+        self._mask = Mask(self._secrets)
+
+    def masked(self, text: str) -> str:
+        return self._mask.hide(text)
 
     def deduplicate(self, wanted: bool) -> None:
         with self._guarded():

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from collections import deque
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -26,7 +26,9 @@ MINUTE = 60.0
 
 
 class Story:
-    def __init__(self, file: Path, clock: Clock) -> None:
+    def __init__(self, file: Path, clock: Clock, masked: Callable[[str], str] = str) -> None:
+        """`masked` takes the secrets out of a line."""
+        self._masked = masked
         self._path = file
         self._clock = clock
         self._file = RotatingFile(file, ROTATION, clock)
@@ -36,7 +38,8 @@ class Story:
 
     def tell(self, event: str, details: Mapping[str, Any]) -> None:
         line = {"time": moment(self._clock.time()), "event": event, **details}
-        self._sink.put(json.dumps(line, ensure_ascii=False, default=str).encode() + b"\n")
+        text = self._masked(json.dumps(line, ensure_ascii=False, default=str))
+        self._sink.put(f"{text}\n".encode(errors="backslashreplace"))
 
     def client(self, peer: str, here: bool) -> None:
         """A client that comes or goes. Of a flood of them, only so many are told."""

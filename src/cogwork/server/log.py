@@ -38,7 +38,9 @@ class ServerLog:
         self.ring = Ring()
         self._debug = debug
         self._console = Sink("console", descriptor_writer(stdout))
-        self._file = RotatingFile(file, Rotation(), clock) if file is not None else None
+        self._file = (
+            RotatingFile(file, Rotation(), clock, self._tell_trouble) if file is not None else None
+        )
         self._file_sink = Sink("log-file", self._file.write) if self._file is not None else None
         outputs: list[Callable[[Entry], None]] = [self.ring.put]
         if file is None or self._file_sink is None:
@@ -65,6 +67,11 @@ class ServerLog:
             self._show_diff(loaded.text)
         self.pipeline.deduplicate(not config.disable_log_deduplication)
         self._loggers.apply(rules_of(config, debug=self._debug))
+
+    def _tell_trouble(self, trouble: str | None) -> None:
+        """Where it can still be read: the file is what the trouble is about."""
+        self.say(trouble or "the log file is written again")
+        _log.warning("%s", trouble or "the log file is written again")
 
     def _show_diff(self, text: str) -> None:
         shown = without_secrets(text)

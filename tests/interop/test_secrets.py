@@ -1,0 +1,140 @@
+"""Canaries in every place for a secret, every option on: found in none of the outputs."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import grpc.aio
+import pytest
+from tests.running import DEADLINE, Server, save, started
+
+from cogwork.resource import sdk
+
+assert sdk.VERSION  # it comes before anything else of the SDK
+from viam.gen.common.v1.common_pb2 import LogEntry  # noqa: E402
+from viam.gen.robot.v1.robot_pb2 import LogRequest  # noqa: E402
+
+CANARY = "canary-7f3a"
+ENVIRONMENT = {"SUBSTITUTED": f"{CANARY}-substituted", "FILLED": f"{CANARY}-filled"}
+
+
+def secret(place: str) -> str:
+    return f"{CANARY}-{place}"
+
+
+def config(bind_address: str = "localhost:0") -> dict[str, Any]:
+    return {
+        "network": {"bind_address": bind_address},
+        "cloud": {
+            "id": "part",
+            "secret": secret("cloud"),
+            "api_key": {"id": "key", "key": secret("api-key")},
+            "location_secret": secret("location"),
+            "location_secrets": [{"id": "one", "secret": secret("locations")}],
+            "tls_certificate": secret("certificate"),
+            "tls_private_key": secret("private-key"),
+        },
+        "auth": {
+            "handlers": [{"type": "api-key", "config": {"id1": secret("handler"), "keys": ["id1"]}}]
+        },
+        "remotes": [
+            {
+                "name": "far",
+                "address": "far.local:8080",
+                "secret": secret("remote"),
+                "auth": {"credentials": {"type": "api-key", "payload": secret("payload")}},
+            }
+        ],
+        "modules": [
+            {
+                "name": "acme",
+                "type": "registry",
+                "module_id": "acme:acme",
+                "env": {"ACME_TOKEN": secret("module")},
+            }
+        ],
+        "processes": [{"id": "p", "name": "true", "env": {"PASSWORD": secret("process")}}],
+        "components": [
+            {
+                "name": "s",
+                "api": "rdk:component:sensor",
+                "model": "fake",
+                "attributes": {
+                    "readings": {
+                        "password": secret("attribute"),
+                        "api_key": "$SUBSTITUTED",
+                        "access_token": "${environment.FILLED}",
+                    }
+                },
+            }
+        ],
+    }
+
+
+def changes() -> list[Any]:
+    """What somebody may do to such a file: change it, and make mistakes in it."""
+    replaced = json.loads(json.dumps(config()).replace(CANARY, f"{CANARY}-new"))
+    misspelt = config()
+    misspelt["cloud"]["secrt"] = misspelt["cloud"].pop("secret")
+    mistyped = config()
+    mistyped["auth"]["handlers"][0]["config"]["keys"] = secret("listed")
+    broken = json.dumps(config(), indent=1)[:-40]
+    return [replaced, misspelt, mistyped, broken, config()]
+
+
+async def tell(server: Server) -> None:
+    """A client that knows the secrets and talks."""
+    entries = [
+        LogEntry(level="info", logger_name="talker", message=f"I know {secret('cloud')}"),
+        LogEntry(level="error", logger_name="talker", message=ENVIRONMENT["FILLED"]),
+    ]
+    async with grpc.aio.insecure_channel(f"localhost:{server.port}") as channel:
+        call: Any = channel.unary_unary("/viam.robot.v1.RobotService/Log")
+        await call(LogRequest(logs=entries).SerializeToString(), timeout=DEADLINE)
+
+
+@pytest.mark.parametrize("log", ["machine.log", "machine.jsonl", None])
+async def test_no_output_shows_a_secret(tmp_path: Path, log: str | None) -> None:
+    file = tmp_path / "machine.json"
+    home = tmp_path / "home"
+    save(file, config())
+    options = ["-config", str(file), "-debug", "-reveal-sensitive-config-diffs"]
+    options += ["-log-file", str(tmp_path / log)] if log is not None else []
+    seen: dict[str, str] = {}
+    async with started(options, {"COGWORK_HOME": str(home), **ENVIRONMENT}) as server:
+        await server.serving()
+        await server.until(state="running")
+        await tell(server)
+        for number, change in enumerate(changes()):
+            save(file, change)
+            await _noticed(server, number + 1)
+            await tell(server)
+        for path in ("/", "/status.json", "/logs.jsonl", "/history.json"):
+            seen[path] = (await server.get(path))[1]
+        server.process.terminate()
+        assert await server.exit_code() == 0
+        seen |= {"standard output": server.out.text, "standard error": server.err.text}
+    for output in (*tmp_path.glob("machine*.log"), *tmp_path.glob("machine*.jsonl")):
+        seen[output.name] = output.read_text()
+    for story in (home / "story").iterdir():
+        seen[story.name] = story.read_text()
+    assert "I know ***" in seen["/logs.jsonl"]
+    shown = {
+        name: [line for line in text.splitlines() if CANARY in line]
+        for name, text in seen.items()
+        if CANARY in text
+    }
+    assert not shown
+
+
+async def _noticed(server: Server, changes: int) -> None:
+    """Each change is either applied or refused, and the log says so."""
+    said = 0
+    for _ in range(int(DEADLINE / 0.05)):
+        text = (await server.get("/logs.jsonl"))[1]
+        said = text.count(" applied in ") + text.count("configuration is refused")
+        if said > changes:
+            return
+    raise AssertionError(f"{said} of {changes + 1} configurations were noticed")

@@ -1,0 +1,747 @@
+from __future__ import annotations
+
+import contextlib
+import errno
+import io
+import json
+import logging
+import os
+import shutil
+import signal
+import tempfile
+import threading
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+from tests.sizes import size
+
+from cogwork.logs import spool as module
+from cogwork.logs.entry import Entry
+from cogwork.logs.spool import (
+    LEDGER,
+    SLOT,
+    Batch,
+    InUse,
+    Ledger,
+    Line,
+    Place,
+    Segment,
+    Spool,
+    decode,
+    decode_slots,
+    encode,
+    encode_slot,
+    excess,
+    gather,
+    seal,
+    survey,
+    unseal,
+    used_up,
+)
+
+DEADLINE = 10.0
+SEGMENT_BYTES, MOST_BYTES = 1000, 4000
+
+
+def line(number: int, filler: int = 0) -> Entry:
+    return Entry(float(number), logging.INFO, "rdk.test", "x.py:1", f"{number} {'x' * filler}")
+
+
+def number_of(entry: Entry) -> int:
+    return int(entry.message.split()[0])
+
+
+def numbers(batch: Batch | None) -> list[int]:
+    return [] if batch is None else [number_of(entry) for entry in batch.entries]
+
+
+@contextlib.contextmanager
+def opened(directory: Path, memory_bytes: int = 1 << 20) -> Iterator[Spool]:
+    spool = Spool(directory, MOST_BYTES, SEGMENT_BYTES, memory_bytes, retry=0.01)
+    try:
+        yield spool
+    finally:
+        spool.close(DEADLINE)
+
+
+def put(spool: Spool, first: int, stop: int, filler: int = 0) -> None:
+    for number in range(first, stop):
+        spool.put(line(number, filler))
+
+
+def put_on_disk(spool: Spool, first: int, stop: int, filler: int = 0) -> None:
+    put(spool, first, stop, filler)
+    assert spool.flush(DEADLINE)
+
+
+def drain(spool: Spool) -> tuple[list[int], int]:
+    """What arrived, and how many were reported as dropped."""
+    arrived, dropped = [], 0
+    while batch := spool.batch():
+        arrived += numbers(batch)
+        dropped += batch.dropped
+        spool.done(batch)
+    return arrived, dropped
+
+
+def until(condition: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + DEADLINE
+    while not condition():
+        assert time.monotonic() < deadline, "it did not come to that in time"
+        time.sleep(0.002)
+
+
+def segments(directory: Path) -> list[Path]:
+    return sorted(directory.glob("*.jsonl"))
+
+
+@pytest.fixture
+def directory(tmp_path: Path) -> Path:
+    return tmp_path / "deep" / "queue"
+
+
+# What arrives
+
+
+def test_lines_arrive_in_order_in_batches_and_are_then_forgotten(directory: Path) -> None:
+    with opened(directory) as spool:
+        put(spool, 0, 15)
+        first = spool.batch(10)
+        assert first is not None
+        assert (numbers(first), first.more, first.dropped) == ([*range(10)], True, 0)
+        assert spool.batch(10) is first, "it is the same until it is done"
+        spool.done(first)
+        second = spool.batch(10)
+        assert second is not None
+        assert (numbers(second), second.more) == ([*range(10, 15)], False)
+        spool.done(second)
+        spool.done(second)
+        assert spool.batch() is None
+        assert spool.counts() == (15, 15, 0, 0)
+
+
+def test_an_entry_arrives_as_it_was_put(directory: Path) -> None:
+    entry = Entry(1.5, 40, "rdk.ü", "a.py:1", "two\nlines  ", {"a": [1, None]}, "Traceback:\n  x")
+    with opened(directory) as spool:
+        spool.put(entry)
+        assert spool.flush(DEADLINE)
+        batch = spool.batch()
+        assert batch is not None
+        assert batch.entries == [entry]
+
+
+def test_what_was_not_done_comes_again_after_a_restart_and_what_was_does_not(
+    directory: Path,
+) -> None:
+    with opened(directory) as spool:
+        put(spool, 0, 10)
+        first = spool.batch(4)
+        assert first is not None
+        spool.done(first)
+        assert numbers(spool.batch(4)) == [4, 5, 6, 7]
+    with opened(directory) as spool:
+        put(spool, 10, 12)
+        assert spool.counts() == (12, 4, 0, 8)
+        assert drain(spool) == ([*range(4, 12)], 0)
+
+
+def test_a_batch_has_a_bound_in_bytes_too(directory: Path) -> None:
+    lines = [Line(number, encode(line(number, 300_000)), Place(0, 0)) for number in range(5)]
+    batch, _ = gather(lines, 0, 5, 100)
+    assert (numbers(batch), batch.more) == ([0, 1, 2], True)
+
+
+def test_segments_that_were_delivered_are_removed(directory: Path) -> None:
+    with opened(directory) as spool:
+        put_on_disk(spool, 0, 25)
+        assert len(segments(directory)) > 1
+        drain(spool)
+        assert len(segments(directory)) == 1
+
+
+def test_whoever_listens_is_told_once(directory: Path) -> None:
+    told: list[str] = []
+    with opened(directory) as spool:
+        spool.tell(lambda: told.append("a"))
+        put(spool, 0, 3)
+        until(lambda: bool(told))
+        put_on_disk(spool, 3, 6)
+        spool.tell(lambda: told.append("b"))
+        put(spool, 6, 7)
+        until(lambda: len(told) > 1)
+    assert told == ["a", "b"]
+
+
+# The bound on disk
+
+
+def test_the_oldest_make_room_and_are_counted_exactly(directory: Path) -> None:
+    with opened(directory) as spool:
+        for number in range(200):
+            put_on_disk(spool, number, number + 1)
+            assert sum(path.stat().st_size for path in segments(directory)) <= MOST_BYTES
+        counts = spool.counts()
+        assert counts.dropped > 100
+    with opened(directory) as spool:
+        assert spool.counts() == counts
+        arrived, dropped = drain(spool)
+    assert arrived == [*range(200 - counts.queued, 200)]
+    assert dropped == counts.dropped == 200 - counts.queued
+    with opened(directory) as spool:
+        assert drain(spool) == ([], 0)
+        assert spool.counts() == (200, counts.queued, counts.dropped, 0)
+
+
+def test_a_batch_on_its_way_is_not_dropped(directory: Path) -> None:
+    with opened(directory) as spool:
+        put_on_disk(spool, 0, 10)
+        batch = spool.batch(5)
+        assert batch is not None
+        put_on_disk(spool, 10, 200)
+        assert spool.batch(5) is batch
+        spool.done(batch)
+        arrived, dropped = drain(spool)
+        assert numbers(batch) == [*range(5)]
+        assert arrived == [*range(5 + dropped, 200)]
+        assert spool.counts() == (200, 5 + len(arrived), dropped, 0)
+
+
+def test_a_batch_on_its_way_whose_segment_is_gone_is_dropped_by_a_restart(directory: Path) -> None:
+    with opened(directory) as spool:
+        put_on_disk(spool, 0, 10)
+        spool.batch(5)
+        put_on_disk(spool, 10, 200)
+    with opened(directory) as spool:
+        arrived, dropped = drain(spool)
+    assert arrived == [*range(dropped, 200)]
+
+
+def test_the_report_of_what_was_dropped_has_its_place_in_the_batch(directory: Path) -> None:
+    with opened(directory) as spool:
+        put_on_disk(spool, 0, 200)
+        batch = spool.batch(5)
+        assert batch is not None
+        assert batch.dropped > 0
+        assert len(batch.entries) == 4
+
+
+def test_a_bound_that_makes_no_sense_is_refused(directory: Path) -> None:
+    with pytest.raises(ValueError, match="at least as much as two"):
+        Spool(directory, most_bytes=1000, segment_bytes=501)
+    with pytest.raises(ValueError, match="more than 64 bytes"):
+        Spool(directory, segment_bytes=64)
+
+
+# Memory, and whoever puts
+
+
+def test_nobody_waits_for_a_disk_that_hangs_and_what_memory_cannot_hold_is_counted(
+    directory: Path,
+) -> None:
+    with opened(directory, memory_bytes=1000) as spool:
+        with spool._disk:
+            put(spool, 0, 100)
+        until(lambda: spool.flush(0))
+        put_on_disk(spool, 100, 101)
+        arrived, dropped = drain(spool)
+    assert arrived == [*range(len(arrived) - 1), 100]
+    assert 5 < len(arrived) < 20
+    assert len(arrived) + dropped == 101
+
+
+def test_what_memory_could_not_hold_stays_counted_after_a_restart(directory: Path) -> None:
+    with opened(directory, memory_bytes=1000) as spool:
+        with spool._disk:
+            put(spool, 0, 100)
+        assert spool.flush(DEADLINE)
+    with opened(directory) as spool:
+        arrived, dropped = drain(spool)
+        assert len(arrived) + dropped == 100
+
+
+class Unprintable:
+    def __str__(self) -> str:
+        raise RuntimeError("no words")
+
+
+@pytest.mark.parametrize(
+    "entry",
+    [
+        line(1, SEGMENT_BYTES),
+        Entry(1.0, 20, "a", "b", "c", {"x": Unprintable()}),
+        Entry(1.0, 20, "a", "b", "c", {("a", "tuple"): 1}),  # type: ignore[dict-item]
+    ],
+    ids=["too long", "unprintable", "not JSON"],
+)
+def test_a_line_that_cannot_be_kept_is_counted_and_hurts_nobody(
+    directory: Path, entry: Entry
+) -> None:
+    with opened(directory) as spool:
+        spool.put(line(0))
+        spool.put(entry)
+        spool.put(line(2))
+        assert spool.flush(DEADLINE)
+        arrived, dropped = drain(spool)
+        assert (arrived, dropped) == ([0, 2], 1)
+
+
+def test_signal_handlers_and_threads_put_without_losing_any(directory: Path) -> None:
+    handled = 0
+
+    def handler(*_: object) -> None:
+        nonlocal handled
+        handled += 1
+        spool.put(line(0))
+
+    def put_many() -> None:
+        put(spool, 0, 3000)
+
+    with contextlib.closing(Spool(directory)) as spool:
+        thread = threading.Thread(target=put_many)
+        before = signal.signal(signal.SIGALRM, handler)
+        try:
+            signal.setitimer(signal.ITIMER_REAL, 0.0005, 0.0005)
+            thread.start()
+            put_many()
+            thread.join()
+        finally:
+            signal.setitimer(signal.ITIMER_REAL, 0)
+            signal.signal(signal.SIGALRM, before)
+        assert spool.flush(DEADLINE)
+        assert handled > 0
+        assert spool.counts() == (6000 + handled, 0, 0, 6000 + handled)
+
+
+def test_a_closed_queue_has_no_say_any_more(directory: Path) -> None:
+    with opened(directory) as spool:
+        put(spool, 0, 3)
+    spool.put(line(3))
+    spool.close()
+    with opened(directory) as again:
+        assert drain(again) == ([0, 1, 2], 0)
+    assert numbers(spool.batch()) == []
+
+
+# One process only
+
+
+def test_a_second_one_hears_who_has_it(directory: Path) -> None:
+    with opened(directory), pytest.raises(InUse, match="in use by another process; end that one"):
+        Spool(directory)
+    with opened(directory):
+        pass
+
+
+# A disk that fails
+
+
+def test_a_directory_that_was_deleted_is_made_again_and_its_lines_counted(directory: Path) -> None:
+    with opened(directory) as spool:
+        put_on_disk(spool, 0, 10)
+        with spool._disk:
+            shutil.rmtree(directory.parent)
+        put_on_disk(spool, 10, 20)
+        assert drain(spool) == ([*range(10, 20)], 10)
+        put_on_disk(spool, 20, 30)
+    with opened(directory) as spool:
+        assert spool.counts() == (30, 10, 10, 10)
+        assert drain(spool) == ([*range(20, 30)], 0)
+
+
+@pytest.mark.parametrize("victim", ["*.jsonl", LEDGER])
+def test_a_file_that_was_deleted_is_made_again(directory: Path, victim: str) -> None:
+    with opened(directory) as spool:
+        put_on_disk(spool, 0, 3)
+        with spool._disk:
+            for path in directory.glob(victim):
+                path.unlink()
+        put_on_disk(spool, 3, 6)
+        batch = spool.batch()
+        assert batch is not None
+        spool.done(batch)
+        assert spool.flush(DEADLINE)
+        until(lambda: (directory / LEDGER).exists() and not spool._unsaved)
+        put_on_disk(spool, 6, 9)
+    with opened(directory) as spool:
+        arrived, _ = drain(spool)
+        assert arrived == [6, 7, 8]
+        assert spool.counts().put == 9
+
+
+def test_a_queue_without_its_ledger_is_sent_again_from_its_start(directory: Path) -> None:
+    with opened(directory) as spool:
+        put_on_disk(spool, 0, 5)
+        drain(spool)
+    (directory / LEDGER).unlink()
+    with opened(directory) as spool:
+        put(spool, 5, 7)
+        assert drain(spool) == ([*range(7)], 0)
+
+
+def test_lines_are_delivered_from_memory_while_there_is_no_disk_and_trouble_is_told_once(
+    directory: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    directory.parent.mkdir()
+    directory.write_text("not a directory")
+    with caplog.at_level(logging.INFO), opened(directory) as spool:
+        until(lambda: spool.trouble is not None)
+        put(spool, 0, 5)
+        assert drain(spool) == ([*range(5)], 0)
+        put(spool, 5, 8)
+        assert not spool.flush(0.05)
+        directory.unlink()
+        assert spool.flush(DEADLINE)
+        until(lambda: spool.trouble is None)
+        assert drain(spool) == ([5, 6, 7], 0)
+        put(spool, 8, 9)
+    with opened(directory) as spool:
+        assert drain(spool) == ([8], 0)
+        assert spool.counts() == (9, 9, 0, 0)
+    assert [record.levelname for record in caplog.records] == ["WARNING", "INFO"]
+    assert f"the log queue in {directory} cannot be written: File exists" in caplog.text
+
+
+def test_a_queue_that_appears_later_comes_ahead_of_what_is_in_memory(directory: Path) -> None:
+    with opened(directory) as spool:
+        put_on_disk(spool, 0, 5)
+    hidden = directory.with_name("hidden")
+    directory.rename(hidden)
+    directory.write_text("in the way")
+    with opened(directory) as spool:
+        put(spool, 5, 10)
+        batch = spool.batch(2)
+        assert batch is not None
+        with spool._disk:
+            directory.unlink()
+            hidden.rename(directory)
+        assert spool.flush(DEADLINE)
+        spool.done(batch)
+        assert drain(spool) == ([*range(10)], 0)
+
+
+def test_a_directory_that_another_process_took_is_not_touched(directory: Path) -> None:
+    with opened(directory) as spool, contextlib.ExitStack() as stack:
+        put_on_disk(spool, 0, 3)
+        with spool._disk:
+            directory.rename(directory.with_name("elsewhere"))
+            other = stack.enter_context(opened(directory))
+        with stack:
+            put_on_disk(other, 100, 103)
+            put(spool, 3, 6)
+            until(lambda: "another process uses it" in (spool.trouble or ""))
+        assert spool.flush(DEADLINE)
+        arrived, dropped = drain(spool)
+    assert (arrived, dropped) == ([100, 101, 102, 3, 4, 5], 3)
+
+
+def test_writes_that_fail_midway_lose_and_repeat_nothing(
+    directory: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sound = module._write_all
+    failures = iter([0, 7, 150, 300, 299, 500, 1, 90])
+
+    def failing(descriptor: int, data: bytes) -> None:
+        cut = next(failures, None)
+        sound(descriptor, data if cut is None else data[:cut])
+        if cut is not None:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(module, "_write_all", failing)
+    with opened(directory) as spool:
+        put_on_disk(spool, 0, 20)
+        assert next(failures, None) is None
+        assert drain(spool) == ([*range(20)], 0)
+    assert all(map(unseal, pieces(directory)))
+
+
+def test_a_segment_that_cannot_be_read_for_the_moment_is_waited_for(
+    directory: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def too_many(*_: object) -> None:
+        raise OSError(errno.EMFILE, os.strerror(errno.EMFILE))
+
+    with opened(directory) as spool:
+        put_on_disk(spool, 0, 5)
+        with monkeypatch.context() as patch:
+            patch.setattr(module._Files, "_reader", too_many)
+            assert spool.batch() is None
+        assert drain(spool) == ([*range(5)], 0)
+
+
+# Damage
+
+
+def test_a_torn_line_at_the_end_is_cut_off_and_not_counted(directory: Path) -> None:
+    with opened(directory) as spool:
+        put_on_disk(spool, 0, 3)
+    with segments(directory)[-1].open("ab") as file:
+        file.write(seal(3, encode(line(3)))[:-9])
+    with opened(directory) as spool:
+        assert spool.counts().put == 3
+        put_on_disk(spool, 3, 6)
+        assert drain(spool) == ([*range(6)], 0)
+    assert len(segments(directory)) == 1
+
+
+def test_a_ledger_whose_last_turn_was_torn_has_the_one_before(directory: Path) -> None:
+    with opened(directory) as spool:
+        put_on_disk(spool, 0, 6)
+        for _ in range(3):
+            batch = spool.batch(2)
+            assert batch is not None
+            spool.done(batch)
+        assert batch is not None
+        data = bytearray((directory / LEDGER).read_bytes())
+        turn, _ = decode_slots(bytes(data))
+    # As if the process had been killed in its last turn, and never come to its end.
+    data[turn % 2 * SLOT + 20] ^= 1
+    (directory / LEDGER).write_bytes(data)
+    with opened(directory) as spool:
+        assert drain(spool) == ([4, 5], 0)
+
+
+@st.composite
+def damages(draw: st.DrawFn) -> tuple[float, float, bytes | None, int]:
+    """Which segment and where, as shares; what is put there (None: it ends there), over what."""
+    share = st.floats(0, 1, exclude_max=True)
+    garbage = st.one_of(st.none(), st.binary(max_size=30), st.just(b"\n"), st.just(bytes(300)))
+    return draw(share), draw(share), draw(garbage), draw(st.integers(0, 300))
+
+
+def damage(path: Path, where: float, garbage: bytes | None, over: int) -> None:
+    data = path.read_bytes()
+    at = int(where * len(data))
+    rest = b"" if garbage is None else garbage + data[at + over :]
+    path.write_bytes(data[:at] + rest)
+
+
+@settings(max_examples=size(ci=40, full=1000))
+@given(st.integers(1, 60), st.lists(damages(), min_size=1, max_size=4))
+def test_damage_loses_only_the_damaged_lines_and_those_are_counted(
+    count: int, marks: list[tuple[float, float, bytes | None, int]]
+) -> None:
+    with tempfile.TemporaryDirectory() as home:
+        directory = Path(home)
+        with opened(directory) as spool:
+            put_on_disk(spool, 0, count)
+            queued = spool.counts().queued
+        for which, where, garbage, over in marks:
+            files = segments(directory)
+            damage(files[int(which * len(files))], where, garbage, over)
+        whole = sorted(whole_lines(directory))
+        with opened(directory) as spool:
+            put_on_disk(spool, count, count + 5)
+            arrived, dropped = drain(spool)
+            # More than fits may have come with the garbage.
+            kept = [number for number in whole if number >= arrived[0]]
+            assert arrived == [*kept, *range(count, count + 5)]
+            assert len(arrived) + dropped == count + 5
+            assert len(arrived) <= queued + 5
+
+
+def whole_lines(directory: Path) -> set[int]:
+    return {found[0] for piece in pieces(directory) if (found := unseal(piece))}
+
+
+def pieces(directory: Path) -> Iterator[bytes]:
+    """What is between line breaks."""
+    for path in segments(directory):
+        yield from io.BytesIO(path.read_bytes())
+
+
+# Everything at random, against a model
+
+
+@dataclass
+class ModelSegment:
+    first: int
+    size: int = 0
+    numbers: list[int] = field(default_factory=list)
+
+
+@dataclass
+class Model:
+    """The same queue with everything in lists, and everything counted from scratch."""
+
+    segments: list[ModelSegment] = field(default_factory=list)
+    put: int = 0
+    position: int = 0
+    delivered: set[int] = field(default_factory=set)
+    claimed: list[int] | None = None
+    claimed_until: int = 0
+
+    def add(self, filler: int) -> None:
+        size = len(seal(self.put, encode(line(self.put, filler))))
+        if not self.segments or self.segments[-1].size + size > SEGMENT_BYTES:
+            self.segments.append(ModelSegment(self.put))
+        while sum(s.size for s in self.segments) + size > MOST_BYTES and len(self.segments) > 1:
+            del self.segments[0]
+        self.segments[-1].numbers.append(self.put)
+        self.segments[-1].size += size
+        self.put += 1
+
+    def batch(self, most: int) -> list[int]:
+        if self.claimed is None:
+            rest = [n for s in self.segments for n in s.numbers if n >= self.position]
+            count = sum(self._fits(rest, index, most) for index in range(len(rest)))
+            self.claimed = rest[:count]
+            self.claimed_until = self.put if count == len(rest) else rest[count - 1] + 1
+        return self.claimed
+
+    def _fits(self, rest: list[int], index: int, most: int) -> bool:
+        is_any_missing = rest[index] - self.position > index
+        return index + 1 + is_any_missing <= most
+
+    def done(self) -> None:
+        assert self.claimed is not None
+        self.delivered.update(self.claimed)
+        self.position, self.claimed = self.claimed_until, None
+        while len(self.segments) > 1 and self.segments[1].first <= self.position:
+            del self.segments[0]
+
+    def counts(self) -> tuple[int, int, int, int]:
+        on_disk = {n for s in self.segments for n in s.numbers if n >= self.position}
+        missing = set() if self.claimed is None else {*range(self.claimed_until)} - {*self.claimed}
+        queued = len((on_disk | {*(self.claimed or ())}) - missing)
+        return self.put, len(self.delivered), self.put - len(self.delivered) - queued, queued
+
+
+STEPS = st.one_of(
+    st.tuples(st.just("put"), st.lists(st.integers(0, 500), min_size=1, max_size=12)),
+    st.tuples(st.just("deliver"), st.integers(2, 8)),
+    st.tuples(st.just("fail"), st.integers(2, 8)),
+    st.tuples(st.just("restart"), st.just(0)),
+)
+
+
+@given(st.lists(STEPS, max_size=30))
+@example([("put", [100] * 9), ("fail", 5), ("put", [400] * 12), ("restart", 0), ("deliver", 5)])
+@example([("put", [100] * 9), ("fail", 5), ("put", [400] * 12), ("deliver", 5), ("deliver", 5)])
+def test_it_behaves_as_its_model(steps: list[tuple[str, int | list[int]]]) -> None:
+    with tempfile.TemporaryDirectory() as home, contextlib.ExitStack() as stack:
+        spool, model = stack.enter_context(opened(Path(home))), Model()
+        for step, argument in steps:
+            if isinstance(argument, list):
+                for filler in argument:
+                    put_on_disk(spool, model.put, model.put + 1, filler)
+                    model.add(filler)
+            elif step == "restart":
+                stack.close()
+                spool, model.claimed = stack.enter_context(opened(Path(home))), None
+            else:
+                batch = spool.batch(argument)
+                assert numbers(batch) == model.batch(argument)
+                if step == "deliver" and batch is not None:
+                    spool.done(batch)
+                    model.done()
+                elif batch is None:
+                    model.claimed = None
+            assert spool.counts() == model.counts()
+
+
+# The pure parts
+
+
+TEXT = st.text(st.characters(exclude_categories=["Cs"]), max_size=30)
+VALUES = st.one_of(st.none(), st.booleans(), st.integers(), st.floats(allow_nan=False), TEXT)
+ENTRIES = st.builds(
+    Entry,
+    time=st.floats(0, 4e9),
+    level=st.integers(0, 60),
+    logger=TEXT,
+    place=TEXT,
+    message=TEXT,
+    fields=st.dictionaries(TEXT, VALUES, max_size=3),
+    trace=st.one_of(st.none(), TEXT.filter(bool)),
+)
+
+
+@given(ENTRIES, st.integers(0, 10**18))
+def test_a_line_says_what_was_put_in_json(entry: Entry, number: int) -> None:
+    sealed = seal(number, encode(entry))
+    assert len(sealed) <= len(encode(entry)) + module.OVERHEAD
+    assert sealed.count(b"\n") == 1
+    assert json.loads(sealed)["n"] == number
+    found = unseal(sealed)
+    assert found is not None
+    assert found[0] == number
+    assert decode(found[1]) == entry
+
+
+@given(ENTRIES, st.data())
+def test_a_line_with_any_byte_changed_or_missing_is_known_to_be_damaged(
+    entry: Entry, data: st.DataObject
+) -> None:
+    sealed = seal(7, encode(entry))
+    at = data.draw(st.integers(0, len(sealed) - 1))
+    changed = bytearray(sealed)
+    changed[at] ^= data.draw(st.integers(1, 255))
+    assert unseal(bytes(changed)) is None
+    assert unseal(sealed[:at]) is None
+
+
+def test_what_utf8_cannot_hold_does_not_get_into_the_queue() -> None:
+    entry = decode(encode(Entry(1.0, 20, "a", "b", "half \ud800 a pair", {"x": {1}})))
+    assert entry is not None
+    assert entry.message == "half ? a pair"
+    assert entry.fields == {"x": "{1}"}
+
+
+def test_a_line_of_another_version_counts_as_dropped() -> None:
+    batch, _ = gather([Line(0, b'{"colour":1}', Place(0, 0))], 0, 1, 100)
+    assert batch == Batch(0, 1, [], more=False)
+    assert batch.dropped == 1
+
+
+@given(st.lists(st.integers(0, 50), unique=True).map(sorted), st.integers(1, 10))
+def test_batches_cover_every_number_once_and_never_exceed_their_size(
+    there: list[int], most: int
+) -> None:
+    lines = [Line(number, encode(line(number)), Place(0, number)) for number in there]
+    start, arrived, dropped = 0, [], 0
+    while start < 60:
+        batch, place = gather(lines, start, 60, most)
+        assert batch.stop > batch.start == start
+        assert len(batch.entries) + (batch.dropped > 0) <= most
+        assert place is None or place.offset >= batch.stop
+        arrived += numbers(batch)
+        dropped += batch.dropped
+        start = batch.stop
+    assert (arrived, dropped) == (there, 60 - len(there))
+
+
+def test_as_many_of_the_oldest_go_as_must_but_never_the_last() -> None:
+    three = [Segment(0, 10), Segment(5, 20), Segment(9, 30)]
+    assert [excess(three, most) for most in (60, 59, 50, 49, 0)] == [0, 1, 1, 2, 2]
+    assert excess([], 0) == 0
+
+
+def test_a_segment_is_used_up_when_the_next_one_is_reached() -> None:
+    three = [Segment(0, 10), Segment(5, 20), Segment(9, 30)]
+    assert [used_up(three, position) for position in (0, 4, 5, 8, 9, 99)] == [0, 0, 1, 1, 2, 2]
+
+
+def test_a_segment_ends_behind_its_last_whole_line_and_is_cut_where_one_is_torn() -> None:
+    whole = [seal(number, encode(line(number))) for number in (4, 5)]
+    size = sum(map(len, whole))
+    assert survey(whole, 4) == (6, size)
+    assert survey([*whole, b"garbage\n", b"torn"], 4) == (6, size + 8)
+    assert survey([b"torn"], 4) == (4, 0)
+    assert survey([b"two\n", b"pieces\n", *whole], 4) == (6, size + 11)
+
+
+def test_the_ledger_has_two_turns_of_which_the_later_whole_one_counts() -> None:
+    first, second = Ledger("q", 1, 2, 0), Ledger("q", 2, 3, 1)
+    slots = encode_slot(8, first) + encode_slot(9, second)
+    assert len(slots) == 2 * SLOT
+    assert decode_slots(slots) == (9, second)
+    assert decode_slots(slots[: SLOT + 50]) == (8, first)
+    assert decode_slots(bytes(SLOT) + encode_slot(9, second)) == (9, second)
+    assert decode_slots(b"") == (0, None)
+    largest = Ledger("f" * 16, 10**18, 10**18, 10**18)
+    assert decode_slots(encode_slot(10**18, largest)) == (10**18, largest)

@@ -1,0 +1,417 @@
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import random
+from collections.abc import AsyncIterator, Callable, Collection, Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pytest
+
+from cogwork.core.clock import ManualClock, Waitable
+from cogwork.logs.entry import Entry
+from cogwork.logs.spool import LOGGER, Batch, Spool
+from cogwork.logs.upload import Uploader, lines_of, retry_delay
+
+DEADLINE = 10.0
+SEGMENT_BYTES, MOST_BYTES = 10_000, 100_000
+
+
+class WatchedClock(ManualClock):
+    """Tells whether somebody waits for it: the queue's threads need moments that no clock rules."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._waiting = 0
+
+    async def sleep(self, seconds: float) -> None:
+        with self._counted() if seconds else contextlib.nullcontext():
+            await super().sleep(seconds)
+
+    async def wait(self, waitables: Collection[Waitable], timeout: float | None) -> None:
+        with self._counted():
+            await super().wait(waitables, timeout)
+
+    async def let_pass(self, seconds: float, step: float = 5.0) -> None:
+        """In steps that are shorter than any pause between two attempts."""
+        while seconds > 0:
+            # Who was woken may still be about to leave.
+            await self.settle()
+            await until(lambda: self._waiting > 0)
+            await self.advance(min(step, seconds))
+            seconds -= step
+
+    @contextlib.contextmanager
+    def _counted(self) -> Iterator[None]:
+        self._waiting += 1
+        try:
+            yield
+        finally:
+            self._waiting -= 1
+
+
+async def until(condition: Callable[[], bool]) -> None:
+    async with asyncio.timeout(DEADLINE):
+        while not condition():  # noqa: ASYNC110 - what is waited for has no event
+            await asyncio.sleep(0.001)
+
+
+@dataclass
+class Cloud:
+    """Whoever takes the lines: at once, slowly, or not at all."""
+
+    clock: ManualClock
+    delay: float = 0.0
+    refusal: Exception | None = None
+    attempts: list[float] = field(default_factory=list)
+    batches: list[Sequence[Entry]] = field(default_factory=list)
+    sending: int = 0
+
+    async def send(self, lines: Sequence[Entry]) -> None:
+        self.attempts.append(self.clock.monotonic())
+        self.sending += 1
+        try:
+            assert self.sending == 1, "two at once would arrive in any order"
+            if self.delay:
+                await self.clock.sleep(self.delay)
+            if self.refusal is not None:
+                raise self.refusal
+            self.batches.append(lines)
+        finally:
+            self.sending -= 1
+
+    def numbers(self) -> list[int]:
+        return [int(entry.message) for entry in self._lines() if entry.logger == "rdk.test"]
+
+    def reports(self) -> list[int]:
+        return [entry.fields["dropped"] for entry in self._lines() if entry.logger == LOGGER]
+
+    def _lines(self) -> list[Entry]:
+        return [entry for batch in self.batches for entry in batch]
+
+
+@dataclass
+class Upload:
+    spool: Spool
+    clock: WatchedClock
+    cloud: Cloud
+    uploader: Uploader
+
+    @contextlib.asynccontextmanager
+    async def running(self) -> AsyncIterator[asyncio.Task[None]]:
+        task = asyncio.create_task(self.uploader.run())
+        try:
+            yield task
+        finally:
+            task.cancel()
+            await asyncio.wait({task})
+            assert task.cancelled(), "it ended by itself"
+
+    def put(self, first: int, stop: int) -> None:
+        for number in range(first, stop):
+            self.spool.put(line(number))
+
+    async def arrived(self, count: int) -> None:
+        await until(lambda: len(self.cloud.numbers()) >= count)
+
+
+def line(number: int) -> Entry:
+    return Entry(float(number), logging.INFO, "rdk.test", "x.py:1", str(number))
+
+
+@pytest.fixture
+def upload(tmp_path: Path) -> Iterator[Upload]:
+    clock = WatchedClock()
+    cloud = Cloud(clock)
+    spool = Spool(tmp_path / "queue", MOST_BYTES, SEGMENT_BYTES)
+    uploader = Uploader(spool, cloud.send, clock, rng=random.Random(1))
+    yield Upload(spool, clock, cloud, uploader)
+    spool.close(DEADLINE)
+
+
+async def test_lines_arrive_in_order_in_batches_of_a_hundred(upload: Upload) -> None:
+    upload.put(0, 250)
+    async with upload.running():
+        await upload.arrived(250)
+    assert upload.cloud.numbers() == [*range(250)]
+    assert [len(batch) for batch in upload.cloud.batches] == [100, 100, 50]
+
+
+async def test_what_comes_later_arrives_without_time_passing_but_not_sooner_than_the_pause(
+    upload: Upload,
+) -> None:
+    async with upload.running():
+        upload.put(0, 1)
+        await upload.arrived(1)
+        await upload.clock.let_pass(0.1)
+        upload.put(1, 2)
+        await upload.arrived(2)
+        upload.put(2, 3)
+        upload.put(3, 4)
+        assert upload.spool.flush(DEADLINE)
+        await upload.clock.let_pass(0.09, step=0.03)
+        assert upload.cloud.numbers() == [0, 1]
+        await upload.clock.let_pass(0.02)
+        await upload.arrived(4)
+    assert len(upload.cloud.batches) == 3
+
+
+async def test_nothing_to_do_is_nothing_done(upload: Upload) -> None:
+    async with upload.running():
+        await upload.clock.let_pass(600)
+    assert upload.cloud.attempts == []
+
+
+async def test_a_slow_sender_gets_one_batch_after_the_other(upload: Upload) -> None:
+    upload.cloud.delay = 29.0
+    upload.put(0, 250)
+    async with upload.running():
+        await upload.clock.let_pass(120)
+        await upload.arrived(250)
+    assert upload.cloud.numbers() == [*range(250)]
+    assert upload.cloud.reports() == []
+
+
+async def test_a_sender_that_does_not_answer_is_given_up_and_tried_again(
+    upload: Upload, caplog: pytest.LogCaptureFixture
+) -> None:
+    upload.cloud.delay = 1000.0
+    upload.put(0, 5)
+    async with upload.running():
+        await upload.clock.let_pass(120)
+        assert upload.cloud.sending <= 1
+        upload.cloud.delay = 0.0
+        await upload.clock.let_pass(100)
+        await upload.arrived(5)
+    assert upload.cloud.numbers() == [*range(5)]
+    first, second = upload.cloud.attempts[:2]
+    assert 30 + 5 <= second - first <= 30 + 10
+    assert [record.message for record in caplog.records] == [
+        f"the log cannot be uploaded: no answer within 30s; it waits in {upload.spool.directory}, "
+        "and is sent when that works again"
+    ]
+
+
+async def test_a_sender_that_refuses_is_tried_ever_more_rarely_and_told_of_once(
+    upload: Upload, caplog: pytest.LogCaptureFixture
+) -> None:
+    upload.cloud.refusal = ConnectionError("the cloud is not reachable")
+    upload.put(0, 5)
+    async with upload.running():
+        await upload.clock.let_pass(1200)
+        upload.cloud.refusal = None
+        await upload.clock.let_pass(60)
+        await upload.arrived(5)
+    pauses = [b - a for a, b in zip(upload.cloud.attempts, upload.cloud.attempts[1:], strict=False)]
+    assert min(pauses) >= 5
+    assert max(pauses) <= 60
+    assert sum(pauses[:2]) <= 10 + 20
+    assert 1200 / 60 < len(pauses) < 1200 / 15
+    assert [record.message.partition(";")[0] for record in caplog.records] == [
+        "the log cannot be uploaded: the cloud is not reachable"
+    ]
+
+
+@pytest.mark.parametrize("cancels", [True, False])
+async def test_any_failure_of_a_sender_is_only_a_failure(upload: Upload, cancels: bool) -> None:
+    attempts = 0
+
+    async def faulty(lines: Sequence[Entry]) -> None:
+        nonlocal attempts
+        attempts += 1
+        if attempts == 1:
+            raise asyncio.CancelledError if cancels else LookupError
+        await upload.cloud.send(lines)
+
+    upload.uploader = Uploader(upload.spool, faulty, upload.clock)
+    upload.put(0, 1)
+    async with upload.running():
+        await upload.clock.let_pass(15)
+        await upload.arrived(1)
+
+
+async def test_a_sender_gone_for_an_hour_gets_all_that_fitted_and_the_exact_rest(
+    upload: Upload, caplog: pytest.LogCaptureFixture
+) -> None:
+    upload.cloud.refusal = ConnectionError("gone")
+    async with upload.running():
+        for minute in range(60):
+            upload.put(minute * 50, minute * 50 + 50)
+            await upload.clock.let_pass(60)
+        assert upload.spool.flush(DEADLINE)
+        kept = upload.spool.counts()
+        assert (kept.put, kept.delivered) == (3000, 0)
+        assert kept.dropped > 1000
+        upload.cloud.refusal = None
+        await upload.clock.let_pass(60)
+        await until(lambda: not upload.spool.counts().queued)
+    numbers = upload.cloud.numbers()
+    tried = len(upload.cloud.batches[0])
+    assert numbers[:tried] == [*range(tried)], "what was on its way is not dropped"
+    assert numbers[tried:] == [*range(tried + kept.dropped, 3000)]
+    assert upload.cloud.reports() == [kept.dropped]
+    assert max(map(len, upload.cloud.batches)) == 100
+    assert len(caplog.records) == 1
+    assert upload.spool.counts() == (3000, 3000 - kept.dropped, kept.dropped, 0)
+
+
+async def test_each_loss_is_reported_once_although_the_report_itself_is_refused(
+    upload: Upload,
+) -> None:
+    upload.put(0, 2000)
+    assert upload.spool.flush(DEADLINE)
+    first = upload.spool.counts().dropped
+    assert first > 0
+    upload.cloud.refusal = ConnectionError("gone")
+    async with upload.running():
+        await upload.clock.let_pass(60)
+        upload.put(2000, 4000)
+        assert upload.spool.flush(DEADLINE)
+        second = upload.spool.counts().dropped - first
+        assert second > 0
+        await upload.clock.let_pass(60)
+        upload.cloud.refusal = None
+        await upload.clock.let_pass(60)
+        await until(lambda: not upload.spool.counts().queued)
+    assert upload.cloud.reports() == [first, second]
+    assert len(upload.cloud.numbers()) + first + second == 4000
+
+
+class Feeding(logging.Handler):
+    """The log, as it is put into the queue."""
+
+    def __init__(self, spool: Spool) -> None:
+        super().__init__()
+        self._spool = spool
+
+    def emit(self, record: logging.LogRecord) -> None:
+        message = record.getMessage()
+        self._spool.put(Entry(0.0, record.levelno, "log", "x", message))
+
+
+async def test_its_own_line_about_an_outage_does_not_keep_it_going(upload: Upload) -> None:
+    async def every_second_time(lines: Sequence[Entry]) -> None:
+        even = len(upload.cloud.attempts) % 2 == 0
+        upload.cloud.refusal = ConnectionError("try again") if even else None
+        await upload.cloud.send(lines)
+
+    upload.uploader = Uploader(upload.spool, every_second_time, upload.clock)
+    handler = Feeding(upload.spool)
+    logging.getLogger(LOGGER).addHandler(handler)
+    try:
+        upload.put(0, 1)
+        async with upload.running():
+            await upload.clock.let_pass(3600)
+    finally:
+        logging.getLogger(LOGGER).removeHandler(handler)
+    assert len(upload.cloud.attempts) <= 4
+    assert upload.spool.counts().put == 2
+
+
+async def test_an_outage_a_while_after_the_last_one_is_told_again(
+    upload: Upload, caplog: pytest.LogCaptureFixture
+) -> None:
+    async with upload.running():
+        for outage in range(3):
+            upload.cloud.refusal = ConnectionError("gone")
+            upload.put(outage, outage + 1)
+            await until(lambda: upload.cloud.refusal is not None and len(caplog.records) > outage)  # noqa: B023
+            upload.cloud.refusal = None
+            await upload.clock.let_pass(200)
+    assert upload.cloud.numbers() == [0, 1, 2]
+
+
+async def test_cancelled_at_any_moment_it_loses_nothing(upload: Upload) -> None:
+    upload.put(0, 500)
+    for moment in range(40):
+        async with upload.running():
+            for _ in range(moment):
+                await asyncio.sleep(0)
+            await upload.clock.advance(0.01)
+    async with upload.running():
+        await until(lambda: not upload.spool.counts().queued)
+    assert sorted(set(upload.cloud.numbers())) == [*range(500)]
+
+
+async def test_cancelling_ends_the_send_that_is_under_way(upload: Upload) -> None:
+    upload.cloud.delay = 10.0
+    upload.put(0, 5)
+    async with upload.running():
+        await until(lambda: upload.cloud.sending == 1)
+    assert upload.cloud.sending == 0
+    assert upload.spool.counts().queued == 5
+
+
+async def test_the_last_try_sends_all_that_is_left(upload: Upload) -> None:
+    upload.put(0, 250)
+    await upload.uploader.finish(budget=5.0)
+    assert upload.cloud.numbers() == [*range(250)]
+    assert upload.spool.counts().queued == 0
+
+
+async def test_the_last_try_is_one_try(upload: Upload) -> None:
+    upload.cloud.refusal = ConnectionError("gone")
+    upload.put(0, 250)
+    await upload.uploader.finish(budget=5.0)
+    assert len(upload.cloud.attempts) == 1
+    assert upload.spool.counts().queued == 250
+
+
+async def test_the_last_try_ends_with_its_budget(upload: Upload) -> None:
+    upload.cloud.delay = 2.0
+    upload.put(0, 500)
+    finishing = asyncio.create_task(upload.uploader.finish(budget=5.0))
+    for batch in range(3):
+        await until(lambda: len(upload.cloud.attempts) > batch)  # noqa: B023
+        await upload.clock.advance(2.0 if batch < 2 else 1.0)
+    await asyncio.wait_for(finishing, DEADLINE)
+    assert upload.cloud.numbers() == [*range(200)]
+    assert upload.cloud.sending == 0
+    assert upload.spool.counts().queued == 300
+
+
+async def test_a_sender_that_does_not_let_itself_be_cancelled_holds_nobody_up(
+    upload: Upload,
+) -> None:
+    release = asyncio.Event()
+
+    async def stubborn(_: Sequence[Entry]) -> None:
+        upload.cloud.attempts.append(0.0)
+        while not release.is_set():
+            with contextlib.suppress(asyncio.CancelledError):
+                await release.wait()
+        raise ConnectionError("too late for anybody")
+
+    uploader = Uploader(upload.spool, stubborn, upload.clock)
+    upload.put(0, 1)
+    finishing = asyncio.create_task(uploader.finish(budget=5.0))
+    try:
+        await until(lambda: bool(upload.cloud.attempts))
+        await upload.clock.advance(5.0)
+        assert not finishing.done(), "the sender has a moment to end"
+        await upload.clock.advance(1.0)
+        await asyncio.wait_for(finishing, DEADLINE)
+    finally:
+        release.set()
+    assert upload.spool.counts().queued == 1
+
+
+def test_pauses_are_between_five_seconds_and_a_minute_and_differ() -> None:
+    rng = random.Random(1)
+    for failures, longest in ((1, 10), (2, 20), (3, 40), (4, 60), (5, 60), (10_000, 60)):
+        pauses = {retry_delay(failures, rng) for _ in range(1000)}
+        assert 5 <= min(pauses) < 6
+        assert longest - 1 < max(pauses) <= longest
+
+
+def test_the_line_about_dropped_ones_stands_where_they_are_missing() -> None:
+    assert lines_of(Batch(0, 1, [line(0)], more=False), 9.0) == [line(0)]
+    report, rest = lines_of(Batch(0, 4, [line(3)], more=False), 9.0)
+    assert rest == line(3)
+    assert (report.time, report.fields) == (3.0, {"dropped": 3})
+    assert report.message.startswith("3 lines were dropped while nobody could be reached")
+    (alone,) = lines_of(Batch(0, 1, [], more=False), 9.0)
+    assert alone.time == 9.0
+    assert alone.message.startswith("1 line was dropped")
