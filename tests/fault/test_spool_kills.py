@@ -166,9 +166,6 @@ def drain(spool: Spool) -> tuple[list[int], int]:
     return sent, dropped
 
 
-# Disks that cannot be written
-
-
 @contextlib.contextmanager
 def small_disk(path: Path, kilobytes: int) -> Iterator[Path]:
     path.mkdir()

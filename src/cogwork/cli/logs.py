@@ -58,7 +58,7 @@ def _moment(text: str, now: float) -> float:
 def _shown(entry: dict[str, Any]) -> str:
     level = entry["level"]
     head = f"{entry['time']}  {level.upper():8}  {entry['logger']}  "
-    text = printable(entry["message"]).replace("\\n", "\n")
+    text = "\n".join(map(printable, entry["message"].split("\n")))
     trace = f"\n{entry['trace']}" if entry.get("trace") else ""
     style = _STYLES.get(level)
     return f"{paint(head, style) if style else head}{text}{trace}"

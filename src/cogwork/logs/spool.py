@@ -263,6 +263,8 @@ class Spool:
         with self._disk, self._failing() as failure:
             self._take()
             self._load()
+            # The ledger has its place on the disk before the lines can take it.
+            self._settle()
             while self._unwritten:
                 self._write_some()
             is_due = last or (self._sync_at is not None and time.monotonic() >= self._sync_at)
@@ -372,7 +374,7 @@ class Spool:
         if self._unsaved:
             # Not further than the disk is: what a kill takes from memory was never in the count.
             self._files.save(replace(self._ledger, following=self._written()))
-            self._unsaved = False
+            self._unsaved = bool(self._unwritten)
             self._sync_soon()
         used = used_up(self._files.segments, self._ledger.position)
         if used:

@@ -89,6 +89,20 @@ def drain(spool: Spool) -> tuple[list[int], int]:
     return arrived, dropped
 
 
+def killed(spool: Spool) -> Path:
+    """What its directory is if the process ends at this moment."""
+    with spool._disk:
+        return shutil.copytree(spool.directory, spool.directory.with_name("killed"))
+
+
+def following(spool: Spool) -> int:
+    """The number that the next line gets, as the ledger has it."""
+    with spool._disk:
+        _, ledger = decode_slots((spool.directory / LEDGER).read_bytes())
+    assert ledger is not None
+    return ledger.following
+
+
 def until(condition: Callable[[], bool]) -> None:
     deadline = time.monotonic() + DEADLINE
     while not condition():
@@ -103,9 +117,6 @@ def segments(directory: Path) -> list[Path]:
 @pytest.fixture
 def directory(tmp_path: Path) -> Path:
     return tmp_path / "deep" / "queue"
-
-
-# What arrives
 
 
 def test_lines_arrive_in_order_in_batches_and_are_then_forgotten(directory: Path) -> None:
@@ -177,9 +188,6 @@ def test_whoever_listens_is_told_once(directory: Path) -> None:
     assert told == ["a", "b"]
 
 
-# The bound on disk
-
-
 def test_the_oldest_make_room_and_are_counted_exactly(directory: Path) -> None:
     with opened(directory) as spool:
         for number in range(200):
@@ -237,9 +245,6 @@ def test_a_bound_that_makes_no_sense_is_refused(directory: Path) -> None:
         Spool(directory, segment_bytes=64)
 
 
-# Memory, and whoever puts
-
-
 def test_nobody_waits_for_a_disk_that_hangs_and_what_memory_cannot_hold_is_counted(
     directory: Path,
 ) -> None:
@@ -254,12 +259,14 @@ def test_nobody_waits_for_a_disk_that_hangs_and_what_memory_cannot_hold_is_count
     assert len(arrived) + dropped == 101
 
 
-def test_what_memory_could_not_hold_stays_counted_after_a_restart(directory: Path) -> None:
+def test_what_memory_could_not_hold_stays_counted_after_a_kill(directory: Path) -> None:
     with opened(directory, memory_bytes=1000) as spool:
+        put_on_disk(spool, 0, 1)
         with spool._disk:
-            put(spool, 0, 100)
+            put(spool, 1, 100)
         assert spool.flush(DEADLINE)
-    with opened(directory) as spool:
+        copy = killed(spool)
+    with opened(copy) as spool:
         arrived, dropped = drain(spool)
         assert len(arrived) + dropped == 100
 
@@ -327,17 +334,11 @@ def test_a_closed_queue_has_no_say_any_more(directory: Path) -> None:
     assert numbers(spool.batch()) == []
 
 
-# One process only
-
-
 def test_a_second_one_hears_who_has_it(directory: Path) -> None:
     with opened(directory), pytest.raises(InUse, match="in use by another process; end that one"):
         Spool(directory)
     with opened(directory):
         pass
-
-
-# A disk that fails
 
 
 def test_a_directory_that_was_deleted_is_made_again_and_its_lines_counted(directory: Path) -> None:
@@ -424,6 +425,26 @@ def test_a_queue_that_appears_later_comes_ahead_of_what_is_in_memory(directory: 
         assert drain(spool) == ([*range(10)], 0)
 
 
+def test_what_was_delivered_from_memory_is_no_gap_in_a_queue_that_appears_later(
+    directory: Path,
+) -> None:
+    with opened(directory) as spool:
+        put_on_disk(spool, 0, 5)
+    hidden = directory.with_name("hidden")
+    directory.rename(hidden)
+    directory.write_text("in the way")
+    with opened(directory) as spool:
+        put(spool, 5, 10)
+        batch = spool.batch(2)
+        assert batch is not None
+        spool.done(batch)
+        with spool._disk:
+            directory.unlink()
+            hidden.rename(directory)
+        assert spool.flush(DEADLINE)
+        assert drain(spool) == ([0, 1, 2, 3, 4, 7, 8, 9], 0)
+
+
 def test_a_directory_that_another_process_took_is_not_touched(directory: Path) -> None:
     with opened(directory) as spool, contextlib.ExitStack() as stack:
         put_on_disk(spool, 0, 3)
@@ -459,6 +480,54 @@ def test_writes_that_fail_midway_lose_and_repeat_nothing(
     assert all(map(unseal, pieces(directory)))
 
 
+def test_what_a_kill_takes_from_memory_is_in_no_count(
+    directory: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(*_: object) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    with opened(directory) as spool:
+        put_on_disk(spool, 0, 3)
+        with monkeypatch.context() as patch:
+            patch.setattr(module, "_write_all", full)
+            put(spool, 3, 6)
+            until(lambda: spool.trouble is not None)
+            batch = spool.batch(2)
+            assert batch is not None
+            spool.done(batch)
+            assert spool.counts() == (6, 2, 0, 4)
+            copy = killed(spool)
+    with opened(copy) as spool:
+        assert spool.counts() == (3, 2, 0, 1)
+        assert drain(spool) == ([2], 0)
+
+
+def test_what_the_disk_was_made_to_take_is_in_the_ledger(
+    directory: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "SYNC", 0.0)
+    with opened(directory) as spool:
+        put_on_disk(spool, 0, 1)
+        until(lambda: following(spool) == 1)
+        put_on_disk(spool, 1, 5)
+        until(lambda: following(spool) == 5)
+
+
+class Unreadable(io.BytesIO):
+    def __init__(self, number: int) -> None:
+        super().__init__()
+        self._number = number
+
+    def readline(self, _: int | None = -1, /) -> bytes:
+        raise OSError(self._number, os.strerror(self._number))
+
+
+def test_a_damaged_place_of_the_disk_ends_a_segment_and_an_error_that_passes_does_not() -> None:
+    assert module._piece(Unreadable(errno.EIO)) == b""
+    with pytest.raises(OSError, match=os.strerror(errno.ENOMEM)):
+        module._piece(Unreadable(errno.ENOMEM))
+
+
 def test_a_segment_that_cannot_be_read_for_the_moment_is_waited_for(
     directory: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -471,9 +540,6 @@ def test_a_segment_that_cannot_be_read_for_the_moment_is_waited_for(
             patch.setattr(module._Files, "_reader", too_many)
             assert spool.batch() is None
         assert drain(spool) == ([*range(5)], 0)
-
-
-# Damage
 
 
 def test_a_torn_line_at_the_end_is_cut_off_and_not_counted(directory: Path) -> None:
@@ -552,9 +618,6 @@ def pieces(directory: Path) -> Iterator[bytes]:
     """What is between line breaks."""
     for path in segments(directory):
         yield from io.BytesIO(path.read_bytes())
-
-
-# Everything at random, against a model
 
 
 @dataclass
@@ -642,9 +705,6 @@ def test_it_behaves_as_its_model(steps: list[tuple[str, int | list[int]]]) -> No
                 elif batch is None:
                     model.claimed = None
             assert spool.counts() == model.counts()
-
-
-# The pure parts
 
 
 TEXT = st.text(st.characters(exclude_categories=["Cs"]), max_size=30)

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import gc
 import logging
 import random
 from collections.abc import AsyncIterator, Callable, Collection, Iterator, Sequence
@@ -373,15 +374,16 @@ async def test_the_last_try_ends_with_its_budget(upload: Upload) -> None:
 
 
 async def test_a_sender_that_does_not_let_itself_be_cancelled_holds_nobody_up(
-    upload: Upload,
+    upload: Upload, caplog: pytest.LogCaptureFixture
 ) -> None:
-    release = asyncio.Event()
+    release, ended = asyncio.Event(), asyncio.Event()
 
     async def stubborn(_: Sequence[Entry]) -> None:
         upload.cloud.attempts.append(0.0)
         while not release.is_set():
             with contextlib.suppress(asyncio.CancelledError):
                 await release.wait()
+        ended.set()
         raise ConnectionError("too late for anybody")
 
     uploader = Uploader(upload.spool, stubborn, upload.clock)
@@ -395,7 +397,11 @@ async def test_a_sender_that_does_not_let_itself_be_cancelled_holds_nobody_up(
         await asyncio.wait_for(finishing, DEADLINE)
     finally:
         release.set()
+        await asyncio.wait_for(ended.wait(), DEADLINE)
     assert upload.spool.counts().queued == 1
+    await asyncio.sleep(0)
+    gc.collect()
+    assert caplog.records == [], "the loop found an error that nobody looked at"
 
 
 def test_pauses_are_between_five_seconds_and_a_minute_and_differ() -> None:
