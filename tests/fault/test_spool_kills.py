@@ -23,8 +23,11 @@ import pytest
 from tests.sizes import size
 
 from cogwork.core.clock import SystemClock
+from cogwork.logs.account import decode_slots
 from cogwork.logs.entry import Entry
-from cogwork.logs.spool import LEDGER, LOGGER, Spool, decode, decode_slots, unseal
+from cogwork.logs.sealed import decode, unseal
+from cogwork.logs.segments import LEDGER
+from cogwork.logs.spool import LOGGER, Spool
 from cogwork.logs.upload import Uploader, lines_of
 
 KILLS = size(ci=10, full=200)

@@ -22,26 +22,32 @@ A line that was sent when the process ended may be sent again.
 from __future__ import annotations
 
 import contextlib
-import errno
-import fcntl
-import json
 import logging
-import os
-import re
 import secrets
 import threading
 import time
-import zlib
 from collections import deque
-from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
-from dataclasses import asdict, dataclass, replace
-from itertools import chain, pairwise
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from itertools import chain
 from pathlib import Path
 from queue import Empty, SimpleQueue
-from typing import BinaryIO, NamedTuple
+from typing import NamedTuple
 
 from cogwork.core.errors import CogworkError
+from cogwork.logs.account import (
+    NOWHERE,
+    Batch,
+    Ledger,
+    Line,
+    excess,
+    fitting,
+    gather,
+    used_up,
+)
 from cogwork.logs.entry import Entry
+from cogwork.logs.sealed import LONGEST, OVERHEAD, encode
+from cogwork.logs.segments import SegmentFiles
 
 MOST = 64 << 20
 """Bytes of all segments together."""
@@ -49,11 +55,7 @@ SEGMENT = 1 << 20
 """Bytes of one segment: what is dropped at once when there are too many."""
 MEMORY = 4 << 20
 """Bytes that wait to be written."""
-LONGEST = 256 << 10
-"""Bytes of one line. A longer one is dropped."""
 BATCH = 100
-BATCH_BYTES = 1 << 20
-"""A message of gRPC may have four times as many."""
 SYNC = 5.0
 """Seconds until what was written is forced to the disk."""
 RETRY = 1.0
@@ -75,20 +77,6 @@ class InUse(CogworkError):
             f"the log queue in {directory} is in use by another process; "
             "end that one, or give each server a directory of its own"
         )
-
-
-class Batch(NamedTuple):
-    start: int
-    stop: int
-    """The number after its last line."""
-    entries: Sequence[Entry]
-    more: bool
-    """Whether others waited behind it."""
-
-    @property
-    def dropped(self) -> int:
-        """How many lines should be among these and are not."""
-        return self.stop - self.start - len(self.entries)
 
 
 class Counts(NamedTuple):
@@ -145,7 +133,7 @@ class Spool:
 
         # Whoever holds this may wait for the disk, so nobody may wait for it in put.
         self._disk = threading.Lock()
-        self._files = _Files(directory)
+        self._files = SegmentFiles(directory)
         self._loaded = False
         self._ledger = Ledger("", position=0, following=0, dropped=0)
         self._unsaved = True
@@ -427,370 +415,3 @@ def _sentence(directory: Path, error: OSError) -> str:
         f"the log queue in {directory} cannot be written: {why}; "
         "lines wait in memory until it can, and those that do not fit are dropped"
     )
-
-
-class Place(NamedTuple):
-    segment: int
-    offset: int
-
-
-NOWHERE = Place(-1, 0)
-
-
-class Line(NamedTuple):
-    number: int
-    body: bytes
-    place: Place
-
-
-@dataclass(slots=True)
-class Segment:
-    first: int
-    """The number of its first line; the next segment's is where it ends."""
-    size: int
-
-
-@dataclass(slots=True)
-class Ledger:
-    queue: str
-    """Tells this queue from another in the same place."""
-    position: int
-    """The number to be delivered next. All before it were delivered or dropped."""
-    following: int
-    """The number that the next line gets."""
-    dropped: int
-
-
-def gather(lines: Iterable[Line], start: int, end: int, most: int) -> tuple[Batch, Place | None]:
-    """A batch, and where the first line behind it is."""
-    entries: list[Entry] = []
-    stop, size = start, 0
-    for number, body, place in lines:
-        if number < stop:
-            continue
-        # The line that tells how many are missing takes the place of one.
-        room = most if number - start == len(entries) else most - 1
-        size += len(body)
-        if len(entries) >= room or (entries and size > BATCH_BYTES):
-            return Batch(start, stop if entries else number, entries, more=True), place
-        if (entry := decode(body)) is not None:
-            entries.append(entry)
-            stop = number + 1
-    if len(entries) == most and stop < end:
-        return Batch(start, stop, entries, more=True), None
-    return Batch(start, end, entries, more=False), None
-
-
-def excess(segments: Sequence[Segment], most: int) -> int:
-    """How many of the oldest must go. Never the last, which is being written."""
-    total = sum(segment.size for segment in segments)
-    count = 0
-    while total > most and count < len(segments) - 1:
-        total -= segments[count].size
-        count += 1
-    return count
-
-
-def used_up(segments: Sequence[Segment], position: int) -> int:
-    """How many of the oldest hold nothing that is still to be delivered."""
-    return sum(following.first <= position for _, following in pairwise(segments))
-
-
-def spans(segments: Sequence[Segment], end: int) -> Iterator[tuple[Segment, int]]:
-    """Each with the number at which it ends."""
-    ends = [*(segment.first for segment in segments[1:]), end]
-    return zip(segments, ends, strict=False)
-
-
-def fitting(lines: Iterable[tuple[int, bytes]], room: int) -> list[bytes]:
-    """As many of the first lines, ready to be written, as there is room for."""
-    portion: list[bytes] = []
-    for number, body in lines:
-        line = seal(number, body)
-        room -= len(line)
-        if room < 0:
-            break
-        portion.append(line)
-    return portion
-
-
-def survey(pieces: Iterable[bytes], first: int) -> tuple[int, int]:
-    """The number after the last whole line of a segment, and the size without a torn one."""
-    stop, size, whole = first, 0, 0
-    for piece in pieces:
-        size += len(piece)
-        if piece.endswith(b"\n"):
-            whole = size
-        if found := unseal(piece):
-            stop = found[0] + 1
-    return stop, whole
-
-
-def encode(entry: Entry) -> bytes:
-    """Fields that JSON does not know become text. Half of a surrogate pair becomes "?"."""
-    value: dict[str, object] = {
-        "time": entry.time,
-        "level": entry.level,
-        "logger": entry.logger,
-        "place": entry.place,
-        "message": entry.message,
-    }
-    if entry.fields:
-        value["fields"] = entry.fields
-    if entry.trace:
-        value["trace"] = entry.trace
-    return _json.encode(value).encode(errors="replace")
-
-
-def decode(body: bytes) -> Entry | None:
-    """None if another version wrote what this one cannot read."""
-    try:
-        return Entry(**json.loads(body))
-    except (ValueError, TypeError, RecursionError):
-        return None
-
-
-_json = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), default=str)
-
-OVERHEAD = 64
-"""Bytes that sealing adds, at most."""
-_START = b'{"crc":"'
-_REST = len(_START) + len('01234567",')
-
-
-def seal(number: int, body: bytes) -> bytes:
-    """A line of JSON that shows whether it is whole."""
-    rest = b'"n":%d,"data":%s}\n' % (number, body)
-    return b'%s%08x",%s' % (_START, zlib.crc32(rest), rest)
-
-
-def unseal(line: bytes) -> tuple[int, bytes] | None:
-    """None if it is damaged."""
-    rest = line[_REST:]
-    if not line.startswith(b'%s%08x",' % (_START, zlib.crc32(rest))):
-        return None
-    number, _, body = rest.removeprefix(b'"n":').removesuffix(b"}\n").partition(b',"data":')
-    return int(number), body
-
-
-SLOT = 512
-"""Bytes of one of the two places in the ledger, which are written by turns: whatever happens to
-one while it is written, the other is whole. Nothing is allocated for it on a disk that is full."""
-
-
-def encode_slot(turn: int, ledger: Ledger) -> bytes:
-    body = _json.encode(asdict(ledger)).encode()
-    return seal(turn, body).removesuffix(b"\n").ljust(SLOT - 1) + b"\n"
-
-
-def decode_slots(data: bytes) -> tuple[int, Ledger | None]:
-    """The last turn and what was written in it; None if there is none that is whole."""
-    slots = (data[start : start + SLOT].rstrip() + b"\n" for start in (0, SLOT))
-    found = max(filter(None, map(unseal, slots)), default=None)
-    if found is None:
-        return 0, None
-    turn, body = found
-    try:
-        return turn, Ledger(**json.loads(body))
-    except (ValueError, TypeError):
-        return turn, None
-
-
-LEDGER = "ledger"
-BUFFER = 64 << 10
-_NAME = re.compile(r"([0-9]{16,})\.jsonl")
-_SAFE = os.O_CLOEXEC | os.O_NOFOLLOW
-_APPEND = os.O_WRONLY | os.O_APPEND
-_PASSING = {errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.EACCES, errno.EPERM}
-"""Errors that say nothing about what is on the disk."""
-
-
-class _Files:
-    """The directory, held by this process alone. All that is done here may raise OSError.
-
-    Files are named relative to the directory that is held: another may have taken its path.
-    """
-
-    def __init__(self, directory: Path) -> None:
-        self._directory = directory
-        self.segments: list[Segment] = []
-        self._turn = 0
-        self._held: int | None = None
-        self._current: int | None = None
-        self._ledger: int | None = None
-        self._closed = False
-
-    def load(self) -> tuple[Ledger | None, int]:
-        """What the ledger says, and the number after the last line."""
-        self.let_go()
-        self._hold()
-        segments = self._listed()
-        stop = 0
-        if segments:
-            last = segments[-1]
-            with self._reader(_name(last.first)) as file:
-                stop, last.size = survey(iter(lambda: _piece(file), b""), last.first)
-        self._turn, ledger = decode_slots(self._ledger_data())
-        self.segments = segments
-        return ledger, stop
-
-    def room(self, most: int) -> int:
-        """Bytes that the last segment may still grow by."""
-        return most - self.segments[-1].size if self.segments else 0
-
-    def end(self) -> Place:
-        return Place(self.segments[-1].first, self.segments[-1].size) if self.segments else NOWHERE
-
-    def begin(self, first: int) -> None:
-        """Another segment."""
-        if self._current is not None:
-            os.fdatasync(self._current)
-            self._current = _close(self._current)
-        self._current = self._open(_name(first), _APPEND | os.O_CREAT | os.O_TRUNC)
-        self.segments.append(Segment(first, 0))
-
-    def append(self, lines: bytes) -> None:
-        last = self.segments[-1]
-        if self._current is None:
-            self._current = self._open(_name(last.first), _APPEND)
-            # A torn line at its end never was one.
-            os.ftruncate(self._current, last.size)
-        self._check(self._current)
-        _write_all(self._current, lines)
-        last.size += len(lines)
-
-    def save(self, ledger: Ledger) -> None:
-        if self._ledger is None:
-            self._ledger = self._open(LEDGER, os.O_WRONLY | os.O_CREAT)
-        self._check(self._ledger)
-        self._turn += 1
-        data = encode_slot(self._turn, ledger)
-        if os.pwrite(self._ledger, data, self._turn % 2 * SLOT) < SLOT:
-            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
-
-    def lines(self, start: int, stop: int, mark: Place) -> Generator[Line, None, None]:
-        """From the first segment that has any of these numbers; from the mark, if it is there."""
-        for segment, end in spans(self.segments, stop):
-            if end > start:
-                offset = mark.offset if mark.segment == segment.first else 0
-                yield from self._lines_of(segment.first, offset, end)
-
-    def _lines_of(self, segment: int, offset: int, end: int) -> Iterator[Line]:
-        with contextlib.ExitStack() as stack:
-            try:
-                file = stack.enter_context(self._reader(_name(segment)))
-            except OSError as error:
-                _raise_if_passing(error)
-                return
-            file.seek(offset)
-            while piece := _piece(file):
-                found = unseal(piece)
-                if found is not None and found[0] < end:
-                    yield Line(*found, Place(segment, offset))
-                offset += len(piece)
-
-    def remove(self, count: int) -> None:
-        """The oldest ones."""
-        for _ in range(count):
-            with contextlib.suppress(FileNotFoundError):
-                os.unlink(_name(self.segments[0].first), dir_fd=self._here)
-            del self.segments[0]
-
-    def sync(self) -> None:
-        for descriptor in (self._current, self._ledger, self._held):
-            if descriptor is not None:
-                os.fsync(descriptor)
-
-    def let_go(self) -> None:
-        """Of the files, not of the directory: nobody else may have it in between."""
-        self._current, self._ledger = _close(self._current), _close(self._ledger)
-
-    def close(self) -> None:
-        self.let_go()
-        self._held = _close(self._held)
-        self._closed = True
-
-    def _hold(self) -> None:
-        if self._closed:
-            raise OSError(errno.EBADF, "it is closed")
-        if self._held is not None and self._is_in_place():
-            return
-        self._held = _close(self._held)
-        self._directory.mkdir(0o700, parents=True, exist_ok=True)
-        held = os.open(self._directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-        try:
-            fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError:
-            os.close(held)
-            raise
-        self._held = held
-
-    @property
-    def _here(self) -> int:
-        # None would be the directory that the process runs in.
-        assert self._held is not None
-        return self._held
-
-    def _is_in_place(self) -> bool:
-        try:
-            return os.path.samestat(os.fstat(self._here), self._directory.stat())
-        except FileNotFoundError:
-            return False
-
-    def _check(self, descriptor: int) -> None:
-        """What is written to a file that was deleted is lost without a word."""
-        if not os.fstat(descriptor).st_nlink or not self._is_in_place():
-            raise FileNotFoundError(errno.ENOENT, "it was deleted")
-
-    def _listed(self) -> list[Segment]:
-        names = os.listdir(self._here)  # noqa: PTH208 - not of a path
-        firsts = sorted(int(name[1]) for name in map(_NAME.fullmatch, names) if name)
-        return [Segment(first, self._size_of(_name(first))) for first in firsts]
-
-    def _size_of(self, name: str) -> int:
-        return os.stat(name, dir_fd=self._here, follow_symlinks=False).st_size
-
-    def _ledger_data(self) -> bytes:
-        try:
-            with self._reader(LEDGER) as file:
-                return file.read(2 * SLOT)
-        except FileNotFoundError:
-            return b""
-
-    def _reader(self, name: str) -> BinaryIO:
-        return os.fdopen(self._open(name, os.O_RDONLY), "rb", buffering=BUFFER)
-
-    def _open(self, name: str, flags: int) -> int:
-        return os.open(name, flags | _SAFE, 0o600, dir_fd=self._here)
-
-
-def _name(segment: int) -> str:
-    return f"{segment:016}.jsonl"
-
-
-def _piece(file: BinaryIO) -> bytes:
-    """A line, or what damage made of it. Nothing at the end, and where the disk is damaged."""
-    try:
-        return file.readline(LONGEST + OVERHEAD)
-    except OSError as error:
-        _raise_if_passing(error)
-        return b""
-
-
-def _raise_if_passing(error: OSError) -> None:
-    if error.errno in _PASSING:
-        raise error
-
-
-def _write_all(descriptor: int, data: bytes) -> None:
-    rest = memoryview(data)
-    while rest:
-        rest = rest[os.write(descriptor, rest) :]
-
-
-def _close(descriptor: int | None) -> int | None:
-    # An error at this point is one that writing or syncing has already met.
-    if descriptor is not None:
-        with contextlib.suppress(OSError):
-            os.close(descriptor)
-    return None

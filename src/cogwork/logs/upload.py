@@ -13,8 +13,9 @@ from typing import TypeVar
 from cogwork.core import duration
 from cogwork.core.clock import Clock
 from cogwork.core.thread import OwnThread
+from cogwork.logs.account import Batch
 from cogwork.logs.entry import Entry
-from cogwork.logs.spool import LOGGER, Batch, Spool
+from cogwork.logs.spool import LOGGER, Spool
 
 DEADLINE = 30.0
 """Seconds that one batch may take."""

@@ -20,29 +20,26 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from tests.sizes import size
 
-from cogwork.logs import spool as module
-from cogwork.logs.entry import Entry
-from cogwork.logs.spool import (
-    LEDGER,
+from cogwork.logs import segments as files
+from cogwork.logs import spool as spool_module
+from cogwork.logs.account import (
     SLOT,
     Batch,
-    InUse,
     Ledger,
     Line,
     Place,
     Segment,
-    Spool,
-    decode,
     decode_slots,
-    encode,
     encode_slot,
     excess,
     gather,
-    seal,
     survey,
-    unseal,
     used_up,
 )
+from cogwork.logs.entry import Entry
+from cogwork.logs.sealed import OVERHEAD, decode, encode, seal, unseal
+from cogwork.logs.segments import LEDGER, SegmentFiles
+from cogwork.logs.spool import InUse, Spool
 
 DEADLINE = 10.0
 SEGMENT_BYTES, MOST_BYTES = 1000, 4000
@@ -463,7 +460,7 @@ def test_a_directory_that_another_process_took_is_not_touched(directory: Path) -
 def test_writes_that_fail_midway_lose_and_repeat_nothing(
     directory: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    sound = module._write_all
+    sound = files._write_all
     failures = iter([0, 7, 150, 300, 299, 500, 1, 90])
 
     def failing(descriptor: int, data: bytes) -> None:
@@ -472,7 +469,7 @@ def test_writes_that_fail_midway_lose_and_repeat_nothing(
         if cut is not None:
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
-    monkeypatch.setattr(module, "_write_all", failing)
+    monkeypatch.setattr(files, "_write_all", failing)
     with opened(directory) as spool:
         put_on_disk(spool, 0, 20)
         assert next(failures, None) is None
@@ -489,7 +486,7 @@ def test_what_a_kill_takes_from_memory_is_in_no_count(
     with opened(directory) as spool:
         put_on_disk(spool, 0, 3)
         with monkeypatch.context() as patch:
-            patch.setattr(module, "_write_all", full)
+            patch.setattr(files, "_write_all", full)
             put(spool, 3, 6)
             until(lambda: spool.trouble is not None)
             batch = spool.batch(2)
@@ -505,7 +502,7 @@ def test_what_a_kill_takes_from_memory_is_in_no_count(
 def test_what_the_disk_was_made_to_take_is_in_the_ledger(
     directory: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(module, "SYNC", 0.0)
+    monkeypatch.setattr(spool_module, "SYNC", 0.0)
     with opened(directory) as spool:
         put_on_disk(spool, 0, 1)
         until(lambda: following(spool) == 1)
@@ -523,9 +520,9 @@ class Unreadable(io.BytesIO):
 
 
 def test_a_damaged_place_of_the_disk_ends_a_segment_and_an_error_that_passes_does_not() -> None:
-    assert module._piece(Unreadable(errno.EIO)) == b""
+    assert files._piece(Unreadable(errno.EIO)) == b""
     with pytest.raises(OSError, match=os.strerror(errno.ENOMEM)):
-        module._piece(Unreadable(errno.ENOMEM))
+        files._piece(Unreadable(errno.ENOMEM))
 
 
 def test_a_segment_that_cannot_be_read_for_the_moment_is_waited_for(
@@ -537,7 +534,7 @@ def test_a_segment_that_cannot_be_read_for_the_moment_is_waited_for(
     with opened(directory) as spool:
         put_on_disk(spool, 0, 5)
         with monkeypatch.context() as patch:
-            patch.setattr(module._Files, "_reader", too_many)
+            patch.setattr(SegmentFiles, "_reader", too_many)
             assert spool.batch() is None
         assert drain(spool) == ([*range(5)], 0)
 
@@ -724,7 +721,7 @@ ENTRIES = st.builds(
 @given(ENTRIES, st.integers(0, 10**18))
 def test_a_line_says_what_was_put_in_json(entry: Entry, number: int) -> None:
     sealed = seal(number, encode(entry))
-    assert len(sealed) <= len(encode(entry)) + module.OVERHEAD
+    assert len(sealed) <= len(encode(entry)) + OVERHEAD
     assert sealed.count(b"\n") == 1
     assert json.loads(sealed)["n"] == number
     found = unseal(sealed)

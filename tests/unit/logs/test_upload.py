@@ -12,8 +12,9 @@ from pathlib import Path
 import pytest
 
 from cogwork.core.clock import ManualClock, Waitable
+from cogwork.logs.account import Batch
 from cogwork.logs.entry import Entry
-from cogwork.logs.spool import LOGGER, Batch, Spool
+from cogwork.logs.spool import LOGGER, Spool
 from cogwork.logs.upload import Uploader, lines_of, retry_delay
 
 DEADLINE = 10.0
