@@ -58,7 +58,7 @@ def _moment(text: str, now: float) -> float:
 def _shown(entry: dict[str, Any]) -> str:
     level = entry["level"]
     head = f"{entry['time']}  {level.upper():8}  {entry['logger']}  "
-    text = "\n".join(map(printable, entry["message"].split("\n")))
-    trace = f"\n{entry['trace']}" if entry.get("trace") else ""
+    texts = [entry["message"], entry["trace"]] if entry.get("trace") else [entry["message"]]
+    lines = "\n".join(printable(line) for text in texts for line in text.split("\n"))
     style = _STYLES.get(level)
-    return f"{paint(head, style) if style else head}{text}{trace}"
+    return f"{paint(head, style) if style else head}{lines}"

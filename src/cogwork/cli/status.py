@@ -43,10 +43,10 @@ def _history(arguments: argparse.Namespace) -> int:
         return USAGE
     if arguments.json:
         print_json(told)
-    elif not told:
+    elif told:
+        print("\n".join(map(_line_of_history, told)))
+    else:
         print(f"nothing is known of {arguments.history or 'this machine'} yet")
-    for line in [] if arguments.json else told:
-        print(_line_of_history(line))
     return FINE
 
 

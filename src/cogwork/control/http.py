@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ipaddress
-from collections.abc import Awaitable, Callable
 from typing import Any
 
 from starlette.applications import Starlette
@@ -26,8 +25,6 @@ from cogwork.robot.machine import Machine
 from cogwork.robot.maintenance import permission
 from cogwork.robot.story import Story
 from cogwork.robot.view import machine_view
-
-Answer = Callable[[Request], Awaitable[Response]]
 
 
 def application(machine: Machine, clock: Clock, ring: Ring, story: Story) -> Starlette:

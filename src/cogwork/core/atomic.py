@@ -17,7 +17,7 @@ def write(path: Path, data: bytes, mode: int = 0o600) -> None:
 
     A failure leaves the old file as it was. A symbolic link at ``path`` is replaced, not followed.
     """
-    _make_directory(path.parent)
+    make_directory(path.parent)
     with _opened(path.parent, _DIRECTORY) as directory:
         # One writer at a time, so that every temporary file found here is a killed writer's.
         fcntl.flock(directory, fcntl.LOCK_EX)
@@ -26,10 +26,11 @@ def write(path: Path, data: bytes, mode: int = 0o600) -> None:
         os.fsync(directory)
 
 
-def _make_directory(directory: Path) -> None:
+def make_directory(directory: Path) -> None:
+    """With all that is missing above it, for this user alone."""
     if directory.is_dir():
         return
-    _make_directory(directory.parent)
+    make_directory(directory.parent)
     directory.mkdir(mode=0o700, exist_ok=True)
     with _opened(directory.parent, _DIRECTORY) as parent:
         os.fsync(parent)

@@ -66,16 +66,22 @@ class ResourceName(NamedTuple):
 
     @classmethod
     def parse(cls, text: str) -> ResourceName:
-        api, _, rest = text.partition("/")
-        remote, _, name = rest.rpartition(REMOTE_SEPARATOR)
+        api, _, short = text.partition("/")
         try:
-            if name:
-                return cls(Api.parse(api), name, remote)
+            full = cls.of(Api.parse(api), short)
+            if full.name:
+                return full
         except InvalidName:
             pass
         raise InvalidName(
             f'"{text}" is not a full resource name; write it like "rdk:component:camera/belt"'
         )
+
+    @classmethod
+    def of(cls, api: Api, short: str) -> ResourceName:
+        """From the name that requests carry, with which the service says the API."""
+        remote, _, name = short.rpartition(REMOTE_SEPARATOR)
+        return cls(api, name, remote)
 
     @property
     def short(self) -> str:

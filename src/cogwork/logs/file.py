@@ -20,6 +20,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import NamedTuple
 
+from cogwork.core.atomic import make_directory
 from cogwork.core.clock import Clock
 from cogwork.logs.entry import moment
 from cogwork.logs.sink import missing
@@ -340,12 +341,6 @@ def utc(text: str) -> float | None:
         return datetime.fromisoformat(text).replace(tzinfo=UTC).timestamp()
     except ValueError:
         return None
-
-
-def make_directory(directory: Path) -> None:
-    if not directory.is_dir():
-        make_directory(directory.parent)
-        directory.mkdir(mode=0o700, exist_ok=True)
 
 
 def sentence(path: Path, done: str, error: OSError) -> str:

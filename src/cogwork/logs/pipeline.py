@@ -5,9 +5,10 @@ Whoever logs waits for none of the outputs.
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 import logging
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 
 from cogwork.core.clock import Clock
 from cogwork.logs.dedup import WINDOW, Dedup, Summary
@@ -110,21 +111,14 @@ class Pipeline(logging.Handler):
         for output in self._outputs:
             output(entry)
 
-    def _guarded(self) -> _Guard:
-        return _Guard(self)
-
-
-class _Guard:
-    """The handler's own lock, under which records are emitted too."""
-
-    def __init__(self, handler: logging.Handler) -> None:
-        self._handler = handler
-
-    def __enter__(self) -> None:
-        self._handler.acquire()
-
-    def __exit__(self, *_: object) -> None:
-        self._handler.release()
+    @contextlib.contextmanager
+    def _guarded(self) -> Iterator[None]:
+        """By the handler's own lock, under which records are emitted too."""
+        self.acquire()
+        try:
+            yield
+        finally:
+            self.release()
 
 
 def _is_never_noisy(record: logging.LogRecord) -> bool:

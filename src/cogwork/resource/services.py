@@ -98,7 +98,7 @@ def _do_command(method: Method, api: Api, find: Find) -> Handle:
 
     async def do_command(stream: Stream) -> None:
         request = stream.request
-        resource: Any = find(_named(api, request.name))
+        resource: Any = find(ResourceName.of(api, request.name))
         command = await to_dict_aside(request.command)
         deadline = stream.deadline
         result = await resource.do_command(
@@ -118,15 +118,10 @@ def sdk_service(kind: type[Any], api: Api, find: Find) -> Servable:
     """
 
     def get_resource(_: object, name: str) -> object:
-        return find(_named(api, name))
+        return find(ResourceName.of(api, name))
 
     tamed = type(f"Served{kind.__name__}", (kind,), {"get_resource": get_resource})
     return cast("Servable", tamed(manager=None))
-
-
-def _named(api: Api, name: str) -> ResourceName:
-    remote, _, short = name.rpartition(":")
-    return ResourceName(api, short, remote)
 
 
 def _component(subtype: str, service: str, package: str | None = None) -> ServedApi:

@@ -19,6 +19,7 @@ from cogwork import __version__
 from cogwork.core.errors import CogworkError, InvalidRequest
 from cogwork.graph.name import Api, ResourceName
 from cogwork.graph.node import Node
+from cogwork.resource.structs import to_dict
 from cogwork.robot.machine import Machine
 from cogwork.robot.operations import Cancelled, Operation
 from cogwork.wire.described import Answer, described_methods
@@ -131,10 +132,7 @@ class RobotService:
         )
 
     async def stop_all(self, request: robot.StopAllRequest, _: Stream) -> robot.StopAllResponse:
-        # Loaded already when there is something that moves, and much to load when not.
-        from viam.utils import struct_to_dict
-
-        extra = {_read_name(each.name): struct_to_dict(each.params) for each in request.extra}
+        extra = {_read_name(each.name): to_dict(each.params) for each in request.extra}
         await self._machine.stop_all(extra)
         return robot.StopAllResponse()
 
@@ -180,8 +178,7 @@ def _name(name: ResourceName) -> common.ResourceName:
 
 
 def _read_name(name: common.ResourceName) -> ResourceName:
-    remote, _, short = name.name.rpartition(":")
-    return ResourceName(Api(name.namespace, name.type, name.subtype), short, remote)
+    return ResourceName.of(Api(name.namespace, name.type, name.subtype), name.name)
 
 
 def _timestamp(seconds: float) -> Timestamp:

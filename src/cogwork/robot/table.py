@@ -50,7 +50,7 @@ async def _refuse(machine: Machine, apis: dict[str, Api], path: str, stream: Str
             f"{path} is not served: no module of this machine brings {service}"
         )
     if name:
-        full = ResourceName(api, name)
+        full = ResourceName.of(api, name)
         if full not in machine.nodes or machine.nodes[full].usable is None:
             raise machine.why_not(full)
     raise NotImplementedError(f"{path} is not served: {api} is not part of this release yet")

@@ -85,7 +85,6 @@ class _Server:
         self._file = config_file
         self._stop = stop
         self._server_log = log
-        self._clock = clock
         self._story = story = Story(_story_file(home, config_file), clock, log.pipeline.masked)
         self._machine = machine = Machine(
             Providers({"built in": registry}), clock, observe=_both(log_event, story.observe)
