@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from pathlib import Path
 from typing import Any
@@ -137,4 +138,5 @@ async def _noticed(server: Server, changes: int) -> None:
         said = text.count(" applied in ") + text.count("configuration is refused")
         if said > changes:
             return
+        await asyncio.sleep(0.05)
     raise AssertionError(f"{said} of {changes + 1} configurations were noticed")
