@@ -1,18 +1,26 @@
 PYTHON ?= python3
 VENV ?= .venv
+EXTRAS ?= camera,onnx,tflite,tensorflow,torch,openvino
 RUN = $(VENV)/bin
 # Only what the server needs: whatever is installed beside it may end up in the executable.
 BUILD_VENV ?= .venv-build
 BUILD = $(BUILD_VENV)/bin
 
-.PHONY: setup server test lint bench soak docs demo
+# A real RTSP server to test streams with.
+DEBIAN = gir1.2-gst-rtsp-server-1.0 gstreamer1.0-plugins-base gstreamer1.0-plugins-good python3-gi
+
+.PHONY: system setup server test lint bench soak docs demo
+
+system:  ## what the tests need of Debian, where that is what runs here and we may install it
+	@dpkg -s $(DEBIAN) >/dev/null 2>&1 || ! command -v apt-get >/dev/null || [ "$$(id -u)" != 0 ] || \
+	  { apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends $(DEBIAN) >/dev/null; }
 
 setup: $(VENV)/.installed  ## a virtual environment with everything for development
 
 $(VENV)/.installed: pyproject.toml
 	test -x $(RUN)/python || $(PYTHON) -m venv $(VENV)
 	$(RUN)/python -m pip install --quiet --upgrade 'pip>=25.1'
-	$(RUN)/python -m pip install --quiet --editable . --group dev
+	$(RUN)/python -m pip install --quiet --editable '.[$(EXTRAS)]' --group dev
 	touch $@
 
 lint: setup  ## formatting, lint, types, import contracts

@@ -13,20 +13,15 @@ from __future__ import annotations
 import argparse
 import asyncio
 import contextlib
-import json
 import multiprocessing
-import os
 import statistics
-import subprocess
 import sys
-import tempfile
 import time
-from collections.abc import Iterator
 from concurrent.futures import ProcessPoolExecutor
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import psutil
+from benchmarks.parts.executable import server
 
 CLIENTS = 64
 PROCESSES = 4
@@ -60,7 +55,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--seconds", type=float, default=20.0, help="of the steady part")
     arguments = parser.parse_args()
-    with server() as (address, process), processes() as pool:
+    with server(CONFIG, "slow") as (address, process), processes() as pool:
         kept = steady(address, process, pool, arguments.seconds)
         fair = greedy(address, pool, max(3.0, arguments.seconds / 6))
     return 0 if kept and fair else 1
@@ -179,31 +174,6 @@ def _ms(ordered: list[float], share: float) -> str:
 
 def processes() -> ProcessPoolExecutor:
     return ProcessPoolExecutor(PROCESSES, multiprocessing.get_context("spawn"))
-
-
-@contextlib.contextmanager
-def server() -> Iterator[tuple[str, psutil.Process]]:
-    """The whole executable, with a home of its own."""
-    with tempfile.TemporaryDirectory() as home:
-        config = Path(home) / "machine.json"
-        config.write_text(json.dumps(CONFIG))
-        with subprocess.Popen(
-            [sys.executable, "-m", "cogwork.server.main", "-config", str(config)],
-            stdout=subprocess.PIPE,
-            env={**os.environ, "COGWORK_HOME": home},
-            text=True,
-        ) as child:
-            assert child.stdout is not None
-            address = ""
-            for line in child.stdout:
-                if line.startswith("serving"):
-                    address = json.loads(line.partition("\t")[2])["alt_url"].removeprefix("http://")
-                if line.rstrip().endswith("slow is ready"):
-                    break
-            try:
-                yield address, psutil.Process(child.pid)
-            finally:
-                child.terminate()
 
 
 if __name__ == "__main__":

@@ -20,7 +20,8 @@ from collections.abc import Callable
 from concurrent.futures import Future
 from typing import Any
 
-from benchmarks.clients import at, processes, server, small_request
+from benchmarks.clients import CONFIG, at, processes, small_request
+from benchmarks.parts.executable import server
 
 from cogwork.core.clock import SystemClock
 from cogwork.logs.console import descriptor_writer
@@ -72,7 +73,7 @@ def records(rounds: int = 15) -> bool:
 
 
 def calls(seconds: float) -> bool:
-    with server() as (address, process), processes() as pool:
+    with server(CONFIG, "slow") as (address, process), processes() as pool:
         alone: Future[list[float]] = pool.submit(_small_calls, address, seconds)
         before = alone.result()
         offering = pool.submit(_offer, address, seconds + 2)

@@ -8,7 +8,10 @@ import pytest
 from hypothesis import HealthCheck, settings
 from pytest_asyncio import is_async_test
 from tests import leaks
-from tests.sizes import FULL
+from tests.sizes import SIZE
+
+# Ahead of whatever imports onnxruntime: tests talk to nobody outside.
+os.environ["ORT_DISABLE_TELEMETRY"] = "1"
 
 settings.register_profile(
     "ci",
@@ -23,7 +26,8 @@ settings.register_profile(
     derandomize=False,
     max_examples=10 * settings.get_profile("ci").max_examples,
 )
-settings.load_profile("full" if FULL else "ci")
+settings.register_profile("quick", settings.get_profile("ci"), max_examples=15)
+settings.load_profile(SIZE)
 
 
 @pytest.fixture(scope="session", autouse=True)

@@ -7,6 +7,7 @@ import contextlib
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, Protocol
 
 import grpc.aio
@@ -17,14 +18,13 @@ from grpclib.const import Status
 
 from cogwork.graph.name import Api, ResourceName
 from cogwork.resource import sdk
-from cogwork.resource.services import sdk_service
+from cogwork.resource.services import public_services, served_methods
 from cogwork.wire.channel import SdkChannel
 from cogwork.wire.grpc import grpc_server
-from cogwork.wire.handlers import HandlerTable, Method, methods_of
+from cogwork.wire.handlers import HandlerTable
 
 assert sdk.VERSION  # it comes before anything else of the SDK
 from viam.resource.base import ResourceBase  # noqa: E402
-from viam.resource.registry import Registry  # noqa: E402
 
 CHANNELS = ("grpclib", "ours")
 
@@ -48,15 +48,12 @@ async def served(*resources: ResourceBase, by: str = "grpclib") -> AsyncIterator
 
 def _table(resources: tuple[ResourceBase, ...]) -> HandlerTable:
     named = {ResourceName(_api(each), each.name): each for each in resources}
+    apis = {_api(each) for each in resources}
     table = HandlerTable()
-    for kind in {type(each).API for each in resources}:
-        service = Registry.lookup_api(kind).rpc_service
-        _add(table, methods_of(sdk_service(service, Api.parse(str(kind)), named.__getitem__)))
+    for each in public_services():
+        if each.api in apis:
+            table.add(each.service, partial(served_methods, each, named.__getitem__))
     return table
-
-
-def _add(table: HandlerTable, methods: list[Method]) -> None:
-    table.add(methods[0].service, lambda: methods)
 
 
 def _api(resource: ResourceBase) -> Api:

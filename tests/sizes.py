@@ -2,14 +2,18 @@
 
 import os
 
-
-def full_size(value: str | None) -> bool:
-    if value not in (None, "", "full"):
-        raise ValueError(f'COGWORK_TEST_SIZE is "{value}"; leave it unset, or set it to "full"')
-    return value == "full"
+_VARIABLE = "COGWORK_TEST_SIZE"
 
 
-FULL = full_size(os.environ.get("COGWORK_TEST_SIZE"))
+def chosen_size(value: str | None) -> str:
+    """`quick` tries fewer examples, where another run of the same tests tries enough."""
+    if value not in (None, "", "quick", "full"):
+        raise ValueError(f'{_VARIABLE} is "{value}"; leave it unset, or say "quick" or "full"')
+    return value or "ci"
+
+
+SIZE = chosen_size(os.environ.get(_VARIABLE))
+FULL = SIZE == "full"
 
 
 def size(ci: int, full: int) -> int:

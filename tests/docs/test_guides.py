@@ -17,6 +17,10 @@ GUIDES = [ROOT / "README.md", *sorted((ROOT / "docs" / "guides").glob("*.md"))]
 # Tests have no package index at hand; the environment they run in has Cogwork installed.
 INSTEAD = {
     "pip install cogwork": "true",
+    **{
+        f"pip install 'cogwork[{extra}]'": "true"
+        for extra in ("camera", "onnx", "tflite", "tensorflow", "torch", "openvino")
+    },
     "pip install .": "pip install -q --no-index --no-deps --no-build-isolation -t installed .",
 }
 

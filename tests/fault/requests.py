@@ -44,7 +44,7 @@ class Method:
 def public_methods() -> list[Method]:
     """Those of the machine and of its resources, also of APIs that are not served yet."""
     _import_all()
-    served = {each.service: each.sdk_class is not None for each in public_services()}
+    served = {each.service: each.is_served for each in public_services()}
     found = [
         _method(method, served[service.full_name])
         for module in _modules()

@@ -13,13 +13,11 @@ from google.protobuf.descriptor import FieldDescriptor, MethodDescriptor, Servic
 from google.protobuf.json_format import MessageToDict, ParseDict, ParseError
 from google.protobuf.message_factory import GetMessageClass
 
-from cogwork.cli.reach import Unreachable
+from cogwork.cli.dial import Misused, ask, dialed, resources_of
 from cogwork.cli.reflect import service_of
-from cogwork.cli.terminal import FAULTS, FINE, USAGE, complain, print_json
+from cogwork.cli.terminal import FINE, print_json
 from cogwork.config.diagnose import did_you_mean
-from cogwork.core.errors import CogworkError
 from cogwork.resource import sdk
-from cogwork.wire.grpc import OPTIONS
 
 assert sdk.VERSION  # ahead of whatever else imports the SDK
 from viam.gen.robot.v1 import robot_pb2 as robot  # noqa: E402
@@ -28,19 +26,8 @@ _NAMES = ("name", "controller")
 """The fields that say which resource a request is for."""
 
 
-class Misused(CogworkError):
-    """The command names something that is not there."""
-
-
 def call(arguments: argparse.Namespace) -> int:
-    with grpc.insecure_channel(arguments.address, OPTIONS) as channel:
-        try:
-            return _call(channel, arguments)
-        except Misused as error:
-            complain(str(error))
-            return USAGE
-        except grpc.RpcError as error:
-            return _failed(error, arguments.address)
+    return dialed(arguments.address, lambda channel: _call(channel, arguments))
 
 
 def _call(channel: grpc.Channel, arguments: argparse.Namespace) -> int:
@@ -54,10 +41,7 @@ def _call(channel: grpc.Channel, arguments: argparse.Namespace) -> int:
 
 def _resource(channel: grpc.Channel, wanted: str) -> tuple[str, str]:
     """The name that requests carry, and the service that carries its API."""
-    listed = _ask(
-        channel, "ResourceNames", robot.ResourceNamesRequest(), robot.ResourceNamesResponse
-    )
-    full = {f"{r.namespace}:{r.type}:{r.subtype}/{r.name}": r for r in listed.resources}
+    full = resources_of(channel)
     found = [each for each, r in full.items() if wanted in (each, r.name)]
     if not found:
         hint = did_you_mean(wanted, [r.name for r in full.values()]) or "`cogwork status` lists all"
@@ -65,7 +49,7 @@ def _resource(channel: grpc.Channel, wanted: str) -> tuple[str, str]:
     if len(found) > 1:
         raise Misused(f'several resources are called "{wanted}": write {" or ".join(found)}')
     resource = full[found[0]]
-    carried = _ask(
+    carried = ask(
         channel,
         "ResourceRPCSubtypes",
         robot.ResourceRPCSubtypesRequest(),
@@ -80,15 +64,6 @@ def _resource(channel: grpc.Channel, wanted: str) -> tuple[str, str]:
         ):
             return resource.name, each.proto_service
     raise Misused(f"the machine does not say which service carries {found[0]}")
-
-
-def _ask(channel: grpc.Channel, method: str, request: Any, reply: Any) -> Any:
-    ask = channel.unary_unary(
-        f"/viam.robot.v1.RobotService/{method}",
-        request_serializer=type(request).SerializeToString,
-        response_deserializer=reply.FromString,
-    )
-    return ask(request, timeout=10)
 
 
 def _method(service: ServiceDescriptor, wanted: str) -> MethodDescriptor:
@@ -138,12 +113,3 @@ def _replies(
         yield from answer
     else:
         yield answer
-
-
-def _failed(error: grpc.RpcError, address: str) -> int:
-    code, details = error.code(), error.details()
-    if code is grpc.StatusCode.UNAVAILABLE and "failed to connect" in (details or ""):
-        complain(str(Unreachable(address, "connection refused")))
-        return USAGE
-    complain(f"{code.name}: {details}")
-    return FAULTS

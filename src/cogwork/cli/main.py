@@ -122,10 +122,94 @@ def _parser() -> argparse.ArgumentParser:
     _add_address(call)
     call.set_defaults(run="cogwork.cli.call:call")
 
+    camera = commands.add_parser("camera", help="look through a camera of a running machine")
+    looks = camera.add_subparsers(title="commands", required=True, metavar="COMMAND")
+
+    snap = looks.add_parser(
+        "snap",
+        help="write a picture to a file",
+        epilog="Exits with 0 and the picture in the file, 1 if the camera has none, 2 if it "
+        "cannot be asked or the file not be written.",
+    )
+    snap.add_argument("name", metavar="NAME", help="the camera, such as belt")
+    snap.add_argument(
+        "-o",
+        "--output",
+        metavar="FILE",
+        help="write to FILE; .jpg, .png, .rgba and .dep say the type; NAME.jpg when left out, "
+        "NAME.png for depth",
+    )
+    snap.add_argument("--source", help="which of its pictures; the first in colour when left out")
+    snap.add_argument("--json", action="store_true", help="print JSON, for programs")
+    _add_address(snap)
+    snap.set_defaults(run="cogwork.cli.camera:snap")
+
+    watch = looks.add_parser(
+        "watch",
+        help="show what it sees in the terminal, until Ctrl-C",
+        epilog="Exits with 0, or with 2 if there is no such camera or no machine answers. A camera "
+        "that has no pictures, and a machine that goes, are waited for.",
+    )
+    watch.add_argument("name", metavar="NAME", help="the camera, such as belt")
+    watch.add_argument("--source", help="which of its pictures; the first in colour when left out")
+    watch.add_argument("--seconds", type=float, metavar="N", help="for so long")
+    _add_address(watch)
+    watch.set_defaults(run="cogwork.cli.watch:watch")
+
+    demo = commands.add_parser(
+        "demo",
+        help="show gears, bolts and nuts being detected, on any computer",
+        epilog="Writes machine.json and a model beside it, and runs them until Ctrl-C.",
+    )
+    demo.add_argument(
+        "directory", metavar="DIRECTORY", nargs="?", default=".", help="here when left out"
+    )
+    demo.add_argument("--port", type=int, help="8080 when left out, if it is free")
+    demo.add_argument("--seconds", type=float, metavar="N", help="for so long")
+    demo.set_defaults(run="cogwork.cli.demo:demo")
+
+    model = commands.add_parser("model", help="look into model files")
+    files = model.add_subparsers(title="commands", required=True, metavar="COMMAND")
+
+    shown = files.add_parser(
+        "show",
+        help="say what a model takes and gives, and how long a run takes",
+        epilog="Exits with 0, or with 1 if the file cannot be run.",
+    )
+    shown.add_argument("file", metavar="FILE", help="a model's file, or a SavedModel folder")
+    _add_engine(shown)
+    shown.add_argument("--threads", type=int, metavar="N", help="cores that one run may use")
+    shown.add_argument("--json", action="store_true", help="print JSON, for programs")
+    shown.set_defaults(run="cogwork.cli.model:show")
+
+    inspected = files.add_parser(
+        "inspect",
+        help="say how a vision service reads a model, and write its configuration",
+        epilog="Exits with 0, or with 1 if the model is neither a detector nor a classifier.",
+    )
+    inspected.add_argument("file", metavar="FILE", help="a model's file, or a SavedModel folder")
+    inspected.add_argument("--image", metavar="FILE", help="a JPEG or PNG to look at")
+    inspected.add_argument("-o", "--output", metavar="FILE", help="the picture with what was found")
+    _add_engine(inspected)
+    inspected.add_argument("--json", action="store_true", help="print JSON, for programs")
+    inspected.set_defaults(run="cogwork.cli.model:inspect")
+
+    tried = files.add_parser("demo", help="write a detector of gears, bolts and nuts to try")
+    tried.add_argument("directory", metavar="DIRECTORY", nargs="?", default="demo-model")
+    tried.set_defaults(run="cogwork.cli.model:demo")
+
     explain = commands.add_parser("explain", help="say what a diagnostic code means")
     explain.add_argument("code", metavar="CODE", nargs="?", help="such as E103; all when left out")
     explain.set_defaults(run="cogwork.cli.explain:explain")
     return parser
+
+
+def _add_engine(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--engine",
+        choices=("onnx_cpu", "openvino_cpu", "tensorflow_cpu", "tflite_cpu", "torch_cpu"),
+        help="what runs it; what the file is for when left out",
+    )
 
 
 def _add_address(parser: argparse.ArgumentParser) -> None:

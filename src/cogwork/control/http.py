@@ -18,6 +18,7 @@ from starlette.routing import Route
 
 from cogwork.control.logs import log_lines, read_query
 from cogwork.control.page import page
+from cogwork.control.pictures import newest_picture
 from cogwork.core.clock import Clock
 from cogwork.core.thread import OwnThread
 from cogwork.logs.ring import Ring
@@ -65,6 +66,9 @@ def application(machine: Machine, clock: Clock, ring: Ring, story: Story) -> Sta
             thread.close()
         return JSONResponse(told)
 
+    async def picture(request: Request) -> Response:
+        return await newest_picture(machine, request.path_params["name"])
+
     async def missing(request: Request, _: Exception) -> Response:
         return PlainTextResponse(f"there is no {request.url.path} here; / shows the machine\n", 404)
 
@@ -75,6 +79,7 @@ def application(machine: Machine, clock: Clock, ring: Ring, story: Story) -> Sta
             Route("/restart_status", restart_status),
             Route("/logs.jsonl", logs),
             Route("/history.json", history),
+            Route("/camera/{name}", picture),
         ],
         exception_handlers={404: missing},
     )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import html
 from typing import Any
+from urllib.parse import quote
 
 from cogwork import __version__
 from cogwork.core import duration
@@ -23,7 +24,20 @@ td small { display: block; opacity: .65; }
 .ready::before { background: #2da44e; }
 .unhealthy::before { background: #d1242f; }
 .configuring::before, .unconfigured::before { background: #d4a017; }
+.eyes { display: flex; flex-wrap: wrap; gap: 1rem; margin-bottom: 1.5rem; }
+figure { margin: 0; flex: 1 1 18rem; max-width: 30rem; }
+figure img { width: 100%; border-radius: .4rem; background: #8882; }
+figcaption { opacity: .65; font-size: .85rem; }
 """
+_CAMERA = "rdk:component:camera/"
+_MOST_PICTURES = 8
+_LIVELY = """<script>
+for (const eye of document.querySelectorAll("figure img")) {
+  const source = eye.src;
+  eye.onload = () => setTimeout(() => { eye.src = source + "?" + Date.now(); }, 200);
+}
+</script>"""
+"""Each picture asks for the next when it is there: a slow line gets fewer of them."""
 
 
 def page(view: dict[str, Any], now: float) -> str:
@@ -32,7 +46,8 @@ def page(view: dict[str, Any], now: float) -> str:
         "<meta name=viewport content='width=device-width, initial-scale=1'>"
         "<meta http-equiv=refresh content=5>"
         f"<title>Cogwork</title><style>{_STYLE}</style><h1>Cogwork {__version__}</h1>"
-        f"<p>{_summary(view)}</p>{_table(view['resources'], now)}</html>"
+        f"<p>{_summary(view)}</p>{_pictures(view['resources'])}"
+        f"{_table(view['resources'], now)}</html>"
     )
 
 
@@ -43,6 +58,22 @@ def _summary(view: dict[str, Any]) -> str:
     if view["revision"]:
         words.append(f"configuration {view['revision']}")
     return html.escape(" · ".join(words))
+
+
+def _pictures(resources: list[dict[str, Any]]) -> str:
+    eyes = [
+        resource["name"].removeprefix(_CAMERA)
+        for resource in resources
+        if resource["name"].startswith(_CAMERA) and resource["state"] == "ready"
+    ]
+    if not eyes:
+        return ""
+    figures = "".join(
+        f"<figure><img src='/camera/{quote(name)}' alt='what camera {html.escape(name)} sees'>"
+        f"<figcaption>{html.escape(name)}</figcaption></figure>"
+        for name in eyes[:_MOST_PICTURES]
+    )
+    return f"<div class=eyes>{figures}</div>{_LIVELY}"
 
 
 def _table(resources: list[dict[str, Any]], now: float) -> str:

@@ -20,6 +20,7 @@ from cogwork.graph.events import Abandoned, Observer, Slow, StateChanged, Troubl
 from cogwork.graph.limits import Limits, retry_delay, slow_moments
 from cogwork.graph.name import ResourceName
 from cogwork.graph.node import Call, Doing, Failure, Held, Inputs, Node, Reason, State
+from cogwork.graph.progress import heard_by
 from cogwork.graph.provider import Dependencies, Offer
 
 _T = TypeVar("_T")
@@ -68,8 +69,13 @@ class Calls:
             node.failure = self._pause(inputs, count, error)
             self.set_state(node, State.UNHEALTHY, Reason(error))
 
+        def say(text: str) -> None:
+            # Not an event: it may be said many times a second.
+            if node.call is call and node.state is State.CONFIGURING:
+                node.reason = Reason(text)
+
         async def construct() -> object:
-            with _contained():
+            with _contained(), heard_by(say):
                 return await offer.builder.build(inputs.spec, dependencies)
 
         work = self._own(construct(), node)

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import asyncio
 import importlib
 import logging
-from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
+import os
+import threading
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
 from cogwork.config.catalogue import Shape
 from cogwork.config.fields import Attributes
+from cogwork.core.errors import CogworkError
 from cogwork.graph.name import Api, ModelName, Reference, ResourceName
 from cogwork.graph.provider import Dependencies
 
@@ -17,8 +21,50 @@ Construct = Callable[[ResourceName, Any, Dependencies], Awaitable[object]]
 """Gets the name, the validated attributes and the dependencies."""
 
 
-def imported_when_built(path: str) -> Construct:
-    """The `new` of a class given as `package.module:Class`.
+class MissingExtra(CogworkError):
+    """A model whose libraries are not installed."""
+
+    status = "FAILED_PRECONDITION"
+
+
+@dataclass(frozen=True, slots=True)
+class Extra:
+    """Libraries that are only installed where they are wanted."""
+
+    name: str
+    libraries: tuple[str, ...]
+    environment: Mapping[str, str] = field(default_factory=dict)
+    """Variables that they read when they are imported, and not again; whoever starts the server
+    may set others."""
+
+    async def load(self) -> None:
+        """They are large: whoever else is served does not wait for them."""
+        for variable, value in self.environment.items():
+            os.environ.setdefault(variable, value)
+        for library in self.libraries:
+            try:
+                await asyncio.to_thread(_imported, library)
+            except ImportError as error:
+                raise MissingExtra(
+                    f"{library} cannot be imported ({error}); install it with "
+                    f"`pip install 'cogwork[{self.name}]'`"
+                ) from error
+
+
+_IMPORTING = threading.Lock()
+"""NumPy, which they all stand on, breaks for good when two threads begin to import it."""
+
+
+def _imported(library: str) -> None:
+    with _IMPORTING:
+        importlib.import_module(library)
+
+
+def imported_when_built(
+    path: str, needs: Extra | None = None, shared: tuple[object, ...] = ()
+) -> Construct:
+    """The `new` of a class given as `package.module:Class`. What is `shared` by all resources of
+    the model is handed to it, too.
 
     A table of models is read by whoever checks a configuration; a driver, and the libraries it
     stands on, are only for whoever runs it.
@@ -26,9 +72,11 @@ def imported_when_built(path: str) -> Construct:
     module, _, kind = path.partition(":")
 
     async def construct(name: ResourceName, attributes: Any, dependencies: Dependencies) -> object:
+        if needs is not None:
+            await needs.load()
         importlib.import_module("cogwork.resource.sdk")  # ahead of whatever imports the SDK
         driver = getattr(importlib.import_module(module), kind)
-        built: object = await driver.new(name, attributes, dependencies)
+        built: object = await driver.new(name, attributes, dependencies, *shared)
         return built
 
     return construct

@@ -7,21 +7,15 @@ swallow errors or drop fields wait for a class of our own.
 from __future__ import annotations
 
 import importlib
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import Any, cast
 
 from cogwork.graph.name import BUILTIN_NAMESPACE, Api, ResourceName
-from cogwork.resource.structs import (
-    extra_to_dict,
-    to_dict_aside,
-    to_struct,
-    to_struct_aside,
-)
-from cogwork.wire.handlers import Handle, Method, Servable, Stream, methods_of
-
-Find = Callable[[ResourceName], object]
-"""The ready resource, or an error that says why there is none."""
+from cogwork.resource.answers import CommonAnswers, Find
+from cogwork.resource.structs import extra_to_dict, to_struct
+from cogwork.wire.described import answering
+from cogwork.wire.handlers import Method, Servable, methods_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,7 +24,14 @@ class ServedApi:
     service: str
     """The name of the gRPC service."""
     sdk_class: str | None = None
-    """The SDK's class that serves it, as `module:Class`. None: not served yet."""
+    """The SDK's class that serves it, as `module:Class`."""
+    ours: str | None = None
+    """Our function that makes its methods, as `module:function`, where the SDK's class bites."""
+
+    @property
+    def is_served(self) -> bool:
+        """Not every API is, yet."""
+        return self.sdk_class is not None or self.ours is not None
 
 
 def public_services() -> tuple[ServedApi, ...]:
@@ -41,7 +42,7 @@ def public_services() -> tuple[ServedApi, ...]:
         _component("base", "base.v1.BaseService", "base"),
         _component("board", "board.v1.BoardService", "board"),
         _component("button", "button.v1.ButtonService", "button"),
-        _component("camera", "camera.v1.CameraService"),
+        _component("camera", "camera.v1.CameraService", ours="camera_service:camera_methods"),
         _component("encoder", "encoder.v1.EncoderService", "encoder"),
         _component("gantry", "gantry.v1.GantryService", "gantry"),
         _component("generic", "generic.v1.GenericService", "generic"),
@@ -57,7 +58,7 @@ def public_services() -> tuple[ServedApi, ...]:
         _service("data_manager", "datamanager.v1.DataManagerService"),
         _service("discovery", "discovery.v1.DiscoveryService", "discovery:DiscoveryRPCService"),
         _service("generic", "generic.v1.GenericService", "generic:GenericRPCService"),
-        _service("mlmodel", "mlmodel.v1.MLModelService"),
+        _service("mlmodel", "mlmodel.v1.MLModelService", ours="mlmodel_service:mlmodel_methods"),
         _service("motion", "motion.v1.MotionService", "motion:MotionRPCService"),
         _service(
             "navigation", "navigation.v1.NavigationService", "navigation:NavigationRPCService"
@@ -65,7 +66,7 @@ def public_services() -> tuple[ServedApi, ...]:
         _service("shell", "shell.v1.ShellService"),
         _service("slam", "slam.v1.SLAMService", "slam:SLAMRPCService"),
         _service("video", "video.v1.VideoService"),
-        _service("vision", "vision.v1.VisionService"),
+        _service("vision", "vision.v1.VisionService", ours="vision_service:vision_methods"),
         _service(
             "world_state_store",
             "worldstatestore.v1.WorldStateStoreService",
@@ -75,40 +76,23 @@ def public_services() -> tuple[ServedApi, ...]:
 
 
 def served_methods(served: ServedApi, find: Find) -> Iterable[Method]:
-    """Loads the SDK's class, and with it the messages of the service."""
+    """Loads whoever serves it, and with it the messages of the service."""
+    if served.ours is not None:
+        methods: Iterable[Method] = _attribute(served.ours)(served.api, find)
+        return methods
     assert served.sdk_class is not None
     path, _, kind = served.sdk_class.partition(":")
     module: Any = importlib.import_module(path)
     module.struct_to_dict = extra_to_dict
     module.dict_to_struct = to_struct
-    methods = methods_of(sdk_service(getattr(module, kind), served.api, find))
-    return [_without_the_sdk(method, served.api, find) for method in methods]
+    theirs = methods_of(sdk_service(getattr(module, kind), served.api, find))
+    return [_without_the_sdk(method, served.api, find) for method in theirs]
 
 
 def _without_the_sdk(method: Method, api: Api, find: Find) -> Method:
-    """A command may hold any number of values, which the SDK would convert on the loop."""
     if method.path.endswith("/DoCommand"):
-        return replace(method, handle=_do_command(method, api, find))
+        return replace(method, handle=answering(CommonAnswers(api, find).do_command))
     return method
-
-
-def _do_command(method: Method, api: Api, find: Find) -> Handle:
-    assert method.reply is not None
-    reply: Any = method.reply
-
-    async def do_command(stream: Stream) -> None:
-        request = stream.request
-        resource: Any = find(ResourceName.of(api, request.name))
-        command = await to_dict_aside(request.command)
-        deadline = stream.deadline
-        result = await resource.do_command(
-            command,
-            timeout=deadline.time_remaining() if deadline is not None else None,
-            metadata=stream.metadata,
-        )
-        await stream.send_message(reply(result=await to_struct_aside(result)))
-
-    return do_command
 
 
 def sdk_service(kind: type[Any], api: Api, find: Find) -> Servable:
@@ -124,20 +108,31 @@ def sdk_service(kind: type[Any], api: Api, find: Find) -> Servable:
     return cast("Servable", tamed(manager=None))
 
 
-def _component(subtype: str, service: str, package: str | None = None) -> ServedApi:
+def _component(
+    subtype: str, service: str, package: str | None = None, *, ours: str | None = None
+) -> ServedApi:
     words = (package or "").split("_")
     kind = "".join(word.capitalize() for word in words) + "RPCService"
     return ServedApi(
         Api(BUILTIN_NAMESPACE, "component", subtype),
         f"viam.component.{service}",
         f"viam.components.{package}.service:{kind}" if package is not None else None,
+        f"cogwork.resource.{ours}" if ours is not None else None,
     )
 
 
-def _service(subtype: str, service: str, sdk_class: str | None = None) -> ServedApi:
+def _service(
+    subtype: str, service: str, sdk_class: str | None = None, *, ours: str | None = None
+) -> ServedApi:
     package, _, kind = (sdk_class or "").partition(":")
     return ServedApi(
         Api(BUILTIN_NAMESPACE, "service", subtype),
         f"viam.service.{service}",
         f"viam.services.{package}.service:{kind}" if sdk_class is not None else None,
+        f"cogwork.resource.{ours}" if ours is not None else None,
     )
+
+
+def _attribute(path: str) -> Any:
+    module, _, name = path.partition(":")
+    return getattr(importlib.import_module(module), name)

@@ -20,6 +20,7 @@ from cogwork.core.errors import CogworkError, InvalidRequest
 from cogwork.graph.name import Api, ResourceName
 from cogwork.graph.node import Node
 from cogwork.resource.structs import to_dict
+from cogwork.robot.health import health_of
 from cogwork.robot.machine import Machine
 from cogwork.robot.operations import Cancelled, Operation
 from cogwork.wire.described import Answer, described_methods
@@ -188,12 +189,13 @@ def _timestamp(seconds: float) -> Timestamp:
 
 
 def _status(name: ResourceName, node: Node) -> robot.ResourceStatus:
+    health = health_of(node)
     return robot.ResourceStatus(
         name=_name(name),
-        state=node.state.value,  # type: ignore[arg-type]
+        state=health.state.value,  # type: ignore[arg-type]
         last_updated=_timestamp(node.since),
         revision=node.revision,
-        error=node.reason.text if node.reason is not None else "",
+        error=health.reason or "",
     )
 
 

@@ -23,7 +23,7 @@ def handler_table(machine: Machine, clock: Clock, shut_down: Callable[[str], Non
         unknown=partial(_refuse, machine, apis),
     )
     for served in public_services():
-        if served.sdk_class is not None:
+        if served.is_served:
             table.add(served.service, partial(served_methods, served, machine.find))
     services = {api: service for service, api in apis.items()}
     table.add("viam.robot.v1.RobotService", lambda: _robot(machine, services, shut_down))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from cogwork.graph.name import ResourceName
+from cogwork.robot.health import health_of
 from cogwork.robot.machine import Machine
 
 
@@ -19,11 +20,12 @@ def machine_view(machine: Machine) -> dict[str, Any]:
 
 def _resource(machine: Machine, name: ResourceName) -> dict[str, Any]:
     node = machine.nodes[name]
+    health = health_of(node)
     return {
         "name": str(name),
         "model": node.spec.model.short if node.spec.model.name else "",
-        "state": node.state.name.lower(),
-        "reason": node.reason.text if node.reason is not None else None,
+        "state": health.state.name.lower(),
+        "reason": health.reason,
         "since": node.since,
         "revision": node.revision,
         "depends_on": [str(other) for other in machine.dependencies(name)],

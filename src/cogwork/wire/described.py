@@ -21,7 +21,7 @@ def described_methods(
 ) -> Iterator[Method]:
     """Every method of the service: the answered ones, and a sentence for each of the others."""
     for name, method in service.methods_by_name.items():
-        handle = _answering(answers[name]) if name in answers else _refusing(refusals[name])
+        handle = answering(answers[name]) if name in answers else _refusing(refusals[name])
         yield Method(
             f"/{service.full_name}/{name}",
             _cardinality(method),
@@ -31,7 +31,7 @@ def described_methods(
         )
 
 
-def _answering(answer: Answer) -> Handle:
+def answering(answer: Answer) -> Handle:
     async def handle(stream: Stream) -> None:
         await stream.send_message(await answer(stream.request, stream))
 

@@ -7,12 +7,15 @@ that wait, so that one with hundreds of calls does not keep out one with a singl
 from __future__ import annotations
 
 import asyncio
+import operator
 from collections import deque
-from collections.abc import Hashable
+from collections.abc import Callable, Hashable
 from dataclasses import dataclass, field
+from typing import Any
 
 from cogwork.core.clock import Clock
 from cogwork.core.errors import CogworkError
+from cogwork.wire.foreign import name_in
 from cogwork.wire.handlers import Handle, Method, Stream
 
 
@@ -42,10 +45,10 @@ class Fairness:
         service, all_places = method.service, self._places
         # A method without a name has places of its own: many logging modules must not keep
         # anybody from asking for the machine's status.
-        names = _names_a_resource(method)
+        name_of = _name_of(method)
 
         async def limited(stream: Stream) -> None:
-            name = stream.request.name if names else None
+            name = name_of(stream.request)
             key = (service, name) if name else method.path
             places = all_places.get(key)
             if places is None:
@@ -85,11 +88,16 @@ class Fairness:
             )
 
 
-def _names_a_resource(method: Method) -> bool:
-    if method.request is None or method.cardinality.client_streaming:
-        return False
+def _name_of(method: Method) -> Callable[[Any], str | None]:
+    """How to read the name of the resource in a request."""
+    if method.foreign or method.cardinality.client_streaming:
+        return lambda _: None
+    if method.request is None:
+        return name_in
     field = method.request.DESCRIPTOR.fields_by_name.get("name")
-    return field is not None and field.type == field.TYPE_STRING
+    if field is None or field.type != field.TYPE_STRING:
+        return lambda _: None
+    return operator.attrgetter("name")
 
 
 @dataclass(slots=True)

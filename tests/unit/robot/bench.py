@@ -40,7 +40,7 @@ from viam.utils import dict_to_struct, struct_to_dict  # noqa: E402
 
 GENERIC = Api.parse("rdk:component:generic")
 SENSOR = Api.parse("rdk:component:sensor")
-CAMERA = Api.parse("rdk:component:camera")
+LISTENER = Api.parse("rdk:component:audio_in")
 
 ROBOT = "/viam.robot.v1.RobotService"
 DO_COMMAND = "/viam.component.generic.v1.GenericService/DoCommand"
@@ -108,7 +108,7 @@ class Bench:
                 )
             ),
             self._model(SENSOR, "probe", Probe),
-            self._model(CAMERA, "thing", Thing),
+            self._model(LISTENER, "thing", Thing),
         ]
         self.registry = Registry(models)
         self.machine = Machine(

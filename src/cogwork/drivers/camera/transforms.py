@@ -1,0 +1,80 @@
+"""What a transform camera does to pixels. Pure, and slow enough for a thread."""
+
+from __future__ import annotations
+
+import math
+
+import cv2
+import numpy as np
+
+from cogwork.core.errors import InvalidRequest
+from cogwork.resource.image import Pixels, is_depth
+from cogwork.resource.image_header import MOST_PIXELS
+
+_QUARTERS = {1: cv2.ROTATE_90_CLOCKWISE, 2: cv2.ROTATE_180, 3: cv2.ROTATE_90_COUNTERCLOCKWISE}
+_RED = (0, 0, 255)
+_LONGEST_TURNED = 32_766
+"""OpenCV's limit for a side of what is turned by other angles."""
+
+
+def rotate(pixels: Pixels, degrees: float) -> Pixels:
+    """Clockwise. The picture grows so that nothing is cut off; what comes up is black."""
+    quarters, rest = divmod(degrees % 360, 90)
+    if not rest:
+        turn = _QUARTERS.get(int(quarters))
+        return cv2.rotate(pixels, turn) if turn is not None else pixels
+    height, width = pixels.shape[:2]
+    angle = math.radians(degrees)
+    across, down = abs(math.cos(angle)), abs(math.sin(angle))
+    size = (round(width * across + height * down), round(width * down + height * across))
+    _refuse_too_large(*size)
+    if max(*size, width, height) > _LONGEST_TURNED:
+        raise InvalidRequest(
+            f"a picture of {width}x{height} can be turned by 90, 180 or 270 degrees only"
+        )
+    # OpenCV turns the other way round.
+    matrix = cv2.getRotationMatrix2D(((width - 1) / 2, (height - 1) / 2), -degrees, 1.0)
+    matrix[:, 2] += ((size[0] - width) / 2, (size[1] - height) / 2)
+    # Between a near and a far pixel there is no distance in the middle.
+    method = cv2.INTER_NEAREST if is_depth(pixels) else cv2.INTER_LINEAR
+    return cv2.warpAffine(pixels, matrix, size, flags=method)
+
+
+def resize(pixels: Pixels, width: int, height: int) -> Pixels:
+    if pixels.shape[:2] == (height, width):
+        return pixels
+    _refuse_too_large(width, height)
+    shrinks = width * height < pixels.shape[0] * pixels.shape[1]
+    smooth = cv2.INTER_AREA if shrinks else cv2.INTER_LINEAR
+    method = cv2.INTER_NEAREST if is_depth(pixels) else smooth
+    return cv2.resize(pixels, (width, height), interpolation=method)
+
+
+def _refuse_too_large(width: int, height: int) -> None:
+    if width * height > MOST_PIXELS:
+        raise InvalidRequest(
+            f"the picture would be too large: {width}x{height}, at most "
+            f"{MOST_PIXELS // 1_000_000} million pixels"
+        )
+
+
+def crop(
+    pixels: Pixels, x_min: float, y_min: float, x_max: float, y_max: float, *, overlay: bool
+) -> Pixels:
+    """Edges in pixels, or as parts of the picture when both upper ones are at most 1."""
+    height, width = pixels.shape[:2]
+    if x_max <= 1 and y_max <= 1:
+        x_min, x_max, y_min, y_max = x_min * width, x_max * width, y_min * height, y_max * height
+    left, top = int(x_min), int(y_min)
+    right, bottom = min(int(x_max), width), min(int(y_max), height)
+    if left >= right or top >= bottom:
+        raise InvalidRequest(
+            f"the crop from ({left}, {top}) to ({int(x_max)}, {int(y_max)}) holds nothing of a "
+            f"picture of {width}x{height}"
+        )
+    if not overlay:
+        return np.ascontiguousarray(pixels[top:bottom, left:right])
+    if is_depth(pixels):
+        return pixels  # a line would be a distance
+    marked = pixels.copy()
+    return cv2.rectangle(marked, (left, top), (right - 1, bottom - 1), _RED, 2)

@@ -1,0 +1,267 @@
+"""A camera of others hands over every kind of bad picture, in the server's own process: whoever
+looks is told at once, and nobody else notices."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import time
+from collections.abc import AsyncIterator, Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import cv2
+import numpy as np
+import pytest
+from grpclib import GRPCError
+from grpclib.client import Channel
+from tests.fault.watched import MIB, Phase, Watched, watched
+from tests.pictures import BAD_PICTURES, colours, jpeg, png, progressive, written
+from tests.running import Config, plug_in
+from tests.sizes import size
+
+from cogwork.resource import sdk
+from cogwork.resource.image_header import read_header
+
+assert sdk.VERSION  # it comes before anything else of the SDK
+from viam.components.camera.client import CameraClient  # noqa: E402
+
+LONGEST = 1.0
+"""Seconds until a bad picture is refused."""
+LONGEST_TURN = 100.0
+"""Milliseconds that a turn of the server's loop may compute."""
+MOST_AT_ONCE = 400.0
+"""MiB that the server may take for a bad picture while it looks at it."""
+MOST_KEPT = 50.0
+"""MiB that may be left of it."""
+AT_ONCE = size(ci=30, full=200)
+
+PLUG_IN = """
+import asyncio
+from pathlib import Path
+from viam.components.camera import Camera
+from viam.media.video import CameraMimeType, NamedImage
+from viam.proto.common import ResponseMetadata
+from cogwork.config.fields import Attributes
+from cogwork.graph.name import Api, ModelName
+from cogwork.resource.model import Model
+
+
+class Folder(Attributes):
+    path: str
+
+
+class FolderCamera(Camera):
+    \"""Shows the file that it is told.\"""
+
+    def __init__(self, name, path):
+        super().__init__(name)
+        self.path, self.data = Path(path), b""
+
+    async def do_command(self, command, *, timeout=None, **kwargs):
+        self.data = await asyncio.to_thread((self.path / command["show"]).read_bytes)
+        return {}
+
+    async def get_images(self, *, filter_source_names=None, extra=None, timeout=None, **kwargs):
+        # Of no type that the SDK knows: it would look for a size, byte by byte on the loop.
+        kind = CameraMimeType.CUSTOM("image/unknown")
+        return [NamedImage("", self.data, kind)], ResponseMetadata()
+
+    async def get_point_cloud(self, **kwargs):
+        raise NotImplementedError
+
+    async def get_properties(self, **kwargs):
+        raise NotImplementedError
+
+
+async def new(name, attributes, dependencies):
+    return FolderCamera(name.name, attributes.path)
+
+
+CAMERA = Model(Api.parse("rdk:component:camera"), ModelName.parse("acme:test:folder"), Folder, new)
+"""
+
+
+def config(folder: Path) -> Config:
+    turn = [{"type": "rotate", "attributes": {"angle_degs": 90}}]
+    shrink = [{"type": "resize", "attributes": {"width_px": 320, "height_px": 240}}]
+    parts = (
+        ("bad", "acme:test:folder", {"path": str(folder)}),
+        ("turned", "transform", {"source": "bad", "pipeline": turn}),
+        ("small", "transform", {"source": "bad", "pipeline": shrink}),
+        ("fine", "fake", {"width": 320, "height": 240, "animated": True}),
+        ("fine turned", "transform", {"source": "fine", "pipeline": turn}),
+    )
+    return {
+        "components": [
+            {
+                "name": name.replace(" ", "-"),
+                "api": "rdk:component:camera",
+                "model": model,
+                "attributes": attributes,
+            }
+            for name, model, attributes in parts
+        ]
+    }
+
+
+@dataclass
+class Neighbour:
+    """Somebody who looks at other cameras of the machine all the time, and its memory."""
+
+    cameras: list[CameraClient]
+    server: Watched
+    longest: float = 0.0
+    pictures: int = 0
+    most: float = 0.0
+    """MiB that the server took, at its peak."""
+    _news: asyncio.Event = field(default_factory=asyncio.Event)
+
+    def reset(self) -> None:
+        self.longest = self.most = 0.0
+        self.pictures = 0
+
+    async def saw(self, pictures: int) -> None:
+        async with asyncio.timeout(10):
+            while self.pictures < pictures:
+                self._news.clear()
+                await self._news.wait()
+
+    async def look(self) -> None:
+        while True:
+            for camera in self.cameras:
+                began = time.monotonic()
+                (image,), _ = await camera.get_images(timeout=10)
+                self.longest = max(self.longest, time.monotonic() - began)
+                self.pictures += 1
+                self._news.set()
+                assert read_header(image.data).width in (240, 320)
+            await asyncio.sleep(0.01)
+
+    async def weigh(self) -> None:
+        while True:
+            self.most = max(self.most, self.server.process.memory_info().rss / MIB)
+            await asyncio.sleep(0.005)
+
+
+@dataclass
+class Scene:
+    server: Watched
+    neighbour: Neighbour
+    channel: Channel
+
+    def camera(self, name: str) -> CameraClient:
+        return CameraClient(name, self.channel)
+
+    async def show(self, name: str) -> None:
+        await self.camera("bad").do_command({"show": name}, timeout=10)
+
+    async def begin(self) -> float:
+        await self.server.begin()
+        self.neighbour.reset()
+        return await self.server.size()
+
+    async def end(self, name: str, before: float) -> Phase:
+        await self.neighbour.saw(4)
+        most = self.neighbour.most - before
+        phase = await self.server.end(name)
+        print(
+            f"  peak {most:6.1f} MiB; others: {self.neighbour.pictures} pictures, "
+            f"the longest took {self.neighbour.longest * 1000:.0f} ms"
+        )
+        assert phase.busy < LONGEST_TURN, f"a turn of the loop took {phase.busy:.0f} ms"
+        assert phase.bystander.failed == 0
+        assert self.neighbour.longest < LONGEST
+        return phase
+
+
+@contextlib.asynccontextmanager
+async def scene(directory: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Scene]:
+    environment = plug_in(directory / "plugged-in", PLUG_IN, "camera = {module}:CAMERA")
+    monkeypatch.setenv("PYTHONPATH", environment["PYTHONPATH"])
+    folder = directory / "pictures"
+    folder.mkdir()
+    (folder / "good").write_bytes(written(".jpg", colours()))
+    async with watched(directory, config(folder)) as server:
+        channel = Channel("127.0.0.1", server.server.port)
+        fine = [CameraClient(name, channel) for name in ("fine", "fine-turned")]
+        neighbour = Neighbour(fine, server)
+        here = Scene(server, neighbour, channel)
+        await here.show("good")
+        for name in ("turned", "small"):  # what is loaded at the first use is no growth
+            await here.camera(name).get_images(timeout=20)
+        tasks = [asyncio.ensure_future(each) for each in (neighbour.look(), neighbour.weigh())]
+        try:
+            yield here
+            for task in tasks:
+                assert not task.done(), task.exception()
+        finally:
+            for task in tasks:
+                task.cancel()
+            await asyncio.wait(tasks)
+            channel.close()
+
+
+async def test_bad_pictures(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    async with scene(tmp_path, monkeypatch) as here:
+        first = await here.server.size()
+        for kind, (make, words) in BAD_PICTURES.items():
+            (tmp_path / "pictures" / kind).write_bytes(make())
+            await here.show(kind)
+            before = await here.begin()
+            began = time.monotonic()
+            with pytest.raises(GRPCError) as error:
+                await here.camera("turned").get_images(timeout=10)
+            took = time.monotonic() - began
+            told = error.value.message or ""
+            assert told.startswith('camera "bad" hands over a bad picture: '), told
+            assert words in told
+            many = (here.camera("turned").get_images(timeout=30) for _ in range(AT_ONCE))
+            answers = await asyncio.gather(*many, return_exceptions=True)
+            assert {str(each) for each in answers} == {str(error.value)}
+            await here.end(f"{kind} ({took * 1000:.0f} ms)", before)
+            assert took < LONGEST, kind
+            assert here.neighbour.most - before < MOST_AT_ONCE, kind
+        await here.show("good")
+        (image,), _ = await here.camera("turned").get_images(timeout=10)
+        assert read_header(image.data).width == 64
+        assert await here.server.size() - first < MOST_KEPT
+        for line in here.server.server.err.lines:
+            # Of C libraries, which nobody can ask to be silent.
+            assert line.startswith(("libpng ", "Corrupt JPEG", "Premature end of JPEG")), line
+
+
+def noise() -> bytes:
+    grains = np.random.default_rng(1).integers(0, 255, (540, 960, 3)).astype(np.uint8)
+    return written(".jpg", cv2.resize(grains, (7680, 4320)))
+
+
+LARGE: dict[str, Callable[[], bytes]] = {
+    "8K": noise,
+    "CMYK, progressive": lambda: jpeg(6000, 6000, (128, 200, 255, 1), progressive=True, scans=10),
+    "PNG of 16 bits": lambda: png(6000, 6000, 16, 6, interlaced=True),
+    "8K, progressive": lambda: progressive(colours(7680, 4320)),
+}
+
+
+async def test_large_pictures_and_many_who_look(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """They are fine, and as large as any may be. One is decoded at a time."""
+    async with scene(tmp_path, monkeypatch) as here:
+        client, first = here.camera("small"), await here.server.size()
+        for kind in list(LARGE)[: size(ci=2, full=len(LARGE))]:
+            (tmp_path / "pictures" / kind).write_bytes(LARGE[kind]())
+            await here.show(kind)
+            await here.begin()
+            began = time.monotonic()
+            answers = await asyncio.gather(*(client.get_images(timeout=60) for _ in range(AT_ONCE)))
+            took = time.monotonic() - began
+            assert {read_header(image.data).width for (image,), _ in answers} == {320}
+            phase = await here.end(f"{kind} ({took * 1000:.0f} ms)", first)
+            # The newest picture is kept for whoever asks for it again.
+            assert phase.growth < MOST_KEPT + 110
+            assert here.neighbour.most - first < MOST_AT_ONCE + 110
+        await here.show("good")
+        await client.get_images(timeout=10)
+        assert await here.server.size() - first < MOST_KEPT

@@ -1,0 +1,226 @@
+"""Models that are none, and tensors that fit nothing: whoever is to blame is told, nobody else
+notices."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import importlib.util
+import time
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import grpc.aio
+import numpy as np
+import pytest
+from grpclib import GRPCError
+from grpclib.const import Status
+from numpy.typing import NDArray
+from tests.contract.conftest import grpc_core
+from tests.fault.watched import FAKES, MIB, Phase, Watched, watched
+from tests.onnx_models import product, relu, saved
+from tests.running import Config, served_anywhere
+from tests.sizes import FULL, size
+
+import cogwork.drivers.mlmodel
+from cogwork.resource import sdk
+from cogwork.resource.mlmodel_client import FastMLModelClient
+from cogwork.wire.channel import SdkChannel
+from cogwork.wire.grpc import OPTIONS
+
+assert sdk.VERSION  # it comes before anything else of the SDK
+pytest.importorskip("onnxruntime")
+
+__all__ = ["grpc_core"]
+
+DEMO = Path(cogwork.drivers.mlmodel.__file__).parent / "demo"
+REFUSED_WITHIN = 1.5
+"""Seconds until a bad file is refused, once its engine is imported."""
+IMPORTED_WITHIN = 30.0
+ANSWERED_WITHIN = 1.0
+LONGEST_TURN = 100.0
+"""Milliseconds that a turn of the server's loop may compute."""
+AT_ONCE = size(ci=20, full=100)
+ENGINES = {
+    "onnx_cpu": "onnxruntime",
+    "tflite_cpu": "ai_edge_litert",
+    "openvino_cpu": "openvino",
+    **({"torch_cpu": "torch", "tensorflow_cpu": "tensorflow"} if FULL else {}),
+}
+"""The last two take many seconds to import."""
+SUFFIXES = {
+    "onnx_cpu": ".onnx",
+    "tflite_cpu": ".tflite",
+    "openvino_cpu": ".onnx",
+    "torch_cpu": ".pt",
+    "tensorflow_cpu": ".keras",
+}
+
+Tensors = dict[str, NDArray[Any]]
+
+
+def service(name: str, engine: str, path: Path) -> dict[str, Any]:
+    attributes = {"model_path": str(path)}
+    return {
+        "name": name,
+        "api": "rdk:service:mlmodel",
+        "model": engine,
+        "attributes": attributes,
+    }
+
+
+def config(*services: dict[str, Any]) -> Config:
+    return served_anywhere({**FAKES, "services": [*FAKES["services"], *services]})
+
+
+def bad_files(folder: Path, engine: str) -> dict[str, Path]:
+    suffix = SUFFIXES[engine]
+    whole = {
+        "onnx_cpu": (DEMO / "conveyor.onnx").read_bytes(),
+        "tflite_cpu": (DEMO / "conveyor.tflite").read_bytes(),
+        "openvino_cpu": (DEMO / "conveyor.onnx").read_bytes(),
+        "torch_cpu": (DEMO / "conveyor.pt").read_bytes(),
+        "tensorflow_cpu": b"PK\x03\x04" + bytes(100),
+    }[engine]
+    contents = {
+        "corrupt": whole[:40] + bytes(255 - each for each in whole[40:3000]) + whole[3000:],
+        "truncated": whole[: len(whole) // 2],
+        "empty": b"",
+        "labels": b"gear\nbolt\nnut\n",
+        "picture": b"\xff\xd8\xff\xe0" + bytes(1000),
+    }
+    files = {f"{kind}-{engine}": folder / f"{kind}-{engine}{suffix}" for kind in contents}
+    for file, content in zip(files.values(), contents.values(), strict=True):
+        file.write_bytes(content)
+    return files
+
+
+async def unhealthy(server: Watched, names: set[str]) -> dict[str, str]:
+    """Their reasons, once all of them are."""
+    async with asyncio.timeout(IMPORTED_WITHIN):
+        while True:
+            resources = (await server.server.status())["resources"]
+            found = {
+                each["name"].rpartition("/")[2]: each["reason"]
+                for each in resources
+                if each["state"] == "unhealthy"
+            }
+            if names <= found.keys():
+                return {name: found[name] for name in names}
+            await asyncio.sleep(0.02)
+
+
+async def test_files_that_are_no_models(tmp_path: Path) -> None:
+    engines = [each for each, library in ENGINES.items() if importlib.util.find_spec(library)]
+    good = service("good", "onnx_cpu", saved(tmp_path / "good.onnx", relu()))
+    async with watched(tmp_path, config(good)) as server:
+        for engine in engines:
+            # Whoever comes first waits for the library.
+            first = tmp_path / f"first{SUFFIXES[engine]}"
+            first.write_bytes(b"no model")
+            server.server.save(config(good, service("first", engine, first)))
+            await unhealthy(server, {"first"})
+            files = bad_files(tmp_path, engine)
+            await server.begin()
+            began = time.monotonic()
+            services = [service(name, engine, path) for name, path in files.items()]
+            server.server.save(config(good, *services))
+            reasons = await unhealthy(server, set(files))
+            took = time.monotonic() - began
+            phase = await ended(server, f"{engine} ({took * 1000:.0f} ms)")
+            for name, reason in reasons.items():
+                assert str(files[name]) in reason, reason
+                assert "Traceback" not in reason
+                assert len(reason) < 800
+            assert took < REFUSED_WITHIN, engine
+            assert phase.busy < LONGEST_TURN
+            assert phase.bystander.failed == 0, phase.bystander.failures
+        async with client_of(server, "good") as client:
+            outputs = await client.infer({"x": np.ones((1, 4), np.float32)}, timeout=5)
+        assert outputs["y"].tolist() == [[1.0] * 4]
+
+
+async def ended(server: Watched, name: str) -> Phase:
+    await asyncio.sleep(0.03)  # a turn of the loop that was late is noted when it is over
+    return await server.end(name)
+
+
+@contextlib.asynccontextmanager
+async def client_of(server: Watched, name: str) -> AsyncIterator[FastMLModelClient]:
+    address = f"127.0.0.1:{server.server.port}"
+    async with grpc.aio.insecure_channel(address, options=OPTIONS) as channel:
+        yield FastMLModelClient(name, SdkChannel(channel), channel)
+
+
+def floats(*shape: int) -> NDArray[np.float32]:
+    return np.zeros(shape, np.float32)
+
+
+LARGE = 31 * MIB // 4
+"""Values of a tensor of 31 MiB."""
+WRONG: dict[str, tuple[Tensors, str]] = {
+    "no tensors": ({}, 'the input "x" (float32 ?x4) is missing'),
+    "another name": ({"image": floats(1, 4)}, '"image" is not an input of the model'),
+    "another type": ({"x": np.zeros((1, 4))}, 'the input "x" is float64 1x4'),
+    "another shape": ({"x": floats(1, 5)}, 'the input "x" is float32 1x5'),
+    "31 MiB": ({"x": floats(LARGE)}, f'the input "x" is float32 {LARGE}'),
+    "31 MiB beside": ({"x": floats(1, 4), "y": floats(LARGE)}, '"y" is not an input'),
+    "31 MiB of int16": ({"x": np.zeros(LARGE, np.int16)}, 'the input "x" is int16'),
+    "many": ({f"x{n}": floats(1) for n in range(1000)}, '"x0", "x1", "x2"'),
+}
+
+
+async def test_tensors_that_fit_nothing(tmp_path: Path) -> None:
+    services = (
+        service("good", "onnx_cpu", saved(tmp_path / "good.onnx", relu())),
+        service("product", "onnx_cpu", saved(tmp_path / "product.onnx", product())),
+    )
+    async with watched(tmp_path, config(*services)) as server, client_of(server, "good") as client:
+        await client.infer({"x": floats(1, 4)}, timeout=10)
+        for kind, (tensors, words) in WRONG.items():
+            await server.begin()
+            began = time.monotonic()
+            with pytest.raises(GRPCError) as error:
+                await client.infer(tensors, timeout=10)
+            took = time.monotonic() - began
+            phase = await ended(server, f"{kind} ({took * 1000:.0f} ms)")
+            assert error.value.status is Status.INVALID_ARGUMENT, kind
+            assert words in (error.value.message or ""), kind
+            assert took < ANSWERED_WITHIN, kind
+            assert phase.busy < LONGEST_TURN, kind
+            assert phase.bystander.failed == 0, phase.bystander.failures
+        await server.begin()
+        small = {"x": floats(1, 5)}
+        many = (client.infer(small, timeout=10) for _ in range(AT_ONCE * 10))
+        told = {str(each) for each in await asyncio.gather(*many, return_exceptions=True)}
+        phase = await ended(server, "all at once")
+        assert len(told) == 1
+        assert phase.busy < LONGEST_TURN
+        assert server.server.err.lines == []
+
+
+async def test_tensors_as_large_as_a_message(tmp_path: Path) -> None:
+    path = saved(tmp_path / "good.onnx", relu(["n"]))
+    async with (
+        watched(tmp_path, config(service("good", "onnx_cpu", path))) as server,
+        client_of(server, "good") as client,
+    ):
+        await client.infer({"x": floats(1)}, timeout=10)
+        for kind, x in (
+            ("NaN", np.array([np.nan, np.inf, -1], np.float32)),
+            ("31 MiB", np.ones(LARGE, np.float32)),
+        ):
+            await server.begin()
+            outputs = await client.infer({"x": x}, timeout=10)
+            phase = await ended(server, kind)
+            assert np.array_equal(outputs["y"], np.maximum(x, 0), equal_nan=True)
+            assert phase.busy < LONGEST_TURN
+            assert phase.bystander.failed == 0, phase.bystander.failures
+        await server.begin()
+        with pytest.raises(GRPCError) as error:
+            await client.infer({"x": floats(8 * MIB)}, timeout=10)
+        assert error.value.status is Status.RESOURCE_EXHAUSTED
+        phase = await ended(server, "more than a message")
+        assert phase.busy < LONGEST_TURN
+        assert (await client.infer({"x": floats(2)}, timeout=5))["y"].tolist() == [0, 0]

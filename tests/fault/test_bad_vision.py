@@ -1,0 +1,281 @@
+"""Models that answer with nonsense, by the million or not at all, and pictures of noise: whoever
+asks gets a clear answer in bounded time, and nobody else notices."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import cv2
+import numpy as np
+import pytest
+from grpclib.client import Channel
+from numpy.typing import NDArray
+from onnx import TensorProto, helper
+from tests.fault.watched import MIB, Watched, watched
+from tests.onnx_models import FLOAT, INT64, model, saved
+from tests.running import Config
+from tests.served import refused
+from tests.sizes import size
+from tests.vision_models import constant
+
+from cogwork.resource import sdk
+
+assert sdk.VERSION  # it comes before anything else of the SDK
+from viam.media.video import CameraMimeType, ViamImage  # noqa: E402
+from viam.proto.service.vision import Detection  # noqa: E402
+from viam.services.vision import VisionClient  # noqa: E402
+
+LONGEST = 2.0
+"""Seconds of one call."""
+LONGEST_TURN = 100.0
+"""Milliseconds that a turn of the server's loop may compute."""
+MOST_AT_ONCE = 500.0
+"""MiB that the server may take for it."""
+MOST_KEPT = 100.0
+"""MiB that may be left of it."""
+AT_ONCE = size(ci=8, full=64)
+MILLION = 1_000_000
+RANDOM = np.random.default_rng(7)
+
+Outputs = Mapping[str, NDArray[Any]]
+
+
+def answers(count: int, **others: Any) -> Outputs:
+    """Of a detector: boxes all over the picture, all of them sure."""
+    corners = np.sort(RANDOM.random((1, count, 2, 2), np.float32), axis=2)
+    return {
+        "location": corners.reshape(1, count, 4),
+        "category": RANDOM.integers(0, 90, (1, count)).astype(np.float32),
+        "score": RANDOM.uniform(0.5, 1, (1, count)).astype(np.float32),
+        **others,
+    }
+
+
+def inside_out() -> NDArray[np.float32]:
+    boxes = answers(50)["location"][..., ::-1]
+    return np.ascontiguousarray(boxes)
+
+
+def nowhere() -> NDArray[np.float32]:
+    boxes = np.full((1, 50, 4), np.nan, np.float32)
+    boxes[0, 10:20] = np.inf
+    boxes[0, 20:30] = -np.inf
+    boxes[0, 30:40, 1] = 3e38
+    boxes[0, 40:] = (0.25, 0.25, 0.75, 0.75)  # these are fine
+    return boxes
+
+
+def yolo(count: int) -> Outputs:
+    """As YOLO v8 gives them: middles and sizes in pixels, and 3 classes."""
+    rows = RANDOM.uniform(20, 60, (1, 7, count)).astype(np.float32)
+    rows[:, 4:] = RANDOM.uniform(0.3, 1, (1, 3, count))
+    return {"output0": rows}
+
+
+def capricious() -> Any:
+    """Fine with black pictures, which it is tried with, and fails with any other."""
+    return model(
+        [
+            helper.make_node("Cast", ["image"], ["numbers"], to=INT64),
+            helper.make_node("ReduceMax", ["numbers"], ["brightest"], keepdims=0),
+            helper.make_node("Gather", ["only", "brightest"], ["one"], axis=0),
+            helper.make_node("Reshape", ["one", "shape"], ["probability"]),
+        ],
+        [("image", TensorProto.UINT8, [1, 8, 8, 3])],
+        [("probability", FLOAT, [1, 3])],
+        {
+            "only": np.array([[0.2, 0.3, 0.5]], np.float32),
+            "shape": np.array([1, 3], np.int64),
+        },
+    )
+
+
+MODELS: dict[str, Any] = {
+    "million": lambda: constant(answers(MILLION)),
+    "million-many": lambda: constant(answers(MILLION)),
+    "million-yolo": lambda: constant(yolo(MILLION), side=64),
+    "nowhere": lambda: constant(answers(50, location=nowhere())),
+    "inside-out": lambda: constant(answers(50, location=inside_out())),
+    "no-numbers": lambda: constant(answers(50, score=np.full((1, 50), np.nan, np.float32))),
+    "odd-classes": lambda: constant(answers(50, category=np.full((1, 50), 1e30, np.float32))),
+    "empty": lambda: constant(answers(0), open_rows=True),
+    "capricious": capricious,
+}
+PINNED: dict[str, dict[str, Any]] = {
+    "million-many": {"maximum_detections": 10_000},
+    "million-yolo": {"family": "yolo_v8", "letterbox": False},
+}
+
+
+def config(directory: Path) -> Config:
+    services = []
+    for name, make in MODELS.items():
+        file = saved(directory / f"{name}.onnx", make())
+        services += [
+            {
+                "name": f"{name}-model",
+                "api": "rdk:service:mlmodel",
+                "model": "onnx_cpu",
+                "attributes": {"model_path": str(file)},
+            },
+            {
+                "name": name,
+                "api": "rdk:service:vision",
+                "model": "mlmodel",
+                "attributes": {
+                    "mlmodel_name": f"{name}-model",
+                    "camera_name": "eye",
+                    **PINNED.get(name, {}),
+                },
+            },
+        ]
+    eye = {
+        "name": "eye",
+        "api": "rdk:component:camera",
+        "model": "fake",
+        "attributes": {"scene": "conveyor", "width": 320, "height": 240},
+    }
+    return {"components": [eye], "services": services}
+
+
+class Scene:
+    def __init__(self, server: Watched, channel: Channel) -> None:
+        self.server = server
+        self.channel = channel
+        self.most = 0.0
+        """MiB that the server took, at its peak."""
+
+    def client(self, name: str) -> VisionClient:
+        return VisionClient(name, self.channel)
+
+    async def weigh(self) -> None:
+        while True:
+            self.most = max(self.most, self.server.process.memory_info().rss / MIB)
+            await asyncio.sleep(0.005)
+
+    async def together(self, name: str, call: Any, times: int = AT_ONCE) -> list[Any]:
+        """One, timed, and then many at once; what all of them got."""
+        before = await self.server.size()
+        await self.server.begin()
+        self.most = 0.0
+        began = time.monotonic()
+        first = await call()
+        took = time.monotonic() - began
+        rest = await asyncio.gather(*(call() for _ in range(times)))
+        most = self.most - before
+        phase = await self.server.end(f"{name} ({took * 1000:.0f} ms)")
+        print(f"  peak {most:6.1f} MiB")
+        assert took < LONGEST, name
+        assert phase.busy < LONGEST_TURN, f"a turn of the loop took {phase.busy:.0f} ms"
+        assert phase.bystander.failed == 0
+        assert most < MOST_AT_ONCE
+        return [first, *rest]
+
+
+async def test_models_that_answer_with_nonsense(tmp_path: Path) -> None:
+    async with watched(tmp_path, config(tmp_path)) as server:
+        channel = Channel("127.0.0.1", server.server.port)
+        here = Scene(server, channel)
+        weighing = asyncio.ensure_future(here.weigh())
+        try:
+            for name in MODELS:  # what is loaded at the first use is no growth
+                if name != "capricious":
+                    await here.client(name).get_detections_from_camera("", timeout=20)
+            first = await server.size()
+            await by_the_million(here)
+            await boxes_that_cannot_be(here)
+            await a_model_that_fails(here)
+            await noise(here)
+            assert await server.size() - first < MOST_KEPT
+            assert server.server.err.lines == []
+        finally:
+            weighing.cancel()
+            await asyncio.wait([weighing])
+            channel.close()
+
+
+async def by_the_million(here: Scene) -> None:
+    for name, most in (("million", 300), ("million-many", 10_000), ("million-yolo", 300)):
+        client = here.client(name)
+        for found in await here.together(
+            name,
+            lambda client=client: client.get_detections_from_camera("", timeout=30),
+            2 if most > 1000 else AT_ONCE,  # each of them is told all of it
+        ):
+            assert 0 < len(found) <= most
+            check(found)
+            assert sorted(found, key=lambda each: -each.confidence) == found
+            if name != "million-yolo":
+                assert len(found) == most
+                assert found[0].confidence > 0.999  # the surest of all of them
+    client = here.client("million-many")
+
+    async def in_space() -> None:
+        with refused() as told:
+            await client.get_object_point_clouds("", timeout=30)
+        assert told.words.startswith("the point clouds of 10000 objects are more than a message")
+
+    await here.together("10,000 in space", in_space, 1)
+
+
+async def boxes_that_cannot_be(here: Scene) -> None:
+    wanted = {"nowhere": 10, "inside-out": 50, "no-numbers": 0, "odd-classes": None, "empty": 0}
+    for name, count in wanted.items():
+        client = here.client(name)
+        for found in await here.together(
+            name, lambda client=client: client.get_detections_from_camera("", timeout=10)
+        ):
+            check(found)
+            assert count is None or len(found) == count, name
+
+
+def check(found: list[Detection]) -> None:
+    for each in found:
+        assert 0 <= each.x_min <= each.x_max < 320
+        assert 0 <= each.y_min <= each.y_max < 240
+        assert 0 <= each.confidence <= 1
+        assert 0 <= each.x_min_normalized <= each.x_max_normalized <= 1
+        assert each.class_name
+
+
+async def a_model_that_fails(here: Scene) -> None:
+    client = here.client("capricious")
+    for _ in range(3):
+        with refused() as told:
+            await client.get_classifications_from_camera("", 1, timeout=10)
+        assert told.words.startswith("the model cannot be run on these tensors: ")
+        black = cv2.imencode(".png", np.zeros((8, 8, 3), np.uint8))[1].tobytes()
+        image = ViamImage(black, CameraMimeType.PNG)
+        (found,) = await client.get_classifications(image, 1)
+        assert found.confidence == pytest.approx(0.5)
+
+
+async def noise(here: Scene) -> None:
+    """The largest there are: of pixels, and of bytes that are nothing."""
+    client = here.client("inside-out")
+    grains = RANDOM.integers(0, 256, (3340, 3340, 3), np.uint8)
+    done, data = cv2.imencode(".png", grains, (cv2.IMWRITE_PNG_COMPRESSION, 1))
+    assert done
+    assert 31 * MIB < len(data) <= 32 * MIB
+    image = ViamImage(data.tobytes(), CameraMimeType.PNG)
+    await here.server.begin()
+    began = time.monotonic()
+    assert len(await client.get_detections(image, timeout=30)) == 50
+    took = time.monotonic() - began
+    phase = await here.server.end(f"32 MiB of noise ({took * 1000:.0f} ms)")
+    assert phase.busy < LONGEST_TURN
+    for kind, start in (("nothing", b""), ("a JPEG", b"\xff\xd8"), ("a PNG", image.data[:100])):
+        image._data = start + RANDOM.bytes(32_000_000)
+        await here.server.begin()
+        began = time.monotonic()
+        with refused() as told:
+            await client.get_detections(image, timeout=30)
+        took = time.monotonic() - began
+        phase = await here.server.end(f"32 MB as {kind} ({took * 1000:.0f} ms)")
+        assert phase.busy < LONGEST_TURN
+        assert "image" in told.words or kind.split()[-1] in told.words
+        assert took < LONGEST

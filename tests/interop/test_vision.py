@@ -1,0 +1,359 @@
+"""The SDK's own vision client, unmodified, against the real executable and real models."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+from collections.abc import AsyncIterator, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import pytest
+from grpclib.client import Channel
+from grpclib.const import Status
+from tests.running import Server, running
+from tests.served import refused
+
+from cogwork.drivers.camera import conveyor
+from cogwork.resource import sdk
+
+assert sdk.VERSION  # it comes before anything else of the SDK
+from viam.components.camera.client import CameraClient  # noqa: E402
+from viam.media.video import CameraMimeType, ViamImage  # noqa: E402
+from viam.proto.service.vision import Classification, Detection  # noqa: E402
+from viam.services.vision import VisionClient  # noqa: E402
+
+DEMO = Path(conveyor.__file__).parents[1] / "mlmodel" / "demo"
+MODELS = Path(__file__).parents[3] / "shared" / "models"
+YOLO = ("nms", "v8layout", "v5layout")
+SCORE, EDGE = 0.08, 0.02
+"""How far a score, and an edge as a part of the picture, may be from what others find."""
+STEP = 0.083
+"""The same for an image that is given: it is decoded no finer than the model looks at it, and the
+scores of the SSD go in steps of this."""
+HESITANT = 0.5
+"""A classifier that is less sure of its best label: each way to make a picture smaller has its own
+favourite, and even the exact mean of areas is 0.12 away."""
+SURE = {"ssd": 0.4, "yolo": 0.3}
+"""From where on the others tell."""
+
+
+class Seen(NamedTuple):
+    label: str
+    score: float
+    box: tuple[float, ...]
+    """Left, upper, right and lower edge, as parts of the picture."""
+
+
+def service(name: str, kind: str, model: str, **attributes: Any) -> dict[str, Any]:
+    return {
+        "name": name,
+        "api": f"rdk:service:{kind}",
+        "model": model,
+        "attributes": attributes,
+    }
+
+
+def eyes(
+    name: str, engine: str, file: Path, labels: Path | None = None, **attributes: Any
+) -> list[dict[str, Any]]:
+    """A model, and a vision service that uses it."""
+    given = {"label_path": str(labels)} if labels is not None else {}
+    return [
+        service(f"{name}-model", "mlmodel", engine, model_path=str(file), **given),
+        service(name, "vision", "mlmodel", mlmodel_name=f"{name}-model", **attributes),
+    ]
+
+
+def camera(name: str, model: str, **attributes: Any) -> dict[str, Any]:
+    return {
+        "name": name,
+        "api": "rdk:component:camera",
+        "model": model,
+        "attributes": attributes,
+    }
+
+
+def machine() -> dict[str, Any]:
+    """Whatever of it this computer has."""
+    photos = sorted((MODELS / "photos").glob("*.jpg"))
+    drawing = {"type": "detections", "attributes": {"detector_name": "demo"}}
+    components = [
+        camera("belt", "fake", scene="conveyor", seed=4, width=640, height=480, ground_truth=True),
+        camera("drawn", "transform", source="belt", pipeline=[drawing]),
+        camera("turned", "transform", source="drawn", pipeline=[{"type": "rotate"}]),
+        *(camera(each.stem, "image_file", color_image_file_path=str(each)) for each in photos),
+    ]
+    ours = eyes(
+        "demo",
+        "onnx_cpu",
+        DEMO / "conveyor.onnx",
+        camera_name="belt",
+        default_minimum_confidence=0.5,
+    )
+    numbered, imagenet = MODELS / "coco_labels_numbered.txt", MODELS / "imagenet_labels_1000.txt"
+    theirs = [
+        eyes(
+            "ssd",
+            "tflite_cpu",
+            MODELS / "ssd_mobilenet_v2_coco_quant_postprocess.tflite",
+            numbered,
+            camera_name="chelsea",
+        ),
+        eyes("effnet-tflite", "tflite_cpu", MODELS / "efficientnet_lite0_uint8.tflite"),
+        eyes("effnet-onnx", "onnx_cpu", MODELS / "efficientnet_lite0_logits.onnx", imagenet),
+        *(
+            eyes(
+                f"yolo-{kind}",
+                "onnx_cpu",
+                MODELS / f"yolov2tiny_{kind}_w8.onnx",
+                letterbox=False,
+                default_minimum_confidence=SURE["yolo"] - SCORE,
+            )
+            for kind in YOLO
+        ),
+        eyes("face", "tflite_cpu", MODELS / "face_detection_short_range.tflite"),
+    ]
+    there = [pair for pair in theirs if Path(pair[0]["attributes"]["model_path"]).exists()]
+    return {
+        "components": components,
+        "services": [each for pair in (ours, *there) for each in pair],
+    }
+
+
+class Machine:
+    def __init__(self, channel: Channel, server: Server) -> None:
+        self.channel = channel
+        self.server = server
+
+    def vision(self, name: str) -> VisionClient:
+        return VisionClient(name, self.channel)
+
+    async def reason(self, name: str) -> str:
+        """Why it is not ready."""
+        for each in (await self.server.status())["resources"]:
+            if each["name"] == f"rdk:service:vision/{name}":
+                return str(each["reason"])
+        raise AssertionError(f"there is no {name}")
+
+
+@contextlib.asynccontextmanager
+async def started(directory: Path) -> AsyncIterator[Machine]:
+    async with running(machine(), directory) as server:
+        await server.until(state="running")
+        channel = Channel("localhost", server.port)
+        try:
+            yield Machine(channel, server)
+        finally:
+            channel.close()
+
+
+async def test_all_models_and_all_operations(tmp_path: Path) -> None:
+    """One machine for all of it: starting it takes longest."""
+    configured = {each["name"] for each in machine()["services"]}
+    async with started(tmp_path) as there:
+        await the_demo(there)
+        await cameras_that_cannot_be(there)
+        for name, part in OTHERS.items():
+            if name in configured:
+                await part(there, name)
+    if missing := OTHERS.keys() - configured:
+        pytest.skip(f"this computer does not have {', '.join(sorted(missing))}; the rest is fine")
+
+
+async def the_demo(there: Machine) -> None:
+    client = there.vision("demo")
+    known = await client.get_properties()
+    assert (known.detections_supported, known.classifications_supported) == (True, False)
+    assert (known.object_point_clouds_supported, known.detections_3d_supported) == (True, True)
+    assert known.default_camera == "belt"
+    await is_right_about_the_belt(there)
+    for camera_name in ("", "belt"):
+        found = await client.get_detections_from_camera(camera_name)
+        assert found
+        assert {each.class_name for each in found} <= {"gear", "bolt", "nut"}
+        assert min(each.confidence for each in found) >= 0.5
+    for thing in await client.get_object_point_clouds(""):
+        assert thing.point_cloud.startswith(b"VERSION .7")
+        assert thing.geometries.geometries[0].label in ("gear", "bolt", "nut")
+        assert thing.geometries.reference_frame == "belt"
+    for place in await client.get_detections_3d("belt"):
+        assert place.classifications[0].confidence >= 0.5
+        assert 800 < place.transforms[0].pose_in_observer_frame.pose.z < 1000
+    told: Any = await client.do_command({"inspect": True})
+    assert told["roles"]["detector"]["family"] == "named"
+    status: Any = await client.get_status()
+    assert status["pictures"] >= 3
+    with refused() as refusal:
+        await client.get_classifications_from_camera("belt", 3)
+    assert refusal.status is Status.UNIMPLEMENTED
+    assert 'vision model "demo" does not implement a Classifier' in refusal.words
+
+
+async def is_right_about_the_belt(there: Machine) -> None:
+    """The picture comes with what was found in it: other eyes see the same there."""
+    client = there.vision("demo")
+    got = await client.capture_all_from_camera(
+        "", return_image=True, return_detections=True, return_object_point_clouds=True
+    )
+    assert got.image is not None
+    assert got.detections
+    assert (got.image.width, got.image.height) == (640, 480)
+    assert len(got.objects or ()) == len(got.detections)
+    again = await client.get_detections(got.image)
+    agree([_seen(each) for each in again], [_seen(each) for each in got.detections], 0.5, SCORE)
+
+
+async def cameras_that_cannot_be(there: Machine) -> None:
+    client = there.vision("demo")
+    for name in ("drawn", "turned"):
+        with refused() as told:
+            await client.get_detections_from_camera(name)
+        assert told.status is Status.FAILED_PRECONDITION
+        assert '"demo"' in told.words
+    images, _ = await CameraClient("drawn", there.channel).get_images()
+    assert {each.name for each in images} == {"color", "depth"}
+    with refused() as told:
+        await client.get_detections_from_camera("blet")
+    assert told.status is Status.NOT_FOUND
+    assert "belt" in told.words  # it guesses what was meant
+
+
+async def objects_in_photos(there: Machine, name: str) -> None:
+    client = there.vision(name)
+    yolo = name.startswith("yolo")
+    golden, sure = _known("yolov2tiny_nms_stretch" if yolo else "ssd_tflite"), SURE[name[:4]]
+    assert (await client.get_properties()).detections_supported
+    worst = {"camera": (0.0, 0.0), "image": (0.0, 0.0)}
+    for photo, expected in golden.items():
+        wanted = [_golden(each) for each in expected]
+        found = await client.get_detections_from_camera(Path(photo).stem)
+        given = await client.get_detections(_image(photo))
+        for way, each, most in (("camera", found, SCORE), ("image", given, STEP)):
+            seen = [_seen(one) for one in each]
+            score, edge = agree(seen, wanted, sure, most, f"{name} {photo}, by {way}")
+            worst[way] = max(worst[way][0], score), max(worst[way][1], edge)
+        got = await client.capture_all_from_camera(
+            Path(photo).stem, return_detections=True, return_classifications=True
+        )
+        assert (got.detections, got.classifications) == (found, [])
+    for way, (score, edge) in worst.items():
+        print(f"{name}, by {way}: scores within {score:.3f}, edges within {edge:.4f}")
+
+
+async def names_of_photos(there: Machine, name: str) -> None:
+    client, golden = there.vision(name), _known(name.replace("-", "_"))
+    known = await client.get_properties()
+    assert (known.detections_supported, known.classifications_supported) == (False, True)
+    worst = {"camera": 0.0, "image": 0.0}
+    for photo, expected in golden.items():
+        found = await client.get_classifications_from_camera(Path(photo).stem, 3)
+        assert len(found) == 3
+        got = await client.capture_all_from_camera(Path(photo).stem, return_classifications=True)
+        assert (got.classifications or [])[:3] == found
+        given = await client.get_classifications(_image(photo), 0)
+        for way, everything, most in (
+            ("camera", got.classifications or [], SCORE),
+            ("image", given, STEP),
+        ):
+            assert len(everything) == 1000
+            scores = {each.class_name: each.confidence for each in everything}
+            far = max(abs(scores[label] - score) for label, score in expected)
+            words = f"{name} {photo}, by {way}: {_listed(everything[:3])}, not {expected}"
+            if expected[0][1] < HESITANT:
+                assert expected[0][0] in {each.class_name for each in everything[:3]}, words
+                print(f"{name} hesitates at {photo}, by {way}: scores within {far:.3f}")
+                continue
+            worst[way] = max(worst[way], far)
+            assert far <= most, words
+            assert everything[0].class_name == expected[0][0], words
+    print(f"{name}: scores within {worst['camera']:.3f}, of given images {worst['image']:.3f}")
+    with refused() as told:
+        await client.get_detections(_image("chelsea.jpg"))
+    assert told.status is Status.UNIMPLEMENTED
+    assert "does not implement a Detector" in told.words
+
+
+async def a_model_that_is_none_of_both(there: Machine, name: str) -> None:
+    with refused() as told:
+        await there.vision(name).get_detections(_image("chelsea.jpg"))
+    assert told.status is Status.UNAVAILABLE
+    reason = await there.reason(name)
+    print(reason)
+    for words in ("neither a detector", "regressors", "classificators"):
+        assert words in reason
+        assert words in told.words
+
+
+OTHERS = {
+    "ssd": objects_in_photos,
+    **dict.fromkeys((f"yolo-{kind}" for kind in YOLO), objects_in_photos),
+    "effnet-tflite": names_of_photos,
+    "effnet-onnx": names_of_photos,
+    "face": a_model_that_is_none_of_both,
+}
+
+
+def _known(key: str) -> dict[str, Any]:
+    known: dict[str, Any] = json.loads((MODELS / "golden_outputs.json").read_text())[key]
+    return known
+
+
+def agree(
+    found: Sequence[Seen], wanted: Sequence[Seen], sure: float, score: float, where: str = ""
+) -> tuple[float, float]:
+    """Each finds what the other is sure of. The largest differences."""
+    worst = [0.0, 0.0]
+    for one, others in ((wanted, found), (found, wanted)):
+        for each in one:
+            same = [other for other in others if _is_same(each, other, score)]
+            if same:
+                nearest = min(_apart(each, other)[::-1] for other in same)
+                worst = [*map(max, worst, nearest[::-1])]
+            else:
+                # What is about as sure as the others tell may be missing there.
+                missing = one is found and each.score < sure + score
+                assert missing, f"{where}: {each} is not among {others}"
+    return worst[0], worst[1]
+
+
+def _is_same(one: Seen, other: Seen, most: float) -> bool:
+    score, edge = _apart(one, other)
+    return one.label == other.label and score <= most and edge <= EDGE
+
+
+def _apart(one: Seen, other: Seen) -> tuple[float, float]:
+    edges = np.abs(np.subtract(one.box, other.box))
+    return abs(one.score - other.score), float(edges.max())
+
+
+def _golden(each: dict[str, Any]) -> Seen:
+    """Boxes may reach out of the picture there."""
+    if "xyxy_416" in each:
+        box = [edge / 416 for edge in each["xyxy_416"]]
+    else:
+        y_min, x_min, y_max, x_max = each["ymin_xmin_ymax_xmax"]
+        box = [x_min, y_min, x_max, y_max]
+    return Seen(each["label"], each["score"], tuple(np.clip(box, 0, 1).tolist()))
+
+
+def _seen(each: Detection) -> Seen:
+    return Seen(
+        each.class_name,
+        each.confidence,
+        (
+            each.x_min_normalized,
+            each.y_min_normalized,
+            each.x_max_normalized,
+            each.y_max_normalized,
+        ),
+    )
+
+
+def _listed(found: Sequence[Classification]) -> list[tuple[str, float]]:
+    return [(each.class_name, round(each.confidence, 3)) for each in found]
+
+
+def _image(photo: str) -> ViamImage:
+    return ViamImage((MODELS / "photos" / photo).read_bytes(), CameraMimeType.JPEG)

@@ -1,0 +1,103 @@
+"""Tiny ONNX models, made where they are needed, and the real ones where they are at hand."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import onnx
+import pytest
+from numpy.typing import NDArray
+from onnx import TensorProto, helper, numpy_helper
+
+# Only looked at when onnxruntime is imported, which reports to its makers otherwise.
+os.environ["ORT_DISABLE_TELEMETRY"] = "1"
+
+SHARED = Path(__file__).parents[2] / "shared" / "models"
+REAL = ("efficientnet_lite0_logits", "yolov2tiny_nms_w8", "yolov2tiny_v8layout_w8")
+
+Extents = Sequence[int | str] | None
+Tensor = tuple[str, int, Extents]
+"""Name, type and extents."""
+
+FLOAT, INT64, STRING = TensorProto.FLOAT, TensorProto.INT64, TensorProto.STRING
+
+
+def real(name: str) -> Path:
+    path = SHARED / f"{name}.onnx"
+    if not path.exists():
+        pytest.skip(f"{path} is not there")
+    return path
+
+
+def model(
+    nodes: Sequence[onnx.NodeProto],
+    inputs: Sequence[Tensor],
+    outputs: Sequence[Tensor],
+    constants: Mapping[str, NDArray[Any]] | None = None,
+    notes: Mapping[str, str] | None = None,
+) -> onnx.ModelProto:
+    graph = helper.make_graph(
+        nodes,
+        "tiny",
+        [helper.make_tensor_value_info(*each) for each in inputs],
+        [helper.make_tensor_value_info(*each) for each in outputs],
+        [numpy_helper.from_array(array, name) for name, array in (constants or {}).items()],
+    )
+    made = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)])
+    made.ir_version = 8
+    helper.set_model_props(made, dict(notes or {}))
+    return made
+
+
+def saved(path: Path, made: onnx.ModelProto) -> Path:
+    path.write_bytes(made.SerializeToString())
+    return path
+
+
+def one_node(
+    op: str, given: Sequence[Tensor], gives: Tensor = ("y", FLOAT, None), **attributes: Any
+) -> onnx.ModelProto:
+    node = helper.make_node(op, [name for name, _, _ in given], [gives[0]], **attributes)
+    return model([node], given, [gives])
+
+
+def relu(extents: Extents = ("n", 4), notes: Mapping[str, str] | None = None) -> onnx.ModelProto:
+    node = helper.make_node("Relu", ["x"], ["y"])
+    return model([node], [("x", FLOAT, extents)], [("y", FLOAT, extents)], notes=notes)
+
+
+def adding(number: float) -> onnx.ModelProto:
+    """x + number; of the same size whatever the number."""
+    return model(
+        [helper.make_node("Add", ["x", "c"], ["y"])],
+        [("x", FLOAT, [2])],
+        [("y", FLOAT, [2])],
+        {"c": np.full(2, number, np.float32)},
+    )
+
+
+def product(rows: int = 64) -> onnx.ModelProto:
+    """With weights worth a file of their own."""
+    weights = np.random.default_rng(2).random((rows, rows), np.float32)
+    return model(
+        [helper.make_node("MatMul", ["x", "w"], ["y"])],
+        [("x", FLOAT, ["n", rows])],
+        [("y", FLOAT, ["n", rows])],
+        {"w": weights},
+    )
+
+
+def saved_apart(path: Path, made: onnx.ModelProto) -> Path:
+    """Its weights in another file beside it."""
+    onnx.save(
+        made,
+        str(path),
+        save_as_external_data=True,
+        location=f"{path.stem}.data",
+        size_threshold=0,
+    )
+    return path

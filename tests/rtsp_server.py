@@ -1,0 +1,117 @@
+"""A real RTSP server on loopback: it can be cut off, can hang, and come back."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import functools
+import random
+import signal
+import socket
+import subprocess
+import time
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+from tests.running import DEADLINE, Output
+
+JPEG = ("jpegenc", "rtpjpegpay")
+H264 = ("openh264enc gop-size=15", "rtph264pay config-interval=1")
+
+_PYTHON = "/usr/bin/python3"
+_SCRIPT = str(Path(__file__).with_name("gst_rtsp.py"))
+_PACKAGES = (
+    "gir1.2-gst-rtsp-server-1.0 gstreamer1.0-plugins-base gstreamer1.0-plugins-good python3-gi"
+)
+
+
+class RtspServer:
+    def __init__(self, port: int, encoding: tuple[str, ...]) -> None:
+        self.port = port
+        self._encoding = encoding
+        self._process: asyncio.subprocess.Process | None = None
+        self._reader: asyncio.Task[None] | None = None
+
+    @property
+    def url(self) -> str:
+        return f"rtsp://127.0.0.1:{self.port}/test"
+
+    async def start(self) -> float:
+        """The monotonic time at which it listens."""
+        self._process = await asyncio.create_subprocess_exec(
+            _PYTHON,
+            _SCRIPT,
+            str(self.port),
+            *self._encoding,
+            stdin=asyncio.subprocess.DEVNULL,
+            stdout=asyncio.subprocess.PIPE,
+            stderr=asyncio.subprocess.STDOUT,
+        )
+        assert self._process.stdout is not None
+        output = Output()
+        reading = output.follow(self._process.stdout)
+        self._reader = asyncio.get_running_loop().create_task(reading)
+        await output.says("^listening$")
+        return time.monotonic()
+
+    async def cut(self) -> None:
+        """As if its plug was pulled, except that the kernel closes its connections."""
+        if self._process is None:
+            return
+        with contextlib.suppress(ProcessLookupError):
+            self._process.kill()
+        await asyncio.wait_for(self._process.wait(), DEADLINE)
+        if self._reader is not None:
+            await asyncio.wait_for(self._reader, DEADLINE)
+        # Its transport closes its pipes a turn of the loop later.
+        await asyncio.sleep(0)
+        self._process = None
+
+    def hang(self) -> None:
+        """Its connections stay, and nothing comes."""
+        self._signal(signal.SIGSTOP)
+
+    def go_on(self) -> None:
+        self._signal(signal.SIGCONT)
+
+    def _signal(self, number: signal.Signals) -> None:
+        assert self._process is not None
+        self._process.send_signal(number)
+
+
+@contextlib.asynccontextmanager
+async def rtsp_server(
+    port: int | None = None, encoding: tuple[str, ...] = JPEG
+) -> AsyncIterator[RtspServer]:
+    """Yields it listening. The test is skipped where GStreamer is not installed."""
+    if not _has_gstreamer():
+        pytest.skip(f"there is no RTSP server to test with: apt-get install {_PACKAGES}")
+    server = RtspServer(port or free_port(), encoding)
+    try:
+        await server.start()
+        yield server
+    finally:
+        await server.cut()
+
+
+def free_port() -> int:
+    """Below those that the kernel gives to clients: one that is given away while nobody listens
+    might end up connected to itself."""
+    for _ in range(100):
+        port = random.randrange(20_000, 32_000)
+        with socket.socket() as probe, contextlib.suppress(OSError):
+            probe.bind(("127.0.0.1", port))
+            return port
+    raise AssertionError("no port is free")
+
+
+@functools.cache
+def _has_gstreamer() -> bool:
+    try:
+        found = subprocess.run(
+            [_PYTHON, _SCRIPT], capture_output=True, timeout=DEADLINE, check=False
+        )
+    except FileNotFoundError:
+        return False
+    return found.returncode == 0

@@ -1,0 +1,315 @@
+"""`cogwork demo` and `cogwork model inspect` as a person runs them."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import re
+import signal
+import socket
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import cv2
+import numpy as np
+import psutil
+import pytest
+from tests.onnx_models import saved
+from tests.pictures import written
+from tests.running import DEADLINE
+from tests.vision_models import constant, detector, echo, solid
+
+from cogwork.cli.demo import DEMO_MODEL, Engine, NoDemo, machine
+from cogwork.cli.demo import _wait as wait
+from cogwork.cli.main import main
+from cogwork.drivers.camera.conveyor import Conveyor
+from cogwork.resource.image_header import read_header
+
+
+def free_port() -> int:
+    with socket.socket() as listener:
+        listener.bind(("127.0.0.1", 0))
+        return int(listener.getsockname()[1])
+
+
+class Demo:
+    """The command, and what it prints."""
+
+    def __init__(self, directory: Path, *arguments: str) -> None:
+        self.process = subprocess.Popen(
+            [sys.executable, "-m", "cogwork.cli.main", "demo", str(directory), *arguments],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            env={**os.environ, "COGWORK_HOME": str(directory / "home")},
+        )
+        self.children: list[psutil.Process] = []
+
+    def until(self, pattern: str) -> str:
+        """The line that has it."""
+        assert self.process.stdout is not None
+        wanted = re.compile(pattern)
+        stop = threading.Timer(2 * DEADLINE, self.process.kill)
+        stop.start()
+        try:
+            for line in self.process.stdout:
+                if wanted.search(line):
+                    self.children = psutil.Process(self.process.pid).children(recursive=True)
+                    return line
+        finally:
+            stop.cancel()
+            stop.join()
+        raise AssertionError(f"it ended without {pattern!r}")
+
+    def ends(self) -> tuple[int, str, str]:
+        """The exit code, the rest of what it said, and what it complained."""
+        out, err = self.process.communicate(timeout=2 * DEADLINE)
+        return self.process.returncode, out, err
+
+
+@contextlib.contextmanager
+def demo(directory: Path, *arguments: str) -> Iterator[Demo]:
+    command = Demo(directory, *arguments)
+    try:
+        yield command
+    finally:
+        if command.process.poll() is None:
+            command.process.send_signal(signal.SIGINT)
+        command.process.communicate(timeout=DEADLINE)
+
+
+def test_a_minute_to_boxes(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    directory, port = tmp_path / "new" / "folder", free_port()
+    with demo(directory, "--seconds", "3", "--port", str(port)) as command:
+        line = command.until(r"\d (gear|bolt|nut)")
+        assert re.search(r"\d+\.\d looks/s   inference +\d+\.\d ms   \d (bolt|gear|nut)", line)
+        code, out, err = command.ends()
+    assert (code, err) == (0, "")
+    assert "run it again with `cogwork-server -config " in out
+    assert not any(child.is_running() for child in command.children)
+    header = read_header((directory / "boxes.jpg").read_bytes())
+    assert (header.width, header.height) == (640, 480)
+    assert main(["config", "check", str(directory / "machine.json")]) == 0
+    assert "cogwork demo" in (directory / "machine.json").read_text()
+    assert f"localhost:{port}" in (directory / "machine.json").read_text()
+    assert {"labels.txt", "conveyor.onnx"} <= {
+        each.name for each in (directory / "demo-model").iterdir()
+    }
+    capsys.readouterr()
+
+
+def test_ctrl_c_ends_it_and_its_server(tmp_path: Path) -> None:
+    with demo(tmp_path, "--port", str(free_port())) as command:
+        command.until("looks/s")
+        (server,) = [each for each in command.children if "cogwork.server.main" in each.cmdline()]
+        command.process.send_signal(signal.SIGINT)
+        code, out, err = command.ends()
+    assert (code, err) == (0, "")
+    assert "run it again with" in out
+    assert not server.is_running()
+
+
+def test_again_in_the_same_folder(tmp_path: Path) -> None:
+    (tmp_path / "machine.json").write_text("// Written by `cogwork demo`.\n{}\n")
+    with demo(tmp_path, "--seconds", "1.5", "--port", str(free_port())) as command:
+        command.until("looks/s")
+        assert command.ends()[0] == 0
+
+
+@pytest.mark.parametrize("text", ['{"components": []}', "", "// mine\n{}"])
+def test_a_file_of_somebody_else_stays(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], text: str
+) -> None:
+    file = tmp_path / "machine.json"
+    file.write_text(text)
+    assert main(["demo", str(tmp_path)]) == 2
+    assert f"{file} is there already, and not of a demo" in capsys.readouterr().err
+    assert file.read_text() == text
+    assert list(tmp_path.iterdir()) == [file]
+
+
+def test_a_folder_that_cannot_be(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "file").write_text("")
+    assert main(["demo", str(tmp_path / "file" / "folder")]) == 2
+    assert "cannot be written to: Not a directory" in capsys.readouterr().err
+
+
+def test_a_port_that_is_taken(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    with socket.socket() as other:
+        other.bind(("127.0.0.1", 0))
+        other.listen()
+        port = other.getsockname()[1]
+        assert main(["demo", str(tmp_path), "--port", str(port)]) == 2
+    assert f"port {port} is taken" in capsys.readouterr().err
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_server_that_ends_while_it_is_waited_for() -> None:
+    """Told at once, and not after a minute."""
+    with subprocess.Popen([sys.executable, "-c", "raise SystemExit(7)"]) as process:
+        process.wait(DEADLINE)
+        with pytest.raises(NoDemo, match="the server ended with exit code 7"):
+            wait("localhost:1", process)
+
+
+def test_a_server_that_goes(tmp_path: Path) -> None:
+    with demo(tmp_path, "--port", str(free_port())) as command:
+        command.until("looks/s")
+        for child in command.children:
+            child.terminate()
+        code, _, err = command.ends()
+    assert code == 1
+    assert "Traceback" not in err
+    assert "demo.log may tell more" in err
+
+
+def test_without_anything_that_runs_models(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("importlib.util.find_spec", lambda _: None)
+    assert main(["demo", str(tmp_path)]) == 2
+    assert "pip install 'cogwork[onnx]'" in capsys.readouterr().err
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    "engine",
+    [
+        Engine("", "onnx_cpu", "conveyor.onnx"),
+        Engine("", "tflite_cpu", "conveyor.tflite"),
+        Engine("", "openvino_cpu", "conveyor.onnx"),
+        Engine("", "torch_cpu", "conveyor.pt"),
+        Engine("", "tensorflow_cpu", "conveyor_savedmodel"),
+    ],
+    ids=lambda each: each.model,
+)
+def test_its_machine_is_sound_with_every_engine(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], engine: Engine
+) -> None:
+    file = tmp_path / "machine.json"
+    file.write_text(json.dumps(machine(DEMO_MODEL / engine.file, engine.model, 8080)))
+    assert main(["config", "check", str(file)]) == 0, capsys.readouterr().out
+    capsys.readouterr()
+
+
+class TestInspect:
+    @pytest.fixture
+    def photo(self, tmp_path: Path) -> Path:
+        """Of the conveyor, as no detector has seen it."""
+        belt = Conveyor(1234)
+        file = tmp_path / "belt.png"
+        file.write_bytes(written(".png", belt.render(belt.scene(4.0))[0]))
+        return file
+
+    def inspect(self, capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str, str]:
+        code = main(["model", "inspect", *arguments])
+        told = capsys.readouterr()
+        return code, told.out, told.err
+
+    def test_in_words(
+        self, tmp_path: Path, photo: Path, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        picture = tmp_path / "seen.jpg"
+        model = DEMO_MODEL / "conveyor.onnx"
+        code, out, err = self.inspect(capsys, str(model), "--image", str(photo), "-o", str(picture))
+        assert (code, err) == (0, "")
+        lines = out.splitlines()
+        assert lines[0] == f"{model}, run by onnx_cpu"
+        assert any(re.match(r"  input +image  uint8 1x240x320x3", line) for line in lines)
+        assert "  detector     yes: named" in lines
+        assert any(re.match("  classifier   no: ", line) for line in lines)
+        assert any(re.match(r"  pictures +320x240, stretched, NHWC, red first", x) for x in lines)
+        found = [line for line in lines if re.match(r"  found +(gear|bolt|nut) 0\.\d\d at ", line)]
+        assert len(found) >= 2
+        assert f"  picture      {picture}" in lines
+        boxes = cv2.imread(str(picture))
+        plain = cv2.imread(str(photo))
+        assert boxes is not None
+        assert plain is not None
+        assert boxes.shape == plain.shape
+        assert np.abs(boxes.astype(int) - plain).max() > 100
+        # What it says to put into machine.json can be put there.
+        entry = json.loads(out.partition("Put this into machine.json:\n")[2])
+        (tmp_path / "machine.json").write_text(json.dumps(entry))
+        assert main(["config", "check", str(tmp_path / "machine.json")]) == 0
+        capsys.readouterr()
+
+    def test_for_programs(
+        self, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.chdir(tmp_path)
+        model = saved(tmp_path / "net.v1.onnx", echo("red", "green", "blue"))
+        image = tmp_path / "image.png"
+        image.write_bytes(written(".png", solid(255, 204, 153, 300, 200)))
+        code, out, err = self.inspect(capsys, str(model), "--image", str(image), "--json")
+        assert (code, err) == (0, "")
+        told: Any = json.loads(out)
+        assert told["roles"]["classifier"]["family"] == "named"
+        assert list(told["refused"]) == ["detector"]
+        assert [each["label"] for each in told["found"]] == ["red", "green"]  # of those it is sure
+        assert told["found"][0]["confidence"] == pytest.approx(1, abs=0.01)
+        assert told["picture"] == "net.v1-boxes.jpg"
+        assert (tmp_path / told["picture"]).exists()
+        first, second = told["entry"]["services"]
+        assert first["attributes"]["model_path"] == str(model)
+        assert second["attributes"]["mlmodel_name"] == first["name"] == "net-v1"
+        assert second["attributes"]["input_image_mean_value"] == [0.5, 0.5, 0.5]
+
+    def test_without_an_image(self, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+        model = saved(tmp_path / "net.onnx", detector([(0, 0.9)], "cat"))
+        code, out, _ = self.inspect(capsys, str(model), "--json")
+        told: Any = json.loads(out)
+        assert (code, told["found"]) == (0, None)
+        assert "picture" not in told
+        assert sorted(each.name for each in tmp_path.iterdir()) == ["net.onnx"]
+
+    def test_a_model_that_is_neither(
+        self, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        model = saved(tmp_path / "net.onnx", constant({"wave": np.zeros((1, 7, 5, 3), "f4")}))
+        code, out, err = self.inspect(capsys, str(model))
+        assert (code, err) == (1, "")
+        assert re.search(r"  detector +no: .*wave", out)
+        assert re.search(r"  classifier +no: .*wave", out)
+        assert "machine.json" not in out
+
+    def test_a_model_that_does_not_keep_its_word(
+        self, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        """Its file promises a detector, and the first run is none."""
+        odd = constant(
+            {
+                "location": np.zeros((1, 2, 4), np.float32),
+                "category": np.zeros((1, 2), np.float32),
+                "score": np.zeros((1, 3), np.float32),
+            },
+            open_rows=True,
+        )
+        code, out, _ = self.inspect(capsys, str(saved(tmp_path / "net.onnx", odd)), "--json")
+        told = json.loads(out)
+        assert (code, told["roles"], told["entry"]) == (1, {}, None)
+        assert told["refused"]["detector"]
+
+    @pytest.mark.parametrize(
+        ("image", "words"),
+        [("none.png", "No such file or directory"), ("text.png", "text"), (".", "Is a directory")],
+    )
+    def test_an_image_that_is_none(
+        self, tmp_path: Path, capsys: pytest.CaptureFixture[str], image: str, words: str
+    ) -> None:
+        (tmp_path / "text.png").write_text("<html>")
+        model = saved(tmp_path / "net.onnx", detector([(0, 0.9)], "cat"))
+        code, out, err = self.inspect(capsys, str(model), "--image", str(tmp_path / image))
+        assert (code, out) == (1, "")
+        assert words in err
+
+    def test_no_model(self, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+        code, out, err = self.inspect(capsys, str(tmp_path / "none.onnx"))
+        assert (code, out) == (1, "")
+        assert "none.onnx cannot be read: No such file or directory" in err

@@ -1,0 +1,454 @@
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import gc
+import itertools
+import logging
+import queue
+import threading
+import time
+import weakref
+from collections.abc import AsyncIterator, Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import pytest
+
+from cogwork.core.clock import Clock, ManualClock, SystemClock
+from cogwork.core.workers import Workers
+from cogwork.drivers.camera.capture import Capture, Pace, Shot, SourceFault
+from cogwork.resource.image import Pixels
+
+LOGGER = "test.camera"
+OPEN = "open"
+GONE = SourceFault("gone", "it is gone")
+
+Event = str | int | Exception
+"""What a source does next: it opens, brings the picture of that number, or fails."""
+
+
+@dataclass
+class Reel:
+    """A source that does what it is told, and hangs until it is told more."""
+
+    rate: float | None = None
+    events: queue.Queue[Event] = field(default_factory=queue.Queue)
+    opens: list[float] = field(default_factory=list)
+    opened: list[weakref.ref[OpenedReel]] = field(default_factory=list)
+    closed: int = 0
+    developed: list[int] = field(default_factory=list)
+    shots: weakref.WeakSet[Any] = field(default_factory=weakref.WeakSet)
+    close_error: Exception | None = None
+
+    def tell(self, *events: Event) -> Reel:
+        for event in events:
+            self.events.put(event)
+        return self
+
+    def open(self) -> OpenedReel:
+        self.opens.append(time.monotonic())
+        assert self.next() == OPEN
+        opened = OpenedReel(self)
+        self.opened.append(weakref.ref(opened))
+        return opened
+
+    def next(self) -> str | int:
+        event = self.events.get()
+        if not isinstance(event, Exception):
+            return event
+        try:
+            raise event
+        finally:
+            del event  # whose traceback would keep this frame, which keeps it
+
+
+class OpenedReel:
+    def __init__(self, reel: Reel) -> None:
+        self._reel = reel
+
+    @property
+    def rate(self) -> float | None:
+        return self._reel.rate
+
+    def read(self) -> Shot:
+        event = self._reel.next()
+        assert isinstance(event, int)
+        return self._shot(event)
+
+    def close(self) -> None:
+        self._reel.closed += 1
+        if self._reel.close_error is not None:
+            raise self._reel.close_error
+
+    def _shot(self, number: int) -> Shot:
+        reel = self._reel
+
+        def shot() -> Pixels:
+            reel.developed.append(number)
+            if number < 0:
+                raise ZeroDivisionError("no such colour")
+            return np.full((2, 2, 3), number, np.uint8)
+
+        reel.shots.add(shot)
+        return shot
+
+
+@contextlib.asynccontextmanager
+async def capturing(
+    reel: Reel, clock: Clock | None = None, pauses: tuple[float, ...] = (0.0,)
+) -> AsyncIterator[Capture]:
+    workers = Workers("camera test")
+    logger = logging.getLogger(LOGGER)
+    capture = Capture(reel, clock or SystemClock(), logger, workers, stall=3.0, pauses=pauses)
+    try:
+        yield capture
+    finally:
+        reel.tell(GONE)
+        await capture.aclose()
+        workers.close()
+
+
+async def until(condition: Callable[[], object]) -> None:
+    async with asyncio.timeout(10):
+        while not condition():  # noqa: ASYNC110 - a thread does not say what it did
+            await asyncio.sleep(0.001)
+
+
+def block() -> None:
+    """The loop gets nothing done meanwhile."""
+    time.sleep(0.001)
+
+
+async def number_in(capture: Capture) -> int:
+    return int((await capture.frame()).pixels[0, 0, 0])
+
+
+async def refusal(capture: Capture) -> SourceFault:
+    with pytest.raises(SourceFault) as error:
+        await capture.frame()
+    return error.value
+
+
+def lines(caplog: pytest.LogCaptureFixture) -> list[str]:
+    return [record.getMessage() for record in caplog.records if record.levelno > logging.DEBUG]
+
+
+@pytest.fixture(autouse=True)
+def everything_is_logged(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.DEBUG, LOGGER)
+
+
+class TestFirstPicture:
+    async def test_it_is_waited_for(self) -> None:
+        reel, clock = Reel(), ManualClock()
+        async with capturing(reel, clock) as capture:
+            frame = asyncio.create_task(capture.frame())
+            await clock.advance(9)
+            assert not frame.done()
+            assert capture.status()["state"] == "opening"
+            assert capture.trouble is None
+            reel.tell(OPEN, 7)
+            assert (await frame).pixels[0, 0, 0] == 7
+            assert (await frame).captured_at == clock.time()
+            assert capture.status()["state"] == "live"
+
+    async def test_who_comes_when_it_failed_is_told_at_once(self) -> None:
+        reel, clock = Reel().tell(GONE), ManualClock()
+        async with capturing(reel, clock) as capture:
+            assert str(await refusal(capture)) == (
+                "it is gone; no picture came yet; it is tried again"
+            )
+
+    async def test_a_source_that_hangs_in_opening_is_noticed(
+        self, caplog: pytest.LogCaptureFixture
+    ) -> None:
+        reel, clock = Reel(), ManualClock()
+        async with capturing(reel, clock) as capture:
+            frame = asyncio.create_task(capture.frame())
+            await clock.advance(9.9)
+            assert not frame.done()
+            await clock.advance(0.1)
+            with pytest.raises(SourceFault, match="has been opening for 10 s; no picture came yet"):
+                await frame
+            assert (await refusal(capture)).code == "opening"
+            await clock.advance(100)
+            reel.tell(OPEN, 1)
+            await until(lambda: capture.trouble is None)
+            assert await number_in(capture) == 1
+        assert lines(caplog) == [
+            "there are no pictures: the source has been opening for 10 s; it is tried again",
+            "there are pictures again, after 100.0 s",
+        ]
+
+
+class TestChanges:
+    async def test_each_is_one_line_whatever_happens_in_between(
+        self, caplog: pytest.LogCaptureFixture
+    ) -> None:
+        reel, clock = Reel().tell(OPEN, 1, 2), ManualClock()
+        other = SourceFault("refused", "nobody listens")
+        async with capturing(reel, clock) as capture:
+            await until(lambda: capture.status()["pictures"] == 2)
+            await clock.advance(1)
+            reel.tell(GONE, other, other, OPEN, other)
+            await until(lambda: len(reel.opens) == 5)
+            words = "nobody listens; the last picture is 1.0 s old; it is tried again"
+            assert str(await refusal(capture)) == capture.trouble == words
+            assert capture.status() == {
+                "state": "lost",
+                "code": "refused",
+                "reason": words,
+                "pictures": 2,
+                "missed": 0,
+                "rate": 0.0,
+                "age_seconds": 1.0,
+            }
+            await clock.advance(2.5)
+            reel.tell(OPEN, 3)
+            await until(lambda: capture.trouble is None)
+            assert await number_in(capture) == 3
+            assert capture.status()["code"] == capture.status()["reason"] == ""
+        assert lines(caplog) == [
+            "there are no pictures: it is gone; it is tried again",
+            "there are pictures again, after 2.5 s",
+        ]
+        assert reel.closed == 3
+
+    async def test_a_source_that_hangs_in_reading_is_noticed(
+        self, caplog: pytest.LogCaptureFixture
+    ) -> None:
+        reel, clock = Reel().tell(OPEN, 1), ManualClock()
+        async with capturing(reel, clock) as capture:
+            assert await number_in(capture) == 1
+            await clock.advance(2)
+            reel.tell(2)
+            await until(lambda: capture.status()["pictures"] == 2)
+            await clock.advance(2.9)
+            assert capture.trouble is None
+            await clock.advance(0.1)
+            assert (await refusal(capture)).code == "stalled"
+            await clock.advance(50)
+            reel.tell(3)
+            await until(lambda: capture.trouble is None)
+        assert lines(caplog) == [
+            "there are no pictures: the source is open and sent nothing for 3 s; it is tried again",
+            "there are pictures again, after 50.0 s",
+        ]
+
+    async def test_what_is_final_is_not_tried_again(self, caplog: pytest.LogCaptureFixture) -> None:
+        reel = Reel().tell(OPEN, 1, SourceFault("ended", "it has ended", final=True))
+        async with capturing(reel, ManualClock()) as capture:
+            await until(lambda: capture.trouble is not None)
+            assert capture.trouble == "it has ended; the last picture is 0.0 s old"
+            assert len(reel.opens) == reel.closed == 1
+        assert lines(caplog) == ["there are no pictures: it has ended"]
+
+    async def test_a_busy_loop_takes_them_in_their_order(
+        self, caplog: pytest.LogCaptureFixture
+    ) -> None:
+        reel = Reel().tell(OPEN, 1)
+        async with capturing(reel) as capture:
+            assert await number_in(capture) == 1
+            reel.tell(2, GONE, OPEN, 3)
+            while capture.status()["pictures"] < 3:
+                block()
+            await until(lambda: len(lines(caplog)) == 2)
+            assert await number_in(capture) == 3
+
+    @pytest.mark.parametrize("where", ["open", "read"])
+    async def test_any_error_is_a_loss_and_tried_again(self, where: str) -> None:
+        slip = ZeroDivisionError("a slip of its author")
+        reel = Reel().tell(*([slip] if where == "open" else [OPEN, slip]))
+        async with capturing(reel, ManualClock()) as capture:
+            fault = await refusal(capture)
+            assert fault.code == "failed"
+            assert str(fault).startswith("reading it failed: a slip of its author; ")
+            reel.tell(OPEN, 1)
+            await until(lambda: capture.trouble is None)
+
+    async def test_also_one_in_closing(self) -> None:
+        reel = Reel(close_error=OSError("jammed")).tell(OPEN, 1, GONE)
+        async with capturing(reel) as capture:
+            await until(lambda: capture.trouble is not None)
+            assert str(await refusal(capture)).startswith("reading it failed: jammed; ")
+            reel.close_error = None
+            reel.tell(OPEN, 2)
+            await until(lambda: capture.trouble is None)
+
+    async def test_nothing_of_what_is_lost_is_kept(self) -> None:
+        reel = Reel().tell(OPEN, 1, SourceFault("gone", "it is gone"))
+        gc.collect()
+        gc.disable()
+        try:
+            async with capturing(reel) as capture:
+                await until(lambda: capture.trouble is not None and len(reel.opens) == 2)
+                assert reel.opened[0]() is None
+        finally:
+            gc.enable()
+
+    async def test_pauses_grow_until_there_is_a_picture(self) -> None:
+        reel = Reel().tell(GONE, GONE, GONE, GONE, OPEN, 1, GONE, GONE)
+        async with capturing(reel, pauses=(0.02, 0.06, 0.12)):
+            await until(lambda: len(reel.opens) == 7)
+        pauses = [later - sooner for sooner, later in itertools.pairwise(reel.opens)]
+        wanted = [0.02, 0.06, 0.12, 0.12, 0.02, 0.06]
+        assert all(want <= pause for want, pause in zip(wanted, pauses, strict=True)), pauses
+        assert sum(pauses) < sum(wanted) + 1
+
+
+class TestFrames:
+    async def test_everybody_gets_the_same_and_it_is_made_once(self) -> None:
+        reel = Reel().tell(OPEN, 1)
+        async with capturing(reel) as capture:
+            frames = await asyncio.gather(*(capture.frame() for _ in range(8)))
+            assert len({id(frame) for frame in frames}) == 1
+            assert await capture.frame() is frames[0]
+            reel.tell(2)
+            await until(lambda: capture.status()["pictures"] == 2)
+            assert await capture.frame() is not frames[0]
+        assert reel.developed == [1, 2]
+
+    async def test_only_the_newest_is_kept_and_those_nobody_wanted_are_not_made(self) -> None:
+        reel = Reel().tell(OPEN)
+        async with capturing(reel) as capture:
+            reel.tell(*range(1, 201))
+            while capture.status()["pictures"] < 200:
+                assert len(reel.shots) <= 4
+                assert len(vars(asyncio.get_running_loop())["_ready"]) <= 4
+                block()
+            assert await number_in(capture) == 200
+        assert reel.developed == [200]
+
+    async def test_one_that_cannot_be_made_is_an_error_and_the_next_is_not(self) -> None:
+        reel = Reel().tell(OPEN, -1)
+        async with capturing(reel) as capture:
+            with pytest.raises(ZeroDivisionError, match="no such colour"):
+                await capture.frame()
+            reel.tell(2)
+            await until(lambda: capture.status()["pictures"] == 2)
+            assert await number_in(capture) == 2
+
+
+class TestClosing:
+    @pytest.mark.parametrize("events", [[], [OPEN], [OPEN, 1]])
+    async def test_in_the_middle_of_opening_or_reading(
+        self, events: list[Event], caplog: pytest.LogCaptureFixture
+    ) -> None:
+        reel = Reel().tell(*events)
+        async with capturing(reel) as capture:
+            await until(lambda: reel.opens and reel.events.empty())
+            closing = asyncio.create_task(capture.aclose())
+            await asyncio.sleep(0)
+            assert (await refusal(capture)).code == "closed"
+            assert not closing.done()
+            reel.tell(*([2] if events else [OPEN]))
+            await closing
+            assert (await refusal(capture)).code == "closed"
+        assert reel.closed == 1
+        assert lines(caplog) == []
+
+    async def test_those_who_wait_are_told(self) -> None:
+        reel = Reel()
+        async with capturing(reel) as capture:
+            frame = asyncio.create_task(capture.frame())
+            await until(lambda: reel.opens)
+            reel.tell(GONE)
+            await capture.aclose()
+            with pytest.raises(SourceFault, match="the camera is closed"):
+                await frame
+
+    async def test_in_the_middle_of_a_pause(self) -> None:
+        reel = Reel().tell(GONE)
+        async with capturing(reel, pauses=(60.0,)) as capture:
+            await until(lambda: capture.trouble is not None)
+            async with asyncio.timeout(5):
+                await capture.aclose()
+
+    async def test_a_source_that_does_not_let_go_is_left_alone(
+        self, caplog: pytest.LogCaptureFixture
+    ) -> None:
+        reel, clock = Reel().tell(OPEN, 1), ManualClock()
+        async with capturing(reel, clock) as capture:
+            await number_in(capture)
+            closing = asyncio.create_task(capture.aclose())
+            await clock.advance(4.9)
+            assert not closing.done()
+            await clock.advance(0.1)
+            await closing
+            [thread] = [each for each in threading.enumerate() if each.name == "camera test"]
+            assert thread.daemon
+        assert lines(caplog) == ["the source does not let go; its thread is left to itself"]
+
+    def test_one_that_outlives_the_loop_ends_by_itself(self) -> None:
+        reel = Reel().tell(OPEN, 1)
+
+        async def leave() -> None:
+            clock = ManualClock()
+            workers = Workers("camera test")
+            capture = Capture(reel, clock, logging.getLogger(LOGGER), workers)
+            await number_in(capture)
+            closing = asyncio.create_task(capture.aclose())
+            await clock.advance(5)
+            await closing
+            workers.close()
+
+        asyncio.run(leave())
+        reel.tell(GONE)
+
+
+class TestPace:
+    def test_missed_is_what_the_rate_promised(self) -> None:
+        pace = Pace()
+        pace.begin(10.0)
+        for now in (0.0, 0.1, 0.24, 0.3, 0.6, 1.6):
+            pace.count(now)
+        assert pace.missed == 2 + 9
+
+    def test_nothing_is_missed_while_the_source_is_lost(self) -> None:
+        pace = Pace()
+        pace.begin(10.0)
+        pace.count(0.0)
+        pace.begin(10.0)
+        pace.count(60.0)
+        assert pace.missed == 0
+
+    def test_nothing_is_missed_of_a_source_without_a_rate(self) -> None:
+        pace = Pace()
+        pace.begin(None)
+        pace.count(0.0)
+        pace.count(60.0)
+        assert pace.missed == 0
+
+    def test_the_rate_is_that_of_the_last_seconds(self) -> None:
+        pace = Pace()
+        pace.begin(None)
+        assert pace.rate(0.0) == 0.0
+        for number in range(100):
+            pace.count(number / 20)
+        assert pace.rate(5.0) == pytest.approx(20, rel=0.02)
+        assert pace.rate(60.0) == 0.0
+
+    def test_a_burst_at_the_start_is_no_rate(self) -> None:
+        pace = Pace()
+        pace.begin(None)
+        pace.count(1.0)
+        pace.count(1.0)
+        assert pace.rate(1.0) == 1.0
+
+    def test_it_is_counted_while_it_is_read(self) -> None:
+        pace, stop = Pace(), threading.Event()
+
+        def count() -> None:
+            while not stop.is_set():
+                pace.count(time.monotonic())
+
+        thread = threading.Thread(target=count)
+        thread.start()
+        try:
+            for _ in range(300):
+                assert pace.rate(time.monotonic()) >= 0
+        finally:
+            stop.set()
+            thread.join()

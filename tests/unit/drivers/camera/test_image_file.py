@@ -1,0 +1,341 @@
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from grpclib.const import Status
+from pydantic import ValidationError
+from tests.pictures import colours, distances, png, written
+from tests.served import Serve, refused
+from viam.components.camera.client import CameraClient
+from viam.media.video import CameraMimeType
+
+from cogwork.core.clock import ManualClock
+from cogwork.drivers.camera.attributes import ImageFileAttributes
+from cogwork.drivers.camera.image_file import BadFile, ImageFileCamera
+from cogwork.graph.name import ResourceName
+from cogwork.resource.image import decode, encode
+from cogwork.resource.image_header import DEPTH, JPEG, PCD, PNG, RGBA
+from cogwork.resource.point_cloud import Intrinsics, to_pcd
+
+NAME = ResourceName.parse("rdk:component:camera/c")
+LENS = {"width_px": 96, "height_px": 64, "fx": 80, "fy": 90, "ppx": 47.5, "ppy": 31.5}
+Build = Callable[..., Awaitable[ImageFileCamera]]
+
+
+@pytest.fixture
+async def build(tmp_path: Path) -> AsyncIterator[Build]:
+    """From bytes, each written to a file."""
+    built: list[ImageFileCamera] = []
+
+    async def build(clock: ManualClock | None = None, **attributes: Any) -> ImageFileCamera:
+        given = {}
+        for key, value in attributes.items():
+            given[key] = value
+            if isinstance(value, bytes):
+                (tmp_path / key).write_bytes(value)
+                given[key] = str(tmp_path / key)
+        parsed = ImageFileAttributes.model_validate(given)
+        built.append(await ImageFileCamera.new(NAME, parsed, {}, clock))
+        return built[-1]
+
+    yield build
+    for camera in built:
+        await camera.close()
+
+
+@pytest.fixture
+async def both(build: Build) -> ImageFileCamera:
+    return await build(
+        ManualClock(1234.5),
+        color_image_file_path=written(".jpg", colours()),
+        depth_image_file_path=written(".png", distances()),
+        intrinsic_parameters=LENS,
+        distortion_parameters={"rk1": 0.5, "tp2": -0.25},
+    )
+
+
+async def test_a_jpeg_is_shown_as_it_is(build: Build, serve: Serve) -> None:
+    data = written(".jpg", colours())
+    async with serve(await build(color_image_file_path=data)) as channel:
+        (image,), _ = await CameraClient("c", channel).get_images()
+        assert (image.name, image.mime_type, image.data) == ("color", JPEG, data)
+        assert (image.width, image.height) == (96, 64)
+
+
+async def test_a_png_becomes_a_jpeg_unless_asked_for(build: Build, serve: Serve) -> None:
+    data = png(8, 6)
+    async with serve(await build(color_image_file_path=data)) as channel:
+        client = CameraClient("c", channel)
+        (image,), _ = await client.get_images()
+        assert image.mime_type == JPEG
+        assert decode(image.data).shape == (6, 8, 3)
+        (image,), _ = await client.get_images(extra={"mime_type": PNG})
+        assert (image.mime_type, image.data) == (PNG, data)
+
+
+async def test_depth(build: Build, serve: Serve) -> None:
+    for data in (written(".png", distances()), encode(distances(), DEPTH)):
+        async with serve(await build(depth_image_file_path=data)) as channel:
+            client = CameraClient("c", channel)
+            (image,), _ = await client.get_images()
+            assert (image.name, image.mime_type) == ("depth", CameraMimeType.VIAM_RAW_DEPTH)
+            assert image.bytes_to_depth_array() == distances().tolist()
+            (image,), _ = await client.get_images(extra={"mime_type": PNG})
+            assert np.array_equal(decode(image.data), distances())
+
+
+class TestSources:
+    async def test_all_or_some(self, both: ImageFileCamera, serve: Serve) -> None:
+        async with serve(both) as channel:
+            client = CameraClient("c", channel)
+            for wanted, expected in (
+                (None, ["color", "depth"]),
+                ([], ["color", "depth"]),
+                (["depth"], ["depth"]),
+                (["depth", "color"], ["depth", "color"]),
+            ):
+                images, _ = await client.get_images(filter_source_names=wanted)
+                assert [image.name for image in images] == expected
+
+    @pytest.mark.parametrize(
+        ("wanted", "words"),
+        [
+            (["x"], 'invalid source name: x; this camera has "color", "depth"'),
+            (["color", ""], "invalid source name: ;"),
+            (["color", "color"], "duplicate source name in filter: color"),
+            ([f"{number}" for number in range(1001)], "the filter has 1001 source names"),
+        ],
+    )
+    async def test_what_is_not_there(
+        self, both: ImageFileCamera, serve: Serve, wanted: list[str], words: str
+    ) -> None:
+        async with serve(both) as channel:
+            with refused() as told:
+                await CameraClient("c", channel).get_images(filter_source_names=wanted)
+        assert told.status == Status.INVALID_ARGUMENT
+        assert words in told.words
+
+    async def test_a_long_filter_keeps_nobody_waiting(
+        self, both: ImageFileCamera, serve: Serve
+    ) -> None:
+        began = time.monotonic()
+        async with serve(both) as channel:
+            with refused():
+                names = [f"{number:x}" for number in range(200_000)]
+                await CameraClient("c", channel).get_images(filter_source_names=names)
+        assert time.monotonic() - began < 5
+
+    async def test_a_camera_without_pictures(self, build: Build, serve: Serve) -> None:
+        cloud = to_pcd(distances(), Intrinsics(96, 64, 1, 1, 0, 0))
+        async with serve(await build(pointcloud_file_path=cloud)) as channel:
+            client = CameraClient("c", channel)
+            assert (await client.get_images())[0] == []
+            with refused() as told:
+                await client.get_images(filter_source_names=["color"])
+            assert told.words == "invalid source name: color; this camera has none"
+
+
+class TestTypes:
+    @pytest.mark.parametrize(
+        ("wanted", "colour", "depth"),
+        [
+            (PNG, PNG, PNG),
+            (f"{PNG}+lazy", PNG, PNG),
+            ("", JPEG, DEPTH),
+            (None, JPEG, DEPTH),
+        ],
+    )
+    async def test_as_asked_for(
+        self, both: ImageFileCamera, serve: Serve, wanted: str | None, colour: str, depth: str
+    ) -> None:
+        async with serve(both) as channel:
+            images, _ = await CameraClient("c", channel).get_images(extra={"mime_type": wanted})
+            assert [image.mime_type for image in images] == [colour, depth]
+
+    @pytest.mark.parametrize("wanted", [JPEG, PNG, RGBA])
+    async def test_colours(self, both: ImageFileCamera, serve: Serve, wanted: str) -> None:
+        async with serve(both) as channel:
+            (image,), _ = await CameraClient("c", channel).get_images(
+                filter_source_names=["color"], extra={"mime_type": wanted}
+            )
+        assert np.array_equal(decode(image.data), (await both.frames(["color"]))[0].pixels)
+
+    @pytest.mark.parametrize(
+        ("wanted", "words"),
+        [
+            ("image/webp", 'colour cannot be "image/webp"; ask for image/jpeg or image/png or'),
+            (JPEG, 'depth cannot be "image/jpeg"; ask for image/vnd.viam.dep or image/png'),
+            (5, 'extra "mime_type" is a text'),
+            ("x" * 1_000_000, 'colour cannot be "xxx'),
+        ],
+    )
+    async def test_what_cannot_be(
+        self, both: ImageFileCamera, serve: Serve, wanted: Any, words: str
+    ) -> None:
+        async with serve(both) as channel:
+            with refused() as told:
+                await CameraClient("c", channel).get_images(extra={"mime_type": wanted})
+        assert told.status == Status.INVALID_ARGUMENT
+        assert words in told.words
+        assert len(told.words) < 5000
+
+    async def test_what_does_not_fit_into_a_reply(self, build: Build, serve: Serve) -> None:
+        async with serve(await build(color_image_file_path=png(3000, 3000))) as channel:
+            client = CameraClient("c", channel)
+            with refused() as told:
+                await client.get_images(extra={"mime_type": RGBA})
+            assert told.status == Status.RESOURCE_EXHAUSTED
+            assert "takes 36000012 bytes here, a reply holds at most 33554432" in told.words
+            assert (await client.get_images())[0]
+
+
+async def test_when_it_was_seen(both: ImageFileCamera, serve: Serve) -> None:
+    async with serve(both) as channel:
+        client = CameraClient("c", channel)
+        _, metadata = await client.get_images()
+        assert metadata.captured_at.ToMilliseconds() == 1_234_500
+        clock = both._clock
+        assert isinstance(clock, ManualClock)
+        await clock.advance(10)
+        _, metadata = await client.get_images()
+        assert metadata.captured_at.ToMilliseconds() == 1_244_500
+
+
+class TestProperties:
+    async def test_all_of_them(self, both: ImageFileCamera, serve: Serve) -> None:
+        async with serve(both) as channel:
+            properties = await CameraClient("c", channel).get_properties()
+        assert properties.supports_pcd
+        lens, bend = properties.intrinsic_parameters, properties.distortion_parameters
+        assert (lens.width_px, lens.height_px, lens.focal_x_px) == (96, 64, 80)
+        assert (lens.focal_y_px, lens.center_x_px, lens.center_y_px) == (90, 47.5, 31.5)
+        assert (bend.model, list(bend.parameters)) == ("brown_conrady", [0.5, 0, 0, 0, -0.25])
+        assert list(properties.mime_types) == [JPEG, PNG, RGBA, DEPTH]
+        assert not properties.HasField("frame_rate")
+
+    async def test_the_least(self, build: Build, serve: Serve) -> None:
+        async with serve(await build(color_image_file_path=png(8, 6))) as channel:
+            client = CameraClient("c", channel)
+            properties = await client.get_properties()
+            assert not properties.supports_pcd
+            assert not properties.HasField("intrinsic_parameters")
+            assert list(properties.mime_types) == [JPEG, PNG, RGBA]
+            assert await client.get_status() == {}
+            assert await client.get_geometries() == []
+            with refused() as told:
+                await client.do_command({"a": 1})
+            assert told.status == Status.UNIMPLEMENTED
+
+
+class TestPointClouds:
+    async def test_of_depth_and_colours(self, both: ImageFileCamera, serve: Serve) -> None:
+        async with serve(both) as channel:
+            cloud, mime_type = await CameraClient("c", channel).get_point_cloud()
+        assert mime_type == PCD
+        (frame,) = await both.frames(["color"])
+        lens = Intrinsics(96, 64, 80, 90, 47.5, 31.5)
+        assert cloud == to_pcd(distances(), lens, frame.pixels)
+
+    async def test_of_depth_beside_colours_of_another_size(
+        self, build: Build, serve: Serve
+    ) -> None:
+        camera = await build(
+            color_image_file_path=png(8, 6),
+            depth_image_file_path=written(".png", distances()),
+            intrinsic_parameters=LENS,
+        )
+        async with serve(camera) as channel:
+            cloud, _ = await CameraClient("c", channel).get_point_cloud()
+        assert cloud == to_pcd(distances(), Intrinsics(96, 64, 80, 90, 47.5, 31.5))
+
+    async def test_of_a_file(self, build: Build, serve: Serve) -> None:
+        cloud = to_pcd(distances(), Intrinsics(96, 64, 1, 1, 0, 0))
+        camera = await build(pointcloud_file_path=cloud, color_image_file_path=png(8, 6))
+        async with serve(camera) as channel:
+            client = CameraClient("c", channel)
+            assert await client.get_point_cloud() == (cloud, PCD)
+            assert (await client.get_properties()).supports_pcd
+
+    @pytest.mark.parametrize(
+        ("attributes", "words"),
+        [
+            ({"color_image_file_path": png(8, 6)}, "it does not see depth"),
+            (
+                {"depth_image_file_path": png(8, 6, 16, 0)},
+                'its configuration lacks "intrinsic_parameters"',
+            ),
+            (
+                {"depth_image_file_path": png(8, 6, 16, 0), "intrinsic_parameters": LENS},
+                'its "intrinsic_parameters" are for 96x64, its depth is 8x6',
+            ),
+        ],
+    )
+    async def test_why_there_is_none(
+        self, build: Build, serve: Serve, attributes: dict[str, Any], words: str
+    ) -> None:
+        async with serve(await build(**attributes)) as channel:
+            client = CameraClient("c", channel)
+            with refused() as told:
+                await client.get_point_cloud()
+            assert told.status == Status.UNIMPLEMENTED
+            assert told.words == f'camera "c" has no point clouds: {words}'
+
+
+class TestBadFiles:
+    @pytest.mark.parametrize(
+        ("key", "data", "words"),
+        [
+            ("color", b"", "cannot be shown: the image is empty: there are no bytes"),
+            ("color", b"GIF89a", "cannot be shown: the image seems to be a GIF"),
+            ("color", png(8, 6)[:-5], "cannot be shown: the image is cut off"),
+            ("color", png(20_000, 20_000), "cannot be shown: the image is too large"),
+            ("color", png(8, 6, 16, 0), 'is depth; it is given as "color_image_file_path"'),
+            ("depth", png(8, 6), "is no depth: it must be a PNG of 16 bits"),
+            ("depth", written(".jpg", colours()), "is no depth: it must be a PNG of 16 bits"),
+        ],
+    )
+    async def test_it_says_which_and_why(
+        self, build: Build, tmp_path: Path, key: str, data: bytes, words: str
+    ) -> None:
+        attribute = f"{key}_image_file_path"
+        with pytest.raises(BadFile) as error:
+            await build(**{attribute: data})
+        assert str(error.value).startswith(f"{tmp_path / attribute} {words}")
+
+    async def test_no_point_cloud(self, build: Build) -> None:
+        with pytest.raises(BadFile, match="is no point cloud: a PCD file begins with"):
+            await build(pointcloud_file_path=png(8, 6))
+
+    @pytest.mark.parametrize("kind", ["missing", "directory", "pipe"])
+    async def test_what_is_no_file(self, tmp_path: Path, kind: str) -> None:
+        path = tmp_path / kind
+        if kind == "directory":
+            path.mkdir()
+        elif kind == "pipe":
+            os.mkfifo(path)
+        # A file may vanish, or become another, once the configuration is read.
+        attributes = ImageFileAttributes.model_construct(
+            color_image_file_path=str(path), depth_image_file_path=None, pointcloud_file_path=None
+        )
+        with pytest.raises(BadFile) as error:
+            await ImageFileCamera.new(NAME, attributes, {})
+        words = "cannot be read: No such file" if kind == "missing" else "is no file"
+        assert f"{path} {words}" in str(error.value)
+
+    def test_nothing_to_see(self) -> None:
+        with pytest.raises(ValidationError):
+            ImageFileAttributes.model_validate({})
+
+
+async def test_a_closed_one_still_shows_what_it_has(build: Build) -> None:
+    """A call that is under way when it is closed gets its picture, if there is no more to do."""
+    camera = await build(color_image_file_path=written(".jpg", colours()))
+    (frame,) = await camera.frames()
+    await camera.close()
+    assert await frame.encoded(JPEG) == written(".jpg", colours())

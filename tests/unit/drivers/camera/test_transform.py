@@ -1,0 +1,534 @@
+from __future__ import annotations
+
+import asyncio
+import gc
+import math
+import time
+import weakref
+from collections.abc import AsyncIterator, Callable, Sequence
+from typing import Any
+
+import cv2
+import numpy as np
+import pytest
+from grpclib.const import Status
+from hypothesis import example, given
+from hypothesis import strategies as st
+from numpy.typing import NDArray
+from tests.foreign_camera import ForeignCamera
+from tests.pictures import BAD_PICTURES, colours, distances, jpeg, png, written
+from tests.served import Serve, refused, served
+from viam.components.camera.client import CameraClient
+
+from cogwork.core.clock import ManualClock
+from cogwork.core.errors import InvalidRequest
+from cogwork.drivers.camera.attributes import Optics, TransformAttributes
+from cogwork.drivers.camera.frame_camera import FrameCamera
+from cogwork.drivers.camera.transform import TransformCamera
+from cogwork.drivers.camera.transforms import crop, resize, rotate
+from cogwork.graph.name import ResourceName
+from cogwork.resource import image as image_module
+from cogwork.resource.frame import Frame, Mark, Picture
+from cogwork.resource.image import Pixels, decode, encode
+from cogwork.resource.image_header import DEPTH, JPEG, MOST_PIXELS, PCD, PNG, RGBA, read_header
+from cogwork.resource.point_cloud import Intrinsics, to_pcd
+
+API = "rdk:component:camera"
+NAME = ResourceName.parse(f"{API}/c")
+SOURCE = ResourceName.parse(f"{API}/source")
+LENS = {"width_px": 64, "height_px": 96, "fx": 80, "fy": 90, "ppx": 31.5, "ppy": 47.5}
+
+
+class StillCamera(FrameCamera):
+    """One of ours, that is shown pixels."""
+
+    def __init__(self, clock: ManualClock, **pictures: Pixels) -> None:
+        super().__init__(SOURCE, Optics(), sources=tuple(pictures))
+        self._clock = clock
+        self.pictures: dict[str, Picture] = {}
+        for source, pixels in pictures.items():
+            self.show(source, pixels)
+
+    def show(self, source: str, pixels: Pixels) -> None:
+        self.pictures[source] = Picture(pixels, self.workers)
+
+    async def frames(self, sources: Sequence[str] = ()) -> Sequence[Frame]:
+        self.check_sources(sources)
+        marks = (Mark("nut", 0.0, 0.0, 0.5, 0.5),)
+        return [
+            Frame(self.pictures[source], self._clock.time(), source, marks)
+            for source in sources or self.sources
+        ]
+
+
+class Bench:
+    """Cameras that are closed at the end."""
+
+    def __init__(self) -> None:
+        self.clock = ManualClock(1000.0)
+        self._cameras: list[FrameCamera] = []
+
+    def still(self, **pictures: Pixels) -> StillCamera:
+        camera = StillCamera(self.clock, **pictures)
+        self._cameras.append(camera)
+        return camera
+
+    async def over(self, source: Any, *steps: dict[str, Any], **optics: Any) -> TransformCamera:
+        given = {"source": "source", "pipeline": list(steps), **optics}
+        attributes = TransformAttributes.model_validate(given)
+        dependencies = {ResourceName.parse(f"{API}/other"): object(), SOURCE: source}
+        camera = await TransformCamera.new(NAME, attributes, dependencies, self.clock)
+        self._cameras.append(camera)
+        return camera
+
+    async def close(self) -> None:
+        for camera in self._cameras:
+            await camera.close()
+
+
+@pytest.fixture
+async def bench() -> AsyncIterator[Bench]:
+    bench = Bench()
+    yield bench
+    await bench.close()
+
+
+def turn(degrees: float | None = None) -> dict[str, Any]:
+    return {"type": "rotate", "attributes": {} if degrees is None else {"angle_degs": degrees}}
+
+
+def scale(width: int, height: int) -> dict[str, Any]:
+    return {"type": "resize", "attributes": {"width_px": width, "height_px": height}}
+
+
+def cut(*edges: float, overlay: bool = False) -> dict[str, Any]:
+    keys = ("x_min_px", "y_min_px", "x_max_px", "y_max_px")
+    edge = dict(zip(keys, edges, strict=True))
+    return {"type": "crop", "attributes": {**edge, "overlay_crop_box": overlay}}
+
+
+async def seen(camera: TransformCamera, serve: Serve = served, **wanted: Any) -> list[NDArray[Any]]:
+    """What a client sees, without loss."""
+    async with serve(camera) as channel:
+        client = CameraClient("c", channel)
+        images, _ = await client.get_images(extra={"mime_type": PNG}, **wanted)
+        return [decode(image.data) for image in images]
+
+
+class TestRotate:
+    @pytest.mark.parametrize("kind", [colours, distances])
+    @pytest.mark.parametrize(
+        ("degrees", "quarters"),
+        [(None, 2), (0, 0), (90, 1), (180, 2), (270, 3), (-90, 3), (720, 0), (450, 1), (-1e-17, 0)],
+    )
+    async def test_by_quarters_nothing_is_lost(
+        self,
+        bench: Bench,
+        kind: Callable[[], NDArray[Any]],
+        degrees: float | None,
+        quarters: int,
+    ) -> None:
+        camera = await bench.over(bench.still(color=kind()), turn(degrees))
+        (found,) = await seen(camera)
+        assert np.array_equal(found, np.rot90(kind(), -quarters))
+
+    @pytest.mark.parametrize("degrees", [30, -45, 765])
+    async def test_by_other_angles_it_grows_and_corners_are_black(
+        self, bench: Bench, degrees: float
+    ) -> None:
+        white = np.full((64, 96, 3), 255, np.uint8)
+        (found,) = await seen(await bench.over(bench.still(c=white), turn(degrees)))
+        across, down = abs(math.cos(math.radians(degrees))), abs(math.sin(math.radians(degrees)))
+        height, width = found.shape[:2]
+        assert abs(width - (96 * across + 64 * down)) < 1
+        assert abs(height - (96 * down + 64 * across)) < 1
+        for corner in (found[0, 0], found[0, -1], found[-1, 0], found[-1, -1]):
+            assert corner.tolist() == [0, 0, 0]
+        assert abs(np.count_nonzero(found[..., 0] > 127) - 96 * 64) < 100  # all of it is there
+
+    @pytest.mark.parametrize("depth", [False, True])
+    def test_it_goes_clockwise(self, depth: bool) -> None:
+        picture = np.zeros((101, 101) if depth else (101, 101, 3), np.uint16 if depth else np.uint8)
+        picture[48:53, 88:93] = 255  # to the right of the middle, by 40
+        found = rotate(picture, 30)
+        rows, columns = np.nonzero(found if depth else found[..., 0] > 127)
+        middle = (np.array(found.shape[:2]) - 1) / 2
+        assert abs(rows.mean() - middle[0] - 40 * math.sin(math.radians(30))) < 1
+        assert abs(columns.mean() - middle[1] - 40 * math.cos(math.radians(30))) < 1
+
+    @pytest.mark.parametrize("degrees", [30, -45])
+    async def test_between_near_and_far_there_is_nothing(
+        self, bench: Bench, degrees: float
+    ) -> None:
+        depth = np.full((64, 96), 500, np.uint16)
+        depth[:, 48:] = 9000
+        (found,) = await seen(await bench.over(bench.still(depth=depth), turn(degrees)))
+        assert set(np.unique(found)) == {0, 500, 9000}
+
+    @given(st.integers(1, 40), st.integers(1, 40), st.floats(-1e6, 1e6), st.sampled_from([2, 3]))
+    @example(5, 3, -1e-17, 3)
+    def test_any_angle(self, width: int, height: int, degrees: float, dimensions: int) -> None:
+        picture = colours(width, height) if dimensions == 3 else distances(width, height)
+        found = rotate(picture, degrees)
+        assert found.size >= picture.size or min(width, height) < 3
+        assert (found.dtype, found.ndim) == (picture.dtype, dimensions)
+
+    def test_what_would_grow_without_bounds_is_refused(self) -> None:
+        long = np.zeros((500, 60_000, 3), np.uint8)
+        assert rotate(long, 90).shape == (60_000, 500, 3)
+        with pytest.raises(InvalidRequest, match="would be too large"):
+            rotate(long, 45)
+        with pytest.raises(InvalidRequest, match="by 90, 180 or 270 degrees only"):
+            rotate(np.zeros((5, 40_000, 3), np.uint8), 0.001)
+
+
+class TestResize:
+    @pytest.mark.parametrize("kind", [colours, distances])
+    @pytest.mark.parametrize("size", [(48, 32), (192, 128), (96, 64), (200, 10), (1, 1), (97, 64)])
+    async def test_to_any_size(
+        self, bench: Bench, kind: Callable[[], NDArray[Any]], size: tuple[int, int]
+    ) -> None:
+        camera = await bench.over(bench.still(c=kind()), scale(*size))
+        (found,) = await seen(camera)
+        assert found.shape[:2] == size[::-1]
+        assert found.dtype == kind().dtype
+        if found.ndim == 2:
+            assert set(np.unique(found)) <= set(np.unique(kind()))
+        else:
+            assert np.abs(found.mean(axis=(0, 1)) - colours().mean(axis=(0, 1))).max() < 10
+
+    def test_small_ones_are_smooth(self) -> None:
+        """Every pixel counts: a model sees what is there, and no pattern."""
+        stripes = np.zeros((64, 96, 3), np.uint8)
+        stripes[:, ::2] = 200
+        assert set(np.unique(resize(stripes, 12, 8))) == {100}
+
+    def test_too_large(self) -> None:
+        with pytest.raises(InvalidRequest, match="10000x10000, at most 36 million"):
+            resize(colours(), 10_000, 10_000)
+        assert MOST_PIXELS < 10_000**2
+
+
+class TestCrop:
+    @pytest.mark.parametrize("kind", [colours, distances])
+    @pytest.mark.parametrize(
+        ("edges", "rows", "columns"),
+        [
+            ((10, 20, 30, 50), slice(20, 50), slice(10, 30)),
+            ((0, 0, 96, 64), slice(0, 64), slice(0, 96)),
+            ((90, 60, 200, 1000), slice(60, 64), slice(90, 96)),
+            ((0.5, 0.25, 1, 1), slice(16, 64), slice(48, 96)),
+            ((0.25, 0.25, 0.75, 0.75), slice(16, 48), slice(24, 72)),
+            ((0, 0, 1, 1), slice(0, 64), slice(0, 96)),
+            ((0, 0, 2, 1), slice(0, 1), slice(0, 2)),
+            ((0.9, 0, 2, 5), slice(0, 5), slice(0, 2)),
+        ],
+    )
+    async def test_what_is_inside(
+        self,
+        bench: Bench,
+        kind: Callable[[], NDArray[Any]],
+        edges: tuple[float, ...],
+        rows: slice,
+        columns: slice,
+    ) -> None:
+        camera = await bench.over(bench.still(c=kind()), cut(*edges))
+        (found,) = await seen(camera)
+        assert np.array_equal(found, kind()[rows, columns])
+
+    @pytest.mark.parametrize("edges", [(96, 0, 100, 50), (0, 64, 9, 70), (0, 0, 0.001, 1)])
+    async def test_nothing_is_inside(self, bench: Bench, edges: tuple[float, ...]) -> None:
+        async with served(await bench.over(bench.still(c=colours()), cut(*edges))) as channel:
+            with refused() as told:
+                await CameraClient("c", channel).get_images()
+        assert told.status == Status.INVALID_ARGUMENT
+        assert "holds nothing of a picture of 96x64" in told.words
+
+    async def test_an_overlay_shows_the_edges(self, bench: Bench) -> None:
+        still = bench.still(c=np.zeros((64, 96, 3), np.uint8))
+        (found,) = await seen(await bench.over(still, cut(10, 20, 60, 50, overlay=True)))
+        assert found.shape == (64, 96, 3)
+        assert found[20, 30].tolist() == found[49, 30].tolist() == [0, 0, 255]
+        assert found[35, 10].tolist() == found[35, 59].tolist() == [0, 0, 255]
+        assert found[35, 30].tolist() == found[5, 5].tolist() == [0, 0, 0]
+        assert not still.pictures["c"].pixels.any()  # drawn on a copy
+
+    async def test_an_overlay_is_no_distance(self, bench: Bench) -> None:
+        still = bench.still(depth=distances())
+        (found,) = await seen(await bench.over(still, cut(1, 2, 60, 50, overlay=True)))
+        assert np.array_equal(found, distances())
+
+    @given(
+        st.integers(1, 50),
+        st.integers(1, 50),
+        st.lists(st.floats(0, 100), min_size=4, max_size=4),
+        st.booleans(),
+    )
+    def test_any_edges(self, width: int, height: int, edges: list[float], overlay: bool) -> None:
+        try:
+            found = crop(colours(width, height), *edges, overlay=overlay)
+        except InvalidRequest:
+            return
+        assert 0 < found.shape[0] <= height
+        assert 0 < found.shape[1] <= width
+
+
+class TestChains:
+    async def test_in_the_order_given(self, bench: Bench, serve: Serve) -> None:
+        steps = (turn(90), cut(0, 0, 64, 48), scale(32, 24), turn())
+        (found,) = await seen(await bench.over(bench.still(c=colours()), *steps), serve)
+        expected = resize(np.ascontiguousarray(np.rot90(colours(), -1)[:48]), 32, 24)
+        assert np.array_equal(found, np.rot90(expected, 2))
+
+    async def test_of_cameras(self, bench: Bench, serve: Serve) -> None:
+        first = await bench.over(bench.still(c=colours()), turn(90))
+        second = await bench.over(first, turn(90))
+        (found,) = await seen(await bench.over(second, turn(90)), serve)
+        assert np.array_equal(found, np.rot90(colours(), -3))
+
+    async def test_what_changes_nothing_costs_nothing(self, bench: Bench) -> None:
+        still = bench.still(c=colours())
+        camera = await bench.over(still, turn(360), scale(96, 64))
+        (frame,) = await camera.frames()
+        assert frame.picture is still.pictures["c"]
+
+    async def test_many_sources(self, bench: Bench, serve: Serve) -> None:
+        still = bench.still(color=colours(), depth=distances())
+        camera = await bench.over(still, turn(90))
+        color, depth = await seen(camera, serve)
+        assert np.array_equal(color, np.rot90(colours(), -1))
+        assert np.array_equal(depth, np.rot90(distances(), -1))
+        (depth,) = await seen(camera, serve, filter_source_names=["depth"])
+        assert np.array_equal(depth, np.rot90(distances(), -1))
+        async with serve(camera) as channel:
+            client = CameraClient("c", channel)
+            images, _ = await client.get_images()
+            assert [(i.name, i.mime_type) for i in images] == [("color", JPEG), ("depth", DEPTH)]
+            with refused() as told:
+                await client.get_images(filter_source_names=["x"])
+            assert "invalid source name: x" in told.words
+            with refused() as told:
+                await client.get_images(filter_source_names=["depth", "depth"])
+            assert "duplicate source name in filter: depth" in told.words
+
+
+class Counted:
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, name: str) -> None:
+        self.calls = 0
+        work = getattr(image_module, name)
+
+        def count(*arguments: Any) -> Any:
+            self.calls += 1
+            return work(*arguments)
+
+        monkeypatch.setattr(image_module, name, count)
+
+
+class TestSharing:
+    async def test_a_picture_is_changed_and_encoded_once(
+        self, bench: Bench, serve: Serve, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        encodings = Counted(monkeypatch, "encode")
+        camera = await bench.over(bench.still(c=colours()), turn(90))
+        async with serve(camera) as channel:
+            client = CameraClient("c", channel)
+            answers = await asyncio.gather(*(client.get_images() for _ in range(20)))
+        assert len({images[0].data for images, _ in answers}) == 1
+        first, second = await camera.frames(), await camera.frames()
+        assert first[0].pixels is second[0].pixels
+        assert encodings.calls == 1
+
+    async def test_what_stands_still_is_seen_again(self, bench: Bench) -> None:
+        still = bench.still(c=colours())
+        camera = await bench.over(still, turn(90))
+        (before,) = await camera.frames()
+        await bench.clock.advance(5)
+        (after,) = await camera.frames()
+        assert after.pixels is before.pixels
+        assert (before.captured_at, after.captured_at) == (1000.0, 1005.0)
+        still.show("c", colours(step=40))
+        (changed,) = await camera.frames()
+        assert np.array_equal(changed.pixels, np.rot90(colours(step=40), -1))
+
+    async def test_the_picture_it_came_from_is_not_kept(self, bench: Bench) -> None:
+        source = ForeignCamera("source", c=written(".png", colours()))
+        camera = await bench.over(source, turn(90))
+        pictures = {id(each) for each in gc.get_objects() if isinstance(each, Picture)}
+        await camera.frames()
+        gc.collect()
+        left = [
+            each
+            for each in gc.get_objects()
+            if isinstance(each, Picture) and id(each) not in pictures
+        ]
+        # One decoded, for whoever asks again before there is another; one changed.
+        assert sorted(each.pixels.shape for each in left) == [(64, 96, 3), (96, 64, 3)]
+
+    async def test_whoever_leaves_does_not_spoil_it(self, bench: Bench) -> None:
+        camera = await bench.over(bench.still(c=colours()), turn(30))
+        asked = [asyncio.ensure_future(camera.frames()) for _ in range(3)]
+        await asyncio.sleep(0)
+        asked[0].cancel()
+        assert (await asked[1])[0].pixels is (await asked[2])[0].pixels
+
+    async def test_a_failure_is_not_kept(self, bench: Bench) -> None:
+        still = bench.still(c=colours(20, 20))
+        camera = await bench.over(still, cut(50, 50, 60, 60))
+        for _ in range(2):
+            with pytest.raises(InvalidRequest):
+                await camera.frames()
+        still.show("c", colours())
+        assert (await camera.frames())[0].width == 10
+
+    async def test_nothing_grows_with_calls(self, bench: Bench) -> None:
+        still = bench.still(c=colours())
+        camera = await bench.over(still, turn(90))
+        alive: weakref.WeakSet[Picture] = weakref.WeakSet()
+        for step in range(30):
+            still.show("c", colours(step=step))
+            alive.add((await camera.frames())[0].picture)
+        gc.collect()
+        assert len(alive) == 1
+
+
+class TestForeignCameras:
+    async def test_their_pictures_are_changed(self, bench: Bench, serve: Serve) -> None:
+        source = ForeignCamera(
+            "source", captured_at=777.0, a=written(".png", colours()), d=encode(distances(), DEPTH)
+        )
+        camera = await bench.over(source, turn(90))
+        colour, depth = await seen(camera, serve)
+        assert np.array_equal(colour, np.rot90(colours(), -1))
+        assert np.array_equal(depth, np.rot90(distances(), -1))
+        async with serve(camera) as channel:
+            images, metadata = await CameraClient("c", channel).get_images(
+                filter_source_names=["d"]
+            )
+            assert [image.name for image in images] == ["d"]
+            assert metadata.captured_at.ToMilliseconds() == 777_000
+        assert source.asked[-1] == ["d"]
+
+    async def test_bytes_pass_through_where_nothing_changes(
+        self, bench: Bench, serve: Serve
+    ) -> None:
+        data = written(".jpg", colours())
+        async with serve(await bench.over(ForeignCamera("source", c=data), turn(0))) as channel:
+            (image,), _ = await CameraClient("c", channel).get_images()
+        assert image.data == data
+
+    async def test_many_who_look_share_one_decoding(
+        self, bench: Bench, serve: Serve, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        decodings = Counted(monkeypatch, "decode")
+        source = ForeignCamera("source", c=written(".png", colours(1000, 800)))
+        source.held = asyncio.Event()
+        async with serve(await bench.over(source, turn(90))) as channel:
+            client = CameraClient("c", channel)
+            asked = [asyncio.ensure_future(client.get_images()) for _ in range(80)]
+            await source.was_asked(80)
+            source.held.set()
+            await asyncio.gather(*asked)
+        assert decodings.calls < 10
+
+    async def test_one_that_hangs_is_left_by_whoever_gives_up(self, bench: Bench) -> None:
+        source = ForeignCamera("source", c=written(".png", colours()))
+        source.held = asyncio.Event()
+        camera = await bench.over(source, turn(90))
+        hanging = asyncio.ensure_future(camera.frames())
+        await source.was_asked(1)
+        source.held = None
+        assert (await asyncio.wait_for(camera.frames(), 5))[0].width == 64
+        hanging.cancel()
+        await asyncio.wait([hanging])
+
+    async def test_its_own_errors(self, bench: Bench, serve: Serve) -> None:
+        class Broken(ForeignCamera):
+            async def get_images(self, **_: Any) -> Any:
+                raise RuntimeError("the lens is dirty")
+
+        async with serve(await bench.over(Broken("source"), turn(90))) as channel:
+            with refused() as told:
+                await CameraClient("c", channel).get_images()
+        assert "the lens is dirty" in told.words
+
+    async def test_no_pictures(self, bench: Bench, serve: Serve) -> None:
+        async with serve(await bench.over(ForeignCamera("source"), turn(90))) as channel:
+            assert (await CameraClient("c", channel).get_images())[0] == []
+
+
+class TestBadPictures:
+    @pytest.mark.parametrize("kind", BAD_PICTURES)
+    async def test_they_are_named_quickly(self, bench: Bench, serve: Serve, kind: str) -> None:
+        make, words = BAD_PICTURES[kind]
+        source = ForeignCamera("source", c=make())
+        async with serve(await bench.over(source, turn(90))) as channel:
+            client = CameraClient("c", channel)
+            began = time.monotonic()
+            with refused() as told:
+                await client.get_images()
+            assert time.monotonic() - began < 1
+            assert told.status == Status.INTERNAL
+            assert told.words.startswith('camera "source" hands over a bad picture: ')
+            assert words in told.words
+            source.images = [("c", written(".jpg", colours()))]
+            (image,), _ = await client.get_images()
+            assert read_header(image.data).width == 64
+
+    async def test_a_small_file_that_is_large(self, bench: Bench) -> None:
+        source = ForeignCamera("source", c=jpeg(6000, 6000, (200,)))
+        camera = await bench.over(source, scale(60, 60), turn(30))
+        (frame,) = await camera.frames()
+        assert frame.pixels[40, 40].tolist() == [200] * 3
+
+    async def test_turning_it_would_fill_memory(self, bench: Bench) -> None:
+        source = ForeignCamera("source", c=png(60_000, 500))
+        camera = await bench.over(source, turn(45))
+        with pytest.raises(InvalidRequest, match="would be too large"):
+            await camera.frames()
+
+
+class TestProperties:
+    async def test_the_lens_is_its_own(self, bench: Bench, serve: Serve) -> None:
+        still = bench.still(depth=distances(), color=colours())
+        camera = await bench.over(still, turn(90), intrinsic_parameters=LENS)
+        async with serve(camera) as channel:
+            client = CameraClient("c", channel)
+            properties = await client.get_properties()
+            assert properties.supports_pcd
+            assert properties.intrinsic_parameters.width_px == 64
+            cloud, mime_type = await client.get_point_cloud()
+        assert mime_type == PCD
+        lens = Intrinsics(64, 96, 80, 90, 31.5, 47.5)
+        expected = np.rot90(distances(), -1), np.rot90(colours(), -1)
+        assert cloud == to_pcd(expected[0], lens, expected[1])
+
+    async def test_without_a_lens(self, bench: Bench, serve: Serve) -> None:
+        async with serve(await bench.over(bench.still(c=colours()), turn(90))) as channel:
+            client = CameraClient("c", channel)
+            properties = await client.get_properties()
+            assert not properties.supports_pcd
+            assert list(properties.mime_types) == [JPEG, PNG, RGBA]
+            with refused() as told:
+                await client.get_point_cloud()
+            assert told.status == Status.UNIMPLEMENTED
+
+    async def test_a_lens_and_no_depth(self, bench: Bench, serve: Serve) -> None:
+        camera = await bench.over(bench.still(c=colours()), turn(90), intrinsic_parameters=LENS)
+        async with serve(camera) as channel:
+            with refused() as told:
+                await CameraClient("c", channel).get_point_cloud()
+            assert told.words == 'camera "c" has no point clouds: it does not see depth'
+
+
+async def test_closing_while_many_wait(bench: Bench) -> None:
+    camera = await bench.over(bench.still(c=colours(2000, 1500)), turn(30), turn(30), turn(30))
+    asked = [asyncio.ensure_future(camera.frames()) for _ in range(5)]
+    await asyncio.sleep(0)
+    await camera.close()
+    done, waiting = await asyncio.wait(asked, timeout=5)
+    assert not waiting
+    assert all(isinstance(each.exception(), Exception) for each in done)
+
+
+def test_opencv_agrees_what_clockwise_is() -> None:
+    assert np.array_equal(rotate(colours(), 90), cv2.rotate(colours(), cv2.ROTATE_90_CLOCKWISE))

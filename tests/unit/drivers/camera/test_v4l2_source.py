@@ -1,0 +1,325 @@
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+
+import cv2
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+from tests.unit.drivers.camera.recorded_formats import C270, C920, H264_ONLY, LAPTOP, Recorded
+
+from cogwork.drivers.camera import v4l2_source
+from cogwork.drivers.camera.capture import SourceFault
+from cogwork.drivers.camera.negotiate import Wanted
+from cogwork.drivers.camera.v4l2 import Device, DeviceFault, Offer, fourcc_code
+from cogwork.drivers.camera.v4l2_source import WebcamSource, open_capture
+
+LINK = "/dev/v4l/by-id/usb-046d_HD_Pro_Webcam_C920_CAFE-video-index0"
+C920_DEVICE = Device("/dev/video0", (LINK,), C920.card)
+METADATA_DEVICE = Device("/dev/video1", (), C920.card, captures=False)
+BLUE = np.full((720, 1280, 3), (200, 30, 10), np.uint8)
+
+
+def jpeg(pixels: NDArray[np.uint8]) -> NDArray[np.uint8]:
+    """As OpenCV hands it out when it is told not to decode."""
+    return np.frombuffer(cv2.imencode(".jpg", pixels)[1].tobytes(), np.uint8)[None, :]
+
+
+Sent = NDArray[np.uint8] | Exception | None
+
+
+@dataclass
+class Camera:
+    """OpenCV's view of a device: it takes any setting, unless it is told what to insist on."""
+
+    sends: list[Sent] = field(default_factory=list)
+    insists: dict[int, float] = field(default_factory=dict)
+    opens: bool = True
+    has: dict[int, float] = field(default_factory=dict)
+    released: bool = False
+
+    def isOpened(self) -> bool:  # noqa: N802
+        return self.opens
+
+    def set(self, propId: int, value: float) -> bool:  # noqa: N803
+        self.has[propId] = value
+        return self.opens
+
+    def get(self, propId: int) -> float:  # noqa: N803
+        return {**self.has, **self.insists}.get(propId, -1.0) if self.opens else -1.0
+
+    def read(self) -> tuple[bool, NDArray[np.uint8] | None]:
+        sent = self.sends.pop(0) if self.sends else None
+        if isinstance(sent, Exception):
+            raise sent
+        return sent is not None, sent
+
+    def release(self) -> None:
+        self.released = True
+
+
+@dataclass
+class Computer:
+    devices: list[Device] = field(default_factory=lambda: [C920_DEVICE, METADATA_DEVICE])
+    recorded: Recorded = C920
+    camera: Camera = field(default_factory=Camera)
+    is_busy: bool = False
+    fault: DeviceFault | None = None
+    opened: list[str] = field(default_factory=list)
+
+    def source(self, video_path: str = "", wanted: Wanted | None = None) -> WebcamSource:
+        return WebcamSource(
+            video_path,
+            wanted or Wanted(),
+            devices=lambda: self.devices,
+            formats=self._formats,
+            capture=self._capture,
+            busy=lambda _: self.is_busy,
+        )
+
+    def _formats(self, path: str) -> Sequence[Offer]:
+        if self.fault is not None:
+            raise self.fault
+        return self.recorded.offers
+
+    def _capture(self, path: str) -> Camera:
+        self.opened.append(path)
+        return self.camera
+
+
+def fault_of(action: Callable[[], object]) -> tuple[str, str]:
+    with pytest.raises(SourceFault) as told:
+        action()
+    return told.value.code, str(told.value)
+
+
+@pytest.fixture
+def computer(monkeypatch: pytest.MonkeyPatch) -> Computer:
+    monkeypatch.setattr(v4l2_source, "_PAUSE", 0.0)
+    return Computer()
+
+
+def test_pictures_come_as_jpeg_and_are_decoded_for_those_who_want_them(computer: Computer) -> None:
+    computer.camera.sends = [jpeg(BLUE), jpeg(BLUE[::2, ::2])]
+    opened = computer.source().open()
+    assert str(opened.granted) == "MJPG 1280x720 at 30"
+    assert opened.rate == 30
+    assert computer.camera.get(cv2.CAP_PROP_CONVERT_RGB) == 0
+    first, second = opened.read()(), opened.read()()
+    assert (first.shape, second.shape) == ((720, 1280, 3), (360, 640, 3))
+    assert np.abs(first.astype(int) - BLUE).max() < 4
+    opened.close()
+    assert computer.camera.released
+
+
+def test_raw_pictures_are_converted_by_opencv(computer: Computer) -> None:
+    computer.camera.sends = [BLUE[:480, :640]]
+    opened = computer.source(wanted=Wanted("YUYV", 640, 480)).open()
+    assert computer.camera.get(cv2.CAP_PROP_CONVERT_RGB) == -1
+    assert np.array_equal(opened.read()(), BLUE[:480, :640])
+
+
+def test_a_picture_in_one_row_is_given_its_shape(computer: Computer) -> None:
+    small = BLUE[:240, :320].copy()
+    small[7, 9] = (1, 2, 3)
+    computer.recorded = Recorded("v4l2loopback", {"BGR3": {(320, 240): (30.0,)}})
+    computer.camera.sends = [small.reshape(1, -1)[:, :-3], small.reshape(1, -1)]
+    assert np.array_equal(computer.source().open().read()(), small)
+
+
+def test_a_jpeg_need_not_have_an_end(computer: Computer) -> None:
+    computer.camera.sends = [jpeg(BLUE)[:, :-2]]
+    assert computer.source().open().read()().shape == BLUE.shape
+
+
+def test_it_is_set_as_asked_and_the_rate_comes_last(computer: Computer) -> None:
+    wanted = Wanted("yuy2", 1280, 720, 7.5)
+    opened = computer.source("video0", wanted).open()
+    assert (str(opened.granted), opened.rate) == ("YUYV 1280x720 at 7.5", 7.5)
+    assert computer.camera.has[cv2.CAP_PROP_FOURCC] == fourcc_code("YUYV")
+    assert list(computer.camera.has)[-1] == cv2.CAP_PROP_FPS
+
+
+def test_a_driver_may_not_know_its_rate(computer: Computer) -> None:
+    computer.camera.insists = {cv2.CAP_PROP_FPS: float("nan")}
+    assert computer.source(wanted=Wanted(frame_rate=30)).open().rate is None
+
+
+def test_what_nobody_asked_for_may_be_otherwise(computer: Computer) -> None:
+    computer.camera.insists = {cv2.CAP_PROP_FPS: 25.0, cv2.CAP_PROP_FRAME_WIDTH: 1184}
+    assert str(computer.source().open().granted) == "MJPG 1184x720 at 25"
+
+
+def test_a_camera_that_sends_raw_pictures_after_all_has_them_converted(computer: Computer) -> None:
+    computer.camera.insists = {cv2.CAP_PROP_FOURCC: fourcc_code("YUYV")}
+    computer.camera.sends = [BLUE]
+    opened = computer.source().open()
+    assert computer.camera.get(cv2.CAP_PROP_CONVERT_RGB) == -1
+    assert np.array_equal(opened.read()(), BLUE)
+
+
+def test_a_camera_that_is_plugged_in_elsewhere_is_found_again(computer: Computer) -> None:
+    source = computer.source(LINK)
+    computer.camera.sends = [jpeg(BLUE)]
+    opened = source.open()
+    opened.read()
+
+    computer.devices = []
+    assert fault_of(opened.read) == (
+        "gone",
+        "/dev/video0 (HD Pro Webcam C920) was unplugged: plug it in again",
+    )
+    opened.close()
+    assert fault_of(source.open)[0] == "no_device"
+
+    # Another camera has its number meanwhile.
+    computer.devices = [
+        Device("/dev/video0", (), C270.card),
+        Device("/dev/video4", (LINK,), C920.card),
+    ]
+    computer.camera = Camera([jpeg(BLUE)])
+    assert source.open().read()().shape == BLUE.shape
+    assert computer.opened == ["/dev/video0", "/dev/video4"]
+
+
+@pytest.mark.parametrize(
+    ("video_path", "devices", "sentence"),
+    [
+        ("", [], "there is no camera on this computer: plug it in"),
+        ("", [METADATA_DEVICE], "there is no camera on this computer: plug it in"),
+        (
+            "video7",
+            [],
+            'there is no camera at "video7", nor anywhere else on this computer: plug it in',
+        ),
+        (
+            "/dev/video7",
+            [C920_DEVICE, METADATA_DEVICE, Device("/dev/video2", (), LAPTOP.card)],
+            'there is no camera at "/dev/video7": plug it in, or give one of those that are there '
+            f'as "video_path": {LINK} (HD Pro Webcam C920); '
+            "/dev/video2 (Integrated Camera: Integrated C)",
+        ),
+    ],
+)
+def test_no_device(
+    computer: Computer, video_path: str, devices: list[Device], sentence: str
+) -> None:
+    computer.devices = devices
+    assert fault_of(computer.source(video_path).open) == ("no_device", sentence)
+    assert computer.opened == []
+
+
+@pytest.mark.parametrize("code", ["no_device", "no_access", "busy"])
+def test_what_linux_says_is_passed_on(computer: Computer, code: str) -> None:
+    computer.fault = DeviceFault(code, "because it is so")
+    assert fault_of(computer.source().open) == (code, "because it is so")
+    assert computer.opened == []
+
+
+def test_busy(computer: Computer) -> None:
+    computer.camera.opens = False
+    computer.is_busy = True
+    assert fault_of(computer.source().open) == (
+        "busy",
+        "another program has /dev/video0: close it (fuser -v /dev/video0 tells which it is)",
+    )
+    assert computer.camera.released
+
+
+def test_a_camera_may_not_start(computer: Computer) -> None:
+    computer.camera.opens = False
+    code, sentence = fault_of(computer.source().open)
+    assert code == "no_picture"
+    assert "does not start" in sentence
+
+
+def test_a_camera_may_be_unplugged_while_it_is_opened(computer: Computer) -> None:
+    computer.camera.opens = False
+    source = WebcamSource(
+        "",
+        Wanted(),
+        devices=iter([[C920_DEVICE], []]).__next__,
+        formats=lambda _: C920.offers,
+        capture=lambda _: computer.camera,
+        busy=lambda _: False,
+    )
+    assert fault_of(source.open)[0] == "no_device"
+
+
+def test_no_format(computer: Computer) -> None:
+    code, sentence = fault_of(computer.source(wanted=Wanted(width=1000, height=700)).open)
+    assert code == "no_format"
+    assert sentence.startswith("/dev/video0 (HD Pro Webcam C920): the camera has no pictures 1000x")
+    computer.recorded = H264_ONLY
+    code, sentence = fault_of(computer.source().open)
+    assert code == "no_format"
+    assert "ffmpeg" in sentence
+    assert computer.opened == []
+
+
+@pytest.mark.parametrize(
+    ("insists", "granted"),
+    [
+        ({cv2.CAP_PROP_FOURCC: fourcc_code("YUYV")}, "YUYV 1280x720 at 30"),
+        ({cv2.CAP_PROP_FRAME_HEIGHT: 960}, "MJPG 1280x960 at 30"),
+        ({cv2.CAP_PROP_FPS: 15.0}, "MJPG 1280x720 at 15"),
+    ],
+)
+def test_a_device_that_does_otherwise_than_it_says(
+    computer: Computer, insists: dict[int, float], granted: str
+) -> None:
+    computer.camera.insists = insists
+    assert fault_of(computer.source(wanted=Wanted("MJPG", 1280, 720, 30)).open) == (
+        "no_format",
+        "/dev/video0 (HD Pro Webcam C920) was asked for MJPG 1280x720 at 30, and set itself to "
+        f"{granted}: ask for something else, or leave a part out",
+    )
+    assert computer.camera.released
+
+
+def test_no_picture(computer: Computer) -> None:
+    opened = computer.source().open()
+    code, sentence = fault_of(opened.read)
+    assert code == "no_picture"
+    assert sentence.startswith("/dev/video0 (HD Pro Webcam C920) sends no pictures: ")
+
+
+def test_a_camera_that_stays_silent_is_given_up_in_time(
+    computer: Computer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(v4l2_source, "_PICTURE", -1.0)
+    computer.camera.sends = [jpeg(BLUE), None, jpeg(BLUE)]
+    opened = computer.source().open()
+    opened.read()
+    assert fault_of(opened.read)[0] == "no_picture"
+    # It may come to itself.
+    assert opened.read()().shape == BLUE.shape
+
+
+def test_a_few_damaged_pictures_are_passed_over(computer: Computer) -> None:
+    rubbish = np.zeros((1, 100), np.uint8)
+    computer.camera.sends = [None, rubbish, cv2.error("damaged"), jpeg(BLUE)]
+    assert computer.source().open().read()().shape == BLUE.shape
+
+
+def test_a_picture_that_turns_out_damaged_is_told(computer: Computer) -> None:
+    computer.camera.sends = [np.frombuffer(b"\xff\xd8 and no more", np.uint8)[None, :]]
+    shot = computer.source().open().read()
+    assert fault_of(shot) == ("no_picture", "the camera sent a damaged picture; try again")
+
+
+def test_opencv_itself_opens_nothing_where_nothing_is(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OPENCV_VIDEOIO_V4L_SELECT_TIMEOUT", "")  # to be put back afterwards
+    monkeypatch.delenv("OPENCV_VIDEOIO_V4L_SELECT_TIMEOUT")
+    capture = open_capture("/dev/no-such-camera")
+    assert not capture.isOpened()
+    assert os.environ["OPENCV_VIDEOIO_V4L_SELECT_TIMEOUT"] == "2"
+    capture.release()
+
+
+def test_the_operator_decides_how_long_opencv_waits(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OPENCV_VIDEOIO_V4L_SELECT_TIMEOUT", "4")
+    open_capture("/dev/no-such-camera").release()
+    assert os.environ["OPENCV_VIDEOIO_V4L_SELECT_TIMEOUT"] == "4"

@@ -1,0 +1,647 @@
+from __future__ import annotations
+
+import asyncio
+import os
+import re
+import subprocess
+import sys
+import time
+import warnings
+import zipfile
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from contextlib import AsyncExitStack
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import onnx
+import pytest
+from grpclib.const import Status
+from numpy.typing import NDArray
+from onnx import TensorProto, helper
+from tests.onnx_models import (
+    FLOAT,
+    INT64,
+    REAL,
+    STRING,
+    adding,
+    model,
+    one_node,
+    product,
+    real,
+    relu,
+    saved,
+    saved_apart,
+)
+from tests.served import Serve, refused
+
+from cogwork.core.clock import SystemClock
+from cogwork.core.errors import InvalidRequest
+from cogwork.drivers.mlmodel.attributes import OnnxAttributes
+from cogwork.drivers.mlmodel.engine import BadModel, RunFailed
+from cogwork.drivers.mlmodel.loaded import LoadedModels
+from cogwork.drivers.mlmodel.notes import data_files_of_onnx, read_notes, texts_of_onnx
+from cogwork.graph.name import Api, ResourceName
+from cogwork.resource import sdk
+
+onnxruntime = pytest.importorskip("onnxruntime")
+from cogwork.drivers.mlmodel.onnx import OnnxModel  # noqa: E402
+
+assert sdk.VERSION  # it comes before anything else of the SDK
+from viam.services.mlmodel import MLModelClient  # noqa: E402
+from viam.utils import struct_to_dict  # noqa: E402
+
+NAME = ResourceName(Api.parse("rdk:service:mlmodel"), "m")
+REFUSED_WITHIN = 1.0
+"""Seconds."""
+MUTANTS = 150
+
+Tensors = Mapping[str, NDArray[Any]]
+Open = Callable[..., Awaitable[OnnxModel]]
+
+
+@pytest.fixture
+async def load() -> AsyncIterator[Open]:
+    models = LoadedModels(SystemClock())
+    async with AsyncExitStack() as stack:
+
+        async def load(path: Path, **attributes: Any) -> OnnxModel:
+            wanted = OnnxAttributes(model_path=str(path), **attributes)
+            loaded = await OnnxModel.new(NAME, wanted, {}, models)
+            stack.push_async_callback(loaded.close)
+            return loaded
+
+        yield load
+
+
+@pytest.fixture
+def made(load: Open, tmp_path: Path) -> Callable[[onnx.ModelProto], Awaitable[OnnxModel]]:
+    return lambda proto: load(saved(tmp_path / "made.onnx", proto))
+
+
+Made = Callable[[onnx.ModelProto], Awaitable[OnnxModel]]
+
+
+def bare(path: Path, tensors: Tensors) -> dict[str, NDArray[Any]]:
+    session = onnxruntime.InferenceSession(str(path), providers=["CPUExecutionProvider"])
+    names = [each.name for each in session.get_outputs()]
+    return dict(zip(names, session.run(names, dict(tensors)), strict=True))
+
+
+def assert_same(got: Tensors, expected: Tensors) -> None:
+    assert set(got) == set(expected)
+    for name, tensor in expected.items():
+        assert got[name].dtype == tensor.dtype, name
+        assert got[name].shape == tensor.shape, name
+        assert np.array_equal(got[name], tensor, equal_nan=tensor.dtype.kind == "f"), name
+
+
+def noise(shape: tuple[int, ...], dtype: Any = np.float32) -> NDArray[Any]:
+    return np.asarray(np.random.default_rng(1).random(shape) * 3, dtype)
+
+
+@pytest.mark.parametrize("name", REAL)
+async def test_real_models_give_what_bare_onnxruntime_gives(
+    name: str, load: Open, serve: Serve
+) -> None:
+    path = real(name)
+    loaded = await load(path)
+    (wanted,) = loaded.facts.inputs
+    assert wanted.shape is not None
+    tensors = {wanted.name: noise(wanted.shape)}
+    expected = bare(path, tensors)
+    assert_same(await loaded.infer(tensors), expected)
+    async with serve(loaded) as channel:
+        assert_same(await MLModelClient("m", channel).infer(tensors), expected)
+
+
+async def test_a_real_yolo_says_what_it_was_trained_on(load: Open) -> None:
+    loaded = await load(real("yolov2tiny_v8layout_w8"))
+    assert loaded.labels is not None
+    assert (len(loaded.labels), loaded.labels.get(15)) == (80, "cat")
+    metadata = await loaded.metadata()
+    told: Any = struct_to_dict(metadata.output_info[0].extra)
+    assert told["imgsz"] == [416, 416]
+    assert told["stride"] == 32
+    assert told["names"][15] == "cat"
+    assert metadata.type == "ONNX"
+
+
+CARRIED = ("int8", "uint8", "int16", "uint16", "int32", "uint32", "int64", "uint64")
+
+
+class TestTypes:
+    @pytest.mark.parametrize("name", [*CARRIED, "float32", "float64"])
+    async def test_those_that_the_api_carries_go_through(
+        self, name: str, made: Made, serve: Serve
+    ) -> None:
+        dtype = np.dtype(name)
+        kind = helper.np_dtype_to_tensor_dtype(dtype)
+        loaded = await made(one_node("Identity", [("x", kind, ["n"])], ("y", kind, ["n"])))
+        (x,) = loaded.facts.inputs
+        assert (x.dtype, x.shape) == (dtype, (-1,))
+        limits = np.finfo(dtype) if dtype.kind == "f" else np.iinfo(dtype)
+        tensor = np.array([limits.min, 0, 1, limits.max], dtype)
+        assert_same(await loaded.infer({"x": tensor}), {"y": tensor})
+        async with serve(loaded) as channel:
+            assert_same(await MLModelClient("m", channel).infer({"x": tensor}), {"y": tensor})
+        assert (await loaded.metadata()).input_info[0].data_type == name
+
+    @pytest.mark.parametrize(
+        ("kind", "stands_for", "given", "gives"),
+        [
+            ("float16", "float32", [0.5, -65504, 0.1], [0.5, -65504, np.float16(0.1)]),
+            ("bool", "uint8", [0, 1, 7], [0, 1, 1]),
+        ],
+    )
+    async def test_the_others_are_cast(
+        self, kind: str, stands_for: str, given: list[float], gives: list[float], made: Made
+    ) -> None:
+        stored = helper.np_dtype_to_tensor_dtype(np.dtype(kind))
+        loaded = await made(one_node("Identity", [("x", stored, [3])], ("y", stored, [3])))
+        info = (await loaded.metadata()).input_info[0]
+        assert info.data_type == stands_for
+        outputs = await loaded.infer({"x": np.array(given, stands_for)})
+        assert_same(outputs, {"y": np.array(gives, stands_for)})
+        with pytest.raises(InvalidRequest, match=f'the model takes "x" \\({stands_for} 3\\)'):
+            await loaded.infer({"x": np.array(given, kind)})
+
+    async def test_too_large_for_half_a_float_is_infinite(self, made: Made) -> None:
+        stored = TensorProto.FLOAT16
+        loaded = await made(one_node("Identity", [("x", stored, [1])], ("y", stored, [1])))
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", RuntimeWarning)
+            outputs = await loaded.infer({"x": np.array([1e6], np.float32)})
+        assert np.isposinf(outputs["y"]).all()
+
+    @pytest.mark.parametrize(
+        ("proto", "words"),
+        [
+            (
+                one_node("Identity", [("x", STRING, [1])], ("y", STRING, [1])),
+                'its tensor "x" is a tensor(string), which the API cannot carry',
+            ),
+            (
+                one_node("Cast", [("x", FLOAT, [1])], ("text", STRING, [1]), to=STRING),
+                'its tensor "text" is a tensor(string), which the API cannot carry',
+            ),
+            (
+                one_node("Cast", [("x", FLOAT, [1])], ("y", TensorProto.BFLOAT16, [1]), to=16),
+                'its tensor "y" is a tensor(bfloat16), which the API cannot carry',
+            ),
+        ],
+    )
+    async def test_those_that_nothing_stands_for_are_refused(
+        self, proto: onnx.ModelProto, words: str, made: Made
+    ) -> None:
+        with pytest.raises(BadModel) as error:
+            await made(proto)
+        assert words in str(error.value)
+
+
+class TestTensors:
+    async def test_open_extents(self, made: Made) -> None:
+        loaded = await made(relu(["batch", 3, "h", "w"]))
+        assert loaded.facts.inputs[0].shape == (-1, 3, -1, -1)
+        assert list((await loaded.metadata()).input_info[0].shape) == [-1, 3, -1, -1]
+        for shape in ((1, 3, 2, 5), (4, 3, 7, 1), (0, 3, 2, 2)):
+            x = noise(shape) - 1
+            assert_same(await loaded.infer({"x": x}), {"y": np.maximum(x, 0)})
+        words = r'the input "x" is float32 1x4x2x2; the model takes "x" \(float32 \?x3x\?x\?\)'
+        with pytest.raises(InvalidRequest, match=words):
+            await loaded.infer({"x": noise((1, 4, 2, 2))})
+
+    @pytest.mark.parametrize("extents", [None, []])
+    async def test_any_shape(self, extents: list[int] | None, made: Made) -> None:
+        """Of a scalar, onnxruntime says the same as of any shape, and does not look itself."""
+        loaded = await made(relu(extents))
+        assert str(loaded.facts.inputs[0]) == '"x" (any shape)'
+        x = np.array(-2.0, np.float32)
+        assert_same(await loaded.infer({"x": x}), {"y": np.zeros((), np.float32)})
+        with pytest.raises(RunFailed, match=r"Unexpected input data type.*double"):
+            await loaded.infer({"x": np.array(1.0)})
+
+    async def test_a_shape_that_is_nowhere_said_fits_every_tensor(self, made: Made) -> None:
+        loaded = await made(relu(None))
+        for shape in ((), (3,), (2, 1, 2)):
+            x = noise(shape)
+            assert_same(await loaded.infer({"x": x}), {"y": x})
+
+    async def test_an_extent_that_no_message_holds(self, made: Made) -> None:
+        loaded = await made(relu([2**40, 4]))
+        assert list((await loaded.metadata()).input_info[0].shape) == [-1, 4]
+        with pytest.raises(InvalidRequest, match="1099511627776x4"):
+            await loaded.infer({"x": noise((1, 4))})
+
+    async def test_several_of_any_name(self, made: Made, serve: Serve) -> None:
+        names = ("images:0", "schräg und/leer", "z")
+        nodes = [
+            helper.make_node("Add", list(names[:2]), ["sum"]),
+            helper.make_node("Sub", [names[2], names[0]], ["difference:1"]),
+            helper.make_node("Shape", [names[0]], ["size"]),
+        ]
+        loaded = await made(
+            model(
+                nodes,
+                [(name, FLOAT, [2]) for name in names],
+                [("size", INT64, [1]), ("sum", FLOAT, [2]), ("difference:1", FLOAT, [2])],
+            )
+        )
+        a, b, c = (np.array(pair, np.float32) for pair in ((1, 2), (3, 4), (7, 9)))
+        expected = {"size": np.array([2]), "sum": a + b, "difference:1": c - a}
+        tensors = dict(zip(names, (a, b, c), strict=True))
+        assert_same(await loaded.infer(tensors), expected)
+        metadata = await loaded.metadata()
+        assert [each.name for each in metadata.input_info] == list(names)
+        assert [each.name for each in metadata.output_info] == list(expected)
+        async with serve(loaded) as channel:
+            assert_same(await MLModelClient("m", channel).infer(tensors), expected)
+
+    async def test_an_input_that_is_an_output(self, made: Made) -> None:
+        loaded = await made(model([], [("x", FLOAT, [2])], [("x", FLOAT, [2])]))
+        assert_same(await loaded.infer({"x": noise((2,))}), {"x": noise((2,))})
+
+    async def test_not_a_number_is_none_of_ours(self, made: Made, serve: Serve) -> None:
+        loaded = await made(relu([4]))
+        x = np.array([np.nan, np.inf, -np.inf, -0.0], np.float32)
+        expected = bare(Path(loaded_path(loaded)), {"x": x})
+        assert_same(await loaded.infer({"x": x}), expected)
+        async with serve(loaded) as channel:
+            assert_same(await MLModelClient("m", channel).infer({"x": x}), expected)
+
+    async def test_a_million_values(self, made: Made, serve: Serve) -> None:
+        loaded = await made(relu(["n"]))
+        x = noise((1_000_000,))
+        async with serve(loaded) as channel:
+            assert_same(await MLModelClient("m", channel).infer({"x": x}), {"y": x})
+
+    async def test_memory_in_any_order(self, made: Made) -> None:
+        loaded = await made(relu([3, 4]))
+        for x in (noise((4, 3)).T, noise((6, 8))[::2, ::2], np.asfortranarray(noise((3, 4)))):
+            assert_same(await loaded.infer({"x": x}), {"y": np.ascontiguousarray(x)})
+
+    @pytest.mark.parametrize(
+        ("given", "words"),
+        [
+            ({}, 'the input "x" (float32 ?x4) is missing'),
+            (
+                {"image": noise((1, 4))},
+                '"image" is not an input of the model; the input "x" (float32 ?x4) is missing',
+            ),
+            (
+                {"x": noise((1, 4)), "mask": noise((1,))},
+                '"mask" is not an input of the model; it takes "x" (float32 ?x4)',
+            ),
+            (
+                {"x": noise((1, 4), np.float64)},
+                'the input "x" is float64 1x4; the model takes "x" (float32 ?x4)',
+            ),
+            (
+                {"x": noise((1, 5))},
+                'the input "x" is float32 1x5; the model takes "x" (float32 ?x4)',
+            ),
+            ({"x": noise((4,))}, 'the input "x" is float32 4; the model takes "x" (float32 ?x4)'),
+            (
+                {"x": np.array(1, np.float32)},
+                'the input "x" is float32 scalar; the model takes "x" (float32 ?x4)',
+            ),
+        ],
+    )
+    async def test_what_does_not_fit_is_told_what_does(
+        self, given: Tensors, words: str, made: Made, serve: Serve
+    ) -> None:
+        loaded = await made(relu())
+        with pytest.raises(InvalidRequest) as error:
+            await loaded.infer(given)
+        assert str(error.value) == words
+        async with serve(loaded) as channel:
+            with refused() as told:
+                await MLModelClient("m", channel).infer(dict(given))
+        assert (told.status, told.words) == (Status.INVALID_ARGUMENT, words)
+
+    async def test_names_do_not_fill_the_answer(self, made: Made) -> None:
+        loaded = await made(relu())
+        with pytest.raises(InvalidRequest) as error:
+            await loaded.infer({f"{n}" * 5000: noise((1,)) for n in range(100)})
+        assert len(str(error.value)) < 700
+
+    async def test_what_only_the_engine_notices(
+        self, made: Made, capfd: pytest.CaptureFixture[str]
+    ) -> None:
+        proto = model(
+            [helper.make_node("MatMul", ["x", "w"], ["y"])],
+            [("x", FLOAT, ["a", "b"])],
+            [("y", FLOAT, ["a", 2])],
+            {"w": noise((3, 2))},
+        )
+        loaded = await made(proto)
+        with pytest.raises(RunFailed) as error:
+            await loaded.infer({"x": noise((2, 5))})
+        assert str(error.value).startswith("the model cannot be run on these tensors: Non-zero")
+        assert "dimension mismatch" in str(error.value)
+        assert_same(await loaded.infer({"x": noise((1, 3))}), {"y": noise((1, 3)) @ noise((3, 2))})
+        assert capfd.readouterr() == ("", "")
+
+    @pytest.mark.parametrize("many", [2**45, 2**62, -5])
+    async def test_more_than_there_is_memory_for(
+        self, many: int, made: Made, capfd: pytest.CaptureFixture[str]
+    ) -> None:
+        """What the engine's errors say of its own source is left out."""
+        loaded = await made(one_node("Expand", [("x", FLOAT, [1]), ("n", INT64, [1])]))
+        with pytest.raises(RunFailed) as error:
+            await loaded.infer({"x": noise((1,)), "n": np.array([many])})
+        assert "onnxruntime_src" not in str(error.value)
+        assert "[ONNXRuntimeError]" not in str(error.value)
+        assert capfd.readouterr() == ("", "")
+
+
+class TestNotes:
+    async def test_they_are_told(self, load: Open, tmp_path: Path) -> None:
+        notes = {
+            "names": "{0: 'gear', 2: 'nut'}",
+            "imgsz": "[240, 320]",
+            "stride": "32",
+            "author": "A. Person",
+            "description": "Finds parts",
+        }
+        loaded = await load(saved(tmp_path / "m.onnx", relu(notes=notes)))
+        assert loaded.labels is not None
+        assert dict(loaded.labels.names) == {0: "gear", 2: "nut"}
+        metadata = await loaded.metadata()
+        assert (metadata.name, metadata.description) == ("tiny", "Finds parts")
+        extra = struct_to_dict(metadata.output_info[0].extra)
+        assert extra["names"] == ["gear", "1", "nut"]
+        assert (extra["imgsz"], extra["stride"], extra["author"]) == ([240, 320], 32, "A. Person")
+
+    async def test_a_label_file_goes_first(self, load: Open, tmp_path: Path) -> None:
+        file = tmp_path / "labels.txt"
+        file.write_text("cat\ndog\n")
+        path = saved(tmp_path / "m.onnx", relu(notes={"names": "['gear']"}))
+        loaded = await load(path, label_path=str(file))
+        (output,) = (await loaded.metadata()).output_info
+        assert struct_to_dict(output.extra) == {"labels": str(file), "names": ["cat", "dog"]}
+        assert [each.name for each in output.associated_files] == [str(file)]
+
+    @pytest.mark.parametrize(
+        "text",
+        [
+            "{[]: 1}",
+            "9" * 400,
+            "-" * 4000 + "1",
+            "[" * 80 + "]" * 80,
+            r"'\ud800'",
+            r"{'\ud800': 1}",
+            "1e999",
+            "[1, 1e999]",
+            "{1: 2}",
+            "{1, 2}",
+            "b'x'",
+            "1j",
+            "lambda: 1",
+            "[" + "1, " * 50_000 + "]",
+        ],
+    )
+    async def test_what_is_no_plain_value_stays_a_text(
+        self, text: str, load: Open, tmp_path: Path
+    ) -> None:
+        assert read_notes({"note": text}).others == {"note": text}
+        loaded = await load(saved(tmp_path / "m.onnx", relu(notes={"note": text})))
+        extra = (await loaded.metadata()).output_info[0].extra
+        assert extra.FromString(extra.SerializeToString())["note"] == text
+
+    async def test_names_that_cannot_be_read_do_not_matter(
+        self, load: Open, tmp_path: Path
+    ) -> None:
+        loaded = await load(saved(tmp_path / "m.onnx", relu(notes={"names": "{1: 2, 'a': []}"})))
+        assert loaded.labels is None
+        assert (await loaded.infer({"x": noise((1, 4))})).keys() == {"y"}
+
+    def test_they_are_read_without_the_engine_too(self, tmp_path: Path) -> None:
+        notes = {"a": "1", "ü": "ö", "empty": ""}
+        assert texts_of_onnx(str(saved(tmp_path / "m.onnx", relu(notes=notes)))) == notes
+        for damaged in (b"", b"\x72\xff", b"hello", b"\x72\x02\x0a\x00"):
+            (tmp_path / "bad.onnx").write_bytes(damaged)
+            assert texts_of_onnx(str(tmp_path / "bad.onnx")) == {}
+
+
+def damaged_files(folder: Path) -> dict[str, Path]:
+    whole = product().SerializeToString()
+    with zipfile.ZipFile(folder / "zip", "w") as archive:
+        archive.writestr("model.onnx", whole)
+    contents = {
+        "empty": b"",
+        "text": b"a label\nanother label\n" * 100,
+        "tflite": b"\x1c\0\0\0TFL3" + bytes(200),
+        "zeros": bytes(1000),
+        "half": whole[: len(whole) // 2],
+        "all but a byte": whole[:-1],
+        "start": whole[:20],
+        "latin names": whole.replace(b"tiny", b"t\xefny").replace(b"\x01x", b"\x01\xef"),
+        "no such op": one_node("Nope", [("x", FLOAT, [1])]).SerializeToString(),
+        "no such output": model(
+            [helper.make_node("Relu", ["x"], ["y"])], [("x", FLOAT, [1])], [("z", FLOAT, [1])]
+        ).SerializeToString(),
+        "unknown version": relu().SerializeToString().replace(b"\x10\x11", b"\x10\x7f"),
+    }
+    for name, content in contents.items():
+        (folder / name).write_bytes(content)
+    return {name: folder / name for name in (*contents, "zip")}
+
+
+class TestBadFiles:
+    async def test_they_are_refused_in_a_sentence(
+        self, load: Open, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+    ) -> None:
+        for name, path in damaged_files(tmp_path).items():
+            began = time.monotonic()
+            with pytest.raises(BadModel) as error:
+                await load(path)
+            assert time.monotonic() - began < REFUSED_WITHIN, name
+            words = str(error.value)
+            start = f"{path} is not a model that onnxruntime {onnxruntime.__version__} can run: "
+            assert words.startswith(start), name
+            assert words.endswith("; check that the file is whole, or export it anew"), name
+            assert len(words) < 600
+        assert capfd.readouterr() == ("", "")
+
+    async def test_what_is_no_file_at_all(self, load: Open, tmp_path: Path) -> None:
+        (tmp_path / "circle").symlink_to(tmp_path / "circle")
+        os.mkfifo(tmp_path / "pipe")
+        (tmp_path / "folder").mkdir()
+        (tmp_path / "folder" / "link").symlink_to("nowhere")
+        for path, words in (
+            (tmp_path / "missing.onnx", "No such file or directory"),
+            (tmp_path / "circle", "cannot be read"),
+            (tmp_path / "pipe", "is neither a file nor a folder"),
+            (tmp_path / "folder", "is not a model that onnxruntime"),
+            (Path("a\0b"), "cannot be read: embedded null"),
+        ):
+            with pytest.raises(BadModel, match=words):
+                await load(path)
+
+    async def test_missing_weights(self, load: Open, tmp_path: Path) -> None:
+        path = saved_apart(tmp_path / "apart.onnx", product())
+        (tmp_path / "apart.data").unlink()
+        with pytest.raises(BadModel, match=r"apart\.data"):
+            await load(path)
+
+    async def test_weights_cut_short(self, load: Open, tmp_path: Path) -> None:
+        path = saved_apart(tmp_path / "apart.onnx", product())
+        os.truncate(tmp_path / "apart.data", 100)
+        with pytest.raises(BadModel, match=r"apart\.onnx is not a model"):
+            await load(path)
+
+    async def test_weights_from_elsewhere(self, load: Open, tmp_path: Path) -> None:
+        """A model has no business with files outside of its folder."""
+        inside = tmp_path / "inside"
+        inside.mkdir()
+        path = saved_apart(inside / "apart.onnx", product())
+        (inside / "apart.data").rename(tmp_path / "m.data")
+        path.write_bytes(path.read_bytes().replace(b"apart.data", b"..//m.data"))
+        assert data_files_of_onnx(str(path)) == {"..//m.data"}
+        with pytest.raises(BadModel):
+            await load(path)
+
+    def test_no_mutant_brings_the_process_down(self, tmp_path: Path) -> None:
+        """In a process of its own: that is what would end."""
+        done = subprocess.run(
+            [sys.executable, "-c", MUTATE, str(MUTANTS)],
+            cwd=Path(__file__).parents[4],
+            env={**os.environ, "TMPDIR": str(tmp_path)},
+            capture_output=True,
+            text=True,
+            timeout=50,
+            check=False,
+        )
+        assert done.returncode == 0, done.stderr[-3000:]
+        assert re.fullmatch(r"\d+ mutants ran, \d+ were refused; .*\n", done.stdout), done.stdout
+        print(done.stdout)
+
+
+MUTATE = """
+import random, sys, tempfile, time
+from pathlib import Path
+from tests.onnx_models import product, relu
+from cogwork.drivers.mlmodel.engine import BadModel, RunFailed
+from cogwork.drivers.mlmodel.facts import fitting
+from cogwork.drivers.mlmodel.metadata import metadata_of
+from cogwork.drivers.mlmodel.onnx import OnnxEngine
+import numpy as np
+
+rng = random.Random(7)
+seeds = [each.SerializeToString() for each in (
+    product(8), relu(notes={"names": "['a', 'b']", "stride": "32"}))]
+path = Path(tempfile.mkdtemp()) / "mutant.onnx"
+ran = refused = 0
+slowest = 0.0
+for number in range(int(sys.argv[1])):
+    data = bytearray(rng.choice(seeds))
+    for _ in range(rng.choice((1, 1, 2, 8))):
+        at = rng.randrange(len(data))
+        match rng.randrange(4):
+            case 0: data[at] ^= 1 << rng.randrange(8)
+            case 1: data[at] = rng.choice((0, 127, 128, 255))
+            case 2: del data[at : at + rng.randrange(1, 9)]
+            case 3: data[at:at] = data[: rng.randrange(1, 9)]
+    path.write_bytes(data)
+    began = time.monotonic()
+    print(number, file=sys.stderr, flush=True)
+    try:
+        engine = OnnxEngine(str(path), 1)
+    except BadModel:
+        refused += 1
+    else:
+        metadata_of(engine.facts, None, engine.facts.labels).SerializeToString()
+        shapes = {each.name: [2 if e < 0 else e for e in each.shape or ()]
+            for each in engine.facts.inputs}
+        if all(np.prod(shape, dtype=float) < 1e6 for shape in shapes.values()):
+            tensors = {each.name: np.ones(shapes[each.name], each.dtype)
+                for each in engine.facts.inputs}
+            try:
+                engine.run(fitting(engine.facts.inputs, tensors))
+                ran += 1
+            except RunFailed:
+                refused += 1
+        engine.close()
+    slowest = max(slowest, time.monotonic() - began)
+print(f"{ran} mutants ran, {refused} were refused; the slowest took {slowest * 1000:.0f} ms")
+"""
+
+
+def loaded_path(loaded: OnnxModel) -> str:
+    return loaded._model.edition.path
+
+
+class TestReplacedFiles:
+    """The running model goes on as it was."""
+
+    async def changed(self, loaded: OnnxModel) -> Any:
+        return (await loaded.get_status())["file_changed"]
+
+    async def gives(self, loaded: OnnxModel) -> float:
+        return float((await loaded.infer({"x": np.zeros(2, np.float32)}))["y"][0])
+
+    async def test_in_place(self, load: Open, tmp_path: Path) -> None:
+        path = saved(tmp_path / "m.onnx", adding(1))
+        old = await load(path)
+        assert not await self.changed(old)
+        path.write_bytes(adding(2).SerializeToString())
+        assert await self.changed(old)
+        assert await self.gives(old) == 1
+        new = await load(path)
+        assert (await self.gives(new), await self.gives(old)) == (2, 1)
+        assert not await self.changed(new)
+
+    async def test_by_another_of_its_size_and_time(self, load: Open, tmp_path: Path) -> None:
+        """As whoever unpacks an archive does it."""
+        path, other = tmp_path / "m.onnx", tmp_path / "other"
+        for file, number in ((path, 1), (other, 2)):
+            saved(file, adding(number))
+            os.utime(file, (1_700_000_000, 1_700_000_000))
+        old = await load(path)
+        other.rename(path)
+        assert await self.changed(old)
+        new = await load(path)
+        assert (await self.gives(new), await self.gives(old)) == (2, 1)
+
+    async def test_or_taken_away(self, load: Open, tmp_path: Path) -> None:
+        path = saved(tmp_path / "m.onnx", adding(1))
+        old = await load(path)
+        path.unlink()
+        assert await self.changed(old)
+        assert await self.gives(old) == 1
+
+    async def test_its_weights_in_place(self, load: Open, tmp_path: Path) -> None:
+        """Were they mapped, the process would end here."""
+        path = saved_apart(tmp_path / "apart.onnx", product(256))
+        loaded = await load(path)
+        x = noise((1, 256))
+        before = await loaded.infer({"x": x})
+        os.truncate(tmp_path / "apart.data", 0)
+        assert_same(await loaded.infer({"x": x}), before)
+        assert "apart.data" not in Path("/proc/self/maps").read_text()
+
+
+async def test_the_status_tells_what_is_loaded(load: Open, tmp_path: Path) -> None:
+    path = saved(tmp_path / "m.onnx", relu())
+    loaded, _ = await load(path), await load(path)
+    await loaded.infer({"x": noise((1, 4))})
+    assert dict(await loaded.get_status()) == {
+        "file": str(path),
+        "bytes": path.stat().st_size,
+        "kind": "ONNX",
+        "runs": 1,
+        "services": 2,
+        "file_changed": False,
+    }
+
+
+async def test_idle_threads_do_not_spin(load: Open, tmp_path: Path) -> None:
+    loaded = await load(saved(tmp_path / "m.onnx", product(256)), num_threads=2)
+    x = noise((64, 256))
+    await loaded.infer({"x": x})
+    began, computed = time.monotonic(), time.process_time()
+    for _ in range(20):
+        await loaded.infer({"x": x})
+        await asyncio.sleep(0.01)  # what idle threads do with it is measured
+    assert time.process_time() - computed < 0.6 * (time.monotonic() - began)

@@ -1,0 +1,289 @@
+from __future__ import annotations
+
+import asyncio
+import importlib
+import json
+import os
+import shutil
+import zipfile
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from cogwork.core.clock import SystemClock
+from cogwork.core.errors import InvalidRequest
+from cogwork.drivers.mlmodel.attributes import TensorflowAttributes
+from cogwork.drivers.mlmodel.engine import BadModel, RunFailed
+from cogwork.drivers.mlmodel.facts import fitting
+from cogwork.drivers.mlmodel.loaded import LoadedModels
+from cogwork.graph.name import Api, ResourceName
+
+if TYPE_CHECKING:
+    from cogwork.drivers.mlmodel import tensorflow as driver
+
+# Keras saves its own variables in a way that NumPy will not have for long.
+pytestmark = pytest.mark.filterwarnings(
+    "ignore:__array__ implementation doesn't accept a copy keyword:DeprecationWarning"
+)
+
+Networks = Any
+"""The module `tensorflow_networks`, which not everybody can import."""
+Load = Callable[[Path], "driver.TensorflowEngine"]
+
+
+@pytest.fixture(scope="session")
+def networks() -> Networks:
+    """TensorFlow takes seconds to import: only those who use it wait."""
+    os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
+    os.environ.setdefault("KERAS_BACKEND", "tensorflow")
+    pytest.importorskip(
+        "tensorflow", reason="TensorFlow is not installed: pip install 'cogwork[tensorflow]'"
+    )
+    return importlib.import_module("tests.unit.drivers.mlmodel.tensorflow_networks")
+
+
+@pytest.fixture(scope="session")
+def load(networks: Networks) -> Load:
+    from cogwork.drivers.mlmodel.tensorflow import TensorflowEngine
+
+    return lambda path: TensorflowEngine(str(path), threads=1)
+
+
+@pytest.fixture(scope="session")
+def models(networks: Networks, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    directory = tmp_path_factory.mktemp("tensorflow")
+    networks.save_all(directory)
+    return directory
+
+
+@pytest.fixture
+def pictures() -> NDArray[np.float32]:
+    """As they come from the wire: nobody can write to them."""
+    made = np.random.default_rng(1).random((5, 8, 8, 3), np.float32)
+    made.flags.writeable = False
+    return made
+
+
+class TestResults:
+    @pytest.mark.parametrize("batch", [1, 2, 5])
+    def test_a_saved_model_takes_any_batch_and_gives_what_tensorflow_gives(
+        self,
+        networks: Networks,
+        load: Load,
+        models: Path,
+        pictures: NDArray[np.float32],
+        batch: int,
+    ) -> None:
+        outputs = load(models / "exported").run({"image": pictures[:batch]})
+        bare = networks.tf.saved_model.load(models / "exported").signatures["serving_default"]
+        expected = bare(image=networks.tf.constant(pictures[:batch]))
+        assert outputs.keys() == expected.keys() == {"flat", "scores"}
+        for name, tensor in expected.items():
+            assert np.array_equal(outputs[name], tensor.numpy())
+
+    def test_a_keras_file_gives_what_its_saved_model_gives(
+        self, load: Load, models: Path, pictures: NDArray[np.float32]
+    ) -> None:
+        given = {"image": pictures}
+        exported = load(models / "exported").run(given)
+        for name, output in load(models / "named.keras").run(given).items():
+            assert np.array_equal(output, exported[name])
+
+    def test_a_keras_file_gives_what_keras_gives(
+        self, networks: Networks, load: Load, models: Path, pictures: NDArray[np.float32]
+    ) -> None:
+        bare = networks.keras.saving.load_model(models / "listed.keras")
+        outputs = load(models / "listed.keras").run({"image": pictures})
+        for number, tensor in enumerate(bare(pictures.copy(), training=False)):
+            assert np.allclose(outputs[f"output_{number}"], tensor.numpy(), atol=1e-6)
+
+    def test_four_threads_get_what_one_gets(
+        self, load: Load, models: Path, pictures: NDArray[np.float32]
+    ) -> None:
+        engine = load(models / "exported")
+        alone = [engine.run({"image": pictures[i : i + 1]})["scores"] for i in range(5)]
+        with ThreadPoolExecutor(4) as pool:
+            runs = pool.map(
+                lambda i: (i, engine.run({"image": pictures[i : i + 1]})["scores"]),
+                [i % 5 for i in range(200)],
+            )
+            assert all(np.array_equal(scores, alone[i]) for i, scores in runs)
+
+    def test_types_that_the_api_has_not_are_cast(self, load: Load, models: Path) -> None:
+        engine = load(models / "types")
+        assert [str(each) for each in engine.facts.inputs] == [
+            '"flag" (uint8 scalar)',
+            '"x" (float32 ?)',
+        ]
+        assert [str(each) for each in engine.facts.outputs] == [
+            '"halved" (float32 ?)',
+            '"positive" (uint8 ?)',
+            '"size" (int32 1)',
+        ]
+        outputs = engine.run({"flag": np.array(1, np.uint8), "x": np.array([-1, 3], np.float32)})
+        assert outputs["halved"].tolist() == [-0.5, 1.5]
+        assert outputs["positive"].tolist() == [0, 1]
+        assert [outputs[each.name].dtype for each in engine.facts.outputs] == [
+            each.dtype for each in engine.facts.outputs
+        ]
+
+
+class TestFacts:
+    def test_tensors_are_called_what_the_signature_calls_them(
+        self, load: Load, models: Path
+    ) -> None:
+        facts = load(models / "exported").facts
+        assert facts.kind == "SavedModel"
+        assert [str(each) for each in facts.inputs] == ['"image" (float32 ?x8x8x3)']
+        assert [str(each) for each in facts.outputs] == [
+            '"flat" (float32 ?x72)',
+            '"scores" (float32 ?x3)',
+        ]
+
+    @pytest.mark.parametrize(
+        ("file", "inputs", "outputs"),
+        [
+            ("named.keras", ["image"], ["flat", "scores"]),
+            ("listed.keras", ["image"], ["output_0", "output_1"]),
+            ("row.keras", ["row"], ["output_0"]),
+            ("two_inputs.keras", ["left", "right"], ["output_0"]),
+            ("two_named_inputs.keras", ["left", "right"], ["output_0"]),
+        ],
+    )
+    def test_a_keras_file_calls_them_as_its_saved_model_would(
+        self, load: Load, models: Path, file: str, inputs: list[str], outputs: list[str]
+    ) -> None:
+        engine = load(models / file)
+        assert engine.facts.kind == "Keras"
+        assert [each.name for each in engine.facts.inputs] == inputs
+        assert [each.name for each in engine.facts.outputs] == outputs
+        shapes = {each.name: (2, *(each.shape or ())[1:]) for each in engine.facts.inputs}
+        given = {name: np.zeros(shape, np.float32) for name, shape in shapes.items()}
+        assert list(engine.run(given)) == outputs
+
+    def test_the_only_signature_serves_whatever_it_is_called(
+        self, load: Load, models: Path
+    ) -> None:
+        assert [each.name for each in load(models / "only").facts.inputs] == ["x"]
+
+    def test_outputs_stand_in_the_order_people_count(self, load: Load, models: Path) -> None:
+        names = [each.name for each in load(models / "many").facts.outputs]
+        assert names == [f"output_{number}" for number in range(12)]
+
+    def test_a_shape_that_the_signature_leaves_open_is_unknown(
+        self, load: Load, models: Path
+    ) -> None:
+        engine = load(models / "open")
+        assert [str(each) for each in engine.facts.inputs] == ['"x" (any shape)']
+        for shape in ((), (2,), (2, 3)):
+            tensor = np.ones(shape, np.float32)
+            taken = fitting(engine.facts.inputs, {"x": tensor})
+            assert engine.run(taken)["output_0"].shape == shape
+
+    async def test_a_client_is_told_and_served(
+        self, networks: Networks, load: Load, models: Path, pictures: NDArray[np.float32]
+    ) -> None:
+        from cogwork.drivers.mlmodel.tensorflow import TensorflowModel
+
+        name = ResourceName(Api.parse("rdk:service:mlmodel"), "model")
+        attributes = TensorflowAttributes(model_path=str(models / "exported"), num_threads=1)
+        loaded = LoadedModels(SystemClock())
+        model = await TensorflowModel.new(name, attributes, {}, loaded)
+        try:
+            metadata = await model.metadata()
+            assert [list(each.shape) for each in metadata.output_info] == [[-1, 72], [-1, 3]]
+            runs = await asyncio.gather(*(model.infer({"image": pictures}) for _ in range(8)))
+            assert all(np.array_equal(run["scores"], runs[0]["scores"]) for run in runs)
+            with pytest.raises(InvalidRequest, match="float64"):
+                await model.infer({"image": pictures.astype(np.float64)})
+        finally:
+            await model.close()
+
+
+class TestFaults:
+    def test_signatures_to_choose_from_are_listed(self, load: Load, models: Path) -> None:
+        with pytest.raises(BadModel, match="called first, second; export it with one called"):
+            load(models / "two")
+
+    def test_a_model_without_a_signature_says_so(self, load: Load, models: Path) -> None:
+        with pytest.raises(BadModel, match="has no signature"):
+            load(models / "none")
+
+    def test_texts_cannot_be_carried(self, load: Load, models: Path) -> None:
+        with pytest.raises(BadModel, match='its tensor "x" is a string'):
+            load(models / "texts")
+
+    @pytest.mark.parametrize("kind", ["empty", "text", "half", "zip", "other"])
+    def test_a_file_that_is_no_model_says_so(
+        self, load: Load, models: Path, tmp_path: Path, kind: str
+    ) -> None:
+        path = tmp_path / ("model.h5" if kind == "other" else "model.keras")
+        whole = (models / "row.keras").read_bytes()
+        faulty = {
+            "empty": b"",
+            "text": b"hello",
+            "half": whole[: len(whole) // 2],
+            "zip": b"PK\x05\x06" + bytes(18),
+            "other": whole,
+        }
+        path.write_bytes(faulty[kind])
+        with pytest.raises(BadModel) as caught:
+            load(path)
+        assert str(path) in str(caught.value)
+
+    @pytest.mark.parametrize("file", ["saved_model.pb", "variables/variables.index"])
+    @pytest.mark.parametrize("content", [None, b"", b"hello"])
+    def test_a_folder_that_is_not_whole_says_so(
+        self, load: Load, models: Path, tmp_path: Path, file: str, content: bytes | None
+    ) -> None:
+        shutil.copytree(models / "exported", tmp_path / "model")
+        damaged = tmp_path / "model" / file
+        if content is None:
+            damaged.unlink()
+        else:
+            damaged.write_bytes(content)
+        with pytest.raises(BadModel):
+            load(tmp_path / "model")
+
+    def test_a_run_that_fails_says_why_in_one_line(self, load: Load, models: Path) -> None:
+        with pytest.raises(RunFailed, match=r"Incompatible shapes: \[2\] vs. \[3\]$"):
+            load(models / "sum").run({"x": np.ones(2, np.float32), "y": np.ones(3, np.float32)})
+
+
+class TestNoPythonOfAFileIsRun:
+    def test_a_lambda_is_refused(self, load: Load, models: Path) -> None:
+        with pytest.raises(BadModel, match="Lambda"):
+            load(models / "lambda.keras")
+
+    @pytest.mark.parametrize(
+        ("module", "name"), [("os", "mkdir"), ("builtins", "exec"), ("subprocess", "Popen")]
+    )
+    def test_nor_is_a_layer_that_is_none(
+        self, load: Load, models: Path, tmp_path: Path, module: str, name: str
+    ) -> None:
+        mark = tmp_path / "it_ran"
+        evil = {
+            "module": module,
+            "class_name": name,
+            "registered_name": None,
+            "config": {"path": str(mark), "args": ["mkdir", str(mark)], "name": str(mark)},
+        }
+        with (
+            zipfile.ZipFile(models / "row.keras") as source,
+            zipfile.ZipFile(tmp_path / "evil.keras", "w") as target,
+        ):
+            for each in source.namelist():
+                data = source.read(each)
+                if each == "config.json":
+                    config = json.loads(data)
+                    config["config"]["layers"].append(evil)
+                    data = json.dumps(config).encode()
+                target.writestr(each, data)
+        with pytest.raises(BadModel, match="could not be deserialized"):
+            load(tmp_path / "evil.keras")
+        assert not mark.exists()

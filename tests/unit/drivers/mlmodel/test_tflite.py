@@ -1,0 +1,386 @@
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from ai_edge_litert.interpreter import Interpreter
+from numpy.typing import NDArray
+from tests.unit.drivers.mlmodel.tflite_files import (
+    Graph,
+    Op,
+    Operation,
+    Signature,
+    Tensor,
+    addition,
+    file_of,
+    flatbuffer,
+    one_operation,
+    packed_weights,
+    running_sum,
+)
+
+from cogwork.core.clock import SystemClock
+from cogwork.drivers.mlmodel import tflite, tflite_trial
+from cogwork.drivers.mlmodel.attributes import TfliteAttributes
+from cogwork.drivers.mlmodel.engine import BadModel, RunFailed
+from cogwork.drivers.mlmodel.facts import ANY, Quantisation, TensorFacts
+from cogwork.drivers.mlmodel.flatbuffer import Malformed
+from cogwork.drivers.mlmodel.loaded import LoadedModels
+from cogwork.drivers.mlmodel.tflite import TfliteEngine, TfliteModel
+from cogwork.drivers.mlmodel.tflite_file import TfliteFile
+from cogwork.graph.name import ResourceName
+from cogwork.resource.structs import to_dict
+
+MODELS = Path(__file__).parents[5] / "shared" / "models"
+SSD = "ssd_mobilenet_v2_coco_quant_postprocess.tflite"
+EFFICIENTNET = "efficientnet_lite0_uint8.tflite"
+BLAZEFACE = "face_detection_short_range.tflite"
+
+needs_models = pytest.mark.skipif(not MODELS.exists(), reason="the real models are not here")
+
+Load = Callable[[bytes], TfliteEngine]
+Tensors = dict[str, NDArray[Any]]
+
+
+@pytest.fixture
+def load(tmp_path: Path) -> Iterator[Load]:
+    """A model from its bytes; it is closed after the test."""
+    engines = list[TfliteEngine]()
+
+    def loaded(content: bytes) -> TfliteEngine:
+        path = tmp_path / f"{len(engines)}.tflite"
+        path.write_bytes(content)
+        engines.append(TfliteEngine(str(path), threads=1))
+        return engines[-1]
+
+    yield loaded
+    for engine in engines:
+        engine.close()
+
+
+@pytest.fixture
+def no_trial(monkeypatch: pytest.MonkeyPatch) -> None:
+    """For tests that load many good models."""
+    monkeypatch.setattr(tflite, "_try", lambda path, file: None)
+
+
+def real(name: str) -> bytes:
+    return (MODELS / name).read_bytes()
+
+
+def some_inputs(engine: TfliteEngine, seed: int) -> Tensors:
+    random = np.random.default_rng(seed)
+    return {
+        each.name: (random.random(each.shape) * 250).astype(each.dtype)
+        for each in engine.facts.inputs
+    }
+
+
+def bare(content: bytes, tensors: Tensors) -> list[NDArray[Any]]:
+    """What LiteRT gives when it is used as its documentation says."""
+    interpreter = Interpreter(model_content=content, num_threads=1)
+    interpreter.allocate_tensors()
+    for details, tensor in zip(interpreter.get_input_details(), tensors.values(), strict=True):
+        interpreter.set_tensor(details["index"], tensor)
+    interpreter.invoke()
+    return [interpreter.get_tensor(each["index"]) for each in interpreter.get_output_details()]
+
+
+def rows(count: int, value: float = 1) -> NDArray[np.float32]:
+    return np.full((count, 2), value, np.float32)
+
+
+@needs_models
+@pytest.mark.parametrize("name", [SSD, EFFICIENTNET, BLAZEFACE])
+def test_a_real_model_gives_what_the_bare_engine_gives(load: Load, name: str) -> None:
+    engine = load(real(name))
+    for seed in range(2):
+        tensors = some_inputs(engine, seed)
+        outputs = engine.run(tensors)
+        assert list(outputs) == [each.name for each in engine.facts.outputs]
+        for output, expected in zip(outputs.values(), bare(real(name), tensors), strict=True):
+            np.testing.assert_array_equal(output, expected, strict=True)
+
+
+@needs_models
+def test_a_detector_without_metadata_is_known_by_the_names_of_its_tensors(load: Load) -> None:
+    facts = load(real(SSD)).facts
+    uint8, float32 = np.dtype(np.uint8), np.dtype(np.float32)
+    assert facts.kind == "TensorFlow Lite"
+    assert facts.inputs == (
+        TensorFacts(
+            "normalized_input_image_tensor",
+            uint8,
+            (1, 300, 300, 3),
+            quantisation=Quantisation(0.0078125, 128),
+        ),
+    )
+    assert facts.outputs == (
+        TensorFacts("TFLite_Detection_PostProcess", float32, (1, 20, 4)),
+        TensorFacts("TFLite_Detection_PostProcess:1", float32, (1, 20)),
+        TensorFacts("TFLite_Detection_PostProcess:2", float32, (1, 20)),
+        TensorFacts("TFLite_Detection_PostProcess:3", float32, (1,)),
+    )
+    assert facts.labels is None
+
+
+@needs_models
+async def test_a_classifier_is_served_with_what_its_file_says() -> None:
+    name = ResourceName.parse("rdk:service:mlmodel/classifier")
+    attributes = TfliteAttributes(model_path=str(MODELS / EFFICIENTNET), num_threads=1)
+    model = await TfliteModel.new(name, attributes, {}, LoadedModels(SystemClock()))
+    try:
+        metadata = await model.metadata()
+        assert metadata.name == "EfficientNet-lite image classifier (quantized)"
+        assert metadata.type == "TensorFlow Lite"
+        assert metadata.input_info[0].name == "image"
+        assert metadata.output_info[0].description.startswith("Probabilities of the 1000 labels")
+        extra = to_dict(metadata.output_info[0].extra)
+        assert len(extra["names"]) == 1000
+        assert extra["quantization"] == {"scale": 1 / 256, "zero_point": 0}
+        outputs = await model.infer({"image": np.zeros((1, 224, 224, 3), np.uint8)})
+        assert outputs["probability"].shape == (1, 1000)
+        assert (await model.get_status())["runs"] == 1
+    finally:
+        await model.close()
+
+
+@needs_models
+def test_outputs_outlive_the_runs_after_them(load: Load) -> None:
+    engine = load(real(BLAZEFACE))
+    first = engine.run(some_inputs(engine, seed=1))
+    kept = {name: output.copy() for name, output in first.items()}
+    engine.run(some_inputs(engine, seed=2))
+    engine.close()
+    for name, output in first.items():
+        np.testing.assert_array_equal(output, kept[name])
+
+
+@needs_models
+def test_callers_at_the_same_time_each_get_their_own_answer(load: Load) -> None:
+    engine = load(real(BLAZEFACE))
+    asked = [some_inputs(engine, seed) for seed in range(8)]
+    expected = [bare(real(BLAZEFACE), tensors) for tensors in asked]
+    with ThreadPoolExecutor(4) as threads:
+        answers = list(threads.map(engine.run, asked * 4))
+    for number, answer in enumerate(answers):
+        for output, right in zip(answer.values(), expected[number % 8], strict=True):
+            np.testing.assert_array_equal(output, right)
+
+
+@needs_models
+def test_a_file_that_is_written_over_does_not_matter_to_a_loaded_model(tmp_path: Path) -> None:
+    path = tmp_path / "model.tflite"
+    path.write_bytes(real(BLAZEFACE))
+    engine = TfliteEngine(str(path), threads=1)
+    tensors = some_inputs(engine, seed=1)
+    path.write_bytes(b"")
+    outputs = engine.run(tensors)
+    np.testing.assert_array_equal(outputs["regressors"], bare(real(BLAZEFACE), tensors)[0])
+    engine.close()
+
+
+def test_what_a_model_remembers_it_has_once(load: Load) -> None:
+    engine = load(file_of(running_sum()))
+    one = {"x": np.ones((1, 1, 1), np.float32)}
+    with ThreadPoolExecutor(4) as threads:
+        totals = [float(each["total"].item()) for each in threads.map(engine.run, [one] * 20)]
+    assert sorted(totals) == list(range(1, 21))
+
+
+@pytest.mark.usefixtures("no_trial")
+class TestNames:
+    def test_are_those_of_the_signature(self, load: Load) -> None:
+        signature = Signature("serving_default", {"a": "left", "b": "right"}, {"location": "sum"})
+        engine = load(file_of(addition(), signatures=(signature,)))
+        assert [each.name for each in engine.facts.inputs] == ["a", "b"]
+        outputs = engine.run({"b": rows(2, 3), "a": rows(2)})
+        np.testing.assert_array_equal(outputs["location"], rows(2, 4))
+
+    def test_are_those_of_the_default_signature_whichever_graph_it_is_for(self, load: Load) -> None:
+        other = Signature("another", {"a": "left", "b": "right"}, {"c": "sum"})
+        default = Signature("serving_default", {"u": "x"}, {"v": "y"}, graph=1)
+        negation = one_operation(Op.NEG, (Tensor("x", shape=(-1,)),), Tensor("y", shape=(-1,)))
+        engine = load(file_of(addition(), negation, signatures=(other, default)))
+        outputs = engine.run({"u": np.arange(3, dtype=np.float32)})
+        assert outputs["v"].tolist() == [0, -1, -2]
+
+    def test_are_those_of_the_metadata_without_a_signature(self, load: Load) -> None:
+        metadata = {3: [{2: [{0: "first", 1: "a number"}, {0: "second"}], 3: [{0: "both"}]}]}
+        engine = load(file_of(addition(), metadata=flatbuffer(metadata, b"M001")))
+        assert [each.name for each in engine.facts.inputs] == ["first", "second"]
+        assert engine.facts.inputs[0].description == "a number"
+        assert list(engine.run({"first": rows(2), "second": rows(2)})) == ["both"]
+
+    @pytest.mark.parametrize("told", [["same", "same"], ["", "second"], ["first"]])
+    def test_are_those_of_the_tensors_if_the_metadata_does_not_tell_them_apart(
+        self, load: Load, told: list[str]
+    ) -> None:
+        metadata = {3: [{2: [{0: name} for name in told]}]}
+        engine = load(file_of(addition(), metadata=flatbuffer(metadata, b"M001")))
+        assert [each.name for each in engine.facts.inputs] == ["left", "right"]
+
+    def test_of_tensors_that_share_one_are_made_different(self, load: Load) -> None:
+        negated = Operation(Op.NEG, ("x",), ("y",))
+        absolute = Operation(Op.ABS, ("x",), ("z",))
+        tensors = (Tensor("x"), Tensor("y"), Tensor("z"))
+        content = file_of(Graph(tensors, (negated, absolute), ("x",), ("y", "z")))
+        engine = load(_renamed(content, b"z", b"y"))
+        outputs = engine.run({"x": np.array([1, -2], np.float32)})
+        assert {name: output.tolist() for name, output in outputs.items()} == {
+            "y": [-1, 2],
+            "y:2": [1, 2],
+        }
+
+
+def _renamed(content: bytes, name: bytes, other: bytes) -> bytes:
+    """A text follows its length."""
+    length = len(name).to_bytes(4, "little")
+    assert content.count(length + name + b"\0") == 1
+    return content.replace(length + name + b"\0", length + other + b"\0")
+
+
+@pytest.mark.usefixtures("no_trial")
+class TestShapes:
+    def test_that_are_open_may_differ_from_run_to_run(self, load: Load) -> None:
+        engine = load(file_of(addition(-1)))
+        assert engine.facts.inputs[0].shape == (ANY, 2)
+        assert engine.facts.outputs[0].shape == (ANY, 2)
+        for count in (1, 5, 0, 5, 2):
+            outputs = engine.run({"left": rows(count), "right": rows(count, 2)})
+            np.testing.assert_array_equal(outputs["sum"], rows(count, 3))
+
+    def test_that_do_not_go_together_fail_one_run(self, load: Load) -> None:
+        engine = load(file_of(addition(-1)))
+        for _ in range(3):
+            with pytest.raises(RunFailed, match="cannot be run on these tensors: ") as failed:
+                engine.run({"left": rows(2), "right": rows(3)})
+            assert str(failed.value).count("failed to prepare") == 1
+            outputs = engine.run({"left": rows(2), "right": rows(2)})
+            np.testing.assert_array_equal(outputs["sum"], rows(2, 2))
+
+    def test_of_an_output_may_be_nothing_at_all(self, load: Load) -> None:
+        where = (Tensor("x", "bool", (4,)),)
+        engine = load(file_of(one_operation(Op.WHERE, where, Tensor("y", "int64", (-1, 1)))))
+        found = engine.run({"x": np.array([0, 1, 0, 1], np.uint8)})
+        assert found["y"].tolist() == [[1], [3]]
+        nothing = engine.run({"x": np.zeros(4, np.uint8)})
+        np.testing.assert_array_equal(nothing["y"], np.empty((0, 1), np.int64), strict=True)
+
+
+@pytest.mark.usefixtures("no_trial")
+class TestTypes:
+    def test_that_the_api_lacks_are_cast(self, load: Load) -> None:
+        engine = load(file_of(one_operation(Op.LOGICAL_NOT, (Tensor("x", "bool"),), BOOLS)))
+        assert {each.dtype.name for each in (*engine.facts.inputs, *engine.facts.outputs)} == {
+            "uint8"
+        }
+        outputs = engine.run({"x": np.array([0, 7], np.uint8)})
+        np.testing.assert_array_equal(outputs["y"], np.array([1, 0], np.uint8), strict=True)
+
+    def test_of_half_precision_are_cast(self, load: Load) -> None:
+        halves = (Tensor("x", "float16"),)
+        engine = load(file_of(one_operation(Op.CAST, halves, Tensor("y", "bool"))))
+        outputs = engine.run({"x": np.array([0, 0.5], np.float32)})
+        assert outputs["y"].tolist() == [0, 1]
+
+    def test_that_are_text_are_refused(self, load: Load) -> None:
+        texts = (Tensor("words", "string"), Tensor("others", "string"))
+        with pytest.raises(BadModel, match='its tensor "words" is a text, which the API cannot'):
+            load(file_of(one_operation(Op.EQUAL, texts, BOOLS)))
+
+
+BOOLS = Tensor("y", "bool")
+
+
+@pytest.mark.parametrize(
+    ("content", "words"),
+    [
+        (b"", "is empty; copy the model again"),
+        (b"hello", "is not a TensorFlow Lite file; give the .tflite file"),
+        (b"\x08\x07\x12\x07pytorch\x1a", "is not a TensorFlow Lite file; give the .tflite file"),
+        (b"version https://git-lfs.github.com/spec/v1\n", "but the pointer that Git LFS has"),
+        (b"PK\3\4\x14\0\0\0", "but a zip archive, as .keras"),
+        (b"\x18\0\0\0TFL3", "it ends before byte"),
+        (b"\x08\0\0\0TFL3" + bytes(400), "check that the file is whole"),
+        (file_of(addition())[:-20], "check that the file is whole"),
+        (
+            file_of(one_operation("FlexAddV2", (Tensor("x"),), Tensor("y"))),
+            "its operation AddV2 is one of TensorFlow's own, which LiteRT does not have; "
+            "convert the model with TFLITE_BUILTINS only",
+        ),
+        (
+            file_of(one_operation("edgetpu-custom-op", (Tensor("x"),), Tensor("y"))),
+            'its operation "edgetpu-custom-op" is not one of LiteRT\'s; convert the model without',
+        ),
+        (file_of(packed_weights(unpacked=1 << 28)), "larger than the weights it is made of"),
+    ],
+)
+@pytest.mark.usefixtures("no_trial")
+def test_a_file_that_cannot_be_run_is_refused_in_words(
+    load: Load, content: bytes, words: str
+) -> None:
+    with pytest.raises(BadModel) as refused:
+        load(content)
+    assert words in str(refused.value)
+    assert "0.tflite" in str(refused.value)
+
+
+def test_a_file_that_is_not_there_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(BadModel, match="cannot be read: No such file"):
+        TfliteEngine(str(tmp_path / "none.tflite"), threads=1)
+
+
+@needs_models
+@pytest.mark.usefixtures("no_trial")
+def test_a_file_that_was_cut_anywhere_is_refused(load: Load) -> None:
+    whole = real(BLAZEFACE)
+    for size in np.linspace(8, len(whole) - 1, 50).astype(int):
+        with pytest.raises(BadModel, match="check that the file is whole"):
+            load(whole[:size])
+
+
+class TestTrial:
+    def test_lets_a_child_be_brought_down_instead_of_the_server(
+        self, load: Load, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        # What brings LiteRT down does so only if its memory happens to lie that way.
+        die = "import os, signal; os.kill(os.getpid(), signal.SIGSEGV)"
+        _replace_trial(monkeypatch, tmp_path, die)
+        with pytest.raises(BadModel, match=r"brings LiteRT \S+ down \(SIGSEGV\)"):
+            load(file_of(addition()))
+
+    def test_an_operation_without_inputs_never_gets_to_the_server(self, load: Load) -> None:
+        no_inputs = Operation(Op.SLICE, (), ("y",))
+        damaged = Graph((Tensor("x"), Tensor("y")), (no_inputs,), ("x",), ("y",))
+        with pytest.raises(BadModel, match=r"brings LiteRT \S+ down|operation 0 has no inputs"):
+            load(file_of(damaged))
+        with pytest.raises(Malformed, match="operation 0 has no inputs"):
+            TfliteFile(file_of(damaged)).check_operators()
+
+    def test_does_not_go_on_for_ever(
+        self, load: Load, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(tflite, "_LONGEST_TRIAL", 0.1)
+        _replace_trial(monkeypatch, tmp_path, "import time; time.sleep(60)")
+        with pytest.raises(BadModel, match=r"was tried for 0\.1 s and did not come to an end"):
+            load(file_of(addition()))
+
+    def test_is_of_the_file_that_is_then_loaded(
+        self, load: Load, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        model = tmp_path / "0.tflite"
+        write = f"import pathlib; pathlib.Path({str(model)!r}).write_bytes(b'another')"
+        _replace_trial(monkeypatch, tmp_path, write)
+        with pytest.raises(BadModel, match="was written to while it was loaded; load it again"):
+            load(file_of(addition()))
+
+
+def _replace_trial(monkeypatch: pytest.MonkeyPatch, directory: Path, script: str) -> None:
+    path = directory / "trial.py"
+    path.write_text(script)
+    monkeypatch.setattr(tflite_trial, "__file__", str(path))

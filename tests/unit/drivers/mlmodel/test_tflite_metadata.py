@@ -1,0 +1,208 @@
+from __future__ import annotations
+
+import json
+import zipfile
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from tests.unit.drivers.mlmodel.tflite_files import addition, file_of, flatbuffer, with_files
+
+from cogwork.drivers.mlmodel import flatbuffer as reader
+from cogwork.drivers.mlmodel.tflite_metadata import TfliteMetadata, read_metadata
+from cogwork.resource.labels import read_labels
+
+MODELS = Path(__file__).parents[5] / "shared" / "models"
+needs_models = pytest.mark.skipif(not MODELS.exists(), reason="the real models are not here")
+
+MODEL = file_of(addition())
+AXIS_LABELS, VALUE_LABELS, VOCABULARY = 2, 3, 5
+NORMALIZATION, THRESHOLD = 1, 3
+
+
+def told(model: dict[int, Any]) -> bytes:
+    return file_of(addition(), metadata=flatbuffer(model, b"M001"))
+
+
+def of_tensors(inputs: list[dict[int, Any]], outputs: list[dict[int, Any]]) -> bytes:
+    return told({3: [{2: inputs, 3: outputs}]})
+
+
+def labelled(*files: dict[int, Any]) -> bytes:
+    return of_tensors([], [{0: "boxes"}, {0: "classes", 6: list(files)}])
+
+
+def label_names(content: bytes) -> list[str] | None:
+    labels = read_metadata(content).labels
+    return None if labels is None else [str(labels.get(index)) for index in range(len(labels))]
+
+
+@needs_models
+def test_a_real_classifier_says_what_it_is_and_brings_its_labels() -> None:
+    metadata = read_metadata((MODELS / "efficientnet_lite0_uint8.tflite").read_bytes())
+    assert metadata.name == "EfficientNet-lite image classifier (quantized)"
+    assert metadata.description.startswith("Identify the most prominent object in the image")
+    assert [each.name for each in metadata.inputs] == ["image"]
+    assert [each.name for each in metadata.outputs] == ["probability"]
+    assert metadata.notes == {
+        "normalization": {"mean": [127.0], "std": [128.0]},
+        "range": {"min": [0.0], "max": [255.0]},
+    }
+    assert metadata.labels == read_labels((MODELS / "imagenet_labels_1000.txt").read_text())
+    assert metadata.labels is not None
+    assert len(metadata.labels) == 1000
+
+
+@needs_models
+@pytest.mark.parametrize("name", ["ssd_mobilenet_v2_coco_quant_postprocess", "face_detection_*"])
+def test_a_real_model_without_metadata_says_nothing(name: str) -> None:
+    (path,) = MODELS.glob(f"{name}.tflite")
+    assert read_metadata(path.read_bytes()) == TfliteMetadata()
+
+
+def test_tensors_are_told_in_their_order() -> None:
+    content = of_tensors(
+        [
+            {0: "picture", 1: "what the camera sees"},
+            {0: "mask", 4: [{0: NORMALIZATION, 1: {0: [0.0], 1: [1.0]}}]},
+        ],
+        [{0: "boxes"}, {0: "scores", 1: "of each box"}],
+    )
+    metadata = read_metadata(content)
+    assert [(each.name, each.description) for each in metadata.inputs] == [
+        ("picture", "what the camera sees"),
+        ("mask", ""),
+    ]
+    assert [each.name for each in metadata.outputs] == ["boxes", "scores"]
+    assert metadata.notes == {"normalization": {"mean": [0.0], "std": [1.0]}}
+
+
+def test_the_first_input_that_has_a_normalization_is_the_picture() -> None:
+    threshold = {0: THRESHOLD, 1: {0: "not a list of numbers"}}
+    first = {0: NORMALIZATION, 1: {0: [1.0, 2.0, 3.0], 1: [4.0, 5.0, 6.0]}}
+    second = {0: NORMALIZATION, 1: {0: [0.0], 1: [1.0]}}
+    content = of_tensors([{0: "size"}, {4: [threshold, first]}, {4: [second]}], [])
+    assert read_metadata(content).notes == {"normalization": {"mean": [1, 2, 3], "std": [4, 5, 6]}}
+
+
+@pytest.mark.parametrize("kind", [AXIS_LABELS, VALUE_LABELS])
+def test_labels_are_in_the_file_that_an_output_names(kind: int) -> None:
+    files = {"vocabulary.txt": "a\nb", "classes": "cat\ndog", "labels.txt": "one\ntwo"}
+    content = labelled({0: "vocabulary.txt", 2: VOCABULARY}, {0: "classes", 2: kind})
+    assert label_names(with_files(content, files)) == ["cat", "dog"]
+
+
+def test_labels_are_not_a_translation_of_them() -> None:
+    content = labelled(
+        {0: "german.txt", 2: AXIS_LABELS, 3: "de"}, {0: "english.txt", 2: AXIS_LABELS, 3: "en"}
+    )
+    files = {"german.txt": "Katze\nHund", "english.txt": "cat\ndog"}
+    assert label_names(with_files(content, files)) == ["cat", "dog"]
+
+
+@pytest.mark.parametrize("content", [MODEL, labelled({0: "missing.txt", 2: AXIS_LABELS})])
+def test_labels_are_in_the_file_that_is_called_after_them_if_no_output_names_one(
+    content: bytes,
+) -> None:
+    files = {"readme.txt": "x\ny", "LabelMap.txt": "cat\ndog"}
+    assert label_names(with_files(content, files)) == ["cat", "dog"]
+
+
+EXPORTED = {
+    "description": "a detector",
+    "stride": 32,
+    "task": "detect",
+    "imgsz": [640, 640],
+    "names": {0: "person", 1: "bicycle"},
+}
+
+
+@pytest.mark.parametrize(
+    ("name", "text"), [("metadata.json", json.dumps(EXPORTED)), ("temp_meta.txt", str(EXPORTED))]
+)
+def test_what_ultralytics_packs_is_read(name: str, text: str) -> None:
+    metadata = read_metadata(with_files(MODEL, {name: text}))
+    assert metadata.description == "a detector"
+    assert metadata.labels == read_labels("person\nbicycle")
+    assert metadata.notes["stride"] == 32
+    assert metadata.notes["task"] == "detect"
+    assert metadata.notes["imgsz"] == [640, 640]
+
+
+@pytest.mark.parametrize("text", ["[1, 2]", "not a dict", "[" * 100_000, "-" * 100_000 + "1", ""])
+def test_another_text_that_is_called_metadata_is_passed_over(text: str) -> None:
+    assert read_metadata(with_files(MODEL, {"metadata.txt": text})) == TfliteMetadata()
+
+
+@pytest.mark.parametrize(
+    "labels",
+    [
+        b"\xff\xfe no text",
+        b"",
+        bytes(50_000_000),
+        b"cat\n" * 1_000_000,
+    ],
+    ids=["no text", "empty", "a bomb", "too long"],
+)
+def test_labels_that_cannot_be_read_are_left_out(labels: bytes) -> None:
+    assert label_names(with_files(MODEL, {"labels.txt": labels})) is None
+
+
+def test_an_archive_of_very_many_files_is_left_alone() -> None:
+    files = {f"{number}.txt": "" for number in range(2000)} | {"labels.txt": "cat\ndog"}
+    assert label_names(with_files(MODEL, files)) is None
+
+
+def test_an_archive_in_a_compression_that_takes_much_memory_is_left_alone(tmp_path: Path) -> None:
+    path = tmp_path / "model.tflite"
+    path.write_bytes(MODEL)
+    with zipfile.ZipFile(path, "a", zipfile.ZIP_LZMA) as archive:
+        archive.writestr("labels.txt", "cat\ndog")
+    assert label_names(path.read_bytes()) is None
+
+
+def test_limits_that_are_no_numbers_are_left_out() -> None:
+    unit = {0: NORMALIZATION, 1: {0: [float("nan")], 1: [1.0]}}
+    assert read_metadata(of_tensors([{4: [unit]}], [])).notes == {}
+
+
+def test_metadata_that_never_ends_is_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    content = of_tensors([{0: "same"}] * 50, [])
+    assert len(read_metadata(content).inputs) == 50
+    monkeypatch.setattr(reader, "_MOST_TABLES", 40)
+    assert read_metadata(content) == TfliteMetadata()
+
+
+WHOLE = with_files(
+    told(
+        {
+            0: "name",
+            1: "description",
+            3: [
+                {
+                    2: [{0: "in", 4: [{0: 1, 1: {0: [1.0], 1: [2.0]}}], 5: {0: [1.0], 1: [0.0]}}],
+                    3: [{0: "out", 6: [{0: "labels.txt", 2: AXIS_LABELS}]}],
+                }
+            ],
+        }
+    ),
+    {"labels.txt": "cat\ndog", "metadata.json": json.dumps(EXPORTED)},
+)
+
+
+@given(
+    st.lists(
+        st.tuples(st.integers(0, len(WHOLE) - 1), st.integers(0, 255)), min_size=1, max_size=8
+    ),
+    st.integers(0, len(WHOLE)),
+)
+def test_whatever_is_damaged_reading_it_does_not_fail(
+    damage: list[tuple[int, int]], size: int
+) -> None:
+    content = bytearray(WHOLE)
+    for at, value in damage:
+        content[at] = value
+    read_metadata(bytes(content))
+    read_metadata(bytes(content[:size]))

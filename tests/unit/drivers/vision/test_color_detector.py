@@ -1,0 +1,158 @@
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from grpclib.const import Status
+from pydantic import ValidationError
+from tests.pictures import written
+from tests.served import refused, served
+from tests.vision_models import CAMERA, VISION, Still, solid
+
+from cogwork.core.errors import InvalidRequest
+from cogwork.drivers.vision.attributes import ColorDetectorAttributes
+from cogwork.drivers.vision.color_detector import ColorDetector
+from cogwork.graph.name import ResourceName
+from cogwork.resource import sdk
+from cogwork.resource.image import Pixels
+
+assert sdk.VERSION  # it comes before anything else of the SDK
+from viam.media.video import CameraMimeType, ViamImage  # noqa: E402
+from viam.proto.service.vision import Detection  # noqa: E402
+from viam.services.vision import VisionClient  # noqa: E402
+
+RED, GREEN, BLUE, PINK = (0, 0, 255), (0, 255, 0), (255, 0, 0), (128, 0, 255)
+
+
+def scene(*patches: tuple[tuple[int, int, int], int, int, int, int]) -> Pixels:
+    """Grey, with rectangles: colour, left, top, width, height."""
+    pixels = np.full((100, 200, 3), 128, np.uint8)
+    for colour, left, top, width, height in patches:
+        pixels[top : top + height, left : left + width] = colour
+    return pixels
+
+
+async def built(*cameras: Any, **attributes: Any) -> ColorDetector:
+    wanted = ColorDetectorAttributes.model_validate({"detect_color": "#ff0000", **attributes})
+    dependencies = {ResourceName(CAMERA, each.name): each for each in cameras}
+    return await ColorDetector.new(ResourceName(VISION, "v"), wanted, dependencies)
+
+
+async def find(pixels: Pixels, **attributes: Any) -> list[Detection]:
+    detector = await built(**attributes)
+    try:
+        async with served(detector) as channel:
+            image = ViamImage(written(".png", pixels), CameraMimeType.PNG)
+            return await VisionClient("v", channel).get_detections(image)
+    finally:
+        await detector.close()
+
+
+async def test_each_patch_has_a_box() -> None:
+    found = await find(scene((RED, 20, 10, 40, 20), (RED, 100, 50, 50, 30), (BLUE, 0, 60, 50, 40)))
+    boxes = sorted((each.x_min, each.y_min, each.x_max, each.y_max) for each in found)
+    for box, exact in zip(boxes, [(20, 10, 60, 30), (100, 50, 150, 80)], strict=True):
+        assert np.abs(np.subtract(box, exact)).max() <= 1
+    assert {(each.class_name, each.confidence) for each in found} == {("red", 1.0)}
+    assert found[0].x_min_normalized == found[0].x_min / 200
+
+
+async def test_confidence_is_how_much_of_the_box_it_fills() -> None:
+    pixels = scene((RED, 0, 0, 60, 20), (RED, 0, 0, 20, 60))
+    (found,) = await find(pixels)
+    assert found.confidence == pytest.approx((60 * 20 + 20 * 40) / 3600)
+
+
+@pytest.mark.parametrize(
+    ("attributes", "count"),
+    [
+        ({}, 1),
+        ({"segment_size_px": 800}, 1),
+        ({"segment_size_px": 801}, 0),
+        ({"detect_color": "#00ff00"}, 0),
+        ({"detect_color": "#FF0080"}, 0),
+        ({"detect_color": "#FF0080", "hue_tolerance_pct": 0.1}, 1),
+    ],
+)
+async def test_what_counts(attributes: dict[str, Any], count: int) -> None:
+    assert len(await find(scene((RED, 20, 10, 40, 20)), **attributes)) == count
+
+
+async def test_hues_go_round() -> None:
+    """Red is at both ends of the circle."""
+    bluish = (20, 0, 255)
+    assert len(await find(scene((bluish, 20, 10, 40, 20)))) == 1
+    assert len(await find(scene((RED, 20, 10, 40, 20)), detect_color="#ff0014")) == 1
+
+
+async def test_pale_and_dark_ones_do_not_count() -> None:
+    pale, dark = (220, 220, 255), (0, 0, 60)
+    pixels = scene((pale, 0, 0, 40, 40), (dark, 100, 0, 40, 40))
+    assert await find(pixels) == []
+    assert len(await find(pixels, saturation_cutoff_pct=0.1)) == 1
+    assert len(await find(pixels, value_cutoff_pct=0.1)) == 1
+
+
+@pytest.mark.parametrize(
+    ("colour", "pixel", "name"),
+    [
+        ("#ff0000", RED, "red"),
+        ("#00ff00", GREEN, "green"),
+        ("#0000ff", BLUE, "blue"),
+        ("#ff0080", PINK, "pink"),
+    ],
+)
+async def test_what_it_is_called(colour: str, pixel: tuple[int, int, int], name: str) -> None:
+    pixels = scene((pixel, 20, 10, 40, 20))
+    assert [each.class_name for each in await find(pixels, detect_color=colour)] == [name]
+    named = await find(pixels, detect_color=colour, label="part")
+    assert [each.class_name for each in named] == ["part"]
+
+
+@pytest.mark.parametrize("grey", ["#000000", "#808080", "#ffffff"])
+async def test_grey_has_no_hue(grey: str) -> None:
+    with pytest.raises(InvalidRequest, match=f"{grey}, a shade of grey"):
+        await built(detect_color=grey)
+
+
+@pytest.mark.parametrize("wrong", ["red", "#ff00", "ff0000", "#ff00000"])
+def test_what_is_no_colour(wrong: str) -> None:
+    with pytest.raises(ValidationError):
+        ColorDetectorAttributes(detect_color=wrong)
+
+
+async def test_through_its_camera() -> None:
+    eye = Still(color=scene((RED, 20, 10, 40, 20)))
+    detector = await built(eye, camera_name="eye")
+    try:
+        async with served(detector, eye) as channel:
+            client = VisionClient("v", channel)
+            assert len(await client.get_detections_from_camera("")) == 1
+            known = await client.get_properties()
+            assert (known.detections_supported, known.classifications_supported) == (True, False)
+            with refused() as told:
+                await client.get_classifications_from_camera("", 1)
+            assert told.status is Status.UNIMPLEMENTED
+            assert told.words.endswith("a color_detector is no classifier")
+            depth = written(".png", np.ones((4, 4), np.uint16))
+            with refused() as told:
+                await client.get_detections(ViamImage(depth, CameraMimeType.PNG))
+            assert told.status is Status.INVALID_ARGUMENT
+            assert "in colour" in told.words
+    finally:
+        await detector.close()
+        await eye.close()
+
+
+async def test_many_patches_are_found_in_good_time() -> None:
+    """A picture of specks: the surest are told, and not all of them."""
+    pixels = np.full((1000, 1000, 3), 128, np.uint8)
+    pixels[::4, ::4] = RED
+    assert len(await find(pixels, segment_size_px=1)) == 300
+
+
+async def test_nothing_in_a_picture_of_one_colour() -> None:
+    assert await find(solid(0, 0, 255)) == []
+    (found,) = await find(solid(255, 0, 0, 64, 32))
+    assert (found.x_min, found.y_min, found.x_max, found.y_max) == (0, 0, 63, 31)

@@ -1,0 +1,584 @@
+"""Detectors without the required names: recognised by their looks, and read as others read them."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import cv2
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as arrays
+from numpy.typing import NDArray
+from tests.unit.drivers.vision import recorded_heads as recorded
+
+from cogwork.drivers.mlmodel.facts import ANY, Quantisation, TensorFacts
+from cogwork.drivers.mlmodel.onnx import OnnxEngine
+from cogwork.drivers.vision.attributes import MlmodelVisionAttributes
+from cogwork.drivers.vision.candidates import Candidates, Fit, stretched
+from cogwork.drivers.vision.families import family_reading
+from cogwork.drivers.vision.reading import BadOutput, DetectorReading, ModelView, Refusal
+from cogwork.resource.labels import Labels
+
+MODELS = Path(__file__).parents[5] / "shared" / "models"
+GOLDEN = MODELS / "golden_outputs.json"
+
+Shape = tuple[int, ...] | None
+
+
+def view(
+    outputs: Mapping[str, Shape],
+    *,
+    labels: int | None = None,
+    size: tuple[int, int] | None = (640, 640),
+    **notes: Any,
+) -> ModelView:
+    width, height = size or (ANY, ANY)
+    return ModelView(
+        (TensorFacts("images", np.dtype(np.float32), (1, 3, height, width)),),
+        tuple(TensorFacts(name, np.dtype(np.float32), shape) for name, shape in outputs.items()),
+        Labels({number: f"label {number}" for number in range(labels)}) if labels else None,
+        notes,
+    )
+
+
+def settings(**attributes: Any) -> MlmodelVisionAttributes:
+    return MlmodelVisionAttributes(mlmodel_name="model", **attributes)
+
+
+def reading(seen: ModelView, **attributes: Any) -> DetectorReading:
+    found = family_reading(seen, settings(**attributes))
+    assert isinstance(found, DetectorReading), found
+    return found
+
+
+def table(rows: Sequence[Sequence[float]]) -> NDArray[np.float32]:
+    return np.array(rows, np.float32)
+
+
+def read(
+    tensors: Mapping[str, NDArray[Any]],
+    size: tuple[int, int],
+    labels: int | None,
+    **attributes: Any,
+) -> Candidates:
+    """As a model with these outputs, whose picture is stretched."""
+    seen = view({name: each.shape for name, each in tensors.items()}, labels=labels, size=size)
+    return reading(seen, **attributes).read(tensors, stretched(*size))
+
+
+def expect(found: Candidates, rows: Sequence[recorded.Row], size: tuple[int, int]) -> None:
+    """Edges in pixels, score and class, in any order of equals."""
+    expected = np.array(sorted(rows, key=lambda row: -row[4]))
+    edges = np.clip(expected[:, :4] / [*size, *size], 0, 1)
+    np.testing.assert_allclose(found.scores, expected[:, 4], atol=1e-4)
+    order = np.lexsort((found.boxes[:, 0], -found.scores.round(3)))
+    other = np.lexsort((edges[:, 0], -expected[:, 4].round(3)))
+    np.testing.assert_allclose(found.boxes[order], edges[other], atol=1e-4)
+    assert found.classes[order].tolist() == expected[other, 5].tolist()
+
+
+@pytest.mark.parametrize("parts", [False, True], ids=["pixels", "parts"])
+@pytest.mark.parametrize("upright", [False, True])
+def test_a_yolo_without_objectness_is_read_as_ultralytics_does(parts: bool, upright: bool) -> None:
+    rows = table(recorded.YOLO_V8)
+    if parts:
+        rows[:, :4] /= [320, 256, 320, 256]
+    output = (rows if upright else rows.T)[np.newaxis]
+    found = read({"output0": output}, (320, 256), 3)
+    expect(found, recorded.YOLO_V8_BY_ULTRALYTICS, (320, 256))
+
+
+@pytest.mark.parametrize("edges", [False, True])
+def test_boxes_and_scores_in_two_outputs_are_read_alike(edges: bool) -> None:
+    rows = table(recorded.YOLO_V8)
+    boxes, scores = rows[:, :4], rows[:, 4:]
+    if edges:
+        boxes = np.hstack((boxes[:, :2] - boxes[:, 2:] / 2, boxes[:, :2] + boxes[:, 2:] / 2))
+    expected = recorded.YOLO_V8_BY_ULTRALYTICS
+    expect(read({"b": boxes[None], "s": scores[None]}, (320, 256), 3), expected, (320, 256))
+    expect(read({"s": scores.T[None], "b": boxes.T[None]}, (320, 256), 3), expected, (320, 256))
+    expect(
+        read({"b": boxes[None, :, None], "s": scores[None]}, (320, 256), 3), expected, (320, 256)
+    )
+
+
+def test_a_yolo_with_objectness_is_read_as_yolov5_does() -> None:
+    found = read({"output0": table(recorded.YOLO_V5)[np.newaxis]}, (320, 256), 3)
+    expect(found, recorded.YOLO_V5_BY_YOLOV5, (320, 256))
+
+
+def test_a_yolox_is_read_as_ddddocr_does() -> None:
+    output = np.zeros((1, 3549, 6), np.float32)
+    for row, numbers in recorded.YOLOX.items():
+        output[0, row] = numbers
+    found = read({"output": output}, (416, 416), None, default_minimum_confidence=0.1)
+    expect(found, recorded.YOLOX_BY_DDDDOCR, (416, 416))
+
+
+def test_rows_of_things_found_are_read_as_ultralytics_does() -> None:
+    output = np.zeros((1, 300, 6), np.float32)
+    output[0, : len(recorded.END_TO_END)] = recorded.END_TO_END
+    found = read({"output0": output}, (320, 256), 3)
+    expect(found, recorded.END_TO_END_BY_ULTRALYTICS, (320, 256))
+
+
+@pytest.mark.parametrize(
+    ("order", "padding"),
+    [
+        ([0, 1, 2, 3, 5, 4], 0),  # with class and score the other way round
+        ([5, 4, 0, 1, 2, 3], -1),  # as PaddleDetection
+        ([6, 0, 1, 2, 3, 5, 4], 0),  # as YOLOv7 with its NMS
+        ([6, 5, 4, 0, 1, 2, 3], 0),  # as DetectionOutput of OpenVINO
+    ],
+)
+def test_the_columns_of_rows_are_told_by_their_numbers(order: list[int], padding: int) -> None:
+    rows = table([(*row, 0) for row in recorded.END_TO_END])[:, order]
+    rows = np.vstack((rows, np.full((3, len(order)), padding, np.float32)))
+    found = read({"output": rows}, (320, 256), None)
+    expect(found, recorded.END_TO_END_BY_ULTRALYTICS, (320, 256))
+
+
+def test_one_thing_found_may_be_turned_over_and_beyond_the_labels() -> None:
+    seen = view({"output": (ANY, 6)}, labels=80, size=(320, 256))
+    output = table([(30, 40, 10, 20, 0.75, 90)])
+    found = reading(seen).read({"output": output}, stretched(320, 256))
+    expect(found, [(10, 20, 30, 40, 0.75, 90)], (320, 256))
+
+
+def test_a_box_as_large_as_the_picture_is_no_score() -> None:
+    rows = table([(1, 0.75, 0, 0, 1, 1), (0, 0.5, 0, 0, 1, 1)])
+    found = read({"output": rows}, (320, 256), None)
+    expect(found, [(0, 0, 320, 256, 0.75, 1), (0, 0, 320, 256, 0.5, 0)], (320, 256))
+
+
+def detr(rows: int, filler: Sequence[float]) -> dict[str, NDArray[np.float32]]:
+    """The recorded answers among many that say `nothing`."""
+    logits = np.tile(np.array(filler, np.float32), (rows, 1))
+    logits[5:13] = table(recorded.DETR_LOGITS)[:, : len(filler)]
+    boxes = np.tile(np.array([0.5, 0.5, 0.2, 0.2], np.float32), (rows, 1))
+    boxes[5:13] = recorded.DETR_BOXES
+    return {"logits": logits[np.newaxis], "pred_boxes": boxes[np.newaxis]}
+
+
+@pytest.mark.parametrize("labels", [4, None])
+def test_a_detr_is_read_as_transformers_do(labels: int | None) -> None:
+    found = read(detr(100, [-4, -4, -4, -4, 6]), (640, 480), labels)
+    expect(found, recorded.DETR_BY_TRANSFORMERS, (640, 480))
+
+
+@pytest.mark.parametrize("labels", [4, None])
+def test_an_rt_detr_is_read_as_transformers_do(labels: int | None) -> None:
+    outputs = detr(300, [-5, -5, -5, -5])
+    found = read(outputs, (640, 480), labels, default_minimum_confidence=0.15)
+    expect(found, recorded.RT_DETR_BY_TRANSFORMERS, (640, 480))
+
+
+def test_an_rf_detr_has_no_column_of_nothing_whatever_the_labels() -> None:
+    outputs = detr(300, [-5, -5, -5, -5])
+    outputs = {"dets": outputs["pred_boxes"], "labels": outputs["logits"]}
+    found = read(outputs, (640, 480), 3, default_minimum_confidence=0.15)
+    expect(found, recorded.RT_DETR_BY_TRANSFORMERS, (640, 480))
+
+
+def test_an_rt_detr_in_one_output_that_has_done_its_sigmoid() -> None:
+    outputs = detr(300, [-5, -5, -5, -5])
+    shares = 1 / (1 + np.exp(-outputs["logits"]))
+    output = np.concatenate((outputs["pred_boxes"], shares), axis=2)
+    seen = view({"output0": output.shape}, labels=4)
+    assert reading(seen).family == "detr"
+    found = read({"output0": output}, (640, 480), 4, default_minimum_confidence=0.15)
+    expect(found, recorded.RT_DETR_BY_TRANSFORMERS, (640, 480))
+
+
+@pytest.mark.parametrize("layout", ["v8", "v5"])
+@pytest.mark.parametrize("photo", ["collage_1280x720", "chelsea", "coffee", "astronaut"])
+def test_real_models_find_in_photos_what_they_should(layout: str, photo: str) -> None:
+    engine = _engine(layout)
+    expected = json.loads(GOLDEN.read_text())["yolov2tiny_nms_stretch"][f"{photo}.jpg"]
+    facts = engine.facts
+    seen = ModelView(facts.inputs, facts.outputs, facts.labels, facts.notes)
+    found = reading(seen, default_minimum_confidence=0.3)
+    assert found.family == f"yolo_{layout}"
+    things = found.read(engine.run({"images": _stretched(photo)}), stretched(416, 416))
+    assert facts.labels is not None
+    names = [facts.labels.get(int(number)) for number in things.classes]
+    assert sorted(map(str, names)) == sorted(each["label"] for each in expected)
+    for each in expected:
+        edges = np.clip(np.array(each["xyxy_416"]) / 416, 0, 1)
+        assert any(
+            name == each["label"]
+            and abs(score - each["score"]) < 0.08
+            and np.abs(box - edges).max() < 0.02
+            for name, score, box in zip(names, things.scores, things.boxes, strict=True)
+        ), each
+
+
+@cache
+def _engine(layout: str) -> OnnxEngine:
+    path = MODELS / f"yolov2tiny_{layout}layout_w8.onnx"
+    if not path.exists():
+        pytest.skip("this computer has no such model")
+    return OnnxEngine(str(path), threads=1)
+
+
+def _stretched(photo: str) -> NDArray[np.float32]:
+    pixels = cv2.imread(str(MODELS / "photos" / f"{photo}.jpg"), cv2.IMREAD_COLOR_RGB)
+    assert pixels is not None
+    small = cv2.resize(pixels, (416, 416), interpolation=cv2.INTER_AREA)
+    tensor = np.ascontiguousarray(small.transpose(2, 0, 1)[np.newaxis], np.float32)
+    tensor /= 255
+    return tensor
+
+
+def test_a_real_yolox_finds_what_its_own_code_finds() -> None:
+    detection_engine = pytest.importorskip("ddddocr.core.detection_engine")
+    own = detection_engine.DetectionEngine()
+    engine = OnnxEngine(str(Path(detection_engine.__file__).parents[1] / "common_det.onnx"), 1)
+    found = reading(
+        ModelView(engine.facts.inputs, engine.facts.outputs), default_minimum_confidence=0.1
+    )
+    total = 0
+    for path in sorted((MODELS / "photos").glob("*.jpg")):
+        pixels = cv2.imread(str(path))
+        assert pixels is not None
+        expected = own.get_bbox(path.read_bytes())
+        tensor, ratio = own.preproc(pixels, (416, 416))
+        height, width = pixels.shape[:2]
+        outputs = engine.run({"images": tensor[np.newaxis]})
+        things = found.read(outputs, Fit(416, 416, width * ratio, height * ratio))
+        edges = things.boxes * [width, height, width, height]
+        assert len(edges) == len(expected)
+        assert np.abs(edges - np.array(expected).reshape(-1, 4)).max(initial=0) < 1
+        total += len(expected)
+    assert total > 10
+
+
+COCO = {"output0": (1, 84, 8400)}
+
+
+@pytest.mark.parametrize(
+    ("family", "seen"),
+    [
+        ("yolo_v8", view(COCO, labels=80)),
+        ("yolo_v8", view(COCO)),
+        ("yolo_v8", view({"output0": (ANY, 84, ANY)}, labels=80, size=None)),
+        ("yolo_v8", view({"output0": (ANY, 84, 8400)}, size=None, imgsz=[640.0, 640.0])),
+        ("yolo_v8", view({"output0": (1, 8400, 84)})),
+        ("yolo_v8", view({"output0": (1, 8400, 5)}, labels=1)),
+        ("yolo_v8", view({"output0": (1, 5, 8400)})),
+        ("yolo_v8", view({"output0": (1, 6, 8400)}, labels=2)),
+        ("yolo_v8", view({"output0": (1, 84, 33600)}, size=(1280, 1280))),
+        ("yolo_v8", view({"output0": (1, 84, 34000)}, size=(1280, 1280))),
+        ("yolo_v8", view({"output0": (1, 116, 8400), "m": (1, 32, 160, 160)}, task="segment")),
+        ("yolo_v8", view({"output0": (1, 116, 8400), "m": (1, 160, 160, 32)}, labels=80)),
+        ("yolo_v8", view({"output0": (1, 56, 8400)}, labels=1, task="pose", kpt_shape=[17, 3])),
+        ("yolo_v8", view({"b": (1, 8400, 4), "s": (1, 8400, 80)})),
+        ("yolo_v8", view({"boxes": (1, 10647, 1, 4), "confs": (1, 10647, 80)}, size=(416, 416))),
+        ("yolo_v5", view({"output0": (1, 25200, 85)}, labels=80)),
+        ("yolo_v5", view({"output0": (1, 25200, 85)})),
+        ("yolo_v5", view({"output0": (1, 85, 25200)})),
+        ("yolo_v5", view({"output": (1, 25200, 6), "raw": (1, 3, 80, 80, 6)}, labels=1)),
+        ("yolo_v5", view({"output": (1, ANY, 85)}, labels=80)),
+        ("yolo_v5", view({"output": (1, 25200, 117), "m": (1, 32, 160, 160)}, labels=80)),
+        ("yolox", view({"output": (1, 8400, 85)}, labels=80)),
+        ("yolox", view({"output": (1, 3549, 6)}, size=(416, 416))),
+        ("end_to_end", view({"output0": (1, 300, 6)}, labels=80)),
+        ("end_to_end", view({"output0": (1, 300, 6)}, labels=2)),
+        ("end_to_end", view({"output0": (1, ANY, 6)}, labels=1, end2end=True)),
+        ("end_to_end", view({"output0": (1, ANY, 6)}, labels=1, args={"nms": True})),
+        ("end_to_end", view({"output0": (1, ANY, 6)}, labels=80)),
+        ("end_to_end", view({"output0": (1, 300, 38), "m": (1, 32, 160, 160)}, labels=80)),
+        ("end_to_end", view({"output": (ANY, 7)}, labels=80)),
+        ("end_to_end", view({"output": (1, 1, 200, 7)})),
+        ("detr", view({"logits": (ANY, ANY, 92), "pred_boxes": (ANY, ANY, 4)})),
+        ("detr", view({"dets": (1, 300, 4), "labels": (1, 300, 91)})),
+        ("detr", view({"output0": (1, 300, 84)}, labels=80)),
+    ],
+    ids=lambda each: each if isinstance(each, str) else ", ".join(map(str, each.outputs)),
+)
+def test_the_family_is_recognised(family: str, seen: ModelView) -> None:
+    found = reading(seen)
+    assert found.family == family
+    assert found.assumed
+
+
+def test_what_the_families_are_used_to() -> None:
+    yolo = reading(view(COCO))
+    assert (yolo.letterbox, yolo.corner, yolo.pixels, yolo.bgr) == (True, False, "0..1", False)
+    yolox = reading(view({"output": (1, 8400, 85)}))
+    assert (yolox.letterbox, yolox.corner, yolox.pixels, yolox.bgr) == (True, True, "0..255", True)
+    old = reading(view({"logits": (1, 100, 92), "pred_boxes": (1, 100, 4)}, labels=91))
+    assert (old.letterbox, old.pixels) == (False, "imagenet")
+    rt = reading(view({"logits": (1, 300, 80), "pred_boxes": (1, 300, 4)}, labels=80))
+    assert (rt.letterbox, rt.pixels) == (False, "0..1")
+
+
+@pytest.mark.parametrize(
+    ("words", "seen", "family"),
+    [
+        ("anchors", view({"r": (1, 896, 16), "c": (1, 896, 1)}), None),
+        ("anchors", view({"b": (1, 1917, 4), "s": (1, 1917, 91)}, labels=90), None),
+        ("there are 91 labels", view(COCO, labels=91), None),
+        ("Give the labels", view({"o": (1, 84, 845)}), None),
+        ("turned", view({"o": (1, 20, 8400)}, labels=15, task="obb"), None),
+        ("classify", view({"o": (1, 1000)}, labels=1000, task="classify"), None),
+        ("not those of a detector", view({"o": (1, 1000)}), None),
+        ("not those of a detector", view({"o": (ANY, 7)}, labels=7), None),
+        ("maps", view({"a": (1, 255, 80, 80), "b": (1, 255, 40, 40)}), None),
+        ("`end_to_end`, `yolo_v8` or `yolo_v5`", view({"o": (1, ANY, 6)}, labels=2), None),
+        ("there are none", view({}), None),
+        ("does not say", view({"o": None}, labels=80), None),
+        ("set to `detr`", view(COCO | {"x": (1, 7)}), "detr"),
+        ("set to `end_to_end`", view(COCO), "end_to_end"),
+        ("set to `yolo_v8`", view({"o": (1, 4, 8400)}), "yolo_v8"),
+        ("set to `ssd`", view(COCO), "ssd"),
+    ],
+)
+def test_others_are_refused_with_a_reason(words: str, seen: ModelView, family: str | None) -> None:
+    found = family_reading(seen, settings(family=family))
+    assert isinstance(found, Refusal)
+    assert words in " ".join(found.reasons)
+
+
+def test_a_configured_family_is_not_questioned() -> None:
+    assert reading(view(COCO, labels=91), family="yolo_v8").family == "yolo_v8"
+    assert reading(view({"o": (1, 25200, 85)}, labels=81), family="yolo_v8").family == "yolo_v8"
+
+
+@pytest.mark.parametrize("shape", [None, (ANY, ANY, ANY)])
+def test_a_configured_family_needs_no_shapes(shape: Shape) -> None:
+    seen = view({"o": shape}, size=None)
+    for family in ("yolo_v8", "yolo_v5", "yolox", "end_to_end", "detr"):
+        assert reading(seen, family=family).family == family
+    rows = table(recorded.YOLO_V8).T[np.newaxis]
+    found = reading(seen, family="yolo_v8").read({"o": rows}, stretched(320, 256))
+    expect(found, recorded.YOLO_V8_BY_ULTRALYTICS, (320, 256))
+
+
+def test_quantised_outputs_are_read_as_what_they_stand_for() -> None:
+    rows = table(recorded.YOLO_V8)
+    rows[:, :4] /= [320, 256, 320, 256]
+    quantisation = Quantisation(1 / 250, -120)
+    stored = np.round(rows * 250 - 120).astype(np.int8).T[np.newaxis]
+    facts = TensorFacts("o", stored.dtype, stored.shape, quantisation=quantisation)
+    seen = view({}, labels=3, size=(320, 256))
+    seen = ModelView(seen.inputs, (facts,), seen.labels)
+    found = reading(seen).read({"o": stored}, stretched(320, 256))
+    expected = np.array(recorded.YOLO_V8_BY_ULTRALYTICS)
+    assert sorted(found.classes) == sorted(expected[:, 5])
+    np.testing.assert_allclose(found.scores, expected[:, 4], atol=1 / 250)
+    centres = found.boxes.reshape(-1, 2, 2).mean(axis=(0, 1))
+    edges = np.clip(expected[:, :4] / [320, 256, 320, 256], 0, 1)
+    np.testing.assert_allclose(centres, edges.reshape(-1, 2, 2).mean(axis=(0, 1)), atol=1 / 250)
+
+
+SMALL = (64, 64)
+"""An input of 84 cells."""
+
+
+def one_box(*box: float, score: float = 0.9) -> NDArray[np.float32]:
+    """A head of one class that finds one thing, in the middle of many rows."""
+    output = np.zeros((1, 5, 84), np.float32)
+    output[0, :2] = 60
+    output[0, :, 40] = (*box, score)
+    return output
+
+
+def test_boxes_are_parts_of_the_picture_and_not_of_the_input() -> None:
+    # 200x100 pixels in 64x64 are 64x32, with 16 empty rows above.
+    fit = Fit(64, 64, scale_x=64, scale_y=32, offset_y=16)
+    found = reading(view({"o": (1, 5, 84)}, size=SMALL)).read({"o": one_box(16, 32, 8, 8)}, fit)
+    np.testing.assert_allclose(found.boxes, [[12 / 64, 12 / 32, 20 / 64, 20 / 32]])
+    over = reading(view({"o": (1, 5, 84)}, size=SMALL)).read({"o": one_box(4, 16, 16, 8)}, fit)
+    np.testing.assert_allclose(over.boxes, [[0, 0, 12 / 64, 4 / 32]])
+    beside = reading(view({"o": (1, 5, 84)}, size=SMALL)).read({"o": one_box(32, 6, 9, 9)}, fit)
+    assert len(beside) == 0
+
+
+def test_sizes_below_zero_are_turned_round() -> None:
+    found = read({"o": one_box(16, 32, -8, 8)}, SMALL, None)
+    np.testing.assert_allclose(found.boxes, [[12 / 64, 28 / 64, 20 / 64, 36 / 64]])
+
+
+@pytest.mark.parametrize("odd", [np.nan, np.inf, -np.inf])
+@pytest.mark.parametrize("column", range(5))
+def test_rows_with_what_is_no_number_are_left_out(odd: float, column: int) -> None:
+    output = one_box(16, 32, 8, 8)
+    output[0, :, 50] = (48, 48, 8, 8, 0.9)
+    output[0, column, 50] = odd
+    assert len(read({"o": output}, SMALL, None)) == 1
+
+
+def test_scores_that_rounding_put_beyond_1() -> None:
+    assert read({"o": one_box(16, 32, 8, 8, score=1.02)}, SMALL, None).scores.tolist() == [1]
+
+
+def test_the_least_score() -> None:
+    output = one_box(16, 32, 8, 8, score=0.2)
+    assert len(read({"o": output}, SMALL, None)) == 0
+    assert len(read({"o": output}, SMALL, None, default_minimum_confidence=0.2)) == 1
+    assert len(read({"o": output}, SMALL, None, default_minimum_confidence=0.3)) == 0
+    by_label = {"label 0": 0.1, "other": 0.9}
+    assert len(read({"o": output}, SMALL, None, label_confidences=by_label)) == 1
+    assert any("0.25" in each for each in reading(view(COCO)).assumed)
+    assert not any(
+        "0.25" in each for each in reading(view(COCO), label_confidences={"a": 1}).assumed
+    )
+
+
+def test_no_more_than_the_most_detections() -> None:
+    rows = table(recorded.YOLO_V8).T[np.newaxis]
+    found = read({"o": rows}, (320, 256), 3, maximum_detections=2)
+    expect(found, recorded.YOLO_V8_BY_ULTRALYTICS[:2], (320, 256))
+    by_label = {"label 0": 0.25}  # Which of them are left by their labels is decided later.
+    found = read({"o": rows}, (320, 256), 3, maximum_detections=2, label_confidences=by_label)
+    expect(found, recorded.YOLO_V8_BY_ULTRALYTICS, (320, 256))
+
+
+def _decoded() -> NDArray[np.float32]:
+    """What a YOLOX for 416x416 says of nothing, if it has added the places of its cells itself."""
+    places = [
+        (x * stride, y * stride, stride, stride, 0, 0)
+        for stride in (8, 16, 32)
+        for y in range(416 // stride)
+        for x in range(416 // stride)
+    ]
+    return table(places)[np.newaxis]
+
+
+YOLOX = view({"o": (1, 3549, 6)}, size=(416, 416))
+PAIR = view({"b": (1, 8400, 4), "s": (1, 8400, 2)})
+DETR = view({"logits": (1, 100, 4), "pred_boxes": (1, 100, 4)})
+
+
+@pytest.mark.parametrize(
+    ("words", "seen", "outputs"),
+    [
+        ("did not answer", view(COCO), {}),
+        ("one picture", view(COCO), {"output0": np.zeros((2, 84, 8400))}),
+        ("5 are needed", view(COCO), {"output0": np.zeros((1, 3, 8400))}),
+        ("from 0 to 1", view(COCO), {"output0": np.full((1, 84, 8400), 9)}),
+        ("not made of numbers", view(COCO), {"output0": np.array([["cat"]])}),
+        ("`yolo_v5`", YOLOX, {"o": _decoded()}),
+        ("`yolo_v5`", YOLOX, {"o": _decoded() / 416}),
+        ("number of cells", YOLOX, {"o": np.zeros((1, 100, 6))}),
+        (
+            "`yolox`",
+            view({"o": (1, ANY, 8)}, labels=3, size=(416, 416)),
+            {"o": np.zeros((1, 3549, 8))},
+        ),
+        ("no known order", view({"o": (1, 300, 6)}), {"o": np.full((1, 300, 6), 0.5)}),
+        (
+            "anchors",
+            PAIR,
+            {"b": np.tile([1, 1, -1, -1], (1, 8400, 1)), "s": np.zeros((1, 8400, 2))},
+        ),
+        ("7 boxes", PAIR, {"b": np.zeros((1, 7, 4)), "s": np.zeros((1, 9, 2))}),
+        (
+            "not in parts",
+            DETR,
+            {"logits": np.zeros((1, 100, 4)), "pred_boxes": np.full((1, 100, 4), 50)},
+        ),
+    ],
+)
+def test_outputs_that_cannot_be_what_they_were_taken_for(
+    words: str, seen: ModelView, outputs: dict[str, NDArray[Any]]
+) -> None:
+    shape = seen.inputs[0].shape
+    assert shape is not None
+    with pytest.raises(BadOutput, match=words):
+        reading(seen).read(outputs, stretched(shape[3], shape[2]))
+
+
+HEADS = (
+    view({"o": (1, 7, 84)}, labels=3, size=SMALL),
+    view({"o": (1, 84, 7)}, labels=3, size=SMALL),
+    view({"o": (1, 252, 8)}, labels=3, size=SMALL),
+    view({"o": (1, 84, 8)}, labels=3, size=SMALL),
+    view({"o": (1, 20, 6)}, labels=3, size=SMALL),
+    view({"o": (ANY, 7)}, size=SMALL),
+    view({"o": (1, 1, 20, 7)}, size=SMALL),
+    view({"boxes": (1, 84, 4), "s": (1, 84, 3)}, size=SMALL),
+    view({"logits": (1, 9, 4), "pred_boxes": (1, 9, 4)}, labels=3, size=SMALL),
+    view({"logits": (1, 9, 3), "pred_boxes": (1, 9, 4)}, size=SMALL),
+)
+_WILD = st.floats(width=32) | st.sampled_from((0.0, 0.5, 1.0, 30.0, np.nan, np.inf, 3e38))
+_LIKELY = st.floats(0, 1, width=32)
+
+
+@given(st.data())
+def test_no_output_is_too_odd(data: st.DataObject) -> None:
+    seen = data.draw(st.sampled_from(HEADS))
+    numbers = data.draw(st.sampled_from((_WILD, _LIKELY)))
+    outputs = {
+        facts.name: data.draw(
+            arrays.arrays(
+                data.draw(st.sampled_from((np.float32, np.float64))),
+                tuple(3 if extent == ANY else extent for extent in facts.shape or ()),
+                elements=numbers,
+                fill=numbers,
+            )
+        )
+        for facts in seen.outputs
+    }
+    found = reading(seen, default_minimum_confidence=data.draw(_LIKELY), maximum_detections=30)
+    try:
+        things = found.read(outputs, Fit(64, 64, 64, 48, 0, 8))
+    except BadOutput:
+        return
+    assert len(things) <= 30
+    assert ((things.boxes >= 0) & (things.boxes <= 1)).all()
+    assert (things.boxes[:, :2] < things.boxes[:, 2:]).all()
+    assert ((things.scores >= 0) & (things.scores <= 1)).all()
+    assert (np.diff(things.scores) <= 0).all()
+    assert (things.classes >= 0).all()
+    assert things.boxes.dtype == things.scores.dtype == np.dtype(np.float32)
+
+
+_EXTENT = st.sampled_from((ANY, 1, 2, 3, 4, 5, 6, 7, 16, 80, 84, 85, 100, 300, 8400, 25200))
+_OUTPUTS = st.dictionaries(
+    st.sampled_from(("o", "boxes", "scores", "labels", "logits", "pred_boxes", "num_dets")),
+    st.none() | st.lists(_EXTENT, max_size=5).map(tuple),
+    max_size=4,
+)
+_NOTES = st.fixed_dictionaries(
+    {},
+    optional={
+        "task": st.sampled_from(("detect", "segment", "pose", 3)),
+        "imgsz": st.sampled_from(([640, 640], [640.0], 640, "640", [], None, [-1], [0.5, 2])),
+        "kpt_shape": st.sampled_from(([17, 3], "17", None)),
+        "end2end": st.sampled_from((True, "true", 1.0, False, None)),
+        "args": st.sampled_from(({"nms": True}, "nms", None)),
+    },
+)
+
+
+@given(
+    _OUTPUTS,
+    st.sampled_from((None, 1, 2, 80)),
+    st.sampled_from((None, (640, 640))),
+    _NOTES,
+    st.sampled_from((None, "yolo_v5", "yolo_v8", "yolox", "end_to_end", "detr", "named")),
+)
+def test_no_model_is_too_odd(
+    outputs: dict[str, Shape],
+    labels: int | None,
+    size: tuple[int, int] | None,
+    notes: dict[str, Any],
+    family: str | None,
+) -> None:
+    found = family_reading(
+        view(outputs, labels=labels, size=size, **notes), settings(family=family)
+    )
+    if isinstance(found, Refusal):
+        assert found.reasons
+    else:
+        assert family in (None, found.family)
+        with pytest.raises(BadOutput):
+            found.read({}, stretched(640, 640))
