@@ -27,6 +27,8 @@ DEMO_MODEL = Path(__file__).parents[1] / "drivers" / "mlmodel" / "demo"
 _PORT = 8080
 _STARTING = 60.0
 """Seconds until everything must be ready; the first import of a library takes a while."""
+_ENDING = 30.0
+"""Seconds that the server gets to end."""
 _PERIOD = 1 / 20
 _RATED_OVER = 30
 """Pictures, for the rate."""
@@ -178,6 +180,9 @@ def running(config: Path, directory: Path) -> Iterator[tuple[str, Server]]:
             yield port, process
         finally:
             process.terminate()
+            # After Ctrl-C, leaving the block alone would wait for a quarter of a second.
+            with suppress(subprocess.TimeoutExpired):
+                process.wait(_ENDING)
 
 
 def _wait(address: str, process: Server) -> None:
