@@ -376,8 +376,7 @@ class TestWhileItRuns:
                 server.signal(signal.SIGUSR1)
                 await server.out.says(r"\ttask configuration:", since=seen[0])
                 await server.out.says(r"\ttask reconciler:", since=seen[0])
-                await server.out.says(r"\tthread MainThread:", since=seen[0])
-                await server.err.says(r"most recent call first", since=seen[1])
+                await server.err.says(r"thread 0x", since=seen[1])
             assert (await server.status())["state"] == "running"
         assert 'config/follow.py", line' in server.out.text
 

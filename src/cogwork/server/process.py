@@ -9,7 +9,6 @@ import os
 import resource
 import signal
 import sys
-import threading
 import traceback
 from collections.abc import Coroutine, MutableMapping
 from typing import Any
@@ -50,13 +49,9 @@ def run(main: Coroutine[Any, Any, int]) -> int:
 
 
 def show_stacks_on_signal() -> None:
-    """SIGUSR1: what every task and every thread is doing, and the loop also when it is stuck.
-
-    From inside a signal, only the loop's own thread is shown: the stacks of others change while
-    they are read, and now and then that ends the process.
-    """
-    asyncio.get_running_loop().add_signal_handler(signal.SIGUSR1, _log_stacks)
-    faulthandler.register(signal.SIGUSR1, STDERR, all_threads=False, chain=True)
+    """SIGUSR1: what every task and every thread is doing. Threads also when the loop is stuck."""
+    asyncio.get_running_loop().add_signal_handler(signal.SIGUSR1, _log_tasks)
+    faulthandler.register(signal.SIGUSR1, STDERR, all_threads=True, chain=True)
 
 
 def _have_standard_streams() -> None:
@@ -82,18 +77,10 @@ def _allow_many_files() -> None:
         resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
 
 
-def _log_stacks() -> None:
-    _log_threads()
+def _log_tasks() -> None:
     for task in asyncio.all_tasks():
         frames = "".join(traceback.format_list([_summary(frame) for frame in task.get_stack()]))
         _log.warning("task %s:\n%s", task.get_name(), frames)
-
-
-def _log_threads() -> None:
-    names = {thread.ident: thread.name for thread in threading.enumerate()}
-    for ident, frame in sys._current_frames().items():  # noqa: SLF001 - there is no other way
-        stack = "".join(traceback.format_stack(frame))
-        _log.warning("thread %s:\n%s", names.get(ident, ident), stack)
 
 
 def _summary(frame: Any) -> traceback.FrameSummary:
