@@ -13,7 +13,7 @@ from cogwork.config.last_good import DamagedCopy, LastGood
 from cogwork.config.load import Loaded, load, load_nothing, load_value
 from cogwork.config.sources import Candidate, Refused, Source
 from cogwork.config.surroundings import Surroundings
-from cogwork.core.thread import OwnThread
+from cogwork.core.workers import Workers
 from cogwork.graph.reconcile import Applied, Outcome, Superseded
 
 Apply = Callable[[Loaded], asyncio.Future[Outcome]]
@@ -35,7 +35,7 @@ class Follower:
         self._apply = apply
         self._last_good = last_good
         self._applying: set[asyncio.Task[None]] = set()
-        self._thread = OwnThread("config")
+        self._thread = Workers("config")
         self._opened = False
         self._first: tuple[Candidate, Loaded] | None = None
 

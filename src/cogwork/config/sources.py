@@ -15,7 +15,7 @@ from cogwork.config.file import Unreadable, read_text
 from cogwork.config.load import Located
 from cogwork.config.positions import Json
 from cogwork.core.clock import Clock
-from cogwork.core.thread import OwnThread
+from cogwork.core.workers import Workers
 from cogwork.graph.reconcile import Applied, Superseded
 
 
@@ -107,7 +107,7 @@ class FileSource:
         self._seen: _Signature | None = None
         self._text: str | None = None
         self._taken = False
-        self._thread = OwnThread("config-file")
+        self._thread = Workers("config-file")
 
     async def next(self) -> Candidate:
         while True:

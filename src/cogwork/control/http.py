@@ -20,7 +20,7 @@ from cogwork.control.logs import log_lines, read_query
 from cogwork.control.page import page
 from cogwork.control.pictures import newest_picture
 from cogwork.core.clock import Clock
-from cogwork.core.thread import OwnThread
+from cogwork.core.workers import Workers
 from cogwork.logs.ring import Ring
 from cogwork.robot.machine import Machine
 from cogwork.robot.maintenance import permission
@@ -59,7 +59,7 @@ def application(machine: Machine, clock: Clock, ring: Ring, story: Story) -> Sta
         )
 
     async def history(request: Request) -> Response:
-        thread = OwnThread("story")
+        thread = Workers("story")
         try:
             told = await thread.run(lambda: story.read(request.query_params.get("resource")))
         finally:

@@ -12,7 +12,7 @@ from typing import TypeVar
 
 from cogwork.core import duration
 from cogwork.core.clock import Clock
-from cogwork.core.thread import OwnThread
+from cogwork.core.workers import Workers
 from cogwork.logs.account import Batch
 from cogwork.logs.entry import Entry
 from cogwork.logs.spool import LOGGER, Spool
@@ -55,7 +55,7 @@ class Uploader:
     async def run(self) -> None:
         """Until cancelled. Not twice at once."""
         failures = 0
-        with contextlib.closing(OwnThread("log-upload")) as thread:
+        with contextlib.closing(Workers("log-upload")) as thread:
             while True:
                 news = self._listen()
                 batch = await thread.run(self._spool.batch)
@@ -75,7 +75,7 @@ class Uploader:
             await _within(self._clock, self._drain(), budget)
 
     async def _drain(self) -> None:
-        with contextlib.closing(OwnThread("log-upload")) as thread:
+        with contextlib.closing(Workers("log-upload")) as thread:
             while batch := await thread.run(self._spool.batch):
                 if not await self._deliver(batch, thread):
                     return
@@ -86,7 +86,7 @@ class Uploader:
         self._spool.tell(lambda: loop.call_soon_threadsafe(_resolve, news))
         return news
 
-    async def _deliver(self, batch: Batch, thread: OwnThread) -> bool:
+    async def _deliver(self, batch: Batch, thread: Workers) -> bool:
         """Whether it has arrived."""
         try:
             sending = self._send(lines_of(batch, self._clock.time()))

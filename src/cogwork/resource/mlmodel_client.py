@@ -5,14 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Protocol
 
-import grpc.aio
-from grpclib import GRPCError
-from grpclib.const import Status
 from numpy.typing import NDArray
 from viam.services.mlmodel import MLModelClient
 
 from cogwork.resource.structs import to_struct
 from cogwork.resource.tensors import read_infer_reply, write_infer_request
+from cogwork.wire.channel import grpclib_errors
 
 
 class CarriesBytes(Protocol):
@@ -41,9 +39,6 @@ class FastMLModelClient(MLModelClient):
             self.name, input_tensors, to_struct(extra).SerializeToString()
         )
         metadata = tuple(options.get("metadata", self.Metadata()).proto)
-        try:
+        with grpclib_errors():
             reply = await self._infer(request, timeout=timeout, metadata=metadata)
-        except grpc.aio.AioRpcError as error:
-            # What callers of the SDK's clients catch.
-            raise GRPCError(Status(error.code().value[0]), error.details()) from None
         return read_infer_reply(reply)

@@ -6,7 +6,7 @@ They use one method of it, `request`, and of the stream that it returns what sta
 from __future__ import annotations
 
 import contextlib
-from collections.abc import AsyncIterator, Callable, Iterable, Mapping
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping
 from types import TracebackType
 from typing import Any, Self
 
@@ -101,7 +101,7 @@ class ClientStream:
             self._call = self._start(message, **self._options)
             return
         await self.send_request()
-        with _told():
+        with grpclib_errors():
             await self._call.write(message)
             if end:
                 await self._call.done_writing()
@@ -109,12 +109,12 @@ class ClientStream:
     async def end(self) -> None:
         if self._cardinality.client_streaming:
             await self.send_request()
-            with _told():
+            with grpclib_errors():
                 await self._call.done_writing()
 
     async def recv_message(self) -> Any:
         """None after the last one."""
-        with _told():
+        with grpclib_errors():
             if self._cardinality is Cardinality.UNARY_UNARY:
                 return await self._only_reply()
             message = await self._call.read()
@@ -124,11 +124,11 @@ class ClientStream:
             return message
 
     async def recv_initial_metadata(self) -> None:
-        with _told():
+        with grpclib_errors():
             self.initial_metadata = dict(await self._call.initial_metadata())
 
     async def recv_trailing_metadata(self) -> None:
-        with _told():
+        with grpclib_errors():
             self.trailing_metadata = dict(await self._call.trailing_metadata())
 
     async def cancel(self) -> None:
@@ -152,7 +152,7 @@ class ClientStream:
 
 
 @contextlib.contextmanager
-def _told() -> Any:
+def grpclib_errors() -> Iterator[None]:
     """What the SDK's code catches is grpclib's error."""
     try:
         yield

@@ -12,7 +12,7 @@ import socket
 from collections.abc import Callable
 from typing import Any, cast
 
-from cogwork.core.thread import OwnThread
+from cogwork.core.workers import Workers
 
 Application = Callable[..., Any]
 """As ASGI has it."""
@@ -50,7 +50,7 @@ class Http1:
         await asyncio.shield(self._loading)
 
     async def _import(self) -> None:
-        thread = OwnThread("http-import")
+        thread = Workers("http-import")
         try:
             make = await thread.run(_uvicorn_server)
             self._server = await thread.run(lambda: make(self._make_application()))

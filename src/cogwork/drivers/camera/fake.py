@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 from cogwork.core.clock import Clock, SystemClock
 from cogwork.core.newest import Newest
@@ -15,17 +15,16 @@ from cogwork.graph.name import ResourceName
 from cogwork.graph.provider import Dependencies
 from cogwork.resource.frame import Frame, Mark, Picture
 from cogwork.resource.image import Pixels
-
-Draw = Callable[[int], dict[str, Frame]]
-"""The pictures of a step, by their source."""
+from cogwork.resource.point_cloud import Intrinsics
 
 
 class FakeCamera(FrameCamera):
     def __init__(self, name: ResourceName, attributes: FakeCameraAttributes, clock: Clock) -> None:
         belt = _is_belt(attributes)
+        conveyor = Conveyor(attributes.seed, attributes.width, attributes.height)
         super().__init__(
             name,
-            Optics.model_construct(intrinsic_parameters=_intrinsics(attributes)),
+            Optics.model_construct(intrinsic_parameters=_lens(conveyor.intrinsics)),
             sources=("color", "depth") if belt else ("",),
             has_depth=belt,
             frame_rate=attributes.frame_rate if belt or attributes.animated else None,
@@ -34,7 +33,7 @@ class FakeCamera(FrameCamera):
         self._clock = clock
         self._start = clock.monotonic()
         self._epoch = clock.time()
-        self._conveyor = Conveyor(attributes.seed, attributes.width, attributes.height)
+        self._conveyor = conveyor
         self._newest: Newest[dict[str, Frame]] = Newest()
 
     @classmethod
@@ -108,14 +107,12 @@ def _is_belt(attributes: FakeCameraAttributes) -> bool:
     return attributes.scene == "conveyor"
 
 
-def _intrinsics(attributes: FakeCameraAttributes) -> IntrinsicParameters:
-    width, height = attributes.width, attributes.height
-    lens = Conveyor(attributes.seed, width, height).intrinsics
+def _lens(intrinsics: Intrinsics) -> IntrinsicParameters:
     return IntrinsicParameters.model_construct(
-        width_px=width,
-        height_px=height,
-        fx=lens.focal_x,
-        fy=lens.focal_y,
-        ppx=lens.center_x,
-        ppy=lens.center_y,
+        width_px=intrinsics.width,
+        height_px=intrinsics.height,
+        fx=intrinsics.focal_x,
+        fy=intrinsics.focal_y,
+        ppx=intrinsics.center_x,
+        ppy=intrinsics.center_y,
     )

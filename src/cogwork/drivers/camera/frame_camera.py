@@ -26,10 +26,8 @@ from cogwork.resource.point_cloud import Intrinsics, to_pcd
 
 
 class FrameImage(NamedImage):
-    """A picture with what is marked on it.
-
-    The SDK's own constructor walks through the bytes for a size, one by one.
-    """
+    """A picture with what is marked on it. Its size is known, also of a type that the SDK cannot
+    measure."""
 
     def __init__(self, frame: Frame, data: bytes, mime_type: str) -> None:
         self.name = frame.source

@@ -11,7 +11,7 @@ import psutil
 from viam.components.sensor import Sensor
 
 from cogwork.core.errors import NotFound
-from cogwork.core.thread import OwnThread
+from cogwork.core.workers import Workers
 from cogwork.drivers.sensor.attributes import SystemSensorAttributes
 from cogwork.drivers.shapeless import Shapeless
 from cogwork.graph.name import ResourceName
@@ -28,7 +28,7 @@ class SystemSensor(Shapeless, Sensor):
         super().__init__(name.name, logger=logger_of(name))
         self._attributes = attributes
         # A disk may hang, and psutil remembers the processor's last times per thread.
-        self._thread = OwnThread(f"sensor-{name.name}")
+        self._thread = Workers(f"sensor-{name.name}", waiting=100)
 
     @classmethod
     async def new(

@@ -8,14 +8,12 @@ from typing import Any
 
 from numpy.typing import NDArray
 
-from cogwork.config.diagnose import did_you_mean
-from cogwork.drivers.mlmodel.facts import TensorFacts
 from cogwork.drivers.vision.attributes import MlmodelVisionAttributes
 from cogwork.drivers.vision.candidates import Fit
 from cogwork.drivers.vision.classify import classifier_reading
 from cogwork.drivers.vision.families import family_reading
 from cogwork.drivers.vision.input_plan import InputPlan, input_plan
-from cogwork.drivers.vision.named import named_detector
+from cogwork.drivers.vision.named import misspelt, named_detector
 from cogwork.drivers.vision.reading import (
     BadOutput,
     ClassifierReading,
@@ -95,16 +93,16 @@ class Roles:
 def roles_of(view: ModelView, settings: MlmodelVisionAttributes) -> Roles:
     """Pure. Names that the configuration gives count most, then what the outputs look like."""
     names = settings.remap_output_names
-    misspelt = _misspelt(names, view.outputs)
+    wrong = misspelt(view, settings, tuple(names.values()))
     view = replace(
         view,
         outputs=tuple(replace(each, name=names.get(each.name, each.name)) for each in view.outputs),
     )
-    detector = Refusal((misspelt,)) if misspelt else _detector(view, settings)
+    detector = wrong or _detector(view, settings)
     reading = detector if isinstance(detector, DetectorReading) else None
     classifier: ClassifierReading | Refusal
-    if misspelt:
-        classifier = Refusal((misspelt,))
+    if wrong is not None:
+        classifier = wrong
     elif reading is not None:
         classifier = Refusal(("its outputs are read as boxes",))
     else:
@@ -136,18 +134,6 @@ def _detector(view: ModelView, settings: MlmodelVisionAttributes) -> DetectorRea
     if isinstance(family, DetectorReading):
         return family
     return Refusal((*named.reasons, *family.reasons))
-
-
-def _misspelt(names: Mapping[str, str], outputs: tuple[TensorFacts, ...]) -> str | None:
-    known = [each.name for each in outputs]
-    for name in names:
-        if known and name not in known:
-            hint = did_you_mean(name, known)
-            return (
-                f'remap_output_names maps "{name}", and the model has no such output; it has '
-                f"{', '.join(known)}{f'; {hint}' if hint else ''}"
-            )
-    return None
 
 
 def _plan_described(plan: InputPlan) -> dict[str, Any]:
