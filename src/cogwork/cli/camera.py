@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import errno
-import os
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -14,9 +12,8 @@ from typing import Any
 import grpc
 
 from cogwork.cli.dial import Misused, dialed, resources_of
-from cogwork.cli.terminal import FAULTS, FINE, USAGE, complain, print_json
+from cogwork.cli.terminal import FAULTS, FINE, USAGE, complain, print_json, write_picture
 from cogwork.config.diagnose import did_you_mean, printable
-from cogwork.core import atomic
 from cogwork.core.errors import NotFound
 from cogwork.resource import sdk
 from cogwork.resource.camera_service import MIME_TYPE
@@ -48,7 +45,7 @@ def _snap(channel: grpc.Channel, arguments: argparse.Namespace) -> int:
         return FAULTS
     file = _file(arguments.output, camera.name, shot)
     try:
-        _write(file, shot.data)
+        write_picture(file, shot.data)
     except OSError as error:
         complain(f"cannot write {file}: {error.strerror}")
         return USAGE
@@ -89,14 +86,6 @@ def _file(asked: str | None, name: str, shot: Shot) -> Path:
         return Path(f"{name}{suffix}")
     file = Path(asked)
     return file if _type_of(asked) == shot.header.mime_type else file.with_suffix(suffix)
-
-
-def _write(file: Path, data: bytes) -> None:
-    if not file.parent.is_dir():
-        raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT))
-    umask = os.umask(0o077)
-    os.umask(umask)
-    atomic.write(file, data, 0o666 & ~umask)
 
 
 def _for_programs(file: Path, shot: Shot) -> dict[str, Any]:

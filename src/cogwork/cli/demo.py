@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from cogwork.cli.reach import Unreachable, machine_view
-from cogwork.cli.terminal import FAULTS, FINE, USAGE, complain, orderly_end
+from cogwork.cli.terminal import FAULTS, FINE, USAGE, complain, orderly_end, write_picture
 from cogwork.config.diagnose import printable
 from cogwork.core import atomic
 from cogwork.core.errors import CogworkError
@@ -32,7 +32,6 @@ _ENDING = 30.0
 _PERIOD = 1 / 20
 _RATED_OVER = 30
 """Pictures, for the rate."""
-
 
 Server = subprocess.Popen[bytes]
 
@@ -59,12 +58,13 @@ _ENGINES = (
 def demo(arguments: argparse.Namespace) -> int:
     directory = Path(arguments.directory).absolute()
     try:
-        config = written(directory, installed_engine(), free_port(arguments.port))
+        address = f"localhost:{free_port(arguments.port)}"
+        config = written(directory, installed_engine(), address)
     except NoDemo as error:
         complain(str(error))
         return USAGE
     try:
-        with orderly_end(), running(config, directory) as (address, process):
+        with orderly_end(), running(config, directory) as process:
             _wait(address, process)
             print(f"  http://{address}/ shows it in a browser")
             print(f"  {directory / 'boxes.jpg'} is the newest picture with its boxes")
@@ -99,7 +99,7 @@ def free_port(wanted: int | None) -> int:
     raise NoDemo(f"port {wanted} is taken: give another, or none" if wanted else "no port is free")
 
 
-def written(directory: Path, engine: Engine, port: int) -> Path:
+def written(directory: Path, engine: Engine, address: str) -> Path:
     """The configuration file, with the model beside it."""
     file = directory / "machine.json"
     model = directory / "demo-model"
@@ -108,7 +108,7 @@ def written(directory: Path, engine: Engine, port: int) -> Path:
     try:
         directory.mkdir(parents=True, exist_ok=True)
         shutil.copytree(DEMO_MODEL, model, dirs_exist_ok=True)
-        text = json.dumps(machine(model / engine.file, engine.model, port), indent=2)
+        text = json.dumps(machine(model / engine.file, engine.model, address), indent=2)
         atomic.write(file, f"// Written by `cogwork demo`.\n{text}\n".encode())
     except OSError as error:
         raise NoDemo(f"{directory} cannot be written to: {error.strerror}") from error
@@ -116,9 +116,9 @@ def written(directory: Path, engine: Engine, port: int) -> Path:
     return file
 
 
-def machine(model_file: Path, model: str, port: int) -> dict[str, Any]:
+def machine(model_file: Path, model: str, address: str) -> dict[str, Any]:
     return {
-        "network": {"bind_address": f"localhost:{port}"},
+        "network": {"bind_address": address},
         "components": [
             {
                 "name": "belt",
@@ -163,9 +163,8 @@ def machine(model_file: Path, model: str, port: int) -> dict[str, Any]:
 
 
 @contextmanager
-def running(config: Path, directory: Path) -> Iterator[tuple[str, Server]]:
-    """The server, until the end of the block, and its address."""
-    port = json.loads(config.read_text().partition("\n")[2])["network"]["bind_address"]
+def running(config: Path, directory: Path) -> Iterator[Server]:
+    """The server, until the end of the block."""
     log = directory / "demo.log"
     command = [sys.executable, "-m", "cogwork.server.main", "-config", str(config)]
     print(f"starting the server; its log is {_shown(log)}", flush=True)
@@ -177,7 +176,7 @@ def running(config: Path, directory: Path) -> Iterator[tuple[str, Server]]:
         ) as process,
     ):
         try:
-            yield port, process
+            yield process
         finally:
             process.terminate()
             # After Ctrl-C, leaving the block alone would wait for a quarter of a second.
@@ -244,7 +243,7 @@ def _show(address: str, directory: Path, seconds: float | None) -> None:
             tally.labels = Counter(calls.labels())
             tally.moments.append(start)
             if start - told >= 1 and tally.rate:
-                atomic.write(directory / "boxes.jpg", calls.picture("boxes"))
+                write_picture(directory / "boxes.jpg", calls.picture("boxes"))
                 _tell(tally, calls.milliseconds())
                 told = start
             time.sleep(max(0.0, _PERIOD - (time.monotonic() - start)))

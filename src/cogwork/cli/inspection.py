@@ -1,4 +1,4 @@
-"""What there is to know of a model file, with a timed run."""
+"""What there is to know of a model file: what it is, and how a vision service would read it."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _SECONDS = 1.0
 _MOST_RUNS = 50
 
 
-async def looked_into(path: Path, engine: str, image: Path | None) -> dict[str, Any]:
+async def inspected(path: Path, engine: str, image: Path | None) -> dict[str, Any]:
     """How a vision service would read it; plain values beside `picture`. Raises CogworkError."""
     from cogwork.cli.role_call import role_call
 
@@ -41,8 +41,8 @@ async def looked_into(path: Path, engine: str, image: Path | None) -> dict[str, 
         await resource.close()
 
 
-async def inspected(path: Path, engine: str, threads: int | None) -> dict[str, Any]:
-    """Plain values. Raises CogworkError."""
+async def shown(path: Path, engine: str, threads: int | None) -> dict[str, Any]:
+    """What it is, with a timed run; plain values. Raises CogworkError."""
     start = time.perf_counter()
     resource: Any = await _constructed(_model(engine), path, threads)
     try:
@@ -90,7 +90,7 @@ async def _timed(resource: Any, facts: ModelFacts) -> dict[str, Any]:
     begin = time.perf_counter()
     try:
         outputs = await resource.infer(tensors)  # warms up
-        while time.perf_counter() - begin < _SECONDS and len(times) < _MOST_RUNS:
+        while not times or (time.perf_counter() - begin < _SECONDS and len(times) < _MOST_RUNS):
             start = time.perf_counter()
             await resource.infer(tensors)
             times.append(time.perf_counter() - start)
@@ -98,7 +98,7 @@ async def _timed(resource: Any, facts: ModelFacts) -> dict[str, Any]:
         return {"runs": 0, "problem": str(error)}
     return {
         "runs": len(times),
-        "run_seconds": statistics.median(times) if times else time.perf_counter() - begin,
+        "run_seconds": statistics.median(times),
         "tried": {name: list(tensor.shape) for name, tensor in tensors.items()},
         "gave": {name: list(tensor.shape) for name, tensor in outputs.items()},
     }

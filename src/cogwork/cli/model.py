@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import importlib
 import json
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 from cogwork.cli.demo import DEMO_MODEL
-from cogwork.cli.terminal import FAULTS, FINE, USAGE, complain, print_json
-from cogwork.core import atomic
+from cogwork.cli.terminal import FAULTS, FINE, USAGE, complain, print_json, write_picture
 from cogwork.core.errors import CogworkError
 
 _OPEN = -1
@@ -23,7 +24,7 @@ def show(arguments: argparse.Namespace) -> int:
     path = Path(arguments.file)
     try:
         engine = arguments.engine or engine_for(path)
-        described = asyncio.run(_inspected(path, engine, arguments.threads))
+        described = asyncio.run(_inspection_of(engine).shown(path, engine, arguments.threads))
     except CogworkError as error:
         complain(str(error))
         return FAULTS
@@ -39,14 +40,18 @@ def inspect(arguments: argparse.Namespace) -> int:
     image = Path(arguments.image) if arguments.image is not None else None
     try:
         engine = arguments.engine or engine_for(path)
-        described = asyncio.run(_looked_into(path, engine, image))
+        described = asyncio.run(_inspection_of(engine).inspected(path, engine, image))
     except CogworkError as error:
         complain(str(error))
         return FAULTS
     picture = described.pop("picture")
     if picture is not None:
         file = Path(arguments.output or f"{path.stem}-boxes.jpg")
-        atomic.write(file, picture)
+        try:
+            write_picture(file, picture)
+        except OSError as error:
+            complain(f"cannot write {file}: {error.strerror}")
+            return USAGE
         described["picture"] = str(file)
     if arguments.json:
         print_json(described)
@@ -83,25 +88,15 @@ def engine_for(path: Path) -> str:
     return "torch_cpu" if start.startswith(b"PK") else "onnx_cpu"
 
 
-async def _looked_into(path: Path, engine: str, image: Path | None) -> dict[str, Any]:
+def _inspection_of(engine: str) -> ModuleType:
+    """Imported when it is used: it stands on NumPy, which comes with an engine."""
     try:
-        from cogwork.cli.inspection import looked_into
+        return importlib.import_module("cogwork.cli.inspection")
     except ImportError as error:
-        raise _not_installed(engine, error) from error
-    return await looked_into(path, engine, image)
-
-
-async def _inspected(path: Path, engine: str, threads: int | None) -> dict[str, Any]:
-    try:
-        from cogwork.cli.inspection import inspected
-    except ImportError as error:
-        raise _not_installed(engine, error) from error
-    return await inspected(path, engine, threads)
-
-
-def _not_installed(engine: str, error: ImportError) -> CogworkError:
-    extra = engine.removesuffix("_cpu")
-    return CogworkError(f"{engine} is not installed ({error}): `pip install 'cogwork[{extra}]'`")
+        extra = engine.removesuffix("_cpu")
+        raise CogworkError(
+            f"{engine} is not installed ({error}): `pip install 'cogwork[{extra}]'`"
+        ) from error
 
 
 def _inspection(described: dict[str, Any]) -> Iterator[str]:

@@ -1,14 +1,18 @@
-"""How commands talk: exit codes, JSON for programs, colour for people."""
+"""How commands talk: exit codes, JSON for programs, colour and pictures for people."""
 
 from __future__ import annotations
 
 import contextlib
+import errno
 import json
 import os
 import signal
 import sys
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
+
+from cogwork.core import atomic
 
 FINE = 0
 FAULTS = 1
@@ -34,6 +38,15 @@ def paint(text: str, style: str) -> str:
     if plain or not sys.stdout.isatty():
         return text
     return f"\x1b[{_STYLES[style]}m{text}\x1b[0m"
+
+
+def write_picture(file: Path, data: bytes) -> None:
+    """With the rights of any file that the user makes, into a folder that is there."""
+    if not file.parent.is_dir():
+        raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT))
+    umask = os.umask(0o077)
+    os.umask(umask)
+    atomic.write(file, data, 0o666 & ~umask)
 
 
 class Screen:

@@ -34,7 +34,7 @@ class TooLarge(CogworkError):
 
 
 def camera_methods(api: Api, find: Find) -> Iterable[Method]:
-    return described_methods(_DESCRIPTOR, CameraService(api, find).answers(), {})
+    return described_methods(_DESCRIPTOR, CameraService(api, find).answers())
 
 
 class CameraService(CommonAnswers):

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import replace
 from typing import TypeVar
 
 from google.protobuf.message import DecodeError
@@ -29,30 +28,25 @@ _DESCRIPTOR = mlmodel.DESCRIPTOR.services_by_name["MLModelService"]
 
 
 def mlmodel_methods(api: Api, find: Find) -> Iterable[Method]:
-    service = MLModelService(api, find)
-    for method in described_methods(_DESCRIPTOR, service.answers(), {"Infer": ""}):
-        if method.path.endswith("/Infer"):
-            yield replace(method, handle=service.infer, request=None, reply=None)
-        else:
-            yield method
+    return described_methods(_DESCRIPTOR, MLModelService(api, find).answers(), raw=("Infer",))
 
 
 class MLModelService(CommonAnswers):
     def answers(self) -> Mapping[str, Answer]:
         return {
+            "Infer": self.infer,
             "Metadata": self.metadata,
             "GetStatus": self.get_status,
         }
 
-    async def infer(self, stream: Stream) -> None:
+    async def infer(self, data: bytes, stream: Stream) -> bytes:
         """From bytes to bytes: the tensors are views into the request."""
-        data = stream.request
         request = await _aside(read_infer_request, data, len(data))
         outputs = await self.resource(request.name).infer(
             request.tensors, extra=extra_to_dict(_extra(request.extra)), timeout=time_left(stream)
         )
         size = sum(each.nbytes for each in outputs.values())
-        await stream.send_message(await _aside(write_infer_reply, outputs, size))
+        return await _aside(write_infer_reply, outputs, size)
 
     async def metadata(
         self, request: mlmodel.MetadataRequest, stream: Stream

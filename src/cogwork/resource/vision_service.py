@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, Protocol, TypeVar, runtime_checkable
 
 from google.protobuf.message import DecodeError
@@ -25,10 +25,10 @@ from cogwork.wire.handlers import Method, Stream
 
 _LARGE = 1 << 20
 """Bytes of an image."""
-_WITH_IMAGES = ("/GetDetections", "/GetClassifications")
+_WITH_IMAGES = ("GetDetections", "GetClassifications")
+"""Their requests come as bytes: see `_read`."""
 _DESCRIPTOR = vision.DESCRIPTOR.services_by_name["VisionService"]
 _CAMERA = Api.parse("rdk:component:camera")
-
 
 T = TypeVar("T", vision.GetDetectionsRequest, vision.GetClassificationsRequest)
 
@@ -97,9 +97,7 @@ class GivenImage(ViamImage):
 
 
 def vision_methods(api: Api, find: Find) -> Iterable[Method]:
-    for method in described_methods(_DESCRIPTOR, VisionService(api, find).answers(), {}):
-        # Requests with images come as bytes: see `_read`.
-        yield replace(method, request=None) if method.path.endswith(_WITH_IMAGES) else method
+    return described_methods(_DESCRIPTOR, VisionService(api, find).answers(), raw=_WITH_IMAGES)
 
 
 class VisionService(CommonAnswers):

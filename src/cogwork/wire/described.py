@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Collection, Iterator, Mapping
 from typing import Any
 
 from google.protobuf.descriptor import MethodDescriptor, ServiceDescriptor
@@ -12,21 +12,25 @@ from grpclib.const import Cardinality
 
 from cogwork.wire.handlers import Handle, Method, Stream
 
-Answer = Callable[[Any, Stream], Awaitable[Message]]
+Answer = Callable[[Any, Stream], Awaitable[Message | bytes]]
 """From the request to the reply."""
 
 
 def described_methods(
-    service: ServiceDescriptor, answers: Mapping[str, Answer], refusals: Mapping[str, str]
+    service: ServiceDescriptor,
+    answers: Mapping[str, Answer],
+    refusals: Mapping[str, str] | None = None,
+    raw: Collection[str] = (),
 ) -> Iterator[Method]:
-    """Every method of the service: the answered ones, and a sentence for each of the others."""
+    """Every method of the service: the answered ones, and a sentence for each of the others. Those
+    that are `raw` get their requests as the bytes that came."""
     for name, method in service.methods_by_name.items():
-        handle = answering(answers[name]) if name in answers else _refusing(refusals[name])
+        handle = answering(answers[name]) if name in answers else _refusing((refusals or {})[name])
         yield Method(
             f"/{service.full_name}/{name}",
             _cardinality(method),
             handle,
-            GetMessageClass(method.input_type),
+            GetMessageClass(method.input_type) if name not in raw else None,
             GetMessageClass(method.output_type),
         )
 

@@ -193,7 +193,7 @@ def test_its_machine_is_sound_with_every_engine(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], engine: Engine
 ) -> None:
     file = tmp_path / "machine.json"
-    file.write_text(json.dumps(machine(DEMO_MODEL / engine.file, engine.model, 8080)))
+    file.write_text(json.dumps(machine(DEMO_MODEL / engine.file, engine.model, "localhost:8080")))
     assert main(["config", "check", str(file)]) == 0, capsys.readouterr().out
     capsys.readouterr()
 

@@ -39,6 +39,10 @@ class Classified:
     confidence: float
 
 
+EVERYTHING = MlmodelVisionAttributes.model_construct()
+"""The settings of services that choose for themselves."""
+
+
 def detections(
     candidates: Candidates,
     labels: Labels | None,

@@ -4,16 +4,14 @@ from __future__ import annotations
 
 from cogwork.core.clock import SystemClock
 from cogwork.core.errors import InvalidRequest
-from cogwork.drivers.vision.attributes import ColorDetectorAttributes, MlmodelVisionAttributes
-from cogwork.drivers.vision.choose import detections
+from cogwork.drivers.vision.attributes import ColorDetectorAttributes
+from cogwork.drivers.vision.choose import EVERYTHING, detections
 from cogwork.drivers.vision.frame_vision import Found, FrameVision, default_camera
 from cogwork.drivers.vision.patches import Colour, hue_of, patches, plain_name
 from cogwork.graph.name import ResourceName
 from cogwork.graph.provider import Dependencies
 from cogwork.resource.frame import Frame
 from cogwork.resource.labels import Labels
-
-_ALL = MlmodelVisionAttributes.model_construct(label_confidences={})
 
 
 class ColorDetector(FrameVision):
@@ -63,4 +61,4 @@ class ColorDetector(FrameVision):
                 "patches of a colour are found in pictures in colour, not in depth"
             )
         found = await self.workers.run(patches, frame.pixels, self._colour, self._least_size)
-        return Found(detections(found, self._labels, _ALL, frame.width, frame.height))
+        return Found(detections(found, self._labels, EVERYTHING, frame.width, frame.height))

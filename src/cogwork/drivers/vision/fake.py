@@ -5,16 +5,14 @@ from __future__ import annotations
 import numpy as np
 
 from cogwork.core.clock import SystemClock
-from cogwork.drivers.vision.attributes import FakeVisionAttributes, MlmodelVisionAttributes
+from cogwork.drivers.vision.attributes import FakeVisionAttributes
 from cogwork.drivers.vision.candidates import Candidates
-from cogwork.drivers.vision.choose import Classified, detections
+from cogwork.drivers.vision.choose import EVERYTHING, Classified, detections
 from cogwork.drivers.vision.frame_vision import Found, FrameVision, default_camera
 from cogwork.graph.name import ResourceName
 from cogwork.graph.provider import Dependencies
 from cogwork.resource.frame import Frame
 from cogwork.resource.labels import Labels
-
-_ALL = MlmodelVisionAttributes.model_construct(label_confidences={})
 
 
 class FakeVision(FrameVision):
@@ -53,5 +51,5 @@ class FakeVision(FrameVision):
         return f"it is a {role}"
 
     async def find(self, frame: Frame) -> Found:
-        found = detections(self._candidates, self._labels, _ALL, frame.width, frame.height)
+        found = detections(self._candidates, self._labels, EVERYTHING, frame.width, frame.height)
         return Found(found, self._classified)
