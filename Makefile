@@ -1,6 +1,6 @@
 PYTHON ?= python3
 VENV ?= .venv
-EXTRAS ?= camera,onnx,tflite,tensorflow,torch,openvino
+EXTRAS ?= camera,onnx,tflite,tensorflow,torch,openvino,gpio,serial,gamepad
 RUN = $(VENV)/bin
 # Only what the server needs: whatever is installed beside it may end up in the executable.
 BUILD_VENV ?= .venv-build
@@ -39,7 +39,7 @@ bench: setup  ## ratios to the bare engine, measured in one run
 	for bench in benchmarks/*.py; do $(RUN)/python -m benchmarks.$$(basename $$bench .py) || exit 1; done
 
 docs: setup  ## regenerate the reference pages and the JSON Schema from the code
-	$(RUN)/python scripts/generate.py
+	$(RUN)/python -m scripts.generate
 
 server:  ## bin/<os>-<arch>/cogwork-server, one file that needs no Python
 	test -x $(BUILD)/python || $(PYTHON) -m venv $(BUILD_VENV)

@@ -13,6 +13,8 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
+from scripts.api_page import api_page
+
 from cogwork.config.codes import CODES, Code
 from cogwork.config.json_schema import described, machine_schema
 from cogwork.config.schema import MachineConfig
@@ -44,6 +46,7 @@ def generated() -> dict[str, str]:
     """Every generated file, by its path."""
     return {
         "schemas/machine.schema.json": _schema(),
+        "docs/reference/api.md": api_page(),
         "docs/reference/configuration.md": _configuration(),
         "docs/reference/diagnostics.md": _diagnostics(),
         "docs/reference/models.md": _models(),
@@ -65,21 +68,16 @@ _ONLY_HERE = "Until then, a server that\nis configured to have it listens on thi
 LATER = {
     **dict.fromkeys(
         (
-            "components.frame",
             "components.service_configs",
             "services.frame",
             "services.service_configs",
-            "modules",
             "remotes",
             "network.fqdn",
             "network.tls_cert_file",
             "network.tls_key_file",
             "network.no_tls",
-            "network.sessions",
-            "network.traffic_tunnel_endpoints",
             "packages",
             "processes",
-            "jobs",
             "tracing",
             "enable_web_profile",
         ),
@@ -121,7 +119,7 @@ EXAMPLES = {
     "modules": """{
   "modules": [
     { "name": "acme", "executable_path": "/opt/acme/run.sh", "env": { "MODE": "fast" } },
-    { "name": "lamps", "type": "registry", "module_id": "acme:lamps" }
+    { "name": "lamps", "executable_path": "/opt/lamps/run.sh", "limits": { "memory_mb": 256 } }
   ]
 }""",
     "remotes": """{

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import grpc
@@ -20,7 +21,14 @@ def grpc_core() -> Iterator[None]:
     asyncio.run(_used())
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
         runner.run(_used())
-    yield
+    # Without a connection at all it gives up what it polls with, and makes it anew for the next.
+    server = grpc.server(ThreadPoolExecutor(1))
+    port = server.add_insecure_port("127.0.0.1:0")
+    server.start()
+    with grpc.insecure_channel(f"127.0.0.1:{port}") as channel:
+        grpc.channel_ready_future(channel).result(timeout=10)
+        yield
+    server.stop(None).wait(10)
     grpc.aio.shutdown_grpc_aio()
 
 

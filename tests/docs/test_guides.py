@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -14,14 +15,24 @@ from tests.docs.guide import Command, File, steps
 
 ROOT = Path(__file__).parents[2]
 GUIDES = [ROOT / "README.md", *sorted((ROOT / "docs" / "guides").glob("*.md"))]
+_EXTRAS = (
+    *("camera", "onnx", "tflite", "tensorflow", "torch", "openvino"),
+    *("contracts", "gpio", "serial", "gamepad"),
+)
 # Tests have no package index at hand; the environment they run in has Cogwork installed.
 INSTEAD = {
     "pip install cogwork": "true",
+    **{f"pip install 'cogwork[{extra}]'": "true" for extra in _EXTRAS},
     **{
-        f"pip install 'cogwork[{extra}]'": "true"
-        for extra in ("camera", "onnx", "tflite", "tensorflow", "torch", "openvino")
+        f"pip install {what}": (
+            f"pip install -q --no-index --no-deps --no-build-isolation -t installed {what}"
+        )
+        for what in (".", "./demo")
     },
-    "pip install .": "pip install -q --no-index --no-deps --no-build-isolation -t installed .",
+    # It takes a moment until what was saved runs.
+    "cogwork call motor set_rpm '{\"rpm\": 90}' 2>&1": (
+        "until cogwork call motor set_rpm '{\"rpm\": 90}' 2>&1 | grep INVALID; do sleep 0.2; done"
+    ),
 }
 
 
@@ -33,7 +44,7 @@ def test_the_commands_print_what_the_guide_says(guide: Path, tmp_path: Path) -> 
                 path = tmp_path / step.path
                 path.parent.mkdir(exist_ok=True)
                 path.write_text(step.text)
-            elif step.line.startswith("cogwork-server -config"):
+            elif step.line.startswith(("cogwork-server -config", "cogwork module run")):
                 terminals.enter_context(serving(step, tmp_path))
             else:
                 printed = run(step, tmp_path)
@@ -60,7 +71,7 @@ def serving(command: Command, directory: Path) -> Iterator[None]:
         try:
             yield
         finally:
-            server.terminate()
+            server.send_signal(signal.SIGINT)
             rest = server.communicate(timeout=30)[0]
         assert server.returncode == 0, printed + rest
 

@@ -160,7 +160,7 @@ async def drive_machine(robot: RobotClient) -> dict[str, Any]:
         "resources": {each.name.name: [each.state, each.error] for each in status.resources},
         "version": [version.platform, version.version],
         "cloud": await told(robot.get_cloud_metadata()),
-        "not yet": await told(robot.get_models_from_modules()),
+        "models of modules": await told(robot.get_models_from_modules()),
         "loud": await told(robot.log("x", "loud", datetime.now(UTC), "x", "")),
     }
 

@@ -212,7 +212,7 @@ class TestDumpResources:
         device.symlink_to("/proc/self/fd/1")
         server = await self.dump(device)
         assert server.process.returncode == 0, server.said
-        assert json.loads(server.out.text)[0]["api"] == "rdk:component:board"
+        assert json.loads(server.out.text)[0]["api"] == "rdk:component:arm"
         assert device.is_symlink()
 
     async def test_a_link_to_a_file_stays_one(self, tmp_path: Path) -> None:

@@ -24,3 +24,18 @@ def test_a_benchmark_reaches_its_aim(command: list[str]) -> None:
         check=False,
     )
     assert done.returncode == 0, done.stdout + done.stderr
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize("name", ["proxy", "modules"])
+def test_a_benchmark_of_modules_runs(name: str) -> None:
+    """What they aim at takes a machine of its own; that nothing else is touched does not."""
+    done = subprocess.run(
+        [sys.executable, "-m", f"benchmarks.{name}", "--quick"],
+        cwd=BENCHMARKS.parent,
+        capture_output=True,
+        text=True,
+        timeout=100,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import grpc
-from google.protobuf.descriptor import FieldDescriptor, MethodDescriptor, ServiceDescriptor
+from google.protobuf.descriptor import MethodDescriptor, ServiceDescriptor
 from google.protobuf.json_format import MessageToDict, ParseDict, ParseError
 from google.protobuf.message_factory import GetMessageClass
 
@@ -18,12 +18,10 @@ from cogwork.cli.reflect import service_of
 from cogwork.cli.terminal import FINE, print_json
 from cogwork.config.diagnose import did_you_mean
 from cogwork.resource import sdk
+from cogwork.wire.naming import NAMES, name_field
 
 assert sdk.VERSION  # ahead of whatever else imports the SDK
 from viam.gen.robot.v1 import robot_pb2 as robot  # noqa: E402
-
-_NAMES = ("name", "controller")
-"""The fields that say which resource a request is for."""
 
 
 def call(arguments: argparse.Namespace) -> int:
@@ -86,16 +84,20 @@ def _request(method: MethodDescriptor, name: str, text: str) -> Any:
     request = GetMessageClass(method.input_type)()
     try:
         content = json.loads(sys.stdin.read() if text == "-" else text)
+        if not isinstance(content, dict):
+            raise Misused(f"the request is a JSON object, such as {_example(method)}")
         ParseDict(content, request)
     except (json.JSONDecodeError, ParseError, TypeError, AttributeError) as error:
         fields = ", ".join(field.name for field in method.input_type.fields)
         raise Misused(f"the request cannot be read: {error}; its fields are {fields}") from error
-    for field in _NAMES:
-        described = method.input_type.fields_by_name.get(field)
-        if described is not None and described.type == FieldDescriptor.TYPE_STRING:
-            setattr(request, field, getattr(request, field) or name)
-            break
+    if (field := name_field(method.input_type)) is not None:
+        setattr(request, field, getattr(request, field) or name)
     return request
+
+
+def _example(method: MethodDescriptor) -> str:
+    fields = [each.name for each in method.input_type.fields if each.name not in (*NAMES, "extra")]
+    return json.dumps({fields[0]: "…"}) if fields else "{}"
 
 
 def _replies(

@@ -26,7 +26,7 @@ def logs(arguments: argparse.Namespace) -> int:
     try:
         with contextlib.suppress(KeyboardInterrupt):
             for line in log_lines(arguments.address, query):
-                print(line if arguments.json else _shown(json.loads(line)), flush=True)
+                print(line if arguments.json else shown(json.loads(line)), flush=True)
     except (Unreachable, Declined) as error:
         complain(str(error))
         return USAGE
@@ -55,7 +55,7 @@ def _moment(text: str, now: float) -> float:
     raise ValueError(f'"{text}" is no time; write how long ago, as 10m, or 2026-11-15T14:02')
 
 
-def _shown(entry: dict[str, Any]) -> str:
+def shown(entry: dict[str, Any]) -> str:
     level = entry["level"]
     head = f"{entry['time']}  {level.upper():8}  {entry['logger']}  "
     texts = [entry["message"], entry["trace"]] if entry.get("trace") else [entry["message"]]

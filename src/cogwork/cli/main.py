@@ -156,6 +156,47 @@ def _parser() -> argparse.ArgumentParser:
     _add_address(watch)
     watch.set_defaults(run="cogwork.cli.watch:watch")
 
+    tunnel = commands.add_parser(
+        "tunnel",
+        help="reach a port of a running machine as if it were one of this computer",
+        epilog="Without PORT it lists the ports that can be reached. Exits with 0 when it is ended "
+        "by Ctrl-C, 2 if there is no such tunnel or no machine answers.",
+    )
+    tunnel.add_argument("port", metavar="PORT", nargs="?", type=_port, help="such as 22")
+    tunnel.add_argument(
+        "--local",
+        metavar="PORT",
+        type=_port,
+        help="the port to listen on here; when left out the same number, or one that is free",
+    )
+    tunnel.add_argument("--json", action="store_true", help="list them as JSON, for programs")
+    _add_address(tunnel)
+    tunnel.set_defaults(run="cogwork.cli.tunnel:tunnel")
+
+    shell = commands.add_parser(
+        "shell",
+        help="open a shell of a running machine in this terminal",
+        epilog="Exits with 0 when the shell ends or Ctrl-] is pressed, 1 if it fails, 2 if there "
+        "is none or no machine answers.",
+    )
+    shell.add_argument("--name", help="which of its shells; the only one when left out")
+    _add_address(shell)
+    shell.set_defaults(run="cogwork.cli.shell:shell")
+
+    copy = commands.add_parser(
+        "copy",
+        help="copy files to a running machine, or from it",
+        epilog="Write machine:PATH for what is on the machine. Exits with 0 and all files copied, "
+        "1 if one cannot be, 2 if there is no shell or no machine answers.",
+    )
+    copy.add_argument("sources", metavar="FROM", nargs="+", help="such as notes.txt")
+    copy.add_argument("destination", metavar="TO", help="such as machine:notes.txt")
+    copy.add_argument("-r", "--recursive", action="store_true", help="directories, too")
+    copy.add_argument("-p", "--preserve", action="store_true", help="keep rights and times")
+    copy.add_argument("--name", help="which of its shells; the only one when left out")
+    _add_address(copy)
+    copy.set_defaults(run="cogwork.cli.copy:copy")
+
     demo = commands.add_parser(
         "demo",
         help="show gears, bolts and nuts being detected, on any computer",
@@ -198,10 +239,48 @@ def _parser() -> argparse.ArgumentParser:
     tried.add_argument("directory", metavar="DIRECTORY", nargs="?", default="demo-model")
     tried.set_defaults(run="cogwork.cli.model:demo")
 
+    module = commands.add_parser("module", help="write modules, and try them out")
+    stages = module.add_subparsers(title="commands", required=True, metavar="COMMAND")
+
+    started = stages.add_parser(
+        "new",
+        help="write a module that runs, with its test",
+        epilog="Exits with 0 and a folder of its own, or with 2 if it cannot be written.",
+    )
+    started.add_argument("name", metavar="NAME", help="such as demo; also that of the package")
+    started.add_argument("--directory", metavar="DIR", help="NAME when left out")
+    started.add_argument("--api", default="motor", help="motor when left out")
+    started.add_argument("--model", help="such as acme:demo:motor, which is also how it is made up")
+    started.set_defaults(run="cogwork.cli.module_new:new")
+
+    tried_out = stages.add_parser(
+        "run",
+        help="run a module in a machine, and start it anew whenever a file of it is saved",
+        epilog="Exits with 0 when it is ended by Ctrl-C, 1 if the server ends, 2 if there is no "
+        "such module.",
+    )
+    tried_out.add_argument(
+        "path", metavar="DIR|FILE", nargs="?", default=".", help="here when left out"
+    )
+    tried_out.add_argument(
+        "--config",
+        metavar="FILE",
+        help="the machine; DIR/machine.json when left out, or one made for the module",
+    )
+    tried_out.add_argument("--port", type=_port, help="8080 when left out, if it is free")
+    tried_out.set_defaults(run="cogwork.cli.module_run:run")
+
     explain = commands.add_parser("explain", help="say what a diagnostic code means")
     explain.add_argument("code", metavar="CODE", nargs="?", help="such as E103; all when left out")
     explain.set_defaults(run="cogwork.cli.explain:explain")
     return parser
+
+
+def _port(text: str) -> int:
+    port = int(text)
+    if not 0 < port < 1 << 16:
+        raise argparse.ArgumentTypeError(f"{text} is no port; they go from 1 to 65535")
+    return port
 
 
 def _add_engine(parser: argparse.ArgumentParser) -> None:

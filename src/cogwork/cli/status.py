@@ -31,6 +31,11 @@ def status(arguments: argparse.Namespace) -> int:
         print(_summary(view))
         for line in _table(view["resources"]):
             print(line)
+        for line in _modules(view.get("modules", [])):
+            print(line)
+        for job in view.get("jobs", ()):
+            if job["configured"]:
+                print(_line_of_job(job))
     ready = all(resource["state"] == "ready" for resource in view["resources"])
     return FINE if ready and view["state"] == "running" else FAULTS
 
@@ -99,6 +104,31 @@ def _table(resources: list[dict[str, Any]]) -> list[str]:
     ]
     widths = [max((len(row[column]) for row in rows), default=0) for column in range(4)]
     return [_line(row, widths) for row in rows]
+
+
+def _modules(modules: list[dict[str, Any]]) -> list[str]:
+    rows = [
+        (
+            each["state"],
+            f"module {each['name']}",
+            f"process {each['pid']}" if each["pid"] else "",
+            _ago(each["since"]),
+            printable(each["reason"] or ""),
+        )
+        for each in modules
+    ]
+    widths = [max((len(row[column]) for row in rows), default=0) for column in range(4)]
+    return [_line(row, widths) for row in rows]
+
+
+def _line_of_job(job: dict[str, Any]) -> str:
+    done = max(job["successes"], default=None)
+    failed = max(job["failures"], key=lambda each: each["time"], default=None)
+    if failed is not None and (done is None or failed["time"] > done):
+        words, style = f"failed {_ago(failed['time'])} ago: {failed['reason']}", "red"
+    else:
+        words, style = f"done {_ago(done)} ago" if done is not None else "not run yet", "dim"
+    return f"{paint('job', style)}  {job['name']}  {printable(words)}"
 
 
 def _line(row: tuple[str, ...], widths: list[int]) -> str:

@@ -12,7 +12,8 @@ from cogwork.config.diagnose import Effect, Place, Related
 from cogwork.config.findings import Findings
 from cogwork.config.positions import Pointer
 from cogwork.config.references import mentions
-from cogwork.config.schema import MachineConfig, ResourceConfig
+from cogwork.config.schema import JobConfig, MachineConfig, ResourceConfig
+from cogwork.core.errors import InvalidName
 from cogwork.graph.edges import (
     Ambiguous,
     Cycle,
@@ -213,9 +214,25 @@ def _sensor_and_jobs(
         names = {str(resource.name) for resource in resources}
         sensor = config.maintenance.sensor_name
         _must_be_configured(sensor, names, ("maintenance", "sensor_name"), findings)
-    shorts = {resource.name.short for resource in resources}
+    by_short = by_short_name(resource.name for resource in resources)
     for job, at in zip(config.jobs, places.get("jobs", ()), strict=True):
-        _must_be_configured(job.resource, shorts, (*at, "resource"), findings)
+        _resource_of_job(job, by_short, (*at, "resource"), findings)
+
+
+def _resource_of_job(
+    job: JobConfig, by_short: Mapping[str, list[ResourceName]], at: Pointer, findings: Findings
+) -> None:
+    try:
+        reference = Reference.parse(job.resource)
+    except InvalidName as error:
+        findings.add(codes.BAD_NAME, str(error), at, Effect.IGNORED)
+        return
+    found = candidates(reference, by_short)
+    if len(found) > 1:
+        sentence = Ambiguous(reference, tuple(found)).sentence
+        findings.add(codes.AMBIGUOUS_DEPENDENCY, f'job "{job.name}" {sentence}', at, Effect.IGNORED)
+    elif not found:
+        _must_be_configured(job.resource, set(by_short), at, findings)
 
 
 def _must_be_configured(name: str, names: set[str], at: Pointer, findings: Findings) -> None:

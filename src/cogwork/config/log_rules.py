@@ -11,8 +11,9 @@ from cogwork.config.secrets import is_masked
 from cogwork.logs.rules import Rules
 
 
-def rules_of(config: MachineConfig, *, debug: bool) -> Rules:
-    """`debug` is the option of the command line; the file may ask for it too."""
+def rules_of(config: MachineConfig, provided: Mapping[str, str], *, debug: bool) -> Rules:
+    """`provided`: which module each modular resource lives in, at any moment. `debug` is the option
+    of the command line; the file may ask for it too."""
     resources = [*config.components, *config.services]
     return Rules(
         patterns=tuple((rule.pattern, rule.level) for rule in config.log),
@@ -21,7 +22,13 @@ def rules_of(config: MachineConfig, *, debug: bool) -> Rules:
             for each in resources
             if each.log_configuration is not None
         },
+        jobs={
+            job.name: job.log_configuration.level
+            for job in config.jobs
+            if job.log_configuration is not None
+        },
         modules={module.name: module.log_level for module in config.modules},
+        provided=provided,
         debug=debug or config.debug,
     )
 

@@ -20,8 +20,11 @@ from cogwork.config.fields import (
     Section,
     fault,
 )
+from cogwork.config.schedule import read_schedule
 from cogwork.core.errors import InvalidName
 from cogwork.graph.name import BUILTIN_FAMILY, BUILTIN_NAMESPACE, ModelName, ResourceName
+from cogwork.spatial.orientation import read_orientation
+from cogwork.spatial.pose import Pose, Quaternion
 
 Attributes = dict[str, JsonValue]
 
@@ -54,6 +57,14 @@ def _full_name_of_a_sensor(text: str) -> str:
     return text
 
 
+def _readable_schedule(text: str) -> str:
+    try:
+        read_schedule(text)
+    except ValueError as error:
+        raise fault(codes.BAD_VALUE, str(error)) from None
+    return text
+
+
 class LogConfiguration(Section):
     """The log level of one resource."""
 
@@ -73,21 +84,43 @@ class AssociatedConfig(Section):
 class Vector(Section):
     """A place in space."""
 
-    x: float = 0.0
+    x: Annotated[float, Field(allow_inf_nan=False)] = 0.0
     """Millimetres along the x axis."""
-    y: float = 0.0
+    y: Annotated[float, Field(allow_inf_nan=False)] = 0.0
     """Millimetres along the y axis."""
-    z: float = 0.0
+    z: Annotated[float, Field(allow_inf_nan=False)] = 0.0
     """Millimetres along the z axis."""
 
 
 class Orientation(Section):
-    """How something is turned."""
+    """How something is turned. Without `type` and `value` it is not."""
 
-    type: str
-    """How `value` is written, such as `ov_degrees` or `quaternion`."""
-    value: JsonValue = None
-    """The rotation, as its `type` writes it."""
+    type: (
+        Literal["ov_degrees", "ov_radians", "euler_angles", "axis_angles", "quaternion"] | None
+    ) = None
+    """How `value` is written. Only `ov_degrees` counts in degrees, the others in radians."""
+    value: dict[str, JsonValue] | None = None
+    """The rotation: `x`, `y`, `z`, `th`; or `roll`, `pitch`, `yaw`; or `w`, `x`, `y`, `z`."""
+
+    @property
+    def turned(self) -> Quaternion:
+        return read_orientation(self.type or "", self.value)
+
+    @model_validator(mode="before")
+    @classmethod
+    def _empty_is_absent(cls, data: Any) -> Any:
+        """Upstream writes an orientation that is none with an empty type."""
+        if isinstance(data, dict) and data.get("type") == "":
+            return {key: value for key, value in data.items() if key != "type"}
+        return data
+
+    @model_validator(mode="after")
+    def _is_a_rotation(self) -> Self:
+        try:
+            _ = self.turned
+        except ValueError as error:
+            raise fault(codes.BAD_VALUE, str(error)) from None
+        return self
 
 
 class Frame(Section):
@@ -103,6 +136,23 @@ class Frame(Section):
     """How it is turned against its parent. By default it is not."""
     geometry: dict[str, JsonValue] | None = None
     """The space it takes up, such as a box. By default none is known."""
+
+    @property
+    def pose(self) -> Pose:
+        """Where it is and how it is turned, seen from its parent."""
+        place = self.translation
+        turned = self.orientation.turned if self.orientation else Quaternion.identity()
+        return Pose((place.x, place.y, place.z), turned)
+
+    @model_validator(mode="after")
+    def _in_the_world(self) -> Self:
+        if not self.parent:
+            raise fault(codes.BAD_VALUE, 'the parent is empty; it is "world" or a component')
+        if self.id == "world":
+            raise fault(codes.BAD_VALUE, 'no frame but the world itself is called "world"')
+        if self.id is not None and self.id == self.parent:
+            raise fault(codes.BAD_VALUE, f'the frame "{self.id}" is its own parent')
+        return self
 
 
 class ResourceConfig(Section):
@@ -182,6 +232,19 @@ class AppStatus(Section):
     """What is wrong. By default nothing is."""
 
 
+class ModuleLimits(Section):
+    """What a module may use at most."""
+
+    memory_mb: Annotated[float, Field(gt=0)] | None = None
+    """Megabytes of memory."""
+    cpu_cores: Annotated[float, Field(gt=0)] | None = None
+    """How many cores of the processor, such as `0.5`, where the server has a control group."""
+    open_files: Annotated[int, Field(gt=0)] | None = None
+    """How many files and connections it may have open."""
+    no_new_privileges: bool = False
+    """Whether programs like `sudo` do nothing for it."""
+
+
 class ModuleConfig(Section):
     """Other people's resources, in a process of their own."""
 
@@ -201,6 +264,8 @@ class ModuleConfig(Section):
     """Whether to talk to it by TCP instead of a Unix socket."""
     first_run_timeout: Duration = 3600.0
     """How long the first run of a new version may take to set itself up."""
+    limits: ModuleLimits | None = None
+    """What it may use at most. By default as much as there is."""
     status: AppStatus | None = None
     """What the cloud found wrong with it. The cloud fills it."""
 
@@ -481,10 +546,10 @@ class JobConfig(Section):
 
     name: LongNameField
     """What it is called."""
-    schedule: Annotated[str, Field(min_length=1)]
+    schedule: Annotated[str, Field(min_length=1), AfterValidator(_readable_schedule)]
     """When: a duration such as `10m`, a cron line of five or six fields, or `continuous`."""
     resource: Annotated[str, Field(min_length=1)]
-    """The name of the resource."""
+    """The name of the resource, or its full name."""
     method: Annotated[str, Field(min_length=1)]
     """The method, as gRPC spells it: `GetReadings`, or `DoCommand`."""
     command: dict[str, JsonValue] | None = None

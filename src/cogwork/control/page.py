@@ -47,7 +47,7 @@ def page(view: dict[str, Any], now: float) -> str:
         "<meta http-equiv=refresh content=5>"
         f"<title>Cogwork</title><style>{_STYLE}</style><h1>Cogwork {__version__}</h1>"
         f"<p>{_summary(view)}</p>{_pictures(view['resources'])}"
-        f"{_table(view['resources'], now)}</html>"
+        f"{_table([*view['resources'], *map(_as_resource, view.get('modules', ()))], now)}</html>"
     )
 
 
@@ -83,6 +83,11 @@ def _table(resources: list[dict[str, Any]], now: float) -> str:
     ordered = sorted(resources, key=lambda resource: resource["state"] == "ready")
     rows = "".join(_row(resource, now) for resource in ordered)
     return f"<table><tr><th>state<th>resource<th>why<th>since</tr>{rows}</table>"
+
+
+def _as_resource(module: dict[str, Any]) -> dict[str, Any]:
+    process = f"process {module['pid']}" if module["pid"] else ""
+    return {**module, "name": f"module/{module['name']}", "model": process}
 
 
 def _row(resource: dict[str, Any], now: float) -> str:

@@ -16,6 +16,7 @@ from typing import TypeVar
 
 from cogwork.core import duration
 from cogwork.core.clock import Clock
+from cogwork.core.errors import CogworkError
 from cogwork.graph.events import Abandoned, Observer, Slow, StateChanged, Trouble
 from cogwork.graph.limits import Limits, retry_delay, slow_moments
 from cogwork.graph.name import ResourceName
@@ -223,6 +224,8 @@ class Calls:
             self._let_go(node, call)
             failed(f"{call.doing} timed out after {duration.render(limit)}")
         elif (error := _error_of(call.work)) is not None:
+            if node.failure is None:
+                _show_mistake(node.spec.name, call.work)
             failed(error)
         else:
             succeeded(call.work.result())
@@ -300,6 +303,17 @@ def _error_of(task: asyncio.Future[object]) -> str | None:
     return _words_of(error)
 
 
+def _show_mistake(name: ResourceName, task: asyncio.Future[object]) -> None:
+    """Whoever wrote the driver needs to know where; once, not at every attempt."""
+    error = None if task.cancelled() else task.exception()
+    if _is_mistake(error):
+        logging.getLogger(f"{_log.name}.{name}").error("a fault in its code", exc_info=error)
+
+
+def _is_mistake(error: BaseException | None) -> bool:
+    return isinstance(error, _MISTAKES) and not isinstance(error, CogworkError)
+
+
 def _words_of(error: BaseException) -> str:
     kind = type(error).__name__
     try:
@@ -308,7 +322,7 @@ def _words_of(error: BaseException) -> str:
     except Exception:
         return f"{kind}, which cannot be put into words"
     # Of a mistake in the code, the text alone ("'fps'") says nothing.
-    return f"{kind}: {text}".removesuffix(": ") if isinstance(error, _MISTAKES) else text or kind
+    return f"{kind}: {text}".removesuffix(": ") if _is_mistake(error) else text or kind
 
 
 _MISTAKES = (LookupError, TypeError, AttributeError, NameError, ImportError, AssertionError)

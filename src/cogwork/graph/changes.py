@@ -44,6 +44,7 @@ def changes_of(
                 change = _change(node, held, spec, answer, edges, nodes)
             if change is not None:
                 changes[name] = change
+    _rebuild_what_is_held_and_renewed(changes, nodes, answers)
     _add_gains(changes, nodes, answers, edges)
     _rebuild_where_gains_are_younger(changes, nodes)
     return changes
@@ -109,6 +110,17 @@ def _add_gains(
             changes[name] = Change(f"it is given {_quoted(gains)}", answer.in_place, gains=gains)
             if not answer.in_place:
                 closing.add(name)
+
+
+def _rebuild_what_is_held_and_renewed(
+    changes: dict[ResourceName, Change], nodes: Mapping[ResourceName, Node], answers: Answers
+) -> None:
+    """Whoever holds it learned something of it that may not be true of the next."""
+    held = {name for node in nodes.values() if node.live is not None for name in node.live.holds}
+    for name, change in changes.items():
+        answer = answers.get(name)
+        if change.in_place and name in held and isinstance(answer, Offer) and answer.renews:
+            changes[name] = replace(change, in_place=False)
 
 
 def _rebuild_where_gains_are_younger(

@@ -42,12 +42,17 @@ class Pass:
         self._awaited: set[asyncio.Task[None]] = set()
         self._holders = self._who_holds()
         self._reverse: dict[ResourceName, list[ResourceName]] | None = None
+        self._going_on: set[ResourceName] = set()
+        """Whose call was under way when the plan was made, and serves it."""
 
     def start(self) -> None:
         steps = self.plan.steps.values()
         retries = self._retries()
         for step in steps:
             self._announce(step, again=step.name in retries)
+            node = self._nodes[step.name]
+            if node.call is not None and not node.is_doing(Doing.CLOSING):
+                self._going_on.add(step.name)
         for name, node in list(self._nodes.items()):
             if name not in self.plan.steps and node.usable is not None:
                 self._leave(node)
@@ -119,7 +124,8 @@ class Pass:
         if not step.action.builds:
             node.patient_until = None
         if step.reason is not None:
-            self._calls.set_state(node, State.UNHEALTHY, step.reason)
+            state = State.CONFIGURING if step.reason.soon else State.UNHEALTHY
+            self._calls.set_state(node, state, step.reason)
         elif step.action is Action.REMOVE:
             self._calls.set_state(node, State.REMOVING)
         elif not again:
@@ -172,7 +178,8 @@ class Pass:
             await self._calls.finished(node)
 
     async def _build(self, step: Step, node: Node) -> None:
-        if node.call is None:
+        # One that was under way may be over by now: it is not done twice.
+        if step.name not in self._going_on:
             needs, wants = self.plan.edges.needs[step.name], self.plan.edges.wants[step.name]
             for need in needs:
                 if need in self._settled:

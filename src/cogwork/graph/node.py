@@ -29,16 +29,22 @@ class Reason(NamedTuple):
 
     text: str
     root: tuple[ResourceName, str] | None = None
+    soon: bool = False
+    """Whether nothing is wrong with it: it only takes a moment."""
 
     def seen_from_dependent(self, name: ResourceName) -> Reason:
         """The reason of whoever depends on `name`. Names the root, not every node between."""
         if self.root is None:
             return Reason(
-                f'depends on "{name.short}", which is not ready: {self.text}', (name, self.text)
+                f'depends on "{name.short}", which is not ready: {self.text}',
+                (name, self.text),
+                self.soon,
             )
         root, why = self.root
         return Reason(
-            f'depends on "{name.short}", which waits for "{root.short}": {why}', self.root
+            f'depends on "{name.short}", which waits for "{root.short}": {why}',
+            self.root,
+            self.soon,
         )
 
 

@@ -178,7 +178,7 @@ def _own_obstacle(
     if spec.name in edges.faults:
         return Reason("; ".join(fault.sentence for fault in edges.faults[spec.name]))
     if isinstance(answer, Unavailable):
-        return Reason(answer.reason)
+        return Reason(answer.reason, soon=answer.soon)
     node = nodes.get(spec.name)
     if node is None or (node.held is not None and node.held.broken is None):
         return None

@@ -40,11 +40,15 @@ class Offer:
     needs: tuple[Reference, ...] = ()
     wants: tuple[Reference, ...] = ()
     """Dependencies that only the provider knows of, beside those of the spec."""
+    renews: bool = False
+    """Whether what is changed in place is another one afterwards, to those who hold it."""
 
 
 @dataclass(frozen=True, slots=True)
 class Unavailable:
     reason: str
+    soon: bool = False
+    """Whether there is nothing wrong: it only takes a moment."""
 
 
 class Provider(Protocol):

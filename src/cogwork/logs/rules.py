@@ -13,6 +13,7 @@ from cogwork.logs.pattern import Pattern
 
 RESOURCES = "rdk.resource_manager."
 MODULES = "rdk.modmanager."
+JOBS = "rdk.job_manager."
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,6 +22,8 @@ class Rules:
     """The `log` section, from top to bottom."""
     resources: Mapping[str, Level] = field(default_factory=dict)
     """By the full name of the resource: its `log_configuration`."""
+    jobs: Mapping[str, Level] = field(default_factory=dict)
+    """By the name of the job: its `log_configuration`."""
     modules: Mapping[str, Level | None] = field(default_factory=dict)
     """Every module by its name, with its `log_level`."""
     provided: Mapping[str, str] = field(default_factory=dict)
@@ -35,6 +38,9 @@ class Rules:
         if module is not None and (level := self.modules.get(module)) is not None:
             return level
         if resource is not None and (level := self._configured(resource)) is not None:
+            return level
+        job = _under(JOBS, logger)
+        if job is not None and (level := self.jobs.get(job)) is not None:
             return level
         return self._matched(logger, module)
 

@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from typing import Any
-
-from viam.gen.common.v1 import common_pb2 as common
+import contextlib
+from collections.abc import AsyncIterator, Callable, Mapping
+from typing import Any, TypeVar
 
 from cogwork.graph.name import Api, ResourceName
+from cogwork.resource import sdk
 from cogwork.resource.structs import extra_to_dict, to_dict_aside, to_struct_aside
 from cogwork.wire.described import Answer
 from cogwork.wire.handlers import Stream
+
+assert sdk.VERSION  # it comes before anything else of the SDK
+from viam.gen.common.v1 import common_pb2 as common  # noqa: E402
+
+T = TypeVar("T")
 
 Find = Callable[[ResourceName], object]
 """The ready resource, or an error that says why there is none."""
@@ -52,3 +57,14 @@ class CommonAnswers:
 def time_left(stream: Stream) -> float | None:
     """Seconds, where the client set a deadline."""
     return stream.deadline.time_remaining() if stream.deadline is not None else None
+
+
+@contextlib.asynccontextmanager
+async def closing(replies: AsyncIterator[T]) -> AsyncIterator[AsyncIterator[T]]:
+    """A generator is closed when the call ends, not when somebody comes across it."""
+    try:
+        yield replies
+    finally:
+        close = getattr(replies, "aclose", None)
+        if close is not None:
+            await close()

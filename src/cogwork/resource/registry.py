@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import importlib
 import importlib.metadata
+import inspect
 import logging
 from collections.abc import Iterable
 from typing import Protocol, runtime_checkable
 
 from cogwork.config.catalogue import Shape
 from cogwork.graph.name import Api, ModelName
-from cogwork.graph.provider import Dependencies, Offer
+from cogwork.graph.provider import Dependencies, Offer, Unavailable
 from cogwork.graph.spec import Spec
+from cogwork.resource.easy import EasyModel, easy_model
 from cogwork.resource.model import Model
 
 ENTRY_POINTS = "cogwork.models"
@@ -47,8 +50,12 @@ class Registry:
     def shapes(self) -> Iterable[Shape]:
         return [model.shape for model in self._models.values()]
 
-    def offer(self, spec: Spec) -> Offer | None:
-        return self._offers.get((spec.name.api, spec.model))
+    def offer(self, spec: Spec) -> Offer | Unavailable | None:
+        key = spec.name.api, spec.model
+        model = self._models.get(key)
+        if isinstance(model, EasyModel):
+            return model.builder.offer(spec)
+        return self._offers.get(key)
 
 
 def plugged_in() -> list[Model]:
@@ -69,13 +76,21 @@ def plugged_in() -> list[Model]:
 
 
 def _models_of(entry: importlib.metadata.EntryPoint) -> list[Model]:
-    """An entry point is a model, or a function that returns several."""
+    """An entry point is a model, or a class written for a module; or several of them, or a
+    function that returns several."""
+    importlib.import_module("cogwork.resource.sdk")  # ahead of whatever imports the SDK
     offered = entry.load()
-    models = [offered] if isinstance(offered, Model) else list(offered())
-    for model in models:
-        if not isinstance(model, Model):
-            raise TypeError(f"{model!r} is not a cogwork.resource.model.Model")
-    return models
+    if isinstance(offered, Model | type):
+        return [_model(offered)]
+    return [_model(each) for each in (offered() if callable(offered) else offered)]
+
+
+def _model(offered: object) -> Model:
+    if isinstance(offered, type):
+        return easy_model(offered)
+    if not isinstance(offered, Model):
+        raise TypeError(f"{offered!r} is not a cogwork.resource.model.Model")
+    return offered
 
 
 class _Builder:
@@ -83,7 +98,10 @@ class _Builder:
         self._model = model
 
     async def build(self, spec: Spec, dependencies: Dependencies) -> object:
-        return await self._model.construct(spec.name, spec.settings, dependencies)
+        building = self._model.construct(spec.name, spec.settings, dependencies)
+        if not inspect.isawaitable(building):
+            raise TypeError(f"what builds {self._model.name} must be `async def`")
+        return await building
 
     async def reconfigure(self, resource: object, spec: Spec, dependencies: Dependencies) -> None:
         if not isinstance(resource, Reconfigurable):

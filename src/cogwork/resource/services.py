@@ -36,8 +36,10 @@ class ServedApi:
 
 def public_services() -> tuple[ServedApi, ...]:
     return (
-        _component("arm", "arm.v1.ArmService", "arm"),
-        _component("audio_in", "audioin.v1.AudioInService"),
+        _component("arm", "arm.v1.ArmService", ours="arm_service:arm_methods"),
+        _component(
+            "audio_in", "audioin.v1.AudioInService", ours="audio_in_service:audio_in_methods"
+        ),
         _component("audio_out", "audioout.v1.AudioOutService", "audio_out"),
         _component("base", "base.v1.BaseService", "base"),
         _component("board", "board.v1.BoardService", "board"),
@@ -46,8 +48,12 @@ def public_services() -> tuple[ServedApi, ...]:
         _component("encoder", "encoder.v1.EncoderService", "encoder"),
         _component("gantry", "gantry.v1.GantryService", "gantry"),
         _component("generic", "generic.v1.GenericService", "generic"),
-        _component("gripper", "gripper.v1.GripperService", "gripper"),
-        _component("input_controller", "inputcontroller.v1.InputControllerService"),
+        _component("gripper", "gripper.v1.GripperService", ours="gripper_service:gripper_methods"),
+        _component(
+            "input_controller",
+            "inputcontroller.v1.InputControllerService",
+            ours="input_controller_service:input_controller_methods",
+        ),
         _component("motor", "motor.v1.MotorService", "motor"),
         _component("movement_sensor", "movementsensor.v1.MovementSensorService", "movement_sensor"),
         _component("pose_tracker", "posetracker.v1.PoseTrackerService", "pose_tracker"),
@@ -59,11 +65,11 @@ def public_services() -> tuple[ServedApi, ...]:
         _service("discovery", "discovery.v1.DiscoveryService", "discovery:DiscoveryRPCService"),
         _service("generic", "generic.v1.GenericService", "generic:GenericRPCService"),
         _service("mlmodel", "mlmodel.v1.MLModelService", ours="mlmodel_service:mlmodel_methods"),
-        _service("motion", "motion.v1.MotionService", "motion:MotionRPCService"),
+        _service("motion", "motion.v1.MotionService", ours="motion_service:motion_methods"),
         _service(
             "navigation", "navigation.v1.NavigationService", "navigation:NavigationRPCService"
         ),
-        _service("shell", "shell.v1.ShellService"),
+        _service("shell", "shell.v1.ShellService", ours="shell_service:shell_methods"),
         _service("slam", "slam.v1.SLAMService", "slam:SLAMRPCService"),
         _service("video", "video.v1.VideoService"),
         _service("vision", "vision.v1.VisionService", ours="vision_service:vision_methods"),

@@ -18,7 +18,8 @@ from numpy.typing import NDArray
 
 from cogwork.config.json_faults import clip
 from cogwork.core.errors import InvalidRequest
-from cogwork.resource.wire_fields import I32, I64, LEN, Bytes, Field, FieldReader, delimited
+from cogwork.resource.wire_fields import I32, I64, LEN, Bytes, Field, FieldReader
+from cogwork.wire.delimited import delimited
 
 Tensors = Mapping[str, NDArray[Any]]
 _Part = bytes | memoryview

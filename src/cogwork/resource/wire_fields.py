@@ -161,19 +161,5 @@ class FieldReader:
         return at
 
 
-def delimited(number: int, size: int) -> bytes:
-    """What stands before the content of a field of so many bytes."""
-    return varint(number << 3 | LEN) + varint(size)
-
-
-def varint(value: int) -> bytes:
-    octets = bytearray()
-    while value > 0x7F:
-        octets.append(value & 0x7F | 0x80)
-        value >>= 7
-    octets.append(value)
-    return bytes(octets)
-
-
 def _damage(at: int, why: str) -> InvalidRequest:
     return InvalidRequest(f"the message is damaged at byte {at}: {why}")

@@ -5,24 +5,39 @@ from __future__ import annotations
 import asyncio
 import enum
 import hashlib
-from collections.abc import Mapping
+import logging
+from collections import Counter
+from collections.abc import Iterable, Mapping
 from typing import Any, Protocol, runtime_checkable
 
 from cogwork.config.diagnose import Diagnostic, did_you_mean
 from cogwork.config.load import Loaded
-from cogwork.config.schema import MachineConfig
+from cogwork.config.schema import JobConfig, MachineConfig
 from cogwork.core.clock import Clock
-from cogwork.core.errors import CogworkError
+from cogwork.core.errors import CogworkError, InvalidName
 from cogwork.graph.events import Observer, log_event
 from cogwork.graph.limits import Limits
-from cogwork.graph.name import Reference, ResourceName
+from cogwork.graph.name import Api, Reference, ResourceName
 from cogwork.graph.node import Node, State
 from cogwork.graph.provider import Providers
 from cogwork.graph.reconcile import Applied, Outcome, Reconciler
-from cogwork.robot.operations import Cancelled, Operations, current_operation
+from cogwork.logs.rules import MODULES, RESOURCES
+from cogwork.resource.neighbours import Neighbours
+from cogwork.resource.services import public_services
+from cogwork.robot.frames import FrameSystem
+from cogwork.robot.guests import Guests, NoGuests
+from cogwork.robot.jobs import Call, Jobs
+from cogwork.robot.operations import Cancelled, Operation, Operations, current_operation
+from cogwork.robot.sessions import Sessions
+
+_log = logging.getLogger("rdk")
 
 GRACE = 1.0
 """Seconds that calls under way get before a resource is closed."""
+_HARMLESS = ("Get", "Is", "List", "Stop")
+"""How the methods begin that move nothing."""
+STOP = 10.0
+"""Seconds that something gets to stop moving."""
 
 
 class NotConfigured(CogworkError):
@@ -66,10 +81,33 @@ class Machine:
         self.applied_at: float | None = None
         """When the configuration that runs had been applied."""
         self._clock = clock
+        self.call_for_job: Call = _not_yet
+        """What a job does; whoever makes the table of methods fills it in."""
+        self.jobs = Jobs(clock, self._run_job)
         self._applying: asyncio.Future[Outcome] | None = None
+        self._stopping: set[asyncio.Future[None]] = set()
+        self._stops = Counter[ResourceName]()
+        """How often each was told to stop, by a call or by the machine."""
         self._reconciler = Reconciler(
             providers, clock, limits=limits, observe=observe, before_close=self._quiesce
         )
+        self.guests: Guests = NoGuests()
+        """The modules, as soon as somebody runs them."""
+        self.frames = FrameSystem(lambda: self.config.components, self.find)
+        self.sessions = Sessions(
+            clock,
+            lambda: self.config.network.sessions.heartbeat_window,
+            {served.service: served.api for served in public_services()},
+            self.nodes,
+            self.stop,
+        )
+
+    def introduce(self, neighbours: Neighbours) -> None:
+        """To those of its resources that use others."""
+        neighbours.find = self.find
+        neighbours.names = lambda: self.nodes
+        neighbours.frames = self.frames
+        neighbours.stops = self._stops.__getitem__
 
     @property
     def nodes(self) -> Mapping[ResourceName, Node]:
@@ -79,6 +117,18 @@ class Machine:
     def revision(self) -> str:
         """The last one that was applied to the end."""
         return self._reconciler.revision
+
+    def logger_of(self, named: str) -> str | None:
+        """The logger here of one that a module names: after a resource, as the SDK does it, or
+        after itself."""
+        # Older releases of the SDK write a point.
+        api, _, short = named.replace("/", ".", 1).partition(".")
+        try:
+            full = ResourceName.of(Api.parse(api), short)
+        except InvalidName:
+            is_guest = any(guest.name == named for guest in self.guests.statuses())
+            return f"{MODULES}{named}" if is_guest else None
+        return f"{RESOURCES}{full}" if full in self.nodes else None
 
     def dependencies(self, name: ResourceName) -> tuple[ResourceName | Reference, ...]:
         """Those that are configured, and after them those that are not."""
@@ -93,6 +143,7 @@ class Machine:
         outcome = self._reconciler.apply(loaded.checked.specs, _revision_of(loaded))
         outcome.add_done_callback(self._applied)
         self.config = loaded.checked.config
+        self.jobs.retire(self.config.jobs)
         self.diagnostics = loaded.checked.diagnostics
         self._applying = outcome
         return outcome
@@ -106,6 +157,8 @@ class Machine:
         operation = current_operation()
         if operation is not None:
             operation.holds.append(resource)
+            if operation.method.path.endswith("/Stop"):
+                self._stops[name] += 1
         return resource
 
     def why_not(self, name: ResourceName) -> CogworkError:
@@ -119,16 +172,41 @@ class Machine:
 
     async def stop_all(self, extra: Mapping[ResourceName, dict[str, Any]]) -> None:
         """Stop everything that moves, and end the calls that move it."""
+        await self.stop(self.nodes, "cancelled, because everything was told to stop", extra)
+
+    async def stop(
+        self,
+        names: Iterable[ResourceName],
+        why: str,
+        extra: Mapping[ResourceName, dict[str, Any]] | None = None,
+    ) -> None:
+        """Stop what moves of these, and end the calls that move it."""
+        stopping = asyncio.ensure_future(self._stop(names, why, extra or {}))
+        self._stopping.add(stopping)
+        stopping.add_done_callback(self._stopping.discard)
+        # Whoever asked may be gone before everything is at rest.
+        await asyncio.shield(stopping)
+
+    async def _stop(
+        self,
+        names: Iterable[ResourceName],
+        why: str,
+        extra: Mapping[ResourceName, dict[str, Any]],
+    ) -> None:
         # Also what nobody else may be given, because it is broken or being changed.
         moving = {
             name: node.live.resource
-            for name, node in self.nodes.items()
-            if node.live is not None and isinstance(node.live.resource, Stoppable)
+            for name in names
+            if (node := self.nodes.get(name)) is not None
+            and node.live is not None
+            and isinstance(node.live.resource, Stoppable)
         }
+        self._stops.update(moving.keys())
         for operation in self.operations.using(moving.values()):
-            operation.end(Cancelled("cancelled, because everything was told to stop"))
+            if _may_move(operation):
+                operation.end(Cancelled(why))
         results = await asyncio.gather(
-            *(_stop(resource, extra.get(name, {})) for name, resource in moving.items()),
+            *(self._stopped(resource, extra.get(name, {})) for name, resource in moving.items()),
             return_exceptions=True,
         )
         failed = [
@@ -139,12 +217,35 @@ class Machine:
         if failed:
             raise NotStopped("; ".join(failed))
 
+    async def _stopped(self, resource: Stoppable, extra: dict[str, Any]) -> None:
+        """Whatever is wrong with one, the others are stopped."""
+        stopping = asyncio.ensure_future(_called_to_stop(resource, extra))
+        try:
+            await self._clock.wait([stopping], STOP)
+        finally:
+            stopping.cancel()
+        if not stopping.done():
+            raise NotStopped(f"it did not stop within {STOP:g}s")
+        stopping.result()
+
     async def aclose(self, budget: float = 20.0) -> list[ResourceName]:
         """Close everything, dependents first. Returns what did not close within the budget."""
-        return await self._reconciler.aclose(budget)
+        for name in await self.jobs.aclose():
+            _log.error("a run of job %s did not end in time", name)
+        unfinished = await self._reconciler.aclose(budget)
+        for stopping in self._stopping:
+            stopping.cancel()
+        await asyncio.gather(*self._stopping, return_exceptions=True)
+        return unfinished
 
     async def _quiesce(self, name: ResourceName, resource: object) -> None:
         await self.operations.quiesce(resource, name, GRACE)
+        # Nothing moves on that nobody can stop any more. A module sees to its own.
+        if isinstance(resource, Stoppable) and getattr(resource, "carrier", None) is None:
+            try:
+                await self._stopped(resource, {})
+            except Exception as error:
+                _log.warning("%s was not stopped before it is closed: %s", name, error)
 
     def _applied(self, outcome: asyncio.Future[Outcome]) -> None:
         if outcome.cancelled() or outcome.exception() is not None:
@@ -152,6 +253,10 @@ class Machine:
         if isinstance(outcome.result(), Applied):
             self.state = MachineState.RUNNING
             self.applied_at = self._clock.time()
+            self.jobs.apply(self.config.jobs)
+
+    async def _run_job(self, config: JobConfig) -> None:
+        await self.call_for_job(config)
 
     def _hint(self, name: ResourceName) -> str:
         namesakes = [other for other in self.nodes if other.short == name.short]
@@ -165,12 +270,20 @@ class Machine:
         return f"of this API {listed}"
 
 
-async def _stop(resource: Stoppable, extra: dict[str, Any]) -> None:
-    """Whatever is wrong with one, the others are stopped."""
+async def _called_to_stop(resource: Stoppable, extra: dict[str, Any]) -> None:
     try:
         await resource.stop(extra=extra)
     except SystemExit as error:
         raise RuntimeError(f"it called sys.exit({error.code!r})") from None
+
+
+async def _not_yet(config: JobConfig) -> None:
+    raise NotAvailable(f"{config.method} cannot be called: the machine serves nothing yet")
+
+
+def _may_move(operation: Operation) -> bool:
+    """Whoever only looks, or stops it too, goes on."""
+    return not operation.method.path.rpartition("/")[2].startswith(_HARMLESS)
 
 
 def _reason(node: Node) -> str:

@@ -2,40 +2,35 @@
 
 from __future__ import annotations
 
-import asyncio
-import logging
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any
 
-from google.protobuf.json_format import MessageToDict, SerializeToJsonError
-from google.protobuf.message import Message
-from google.protobuf.struct_pb2 import Struct
-from google.protobuf.timestamp_pb2 import Timestamp
-from viam.gen.common.v1 import common_pb2 as common
 from viam.gen.robot.v1 import robot_pb2 as robot
 from viam.version_metadata import API_VERSION
 
 from cogwork import __version__
-from cogwork.core.errors import CogworkError, InvalidRequest
+from cogwork.core.errors import CogworkError
 from cogwork.graph.name import Api, ResourceName
 from cogwork.graph.node import Node
 from cogwork.resource.structs import to_dict
+from cogwork.robot.frames_service import FramesService
+from cogwork.robot.guests import GuestStatus
 from cogwork.robot.health import health_of
+from cogwork.robot.jobs import JobRecord
+from cogwork.robot.log_service import LogService
 from cogwork.robot.machine import Machine
-from cogwork.robot.operations import Cancelled, Operation
+from cogwork.robot.messages import name_in, name_message, timestamp
+from cogwork.robot.operations_service import OperationsService
+from cogwork.robot.sessions_service import SessionsService
+from cogwork.robot.tunnel import list_tunnels, tunnel
 from cogwork.wire.described import Answer, described_methods
 from cogwork.wire.handlers import Method, Stream
 
 _DESCRIPTOR = robot.DESCRIPTOR.services_by_name["RobotService"]
 _LATER = {
-    "sessions": ("GetSessions", "StartSession", "SendSessionHeartbeat"),
-    "modules": ("GetModelsFromModules", "RestartModule"),
-    "tunnels": ("Tunnel", "ListTunnels"),
-    "frames of reference": ("FrameSystemConfig", "GetPose", "TransformPose", "TransformPCD"),
     "traces": ("SendTraces",),
     "uploads": ("UploadDataFromPath",),
 }
-_REFUSALS = {
+REFUSALS = {
     **{
         name: f"{name} is not served: {subject} are not part of this release yet"
         for subject, names in _LATER.items()
@@ -46,12 +41,6 @@ _REFUSALS = {
         for name in ("GetStatus", "StreamStatus")
     },
 }
-_LARGEST_SHOWN = 4096
-_LONGEST_ARGUMENT = 200
-_END_OF_TIME = 253402300800
-"""Seconds until the year 10000, which no calendar has."""
-
-_log = logging.getLogger("rdk")
 
 
 class NotInTheCloud(CogworkError):
@@ -62,8 +51,15 @@ def robot_methods(
     machine: Machine, services: Mapping[Api, str], shut_down: Callable[[str], None]
 ) -> Iterable[Method]:
     """The services are those that carry the APIs."""
-    answers = RobotService(machine, services, shut_down).answers()
-    return described_methods(_DESCRIPTOR, answers, _REFUSALS)
+    service = RobotService(machine, services, shut_down)
+    answers = {
+        **service.answers(),
+        **OperationsService(machine.operations).answers(),
+        **SessionsService(machine.sessions).answers(),
+        **FramesService(machine.frames).answers(),
+        "Log": LogService(machine.logger_of).log,
+    }
+    return described_methods(_DESCRIPTOR, answers, REFUSALS, streams={"Tunnel": service.tunnel})
 
 
 class RobotService:
@@ -81,27 +77,28 @@ class RobotService:
             "GetMachineStatus": self.get_machine_status,
             "GetVersion": self.get_version,
             "GetCloudMetadata": self.get_cloud_metadata,
+            "GetModelsFromModules": self.get_models_from_modules,
+            "RestartModule": self.restart_module,
+            "ListTunnels": self.list_tunnels,
             "StopAll": self.stop_all,
             "Shutdown": self.shutdown,
-            "Log": self.log,
-            "GetOperations": self.get_operations,
-            "CancelOperation": self.cancel_operation,
-            "BlockForOperation": self.block_for_operation,
         }
 
     async def resource_names(self, *_: object) -> robot.ResourceNamesResponse:
         """Awaits nothing: a client drops a machine that takes a second for this."""
-        names = [_name(name) for name in self._machine.nodes if name.api in self._services]
+        services = self._carried()
+        names = [name_message(name) for name in self._machine.nodes if name.api in services]
         return robot.ResourceNamesResponse(resources=names)
 
     async def resource_rpc_subtypes(self, *_: object) -> robot.ResourceRPCSubtypesResponse:
+        services = self._carried()
         apis = dict.fromkeys(name.api for name in self._machine.nodes)
         subtypes = [
             robot.ResourceRPCSubtype(
-                subtype=_name(ResourceName(api, "")), proto_service=self._services[api]
+                subtype=name_message(ResourceName(api, "")), proto_service=services[api]
             )
             for api in apis
-            if api in self._services
+            if api in services
         ]
         return robot.ResourceRPCSubtypesResponse(resource_rpc_subtypes=subtypes)
 
@@ -109,12 +106,17 @@ class RobotService:
         machine = self._machine
         config = robot.ConfigStatus(revision=machine.revision)
         if machine.applied_at is not None:
-            config.last_updated.CopyFrom(_timestamp(machine.applied_at))
+            config.last_updated.CopyFrom(timestamp(machine.applied_at))
         return robot.GetMachineStatusResponse(
             resources=[_status(name, node) for name, node in machine.nodes.items()],
             config=config,
             state=machine.state.value,  # type: ignore[arg-type]
+            modules=[_module(each) for each in machine.guests.statuses()],
+            job_statuses=[_job(record) for record in machine.jobs.statuses()],
         )
+
+    def _carried(self) -> Mapping[Api, str]:
+        return {**self._services, **self._machine.guests.services()}
 
     async def get_version(self, *_: object) -> robot.GetVersionResponse:
         return robot.GetVersionResponse(
@@ -133,136 +135,65 @@ class RobotService:
         )
 
     async def stop_all(self, request: robot.StopAllRequest, _: Stream) -> robot.StopAllResponse:
-        extra = {_read_name(each.name): to_dict(each.params) for each in request.extra}
+        extra = {name_in(each.name): to_dict(each.params) for each in request.extra}
         await self._machine.stop_all(extra)
         return robot.StopAllResponse()
+
+    async def get_models_from_modules(self, *_: object) -> robot.GetModelsFromModulesResponse:
+        return robot.GetModelsFromModulesResponse(
+            models=[
+                robot.ModuleModel(
+                    module_name=each.module,
+                    model=str(each.model),
+                    api=str(each.api),
+                    from_local_module=each.is_local,
+                )
+                for each in self._machine.guests.models()
+            ]
+        )
+
+    async def restart_module(
+        self, request: robot.RestartModuleRequest, _: Stream
+    ) -> robot.RestartModuleResponse:
+        self._machine.guests.restart(request.module_name, request.module_id)
+        return robot.RestartModuleResponse()
+
+    async def list_tunnels(self, *_: object) -> robot.ListTunnelsResponse:
+        return list_tunnels(self._machine.config.network.traffic_tunnel_endpoints)
+
+    async def tunnel(self, stream: Stream) -> None:
+        await tunnel(stream, self._machine.config.network.traffic_tunnel_endpoints)
 
     async def shutdown(self, _: object, stream: Stream) -> robot.ShutdownResponse:
         # The reply goes out first: connections stay open while resources close.
         self._shut_down(f"asked to by {stream.peer}")
         return robot.ShutdownResponse()
 
-    async def log(self, request: robot.LogRequest, _: Stream) -> robot.LogResponse:
-        """Whoever sent them has already applied its level."""
-        for record in [_record(entry) for entry in request.logs]:
-            # Not by the logger of that name, which would be kept for ever.
-            _log.handle(record)
-        return robot.LogResponse()
 
-    async def get_operations(self, *_: object) -> robot.GetOperationsResponse:
-        operations = self._machine.operations
-        shown = [_operation(each, operations.started(each)) for each in operations.others()]
-        return robot.GetOperationsResponse(operations=shown)
-
-    async def cancel_operation(
-        self, request: robot.CancelOperationRequest, _: Stream
-    ) -> robot.CancelOperationResponse:
-        """One that is over already is as good as cancelled."""
-        for operation in self._machine.operations.find(request.id):
-            operation.end(Cancelled(f"operation {operation.id} was cancelled"))
-        return robot.CancelOperationResponse()
-
-    async def block_for_operation(
-        self, request: robot.BlockForOperationRequest, _: Stream
-    ) -> robot.BlockForOperationResponse:
-        operations = self._machine.operations.find(request.id)
-        if operations:
-            await asyncio.wait([operation.over for operation in operations])
-        return robot.BlockForOperationResponse()
-
-
-def _name(name: ResourceName) -> common.ResourceName:
-    api = name.api
-    return common.ResourceName(
-        namespace=api.namespace, type=api.kind, subtype=api.subtype, name=name.short
+def _job(record: JobRecord) -> robot.JobStatus:
+    return robot.JobStatus(
+        job_name=record.name,
+        recent_successful_runs=[timestamp(moment) for moment in record.successes],
+        recent_failed_runs=[timestamp(failure.time) for failure in record.failures],
     )
 
 
-def _read_name(name: common.ResourceName) -> ResourceName:
-    return ResourceName.of(Api(name.namespace, name.type, name.subtype), name.name)
-
-
-def _timestamp(seconds: float) -> Timestamp:
-    moment = Timestamp()
-    moment.FromNanoseconds(int(seconds * 1e9))
-    return moment
+def _module(module: GuestStatus) -> robot.ModuleStatus:
+    return robot.ModuleStatus(
+        module_name=module.name,
+        state=module.state.value,  # type: ignore[arg-type]
+        last_updated=timestamp(module.since),
+        error=module.error,
+        consecutive_failures=module.failures,
+    )
 
 
 def _status(name: ResourceName, node: Node) -> robot.ResourceStatus:
     health = health_of(node)
     return robot.ResourceStatus(
-        name=_name(name),
+        name=name_message(name),
         state=health.state.value,  # type: ignore[arg-type]
-        last_updated=_timestamp(node.since),
+        last_updated=timestamp(node.since),
         revision=node.revision,
         error=health.reason or "",
     )
-
-
-def _operation(operation: Operation, started: float) -> robot.Operation:
-    return robot.Operation(
-        id=operation.id,
-        method=operation.method.path,
-        arguments=_arguments(operation.stream.request),
-        started=_timestamp(started),
-    )
-
-
-def _arguments(request: Any) -> Struct:
-    arguments = Struct()
-    if isinstance(request, Message):
-        arguments.update(_shortened(_shown(request)))
-    return arguments
-
-
-def _shown(request: Message) -> dict[str, Any]:
-    """Of a large request only how large it is: whoever asks must not hold up everybody else."""
-    size = request.ByteSize()
-    if size <= _LARGEST_SHOWN:
-        try:
-            return MessageToDict(request, preserving_proto_field_name=True)
-        except (SerializeToJsonError, ValueError):
-            pass  # A number that JSON does not have.
-    return {"name": getattr(request, "name", ""), "…": f"{size} bytes"}
-
-
-def _shortened(value: Any) -> Any:
-    if isinstance(value, str) and len(value) > _LONGEST_ARGUMENT:
-        return f"{value[:_LONGEST_ARGUMENT]}… ({len(value)} characters)"
-    if isinstance(value, dict):
-        return {key: _shortened(member) for key, member in value.items()}
-    if isinstance(value, list):
-        rest = [f"… ({len(value)} in all)"] if len(value) > _LONGEST_ARGUMENT else []
-        return [_shortened(member) for member in value[:_LONGEST_ARGUMENT]] + rest
-    return value
-
-
-_LEVELS = {
-    "debug": logging.DEBUG,
-    "info": logging.INFO,
-    "warn": logging.WARNING,
-    "warning": logging.WARNING,
-    "error": logging.ERROR,
-    "critical": logging.CRITICAL,
-    "fatal": logging.CRITICAL,
-}
-
-
-def _record(entry: common.LogEntry) -> logging.LogRecord:
-    level = _LEVELS.get(entry.level.lower())
-    if level is None:
-        raise InvalidRequest(
-            f'"{entry.level}" is not a log level; it is one of {", ".join(_LEVELS)}'
-        )
-    record = logging.makeLogRecord(
-        {
-            "name": entry.logger_name or "rdk",
-            "levelno": level,
-            "levelname": logging.getLevelName(level),
-            "msg": entry.message,
-        }
-    )
-    if 0 < entry.time.seconds < _END_OF_TIME:
-        record.created = entry.time.ToNanoseconds() / 1e9
-        record.msecs = entry.time.nanos / 1e6 % 1000
-    return record

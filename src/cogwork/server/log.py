@@ -48,6 +48,9 @@ class ServerLog:
         else:
             outputs.append(_lines_to(self._file_sink, _file_format(file)))
         self.pipeline = Pipeline(clock, outputs, self._write_the_rest)
+        self.provided: dict[str, str] = {}
+        """By the full name of a resource that lives in a module: the module."""
+        self._rules = Rules(debug=debug)
         self._loggers = Loggers()
         self._show_diffs = show_diffs
         self._text: str | None = None
@@ -57,7 +60,10 @@ class ServerLog:
         logging.raiseExceptions = False
         logging.getLogger().addHandler(self.pipeline)
         self._loggers.take_over()
-        self._loggers.apply(Rules(debug=self._debug))
+        self._loggers.apply(self._rules)
+
+    def rules(self) -> Rules:
+        return self._rules
 
     def apply(self, loaded: Loaded) -> None:
         """At once, for loggers that exist and for those that come."""
@@ -66,7 +72,8 @@ class ServerLog:
         if self._show_diffs:
             self._show_diff(loaded.text)
         self.pipeline.deduplicate(not config.disable_log_deduplication)
-        self._loggers.apply(rules_of(config, debug=self._debug))
+        self._rules = rules_of(config, self.provided, debug=self._debug)
+        self._loggers.apply(self._rules)
 
     def _tell_trouble(self, trouble: str | None) -> None:
         """Where it can still be read: the file is what the trouble is about."""

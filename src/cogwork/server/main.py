@@ -55,7 +55,7 @@ def _run(options: Options) -> int:
     )
     log.open()
     try:
-        return process.run(serve(options.config, clock, log))
+        return process.run(serve(options.config, clock, log, untrusted=options.untrusted_env))
     finally:
         log.close()
 

@@ -161,7 +161,6 @@ OPTIONS = (
         "untrusted-env",
         None,
         "run no processes, no shell and no modules",
-        later="this release runs no processes, no shell and no modules at all",
     ),
     Option("version", None, "print the version and exit"),
     Option(

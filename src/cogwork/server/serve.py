@@ -24,6 +24,10 @@ from cogwork.graph.events import Event, Observer, log_event
 from cogwork.graph.provider import Providers
 from cogwork.graph.reconcile import Applied, Outcome
 from cogwork.logs.ring import Ring
+from cogwork.modules.ground import Ground, deadlines_in
+from cogwork.modules.modules import Modules, trusted_namespaces
+from cogwork.modules.parent import Parent
+from cogwork.resource.neighbours import Neighbours
 from cogwork.resource.registry import Registry, plugged_in
 from cogwork.robot.changes import Changes, changed
 from cogwork.robot.machine import Machine
@@ -50,13 +54,14 @@ class NothingToRun(CogworkError):
     """There is no configuration at all."""
 
 
-async def serve(config_file: Path, clock: Clock, log: ServerLog) -> int:
-    """Until somebody asks it to stop. Returns the exit code."""
+async def serve(config_file: Path, clock: Clock, log: ServerLog, *, untrusted: bool = False) -> int:
+    """Until somebody asks it to stop. Returns the exit code. `untrusted`: whoever configures the
+    machine may not run programs of theirs here."""
     stop = Stop()
     stop.on_signals()
     show_stacks_on_signal()
     with private_directory() as directory:
-        server = _Server(config_file, clock, directory, stop, log)
+        server = _Server(config_file, clock, directory, stop, log, untrusted=untrusted)
         try:
             await server.start()
         except CogworkError as error:
@@ -79,18 +84,40 @@ class _Server:
         directory: Path,
         stop: Stop,
         log: ServerLog,
+        *,
+        untrusted: bool,
     ) -> None:
-        registry = Registry([*builtin_models(), *plugged_in()])
+        neighbours = Neighbours()
+        registry = Registry([*builtin_models(neighbours, untrusted=untrusted), *plugged_in()])
         home = cogwork_home(os.environ)
         self._file = config_file
         self._stop = stop
         self._server_log = log
         self._story = story = Story(_story_file(home, config_file), clock, log.pipeline.masked)
-        self._machine = machine = Machine(
-            Providers({"built in": registry}), clock, observe=_both(log_event, story.observe)
+        providers = Providers({"built in": registry})
+        self._machine = machine = Machine(providers, clock, observe=_both(log_event, story.observe))
+        machine.introduce(neighbours)
+        table = handler_table(machine, clock, stop.ask)
+        self._parent = Parent(table, directory)
+        self._modules = Modules(
+            Ground(
+                clock,
+                directory,
+                self._parent.address,
+                home,
+                os.environ,
+                log.rules,
+                providers.changed,
+                story.tell,
+                log.provided,
+                deadlines=deadlines_in(os.environ),
+            ),
+            trusted_namespaces(os.environ) if untrusted else None,
         )
+        providers.add("modules", self._modules)
+        machine.guests = self._modules
         self._listeners = Listeners(
-            handler_table(machine, clock, stop.ask),
+            table,
             lambda: _application(machine, clock, log.ring, story),
             directory,
             story.client,
@@ -112,11 +139,13 @@ class _Server:
         listen = listen_on(
             first.checked.config if first is not None else MachineConfig.model_construct()
         )
+        await self._parent.start()
         await self._listeners.start(listen)
         _log.info("cogwork-server %s runs %s", __version__, self._file)
         self._story.tell("started", {"version": __version__, "file": str(self._file)})
         self._server_log.say(serving_line(self._listeners.addresses, listen.public))
         self._own(self._machine.operations.watch(), "operations")
+        self._own(self._machine.sessions.watch(), "sessions")
         self._own(self._server_log.pipeline.watch(), "log")
         self._own(self._follower.run(), "configuration")
 
@@ -128,7 +157,8 @@ class _Server:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
         await self._follower.aclose()
-        unfinished = await self._machine.aclose(BUDGET)
+        unfinished = [*await self._machine.aclose(BUDGET), *await self._modules.aclose()]
+        await self._parent.aclose()
         await self._listeners.aclose()
         self._story.tell("stopped", {"unfinished": [str(name) for name in unfinished]})
         self._story.close()
@@ -139,6 +169,7 @@ class _Server:
         self._running = loaded
         self._server_log.apply(loaded)
         self._own(self._listeners.change(listen_on(loaded.checked.config)), "network")
+        self._modules.apply(loaded.checked.config.modules)
         outcome = self._machine.apply(loaded)
         outcome.add_done_callback(lambda done: self._tell_applied(done, changes))
         return outcome

@@ -5,6 +5,7 @@ They use one method of it, `request`, and of the stream that it returns what sta
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping
 from types import TracebackType
@@ -16,6 +17,8 @@ from google.protobuf.message import Message
 from grpclib import GRPCError
 from grpclib.const import Cardinality, Status
 from grpclib.metadata import Deadline
+
+HUNG_UP = "the process that it lives in is being stopped or restarted; try again"
 
 MetadataLike = Mapping[str, str | bytes] | Iterable[tuple[str, str | bytes]]
 
@@ -98,13 +101,19 @@ class ClientStream:
 
     async def send_message(self, message: Any, *, end: bool = False) -> None:
         if not self._cardinality.client_streaming:
-            self._call = self._start(message, **self._options)
+            with grpclib_errors():
+                self._call = self._start(message, **self._options)
             return
         await self.send_request()
-        with grpclib_errors():
-            await self._call.write(message)
-            if end:
-                await self._call.done_writing()
+        try:
+            with grpclib_errors():
+                await self._call.write(message)
+                if end:
+                    await self._call.done_writing()
+        except (GRPCError, asyncio.InvalidStateError):
+            # Whoever ended the call said why, which is not why nothing can be written any more.
+            await self._raise_if_failed()
+            raise
 
     async def end(self) -> None:
         if self._cardinality.client_streaming:
@@ -158,3 +167,11 @@ def grpclib_errors() -> Iterator[None]:
         yield
     except grpc.aio.AioRpcError as error:
         raise GRPCError(Status(error.code().value[0]), error.details()) from None
+    except grpc.aio.UsageError:
+        raise GRPCError(Status.UNAVAILABLE, HUNG_UP) from None
+    except asyncio.CancelledError:
+        # A connection that is closed cancels the calls on it, and with them whoever awaits one.
+        task = asyncio.current_task()
+        if task is not None and task.cancelling():
+            raise
+        raise GRPCError(Status.UNAVAILABLE, HUNG_UP) from None

@@ -21,17 +21,25 @@ def described_methods(
     answers: Mapping[str, Answer],
     refusals: Mapping[str, str] | None = None,
     raw: Collection[str] = (),
+    streams: Mapping[str, Handle] | None = None,
 ) -> Iterator[Method]:
-    """Every method of the service: the answered ones, and a sentence for each of the others. Those
-    that are `raw` get their requests as the bytes that came."""
+    """Every method of the service: the answered ones, those that converse over `streams`, and a
+    sentence for each of the others. Those that are `raw` get their requests as the bytes that
+    came."""
+    refusals = refusals or {}
+    handles = {
+        **{name: _refusing(sentence) for name, sentence in refusals.items()},
+        **{name: answering(answer) for name, answer in answers.items()},
+        **(streams or {}),
+    }
     for name, method in service.methods_by_name.items():
-        handle = answering(answers[name]) if name in answers else _refusing((refusals or {})[name])
         yield Method(
             f"/{service.full_name}/{name}",
             _cardinality(method),
-            handle,
+            handles[name],
             GetMessageClass(method.input_type) if name not in raw else None,
             GetMessageClass(method.output_type),
+            refusal=refusals.get(name),
         )
 
 

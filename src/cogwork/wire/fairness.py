@@ -17,6 +17,10 @@ from cogwork.core.clock import Clock
 from cogwork.core.errors import CogworkError
 from cogwork.wire.foreign import name_in
 from cogwork.wire.handlers import Handle, Method, Stream
+from cogwork.wire.naming import name_field
+
+_ALWAYS = ("/Stop", "/StopAll", "/StopPlan")
+"""What ends a motion waits for nobody."""
 
 
 class TooManyCalls(CogworkError):
@@ -42,6 +46,8 @@ class Fairness:
         self._places: dict[Hashable, Places] = {}
 
     def around(self, method: Method, handle: Handle) -> Handle:
+        if method.path.endswith(_ALWAYS):
+            return handle
         service, all_places = method.service, self._places
         # A method without a name has places of its own: many logging modules must not keep
         # anybody from asking for the machine's status.
@@ -94,10 +100,8 @@ def _name_of(method: Method) -> Callable[[Any], str | None]:
         return lambda _: None
     if method.request is None:
         return name_in
-    field = method.request.DESCRIPTOR.fields_by_name.get("name")
-    if field is None or field.type != field.TYPE_STRING:
-        return lambda _: None
-    return operator.attrgetter("name")
+    field = name_field(method.request.DESCRIPTOR)
+    return operator.attrgetter(field) if field is not None else lambda _: None
 
 
 @dataclass(slots=True)

@@ -13,7 +13,8 @@ from grpclib.const import Cardinality
 from grpclib.metadata import Deadline
 
 from cogwork.core.errors import CogworkError, InvalidRequest
-from cogwork.wire.handlers import HandlerTable, Metadata, Method
+from cogwork.wire.first import in_time
+from cogwork.wire.handlers import Handle, HandlerTable, Metadata, Method
 from cogwork.wire.status import grpc_code, status_of
 
 LARGEST_MESSAGE = 1 << 25
@@ -99,12 +100,16 @@ def _adapted(method: Method, peer_of: PeerOf) -> grpc.RpcMethodHandler[Any, Any]
 
 
 def _unary(method: Method, peer_of: PeerOf) -> Any:
-    handle, read = method.handle, _reader(method)
+    handle, read, twin = method.handle, _reader(method), method.twin
 
     async def serve(data: bytes, context: _Context) -> bytes:
         try:
-            stream = _Unary(context, peer_of, read(data))
-            await handle(stream)
+            if twin is not None and twin.is_of_use() and twin.takes(data):
+                stream = _Unary(context, peer_of, data)
+                await twin.handle(stream)
+            else:
+                stream = _Unary(context, peer_of, read(data))
+                await handle(stream)
             return _only(stream.reply, method)
         except BaseException as error:
             _tell(context, error, method)
@@ -114,11 +119,14 @@ def _unary(method: Method, peer_of: PeerOf) -> Any:
 
 
 def _replying(method: Method, peer_of: PeerOf) -> Any:
-    handle, read = method.handle, _reader(method)
+    handle, read, twin = method.handle, _reader(method), method.twin
 
     async def serve(data: bytes, context: _Context) -> None:
         try:
-            await handle(_Replying(context, peer_of, read(data)))
+            if twin is not None and twin.is_of_use() and twin.takes(data):
+                await twin.handle(_Replying(context, peer_of, data))
+            else:
+                await handle(_Replying(context, peer_of, read(data)))
         except BaseException as error:
             _tell(context, error, method)
 
@@ -126,12 +134,12 @@ def _replying(method: Method, peer_of: PeerOf) -> Any:
 
 
 def _collecting(method: Method, peer_of: PeerOf) -> Any:
-    handle, read = method.handle, _reader(method)
+    read = _reader(method)
 
     async def serve(_: AsyncIterator[bytes], context: _Context) -> bytes:
         try:
             stream = _Collecting(context, peer_of, read)
-            await handle(stream)
+            await (await _whose(method, stream))(stream)
             return _only(stream.reply, method)
         except BaseException as error:
             _tell(context, error, method)
@@ -141,15 +149,28 @@ def _collecting(method: Method, peer_of: PeerOf) -> Any:
 
 
 def _conversing(method: Method, peer_of: PeerOf) -> Any:
-    handle, read = method.handle, _reader(method)
+    read = _reader(method)
 
     async def serve(_: AsyncIterator[bytes], context: _Context) -> None:
         try:
-            await handle(_Conversing(context, peer_of, read))
+            stream = _Conversing(context, peer_of, read)
+            await (await _whose(method, stream))(stream)
         except BaseException as error:
             _tell(context, error, method)
 
     return serve
+
+
+async def _whose(method: Method, stream: _Conversing) -> Handle:
+    """Where a client sends several messages, the first one says whom they are for."""
+    twin = method.twin
+    if twin is None or not twin.is_of_use():
+        return method.handle
+    first = await in_time(stream.look_ahead(), method.path)
+    if not twin.takes(first):
+        return method.handle
+    stream.read_nothing()
+    return twin.handle
 
 
 def _tell(context: _Context, error: BaseException, method: Method) -> None:
@@ -200,13 +221,14 @@ def _bytes(message: Any) -> bytes:
 class _Stream:
     """What every call has, whatever goes over it."""
 
-    __slots__ = ("_context", "_peer_of")
+    __slots__ = ("_context", "_greeted", "_peer_of")
 
     request: Any = None
 
     def __init__(self, context: _Context, peer_of: PeerOf) -> None:
         self._context = context
         self._peer_of = peer_of
+        self._greeted = False
 
     @property
     def metadata(self) -> Metadata:
@@ -223,6 +245,7 @@ class _Stream:
         return self._peer_of(self._context.peer())
 
     async def send_initial_metadata(self, *, metadata: Metadata | None = None) -> None:
+        self._greeted = True
         await self._context.send_initial_metadata(tuple((metadata or {}).items()))
 
     async def send_trailing_metadata(self, *, metadata: Metadata | None = None) -> None:
@@ -233,6 +256,10 @@ class _Stream:
 
     async def send_message(self, message: Any, *, end: bool = False) -> None:
         del end
+        if not self._greeted:
+            # A first message that is cancelled on its way would take the metadata, and with them
+            # the end of the call, along: the client would wait for ever.
+            await self.send_initial_metadata()
         await self._context.write(_bytes(message))
 
     async def __aiter__(self) -> AsyncIterator[Any]:
@@ -244,8 +271,7 @@ class _Replying(_Stream):
     __slots__ = ("_unread", "request")
 
     def __init__(self, context: _Context, peer_of: PeerOf, request: Any) -> None:
-        self._context = context
-        self._peer_of = peer_of
+        super().__init__(context, peer_of)
         self.request = self._unread = request
 
     async def recv_message(self) -> Any:
@@ -269,14 +295,26 @@ class _Unary(_Replying):
 
 
 class _Conversing(_Stream):
-    __slots__ = ("_read",)
+    __slots__ = ("_ahead", "_read")
 
     def __init__(self, context: _Context, peer_of: PeerOf, read: Callable[[bytes], Any]) -> None:
         super().__init__(context, peer_of)
         self._read = read
+        self._ahead: Any = None
+
+    async def look_ahead(self) -> bytes:
+        """The first message, which is still to come; empty if there is none."""
+        self._ahead = await self._context.read()
+        return b"" if self._ahead is grpc.aio.EOF else self._ahead
+
+    def read_nothing(self) -> None:
+        """From here on messages are the bytes that come."""
+        self._read = bytes
 
     async def recv_message(self) -> Any:
-        data = await self._context.read()
+        data, self._ahead = self._ahead, None
+        if data is None:
+            data = await self._context.read()
         return None if data is grpc.aio.EOF else self._read(data)
 
 

@@ -51,6 +51,17 @@ Handle = Callable[[Stream], Awaitable[None]]
 
 
 @dataclass(frozen=True, slots=True)
+class Twin:
+    """The same method, for resources that live in another process: it is handed the bytes."""
+
+    is_of_use: Callable[[], bool]
+    """Whether there are such resources at all."""
+    takes: Callable[[bytes], bool]
+    """Whether the first message of a call is for one of those."""
+    handle: Handle
+
+
+@dataclass(frozen=True, slots=True)
 class Method:
     path: str
     """`/package.Service/Method`"""
@@ -61,6 +72,10 @@ class Method:
     reply: type[Message] | None = None
     foreign: bool = False
     """Whether nobody registered it."""
+    refusal: str | None = None
+    """Why it is not served, which is all that it answers; None: it is."""
+    twin: Twin | None = None
+    """How it is served where the resource lives in another process."""
 
     @property
     def service(self) -> str:
@@ -80,13 +95,21 @@ class Servable(Protocol):
 Load = Callable[[], Iterable[Method]]
 Unknown = Callable[[str, Stream], Awaitable[None]]
 """Gets the path beside the call."""
+TwinOf = Callable[[Method], Twin | None]
 
 
 class HandlerTable:
-    def __init__(self, around: Iterable[Around] = (), unknown: Unknown | None = None) -> None:
-        """`unknown` serves what nobody registered, as bytes."""
+    def __init__(
+        self,
+        around: Iterable[Around] = (),
+        unknown: Unknown | None = None,
+        twin_of: TwinOf = lambda _: None,
+    ) -> None:
+        """`unknown` serves what nobody registered, as bytes. `twin_of` makes the twin of a method
+        that is registered."""
         self._layers = tuple(around)
         self._unknown = unknown
+        self._twin_of = twin_of
         self._loads: dict[str, Load] = {}
         self._loaded: set[str] = set()
         self._methods: dict[str, Method] = {}
@@ -107,6 +130,10 @@ class HandlerTable:
 
     def services(self) -> list[str]:
         return sorted(self._loads)
+
+    def methods(self, service: str) -> list[Method]:
+        self.load(service)
+        return [method for method in self._methods.values() if method.service == service]
 
     def load(self, service: str) -> None:
         """Whoever describes a service needs its messages, which come with its methods."""
@@ -130,17 +157,36 @@ class HandlerTable:
         )
 
     def _wrapped(self, method: Method) -> Method:
-        handle = method.handle
+        twin = None if method.foreign else self._twin_of(method)
+        if twin is not None:
+            raw = replace(method, request=None, reply=None)
+            twin = replace(twin, handle=self._within(raw, twin.handle))
+        return replace(method, handle=self._within(method, method.handle), twin=twin)
+
+    def _within(self, method: Method, handle: Handle) -> Handle:
         for layer in reversed(self._layers):
             handle = layer(method, handle)
-        return replace(method, handle=handle)
+        return handle
 
 
 def methods_of(service: Servable) -> list[Method]:
     return [
-        Method(path, handler.cardinality, handler.func, handler.request_type, handler.reply_type)
+        Method(
+            path,
+            handler.cardinality,
+            handler.func,
+            handler.request_type,
+            handler.reply_type,
+            refusal=_refusal(path, handler),
+        )
         for path, handler in service.__mapping__().items()
     ]
+
+
+def _refusal(path: str, handler: ServiceHandler) -> str | None:
+    """What a class does not override, it has from one that refuses everything."""
+    owner = getattr(handler.func, "__qualname__", "")
+    return f"{path} is not implemented here" if owner.startswith("Unimplemented") else None
 
 
 def _service_of(path: str) -> str:

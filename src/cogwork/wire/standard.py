@@ -5,16 +5,23 @@ Imported when they are first called: a machine starts without grpclib's client a
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Mapping
+
+from google.protobuf.descriptor_pool import DescriptorPool
 
 from cogwork.wire.handlers import HandlerTable, Method
 
 
-def add_standard_services(table: HandlerTable) -> None:
-    """Health, and reflection in both versions."""
+def add_standard_services(
+    table: HandlerTable, brought: Callable[[], Mapping[str, DescriptorPool]] = dict
+) -> None:
+    """Health, and reflection in both versions. `brought`: services that are not in the table, and
+    are described by others."""
     table.add("grpc.health.v1.Health", lambda: _health(table))
     for version in ("v1", "v1alpha"):
-        table.add(f"grpc.reflection.{version}.ServerReflection", lambda: _reflection(table))
+        table.add(
+            f"grpc.reflection.{version}.ServerReflection", lambda: _reflection(table, brought)
+        )
 
 
 def _health(table: HandlerTable) -> Iterable[Method]:
@@ -23,7 +30,9 @@ def _health(table: HandlerTable) -> Iterable[Method]:
     return health_methods(table)
 
 
-def _reflection(table: HandlerTable) -> Iterable[Method]:
+def _reflection(
+    table: HandlerTable, brought: Callable[[], Mapping[str, DescriptorPool]]
+) -> Iterable[Method]:
     from cogwork.wire.reflection import reflection_methods
 
-    return reflection_methods(table)
+    return reflection_methods(table, brought)

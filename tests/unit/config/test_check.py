@@ -318,7 +318,7 @@ CASES = [
         components('{"name": "a", "api": "rdk:component:sensor", "model": «"bme280"}'),
         "nobody provides model bme280",
         UNHEALTHY,
-        "models of rdk:component:sensor: fake, system",
+        "models of rdk:component:sensor: fake, serial, system",
     ),
     Case(
         codes.UNKNOWN_MODEL,
@@ -715,7 +715,7 @@ def test_unknown_keys_at_every_depth_leave_the_resource_usable() -> None:
                         "parent": "world",
                         "odd": 1,
                         "translation": {"x": 1, "odd": 2},
-                        "orientation": {"type": "o", "odd": 2},
+                        "orientation": {"type": "quaternion", "odd": 2},
                     },
                     "log_configuration": {"level": "warn", "odd": 1},
                     "service_configs": [{"type": "data_manager", "odd": 1}],

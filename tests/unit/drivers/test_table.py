@@ -20,8 +20,11 @@ from cogwork.resource.model import Model
 
 MODELS = builtin_models()
 DEMO = Path(conveyor.__file__).parents[1] / "mlmodel" / "demo"
-ELSEWHERE = ("mlmodel", "openvino_cpu", "tensorflow_cpu", "tflite_cpu", "torch_cpu")
-"""What takes another resource, or seconds to import; each has tests of its own."""
+ELSEWHERE = (
+    *("mlmodel", "openvino_cpu", "tensorflow_cpu", "tflite_cpu", "torch_cpu"),
+    *("wheeled", "wheeled-odometry", "gpio", "incremental", "single", "serial", "gamepad"),
+)
+"""What takes other resources, a device, or seconds to import; each has tests of its own."""
 BUILT = [model for model in MODELS if model.name.short not in ELSEWHERE]
 LEAST: dict[str, dict[str, Any]] = {
     "rdk:component:camera ffmpeg": {"video_path": "there-is-no-such-file.mp4"},

@@ -19,7 +19,7 @@ from tests.unit.graph.world import (
     takes,
 )
 
-from cogwork.core.clock import ManualClock
+from cogwork.core.clock import ManualClock, SystemClock
 from cogwork.graph.events import Abandoned, StateChanged, Trouble
 from cogwork.graph.name import Reference, ResourceName
 from cogwork.graph.node import Doing, State
@@ -1092,3 +1092,49 @@ async def test_states_are_told_once_each() -> None:
 
 def _tasks() -> set[asyncio.Task[object]]:
     return asyncio.all_tasks() - {asyncio.current_task()}
+
+
+class _Gated:
+    """Builder and provider in one: every resource waits at the same gate."""
+
+    def __init__(self) -> None:
+        self.gate = asyncio.Event()
+        self.built = 0
+
+    def offer(self, spec: Spec) -> Offer:
+        del spec
+        return Offer(self)
+
+    async def build(self, spec: Spec, dependencies: Dependencies) -> object:
+        del spec, dependencies
+        self.built += 1
+        await self.gate.wait()
+        return object()
+
+    async def reconfigure(self, resource: object, spec: Spec, dependencies: Dependencies) -> None:
+        raise NotImplementedError
+
+    async def close(self, resource: object) -> None:
+        del resource
+
+
+@pytest.mark.parametrize("turns", range(8))
+async def test_one_that_returns_just_when_another_plan_is_made_is_not_built_twice(
+    turns: int,
+) -> None:
+    gated = _Gated()
+    providers = Providers({"gated": gated})
+    reconciler = Reconciler(providers, SystemClock())
+    applied = reconciler.apply([spec("a")])
+    async with asyncio.timeout(5):
+        while not gated.built:  # noqa: ASYNC110 - turn by turn is what it is about
+            await asyncio.sleep(0)
+    providers.changed()
+    for _ in range(turns):
+        await asyncio.sleep(0)
+    gated.gate.set()
+    await applied
+    for _ in range(20):
+        await asyncio.sleep(0)
+    assert gated.built == 1
+    assert await reconciler.aclose() == []

@@ -17,7 +17,7 @@ from cogwork.config.load import load
 from cogwork.config.surroundings import Surroundings
 from cogwork.drivers.table import builtin_models
 from cogwork.graph.name import Api, ModelName, ResourceName
-from cogwork.graph.provider import Dependencies
+from cogwork.graph.provider import Dependencies, Offer
 from cogwork.graph.spec import Spec
 from cogwork.resource.model import Model
 from cogwork.resource.registry import Registry, plugged_in
@@ -139,7 +139,7 @@ def test_a_plugged_in_model_is_checked_and_built(caplog: pytest.LogCaptureFixtur
 
 async def built(registry: Registry, spec: Spec) -> object:
     offer = registry.offer(spec)
-    assert offer is not None
+    assert isinstance(offer, Offer)
     return await offer.builder.build(spec, {})
 
 
@@ -201,7 +201,7 @@ def test_the_same_offer_every_time() -> None:
 
 async def test_a_resource_is_built_changed_and_closed() -> None:
     offer = Registry([PATIENT]).offer(Spec(NAME, PATIENT.name))
-    assert offer is not None
+    assert isinstance(offer, Offer)
     assert offer.in_place
     resource = await offer.builder.build(Spec(NAME, PATIENT.name), {})
     assert isinstance(resource, Patient)
@@ -213,7 +213,7 @@ async def test_a_resource_is_built_changed_and_closed() -> None:
 
 async def test_a_resource_without_methods_can_be_closed_but_not_changed() -> None:
     offer = Registry([BARE]).offer(Spec(NAME, BARE.name))
-    assert offer is not None
+    assert isinstance(offer, Offer)
     assert not offer.in_place
     resource = await offer.builder.build(Spec(NAME, BARE.name), {})
     await offer.builder.close(resource)

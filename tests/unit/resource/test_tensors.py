@@ -29,7 +29,8 @@ from cogwork.resource.tensors import (
     write_infer_reply,
     write_infer_request,
 )
-from cogwork.resource.wire_fields import MOST_FIELDS, delimited, varint
+from cogwork.resource.wire_fields import MOST_FIELDS
+from cogwork.wire.delimited import delimited, varint
 
 assert sdk.VERSION  # it comes before anything else of the SDK
 from viam.proto.service import mlmodel  # noqa: E402

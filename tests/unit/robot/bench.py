@@ -35,12 +35,15 @@ assert sdk.VERSION  # it comes before anything else of the SDK
 from viam.components.generic import Generic  # noqa: E402
 from viam.components.sensor import Sensor  # noqa: E402
 from viam.gen.common.v1 import common_pb2 as common  # noqa: E402
+from viam.gen.component.arm.v1.arm_pb2 import JointPositions  # noqa: E402
 from viam.gen.robot.v1 import robot_pb2 as robot  # noqa: E402
 from viam.utils import dict_to_struct, struct_to_dict  # noqa: E402
 
 GENERIC = Api.parse("rdk:component:generic")
 SENSOR = Api.parse("rdk:component:sensor")
-LISTENER = Api.parse("rdk:component:audio_in")
+FILMER = Api.parse("rdk:service:video")
+MOTOR = Api.parse("rdk:component:motor")
+ARM = Api.parse("rdk:component:arm")
 
 ROBOT = "/viam.robot.v1.RobotService"
 DO_COMMAND = "/viam.component.generic.v1.GenericService/DoCommand"
@@ -78,6 +81,38 @@ class Mover(Thing):
         await self.bench.carry_out("stop", self.name, extra)
 
 
+class Wheel(Mover):
+    """A motor, as far as it is called."""
+
+    async def set_power(self, power: float, **_: Any) -> None:
+        if (deed := self.bench.deeds.get(self.name)) is not None:
+            await deed()
+
+    async def go_for(self, rpm: float, revolutions: float, **_: Any) -> None:
+        await for_ever()
+
+    async def is_moving(self) -> bool:
+        await self.bench.carry_out("look", self.name)
+        return False
+
+
+class Reach(Mover):
+    """An arm, as far as it is called: its deed returns the joints and the kinematics."""
+
+    async def move_through_joint_positions_streamed(
+        self, batches: AsyncIterator[Any], **_: Any
+    ) -> AsyncIterator[Any]:
+        async for batch in batches:
+            yield batch
+        await for_ever()
+
+    async def get_kinematics(self) -> Any:
+        return self.bench.deeds[self.name]()[1]
+
+    async def get_joint_positions(self) -> Any:
+        return JointPositions(values=self.bench.deeds[self.name]()[0])
+
+
 class Probe(Sensor):
     def __init__(self, name: ResourceName, bench: Bench) -> None:
         super().__init__(name.name)
@@ -108,7 +143,9 @@ class Bench:
                 )
             ),
             self._model(SENSOR, "probe", Probe),
-            self._model(LISTENER, "thing", Thing),
+            self._model(FILMER, "thing", Thing),
+            self._model(MOTOR, "mover", Wheel),
+            self._model(ARM, "mover", Reach),
         ]
         self.registry = Registry(models)
         self.machine = Machine(

@@ -10,8 +10,8 @@ import pytest
 from grpclib.const import Status
 from tests.served import refused
 from tests.unit.robot.bench import (
+    FILMER,
     GENERIC,
-    LISTENER,
     READ,
     SENSOR,
     Bench,
@@ -27,7 +27,7 @@ from viam.utils import dict_to_struct
 
 from cogwork.graph.reconcile import Applied, Superseded
 
-LISTEN = "/viam.component.audioin.v1.AudioInService/GetAudio"
+FILM = "/viam.service.video.v1.VideoService/GetVideo"
 
 
 class TestWhoMayBeCalled:
@@ -117,25 +117,24 @@ class TestWhoMayBeCalled:
         assert [each.name.name for each in status.resources] == ["belt", "lamp"]
 
     async def test_of_an_api_that_is_not_served_yet(self, bench: Bench) -> None:
-        listener = {**thing("ear"), "api": str(LISTENER)}
-        bench.scripts["build", "ear"] = failing("no such device")
-        await bench.apply(listener)
-        request = common.GetReadingsRequest(name="ear").SerializeToString()
+        bench.scripts["build", "eye"] = failing("no such device")
+        await bench.apply(services=[{**thing("eye"), "api": str(FILMER)}])
+        request = common.GetReadingsRequest(name="eye").SerializeToString()
         with refused() as told:
-            await bench.call(LISTEN, request)
+            await bench.call(FILM, request)
         assert told.status is Status.UNAVAILABLE
         assert told.words.endswith("reason=no such device")
         bench.scripts.clear()
         await bench.clock.advance(30)
         with refused() as told:
-            await bench.call(LISTEN, request)
+            await bench.call(FILM, request)
         assert told.status is Status.UNIMPLEMENTED
-        assert told.words == f"{LISTEN} is not served: {LISTENER} is not part of this release yet"
+        assert told.words == f"{FILM} is not served: {FILMER} is not part of this release yet"
         for name in ("nose", "far:nose"):
             with refused() as told:
-                await bench.call(LISTEN, common.GetReadingsRequest(name=name).SerializeToString())
+                await bench.call(FILM, common.GetReadingsRequest(name=name).SerializeToString())
             assert told.status is Status.NOT_FOUND
-            assert told.words.endswith("of this API there are ear")
+            assert told.words.endswith("of this API there are eye")
 
     async def test_what_a_machine_without_configuration_says(self, bench: Bench) -> None:
         with refused() as told:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections import Counter
-from typing import Annotated, TypeVar
+from typing import Annotated, Literal, TypeVar
 
 from pydantic import AfterValidator, Field
 
 from cogwork.config import codes
-from cogwork.config.fields import Attributes, fault
+from cogwork.config.fields import Attributes, Duration, fault
 
 
 class Part(Attributes):
@@ -53,3 +53,19 @@ class FakeBoardAttributes(Attributes):
     """Its analog pins: `name`, and if you like `pin`, `value`, `min`, `max` and `step_size`."""
     digital_interrupts: Annotated[list[InterruptAttributes], AfterValidator(_distinct)] = []
     """Its digital interrupts: the `name` of each, and the GPIO `pin` that it watches."""
+
+
+class GpioInterruptAttributes(InterruptAttributes):
+    pull: Literal["up", "down", "none"] = "none"
+    """Which resistor of the computer holds the pin while nothing drives it. A button that connects
+    the pin to ground wants `up`."""
+    debounce: Annotated[Duration, Field(ge=0)] = 0.0
+    """How long a level must last to count. A button wants `5ms`, an encoder nothing."""
+
+
+class GpioBoardAttributes(Attributes):
+    pin_factory: Literal["lgpio", "mock"] = "lgpio"
+    """Where the pins are: `lgpio` uses those of this Raspberry Pi, `mock` only pretends to."""
+    digital_interrupts: Annotated[list[GpioInterruptAttributes], AfterValidator(_distinct)] = []
+    """Pins whose changes are counted and streamed: the `name` of each and its `pin`, and if you
+    like `pull` and `debounce`."""

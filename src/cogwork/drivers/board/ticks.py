@@ -8,15 +8,9 @@ from collections.abc import Collection
 
 from viam.components.board import Tick, TickStream
 
-from cogwork.core.errors import CogworkError
+from cogwork.core.errors import CogworkError, FellBehind
 
 MOST_WAITING = 1024
-
-
-class FellBehind(CogworkError):
-    """More waits for the reader than is kept."""
-
-    status = "RESOURCE_EXHAUSTED"
 
 
 class Ticks(TickStream):

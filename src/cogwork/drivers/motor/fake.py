@@ -3,17 +3,24 @@
 from __future__ import annotations
 
 import asyncio
-import math
 from collections.abc import Mapping
 from typing import Any
 
 from viam.components.motor import Motor
 
 from cogwork.core.clock import Clock, SystemClock
-from cogwork.core.errors import Interrupted, InvalidRequest, Unsupported
+from cogwork.core.errors import Unsupported
 from cogwork.drivers.motor.attributes import FakeMotorAttributes
 from cogwork.drivers.motor.motion import Motion
+from cogwork.drivers.motor.orders import (
+    check_go_to,
+    check_offset,
+    check_power,
+    check_speed,
+    read_go_for,
+)
 from cogwork.drivers.shapeless import Shapeless
+from cogwork.drivers.turns import Turns
 from cogwork.graph.name import ResourceName
 from cogwork.graph.provider import Dependencies
 from cogwork.resource.model import logger_of
@@ -26,8 +33,9 @@ class FakeMotor(Shapeless, Motor):
         super().__init__(name.name, logger=logger_of(name))
         self._attributes = attributes
         self._clock = clock
+        self._called = f'motor "{self.name}"'
+        self._turns = Turns(self._called)
         self._motion = Motion(start=0.0, since=clock.monotonic())
-        self._overtaken = _to_be_told()
 
     @classmethod
     async def new(
@@ -41,29 +49,20 @@ class FakeMotor(Shapeless, Motor):
         return cls(name, attributes, clock or SystemClock())
 
     async def set_power(self, power: float, **_: Any) -> None:
-        if not -1 <= power <= 1:
-            raise InvalidRequest(f"{self._called} takes a power from -1 to 1, not {power:g}")
+        check_power(self._called, power)
         self._spin("set_power", power * self._attributes.max_rpm)
 
     async def set_rpm(self, rpm: float, **_: Any) -> None:
-        self._check_speed(rpm)
+        check_speed(self._called, rpm, self._attributes.max_rpm)
         self._spin("set_rpm", rpm)
 
     async def go_for(self, rpm: float, revolutions: float, **_: Any) -> None:
-        self._check_move("go_for", rpm)
-        if revolutions == 0 or not math.isfinite(revolutions):
-            raise InvalidRequest(
-                f"{self._called} cannot go for {revolutions:g} revolutions: "
-                "give a number of them, or use set_rpm to turn without an end"
-            )
-        turns = revolutions if rpm > 0 else -revolutions
+        turns = read_go_for(self._called, rpm, revolutions, self._attributes.max_rpm)
         await self._go("go_for", self._position() + turns, rpm)
 
     async def go_to(self, rpm: float, position_revolutions: float, **_: Any) -> None:
         self._check_reporting("go_to")
-        self._check_move("go_to", rpm)
-        if not math.isfinite(position_revolutions):
-            raise InvalidRequest(f"{self._called} has no position {position_revolutions:g}")
+        check_go_to(self._called, rpm, position_revolutions, self._attributes.max_rpm)
         await self._go("go_to", position_revolutions, rpm)
 
     async def stop(self, **_: Any) -> None:
@@ -74,8 +73,7 @@ class FakeMotor(Shapeless, Motor):
 
     async def reset_zero_position(self, offset: float, **_: Any) -> None:
         self._check_reporting("reset_zero_position")
-        if not math.isfinite(offset):
-            raise InvalidRequest(f"{self._called} cannot move its zero by {offset:g} revolutions")
+        check_offset(self._called, offset)
         self._motion = self._motion.zeroed(offset, self._clock.monotonic())
 
     async def get_position(self, **_: Any) -> float:
@@ -99,40 +97,20 @@ class FakeMotor(Shapeless, Motor):
         return {**status, "position": self._position()} if known else status
 
     def _spin(self, command: str, rpm: float) -> None:
-        self._take_over(command, self._motion.at(rpm, self._clock.monotonic()))
+        self._turns.take(command)
+        self._motion = self._motion.at(rpm, self._clock.monotonic())
 
     async def _go(self, command: str, end: float, rpm: float) -> None:
-        motion = self._motion.toward(end, rpm, self._clock.monotonic())
-        overtaken = self._take_over(command, motion)
+        turn = self._turns.take(command)
+        self._motion = self._motion.toward(end, rpm, self._clock.monotonic())
         try:
-            await self._clock.wait([overtaken], motion.seconds)
+            await turn.wait(self._clock, self._motion.seconds)
         except asyncio.CancelledError:
             # Whoever asked is gone, and nobody else is watching where it turns to.
-            if not overtaken.done():
+            if not turn.is_over:
                 await self.stop()
             raise
-        if overtaken.done():
-            raise Interrupted(
-                f"{self._called} did not finish {command}: {overtaken.result()} ended it"
-            )
         self._motion = self._motion.arrived(self._clock.monotonic())
-
-    def _take_over(self, command: str, motion: Motion) -> asyncio.Future[str]:
-        """Returns what is told the name of the command that takes over next."""
-        self._overtaken.set_result(command)
-        self._overtaken = _to_be_told()
-        self._motion = motion
-        return self._overtaken
-
-    def _check_speed(self, rpm: float) -> None:
-        most = self._attributes.max_rpm
-        if not -most <= rpm <= most:
-            raise InvalidRequest(f"{self._called} turns at {most:g} rpm at most, not at {rpm:g}")
-
-    def _check_move(self, command: str, rpm: float) -> None:
-        self._check_speed(rpm)
-        if rpm == 0:
-            raise InvalidRequest(f"{self._called} gets nowhere at 0 rpm: give {command} a speed")
 
     def _check_reporting(self, command: str) -> None:
         if not self._attributes.position_reporting:
@@ -146,11 +124,3 @@ class FakeMotor(Shapeless, Motor):
 
     def _speed(self) -> float:
         return self._motion.speed(self._clock.monotonic())
-
-    @property
-    def _called(self) -> str:
-        return f'motor "{self.name}"'
-
-
-def _to_be_told() -> asyncio.Future[str]:
-    return asyncio.get_running_loop().create_future()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Self
+from typing import Annotated, Literal, Self
 
 from pydantic import Field, JsonValue, model_validator
 
@@ -54,3 +54,25 @@ class SystemSensorAttributes(Attributes):
     """Where the disk is mounted whose space is measured."""
     per_core: bool = False
     """Whether to measure each core of the processor, too."""
+
+
+class SerialSensorAttributes(Attributes):
+    port: Annotated[str, Field(min_length=1)]
+    """The serial port, such as `/dev/ttyUSB0`, or, so that it is the same after the next start,
+    `/dev/serial/by-id/…`."""
+    baud_rate: Annotated[int, Field(ge=50, le=4_000_000)] = 9600
+    """How many bits a second the other side sends."""
+    format: Literal["json", "csv", "key=value", "text"] = "json"
+    """What a line is: `json`, an object; `csv`, the values of `fields`; `key=value`, any number of
+    such pairs; `text`, one reading of that name."""
+    fields: list[Annotated[str, Field(min_length=1)]] = []
+    """What the values of a line are called, in their order, with the format `csv`."""
+    stale_after: Annotated[Duration, Field(ge=0)] = 10.0
+    """How old the newest line may be, such as `10s`. What is older is not given out as a reading;
+    with `0s`, it always is."""
+
+    @model_validator(mode="after")
+    def _agree(self) -> Self:
+        if (self.format == "csv") != bool(self.fields):
+            raise fault(codes.HALF_SET, 'the format "csv" and "fields" belong together')
+        return self

@@ -13,9 +13,10 @@ from viam.components.board.client import BoardClient
 from viam.proto.component.board import PowerMode
 
 from cogwork.core.clock import ManualClock
+from cogwork.core.errors import FellBehind
 from cogwork.drivers.board.attributes import FakeBoardAttributes
 from cogwork.drivers.board.fake import FakeBoard
-from cogwork.drivers.board.ticks import MOST_WAITING, FellBehind
+from cogwork.drivers.board.ticks import MOST_WAITING
 from cogwork.graph.name import ResourceName
 
 NAME = ResourceName.parse("rdk:component:board/b")

@@ -1,0 +1,338 @@
+"""What it costs to call a module through our server, divided by calling the module itself.
+
+A small call, a reply of 1 MB and a stream of 100 MB, by one and by eight callers, in turns:
+straight to the module's own socket; through the public port; through the port for gRPC only; and
+through the least that grpc.aio needs to carry bytes on, which is what the engine itself takes for
+the second hop. One module is written on grpc.aio and answers at once, the other with the SDK.
+
+    python -m benchmarks.proxy [--rounds 15] [--quick]
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import json
+import os
+import shlex
+import socket
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterable, Iterator
+from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import psutil
+from benchmarks.parts.executable import server
+
+MOST = 2.6
+CALLERS = (1, 8)
+GENERIC = "viam.component.generic.v1.GenericService"
+CAMERA = "viam.component.camera.v1.CameraService"
+SLAM = "viam.service.slam.v1.SLAMService"
+WAYS = ("direct", "public", "grpc", "least")
+MODULES = ("quick", "sdk")
+PARTS = Path(__file__).parent / "parts"
+OPTIONS = (("grpc.max_receive_message_length", -1), ("grpc.max_send_message_length", -1))
+
+
+Call = Callable[[], Awaitable[float]]
+"""Returns how much was done: 1, or the megabytes that came."""
+Rates = dict[str, list[float]]
+"""Of each round, by the way."""
+
+
+class Case(NamedTuple):
+    name: str
+    callers: int
+    resource: str
+
+    def __str__(self) -> str:
+        return f"{self.name:20} {self.callers:>7}"
+
+
+def cases(megabytes: int) -> list[Case]:
+    """Eight callers share what one gets of a stream."""
+    return [
+        Case(name, callers, f"{resource}-{megabytes // callers}" if "map" in resource else resource)
+        for name, resource in (
+            ("small", "thing"),
+            ("small, SDK's client", "thing"),
+            ("1 MB", "camera"),
+            ("stream of 64 KiB", "map-64"),
+            ("stream of 1 MiB", "map-1024"),
+        )
+        for callers in CALLERS
+    ]
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--rounds", type=int, default=15)
+    parser.add_argument("--seconds", type=float, default=0.2, help="of each case in each round")
+    parser.add_argument("--megabytes", type=int, default=100, help="of a stream")
+    parser.add_argument("--modules", default=",".join(MODULES))
+    parser.add_argument("--case", default="", help="only those whose name begins so")
+    parser.add_argument("--quick", action="store_true", help="less of everything")
+    parser.add_argument("--role", choices=("least", "client"), help=argparse.SUPPRESS)
+    parser.add_argument("--targets", default="{}", help=argparse.SUPPRESS)
+    arguments = parser.parse_args()
+    if arguments.quick:
+        arguments.rounds, arguments.seconds, arguments.megabytes = 1, 0.1, 16
+        arguments.modules = "quick"
+    targets = json.loads(arguments.targets)
+    match arguments.role:
+        case "least":
+            return _run(least_proxy(targets["module"]))
+        case "client":
+            return _run(client(targets, arguments))
+    kept = [measure(name, arguments) for name in arguments.modules.split(",")]
+    # So little says nothing about the aim, only that calls get through.
+    return 0 if all(kept) or arguments.quick else 1
+
+
+def measure(module: str, arguments: argparse.Namespace) -> bool:
+    asked = cases(arguments.megabytes)
+    with tempfile.TemporaryDirectory() as directory:
+        config = machine(module, Path(directory), asked)
+        with server(config, asked[-1].resource) as (public, process):
+            direct = f"unix:{_socket_of(process)}"
+            with _least(direct) as least:
+                ways = (direct, public, config["network"]["grpc_address"], least)
+                report = _ask(dict(zip(WAYS, ways, strict=True)), arguments)
+    return show(module, report)
+
+
+def machine(module: str, directory: Path, asked: list[Case]) -> dict[str, Any]:
+    """Of one module, with a resource for each case."""
+    program = directory / module
+    words = shlex.join([sys.executable, "-I", str(PARTS / f"{module}_module.py")])
+    program.write_text(f'#!/bin/sh\nexec {words} "$@"\n')
+    program.chmod(0o755)
+    apis = {"thing": "component:generic", "camera": "component:camera"}
+    resources = [
+        {
+            "name": name,
+            "api": f"rdk:{apis.get(name, 'service:slam')}",
+            "model": f"acme:bench:{module}",
+            # What is built last is ready last.
+            "depends_on": before,
+        }
+        for name, before in _in_a_row(dict.fromkeys(case.resource for case in asked))
+    ]
+    return {
+        "network": {"bind_address": "127.0.0.1:0", "grpc_address": f"127.0.0.1:{_free_port()}"},
+        "modules": [{"name": module, "executable_path": str(program)}],
+        "components": [each for each in resources if ":component:" in each["api"]],
+        "services": [each for each in resources if ":service:" in each["api"]],
+    }
+
+
+def _in_a_row(names: Iterable[str]) -> Iterator[tuple[str, list[str]]]:
+    before: list[str] = []
+    for name in names:
+        yield name, before
+        before = [name]
+
+
+def show(module: str, report: dict[str, Rates]) -> bool:
+    title = f"module on {'grpc.aio' if module == 'quick' else 'the SDK'}"
+    print(f"{title:20} {'callers':>7} {'direct/s':>9} {'public':>7} {'grpc':>7} {'least':>7}")
+    worst = 0.0
+    for case, rates in report.items():
+        public, grpc_only, least = (_cost(rates["direct"], rates[way]) for way in WAYS[1:])
+        worst = max(worst, public, grpc_only)
+        direct = statistics.median(rates["direct"])
+        print(f"{case} {direct:9.0f} {public:7.2f} {grpc_only:7.2f} {least:7.2f}")
+    print(f"at most {worst:.2f}; the aim is {MOST}", flush=True)
+    return worst <= MOST
+
+
+def _cost(direct: list[float], ours: list[float]) -> float:
+    return statistics.median(theirs / mine for mine, theirs in zip(ours, direct, strict=True))
+
+
+async def client(targets: dict[str, str], arguments: argparse.Namespace) -> int:
+    """Prints rates: calls a second, or megabytes of a stream."""
+    report: dict[str, Rates] = {}
+    for case in cases(arguments.megabytes):
+        if case.name.startswith(arguments.case):
+            async with AsyncExitStack() as stack:
+                ways = {
+                    way: await stack.enter_async_context(_caller(case, address))
+                    for way, address in targets.items()
+                }
+                report[str(case)] = await _in_turns(ways, case.callers, arguments)
+    print(json.dumps(report))
+    return 0
+
+
+async def _in_turns(ways: dict[str, Call], callers: int, arguments: argparse.Namespace) -> Rates:
+    rates: Rates = {way: [] for way in ways}
+    for number in range(arguments.rounds + 1):
+        # Turns change, so that nobody always comes first.
+        for way in sorted(ways, reverse=bool(number % 2)):
+            rate = await _rate(ways[way], callers, arguments.seconds)
+            if number:  # the first round warms up
+                rates[way].append(rate)
+    return rates
+
+
+async def _rate(call: Call, callers: int, seconds: float) -> float:
+    done = 0.0
+    started = time.perf_counter()
+
+    async def ask() -> None:
+        nonlocal done
+        while time.perf_counter() - started < seconds:
+            much = await call()
+            done += much
+
+    await asyncio.gather(*(ask() for _ in range(callers)))
+    return done / (time.perf_counter() - started)
+
+
+@asynccontextmanager
+async def _caller(case: Case, address: str) -> AsyncIterator[Call]:
+    if case.name.endswith("client"):
+        async with _sdk_client(case, address) as call:
+            yield call
+        return
+    import grpc.aio
+
+    # Each way has a connection of its own.
+    async with grpc.aio.insecure_channel(address, OPTIONS) as channel:
+        name = case.resource.encode()
+        request = bytes([10, len(name)]) + name
+        if case.resource.startswith("map"):
+            yield _streamed(channel.unary_stream(f"/{SLAM}/GetPointCloudMap"), request)
+        elif case.resource == "camera":
+            yield _asked(channel.unary_unary(f"/{CAMERA}/GetImages"), request)
+        else:
+            yield _asked(channel.unary_unary(f"/{GENERIC}/DoCommand"), request)
+
+
+@asynccontextmanager
+async def _sdk_client(case: Case, address: str) -> AsyncIterator[Call]:
+    from grpclib.client import Channel
+    from viam.components.generic.client import GenericClient
+
+    host, _, port = address.rpartition(":")
+    async with Channel(path=port) if host == "unix" else Channel(host, int(port)) as channel:
+        thing = GenericClient(case.resource, channel)
+
+        async def call() -> float:
+            await thing.do_command({})
+            return 1.0
+
+        yield call
+
+
+def _asked(method: Any, request: bytes) -> Call:
+    async def call() -> float:
+        await method(request)
+        return 1.0
+
+    return call
+
+
+def _streamed(method: Any, request: bytes) -> Call:
+    async def call() -> float:
+        return sum([len(piece) async for piece in method(request)]) / 1e6
+
+    return call
+
+
+async def least_proxy(module: str) -> int:
+    """Bytes in, bytes out, and nothing else."""
+    import grpc
+    import grpc.aio
+
+    async with grpc.aio.insecure_channel(module, OPTIONS) as channel:
+        server = grpc.aio.server(options=OPTIONS)
+        server.add_generic_rpc_handlers(
+            (
+                _carrying(GENERIC, "DoCommand", channel.unary_unary),
+                _carrying(CAMERA, "GetImages", channel.unary_unary),
+                _carrying(SLAM, "GetPointCloudMap", channel.unary_stream),
+            )
+        )
+        port = server.add_insecure_port("127.0.0.1:0")
+        await server.start()
+        print(f"127.0.0.1:{port}", flush=True)
+        await asyncio.get_running_loop().run_in_executor(None, sys.stdin.read)
+        await server.stop(None)
+    return 0
+
+
+def _carrying(service: str, name: str, make: Any) -> Any:
+    import grpc
+
+    method = make(f"/{service}/{name}")
+
+    async def unary(request: bytes, _: Any) -> Any:
+        return await method(request)
+
+    async def stream(request: bytes, _: Any) -> AsyncIterator[bytes]:
+        async for piece in method(request):
+            yield piece
+
+    handler: grpc.RpcMethodHandler[Any, Any] = (
+        grpc.unary_stream_rpc_method_handler(stream)
+        if service == SLAM
+        else grpc.unary_unary_rpc_method_handler(unary)
+    )
+    return grpc.method_handlers_generic_handler(service, {name: handler})
+
+
+def _socket_of(server: psutil.Process) -> str:
+    """The module's own, which is the first thing that it is told."""
+    (module,) = server.children()
+    return next(word for word in module.cmdline() if word.endswith(".sock"))
+
+
+def _free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+@contextmanager
+def _least(module: str) -> Iterator[str]:
+    with subprocess.Popen(
+        _self("least", {"module": module}), stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    ) as child:
+        assert child.stdout is not None
+        assert child.stdin is not None
+        yield child.stdout.readline().strip()
+        child.stdin.close()
+
+
+def _ask(targets: dict[str, str], arguments: argparse.Namespace) -> dict[str, Rates]:
+    words = ("rounds", "seconds", "megabytes", "case")
+    options = [f"--{word}={getattr(arguments, word)}" for word in words]
+    done = subprocess.run(
+        [*_self("client", targets), *options], check=True, stdout=subprocess.PIPE, text=True
+    )
+    report: dict[str, Rates] = json.loads(done.stdout)
+    return report
+
+
+def _self(role: str, targets: dict[str, str]) -> list[str]:
+    module = [sys.executable, "-m", "benchmarks.proxy"]
+    return [*module, "--role", role, "--targets", json.dumps(targets)]
+
+
+def _run(work: Coroutine[Any, Any, int]) -> int:
+    from cogwork.server import process
+
+    process.prepare(os.environ)
+    return process.run(work)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,75 @@
+"""What a gantry keeps to."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Coroutine, Sequence
+from typing import Any, ClassVar
+
+import pytest
+from grpclib import GRPCError
+from grpclib.const import Status
+from viam.components.gantry.client import GantryClient
+
+from cogwork.contracts.contract import explained
+from cogwork.contracts.kinematics import described_by
+from cogwork.contracts.moving import MovingContract
+
+
+class GantryContract(MovingContract):
+    api = "rdk:component:gantry"
+    client = GantryClient
+
+    near: ClassVar[Sequence[float]] = (10.0,)
+    """Where its axes get within a moment from their home, in millimetres."""
+    far: ClassVar[Sequence[float]] = (1000.0,)
+    """Where they get within some seconds."""
+    exact_mm: ClassVar[float] = 0.5
+    """How far off it may be."""
+
+    def move(self, it: Any) -> Coroutine[Any, Any, Any]:
+        return it.move_to_position(list(self.far), [])  # type: ignore[no-any-return]
+
+    async def test_it_goes_where_it_is_sent(self, it: Any) -> None:
+        await it.move_to_position(list(self.near), [])
+        assert await it.get_position() == pytest.approx(list(self.near), abs=self.exact_mm)
+        assert not await it.is_moving()
+
+    async def test_it_comes_home(self, it: Any) -> None:
+        with explained("home"):
+            assert await it.home()
+            assert not await it.is_moving()
+
+    async def test_every_axis_has_a_length_and_a_position(self, it: Any) -> None:
+        lengths = await it.get_lengths()
+        assert lengths
+        assert all(length > 0 for length in lengths)
+        assert len(await it.get_position()) == len(lengths)
+
+    async def test_positions_that_cannot_be_are_refused(self, it: Any) -> None:
+        lengths = await it.get_lengths()
+        too_far = [length + 1000 for length in lengths]
+        nowhere = [math.nan for _ in lengths]
+        for positions in (too_far, nowhere, [*lengths, 0.0], []):
+            await self._refused(it, positions, [])
+
+    async def test_speeds_that_cannot_be_are_refused(self, it: Any) -> None:
+        for speeds in ([math.nan for _ in self.near], [-1.0 for _ in self.near], [10.0] * 20):
+            await self._refused(it, list(self.near), speeds)
+
+    async def test_its_kinematics_have_its_axes(self, it: Any) -> None:
+        with explained("get_kinematics"):
+            chain = await described_by(it)
+            ends = [joint.maximum - joint.minimum for joint in chain.joints]
+            assert ends == pytest.approx(await it.get_lengths())
+
+    async def test_its_shape_is_known_or_it_says_why_not(self, it: Any) -> None:
+        with explained("get_geometries"):
+            assert isinstance(await it.get_geometries(), list)
+
+    async def _refused(self, it: Any, positions: list[float], speeds: list[float]) -> None:
+        before = await it.get_position()
+        with pytest.raises(GRPCError) as refused:
+            await it.move_to_position(positions, speeds)
+        assert refused.value.status is Status.INVALID_ARGUMENT
+        assert await it.get_position() == before

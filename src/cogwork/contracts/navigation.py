@@ -1,0 +1,362 @@
+"""What a navigation service keeps to."""
+
+from __future__ import annotations
+
+import asyncio
+import math
+import time
+from collections.abc import Coroutine, Mapping
+from typing import Any, ClassVar
+
+import pytest
+from grpclib import GRPCError
+from grpclib.const import Status as GrpcStatus
+from viam.proto.common import GeoPose, Pose
+from viam.proto.service.navigation import (
+    GoalState,
+    MapType,
+    NavMode,
+    Plan,
+    Position,
+    Properties,
+    Status,
+    Waypoint,
+)
+from viam.services.navigation.client import NavigationClient
+from viam.utils import struct_to_dict
+
+from cogwork.contracts.bench import Bench
+from cogwork.contracts.contract import PATIENCE, Contract, explained
+from cogwork.contracts.moving import PROMPTLY
+
+ACTIVE = GoalState.GOAL_STATE_ACTIVE
+SUSPENDED = GoalState.GOAL_STATE_SUSPENDED
+SUCCEEDED = GoalState.GOAL_STATE_SUCCEEDED
+FAILED = GoalState.GOAL_STATE_FAILED
+CANCELED = GoalState.GOAL_STATE_CANCELED
+
+_SETTLED = 0.01
+"""Metres that it may be beside where it should be."""
+
+
+class NavigationContract(Contract):
+    """What it has not, it says in its properties, and refuses."""
+
+    api = "rdk:service:navigation"
+    client = NavigationClient
+
+    near: ClassVar[Position]
+    """Somewhere that it gets within a second."""
+    nearby: ClassVar[Position]
+    """Somewhere else close to that."""
+    far: ClassVar[Position]
+    """Somewhere that it does not get within some seconds."""
+    around_far: ClassVar[Mapping[str, Any]]
+    """The geometry of a zone in which `far` is, and which it is not close to at first."""
+
+    async def test_it_says_what_it_can(self, it: Any) -> None:
+        properties = await it.get_properties()
+        assert properties.map_type != MapType.MAP_TYPE_UNSPECIFIED
+        position = await it.get_position()
+        assert position.WhichOneof("value") == _kind(properties)
+
+    async def test_locations_are_saved_by_their_names(self, it: Any) -> None:
+        here = await it.add_location("here")
+        assert here.name == "here"
+        assert _apart(here.position, await it.get_position()) < _SETTLED
+        there = await it.add_location("there", self.near)
+        assert there.position == self.near
+        assert await it.get_location("there") == there
+        assert [each.name for each in await it.list_locations()] == ["here", "there"]
+        moved = await it.update_location("there", position=self.far)
+        assert (moved.name, moved.position) == ("there", self.far)
+        renamed = await it.update_location("there", new_name="elsewhere")
+        assert (renamed.name, renamed.position) == ("elsewhere", self.far)
+        await it.delete_location("here")
+        assert await it.list_locations() == [renamed]
+
+    async def test_names_of_locations_are_their_own(self, it: Any) -> None:
+        await it.add_location("one", self.near)
+        await it.add_location("other", self.near)
+        await _refused(it.add_location("one", self.far), GrpcStatus.ALREADY_EXISTS)
+        asking = it.update_location("other", new_name="one")
+        await _refused(asking, GrpcStatus.ALREADY_EXISTS)
+        await _refused(it.add_location("", self.far), GrpcStatus.INVALID_ARGUMENT)
+        assert (await it.get_location("one")).position == self.near
+
+    async def test_what_nobody_saved_is_not_found(self, it: Any) -> None:
+        properties = await it.get_properties()
+        asked = [
+            it.get_location("none"),
+            it.update_location("none", self.near),
+            it.delete_location("none"),
+            it.go_to_location("none"),
+        ]
+        if properties.planning_supported:
+            asked += [it.navigate_to_location("none"), it.plan_to_location("none")]
+        if properties.routes_supported:
+            asked += [
+                it.get_route("none"),
+                it.update_route("none"),
+                it.delete_route("none"),
+                it.navigate_route("none"),
+                it.add_route("tour", [Waypoint(location="none")]),
+            ]
+        if properties.zones_supported:
+            asked += [
+                it.get_zone("none"),
+                it.update_zone("none", max_speed=1),
+                it.delete_zone("none"),
+            ]
+        for asking in asked:
+            await _refused(asking, GrpcStatus.NOT_FOUND)
+
+    async def test_positions_of_another_kind_are_refused(self, it: Any) -> None:
+        local = _kind(await it.get_properties()) == "pose"
+        other = Position(geo_pose=GeoPose(heading=0)) if local else Position(pose=Pose(x=1))
+        no_number = (
+            Position(pose=Pose(x=math.nan)) if local else Position(geo_pose=GeoPose(heading=0))
+        )
+        if not local:
+            no_number.geo_pose.location.latitude = math.nan
+        for position in (other, no_number, Position()):
+            for asking in (it.add_location("spot", position), it.go_to_point(position)):
+                await _refused(asking, GrpcStatus.INVALID_ARGUMENT)
+
+    async def test_routes_are_saved_by_their_names(self, it: Any) -> None:
+        await it.add_location("dock", self.near)
+        waypoints = [Waypoint(location="dock"), Waypoint(position=self.far)]
+        if not (await it.get_properties()).routes_supported:
+            await _refused(it.add_route("tour", waypoints), GrpcStatus.UNIMPLEMENTED)
+            return
+        tour = await it.add_route("tour", waypoints)
+        assert (tour.name, list(tour.waypoints)) == ("tour", waypoints)
+        assert await it.get_route("tour") == tour
+        await _refused(it.add_route("tour"), GrpcStatus.ALREADY_EXISTS)
+        renamed = await it.update_route("tour", new_name="round")
+        assert (renamed.name, list(renamed.waypoints)) == ("round", waypoints)
+        assert await it.list_routes() == [renamed]
+        assert not (await it.update_route("round", waypoints=[])).waypoints
+        await it.delete_route("round")
+        assert await it.list_routes() == []
+
+    async def test_zones_are_saved_by_their_names(self, it: Any) -> None:
+        if not (await it.get_properties()).zones_supported:
+            asking = it.add_zone("pit", "keepout", self.around_far)
+            await _refused(asking, GrpcStatus.UNIMPLEMENTED)
+            return
+        pit = await it.add_zone("pit", "keepout", self.around_far)
+        assert (pit.name, pit.type, pit.HasField("max_speed")) == ("pit", "keepout", False)
+        assert struct_to_dict(pit.geometry) == self.around_far
+        slow = await it.add_zone("school", "speed_limit", self.around_far, 0.2)
+        assert (slow.type, slow.max_speed) == ("speed_limit", 0.2)
+        assert await it.get_zone("pit") == pit
+        assert await it.list_zones() == [pit, slow]
+        assert await it.list_zones("speed_limit") == [slow]
+        await _refused(it.add_zone("pit", "keepout", self.around_far), GrpcStatus.ALREADY_EXISTS)
+        renamed = await it.update_zone("school", new_name="street", max_speed=0.3)
+        assert (renamed.name, renamed.max_speed) == ("street", 0.3)
+        assert (await it.update_zone("street", type="keepout")).type == "keepout"
+        assert struct_to_dict((await it.get_zone("street")).geometry) == self.around_far
+        await it.delete_zone("pit")
+        await it.delete_zone("street")
+        assert await it.list_zones() == []
+
+    async def test_what_is_no_zone_is_refused(self, it: Any) -> None:
+        if not (await it.get_properties()).zones_supported:
+            return
+        for asking in (
+            it.add_zone("zone", "playground", self.around_far),
+            it.add_zone("zone", "keepout", {"type": "thought"}),
+            it.add_zone("zone", "keepout", {}),
+            it.add_zone("zone", "speed_limit", self.around_far),
+            it.add_zone("zone", "speed_limit", self.around_far, -1),
+            it.add_zone("", "keepout", self.around_far),
+        ):
+            await _refused(asking, GrpcStatus.INVALID_ARGUMENT)
+        assert await it.list_zones() == []
+
+    async def test_it_goes_straight_and_waits(self, it: Any) -> None:
+        assert not (await it.get_navigation_status()).HasField("goal")
+        status = await it.go_to_point(self.near, timeout=PATIENCE)
+        _arrived(status, NavMode.NAV_MODE_DIRECT, self.near)
+        assert _apart(await it.get_position(), self.near) < _SETTLED
+        await it.add_location("there", self.nearby)
+        status = await it.go_to_location("there", True, 1.0, timeout=PATIENCE)
+        _arrived(status, NavMode.NAV_MODE_DIRECT, self.nearby)
+        assert status.goal.location == "there"
+
+    async def test_it_navigates_and_does_not_wait(self, it: Any) -> None:
+        await it.add_location("there", self.nearby)
+        if not (await it.get_properties()).planning_supported:
+            await _refused(it.navigate_to_point(self.near), GrpcStatus.UNIMPLEMENTED)
+            await _refused(it.navigate_to_location("there"), GrpcStatus.UNIMPLEMENTED)
+            return
+        status = await it.navigate_to_point(self.near)
+        assert status.goal.state in (ACTIVE, SUCCEEDED)
+        _arrived(await _over(it), NavMode.NAV_MODE_PLANNED, self.near)
+        status = await it.navigate_to_location("there")
+        assert status.goal.location == "there"
+        _arrived(await _over(it), NavMode.NAV_MODE_PLANNED, self.nearby)
+        assert _apart(await it.get_position(), self.nearby) < _SETTLED
+
+    async def test_what_it_plans_it_can_go(self, it: Any) -> None:
+        await it.add_location("there", self.near)
+        if not (await it.get_properties()).planning_supported:
+            for asking in (it.plan_to_point(self.near), it.execute_plan(Plan(path=[self.near]))):
+                await _refused(asking, GrpcStatus.UNIMPLEMENTED)
+            return
+        before = await it.get_position()
+        plan = await it.plan_to_point(self.near)
+        assert _apart(await it.get_position(), before) < _SETTLED
+        assert not plan.HasField("location")
+        named = await it.plan_to_location("there", start=self.nearby)
+        assert named.location == "there"
+        assert _apart(named.path[0], self.nearby) < _SETTLED
+        assert _apart(named.path[-1], self.near) < _SETTLED
+        assert named.length_m >= _apart(self.nearby, self.near) - _SETTLED
+        await it.execute_plan(plan)
+        _arrived(await _over(it), NavMode.NAV_MODE_PLANNED, self.near)
+        await _refused(it.execute_plan(Plan()), GrpcStatus.INVALID_ARGUMENT)
+
+    async def test_it_goes_along_a_route(self, it: Any) -> None:
+        await it.add_location("there", self.near)
+        waypoints = [Waypoint(location="there"), Waypoint(position=self.nearby)]
+        if not (await it.get_properties()).routes_supported:
+            await _refused(it.navigate_route(waypoints=waypoints), GrpcStatus.UNIMPLEMENTED)
+            return
+        await it.add_route("tour", waypoints)
+        status = await it.navigate_route("tour", wait=True, timeout=PATIENCE)
+        _arrived(status, NavMode.NAV_MODE_ROUTE, self.nearby)
+        assert (status.goal.route.name, status.goal.route.index) == ("tour", 1)
+        status = await it.navigate_route(waypoints=waypoints, start_index=1, wait=True)
+        assert (status.goal.route.name, status.goal.state) == ("", SUCCEEDED)
+        status = await it.navigate_route("tour", start_nearest=True, loop=True)
+        assert (status.goal.state, status.goal.route.loop) == (ACTIVE, True)
+        await it.cancel()
+
+    async def test_what_is_no_route_is_refused(self, it: Any) -> None:
+        if not (await it.get_properties()).routes_supported:
+            return
+        await it.add_route("tour", [Waypoint(position=self.near)])
+        for asking in (
+            it.navigate_route(),
+            it.navigate_route("tour", [Waypoint(position=self.near)]),
+            it.navigate_route("tour", start_index=1),
+            it.add_route("void", [Waypoint()]),
+        ):
+            await _refused(asking, GrpcStatus.INVALID_ARGUMENT)
+
+    async def test_a_goal_can_be_held_and_gone_on_with(self, it: Any) -> None:
+        for asking in (it.suspend(), it.resume()):
+            await _refused(asking, GrpcStatus.FAILED_PRECONDITION)
+        status = await it.go_to_point(self.far, wait=False)
+        assert status.goal.state == ACTIVE
+        assert status.goal.progress.distance_remaining_m > 0
+        status = await it.suspend("a dog")
+        assert (status.goal.state, status.goal.suspend_reason) == (SUSPENDED, "a dog")
+        assert status.velocity.linear_m_per_sec == 0
+        held = await it.get_position()
+        status = await it.resume()
+        assert (status.goal.state, status.goal.HasField("suspend_reason")) == (ACTIVE, False)
+        assert _apart(held, status.position) < 1
+        status = await it.cancel()
+        assert (status.goal.state, status.goal.HasField("finished_at")) == (CANCELED, True)
+        assert status.goal.target == self.far
+        await _refused(it.resume(), GrpcStatus.FAILED_PRECONDITION)
+        assert (await it.cancel()).goal.state == CANCELED
+
+    async def test_the_newest_goal_has_it(self, it: Any) -> None:
+        older = asyncio.ensure_future(it.go_to_point(self.far, timeout=PATIENCE))
+        await _moving(it)
+        await it.go_to_point(self.near, timeout=PATIENCE)
+        with pytest.raises(GRPCError) as refused:
+            await older
+        assert refused.value.status is GrpcStatus.ABORTED
+
+    async def test_a_goal_that_nobody_waits_for_any_more_ends(self, it: Any) -> None:
+        waiting = asyncio.ensure_future(it.go_to_point(self.far))
+        await _moving(it)
+        waiting.cancel()
+        assert (await _over(it)).goal.state == CANCELED
+
+    async def test_everything_stops_when_told_to(self, bench: Bench, it: Any) -> None:
+        await it.go_to_point(self.far, wait=False)
+        since = time.monotonic()
+        await bench.machine.stop_all({})
+        assert time.monotonic() - since < PROMPTLY
+        assert (await it.get_navigation_status()).goal.state == CANCELED
+
+    async def test_it_keeps_out_of_where_it_must_not_be(self, it: Any) -> None:
+        properties = await it.get_properties()
+        if not (properties.zones_supported and properties.planning_supported):
+            return
+        await it.add_zone("pit", "keepout", self.around_far)
+        await _refused(it.plan_to_point(self.far), GrpcStatus.FAILED_PRECONDITION)
+        await it.navigate_to_point(self.far)
+        status = await _over(it)
+        assert status.goal.state == FAILED
+        assert status.goal.error.code
+        assert " " in status.goal.error.message
+
+    async def test_it_has_a_costmap(self, it: Any) -> None:
+        if not (await it.get_properties()).costmap_supported:
+            await _refused(it.get_costmap(), GrpcStatus.UNIMPLEMENTED)
+            return
+        for layer in ("", "auto", "local", "global"):
+            with explained(f"the layer {layer}"):
+                costs = await it.get_costmap(layer, 1)
+                assert costs.layer in ("local", "global")
+                if costs.available:
+                    assert costs.encoding == "uint8_row_major"
+                    assert len(costs.data) == costs.width * costs.height > 0
+                    assert costs.resolution > 0
+                    assert all(cost <= 100 or cost == 255 for cost in costs.data)
+        await _refused(it.get_costmap("basement"), GrpcStatus.INVALID_ARGUMENT)
+
+
+async def _refused(asking: Coroutine[Any, Any, Any], status: GrpcStatus) -> None:
+    with pytest.raises(GRPCError) as refused:
+        await asyncio.wait_for(asking, PATIENCE)
+    assert refused.value.status is status, refused.value
+    assert " " in (refused.value.message or "")
+
+
+async def _moving(it: Any) -> None:
+    async with asyncio.timeout(PATIENCE):
+        while (await it.get_navigation_status()).goal.state != ACTIVE:
+            await asyncio.sleep(0.01)
+
+
+async def _over(it: Any) -> Status:
+    """The status in which the goal ends."""
+    async with asyncio.timeout(PATIENCE):
+        while True:
+            status: Status = await it.get_navigation_status()
+            if status.goal.state not in (ACTIVE, SUSPENDED):
+                return status
+            await asyncio.sleep(0.01)
+
+
+def _arrived(status: Status, mode: NavMode.ValueType, target: Position) -> None:
+    goal = status.goal
+    assert (goal.state, goal.mode) == (SUCCEEDED, mode), goal
+    assert _apart(goal.target, target) < _SETTLED
+    assert goal.HasField("started_at")
+    assert goal.HasField("finished_at")
+    assert goal.started_at.ToNanoseconds() <= goal.finished_at.ToNanoseconds()
+    assert status.velocity.linear_m_per_sec == 0
+    assert status.localized
+
+
+def _kind(properties: Properties) -> str:
+    return "pose" if properties.map_type == MapType.MAP_TYPE_LOCAL else "geo_pose"
+
+
+def _apart(one: Position, other: Position) -> float:
+    """Metres."""
+    if one.WhichOneof("value") == "pose":
+        return math.hypot(one.pose.x - other.pose.x, one.pose.y - other.pose.y) / 1000
+    here, there = one.geo_pose.location, other.geo_pose.location
+    east = (there.longitude - here.longitude) * math.cos(math.radians(here.latitude))
+    return math.hypot(east, there.latitude - here.latitude) * 111_195

@@ -1,0 +1,21 @@
+"""What a sensor keeps to."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from viam.components.sensor.client import SensorClient
+
+from cogwork.contracts.contract import Contract
+
+
+class SensorContract(Contract):
+    api = "rdk:component:sensor"
+    client = SensorClient
+
+    async def test_it_reads_something(self, it: Any) -> None:
+        readings = await it.get_readings()
+        assert isinstance(readings, Mapping)
+        assert readings, "no reading at all"
+        assert all(isinstance(key, str) for key in readings)

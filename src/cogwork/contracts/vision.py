@@ -1,0 +1,69 @@
+"""What a vision service keeps to."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+import pytest
+from grpclib import GRPCError
+from grpclib.const import Status
+from viam.services.vision.client import VisionClient
+
+from cogwork.contracts.contract import Contract, explained
+
+
+class VisionContract(Contract):
+    """A camera is configured beside it."""
+
+    api = "rdk:service:vision"
+    client = VisionClient
+
+    camera: ClassVar[str]
+    """The name of the camera to look through."""
+
+    async def test_detections(self, it: Any) -> None:
+        if not (await it.get_properties()).detections_supported:
+            await _refused(it.get_detections_from_camera(self.camera))
+            return
+        captured = await it.capture_all_from_camera(
+            self.camera, return_image=True, return_detections=True
+        )
+        for detection in captured.detections:
+            assert 0 <= detection.confidence <= 1
+            assert 0 <= detection.x_min <= detection.x_max <= captured.image.width
+            assert 0 <= detection.y_min <= detection.y_max <= captured.image.height
+        assert isinstance(await it.get_detections_from_camera(self.camera), list)
+        assert isinstance(await it.get_detections(captured.image), list)
+
+    async def test_classifications(self, it: Any) -> None:
+        if not (await it.get_properties()).classifications_supported:
+            await _refused(it.get_classifications_from_camera(self.camera, 3))
+            return
+        captured = await it.capture_all_from_camera(
+            self.camera, return_image=True, return_classifications=True
+        )
+        scores = [each.confidence for each in captured.classifications]
+        assert scores == sorted(scores, reverse=True)
+        assert len(await it.get_classifications_from_camera(self.camera, 1)) <= 1
+        assert len(await it.get_classifications(captured.image, 1)) <= 1
+
+    async def test_objects(self, it: Any) -> None:
+        if not (await it.get_properties()).object_point_clouds_supported:
+            await _refused(it.get_object_point_clouds(self.camera))
+            return
+        # A camera that sees no depth is no fault of the service.
+        with explained("GetObjectPointClouds"):
+            assert isinstance(await it.get_object_point_clouds(self.camera), list)
+        with explained("GetDetections3D"):
+            assert isinstance(await it.get_detections_3d(self.camera), list)
+
+    async def test_a_camera_that_nobody_has(self, it: Any) -> None:
+        with pytest.raises(GRPCError) as refused:
+            await it.get_detections_from_camera("no such camera")
+        assert refused.value.status in (Status.NOT_FOUND, Status.UNIMPLEMENTED)
+
+
+async def _refused(call: Any) -> None:
+    with pytest.raises(GRPCError) as refused:
+        await call
+    assert refused.value.status is Status.UNIMPLEMENTED

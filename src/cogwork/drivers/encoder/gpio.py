@@ -1,0 +1,62 @@
+"""What the encoders on digital interrupts of a board have in common."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from viam.components.board import Board, Tick
+from viam.components.encoder import Encoder
+from viam.proto.component.encoder import PositionType
+
+from cogwork.core.clock import Clock
+from cogwork.core.errors import InvalidRequest, Unsupported
+from cogwork.drivers.gpio.tick_reader import TickReader
+from cogwork.drivers.shapeless import Shapeless
+from cogwork.graph.name import ResourceName
+from cogwork.resource.model import logger_of
+
+_TICKS = PositionType.POSITION_TYPE_TICKS_COUNT
+
+
+class GpioEncoder(Shapeless, Encoder):
+    """Counts ticks from where it was when it was built, or reset."""
+
+    def __init__(
+        self, name: ResourceName, board: Board, interrupts: Sequence[str], clock: Clock
+    ) -> None:
+        super().__init__(name.name, logger=logger_of(name))
+        self._ticks = 0
+        self._reader = TickReader(board, interrupts, self._hear, clock, logger_of(name))
+
+    @property
+    def trouble(self) -> str | None:
+        return self._reader.trouble
+
+    async def start(self) -> None:
+        await self._reader.start()
+
+    async def get_position(
+        self, position_type: PositionType.ValueType | None = None, **_: Any
+    ) -> tuple[float, PositionType.ValueType]:
+        if position_type == PositionType.POSITION_TYPE_ANGLE_DEGREES:
+            raise Unsupported(f'encoder "{self.name}" counts ticks, and knows no degrees')
+        if position_type not in (None, PositionType.POSITION_TYPE_UNSPECIFIED, _TICKS):
+            raise InvalidRequest(f'encoder "{self.name}" has no position of type {position_type}')
+        self._reader.check()
+        return float(self._ticks), _TICKS
+
+    async def reset_position(self, **_: Any) -> None:
+        self._ticks = 0
+
+    async def get_properties(self, **_: Any) -> Encoder.Properties:
+        return Encoder.Properties(ticks_count_supported=True, angle_degrees_supported=False)
+
+    async def get_status(self, **_: Any) -> Mapping[str, Any]:
+        return {"ticks": self._ticks, "trouble": self._reader.trouble or ""}
+
+    async def close(self) -> None:
+        await self._reader.aclose()
+
+    def _hear(self, tick: Tick) -> None:
+        raise NotImplementedError

@@ -1,0 +1,133 @@
+"""A gantry whose axes slide in time, and nowhere else."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from viam.components.gantry import Gantry
+from viam.proto.common import Geometry, KinematicsFileFormat
+
+from cogwork.core.clock import Clock, SystemClock
+from cogwork.core.errors import InvalidRequest
+from cogwork.drivers.course import Joints
+from cogwork.drivers.gantry.attributes import FakeGantryAttributes
+from cogwork.drivers.mover import Mover
+from cogwork.graph.name import ResourceName
+from cogwork.graph.provider import Dependencies
+from cogwork.resource.model import logger_of
+from cogwork.resource.poses import shape_of
+from cogwork.spatial.kinematics import Chain, gantry_chain, write_sva
+from cogwork.spatial.pose import Pose
+
+_RAIL_MM = 40.0
+"""How thick its rails are."""
+
+
+class FakeGantry(Gantry):
+    """The newest command has the gantry; an older move that it ends fails and says so."""
+
+    def __init__(self, name: ResourceName, attributes: FakeGantryAttributes, clock: Clock) -> None:
+        super().__init__(name.name, logger=logger_of(name))
+        self._lengths = tuple(attributes.lengths_mm)
+        self._speed = attributes.speed_mm_per_sec
+        self._chain = gantry_chain(self._lengths, name=name.name)
+        self._home = (0.0,) * len(self._lengths)
+        self._mover = Mover(f'gantry "{name.name}"', self._home, clock)
+
+    @classmethod
+    async def new(
+        cls,
+        name: ResourceName,
+        attributes: FakeGantryAttributes,
+        dependencies: Dependencies,
+        clock: Clock | None = None,
+    ) -> FakeGantry:
+        del dependencies
+        return cls(name, attributes, clock or SystemClock())
+
+    async def move_to_position(
+        self, positions: Sequence[float], speeds: Sequence[float], **_: Any
+    ) -> None:
+        """Each axis at its own speed: none of them waits for another."""
+        end = self._checked_positions(positions)
+        await self._mover.go_apart("move_to_position", end, self._checked_speeds(speeds))
+
+    async def home(self, **_: Any) -> bool:
+        await self._mover.go_apart("home", self._home, self._checked_speeds([]))
+        return True
+
+    async def get_position(self, **_: Any) -> list[float]:
+        return list(self._mover.joints)
+
+    async def get_lengths(self, **_: Any) -> list[float]:
+        return list(self._lengths)
+
+    async def stop(self, **_: Any) -> None:
+        self._mover.halt("stop")
+
+    async def close(self) -> None:
+        self._mover.halt("close")
+
+    async def is_moving(self) -> bool:
+        return self._mover.is_moving
+
+    async def get_kinematics(self, **_: Any) -> tuple[KinematicsFileFormat.ValueType, bytes]:
+        return (
+            KinematicsFileFormat.KINEMATICS_FILE_FORMAT_SVA,
+            write_sva(self._chain).encode(),
+        )
+
+    async def get_geometries(self, **_: Any) -> Sequence[Geometry]:
+        """Its rails, where they are now: each is carried by those before it."""
+        return list(_rails(self._chain, self._mover.joints))
+
+    async def get_status(self, **_: Any) -> Mapping[str, Any]:
+        return {
+            "positions_mm": await self.get_position(),
+            "lengths_mm": await self.get_lengths(),
+            "is_moving": self._mover.is_moving,
+        }
+
+    def _checked_positions(self, positions: Sequence[float]) -> Joints:
+        self._check_count("positions", positions)
+        for number, (position, length) in enumerate(zip(positions, self._lengths, strict=True), 1):
+            if not 0 <= position <= length:
+                raise InvalidRequest(
+                    f"axis {number} of {self._mover.called} goes from 0 to {length:g} mm, "
+                    f"not to {position:g}"
+                )
+        return tuple(positions)
+
+    def _checked_speeds(self, speeds: Sequence[float]) -> Joints:
+        if not speeds:
+            return (self._speed,) * len(self._lengths)
+        self._check_count("speeds", speeds)
+        for number, speed in enumerate(speeds, 1):
+            if not 0 < speed <= self._speed:
+                raise InvalidRequest(
+                    f"axis {number} of {self._mover.called} takes a speed above 0, and "
+                    f"{self._speed:g} mm per second at most, not {speed:g}"
+                )
+        return tuple(speeds)
+
+    def _check_count(self, what: str, values: Sequence[float]) -> None:
+        if len(values) != len(self._lengths):
+            raise InvalidRequest(
+                f"{self._mover.called} has {len(self._lengths)} axes, and takes as many {what}, "
+                f"not {len(values)}"
+            )
+
+
+def _rails(chain: Chain, positions: Joints) -> Iterator[Geometry]:
+    carriage = Pose.zero()
+    for joint, position in zip(chain.joints, positions, strict=True):
+        length = joint.maximum
+        sides = [abs(part) * length + (1 - abs(part)) * _RAIL_MM for part in joint.axis]
+        middle = carriage.then(joint.pose(length / 2)).point
+        yield shape_of({"type": "box", **_xyz(sides), "translation": _xyz(middle)}, joint.id)
+        carriage = carriage.then(joint.pose(position))
+
+
+def _xyz(values: Sequence[float]) -> dict[str, float]:
+    return dict(zip("xyz", values, strict=True))

@@ -1,0 +1,63 @@
+"""A pose tracker of bodies that move by themselves."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from viam.components.pose_tracker import PoseTracker
+from viam.proto.common import PoseInFrame
+
+from cogwork.config.diagnose import did_you_mean
+from cogwork.core.clock import Clock, SystemClock
+from cogwork.core.errors import NotFound
+from cogwork.drivers.pose_tracker.attributes import FakePoseTrackerAttributes, Moving
+from cogwork.drivers.pose_tracker.paths import pose_of
+from cogwork.drivers.shapeless import Shapeless
+from cogwork.graph.name import ResourceName
+from cogwork.graph.provider import Dependencies
+from cogwork.resource.model import logger_of
+from cogwork.resource.poses import placed
+
+
+class FakePoseTracker(Shapeless, PoseTracker):
+    def __init__(
+        self, name: ResourceName, attributes: FakePoseTrackerAttributes, clock: Clock
+    ) -> None:
+        super().__init__(name.name, logger=logger_of(name))
+        self._bodies = {body.name: body for body in attributes.bodies}
+        self._frame = attributes.reference_frame
+        self._clock = clock
+        self._since = clock.monotonic()
+
+    @classmethod
+    async def new(
+        cls,
+        name: ResourceName,
+        attributes: FakePoseTrackerAttributes,
+        dependencies: Dependencies,
+        clock: Clock | None = None,
+    ) -> FakePoseTracker:
+        del dependencies
+        return cls(name, attributes, clock or SystemClock())
+
+    async def get_poses(self, body_names: list[str], **_: Any) -> dict[str, PoseInFrame]:
+        """No names at all are those of all bodies."""
+        bodies = [self._body(name) for name in dict.fromkeys(body_names)]
+        # All of one moment: they may be compared.
+        seconds = self._clock.monotonic() - self._since
+        return {
+            body.name: placed(pose_of(body, seconds), self._frame)
+            for body in bodies or self._bodies.values()
+        }
+
+    async def get_status(self, **_: Any) -> Mapping[str, Any]:
+        return {"bodies": list(self._bodies), "reference_frame": self._frame}
+
+    def _body(self, name: str) -> Moving:
+        body = self._bodies.get(name)
+        if body is None:
+            those = ", ".join(self._bodies) or "none at all"
+            hint = did_you_mean(name, self._bodies) or f"it tracks {those}"
+            raise NotFound(f'pose_tracker "{self.name}" tracks no body "{name}": {hint}')
+        return body

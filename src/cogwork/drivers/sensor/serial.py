@@ -1,0 +1,123 @@
+"""A sensor on a serial port, which sends its readings line by line."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from functools import partial
+from typing import Any
+
+from viam.components.sensor import Sensor
+
+from cogwork.core.clock import Clock, SystemClock
+from cogwork.core.errors import CogworkError, InvalidRequest
+from cogwork.core.workers import Workers
+from cogwork.drivers.sensor.attributes import SerialSensorAttributes
+from cogwork.drivers.sensor.serial_lines import readings
+from cogwork.drivers.sensor.serial_port import PortFault, SerialPort
+from cogwork.drivers.shapeless import Shapeless
+from cogwork.graph.name import ResourceName
+from cogwork.graph.provider import Dependencies
+from cogwork.resource.model import logger_of
+
+_FIRST_LINE = 3.0
+"""Seconds that callers wait for the first line."""
+
+
+class NoReadings(CogworkError):
+    """A sensor that has said nothing of use, or nothing of late."""
+
+    status = "UNAVAILABLE"
+
+
+class SerialSensor(Shapeless, Sensor):
+    """It is there before its cable is, and stays when the cable goes: a call says what is wrong."""
+
+    def __init__(
+        self, name: ResourceName, attributes: SerialSensorAttributes, clock: Clock
+    ) -> None:
+        super().__init__(name.name, logger=logger_of(name))
+        self._attributes = attributes
+        self._clock = clock
+        self._writer = Workers(f"sensor-{name.name}", waiting=8)
+        self._port = SerialPort(
+            attributes.port,
+            attributes.baud_rate,
+            partial(readings, attributes.format, attributes.fields),
+            clock,
+            logger_of(name),
+        )
+
+    @classmethod
+    async def new(
+        cls,
+        name: ResourceName,
+        attributes: SerialSensorAttributes,
+        dependencies: Dependencies,
+        clock: Clock | None = None,
+    ) -> SerialSensor:
+        del dependencies
+        return cls(name, attributes, clock or SystemClock())
+
+    @property
+    def trouble(self) -> str | None:
+        return self._port.fault or self._stale()
+
+    async def get_readings(self, **_: Any) -> Mapping[str, Any]:
+        """The newest line's. Whoever comes before the first one waits for it."""
+        await self._port.news(_FIRST_LINE)
+        if self._port.fault is not None:
+            raise PortFault(f"{self._port.fault}{self._last()}")
+        stale = self._stale()
+        if stale is not None:
+            raise NoReadings(stale)
+        newest = self._port.newest
+        if newest is None:
+            raise NoReadings(f"{self._attributes.port} sent {self._what(' yet')}")
+        return newest.values
+
+    async def do_command(self, command: Mapping[str, Any], **_: Any) -> Mapping[str, Any]:
+        """`{"write": "text"}` sends the text as a line."""
+        text = command.get("write")
+        if not isinstance(text, str) or len(command) > 1:
+            raise InvalidRequest(
+                f'sensor "{self.name}" knows one command, which sends a line: {{"write": "text"}}'
+            )
+        await self._writer.run(self._port.write, f"{text}\n")
+        return {}
+
+    async def get_status(self, **_: Any) -> Mapping[str, Any]:
+        return {
+            "is_open": self._port.is_open,
+            "reason": self.trouble or "",
+            "lines": self._port.received,
+            "unreadable": self._port.refused,
+            "why_unreadable": self._port.unreadable or "",
+            "age_seconds": self._age(),
+        }
+
+    async def close(self) -> None:
+        self._writer.close()
+        await self._port.aclose()
+
+    def _stale(self) -> str | None:
+        since = self._port.newest.at if self._port.newest else self._port.opened_at
+        age = 0.0 if since is None else self._clock.monotonic() - since
+        if age <= (self._attributes.stale_after or math.inf):
+            return None
+        return f"{self._attributes.port} sent {self._what(f' for {age:.1f} s')}"
+
+    def _what(self, how_long: str) -> str:
+        reason = self._port.unreadable
+        if reason is None:
+            return f"nothing{how_long}"
+        kind = self._attributes.format
+        return f'no line that can be read as "{kind}"{how_long} ({reason}); check "baud_rate"'
+
+    def _last(self) -> str:
+        age = self._age()
+        return "" if age is None else f"; the last line is {age:.1f} s old"
+
+    def _age(self) -> float | None:
+        newest = self._port.newest
+        return None if newest is None else self._clock.monotonic() - newest.at

@@ -1,0 +1,58 @@
+"""How a module is started, as its configuration says."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import secrets
+from pathlib import Path
+
+from cogwork.config.schema import ModuleConfig
+from cogwork.logs.levels import Level
+from cogwork.modules.address import free_port, unix_address
+from cogwork.modules.environment import module_argv, module_data, module_environment
+from cogwork.modules.ground import Ground
+from cogwork.modules.limits import Limits
+from cogwork.modules.process import Launch
+
+
+def address_of(config: ModuleConfig, ground: Ground) -> str:
+    """Another one for each start."""
+    if config.tcp_mode:
+        return f"127.0.0.1:{free_port()}"
+    return unix_address(ground.sockets, config.name, secrets.token_hex(3))
+
+
+async def launch_of(config: ModuleConfig, ground: Ground, address: str, level: Level) -> Launch:
+    """`level`: the lowest that it is to log."""
+    executable = Path(os.path.expanduser(config.executable_path))  # noqa: PTH111, ASYNC240
+    data = module_data(ground.home, ground.cloud.machine_part_id, config.name)
+    await asyncio.to_thread(data.mkdir, mode=0o750, parents=True, exist_ok=True)
+    environment = module_environment(
+        ground.environment,
+        name=config.name,
+        module_id=config.module_id,
+        home=ground.home,
+        data=data,
+        root=executable.parent,
+        address=address,
+        configured=config.env,
+        cloud=ground.cloud,
+    )
+    said = config.log_level or (level if level is Level.DEBUG else None)
+    argv = module_argv(
+        str(executable), address, said.name.lower() if said else None, config.tcp_mode
+    )
+    root = Path(environment.get("VIAM_MODULE_ROOT") or executable.parent)
+    return Launch(argv, environment, root, _limits(config))
+
+
+def _limits(config: ModuleConfig) -> Limits:
+    if config.limits is None:
+        return Limits()
+    return Limits(
+        memory_bytes=int(config.limits.memory_mb * (1 << 20)) if config.limits.memory_mb else None,
+        cpu_cores=config.limits.cpu_cores,
+        open_files=config.limits.open_files,
+        no_new_privileges=config.limits.no_new_privileges,
+    )

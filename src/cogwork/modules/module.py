@@ -1,0 +1,358 @@
+"""One configured module: started, watched, started again when it fails, and stopped."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import random
+import signal
+from collections.abc import Coroutine
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import grpc.aio
+
+from cogwork.config.schema import ModuleConfig
+from cogwork.core.errors import CogworkError
+from cogwork.graph.limits import retry_delay
+from cogwork.graph.name import ResourceName
+from cogwork.graph.provider import Offer, Unavailable
+from cogwork.graph.spec import Spec
+from cogwork.logs.levels import Level
+from cogwork.logs.rules import MODULES, RESOURCES
+from cogwork.modules.address import removed
+from cogwork.modules.calls import Brought, ModuleCalls
+from cogwork.modules.first_run import first_run
+from cogwork.modules.greeting import Greeting, NotRunning
+from cogwork.modules.ground import Ground
+from cogwork.modules.incarnation import Incarnation
+from cogwork.modules.launching import address_of, launch_of
+from cogwork.modules.output import Stream
+from cogwork.modules.process import Child
+from cogwork.robot.guests import GuestState as State
+from cogwork.robot.guests import GuestStatus
+from cogwork.wire.grpc import LARGEST_MESSAGE
+
+_OPTIONS: tuple[tuple[str, int], ...] = (
+    ("grpc.max_receive_message_length", LARGEST_MESSAGE),
+    ("grpc.max_send_message_length", LARGEST_MESSAGE),
+    ("grpc.initial_reconnect_backoff_ms", 100),
+    ("grpc.min_reconnect_backoff_ms", 100),
+    ("grpc.max_reconnect_backoff_ms", 1000),
+)
+_LAST_WORDS = 0.5
+"""Seconds that calls under way have to end, before they are cut off."""
+_LASTED = 30.0
+"""Seconds after which a module that fails has worked before."""
+
+
+class Module:
+    def __init__(self, config: ModuleConfig, ground: Ground) -> None:
+        self.config = config
+        self.state = State.PENDING
+        self.since = ground.clock.time()
+        self.error = ""
+        """Why it is not ready; empty once it is."""
+        self.failures = 0
+        """In a row."""
+        self.starts = 0
+        self.pid: int | None = None
+        self.unfinished: list[str] = []
+        """What did not end by itself when its process was last ended: a resource, or all of it."""
+        self._ground = ground
+        self._log = logging.getLogger(f"{MODULES}{config.name}")
+        self._out = {
+            Stream.STDOUT: logging.getLogger(f"{MODULES}{config.name}.StdOut"),
+            Stream.STDERR: logging.getLogger(f"{MODULES}{config.name}.StdErr"),
+        }
+        self._known: Brought | None = None
+        """What it brought when it was last ready."""
+        self._life: Incarnation | None = None
+        self._level: Level | None = None
+        """The one it was started with."""
+        self._running: asyncio.Task[None] | None = None
+        self._again = asyncio.Event()
+        self._delay = 0.0
+        """Seconds from its last failure to its next start."""
+        self._last_lines: tuple[str, ...] = ()
+        """What it said before it failed, where the error quotes only the last of it."""
+        self._rng = random.Random()  # noqa: S311 - to keep many from coming back at once
+
+    @property
+    def name(self) -> str:
+        return self.config.name
+
+    @property
+    def status(self) -> GuestStatus:
+        silent = self._life.trouble if self._life is not None else None
+        return GuestStatus(
+            self.name,
+            State.UNHEALTHY if silent else self.state,
+            self.since,
+            silent or self._told_error,
+            0 if self.state is State.READY else self.failures,
+            self.starts,
+            self.pid,
+        )
+
+    @property
+    def _told_error(self) -> str:
+        if self.state is not State.UNHEALTHY:
+            return self.error
+        lines = "".join(f"\n{line}" for line in self._last_lines)
+        return f"{self.error}; it is started again after {self._delay:.1f}s{lines}"
+
+    @property
+    def brought(self) -> Brought | None:
+        """What it brings, or brought when it last ran."""
+        return self._known
+
+    @property
+    def life(self) -> Incarnation | None:
+        """The one under way, if it is ready."""
+        return self._life
+
+    def start(self) -> None:
+        self._running = asyncio.get_running_loop().create_task(
+            self._run(), name=f"module {self.name}"
+        )
+
+    def restart(self, why: str) -> None:
+        """Now, also if it waits for its next attempt."""
+        self._log.info("restarting: %s", why)
+        self.failures = 0
+        self._again.set()
+
+    async def stop(self, patience: float) -> None:
+        """First it gets the time to close what it has built, unless that is done."""
+        self._enter(State.CLOSING)
+        self._ground.changed()
+        if self._life is not None:
+            emptied = asyncio.ensure_future(self._life.emptied.wait())
+            await self._ground.clock.wait({emptied}, patience)
+            emptied.cancel()
+        if self._running is not None:
+            self._running.cancel()
+            await asyncio.gather(self._running, return_exceptions=True)
+
+    def offer(self, spec: Spec) -> Offer | Unavailable | None:
+        if self._known is None or (spec.name.api, spec.model) not in self._known.models:
+            return None
+        if self._life is None or self.state is not State.READY:
+            return Unavailable(self.why_not, self.is_coming)
+        return self._life.offer(spec)
+
+    @property
+    def is_coming(self) -> bool:
+        """Whether it only takes a moment, and nothing has gone wrong yet."""
+        return self.state in (State.PENDING, State.STARTING) and not self.error
+
+    @property
+    def why_not(self) -> str:
+        """For those whose resources it would bring."""
+        if self.state is State.CLOSING:
+            return f'module "{self.name}" is being stopped'
+        if self.error:
+            again = "; it is being started again" if self.state is State.STARTING else ""
+            return f'module "{self.name}" {self.error}{again}'
+        return f'module "{self.name}" is starting'
+
+    def is_too_quiet(self) -> bool:
+        """Whether it, or a resource of it, was told to log less than is wanted now."""
+        rules = self._ground.rules()
+        if self._level is not None and rules.level_of(self._log.name) < self._level:
+            return True
+        levels = self._life.levels if self._life is not None else {}
+        return any(rules.level_of(f"{RESOURCES}{name}") < level for name, level in levels.items())
+
+    async def _run(self) -> None:
+        while True:
+            self._again.clear()
+            try:
+                await self._live()
+            except CogworkError as error:
+                self._fail(str(error))
+            except OSError as error:
+                self._fail(f"could not be started: {error}")
+            except Exception as error:
+                self._log.exception("a fault of the server's own")
+                self._fail(f"could not be run: {error}")
+            await self._pause()
+
+    async def _live(self) -> None:
+        """Until it ends, or is told to."""
+        self._enter(State.STARTING)
+        self.starts += 1
+        address = address_of(self.config, self._ground)
+        self._level = self._ground.rules().level_of(self._log.name)
+        launch = await launch_of(self.config, self._ground, address, self._level)
+        await first_run(
+            self.name,
+            Path(launch.argv[0]),
+            launch.environment,
+            self._log.info,
+            self._ground.clock,
+            timeout=self.config.first_run_timeout,
+            limits=launch.limits,
+        )
+        child = await Child.start(launch, self._heard, self._ground.clock)
+        self.pid = child.pid
+        for note in child.notes:
+            self._log.warning("%s", note)
+        self._ground.tell("module", {"module": self.name, "state": "started", "pid": child.pid})
+        target = address if self.config.tcp_mode else f"unix:{address}"
+        channel = grpc.aio.insecure_channel(target, options=_OPTIONS)
+        try:
+            ground = self._ground
+            greeting = Greeting(address, ground.parent, ground.deadlines.start, ground.clock)
+            brought = await greeting.exchanged(child, ModuleCalls(channel))
+            await self._serve(child, brought, channel)
+        except NotRunning as error:
+            # Told at once: to end what is left of it may take a while.
+            self._fail(str(error), error.last_lines)
+        finally:
+            life, self._life = self._life, None
+            self.pid = None
+            if self._again.is_set():
+                # Somebody wants it to be started again: nothing has gone wrong.
+                self._enter(State.STARTING)
+            self._ground.changed()
+            await _to_the_end(self._put_away(life, channel, child, address))
+
+    async def _put_away(
+        self, life: Incarnation | None, channel: grpc.aio.Channel, child: Child, address: str
+    ) -> None:
+        if life is not None:
+            await life.end()
+        # Calls under way end by themselves with a process that is dead: better than by us.
+        await channel.close(_LAST_WORDS)
+        ran = not child.exited.done()
+        ended = await child.stop()
+        removed(address)
+        self.unfinished = [str(name) for name in life.unclosed] if life is not None else []
+        if ran and ended.code == -signal.SIGKILL:
+            self.unfinished.append(f"module {self.name}")
+
+    async def _serve(self, child: Child, brought: Brought, channel: grpc.aio.Channel) -> None:
+        began = self._ground.clock.monotonic()
+        self._life = Incarnation(
+            self.starts,
+            brought,
+            channel,
+            self._ground.deadlines,
+            self._level_of,
+            self._ground.changed,
+            self._provides,
+        )
+        self._known = brought
+        self.error = ""
+        self._enter(State.READY)
+        self._log.info("ready, with %s", _listed(brought))
+        self._ground.changed()
+        try:
+            await self._life.describe()
+            await self._until_it_ends(child, self._life)
+        finally:
+            if self._ground.clock.monotonic() - began >= _LASTED:
+                self.failures = 0
+        if child.exited.done():
+            ended = child.exited.result()
+            raise NotRunning(ended.words, ended.last_lines)
+
+    async def _until_it_ends(self, child: Child, life: Incarnation) -> None:
+        """And ask it now and then, whether it is still there."""
+        deadlines, clock = self._ground.deadlines, self._ground.clock
+        again = asyncio.ensure_future(self._again.wait())
+        try:
+            while not child.exited.done() and not again.done():
+                await clock.wait({child.exited, again}, deadlines.probe)
+                if not child.exited.done() and not again.done():
+                    await self._probe(child, life, again)
+        finally:
+            again.cancel()
+
+    async def _probe(self, child: Child, life: Incarnation, again: asyncio.Future[Any]) -> None:
+        probe = asyncio.ensure_future(life.calls.answers(self._ground.deadlines.probe))
+        try:
+            waited: set[asyncio.Future[Any]] = {probe, child.exited, again}
+            await asyncio.wait(waited, return_when=asyncio.FIRST_COMPLETED)
+            if not probe.done():
+                return
+            silent = (
+                None
+                if probe.result()
+                else (
+                    f'module "{self.name}" runs (process {child.pid}) and does not answer; '
+                    "restart it if it does not come back"
+                )
+            )
+        finally:
+            probe.cancel()
+        if silent != life.trouble:
+            life.trouble = silent
+            self._log.warning("%s", silent or "answers again")
+
+    async def _pause(self) -> None:
+        if self._again.is_set():
+            return
+        again = asyncio.ensure_future(self._again.wait())
+        try:
+            await self._ground.clock.wait({again}, self._delay)
+        finally:
+            again.cancel()
+
+    def _heard(self, stream: Stream, line: str) -> None:
+        level = logging.INFO if stream is Stream.STDOUT else logging.ERROR
+        self._out[stream].log(level, "%s", line)
+
+    def _provides(self, name: ResourceName, is_there: bool) -> None:
+        if is_there:
+            self._ground.provided[str(name)] = self.name
+        elif self._ground.provided.get(str(name)) == self.name:
+            del self._ground.provided[str(name)]
+
+    def _level_of(self, name: ResourceName) -> Level:
+        """As it will be, once it is known that the resource lives here."""
+        rules = replace(self._ground.rules(), provided={str(name): self.name})
+        return rules.level_of(f"{RESOURCES}{name}")
+
+    def _fail(self, why: str, last_lines: tuple[str, ...] = ()) -> None:
+        self.failures += 1
+        self.error = why
+        self._last_lines = last_lines if len(last_lines) > 1 else ()
+        self._delay = retry_delay(self.failures, self._ground.pauses, self._rng)
+        self._enter(State.UNHEALTHY)
+        again = f"it is started again after {self._delay:.1f}s"
+        self._log.error("module %s %s; %s", self.name, why, again)
+        self._ground.tell(
+            "module",
+            {
+                "module": self.name,
+                "state": "failed",
+                "reason": why,
+                "failures": self.failures,
+                "retry_after": round(self._delay, 3),
+            },
+        )
+        self._ground.changed()
+
+    def _enter(self, state: State) -> None:
+        if self.state is not State.CLOSING:
+            self.state = state
+            self.since = self._ground.clock.time()
+
+
+async def _to_the_end(work: Coroutine[Any, Any, None]) -> None:
+    """Also when whoever waits is cancelled meanwhile: a module that fails as it is stopped."""
+    task = asyncio.ensure_future(work)
+    try:
+        await asyncio.shield(task)
+    except asyncio.CancelledError:
+        await asyncio.wait({task})
+        raise
+
+
+def _listed(brought: Brought) -> str:
+    names = sorted(str(model) for _, model in brought.models)
+    return ", ".join(names) if names else "no model at all"

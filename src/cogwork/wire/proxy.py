@@ -1,0 +1,134 @@
+"""A call carried on to another process as it comes: bytes in, bytes out, and nothing read of them.
+
+Deadline, metadata and cancellation go along; who does not read keeps the other from writing.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+import grpc
+import grpc.aio
+from grpclib import GRPCError
+from grpclib.const import Cardinality, Status
+
+from cogwork.wire.handlers import Stream
+
+Pairs = Iterable[tuple[str, str | bytes]] | None
+
+_OWN = ("te", "content-type", "user-agent", "host")
+"""What each connection says for itself, beside whatever begins with `grpc-` or a colon."""
+_HUNG_UP = "the process that it lives in is being stopped or restarted; try again"
+_DETAILS = "grpc-status-details-bin"
+"""What some add to a status."""
+
+
+async def carry(
+    channel: grpc.aio.Channel, path: str, cardinality: Cardinality, stream: Stream, first: Any
+) -> None:
+    """`first`: the message by which it became known where to; None: there was none."""
+    options = {
+        "timeout": stream.deadline.time_remaining() if stream.deadline is not None else None,
+        "metadata": tuple(_along(stream.metadata.items())),
+    }
+    try:
+        if not cardinality.client_streaming and first is not None:
+            await _asked_once(channel, path, cardinality, stream, first, options)
+        else:
+            await _conversed(channel, path, stream, first, options)
+    except grpc.aio.AioRpcError as error:
+        await _bid_farewell(stream, error.trailing_metadata())
+        raise GRPCError(Status(error.code().value[0]), error.details()) from None
+    except grpc.aio.UsageError:
+        raise GRPCError(Status.UNAVAILABLE, _HUNG_UP) from None
+    except asyncio.CancelledError:
+        # A connection that is closed cancels the calls on it, and with them whoever awaits one.
+        if _is_cancelled():
+            raise
+        raise GRPCError(Status.UNAVAILABLE, _HUNG_UP) from None
+
+
+def _is_cancelled() -> bool:
+    task = asyncio.current_task()
+    return task is not None and task.cancelling() > 0
+
+
+async def _asked_once(
+    channel: grpc.aio.Channel,
+    path: str,
+    cardinality: Cardinality,
+    stream: Stream,
+    request: bytes,
+    options: dict[str, Any],
+) -> None:
+    if not cardinality.server_streaming:
+        unary: Any = channel.unary_unary(path)
+        asked = unary(request, **options)
+        reply = await asked
+        # Most say nothing beside it, and most calls are of this kind.
+        if first := await asked.initial_metadata():
+            await _greet(stream, first)
+        if last := await asked.trailing_metadata():
+            await _bid_farewell(stream, last)
+        await stream.send_message(reply)
+        return
+    streaming: Any = channel.unary_stream(path)
+    call = streaming(request, **options)
+    try:
+        await _hand_back(call, stream)
+    finally:
+        call.cancel()
+
+
+async def _conversed(
+    channel: grpc.aio.Channel, path: str, stream: Stream, first: Any, options: dict[str, Any]
+) -> None:
+    open_call: Any = channel.stream_stream(path)
+    call = open_call(**options)
+    sending = asyncio.ensure_future(_hand_on(call, stream, first))
+    try:
+        await _hand_back(call, stream)
+    finally:
+        sending.cancel()
+        call.cancel()
+        await asyncio.gather(sending, return_exceptions=True)
+
+
+async def _hand_on(call: Any, stream: Stream, first: Any) -> None:
+    message = first
+    while message is not None:
+        await call.write(message)
+        message = await stream.recv_message()
+    await call.done_writing()
+
+
+async def _hand_back(call: Any, stream: Stream) -> None:
+    await _greet(stream, await call.initial_metadata())
+    while (message := await call.read()) is not grpc.aio.EOF:
+        await stream.send_message(message)
+    await _bid_farewell(stream, await call.trailing_metadata())
+    code = await call.code()
+    if code is not grpc.StatusCode.OK:
+        raise GRPCError(Status(code.value[0]), await call.details())
+
+
+async def _greet(stream: Stream, metadata: Pairs) -> None:
+    if first := dict(_along(metadata)):
+        await stream.send_initial_metadata(metadata=first)
+
+
+async def _bid_farewell(stream: Stream, metadata: Pairs) -> None:
+    if last := dict(_along(metadata)):
+        await stream.send_trailing_metadata(metadata=last)
+
+
+def _along(metadata: Pairs) -> Iterator[tuple[str, str | bytes]]:
+    return ((key, value) for key, value in metadata or () if _goes_along(key))
+
+
+def _goes_along(key: str) -> bool:
+    if key.startswith(("grpc-", ":")):
+        return key == _DETAILS
+    return key not in _OWN

@@ -1,0 +1,21 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+from cogwork.contracts.arm import ArmContract
+
+SLIDER = Path(__file__).parents[2] / "unit/drivers/arm/slider.urdf"
+
+
+class TestFake(ArmContract):
+    model = "fake"
+    attributes = {"speed_degs_per_sec": 50}
+
+
+class TestFromUrdf(ArmContract):
+    """It turns without an end, and slides."""
+
+    model = "fake"
+    attributes = {"kinematics_file": str(SLIDER), "speed_degs_per_sec": 50}
+    near = (4.0, 55.0)
+    far = (200.0, 50.0)

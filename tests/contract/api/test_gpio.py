@@ -1,0 +1,147 @@
+"""The models that are wired to pins keep to their contracts, on pins that only pretend to be."""
+
+from __future__ import annotations
+
+import time
+from typing import Annotated, Any, ClassVar
+
+from viam.components.board import Board
+from viam.components.encoder import Encoder
+from viam.proto.component.encoder import PositionType
+
+from cogwork.config.fields import Attributes, Needs
+from cogwork.contracts.board import BoardContract
+from cogwork.contracts.button import ButtonContract
+from cogwork.contracts.encoder import EncoderContract
+from cogwork.contracts.motor import MotorContract
+from cogwork.contracts.servo import ServoContract
+from cogwork.contracts.switch import SwitchContract
+from cogwork.graph.name import Api, ModelName, ResourceName
+from cogwork.graph.provider import Dependencies
+from cogwork.resource.model import Model, named
+
+ATTRIBUTES = {
+    "pin_factory": "mock",
+    "digital_interrupts": [{"name": "a", "pin": "GPIO5"}, {"name": "b", "pin": "BOARD31"}],
+}
+BOARD = {
+    "name": "pins",
+    "api": "rdk:component:board",
+    "model": "gpio",
+    "attributes": ATTRIBUTES,
+}
+
+
+class TestBoard(BoardContract):
+    model = "gpio"
+    lacks = ("SetPowerMode",)
+    attributes = ATTRIBUTES
+    pins = ("GPIO17", "27", "BOARD15")
+    pwm_pins = ("GPIO18",)
+    interrupts = ("a", "b")
+
+
+class Wired:
+    model: ClassVar[str] = "gpio"
+    beside: ClassVar[Any] = [BOARD]
+
+
+class TestButton(Wired, ButtonContract):
+    attributes: ClassVar[Any] = {"board": "pins", "pin": "17", "duration": "10ms"}
+
+
+class TestMotor(Wired, MotorContract):
+    lacks = ("GetPosition", "GoTo", "ResetZeroPosition")
+    attributes: ClassVar[Any] = {
+        "board": "pins",
+        "pins": {"a": "17", "b": "27", "pwm": "18", "en_low": "22"},
+        "max_rpm": 200,
+    }
+
+
+class TestMotorOfTwoPins(Wired, MotorContract):
+    lacks = ("GetPosition", "GoFor", "GoTo", "ResetZeroPosition", "SetRPM")
+    attributes: ClassVar[Any] = {"board": "pins", "pins": {"a": "17", "b": "27"}}
+
+
+class ShaftAttributes(Attributes):
+    board: Annotated[str, Needs("rdk:component:board")]
+
+
+class Shaft(Encoder):
+    """Turns as the pins of the motor say, five revolutions a second at full power."""
+
+    def __init__(self, name: str, board: Board) -> None:
+        super().__init__(name)
+        self._board = board
+        self._since = time.monotonic()
+        self._turned = 0.0
+
+    @classmethod
+    async def new(
+        cls, name: ResourceName, attributes: ShaftAttributes, dependencies: Dependencies
+    ) -> Shaft:
+        return cls(name.name, named(dependencies, attributes.board))
+
+    async def get_position(
+        self, position_type: PositionType.ValueType | None = None, **_: Any
+    ) -> tuple[float, PositionType.ValueType]:
+        forward, power = [await self._board.gpio_pin_by_name(pin) for pin in ("17", "18")]
+        speed = await power.get_pwm() * (5 if await forward.get() else -5)
+        now = time.monotonic()
+        self._turned += speed * (now - self._since)
+        self._since = now
+        return round(self._turned * 1000), PositionType.POSITION_TYPE_TICKS_COUNT
+
+    async def reset_position(self, **_: Any) -> None:
+        self._turned = 0.0
+
+    async def get_properties(self, **_: Any) -> Encoder.Properties:
+        return Encoder.Properties(ticks_count_supported=True, angle_degrees_supported=False)
+
+
+class TestMotorWithEncoder(MotorContract):
+    model = "gpio"
+    models = (
+        Model(
+            Api.parse("rdk:component:encoder"),
+            ModelName.parse("cogwork:test:shaft"),
+            ShaftAttributes,
+            Shaft.new,
+        ),
+    )
+    beside: ClassVar[Any] = [
+        BOARD,
+        {
+            "name": "shaft",
+            "api": "rdk:component:encoder",
+            "model": "cogwork:test:shaft",
+            "attributes": {"board": "pins"},
+        },
+    ]
+    attributes: ClassVar[Any] = {
+        "board": "pins",
+        "pins": {"dir": "17", "pwm": "18"},
+        "max_rpm": 300,
+        "encoder": "shaft",
+        "ticks_per_rotation": 1000,
+    }
+
+
+class TestServo(Wired, ServoContract):
+    attributes: ClassVar[Any] = {"board": "pins", "pin": "18", "degrees_per_second": 60}
+    near = 5
+
+
+class TestSwitch(Wired, SwitchContract):
+    attributes: ClassVar[Any] = {"board": "pins", "pins": ["17", "27"], "labels": list("abcd")}
+
+
+class TestIncrementalEncoder(Wired, EncoderContract):
+    model = "incremental"
+    attributes: ClassVar[Any] = {"board": "pins", "pins": {"a": "a", "b": "b"}}
+
+
+class TestSingleEncoder(Wired, EncoderContract):
+    model = "single"
+    attributes: ClassVar[Any] = {"board": "pins", "pins": {"i": "a"}}

@@ -1,0 +1,43 @@
+"""What is served of the public API, and what is not: nothing goes by unnoticed."""
+
+from __future__ import annotations
+
+import pytest
+from scripts.api_page import ROBOT, refusals_of, service_of
+
+from cogwork.core.clock import SystemClock
+from cogwork.graph.provider import Providers
+from cogwork.resource.services import public_services
+from cogwork.robot.machine import Machine
+from cogwork.robot.table import handler_table
+from cogwork.wire.handlers import HandlerTable
+
+SERVICES = [ROBOT, *(each.service for each in public_services())]
+WHOLE = {"viam.service.datamanager.v1.DataManagerService", "viam.service.video.v1.VideoService"}
+"""Services that are refused as a whole: there are messages, and no class of the SDK."""
+REFUSED = {
+    ROBOT: {"GetStatus", "StreamStatus", "SendTraces", "UploadDataFromPath"},
+    "viam.service.motion.v1.MotionService": {"TempStreamArmJointPositions"},
+}
+
+
+@pytest.fixture
+def table() -> HandlerTable:
+    return handler_table(Machine(Providers({}), SystemClock()), SystemClock(), lambda _: None)
+
+
+@pytest.mark.parametrize("name", SERVICES)
+def test_every_method_of_the_descriptor_is_served_or_refused(
+    table: HandlerTable, name: str
+) -> None:
+    described = {method.name for method in service_of(name).methods}
+    assert set(refusals_of(name, table)) == (
+        described if name in WHOLE else REFUSED.get(name, set())
+    )
+    if name not in WHOLE:
+        served = {method.path.rpartition("/")[2] for method in table.methods(name)}
+        assert served == described
+
+
+def test_an_api_for_each_class_of_the_sdk() -> None:
+    assert sum(each.is_served for each in public_services()) == 28, "27, and the shell"

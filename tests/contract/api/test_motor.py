@@ -1,0 +1,13 @@
+from __future__ import annotations
+
+from cogwork.contracts.motor import MotorContract
+
+
+class TestFake(MotorContract):
+    model = "fake"
+
+
+class TestFakeWithoutPosition(MotorContract):
+    model = "fake"
+    lacks = ("GetPosition", "GoTo", "ResetZeroPosition")
+    attributes = {"position_reporting": False}

@@ -1,0 +1,13 @@
+from __future__ import annotations
+
+from cogwork.contracts.power_sensor import PowerSensorContract
+
+
+class TestFake(PowerSensorContract):
+    model = "fake"
+
+
+class TestFakeWithAMotor(PowerSensorContract):
+    model = "fake"
+    attributes = {"motor": "m"}
+    beside = ({"name": "m", "api": "rdk:component:motor", "model": "fake"},)

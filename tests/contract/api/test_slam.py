@@ -1,0 +1,7 @@
+from __future__ import annotations
+
+from cogwork.contracts.slam import SlamContract
+
+
+class TestFake(SlamContract):
+    model = "fake"

@@ -1,0 +1,317 @@
+"""A machine with modules that misbehave: in this process, to set its deadlines; and what is left.
+
+It is put together as server/serve.py does it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import ctypes
+import gc
+import json
+import os
+import secrets
+import time
+from collections import deque
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import grpc.aio
+import psutil
+from tests.fault import rogue
+from tests.modules import make
+
+from cogwork.config.load import load
+from cogwork.config.surroundings import Surroundings
+from cogwork.core.clock import SystemClock
+from cogwork.drivers.table import builtin_models
+from cogwork.graph.limits import Limits
+from cogwork.graph.provider import Providers
+from cogwork.logs.rules import Rules
+from cogwork.modules.ground import Deadlines, Ground
+from cogwork.modules.modules import Modules
+from cogwork.modules.orphans import adopt_orphans, children
+from cogwork.modules.parent import Parent
+from cogwork.resource import sdk
+from cogwork.resource.neighbours import Neighbours
+from cogwork.resource.registry import Registry
+from cogwork.robot.machine import Machine
+from cogwork.robot.table import handler_table
+from cogwork.server.sockets import private_directory
+from cogwork.wire.channel import SdkChannel
+
+assert sdk.VERSION  # it comes before anything else of the SDK
+from viam.components.generic.client import GenericClient  # noqa: E402
+from viam.gen.robot.v1.robot_grpc import RobotServiceStub  # noqa: E402
+from viam.gen.robot.v1.robot_pb2 import (  # noqa: E402
+    GetMachineStatusRequest,
+    GetMachineStatusResponse,
+    ModuleStatus,
+    ResourceStatus,
+)
+
+Config = dict[str, Any]
+
+DEADLINE = 20.0
+SOON = 1.0
+"""Seconds within which the end of a process is to be noticed."""
+MIB = 1 << 20
+MARK = "COGWORK_TEST_HOUSE"
+
+SHORT = Deadlines(start=1.0, validate=0.5, add=0.5, remove=0.5, probe=0.2)
+NO_PAUSE = Limits(first_retry=0.0, last_retry=0.0)
+READY, UNHEALTHY = 3, 4
+"""As ModuleStatus numbers them."""
+
+
+def rogue_module(
+    directory: Path, name: str, words: str = "", model: str | None = None, **env: str
+) -> Config:
+    """What to write under `modules`; its model is `acme:<name>:thing`."""
+    file = make.executable(directory, Path(rogue.__file__), "rogue", options=("-I", "-S", "-E"))
+    env = {"ROGUE": words, "MODEL": model or f"acme:{name}:thing", **env}
+    return {"name": name, "type": "local", "executable_path": str(file), "env": env}
+
+
+def bad_module(directory: Path, name: str, mode: str, **env: str) -> Config:
+    """Written with the SDK; its model is `acme:bad:thing`."""
+    file = make.sdk_module(directory, "bad")
+    return {
+        "name": name,
+        "type": "local",
+        "executable_path": str(file),
+        "env": {"MODE": mode, **env},
+    }
+
+
+def thing(name: str, model: str, *needs: str, **attributes: Any) -> Config:
+    return {
+        "name": name,
+        "api": "rdk:component:generic",
+        "model": model,
+        "attributes": attributes,
+        "depends_on": list(needs),
+    }
+
+
+def config(modules: Sequence[Config], components: Sequence[Config]) -> Config:
+    return {"modules": list(modules), "components": list(components)}
+
+
+class House:
+    """What its clients and modules see of the machine, by the socket of its modules."""
+
+    def __init__(self, directory: Path, deadlines: Deadlines, pauses: Limits, sockets: Path):
+        self.story: deque[Mapping[str, Any]] = deque(maxlen=100)
+        self.mark = secrets.token_hex(8)
+        self._home = directory / "home"
+        neighbours = Neighbours()
+        self._registry = Registry(builtin_models(neighbours))
+        providers = Providers({"built in": self._registry})
+        clock = SystemClock()
+        self.machine = Machine(providers, clock, observe=lambda _: None)
+        self.machine.introduce(neighbours)
+        table = handler_table(self.machine, clock, lambda _: None)
+        self._parent = Parent(table, sockets)
+        self.modules = Modules(
+            Ground(
+                clock,
+                sockets,
+                self._parent.address,
+                self._home,
+                {**os.environ, MARK: self.mark},
+                Rules,
+                providers.changed,
+                lambda event, details: self.story.append({"event": event, **details}),
+                deadlines=deadlines,
+                pauses=pauses,
+            )
+        )
+        providers.add("modules", self.modules)
+        self.machine.guests = self.modules
+        self._carrier: grpc.aio.Channel | None = None
+
+    async def start(self) -> None:
+        await self._parent.start()
+        self._carrier = grpc.aio.insecure_channel(f"unix:{self._parent.address}")
+
+    async def aclose(self) -> list[Any]:
+        unfinished = await self.machine.aclose(DEADLINE)
+        await self.modules.aclose()
+        if self._carrier is not None:
+            await self._carrier.close()
+        await self._parent.aclose()
+        return unfinished
+
+    def apply(self, wanted: Config) -> asyncio.Future[Any]:
+        loaded = load(json.dumps(wanted), Surroundings(self._registry, self._home, os.environ))
+        assert not loaded.has_errors, loaded.faults
+        self.modules.apply(loaded.checked.config.modules)
+        return self.machine.apply(loaded)
+
+    @property
+    def channel(self) -> Any:
+        return SdkChannel(self._carrier)  # type: ignore[arg-type]
+
+    def thing(self, name: str) -> GenericClient:
+        return GenericClient(name, self.channel)
+
+    async def status(self) -> GetMachineStatusResponse:
+        return await machine_status(self.channel)
+
+    async def module(self, name: str) -> ModuleStatus:
+        return module_in(await self.status(), name)
+
+    async def resource(self, name: str) -> ResourceStatus:
+        return resource_in(await self.status(), name)
+
+    async def until(
+        self, wanted: Callable[[GetMachineStatusResponse], bool], within: float = DEADLINE
+    ) -> float:
+        """Seconds until the status is as wanted."""
+        return await until(self.channel, wanted, within)
+
+
+async def machine_status(channel: Any) -> GetMachineStatusResponse:
+    answer: GetMachineStatusResponse = await RobotServiceStub(channel).GetMachineStatus(
+        GetMachineStatusRequest(), timeout=DEADLINE
+    )
+    return answer
+
+
+async def until(
+    channel: Any, wanted: Callable[[GetMachineStatusResponse], bool], within: float = DEADLINE
+) -> float:
+    began = time.monotonic()
+    status = GetMachineStatusResponse()
+    try:
+        async with asyncio.timeout(within):
+            while True:
+                status = await machine_status(channel)
+                if wanted(status):
+                    return time.monotonic() - began
+                await asyncio.sleep(0.01)
+    except TimeoutError:
+        raise AssertionError(f"not so within {within:g} s:\n{status}") from None
+
+
+def module_in(status: GetMachineStatusResponse, name: str) -> ModuleStatus:
+    return next(each for each in status.modules if each.module_name == name)
+
+
+def resource_in(status: GetMachineStatusResponse, name: str) -> ResourceStatus:
+    return next(each for each in status.resources if each.name.name == name)
+
+
+def ready(*names: str) -> Callable[[GetMachineStatusResponse], bool]:
+    """These resources; all of them if none is named."""
+
+    def are_ready(status: GetMachineStatusResponse) -> bool:
+        wanted = names or [each.name.name for each in status.resources]
+        states = {each.name.name: each.state for each in status.resources}
+        return all(states.get(name) == ResourceStatus.STATE_READY for name in wanted)
+
+    return are_ready
+
+
+def unhealthy(name: str, words: str = "") -> Callable[[GetMachineStatusResponse], bool]:
+    """A module, or a resource of that name, whose reason has these words."""
+
+    def is_unhealthy(status: GetMachineStatusResponse) -> bool:
+        module = [
+            each.state == ModuleStatus.STATE_UNHEALTHY and words in each.error
+            for each in status.modules
+            if each.module_name == name
+        ]
+        resource = [
+            each.state == ResourceStatus.STATE_UNHEALTHY and words in each.error
+            for each in status.resources
+            if each.name.name == name
+        ]
+        return any(module + resource)
+
+    return is_unhealthy
+
+
+@contextlib.asynccontextmanager
+async def housed(
+    directory: Path, deadlines: Deadlines = SHORT, pauses: Limits = NO_PAUSE
+) -> AsyncIterator[House]:
+    """Nothing of its modules is left when it is closed."""
+    assert adopt_orphans()
+    try:
+        with private_directory() as sockets:
+            house = House(directory, deadlines, pauses, sockets)
+            await house.start()
+            try:
+                yield house
+            finally:
+                await house.aclose()
+                assert_nothing_is_left(house.mark)
+            assert not list(sockets.glob("*-*.sock")), "a socket is left"
+    finally:
+        adopt_orphans(False)
+
+
+def marked(mark: str) -> list[int]:
+    """Everybody who descends from a module of a house, whoever has adopted them."""
+    numbers = [int(each.name) for each in Path("/proc").glob("[0-9]*")]
+    return [pid for pid in numbers if mark.encode() in environment_of(pid)]
+
+
+def environment_of(pid: int) -> bytes:
+    with contextlib.suppress(OSError):
+        return Path(f"/proc/{pid}/environ").read_bytes()
+    return b""
+
+
+def zombies(pid: int) -> list[int]:
+    with contextlib.suppress(psutil.NoSuchProcess):
+        return [
+            each.pid
+            for each in psutil.Process(pid).children(recursive=True)
+            if each.status() == psutil.STATUS_ZOMBIE
+        ]
+    return []
+
+
+def assert_nothing_is_left(mark: str) -> None:
+    assert not marked(mark), f"strays: {marked(mark)}"
+    assert not set(children()), f"children: {set(children())}"
+
+
+@dataclass(frozen=True)
+class Size:
+    """What a process takes."""
+
+    mib: float
+    descriptors: int
+    threads: int
+    tasks: int
+
+    def is_flat_since(self, before: Size) -> bool:
+        """But for a start that is under way: its pipes, its socket, what looks at its process."""
+        return (
+            self.mib - before.mib < 5
+            and self.descriptors <= before.descriptors + 8
+            and self.threads <= before.threads + 2
+            and self.tasks <= before.tasks + 6
+        )
+
+    def __str__(self) -> str:
+        return (
+            f"{self.mib:.1f} MiB, {self.descriptors} descriptors, {self.threads} threads, "
+            f"{self.tasks} tasks"
+        )
+
+
+def own_size() -> Size:
+    gc.collect()
+    ctypes.CDLL(None).malloc_trim(0)
+    me = psutil.Process()
+    return Size(
+        me.memory_info().rss / MIB, me.num_fds(), me.num_threads(), len(asyncio.all_tasks())
+    )

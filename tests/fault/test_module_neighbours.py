@@ -1,0 +1,281 @@
+"""While a module is broken, others are served as if somebody else took the same processor time."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+import statistics
+import sys
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import psutil
+import pytest
+from grpclib.client import Channel
+from tests.fault import burner as burner_program
+from tests.fault import neighbour as neighbour_program
+from tests.fault.modules import (
+    DEADLINE,
+    Config,
+    bad_module,
+    config,
+    ready,
+    rogue_module,
+    thing,
+    until,
+)
+from tests.running import Server, running, served_anywhere
+from tests.sizes import FULL, size
+
+from cogwork.resource import sdk
+
+assert sdk.VERSION  # it comes before anything else of the SDK
+from viam.components.generic.client import GenericClient  # noqa: E402
+
+SLOT = 0.1
+SECONDS = 3.0 if FULL else 1.0
+ROUNDS = size(ci=1, full=3)
+MOST_ROUNDS = size(ci=2, full=5)
+QUIET = 0.3
+"""Processors that strangers may keep busy in a round that counts, unless none is calmer."""
+SHARES = (0.5, 0.99)
+MOST = (1.2, 2.0) if FULL else (3.0, 10.0)
+"""How many times as long as in the control calls of others may take: half, and 99 of a hundred."""
+LEEWAY = 0.5
+"""Milliseconds that no ratio of them is worth talking about."""
+
+GOOD = "acme:good:thing"
+BAD = "acme:bad:thing"
+FAKE = {"name": "builtin", "api": "rdk:component:generic", "model": "fake"}
+NEIGHBOURS = ("builtin", "g")
+
+
+Took = dict[str, list[float]]
+
+
+@dataclass
+class Round:
+    """What the neighbour saw beside the broken module, and in the control."""
+
+    fault: Took
+    control: Took
+    cpu: float
+    """Seconds of a processor that the module took, and the control after it."""
+    strangers: float
+    """Processors that were busy with what has nothing to do with us."""
+
+
+def _percentile(rounds: list[Took], name: str, share: float) -> float:
+    """In milliseconds; the median of all rounds."""
+    each = (sorted(took[name])[int(share * len(took[name]))] for took in rounds)
+    return statistics.median(each) * 1000
+
+
+class Street:
+    """The server, its neighbour and whoever burns."""
+
+    def __init__(
+        self,
+        server: Server,
+        channel: Channel,
+        neighbour: asyncio.subprocess.Process,
+        burner: asyncio.subprocess.Process,
+        directory: Path,
+    ) -> None:
+        self.server = server
+        self.channel = channel
+        self._neighbour = neighbour
+        self._burner = burner
+        self._good = rogue_module(directory, "good")
+
+    async def broken(
+        self, module: Config, meanwhile: Callable[[], Awaitable[None]] | None
+    ) -> tuple[Took, list[float]]:
+        """What the neighbour saw, and what the module's processes took, slot by slot."""
+        await self._took()
+        before = self._children_cpu()
+        self._want([module], [thing("b", BAD)])
+        busy = asyncio.ensure_future(meanwhile()) if meanwhile is not None else None
+        try:
+            amounts = await self._watched(before)
+            took = await self._took()
+        finally:
+            if busy is not None:
+                busy.cancel()
+                await asyncio.gather(busy, return_exceptions=True)
+        await self._empty()
+        return took, amounts
+
+    async def _watched(self, before: float) -> list[float]:
+        amounts, began = [], time.monotonic()
+        for number in range(round(SECONDS / SLOT)):
+            await asyncio.sleep(max(0.0, began + (number + 1) * SLOT - time.monotonic()))
+            now = self._children_cpu()
+            amounts.append(max(0.0, now - before))
+            before = max(now, before)
+        return amounts
+
+    async def burnt(self, amounts: list[float]) -> Took:
+        """What the neighbour saw while somebody else took as much."""
+        assert self._burner.stdin is not None
+        assert self._burner.stdout is not None
+        await self._took()
+        self._want([], [{**FAKE, "name": "b"}])
+        self._burner.stdin.write(json.dumps(amounts).encode() + b"\n")
+        await asyncio.wait_for(self._burner.stdout.readline(), 60)
+        took = await self._took()
+        await self._empty()
+        return took
+
+    async def settled(self) -> None:
+        self._want([], [])
+        await until(self.channel, ready(*NEIGHBOURS))
+
+    async def _empty(self) -> None:
+        """What is left of the last phase is none of the next one's business."""
+        self._want([], [])
+        pids = {each.pid for each in psutil.Process(self.server.pid).children(recursive=True)}
+        async with asyncio.timeout(DEADLINE):
+            while len(pids) > 1:
+                await asyncio.sleep(0.02)
+                pids = {
+                    each.pid for each in psutil.Process(self.server.pid).children(recursive=True)
+                }
+        await until(
+            self.channel,
+            lambda status: (
+                len(status.modules) == 1
+                and {each.name.name for each in status.resources} == set(NEIGHBOURS)
+            ),
+        )
+
+    def _want(self, modules: list[Config], components: list[Config]) -> None:
+        wanted = config([self._good, *modules], [FAKE, thing("g", GOOD), *components])
+        network = {"bind_address": f"localhost:{self.server.port}"}
+        self.server.save({**wanted, "network": network})
+
+    async def _took(self) -> Took:
+        assert self._neighbour.stdin is not None
+        assert self._neighbour.stdout is not None
+        self._neighbour.stdin.write(b"\n")
+        line = await asyncio.wait_for(self._neighbour.stdout.readline(), 20)
+        said = json.loads(line)
+        assert not said["failures"], said["failures"]
+        took: Took = said["took"]
+        return took
+
+    def _children_cpu(self) -> float:
+        """Seconds of a processor that its modules took, those that are gone too."""
+        server = psutil.Process(self.server.pid)
+        times = server.cpu_times()
+        taken = times.children_user + times.children_system
+        for child in server.children(recursive=True):
+            with contextlib.suppress(psutil.NoSuchProcess):
+                taken += sum(child.cpu_times()[:4])
+        return float(taken)
+
+
+@pytest.fixture
+async def street(tmp_path: Path) -> AsyncIterator[Street]:
+    wanted = served_anywhere(config([rogue_module(tmp_path, "good")], [FAKE, thing("g", GOOD)]))
+    async with running(wanted, tmp_path, exits=None) as server:
+        channel = Channel("127.0.0.1", server.port)
+        await until(channel, ready(*NEIGHBOURS))
+        neighbour = await _started(neighbour_program.__file__, str(server.port), *NEIGHBOURS)
+        burner = await _started("-I", "-S", burner_program.__file__, str(SLOT))
+        try:
+            yield Street(server, channel, neighbour, burner, tmp_path)
+        finally:
+            channel.close()
+            for program in (neighbour, burner):
+                program.kill()
+                await program.communicate()
+
+
+async def _started(*arguments: str) -> asyncio.subprocess.Process:
+    return await asyncio.create_subprocess_exec(
+        sys.executable,
+        *arguments,
+        stdin=asyncio.subprocess.PIPE,
+        stdout=asyncio.subprocess.PIPE,
+        limit=1 << 24,
+    )
+
+
+ROWS = {
+    "exit at start": "exit-at-start",
+    "exit after ready": "exit-after-ready",
+    "hang at start": "hang-at-start",
+    "hang in Ready": "hang-in-ready blocking",
+    "hang in AddResource": "hang-in-add blocking",
+    "hang in RemoveResource": "hang-in-remove blocking",
+    "hang in a call": "hang-in-call",
+    "exit in AddResource": "exit-in-add",
+    "SIGSTOP": "stop",
+    "fork bomb": "fork",
+    "flood of stderr": "flood",
+    "ignores SIGTERM": "ignore-sigterm",
+}
+QUICK = ("exit after ready", "flood of stderr")
+
+
+@pytest.mark.timeout(300)
+@pytest.mark.parametrize("row", ROWS if FULL else QUICK)
+async def test_others_are_served_as_beside_anybody_who_computes(
+    street: Street, tmp_path: Path, row: str
+) -> None:
+    mode, _, how = ROWS[row].partition(" ")
+    module = bad_module(tmp_path, "bad", mode, HANG=how)
+
+    async def call_it() -> None:
+        bad = GenericClient("b", street.channel)
+        await until(street.channel, ready("b"))
+        await asyncio.gather(
+            *(bad.do_command({}, timeout=DEADLINE) for _ in range(20)), return_exceptions=True
+        )
+
+    meanwhile = call_it if row in ("hang in a call", "SIGSTOP") else None
+    await street.settled()
+    _, amounts = await street.broken(module, meanwhile)
+    rounds: list[Round] = []
+    while len(rounds) < MOST_ROUNDS and sum(each.strangers < QUIET for each in rounds) < ROUNDS:
+        before, began = _strangers(), time.monotonic()
+        # Each is first as often as the other.
+        control = await street.burnt(amounts) if len(rounds) % 2 else None
+        fault, amounts = await street.broken(module, meanwhile)
+        control = control or await street.burnt(amounts)
+        strangers = (_strangers() - before) / (time.monotonic() - began)
+        rounds.append(Round(fault, control, sum(amounts), strangers))
+    calmest = sorted(rounds, key=lambda each: each.strangers)[:ROUNDS]
+    for name in NEIGHBOURS:
+        _compare(row, name, calmest)
+
+
+def _strangers() -> float:
+    """Seconds of a processor that everybody took but this process and who descends from it."""
+    everybody = psutil.cpu_times()
+    me = psutil.Process()
+    ours = sum(me.cpu_times()[:4])
+    for child in me.children(recursive=True):
+        with contextlib.suppress(psutil.NoSuchProcess):
+            ours += sum(child.cpu_times()[:4])
+    return float(everybody.user + everybody.nice + everybody.system - ours)
+
+
+def _compare(row: str, name: str, rounds: list[Round]) -> None:
+    faults, controls = [each.fault for each in rounds], [each.control for each in rounds]
+    ours, theirs = (
+        [_percentile(each, name, share) for share in SHARES] for each in (faults, controls)
+    )
+    print(
+        f"{row:22} {name:8} {sum(len(each[name]) for each in faults):5} calls, "
+        f"cpu {sum(each.cpu for each in rounds):5.2f} s, "
+        f"strangers {max(each.strangers for each in rounds):4.2f}  "
+        f"p50 {ours[0]:5.2f} / {theirs[0]:5.2f} ms = {ours[0] / theirs[0]:4.2f}  "
+        f"p99 {ours[1]:6.2f} / {theirs[1]:6.2f} ms = {ours[1] / theirs[1]:4.2f}"
+    )
+    for mine, other, most in zip(ours, theirs, MOST, strict=True):
+        assert mine <= most * other + LEEWAY

@@ -1,0 +1,220 @@
+"""A machine with modules, for tests: its configuration in few words, and clients of what it has."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+import os
+import sys
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, TypeVar
+
+import pytest
+from grpclib.client import Channel
+from tests.modules import make
+from tests.modules.node.install import NoNode
+from tests.running import DEADLINE, Config, Server, running, served_anywhere
+
+from cogwork.resource import sdk
+
+assert sdk.VERSION  # it comes before anything else of the SDK
+from viam.components.motor.client import MotorClient  # noqa: E402
+from viam.components.sensor.client import SensorClient  # noqa: E402
+from viam.gen.robot.v1.robot_grpc import RobotServiceStub  # noqa: E402
+from viam.gen.robot.v1.robot_pb2 import (  # noqa: E402
+    GetMachineStatusRequest,
+    ModuleStatus,
+    RestartModuleRequest,
+)
+
+T = TypeVar("T")
+HOST = "127.0.0.1"
+READY = ModuleStatus.STATE_READY
+UNHEALTHY = ModuleStatus.STATE_UNHEALTHY
+
+
+def module(name: str, executable: Path, **settings: Any) -> dict[str, Any]:
+    return {"name": name, "executable_path": str(executable), **settings}
+
+
+def component(name: str, subtype: str, model: str, **attributes: Any) -> dict[str, Any]:
+    return {
+        "name": name,
+        "api": f"rdk:component:{subtype}",
+        "model": model,
+        "attributes": attributes,
+    }
+
+
+def service(name: str, api: str, model: str, **attributes: Any) -> dict[str, Any]:
+    return {"name": name, "api": api, "model": model, "attributes": attributes}
+
+
+def motor(name: str, **attributes: Any) -> dict[str, Any]:
+    return component(name, "motor", "acme:test:motor", **attributes)
+
+
+def sensor(name: str, **readings: Any) -> dict[str, Any]:
+    return component(name, "sensor", "acme:test:sensor", readings=readings)
+
+
+def board(name: str = "board") -> dict[str, Any]:
+    return component(name, "board", "fake")
+
+
+def node_module(directory: Path) -> Path:
+    try:
+        return make.node_module(directory)
+    except NoNode as error:
+        pytest.skip(str(error))
+
+
+@dataclass
+class There:
+    """The machine, as its clients see it."""
+
+    server: Server
+    channel: Channel
+    config: dict[str, Any]
+    """As it was last saved."""
+
+    @property
+    def robot(self) -> Any:
+        return RobotServiceStub(self.channel)
+
+    def motor(self, name: str) -> Any:
+        """Of no type: commands are any JSON."""
+        return MotorClient(name, self.channel)
+
+    def sensor(self, name: str) -> Any:
+        return SensorClient(name, self.channel)
+
+    async def ask(self, name: str, verb: str, value: Any = True) -> Any:
+        """Of a motor in a module: one of its commands."""
+        return (await self.motor(name).do_command({verb: value}))[verb]
+
+    async def pid_of(self, name: str) -> int:
+        """Of the process that the motor of this name lives in."""
+        return int((await self.ask(name, "about"))["pid"])
+
+    async def modules(self) -> dict[str, ModuleStatus]:
+        status = await self.robot.GetMachineStatus(GetMachineStatusRequest(), timeout=DEADLINE)
+        return {each.module_name: each for each in status.modules}
+
+    async def module_is(self, name: str, state: int = READY) -> ModuleStatus:
+        found = await until(
+            lambda: self._module(name), lambda found: found is not None and found.state == state
+        )
+        assert found is not None
+        return found
+
+    async def restart(self, name: str = "", module_id: str = "") -> None:
+        request = (
+            RestartModuleRequest(module_id=module_id)
+            if module_id
+            else RestartModuleRequest(module_name=name)
+        )
+        await self.robot.RestartModule(request)
+
+    async def resources(self) -> dict[str, Any]:
+        """By their short names."""
+        return {each["name"].rpartition("/")[2]: each for each in (await self.view())["resources"]}
+
+    async def view(self) -> Any:
+        """What `/status.json` shows. By a numeric address, which takes no thread to look up."""
+        return json.loads((await self.server.get("/status.json", HOST))[1])
+
+    async def until(self, name: str, when: Callable[[Any], bool]) -> Any:
+        """The resource, once it is as wanted."""
+        try:
+            return await until(
+                lambda: self._resource(name), lambda found: found is not None and when(found)
+            )
+        except AssertionError as error:
+            raise AssertionError(f"{name}: {error}\n{self.server.said}") from None
+
+    async def ready(self, *names: str) -> None:
+        """All of them, or all that there are."""
+        await until(self.view, lambda view: view["state"] == "running")
+        for name in names or await self.resources():
+            await self.until(name, lambda found: found["state"] == "ready")
+
+    async def unhealthy(self, name: str, words: str = "") -> str:
+        """Why."""
+        found = await self.until(
+            name, lambda found: found["state"] == "unhealthy" and words in (found["reason"] or "")
+        )
+        return str(found["reason"])
+
+    async def gone(self, name: str) -> None:
+        await until(self.resources, lambda found: name not in found)
+
+    def save(self, config: Mapping[str, Any]) -> None:
+        """Without waiting for anything."""
+        self.config = dict(config)
+        self.server.save(served_anywhere(config))
+
+    async def apply(self, config: Mapping[str, Any]) -> None:
+        """Saved, taken up, and to the end."""
+        since = len(self.server.out.lines)
+        self.save(config)
+        await self.server.out.says("configuration .* applied in", since=since)
+
+    async def cli(self, *arguments: str) -> tuple[int, str]:
+        """Exit code and output of `cogwork`, in a process of its own."""
+        process = await asyncio.create_subprocess_exec(
+            *(sys.executable, "-m", "cogwork.cli.main", *arguments),
+            *("--address", f"localhost:{self.server.port}"),
+            stdin=asyncio.subprocess.DEVNULL,
+            stdout=asyncio.subprocess.PIPE,
+            stderr=asyncio.subprocess.STDOUT,
+            env={**os.environ, "NO_COLOR": "1"},
+        )
+        async with asyncio.timeout(DEADLINE):
+            said, _ = await process.communicate()
+        # Its transport closes its pipes a turn of the loop later.
+        await asyncio.sleep(0)
+        return process.returncode or 0, said.decode()
+
+    async def _module(self, name: str) -> ModuleStatus | None:
+        return (await self.modules()).get(name)
+
+    async def _resource(self, name: str) -> Any:
+        return (await self.resources()).get(name)
+
+
+async def until(
+    ask: Callable[[], Awaitable[T]], is_right: Callable[[T], bool], within: float = DEADLINE
+) -> T:
+    """For what only a question shows."""
+    answer: T | None = None
+    try:
+        async with asyncio.timeout(within):
+            while True:
+                answer = await ask()
+                if is_right(answer):
+                    return answer
+                await asyncio.sleep(0.01)
+    except TimeoutError:
+        raise AssertionError(f"after {within:g} s it is still {answer}") from None
+
+
+@contextlib.asynccontextmanager
+async def machine(
+    config: Config, directory: Path, environment: Mapping[str, str] | None = None
+) -> AsyncIterator[There]:
+    async with running(config, directory, environment=environment) as server:
+        channel = Channel(HOST, server.port)
+        try:
+            yield There(server, channel, dict(config))
+        finally:
+            channel.close()
+
+
+def resident_mb(pid: int) -> float:
+    """Megabytes of memory that a process has."""
+    pages = int(Path(f"/proc/{pid}/statm").read_text().split()[1])
+    return pages * os.sysconf("SC_PAGE_SIZE") / (1 << 20)

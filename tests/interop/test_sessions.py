@@ -1,0 +1,130 @@
+"""What a client moves, when the client is gone: the SDK, unmodified, in processes of its own."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+import time
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+from grpclib.client import Channel
+from tests.interop import sdk_mover
+from tests.running import Output, Server, running
+from tests.sizes import size
+
+from cogwork.resource import sdk
+
+assert sdk.VERSION  # it comes before anything else of the SDK
+from viam.components.motor.client import MotorClient  # noqa: E402
+from viam.gen.robot.v1.robot_grpc import RobotServiceStub  # noqa: E402
+from viam.gen.robot.v1.robot_pb2 import (  # noqa: E402
+    GetOperationsRequest,
+    GetSessionsRequest,
+    StopAllRequest,
+)
+
+KILLS = size(ci=3, full=20)
+WINDOW = 0.5
+"""Seconds of silence that end a session."""
+SLACK = 0.15
+"""Seconds until it is seen that the motor stands: between two questions, on a busy computer."""
+PROMPTLY = 0.1
+MOVERS = {
+    "arm": {"speed_degs_per_sec": 5},
+    "base": {},
+    "gantry": {"lengths_mm": [100_000]},
+    "gripper": {},
+    "motor": {},
+    "servo": {"degrees_per_second": 1},
+}
+
+
+def config(*subtypes: str) -> dict[str, Any]:
+    return {
+        "components": [
+            {
+                "name": subtype,
+                "api": f"rdk:component:{subtype}",
+                "model": "fake",
+                "attributes": MOVERS[subtype],
+            }
+            for subtype in subtypes
+        ],
+        "network": {"sessions": {"heartbeat_window": f"{WINDOW}s"}},
+    }
+
+
+@asynccontextmanager
+async def mover(server: Server, what: str) -> AsyncIterator[asyncio.subprocess.Process]:
+    process = await asyncio.create_subprocess_exec(
+        *(sys.executable, "-I", sdk_mover.__file__, str(server.port), what),
+        stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.STDOUT,
+    )
+    assert process.stdout is not None
+    output = Output()
+    reading = asyncio.ensure_future(output.follow(process.stdout))
+    try:
+        await output.says("^moving$")
+        yield process
+    finally:
+        if process.returncode is None:
+            process.kill()
+        await process.wait()
+        await reading
+        await asyncio.sleep(0)
+
+
+async def at_rest(is_moving: Any, since: float) -> float:
+    """Seconds from then until it was seen to stand."""
+    async with asyncio.timeout(10):
+        while await is_moving():
+            pass
+    return time.monotonic() - since
+
+
+async def test_a_motor_stops_when_its_client_is_killed(tmp_path: Path) -> None:
+    took = []
+    async with running(config("motor"), tmp_path) as server:
+        await server.until(state="running")
+        channel = Channel("localhost", server.port)
+        motor = MotorClient("motor", channel)
+        for _ in range(KILLS):
+            async with mover(server, "motor") as client:
+                # It is heard of: for longer than the window nothing happens to it.
+                await asyncio.sleep(2 * WINDOW)
+                assert await motor.is_moving()
+                client.kill()
+                took.append(await at_rest(motor.is_moving, time.monotonic()))
+        await asyncio.sleep(0.1)
+        stub = RobotServiceStub(channel)
+        assert not (await stub.GetSessions(GetSessionsRequest())).sessions
+        channel.close()
+        assert "nothing was heard of it" in server.out.text
+    print(f"stopped {min(took):.2f} to {max(took):.2f} s after the kill, window {WINDOW} s")
+    assert max(took) < WINDOW + SLACK
+
+
+async def test_everything_that_moves_stops_within_a_tenth_of_a_second(tmp_path: Path) -> None:
+    async with running(config(*MOVERS), tmp_path) as server:
+        await server.until(state="running")
+        channel = Channel("localhost", server.port)
+        stub = RobotServiceStub(channel)
+        async with mover(server, ",".join(MOVERS)):
+            assert await moving(channel) == set(MOVERS)
+            since = time.monotonic()
+            await stub.StopAll(StopAllRequest())
+            took = time.monotonic() - since
+            assert await moving(channel) == set()
+            assert not (await stub.GetOperations(GetOperationsRequest())).operations
+        channel.close()
+    print(f"{len(MOVERS)} stopped in {took * 1000:.1f} ms")
+    assert took < PROMPTLY
+
+
+async def moving(channel: Channel) -> set[str]:
+    clients = {name: sdk_mover.CLIENTS[name](name, channel) for name in MOVERS}
+    return {name for name, client in clients.items() if await client.is_moving()}

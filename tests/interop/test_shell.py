@@ -1,0 +1,51 @@
+"""A shell on the machine, by a client that has nothing but the public messages."""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+from pathlib import Path
+
+from grpclib.client import Channel
+from tests.running import running, save, served_anywhere, started
+
+from cogwork.resource import sdk
+
+assert sdk.VERSION  # it comes before anything else of the SDK
+from viam.gen.service.shell.v1.shell_grpc import ShellServiceStub  # noqa: E402
+from viam.gen.service.shell.v1.shell_pb2 import ShellRequest  # noqa: E402
+
+CONFIG = {
+    "services": [{"name": "shell", "api": "rdk:service:shell", "attributes": {"shell": "/bin/sh"}}]
+}
+
+
+async def test_a_command_is_run(tmp_path: Path) -> None:
+    async with running(CONFIG, tmp_path) as server:
+        await server.until(state="running")
+        channel = Channel("localhost", server.port)
+        said = ""
+        async with asyncio.timeout(20), ShellServiceStub(channel).Shell.open() as stream:
+            await stream.send_message(ShellRequest(name="shell", data_in="echo $((6*7))\n"))
+            while "42" not in said:
+                reply = await stream.recv_message()
+                assert reply is not None, said
+                said += reply.data_out
+            await stream.send_message(ShellRequest(name="shell", data_in="exit\n"))
+            while (reply := await stream.recv_message()) is not None and not reply.eof:
+                pass
+            await stream.end()
+        channel.close()
+
+
+async def test_in_an_untrusted_environment_there_is_none(tmp_path: Path) -> None:
+    file = tmp_path / "machine.json"
+    save(file, served_anywhere(CONFIG))
+    home = {"COGWORK_HOME": str(tmp_path / "home")}
+    async with started(["-untrusted-env", "-config", str(file)], home) as server:
+        await server.serving()
+        (shell,) = (await server.until(state="running"))["resources"]
+        assert shell["state"] == "unhealthy"
+        assert "untrusted" in shell["reason"]
+        server.signal(signal.SIGTERM)
+        assert await server.exit_code() == 0

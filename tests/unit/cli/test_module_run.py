@@ -1,0 +1,296 @@
+"""`cogwork module run` as an author runs it, and its parts."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+import re
+import signal
+import subprocess
+import sys
+import threading
+from collections.abc import AsyncIterator, Iterator
+from pathlib import Path
+from typing import Any
+
+import grpc
+import grpc.aio
+import psutil
+import pytest
+from tests.running import DEADLINE
+from tests.unit.cli.test_demo import free_port
+
+from cogwork.cli.main import main
+from cogwork.cli.module_run import Looks, Machine, Module, _restarted, module_at
+from cogwork.resource import sdk
+
+assert sdk.VERSION  # ahead of whatever else imports the SDK
+from viam.gen.robot.v1 import robot_pb2 as robot  # noqa: E402
+
+
+@pytest.fixture
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("COGWORK_HOME", str(tmp_path / "home"))
+    return tmp_path / "home"
+
+
+@pytest.fixture
+def demo(tmp_path: Path, home: Path, capsys: pytest.CaptureFixture[str]) -> Path:
+    folder = tmp_path / "demo"
+    assert main(["module", "new", "demo", "--directory", str(folder)]) == 0
+    capsys.readouterr()
+    return folder
+
+
+class Run:
+    """The command, and what it prints."""
+
+    def __init__(self, *arguments: str) -> None:
+        self.process = subprocess.Popen(
+            [sys.executable, "-m", "cogwork.cli.main", "module", "run", *arguments],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+
+    def until(self, pattern: str) -> str:
+        """The line that has it."""
+        assert self.process.stdout is not None
+        stop = threading.Timer(2 * DEADLINE, self.process.kill)
+        stop.start()
+        seen = ""
+        try:
+            for line in self.process.stdout:
+                seen += line
+                if re.search(pattern, line):
+                    return line
+        finally:
+            stop.cancel()
+            stop.join()
+        raise AssertionError(f"it ended without {pattern!r}:\n{seen}")
+
+    def ends(self) -> tuple[int, str, str]:
+        out, err = self.process.communicate(timeout=2 * DEADLINE)
+        return self.process.returncode, out, err
+
+
+@contextlib.contextmanager
+def run(*arguments: str) -> Iterator[Run]:
+    command = Run(*arguments)
+    try:
+        yield command
+    finally:
+        if command.process.poll() is None:
+            command.process.send_signal(signal.SIGINT)
+        command.process.communicate(timeout=2 * DEADLINE)
+
+
+def test_saving_starts_it_anew_and_ctrl_c_ends_everything(demo: Path) -> None:
+    port = free_port()
+    with run(str(demo), "--port", str(port)) as command:
+        assert f"demo runs at http://localhost:{port}; " in command.until("runs at")
+        command.until(r"configuration \w+ applied")
+        source = demo / "demo" / "motor.py"
+        source.write_text(source.read_text().replace("120.0", "60.0"))
+        assert "-- demo/motor.py saved: demo is started anew" in command.until("saved")
+        source.write_text("this is no Python at all")
+        assert "-- demo/motor.py saved: demo is started anew" in command.until("saved")
+        command.process.send_signal(signal.SIGINT)
+        code, _, err = command.ends()
+    assert (code, err) == (0, "")
+    assert not servers_of(demo)
+
+
+def servers_of(demo: Path) -> list[psutil.Process]:
+    """Those that run a file of ours, which is kept beside the demo."""
+    found = psutil.process_iter(["cmdline"])
+    home = str(demo.parent / "home")
+    return [each for each in found if any(home in word for word in each.info["cmdline"] or ())]
+
+
+def test_the_machine_follows_the_authors_file(demo: Path, tmp_path: Path) -> None:
+    config = tmp_path / "mine.json"
+    port = free_port()
+    network = {"bind_address": f"localhost:{port}"}
+    config.write_text(json.dumps({"network": network}))
+    with run(str(demo), "--config", str(config)) as command:
+        assert f"localhost:{port}" in command.until("runs at")
+        command.until(r"applied in .*: 0 ready")
+        fake = {"name": "t", "api": "rdk:component:sensor", "model": "fake"}
+        config.write_text(json.dumps({"network": network, "components": [fake]}))
+        assert str(config) in command.until("saved: the machine follows it")
+        command.until(r"applied in .*: 1 ready")
+        config.write_text('{"network": {},')
+        command.until(r"mine.json:1: expected .*; the machine stays as it is")
+
+
+def test_a_server_that_cannot_run_is_told(demo: Path, tmp_path: Path) -> None:
+    config = tmp_path / "mine.json"
+    config.write_text('{"network": {"bind_address": "256.256.256.256:1"}}')
+    with run(str(demo), "--config", str(config)) as command:
+        code, _, err = command.ends()
+    assert (code, err) == (1, "the server ended with exit code 1\n")
+
+
+def test_a_reader_that_has_seen_enough_ends_it(demo: Path) -> None:
+    with run(str(demo), "--port", str(free_port())) as command:
+        command.until("runs at")
+        assert len(servers_of(demo)) == 1
+        assert command.process.stdout is not None
+        command.process.stdout.close()
+        (demo / "main.py").touch()
+        assert command.process.wait(2 * DEADLINE) == 0
+        command.process.stdout = None
+    assert not servers_of(demo)
+
+
+def test_a_folder_is_what_its_description_says(demo: Path) -> None:
+    module = module_at(demo)
+    assert (module.name, module.executable, module.root) == ("demo", demo / "run.sh", demo)
+    assert module.models == ({"api": "rdk:component:motor", "model": "acme:demo:motor"},)
+    assert module_at(demo / "run.sh") == module
+    (demo / "meta.json").unlink()
+    assert module_at(demo) == Module("demo", demo / "run.sh", demo)
+    (demo / "run.sh").unlink()
+    assert module_at(demo).executable.suffix == ".sh"
+
+
+def test_a_python_file_is_a_module(tmp_path: Path, home: Path) -> None:
+    file = tmp_path / "my module.py"
+    file.write_text("import sys; print(sys.argv[1:])")
+    module = module_at(file)
+    assert module.name == "my-module"
+    assert module.executable.is_relative_to(home)
+    said = subprocess.run([module.executable, "a b", "c"], capture_output=True, check=True)
+    assert said.stdout == b"['a b', 'c']\n"
+
+
+@pytest.mark.usefixtures("home")
+def test_what_is_no_module_is_told(
+    demo: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def told(path: Path, *arguments: str) -> str:
+        assert main(["module", "run", str(path), *arguments]) == 2
+        return capsys.readouterr().err
+
+    assert told(tmp_path / "nobody").endswith("`cogwork module new` writes a module\n")
+    (tmp_path / "empty").mkdir()
+    assert "has no meta.json, run.sh or main.py: name the file" in told(tmp_path / "empty")
+    (demo / "run.sh").chmod(0o644)
+    assert "run.sh cannot be executed: chmod +x" in told(demo)
+    (demo / "meta.json").write_text('{"entrypoint": "gone.sh"}')
+    assert 'names no file that is there as "entrypoint"' in told(demo)
+    (demo / "meta.json").write_text('{"entrypoint":\n run.sh}')
+    assert told(demo).startswith(f"{demo / 'meta.json'}:2: ")
+    (demo / "meta.json").write_text("[]")
+    assert "meta.json holds no object" in told(demo)
+    (demo / "meta.json").write_text(
+        '{"entrypoint": "main.py", "models": [{"api": "m", "model": "n"}]}'
+    )
+    (demo / "machine.json").unlink()
+    assert '"m" is not an API' in told(demo)
+    assert "there is no such file" in told(demo, "--config", str(tmp_path / "none.json"))
+
+
+def written(machine: Machine) -> Any:
+    machine.write()
+    return json.loads(machine.file.read_text())
+
+
+def test_a_machine_is_made_for_its_models(demo: Path) -> None:
+    (demo / "machine.json").unlink()
+    meta = json.loads((demo / "meta.json").read_text())
+    meta["models"] += [
+        {"api": "rdk:component:motor", "model": "acme:demo:other"},
+        {"api": "rdk:service:vision", "model": "acme:demo:eye"},
+    ]
+    (demo / "meta.json").write_text(json.dumps(meta))
+    machine = Machine(module_at(demo), None, None)
+    value = written(machine)
+    assert value["modules"] == [{"name": "demo", "executable_path": str(demo / "run.sh")}]
+    assert [(each["name"], each["model"]) for each in value["components"]] == [
+        ("motor", "acme:demo:motor"),
+        ("motor-2", "acme:demo:other"),
+    ]
+    assert [each["name"] for each in value["services"]] == ["vision"]
+    assert value["network"]["bind_address"] == machine.address
+
+
+def test_an_entry_of_the_author_is_kept(demo: Path, tmp_path: Path) -> None:
+    config = tmp_path / "mine.json"
+    other = {"name": "other", "executable_path": "/bin/true"}
+    mine = {"name": "m", "executable_path": str(demo / "run.sh"), "log_level": "debug"}
+    network = {"bind_address": "0.0.0.0:9999"}
+    config.write_text(
+        "// with a comment\n" + json.dumps({"modules": [mine, other], "network": network})
+    )
+    machine = Machine(module_at(demo), config, None)
+    value = written(machine)
+    assert value["modules"] == [other, mine]
+    assert value["network"] == network
+    assert (machine.module_name, machine.address) == ("m", "localhost:9999")
+
+
+def test_only_what_an_author_saves_counts(demo: Path) -> None:
+    (demo / "deep" / "er").mkdir(parents=True)
+    looks = Looks(module_at(demo), demo / "machine.json")
+    assert looks.saved() == []
+    for name in (".hidden.py", "state.json", "module.log", "data.db"):
+        (demo / name).write_text("x")
+    for folder in (".venv", "__pycache__", "node_modules"):
+        (demo / folder).mkdir()
+        (demo / folder / "other.py").write_text("x")
+    assert looks.saved() == []
+    (demo / "deep" / "er" / "new.py").write_text("x")
+    (demo / "demo" / "motor.py").unlink()
+    (demo / "machine.json").write_text("{}")
+    assert looks.saved() == [
+        demo / "deep" / "er" / "new.py",
+        demo / "demo" / "motor.py",
+        demo / "machine.json",
+    ]
+    assert looks.saved() == []
+
+
+@contextlib.asynccontextmanager
+async def machine_that(answers: Any) -> AsyncIterator[str]:
+    """With a RestartModule that is the function."""
+    handler = grpc.unary_unary_rpc_method_handler(
+        answers,
+        request_deserializer=robot.RestartModuleRequest.FromString,
+        response_serializer=robot.RestartModuleResponse.SerializeToString,
+    )
+    server = grpc.aio.server()
+    server.add_generic_rpc_handlers(
+        (
+            grpc.method_handlers_generic_handler(
+                "viam.robot.v1.RobotService", {"RestartModule": handler}
+            ),
+        )
+    )
+    port = server.add_insecure_port("127.0.0.1:0")
+    await server.start()
+    try:
+        yield f"127.0.0.1:{port}"
+    finally:
+        await server.stop(None)
+
+
+async def test_the_module_alone_is_started_anew_where_the_machine_can() -> None:
+    asked = []
+
+    async def restart(request: Any, context: Any) -> Any:
+        asked.append(request.module_name)
+        return robot.RestartModuleResponse()
+
+    async def refuse(request: Any, context: Any) -> Any:
+        await context.abort(grpc.StatusCode.NOT_FOUND, "no such module")
+
+    async with machine_that(restart) as address:
+        assert await asyncio.to_thread(_restarted, address, "demo")
+    assert asked == ["demo"]
+    async with machine_that(refuse) as address:
+        assert not await asyncio.to_thread(_restarted, address, "demo")
+    assert not await asyncio.to_thread(_restarted, address, "demo")

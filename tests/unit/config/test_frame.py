@@ -1,0 +1,106 @@
+"""Where a resource says it is: what is read, and what is refused with its reason."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import pytest
+from pydantic import JsonValue
+from tests.unit.config.workshop import codes_of, found, loaded, sensor, spec_of
+
+from cogwork.config import codes
+from cogwork.config.load import Loaded
+from cogwork.config.schema import Frame
+from cogwork.spatial.pose import Pose, Quaternion
+
+
+def with_frame(**frame: Any) -> Loaded:
+    return loaded({"components": [sensor("a", frame={"parent": "world", **frame}), sensor("b")]})
+
+
+def frame_of(load: Loaded) -> Frame:
+    assert codes_of(load) == []
+    frame = load.checked.config.components[0].frame
+    assert frame is not None
+    return frame
+
+
+def test_a_frame_is_a_pose_on_its_parent() -> None:
+    frame = frame_of(
+        with_frame(
+            translation={"x": 1, "y": 2.5, "z": -3},
+            orientation={"type": "ov_degrees", "value": {"x": 1, "th": 90}},
+        )
+    )
+    assert frame.pose.point == pytest.approx((1, 2.5, -3))
+    assert frame.pose.turned.rotate((0, 0, 1)) == pytest.approx((1, 0, 0))
+
+
+@pytest.mark.parametrize(
+    ("kind", "value"),
+    [
+        ("ov_degrees", {"x": 0, "y": 0, "z": 1, "th": 90}),
+        ("ov_degrees", {"th": 90}),
+        ("ov_radians", {"x": 0, "y": 0, "z": 2, "th": math.pi / 2}),
+        ("euler_angles", {"yaw": math.pi / 2}),
+        ("axis_angles", {"z": 1, "th": math.pi / 2}),
+        ("quaternion", {"w": 5, "z": 5}),
+    ],
+)
+def test_a_quarter_turn_in_every_type(kind: str, value: JsonValue) -> None:
+    frame = frame_of(with_frame(orientation={"type": kind, "value": value}))
+    assert frame.pose.turned.rotate((1, 0, 0)) == pytest.approx((0, 1, 0))
+
+
+@pytest.mark.parametrize(
+    "frame",
+    [
+        {},
+        {"translation": None, "orientation": None},
+        {"orientation": {}},
+        {"orientation": {"type": "", "value": None}},
+        {"orientation": {"type": "quaternion"}},
+        {"orientation": {"type": "ov_degrees", "value": {}}},
+    ],
+    ids=repr,
+)
+def test_what_is_not_written_is_at_the_same_place(frame: dict[str, JsonValue]) -> None:
+    assert frame_of(with_frame(**frame)).pose == Pose.zero()
+    assert Pose.zero().turned == Quaternion.identity()
+
+
+@pytest.mark.parametrize(
+    ("frame", "words", "place"),
+    [
+        ({"orientation": {"type": "ov_degree"}}, "ov_degrees", "orientation/type"),
+        ({"orientation": {"value": {"x": 1}}}, "needs a type", "orientation"),
+        (
+            {"orientation": {"type": "euler_angles", "value": {"x": 1}}},
+            '"x" is not a field of euler_angles; it has roll, pitch, yaw',
+            "orientation",
+        ),
+        (
+            {"orientation": {"type": "ov_degrees", "value": {"th": "90"}}},
+            '"th" of ov_degrees is not a finite number',
+            "orientation",
+        ),
+        ({"orientation": {"type": "quaternion", "value": {"w": 0}}}, "not zero", "orientation"),
+        ({"orientation": {"type": "quaternion", "value": [1]}}, "", "orientation/value"),
+        ({"parent": ""}, 'it is "world" or a component', "frame"),
+        ({"id": "world"}, 'no frame but the world itself is called "world"', "frame"),
+        ({"id": "a", "parent": "a"}, 'the frame "a" is its own parent', "frame"),
+    ],
+    ids=str,
+)
+def test_a_frame_that_cannot_be_leaves_only_its_resource_unhealthy(
+    frame: dict[str, JsonValue], words: str, place: str
+) -> None:
+    load = with_frame(**frame)
+    (diagnostic,) = found(load)
+    assert words in f"{diagnostic.message} {diagnostic.hint}"
+    assert diagnostic.code in (codes.BAD_VALUE, codes.WRONG_TYPE)
+    fault = spec_of(load, "a").fault
+    assert fault is not None
+    assert f"{place})" in fault
+    assert spec_of(load, "b").fault is None

@@ -1,0 +1,204 @@
+"""When jobs are due."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+from zoneinfo import ZoneInfo
+
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from cogwork.config.schedule import Continuous, Cron, Every, LocalZone, Schedule, read_schedule
+
+BERLIN = ZoneInfo("Europe/Berlin")
+YEAR = 365 * 86400
+
+
+def berlin(text: str, fold: int = 0) -> float:
+    return datetime.fromisoformat(text).replace(tzinfo=BERLIN, fold=fold).timestamp()
+
+
+def dues(line: str, after: float, count: int) -> list[str]:
+    found = []
+    for _ in range(count):
+        after = Cron(line).next(after, BERLIN)
+        found.append(datetime.fromtimestamp(after, BERLIN).isoformat(sep=" ", timespec="minutes"))
+    return found
+
+
+class TestReading:
+    @pytest.mark.parametrize(
+        ("text", "schedule"),
+        [
+            ("10s", Every(10.0)),
+            ("1h30m", Every(5400.0)),
+            ("10ms", Every(0.01)),
+            (" .5s ", Every(0.5)),
+            ("+1m", Every(60.0)),
+            ("*/15 * * * *", Cron("*/15 * * * *")),
+            ("  0 3  * * mon-fri ", Cron("0 3 * * mon-fri")),
+            ("*/5 * * * * *", Cron("*/5 * * * * *")),
+            ("0 0 29 2 *", Cron("0 0 29 2 *")),
+            ("continuous", Continuous()),
+            ("Continuous", Continuous()),
+        ],
+    )
+    def test_what_people_write(self, text: str, schedule: Schedule) -> None:
+        assert read_schedule(text) == schedule
+
+    @pytest.mark.parametrize(
+        ("text", "advice"),
+        [
+            ("", '"" is no schedule; write a duration such as "10m", a cron line such as'),
+            ("   ", "is no schedule"),
+            ("hourly", '"hourly" is no schedule; write a duration'),
+            ("every 5 minutes", 'or "continuous"'),
+            ("10", '"10" is not a duration; write it like "5m"'),
+            ("10 m", "is no schedule"),
+            ("0s", '"0s" is too short: a job is due every 10ms at most'),
+            ("-5m", '"-5m" is too short'),
+            ("9.999ms", 'for one that runs all the time write "continuous"'),
+            ("60 * * * *", '"60 * * * *" is no cron line: look at its minute; the fields are'),
+            ("0 0 * * * fry", "look at its day-of-week"),
+            ("0 24 * * *", "look at its hour"),
+            (
+                "99 * * * * *",
+                "look at its second; the fields are minute, hour, day of month, month",
+            ),
+            ("0 0 30 2 *", "look at its day-of-month"),
+            ("0 0 */40 * MON#2", '"0 0 */40 * MON#2" is a day that never comes'),
+            ("0 * * * * * *", "is no schedule"),
+            ("1" * 201, "a schedule has at most 200 characters"),
+        ],
+    )
+    def test_advice_for_the_others(self, text: str, advice: str) -> None:
+        with pytest.raises(ValueError) as refused:
+            read_schedule(text)
+        assert advice in str(refused.value)
+
+    @given(st.text(alphabet="0123456789*/,-#LW? smhMONJAN.", max_size=40) | st.text())
+    @example("0 0 L/2 * 5L")
+    @example("* * * * ²L")
+    @example("* * LW/2 * 1#1/2")
+    def test_any_text_is_a_schedule_or_advice(self, text: str) -> None:
+        try:
+            schedule = read_schedule(text)
+        except ValueError:
+            return
+        if isinstance(schedule, Cron):
+            assert schedule.next(0.0, BERLIN) > 0
+
+
+class TestEvery:
+    @pytest.mark.parametrize("start", [0.0, 1_000_000.1, 12345.678901])
+    @pytest.mark.parametrize("period", [10.0, 0.1, 7 / 3])
+    def test_it_is_due_at_the_start_and_whole_periods(self, start: float, period: float) -> None:
+        every, due = Every(period), start
+        for count in range(1, 10_000):
+            due = every.next(due, start)
+            assert due == start + count * period
+            assert every.latest(due, start) == due
+
+    def test_a_year_of_ticks_without_drift(self) -> None:
+        every, start = Every(10.0), 12345.678
+        due = start
+        for count in range(1, YEAR // 10 + 1):
+            due = every.next(due, start)
+            assert due == start + count * 10.0
+        assert due == start + YEAR
+
+    @given(
+        st.floats(0.01, 1e6),
+        st.floats(0, 1e9),
+        st.floats(0, 1e9),
+    )
+    def test_the_moment_lies_between_the_two_around_it(
+        self, period: float, start: float, elapsed: float
+    ) -> None:
+        every, now = Every(period), start + elapsed
+        assert every.latest(now, start) <= now < every.next(now, start)
+        assert every.next(every.latest(now, start), start) == every.next(now, start)
+
+    def test_before_the_start_the_first_is_next(self) -> None:
+        assert Every(10.0).next(90.0, 100.0) == 110.0
+        assert Every(10.0).latest(90.0, 100.0) == 100.0
+
+
+class TestCron:
+    def test_a_year_of_quarters_through_both_changes_of_the_clock(self) -> None:
+        start = berlin("2026-01-01 00:00")
+        due = start
+        for count in range(1, YEAR // 900 + 1):
+            due = Cron("*/15 * * * *").next(due, BERLIN)
+            assert due == start + count * 900
+        assert due == berlin("2027-01-01 00:00")
+
+    def test_every_day_at_three_for_a_year(self) -> None:
+        due = berlin("2026-01-01 00:00")
+        for day in range(365):
+            due = Cron("0 3 * * *").next(due, BERLIN)
+            morning = datetime(2026, 1, 1, 3, tzinfo=BERLIN) + timedelta(days=day)
+            assert due == morning.timestamp()
+
+    def test_a_time_of_day_that_is_left_out_is_made_up_for_after_the_gap(self) -> None:
+        assert dues("30 2 * * *", berlin("2026-03-28 12:00"), 2) == [
+            "2026-03-29 03:00+02:00",
+            "2026-03-30 02:30+02:00",
+        ]
+
+    def test_a_time_of_day_that_comes_twice_is_due_once(self) -> None:
+        assert dues("30 2 * * *", berlin("2026-10-24 12:00"), 2) == [
+            "2026-10-25 02:30+02:00",
+            "2026-10-26 02:30+01:00",
+        ]
+
+    def test_also_when_asked_in_the_second_of_two_hours(self) -> None:
+        assert dues("30 2 * * *", berlin("2026-10-25 02:10", fold=1), 1) == [
+            "2026-10-26 02:30+01:00"
+        ]
+
+    def test_six_fields_start_with_the_second(self) -> None:
+        start = berlin("2026-05-01 12:00")
+        assert Cron("*/20 * * * * *").next(start + 0.5, BERLIN) == start + 20
+
+    def test_a_moment_is_not_due_again(self) -> None:
+        noon = berlin("2026-05-01 12:00")
+        assert Cron("0 12 * * *").next(noon - 0.001, BERLIN) == noon
+        assert Cron("0 12 * * *").next(noon, BERLIN) == noon + 86400
+
+
+class TestLocalZone:
+    @pytest.fixture(autouse=True)
+    def in_berlin(self, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+        before = os.environ.get("TZ")
+        monkeypatch.setenv("TZ", "Europe/Berlin")
+        time.tzset()
+        yield
+        if before is None:
+            monkeypatch.delenv("TZ")
+        else:
+            monkeypatch.setenv("TZ", before)
+        time.tzset()
+
+    @given(st.integers(0, YEAR * 4 // 900))
+    @example(int((berlin("2026-03-29 03:00") - berlin("2024-01-01 00:00")) / 900))
+    @example(int((berlin("2026-10-25 02:30") - berlin("2024-01-01 00:00")) / 900))
+    @example(int((berlin("2026-10-25 02:30", fold=1) - berlin("2024-01-01 00:00")) / 900))
+    def test_it_is_that_of_this_computer(self, quarters: int) -> None:
+        moment = datetime(2024, 1, 1, tzinfo=UTC) + timedelta(minutes=15 * quarters)
+        here, there = moment.astimezone(LocalZone()), moment.astimezone(BERLIN)
+        assert (here.isoformat(), here.fold) == (there.isoformat(), there.fold)
+        assert (here.utcoffset(), here.tzname()) == (there.utcoffset(), there.tzname())
+        assert here.timestamp() == moment.timestamp()
+
+    @pytest.mark.parametrize("line", ["30 2 * * *", "*/15 * * * *", "0 0 2 * * *"])
+    @pytest.mark.parametrize("start", ["2026-03-28 22:00", "2026-10-24 22:00"])
+    def test_a_cron_line_follows_its_rules(self, line: str, start: str) -> None:
+        here = there = berlin(start)
+        for _ in range(40):
+            here, there = Cron(line).next(here, LocalZone()), Cron(line).next(there, BERLIN)
+            assert here == there

@@ -1,0 +1,431 @@
+from __future__ import annotations
+
+import asyncio
+import itertools
+import json
+import math
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from grpclib import GRPCError
+from grpclib.const import Status
+from tests.served import Serve, refused
+from tests.unit.drivers.moving import begun, moved, stands
+from viam.components.arm import JointPositions, MoveOptions, Pose
+from viam.components.arm.client import ArmClient
+from viam.proto.common import KinematicsFileFormat
+
+from cogwork.core.clock import ManualClock
+from cogwork.core.errors import Interrupted
+from cogwork.drivers.arm.attributes import FakeArmAttributes
+from cogwork.drivers.arm.described import BadDescription
+from cogwork.drivers.arm.fake import FakeArm
+from cogwork.graph.name import ResourceName
+from cogwork.spatial.kinematics import read_sva
+
+NAME = ResourceName.parse("rdk:component:arm/a")
+SLIDER = Path(__file__).parent / "slider.urdf"
+HOME = [0.0] * 6
+
+
+@pytest.fixture
+def clock() -> ManualClock:
+    return ManualClock()
+
+
+@pytest.fixture
+async def arm(clock: ManualClock) -> AsyncIterator[FakeArm]:
+    arm = await FakeArm.new(NAME, FakeArmAttributes(speed_degs_per_sec=10), {}, clock)
+    yield arm
+    await arm.close()
+
+
+@pytest.fixture
+async def client(arm: FakeArm, serve: Serve) -> AsyncIterator[ArmClient]:
+    async with serve(arm) as channel:
+        yield ArmClient("a", channel)
+
+
+def at(*values: float) -> JointPositions:
+    return JointPositions(values=values)
+
+
+async def where(client: ArmClient) -> list[float]:
+    return list((await client.get_joint_positions()).values)
+
+
+async def test_its_joints_arrive_together(client: ArmClient, clock: ManualClock) -> None:
+    assert await where(client) == HOME
+    move = await begun(client, client.move_to_joint_positions(at(20, -10, 0, 0, 5, 0)))
+    await clock.advance(1)
+    assert await where(client) == [10, -5, 0, 0, 2.5, 0]
+    await clock.advance(1)
+    await asyncio.wait_for(move, 10)
+    assert await where(client) == [20, -10, 0, 0, 5, 0]
+    assert not await client.is_moving()
+
+
+async def test_it_goes_through_positions(client: ArmClient, clock: ManualClock) -> None:
+    through = [at(20, 0, 0, 0, 0, 0), at(0, 10, 0, 0, 0, 0)]
+    move = await begun(client, client.move_through_joint_positions(through))
+    await clock.advance(2)
+    assert await where(client) == pytest.approx([20, 0, 0, 0, 0, 0])
+    await clock.advance(1)
+    assert await where(client) == pytest.approx([10, 5, 0, 0, 0, 0])
+    await clock.advance(1)
+    await asyncio.wait_for(move, 10)
+    assert await where(client) == [0, 10, 0, 0, 0, 0]
+
+
+async def test_through_nothing_it_goes_nowhere(client: ArmClient) -> None:
+    await client.move_through_joint_positions([], timeout=10)
+    assert await where(client) == HOME
+
+
+@pytest.mark.parametrize(
+    ("options", "seconds"),
+    [
+        (None, 2),
+        (MoveOptions(), 2),
+        (MoveOptions(max_vel_degs_per_sec=5), 4),
+        (MoveOptions(max_vel_degs_per_sec=1000), 2),
+        (MoveOptions(max_vel_degs_per_sec_joints=[10, 1, 10, 10, 10, 10]), 10),
+        # What is asked of each joint goes before what is asked of all.
+        (MoveOptions(max_vel_degs_per_sec=1, max_vel_degs_per_sec_joints=[5] * 6), 4),
+        (MoveOptions(max_acc_degs_per_sec2=10), 3),
+        (MoveOptions(max_acc_degs_per_sec2_joints=[5, 10, 10, 10, 10, 10]), 4),
+        (MoveOptions(max_vel_degs_per_sec=5, max_acc_degs_per_sec2=10), 4.5),
+    ],
+)
+async def test_it_goes_no_faster_than_it_is_asked(
+    client: ArmClient, clock: ManualClock, options: MoveOptions | None, seconds: float
+) -> None:
+    move = client.move_through_joint_positions([at(20, 10, 0, 0, 0, 0)], options)
+    await moved(client, clock, move, seconds)
+    assert await where(client) == [20, 10, 0, 0, 0, 0]
+
+
+async def test_its_end_goes_no_faster_than_it_is_asked(
+    client: ArmClient, clock: ManualClock
+) -> None:
+    """The shoulder moves it on a circle of 660 mm around itself."""
+    options = MoveOptions(max_tcp_speed=0.066)
+    move = client.move_through_joint_positions([at(0, 90, 0, 0, 0, 0)], options)
+    moving = await begun(client, move)
+    seconds = math.pi / 2 * 660 / 66
+    places = []
+    for _ in range(10):
+        places.append(await client.get_end_position())
+        await clock.advance(seconds / 10)
+    await asyncio.wait_for(moving, 10)
+    ways = [
+        math.dist((one.x, one.y, one.z), (two.x, two.y, two.z))
+        for one, two in itertools.pairwise(places)
+    ]
+    assert max(ways) <= 66 * seconds / 10
+    assert max(ways) == pytest.approx(66 * seconds / 10, rel=0.01)
+    assert await where(client) == pytest.approx([0, 90, 0, 0, 0, 0])
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        (MoveOptions(max_vel_degs_per_sec=0), "max_vel_degs_per_sec is 0: give a number above 0"),
+        (MoveOptions(max_acc_degs_per_sec2=-1), "max_acc_degs_per_sec2 is -1"),
+        (MoveOptions(max_tcp_speed=math.nan), "max_tcp_speed is nan"),
+        (
+            MoveOptions(max_vel_degs_per_sec_joints=[1, 2]),
+            "max_vel_degs_per_sec_joints has 2 values: give one for each of the 6 joints",
+        ),
+        (MoveOptions(max_acc_degs_per_sec2_joints=[0] * 6), "max_acc_degs_per_sec2_joints is 0"),
+    ],
+)
+async def test_there_is_no_such_pace(client: ArmClient, options: MoveOptions, words: str) -> None:
+    with refused() as told:
+        await client.move_through_joint_positions([at(*HOME)], options)
+    assert told.status is Status.INVALID_ARGUMENT
+    assert words in told.words
+
+
+@pytest.mark.parametrize(
+    ("joints", "words"),
+    [
+        (
+            [171, 0, 0, 0, 0, 0],
+            'arm "a" cannot move there: joint "waist" of "desk_arm" cannot go to 171 degrees; '
+            "it goes from -170 degrees to 170 degrees",
+        ),
+        ([0, 0, 0, 0, math.nan, 0], 'joint "wrist_pitch" of "desk_arm" cannot go to nan'),
+        ([0, 0, 0], '"desk_arm" takes 6 joint positions, not 3'),
+        ([0] * 7, '"desk_arm" takes 6 joint positions, not 7'),
+    ],
+)
+async def test_its_joints_have_limits(client: ArmClient, joints: list[float], words: str) -> None:
+    for call in (
+        client.move_to_joint_positions(at(*joints)),
+        client.move_through_joint_positions([at(*HOME), at(*joints)]),
+    ):
+        with refused() as told:
+            await call
+        assert told.status is Status.INVALID_ARGUMENT
+        assert words in told.words
+    assert await where(client) == HOME
+
+
+async def test_a_joint_may_be_exactly_at_its_limit(client: ArmClient, clock: ManualClock) -> None:
+    await moved(client, clock, client.move_to_joint_positions(at(170, 0, 0, 0, 0, 0)), 17)
+    assert await where(client) == [170, 0, 0, 0, 0, 0]
+
+
+async def test_where_its_end_is(client: ArmClient, clock: ManualClock) -> None:
+    end = await client.get_end_position()
+    assert (end.x, end.y, end.z, end.o_z) == pytest.approx((0, 0, 810, 1))
+    await moved(client, clock, client.move_to_joint_positions(at(0, 90, 0, 0, 0, 0)), 9)
+    end = await client.get_end_position()
+    assert (end.x, end.y, end.z) == pytest.approx((660, 0, 150))
+    assert (end.o_x, end.o_y, end.o_z) == pytest.approx((1, 0, 0), abs=1e-9)
+
+
+async def test_its_end_goes_where_it_is_sent(client: ArmClient, clock: ManualClock) -> None:
+    wanted = Pose(x=350, y=100, z=200, o_z=-1, theta=30)
+    move = await begun(client, client.move_to_position(wanted))
+    await clock.advance(60)
+    await asyncio.wait_for(move, 10)
+    reached = await client.get_end_position()
+    for field in ("x", "y", "z", "o_x", "o_y", "o_z", "theta"):
+        assert getattr(reached, field) == pytest.approx(getattr(wanted, field), abs=0.02)
+
+
+@pytest.mark.parametrize(
+    ("pose", "words"),
+    [
+        (
+            Pose(x=2000, o_z=1),
+            'arm "a" cannot move there: that point is 2000 mm from its base, '
+            "and no part of it gets further than 810 mm",
+        ),
+        (Pose(x=640, z=150, o_x=-1), "it reaches that point, but not turned that way"),
+        (Pose(z=-500, o_z=1), "it finds no way to that point"),
+    ],
+)
+async def test_some_places_are_out_of_reach(client: ArmClient, pose: Pose, words: str) -> None:
+    with refused() as told:
+        await client.move_to_position(pose)
+    assert told.status is Status.INVALID_ARGUMENT
+    assert words in told.words
+    assert await where(client) == HOME
+
+
+async def test_nowhere_is_no_place(client: ArmClient) -> None:
+    with refused() as told:
+        await client.move_to_position(Pose(x=math.nan, o_z=1))
+    assert told.status is Status.INVALID_ARGUMENT
+
+
+async def test_it_can_be_stopped_while_it_thinks(arm: FakeArm, clock: ManualClock) -> None:
+    move = asyncio.ensure_future(arm.move_to_position(Pose(x=350, z=200, o_z=-1)))
+    await asyncio.sleep(0)
+    await arm.stop()
+    with pytest.raises(Interrupted, match="did not finish move_to_position: stop ended it"):
+        await asyncio.wait_for(move, 10)
+    await clock.advance(60)
+    assert not await arm.is_moving()
+    assert list((await arm.get_joint_positions()).values) == HOME
+
+
+async def test_stopped_it_stays(client: ArmClient, clock: ManualClock) -> None:
+    move = await begun(client, client.move_to_joint_positions(at(50, 0, 0, 0, 0, 0)))
+    await clock.advance(1)
+    await client.stop()
+    with refused() as told:
+        await asyncio.wait_for(move, 10)
+    assert told.status is Status.ABORTED
+    assert told.words == 'arm "a" did not finish move_to_joint_positions: stop ended it'
+    await clock.advance(1)
+    assert await where(client) == pytest.approx([10, 0, 0, 0, 0, 0])
+
+
+async def test_when_the_client_is_gone_it_stops(client: ArmClient, clock: ManualClock) -> None:
+    move = await begun(client, client.move_to_joint_positions(at(50, 0, 0, 0, 0, 0)))
+    await clock.advance(1)
+    move.cancel()
+    await asyncio.wait([move])
+    await stands(client)
+    assert await where(client) == pytest.approx([10, 0, 0, 0, 0, 0])
+
+
+async def test_a_deadline_stops_it(client: ArmClient) -> None:
+    with pytest.raises((GRPCError, TimeoutError)):
+        await client.move_to_joint_positions(at(50, 0, 0, 0, 0, 0), timeout=0.05)
+    await stands(client)
+
+
+async def test_by_hand_it_is_moved_by_nothing_else(client: ArmClient, clock: ManualClock) -> None:
+    move = await begun(client, client.move_to_joint_positions(at(50, 0, 0, 0, 0, 0)))
+    await client.set_manual_mode(True)
+    with refused() as told:
+        await asyncio.wait_for(move, 10)
+    assert "set_manual_mode ended it" in told.words
+    assert await client.get_manual_mode()
+    calls: dict[str, Any] = {
+        "move_to_joint_positions": client.move_to_joint_positions(at(*HOME)),
+        "move_through_joint_positions": client.move_through_joint_positions([at(*HOME)]),
+        "move_to_position": client.move_to_position(Pose(x=350, z=200, o_z=-1)),
+    }
+    for command, call in calls.items():
+        with refused() as told:
+            await call
+        assert told.status is Status.FAILED_PRECONDITION
+        assert told.words == (
+            f'arm "a" is in manual mode, which has no {command}: end it with set_manual_mode'
+        )
+    await client.stop()
+    await client.set_manual_mode(False)
+    assert not await client.get_manual_mode()
+    await moved(client, clock, client.move_to_joint_positions(at(10, 0, 0, 0, 0, 0)), 1)
+
+
+async def test_manual_mode_ends_by_itself(client: ArmClient, clock: ManualClock) -> None:
+    await client.set_manual_mode(True, 30)
+    await clock.advance(29.9)
+    assert await client.get_manual_mode()
+    await clock.advance(0.1)
+    assert not await client.get_manual_mode()
+
+
+async def test_manual_mode_cannot_last_for_less_than_nothing(arm: FakeArm) -> None:
+    with pytest.raises(ValueError, match="-1 seconds"):
+        await arm.set_manual_mode(True, -1)
+
+
+async def test_it_tells_about_itself(client: ArmClient) -> None:
+    properties = await client.get_properties()
+    assert properties.support_manual_mode
+    assert properties.support_cartesian_commands
+    assert await client.get_3d_models() == {}
+    status = await client.get_status()
+    assert status["joint_positions"] == {"values": HOME}
+    assert status["end_position"] == {
+        "x": 0,
+        "y": 0,
+        "z": pytest.approx(810),
+        "o_x": 0,
+        "o_y": 0,
+        "o_z": 1,
+        "theta": 0,
+    }
+    assert not status["is_moving"]
+    assert not status["manual_mode"]
+
+
+async def test_others_can_read_what_it_is(client: ArmClient) -> None:
+    form, data, *_ = await client.get_kinematics()
+    assert form == KinematicsFileFormat.KINEMATICS_FILE_FORMAT_SVA
+    chain = read_sva(data.decode())
+    assert [joint.id for joint in chain.joints] == [
+        "waist",
+        "shoulder",
+        "elbow",
+        "forearm_roll",
+        "wrist_pitch",
+        "flange_roll",
+    ]
+
+
+async def test_its_links_take_up_room_where_they_are(client: ArmClient, clock: ManualClock) -> None:
+    await moved(client, clock, client.move_to_joint_positions(at(0, 90, 0, 0, 0, 0)), 9)
+    shapes = {shape.label: shape for shape in await client.get_geometries()}
+    assert shapes["base"].box.dims_mm.z == 90
+    upper = shapes["upper_arm"]
+    assert (upper.capsule.radius_mm, upper.capsule.length_mm) == (40, 340)
+    assert (upper.center.x, upper.center.z) == pytest.approx((140, 150))
+    assert upper.center.o_x == pytest.approx(1)
+
+
+async def test_it_may_begin_elsewhere(clock: ManualClock) -> None:
+    attributes = FakeArmAttributes(joints=[1, 2, 3, 4, 5, 6])
+    arm = await FakeArm.new(NAME, attributes, {}, clock)
+    assert list((await arm.get_joint_positions()).values) == [1, 2, 3, 4, 5, 6]
+    await arm.close()
+
+
+@pytest.mark.parametrize(
+    ("joints", "words"),
+    [([1.0], "takes 6 joint positions, not 1"), ([200.0, 0, 0, 0, 0, 0], 'joint "waist"')],
+)
+async def test_it_cannot_begin_everywhere(joints: list[float], words: str) -> None:
+    with pytest.raises(BadDescription, match=words):
+        await FakeArm.new(NAME, FakeArmAttributes(joints=joints), {})
+
+
+async def test_it_is_what_a_urdf_describes(serve: Serve, clock: ManualClock) -> None:
+    attributes = FakeArmAttributes(kinematics_file=str(SLIDER), speed_degs_per_sec=100)
+    arm = await FakeArm.new(NAME, attributes, {}, clock)
+    async with serve(arm) as channel:
+        client = ArmClient("a", channel)
+        assert await where(client) == [0, 50]
+        await moved(client, clock, client.move_to_joint_positions(at(450, 250)), 4.5)
+        end = await client.get_end_position()
+        assert (end.x, end.y, end.z) == pytest.approx((0, 250, 100), abs=1e-9)
+        form, data, *_ = await client.get_kinematics()
+        assert form == KinematicsFileFormat.KINEMATICS_FILE_FORMAT_SVA
+        assert read_sva(data.decode()).pose([0, 250]).point == pytest.approx((250, 0, 100))
+        foot, boom = await client.get_geometries()
+        assert (foot.capsule.radius_mm, foot.capsule.length_mm) == pytest.approx((40, 180))
+        assert (boom.center.x, boom.center.y) == pytest.approx((0, 350), abs=1e-6)
+    await arm.close()
+
+
+async def test_it_is_what_a_kinematics_file_describes(tmp_path: Path, clock: ManualClock) -> None:
+    arm = await FakeArm.new(NAME, FakeArmAttributes(), {}, clock)
+    _, data, *_ = await arm.get_kinematics()
+    described = {**json.loads(data), "name": "mine", "note": "kept"}
+    file = tmp_path / "mine.json"
+    file.write_text(json.dumps(described))
+    mine = await FakeArm.new(NAME, FakeArmAttributes(kinematics_file=str(file)), {}, clock)
+    assert (await mine.get_kinematics())[1] == file.read_bytes()
+    with pytest.raises(ValueError, match='joint "waist" of "mine"'):
+        await mine.move_to_joint_positions(at(171, 0, 0, 0, 0, 0))
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("{}", "neither links nor joints"),
+        ("not JSON", "not JSON"),
+        ("<robot", "not XML"),
+        (
+            '{"links": [{"id": "a", "parent": "world", "translation": {"x": 1}}]}',
+            "none of its joints moves",
+        ),
+        (
+            '{"links": [{"id": "a", "parent": "world", "geometry": {"type": "cone"}}], "joints": '
+            '[{"id": "j", "parent": "a", "type": "continuous", "axis": {"z": 1}}]}',
+            '"cone" is no shape',
+        ),
+    ],
+)
+async def test_some_files_describe_no_arm(tmp_path: Path, text: str, words: str) -> None:
+    file = tmp_path / "arm.json"
+    file.write_text(text)
+    with pytest.raises(BadDescription) as refused:
+        await FakeArm.new(NAME, FakeArmAttributes(kinematics_file=str(file)), {})
+    assert str(refused.value).startswith(f"{file} does not describe an arm: ")
+    assert words in str(refused.value)
+
+
+async def test_a_file_that_is_no_text_describes_no_arm(tmp_path: Path) -> None:
+    file = tmp_path / "arm.json"
+    file.write_bytes(b"\xff\xfe\x00")
+    with pytest.raises(BadDescription, match="does not describe an arm"):
+        await FakeArm.new(NAME, FakeArmAttributes(kinematics_file=str(file)), {})
+
+
+async def test_closing_it_ends_a_move(arm: FakeArm, clock: ManualClock) -> None:
+    move = asyncio.ensure_future(arm.move_to_joint_positions(at(50, 0, 0, 0, 0, 0)))
+    await clock.settle()
+    await arm.close()
+    with pytest.raises(Interrupted, match="close ended it"):
+        await move

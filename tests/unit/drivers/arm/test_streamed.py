@@ -1,0 +1,303 @@
+"""Trajectories that are streamed, by the SDK's own client."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from datetime import timedelta
+
+import pytest
+from grpclib.const import Status
+from tests.served import Serve, refused, until
+from tests.unit.drivers.moving import stands
+from viam.components.arm import Arm
+from viam.components.arm.client import ArmClient
+from viam.gen.component.arm.v1 import arm_pb2 as messages
+from viam.proto.component.arm import JointPositions
+
+from cogwork.core.clock import ManualClock
+from cogwork.drivers.arm.attributes import FakeArmAttributes
+from cogwork.drivers.arm.fake import FakeArm
+from cogwork.drivers.arm.trajectory import AHEAD, Trajectory, room
+from cogwork.drivers.course import Course
+from cogwork.graph.name import ResourceName
+
+NAME = ResourceName.parse("rdk:component:arm/a")
+
+Batch = list[Arm.TrajectoryPoint]
+Request = messages.MoveThroughJointPositionsStreamedRequest
+
+
+@pytest.fixture
+def clock() -> ManualClock:
+    return ManualClock()
+
+
+@pytest.fixture
+async def arm(clock: ManualClock) -> AsyncIterator[FakeArm]:
+    arm = await FakeArm.new(NAME, FakeArmAttributes(speed_degs_per_sec=10), {}, clock)
+    yield arm
+    await arm.close()
+
+
+@pytest.fixture
+async def client(arm: FakeArm, serve: Serve) -> AsyncIterator[ArmClient]:
+    async with serve(arm) as channel:
+        yield ArmClient("a", channel)
+
+
+def point(seconds: float, waist: float) -> Arm.TrajectoryPoint:
+    return Arm.TrajectoryPoint(timedelta(seconds=seconds), [waist, 0, 0, 0, 0, 0])
+
+
+async def waist(client: ArmClient) -> float:
+    return (await client.get_joint_positions()).values[0]
+
+
+class Sender:
+    """A client in the middle of a trajectory."""
+
+    def __init__(self, client: ArmClient) -> None:
+        self.updates = 0
+        self._queue: asyncio.Queue[Batch | Exception | None] = asyncio.Queue(100)
+        self._client = client
+        self.call = asyncio.ensure_future(self._follow())
+
+    async def send(self, *points: Arm.TrajectoryPoint) -> None:
+        """Until the arm has it."""
+        wanted = self.updates + 1
+        await self._queue.put(list(points))
+        await until(lambda: self._has(wanted))
+
+    async def end(self) -> None:
+        await self._queue.put(None)
+
+    async def fail(self, error: Exception) -> None:
+        await self._queue.put(error)
+
+    async def done(self) -> None:
+        await asyncio.wait_for(self.call, 10)
+
+    async def _has(self, wanted: int) -> bool:
+        if self.call.done():
+            self.call.result()
+        await asyncio.sleep(0)
+        return self.updates >= wanted
+
+    async def _follow(self) -> None:
+        async for _ in self._client.move_through_joint_positions_streamed(self._batches()):
+            self.updates += 1
+
+    async def _batches(self) -> AsyncIterator[Batch]:
+        while (batch := await self._queue.get()) is not None:
+            if isinstance(batch, Exception):
+                raise batch
+            yield batch
+
+
+@pytest.fixture
+async def sender(client: ArmClient) -> AsyncIterator[Sender]:
+    sender = Sender(client)
+    yield sender
+    sender.call.cancel()
+    await asyncio.wait([sender.call])
+    del sender.call  # its error keeps the connection
+
+
+async def test_it_is_at_each_point_in_time(
+    client: ArmClient, sender: Sender, clock: ManualClock
+) -> None:
+    await sender.send(point(0, 0), point(1, 10))
+    await clock.advance(0.5)
+    assert await waist(client) == pytest.approx(5)
+    await sender.send(point(3, 0))
+    await clock.advance(1.5)
+    assert await waist(client) == pytest.approx(5)
+    await sender.end()
+    await clock.advance(0.9)
+    assert await client.is_moving()
+    assert not sender.call.done()
+    await clock.advance(0.1)
+    await sender.done()
+    assert sender.updates == 2
+    assert await waist(client) == 0
+    assert not await client.is_moving()
+
+
+async def test_it_waits_for_a_batch_that_comes_late(
+    client: ArmClient, sender: Sender, clock: ManualClock
+) -> None:
+    await sender.send(point(0, 0))
+    await clock.advance(5)
+    await sender.send(point(1, 10))
+    await clock.advance(3)
+    assert await waist(client) == 10
+    assert not await client.is_moving()
+    await sender.send(point(2, 20))
+    await clock.advance(0.5)
+    assert await waist(client) == pytest.approx(15)
+    await sender.end()
+    await clock.advance(0.5)
+    await sender.done()
+    assert await waist(client) == 20
+
+
+async def test_without_points_it_goes_nowhere(client: ArmClient, sender: Sender) -> None:
+    await sender.end()
+    await sender.done()
+    assert sender.updates == 1
+    assert await waist(client) == 0
+
+
+async def test_a_stream_that_is_given_up_stops_it(
+    client: ArmClient, sender: Sender, clock: ManualClock
+) -> None:
+    await sender.send(point(0, 0), point(10, 100))
+    await clock.advance(1)
+    sender.call.cancel()
+    await stands(client)
+    assert await waist(client) == pytest.approx(10)
+
+
+async def test_a_reader_that_breaks_off_stops_it(client: ArmClient, clock: ManualClock) -> None:
+    async def batches() -> AsyncIterator[Batch]:
+        yield [point(0, 0), point(10, 100)]
+        await asyncio.sleep(3600)
+
+    updates = client.move_through_joint_positions_streamed(batches())
+    await anext(updates)
+    await clock.advance(1)
+    assert await client.is_moving()
+    await updates.aclose()  # type: ignore[attr-defined]
+    await stands(client)
+    assert await waist(client) == pytest.approx(10)
+
+
+async def test_a_client_whose_points_fail_stops_it(
+    client: ArmClient, sender: Sender, clock: ManualClock
+) -> None:
+    await sender.send(point(0, 0), point(10, 100))
+    await clock.advance(1)
+    await sender.fail(LookupError("out of points"))
+    with pytest.raises(LookupError, match="out of points"):
+        await sender.done()
+    await stands(client)
+
+
+async def test_it_can_be_stopped(client: ArmClient, sender: Sender, clock: ManualClock) -> None:
+    await sender.send(point(0, 0), point(10, 100))
+    await clock.advance(1)
+    await client.stop()
+    with refused() as told:
+        await sender.done()
+    assert told.status is Status.ABORTED
+    assert told.words == (
+        'arm "a" did not finish move_through_joint_positions_streamed: stop ended it'
+    )
+    assert await waist(client) == pytest.approx(10)
+
+
+async def test_a_newer_move_has_it(client: ArmClient, sender: Sender, clock: ManualClock) -> None:
+    await sender.send(point(0, 0), point(10, 100))
+    await clock.advance(1)
+    move = asyncio.ensure_future(
+        client.move_to_joint_positions(JointPositions(values=[0, 0, 0, 0, 0, 0]))
+    )
+    with refused() as told:
+        await sender.done()
+    assert "move_to_joint_positions ended it" in told.words
+    await clock.advance(1)
+    await asyncio.wait_for(move, 10)
+    assert await waist(client) == 0
+
+
+async def test_a_deadline_stops_it(client: ArmClient) -> None:
+    async def batches() -> AsyncIterator[Batch]:
+        yield [point(0, 0), point(10, 100)]
+        await asyncio.sleep(3600)
+
+    with pytest.raises(Exception, match=r"(?i)deadline|^$"):
+        async for _ in client.move_through_joint_positions_streamed(batches(), timeout=0.2):
+            pass
+    await stands(client)
+
+
+@pytest.mark.parametrize(
+    ("points", "words"),
+    [
+        ([point(1, 0)], "the first point of a trajectory is at 0 s, not at 1 s"),
+        ([point(0, 0), point(2, 0), point(2, 0)], "the point at 2 s follows one at 2 s"),
+        ([point(0, 20)], "the trajectory begins with joint 1 at 20, where it is not: it is at 0"),
+        ([point(0, 0), point(1, 11)], "joint 1 cannot go from 0 to 11 within 1 seconds"),
+        ([point(0, 0), point(99, 171)], 'joint "waist" of "desk_arm" cannot go to 171 degrees'),
+        ([point(0, 0), point(1, float("nan"))], 'joint "waist" of "desk_arm" cannot go to nan'),
+        ([Arm.TrajectoryPoint(timedelta(), [])], "the point at 0 s has no joint positions"),
+        ([Arm.TrajectoryPoint(timedelta(), [0.0])], "takes 6 joint positions, not 1"),
+    ],
+)
+async def test_points_that_cannot_be_are_refused(
+    client: ArmClient, sender: Sender, points: Batch, words: str
+) -> None:
+    with refused() as told:
+        await sender.send(*points)
+    assert told.status is Status.INVALID_ARGUMENT
+    assert words in told.words
+    assert await waist(client) == 0
+
+
+async def test_a_wrong_point_in_the_middle_stops_it(
+    client: ArmClient, sender: Sender, clock: ManualClock
+) -> None:
+    await sender.send(point(0, 0), point(10, 100))
+    await clock.advance(1)
+    with refused() as told:
+        await sender.send(point(11, 100), point(12, 0))
+    assert told.status is Status.INVALID_ARGUMENT
+    await stands(client)
+    assert await waist(client) == pytest.approx(10)
+
+
+def constrained(
+    velocities: list[float], accelerations: list[float] | None = None
+) -> Arm.TrajectoryPoint:
+    constraints = Arm.KinematicConstraints(velocities, accelerations)
+    return Arm.TrajectoryPoint(timedelta(), [0.0] * 6, constraints)
+
+
+@pytest.mark.parametrize(
+    ("wrong", "words"),
+    [
+        (constrained([0.0] * 5), "its constraints need as many velocities"),
+        (constrained([0.0] * 6, [0.0]), "as many accelerations if any"),
+        (constrained([0.0] * 5 + [1.0]), "a trajectory begins at rest"),
+    ],
+)
+async def test_constraints_that_cannot_be_are_refused(
+    sender: Sender, wrong: Arm.TrajectoryPoint, words: str
+) -> None:
+    with refused() as told:
+        await sender.send(wrong)
+    assert told.status is Status.INVALID_ARGUMENT
+    assert words in told.words
+
+
+async def test_a_stream_in_manual_mode_is_refused(client: ArmClient) -> None:
+    await client.set_manual_mode(True)
+    sender = Sender(client)
+    with refused() as told:
+        await sender.done()
+    assert told.status is Status.FAILED_PRECONDITION
+
+
+def test_no_more_is_known_ahead_than_it_has_room_for() -> None:
+    trajectory = Trajectory(tuple, speed=10)
+    course = Course.rest((0.0,), 100)
+    for number in range(2):
+        batch = [
+            Arm.TrajectoryPoint(timedelta(seconds=each), [0.0])
+            for each in range(number * AHEAD, (number + 1) * AHEAD)
+        ]
+        course = trajectory.extend(course, batch, 100)
+    assert room(Course.rest((0.0,), 100), 100) == 0
+    assert room(course, 100) == AHEAD
+    assert room(course, 100 + AHEAD) == 0

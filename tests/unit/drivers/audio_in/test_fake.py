@@ -1,0 +1,266 @@
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import itertools
+import math
+from array import array
+from collections.abc import AsyncIterator, Awaitable, Callable
+
+import pytest
+from grpclib.const import Status
+from pydantic import ValidationError
+from tests.served import Serve, refused, until
+from viam.components.audio_in.client import AudioInClient
+from viam.proto.common import AudioInfo
+from viam.proto.component.audioin import AudioChunk, GetAudioResponse
+
+from cogwork.core.clock import ManualClock
+from cogwork.core.errors import FellBehind, Unsupported
+from cogwork.drivers.audio_in.attributes import FakeAudioInAttributes
+from cogwork.drivers.audio_in.fake import FakeAudioIn
+from cogwork.drivers.audio_out.attributes import FakeAudioOutAttributes
+from cogwork.drivers.audio_out.fake import FakeAudioOut
+from cogwork.drivers.audio_out.pcm import CODECS
+from cogwork.graph.name import ResourceName
+
+NAME = ResourceName.parse("rdk:component:audio_in/i")
+SPEAKER = ResourceName.parse("rdk:component:audio_out/o")
+START = 1_000_000_000_000_000
+"""Nanoseconds of the manual clock."""
+
+
+@pytest.fixture
+def clock() -> ManualClock:
+    return ManualClock()
+
+
+@pytest.fixture
+async def microphone(clock: ManualClock) -> FakeAudioIn:
+    attributes = FakeAudioInAttributes(sample_rate_hz=8000, frequency_hz=440)
+    return await FakeAudioIn.new(NAME, attributes, {}, clock)
+
+
+@pytest.fixture
+async def client(microphone: FakeAudioIn, serve: Serve) -> AsyncIterator[AudioInClient]:
+    async with serve(microphone) as channel:
+        yield AudioInClient("i", channel)
+
+
+async def read(
+    source: AudioInClient | FakeAudioIn, seconds: float, since: int = 0, codec: str = "pcm16"
+) -> list[AudioChunk]:
+    stream = aiter(await source.get_audio(codec, seconds, since))
+    async with contextlib.aclosing(stream):
+        return [reply.audio async for reply in stream]
+
+
+async def heard(
+    source: AudioInClient | FakeAudioIn,
+    clock: ManualClock,
+    seconds: float,
+    since: int = 0,
+    codec: str = "pcm16",
+) -> list[AudioChunk]:
+    reading = asyncio.ensure_future(read(source, seconds, since, codec))
+    async with asyncio.timeout(10):
+        while not reading.done():
+            await clock.advance(0.05)
+            await asyncio.wait([reading], timeout=0.001)
+    return await reading
+
+
+def listening(client: AudioInClient, number: int) -> Callable[[], Awaitable[bool]]:
+    async def they_are() -> bool:
+        return (await client.get_status())["listening"] == number
+
+    return they_are
+
+
+def samples(chunks: list[AudioChunk]) -> list[float]:
+    codec = CODECS[chunks[0].audio_info.codec]
+    return list(codec.decoded(b"".join(chunk.audio_data for chunk in chunks)))
+
+
+async def test_sound_comes_as_time_passes(client: AudioInClient, clock: ManualClock) -> None:
+    stream = aiter(await client.get_audio("pcm16", 0, 0))
+    async with contextlib.aclosing(stream):
+        first = asyncio.ensure_future(anext(stream))
+        await until(listening(client, 1))
+        await clock.advance(0.099)
+        await client.get_status()
+        assert not first.done()
+        await clock.advance(0.001)
+        reply: GetAudioResponse = await asyncio.wait_for(first, 10)
+        chunk = reply.audio
+        assert len(chunk.audio_data) == 1600
+        assert chunk.audio_info == AudioInfo(codec="pcm16", sample_rate_hz=8000, num_channels=1)
+        assert chunk.start_timestamp_nanoseconds == START
+        assert chunk.end_timestamp_nanoseconds == START + 100_000_000
+        assert chunk.sequence == 0
+        await clock.advance(0.1)
+        reply = await asyncio.wait_for(anext(stream), 10)
+        assert reply.audio.sequence == 1
+        assert reply.audio.start_timestamp_nanoseconds == START + 100_000_000
+    await until(listening(client, 0))
+
+
+@pytest.mark.parametrize("codec", ["pcm16", "pcm32", "pcm32_float"])
+async def test_it_is_a_tone_without_a_click(
+    client: AudioInClient, clock: ManualClock, codec: str
+) -> None:
+    tone = samples(await heard(client, clock, 1.0, codec=codec))
+    assert len(tone) == 8000
+    crossings = sum((one < 0) != (other < 0) for one, other in itertools.pairwise(tone))
+    assert crossings == pytest.approx(2 * 440, abs=1)
+    assert max(tone) == pytest.approx(0.5, abs=0.01)
+    steepest = 0.5 * math.tau * 440 / 8000
+    assert all(abs(one - other) <= steepest * 1.01 for one, other in itertools.pairwise(tone))
+
+
+async def test_every_channel_has_it(clock: ManualClock) -> None:
+    attributes = FakeAudioInAttributes(sample_rate_hz=8000, num_channels=3)
+    microphone = await FakeAudioIn.new(NAME, attributes, {}, clock)
+    (chunk,) = await heard(microphone, clock, 0.1)
+    tone = array("h", chunk.audio_data)
+    assert chunk.audio_info.num_channels == 3
+    assert len(tone) == 2400
+    assert tone[0::3] == tone[1::3] == tone[2::3]
+
+
+async def test_the_last_chunk_is_as_long_as_is_left(
+    client: AudioInClient, clock: ManualClock
+) -> None:
+    chunks = await heard(client, clock, 0.25)
+    assert [len(chunk.audio_data) for chunk in chunks] == [1600, 1600, 800]
+    assert chunks[-1].end_timestamp_nanoseconds - chunks[0].start_timestamp_nanoseconds == (
+        250_000_000
+    )
+
+
+async def test_it_goes_on_from_where_a_client_was(
+    client: AudioInClient, clock: ManualClock
+) -> None:
+    whole = await heard(client, clock, 1.0)
+    await clock.advance(5)
+    middle = whole[4].end_timestamp_nanoseconds
+    # What is past need not be waited for.
+    rest = await asyncio.wait_for(read(client, 0.5, middle), 10)
+    assert rest[0].start_timestamp_nanoseconds == middle
+    assert [chunk.sequence for chunk in rest] == [0, 1, 2, 3, 4]
+    assert samples(rest) == samples(whole[5:])
+
+
+@pytest.mark.parametrize(
+    ("previous", "words"),
+    [
+        (START + 3_000_000_000, "cannot go on from 17.0 s ago: it keeps 10 s at most"),
+        (START - 1_000_000_000, "cannot go on from 21.0 s ago"),
+        (START + 30_000_000_000, f"cannot go on from {START + 30_000_000_000}: that is to come"),
+    ],
+)
+async def test_it_goes_on_from_no_other_time(
+    client: AudioInClient, clock: ManualClock, previous: int, words: str
+) -> None:
+    await clock.advance(20)
+    with refused() as told:
+        await read(client, 0.1, previous)
+    assert told.status is Status.INVALID_ARGUMENT
+    assert words in told.words
+
+
+async def test_it_did_not_hear_before_it_was_built(
+    client: AudioInClient, clock: ManualClock
+) -> None:
+    await clock.advance(1)
+    with refused() as told:
+        await read(client, 0.1, START - 1_000_000_000)
+    assert told.status is Status.INVALID_ARGUMENT
+
+
+async def test_who_reads_too_slowly_is_told_so(microphone: FakeAudioIn, clock: ManualClock) -> None:
+    stream = aiter(await microphone.get_audio("pcm16", 0, 0))
+    first = asyncio.ensure_future(anext(stream))
+    await clock.advance(0.1)
+    await first
+    await clock.advance(9)
+    await anext(stream)
+    await clock.advance(2)
+    with pytest.raises(FellBehind, match="keeps 10 s of sound: read it faster"):
+        await anext(stream)
+
+
+@pytest.mark.parametrize(
+    ("codec", "seconds", "words"),
+    [
+        ("opus", 1.0, 'has no codec "opus"; it has pcm16, pcm32, pcm32_float'),
+        ("", 1.0, "needs to know which codec; it has pcm16, pcm32, pcm32_float"),
+        ("pcm16", -1.0, "not for -1 s"),
+        ("pcm16", math.nan, "not for nan s"),
+        ("pcm16", math.inf, "not for inf s"),
+    ],
+)
+async def test_what_it_does_not_do(
+    client: AudioInClient, codec: str, seconds: float, words: str
+) -> None:
+    with refused() as told:
+        await read(client, seconds, codec=codec)
+    assert told.status is Status.INVALID_ARGUMENT
+    assert told.words.startswith('audio_in "i" ')
+    assert words in told.words
+
+
+async def test_closing_it_ends_the_streams(client: AudioInClient, microphone: FakeAudioIn) -> None:
+    reading = asyncio.ensure_future(read(client, 0))
+    await until(listening(client, 1))
+    await microphone.close()
+    with refused() as told:
+        await asyncio.wait_for(reading, 10)
+    assert (told.status, told.words) == (Status.ABORTED, 'audio_in "i" was closed')
+
+
+async def test_it_tells_about_itself(client: AudioInClient) -> None:
+    properties = await client.get_properties()
+    assert list(properties.supported_codecs) == ["pcm16", "pcm32", "pcm32_float"]
+    assert (properties.sample_rate_hz, properties.num_channels) == (8000, 1)
+    assert await client.get_geometries() == []
+    assert await client.get_status() == {"listening": 0, "streams": 0}
+
+
+async def beside(
+    speaker: object, clock: ManualClock, rate: int = 8000, channels: int = 1
+) -> FakeAudioIn:
+    attributes = FakeAudioInAttributes(hears="o", sample_rate_hz=rate, num_channels=channels)
+    return await FakeAudioIn.new(NAME, attributes, {SPEAKER: speaker}, clock)
+
+
+@pytest.fixture
+async def speaker(clock: ManualClock) -> FakeAudioOut:
+    return await FakeAudioOut.new(SPEAKER, FakeAudioOutAttributes(), {}, clock)
+
+
+async def test_what_is_played_beside_it_is_heard(speaker: FakeAudioOut, clock: ManualClock) -> None:
+    microphone = await beside(speaker, clock)
+    reading = asyncio.ensure_future(read(microphone, 1.0))
+    await clock.advance(0.25)
+    melody = array("h", (100 + number % 1000 for number in range(4000)))
+    info = AudioInfo(codec="pcm16", sample_rate_hz=8000, num_channels=1)
+    playing = asyncio.ensure_future(speaker.play(melody.tobytes(), info))
+    await clock.advance(0.75)
+    await asyncio.wait_for(playing, 10)
+    chunks = await asyncio.wait_for(reading, 10)
+    data = b"".join(chunk.audio_data for chunk in chunks)
+    assert data == bytes(2 * 2000) + melody.tobytes() + bytes(2 * 2000)
+    # It may be asked for again, as something else.
+    again = await read(microphone, 1.0, chunks[0].start_timestamp_nanoseconds, "pcm32_float")
+    assert samples(again) == samples(chunks)
+
+
+async def test_a_speaker_that_nobody_can_hear(clock: ManualClock) -> None:
+    with pytest.raises(Unsupported, match='audio_out "o" cannot be heard here'):
+        await beside(object(), clock)
+
+
+def test_a_tone_too_high_for_the_rate() -> None:
+    with pytest.raises(ValidationError, match="at most 4000"):
+        FakeAudioInAttributes(sample_rate_hz=8000, frequency_hz=4001)

@@ -1,0 +1,32 @@
+from __future__ import annotations
+
+import struct
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from cogwork.drivers.audio_out.pcm import CODECS
+
+
+@given(st.lists(st.integers(-(2**15), 2**15 - 1)))
+def test_samples_survive_every_codec(numbers: list[int]) -> None:
+    samples = [number / 2**15 for number in numbers]
+    for codec in CODECS.values():
+        assert list(codec.decoded(codec.encoded(samples))) == samples
+
+
+@pytest.mark.parametrize(
+    ("codec", "data"),
+    [
+        ("pcm16", struct.pack("<4h", 0, 16384, -32768, 32767)),
+        ("pcm32", struct.pack("<4i", 0, 2**30, -(2**31), 2**31 - 1)),
+        ("pcm32_float", struct.pack("<4f", 0.0, 0.5, -1.0, 1.0)),
+    ],
+)
+def test_how_they_look(codec: str, data: bytes) -> None:
+    assert CODECS[codec].encoded([0.0, 0.5, -1.0, 1.0]) == data
+
+
+def test_what_is_too_loud_is_cut_off() -> None:
+    assert CODECS["pcm16"].encoded([7.0, -7.0]) == struct.pack("<2h", 32767, -32768)

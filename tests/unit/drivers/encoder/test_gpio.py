@@ -1,0 +1,176 @@
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import AsyncIterator, Sequence
+from itertools import accumulate, pairwise
+
+import pytest
+from grpclib.const import Status
+from hypothesis import given
+from hypothesis import strategies as st
+from tests.served import Serve, refused
+from tests.unit.drivers.gpio.wiring import BOARD, WatchedBoard
+from viam.components.board.client import BoardClient
+from viam.components.encoder.client import EncoderClient
+from viam.proto.component.encoder import PositionType
+
+from cogwork.core.clock import ManualClock
+from cogwork.core.errors import NotFound
+from cogwork.drivers.encoder.gpio import GpioEncoder
+from cogwork.drivers.encoder.gpio_attributes import (
+    IncrementalEncoderAttributes,
+    SingleEncoderAttributes,
+)
+from cogwork.drivers.encoder.gpio_incremental import IncrementalEncoder
+from cogwork.drivers.encoder.gpio_quadrature import Quadrature
+from cogwork.drivers.encoder.gpio_single import SingleEncoder
+from cogwork.graph.name import ResourceName
+
+NAME = ResourceName.parse("rdk:component:encoder/e")
+INCREMENTAL = {"board": "pins", "pins": {"a": "a", "b": "b"}}
+SINGLE = {"board": "pins", "pins": {"i": "a"}}
+FORWARD = [("1", True), ("2", True), ("1", False), ("2", False)]
+"""One pulse of both signals: `a` on pin 1 leads."""
+
+
+@pytest.fixture
+def clock() -> ManualClock:
+    return ManualClock()
+
+
+@pytest.fixture
+async def board(clock: ManualClock) -> WatchedBoard:
+    return WatchedBoard(clock)
+
+
+@pytest.fixture
+async def encoder(board: WatchedBoard, clock: ManualClock) -> AsyncIterator[IncrementalEncoder]:
+    attributes = IncrementalEncoderAttributes.model_validate(INCREMENTAL)
+    encoder = await IncrementalEncoder.new(NAME, attributes, {BOARD: board}, clock)
+    yield encoder
+    await encoder.close()
+
+
+@pytest.fixture
+async def client(encoder: IncrementalEncoder, serve: Serve) -> AsyncIterator[EncoderClient]:
+    async with serve(encoder) as channel:
+        yield EncoderClient("e", channel)
+
+
+async def turn(board: WatchedBoard, clock: ManualClock, edges: Sequence[tuple[str, bool]]) -> None:
+    for pin, high in edges:
+        await (await board.gpio_pin_by_name(pin)).set(high)
+    await clock.settle()
+
+
+async def ticks(encoder: GpioEncoder) -> float:
+    return (await encoder.get_position())[0]
+
+
+async def test_it_counts_every_edge_both_ways(
+    client: EncoderClient, board: WatchedBoard, clock: ManualClock
+) -> None:
+    await turn(board, clock, FORWARD)
+    await client.reset_position()
+    await turn(board, clock, FORWARD * 3)
+    assert await client.get_position() == (12, PositionType.POSITION_TYPE_TICKS_COUNT)
+    backward = [("2", True), ("1", True), ("2", False), ("1", False)]
+    await turn(board, clock, backward * 5)
+    assert (await client.get_position())[0] == -8
+    assert (await client.get_status()) == {"ticks": -8, "trouble": "", "missed": 0}
+
+
+async def test_what_it_has_not(client: EncoderClient) -> None:
+    with refused() as told:
+        await client.get_position(PositionType.POSITION_TYPE_ANGLE_DEGREES)
+    assert (told.status, told.words) == (
+        Status.UNIMPLEMENTED,
+        'encoder "e" counts ticks, and knows no degrees',
+    )
+    assert await client.get_geometries() == []
+
+
+@given(st.lists(st.sampled_from([1, -1]), max_size=60))
+def test_quadrature_follows_the_shaft(steps: list[int]) -> None:
+    quadrature = Quadrature()
+    quadrature.a(False)
+    quadrature.b(False)
+    signals = ((False, False), (True, False), (True, True), (False, True))
+    places = list(accumulate(steps, initial=0))
+    found = 0
+    for before, after in pairwise(places):
+        (old_a, _), (a, b) = signals[before % 4], signals[after % 4]
+        found += quadrature.a(a) if a != old_a else quadrature.b(b)
+    assert found == places[-1]
+    assert quadrature.missed == 0
+
+
+def test_quadrature_notices_what_it_missed() -> None:
+    quadrature = Quadrature()
+    for high in (True, True, False):
+        quadrature.a(high)
+    assert quadrature.missed == 1
+
+
+async def test_a_single_one_counts_up(board: WatchedBoard, clock: ManualClock) -> None:
+    attributes = SingleEncoderAttributes.model_validate(SINGLE)
+    encoder = await SingleEncoder.new(NAME, attributes, {BOARD: board}, clock)
+    await turn(board, clock, [("1", True), ("1", False)] * 3)
+    assert await ticks(encoder) == 3
+    encoder.turn_with(lambda: -1)
+    await turn(board, clock, [("1", True)])
+    assert await ticks(encoder) == 2
+    await encoder.close()
+
+
+async def test_an_interrupt_that_the_board_does_not_have(board: WatchedBoard) -> None:
+    attributes = SingleEncoderAttributes.model_validate({"board": "pins", "pins": {"i": "x"}})
+    with pytest.raises(NotFound, match='no digital interrupt "x": it has a, b'):
+        await SingleEncoder.new(NAME, attributes, {BOARD: board})
+
+
+def _trouble(encoder: GpioEncoder) -> str | None:
+    return encoder.trouble
+
+
+async def test_it_says_when_ticks_are_lost_and_listens_again(
+    encoder: IncrementalEncoder,
+    client: EncoderClient,
+    board: WatchedBoard,
+    clock: ManualClock,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    caplog.set_level(logging.WARNING)
+    await board.close()
+    await clock.settle()
+    words = 'no ticks come, and some are lost: board "pins" was closed; it is tried again'
+    assert _trouble(encoder) == words
+    with refused() as told:
+        await client.get_position()
+    assert (told.status, told.words) == (Status.UNAVAILABLE, words)
+    await clock.advance(0.25)
+    assert _trouble(encoder) is None
+    await turn(board, clock, FORWARD)
+    assert await ticks(encoder) == 3  # of the first edge nobody knows which way it was
+    assert [record.getMessage() for record in caplog.records] == [
+        'ticks are lost: board "pins" was closed'
+    ]
+
+
+async def test_the_board_may_be_somewhere_else(
+    board: WatchedBoard, clock: ManualClock, serve: Serve
+) -> None:
+    """Of a module, or of another machine: behind the SDK's own client."""
+    attributes = IncrementalEncoderAttributes.model_validate(INCREMENTAL)
+    async with serve(board) as channel:
+        distant = {BOARD: BoardClient("pins", channel)}
+        encoder = await IncrementalEncoder.new(NAME, attributes, distant, clock)
+        async with asyncio.timeout(10):
+            while not board._streams:
+                await clock.settle()
+            for pin, high in FORWARD * 2:
+                await (await board.gpio_pin_by_name(pin)).set(high)
+            while await ticks(encoder) < 7:
+                await clock.settle()
+        await encoder.close()

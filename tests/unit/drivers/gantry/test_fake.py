@@ -1,0 +1,143 @@
+from __future__ import annotations
+
+import asyncio
+import math
+from collections.abc import AsyncIterator
+
+import pytest
+from grpclib.const import Status
+from tests.served import Serve, refused
+from tests.unit.drivers.moving import begun, moved, stands
+from viam.components.gantry.client import GantryClient
+from viam.proto.common import KinematicsFileFormat
+
+from cogwork.core.clock import ManualClock
+from cogwork.core.errors import Interrupted
+from cogwork.drivers.gantry.attributes import FakeGantryAttributes
+from cogwork.drivers.gantry.fake import FakeGantry
+from cogwork.graph.name import ResourceName
+from cogwork.spatial.kinematics import read_sva
+
+NAME = ResourceName.parse("rdk:component:gantry/g")
+
+
+@pytest.fixture
+def clock() -> ManualClock:
+    return ManualClock()
+
+
+@pytest.fixture
+async def gantry(clock: ManualClock) -> FakeGantry:
+    attributes = FakeGantryAttributes(lengths_mm=[400, 200], speed_mm_per_sec=100)
+    return await FakeGantry.new(NAME, attributes, {}, clock)
+
+
+@pytest.fixture
+async def client(gantry: FakeGantry, serve: Serve) -> AsyncIterator[GantryClient]:
+    async with serve(gantry) as channel:
+        yield GantryClient("g", channel)
+
+
+async def test_by_itself_it_has_one_axis(serve: Serve, clock: ManualClock) -> None:
+    gantry = await FakeGantry.new(NAME, FakeGantryAttributes(), {}, clock)
+    async with serve(gantry) as channel:
+        client = GantryClient("g", channel)
+        assert await client.get_lengths() == [1000]
+        await moved(client, clock, client.move_to_position([500], []), 2)
+        assert await client.get_position() == [500]
+
+
+async def test_each_axis_goes_at_its_own_speed(client: GantryClient, clock: ManualClock) -> None:
+    move = await begun(client, client.move_to_position([80, 20], [20, 10]))
+    await clock.advance(1)
+    assert await client.get_position() == [20, 10]
+    await clock.advance(2)
+    assert await client.get_position() == [60, 20]
+    await clock.advance(1)
+    await asyncio.wait_for(move, 10)
+    assert await client.get_position() == [80, 20]
+    assert not await client.is_moving()
+
+
+async def test_without_speeds_it_goes_as_fast_as_it_can(
+    client: GantryClient, clock: ManualClock
+) -> None:
+    await moved(client, clock, client.move_to_position([400, 0], []), 4)
+
+
+async def test_it_comes_home(client: GantryClient, clock: ManualClock) -> None:
+    await moved(client, clock, client.move_to_position([200, 100], []), 2)
+    assert await moved(client, clock, client.home(), 2)
+    assert await client.get_position() == [0, 0]
+
+
+async def test_stopped_it_stays(client: GantryClient, clock: ManualClock) -> None:
+    move = await begun(client, client.move_to_position([400, 200], []))
+    await clock.advance(1)
+    await client.stop()
+    with refused() as told:
+        await asyncio.wait_for(move, 10)
+    assert told.status is Status.ABORTED
+    assert told.words == 'gantry "g" did not finish move_to_position: stop ended it'
+    assert await client.get_status() == {
+        "positions_mm": [100, 100],
+        "lengths_mm": [400, 200],
+        "is_moving": False,
+    }
+
+
+async def test_when_the_client_is_gone_it_stops(client: GantryClient, clock: ManualClock) -> None:
+    move = await begun(client, client.move_to_position([400, 200], []))
+    await clock.advance(1)
+    move.cancel()
+    await asyncio.wait([move])
+    await stands(client)
+    assert await client.get_position() == [100, 100]
+
+
+@pytest.mark.parametrize(
+    ("positions", "words"),
+    [
+        ([401, 0], 'axis 1 of gantry "g" goes from 0 to 400 mm, not to 401'),
+        ([0, -1], 'axis 2 of gantry "g" goes from 0 to 200 mm, not to -1'),
+        ([math.nan, 0], 'axis 1 of gantry "g" goes from 0 to 400 mm, not to nan'),
+        ([1], 'gantry "g" has 2 axes, and takes as many positions, not 1'),
+    ],
+)
+async def test_it_has_its_ends(client: GantryClient, positions: list[float], words: str) -> None:
+    with refused() as told:
+        await client.move_to_position(positions, [])
+    assert (told.status, told.words) == (Status.INVALID_ARGUMENT, words)
+
+
+@pytest.mark.parametrize("speeds", [[0, 10], [10, 101], [10, math.nan], [-1, 10], [10]])
+async def test_it_has_its_speeds(client: GantryClient, speeds: list[float]) -> None:
+    with refused() as told:
+        await client.move_to_position([10, 10], speeds)
+    assert told.status is Status.INVALID_ARGUMENT
+    assert "100 mm per second at most" in told.words or "as many speeds, not 1" in told.words
+
+
+async def test_its_kinematics_are_its_axes(client: GantryClient) -> None:
+    form, data, *_ = await client.get_kinematics()
+    assert form == KinematicsFileFormat.KINEMATICS_FILE_FORMAT_SVA
+    chain = read_sva(data.decode())
+    assert chain.name == "g"
+    assert chain.pose([300, 50]).point == pytest.approx((300, 50, 0))
+    assert [limits.maximum for limits in chain.limits] == [400, 200]
+
+
+async def test_its_rails_carry_one_another(client: GantryClient, clock: ManualClock) -> None:
+    await moved(client, clock, client.move_to_position([300, 0], []), 3)
+    first, second = await client.get_geometries()
+    assert (first.label, first.center.x, first.box.dims_mm.x) == ("axis_1", 200, 400)
+    assert (second.label, second.center.x, second.center.y) == ("axis_2", 300, 100)
+    assert (second.box.dims_mm.x, second.box.dims_mm.y) == (40, 200)
+
+
+async def test_closing_it_ends_a_move(gantry: FakeGantry, clock: ManualClock) -> None:
+    move = asyncio.ensure_future(gantry.move_to_position([400, 0], []))
+    await clock.settle()
+    await gantry.close()
+    with pytest.raises(Interrupted, match="close ended it"):
+        await move

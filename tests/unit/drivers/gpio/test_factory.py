@@ -1,0 +1,157 @@
+"""lgpio itself runs in processes of their own: imported, it starts a thread that does not end."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from cogwork.drivers.gpio.factory import NoPins, check_devices, opened
+
+
+async def test_a_computer_without_pins(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr("cogwork.drivers.gpio.factory.DEVICES", tmp_path)
+    with pytest.raises(NoPins) as error:
+        await opened("lgpio")
+    assert str(error.value) == (
+        f"this computer has no GPIO pins: there is no {tmp_path}/gpiochip0; "
+        'to try the configuration without pins, set "pin_factory" to "mock"'
+    )
+
+
+def test_pins_that_are_not_for_this_user(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    (tmp_path / "gpiochip0").touch()
+    check_devices(tmp_path)
+    monkeypatch.setattr(os, "access", lambda *_: False)  # root may do anything
+    with pytest.raises(NoPins) as error:
+        check_devices(tmp_path)
+    assert str(error.value) == (
+        f"this user may not use {tmp_path}/gpiochip0: run `sudo usermod -aG gpio $USER`, log in "
+        "again and start the server anew"
+    )
+
+
+async def test_mock_pins_need_nothing() -> None:
+    factory = await opened("mock")
+    assert factory.pin("GPIO17").frequency is None
+    factory.close()
+
+
+def run(code: str, directory: Path) -> str:
+    """What the code prints, in that directory; nothing may go wrong, and nothing be warned of."""
+    done = subprocess.run(
+        [sys.executable, "-W", "error", "-c", code],
+        cwd=directory,
+        env={"TMPDIR": str(directory), "PATH": os.environ["PATH"], "HOME": str(directory)},
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+    return done.stdout
+
+
+def test_importing_gpiozero_does_nothing_else(tmp_path: Path) -> None:
+    code = """
+import threading
+import cogwork.resource.sdk
+before = threading.active_count()
+import cogwork.drivers.gpio.factory
+import sys
+print(threading.active_count() - before, "lgpio" in sys.modules)
+"""
+    assert run(code, tmp_path) == "0 False\n"
+    assert not list(tmp_path.iterdir())
+
+
+def test_lgpio_leaves_no_trace_in_the_directory(tmp_path: Path) -> None:
+    """It would leave a pipe there, or move the process to where one is."""
+    code = """
+import asyncio, os, pathlib
+import cogwork.resource.sdk
+from cogwork.drivers.gpio import factory
+
+factory.check_devices = lambda _: None
+try:
+    asyncio.run(factory.opened("lgpio"))
+except factory.NoPins as error:
+    print(error)
+print(os.getcwd(), os.listdir(), os.environ.get("LG_WD"))
+import lgpio
+print(lgpio._notify_thread.is_alive())
+"""
+    words, *rest = run(code, tmp_path).splitlines()
+    assert "not a Raspberry Pi" in words or "cannot be opened" in words
+    assert rest == [f"{tmp_path} [] None", "True"]
+
+
+FAKE_LGPIO = """
+import cogwork.resource.sdk
+from cogwork.drivers.gpio import factory
+
+factory._import_lgpio()
+import lgpio
+
+told = []
+
+
+def write_down(name, answer):
+    setattr(lgpio, name, lambda *given: told.append((name, *given)) or answer)
+
+
+for name in ("gpiochip_close", "gpio_claim_input", "gpio_claim_output", "gpio_free", "gpio_write"):
+    write_down(name, 0)
+write_down("gpiochip_open", 7)
+write_down("gpio_get_mode", 2)
+write_down("tx_pwm", 0)
+
+from cogwork.drivers.gpio.fine import FineFactory
+FineFactory._get_revision = lambda self: 0xa02082
+"""
+"""A lgpio that writes down what it is told instead of doing it."""
+
+
+def test_a_pin_rests_even_when_its_queue_is_full(tmp_path: Path) -> None:
+    code = f"""{FAKE_LGPIO}
+def full(*_):
+    raise lgpio.error("TX queue full")
+
+pin = FineFactory().pin("GPIO18")
+pin.function = "output"
+pin.frequency = 50
+pin.state = 0.5
+lgpio.tx_pwm = full
+try:
+    pin.frequency = 60
+except lgpio.error as error:
+    print(error)
+told.clear()
+pin.frequency = None
+print(told, pin.frequency)
+"""
+    assert run(code, tmp_path).splitlines() == [
+        "'TX queue full'",
+        "[('gpio_free', 7, 18), ('gpio_claim_output', 7, 18, 0)] None",
+    ]
+
+
+def test_a_duty_cycle_is_not_rounded_to_percents(tmp_path: Path) -> None:
+    code = f"""{FAKE_LGPIO}
+one, other = FineFactory(), FineFactory()
+pin = one.pin("GPIO18")
+pin.function = "output"
+pin.frequency = 50
+pin.state = 0.0755
+print(told[-1], pin.state)
+other.pin("GPIO18")
+other.close()
+print(list(map(str, one.pins.values())))
+"""
+    assert run(code, tmp_path).splitlines() == [
+        "('tx_pwm', 7, 18, 50, 7.55) 0.0755",
+        "['GPIO18']",
+    ]

@@ -1,0 +1,58 @@
+"""A board that writes down, in order, what its pins are told."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+from cogwork.core.clock import Clock, ManualClock
+from cogwork.drivers.board.attributes import FakeBoardAttributes
+from cogwork.drivers.board.fake import FakeBoard, FakePin
+from cogwork.graph.name import ResourceName
+
+BOARD = ResourceName.parse("rdk:component:board/pins")
+INTERRUPTS = [{"name": "a", "pin": "1"}, {"name": "b", "pin": "2"}]
+
+
+class WatchedBoard(FakeBoard):
+    """Works as the fake one, which is not ours: whatever board it is, is used in the same way."""
+
+    def __init__(self, clock: Clock | None = None) -> None:
+        attributes = FakeBoardAttributes.model_validate({"digital_interrupts": INTERRUPTS})
+        super().__init__(BOARD, attributes, clock or ManualClock())
+        self.told: list[tuple[str, float]] = []
+        self.broken: str | None = None
+        """The pin that cannot be set."""
+        self.gates: dict[str, asyncio.Event] = {}
+        """Pins that do nothing, and do not answer, until they are let."""
+
+    async def gpio_pin_by_name(self, name: str) -> FakePin:
+        if name not in self._pins:
+            self._pins[name] = WatchedPin(self, name)
+        return self._pins[name]
+
+    def level(self, name: str) -> float:
+        pin = self._pins[name]
+        return float(pin.high) or pin._duty_cycle
+
+
+class WatchedPin(FakePin):
+    def __init__(self, board: WatchedBoard, name: str) -> None:
+        super().__init__(name, board._changed)
+        self._board = board
+
+    async def set(self, high: bool, **_: Any) -> None:
+        await self._tell(float(high))
+        await super().set(high)
+
+    async def set_pwm(self, duty_cycle: float, **_: Any) -> None:
+        await self._tell(duty_cycle)
+        await super().set(False)
+        await super().set_pwm(duty_cycle)
+
+    async def _tell(self, level: float) -> None:
+        if gate := self._board.gates.get(self.name):
+            await gate.wait()
+        if self._board.broken == self.name:
+            raise OSError("the wire is loose")
+        self._board.told.append((self.name, level))

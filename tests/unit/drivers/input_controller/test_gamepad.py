@@ -1,0 +1,254 @@
+from __future__ import annotations
+
+import asyncio
+import errno
+import os
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from evdev import UInput, ecodes
+from grpclib.const import Status
+from tests.served import Serve, refused, until
+from tests.unit.drivers.input_controller.pads import AXES, BUTTONS, Desk, Pad
+from viam.components.input import Control, Event, EventType
+from viam.components.input.client import ControllerClient
+
+from cogwork.core.clock import ManualClock
+from cogwork.core.errors import NotFound
+from cogwork.drivers.input_controller import gamepad_device
+from cogwork.drivers.input_controller.gamepad import Gamepad
+from cogwork.drivers.input_controller.gamepad_attributes import GamepadAttributes
+from cogwork.drivers.input_controller.gamepad_device import GamepadFault, opened
+from cogwork.graph.name import ResourceName
+
+NAME = ResourceName.parse("rdk:component:input_controller/g")
+CONTROLS = 8
+
+
+@pytest.fixture
+def clock() -> ManualClock:
+    return ManualClock()
+
+
+@pytest.fixture
+def desk() -> Desk:
+    return Desk()
+
+
+@pytest.fixture
+async def gamepad(desk: Desk, clock: ManualClock) -> AsyncIterator[Gamepad]:
+    gamepad = await Gamepad.new(NAME, GamepadAttributes(), {}, clock, desk.find)
+    yield gamepad
+    await gamepad.close()
+
+
+@pytest.fixture
+async def pad(desk: Desk, gamepad: Gamepad, clock: ManualClock) -> Pad:
+    return await plugged_in(desk, gamepad, clock)
+
+
+async def plugged_in(desk: Desk, gamepad: Gamepad, clock: ManualClock) -> Pad:
+    desk.pad = Pad()
+    await eventually(clock, lambda: gamepad.trouble is None)
+    return desk.pad
+
+
+async def eventually(clock: ManualClock, condition: Any) -> None:
+    async def is_so() -> bool:
+        await clock.advance(0.5)
+        await asyncio.sleep(0.001)  # a thread looks for it
+        return bool(condition())
+
+    await until(is_so)
+
+
+@pytest.fixture
+async def client(gamepad: Gamepad, serve: Serve) -> AsyncIterator[ControllerClient]:
+    async with serve(gamepad) as channel:
+        yield ControllerClient("g", channel)
+
+
+async def test_what_happens_is_known(client: ControllerClient, pad: Pad, gamepad: Gamepad) -> None:
+    assert len(await client.get_controls()) == CONTROLS
+    pad.happens(ecodes.EV_KEY, ecodes.BTN_SOUTH, 1)
+    pad.happens(ecodes.EV_ABS, ecodes.ABS_X, -32768)
+    pad.happens(ecodes.EV_SYN, ecodes.SYN_REPORT, 0)
+
+    async def is_heard() -> bool:
+        return (await client.get_events())[Control.ABSOLUTE_X].value == -1
+
+    await until(is_heard)
+    pressed = (await gamepad.get_events())[Control.BUTTON_SOUTH]
+    assert pressed == Event(100.5, EventType.BUTTON_PRESS, Control.BUTTON_SOUTH, 1.0)
+    status = await client.get_status()
+    assert (status["device"], status["reason"]) == ("/dev/input/event7 (Test Pad)", "")
+    assert await client.get_geometries() == []
+
+
+async def test_who_listens_is_told(gamepad: Gamepad, pad: Pad, clock: ManualClock) -> None:
+    heard: list[tuple[str, EventType]] = []
+
+    def listen(name: str, *triggers: EventType) -> None:
+        gamepad.register_control_callback(
+            Control.BUTTON_SOUTH, list(triggers), lambda event: heard.append((name, event.event))
+        )
+
+    listen("change", EventType.BUTTON_CHANGE)
+    listen("all", EventType.ALL_EVENTS)
+    for value in (1, 2, 0):
+        pad.happens(ecodes.EV_KEY, ecodes.BTN_SOUTH, value)
+    await eventually(clock, lambda: len(heard) >= 5)
+    press, hold, release = (
+        EventType.BUTTON_PRESS,
+        EventType.BUTTON_HOLD,
+        EventType.BUTTON_RELEASE,
+    )
+    assert heard == [
+        ("change", press),
+        ("all", press),
+        ("all", hold),
+        ("change", release),
+        ("all", release),
+    ]
+    gamepad.register_control_callback(Control.BUTTON_SOUTH, [EventType.ALL_EVENTS], None)
+    gamepad.register_control_callback(Control.BUTTON_SOUTH, [EventType.BUTTON_CHANGE], None)
+    pad.happens(ecodes.EV_KEY, ecodes.BTN_SOUTH, 1)
+    await eventually(clock, lambda: gamepad._events[Control.BUTTON_SOUTH].event is press)
+    assert len(heard) == 5
+
+
+async def test_one_that_fails_takes_nothing_from_the_others(
+    gamepad: Gamepad, pad: Pad, clock: ManualClock
+) -> None:
+    heard: list[Event] = []
+
+    def fail(_: Event) -> None:
+        raise ZeroDivisionError
+
+    gamepad.register_control_callback(Control.BUTTON_START, [EventType.BUTTON_PRESS], fail)
+    gamepad.register_control_callback(Control.BUTTON_START, [EventType.ALL_EVENTS], heard.append)
+    pad.happens(ecodes.EV_KEY, ecodes.BTN_START, 1)
+    await eventually(clock, lambda: heard)
+
+
+async def test_a_control_that_it_does_not_have(gamepad: Gamepad, pad: Pad) -> None:
+    with pytest.raises(NotFound, match="has no control ButtonRecord: it has AbsoluteX, "):
+        gamepad.register_control_callback(Control.BUTTON_RECORD, [], None)
+
+
+async def test_it_may_be_pulled_and_plugged_in_again(
+    client: ControllerClient, gamepad: Gamepad, pad: Pad, desk: Desk, clock: ManualClock
+) -> None:
+    heard: list[Event] = []
+    gamepad.register_control_callback(Control.ABSOLUTE_Z, [EventType.ALL_EVENTS], heard.append)
+    pad.happens(ecodes.EV_ABS, ecodes.ABS_Z, 255)
+    await eventually(clock, lambda: heard)
+    pad.is_pulled()
+    await eventually(clock, lambda: len(heard) == 2)
+    assert gamepad.trouble is not None
+    assert (heard[1].event, heard[1].value) == (EventType.DISCONNECT, 0)
+    assert len(await client.get_controls()) == CONTROLS
+    await plugged_in(desk, gamepad, clock)
+    assert (heard[2].event, heard[2].value) == (EventType.CONNECT, -1)
+
+
+async def test_without_one(client: ControllerClient, gamepad: Gamepad, clock: ManualClock) -> None:
+    await eventually(clock, lambda: gamepad.trouble == "no gamepad is at hand")
+    for asking in (client.get_controls(), client.get_events()):
+        with refused() as told:
+            await asking
+        assert (told.status, told.words) == (Status.UNAVAILABLE, "no gamepad is at hand")
+    gamepad.register_control_callback(Control.BUTTON_RECORD, [EventType.ALL_EVENTS], print)
+
+
+@pytest.mark.parametrize(
+    "fault", [OSError(errno.ENODEV, "No such device"), ValueError("what is that?")]
+)
+async def test_whatever_happens_it_is_looked_for_again(
+    gamepad: Gamepad, desk: Desk, clock: ManualClock, fault: Exception
+) -> None:
+    desk.fault = fault
+    await eventually(clock, lambda: gamepad.trouble == f"the gamepad cannot be read: {fault}")
+    desk.fault = None
+    await plugged_in(desk, gamepad, clock)
+
+
+async def test_what_stands_counts_when_the_kernel_lost_events(
+    gamepad: Gamepad, pad: Pad, clock: ManualClock
+) -> None:
+    heard: list[Event] = []
+    for control in await gamepad.get_controls():
+        gamepad.register_control_callback(control, [EventType.ALL_EVENTS], heard.append)
+    pad.pressed = [ecodes.BTN_TL]
+    pad.happens(ecodes.EV_SYN, ecodes.SYN_DROPPED, 0)
+    await eventually(clock, lambda: heard)
+    assert [(event.event, event.control) for event in heard] == [
+        (EventType.BUTTON_PRESS, Control.BUTTON_LT)
+    ]
+
+
+async def test_a_device_that_there_is_not(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(GamepadFault, match='plug it in, or change "device"'):
+        opened(str(tmp_path / "none"))
+    (tmp_path / "event0").touch()
+    with pytest.raises(GamepadFault, match="cannot be opened"):
+        opened(str(tmp_path / "event0"))
+    monkeypatch.setattr(gamepad_device, "DEVICES", tmp_path)
+    with pytest.raises(GamepadFault, match="no gamepad is plugged in"):
+        opened("")
+
+
+def test_a_device_that_is_pulled_while_it_is_looked_at(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pad = Pad()
+
+    def pulled() -> Any:
+        raise OSError(errno.ENODEV, "No such device")
+
+    (tmp_path / "event3").touch()
+    monkeypatch.setattr(pad, "capabilities", pulled)
+    monkeypatch.setattr(gamepad_device, "DEVICES", tmp_path)
+    monkeypatch.setattr(gamepad_device, "InputDevice", lambda _: pad)
+    with pytest.raises(GamepadFault, match="no gamepad is plugged in"):
+        opened("")
+    with pytest.raises(OSError, match="Bad file descriptor"):
+        os.fstat(pad.fd)
+
+
+def test_a_device_that_is_not_for_this_user(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Root may open anything."""
+
+    def refuse(path: str) -> None:
+        raise PermissionError(errno.EACCES, "Permission denied", path)
+
+    (tmp_path / "event3").touch()
+    monkeypatch.setattr(gamepad_device, "DEVICES", tmp_path)
+    monkeypatch.setattr(gamepad_device, "InputDevice", refuse)
+    for path in ("", str(tmp_path / "event3")):
+        with pytest.raises(GamepadFault) as error:
+            opened(path)
+        assert f"may not open {tmp_path}/event3: run `sudo usermod -aG input" in str(error.value)
+
+
+async def test_a_device_of_the_kernel(clock: ManualClock) -> None:
+    """Where one may be made."""
+    capabilities = {ecodes.EV_KEY: BUTTONS, ecodes.EV_ABS: list(AXES.items())}
+    try:
+        made = UInput(capabilities, name="Cogwork Test Pad")
+    except Exception as error:
+        pytest.skip(f"no device can be made here: {error}")
+    with made:
+        path = str(made.device.path)
+        gamepad = await Gamepad.new(NAME, GamepadAttributes(device=path), {}, clock)
+        try:
+            await eventually(clock, lambda: gamepad.trouble is None)
+            made.write(ecodes.EV_KEY, ecodes.BTN_SOUTH, 1)
+            made.syn()
+            await eventually(clock, lambda: gamepad._events[Control.BUTTON_SOUTH].value == 1)
+        finally:
+            await gamepad.close()

@@ -1,0 +1,614 @@
+from __future__ import annotations
+
+import asyncio
+import math
+import re
+from collections import Counter
+from collections.abc import AsyncIterator, Iterable
+from typing import Any
+
+import pytest
+from grpclib.const import Status
+from tests.served import Serve, refused
+from viam.components.base import Vector3
+from viam.components.gantry import Gantry
+from viam.gen.service.motion.v1 import motion_pb2 as motion
+from viam.proto.common import (
+    GeoGeometry,
+    GeometriesInFrame,
+    Geometry,
+    GeoPoint,
+    Pose,
+    PoseInFrame,
+    Transform,
+    WorldState,
+)
+from viam.proto.common import (
+    ResourceName as NameMessage,
+)
+from viam.proto.service.motion import (
+    CollisionSpecification,
+    Constraints,
+    MotionConfiguration,
+    MotionServiceStub,
+    MoveOnMapRequest,
+    ObstacleDetector,
+    OrientationConstraint,
+    PlanState,
+)
+from viam.services.motion.client import MotionClient
+from viam.services.slam import SLAM
+
+from cogwork.core.clock import ManualClock
+from cogwork.core.errors import NotFound, Unsupported
+from cogwork.drivers.base.attributes import FakeBaseAttributes
+from cogwork.drivers.base.fake import FakeBase
+from cogwork.drivers.gantry.attributes import FakeGantryAttributes
+from cogwork.drivers.gantry.fake import FakeGantry
+from cogwork.drivers.motion.attributes import BuiltinMotionAttributes
+from cogwork.drivers.motion.builtin import BuiltinMotion
+from cogwork.drivers.movement_sensor.attributes import FakeMovementSensorAttributes
+from cogwork.drivers.movement_sensor.fake import FakeMovementSensor
+from cogwork.graph.name import Api, ResourceName
+from cogwork.resource.neighbours import Neighbours
+from cogwork.spatial.pose import Pose as Place
+from cogwork.spatial.tree import FrameTree, Part
+
+BASE = ResourceName.parse("rdk:component:base/rover")
+GANTRY = ResourceName.parse("rdk:component:gantry/rail")
+GPS = ResourceName.parse("rdk:component:movement_sensor/gps")
+MAP = ResourceName.parse("rdk:service:slam/map")
+HOME = GeoPoint(latitude=40.7, longitude=-73.98)
+
+
+class Follower(SLAM):
+    """A map on which the base is seen. Whoever is not turned looks along x there."""
+
+    def __init__(self, base: FakeBase) -> None:
+        super().__init__("map")
+        self._base = base
+        self.lost = False
+        self.sight = asyncio.Event()
+        self.sight.set()
+
+    async def get_position(self, **_: Any) -> Pose:
+        await self.sight.wait()
+        if self.lost:
+            raise Unsupported("the map is lost")
+        seen = (await self._base.odometry()).place
+        return Pose(x=seen.x, y=seen.y, o_z=1, theta=seen.heading + 90)
+
+    async def get_internal_state(self, **_: Any) -> list[bytes]:
+        return []
+
+    async def get_point_cloud_map(self, return_edited_map: bool = False, **_: Any) -> list[bytes]:
+        return []
+
+    async def get_properties(self, **_: Any) -> SLAM.Properties:
+        return SLAM.Properties()
+
+
+class Standing:
+    """Frames of what does not move by itself."""
+
+    def __init__(self, *parts: Part) -> None:
+        self._tree = FrameTree(parts)
+
+    async def transform(
+        self, pose: Place, source: str, destination: str, extra: Iterable[Part] = ()
+    ) -> Place:
+        try:
+            return self._tree.with_extra(extra).transform(pose, source, destination, {})
+        except LookupError as error:
+            raise NotFound(str(error)) from None
+
+    def parent(self, name: str) -> str:
+        for part in self._tree.parts:
+            if part.name == name:
+                return part.parent
+        raise NotFound(f'there is no frame "{name}"')
+
+
+class Machine:
+    """As much of one as a motion service needs."""
+
+    def __init__(self, clock: ManualClock) -> None:
+        self.base = FakeBase(BASE, FakeBaseAttributes(), clock)
+        self.gantry = FakeGantry(GANTRY, FakeGantryAttributes(lengths_mm=[500, 300]), clock)
+        self.gps = FakeMovementSensor(GPS, FakeMovementSensorAttributes(), self.base)
+        self.map = Follower(self.base)
+        self.resources: dict[ResourceName, object] = {
+            BASE: self.base,
+            GANTRY: self.gantry,
+            GPS: self.gps,
+            MAP: self.map,
+        }
+        self.stops = Counter[ResourceName]()
+        self.neighbours = Neighbours(
+            self._find,
+            lambda: self.resources,
+            Standing(*_parts({"rover": "world"})),
+            self.stops.__getitem__,
+        )
+
+    def _find(self, name: ResourceName) -> object:
+        try:
+            return self.resources[name]
+        except KeyError:
+            raise NotFound(f"there is no {name}") from None
+
+    async def stop_base(self) -> None:
+        """As a call of a client does it, which the machine sees."""
+        self.stops[BASE] += 1
+        await self.base.stop()
+
+    async def at(self) -> tuple[float, float, float]:
+        seen = (await self.base.odometry()).place
+        return seen.x, seen.y, math.remainder(seen.heading, 360)
+
+
+def _parts(parents: dict[str, str], place: Place | None = None) -> Iterable[Part]:
+    return (Part(name, parent, place or Place.zero()) for name, parent in parents.items())
+
+
+@pytest.fixture
+def clock() -> ManualClock:
+    return ManualClock()
+
+
+@pytest.fixture
+async def machine(clock: ManualClock) -> Machine:
+    return Machine(clock)
+
+
+@pytest.fixture
+async def service(machine: Machine, clock: ManualClock) -> AsyncIterator[BuiltinMotion]:
+    name = ResourceName(Api.parse("rdk:service:motion"), "m")
+    attributes = BuiltinMotionAttributes(linear_m_per_sec=0.5, angular_degs_per_sec=90)
+    made = await BuiltinMotion.new(name, attributes, {}, machine.neighbours, clock)
+    yield made
+    await made.close()
+
+
+@pytest.fixture
+async def client(service: BuiltinMotion, serve: Serve) -> AsyncIterator[MotionClient]:
+    async with serve(service) as channel:
+        yield MotionClient("m", channel)
+
+
+async def passed(clock: ManualClock, move: Any, seconds: float) -> Any:
+    """The move is over after that long, and not before."""
+    moving = asyncio.ensure_future(move)
+    spent = 0.0
+    while spent < seconds - 0.2:
+        await asyncio.sleep(0.002)
+        await clock.advance(0.1)
+        spent += 0.1
+        assert not moving.done()
+    async with asyncio.timeout(10):
+        while not moving.done():
+            await asyncio.sleep(0.002)
+            await clock.advance(0.1)
+    return await moving
+
+
+def on(frame: str, **pose: float) -> PoseInFrame:
+    return PoseInFrame(reference_frame=frame, pose=Pose(**pose))
+
+
+async def plan_of(client: MotionClient, **given: Any) -> Any:
+    return (await client.get_plan("rover", **given)).current_plan_with_status
+
+
+async def test_a_base_drives_to_where_it_is_sent(
+    client: MotionClient, machine: Machine, clock: ManualClock
+) -> None:
+    # A right turn of 90 degrees takes a second, a metre two.
+    assert await passed(clock, client.move("rover", on("rover", x=1000)), 3)
+    assert await machine.at() == pytest.approx((1000, 0, -90), abs=1e-6)
+
+
+async def test_a_base_faces_the_way_it_shall(
+    client: MotionClient, machine: Machine, clock: ManualClock
+) -> None:
+    await passed(clock, client.move("rover", on("world", x=-300, y=300, o_z=1, theta=10)), 0.8)
+    assert await machine.at() == pytest.approx((-300, 300, 10), abs=1)
+
+
+async def test_what_rides_on_a_base_gets_there(
+    client: MotionClient, machine: Machine, clock: ManualClock
+) -> None:
+    """The camera looks back from 200 mm ahead; for it to be 300 mm ahead the base goes 100 mm."""
+    mast = Place((0.0, 200.0, 500.0), Place.zero().turned)
+    machine.neighbours.frames = Standing(
+        *_parts({"rover": "world"}), *_parts({"camera": "rover"}, mast)
+    )
+    await passed(clock, client.move("camera", on("rover", y=300, z=500, o_z=1)), 0.2)
+    assert await machine.at() == pytest.approx((0, 100, 0), abs=1e-6)
+
+
+async def test_nothing_moves_what_stands_on_the_world(
+    client: MotionClient, machine: Machine
+) -> None:
+    machine.neighbours.frames = Standing(*_parts({"lamp": "world"}))
+    with refused() as told:
+        await client.move("lamp", on("world", x=1))
+    assert told.status is Status.UNIMPLEMENTED
+    assert 'nothing moves "lamp"' in told.words
+
+
+async def test_without_a_machine_there_are_no_frames(
+    client: MotionClient, machine: Machine
+) -> None:
+    machine.neighbours.frames = None
+    with refused() as told:
+        await client.get_pose("rover", "world")
+    assert told.status is Status.FAILED_PRECONDITION
+
+
+@pytest.mark.parametrize(
+    ("pose", "words"),
+    [
+        ({"x": 600}, "axis 1 .* would have to be at 600 mm, and goes from 0 to 500"),
+        ({"y": -20}, "axis 2 .* at -20 mm"),
+        ({"z": 100}, "with its 2 axes it stays 100 mm beside that"),
+        ({"x": 100, "o_x": 1}, "would have to turn by 90 degrees, and cannot"),
+    ],
+)
+async def test_a_gantry_that_cannot_get_there_says_so(
+    client: MotionClient, machine: Machine, pose: dict[str, float], words: str
+) -> None:
+    machine.neighbours.frames = Standing(*_parts({"rail": "world", "rail_origin": "world"}))
+    with refused() as told:
+        await client.move("rail", on("world", **pose))
+    assert told.status is Status.INVALID_ARGUMENT
+    assert re.search(words, told.words)
+    assert await machine.gantry.get_position() == [0, 0]
+
+
+async def test_a_gantry_without_kinematics_has_its_axes_along_x_and_y(
+    client: MotionClient, machine: Machine, clock: ManualClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def none(*_: Any, **__: Any) -> Any:
+        raise NotImplementedError
+
+    monkeypatch.setattr(FakeGantry, "get_kinematics", none)
+    machine.neighbours.frames = Standing(*_parts({"rail": "world", "rail_origin": "world"}))
+    gantry: Gantry = machine.gantry
+    assert await passed(clock, client.move("rail", on("world", x=200, y=100)), 0.8)
+    assert await gantry.get_position() == pytest.approx([200, 100])
+
+
+@pytest.mark.parametrize(
+    ("given", "words"),
+    [
+        (
+            {
+                "world_state": WorldState(
+                    obstacles=[GeometriesInFrame(geometries=[Geometry(label="wall")])]
+                )
+            },
+            "minds no obstacles",
+        ),
+        (
+            {"constraints": Constraints(orientation_constraint=[OrientationConstraint()])},
+            "keeps to no orientation constraint",
+        ),
+    ],
+)
+async def test_what_it_would_not_mind_it_refuses(
+    client: MotionClient, machine: Machine, given: dict[str, Any], words: str
+) -> None:
+    with refused() as told:
+        await client.move("rover", on("rover", y=100), **given)
+    assert told.status is Status.UNIMPLEMENTED
+    assert words in told.words
+    assert not await machine.base.is_moving()
+
+
+async def test_collisions_that_are_allowed_are(
+    client: MotionClient, clock: ManualClock, machine: Machine
+) -> None:
+    allowed = Constraints(collision_specification=[CollisionSpecification()])
+    no_obstacles = WorldState(obstacles=[GeometriesInFrame(reference_frame="world")])
+    move = client.move("rover", on("rover", y=100), no_obstacles, allowed)
+    assert await passed(clock, move, 0.2)
+    assert await machine.at() == pytest.approx((0, 100, 0), abs=1e-6)
+
+
+async def test_frames_that_a_call_brings(client: MotionClient) -> None:
+    post = Transform(reference_frame="post", pose_in_observer_frame=on("rover", x=10, o_z=1))
+    flag = Transform(
+        reference_frame="flag", pose_in_observer_frame=on("post", y=5, o_z=1, theta=90)
+    )
+    seen = await client.get_pose("flag", "world", [flag, post])
+    assert (seen.pose.x, seen.pose.y, seen.pose.theta) == pytest.approx((10, 5, 90))
+    back = await client.get_pose("rover", "flag", [flag, post])
+    assert (back.pose.x, back.pose.y) == pytest.approx((-5, 10))
+
+
+@pytest.mark.parametrize(
+    ("name", "parent", "words"),
+    [
+        ("rover", "world", "a name of its own"),
+        ("world", "rover", "a name of its own"),
+        ("", "rover", "names its frame and the frame it stands on"),
+        ("cup", "", "names its frame and the frame it stands on"),
+    ],
+)
+async def test_frames_that_no_call_can_bring(
+    client: MotionClient, name: str, parent: str, words: str
+) -> None:
+    brought = Transform(reference_frame=name, pose_in_observer_frame=on(parent))
+    world = WorldState(transforms=[brought])
+    for asking in (
+        client.get_pose("rover", "world", [brought]),
+        client.move("rover", on("world"), world),
+    ):
+        with refused() as told:
+            await asking
+        assert told.status is Status.INVALID_ARGUMENT
+        assert words in told.words
+
+
+async def test_frames_in_a_circle_have_no_place(client: MotionClient) -> None:
+    brought = Transform(reference_frame="loop", pose_in_observer_frame=on("loop"))
+    with refused() as told:
+        await client.get_pose("loop", "world", [brought])
+    assert told.status is Status.NOT_FOUND
+    assert "circular parents" in told.words
+
+
+async def test_what_a_call_brings_is_moved_by_what_it_stands_on(
+    client: MotionClient, machine: Machine, clock: ManualClock
+) -> None:
+    mast = Transform(reference_frame="mast", pose_in_observer_frame=on("rover", y=200, o_z=1))
+    world = WorldState(transforms=[mast])
+    assert await passed(clock, client.move("mast", on("rover", y=300, o_z=1), world), 0.2)
+    assert await machine.at() == pytest.approx((0, 100, 0), abs=1e-6)
+
+
+async def arrived(client: MotionClient, clock: ManualClock) -> Any:
+    async with asyncio.timeout(20):
+        while await client.list_plan_statuses(only_active_plans=True):
+            await clock.advance(0.5)
+    return await plan_of(client)
+
+
+async def test_on_a_map_it_arrives(
+    client: MotionClient, machine: Machine, clock: ManualClock
+) -> None:
+    execution = await client.move_on_map("rover", Pose(x=-12_000, y=500, o_z=1), "map")
+    plan = await arrived(client, clock)
+    assert plan.status.state == PlanState.PLAN_STATE_SUCCEEDED
+    assert plan.plan.execution_id == execution
+    assert [step.step["rover"].pose.x for step in plan.plan.steps] == [0, -12_000]
+    # It looks along x, which is to its right.
+    assert await machine.at() == pytest.approx((-12_000, 500, -90), abs=1)
+
+
+async def test_on_the_globe_it_arrives(
+    client: MotionClient, machine: Machine, clock: ManualClock
+) -> None:
+    there = GeoPoint(latitude=HOME.latitude + 0.0001, longitude=HOME.longitude - 0.0001)
+    await client.move_on_globe(
+        "rover",
+        there,
+        "gps",
+        heading=270,
+        configuration=MotionConfiguration(plan_deviation_m=0.01, linear_m_per_sec=1),
+    )
+    plan = await arrived(client, clock)
+    assert plan.status.state == PlanState.PLAN_STATE_SUCCEEDED
+    x, y, heading = await machine.at()
+    assert (x, y) == pytest.approx((-8430, 11_119), abs=20)
+    assert heading == pytest.approx(90, abs=1)
+    last = plan.plan.steps[-1].step["rover"].pose
+    assert (last.x, last.y) == (there.longitude, there.latitude)
+
+
+async def test_a_heading_that_is_left_out_is_any(
+    client: MotionClient, machine: Machine, clock: ManualClock
+) -> None:
+    there = GeoPoint(latitude=HOME.latitude, longitude=HOME.longitude + 0.0001)
+    await client.move_on_globe("rover", there, "gps")
+    await arrived(client, clock)
+    assert (await machine.at())[2] == pytest.approx(-90, abs=1)
+
+
+async def test_a_base_that_gets_nowhere_gives_up(
+    client: MotionClient, machine: Machine, clock: ManualClock
+) -> None:
+    machine.resources[GPS] = FakeMovementSensor(GPS, FakeMovementSensorAttributes(), None)
+    await client.move_on_globe("rover", GeoPoint(latitude=41, longitude=-73.98), "gps")
+    plan = await arrived(client, clock)
+    assert plan.status.state == PlanState.PLAN_STATE_FAILED
+    assert "the last 3 legs brought it hardly nearer" in plan.status.reason
+    assert not await machine.base.is_moving()
+
+
+async def test_a_map_that_is_lost_ends_the_plan(
+    client: MotionClient, machine: Machine, clock: ManualClock
+) -> None:
+    await client.move_on_map("rover", Pose(x=-12_000), "map")
+    machine.map.lost = True
+    plan = await arrived(client, clock)
+    assert plan.status.state == PlanState.PLAN_STATE_FAILED
+    assert plan.status.reason == "the map is lost"
+
+
+async def test_what_is_wrong_at_once_is_told_at_once(
+    client: MotionClient, machine: Machine
+) -> None:
+    machine.map.lost = True
+    with refused() as told:
+        await client.move_on_map("rover", Pose(x=1000), "map")
+    assert told.words == "the map is lost"
+    assert await client.list_plan_statuses() == []
+
+
+async def test_whoever_takes_the_base_over_keeps_it(
+    client: MotionClient, machine: Machine, clock: ManualClock
+) -> None:
+    await client.move_on_map("rover", Pose(y=3000), "map")
+    await clock.advance(1)
+    taking = asyncio.ensure_future(machine.base.move_straight(1000, 100))
+    await clock.settle()
+    plan = await plan_of(client)
+    assert plan.status.state == PlanState.PLAN_STATE_FAILED
+    assert "move_straight ended it" in plan.status.reason
+    assert await machine.base.is_moving()
+    await clock.advance(10)
+    await taking
+
+
+async def test_a_base_is_stopped_with_its_plan(
+    client: MotionClient, machine: Machine, clock: ManualClock
+) -> None:
+    await client.move_on_map("rover", Pose(y=3000), "map")
+    await clock.advance(1)
+    assert await machine.base.is_moving()
+    await client.stop_plan("rover")
+    assert not await machine.base.is_moving()
+    assert (await plan_of(client)).status.reason == "stop_plan ended it"
+
+
+class Stubborn(FakeBase):
+    """Gives up late, and does not stop because nobody waits for it any more."""
+
+    def __init__(self, clock: ManualClock) -> None:
+        super().__init__(BASE, FakeBaseAttributes(), clock)
+        self.asked = asyncio.Event()
+        self.gives_up = asyncio.Event()
+
+    async def move_straight(self, distance: int, velocity: float, **_: Any) -> None:
+        del distance
+        await self.set_velocity(Vector3(y=velocity), Vector3())
+        try:
+            await asyncio.sleep(3600)
+        finally:
+            self.asked.set()
+            await self.gives_up.wait()
+
+
+@pytest.mark.parametrize("again", ["stop_plan", "stop", "close"])
+async def test_a_base_is_stopped_however_often_it_is_asked_for(
+    service: BuiltinMotion, machine: Machine, clock: ManualClock, again: str
+) -> None:
+    base = machine.resources[BASE] = Stubborn(clock)
+    await service.move_on_map("rover", Pose(y=3000), "map")
+    await clock.settle()
+    assert await base.is_moving()
+    first = asyncio.ensure_future(service.stop_plan("rover"))
+    await base.asked.wait()
+    call = service.stop_plan("rover") if again == "stop_plan" else getattr(service, again)()
+    second = asyncio.ensure_future(call)
+    await clock.settle()
+    base.gives_up.set()
+    async with asyncio.timeout(10):
+        await asyncio.gather(first, second)
+    assert not await base.is_moving()
+
+
+async def test_a_base_that_is_stopped_while_it_looks_where_it_is_stays_there(
+    client: MotionClient, machine: Machine, clock: ManualClock
+) -> None:
+    await client.move_on_map("rover", Pose(y=12_000, o_z=1, theta=90), "map")
+    machine.map.sight.clear()
+    # The first of three legs is five metres long.
+    await clock.advance(11)
+    assert not await machine.base.is_moving()
+    await machine.stop_base()
+    machine.map.sight.set()
+    plan = await arrived(client, clock)
+    assert plan.status.state == PlanState.PLAN_STATE_FAILED
+    assert plan.status.reason == 'base "rover" was told to stop, and stays where it is'
+    assert await machine.at() == pytest.approx((0, 5000, 0), abs=1)
+
+
+async def test_a_base_that_is_stopped_ahead_of_its_first_leg_does_not_start(
+    client: MotionClient, service: BuiltinMotion, machine: Machine, clock: ManualClock
+) -> None:
+    machine.map.sight.clear()
+    beginning = asyncio.ensure_future(service.move_on_map("rover", Pose(y=3000), "map"))
+    await clock.settle()
+    await machine.stop_base()
+    machine.map.sight.set()
+    await beginning
+    assert (await arrived(client, clock)).status.state == PlanState.PLAN_STATE_FAILED
+    assert await machine.at() == (0, 0, 0)
+
+
+async def test_the_newest_plan_has_the_base(
+    client: MotionClient, machine: Machine, clock: ManualClock
+) -> None:
+    first = await client.move_on_map("rover", Pose(y=90_000), "map")
+    await clock.advance(1)
+    await client.move_on_map("rover", Pose(x=100, y=500), "map")
+    older = await plan_of(client, execution_id=first)
+    assert older.status.state == PlanState.PLAN_STATE_STOPPED
+    assert older.status.reason == "a newer plan took over"
+    assert (await arrived(client, clock)).status.state == PlanState.PLAN_STATE_SUCCEEDED
+    x, y, _ = await machine.at()
+    assert (x, y) == pytest.approx((100, 500), abs=100)
+
+
+async def test_closed_it_leaves_the_base_at_rest(
+    service: BuiltinMotion, machine: Machine, clock: ManualClock
+) -> None:
+    await service.move_on_map("rover", Pose(y=3000), "map")
+    await clock.advance(1)
+    assert await service.get_status() == {"moving": ["rover"]}
+    await service.close()
+    assert not await machine.base.is_moving()
+    assert await service.get_status() == {"moving": []}
+
+
+@pytest.mark.parametrize(
+    ("given", "status"),
+    [
+        ({"heading": 360.0}, Status.INVALID_ARGUMENT),
+        ({"heading": math.nan}, Status.INVALID_ARGUMENT),
+        ({"obstacles": [GeoGeometry()]}, Status.UNIMPLEMENTED),
+        ({"bounding_regions": [GeoGeometry()]}, Status.UNIMPLEMENTED),
+        (
+            {"configuration": MotionConfiguration(obstacle_detectors=[ObstacleDetector()])},
+            Status.UNIMPLEMENTED,
+        ),
+        (
+            {"configuration": MotionConfiguration(linear_m_per_sec=-1)},
+            Status.INVALID_ARGUMENT,
+        ),
+    ],
+)
+async def test_what_it_cannot_do_on_the_globe(
+    client: MotionClient, given: dict[str, Any], status: Status
+) -> None:
+    with refused() as told:
+        await client.move_on_globe("rover", HOME, "gps", **given)
+    assert told.status is status
+    assert " " in told.words
+
+
+async def test_obstacles_on_a_map_are_refused(client: MotionClient) -> None:
+    with refused() as told:
+        await client.move_on_map("rover", Pose(y=1), "map", obstacles=[Geometry()])
+    assert told.status is Status.UNIMPLEMENTED
+
+
+async def test_older_clients_name_resources_in_full(
+    service: BuiltinMotion, serve: Serve, clock: ManualClock
+) -> None:
+    request = MoveOnMapRequest(name="m", destination=Pose(y=10))
+    request.component_name_deprecated.CopyFrom(
+        NameMessage(namespace="rdk", type="component", subtype="base", name="rover")
+    )
+    request.slam_service_name_deprecated.CopyFrom(
+        NameMessage(namespace="rdk", type="service", subtype="slam", name="map")
+    )
+    async with serve(service) as channel:
+        stub = MotionServiceStub(channel)
+        assert (await stub.MoveOnMap(request)).execution_id
+        await clock.advance(1)
+        plan = await stub.GetPlan(motion.GetPlanRequest(name="m", component_name="rover"))
+    assert plan.current_plan_with_status.status.state == PlanState.PLAN_STATE_SUCCEEDED

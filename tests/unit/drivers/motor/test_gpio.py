@@ -1,0 +1,417 @@
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from typing import Any
+
+import pytest
+from grpclib.const import Status
+from pydantic import ValidationError
+from tests.served import Serve, refused
+from tests.unit.drivers.gpio.wiring import BOARD, WatchedBoard
+from viam.components.encoder import Encoder
+from viam.components.motor.client import MotorClient
+from viam.proto.component.encoder import PositionType
+
+from cogwork.core.clock import ManualClock
+from cogwork.core.errors import Interrupted
+from cogwork.drivers.encoder.gpio_attributes import SingleEncoderAttributes
+from cogwork.drivers.encoder.gpio_single import SingleEncoder
+from cogwork.drivers.gpio.wire import NoAnswer
+from cogwork.drivers.motor.attributes import GpioMotorAttributes
+from cogwork.drivers.motor.gpio import GpioMotor, Stuck
+from cogwork.graph.name import ResourceName
+
+NAME = ResourceName.parse("rdk:component:motor/m")
+ENCODER = ResourceName.parse("rdk:component:encoder/e")
+ATTRIBUTES: dict[str, Any] = {
+    "board": "pins",
+    "pins": {"dir": "d", "pwm": "p"},
+    "max_rpm": 120,
+}
+
+
+class Shaft(Encoder):
+    """Turns as the motor's pins say, two revolutions a second at full power."""
+
+    def __init__(self, board: WatchedBoard, clock: ManualClock) -> None:
+        super().__init__("e")
+        self.factor = 1.0
+        self.answers = asyncio.Event()
+        self.answers.set()
+        self._board = board
+        self._clock = clock
+        self._since = clock.monotonic()
+        self._turned = 0.0
+
+    async def get_position(
+        self, position_type: PositionType.ValueType | None = None, **_: Any
+    ) -> tuple[float, PositionType.ValueType]:
+        await self.answers.wait()
+        now = self._clock.monotonic()
+        side = 1 if self._board.level("d") else -1
+        self._turned += self._board.level("p") * side * 2 * (now - self._since) * self.factor
+        self._since = now
+        return round(self._turned * 400), PositionType.POSITION_TYPE_TICKS_COUNT
+
+    async def reset_position(self, **_: Any) -> None:
+        raise NotImplementedError
+
+    async def get_properties(self, **_: Any) -> Encoder.Properties:
+        return Encoder.Properties(True, False)
+
+
+@pytest.fixture
+def clock() -> ManualClock:
+    return ManualClock()
+
+
+@pytest.fixture
+async def board(clock: ManualClock) -> WatchedBoard:
+    return WatchedBoard(clock)
+
+
+@pytest.fixture
+async def shaft(board: WatchedBoard, clock: ManualClock) -> Shaft:
+    return Shaft(board, clock)
+
+
+async def built(
+    board: WatchedBoard, clock: ManualClock, shaft: Encoder | None = None, **attributes: Any
+) -> GpioMotor:
+    given = {**ATTRIBUTES, **attributes}
+    dependencies: dict[ResourceName, object] = {BOARD: board}
+    if shaft is not None:
+        given |= {"encoder": "e", "ticks_per_rotation": 400}
+        dependencies[ENCODER] = shaft
+    return await GpioMotor.new(NAME, GpioMotorAttributes(**given), dependencies, clock)
+
+
+@pytest.fixture
+async def motor(board: WatchedBoard, clock: ManualClock) -> GpioMotor:
+    return await built(board, clock)
+
+
+@pytest.fixture
+async def client(motor: GpioMotor, serve: Serve) -> AsyncIterator[MotorClient]:
+    async with serve(motor) as channel:
+        yield MotorClient("m", channel)
+
+
+def levels(board: WatchedBoard) -> tuple[float, float]:
+    return board.level("d"), board.level("p")
+
+
+async def test_power_is_on_the_pins(client: MotorClient, board: WatchedBoard) -> None:
+    assert levels(board) == (0, 0)
+    await client.set_power(0.5)
+    assert levels(board) == (1, 0.5)
+    assert await client.is_moving()
+    assert await client.is_powered() == (True, 0.5)
+    await client.set_rpm(-30)
+    assert levels(board) == (0, 0.25)
+    await client.stop()
+    assert levels(board) == (0, 0)
+    assert await client.is_powered() == (False, 0)
+
+
+async def test_it_never_turns_round_at_full_power(motor: GpioMotor, board: WatchedBoard) -> None:
+    await motor.set_power(1)
+    board.told.clear()
+    await motor.set_power(-1)
+    assert board.told[:2] == [("p", 0.0), ("d", 0.0)]
+    assert board.told[-1] == ("p", 1.0)
+
+
+async def test_what_it_does_already_costs_nothing(motor: GpioMotor, board: WatchedBoard) -> None:
+    """But rest is always made sure: somebody else may have set the pins."""
+    for command, writes in ((motor.set_power(0.5), 2), (motor.set_power(0.5), 0)):
+        board.told.clear()
+        await command
+        assert len(board.told) == writes
+    await motor.stop()
+    await (await board.gpio_pin_by_name("p")).set_pwm(1)
+    await motor.stop()
+    assert board.level("p") == 0
+
+
+async def test_forward_may_be_the_other_way(board: WatchedBoard, clock: ManualClock) -> None:
+    motor = await built(board, clock, dir_flip=True)
+    await motor.set_power(0.5)
+    assert levels(board) == (0, 0.5)
+    assert await motor.is_powered() == (True, 0.5)
+
+
+async def test_limits_of_power(board: WatchedBoard, clock: ManualClock) -> None:
+    motor = await built(board, clock, min_power_pct=0.2, max_power_pct=0.8)
+    for power, given in ((0.1, 0.2), (-0.1, 0.2), (0.5, 0.5), (1, 0.8), (0, 0)):
+        await motor.set_power(power)
+        assert board.level("p") == given
+
+
+async def test_the_frequency_is_set(board: WatchedBoard, clock: ManualClock) -> None:
+    await built(board, clock, pins={"a": "x", "b": "y"}, pwm_freq=2000)
+    for name in "xy":
+        assert await (await board.gpio_pin_by_name(name)).get_pwm_frequency() == 2000
+
+
+async def test_closed_it_is_at_rest(motor: GpioMotor, board: WatchedBoard) -> None:
+    await motor.set_power(1)
+    await motor.close()
+    assert levels(board) == (0, 0)
+
+
+async def test_without_an_encoder_go_for_is_timed(
+    motor: GpioMotor, board: WatchedBoard, clock: ManualClock
+) -> None:
+    going = asyncio.ensure_future(motor.go_for(60, -2))
+    await clock.advance(1.99)
+    assert levels(board) == (0, 0.5)
+    assert not going.done()
+    await clock.advance(0.01)
+    await going
+    assert levels(board) == (0, 0)
+
+
+async def test_an_older_move_is_told_who_ended_it(
+    motor: GpioMotor, board: WatchedBoard, clock: ManualClock
+) -> None:
+    going = asyncio.ensure_future(motor.go_for(60, 2))
+    await clock.advance(1)
+    await motor.set_power(-0.25)
+    with pytest.raises(Interrupted, match="did not finish go_for: set_power ended it"):
+        await going
+    await clock.advance(10)
+    assert levels(board) == (0, 0.25)
+
+
+@pytest.mark.parametrize("encoded", [False, True])
+async def test_a_cancelled_move_stops(
+    board: WatchedBoard, clock: ManualClock, shaft: Shaft, encoded: bool
+) -> None:
+    motor = await built(board, clock, shaft if encoded else None)
+    going = asyncio.ensure_future(motor.go_for(60, 100))
+    await clock.advance(1)
+    assert await motor.is_moving()
+    going.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await going
+    assert levels(board)[1] == 0
+    assert not await motor.is_moving()
+
+
+async def test_a_pin_that_fails_stops_it(motor: GpioMotor, board: WatchedBoard) -> None:
+    """As far as the other pins go; it counts as moving, because it may."""
+    await motor.set_power(0.5)
+    board.broken = "d"
+    with pytest.raises(OSError, match="loose"):
+        await motor.set_power(-0.5)
+    assert board.level("p") == 0
+    assert await motor.is_moving()
+    board.broken = None
+    await motor.stop()
+    assert not await motor.is_moving()
+
+
+@pytest.fixture
+def hasty(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nobody gets more than a moment to answer."""
+    monkeypatch.setattr("cogwork.drivers.gpio.wire.ANSWER", 0.02)
+
+
+@pytest.mark.usefixtures("hasty")
+async def test_a_pin_that_does_not_answer_does_not_keep_a_stop_waiting(
+    board: WatchedBoard, clock: ManualClock
+) -> None:
+    motor = await built(board, clock, pins={"a": "a", "b": "b", "pwm": "p", "en_high": "e"})
+    await motor.set_power(1)
+    board.gates["p"] = asyncio.Event()
+    older = asyncio.ensure_future(motor.set_power(0.5))
+    await clock.settle()
+    with pytest.raises(NoAnswer, match='pin "p" of board "pins" did not answer within'):
+        await asyncio.wait_for(motor.stop(), 10)
+    assert [board.level(name) for name in "abe"] == [0, 0, 0]
+    assert await motor.is_moving()
+    with pytest.raises(NoAnswer):
+        await older
+
+
+async def test_a_stop_whose_client_is_gone_still_stops(
+    board: WatchedBoard, clock: ManualClock
+) -> None:
+    """Even if it got no further than to a pin that does not answer, or to waiting for one."""
+    motor = await built(board, clock, pins={"a": "a", "b": "b", "pwm": "p", "en_high": "e"})
+    for busy in (False, True):
+        await motor.set_power(1)
+        board.gates["p"] = gate = asyncio.Event()
+        older = asyncio.ensure_future(motor.set_power(0.5 if busy else 1))
+        await clock.settle()
+        stop = asyncio.ensure_future(motor.stop())
+        await clock.settle()
+        stop.cancel()
+        if busy:
+            await clock.settle()
+            gate.set()
+        await asyncio.wait([stop, older])
+        assert stop.cancelled()
+        assert [board.level(name) for name in "abe"] == [0, 0, 0]
+        gate.set()
+        board.gates.clear()
+        await motor.stop()
+
+
+async def test_a_stop_is_newer_than_a_move_that_still_asks_where_it_is(
+    board: WatchedBoard, clock: ManualClock, shaft: Shaft
+) -> None:
+    motor = await built(board, clock, shaft)
+    for move in (motor.go_for(60, 2), motor.go_to(60, 2)):
+        shaft.answers.clear()
+        going = asyncio.ensure_future(move)
+        await clock.settle()
+        await motor.stop()
+        shaft.answers.set()
+        await clock.advance(1)
+        with pytest.raises(Interrupted, match="stop ended it"):
+            await asyncio.wait_for(going, 10)
+        assert levels(board)[1] == 0
+
+
+@pytest.mark.usefixtures("hasty")
+async def test_an_encoder_that_does_not_answer_ends_the_move(
+    board: WatchedBoard, clock: ManualClock, shaft: Shaft
+) -> None:
+    motor = await built(board, clock, shaft)
+    going = asyncio.ensure_future(motor.go_for(60, 100))
+    await clock.advance(1)
+    assert levels(board)[1] == 0.5
+    shaft.answers.clear()
+    await clock.advance(1)
+    with pytest.raises(NoAnswer, match='encoder "e" did not answer within'):
+        await asyncio.wait_for(going, 10)
+    assert levels(board)[1] == 0
+
+
+async def test_with_an_encoder_it_goes_where_it_is_sent(
+    board: WatchedBoard, clock: ManualClock, shaft: Shaft
+) -> None:
+    motor = await built(board, clock, shaft)
+    assert (await motor.get_properties()).position_reporting
+    for move, end in (
+        (motor.go_for(60, 1.5), 1.5),
+        (motor.go_to(-90, 0.25), 0.25),
+        (motor.go_for(-120, 0.5), -0.25),
+    ):
+        going = asyncio.ensure_future(move)
+        await clock.advance(5)
+        await going
+        assert await motor.get_position() == pytest.approx(end, abs=0.01)
+        assert not await motor.is_moving()
+    await motor.reset_zero_position(0.5)
+    assert await motor.get_position() == -0.5
+
+
+async def test_a_load_only_makes_it_later(
+    board: WatchedBoard, clock: ManualClock, shaft: Shaft
+) -> None:
+    shaft.factor = 0.3
+    motor = await built(board, clock, shaft)
+    going = asyncio.ensure_future(motor.go_for(60, 1))
+    await clock.advance(2)
+    assert not going.done()
+    await clock.advance(5)
+    await going
+    assert await motor.get_position() == pytest.approx(1, abs=0.01)
+
+
+@pytest.mark.parametrize(
+    ("factor", "words"),
+    [(0.0, "saw nothing turn for 3 s"), (-1.0, "its encoder counts the other way round")],
+)
+async def test_a_motor_that_does_not_get_there_is_stopped(
+    board: WatchedBoard, clock: ManualClock, shaft: Shaft, factor: float, words: str
+) -> None:
+    shaft.factor = factor
+    motor = await built(board, clock, shaft)
+    going = asyncio.ensure_future(motor.go_for(60, 5))
+    await clock.advance(4)
+    with pytest.raises(Stuck, match=words):
+        await going
+    assert levels(board)[1] == 0
+
+
+async def test_it_tells_a_single_encoder_which_way_it_turns(
+    board: WatchedBoard, clock: ManualClock
+) -> None:
+    attributes = SingleEncoderAttributes.model_validate({"board": "pins", "pins": {"i": "a"}})
+    encoder = await SingleEncoder.new(ENCODER, attributes, {BOARD: board}, clock)
+    try:
+        motor = await built(board, clock, encoder)
+        for power, ticks in ((0.5, 2), (-0.5, -1)):
+            await motor.set_power(power)
+            for _ in range(abs(ticks - int((await encoder.get_position())[0]))):
+                await (await board.gpio_pin_by_name("1")).set(True)
+                await (await board.gpio_pin_by_name("1")).set(False)
+            await clock.settle()
+            assert (await encoder.get_position())[0] == ticks
+    finally:
+        await encoder.close()
+
+
+@pytest.mark.parametrize(
+    ("ask", "status", "words"),
+    [
+        ("set_power:1.5", Status.INVALID_ARGUMENT, "takes a power from -1 to 1, not 1.5"),
+        ("set_rpm:121", Status.INVALID_ARGUMENT, "turns at 120 rpm at most, not at 121"),
+        ("set_rpm:nan", Status.INVALID_ARGUMENT, "turns at 120 rpm at most, not at nan"),
+        ("go_for:0:1", Status.INVALID_ARGUMENT, "gets nowhere at 0 rpm: give go_for a speed"),
+        ("go_for:60:inf", Status.INVALID_ARGUMENT, "cannot go for inf revolutions"),
+        ("go_to:60:1", Status.UNIMPLEMENTED, "no go_to, because nothing tells its position: give"),
+        ("get_position", Status.UNIMPLEMENTED, "no get_position, because nothing tells"),
+        ("reset_zero_position:0", Status.UNIMPLEMENTED, 'give it an "encoder"'),
+    ],
+)
+async def test_what_cannot_be(client: MotorClient, ask: str, status: Status, words: str) -> None:
+    method, *numbers = ask.split(":")
+    with refused() as told:
+        await getattr(client, method)(*map(float, numbers))
+    assert told.status is status
+    assert words in told.words
+
+
+async def test_a_motor_of_unknown_speed_has_only_powers(
+    board: WatchedBoard, clock: ManualClock, serve: Serve
+) -> None:
+    async with serve(await built(board, clock, max_rpm=0)) as channel:
+        client = MotorClient("m", channel)
+        for asking in (client.set_rpm(1), client.go_for(1, 1)):
+            with refused() as told:
+                await asking
+            assert told.status is Status.UNIMPLEMENTED
+            assert 'its speed is not known: set "max_rpm"' in told.words
+        await client.set_power(1)
+
+
+async def test_it_tells_about_itself(
+    board: WatchedBoard, clock: ManualClock, shaft: Shaft, client: MotorClient
+) -> None:
+    status = {"is_powered": False, "is_moving": False, "power": 0.0}
+    assert await client.get_status() == status
+    assert await client.get_geometries() == []
+    assert await (await built(board, clock, shaft)).get_status() == {**status, "position": 0.0}
+
+
+@pytest.mark.parametrize(
+    ("attributes", "words"),
+    [
+        ({"pins": {"a": "1"}}, "and not to a"),
+        ({"pins": {}}, "and not to nothing"),
+        ({"pins": {"a": "1", "b": "2", "dir": "3"}}, "and not to a and b and dir"),
+        ({"pins": {"a": "1", "b": "1"}}, 'pin "1" stands here twice'),
+        ({"encoder": "e"}, '"encoder" and "ticks_per_rotation" belong together'),
+        ({"min_power_pct": 0.5, "max_power_pct": 0.4}, "is more than"),
+        ({"max_power_pct": 0}, "greater than 0"),
+    ],
+)
+def test_attributes_that_cannot_be(attributes: dict[str, Any], words: str) -> None:
+    with pytest.raises(ValidationError, match=words):
+        GpioMotorAttributes.model_validate({**ATTRIBUTES, **attributes})

@@ -1,0 +1,159 @@
+from __future__ import annotations
+
+import math
+from collections.abc import AsyncIterator
+
+import pytest
+from pydantic import ValidationError
+from tests.served import Serve
+from viam.components.base import Vector3
+from viam.components.movement_sensor import GeoPoint
+from viam.components.movement_sensor.client import MovementSensorClient
+
+from cogwork.core.clock import ManualClock
+from cogwork.core.errors import Unsupported
+from cogwork.drivers.base.attributes import FakeBaseAttributes
+from cogwork.drivers.base.fake import FakeBase
+from cogwork.drivers.movement_sensor.attributes import FakeMovementSensorAttributes
+from cogwork.drivers.movement_sensor.fake import FakeMovementSensor
+from cogwork.graph.name import ResourceName
+
+NAME = ResourceName.parse("rdk:component:movement_sensor/s")
+BASE = ResourceName.parse("rdk:component:base/b")
+DEGREE = 111_195.08
+STILL = Vector3()
+
+
+@pytest.fixture
+def clock() -> ManualClock:
+    return ManualClock()
+
+
+@pytest.fixture
+async def base(clock: ManualClock) -> FakeBase:
+    return await FakeBase.new(BASE, FakeBaseAttributes(), {}, clock)
+
+
+@pytest.fixture
+async def client(base: FakeBase, serve: Serve) -> AsyncIterator[MovementSensorClient]:
+    """On a base that first faces east, at the equator."""
+    attributes = FakeMovementSensorAttributes.model_validate(
+        {"base": "b", "origin": {"longitude": 20}, "compass_heading": 90, "altitude": 34.5}
+    )
+    async with serve(await FakeMovementSensor.new(NAME, attributes, {BASE: base})) as channel:
+        yield MovementSensorClient("s", channel)
+
+
+async def spot(client: MovementSensorClient) -> tuple[float, float]:
+    """Metres north and east of where it began."""
+    point, altitude = await client.get_position()
+    assert altitude == 34.5
+    return point.latitude * DEGREE, (point.longitude - 20) * DEGREE
+
+
+async def test_it_goes_where_the_base_goes(
+    client: MovementSensorClient, base: FakeBase, clock: ManualClock
+) -> None:
+    assert await spot(client) == (0, 0)
+    await base.set_velocity(Vector3(y=1000), STILL)
+    await clock.advance(50)
+    assert await spot(client) == pytest.approx((0, 50), abs=0.001)
+    await base.set_velocity(STILL, Vector3(z=90))
+    await clock.advance(1)
+    await base.set_velocity(Vector3(y=500), STILL)
+    await clock.advance(20)
+    assert await spot(client) == pytest.approx((10, 50), abs=0.001)
+
+
+async def test_it_faces_where_the_base_faces(
+    client: MovementSensorClient, base: FakeBase, clock: ManualClock
+) -> None:
+    faced = []
+    await base.set_velocity(STILL, Vector3(z=60))
+    for _ in range(4):
+        turned = await client.get_orientation()
+        assert (turned.o_x, turned.o_y, turned.o_z) == (0, 0, 1)
+        faced.append((await client.get_compass_heading(), turned.theta))
+        await clock.advance(1)
+    assert faced == [(90, -90), (30, -30), (330, 30), (270, 90)]
+
+
+async def test_it_moves_as_the_base_moves(client: MovementSensorClient, base: FakeBase) -> None:
+    await base.set_velocity(Vector3(y=500), Vector3(z=90))
+    assert await client.get_linear_velocity() == Vector3(y=0.5)
+    assert await client.get_angular_velocity() == Vector3(z=90)
+    pull = await client.get_linear_acceleration()
+    assert [pull.x, pull.y, pull.z] == pytest.approx([-0.5 * math.pi / 2, 0, 0])
+    await base.stop()
+    assert await client.get_linear_velocity() == STILL
+    assert await client.get_angular_velocity() == STILL
+    assert await client.get_linear_acceleration() == STILL
+
+
+async def test_it_reads_everything_at_once(client: MovementSensorClient, base: FakeBase) -> None:
+    await base.set_velocity(Vector3(y=500), STILL)
+    readings = await client.get_readings()
+    assert readings["position"] == GeoPoint(longitude=20)
+    assert readings["altitude"] == 34.5
+    assert readings["compass"] == 90
+    assert readings["linear_velocity"] == Vector3(y=0.5)
+    assert readings["orientation"] == await client.get_orientation()
+    assert set(readings) == {
+        "position",
+        "altitude",
+        "linear_velocity",
+        "angular_velocity",
+        "linear_acceleration",
+        "compass",
+        "orientation",
+    }
+
+
+async def test_without_a_base_it_stays_as_it_is(serve: Serve) -> None:
+    attributes = FakeMovementSensorAttributes.model_validate(
+        {
+            "origin": {"latitude": -12.5, "longitude": 130},
+            "compass_heading": 270,
+            "linear_velocity": {"y": 5},
+            "angular_velocity": {"z": 1},
+            "linear_acceleration": {"x": 2, "y": 4, "z": 9.8},
+        }
+    )
+    async with serve(await FakeMovementSensor.new(NAME, attributes, {})) as channel:
+        client = MovementSensorClient("s", channel)
+        assert await client.get_position() == (GeoPoint(latitude=-12.5, longitude=130), 0)
+        assert await client.get_compass_heading() == 270
+        assert (await client.get_orientation()).theta == 90
+        assert await client.get_linear_velocity() == Vector3(y=5)
+        assert await client.get_angular_velocity() == Vector3(z=1)
+        assert await client.get_linear_acceleration() == Vector3(x=2, y=4, z=9.8)
+
+
+async def test_it_tells_about_itself(client: MovementSensorClient) -> None:
+    properties = await client.get_properties()
+    assert all(vars(properties).values())
+    accuracy = await client.get_accuracy()
+    assert accuracy.HasField("position_hdop")
+    assert accuracy.position_nmea_gga_fix == 8
+    assert await client.get_geometries() == []
+    status = await client.get_status()
+    assert (status["longitude"], status["compass_heading_deg"]) == (20, 90)
+
+
+async def test_a_base_that_does_not_tell_where_it_is() -> None:
+    attributes = FakeMovementSensorAttributes(base="b")
+    with pytest.raises(Unsupported, match='cannot follow base "b", which does not tell where'):
+        await FakeMovementSensor.new(NAME, attributes, {BASE: object()})
+
+
+@pytest.mark.parametrize(
+    "attributes",
+    [
+        {"origin": {"latitude": 91}},
+        {"compass_heading": 360},
+        {"base": "b", "linear_velocity": {"x": 1}},
+    ],
+)
+def test_attributes_that_cannot_be(attributes: dict[str, object]) -> None:
+    with pytest.raises(ValidationError):
+        FakeMovementSensorAttributes.model_validate(attributes)

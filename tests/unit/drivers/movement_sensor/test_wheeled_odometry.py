@@ -1,0 +1,163 @@
+from __future__ import annotations
+
+import asyncio
+import math
+from collections.abc import AsyncIterator
+from typing import Any
+
+import pytest
+from grpclib.const import Status
+from tests.served import Serve, refused
+from viam.components.base import Vector3
+from viam.components.movement_sensor.client import MovementSensorClient
+
+from cogwork.core.clock import ManualClock
+from cogwork.core.errors import Unsupported
+from cogwork.drivers.base.attributes import WheeledBaseAttributes
+from cogwork.drivers.base.wheeled import WheeledBase
+from cogwork.drivers.motor.attributes import FakeMotorAttributes
+from cogwork.drivers.motor.fake import FakeMotor
+from cogwork.drivers.movement_sensor.attributes import WheeledOdometryAttributes
+from cogwork.drivers.movement_sensor.wheeled_odometry import WheeledOdometry
+from cogwork.graph.name import ResourceName
+
+NAME = ResourceName.parse("rdk:component:movement_sensor/s")
+BASE = ResourceName.parse("rdk:component:base/b")
+LEFT = ResourceName.parse("rdk:component:motor/l")
+RIGHT = ResourceName.parse("rdk:component:motor/r")
+DEGREE = 111_195.08
+STILL = Vector3()
+
+
+@pytest.fixture
+def clock() -> ManualClock:
+    return ManualClock()
+
+
+@pytest.fixture
+async def around(clock: ManualClock) -> dict[ResourceName, Any]:
+    """A base on two motors that have been turned before."""
+    motors: dict[ResourceName, Any] = {}
+    for name in (LEFT, RIGHT):
+        motors[name] = await FakeMotor.new(name, FakeMotorAttributes(max_rpm=600), {}, clock)
+        await motors[name].reset_zero_position(-1000)
+    attributes = WheeledBaseAttributes(
+        left=["l"], right=["r"], width_mm=500, wheel_circumference_mm=200
+    )
+    return {**motors, BASE: await WheeledBase.new(BASE, attributes, motors)}
+
+
+async def sensor_of(around: dict[ResourceName, Any], clock: ManualClock) -> WheeledOdometry:
+    attributes = WheeledOdometryAttributes(
+        left_motors=["l"], right_motors=["r"], base="b", time_interval_msec=100
+    )
+    return await WheeledOdometry.new(NAME, attributes, around, clock)
+
+
+@pytest.fixture
+async def sensor(
+    around: dict[ResourceName, Any], clock: ManualClock
+) -> AsyncIterator[WheeledOdometry]:
+    made = await sensor_of(around, clock)
+    await clock.settle()
+    yield made
+    await made.close()
+
+
+@pytest.fixture
+async def client(sensor: WheeledOdometry, serve: Serve) -> AsyncIterator[MovementSensorClient]:
+    async with serve(sensor) as channel:
+        yield MovementSensorClient("s", channel)
+
+
+async def spot(client: MovementSensorClient) -> tuple[float, float]:
+    """Metres north and east of where it began."""
+    point, _ = await client.get_position()
+    return point.latitude * DEGREE, point.longitude * DEGREE
+
+
+async def test_it_knows_where_the_base_went(
+    client: MovementSensorClient, around: dict[ResourceName, Any], clock: ManualClock
+) -> None:
+    base = around[BASE]
+    assert await spot(client) == (0, 0)
+    await base.set_velocity(Vector3(y=1000), STILL)
+    await clock.advance(10)
+    assert (await client.get_linear_velocity()).y == pytest.approx(1)
+    assert await spot(client) == pytest.approx((10, 0), abs=0.001)
+    await base.set_velocity(STILL, Vector3(z=-90))
+    await clock.advance(1)
+    assert (await client.get_angular_velocity()).z == pytest.approx(-90)
+    assert await client.get_compass_heading() == pytest.approx(90)
+    assert (await client.get_orientation()).theta == pytest.approx(-90)
+    await base.set_velocity(Vector3(y=500), STILL)
+    await clock.advance(4)
+    await base.stop()
+    await clock.advance(0.2)
+    assert await spot(client) == pytest.approx((10, 2), abs=0.001)
+    assert await client.get_linear_velocity() == STILL
+
+
+async def test_an_arc_is_an_arc(
+    client: MovementSensorClient, around: dict[ResourceName, Any], clock: ManualClock
+) -> None:
+    """Half around is a diameter to the left, once around is back where it began."""
+    await around[BASE].set_velocity(Vector3(y=1000), Vector3(z=36))
+    await clock.advance(5)
+    assert (await spot(client))[1] == pytest.approx(-10 / math.pi, abs=0.001)
+    await clock.advance(5)
+    assert await spot(client) == pytest.approx((0, 0), abs=0.001)
+
+
+async def test_while_a_motor_says_nothing_it_says_so(
+    client: MovementSensorClient,
+    around: dict[ResourceName, Any],
+    clock: ManualClock,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    async def fail(**_: Any) -> float:
+        raise OSError("the cable was pulled")
+
+    with monkeypatch.context() as broken:
+        broken.setattr(around[LEFT], "get_position", fail)
+        await clock.advance(0.1)
+        with refused() as told:
+            await client.get_position()
+    assert told.status is Status.UNAVAILABLE
+    assert told.words == 'movement sensor "s" lost track: the cable was pulled'
+    await clock.advance(0.1)
+    assert await spot(client) == (0, 0)
+
+
+async def test_it_does_not_measure_acceleration(client: MovementSensorClient) -> None:
+    assert not (await client.get_properties()).linear_acceleration_supported
+    with refused() as told:
+        await client.get_linear_acceleration()
+    assert told.status is Status.UNIMPLEMENTED
+    assert "linear_acceleration" not in await client.get_readings()
+
+
+async def test_a_motor_that_does_not_report(
+    around: dict[ResourceName, Any], clock: ManualClock
+) -> None:
+    blind = await FakeMotor.new(LEFT, FakeMotorAttributes(position_reporting=False), {})
+    with pytest.raises(Unsupported, match='motor "l" does not report its position'):
+        await sensor_of({**around, LEFT: blind}, clock)
+
+
+async def test_a_base_that_does_not_know_its_size(
+    around: dict[ResourceName, Any], clock: ManualClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def unknown(**_: Any) -> WheeledBase.Properties:
+        return WheeledBase.Properties(0, 0, 0)
+
+    monkeypatch.setattr(around[BASE], "get_properties", unknown)
+    with pytest.raises(Unsupported, match='base "b" does not tell how wide it is'):
+        await sensor_of(around, clock)
+
+
+async def test_closed_it_looks_no_more(around: dict[ResourceName, Any], clock: ManualClock) -> None:
+    sensor = await sensor_of(around, clock)
+    await sensor.close()
+    others = asyncio.all_tasks() - {asyncio.current_task()}
+    assert not others

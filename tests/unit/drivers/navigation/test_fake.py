@@ -1,0 +1,484 @@
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import math
+import threading
+from collections.abc import AsyncIterator, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from typing import Any
+
+import pytest
+from grpclib.const import Status as GrpcStatus
+from tests.served import Serve, refused, until
+from viam.proto.common import GeoPoint, GeoPose, Orientation, Pose
+from viam.proto.service.navigation import (
+    GoalState,
+    MapType,
+    NavErrorCode,
+    NavMode,
+    Position,
+    Status,
+    Waypoint,
+)
+from viam.services.navigation.client import NavigationClient
+
+from cogwork.core.clock import ManualClock
+from cogwork.core.errors import Interrupted
+from cogwork.drivers.navigation import pilot
+from cogwork.drivers.navigation.attributes import FakeNavigationAttributes
+from cogwork.drivers.navigation.effort import Effort
+from cogwork.drivers.navigation.fake import FakeNavigation
+from cogwork.drivers.navigation.shelf import MOST
+from cogwork.graph.name import ResourceName
+
+NAME = ResourceName.parse("rdk:service:navigation/n")
+ACTIVE = GoalState.GOAL_STATE_ACTIVE
+SUCCEEDED = GoalState.GOAL_STATE_SUCCEEDED
+WALL = {"type": "box", "center": {"x": 5000, "y": 0}, "size": {"x": 1000, "y": 2000}}
+
+
+def at(x: float, y: float = 0.0) -> Position:
+    """In metres, and whichever way it comes."""
+    return Position(pose=Pose(x=x * 1000, y=y * 1000))
+
+
+@pytest.fixture
+def clock() -> ManualClock:
+    return ManualClock()
+
+
+@pytest.fixture
+async def service(clock: ManualClock) -> AsyncIterator[FakeNavigation]:
+    attributes = FakeNavigationAttributes(
+        linear_m_per_sec=1, footprint_length_m=0.8, footprint_width_m=0.6
+    )
+    service = await FakeNavigation.new(NAME, attributes, {}, clock)
+    yield service
+    await service.close()
+
+
+@pytest.fixture
+async def client(service: FakeNavigation, serve: Serve) -> AsyncIterator[NavigationClient]:
+    async with serve(service) as channel:
+        yield NavigationClient("n", channel)
+
+
+async def spot(client: NavigationClient) -> tuple[float, float]:
+    pose = (await client.get_position()).pose
+    return pose.x / 1000, pose.y / 1000
+
+
+async def test_it_is_on_its_way_at_any_moment(client: NavigationClient, clock: ManualClock) -> None:
+    status = await client.navigate_to_point(at(3, 4))
+    assert status.goal.state == ACTIVE
+    assert status.goal.progress.length_m == pytest.approx(5)
+    assert [(each.pose.x, each.pose.y) for each in status.goal.progress.path] == [
+        (0, 0),
+        (3000, 4000),
+    ]
+    await clock.advance(2)
+    status = await client.get_navigation_status()
+    assert (status.position.pose.x, status.position.pose.y) == pytest.approx((1200, 1600))
+    assert status.position.pose.theta == pytest.approx(math.degrees(math.atan2(4, 3)))
+    assert status.velocity.linear_m_per_sec == pytest.approx(1)
+    assert status.goal.progress.distance_remaining_m == pytest.approx(3)
+    await clock.advance(100)
+    status = await client.get_navigation_status()
+    assert status.goal.state == SUCCEEDED
+    took = status.goal.finished_at.ToNanoseconds() - status.goal.started_at.ToNanoseconds()
+    assert took / 1e9 == pytest.approx(5, abs=1e-3)
+    assert not status.goal.HasField("progress")
+
+
+async def test_a_direct_goal_is_waited_for(client: NavigationClient, clock: ManualClock) -> None:
+    await client.add_zone("wall", "keepout", WALL)
+    going = asyncio.ensure_future(client.go_to_point(at(10), linear_m_per_sec=2))
+    await until(lambda: _is(client, ACTIVE))
+    await clock.advance(4.9)
+    assert await spot(client) == pytest.approx((9.8, 0))
+    assert not going.done()
+    await clock.advance(0.1)
+    status = await asyncio.wait_for(going, 10)
+    assert (status.goal.state, status.goal.mode) == (SUCCEEDED, NavMode.NAV_MODE_DIRECT)
+
+
+async def _is(client: NavigationClient, state: GoalState.ValueType) -> bool:
+    return (await client.get_navigation_status()).goal.state == state
+
+
+async def test_it_goes_around_what_it_keeps_out_of(
+    client: NavigationClient, clock: ManualClock
+) -> None:
+    await client.add_zone("wall", "keepout", WALL)
+    plan = await client.plan_to_point(at(10))
+    assert max(abs(each.pose.y) for each in plan.path) == pytest.approx(1510)
+    assert plan.length_m > 10.4
+    assert (await client.navigate_to_point(at(10))).goal.progress.length_m == plan.length_m
+    await clock.advance(plan.length_m)
+    assert await spot(client) == pytest.approx((10, 0))
+
+
+async def test_a_zone_on_the_way_changes_the_way(
+    client: NavigationClient, clock: ManualClock
+) -> None:
+    await client.navigate_to_point(at(10))
+    await clock.advance(2)
+    await client.add_zone("wall", "keepout", WALL)
+    status = await client.get_navigation_status()
+    assert status.goal.state == ACTIVE
+    assert status.goal.progress.distance_remaining_m > 8.4
+    assert await spot(client) == pytest.approx((2, 0))
+    await client.delete_zone("wall")
+    status = await client.get_navigation_status()
+    assert status.goal.progress.distance_remaining_m == pytest.approx(8)
+
+
+async def test_a_zone_on_the_destination_ends_it(
+    client: NavigationClient, clock: ManualClock
+) -> None:
+    await client.navigate_to_point(at(10))
+    await clock.advance(2)
+    away = {"type": "circle", "center": {"x": 90_000, "y": 0}, "radius": 100}
+    await client.add_zone("pit", "keepout", away)
+    assert await _is(client, ACTIVE)
+    await client.update_zone("pit", geometry={**away, "center": {"x": 10_000, "y": 0}})
+    status = await client.get_navigation_status()
+    assert status.goal.error.code == NavErrorCode.NAV_ERROR_CODE_BLOCKED
+    assert status.goal.error.message == 'the destination is in zone "pit", or too close to it'
+    await clock.advance(5)
+    assert await spot(client) == pytest.approx((2, 0))
+
+
+async def test_a_goal_without_a_way_fails(client: NavigationClient) -> None:
+    await client.add_zone("wall", "keepout", WALL)
+    status = await client.navigate_to_point(at(5))
+    assert status.goal.state == GoalState.GOAL_STATE_FAILED
+    assert status.goal.error.code == NavErrorCode.NAV_ERROR_CODE_NO_PATH
+
+
+async def test_a_plan_that_is_blocked_meanwhile_fails(
+    client: NavigationClient, clock: ManualClock
+) -> None:
+    plan = await client.plan_to_point(at(10))
+    await client.add_zone("wall", "keepout", WALL)
+    status = await client.execute_plan(plan)
+    assert status.goal.error.code == NavErrorCode.NAV_ERROR_CODE_BLOCKED
+    await client.delete_zone("wall")
+    assert (await client.execute_plan(plan)).goal.state == ACTIVE
+    await clock.advance(10)
+    assert await spot(client) == pytest.approx((10, 0))
+
+
+async def test_it_is_slow_where_it_must_be(client: NavigationClient, clock: ManualClock) -> None:
+    await client.add_zone("street", "speed_limit", WALL, 0.5)
+    await client.navigate_to_point(at(10))
+    await clock.advance(5)
+    status = await client.get_navigation_status()
+    assert status.velocity.linear_m_per_sec == pytest.approx(0.5)
+    await clock.advance(5.9)
+    assert await _is(client, ACTIVE)
+    await clock.advance(0.1)
+    assert await _is(client, SUCCEEDED)
+
+
+async def test_held_it_stands_and_goes_on(client: NavigationClient, clock: ManualClock) -> None:
+    await client.navigate_to_point(at(10))
+    await clock.advance(2)
+    await client.suspend("a cat")
+    await clock.advance(100)
+    assert await spot(client) == pytest.approx((2, 0))
+    assert (await client.suspend("a dog")).goal.suspend_reason == "a dog"
+    await client.resume()
+    assert await _is(client, ACTIVE)
+    await clock.advance(8)
+    assert await _is(client, SUCCEEDED)
+
+
+async def test_a_route_past_its_waypoints(client: NavigationClient, clock: ManualClock) -> None:
+    await client.add_location("dock", at(0, 2))
+    waypoints = [Waypoint(position=at(2)), Waypoint(position=at(2, 2)), Waypoint(location="dock")]
+    await client.add_route("tour", waypoints)
+    await client.navigate_route("tour")
+    for seconds, index, target in ((1, 0, at(2)), (2, 1, at(2, 2)), (2, 2, at(0, 2))):
+        await clock.advance(seconds)
+        goal = (await client.get_navigation_status()).goal
+        assert (goal.route.index, goal.target) == (index, target)
+    assert goal.location == "dock"
+    await client.suspend()
+    assert (await client.resume()).goal.route.index == 2
+    await clock.advance(1)
+    goal = (await client.get_navigation_status()).goal
+    assert (goal.state, goal.route.index, goal.route.lap) == (SUCCEEDED, 2, 0)
+
+
+async def test_around_and_around(client: NavigationClient, clock: ManualClock) -> None:
+    """Two metres out, and two back: a lap takes four seconds."""
+    waypoints = [Waypoint(position=at(2)), Waypoint(position=at(0))]
+    waiting = asyncio.ensure_future(
+        client.navigate_route(waypoints=waypoints, loop=True, wait=True)
+    )
+    await until(lambda: _is(client, ACTIVE))
+    for seconds, lap, index, x in ((1, 0, 0, 1), (2, 0, 1, 1), (2, 1, 0, 1), (401, 101, 0, 2)):
+        await clock.advance(seconds)
+        status = await client.get_navigation_status()
+        assert (status.goal.route.lap, status.position.pose.x) == (lap, pytest.approx(x * 1000))
+        assert status.goal.route.index == index or seconds == 401
+    assert not waiting.done()
+    await client.cancel()
+    status = await asyncio.wait_for(waiting, 10)
+    assert status.goal.state == GoalState.GOAL_STATE_CANCELED
+
+
+async def test_a_route_from_its_nearest_waypoint(
+    client: NavigationClient, clock: ManualClock
+) -> None:
+    waypoints = [Waypoint(position=at(9)), Waypoint(position=at(1)), Waypoint(position=at(5))]
+    status = await client.navigate_route(waypoints=waypoints, start_nearest=True)
+    assert status.goal.route.index == 1
+    await clock.advance(5)
+    assert await _is(client, SUCCEEDED)
+
+
+async def test_a_route_that_is_one_place_is_not_gone_around(client: NavigationClient) -> None:
+    with refused() as told:
+        await client.navigate_route(waypoints=[Waypoint(position=at(1))] * 2, loop=True)
+    assert told.status is GrpcStatus.INVALID_ARGUMENT
+
+
+async def test_routes_follow_a_location_to_its_new_name(
+    client: NavigationClient, clock: ManualClock
+) -> None:
+    await client.add_location("dock", at(1))
+    await client.add_route("tour", [Waypoint(location="dock")])
+    await client.update_location("dock", new_name="berth")
+    assert (await client.get_route("tour")).waypoints[0].location == "berth"
+    await client.delete_location("berth")
+    with refused() as told:
+        await client.navigate_route("tour")
+    assert told.status is GrpcStatus.NOT_FOUND
+    assert 'no location "berth"' in told.words
+
+
+@pytest.mark.parametrize("type_", ["location", "route", "zone"])
+async def test_there_is_room_for_so_many(service: FakeNavigation, type_: str) -> None:
+    async def add(number: int) -> None:
+        name = str(number)
+        match type_:
+            case "location":
+                await service.add_location(name)
+            case "route":
+                await service.add_route(name)
+            case "zone":
+                await service.add_zone(name, "keepout", WALL)
+
+    for number in range(MOST):
+        await add(number)
+    with pytest.raises(Exception, match=f"there are {MOST} {type_}s already"):
+        await add(MOST)
+
+
+async def test_the_newest_goal_has_it(
+    client: NavigationClient, service: FakeNavigation, clock: ManualClock
+) -> None:
+    older = asyncio.ensure_future(service.go_to_point(at(10)))
+    await clock.advance(2)
+    await client.navigate_to_point(at(2, 1))
+    with pytest.raises(Interrupted, match="a newer goal took over"):
+        await older
+    await clock.advance(1)
+    assert await spot(client) == pytest.approx((2, 1))
+
+
+@contextlib.contextmanager
+def thinking(service: FakeNavigation) -> Iterator[None]:
+    """No way is found as long as it lasts."""
+    gate = threading.Event()
+    for _ in range(2):
+        service._workers.submit(gate.wait, 30)
+    try:
+        yield
+    finally:
+        gate.set()
+
+
+async def test_a_goal_that_comes_while_a_way_is_looked_for(service: FakeNavigation) -> None:
+    await service.add_zone("wall", "keepout", WALL)
+    with thinking(service):
+        older = asyncio.ensure_future(service.navigate_to_point(at(10)))
+        await asyncio.sleep(0)
+        status = await service.go_to_point(at(1), wait=False)
+    with pytest.raises(Interrupted, match="a newer goal took over"):
+        await older
+    assert (await service.get_navigation_status()).goal.target == status.goal.target == at(1)
+
+
+async def test_nobody_waits_for_a_way(service: FakeNavigation) -> None:
+    await service.add_zone("wall", "keepout", WALL)
+    with thinking(service):
+        asking = asyncio.ensure_future(service.navigate_to_point(at(10)))
+        await asyncio.sleep(0)
+        asking.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await asking
+    status = await service.get_navigation_status()
+    assert status.goal.state == GoalState.GOAL_STATE_CANCELED
+
+
+async def a_maze(service: FakeNavigation) -> list[Waypoint]:
+    """So many boxes, and a route past them that takes long to find."""
+    for number in range(36):
+        x, y = 5 + number % 6 * 3, -6 + number // 6 * 2.6 + number % 2 * 1.3
+        box = {"center": {"x": x * 1000, "y": y * 1000}, "size": {"x": 1500, "y": 1500}}
+        await service.add_zone(f"box {number}", "keepout", {"type": "box", **box})
+    return [Waypoint(position=at(30 if number % 2 == 0 else 0, 0.5)) for number in range(1000)]
+
+
+async def test_ways_that_nobody_waits_for_hold_nobody_up(
+    service: FakeNavigation, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(pilot, "Effort", partial(Effort, 10**12))
+    route = await a_maze(service)
+    for _ in range(3):
+        asking = asyncio.ensure_future(service.navigate_route(waypoints=route))
+        await asyncio.sleep(0.05)  # it is looked for
+        asking.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await asking
+    async with asyncio.timeout(10):
+        assert (await service.plan_to_point(at(0, 5))).length_m == pytest.approx(5)
+
+
+async def test_a_way_is_found_while_the_threads_of_the_loop_are_busy(
+    service: FakeNavigation,
+) -> None:
+    loop, gate = asyncio.get_running_loop(), threading.Event()
+    with ThreadPoolExecutor(1) as executor:
+        loop.set_default_executor(executor)
+        busy = loop.run_in_executor(None, gate.wait, 30)
+        try:
+            await service.add_zone("wall", "keepout", WALL)
+            await service.add_zone("slow", "speed_limit", WALL, 0.1)
+            async with asyncio.timeout(10):
+                assert (await service.navigate_to_point(at(10))).goal.state == ACTIVE
+                plan = await service.plan_to_point(at(10))
+                assert (await service.execute_plan(plan)).goal.state == ACTIVE
+                assert (await service.get_costmap()).available
+        finally:
+            gate.set()
+            await busy
+
+
+async def test_what_takes_too_long_to_find_fails(service: FakeNavigation) -> None:
+    for number in range(MOST):
+        await service.add_zone(f"slow {number}", "speed_limit", WALL, 0.1)
+    route = [Waypoint(position=at(number)) for number in range(1000)]
+    status = await service.navigate_route(waypoints=route)
+    assert status.goal.state == GoalState.GOAL_STATE_FAILED
+    assert "send it past fewer stops at once" in status.goal.error.message
+
+
+async def test_held_while_a_way_is_looked_for_it_stays(
+    service: FakeNavigation, clock: ManualClock
+) -> None:
+    await service.add_zone("wall", "keepout", WALL)
+    with thinking(service):
+        asking = asyncio.ensure_future(service.navigate_to_point(at(10)))
+        await asyncio.sleep(0)
+        await service.suspend()
+    assert (await asking).goal.state == GoalState.GOAL_STATE_SUSPENDED
+    await clock.advance(100)
+    assert (await service.get_position()).pose.x == 0
+    assert (await service.resume()).goal.progress.distance_remaining_m > 10
+
+
+@pytest.mark.parametrize("end", ["stop", "close"])
+async def test_stopped_or_closed_it_stands(
+    service: FakeNavigation, clock: ManualClock, end: str
+) -> None:
+    waiting = asyncio.ensure_future(service.go_to_point(at(10)))
+    await clock.advance(2)
+    await getattr(service, end)()
+    assert (await waiting).goal.state == GoalState.GOAL_STATE_CANCELED
+    assert (await service.get_status())["is_moving"] is False
+
+
+async def test_lost_it_goes_nowhere(clock: ManualClock) -> None:
+    lost = await FakeNavigation.new(NAME, FakeNavigationAttributes(localized=False), {}, clock)
+    status: Status = await lost.get_navigation_status()
+    assert not status.localized
+    with pytest.raises(Exception, match="does not know where it is"):
+        await lost.navigate_to_point(at(1))
+
+
+@pytest.mark.parametrize(
+    ("geometry", "words"),
+    [
+        ({"type": "circle", "center": {"x": 0, "y": 0}}, '"radius" of the geometry of zone "z"'),
+        ({"type": "circle", "center": {"x": 0, "y": 0}, "radius": -1}, "is above 0"),
+        ({"type": "circle", "center": {"x": 0}, "radius": 1}, 'an object with "x" and "y"'),
+        ({"type": "circle", "center": {"x": 0, "y": 0}, "radius": 1, "r": 1}, 'has "r", which'),
+        ({"type": "box", "center": {"x": 0, "y": 0}, "size": 3}, '"size" of the geometry'),
+        ({"type": "polygon", "points": [{"x": 0, "y": 0}] * 2}, "a list of 3 to 64 points"),
+        ({"type": "polygon", "points": [{"x": 0, "y": 0}] * 3}, "the same point twice"),
+        (
+            {"type": "polygon", "points": [{"x": 0, "y": 0}, {"x": 1, "y": 0}, {"x": 2, "y": 0}]},
+            "has no area",
+        ),
+        ({"type": "polygon", "points": [{"x": 1e12, "y": 0}] * 3}, "more than 1000 km"),
+        ({"type": "circle", "center": {"x": "a", "y": 0}, "radius": 1}, "is not a finite number"),
+    ],
+)
+async def test_what_is_no_zone(
+    client: NavigationClient, geometry: Mapping[str, Any], words: str
+) -> None:
+    with refused() as told:
+        await client.add_zone("z", "keepout", dict(geometry))
+    assert told.status is GrpcStatus.INVALID_ARGUMENT
+    assert words in told.words
+
+
+async def test_its_costmap_shows_the_zones(client: NavigationClient) -> None:
+    await client.add_zone("wall", "keepout", WALL)
+    await client.add_zone("street", "speed_limit", {**WALL, "center": {"x": 5000, "y": 5000}}, 1)
+    costs = await client.get_costmap()
+    assert (costs.layer, costs.resolution, costs.nav_backend) == ("global", 0.1, "fake")
+    assert (costs.origin_x, costs.origin_y) == (-1, -2)
+
+    def cost(x: float, y: float) -> int:
+        column = int((x - costs.origin_x) / costs.resolution)
+        row = int((y - costs.origin_y) / costs.resolution)
+        return costs.data[row * costs.width + column]
+
+    assert [cost(5.05, 0.05), cost(5.05, 5.05), cost(0.05, 0.05)] == [100, 50, 0]
+    await client.navigate_to_point(at(0.5))
+    costs = await client.get_costmap(stride=4)
+    assert (costs.layer, costs.width, costs.height) == ("local", 50, 50)
+
+
+@pytest.mark.parametrize(
+    ("pose", "heading"),
+    [
+        (GeoPose(heading=30), 30),
+        (GeoPose(orientation_vector=Orientation(o_z=1, theta=-30)), 30),
+        (GeoPose(), 0),
+    ],
+)
+async def test_on_the_globe(
+    clock: ManualClock, serve: Serve, pose: GeoPose, heading: float
+) -> None:
+    attributes = FakeNavigationAttributes(
+        map_type="gps", latitude=48, longitude=11, linear_m_per_sec=10
+    )
+    service = await FakeNavigation.new(NAME, attributes, {}, clock)
+    pose.location.CopyFrom(GeoPoint(latitude=48.001, longitude=11))
+    async with serve(service) as channel:
+        client = NavigationClient("n", channel)
+        assert (await client.get_properties()).map_type == MapType.MAP_TYPE_GPS
+        status = await client.navigate_to_point(Position(geo_pose=pose))
+        assert status.goal.progress.length_m == pytest.approx(111.2, abs=0.1)
+        await clock.advance(60)
+        here = (await client.get_position()).geo_pose
+    assert (here.location.latitude, here.location.longitude) == pytest.approx((48.001, 11))
+    assert math.remainder(here.heading - heading, 360) == pytest.approx(0, abs=1e-6)

@@ -1,0 +1,341 @@
+"""Over a pseudo terminal: its other end is the device, and closing that end pulls the cable."""
+
+from __future__ import annotations
+
+import asyncio
+import errno
+import logging
+import os
+import termios
+from collections.abc import AsyncIterator, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import serial
+from grpclib.const import Status
+from pydantic import ValidationError
+from tests.served import Serve, refused, until
+from viam.components.sensor.client import SensorClient
+
+from cogwork.core.clock import ManualClock
+from cogwork.drivers.sensor.attributes import SerialSensorAttributes
+from cogwork.drivers.sensor.serial import NoReadings, SerialSensor
+from cogwork.drivers.sensor.serial_port import PortFault, explained
+from cogwork.graph.name import ResourceName
+
+NAME = ResourceName.parse("rdk:component:sensor/s")
+
+
+class Device:
+    """Has the same name each time that it is plugged in."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._ends: list[int] = []
+
+    def plug_in(self) -> None:
+        ours, theirs = os.openpty()
+        self.path.unlink(missing_ok=True)
+        self.path.symlink_to(os.ttyname(theirs))
+        os.set_blocking(ours, False)
+        self._ends = [ours, theirs]
+
+    def unplug(self) -> None:
+        self.path.unlink(missing_ok=True)
+        for end in self._ends:
+            os.close(end)
+        self._ends = []
+
+    def send(self, data: bytes) -> None:
+        assert os.write(self._ends[0], data) == len(data)
+
+    async def send_much(self, data: bytes) -> None:
+        async with asyncio.timeout(10):
+            while data:
+                try:
+                    data = data[os.write(self._ends[0], data) :]
+                except BlockingIOError:
+                    await asyncio.sleep(0.001)
+
+    def receive(self) -> bytes:
+        try:
+            return os.read(self._ends[0], 1000)
+        except BlockingIOError:
+            return b""
+
+
+@pytest.fixture
+def device(tmp_path: Path) -> Iterator[Device]:
+    device = Device(tmp_path / "tty")
+    device.plug_in()
+    yield device
+    device.unplug()
+
+
+@pytest.fixture
+def clock() -> ManualClock:
+    return ManualClock()
+
+
+@pytest.fixture
+async def sensor(device: Device, clock: ManualClock) -> AsyncIterator[SerialSensor]:
+    attributes = SerialSensorAttributes(port=str(device.path), baud_rate=115200)
+    sensor = await SerialSensor.new(NAME, attributes, {}, clock)
+    yield sensor
+    await sensor.close()
+
+
+@pytest.fixture
+async def client(sensor: SerialSensor, serve: Serve) -> AsyncIterator[SensorClient]:
+    async with serve(sensor) as channel:
+        client = SensorClient("s", channel)
+        await until_status(client, is_open=True)
+        yield client
+
+
+def trouble(sensor: SerialSensor) -> str | None:
+    return sensor.trouble
+
+
+async def until_status(client: SensorClient, **wanted: object) -> None:
+    async def is_so() -> bool:
+        status = await client.get_status()
+        return all(status[key] == value for key, value in wanted.items())
+
+    await until(is_so)
+
+
+async def test_the_newest_line_is_the_reading(client: SensorClient, device: Device) -> None:
+    device.send(b'{"t": 1}\r\n{"t": 2}\n{"t": 3, "deep": {"a": [true, null]}}\n{"t": 4')
+    await until_status(client, lines=3)
+    assert await client.get_readings() == {"t": 3, "deep": {"a": [True, None]}}
+    device.send(b"5}\n")
+    await until_status(client, lines=4)
+    assert await client.get_readings() == {"t": 45}
+
+
+async def test_whoever_comes_first_waits_for_a_line(client: SensorClient, device: Device) -> None:
+    asking = asyncio.ensure_future(client.get_readings())
+    await client.get_status()
+    assert not asking.done()
+    device.send(b'{"t": 1}\n')
+    assert await asyncio.wait_for(asking, 10) == {"t": 1}
+
+
+async def test_a_device_that_says_nothing(
+    client: SensorClient, sensor: SerialSensor, device: Device, clock: ManualClock
+) -> None:
+    asking = asyncio.ensure_future(sensor.get_readings())
+    await clock.advance(3)
+    with pytest.raises(NoReadings) as error:
+        await asking
+    assert str(error.value) == f"{device.path} sent nothing yet"
+    assert trouble(sensor) is None
+    await clock.advance(8)
+    assert trouble(sensor) == f"{device.path} sent nothing for 11.0 s"
+
+
+async def test_what_is_old_is_no_reading(
+    client: SensorClient, sensor: SerialSensor, device: Device, clock: ManualClock
+) -> None:
+    device.send(b'{"t": 1}\n')
+    await until_status(client, lines=1)
+    await clock.advance(10)
+    assert trouble(sensor) is None
+    await clock.advance(0.5)
+    words = f"{device.path} sent nothing for 10.5 s"
+    assert trouble(sensor) == words
+    with refused() as told:
+        await client.get_readings()
+    assert (told.status, told.words) == (Status.UNAVAILABLE, words)
+    device.send(b"noise\n")
+    await until_status(client, unreadable=1)
+    assert trouble(sensor) == (
+        f'{device.path} sent no line that can be read as "json" for 10.5 s '
+        '(it is not JSON: Expecting value: line 1 column 1 (char 0)); check "baud_rate"'
+    )
+    device.send(b'{"t": 2}\n')
+    await until_status(client, lines=2)
+    assert await client.get_readings() == {"t": 2}
+
+
+async def test_noise_is_left_out(client: SensorClient, device: Device) -> None:
+    device.send(b'{"t": 1}\n' + bytes(range(256)) + b"\n" + b"\x00\xff" * 500 + b"\n")
+    # There are two ends of lines among all bytes.
+    await until_status(client, lines=1, unreadable=4)
+    assert await client.get_readings() == {"t": 1}
+
+
+async def test_a_line_that_does_not_end_costs_no_memory(
+    client: SensorClient, device: Device
+) -> None:
+    await device.send_much(b"x" * 1_000_000)
+    await until_status(client, why_unreadable="it does not end")
+    await device.send_much(b'\n{"t": 1}\n')
+    await until_status(client, lines=1)
+    assert await client.get_readings() == {"t": 1}
+
+
+async def test_the_cable_may_be_pulled(
+    client: SensorClient,
+    sensor: SerialSensor,
+    device: Device,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    caplog.set_level(logging.INFO)
+    device.send(b'{"t": 1}\n')
+    await until_status(client, lines=1)
+    device.unplug()
+    await until_status(client, is_open=False)
+
+    async def is_missed() -> bool:
+        return sensor.trouble is not None
+
+    await until(is_missed)
+    with refused() as told:
+        await client.get_readings()
+    assert told.status is Status.UNAVAILABLE
+    assert told.words.startswith((f"{device.path} cannot be read: ", f"there is no {device.path}"))
+    assert told.words.endswith("; the last line is 0.0 s old")
+    device.plug_in()
+    await until_status(client, is_open=True)
+    assert sensor.trouble is None
+    device.send(b'{"t": 2}\n')
+    await until_status(client, lines=2)
+    assert await client.get_readings() == {"t": 2}
+    lost, again = [record.getMessage() for record in caplog.records if "tty" in record.message]
+    assert lost.endswith("; it is tried again")
+    assert again == f"{device.path} is open again"
+
+
+@pytest.mark.parametrize(
+    ("fault", "words"),
+    [
+        (termios.error(errno.EIO, "Input/output error"), "cannot be read: (5, 'Input/output error"),
+        (termios.error(errno.EACCES, "Permission denied"), "may not open"),
+        (ValueError("not a valid baudrate"), "cannot be read: not a valid baudrate"),
+    ],
+)
+async def test_whatever_happens_it_is_tried_again(
+    device: Device, fault: Exception, words: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """pyserial's own errors are not all that comes out of it."""
+    opening, faults = serial.Serial.open, [fault]
+
+    def shaky(port: serial.Serial) -> None:
+        if faults:
+            raise faults.pop()
+        opening(port)
+
+    monkeypatch.setattr(serial.Serial, "open", shaky)
+    attributes = SerialSensorAttributes(port=str(device.path), format="text")
+    sensor = await SerialSensor.new(NAME, attributes, {})
+    try:
+        with pytest.raises(PortFault) as error:
+            await sensor.get_readings()
+        assert words in str(error.value)
+
+        async def is_open() -> bool:
+            await asyncio.sleep(0.01)
+            return bool((await sensor.get_status())["is_open"])
+
+        await until(is_open)
+        device.send(b"hello\n")
+
+        async def is_heard() -> bool:
+            await asyncio.sleep(0.01)
+            return bool((await sensor.get_status())["lines"])
+
+        await until(is_heard)
+        assert await sensor.get_readings() == {"text": "hello"}
+    finally:
+        await sensor.close()
+
+
+async def test_it_is_there_before_its_cable(tmp_path: Path, serve: Serve) -> None:
+    device = Device(tmp_path / "tty")
+    attributes = SerialSensorAttributes(port=str(device.path), format="text")
+    sensor = await SerialSensor.new(NAME, attributes, {})
+    try:
+        async with serve(sensor) as channel:
+            client = SensorClient("s", channel)
+            with refused() as told:
+                await client.get_readings()
+            assert told.status is Status.UNAVAILABLE
+            assert told.words.startswith(
+                f'there is no {device.path}: plug it in, or change "port"; there '
+            )
+            with refused() as told:
+                await client.do_command({"write": "x"})
+            assert told.words.startswith(f"there is no {device.path}")
+            device.plug_in()
+            await until_status(client, is_open=True)
+            device.send(b"hello\n")
+            await until_status(client, lines=1)
+            assert await client.get_readings() == {"text": "hello"}
+    finally:
+        await sensor.close()
+        device.unplug()
+
+
+async def test_a_port_has_one_reader(client: SensorClient, device: Device) -> None:
+    """Two would get half of the lines each."""
+    other = await SerialSensor.new(NAME, SerialSensorAttributes(port=str(device.path)), {})
+    try:
+
+        async def is_told() -> bool:
+            return other.trouble == f"another program has {device.path}: end it"
+
+        await until(is_told)
+    finally:
+        await other.close()
+
+
+async def test_lines_can_be_sent(client: SensorClient, device: Device) -> None:
+    assert await client.do_command({"write": "héllo"}) == {}
+    received = b""
+
+    async def is_there() -> bool:
+        nonlocal received
+        received += device.receive()
+        await asyncio.sleep(0)
+        return b"\n" in received
+
+    await until(is_there)
+    assert received.decode().rstrip() == "héllo"
+    commands: list[Any] = [{"write": 1}, {"read": "x"}, {"write": "a", "b": 1}]
+    for command in commands:
+        with refused() as told:
+            await client.do_command(command)
+        assert told.status is Status.INVALID_ARGUMENT
+        assert told.words == ('sensor "s" knows one command, which sends a line: {"write": "text"}')
+
+
+async def test_it_tells_about_itself(client: SensorClient, device: Device) -> None:
+    device.send(b'{"t": 1}\n')
+    await until_status(client, lines=1)
+    assert await client.get_geometries() == []
+    assert await client.get_status() == {
+        "is_open": True,
+        "reason": "",
+        "lines": 1,
+        "unreadable": 0,
+        "why_unreadable": "",
+        "age_seconds": 0,
+    }
+
+
+def test_what_can_be_done_about_it() -> None:
+    assert "sudo usermod -aG dialout $USER" in explained("p", OSError(errno.EACCES, "no"))
+    assert explained("p", OSError(errno.EBUSY, "no")) == "another program has p: end it"
+    assert explained("p", OSError("what?")) == "p cannot be read: what?"
+
+
+@pytest.mark.parametrize(
+    "attributes", [{}, {"port": ""}, {"format": "csv"}, {"fields": ["a"]}, {"baud_rate": 1}]
+)
+def test_attributes_that_cannot_be(attributes: dict[str, Any]) -> None:
+    given = {"port": "p", **attributes} if attributes else {}
+    with pytest.raises(ValidationError):
+        SerialSensorAttributes.model_validate(given)

@@ -1,0 +1,77 @@
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from cogwork.drivers.sensor.serial_lines import LONGEST, BadLine, Lines, readings
+
+
+@pytest.mark.parametrize(
+    ("kind", "line", "found"),
+    [
+        (
+            "json",
+            b'{"t": 21.5, "ok": true, "at": [1, "x"]}',
+            {"t": 21.5, "ok": True, "at": [1, "x"]},
+        ),
+        ("json", b"  42 ", {"value": 42}),
+        ("json", b'{"big": 123456789012345678901234567890}', {"big": 1.2345678901234568e29}),
+        ("csv", b"21.5, on,3", {"t": 21.5, "state": "on", "n": 3}),
+        ("csv", b'1,"a, b",nan', {"t": 1, "state": "a, b", "n": "nan"}),
+        ("key=value", b"t=21.5 hum = 40;state=on", {"t": 21.5, "hum": 40, "state": "on"}),
+        ("key=value", b"noise t=1,", {"t": 1}),
+        ("text", b" hello \xff", {"text": "hello \N{REPLACEMENT CHARACTER}"}),
+    ],
+)
+def test_the_readings_of_a_line(kind: str, line: bytes, found: dict[str, object]) -> None:
+    assert readings(kind, ["t", "state", "n"], line) == found
+
+
+@pytest.mark.parametrize(
+    ("kind", "line", "words"),
+    [
+        ("json", b'{"t": 21.', "it is not JSON: "),
+        ("json", b'{"t": NaN}', "NaN is not a number that there is"),
+        ("json", b'{"t": 1e999}', "1e999 is not a number that there is"),
+        ("json", b"[" * 60_000, "nested too deeply"),
+        ("json", b"\xff\xfe", "it is not text"),
+        ("csv", b"1,2", "it has 2 values instead of 3"),
+        ("csv", b'"' + b"a" * 200_000, "it is not CSV"),
+        ("key=value", b"nothing", "there is no key=value in it"),
+    ],
+)
+def test_lines_that_are_none(kind: str, line: bytes, words: str) -> None:
+    with pytest.raises(BadLine, match=words):
+        readings(kind, ["t", "state", "n"], line)
+
+
+@given(st.sampled_from(["json", "csv", "key=value", "text"]), st.binary(max_size=200))
+def test_noise_is_refused_or_read_but_nothing_else(kind: str, noise: bytes) -> None:
+    try:
+        found = readings(kind, ["t"], noise)
+    except BadLine:
+        return
+    assert all(isinstance(key, str) for key in found)
+
+
+@given(st.lists(st.text("ab ", min_size=1, max_size=9), max_size=9), st.integers(1, 7))
+def test_lines_are_found_however_they_come(texts: list[str], size: int) -> None:
+    sent = "".join(f"{text}\r\n" for text in texts).encode()
+    lines = Lines()
+    found = [
+        line
+        for start in range(0, len(sent), size)
+        for line in lines.feed(sent[start : start + size])
+    ]
+    assert [line.decode() for line in found] == texts
+
+
+def test_a_line_that_does_not_end_is_left_out() -> None:
+    lines = Lines()
+    for _ in range(100):
+        assert lines.feed(b"x" * 10_000) == []
+        assert len(lines._begun) <= LONGEST
+    assert lines.feed(b"the rest\nnext\n") == [b"next"]
+    assert lines.too_long == 1
+    assert lines.feed(b"x" * LONGEST + b"\n") == [b"x" * LONGEST]

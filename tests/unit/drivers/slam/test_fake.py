@@ -1,0 +1,134 @@
+from __future__ import annotations
+
+import json
+import math
+import struct
+from collections.abc import AsyncIterator, Callable
+
+import pytest
+from pydantic import ValidationError
+from tests.served import Serve
+from viam.proto.service.slam import MappingMode
+from viam.services.slam.client import SLAMClient
+
+from cogwork.core.clock import ManualClock
+from cogwork.drivers.slam.attributes import FakeSlamAttributes
+from cogwork.drivers.slam.fake import CHUNK, FakeSlam
+from cogwork.graph.name import ResourceName
+
+NAME = ResourceName.parse("rdk:service:slam/s")
+
+
+@pytest.fixture
+def clock() -> ManualClock:
+    return ManualClock()
+
+
+@pytest.fixture
+async def slam(clock: ManualClock) -> FakeSlam:
+    return await FakeSlam.new(NAME, FakeSlamAttributes(mapping_mode="create_new_map"), {}, clock)
+
+
+@pytest.fixture
+async def client(slam: FakeSlam, serve: Serve) -> AsyncIterator[SLAMClient]:
+    async with serve(slam) as channel:
+        yield SLAMClient("s", channel)
+
+
+def points_of(cloud: bytes) -> list[tuple[float, float, float]]:
+    header, _, data = cloud.partition(b"DATA binary\n")
+    lines = dict(line.split(maxsplit=1) for line in header.decode().splitlines())
+    assert (lines["FIELDS"], lines["SIZE"], lines["TYPE"]) == ("x y z", "4 4 4", "F F F")
+    assert int(lines["POINTS"]) == int(lines["WIDTH"]) * int(lines["HEIGHT"])
+    points = list(struct.iter_unpack("<3f", data))
+    assert len(points) == int(lines["POINTS"])
+    return points
+
+
+async def test_its_map_is_the_room_and_the_pillar(client: SLAMClient) -> None:
+    points = points_of(b"".join(await client.get_point_cloud_map()))
+    walls = [(x, y) for x, y, _ in points if on_edge(x, y, 3.0, 2.0)]
+    pillar = [(x, y) for x, y, _ in points if on_edge(x, y, 0.75, 0.5)]
+    assert walls
+    assert pillar
+    assert len(walls) + len(pillar) == len(points)
+    assert max(z for _, _, z in points) == pytest.approx(2.45, abs=0.06)
+    assert min(z for _, _, z in points) == 0
+    assert points_of(b"".join(await client.get_point_cloud_map(True))) == points
+
+
+def on_edge(x: float, y: float, half_width: float, half_depth: float) -> bool:
+    near = math.isclose
+    return (near(abs(x), half_width, abs_tol=1e-3) and abs(y) <= half_depth + 1e-3) or (
+        near(abs(y), half_depth, abs_tol=1e-3) and abs(x) <= half_width + 1e-3
+    )
+
+
+async def test_a_large_map_comes_in_parts(clock: ManualClock) -> None:
+    slam = await FakeSlam.new(NAME, FakeSlamAttributes(resolution_mm=15), {}, clock)
+    chunks = await slam.get_point_cloud_map()
+    assert len(chunks) > 1
+    assert [len(chunk) for chunk in chunks[:-1]] == [CHUNK] * (len(chunks) - 1)
+    assert points_of(b"".join(chunks))
+
+
+async def test_it_goes_round_the_pillar_and_never_through_a_wall(
+    client: SLAMClient, clock: ManualClock
+) -> None:
+    start = await client.get_position()
+    assert (start.x, start.y, start.z) == pytest.approx((1875, -1250, 0))
+    last = start
+    seconds = 2 * (3750 + 2500) / 300
+    for _ in range(50):
+        await clock.advance(seconds / 50)
+        pose = await client.get_position()
+        assert max(abs(pose.x) / 3000, abs(pose.y) / 2000) == pytest.approx(0.625, abs=1e-6)
+        moved = math.dist((pose.x, pose.y), (last.x, last.y))
+        assert 0 < moved <= 300 * seconds / 50 + 1e-6
+        last = pose
+    assert (last.x, last.y) == pytest.approx((start.x, start.y), abs=1e-3)
+
+
+async def test_it_looks_ahead(client: SLAMClient, clock: ManualClock) -> None:
+    for _ in range(20):
+        before = await client.get_position()
+        await clock.advance(0.01)
+        after = await client.get_position()
+        heading = math.degrees(math.atan2(after.y - before.y, after.x - before.x))
+        assert math.remainder(heading - before.theta, 360) == pytest.approx(0, abs=1e-3)
+        await clock.advance(1.9)
+
+
+async def test_it_may_stand_still(clock: ManualClock) -> None:
+    slam = await FakeSlam.new(NAME, FakeSlamAttributes(speed_mm_per_sec=0), {}, clock)
+    before = await slam.get_position()
+    await clock.advance(100)
+    assert await slam.get_position() == before
+
+
+async def test_it_tells_about_itself(client: SLAMClient) -> None:
+    properties = await client.get_properties()
+    assert properties.mapping_mode == MappingMode.MAPPING_MODE_CREATE_NEW_MAP
+    assert not properties.cloud_slam
+    assert properties.internal_state_file_type == ".json"
+    state = json.loads(b"".join(await client.get_internal_state()))
+    assert state["room"]["room_width_mm"] == 6000
+    assert state["position_mm"] == pytest.approx([1875, -1250])
+    status = await client.get_status()
+    assert status["position_mm"] == pytest.approx([1875, -1250])
+    assert status["map_bytes"] == sum(map(len, await client.get_point_cloud_map()))
+
+
+@pytest.mark.parametrize(
+    ("make", "words"),
+    [
+        (
+            lambda: FakeSlamAttributes(room_width_mm=100_000, resolution_mm=5),
+            "the map would have 26000000 points",
+        ),
+        (lambda: FakeSlamAttributes(room_depth_mm=1), "greater than or equal to 1000"),
+    ],
+)
+def test_attributes_that_cannot_be(make: Callable[[], object], words: str) -> None:
+    with pytest.raises(ValidationError, match=words):
+        make()

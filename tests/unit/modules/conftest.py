@@ -1,0 +1,25 @@
+"""On which loops tests run: what starts processes runs on uvloop too, as the server does."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Mapping
+
+import pytest
+import uvloop
+
+_ON_BOTH_LOOPS = ("test_process.py", "test_strays.py")
+
+
+@pytest.fixture(scope="session", autouse=True)
+def first_uvloop() -> None:
+    """It keeps a pipe for signals for life, of which no test is to be blamed."""
+    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+        runner.run(asyncio.sleep(0))
+
+
+def pytest_asyncio_loop_factories(
+    config: pytest.Config, item: pytest.Item
+) -> Mapping[str, Callable[[], asyncio.AbstractEventLoop]]:
+    both = {"asyncio": asyncio.new_event_loop, "uvloop": uvloop.new_event_loop}
+    return both if item.path.name in _ON_BOTH_LOOPS else {"asyncio": both["asyncio"]}

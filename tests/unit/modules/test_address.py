@@ -1,0 +1,57 @@
+from __future__ import annotations
+
+import socket
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from cogwork.modules.address import LONGEST, AddressTooLong, free_port, removed, unix_address
+
+NAME = st.text(st.characters(exclude_characters="/\0", exclude_categories=["Cs"]), min_size=1)
+
+
+def test_a_short_name_is_there_in_full() -> None:
+    assert unix_address(Path("/run/x"), "acme", "abcde") == "/run/x/acme-abcde.sock"
+
+
+def test_a_long_name_is_cut_and_told_by_its_hash() -> None:
+    address = unix_address(Path("/run/x"), "a" * 200, "abcde")
+
+    assert len(address) == LONGEST
+    assert address.startswith("/run/x/aaaaa")
+    assert address != unix_address(Path("/run/x"), "a" * 200, "other")
+    assert address != unix_address(Path("/run/x"), "a" * 201, "abcde")
+    assert address == unix_address(Path("/run/x"), "a" * 200, "abcde")
+
+
+@given(NAME, st.integers(1, 85))
+def test_every_path_is_one_for_a_socket(name: str, depth: int) -> None:
+    directory = Path("/" + "d" * depth)
+
+    address = unix_address(directory, name, "abcde")
+
+    assert len(address.encode()) <= LONGEST
+    assert Path(address).parent == directory
+
+
+def test_a_directory_that_is_too_long_is_told() -> None:
+    with pytest.raises(AddressTooLong, match="set TMPDIR to a shorter one"):
+        unix_address(Path("/" + "d" * 100), "acme", "abcde")
+
+
+def test_a_free_port_can_be_had() -> None:
+    with socket.socket() as listener:
+        listener.bind(("127.0.0.1", free_port()))
+
+
+def test_a_socket_is_removed_and_a_port_is_not_a_path(tmp_path: Path) -> None:
+    path = tmp_path / "a.sock"
+    path.touch()
+
+    removed(str(path))
+    removed(str(path))
+    removed("127.0.0.1:80")
+
+    assert not path.exists()

@@ -1,0 +1,482 @@
+"""The peers are what they say they are: each by itself, ahead of tests that build on them."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import io
+import os
+import signal
+import tempfile
+from collections.abc import AsyncIterator, Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+import grpc.aio
+import numpy as np
+import pytest
+from grpclib.client import Channel
+from grpclib.const import Status
+from grpclib.reflection.v1.reflection_pb2 import (
+    ServerReflectionRequest,
+    ServerReflectionResponse,
+)
+from PIL import Image
+from tests.modules import bare, make
+from tests.modules.bare import Bare, Parent, config
+from tests.modules.node.install import NoNode
+from tests.modules.sdk.echo.api import EchoClient
+from tests.served import refused, until
+from viam.components.camera.client import CameraClient
+from viam.components.generic.client import GenericClient
+from viam.components.motor.client import MotorClient
+from viam.components.sensor import Sensor
+from viam.components.sensor.client import SensorClient
+from viam.gen.module.v1.module_pb2 import ReadyResponse
+from viam.services.mlmodel import MLModelClient
+
+CAMERA = "rdk:component:camera"
+GENERIC = "rdk:component:generic"
+MOTOR = "rdk:component:motor"
+SENSOR = "rdk:component:sensor"
+
+
+class Gauge(Sensor):
+    """What the machine has for its modules to depend on."""
+
+    async def get_readings(self, **_: Any) -> Mapping[str, Any]:
+        return {"revolutions": 12.5}
+
+
+@pytest.fixture
+def place() -> Iterable[Path]:
+    # A socket's path may have 103 characters; pytest's directories are long.
+    with tempfile.TemporaryDirectory(dir="/tmp", prefix="peer-") as directory:
+        yield Path(directory)
+
+
+@pytest.fixture
+async def parent(place: Path) -> AsyncIterator[Parent]:
+    async with bare.parent(place, Gauge("gauge")) as serving:
+        yield serving
+
+
+@contextlib.asynccontextmanager
+async def ready(
+    name: str, place: Path, parent: Parent, *arguments: str, **environment: str
+) -> AsyncIterator[Bare]:
+    executable = make.sdk_module(place, name)
+    async with bare.module(executable, place, *arguments, environment=environment) as module:
+        assert (await module.ready(parent)).ready
+        yield module
+
+
+def bad(mode: str, place: Path, **environment: str) -> contextlib.AbstractAsyncContextManager[Bare]:
+    executable = make.sdk_module(place, "bad")
+    return bare.module(executable, place, environment={"MODE": mode, **environment})
+
+
+def models(answer: ReadyResponse) -> dict[str, list[str]]:
+    return {each.subtype.proto_service: list(each.models) for each in answer.handlermap.handlers}
+
+
+async def listed(module: Bare, *, alpha: bool = False) -> set[str]:
+    """The services that its reflection names."""
+    reply = await reflected(module, ServerReflectionRequest(list_services=""), alpha=alpha)
+    return {each.name for each in reply.list_services_response.service}
+
+
+async def described(module: Bare, symbol: str) -> list[bytes]:
+    reply = await reflected(module, ServerReflectionRequest(file_containing_symbol=symbol))
+    return list(reply.file_descriptor_response.file_descriptor_proto)
+
+
+async def reflected(
+    module: Bare, request: ServerReflectionRequest, *, alpha: bool = False
+) -> ServerReflectionResponse:
+    """Both versions have the same messages."""
+    version = "v1alpha" if alpha else "v1"
+    ask: Any = module.carrier.stream_stream(
+        f"/grpc.reflection.{version}.ServerReflection/ServerReflectionInfo",
+        request_serializer=ServerReflectionRequest.SerializeToString,
+        response_deserializer=ServerReflectionResponse.FromString,
+    )
+    (reply,) = [each async for each in ask(iter([request]), timeout=10)]
+    return reply  # type: ignore[no-any-return]
+
+
+class TestSdk:
+    async def test_a_camera(self, place: Path, parent: Parent) -> None:
+        async with ready("camera", place, parent) as module:
+            assert parent.asked == 1
+            small = config("front", CAMERA, "acme:test:camera", {"width": 32, "height": 16})
+            await module.add(small)
+            camera = CameraClient("front", module.channel)
+
+            images, metadata = await camera.get_images()
+            assert _size(images[0].data) == (32, 16)
+            assert metadata.captured_at.seconds > 0
+            assert (await camera.get_properties()).supports_pcd is False
+            with refused():
+                await camera.get_point_cloud()
+
+            await module.reconfigure(
+                config("front", CAMERA, "acme:test:camera", {"bytes": 1_000_000})
+            )
+            images, _ = await camera.get_images()
+            assert _size(images[0].data) == (64, 48)
+            assert len(images[0].data) == 1_000_000
+
+            with refused() as told:
+                await module.validate(config("front", CAMERA, "acme:test:camera", {"width": 0}))
+            assert '"width" must be above 0' in told.words
+
+            await module.remove(small)
+            with refused() as told:
+                await camera.get_images()
+            assert told.status is Status.NOT_FOUND
+            assert await module.stop() == 0
+
+    async def test_a_motor_with_a_dependency(self, place: Path, parent: Parent) -> None:
+        async with ready("motor", place, parent, GREETING="hello") as module:
+            arm = config("arm", MOTOR, "acme:test:motor", {"needs": ["gauge"], "wants": ["x"]})
+            answer = await module.validate(arm)
+            assert list(answer.dependencies) == ["gauge"]
+            assert list(answer.optional_dependencies) == ["x"]
+
+            await module.add(arm, [f"{SENSOR}/gauge"])
+            motor = MotorClient("arm", module.channel)
+            assert await motor.get_position() == 12.5
+
+            about = (await motor.do_command({"about": True}))["about"]
+            assert isinstance(about, dict)
+            assert about["environment"]["GREETING"] == "hello"
+            assert about["pid"] == module.process.pid
+            assert about["dependencies"] == ["gauge"]
+
+    async def test_a_motor_turns_and_stops(self, place: Path, parent: Parent) -> None:
+        async with ready("motor", place, parent) as module:
+            await module.add(config("arm", MOTOR, "acme:test:motor"))
+            motor = MotorClient("arm", module.channel)
+
+            await motor.go_for(6000, 2)
+            assert await motor.get_position() == 2
+            turning = asyncio.create_task(motor.go_for(1, 100))
+            await until(motor.is_moving)
+            await motor.stop()
+            await turning
+            assert await motor.get_position() < 3
+
+    async def test_a_motor_misbehaves_when_told(self, place: Path, parent: Parent) -> None:
+        async with ready("motor", place, parent, "--log-level=debug") as module:
+            await module.add(config("arm", MOTOR, "acme:test:motor"))
+            motor = MotorClient("arm", module.channel)
+
+            await motor.do_command({"print": "to stdout"})
+            await module.out.says("^to stdout$")
+            await motor.do_command({"print_error": "to stderr"})
+            await module.err.says("^to stderr$")
+            await motor.do_command({"log": "words"})
+            for level in ("DEBUG", "INFO", "WARNING", "ERROR", "CRITICAL"):
+                entry = await parent.logged("words", level)
+                assert entry.logger_name == f"{MOTOR}/arm"
+            with refused() as told:
+                await motor.do_command({"raise": "ouch"})
+            assert "ouch" in told.words
+            with refused() as told:
+                await motor.do_command({"hang": 60}, timeout=0.2)
+            assert told.status is Status.DEADLINE_EXCEEDED
+
+            child = (await motor.do_command({"spawn": "deaf"}))["spawn"]
+            assert isinstance(child, float)
+            assert os.getpgid(int(child)) == module.process.pid
+            with refused():
+                await motor.do_command({"exit": 9})
+            assert await module.exit_code() == 9
+
+    async def test_a_model(self, place: Path, parent: Parent) -> None:
+        async with ready("mlmodel", place, parent) as module:
+            await module.add(config("twice", "rdk:service:mlmodel", "acme:test:doubler"))
+            model = MLModelClient("twice", module.channel)
+            given = np.array([1.5, -2.0], dtype=np.float32)
+            output = (await model.infer({"input": given}))["output"]
+            assert output.tolist() == [3.0, -4.0]
+            assert output.dtype == np.float32
+            assert (await model.metadata()).input_info[0].name == "input"
+
+    async def test_a_sensor(self, place: Path, parent: Parent) -> None:
+        async with ready("sensor", place, parent) as module:
+            attributes = {"readings": {"a": 1, "b": ["x", True]}}
+            await module.add(config("s", SENSOR, "acme:test:sensor", attributes))
+            sensor = SensorClient("s", module.channel)
+            assert await sensor.get_readings() == {"a": 1, "b": ["x", True]}
+
+    async def test_an_api_of_its_own_with_every_kind_of_streaming(
+        self, place: Path, parent: Parent
+    ) -> None:
+        executable = make.sdk_module(place, "echo")
+        async with bare.module(executable, place) as module:
+            service = "acme.service.echo.v1.EchoService"
+            assert models(await module.ready(parent)) == {service: ["acme:test:echo"]}
+            assert service in await listed(module, alpha=True)
+            await module.add(config("e", "acme:service:echo", "acme:test:echo"))
+            echo = EchoClient("e", module.channel)
+
+            reply = await echo.unary("hi", timeout=30, metadata={"x-who": "me"})
+            assert reply.text == "hi"
+            assert reply.metadata["x-who"] == "me"
+            assert 0 < reply.remaining < 31
+            replies = [each async for each in echo.server_stream(3, size=100_000)]
+            assert [(each.number, len(each.data)) for each in replies] == [
+                (0, 100_000),
+                (1, 100_000),
+                (2, 100_000),
+            ]
+            reply = await echo.client_stream(["a", "b", "c"], data=bytes(10))
+            assert (reply.text, reply.number, reply.received) == ("abc", 3, 30)
+            assert [each.text async for each in echo.bidi(["x", "y"])] == ["x", "y"]
+
+            with refused() as told:
+                await echo.unary("no", status=Status.ALREADY_EXISTS.value)
+            assert (told.status, told.words) == (Status.ALREADY_EXISTS, "no")
+            assert (await echo.unary()).remaining == -1
+            with refused():
+                await echo.unary(pause=60, timeout=0.2)
+
+            async def noticed() -> bool:
+                return (await echo.unary()).cancelled == 1
+
+            await until(noticed)
+
+
+class TestBad:
+    async def test_an_unknown_mode(self, place: Path) -> None:
+        async with bad("helpful", place) as module:
+            assert await module.exit_code() == 1
+            assert 'MODE is "helpful"' in module.err.text
+
+    async def test_exits_at_start(self, place: Path) -> None:
+        async with bad("exit-at-start", place) as module:
+            assert await module.exit_code() == 3
+            await module.err.says("RuntimeError: the device is not there")
+
+    async def test_hangs_at_start(self, place: Path) -> None:
+        async with bad("hang-at-start", place) as module:
+            with pytest.raises(TimeoutError):
+                await module.serves(within=0.5)
+            assert module.process.returncode is None
+
+    @pytest.mark.parametrize("hang", ["", "blocking"])
+    async def test_hangs_in_ready(self, place: Path, parent: Parent, hang: str) -> None:
+        async with bad("hang-in-ready", place, HANG=hang) as module:
+            await module.serves()
+            with refused() as told:
+                await module.ready(parent, within=0.5)
+            assert told.status is Status.DEADLINE_EXCEEDED
+
+    async def test_is_not_ready_three_times(self, place: Path, parent: Parent) -> None:
+        async with bad("not-ready", place) as module:
+            answers = [(await module.ready(parent)).ready for _ in range(5)]
+            assert answers == [False, False, False, True, True]
+
+    async def test_exits_after_ready(self, place: Path, parent: Parent) -> None:
+        async with bad("exit-after-ready", place) as module:
+            assert (await module.ready(parent)).ready
+            assert await module.exit_code() == 4
+
+    async def test_has_no_reflection(self, place: Path, parent: Parent) -> None:
+        async with bad("no-reflection", place) as module:
+            assert (await module.ready(parent)).ready
+            with pytest.raises(grpc.aio.AioRpcError) as error:
+                await listed(module, alpha=True)
+            # To grpc.aio a call that ends while it is being sent is INTERNAL, whatever was said.
+            assert error.value.code() in {
+                grpc.StatusCode.UNIMPLEMENTED,
+                grpc.StatusCode.INTERNAL,
+            }
+
+    async def test_has_the_model_of_another(self, place: Path, parent: Parent) -> None:
+        async with bad("others-model", place) as module:
+            answer = models(await module.ready(parent))
+            assert answer["viam.component.sensor.v1.SensorService"] == ["acme:test:sensor"]
+
+    @pytest.mark.parametrize("where", ["add", "reconfigure", "remove", "call"])
+    async def test_hangs_with_a_resource(self, place: Path, parent: Parent, where: str) -> None:
+        thing = config("t", GENERIC, "acme:bad:thing")
+        async with bad(f"hang-in-{where}", place) as module:
+            await module.ready(parent)
+            if where != "add":
+                await module.add(thing)
+            with refused() as told:
+                match where:
+                    case "add":
+                        await module.add(thing, within=0.3)
+                    case "reconfigure":
+                        await module.reconfigure(thing, within=0.3)
+                    case "remove":
+                        await module.remove(thing, within=0.3)
+                    case _:
+                        await GenericClient("t", module.channel).do_command({}, timeout=0.3)
+            assert told.status is Status.DEADLINE_EXCEEDED
+
+    @pytest.mark.parametrize("where", ["add", "reconfigure", "call"])
+    async def test_exits_with_a_resource(self, place: Path, parent: Parent, where: str) -> None:
+        thing = config("t", GENERIC, "acme:bad:thing")
+        async with bad(f"exit-in-{where}", place) as module:
+            await module.ready(parent)
+            with refused() as told:
+                await module.add(thing)
+                if where == "reconfigure":
+                    await module.reconfigure(thing)
+                await GenericClient("t", module.channel).do_command({})
+            assert told.status is Status.UNAVAILABLE
+            assert await module.exit_code() == 5
+            await module.err.says(f"exits in {where}")
+
+    async def test_ignores_sigterm(self, place: Path, parent: Parent) -> None:
+        async with bad("ignore-sigterm", place) as module:
+            await module.ready(parent)
+            await module.add(config("t", GENERIC, "acme:bad:thing"))
+            module.process.send_signal(signal.SIGTERM)
+            thing = GenericClient("t", module.channel)
+            assert await thing.do_command({"still": "here"}) == {"still": "here"}
+            assert module.process.returncode is None
+
+    async def test_forks(self, place: Path, parent: Parent) -> None:
+        async with bad("fork", place) as module:
+            await module.ready(parent)
+
+            async def all_there() -> bool:
+                return len(_group(module.process.pid)) == 1 + 32
+
+            await until(all_there)
+        # What a parent must do about it works.
+        assert not _group(module.process.pid)
+
+    async def test_floods(self, place: Path, parent: Parent) -> None:
+        async with bad("flood", place, FLOOD=str(1 << 20)) as module:
+            await module.ready(parent)
+
+            async def all_there() -> bool:
+                await asyncio.sleep(0.01)
+                return sum(len(line) + 1 for line in module.err.lines) >= 1 << 20
+
+            await until(all_there)
+
+    async def test_stops_itself(self, place: Path, parent: Parent) -> None:
+        async with bad("stop", place) as module:
+            await module.ready(parent)
+
+            async def stopped() -> bool:
+                return _state(module.process.pid) == "T"
+
+            await until(stopped)
+
+
+class TestNode:
+    async def test_a_camera_with_large_pictures(self, place: Path, parent: Parent) -> None:
+        try:
+            executable = await asyncio.to_thread(make.node_module, place)
+        except NoNode as error:
+            pytest.skip(str(error))
+        async with bare.module(executable, place) as module:
+            service = "viam.component.camera.v1.CameraService"
+            assert models(await module.ready(parent)) == {service: ["acme:node:camera"]}
+            assert parent.asked == 1
+            await module.out.says("the machine has 1 resources")
+            assert service in await listed(module)
+            assert service in await listed(module, alpha=True)
+            assert b"GetImages" in (await described(module, service))[0]
+
+            front = config("front", CAMERA, "acme:node:camera")
+            await module.validate(front)
+            await module.add(front)
+            camera = CameraClient("front", module.channel)
+            images, metadata = await camera.get_images()
+            assert len(images[0].data) == 1 << 20
+            assert _size(images[0].data) == (8, 8)
+            assert metadata.captured_at.seconds > 0
+
+            smaller = config("front", CAMERA, "acme:node:camera", {"bytes": 5000})
+            await module.reconfigure(smaller)
+            images, _ = await camera.get_images()
+            assert len(images[0].data) == 5000
+            with refused() as told:
+                await module.validate(config("front", CAMERA, "acme:node:camera", {"bytes": 3}))
+            assert told.status is Status.INVALID_ARGUMENT
+
+            await module.remove(front)
+            with refused() as told:
+                await camera.get_images()
+            assert told.status is Status.NOT_FOUND
+            assert await module.stop() == 0
+
+
+class TestStub:
+    async def test_agrees_to_everything(self, place: Path, parent: Parent) -> None:
+        thing = config("t", GENERIC, "acme:stub:thing")
+        async with bare.module(make.stub(place), place) as module:
+            service = "viam.component.generic.v1.GenericService"
+            assert models(await module.ready(parent)) == {service: ["acme:stub:thing"]}
+            await module.validate(thing)
+            await module.add(thing)
+            await module.reconfigure(thing)
+            generic = GenericClient("t", module.channel)
+            for number in range(300):
+                assert await generic.do_command({"n": number}) == {"n": number}
+            assert await generic.do_command({"long": "x" * 40_000}) == {"long": "x" * 40_000}
+            with pytest.raises(grpc.aio.AioRpcError) as error:
+                await listed(module, alpha=True)
+            assert error.value.code() is grpc.StatusCode.UNIMPLEMENTED
+            await module.remove(thing)
+            assert await module.stop() == -signal.SIGTERM
+
+    async def test_understands_a_client_that_compresses_headers(self, place: Path) -> None:
+        async with bare.module(make.stub(place), place) as module:
+            await module.serves()
+            channel = Channel(path=module.address)
+            try:
+                generic = GenericClient("t", channel)
+                for number in range(100):
+                    assert await generic.do_command({"n": number}) == {"n": number}
+            finally:
+                channel.close()
+
+    async def test_exits_after_ready(self, place: Path, parent: Parent) -> None:
+        environment = {"STUB_EXIT": "ready"}
+        async with bare.module(make.stub(place), place, environment=environment) as module:
+            assert (await module.ready(parent)).ready
+            assert await module.exit_code() == 7
+
+    async def test_exits_after_a_resource_is_added(self, place: Path, parent: Parent) -> None:
+        environment = {"STUB_EXIT": "add"}
+        async with bare.module(make.stub(place), place, environment=environment) as module:
+            assert (await module.ready(parent)).ready
+            await module.add(config("t", GENERIC, "acme:stub:thing"))
+            assert await module.exit_code() == 7
+
+
+def _size(jpeg: bytes) -> tuple[int, int]:
+    with Image.open(io.BytesIO(jpeg)) as image:
+        image.load()
+        return image.size
+
+
+def _group(leader: int) -> list[int]:
+    """The processes of a group that still run."""
+    numbers = (int(each.name) for each in Path("/proc").glob("[0-9]*"))
+    return [each for each in numbers if _group_of(each) == leader and _state(each) not in "ZX"]
+
+
+def _group_of(number: int) -> int | None:
+    try:
+        return os.getpgid(number)
+    except ProcessLookupError:
+        return None
+
+
+def _state(number: int) -> str:
+    try:
+        return Path(f"/proc/{number}/stat").read_text().rpartition(") ")[2][0]
+    except (FileNotFoundError, ProcessLookupError):
+        return "X"

@@ -1,0 +1,640 @@
+"""Jobs: who runs when, what becomes of failures, and what a change of the configuration does."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+from collections.abc import AsyncIterator, Awaitable, Callable
+from datetime import datetime, tzinfo
+from typing import Any, NoReturn
+from zoneinfo import ZoneInfo
+
+import pytest
+from grpclib import GRPCError
+from grpclib.const import Status
+from tests.unit.robot.bench import Bench, Thing, failing, for_ever, probe, thing
+from viam.gen.component.inputcontroller.v1 import input_controller_pb2 as input_controller
+from viam.resource.manager import ResourceNotFoundError  # type: ignore[attr-defined]
+
+from cogwork.config.schema import JobConfig
+from cogwork.core.clock import ManualClock
+from cogwork.core.errors import CogworkError, InvalidName, InvalidRequest, NotFound, Unsupported
+from cogwork.graph.name import Api, ResourceName
+from cogwork.resource.services import public_services
+from cogwork.robot.jobs import Failure, JobRecord, Jobs, caller, named
+from cogwork.robot.operations import current_operation
+from cogwork.wire.described import described_methods
+from cogwork.wire.handlers import HandlerTable, Stream
+
+BERLIN = ZoneInfo("Europe/Berlin")
+DAY = 86400
+
+Deed = Callable[[], Awaitable[None]]
+
+
+def job(name: str = "j", schedule: str = "10s", **fields: Any) -> JobConfig:
+    said = {"name": name, "schedule": schedule, "resource": "a", "method": "GetReadings", **fields}
+    return JobConfig.model_validate(said)
+
+
+def berlin(text: str) -> float:
+    return datetime.fromisoformat(text).replace(tzinfo=BERLIN).timestamp()
+
+
+class JumpingClock(ManualClock):
+    """Its wall time may jump; its other one never does."""
+
+    jump = 0.0
+
+    def time(self) -> float:
+        return super().time() + self.jump
+
+
+class Desk:
+    """Jobs on a manual clock, which begin at zero unless told otherwise."""
+
+    def __init__(self, now: float = 0.0, zone: tzinfo | None = BERLIN) -> None:
+        self.clock = JumpingClock(now)
+        self.jobs = Jobs(self.clock, self.call, zone)
+        self.began: list[tuple[str, float]] = []
+        self.under_way = self.most_under_way = 0
+        self.deed: Deed | None = None
+
+    async def call(self, config: JobConfig) -> None:
+        self.began.append((config.name, self.clock.time()))
+        self.under_way += 1
+        self.most_under_way = max(self.most_under_way, self.under_way)
+        try:
+            if self.deed is not None:
+                await self.deed()
+        finally:
+            self.under_way -= 1
+
+    @property
+    def times(self) -> list[float]:
+        return [moment for _, moment in self.began]
+
+    def record(self, name: str = "j") -> JobRecord:
+        return next(each for each in self.jobs.statuses() if each.name == name)
+
+    def takes(self, seconds: float) -> None:
+        self.deed = lambda: self.clock.sleep(seconds)
+
+    def fails(self, error: BaseException | type[BaseException]) -> None:
+        async def fail() -> NoReturn:
+            raise error
+
+        self.deed = fail
+
+
+@contextlib.asynccontextmanager
+async def opened(*configs: JobConfig, now: float = 0.0) -> AsyncIterator[Desk]:
+    desk = Desk(now)
+    desk.jobs.apply(configs)
+    try:
+        yield desk
+    finally:
+        assert await desk.jobs.aclose() == []
+
+
+async def stubborn(released: asyncio.Event) -> None:
+    """Does not let itself be cancelled."""
+    while not released.is_set():
+        with contextlib.suppress(asyncio.CancelledError):
+            await released.wait()
+
+
+class TestIntervals:
+    async def test_due_after_each_period_from_the_start(self) -> None:
+        async with opened(job(schedule="10s"), now=3.0) as desk:
+            await desk.clock.advance(12)
+            assert desk.times == [13]
+            await desk.clock.advance(28)
+            assert desk.times == [13, 23, 33, 43]
+
+    async def test_runs_that_take_a_while_do_not_make_it_drift(self) -> None:
+        async with opened(job(schedule="10s")) as desk:
+            desk.takes(7)
+            await desk.clock.advance(100)
+            assert desk.times == list(range(10, 101, 10))
+
+    async def test_what_comes_due_while_it_runs_is_made_up_for_once(self) -> None:
+        async with opened(job(schedule="10s")) as desk:
+            desk.takes(35)
+            await desk.clock.advance(40)
+            desk.takes(1)
+            await desk.clock.advance(40)
+            assert desk.times == [10, 45, 50, 60, 70, 80]
+            assert desk.most_under_way == 1
+
+    async def test_one_that_takes_a_whole_period_runs_again_at_once(self) -> None:
+        async with opened(job(schedule="10s")) as desk:
+            desk.takes(10)
+            await desk.clock.advance(55)
+            assert desk.times == [10, 20, 30, 40, 50]
+
+    async def test_the_wall_clock_has_no_say(self) -> None:
+        async with opened(job(schedule="10s")) as desk:
+            await desk.clock.advance(15)
+            desk.clock.jump = 1e6
+            await desk.clock.advance(10)
+            desk.clock.jump = -1e6
+            await desk.clock.advance(10)
+            assert len(desk.began) == 3
+
+    async def test_a_day_of_ticks_without_drift(self) -> None:
+        start = 1_000_000.7
+        async with opened(job(schedule="10s"), now=start) as desk:
+            desk.takes(0.3)
+            await desk.clock.advance(DAY + 1)
+            assert desk.times == [start + 10.0 * count for count in range(1, DAY // 10 + 1)]
+
+    async def test_a_year_of_shifts_without_drift(self) -> None:
+        async with opened(job(schedule="6h"), now=0.25) as desk:
+            desk.takes(1800)
+            await desk.clock.advance(365 * DAY + 1)
+            assert desk.times == [0.25 + 21600.0 * count for count in range(1, 365 * 4 + 1)]
+
+
+class TestCronLines:
+    async def test_due_by_the_wall_clock(self) -> None:
+        noon = berlin("2026-05-01 12:00")
+        async with opened(job(schedule="*/15 * * * *"), now=noon + 100) as desk:
+            await desk.clock.advance(3600)
+            assert desk.times == [noon + 900, noon + 1800, noon + 2700, noon + 3600]
+
+    @pytest.mark.parametrize(
+        ("day", "hours"), [("2026-03-29", 23), ("2026-10-25", 25), ("2026-05-01", 24)]
+    )
+    async def test_on_the_days_when_the_clock_is_changed(self, day: str, hours: int) -> None:
+        midnight = berlin(f"{day} 00:00")
+        jobs = job("often", "*/15 * * * *"), job("early", "30 2 * * *")
+        async with opened(*jobs, now=midnight) as desk:
+            await desk.clock.advance(hours * 3600)
+            often = [moment for name, moment in desk.began if name == "often"]
+            assert often == [midnight + 900 * count for count in range(1, hours * 4 + 1)]
+            assert len(desk.began) - len(often) == 1
+
+    async def test_what_comes_due_while_it_runs_is_left_out(
+        self, caplog: pytest.LogCaptureFixture
+    ) -> None:
+        caplog.set_level(logging.DEBUG, "rdk.job_manager")
+        noon = berlin("2026-05-01 12:00")
+        async with opened(job(schedule="* * * * *"), now=noon) as desk:
+            desk.takes(150)
+            await desk.clock.advance(60 + 150 + 29)
+            desk.takes(1)
+            await desk.clock.advance(121)
+            assert desk.times == [noon + 60, noon + 240, noon + 300, noon + 360]
+            assert desk.record().skipped == 2
+        assert "came due 2 times while it ran; left out" in caplog.messages
+
+    async def test_a_wall_clock_that_is_set_forward_is_noticed(self) -> None:
+        noon = berlin("2026-05-01 12:00")
+        async with opened(job(schedule="0 * * * *"), now=noon) as desk:
+            await desk.clock.advance(60)
+            desk.clock.jump = 3500
+            await desk.clock.advance(40)
+            assert desk.times == [noon + 3600]
+
+    async def test_a_moment_that_was_jumped_over_is_made_up_for_once(self) -> None:
+        noon = berlin("2026-05-01 12:00")
+        async with opened(job(schedule="*/15 * * * *"), now=noon) as desk:
+            await desk.clock.advance(60)
+            desk.clock.jump = 3600
+            await desk.clock.advance(30)
+            assert len(desk.began) == 1
+            await desk.clock.advance(900)
+            assert desk.times[1:] == [noon + 3600 + 900]
+
+    async def test_a_clock_that_was_wrong_all_along_made_nobody_miss_anything(self) -> None:
+        async with opened(job(schedule="0 3 * * *"), now=0.0) as desk:
+            await desk.clock.advance(60)
+            desk.clock.jump = berlin("2026-05-01 12:00") - 60
+            await desk.clock.advance(3600)
+            assert desk.began == []
+            await desk.clock.advance(14 * 3600)
+            assert desk.times == [berlin("2026-05-02 03:00")]
+
+    async def test_a_wall_clock_that_is_set_back_is_followed(self) -> None:
+        noon = berlin("2026-05-01 12:00")
+        async with opened(job(schedule="*/15 * * * *"), now=noon) as desk:
+            await desk.clock.advance(60)
+            desk.clock.jump = -3600
+            await desk.clock.advance(900)
+            assert desk.times == [noon - 3600 + 900]
+
+    async def test_a_small_step_back_repeats_nothing(self) -> None:
+        noon = berlin("2026-05-01 12:00")
+        async with opened(job(schedule="*/15 * * * *"), now=noon) as desk:
+            await desk.clock.advance(900)
+            desk.clock.jump = -2.0
+            await desk.clock.advance(600)
+            assert desk.times == [noon + 900]
+
+    async def test_by_default_it_is_the_time_of_this_computer(self) -> None:
+        desk = Desk(berlin("2026-05-01 12:00"), zone=None)
+        desk.jobs.apply([job(schedule="* * * * *")])
+        await desk.clock.advance(60)
+        assert desk.times == [berlin("2026-05-01 12:01")]
+        await desk.jobs.aclose()
+
+
+class TestContinuousOnes:
+    async def test_it_runs_again_as_soon_as_it_is_done(self) -> None:
+        async with opened(job(schedule="continuous")) as desk:
+            desk.takes(2)
+            await desk.clock.advance(9)
+            assert desk.times == pytest.approx([0, 2, 4, 6, 8], abs=0.01)
+
+    async def test_one_that_does_little_leaves_time_for_others(self) -> None:
+        async with opened(job(schedule="continuous")) as desk:
+            await desk.clock.advance(1)
+            assert 500 < len(desk.began) <= 1001
+
+    async def test_a_broken_one_does_not_spin(self) -> None:
+        async with opened(job(schedule="continuous")) as desk:
+            desk.fails(CogworkError("no"))
+            await desk.clock.advance(40)
+            pauses = [0.1, 0.2, 0.4, 0.8, 1.6, 3.2, 6.4, 10.0, 10.0]
+            expected = [round(sum(pauses[:count]), 6) for count in range(len(pauses) + 1)]
+            assert [round(moment, 6) for moment in desk.times] == expected
+
+    async def test_once_it_works_a_failure_is_the_first_again(self) -> None:
+        async with opened(job(schedule="continuous")) as desk:
+            desk.fails(CogworkError("no"))
+            await desk.clock.advance(3)
+            desk.takes(3)
+            await desk.clock.advance(1)
+            desk.fails(CogworkError("no"))
+            await desk.clock.advance(2.3)
+            worked, failed, again = desk.times[-3:]
+            assert failed - worked == pytest.approx(3, abs=0.01)
+            assert again - failed == pytest.approx(0.1, abs=0.01)
+
+
+class TestHistories:
+    async def test_the_last_ten_of_each(self) -> None:
+        async with opened(job(schedule="10s")) as desk:
+            await desk.clock.advance(120)
+            desk.fails(CogworkError("the lid is open"))
+            await desk.clock.advance(130)
+            record = desk.record()
+            assert record.successes == tuple(range(30, 121, 10))
+            assert record.failures == tuple(
+                Failure(moment, "the lid is open") for moment in range(160, 251, 10)
+            )
+
+    async def test_a_failure_is_a_warning_and_the_job_goes_on(
+        self, caplog: pytest.LogCaptureFixture
+    ) -> None:
+        async with opened(job("tick")) as desk:
+            desk.fails(CogworkError("the lid is open"))
+            await desk.clock.advance(10)
+            desk.deed = None
+            await desk.clock.advance(10)
+            assert desk.record("tick").successes == (20,)
+        assert caplog.record_tuples == [
+            ("rdk.job_manager.tick", logging.WARNING, "failed: the lid is open")
+        ]
+
+    @pytest.mark.parametrize(
+        ("error", "reason"),
+        [
+            (KeyError("fps"), "KeyError: 'fps'"),
+            (RuntimeError, "RuntimeError"),
+            (GRPCError(Status.UNAVAILABLE, "gone"), "gone"),
+            (GRPCError(Status.UNAVAILABLE), "UNAVAILABLE"),
+            (ResourceNotFoundError("arm", "a"), 'No arm with name "a" found in the registry'),
+            (TimeoutError("it took too long"), "it took too long"),
+            (asyncio.CancelledError(), "it was cancelled by the resource itself"),
+            (SystemExit(3), "RuntimeError: it called sys.exit(3)"),
+            (RuntimeError("x" * 5000), "RuntimeError: " + "x" * 986),
+        ],
+    )
+    async def test_the_reason_is_said(self, error: BaseException, reason: str) -> None:
+        async with opened(job()) as desk:
+            desk.fails(error)
+            await desk.clock.advance(10)
+            assert [each.reason for each in desk.record().failures] == [reason]
+
+    async def test_an_error_without_words(self) -> None:
+        class Mute(Exception):
+            def __str__(self) -> str:
+                raise ValueError
+
+        async with opened(job()) as desk:
+            desk.fails(Mute())
+            await desk.clock.advance(20)
+            assert desk.record().failures[0].reason == "Mute, which cannot be put into words"
+            assert len(desk.began) == 2
+
+    async def test_jobs_that_are_gone_are_remembered(self) -> None:
+        async with opened(job("a"), job("b")) as desk:
+            await desk.clock.advance(10)
+            desk.jobs.apply([job("b")])
+            await desk.clock.advance(10)
+            assert (desk.record("a").configured, desk.record("a").successes) == (False, (10,))
+            assert (desk.record("b").configured, desk.record("b").successes) == (True, (10, 20))
+            desk.jobs.apply([job("a")])
+            await desk.clock.advance(10)
+            assert desk.record("a").successes == (10, 30)
+
+    async def test_but_not_any_number_of_them(self) -> None:
+        async with opened(job("stays")) as desk:
+            for turn in range(12):
+                desk.jobs.apply([job("stays"), *(job(f"{turn}-{n}") for n in range(100))])
+            names = [each.name for each in desk.jobs.statuses()]
+            assert len(names) == 1000
+            assert "stays" in names
+            assert "0-0" not in names
+            assert "11-99" in names
+
+
+class TestDeadlines:
+    async def test_a_run_is_ended_after_ten_minutes(self) -> None:
+        async with opened(job(schedule="5m")) as desk:
+            desk.deed = for_ever
+            await desk.clock.advance(300 + 599)
+            assert desk.record().failures == ()
+            await desk.clock.advance(1)
+            assert desk.record().failures == (Failure(900, "it was ended after 10m0s"),)
+            assert desk.times == [300, 900]
+
+    async def test_one_that_does_not_end_is_not_called_again_before(self) -> None:
+        released = asyncio.Event()
+
+        async with opened(job(schedule="1m")) as desk:
+            desk.deed = lambda: stubborn(released)
+            await desk.clock.advance(3600)
+            assert desk.times == [60]
+            assert [each.reason for each in desk.record().failures] == [
+                "it was ended after 10m0s, but does not end; it is not called again before"
+            ]
+            desk.takes(1)
+            released.set()
+            await desk.clock.advance(1)
+            assert desk.times == [60, 3600]
+
+
+class TestChangesOfTheConfiguration:
+    async def test_one_that_stays_keeps_its_rhythm(self) -> None:
+        async with opened(job("a")) as desk:
+            await desk.clock.advance(7)
+            desk.jobs.apply([job("a"), job("b")])
+            await desk.clock.advance(14)
+            assert desk.began == [("a", 10), ("b", 17), ("a", 20)]
+
+    async def test_another_level_of_its_log_is_no_reason_to_start_anew(self) -> None:
+        async with opened(job()) as desk:
+            await desk.clock.advance(7)
+            desk.jobs.apply([job(log_configuration={"level": "debug"})])
+            await desk.clock.advance(3)
+            assert desk.times == [10]
+
+    async def test_one_that_is_changed_starts_anew(self) -> None:
+        async with opened(job(schedule="10s")) as desk:
+            await desk.clock.advance(7)
+            desk.jobs.apply([job(schedule="5s")])
+            await desk.clock.advance(10)
+            assert desk.times == [12, 17]
+
+    async def test_one_that_is_taken_out_is_ended_while_it_runs(self) -> None:
+        async with opened(job()) as desk:
+            desk.deed = for_ever
+            await desk.clock.advance(10)
+            assert desk.under_way == 1
+            desk.jobs.apply([])
+            await desk.clock.settle()
+            assert desk.under_way == 0
+            await desk.clock.advance(100)
+            assert len(desk.began) == 1
+            assert (desk.record().successes, desk.record().failures) == ((), ())
+
+    async def test_a_run_has_time_to_tidy_up_and_its_successor_waits(self) -> None:
+        async def sighing() -> None:
+            try:
+                await asyncio.Event().wait()
+            finally:
+                await desk.clock.sleep(3)
+
+        async with opened(job(schedule="10s")) as desk:
+            desk.deed = sighing
+            await desk.clock.advance(10)
+            for second in range(2):
+                desk.jobs.apply([job(schedule="continuous", method=f"Other{second}")])
+            desk.deed = None
+            desk.takes(5)
+            await desk.clock.advance(2)
+            assert desk.times == [10]
+            await desk.clock.advance(2)
+            assert desk.times == [10, 13]
+            assert desk.most_under_way == 1
+
+    async def test_a_successor_says_for_what_it_waits(
+        self, caplog: pytest.LogCaptureFixture
+    ) -> None:
+        released = asyncio.Event()
+        async with opened(job(schedule="10s")) as desk:
+            desk.deed = lambda: stubborn(released)
+            await desk.clock.advance(10)
+            desk.jobs.apply([job(schedule="5s")])
+            await desk.clock.advance(20)
+            assert desk.times == [10]
+            assert caplog.messages == ["waits for a run that does not end"]
+            desk.deed = None
+            released.set()
+            await desk.clock.advance(5)
+            assert desk.times == [10, 35]
+
+    async def test_apply_starts_and_ends_nothing_before_the_loop_turns(self) -> None:
+        async with opened() as desk:
+            desk.jobs.apply([job("a", "continuous")])
+            desk.jobs.apply([])
+            await desk.clock.settle()
+            assert desk.began == []
+
+
+class TestTheEnd:
+    async def test_runs_are_ended_and_awaited(self) -> None:
+        desk = Desk()
+        ended: list[float] = []
+
+        async def sighing() -> None:
+            try:
+                await asyncio.Event().wait()
+            finally:
+                await desk.clock.sleep(3)
+                ended.append(desk.clock.time())
+
+        desk.deed = sighing
+        desk.jobs.apply([job("a"), job("b"), job("c", "1h"), job("d", "* * * * *")])
+        await desk.clock.advance(10)
+        closing = asyncio.ensure_future(desk.jobs.aclose())
+        await desk.clock.advance(2.9)
+        assert not closing.done()
+        await desk.clock.advance(0.1)
+        assert closing.result() == []
+        assert ended == [13, 13]
+
+    async def test_one_that_does_not_end_is_named(self) -> None:
+        desk = Desk()
+        released = asyncio.Event()
+        desk.deed = lambda: stubborn(released)
+        desk.jobs.apply([job("a")])
+        await desk.clock.advance(10)
+        closing = asyncio.ensure_future(desk.jobs.aclose())
+        await desk.clock.advance(10)
+        assert closing.result() == ["a"]
+        released.set()
+        await desk.clock.settle()
+        assert await desk.jobs.aclose() == []
+
+    async def test_without_jobs_there_is_nothing_to_end(self) -> None:
+        assert await Desk().jobs.aclose() == []
+
+
+SERVICES = {served.api: served.service for served in public_services()}
+
+
+def call_on(bench: Bench) -> Callable[[JobConfig], Awaitable[None]]:
+    return caller(bench.table, SERVICES, lambda text: named(text, bench.machine.nodes))
+
+
+class TestCalls:
+    async def test_a_method_by_its_name(self, bench: Bench) -> None:
+        await bench.apply(probe("a"))
+        seen: list[Any] = []
+
+        async def read(**options: Any) -> dict[str, int]:
+            operation = current_operation()
+            assert operation is not None
+            seen.append((operation.method.path, operation.stream.peer, options["timeout"] > 590))
+            return {"x": 1}
+
+        bench.deeds["a"] = read
+        await call_on(bench)(job())
+        await call_on(bench)(job(resource="rdk:component:sensor/a"))
+        path = "/viam.component.sensor.v1.SensorService/GetReadings"
+        assert seen == [(path, "job:j", True)] * 2
+
+    async def test_a_command(self, bench: Bench) -> None:
+        await bench.apply(thing("a"))
+        commands: list[Any] = []
+
+        async def do(command: Any) -> dict[str, Any]:
+            commands.append(command)
+            return {}
+
+        bench.deeds["a"] = do
+        command = {"go": {"far": [1, True, None, "x"]}}
+        await call_on(bench)(job(method="DoCommand", command=command))
+        await call_on(bench)(job(method="DoCommand"))
+        assert commands == [command, {}]
+
+    async def test_the_status_of_a_resource(
+        self, bench: Bench, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        asked: list[str] = []
+
+        async def get_status(self: Thing, **_: Any) -> dict[str, Any]:
+            asked.append(self.name)
+            return {}
+
+        monkeypatch.setattr(Thing, "get_status", get_status)
+        await bench.apply(thing("a"))
+        await call_on(bench)(job(method="GetStatus"))
+        assert asked == ["a"]
+
+    async def test_the_field_of_an_input_controller(self) -> None:
+        seen: list[Any] = []
+
+        async def controls(request: Any, _: Stream) -> Any:
+            seen.append(request)
+            return input_controller.GetControlsResponse()
+
+        descriptor = input_controller.DESCRIPTOR.services_by_name["InputControllerService"]
+        refusals = dict.fromkeys(descriptor.methods_by_name, "no")
+        table = HandlerTable()
+        table.add(
+            descriptor.full_name,
+            lambda: described_methods(descriptor, {"GetControls": controls}, refusals),
+        )
+        pad = ResourceName(Api.parse("rdk:component:input_controller"), "pad", "line2")
+        await caller(table, SERVICES, lambda _: pad)(job(method="GetControls"))
+        assert seen == [input_controller.GetControlsRequest(controller="line2:pad")]
+
+    async def test_a_resource_that_is_not_ready_says_why(self, bench: Bench) -> None:
+        bench.scripts["build", "a"] = failing("no such port")
+        await bench.apply(thing("a"))
+        with pytest.raises(CogworkError, match="not available; reason=no such port"):
+            await call_on(bench)(job(method="DoCommand"))
+
+    async def test_an_unknown_method_lists_those_there_are(self, bench: Bench) -> None:
+        await bench.apply(probe("a"))
+        with pytest.raises(Unsupported) as refused:
+            await call_on(bench)(job(method="getReadings"))
+        assert str(refused.value) == (
+            'viam.component.sensor.v1.SensorService has no method "getReadings"; a job can call '
+            "GetReadings, DoCommand, GetStatus, GetGeometries"
+        )
+
+    async def test_a_stream_is_refused(self, bench: Bench) -> None:
+        board = ResourceName(Api.parse("rdk:component:board"), "a")
+        call = caller(bench.table, SERVICES, lambda _: board)
+        with pytest.raises(Unsupported, match=r'BoardService streams "StreamTicks"; a job can'):
+            await call(job(method="StreamTicks"))
+
+    @pytest.mark.parametrize("api", ["rdk:component:sensor", "acme:component:own"])
+    async def test_an_api_that_is_not_served(self, api: str) -> None:
+        call = caller(HandlerTable(), SERVICES, lambda _: ResourceName(Api.parse(api), "a"))
+        with pytest.raises(Unsupported, match=f"{api} is not served by this machine"):
+            await call(job())
+
+    async def test_a_run_on_a_machine_is_an_operation_that_can_be_cancelled(
+        self, bench: Bench
+    ) -> None:
+        await bench.apply(thing("a"))
+        bench.deeds["a"] = for_ever
+        jobs = Jobs(bench.clock, call_on(bench))
+        jobs.apply([job(method="DoCommand")])
+        await bench.clock.advance(10)
+        (operation,) = bench.machine.operations.others()
+        operation.end(CogworkError("cancelled by hand"))
+        await bench.clock.settle()
+        (record,) = jobs.statuses()
+        assert [each.reason for each in record.failures] == ["cancelled by hand"]
+        await jobs.aclose()
+
+
+class TestNames:
+    NAMES = (
+        ResourceName(Api.parse("rdk:component:camera"), "front"),
+        ResourceName(Api.parse("rdk:component:sensor"), "front"),
+        ResourceName(Api.parse("rdk:component:arm"), "arm"),
+        ResourceName(Api.parse("rdk:component:arm"), "arm", "line2"),
+    )
+
+    def test_by_what_people_say(self) -> None:
+        assert named("arm", self.NAMES) is self.NAMES[2]
+        assert named("line2:arm", self.NAMES) is self.NAMES[3]
+        assert named("rdk:component:sensor/front", self.NAMES) == self.NAMES[1]
+
+    def test_one_that_is_not_there(self) -> None:
+        with pytest.raises(NotFound, match='there is no resource "amr"; did you mean "arm"'):
+            named("amr", self.NAMES)
+        with pytest.raises(NotFound, match='there is no resource "x"; configure it'):
+            named("x", ())
+
+    def test_one_that_could_be_several(self) -> None:
+        with pytest.raises(InvalidRequest) as refused:
+            named("front", self.NAMES)
+        assert str(refused.value) == (
+            'several resources are called "front": write "rdk:component:camera/front" or '
+            '"rdk:component:sensor/front"'
+        )
+
+    def test_one_that_is_no_name(self) -> None:
+        with pytest.raises(InvalidName):
+            named("sensor/front", self.NAMES)

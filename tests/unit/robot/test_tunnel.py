@@ -1,0 +1,323 @@
+"""Tunnels over real gRPC, with the SDK's generated stub at one end and a socket at the other."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import socket
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from typing import Any
+
+import pytest
+from grpclib.const import Cardinality, Status
+from tests.served import CHANNELS, _channel, refused
+
+from cogwork.config.schema import TunnelEndpoint
+from cogwork.resource import sdk
+from cogwork.robot.tunnel import PIECE, list_tunnels, tunnel
+from cogwork.wire.grpc import grpc_server
+from cogwork.wire.handlers import HandlerTable, Method, Stream
+
+assert sdk.VERSION  # it comes before anything else of the SDK
+from viam.gen.robot.v1 import robot_pb2 as robot  # noqa: E402
+from viam.gen.robot.v1.robot_grpc import RobotServiceStub  # noqa: E402
+
+DEADLINE = 10.0
+
+Serve = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
+
+
+@contextlib.asynccontextmanager
+async def tunnelled(*endpoints: TunnelEndpoint, by: str = "ours") -> AsyncIterator[Any]:
+    """grpclib drops what it has not yet handed over when a call ends ahead of its client: it is
+    only good for clients that end first."""
+    ended: list[asyncio.Task[Any]] = []
+
+    async def handle(stream: Stream) -> None:
+        task = asyncio.current_task()
+        assert task is not None
+        ended.append(task)
+        await tunnel(stream, endpoints)
+
+    path = "/viam.robot.v1.RobotService/Tunnel"
+    method = Method(
+        path, Cardinality.STREAM_STREAM, handle, robot.TunnelRequest, robot.TunnelResponse
+    )
+    table = HandlerTable()
+    table.add("viam.robot.v1.RobotService", lambda: [method])
+    server = grpc_server(table)
+    port = server.add_insecure_port("127.0.0.1:0")
+    await server.start()
+    try:
+        async with asyncio.timeout(DEADLINE), _channel(port, by) as channel:
+            yield RobotServiceStub(channel)
+            # Whatever the test did, no call stays behind.
+            await asyncio.wait(ended)
+    finally:
+        await server.stop(None)
+
+
+@contextlib.asynccontextmanager
+async def listening(serve: Serve, host: str = "127.0.0.1") -> AsyncIterator[TunnelEndpoint]:
+    """Something that a tunnel leads to, once."""
+    done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+
+    async def served(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        try:
+            await serve(reader, writer)
+            done.set_result(None)
+        except Exception as error:
+            done.set_exception(error)
+        finally:
+            writer.close()
+            with contextlib.suppress(OSError):
+                await writer.wait_closed()
+
+    server = await asyncio.start_server(served, host, 0)
+    async with server:
+        yield endpoint(server.sockets[0].getsockname()[1])
+        async with asyncio.timeout(DEADLINE):
+            await done
+
+
+def endpoint(port: int, timeout: float = 5.0) -> TunnelEndpoint:
+    return TunnelEndpoint.model_validate({"port": port, "connection_timeout": f"{timeout:g}s"})
+
+
+def request(port: int, data: bytes = b"") -> robot.TunnelRequest:
+    return robot.TunnelRequest(destination_port=port, data=data)
+
+
+async def rest(stream: Any) -> bytes:
+    return b"".join([message.data async for message in stream])
+
+
+async def shout(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    """Answers when it has heard all."""
+    writer.write((await reader.read()).upper())
+    await writer.drain()
+
+
+async def greet(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    writer.write(b"hello")
+    await writer.drain()
+
+
+@pytest.mark.parametrize("by", CHANNELS)
+async def test_a_client_that_ends_is_still_answered(by: str) -> None:
+    async with listening(shout) as to, tunnelled(to, by=by) as stub, stub.Tunnel.open() as stream:
+        await stream.send_message(request(to.port, b"with the port "))
+        await stream.send_message(request(0, b"and after it"), end=True)
+        assert await rest(stream) == b"WITH THE PORT AND AFTER IT"
+
+
+async def test_the_call_ends_when_the_port_closes() -> None:
+    async with listening(greet) as to, tunnelled(to) as stub, stub.Tunnel.open() as stream:
+        await stream.send_message(request(to.port))
+        assert await rest(stream) == b"hello"
+
+
+async def test_a_port_that_has_said_its_last_still_hears_what_is_sent() -> None:
+    heard = bytearray()
+
+    async def listen(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        writer.write(b"go on")
+        writer.write_eof()
+        heard.extend(await reader.read())
+
+    sent = [os.urandom(PIECE) for _ in range(20)]
+    async with listening(listen) as to, tunnelled(to) as stub, stub.Tunnel.open() as stream:
+        await stream.send_message(request(to.port))
+        assert (await stream.recv_message()).data == b"go on"
+        for data in sent:
+            await stream.send_message(request(0, data))
+        await stream.end()
+        assert await rest(stream) == b""
+    assert heard == b"".join(sent)
+
+
+@pytest.mark.parametrize("by", CHANNELS)
+async def test_every_byte_arrives_both_ways_at_once(by: str) -> None:
+    sent, replied = os.urandom(10 * PIECE + 7), os.urandom(10 * PIECE + 3)
+    heard = bytearray()
+
+    async def converse(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        async def reply() -> None:
+            writer.write(replied)
+            await writer.drain()
+
+        _, data = await asyncio.gather(reply(), reader.read())
+        heard.extend(data)
+
+    async with (
+        listening(converse) as to,
+        tunnelled(to, by=by) as stub,
+        stub.Tunnel.open() as stream,
+    ):
+        await stream.send_message(request(to.port))
+
+        async def send() -> None:
+            for at in range(0, len(sent), PIECE):
+                await stream.send_message(request(0, sent[at : at + PIECE]))
+            await stream.end()
+
+        _, answer = await asyncio.gather(send(), rest(stream))
+    assert answer == replied
+    assert heard == sent
+
+
+async def test_messages_are_no_larger_than_a_piece() -> None:
+    async def flood(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        writer.write(bytes(8 * PIECE))
+        await writer.drain()
+
+    async with listening(flood) as to, tunnelled(to) as stub, stub.Tunnel.open() as stream:
+        await stream.send_message(request(to.port))
+        sizes = [len(message.data) async for message in stream]
+    assert sum(sizes) == 8 * PIECE
+    assert max(sizes) <= PIECE
+
+
+async def test_a_slow_reader_stops_the_port() -> None:
+    """Which gets rid of no more than what sockets and flow control hold."""
+    written = 0
+    stuck = asyncio.Event()
+
+    async def flood(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        nonlocal written
+        writer.transport.set_write_buffer_limits(0)
+        for _ in range(1024):
+            writer.write(bytes(PIECE))
+            try:
+                await asyncio.wait_for(writer.drain(), 0.5)
+            except TimeoutError:
+                stuck.set()
+                await writer.drain()
+            written += PIECE
+
+    async with listening(flood) as to, tunnelled(to) as stub, stub.Tunnel.open() as stream:
+        await stream.send_message(request(to.port))
+        await asyncio.wait_for(stuck.wait(), DEADLINE)
+        assert written < 64 * PIECE
+        assert len(await rest(stream)) == 1024 * PIECE
+
+
+async def test_a_port_that_reads_slowly_stops_the_client() -> None:
+    go_on, heard = asyncio.Event(), 0
+
+    async def dawdle(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        nonlocal heard
+        await go_on.wait()
+        while data := await reader.read(PIECE):
+            heard += len(data)
+
+    async with listening(dawdle) as to, tunnelled(to) as stub, stub.Tunnel.open() as stream:
+        await stream.send_message(request(to.port))
+        sent = 0
+        with contextlib.suppress(TimeoutError):
+            while sent < 1024 * PIECE:
+                async with asyncio.timeout(0.5):
+                    await stream.send_message(request(0, bytes(PIECE)))
+                sent += PIECE
+        assert sent < 128 * PIECE
+        go_on.set()
+        await stream.cancel()
+    assert heard <= sent + PIECE
+
+
+async def test_a_client_that_goes_closes_the_connection() -> None:
+    async def wait(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        writer.write(b"here")
+        with contextlib.suppress(ConnectionError):
+            assert await reader.read() == b""
+
+    async with listening(wait) as to, tunnelled(to) as stub, stub.Tunnel.open() as stream:
+        await stream.send_message(request(to.port))
+        assert (await stream.recv_message()).data == b"here"
+        await stream.cancel()
+
+
+async def test_what_listens_on_the_newer_protocol_alone_is_reached() -> None:
+    async with listening(greet, "::1") as to, tunnelled(to) as stub, stub.Tunnel.open() as stream:
+        await stream.send_message(request(to.port))
+        assert await rest(stream) == b"hello"
+
+
+@pytest.mark.parametrize(
+    ("ports", "told"), [((), "has none"), ((22, 5900), "has 22, 5900")], ids=["none", "others"]
+)
+async def test_a_port_that_is_not_listed_is_refused(ports: Sequence[int], told: str) -> None:
+    async with tunnelled(*map(endpoint, ports)) as stub, stub.Tunnel.open() as stream:
+        await stream.send_message(request(8022))
+        with refused() as error:
+            await stream.recv_message()
+    assert error.status is Status.NOT_FOUND
+    assert error.words == (
+        f"tunnel not available at port 8022: network.traffic_tunnel_endpoints {told}"
+    )
+
+
+async def test_a_port_where_nothing_listens_is_told() -> None:
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        port = taken.getsockname()[1]
+        async with tunnelled(endpoint(port)) as stub, stub.Tunnel.open() as stream:
+            await stream.send_message(request(port))
+            with refused() as error:
+                await stream.recv_message()
+    assert error.status is Status.UNAVAILABLE
+    assert f"port {port} of the machine cannot be reached" in error.words
+
+
+async def test_a_port_that_does_not_answer_is_given_up() -> None:
+    """One whose queue is full takes no more connections, and refuses none."""
+    with socket.socket() as full, contextlib.ExitStack() as waiting:
+        full.bind(("127.0.0.1", 0))
+        full.listen(0)
+        for _ in range(3):
+            client = waiting.enter_context(socket.socket())
+            client.setblocking(False)
+            client.connect_ex(full.getsockname())
+        port = full.getsockname()[1]
+        async with tunnelled(endpoint(port, 0.2)) as stub, stub.Tunnel.open() as stream:
+            await stream.send_message(request(port))
+            with refused() as error:
+                await stream.recv_message()
+    assert error.status is Status.UNAVAILABLE
+    assert error.words == f"port {port} of the machine did not answer within 0.2 s"
+
+
+async def test_a_connection_that_breaks_is_told() -> None:
+    async def reset(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.readexactly(1)
+        writer.transport.get_extra_info("socket").setsockopt(
+            socket.SOL_SOCKET, socket.SO_LINGER, b"\x01\0\0\0\0\0\0\0"
+        )
+
+    async with listening(reset) as to, tunnelled(to) as stub, stub.Tunnel.open() as stream:
+        await stream.send_message(request(to.port, b"x"))
+        with refused() as error:
+            await stream.recv_message()
+    assert error.status is Status.UNAVAILABLE
+    assert f"the connection to port {to.port} broke: " in error.words
+
+
+async def test_a_client_that_names_no_port_is_told() -> None:
+    async with tunnelled(endpoint(22)) as stub, stub.Tunnel.open() as stream:
+        await stream.send_request()
+        await stream.end()
+        with refused() as error:
+            await stream.recv_message()
+    assert error.status is Status.INVALID_ARGUMENT
+
+
+def test_tunnels_are_listed_with_their_timeouts() -> None:
+    listed = list_tunnels([endpoint(22, 1.5), endpoint(5900)])
+    assert [
+        (each.port, each.connection_timeout.ToTimedelta().total_seconds())
+        for each in listed.tunnels
+    ] == [
+        (22, 1.5),
+        (5900, 5.0),
+    ]

@@ -1,0 +1,282 @@
+"""Chains of links and joints, from every file format, against a chain of matrices."""
+
+from __future__ import annotations
+
+import json
+import math
+import random
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy.spatial.transform import Rotation
+from tests.unit.spatial.arms import (
+    SIX_AXES,
+    six_axes,
+    six_axis_dh,
+    six_axis_sva,
+    six_axis_urdf,
+)
+from tests.unit.spatial.matrices import (
+    Matrix,
+    apart,
+    matrix_of,
+    pose_matrix,
+    random_pose,
+)
+
+from cogwork.spatial.kinematics import (
+    Chain,
+    Joint,
+    Kind,
+    Limits,
+    Link,
+    gantry_chain,
+    read_sva,
+    read_urdf,
+    write_sva,
+)
+from cogwork.spatial.pose import Pose, Quaternion
+
+
+def by_matrices(inputs: Sequence[float]) -> Matrix:
+    """The textbook's product of the six axes."""
+    made = np.eye(4)
+    for row, value in zip(SIX_AXES, inputs, strict=True):
+        turn = matrix_of([0, 0, 0], Rotation.from_rotvec([0, 0, value]))
+        about_x = Rotation.from_rotvec([math.radians(row.alpha), 0, 0])
+        made = made @ turn @ matrix_of([row.a, 0, row.d], about_x)
+    return made
+
+
+@pytest.mark.parametrize(
+    "chain",
+    [
+        read_sva(six_axis_sva()),
+        read_sva(six_axis_dh()),
+        read_urdf(six_axis_urdf()),
+        read_sva(write_sva(read_urdf(six_axis_urdf()))),
+        read_sva(write_sva(read_sva(six_axis_sva()))),
+    ],
+    ids=["sva", "dh", "urdf", "urdf written as sva", "sva written again"],
+)
+def test_a_six_axis_arm_is_where_the_matrices_say(chain: Chain) -> None:
+    rng = random.Random(1)
+    assert len(chain.joints) == 6
+    for low, high in chain.limits:
+        assert (low, high) == pytest.approx((-math.tau, math.tau))
+    for _ in range(100):
+        inputs = [rng.uniform(-math.tau, math.tau) for _ in range(6)]
+        assert apart(chain.pose(inputs), by_matrices(inputs)) < 1e-9
+
+
+def test_every_link_has_its_pose() -> None:
+    chain = six_axes()
+    inputs = [0.1, -0.2, 0.3, -0.4, 0.5, -0.6]
+    poses = chain.poses(inputs)
+    assert list(poses) == [f"link{number}" for number in range(1, 7)]
+    assert poses["link6"] == chain.pose(inputs)
+    first = Chain.of("first", chain.steps[:2])
+    assert poses["link1"] == first.pose(inputs[:1])
+
+
+def test_joints_that_turn_and_slide_along_any_axis() -> None:
+    rng = random.Random(2)
+    for _ in range(50):
+        one, other = random_pose(rng), random_pose(rng)
+        chain = Chain.of(
+            "mixed",
+            [
+                Link("a", "world", one),
+                Joint("b", "a", Kind.CONTINUOUS, (0.6, 0.0, 0.8)),
+                Joint("c", "b", Kind.PRISMATIC, (0.0, 3.0, -4.0), -500, 500),
+                Joint("d", "c", Kind.FIXED),
+                Link("e", "d", other),
+            ],
+        )
+        turn, slide = rng.uniform(-9, 9), rng.uniform(-500, 500)
+        wanted = (
+            pose_matrix(one)
+            @ matrix_of([0, 0, 0], Rotation.from_rotvec([0.6 * turn, 0, 0.8 * turn]))
+            @ matrix_of([0, 0.6 * slide, -0.8 * slide], Rotation.identity())
+            @ pose_matrix(other)
+        )
+        assert apart(chain.pose([turn, slide]), wanted) < 1e-9
+        assert chain.limits == (Limits(-math.inf, math.inf), Limits(-500, 500))
+
+
+def test_inputs_are_counted_and_held_to_the_limits() -> None:
+    chain = six_axes(90)
+    chain.check([0] * 6)
+    chain.check([math.radians(90)] * 6)
+    with pytest.raises(ValueError, match='"six" takes 6 joint positions, not 5'):
+        chain.check([0] * 5)
+    with pytest.raises(ValueError, match='"six" takes 6 joint positions, not 7'):
+        chain.pose([0] * 7)
+    with pytest.raises(ValueError) as raised:
+        chain.check([0, 0, math.radians(-91), 0, 0, 0])
+    assert str(raised.value) == (
+        'joint "joint3" of "six" cannot go to -91 degrees; it goes from -90 degrees to 90 degrees'
+    )
+    with pytest.raises(ValueError, match="nan degrees"):
+        chain.check([0, 0, 0, math.nan, 0, 0])
+
+
+def test_a_joint_without_limits_turns_as_often_as_it_likes() -> None:
+    chain = Chain.of("spindle", [Joint("s", "world", Kind.CONTINUOUS)])
+    chain.check([1e6])
+    with pytest.raises(ValueError, match="inf degrees"):
+        chain.check([math.inf])
+    written = read_sva(write_sva(chain))
+    written.check([100.0])
+    assert written.pose([100.0]) == chain.pose([100.0])
+
+
+def test_a_rail_without_ends_is_written_with_far_ones() -> None:
+    chain = Chain.of("rail", [Joint("r", "world", Kind.PRISMATIC)])
+    chain.check([9e5])
+    read_sva(write_sva(chain)).check([9e5])
+
+
+def test_what_is_written_reads_back() -> None:
+    chain = read_sva(six_axis_sva(170))
+    assert json.loads(write_sva(chain))["kinematic_param_type"] == "SVA"
+    again = read_sva(write_sva(chain))
+    assert again.name == chain.name
+    assert [step.id for step in again.steps] == [step.id for step in chain.steps]
+    assert again.links[0].geometry == {"type": "capsule", "r": 40, "l": 200}
+    for one, other in zip(again.joints, chain.joints, strict=True):
+        assert replace(one, minimum=0, maximum=0) == replace(other, minimum=0, maximum=0)
+        assert one.limits == pytest.approx(other.limits)
+
+
+def test_a_fixed_joint_is_written_as_a_link() -> None:
+    """Others that read the format know only joints that move."""
+    written = json.loads(write_sva(read_urdf(six_axis_urdf())))
+    assert {joint["type"] for joint in written["joints"]} == {"revolute"}
+    assert "joint7" in {link["id"] for link in written["links"]}
+
+
+def test_a_gantry_slides_along_its_axes() -> None:
+    chain = gantry_chain([300, 400, 500])
+    assert chain.limits == (Limits(0, 300), Limits(0, 400), Limits(0, 500))
+    assert chain.pose([1, 2, 3]) == Pose((1, 2, 3), Quaternion.identity())
+    with pytest.raises(ValueError, match="cannot go to 301 mm; it goes from 0 mm to 300 mm"):
+        chain.check([301, 0, 0])
+    leaning = gantry_chain([100], [(0, 3, 4)], name="lift")
+    assert leaning.pose([50]).point == pytest.approx((0, 30, 40))
+    assert apart(read_sva(write_sva(leaning)).pose([50]), pose_matrix(leaning.pose([50]))) < 1e-9
+
+
+@pytest.mark.parametrize(
+    ("lengths", "directions", "words"),
+    [
+        ([], [], "0 lengths and 0 directions"),
+        ([1, 2], [(1, 0, 0)], "2 lengths and 1 directions"),
+        ([1, 1, 1, 1], None, "4 lengths and 3 directions"),
+        ([-1], None, "cannot be -1 mm long"),
+        ([1], [(0, 0, 0)], "not zero"),
+    ],
+)
+def test_a_gantry_that_cannot_be_is_refused(
+    lengths: list[float], directions: list[tuple[float, float, float]] | None, words: str
+) -> None:
+    with pytest.raises(ValueError, match=words):
+        gantry_chain(lengths, directions)
+
+
+@pytest.mark.parametrize(
+    ("parents", "words"),
+    [
+        ({"b": "world"}, 'branches: both "a" and "b" follow "world"'),
+        ({"c": "a"}, 'branches: both "b" and "c" follow "a"'),
+        ({"c": "z"}, '"c" of "x" follows "z", which is not there'),
+        ({"a": "c"}, '"a", "b", "c" of "x" run in a circle'),
+        ({"b": "b", "c": "a"}, '"b" of "x" run in a circle'),
+    ],
+)
+def test_what_is_no_chain_is_refused(parents: dict[str, str], words: str) -> None:
+    row = {"a": "world", "b": "a", "c": "b", **parents}
+    with pytest.raises(ValueError) as raised:
+        Chain.of("x", [Link(name, parent) for name, parent in row.items()])
+    assert words in str(raised.value)
+
+
+@pytest.mark.parametrize(
+    ("names", "words"),
+    [([], "neither"), (["a", "a"], 'two parts called "a"'), (["world"], '"world" is no name')],
+)
+def test_every_part_has_a_name_of_its_own(names: list[str], words: str) -> None:
+    with pytest.raises(ValueError, match=words):
+        Chain.of("x", [Link(name, "world") for name in names])
+
+
+def sva(**changes: Any) -> str:
+    joint = {"id": "j", "type": "revolute", "parent": "world", "axis": {"z": 1}}
+    return json.dumps({"name": "x", "joints": [{**joint, "min": -90, "max": 90, **changes}]})
+
+
+def link(**changes: Any) -> str:
+    return json.dumps({"name": "x", "links": [{"id": "l", "parent": "world", **changes}]})
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("{", "not JSON"),
+        ("[" * 100_000, "not JSON"),
+        ("[]", "not a JSON object"),
+        ("{}", "neither links nor joints"),
+        ('{"kinematic_param_type": "PoE"}', 'is SVA or DH, not "PoE"'),
+        ('{"links": {}, "joints": 5}', '"joints" of the kinematics is not a list of objects'),
+        ('{"links": [5]}', '"links" of the kinematics is not a list of objects'),
+        ('{"links": [{"parent": "world"}]}', 'has no "id": {"parent": "world"}'),
+        (sva(type="ball"), 'joint "j" has type "ball"; there are revolute, prismatic'),
+        (sva(axis={"z": 0}), 'joint "j" has no axis'),
+        (sva(axis={"z": "up"}), '"z" of the axis of joint "j" is not a finite number'),
+        (sva(min=None), '"min" of joint "j" is missing'),
+        (sva(max="far"), '"max" of joint "j" is not a finite number'),
+        (sva(min=91), 'joint "j" goes from 91 to 90'),
+        (sva(mimic={"joint": "k"}), 'joint "j" mimics another joint'),
+        (link(translation=[1]), '"translation" of link "l" is not an object'),
+        (link(translation={"x": None}), '"x" of the translation of link "l" is not a finite'),
+        (link(orientation={"type": "o"}), 'the orientation of link "l": "o" is not a type'),
+        (link(orientation={"type": "quaternion", "value": 5}), "is not an object"),
+        (link(geometry="box"), '"geometry" of link "l" is not an object'),
+        (
+            json.dumps({"kinematic_param_type": "DH", "dhParams": [{"id": "a", "parent": "b"}]}),
+            '"a" of row "a" of dhParams is missing',
+        ),
+    ],
+    ids=lambda value: value[:40],
+)
+def test_a_bad_kinematics_file_is_refused_in_a_sentence(text: str, words: str) -> None:
+    with pytest.raises(ValueError) as raised:
+        read_sva(text)
+    assert words in str(raised.value)
+
+
+json_values = st.recursive(
+    st.none() | st.booleans() | st.floats() | st.text(max_size=3) | st.just("world"),
+    lambda inner: (
+        st.lists(inner, max_size=2)
+        | st.dictionaries(st.sampled_from(["id", "parent", "type", "value", "x"]), inner)
+    ),
+    max_leaves=5,
+)
+keys = st.sampled_from(
+    ["id", "parent", "type", "axis", "min", "max", "translation", "orientation", "geometry"]
+)
+entries = st.lists(st.dictionaries(keys, json_values), max_size=3)
+
+
+@given(entries | json_values, entries | json_values, st.sampled_from(["SVA", "DH", None]))
+def test_no_file_makes_it_stumble(links: object, joints: object, form: object) -> None:
+    data = {"kinematic_param_type": form, "links": links, "joints": joints, "dhParams": joints}
+    with suppress(ValueError):
+        read_sva(json.dumps(data))

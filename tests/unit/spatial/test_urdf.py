@@ -1,0 +1,113 @@
+"""Robot descriptions: metres become millimetres, and what is not a chain is refused."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+
+from cogwork.spatial.kinematics import Kind, Limits, read_urdf
+
+LIFT = """<?xml version="1.0" encoding="utf-8"?>
+<robot name="lift">
+  <link name="base">
+    <visual><geometry><mesh filename="base.stl"/></geometry></visual>
+    <collision>
+      <origin xyz="0 0 0.05" rpy="0 0 1.5707963267948966"/>
+      <geometry><box size="0.1 0.2 0.3"/></geometry>
+    </collision>
+  </link>
+  <link name="mast">
+    <collision><geometry><cylinder radius="0.02" length="0.5"/></geometry></collision>
+  </link>
+  <link name="head"><collision><geometry><sphere radius="0.03"/></geometry></collision></link>
+  <link name="tip"><collision><geometry><mesh filename="tip.stl"/></geometry></collision></link>
+  <joint name="turn" type="continuous">
+    <parent link="base"/><child link="mast"/>
+    <origin xyz="0 0 0.1"/><axis xyz="0 0 1"/>
+  </joint>
+  <joint name="rise" type="prismatic">
+    <parent link="mast"/><child link="head"/>
+    <axis xyz="0 0 -1"/><limit lower="-0.5" upper="0.25" effort="1" velocity="1"/>
+  </joint>
+  <joint name="hold" type="fixed">
+    <parent link="head"/><child link="tip"/><origin xyz="0.2 0 0" rpy="0 1.5707963267948966 0"/>
+  </joint>
+</robot>
+"""
+
+
+def test_a_description_becomes_a_chain() -> None:
+    chain = read_urdf(LIFT)
+    assert chain.name == "lift"
+    assert [joint.id for joint in chain.joints] == ["turn", "rise"]
+    assert [joint.kind for joint in chain.joints] == [Kind.CONTINUOUS, Kind.PRISMATIC]
+    assert chain.limits == (Limits(-math.inf, math.inf), Limits(-500, 250))
+    end = chain.pose([math.pi / 2, -100])
+    assert end.point == pytest.approx((0, 200, 200))
+    assert end.turned.rotate((0, 0, 1)) == pytest.approx((0, 1, 0))
+    assert chain.poses([0, 0])["head"].point == pytest.approx((0, 0, 100))
+
+
+def test_shapes_are_in_millimetres() -> None:
+    shapes = {link.id: link.geometry for link in read_urdf(LIFT).links}
+    base = shapes["base"]
+    assert base is not None
+    assert {key: base[key] for key in ("type", "x", "y", "z")} == {
+        "type": "box",
+        "x": 100,
+        "y": 200,
+        "z": 300,
+    }
+    assert base["translation"] == {"x": 0, "y": 0, "z": 50}
+    assert base["orientation"] == {
+        "type": "quaternion",
+        "value": pytest.approx({"w": math.sqrt(0.5), "x": 0, "y": 0, "z": math.sqrt(0.5)}),
+    }
+    mast, head = shapes["mast"], shapes["head"]
+    assert mast is not None
+    assert (mast["type"], mast["r"], mast["l"]) == ("cylinder", 20, 500)
+    assert head is not None
+    assert (head["type"], head["r"]) == ("sphere", 30)
+    assert shapes["tip"] is None
+
+
+def test_a_base_called_world_is_the_world() -> None:
+    chain = read_urdf(LIFT.replace('"base"', '"world"'))
+    assert chain.pose([0, 0]).point == pytest.approx((200, 0, 100))
+
+
+def test_an_axis_that_is_not_written_is_x() -> None:
+    chain = read_urdf(LIFT.replace('<axis xyz="0 0 1"/>', ""))
+    assert chain.joints[0].axis == (1, 0, 0)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "words"),
+    [
+        ("<robot", "<!DOCTYPE x [<!ENTITY a 'b'>]><robot", "declares a document type or entities"),
+        ("</robot>", "", "not XML"),
+        ("robot", "model", "starts with <model>"),
+        ('type="fixed"', 'type="floating"', 'joint "hold" has type "floating"; there are'),
+        ('type="fixed"', 'type="revolute"', 'joint "hold" has no <limit>'),
+        ('<parent link="head"/>', '<parent link="mast"/>', "branches"),
+        ('<parent link="head"/>', '<parent link="tip"/>', "run in a circle"),
+        ('<parent link="head"/>', '<parent link="neck"/>', '"neck", which is not there'),
+        ('<parent link="head"/>', "", 'joint "hold" of the URDF lacks its <parent> or <child>'),
+        ('<child link="tip"/>', '<child link="head"/>', "carry the same link"),
+        ('<link name="base">', "<link>", "a <link> of the URDF has no name"),
+        ('<axis xyz="0 0 1"/>', '<axis xyz="0 0 0"/>', 'joint "turn" has no axis'),
+        ('<axis xyz="0 0 1"/>', '<axis xyz="0 0"/>', "not three numbers"),
+        ('<axis xyz="0 0 1"/>', '<mimic joint="rise"/>', 'joint "turn" mimics another joint'),
+        ('lower="-0.5"', 'lower="0.5"', 'the lower limit of joint "rise" is above'),
+        ('lower="-0.5"', 'lower="low"', 'holds "low", which is not a finite number'),
+        ('xyz="0 0 0.1"', 'xyz="0 0 nan"', 'holds "nan", which is not a finite number'),
+        ('radius="0.03"', "", 'the radius of link "head" holds ""'),
+    ],
+    ids=lambda value: value[:30],
+)
+def test_a_bad_description_is_refused_in_a_sentence(old: str, new: str, words: str) -> None:
+    assert old in LIFT
+    with pytest.raises(ValueError) as raised:
+        read_urdf(LIFT.replace(old, new))
+    assert words in str(raised.value)
