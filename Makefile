@@ -47,5 +47,5 @@ server:  ## bin/<os>-<arch>/cogwork-server, one file that needs no Python
 	$(BUILD)/python -m PyInstaller --noconfirm --clean --log-level WARN --distpath build --workpath build/work packaging/cogwork-server.spec
 	$(BUILD)/python packaging/pack.py build/cogwork-server bin
 
-demo:  ## boxes on screen
-	@echo "make demo: the demo comes with the vision service, which is not part of this release yet" >&2; exit 1
+demo: setup  ## boxes on screen
+	$(RUN)/cogwork demo

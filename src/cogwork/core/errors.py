@@ -80,8 +80,8 @@ CogworkError
 ├── Declined        a machine that answers that it cannot
 ├── NoPicture       a camera that has none for a browser (control/pictures.py)
 ├── NoModule        a module that cannot be written (cli/module_new.py)
-├── NotAModule      a path that leads to no module (cli/module_run.py, with the next)
-├── ServerEnded     a server that ended by itself
+├── NotAModule      a path that leads to no module (cli/authored.py)
+├── ServerEnded     a server that ended by itself (cli/module_run.py)
 ├── NoDemo          something that the demo needs (cli/demo.py)
 ├── Failed          a machine of a demo that does not do its part (cli/demo_calls.py)
 └── Misused         a command that names what is not there (cli/dial.py)

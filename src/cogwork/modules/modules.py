@@ -209,11 +209,11 @@ class Modules:
         namespace = config.module_id.partition(":")[0]
         if namespace and namespace in self._trusted:
             return True
+        why = f'its namespace "{namespace}" is not listed there' if namespace else "it has no id"
         _log.error(
-            'module %s is not run in an untrusted environment: "%s" is not among the namespaces in '
-            "COGWORK_TRUSTED_NAMESPACES",
-            config.name,
-            namespace or "it has no module_id, so its namespace",
+            "module %s is not run: in an untrusted environment only those run whose module_id "
+            "begins with a namespace in COGWORK_TRUSTED_NAMESPACES, and %s",
+            *(config.name, why),
         )
         return False
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import importlib
 from collections.abc import Callable
-from typing import Any, Protocol, runtime_checkable
+from typing import Any
 
 import grpc.aio
 
@@ -50,16 +50,9 @@ Trouble = Callable[[], str | None]
 """What is wrong with the process that a resource lives in, if anything is."""
 
 
-@runtime_checkable
-class Elsewhere(Protocol):
-    """A resource whose calls are carried on as they come."""
-
-    @property
-    def carrier(self) -> grpc.aio.Channel: ...
-
-
-class _Elsewhere:
-    """What a resource in another process has beside the methods of its API."""
+class Elsewhere:
+    """A resource in another process, beside the methods of its API: its calls are carried on as
+    they come."""
 
     carrier: grpc.aio.Channel
     _trouble: Trouble
@@ -69,7 +62,7 @@ class _Elsewhere:
         return self._trouble()
 
 
-class Unknown(_Elsewhere):
+class Unknown(Elsewhere):
     """Of an API that is known only to whoever brings it: nobody here can call it."""
 
     def __init__(self, name: str) -> None:
@@ -109,7 +102,7 @@ async def _model(name: str, carrier: grpc.aio.Channel) -> Any:
 
 @functools.cache
 def _mixed(client: type[Any]) -> type[Any]:
-    return type(f"{client.__name__}Elsewhere", (_Elsewhere, client), {})
+    return type(f"{client.__name__}Elsewhere", (Elsewhere, client), {})
 
 
 def _path(api: Api) -> str | None:

@@ -22,6 +22,7 @@ from cogwork.graph.node import Node, State
 from cogwork.graph.provider import Providers
 from cogwork.graph.reconcile import Applied, Outcome, Reconciler
 from cogwork.logs.rules import MODULES, RESOURCES
+from cogwork.resource.clients import Elsewhere
 from cogwork.resource.neighbours import Neighbours
 from cogwork.resource.services import public_services
 from cogwork.robot.frames import FrameSystem
@@ -34,10 +35,10 @@ _log = logging.getLogger("rdk")
 
 GRACE = 1.0
 """Seconds that calls under way get before a resource is closed."""
-_HARMLESS = ("Get", "Is", "List", "Stop")
-"""How the methods begin that move nothing."""
 STOP = 10.0
 """Seconds that something gets to stop moving."""
+_HARMLESS = ("Get", "Is", "List", "Stop")
+"""How the methods begin that move nothing."""
 
 
 class NotConfigured(CogworkError):
@@ -241,7 +242,7 @@ class Machine:
     async def _quiesce(self, name: ResourceName, resource: object) -> None:
         await self.operations.quiesce(resource, name, GRACE)
         # Nothing moves on that nobody can stop any more. A module sees to its own.
-        if isinstance(resource, Stoppable) and getattr(resource, "carrier", None) is None:
+        if isinstance(resource, Stoppable) and not isinstance(resource, Elsewhere):
             try:
                 await self._stopped(resource, {})
             except Exception as error:

@@ -9,6 +9,7 @@ from grpclib.const import Cardinality
 
 from cogwork.core.clock import Clock
 from cogwork.graph.name import Api, ResourceName
+from cogwork.resource.clients import Elsewhere
 from cogwork.resource.services import public_services, served_methods
 from cogwork.robot.jobs import caller, named
 from cogwork.robot.machine import Machine
@@ -22,11 +23,11 @@ from cogwork.wire.standard import add_standard_services
 
 def handler_table(machine: Machine, clock: Clock, shut_down: Callable[[str], None]) -> HandlerTable:
     """`shut_down` gets the reason."""
-    elsewhere = _Elsewhere(machine)
+    carried = _Carried(machine)
     table = HandlerTable(
         around=(machine.operations.around, Fairness(clock).around, machine.sessions.around),
-        unknown=elsewhere.carry_unknown,
-        twin_of=elsewhere.twin_of,
+        unknown=carried.carry_unknown,
+        twin_of=carried.twin_of,
     )
     for served in public_services():
         if served.is_served:
@@ -47,7 +48,7 @@ def _robot(
     return robot_methods(machine, services, shut_down)
 
 
-class _Elsewhere:
+class _Carried:
     """Calls of resources that live in another process."""
 
     def __init__(self, machine: Machine) -> None:
@@ -65,7 +66,7 @@ class _Elsewhere:
         def takes(first: bytes) -> bool:
             node = nodes.get(ResourceName.of(api, read(first) or ""))
             held = node.usable if node is not None else None
-            return held is not None and _lives_elsewhere(held.resource)
+            return held is not None and isinstance(held.resource, Elsewhere)
 
         async def carry_on(stream: Stream) -> None:
             first = stream.request if stream.request is not None else await stream.recv_message()
@@ -97,20 +98,16 @@ class _Elsewhere:
         stream: Stream,
         first: bytes | None,
     ) -> None:
-        carrier = getattr(self._machine.find(name), "carrier", None)
-        if carrier is None:
+        resource = self._machine.find(name)
+        if not isinstance(resource, Elsewhere):
             raise NotImplementedError(
                 f"{path} is not served: {name.api} is not part of this release yet"
             )
-        await carry(carrier, path, cardinality, stream, first)
+        await carry(resource.carrier, path, cardinality, stream, first)
 
     def _brought(self, service: str) -> Api | None:
         services = self._machine.guests.services()
         return next((api for api, name in services.items() if name == service), None)
-
-
-def _lives_elsewhere(resource: object) -> bool:
-    return getattr(resource, "carrier", None) is not None
 
 
 def _name_reader(method: Method) -> Callable[[bytes], str | None]:

@@ -14,13 +14,13 @@ import grpc.aio
 from grpclib import GRPCError
 from grpclib.const import Cardinality, Status
 
+from cogwork.wire.channel import grpclib_errors
 from cogwork.wire.handlers import Stream
 
 Pairs = Iterable[tuple[str, str | bytes]] | None
 
 _OWN = ("te", "content-type", "user-agent", "host")
 """What each connection says for itself, beside whatever begins with `grpc-` or a colon."""
-_HUNG_UP = "the process that it lives in is being stopped or restarted; try again"
 _DETAILS = "grpc-status-details-bin"
 """What some add to a status."""
 
@@ -33,26 +33,15 @@ async def carry(
         "timeout": stream.deadline.time_remaining() if stream.deadline is not None else None,
         "metadata": tuple(_along(stream.metadata.items())),
     }
-    try:
-        if not cardinality.client_streaming and first is not None:
-            await _asked_once(channel, path, cardinality, stream, first, options)
-        else:
-            await _conversed(channel, path, stream, first, options)
-    except grpc.aio.AioRpcError as error:
-        await _bid_farewell(stream, error.trailing_metadata())
-        raise GRPCError(Status(error.code().value[0]), error.details()) from None
-    except grpc.aio.UsageError:
-        raise GRPCError(Status.UNAVAILABLE, _HUNG_UP) from None
-    except asyncio.CancelledError:
-        # A connection that is closed cancels the calls on it, and with them whoever awaits one.
-        if _is_cancelled():
+    with grpclib_errors():
+        try:
+            if not cardinality.client_streaming and first is not None:
+                await _asked_once(channel, path, cardinality, stream, first, options)
+            else:
+                await _conversed(channel, path, stream, first, options)
+        except grpc.aio.AioRpcError as error:
+            await _bid_farewell(stream, error.trailing_metadata())
             raise
-        raise GRPCError(Status.UNAVAILABLE, _HUNG_UP) from None
-
-
-def _is_cancelled() -> bool:
-    task = asyncio.current_task()
-    return task is not None and task.cancelling() > 0
 
 
 async def _asked_once(

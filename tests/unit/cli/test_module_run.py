@@ -21,8 +21,11 @@ import pytest
 from tests.running import DEADLINE
 from tests.unit.cli.test_demo import free_port
 
+from cogwork.cli.authored import Module, module_at
+from cogwork.cli.authored_machine import Machine
 from cogwork.cli.main import main
-from cogwork.cli.module_run import Looks, Machine, Module, _restarted, module_at
+from cogwork.cli.module_run import _restarted
+from cogwork.cli.saves import Looks
 from cogwork.resource import sdk
 
 assert sdk.VERSION  # ahead of whatever else imports the SDK
