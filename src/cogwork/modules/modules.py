@@ -209,10 +209,10 @@ class Modules:
         namespace = config.module_id.partition(":")[0]
         if namespace and namespace in self._trusted:
             return True
-        why = f'its namespace "{namespace}" is not listed there' if namespace else "it has no id"
+        why = f'its namespace is "{namespace}"' if namespace else "it has no module_id"
         _log.error(
-            "module %s is not run: in an untrusted environment only those run whose module_id "
-            "begins with a namespace in COGWORK_TRUSTED_NAMESPACES, and %s",
+            "module %s is not run: %s, and in an untrusted environment only those run whose "
+            "namespace is listed in COGWORK_TRUSTED_NAMESPACES",
             *(config.name, why),
         )
         return False
