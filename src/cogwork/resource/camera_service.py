@@ -6,7 +6,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from google.protobuf.timestamp_pb2 import Timestamp
 from viam.gen.app.data.v1 import data_pb2 as data
 from viam.gen.common.v1 import common_pb2 as common
 from viam.gen.component.camera.v1 import camera_pb2 as camera
@@ -15,6 +14,7 @@ from cogwork.core.errors import CogworkError, InvalidRequest
 from cogwork.graph.name import Api
 from cogwork.resource.answers import CommonAnswers, Find, time_left
 from cogwork.resource.frame import Frame, Mark, offers_frames
+from cogwork.resource.moments import timestamp
 from cogwork.resource.structs import extra_to_dict
 from cogwork.wire.described import Answer, described_methods
 from cogwork.wire.grpc import LARGEST_MESSAGE
@@ -117,9 +117,7 @@ def captured(frames: Sequence[Frame]) -> common.ResponseMetadata:
     if not frames:
         return common.ResponseMetadata()
     seconds = min(frame.captured_at for frame in frames)
-    moment = Timestamp()
-    moment.FromNanoseconds(int(seconds * 1e9))
-    return common.ResponseMetadata(captured_at=moment)
+    return common.ResponseMetadata(captured_at=timestamp(seconds))
 
 
 async def _of_frames(frames: Sequence[Frame], mime_type: str | None) -> camera.GetImagesResponse:

@@ -1,8 +1,7 @@
-"""Names and moments as the messages of the public API carry them."""
+"""Names as the messages of the public API carry them."""
 
 from __future__ import annotations
 
-from google.protobuf.timestamp_pb2 import Timestamp
 from viam.gen.common.v1 import common_pb2 as common
 
 from cogwork.graph.name import Api, ResourceName
@@ -17,9 +16,3 @@ def name_message(name: ResourceName) -> common.ResourceName:
 
 def name_in(message: common.ResourceName) -> ResourceName:
     return ResourceName.of(Api(message.namespace, message.type, message.subtype), message.name)
-
-
-def timestamp(seconds: float) -> Timestamp:
-    moment = Timestamp()
-    moment.FromNanoseconds(int(seconds * 1e9))
-    return moment

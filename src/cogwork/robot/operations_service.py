@@ -11,7 +11,7 @@ from google.protobuf.message import Message
 from google.protobuf.struct_pb2 import Struct
 from viam.gen.robot.v1 import robot_pb2 as robot
 
-from cogwork.robot.messages import timestamp
+from cogwork.resource.moments import timestamp
 from cogwork.robot.operations import Cancelled, Operation, Operations
 from cogwork.robot.sessions import ID as SESSION
 from cogwork.wire.described import Answer

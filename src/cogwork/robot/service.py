@@ -11,6 +11,7 @@ from cogwork import __version__
 from cogwork.core.errors import CogworkError
 from cogwork.graph.name import Api, ResourceName
 from cogwork.graph.node import Node
+from cogwork.resource.moments import timestamp
 from cogwork.resource.structs import to_dict
 from cogwork.robot.frames_service import FramesService
 from cogwork.robot.guests import GuestStatus
@@ -18,7 +19,7 @@ from cogwork.robot.health import health_of
 from cogwork.robot.jobs import JobRecord
 from cogwork.robot.log_service import LogService
 from cogwork.robot.machine import Machine
-from cogwork.robot.messages import name_in, name_message, timestamp
+from cogwork.robot.messages import name_in, name_message
 from cogwork.robot.operations_service import OperationsService
 from cogwork.robot.sessions_service import SessionsService
 from cogwork.robot.tunnel import list_tunnels, tunnel

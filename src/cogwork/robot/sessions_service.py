@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from google.protobuf.duration_pb2 import Duration
 from viam.gen.robot.v1 import robot_pb2 as robot
 
+from cogwork.resource.moments import duration
 from cogwork.robot.sessions import Session, Sessions, owner_of
 from cogwork.wire.described import Answer
 from cogwork.wire.handlers import Stream
@@ -27,8 +27,7 @@ class SessionsService:
         self, request: robot.StartSessionRequest, stream: Stream
     ) -> robot.StartSessionResponse:
         session = self._sessions.start(owner_of(stream), stream.peer, request.resume)
-        window = Duration()
-        window.FromNanoseconds(int(self._sessions.window * 1e9))
+        window = duration(self._sessions.window)
         return robot.StartSessionResponse(id=session.id, heartbeat_window=window)
 
     async def send_session_heartbeat(

@@ -10,11 +10,11 @@ import contextlib
 import socket
 from collections.abc import Awaitable, Callable, Sequence
 
-from google.protobuf.duration_pb2 import Duration
 from viam.gen.robot.v1 import robot_pb2 as robot
 
 from cogwork.config.schema import TunnelEndpoint
 from cogwork.core.errors import CogworkError, NotFound
+from cogwork.resource.moments import duration
 from cogwork.wire.both_ways import both_ways
 from cogwork.wire.delimited import delimited
 from cogwork.wire.first import first_message
@@ -39,7 +39,7 @@ class BrokenTunnel(CogworkError):
 def list_tunnels(endpoints: Sequence[TunnelEndpoint]) -> robot.ListTunnelsResponse:
     return robot.ListTunnelsResponse(
         tunnels=[
-            robot.Tunnel(port=each.port, connection_timeout=_duration(each.connection_timeout))
+            robot.Tunnel(port=each.port, connection_timeout=duration(each.connection_timeout))
             for each in endpoints
         ]
     )
@@ -183,9 +183,3 @@ async def from_socket(
     buffer = memoryview(bytearray(PIECE))
     while count := await loop.sock_recv_into(connection, buffer):
         await send(buffer[:count])
-
-
-def _duration(seconds: float) -> Duration:
-    duration = Duration()
-    duration.FromNanoseconds(round(seconds * 1e9))
-    return duration

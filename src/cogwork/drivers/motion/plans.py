@@ -6,7 +6,6 @@ import uuid
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from google.protobuf.timestamp_pb2 import Timestamp
 from viam.proto.common import Pose
 from viam.proto.service.motion import (
     ComponentState,
@@ -20,6 +19,7 @@ from viam.proto.service.motion import (
 
 from cogwork.core.clock import Clock
 from cogwork.core.errors import NotFound
+from cogwork.resource.moments import timestamp
 
 MOST = 100
 """Executions that are remembered, beside those that are under way."""
@@ -118,6 +118,5 @@ class Plans:
         return self._executions
 
     def _status(self, state: PlanState.ValueType, reason: str = "") -> PlanStatus:
-        moment = Timestamp()
-        moment.FromNanoseconds(int(self._clock.time() * 1e9))
-        return PlanStatus(state=state, timestamp=moment, reason=reason or None)
+        now = timestamp(self._clock.time())
+        return PlanStatus(state=state, timestamp=now, reason=reason or None)

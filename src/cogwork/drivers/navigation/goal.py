@@ -7,7 +7,6 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from google.protobuf.timestamp_pb2 import Timestamp
 from viam.proto.service.navigation import (
     GoalState,
     GoalStatus,
@@ -25,6 +24,7 @@ from cogwork.drivers.navigation.atlas import Stop
 from cogwork.drivers.navigation.chart import Chart, Place, Spot
 from cogwork.drivers.navigation.planning import length
 from cogwork.drivers.navigation.trip import Trip
+from cogwork.resource.moments import timestamp
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,8 +115,8 @@ class Goal:
             route=self._route(at),
             suspend_reason=self.suspend_reason,
             error=self.error,
-            started_at=moment(self.started_at),
-            finished_at=None if self.finished_at is None else moment(self.finished_at),
+            started_at=timestamp(self.started_at),
+            finished_at=None if self.finished_at is None else timestamp(self.finished_at),
         )
 
     def _progress(self, chart: Chart, now: float) -> Progress | None:
@@ -150,9 +150,3 @@ def written(path: Sequence[Spot], arrives: float | None, chart: Chart) -> list[P
     last = arrives if arrives is not None else (yaws[-1] if yaws else 0.0)
     places = zip(path, [*yaws, last], strict=True)
     return [chart.write(Place(spot, yaw)) for spot, yaw in places]
-
-
-def moment(seconds: float) -> Timestamp:
-    at = Timestamp()
-    at.FromNanoseconds(int(seconds * 1e9))
-    return at

@@ -14,9 +14,10 @@ from cogwork.core.workers import Workers
 from cogwork.drivers.navigation.atlas import Atlas
 from cogwork.drivers.navigation.chart import Place, Spot
 from cogwork.drivers.navigation.effort import Effort, NoWay
-from cogwork.drivers.navigation.goal import Goal, moment
+from cogwork.drivers.navigation.goal import Goal
 from cogwork.drivers.navigation.planning import Keepout, first_block, way_through
 from cogwork.drivers.navigation.trip import Trip
+from cogwork.resource.moments import timestamp
 
 T = TypeVar("T")
 
@@ -67,7 +68,7 @@ class Pilot:
             localized=self._localized,
             velocity=Velocity(linear_m_per_sec=0.0 if trip is None else trip.speed(now)),
             goal=None if goal is None else goal.status(self._atlas.chart, now),
-            updated_at=moment(self._clock.time()),
+            updated_at=timestamp(self._clock.time()),
         )
 
     async def begin(self, goal: Goal, path: Sequence[Spot] | None = None) -> None:
