@@ -1,5 +1,6 @@
 """What every test gets: a guard against leaks, a temporary directory of its own, test sizes."""
 
+import gc
 import os
 import tempfile
 from collections.abc import AsyncIterator, Iterator
@@ -38,6 +39,14 @@ def private_temporary_directory(tmp_path_factory: pytest.TempPathFactory) -> Ite
         patch.setattr(tempfile, "tempdir", directory)
         patch.setitem(os.environ, "TMPDIR", directory)
         yield
+
+
+@pytest.fixture(scope="module", autouse=True)
+def little_to_look_through() -> None:
+    """What is there for good, such as engines and what pytest remembers, takes a full collection
+    of garbage up to half a second: long enough to fail a test that watches the time."""
+    gc.collect()
+    gc.freeze()
 
 
 @pytest.fixture(autouse=True)

@@ -12,7 +12,7 @@ from __future__ import annotations
 import asyncio
 import threading
 import time
-from collections.abc import AsyncIterator, Collection, Coroutine, Mapping, Sequence
+from collections.abc import AsyncIterator, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -38,6 +38,8 @@ _OPTIONAL = {"DoCommand", "GetStatus", "GetGeometries"}
 """Methods that most have no use for."""
 HELD_UP = 0.5
 """Seconds that no call may keep everybody else from having their turn."""
+_TIMES = 3
+"""How often a call has to do so to be blamed: a computer that is busy pauses now and then."""
 _UNEXPLAINED = (Status.UNKNOWN, Status.INTERNAL)
 
 
@@ -96,10 +98,7 @@ class Contract:
         unimplemented = set()
         for method in _unary(self.api):
             with explained(method.name) as told:
-                held_up = await _longest_pause(_call(bench, method, "it"))
-                assert held_up < HELD_UP, (
-                    f"{method.name} held up everybody for {held_up:.1f} s; put it in a thread"
-                )
+                await self._hold_up_nobody(bench, method)
             if told.status is Status.UNIMPLEMENTED:
                 unimplemented.add(method.name)
         for name in {each.name for each in _unary(self.api)} - _OPTIONAL:
@@ -107,6 +106,17 @@ class Contract:
                 assert name in self.lacks, f'{name} is not answered: write it, or add it to "lacks"'
             else:
                 assert name not in self.lacks, f'{name} is in "lacks", and is answered'
+
+    async def _hold_up_nobody(self, bench: Bench, method: MethodDescriptor) -> None:
+        """Raises what the call was refused with."""
+        held_up = 0.0
+        for _ in range(_TIMES):
+            call = asyncio.ensure_future(_call(bench, method, "it"))
+            held_up = await _longest_pause(call)
+            if held_up < HELD_UP:
+                await call
+                return
+        pytest.fail(f"{method.name} held up everybody for {held_up:.1f} s; put it in a thread")
 
     async def test_a_name_that_nobody_has_is_not_found(self, bench: Bench) -> None:
         with pytest.raises(GRPCError) as refused:
@@ -161,14 +171,13 @@ class explained:  # noqa: N801 - reads as a word of the language
         return True
 
 
-async def _longest_pause(call: Coroutine[Any, Any, object]) -> float:
-    """How long nobody else had a turn while the call went on."""
+async def _longest_pause(call: asyncio.Future[Any]) -> float:
+    """How long nobody else had a turn while the call went on, however it ended."""
     longest, last = 0.0, time.monotonic()
-    task = asyncio.ensure_future(call)
-    while not task.done():
-        await asyncio.wait({task}, timeout=0.01)
+    while not call.done():
+        await asyncio.wait({call}, timeout=0.01)
         longest, last = max(longest, time.monotonic() - last), time.monotonic()
-    await task
+    await asyncio.gather(call, return_exceptions=True)
     return longest
 
 

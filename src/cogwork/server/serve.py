@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import logging
 import os
 from collections.abc import Coroutine
@@ -148,6 +149,8 @@ class _Server:
         self._own(self._machine.sessions.watch(), "sessions")
         self._own(self._server_log.pipeline.watch(), "log")
         self._own(self._follower.run(), "configuration")
+        # What is there by now stays: no collection of garbage needs to look through it.
+        gc.freeze()
 
     async def aclose(self, reason: str) -> list[Any]:
         """Returns what did not close in time."""

@@ -1,8 +1,10 @@
 from __future__ import annotations
 
+import gc
 import os
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -19,6 +21,16 @@ async def test_variables_are_set_ahead_of_the_import(monkeypatch: pytest.MonkeyP
     monkeypatch.delenv("MISSING", raising=False)
     await Extra("x", ("json",), {"KEPT": "no", "MISSING": "set"}).load()
     assert (os.environ["KEPT"], os.environ.pop("MISSING")) == ("by whoever started us", "set")
+
+
+async def test_what_a_library_is_made_of_is_not_looked_through_for_garbage(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "heavy_library.py").write_text("HELD = [[]]")
+    monkeypatch.syspath_prepend(tmp_path)
+    await Extra("camera", ("heavy_library",)).load()
+    held = sys.modules.pop("heavy_library").HELD
+    assert not any(each is held for each in gc.get_objects())
 
 
 def test_several_libraries_at_once() -> None:
