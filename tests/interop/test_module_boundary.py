@@ -23,6 +23,7 @@ from tests.interop.modular import (
     motor,
     node_module,
     sensor,
+    service,
     until,
 )
 from tests.modules import make
@@ -298,19 +299,22 @@ async def killed_client(there: There, wheel: Any) -> None:
 async def test_jobs_of_what_lives_in_a_module(tmp_path: Path) -> None:
     talk = {"method": "DoCommand", "command": {"print": "by a job"}}
     config = {
-        "modules": [module("motors", make.sdk_module(tmp_path, "motor"))],
+        "modules": [module(name, make.sdk_module(tmp_path, name)) for name in ("motor", "echo")],
         "components": [motor("wheel")],
+        "services": [service("echo", "acme:service:echo", "acme:test:echo")],
         "jobs": [
             {"name": "talk", "schedule": "100ms", "resource": "wheel", **talk},
             {"name": "look", "schedule": "100ms", "resource": "wheel", "method": "IsMoving"},
+            # Of an API that only the module knows.
+            {"name": "call", "schedule": "100ms", "resource": "echo", "method": "Unary"},
         ],
     }
     async with machine(config, tmp_path) as there:
-        await there.server.out.says(r"modmanager\.motors\.StdOut.*by a job", within=5)
+        await there.server.out.says(r"modmanager\.motor\.StdOut.*by a job", within=5)
         view = await until(
             there.view, lambda view: all(job["successes"] for job in view["jobs"]), within=5
         )
-        assert [job["name"] for job in view["jobs"]] == ["talk", "look"]
+        assert [job["name"] for job in view["jobs"]] == ["talk", "look", "call"]
 
 
 async def test_frames_of_an_arm_in_a_module(tmp_path: Path) -> None:

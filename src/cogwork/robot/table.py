@@ -11,7 +11,7 @@ from cogwork.core.clock import Clock
 from cogwork.graph.name import Api, ResourceName
 from cogwork.resource.clients import Elsewhere
 from cogwork.resource.services import public_services, served_methods
-from cogwork.robot.jobs import caller, named
+from cogwork.robot.job_call import caller, named
 from cogwork.robot.machine import Machine
 from cogwork.wire.fairness import Fairness
 from cogwork.wire.foreign import name_in, name_within
@@ -35,7 +35,9 @@ def handler_table(machine: Machine, clock: Clock, shut_down: Callable[[str], Non
     services = {served.api: served.service for served in public_services()}
     table.add("viam.robot.v1.RobotService", lambda: _robot(machine, services, shut_down))
     add_standard_services(table, lambda: machine.guests.descriptions())
-    machine.call_for_job = caller(table, services, lambda text: named(text, machine.nodes))
+    machine.call_for_job = caller(
+        table, services, lambda text: named(text, machine.nodes), lambda: machine.guests
+    )
     return table
 
 

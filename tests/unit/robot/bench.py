@@ -17,6 +17,7 @@ from grpclib.metadata import Deadline
 
 from cogwork.config.fields import Attributes
 from cogwork.config.load import load
+from cogwork.config.schema import JobConfig
 from cogwork.config.surroundings import Surroundings
 from cogwork.core.clock import ManualClock
 from cogwork.graph.limits import Limits
@@ -295,3 +296,8 @@ def failing(words: str) -> Deed:
         raise RuntimeError(words)
 
     return fail
+
+
+def job(name: str = "j", schedule: str = "10s", **fields: Any) -> JobConfig:
+    said = {"name": name, "schedule": schedule, "resource": "a", "method": "GetReadings", **fields}
+    return JobConfig.model_validate(said)
