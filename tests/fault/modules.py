@@ -126,6 +126,7 @@ class House:
                 Rules,
                 providers.changed,
                 lambda event, details: self.story.append({"event": event, **details}),
+                self._registry.has,
                 deadlines=deadlines,
                 pauses=pauses,
             )

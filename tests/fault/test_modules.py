@@ -23,6 +23,7 @@ from tests.fault.modules import (
     DEADLINE,
     MARK,
     NO_PAUSE,
+    READY,
     SHORT,
     SOON,
     Config,
@@ -470,6 +471,30 @@ async def test_however_much_one_writes_to_stderr_little_is_kept(
         f"{much / 1e6:.0f} MB of stderr in {seconds:.1f} s: {before} -> {after}; "
         f"others' slowest call {slowest:.1f} ms"
     )
+
+
+async def test_of_a_model_that_several_bring_it_is_told_whose_counts(
+    house: House, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    names = {"first": GOOD, "second": GOOD, "third": "rdk:builtin:fake"}
+    notes = {name: tmp_path / f"{name}.notes" for name in names}
+    modules = [
+        rogue_module(tmp_path, name, model=model, NOTES=str(notes[name]))
+        for name, model in names.items()
+    ]
+    house.apply(config(modules, [thing("g", GOOD), FAKE]))
+    await house.until(lambda status: [each.state for each in status.modules] == [READY] * 3)
+    await house.until(ready("g", "builtin"))
+
+    said = [record.getMessage() for record in caplog.records if "model " in record.getMessage()]
+    assert sorted(words for words in said if "count" in words or "not used" in words) == [
+        f"model {GOOD} is brought by module first and by module second; that of first counts, as "
+        "it is the first in the configuration",
+        "model rdk:builtin:fake of module third is not used: the server has one of that name in "
+        "its own process; uninstall its package, or rename one of them",
+    ]
+    assert "AddResource" in notes["first"].read_text()
+    assert "AddResource" not in notes["third"].read_text()
 
 
 async def test_the_pause_grows_with_each_failure_and_is_told(tmp_path: Path) -> None:

@@ -44,10 +44,10 @@ class Rules:
             return level
         return self._matched(logger, module)
 
-    def overrules(self, resource: str) -> str | None:
-        """The module whose `log_level` makes the `log_configuration` of a resource useless."""
-        module = self.provided.get(resource)
-        return module if resource in self.resources and self.modules.get(module or "") else None
+    def overrules(self, resource: str) -> bool:
+        """Whether its module's `log_level` makes the `log_configuration` of a resource useless."""
+        module = self.provided.get(resource, "")
+        return resource in self.resources and self.modules.get(module) is not None
 
     def _module_of(self, logger: str, resource: str | None) -> str | None:
         if resource is not None:

@@ -11,6 +11,7 @@ from typing import Any
 from cogwork.core import duration
 from cogwork.core.clock import Clock
 from cogwork.graph.limits import Limits as Pauses
+from cogwork.graph.name import Api, ModelName
 from cogwork.logs.rules import Rules
 from cogwork.modules.environment import CloudIds
 
@@ -47,6 +48,8 @@ class Ground:
     changed: Callable[[], None]
     """To be called when a module would offer something else."""
     tell: Tell = lambda *_: None
+    in_process: Callable[[Api, ModelName], bool] = lambda *_: False
+    """Whether the server has the model itself, and asks no module for it."""
     provided: dict[str, str] = field(default_factory=dict)
     """By the full name of a resource that lives in a module: the module. Others look at it."""
     cloud: CloudIds = field(default_factory=CloudIds)

@@ -47,6 +47,9 @@ class Registry:
         found = self._models.get((api, model))
         return found.shape if found is not None else None
 
+    def has(self, api: Api, model: ModelName) -> bool:
+        return (api, model) in self._models
+
     def shapes(self) -> Iterable[Shape]:
         return [model.shape for model in self._models.values()]
 

@@ -110,6 +110,7 @@ class _Server:
                 log.rules,
                 providers.changed,
                 story.tell,
+                registry.has,
                 log.provided,
                 deadlines=deadlines_in(os.environ),
             ),

@@ -143,6 +143,6 @@ def test_what_a_resource_logs_below_its_own_name() -> None:
 
 def test_which_setting_is_overruled() -> None:
     given = rules(False, Level.ERROR, Level.WARN, "none")
-    assert given.overrules(MODULAR) == MODULE
-    assert given.overrules(BUILT_IN) is None
-    assert replace(given, modules={MODULE: None}).overrules(MODULAR) is None
+    assert given.overrules(MODULAR)
+    assert not given.overrules(BUILT_IN)
+    assert not replace(given, modules={MODULE: None}).overrules(MODULAR)
