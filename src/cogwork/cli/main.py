@@ -270,6 +270,16 @@ def _parser() -> argparse.ArgumentParser:
     tried_out.add_argument("--port", type=_port, help="8080 when left out, if it is free")
     tried_out.set_defaults(run="cogwork.cli.module_run:run")
 
+    again = stages.add_parser(
+        "restart",
+        help="start a module of a running machine again",
+        epilog="Exits with 0 when it is ready, 1 if it is not, 2 if no machine answers.",
+    )
+    again.add_argument("name", metavar="NAME", help="as the configuration calls it")
+    again.add_argument("--json", action="store_true", help="how it went, for programs")
+    _add_address(again)
+    again.set_defaults(run="cogwork.cli.module_restart:restart")
+
     explain = commands.add_parser("explain", help="say what a diagnostic code means")
     explain.add_argument("code", metavar="CODE", nargs="?", help="such as E103; all when left out")
     explain.set_defaults(run="cogwork.cli.explain:explain")

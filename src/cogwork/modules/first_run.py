@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,6 +13,7 @@ from cogwork.core.clock import Clock
 from cogwork.core.errors import CogworkError
 from cogwork.core.workers import Workers
 from cogwork.modules.limits import CannotLimit, Limits
+from cogwork.modules.meta import meta_in
 from cogwork.modules.output import Stream
 from cogwork.modules.process import Child, Exit, Launch
 from cogwork.modules.program import CannotStart
@@ -24,8 +24,6 @@ LONGEST = 3600.0
 _MARKER = ".first_run_succeeded"
 _PROGRESS = 5.0
 _DISK = 10.0
-_LARGEST = 1 << 20
-"""Bytes of a meta.json that are read."""
 
 
 class FirstRunFailed(CogworkError):
@@ -52,14 +50,14 @@ async def first_run(
     timeout: float = LONGEST,
     limits: Limits = Limits(),  # noqa: B008 - it is frozen
 ) -> bool:
-    """Whether there was anything to do. Raises FirstRunFailed.
+    """Whether there was anything to do. Raises FirstRunFailed and BadMeta.
 
     The environment is the module's own; in its VIAM_MODULE_ROOT, if it has one, is the meta.json.
     """
     root = Path(environment.get("VIAM_MODULE_ROOT") or executable.parent)
     workers = Workers(f"first run of {name}")
     try:
-        run = await _on_disk(workers, name, _find, name, root, executable.parent)
+        run = await _on_disk(workers, name, _find, root, executable.parent)
         if run is None:
             return False
         launch = Launch((str(run.script),), environment, root, limits)
@@ -81,34 +79,14 @@ async def _on_disk(workers: Workers, name: str, work: Callable[..., T], *argumen
         ) from None
 
 
-def _find(name: str, root: Path, beside: Path) -> FirstRun | None:
+def _find(root: Path, beside: Path) -> FirstRun | None:
     """None: nothing is asked for, or it was done."""
     marker = beside.with_name(beside.name + _MARKER)
-    for directory in dict.fromkeys((root, beside)):
-        meta = directory / "meta.json"
-        if not meta.is_file():
-            continue
-        script = _script(name, meta)
-        return FirstRun(script, marker) if script is not None and not marker.exists() else None
+    for folder in dict.fromkeys((root, beside)):
+        if (meta := meta_in(folder)) is not None:
+            script = meta.named("first_run")
+            return FirstRun(script, marker) if script is not None and not marker.exists() else None
     return None
-
-
-def _script(name: str, meta: Path) -> Path | None:
-    try:
-        with meta.open(encoding="utf-8") as file:
-            read = json.loads(file.read(_LARGEST))
-    except (OSError, ValueError) as error:
-        raise FirstRunFailed(f'{meta} of module "{name}" cannot be read: {error}') from error
-    asked = read.get("first_run") if isinstance(read, dict) else None
-    if not asked:
-        return None
-    directory = meta.parent.resolve()
-    script = (directory / str(asked)).resolve()
-    if not isinstance(asked, str) or not script.is_relative_to(directory):
-        raise FirstRunFailed(
-            f'"first_run" in {meta} is {json.dumps(asked)}; it names a script in {directory}'
-        )
-    return script
 
 
 async def _carried_out(

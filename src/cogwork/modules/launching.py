@@ -5,11 +5,13 @@ from __future__ import annotations
 import asyncio
 import os
 import secrets
+from collections.abc import Callable
 from pathlib import Path
 
-from cogwork.config.schema import ModuleConfig
+from cogwork.config.module import ModuleConfig
 from cogwork.logs.levels import Level
 from cogwork.modules.address import free_port, unix_address
+from cogwork.modules.bundle import is_bundle, unpacked
 from cogwork.modules.environment import module_argv, module_data, module_environment
 from cogwork.modules.ground import Ground
 from cogwork.modules.limits import Limits
@@ -23,9 +25,15 @@ def address_of(config: ModuleConfig, ground: Ground) -> str:
     return unix_address(ground.sockets, config.name, secrets.token_hex(3))
 
 
-async def launch_of(config: ModuleConfig, ground: Ground, address: str, level: Level) -> Launch:
-    """`level`: the lowest that it is to log."""
-    executable = Path(os.path.expanduser(config.executable_path))  # noqa: PTH111, ASYNC240
+async def launch_of(
+    config: ModuleConfig, ground: Ground, address: str, level: Level, say: Callable[[str], None]
+) -> Launch:
+    """`level`: the lowest that it is to log. `say` hears how far it is, if it takes a while."""
+    given = Path(os.path.expanduser(config.executable_path))  # noqa: PTH111, ASYNC240
+    if is_bundle(given):
+        folder, executable = await unpacked(config.name, given, ground.home, say, ground.clock)
+    else:
+        folder, executable = given.parent, given
     data = module_data(ground.home, ground.cloud.machine_part_id, config.name)
     await asyncio.to_thread(data.mkdir, mode=0o750, parents=True, exist_ok=True)
     environment = module_environment(
@@ -34,7 +42,7 @@ async def launch_of(config: ModuleConfig, ground: Ground, address: str, level: L
         module_id=config.module_id,
         home=ground.home,
         data=data,
-        root=executable.parent,
+        root=folder,
         address=address,
         configured=config.env,
         cloud=ground.cloud,
@@ -43,7 +51,7 @@ async def launch_of(config: ModuleConfig, ground: Ground, address: str, level: L
     argv = module_argv(
         str(executable), address, said.name.lower() if said else None, config.tcp_mode
     )
-    root = Path(environment.get("VIAM_MODULE_ROOT") or executable.parent)
+    root = Path(environment.get("VIAM_MODULE_ROOT") or folder)
     return Launch(argv, environment, root, _limits(config))
 
 

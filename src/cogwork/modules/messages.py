@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from viam.gen.app.v1 import robot_pb2 as app
 
-from cogwork.config.schema import Frame, ResourceConfig
+from cogwork.config.frame import Frame
+from cogwork.config.schema import ResourceConfig
 from cogwork.logs.levels import Level
 from cogwork.resource.structs import to_struct
 

@@ -13,7 +13,7 @@ from typing import Any
 
 import grpc.aio
 
-from cogwork.config.schema import ModuleConfig
+from cogwork.config.module import ModuleConfig
 from cogwork.core.errors import CogworkError
 from cogwork.graph.limits import retry_delay
 from cogwork.graph.name import ResourceName
@@ -186,7 +186,7 @@ class Module:
         self.starts += 1
         address = address_of(self.config, self._ground)
         self._level = self._ground.rules().level_of(self._log.name)
-        launch = await launch_of(self.config, self._ground, address, self._level)
+        launch = await launch_of(self.config, self._ground, address, self._level, self._log.info)
         await first_run(
             self.name,
             Path(launch.argv[0]),
@@ -309,8 +309,16 @@ class Module:
     def _provides(self, name: ResourceName, is_there: bool) -> None:
         if is_there:
             self._ground.provided[str(name)] = self.name
+            self._hint(name)
         elif self._ground.provided.get(str(name)) == self.name:
             del self._ground.provided[str(name)]
+
+    def _hint(self, name: ResourceName) -> None:
+        if self._ground.rules().overrules(str(name)):
+            self._log.warning(
+                "log_configuration of %s has no effect: log_level of module %s counts",
+                *(name, self.name),
+            )
 
     def _level_of(self, name: ResourceName) -> Level:
         """As it will be, once it is known that the resource lives here."""

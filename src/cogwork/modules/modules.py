@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from google.protobuf.descriptor_pool import DescriptorPool
 
-from cogwork.config.schema import ModuleConfig
+from cogwork.config.module import ModuleConfig
 from cogwork.core.errors import NotFound
 from cogwork.graph.name import Api, ModelName
 from cogwork.graph.provider import Offer, Unavailable
@@ -42,8 +42,8 @@ class Modules:
         self._awaited: tuple[str, bool] | None = None
         """Why some are not ready that may bring what nobody does yet, and whether it only takes a
         moment; None: all are."""
-        self._doubles: frozenset[tuple[str, str, str]] = frozenset()
-        """Which models are brought twice: the model, by whom, and by whom in vain."""
+        self._doubles: frozenset[str] = frozenset()
+        """Which models there are twice, in words."""
         self._trusted = None if trusted is None else frozenset(trusted)
         self._modules: dict[str, Module] = {}
         self._leaving: dict[str, asyncio.Task[None]] = {}
@@ -151,19 +151,24 @@ class Modules:
 
     def _warn_of_doubles(self) -> None:
         before, self._doubles = self._doubles, frozenset(self._found_doubles())
-        for model, first, other in sorted(self._doubles - before):
-            _log.warning(
-                "model %s is brought by module %s and by module %s; that of %s counts, as it is "
-                "the first in the configuration",
-                *(model, first, other, first),
-            )
+        for words in sorted(self._doubles - before):
+            _log.warning("%s", words)
 
-    def _found_doubles(self) -> Iterator[tuple[str, str, str]]:
+    def _found_doubles(self) -> Iterator[str]:
         for module in self._modules.values():
-            for each in module.brought.models if module.brought is not None else ():
-                first = self._bringers[each]
-                if first is not module:
-                    yield str(each[1]), first.name, module.name
+            for api, model in module.brought.models if module.brought is not None else ():
+                first = self._bringers[api, model]
+                if self._ground.in_process(api, model):
+                    yield (
+                        f"model {model} of module {module.name} is not used: the server has one of "
+                        "that name in its own process; uninstall its package, or rename one of them"
+                    )
+                elif first is not module:
+                    yield (
+                        f"model {model} is brought by module {first.name} and by module "
+                        f"{module.name}; that of {first.name} counts, as it is the first in the "
+                        "configuration"
+                    )
 
     def _take_on(self, module: Module) -> None:
         # So that what a module leaves behind can be found, and ended.

@@ -12,6 +12,7 @@ from tests.unit.modules.children import DEADLINE, gone
 
 from cogwork.core.clock import Clock, ManualClock, SystemClock
 from cogwork.modules.first_run import FirstRunFailed, first_run
+from cogwork.modules.meta import BadMeta
 
 
 @dataclass
@@ -108,15 +109,15 @@ async def test_a_failure_tells_the_last_lines_and_is_tried_again(package: Packag
     ("meta", "words"),
     [
         ("{", "cannot be read"),
-        ({"first_run": "../other.sh"}, "it names a script in /"),
-        ({"first_run": 5}, "is 5; it names a script in /"),
+        ({"first_run": "../other.sh"}, "it names a file beside it"),
+        ({"first_run": 5}, "is 5; it names a file beside it"),
         ({"first_run": "none.sh"}, "none.sh is not there"),
     ],
 )
 async def test_what_cannot_be_run_is_told(package: Package, meta: object, words: str) -> None:
     package.write("exit 0", meta)
 
-    with pytest.raises(FirstRunFailed, match=words):
+    with pytest.raises((FirstRunFailed, BadMeta), match=words):
         await package.run()
 
 

@@ -1,0 +1,54 @@
+"""`cogwork module restart` as a person runs it, against the real executable."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+from tests.modules import make
+from tests.running import Server, running
+from tests.unit.cli.commands import said
+
+
+@pytest.fixture
+async def machine(tmp_path: Path) -> AsyncIterator[Server]:
+    modules = [{"name": "stub", "executable_path": str(make.stub(tmp_path))}]
+    async with running({"modules": modules}, tmp_path) as server:
+        await server.out.says("modmanager.stub.*ready, with")
+        yield server
+
+
+def at(server: Server) -> tuple[str, str]:
+    return "--address", f"localhost:{server.port}"
+
+
+async def test_it_waits_until_the_module_is_ready(machine: Server) -> None:
+    so_far = len(machine.out.lines)
+    code, out, err = await said("module", "restart", "stub", *at(machine))
+    assert (code, err) == (0, "")
+    assert re.fullmatch(r"stub is ready again, after \d+\.\d s\n", out)
+    await machine.out.says("modmanager.stub.*ready, with", since=so_far)
+
+    code, out, err = await said("module", "restart", "stub", "--json", *at(machine))
+    assert (code, err) == (0, "")
+    told = json.loads(out)
+    assert told.pop("seconds") < 10
+    assert told == {"module": "stub", "ready": True, "error": ""}
+
+
+async def test_one_that_does_not_come_back_says_why(machine: Server, tmp_path: Path) -> None:
+    program = make.stub(tmp_path)
+    program.write_text("#!/bin/sh\necho 'no such device' >&2\nexit 3\n")
+    code, out, err = await said("module", "restart", "stub", *at(machine))
+    assert (code, out) == (1, "")
+    assert err.startswith("stub was started again: exited with code 3")
+    assert "no such device" in err
+
+
+async def test_one_that_is_not_there(machine: Server) -> None:
+    code, out, err = await said("module", "restart", "stubb", *at(machine))
+    assert (code, out) == (1, "")
+    assert err == "NOT_FOUND: module not found with id=, name=stubb; there are stub\n"
