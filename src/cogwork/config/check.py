@@ -22,13 +22,13 @@ from cogwork.config.diagnose import (
 )
 from cogwork.config.fields import Attributes, ExistingFile, Needs, read_api
 from cogwork.config.findings import Findings
+from cogwork.config.module import ModuleConfig
 from cogwork.config.placeholders import PackagePath, fill
 from cogwork.config.positions import Json, Pointer
 from cogwork.config.references import mentions, mentions_of_invalid
 from cogwork.config.schema import (
     ComponentConfig,
     MachineConfig,
-    ModuleConfig,
     PackageConfig,
     ResourceConfig,
     ServiceConfig,

@@ -15,7 +15,8 @@ from typing import Any, TypeVar
 
 from grpclib import GRPCError
 
-from cogwork.config.schema import ComponentConfig, Frame
+from cogwork.config.frame import Frame
+from cogwork.config.schema import ComponentConfig
 from cogwork.core.errors import CogworkError
 from cogwork.graph.name import Api, ResourceName
 from cogwork.spatial.kinematics import WORLD, Chain, read_sva, read_urdf

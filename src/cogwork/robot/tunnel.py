@@ -12,7 +12,7 @@ from collections.abc import Awaitable, Callable, Sequence
 
 from viam.gen.robot.v1 import robot_pb2 as robot
 
-from cogwork.config.schema import TunnelEndpoint
+from cogwork.config.network import TunnelEndpoint
 from cogwork.core.errors import CogworkError, NotFound
 from cogwork.resource.moments import duration
 from cogwork.wire.both_ways import both_ways

@@ -6,7 +6,8 @@ import ipaddress
 import json
 from typing import NamedTuple
 
-from cogwork.config.schema import AuthConfig, MachineConfig
+from cogwork.config.network import AuthConfig
+from cogwork.config.schema import MachineConfig
 
 DEFAULT = "localhost:8080"
 

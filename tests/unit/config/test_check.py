@@ -23,7 +23,7 @@ from cogwork.config.codes import Code
 from cogwork.config.diagnose import Effect
 from cogwork.config.file import Unreadable
 from cogwork.config.load import Loaded, Located, load_nothing
-from cogwork.config.schema import ModuleConfig
+from cogwork.config.module import ModuleConfig
 from cogwork.graph.name import Api, ModelName, Reference
 from cogwork.logs.levels import Level
 

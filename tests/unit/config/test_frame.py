@@ -10,8 +10,8 @@ from pydantic import JsonValue
 from tests.unit.config.workshop import codes_of, found, loaded, sensor, spec_of
 
 from cogwork.config import codes
+from cogwork.config.frame import Frame
 from cogwork.config.load import Loaded
-from cogwork.config.schema import Frame
 from cogwork.spatial.pose import Pose, Quaternion
 
 

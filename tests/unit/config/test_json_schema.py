@@ -20,7 +20,8 @@ from tests.unit.config.workshop import (
     sensor,
 )
 
-from cogwork.config import schema as sections
+from cogwork.config import cloud, frame, module, network
+from cogwork.config import schema as machine
 from cogwork.config.codes import CODES
 from cogwork.config.fields import Attributes, Section
 from cogwork.config.json_reader import read
@@ -181,11 +182,13 @@ def test_the_defaults_are_what_one_would_write() -> None:
 
 
 def _sections() -> list[type[Section]]:
-    return [
-        kind
-        for kind in vars(sections).values()
+    found = {
+        kind: None
+        for file in (cloud, frame, module, network, machine)
+        for kind in vars(file).values()
         if isinstance(kind, type) and issubclass(kind, Section) and kind is not Section
-    ]
+    }
+    return list(found)
 
 
 @functools.cache

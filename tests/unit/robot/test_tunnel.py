@@ -13,7 +13,7 @@ import pytest
 from grpclib.const import Cardinality, Status
 from tests.served import CHANNELS, _channel, refused
 
-from cogwork.config.schema import TunnelEndpoint
+from cogwork.config.network import TunnelEndpoint
 from cogwork.resource import sdk
 from cogwork.robot.tunnel import PIECE, list_tunnels, tunnel
 from cogwork.wire.grpc import grpc_server
