@@ -107,7 +107,8 @@ class GpioBoard(Shapeless, Board):
         }
 
     async def close(self) -> None:
-        """Whatever was driven is low before it is let go."""
+        """Nothing goes on pulsing. A steady pin is let go as it is: whoever was wired to it left
+        it at rest, which need not be low."""
         for ticks in list(self._streams):
             ticks.end(Interrupted(f"{self._called} was closed"))
         for interrupt in self._interrupts.values():
@@ -116,7 +117,7 @@ class GpioBoard(Shapeless, Board):
             try:
                 pin.rest()
             except CogworkError as error:
-                self.logger.warning("it may be left high: %s", error)
+                self.logger.warning("it may go on pulsing: %s", error)
         self._factory.close()
 
     def _wire(self, attributes: GpioBoardAttributes) -> None:

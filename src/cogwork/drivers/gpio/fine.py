@@ -1,4 +1,4 @@
-"""gpiozero's pins on lgpio, with three things mended. Imports lgpio: see `factory.py`."""
+"""gpiozero's pins on lgpio, with four things mended. Imports lgpio: see `factory.py`."""
 
 from __future__ import annotations
 
@@ -20,6 +20,11 @@ class FinePin(LGPIOPin):  # type: ignore[misc]
     range has ten."""
 
     _pwm: tuple[float, float] | None
+
+    def output_with_state(self, state: float) -> None:
+        """In one step. gpiozero's own is low first, which is on for many a relay."""
+        chip = self.factory._handle  # noqa: SLF001 - as the class it extends does
+        lgpio.gpio_claim_output(chip, self._number, int(bool(state)))
 
     def _set_state(self, value: float) -> None:
         if not self._pwm:

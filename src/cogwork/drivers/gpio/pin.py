@@ -56,7 +56,7 @@ class GpioPin(Board.GPIOPin):
             if duty_cycle == 0:
                 self._drive(False)
                 return
-            self._become_output()
+            self._become_output(False)
             if self._pin.frequency != self._frequency:
                 self._pin.frequency = self._frequency
             self._pin.state = duty_cycle
@@ -80,25 +80,26 @@ class GpioPin(Board.GPIOPin):
         return self._frequency
 
     def rest(self) -> None:
-        """Low, if it is driven at all."""
+        """Low, if it pulses. Whatever is wired to a pin that does not may be on when it is low."""
         with self._explained():
-            if self._pin.function == "output":
+            if self._pin.frequency:
                 self._drive(False)
 
     def _drive(self, high: bool) -> None:
-        self._become_output()
+        self._become_output(high)
         if self._pin.frequency:
             self._pin.frequency = None
         self._pin.state = high
 
-    def _become_output(self) -> None:
+    def _become_output(self, high: bool) -> None:
+        """Of that level from the first moment on."""
         if self.watcher is not None:
             raise InvalidRequest(
                 f'{self._called} is watched by the digital interrupt "{self.watcher}", and stays '
                 "an input"
             )
         if self._pin.function != "output":
-            self._pin.function = "output"
+            self._pin.output_with_state(high)
 
     @contextlib.contextmanager
     def _explained(self) -> Iterator[None]:

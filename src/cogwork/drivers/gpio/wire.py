@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable
-from typing import TypeVar
+from collections.abc import Awaitable, Coroutine, Iterable
+from typing import Any, TypeVar
 
 from viam.components.board import Board
 
@@ -59,3 +59,18 @@ async def answer(called: str, asking: Awaitable[T]) -> T:
             f"{called} did not answer within {ANSWER:g} s; look at the log of its board, or of the "
             "module that it comes from"
         ) from None
+
+
+async def every(writes: Iterable[Coroutine[Any, Any, None]]) -> None:
+    """All at once and to their end, even if some fail or whoever asked is gone: each has a deadline
+    of its own. The first that failed is told then."""
+    written = asyncio.gather(*writes, return_exceptions=True)
+    told: asyncio.CancelledError | None = None
+    while not written.done():
+        try:
+            await asyncio.wait([written])
+        except asyncio.CancelledError as error:
+            told = error
+    for failed in (told, *written.result()):
+        if failed is not None:
+            raise failed

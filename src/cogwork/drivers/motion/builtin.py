@@ -6,12 +6,11 @@ from __future__ import annotations
 import asyncio
 import contextvars
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, cast
 
 from viam.components.arm import Arm
-from viam.components.base import Base
 from viam.components.gantry import Gantry
 from viam.components.movement_sensor import MovementSensor
 from viam.proto.common import GeoGeometry, Geometry, GeoPoint, PoseInFrame, Transform, WorldState
@@ -33,6 +32,7 @@ from cogwork.drivers.motion.carrier import ARM, BASE, carrier_of, origin_of
 from cogwork.drivers.motion.drive import Find, Locator, Pace, drive, go, turn
 from cogwork.drivers.motion.gantry import positions_for
 from cogwork.drivers.motion.locators import OnGlobe, OnMap, has_direction, on_globe, yaw
+from cogwork.drivers.motion.moves import moved
 from cogwork.drivers.motion.plans import Execution, Plans
 from cogwork.graph.name import Api, ResourceName
 from cogwork.graph.provider import Dependencies
@@ -116,14 +116,17 @@ class BuiltinMotion(Motion):
         find = self._leader(carrier)
         goal = await _goal(frames, extra, component_name, destination, carrier)
         if carrier.api == ARM:
-            await cast("Arm", self._neighbours.find(carrier)).move_to_position(to_message(goal))
+            arm = cast("Arm", find())
+            await moved(arm, arm.move_to_position(to_message(goal)), self._clock)
         elif carrier.api == BASE:
             rides = component_name != carrier.short
-            await self._send(find, goal, rides or has_direction(destination.pose))
+            faces_somewhere = rides or has_direction(destination.pose)
+            await self._send(cast("Find", find), goal, faces_somewhere)
         else:
-            gantry = cast("Gantry", self._neighbours.find(carrier))
+            positions = await positions_for(cast("Gantry", find()), goal)
+            gantry = cast("Gantry", find())
             # Without speeds it is as fast as it likes.
-            await gantry.move_to_position(await positions_for(gantry, goal), [])
+            await moved(gantry, gantry.move_to_position(positions, []), self._clock)
         return True
 
     async def get_pose(
@@ -230,7 +233,7 @@ class BuiltinMotion(Motion):
         self, component: str, locator: OnMap | OnGlobe, pace: Pace, destination: PoseMessage
     ) -> str:
         """What can be wrong at once is told at once."""
-        find = self._leader(self._neighbours.name_of(component, BASE))
+        find = cast("Find", self._leader(self._neighbours.name_of(component, BASE)))
         find()
         start = await locator.place()
         before = self._runs.get(component)
@@ -276,15 +279,18 @@ class BuiltinMotion(Motion):
         self._plans.end(run.execution, PlanState.PLAN_STATE_STOPPED, reason)
         run.task.cancel()
 
-    def _leader(self, base: ResourceName) -> Find:
-        """Leads the base from leg to leg, until somebody else stops it. Between two legs, when it
-        stands and looks where it is, nobody who stops it would be heard by it."""
-        stops = self._neighbours.stops(base)
+    def _leader(self, carrier: ResourceName) -> Callable[[], object]:
+        """Leads it from step to step, until somebody else stops it. Between two steps, when it
+        stands and is asked where it is, nobody who stops it would be heard by it."""
+        stops = self._neighbours.stops(carrier)
 
-        def find() -> Base:
-            if self._neighbours.stops(base) != stops:
-                raise Interrupted(f'base "{base.short}" was told to stop, and stays where it is')
-            return cast("Base", self._neighbours.find(base))
+        def find() -> object:
+            if self._neighbours.stops(carrier) != stops:
+                raise Interrupted(
+                    f'{carrier.api.subtype} "{carrier.short}" was told to stop, and stays where it '
+                    "is"
+                )
+            return self._neighbours.find(carrier)
 
         return find
 
@@ -301,7 +307,8 @@ class BuiltinMotion(Motion):
         return Pace(
             _positive(wanted, "linear_m_per_sec", attributes.linear_m_per_sec) * 1000,
             _positive(wanted, "angular_degs_per_sec", attributes.angular_degs_per_sec),
-            _positive(wanted, "plan_deviation_m", tolerance) * 1000,
+            # How far it may be off its way is not how far it may stay away.
+            min(_positive(wanted, "plan_deviation_m", tolerance), tolerance) * 1000,
         )
 
 

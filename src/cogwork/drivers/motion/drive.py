@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
-import contextlib
 import math
 from collections.abc import Callable, Coroutine
 from dataclasses import dataclass
@@ -13,6 +11,7 @@ from viam.components.base import Base
 
 from cogwork.core.clock import Clock
 from cogwork.core.errors import CogworkError
+from cogwork.drivers.motion.moves import GRACE, moved
 
 LONGEST_LEG = 5000.0
 """Millimetres that it goes before it looks where it is."""
@@ -20,8 +19,6 @@ VAIN_LEGS = 3
 """Legs in a row that bring it no nearer, before it gives up."""
 
 _SMALLEST_TURN = 0.5
-_GRACE = 5.0
-"""Seconds that a base gets to stop, and beyond those that a move should take."""
 
 
 class Astray(CogworkError):
@@ -106,33 +103,6 @@ async def _seen(locator: Locator) -> Sight:
 
 async def _moved(base: Base, move: Coroutine[Any, Any, None], seconds: float, clock: Clock) -> None:
     """A move that should take so many seconds, and gets a few times as many."""
-    task = asyncio.ensure_future(move)
-    try:
-        await clock.wait([task], 3 * seconds + _GRACE)
-        if not task.done():
-            raise Astray(f"it did not get there in {3 * seconds + _GRACE:.1f} seconds")
-        await task
-    finally:
-        if not task.done():
-            await _to_its_end(asyncio.ensure_future(_halt(base, task)))
-
-
-async def _to_its_end(halting: asyncio.Task[None]) -> None:
-    """However often whoever waits is told to give up: a base that still moves is not left alone."""
-    told: asyncio.CancelledError | None = None
-    while not halting.done():
-        try:
-            await asyncio.wait([halting])
-        except asyncio.CancelledError as error:
-            told = error
-    if told is not None:
-        raise told
-
-
-async def _halt(base: Base, move: asyncio.Task[None]) -> None:
-    """Not every base stops because nobody waits for it any more."""
-    move.cancel()
-    await asyncio.wait([move], timeout=_GRACE)
-    with contextlib.suppress(Exception):
-        async with asyncio.timeout(_GRACE):
-            await base.stop()
+    within = 3 * seconds + GRACE
+    if not await moved(base, move, clock, within):
+        raise Astray(f"it did not get there in {within:.1f} seconds")

@@ -25,6 +25,7 @@ from cogwork.drivers.motor.orders import (
     check_speed,
     read_go_for,
 )
+from cogwork.drivers.motor.travel import Look, Travel
 from cogwork.drivers.shapeless import Shapeless
 from cogwork.drivers.turns import Turn, Turns
 from cogwork.graph.name import ResourceName
@@ -38,9 +39,13 @@ _BRAKING = 0.1
 _SLOWEST = 0.1
 """The part of its speed that it keeps until it is there."""
 _STUCK = 3.0
-"""Seconds without a tick after which it counts as stuck."""
+"""Seconds without a tick after which it counts as stuck, at least."""
+_MISSING_TICKS = 3
+"""Ticks that should have come by then."""
 _ASTRAY = 0.25
 """Revolutions away from the end, after which it counts as going the wrong way."""
+_FASTER = 2.0
+"""How many times faster than it is said to be it may be."""
 
 
 class Stuck(CogworkError):
@@ -100,17 +105,17 @@ class GpioMotor(Shapeless, Motor):
         turns = read_go_for(self._called, rpm, revolutions, self._most("go_for"))
         async with self._commanded("go_for") as turn:
             if self._encoder is None:
-                await self._go_timed(turn, math.copysign(rpm, turns), abs(turns / rpm) * 60)
+                await self._go_timed(turn, math.copysign(rpm, turns), abs(turns))
             else:
-                here = await turn.outcome(self._position())
-                await self._go(turn, here, here + turns, abs(rpm))
+                travel = await self._set_out(turn)
+                await self._go(turn, travel, travel.here + turns, abs(rpm))
 
     async def go_to(self, rpm: float, position_revolutions: float, **_: Any) -> None:
         self._check_encoder("go_to")
         check_go_to(self._called, rpm, position_revolutions, self._most("go_to"))
         async with self._commanded("go_to") as turn:
-            here = await turn.outcome(self._position())
-            await self._go(turn, here, position_revolutions, abs(rpm))
+            travel = await self._set_out(turn)
+            await self._go(turn, travel, position_revolutions + self._zero, abs(rpm))
 
     async def stop(self, **_: Any) -> None:
         await self._spin("stop", 0.0)
@@ -121,7 +126,7 @@ class GpioMotor(Shapeless, Motor):
     async def reset_zero_position(self, offset: float, **_: Any) -> None:
         self._check_encoder("reset_zero_position")
         check_offset(self._called, offset)
-        self._zero += await self._position() + offset
+        self._zero = await self._turned() + offset
 
     async def get_position(self, **_: Any) -> float:
         self._check_encoder("get_position")
@@ -168,32 +173,49 @@ class GpioMotor(Shapeless, Motor):
         except Exception:
             self.logger.exception("it could not be stopped")
 
-    async def _go_timed(self, turn: Turn, rpm: float, seconds: float) -> None:
-        await self._drive(turn, rpm / self._attributes.max_rpm)
-        await turn.wait(self._clock, seconds)
+    async def _go_timed(self, turn: Turn, rpm: float, revolutions: float) -> None:
+        """Its limits may make it slower or faster than it should be: how far it goes counts."""
+        power = rpm / self._attributes.max_rpm
+        await self._drive(turn, power)
+        await turn.wait(self._clock, revolutions / self._speed(power) * 60)
         await self._drive(turn, 0.0)
 
-    async def _go(self, turn: Turn, here: float, end: float, rpm: float) -> None:
+    async def _set_out(self, turn: Turn) -> Travel:
+        fastest = self._attributes.max_rpm / 60 * _FASTER
+        return Travel(await self._seen(turn), fastest, 1 / self._attributes.ticks_per_rotation)
+
+    async def _seen(self, turn: Turn) -> Look:
+        asked = self._clock.monotonic()
+        turned = await turn.outcome(self._turned())
+        return Look(turned, asked, self._clock.monotonic())
+
+    async def _go(self, turn: Turn, travel: Travel, end: float, rpm: float) -> None:
         """Until the encoder says that it is there."""
-        side = math.copysign(1.0, end - here)
-        start, seen, since = here, here, self._clock.monotonic()
-        while (end - here) * side > 0:
-            speed = _approach(abs(end - here), rpm) * side
-            await self._drive(turn, speed / self._attributes.max_rpm)
+        start = seen = travel.here
+        side = math.copysign(1.0, end - start)
+        since = self._clock.monotonic()
+        while (end - travel.here) * side > 0:
+            power = _approach(abs(end - travel.here), rpm) * side / self._attributes.max_rpm
+            await self._drive(turn, power)
             await turn.wait(self._clock, self._look)
-            here = await turn.outcome(self._position())
-            if (start - here) * side > _ASTRAY:
+            travel.add(await self._seen(turn))
+            if (start - travel.here) * side > _ASTRAY:
                 raise Stuck(self._astray(turn.command))
-            if here != seen:
-                seen, since = here, self._clock.monotonic()
-            elif self._clock.monotonic() - since >= _STUCK:
-                raise Stuck(self._stuck(turn.command))
+            if travel.here != seen:
+                seen, since = travel.here, self._clock.monotonic()
+            elif self._clock.monotonic() - since >= (patience := self._patience(power)):
+                raise Stuck(self._stuck(turn.command, patience))
         await self._drive(turn, 0.0)
 
-    def _stuck(self, command: str) -> str:
+    def _patience(self, power: float) -> float:
+        """Seconds that it gets for a tick."""
+        tick = 60 / (self._speed(power) * self._attributes.ticks_per_rotation)
+        return max(_STUCK, _MISSING_TICKS * tick)
+
+    def _stuck(self, command: str, seconds: float) -> str:
         return (
             f"{self._called} did not finish {command}: its encoder saw nothing turn for "
-            f'{_STUCK:g} s; look whether it is blocked, raise "min_power_pct", or check the '
+            f'{seconds:g} s; look whether it is blocked, raise "min_power_pct", or check the '
             "encoder's wires"
         )
 
@@ -217,11 +239,19 @@ class GpioMotor(Shapeless, Motor):
         least, most = self._attributes.min_power_pct, self._attributes.max_power_pct
         return math.copysign(min(max(abs(power), least), most), power)
 
+    def _speed(self, power: float) -> float:
+        """Revolutions per minute, whichever way, that it makes of a power it is told."""
+        return abs(self._within_limits(power)) * self._attributes.max_rpm
+
     async def _position(self) -> float:
+        return await self._turned() - self._zero
+
+    async def _turned(self) -> float:
+        """Revolutions, as the encoder has them."""
         assert self._encoder is not None
         asking = self._encoder.get_position(PositionType.POSITION_TYPE_TICKS_COUNT)
         ticks, _ = await answer(f'encoder "{self._encoder.name}"', asking)
-        return ticks / self._attributes.ticks_per_rotation - self._zero
+        return ticks / self._attributes.ticks_per_rotation
 
     def _most(self, command: str) -> float:
         """The speed that it turns at, at most."""

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 from viam.components.switch import Switch
 
 from cogwork.core.errors import InvalidRequest
-from cogwork.drivers.gpio.wire import Wire
+from cogwork.drivers.gpio.pin import PinFault
+from cogwork.drivers.gpio.wire import Wire, every
 from cogwork.drivers.switch.attributes import GpioSwitchAttributes
 from cogwork.graph.name import ResourceName
 from cogwork.graph.provider import Dependencies
@@ -23,7 +25,8 @@ class GpioSwitch(Switch):
         super().__init__(name.name, logger=logger_of(name))
         self._attributes = attributes
         self._wires = wires
-        self._position = attributes.position
+        self._position: int | None = None
+        """None: not known, because its pins did not obey."""
         self._one_at_a_time = asyncio.Lock()
 
     @classmethod
@@ -37,6 +40,8 @@ class GpioSwitch(Switch):
         return switch
 
     async def get_position(self, **_: Any) -> int:
+        if self._position is None:
+            raise PinFault(self._lost)
         return self._position
 
     async def set_position(self, position: int, **_: Any) -> None:
@@ -51,20 +56,46 @@ class GpioSwitch(Switch):
         return self._attributes.count, self._attributes.labels
 
     async def get_status(self, **_: Any) -> Mapping[str, Any]:
+        if self._position is None:
+            return {"trouble": self._lost}
         labels = self._attributes.labels
         status: dict[str, Any] = {"position": self._position}
         return {**status, "label": labels[self._position]} if labels else status
 
     async def close(self) -> None:
-        await self._write([False] * len(self._wires))
+        async with self._one_at_a_time:
+            await self._write(self._all_off)
 
     async def _switch(self, position: int) -> None:
         async with self._one_at_a_time:
-            await self._write(self._attributes.levels(position))
+            try:
+                await self._write(self._attributes.levels(position))
+            except BaseException:
+                with contextlib.suppress(Exception):
+                    await self._fall_back()
+                raise
             self._position = position
 
+    async def _fall_back(self) -> None:
+        """To where it stood; with everything off, if nobody knows."""
+        before, self._position = self._position, None
+        await self._write(self._all_off if before is None else self._attributes.levels(before))
+        self._position = before
+
     async def _write(self, levels: Sequence[bool]) -> None:
-        """Off before on: two relays that exclude one another are never on together."""
+        """All that shall be off are off before any is on: two relays that exclude one another are
+        never on together."""
         pairs = list(zip(self._wires, levels, strict=True))
-        for wire, on in sorted(pairs, key=lambda pair: pair[1]):
-            await wire.set(on)
+        await every(wire.set(False) for wire, on in pairs if not on)
+        await every(wire.set(True) for wire, on in pairs if on)
+
+    @property
+    def _all_off(self) -> Sequence[bool]:
+        return [False] * len(self._wires)
+
+    @property
+    def _lost(self) -> str:
+        return (
+            f'where switch "{self.name}" stands is not known, because its pins did not obey when '
+            "it was set; look at its board, and set it again"
+        )

@@ -107,7 +107,7 @@ async def test_pwm_that_cannot_be(client: BoardClient) -> None:
     assert told.words == 'pin "GPIO18" of board "b" takes a duty cycle from 0 to 1, not nan'
 
 
-async def test_closed_its_outputs_are_low(board: GpioBoard) -> None:
+async def test_closed_it_lets_its_outputs_go(board: GpioBoard) -> None:
     wires = [wire(board, name) for name in ("GPIO17", "GPIO18")]
     await (await board.gpio_pin_by_name("17")).set(True)
     await (await board.gpio_pin_by_name("18")).set_pwm(0.5)

@@ -45,7 +45,12 @@ def run(code: str, directory: Path) -> str:
     done = subprocess.run(
         [sys.executable, "-W", "error", "-c", code],
         cwd=directory,
-        env={"TMPDIR": str(directory), "PATH": os.environ["PATH"], "HOME": str(directory)},
+        env={
+            "TMPDIR": str(directory),
+            "PATH": os.environ["PATH"],
+            "PYTHONPATH": os.environ.get("PYTHONPATH", ""),
+            "HOME": str(directory),
+        },
         capture_output=True,
         text=True,
         timeout=60,
@@ -99,6 +104,11 @@ import lgpio
 told = []
 
 
+def _is_output(gpio):
+    claims = [each[0] for each in told if "claim" in each[0] and each[2] == gpio]
+    return claims[-1] == "gpio_claim_output"
+
+
 def write_down(name, answer):
     setattr(lgpio, name, lambda *given: told.append((name, *given)) or answer)
 
@@ -106,7 +116,7 @@ def write_down(name, answer):
 for name in ("gpiochip_close", "gpio_claim_input", "gpio_claim_output", "gpio_free", "gpio_write"):
     write_down(name, 0)
 write_down("gpiochip_open", 7)
-write_down("gpio_get_mode", 2)
+lgpio.gpio_get_mode = lambda _, gpio: 2 if _is_output(gpio) else 0
 write_down("tx_pwm", 0)
 
 from cogwork.drivers.gpio.fine import FineFactory
@@ -155,3 +165,36 @@ print(list(map(str, one.pins.values())))
         "('tx_pwm', 7, 18, 50, 7.55) 0.0755",
         "['GPIO18']",
     ]
+
+
+def test_a_pin_never_has_a_level_that_nobody_asked_for(tmp_path: Path) -> None:
+    """A relay that is on when its pin is low would be on for a moment."""
+    code = f"""{FAKE_LGPIO}
+import asyncio
+from cogwork.drivers.board.attributes import GpioBoardAttributes
+from cogwork.drivers.board.gpio import GpioBoard
+from cogwork.graph.name import ResourceName
+
+
+async def main():
+    name = ResourceName.parse("rdk:component:board/b")
+    board = GpioBoard(name, GpioBoardAttributes(), FineFactory())
+    await (await board.gpio_pin_by_name("17")).set(True)
+    await (await board.gpio_pin_by_name("18")).set_pwm(0.5)
+    await (await board.gpio_pin_by_name("22")).set(False)
+    await board.close()
+
+
+asyncio.run(main())
+for gpio in (17, 18, 22):
+    print([(what, *map(float, at[1:3])) for what, _, *at in told if at[:1] == [gpio]])
+"""
+    held, pulsed, low = run(code, tmp_path).splitlines()
+    let_go = "('gpio_claim_input', 128.0)"
+    assert held == (f"[{let_go}, ('gpio_claim_output', 1.0), ('gpio_write', 1.0), {let_go}]")
+    assert pulsed == (
+        f"[{let_go}, ('gpio_claim_output', 0.0), ('tx_pwm', 1000.0, 0.0), "
+        "('tx_pwm', 1000.0, 50.0), ('tx_pwm', 0.0, 0.0), ('gpio_write', 0.0), "
+        f"{let_go}]"
+    )
+    assert low == f"[{let_go}, ('gpio_claim_output', 0.0), ('gpio_write', 0.0), {let_go}]"

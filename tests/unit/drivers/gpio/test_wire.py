@@ -5,7 +5,7 @@ import asyncio
 import pytest
 from tests.unit.drivers.gpio.wiring import WatchedBoard
 
-from cogwork.drivers.gpio.wire import NoAnswer, Wire, answer
+from cogwork.drivers.gpio.wire import NoAnswer, Wire, answer, every
 
 
 async def test_a_pin_gets_only_so_long(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -38,3 +38,24 @@ async def test_a_wire_may_mean_yes_by_low() -> None:
     await wire.set(True)
     await wire.set(False)
     assert board.told == [("p", 0.0), ("p", 1.0)]
+
+
+async def test_all_are_written_whatever_is_wrong_with_some() -> None:
+    """Even if whoever asked is gone. The first that failed is told."""
+    board = WatchedBoard()
+    wires = [await Wire.to(board, name) for name in "xyz"]
+    board.broken = "x"
+    with pytest.raises(OSError, match="loose"):
+        await every(wire.set(True) for wire in wires)
+    assert [board.level(name) for name in "xyz"] == [0, 1, 1]
+    board.gates["z"] = gate = asyncio.Event()
+    writing = asyncio.ensure_future(every(wire.set(False) for wire in wires))
+    for _ in range(2):
+        await asyncio.sleep(0)
+        writing.cancel()
+    await asyncio.sleep(0)
+    assert not writing.done()
+    gate.set()
+    await asyncio.wait([writing], timeout=10)
+    assert writing.cancelled()
+    assert [board.level(name) for name in "xyz"] == [0, 0, 0]

@@ -23,6 +23,8 @@ class WatchedBoard(FakeBoard):
         self.told: list[tuple[str, float]] = []
         self.broken: str | None = None
         """The pin that cannot be set."""
+        self.refused: set[tuple[str, float]] = set()
+        """Levels that a pin does not take."""
         self.gates: dict[str, asyncio.Event] = {}
         """Pins that do nothing, and do not answer, until they are let."""
 
@@ -53,6 +55,6 @@ class WatchedPin(FakePin):
     async def _tell(self, level: float) -> None:
         if gate := self._board.gates.get(self.name):
             await gate.wait()
-        if self._board.broken == self.name:
+        if self._board.broken == self.name or (self.name, level) in self._board.refused:
             raise OSError("the wire is loose")
         self._board.told.append((self.name, level))

@@ -40,7 +40,10 @@ from viam.services.motion.client import MotionClient
 from viam.services.slam import SLAM
 
 from cogwork.core.clock import ManualClock
-from cogwork.core.errors import NotFound, Unsupported
+from cogwork.core.errors import Interrupted, NotFound, Unsupported
+from cogwork.drivers.arm.attributes import FakeArmAttributes
+from cogwork.drivers.arm.described import Described
+from cogwork.drivers.arm.fake import FakeArm
 from cogwork.drivers.base.attributes import FakeBaseAttributes
 from cogwork.drivers.base.fake import FakeBase
 from cogwork.drivers.gantry.attributes import FakeGantryAttributes
@@ -54,6 +57,7 @@ from cogwork.resource.neighbours import Neighbours
 from cogwork.spatial.pose import Pose as Place
 from cogwork.spatial.tree import FrameTree, Part
 
+ARM = ResourceName.parse("rdk:component:arm/hand")
 BASE = ResourceName.parse("rdk:component:base/rover")
 GANTRY = ResourceName.parse("rdk:component:gantry/rail")
 GPS = ResourceName.parse("rdk:component:movement_sensor/gps")
@@ -109,6 +113,53 @@ class Standing:
         raise NotFound(f'there is no frame "{name}"')
 
 
+class Deaf:
+    """As one of a module: it does not stop because nobody waits for it any more."""
+
+    moves = False
+
+    async def move_to_position(self, *_: Any, **__: Any) -> None:
+        self.moves = True
+        await asyncio.sleep(3600)
+
+    async def stop(self, **_: Any) -> None:
+        self.moves = False
+
+    async def is_moving(self) -> bool:
+        return self.moves
+
+
+class Hand(Deaf, FakeArm):
+    def __init__(self, clock: ManualClock) -> None:
+        super().__init__(ARM, FakeArmAttributes(), Described.desk_arm(), clock)
+
+
+class Rail(Deaf, FakeGantry):
+    """It may take long to say how long it is."""
+
+    def __init__(self, clock: ManualClock) -> None:
+        super().__init__(GANTRY, FakeGantryAttributes(lengths_mm=[500, 300]), clock)
+        self.measured = asyncio.Event()
+        self.measured.set()
+
+    async def get_lengths(self, **_: Any) -> list[float]:
+        await self.measured.wait()
+        return await super().get_lengths()
+
+
+class SlowFrames(Standing):
+    """Whose joints have to be asked where they are, which may take long."""
+
+    def __init__(self, *parts: Part) -> None:
+        super().__init__(*parts)
+        self.asked = asyncio.Event()
+        self.asked.set()
+
+    async def transform(self, *given: Any, **more: Any) -> Place:
+        await self.asked.wait()
+        return await super().transform(*given, **more)
+
+
 class Machine:
     """As much of one as a motion service needs."""
 
@@ -141,6 +192,14 @@ class Machine:
         """As a call of a client does it, which the machine sees."""
         self.stops[BASE] += 1
         await self.base.stop()
+
+    def put(self, carrier: Hand | Rail) -> tuple[ResourceName, SlowFrames]:
+        """On the world, where the base stood."""
+        name = ARM if isinstance(carrier, Hand) else GANTRY
+        self.resources[name] = carrier
+        frames = SlowFrames(*_parts({name.short: "world", f"{name.short}_origin": "world"}))
+        self.neighbours.frames = frames
+        return name, frames
 
     async def at(self) -> tuple[float, float, float]:
         seen = (await self.base.odometry()).place
@@ -280,6 +339,52 @@ async def test_a_gantry_without_kinematics_has_its_axes_along_x_and_y(
 
 
 @pytest.mark.parametrize(
+    ("kind", "slow", "words"),
+    [
+        (Hand, "frames", 'arm "hand" was told to stop, and stays where it is'),
+        (Rail, "frames", 'gantry "rail" was told to stop, and stays where it is'),
+        (Rail, "lengths", 'gantry "rail" was told to stop, and stays where it is'),
+    ],
+)
+async def test_what_is_stopped_before_it_moves_stays_where_it_is(
+    service: BuiltinMotion,
+    machine: Machine,
+    clock: ManualClock,
+    kind: type[Hand | Rail],
+    slow: str,
+    words: str,
+) -> None:
+    """Where it has to go takes a while to find out."""
+    carrier = kind(clock)
+    name, frames = machine.put(carrier)
+    known = carrier.measured if slow == "lengths" and isinstance(carrier, Rail) else frames.asked
+    known.clear()
+    moving = asyncio.ensure_future(service.move(name.short, on("world", x=100)))
+    await clock.settle()
+    machine.stops[name] += 1
+    known.set()
+    await asyncio.wait([moving], timeout=1)
+    assert not carrier.moves
+    with pytest.raises(Interrupted, match=words):
+        await moving
+
+
+@pytest.mark.parametrize("kind", [Hand, Rail])
+async def test_a_move_whose_caller_is_gone_is_stopped(
+    service: BuiltinMotion, machine: Machine, clock: ManualClock, kind: type[Hand | Rail]
+) -> None:
+    carrier = kind(clock)
+    name, _ = machine.put(carrier)
+    moving = asyncio.ensure_future(service.move(name.short, on("world", x=100)))
+    await clock.settle()
+    assert carrier.moves
+    moving.cancel()
+    await asyncio.wait([moving], timeout=10)
+    assert moving.cancelled()
+    assert not carrier.moves
+
+
+@pytest.mark.parametrize(
     ("given", "words"),
     [
         (
@@ -405,6 +510,22 @@ async def test_on_the_globe_it_arrives(
     assert heading == pytest.approx(90, abs=1)
     last = plan.plan.steps[-1].step["rover"].pose
     assert (last.x, last.y) == (there.longitude, there.latitude)
+
+
+@pytest.mark.parametrize("deviation", [20, 1e6])
+async def test_a_wide_way_ends_at_its_destination_all_the_same(
+    client: MotionClient, machine: Machine, clock: ManualClock, deviation: float
+) -> None:
+    """How far it may be off its way says nothing about the end of it."""
+    wide = MotionConfiguration(plan_deviation_m=deviation)
+    await client.move_on_map("rover", Pose(y=15_000), "map", configuration=wide)
+    plan = await arrived(client, clock)
+    assert plan.status.state == PlanState.PLAN_STATE_SUCCEEDED
+    assert (await machine.at())[:2] == pytest.approx((0, 15_000), abs=100)
+    there = GeoPoint(latitude=HOME.latitude + 0.0002, longitude=HOME.longitude)
+    await client.move_on_globe("rover", there, "gps", configuration=wide)
+    await arrived(client, clock)
+    assert (await machine.at())[1] == pytest.approx(22_239, abs=2600)
 
 
 async def test_a_heading_that_is_left_out_is_any(

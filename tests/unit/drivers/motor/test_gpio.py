@@ -37,6 +37,10 @@ class Shaft(Encoder):
     def __init__(self, board: WatchedBoard, clock: ManualClock) -> None:
         super().__init__("e")
         self.factor = 1.0
+        self.ticks = 400
+        """Of one revolution."""
+        self.whole = 0.0
+        """Revolutions that it really turned."""
         self.answers = asyncio.Event()
         self.answers.set()
         self._board = board
@@ -50,12 +54,14 @@ class Shaft(Encoder):
         await self.answers.wait()
         now = self._clock.monotonic()
         side = 1 if self._board.level("d") else -1
-        self._turned += self._board.level("p") * side * 2 * (now - self._since) * self.factor
+        turned = self._board.level("p") * side * 2 * (now - self._since) * self.factor
+        self.whole += turned
+        self._turned += turned
         self._since = now
-        return round(self._turned * 400), PositionType.POSITION_TYPE_TICKS_COUNT
+        return round(self._turned * self.ticks), PositionType.POSITION_TYPE_TICKS_COUNT
 
     async def reset_position(self, **_: Any) -> None:
-        raise NotImplementedError
+        self._turned = 0.0
 
     async def get_properties(self, **_: Any) -> Encoder.Properties:
         return Encoder.Properties(True, False)
@@ -82,7 +88,7 @@ async def built(
     given = {**ATTRIBUTES, **attributes}
     dependencies: dict[ResourceName, object] = {BOARD: board}
     if shaft is not None:
-        given |= {"encoder": "e", "ticks_per_rotation": 400}
+        given |= {"encoder": "e", "ticks_per_rotation": getattr(shaft, "ticks", 400)}
         dependencies[ENCODER] = shaft
     return await GpioMotor.new(NAME, GpioMotorAttributes(**given), dependencies, clock)
 
@@ -171,6 +177,24 @@ async def test_without_an_encoder_go_for_is_timed(
     await clock.advance(0.01)
     await going
     assert levels(board) == (0, 0)
+
+
+@pytest.mark.parametrize(
+    ("limits", "rpm", "power"),
+    [({"max_power_pct": 0.5}, 120, 0.5), ({"min_power_pct": 0.5}, 15, 0.5)],
+)
+async def test_limits_of_power_do_not_change_how_far_it_goes(
+    board: WatchedBoard, clock: ManualClock, limits: dict[str, Any], rpm: float, power: float
+) -> None:
+    motor = await built(board, clock, **limits)
+    going = asyncio.ensure_future(motor.go_for(rpm, 3))
+    # At half its power it makes a revolution a second.
+    await clock.advance(2.99)
+    assert levels(board) == (1, power)
+    assert not going.done()
+    await clock.advance(0.01)
+    await asyncio.wait_for(going, 1)
+    assert levels(board)[1] == 0
 
 
 async def test_an_older_move_is_told_who_ended_it(
@@ -337,6 +361,74 @@ async def test_a_motor_that_does_not_get_there_is_stopped(
     with pytest.raises(Stuck, match=words):
         await going
     assert levels(board)[1] == 0
+
+
+async def test_an_encoder_of_few_ticks_is_waited_for(
+    board: WatchedBoard, clock: ManualClock, shaft: Shaft
+) -> None:
+    """A tick comes every six seconds."""
+    shaft.ticks = 1
+    motor = await built(board, clock, shaft)
+    going = asyncio.ensure_future(motor.go_for(10, 3))
+    await clock.advance(20)
+    await asyncio.wait_for(going, 1)
+    assert await motor.get_position() == 3
+    shaft.factor = 0.0
+    going = asyncio.ensure_future(motor.go_for(10, 3))
+    await clock.advance(17.9)
+    assert not going.done()
+    await clock.advance(0.2)
+    with pytest.raises(Stuck, match="saw nothing turn for 18 s"):
+        await asyncio.wait_for(going, 1)
+
+
+async def test_the_slower_its_limits_make_it_the_longer_a_tick_is_waited_for(
+    board: WatchedBoard, clock: ManualClock, shaft: Shaft
+) -> None:
+    shaft.ticks = 1
+    motor = await built(board, clock, shaft, max_power_pct=0.1)
+    going = asyncio.ensure_future(motor.go_for(120, 2))
+    await clock.advance(12)
+    await asyncio.wait_for(going, 1)
+    assert await motor.get_position() == 2
+
+
+@pytest.mark.parametrize("by", ["motor", "encoder"])
+@pytest.mark.parametrize("to", [5.0, -5.0])
+@pytest.mark.parametrize("command", ["go_for", "go_to"])
+async def test_a_zero_that_is_set_during_a_move_does_not_change_where_it_ends(
+    board: WatchedBoard, clock: ManualClock, shaft: Shaft, command: str, to: float, by: str
+) -> None:
+    motor = await built(board, clock, shaft)
+    await motor.reset_zero_position(-1)
+    assert await motor.get_position() == 1
+    end = to if command == "go_for" else to - 1
+    going = asyncio.ensure_future(getattr(motor, command)(60, to))
+    for seconds in (1.5, 2.0):
+        await clock.advance(seconds)
+        if by == "motor":
+            await motor.reset_zero_position(0.75)
+        else:
+            await shaft.reset_position()
+    assert not going.done()
+    await clock.advance(5)
+    await asyncio.wait_for(going, 1)
+    assert shaft.whole == pytest.approx(end, abs=0.05)
+
+
+async def test_two_that_set_the_zero_at_once_set_the_same(
+    board: WatchedBoard, clock: ManualClock, shaft: Shaft
+) -> None:
+    motor = await built(board, clock, shaft)
+    going = asyncio.ensure_future(motor.go_for(60, 1.5))
+    await clock.advance(2)
+    await asyncio.wait_for(going, 1)
+    shaft.answers.clear()
+    both = [asyncio.ensure_future(motor.reset_zero_position(0)) for _ in range(2)]
+    await clock.settle()
+    shaft.answers.set()
+    await asyncio.gather(*both)
+    assert await motor.get_position() == 0
 
 
 async def test_it_tells_a_single_encoder_which_way_it_turns(
