@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import Field, JsonValue, model_validator
+from pydantic import Field, JsonValue, field_validator, model_validator
 
 from cogwork.config import codes
 from cogwork.config.fields import Section, fault
 from cogwork.spatial.orientation import read_orientation
 from cogwork.spatial.pose import Pose, Quaternion
+from cogwork.spatial.shape import read_shape
 
 
 class Vector(Section):
@@ -74,6 +75,16 @@ class Frame(Section):
         place = self.translation
         turned = self.orientation.turned if self.orientation else Quaternion.identity()
         return Pose((place.x, place.y, place.z), turned)
+
+    @field_validator("geometry")
+    @classmethod
+    def _is_a_shape(cls, written: dict[str, JsonValue] | None) -> dict[str, JsonValue] | None:
+        try:
+            if written is not None:
+                read_shape(written)
+        except ValueError as error:
+            raise fault(codes.BAD_VALUE, str(error)) from None
+        return written
 
     @model_validator(mode="after")
     def _in_the_world(self) -> Self:

@@ -159,7 +159,7 @@ class FrameSystem:
     async def _state(self, placed: Placed) -> tuple[Chain, Sequence[float]]:
         resource: Any = self._find(placed.name)
         chain = await self._chain(placed, resource)
-        return chain, await _told(placed, _joints(placed, resource))
+        return chain, await _told(placed, _inputs(placed, resource, chain))
 
     async def _chain(self, placed: Placed, resource: Any) -> Chain:
         chain = self._chains.get(resource)
@@ -189,10 +189,20 @@ def _standing_for(tree: FrameTree, name: str) -> str:
     return bare if name not in tree.frames and bare in tree.frames else name or WORLD
 
 
-async def _joints(placed: Placed, resource: Any) -> Sequence[float]:
+async def _inputs(placed: Placed, resource: Any, chain: Chain) -> Sequence[float]:
+    """As the chain takes them: in radians and millimetres."""
     if placed.name.api == ARM:
-        return [math.radians(value) for value in (await resource.get_joint_positions()).values]
+        return _in_radians((await resource.get_joint_positions()).values, chain)
     return list(await resource.get_position())
+
+
+def _in_radians(positions: Sequence[float], chain: Chain) -> list[float]:
+    """The positions of what turns, which arms tell in degrees. What slides is in millimetres."""
+    turning = [joint.turns for joint in chain.joints]
+    each = zip(positions, turning, strict=False)
+    inputs = [math.radians(value) if turns else value for value, turns in each]
+    # One too many is for the chain to refuse.
+    return [*inputs, *positions[len(inputs) :]]
 
 
 def _read(placed: Placed, kinematics: Sequence[Any]) -> Chain:

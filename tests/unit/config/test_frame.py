@@ -12,6 +12,7 @@ from tests.unit.config.workshop import codes_of, found, loaded, sensor, spec_of
 from cogwork.config import codes
 from cogwork.config.frame import Frame
 from cogwork.config.load import Loaded
+from cogwork.resource.poses import shape_of
 from cogwork.spatial.pose import Pose, Quaternion
 
 
@@ -71,6 +72,26 @@ def test_what_is_not_written_is_at_the_same_place(frame: dict[str, JsonValue]) -
 
 
 @pytest.mark.parametrize(
+    "geometry",
+    [
+        {},
+        {"label": "dot", "type": "point"},
+        {"type": "box", "x": 1, "y": 2.5, "z": 3, "translation": {"z": 15}},
+        {"x": 1, "y": 2, "z": 3},
+        {"type": "sphere", "r": 5},
+        {"r": 5, "orientation": {"type": "quaternion", "value": {"w": 1}}},
+        {"type": "capsule", "r": 5, "l": 20, "translation": None, "orientation": {}},
+        {"r": 5, "l": 20},
+    ],
+    ids=repr,
+)
+def test_every_shape_that_is_read_can_be_told(geometry: dict[str, JsonValue]) -> None:
+    frame = frame_of(with_frame(geometry=geometry))
+    assert frame.geometry is not None
+    assert shape_of(frame.geometry, "a").WhichOneof("geometry_type") is not None
+
+
+@pytest.mark.parametrize(
     ("frame", "words", "place"),
     [
         ({"orientation": {"type": "ov_degree"}}, "ov_degrees", "orientation/type"),
@@ -87,6 +108,26 @@ def test_what_is_not_written_is_at_the_same_place(frame: dict[str, JsonValue]) -
         ),
         ({"orientation": {"type": "quaternion", "value": {"w": 0}}}, "not zero", "orientation"),
         ({"orientation": {"type": "quaternion", "value": [1]}}, "", "orientation/value"),
+        ({"geometry": {"type": "box", "x": 1}}, '"y" of a box is missing', "geometry"),
+        ({"geometry": {"x": 1}}, '"y" of a box is missing', "geometry"),
+        ({"geometry": {"l": 1}}, '"r" of a capsule is missing', "geometry"),
+        ({"geometry": {"type": "sphere", "r": -1}}, "or not above 0", "geometry"),
+        ({"geometry": {"type": "sphere", "r": "1"}}, "not a finite number", "geometry"),
+        (
+            {"geometry": {"type": "bx", "x": 1}},
+            '"bx" is no shape; there are box, sphere, capsule, point',
+            "geometry",
+        ),
+        ({"geometry": {"type": ["box"]}}, "is no shape", "geometry"),
+        ({"geometry": {"translation": [1, 2, 3]}}, '"translation" is an object', "geometry"),
+        ({"geometry": {"translation": {"x": True}}}, '"x" of the translation', "geometry"),
+        ({"geometry": {"orientation": 7}}, '"orientation" is an object', "geometry"),
+        ({"geometry": {"orientation": {"value": {"th": 1}}}}, "needs a type", "geometry"),
+        (
+            {"geometry": {"orientation": {"type": "quaternion", "value": [1]}}},
+            '"value" is an object',
+            "geometry",
+        ),
         ({"parent": ""}, 'it is "world" or a component', "frame"),
         ({"id": "world"}, 'no frame but the world itself is called "world"', "frame"),
         ({"id": "a", "parent": "a"}, 'the frame "a" is its own parent', "frame"),

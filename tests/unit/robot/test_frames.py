@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -17,11 +18,17 @@ from viam.gen.common.v1 import common_pb2 as common
 from viam.gen.robot.v1 import robot_pb2 as robot
 from viam.utils import struct_to_dict
 
+from cogwork.config.frame import Frame
+from cogwork.core.clock import ManualClock
+from cogwork.drivers.arm.attributes import FakeArmAttributes
+from cogwork.drivers.arm.fake import FakeArm
+from cogwork.graph.name import ResourceName
 from cogwork.resource.poses import from_message
 from cogwork.spatial.orientation import to_matrix
 
 Matrix = np.ndarray[Any, np.dtype[np.float64]]
 
+SLIDER = Path(__file__).parents[1] / "drivers/arm/slider.urdf"
 TABLE = {"translation": {"x": 100, "y": 0, "z": 750}, "parent": "world"}
 LAMP = {
     "parent": "table",
@@ -121,6 +128,31 @@ async def test_an_arm_carries_what_stands_on_it(bench: Bench) -> None:
     assert await pose(bench, "tool") == pytest.approx(hand @ at(10, 0, 0), abs=1e-9)
     assert await pose(bench, "reach_origin") == pytest.approx(at(-100, 0, 750), abs=1e-9)
     assert await pose(bench, "tool", "reach") == pytest.approx(at(10, 0, 0), abs=1e-9)
+
+
+async def test_an_arm_that_slides_is_where_it_says_itself(bench: Bench) -> None:
+    """Its joints are told in degrees where they turn, and in millimetres where they slide."""
+    attributes = FakeArmAttributes(kinematics_file=str(SLIDER), joints=[30.0, 200.0])
+    slider = await FakeArm.new(ResourceName(ARM, "reach"), attributes, {}, ManualClock())
+    joints = list((await slider.get_joint_positions()).values)
+    kinematics = await slider.get_kinematics()
+    end = matrix(await slider.get_end_position())
+    await slider.close()
+    bench.deeds["reach"] = lambda: (joints, kinematics)
+    await bench.apply(reach({"parent": "world"}))
+    turned = Rotation.from_euler("z", 30, degrees=True)
+    assert end == pytest.approx(at(0, 0, 100, turned) @ at(200, 0, 0), abs=1e-9)
+    assert await pose(bench, "reach") == pytest.approx(end, abs=1e-9)
+
+
+@pytest.mark.parametrize("joints", [[30.0], [30.0, 60.0, 90.0]])
+async def test_joints_that_an_arm_does_not_have(bench: Bench, joints: list[float]) -> None:
+    bench.deeds["reach"] = lambda: (joints, (1, json.dumps(SVA).encode()))
+    await bench.apply(reach({"parent": "world"}))
+    with refused() as told:
+        await pose(bench, "reach")
+    assert told.status is Status.FAILED_PRECONDITION
+    assert f"takes 2 joint positions, not {len(joints)}" in told.words
 
 
 async def test_an_arm_that_is_not_there_says_why(bench: Bench) -> None:
@@ -230,6 +262,29 @@ async def test_the_whole_configuration_of_frames(bench: Bench) -> None:
     assert not table.HasField("kinematics")
     kinematics: Any = struct_to_dict(arm.kinematics)
     assert [joint["id"] for joint in kinematics["joints"]] == ["shoulder", "elbow"]
+
+
+async def test_a_shape_that_cannot_be_read_costs_only_itself(bench: Bench) -> None:
+    await bench.apply(framed("lamp", LAMP), framed("table", TABLE))
+    lamp, table = bench.machine.config.components
+    # As if somebody wrote it who knows of shapes that are not known here.
+    unread = Frame.model_construct(**{**dict(lamp.frame or {}), "geometry": {"type": "cloud"}})
+    components = [lamp.model_copy(update={"frame": unread}), table]
+    bench.machine.config = bench.machine.config.model_copy(update={"components": components})
+    configs = (await bench.ask("FrameSystemConfig")).frame_system_configs
+    assert [each.frame.reference_frame for each in configs] == ["table", "lamp"]
+    assert not configs[1].frame.HasField("physical_object")
+    assert await pose(bench, "lamp") == pytest.approx(LAMP_IN_WORLD, abs=1e-9)
+
+
+async def test_a_shape_that_is_none_is_found_when_the_file_is_read(bench: Bench) -> None:
+    box = {**LAMP, "geometry": {"type": "box", "x": 1}}
+    await bench.apply(framed("lamp", box), framed("table", TABLE))
+    (config,) = (await bench.ask("FrameSystemConfig")).frame_system_configs
+    assert config.frame.reference_frame == "table"
+    with refused() as told:
+        await bench.do("lamp")
+    assert '"y" of a box is missing, or not above 0' in told.words
 
 
 async def test_a_thousand_nested_frames_agree_with_plain_matrices(bench: Bench) -> None:

@@ -1,0 +1,51 @@
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from cogwork.spatial.pose import Pose, Quaternion
+from cogwork.spatial.shape import Shape, read_shape
+
+HERE = Pose((0.0, 0.0, 0.0), Quaternion.identity())
+
+
+@pytest.mark.parametrize(
+    ("written", "kind", "sizes"),
+    [
+        ({"type": "box", "x": 1, "y": 2, "z": 3}, "box", (1.0, 2.0, 3.0)),
+        ({"x": 1, "y": 2, "z": 3}, "box", (1.0, 2.0, 3.0)),
+        ({"type": "capsule", "r": 1, "l": 5}, "capsule", (1.0, 5.0)),
+        ({"r": 1, "l": 5}, "capsule", (1.0, 5.0)),
+        ({"type": "sphere", "r": 4}, "sphere", (4.0,)),
+        ({"r": 4}, "sphere", (4.0,)),
+        ({"type": "point"}, "point", ()),
+        ({}, "point", ()),
+    ],
+)
+def test_each_with_its_sizes(written: dict[str, Any], kind: str, sizes: tuple[float, ...]) -> None:
+    assert read_shape(written) == Shape(kind, sizes, HERE)
+
+
+def test_its_middle_may_be_elsewhere_and_turned() -> None:
+    turned = {"type": "euler_angles", "value": {"roll": 0, "pitch": 0, "yaw": 3.141592653589793}}
+    shape = read_shape({"r": 1, "translation": {"x": 1, "z": 25}, "orientation": turned})
+    assert shape.center.point == (1.0, 0.0, 25.0)
+    assert abs(shape.center.turned.z) == pytest.approx(1.0)
+
+
+@pytest.mark.parametrize(
+    ("written", "words"),
+    [
+        ({"type": "cone"}, '"cone" is no shape; there are box, sphere, capsule, point'),
+        ({"type": ["box"]}, "is no shape"),
+        ({"type": "box", "x": 1}, '"y" of a box is missing, or not above 0'),
+        ({"type": "sphere", "r": float("nan")}, '"r" of a sphere is not a finite number'),
+        ({"translation": [1]}, '"translation" is an object'),
+        ({"translation": {"x": "1"}}, '"x" of the translation is not a finite number'),
+        ({"orientation": {"value": 1}}, '"value" is an object'),
+    ],
+)
+def test_what_is_no_shape(written: dict[str, Any], words: str) -> None:
+    with pytest.raises(ValueError, match=words):
+        read_shape(written)
