@@ -3,6 +3,8 @@
 `ROGUE` holds words; what is in brackets is a method of ModuleService, `DoCommand`, or `start`:
 - `exit(AddResource)`: exits with code 5, after two lines on stderr; `crash(…)`: by SIGSEGV
 - `hang(…)`: never answers that; `block(…)`: nor anything else from then on
+- `stall(…)`: does not answer it the first time; `slow(…)`: takes a second, in which it does nothing
+  else, and says on stdout when it is done; `garble(…)`: answers with nonsense
 - `unready(3)`: says three times that it is not ready
 - `deaf`: ignores SIGTERM
 - `daemon`: leaves a process in a session of its own; `bomb`: a child that forks until there are 32,
@@ -51,8 +53,10 @@ def _turn_rogue(words: list[str]) -> None:
         verb, _, place = word.rstrip(")").partition("(")
         if place == "start":
             _misbehave("block" if verb == "hang" else verb)
-        elif verb in ("exit", "crash", "hang", "block"):
+        elif verb in ("exit", "crash", "hang", "block", "stall", "slow"):
             at[place] = verb
+        elif verb == "garble":
+            stub.METHODS[stub.MODULE + place.encode()] = b"\xff\xff\xff"
         elif verb == "unready":
             _be_unready(int(place))
         elif verb == "flood":
@@ -62,11 +66,16 @@ def _turn_rogue(words: list[str]) -> None:
     answer = stub.reply
 
     def reply(stream: int, path: bytes, body: bytes) -> bytes:
-        verb = at.get(path.rpartition(b"/")[2].decode())
-        if verb is None:
-            return bytes(answer(stream, path, body))
-        _misbehave(verb)
-        return b""
+        place = path.rpartition(b"/")[2].decode()
+        verb = at.get(place)
+        if verb == "stall":
+            del at[place]
+        elif verb == "slow":
+            time.sleep(1)
+            os.write(1, f"done with {place}\n".encode())
+        elif verb is not None:
+            _misbehave(verb)
+        return b"" if verb not in (None, "slow") else bytes(answer(stream, path, body))
 
     stub.reply = reply
 

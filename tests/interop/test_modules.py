@@ -291,6 +291,22 @@ def packed(archive: Path, program: Path, version: str) -> Path:
     return archive
 
 
+async def test_a_resource_that_waits_is_no_reason_to_start_its_module_anew(tmp_path: Path) -> None:
+    motors = module("motors", make.sdk_module(tmp_path, "motor"), log_level="warn")
+    config: dict[str, Any] = {
+        "modules": [motors],
+        "components": [motor("wheel"), motor("waiting", needs=["nobody"])],
+    }
+    async with machine(config, tmp_path) as there:
+        await there.ready("wheel")
+        await there.unhealthy("waiting", "nobody")
+        pid = await there.pid_of("wheel")
+        config["components"].append(board())
+        await there.apply(config)
+        await there.ready("wheel", "board")
+        assert await there.pid_of("wheel") == pid
+
+
 async def test_status_restart_and_story(tmp_path: Path) -> None:
     config = {
         "modules": [

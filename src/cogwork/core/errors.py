@@ -70,6 +70,8 @@ CogworkError
 ├── CannotStop      a process that outlives SIGKILL (modules/process.py)
 ├── CannotLimit     a limit that this computer cannot hold a process to (modules/limits.py)
 ├── AddressTooLong  a directory in which no socket can be (modules/address.py)
+├── BadMeta         a meta.json that says nothing of use (modules/meta.py)
+├── BadBundle       an archive that no module can be started from (modules/bundle.py)
 ├── FirstRunFailed  a module that could not set itself up (modules/first_run.py)
 ├── Unreadable      a configuration file that is not there, or not text (config/file.py)
 ├── DamagedCopy     a last-known-good copy that is not what was written (config/last_good.py)

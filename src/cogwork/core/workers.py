@@ -68,6 +68,17 @@ class Workers:
         last()
 
 
+async def in_a_thread(name: str, limit: float, work: Callable[..., T], *arguments: Any) -> T:
+    """One piece of work in a thread of its own. Raises TimeoutError after `limit` seconds; a thread
+    that hangs then keeps nobody else from working."""
+    workers = Workers(name)
+    try:
+        async with asyncio.timeout(limit):
+            return await workers.run(work, *arguments)
+    finally:
+        workers.close()
+
+
 async def outcome(future: Future[T]) -> T:
     """Of work that others may wait for, too: whoever gives up does not end it."""
     if not future.done():

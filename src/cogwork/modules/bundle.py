@@ -21,6 +21,8 @@ from cogwork.modules.meta import meta_in
 
 _SUFFIXES = (".tar.gz", ".tgz", ".tar.xz", ".tar.bz2", ".tar")
 _PROGRESS = 5.0
+_STUCK = 60.0
+"""Seconds without another file after which a disk counts as stuck."""
 _MB = 1_000_000
 
 
@@ -42,15 +44,27 @@ async def unpacked(
     unpacking = _Unpacking(archive, home / "modules" / name)
     work = asyncio.ensure_future(workers.run(unpacking.carry_out))
     try:
+        done, moved = 0, clock.monotonic()
         while not work.done():
             await clock.wait({work}, _PROGRESS)
+            if unpacking.done != done:
+                done, moved = unpacking.done, clock.monotonic()
             if not work.done():
-                say(f"unpacking {archive}: {unpacking.done // _MB} MB")
+                _complain_if_stuck(archive, clock.monotonic() - moved)
+                say(f"unpacking {archive}: {done // _MB} MB")
         return work.result()
     finally:
         unpacking.given_up.set()
         work.cancel()
         workers.close()
+
+
+def _complain_if_stuck(archive: Path, seconds: float) -> None:
+    if seconds >= _STUCK:
+        raise BadBundle(
+            f"unpacking {archive} got no further for {seconds:.0f} s; check the disk, and whether "
+            "the file can be read"
+        )
 
 
 class _Unpacking:
@@ -93,12 +107,12 @@ class _Unpacking:
         try:
             with self._archive.open("rb") as file, tarfile.open(fileobj=file) as archive:
                 for member in archive:
-                    if self.given_up.is_set():
-                        raise BadBundle(f"unpacking {self._archive} was given up")
+                    self._go_on()
                     archive.extract(member, part, filter="data")
                     self.done += member.size
             part.chmod(0o755)
             os.sync()
+            self._go_on()
             part.rename(folder)
         except OSError:
             # Somebody else may have been faster.
@@ -106,6 +120,11 @@ class _Unpacking:
                 raise
         finally:
             shutil.rmtree(part, ignore_errors=True)
+
+    def _go_on(self) -> None:
+        """Whoever has been given up changes nothing any more."""
+        if self.given_up.is_set():
+            raise BadBundle(f"unpacking {self._archive} was given up")
 
     def _remove_others(self, folder: Path) -> None:
         """What was unpacked before, and what is beside it: nobody runs it any more."""

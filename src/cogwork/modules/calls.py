@@ -16,6 +16,8 @@ from cogwork.graph.name import Api, ModelName, Reference, ResourceName
 
 _SERVICE = "/viam.module.v1.ModuleService"
 _PROBE = "/grpc.health.v1.Health/Check"
+_CONFIGURING = ("AddResource", "ReconfigureResource")
+_LONGER = "VIAM_RESOURCE_CONFIGURATION_TIMEOUT"
 
 
 class Refused(CogworkError):
@@ -105,14 +107,18 @@ class ModuleCalls:
             response_deserializer=reply.FromString,
         )
         try:
-            return await call(request, timeout=timeout)
+            answer = await call(request, timeout=timeout)
         except grpc.aio.AioRpcError as error:
             raise Refused(error.code().name, _words(method, error, timeout)) from None
+        if answer is None:
+            raise Refused("INTERNAL", f"its answer to {method} cannot be read")
+        return answer
 
 
 def _words(method: str, error: grpc.aio.AioRpcError, timeout: float) -> str:
     if error.code() is grpc.StatusCode.DEADLINE_EXCEEDED:
-        return f"it did not answer {method} within {timeout:g}s"
+        longer = f"; {_LONGER} gives it longer" if method in _CONFIGURING else ""
+        return f"it did not answer {method} within {timeout:g}s{longer}"
     return error.details() or f"{method} failed with {error.code().name}"
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,7 +10,7 @@ from typing import Any, TypeVar
 from cogwork.core import duration
 from cogwork.core.clock import Clock
 from cogwork.core.errors import CogworkError
-from cogwork.core.workers import Workers
+from cogwork.core.workers import in_a_thread
 from cogwork.modules.limits import CannotLimit, Limits
 from cogwork.modules.meta import meta_in
 from cogwork.modules.output import Stream
@@ -55,24 +54,19 @@ async def first_run(
     The environment is the module's own; in its VIAM_MODULE_ROOT, if it has one, is the meta.json.
     """
     root = Path(environment.get("VIAM_MODULE_ROOT") or executable.parent)
-    workers = Workers(f"first run of {name}")
-    try:
-        run = await _on_disk(workers, name, _find, root, executable.parent)
-        if run is None:
-            return False
-        launch = Launch((str(run.script),), environment, root, limits)
-        await _carried_out(name, launch, say, clock, timeout if timeout > 0 else LONGEST)
-        if trouble := await _on_disk(workers, name, _note, run.marker):
-            say(f"first run of {name}: it will be done again at the next start: {trouble}")
-    finally:
-        workers.close()
+    run = await _on_disk(name, _find, root, executable.parent)
+    if run is None:
+        return False
+    launch = Launch((str(run.script),), environment, root, limits)
+    await _carried_out(name, launch, say, clock, timeout if timeout > 0 else LONGEST)
+    if trouble := await _on_disk(name, _note, run.marker):
+        say(f"first run of {name}: it will be done again at the next start: {trouble}")
     return True
 
 
-async def _on_disk(workers: Workers, name: str, work: Callable[..., T], *arguments: Any) -> T:
+async def _on_disk(name: str, work: Callable[..., T], *arguments: Any) -> T:
     try:
-        async with asyncio.timeout(_DISK):
-            return await workers.run(work, *arguments)
+        return await in_a_thread(f"first run of {name}", _DISK, work, *arguments)
     except TimeoutError:
         raise FirstRunFailed(
             f'the disk of module "{name}" did not answer for {_DISK:g} s; check the disk'
@@ -103,7 +97,8 @@ async def _carried_out(
     try:
         ended = await _watched(name, child, say, clock, timeout)
     finally:
-        await child.kill()
+        # It may be in the middle of installing something.
+        await child.stop()
     _judge(name, ended, timeout)
 
 
@@ -131,7 +126,7 @@ def _judge(name: str, ended: Exit | None, timeout: float) -> None:
         said = "".join(f"\n{line}" for line in ended.last_lines)
         raise FirstRunFailed(
             f'the first run of module "{name}" failed: it {_without_lines(ended)}; correct what it '
-            f"complains of, then restart the module{':' if said else ''}{said}"
+            f"complains of, and it is tried again{':' if said else ''}{said}"
         )
 
 

@@ -30,6 +30,8 @@ class Deadlines:
     validate: float = 5.0
     add: float = 120.0
     remove: float = 5.0
+    empty: float = 20.0
+    """To close all that it has built, before its process is stopped."""
     probe: float = 10.0
     """For a word that it is still there; and the time between two such questions."""
 

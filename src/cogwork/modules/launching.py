@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-import asyncio
+import functools
 import os
 import secrets
 from collections.abc import Callable
 from pathlib import Path
 
 from cogwork.config.module import ModuleConfig
+from cogwork.core.workers import in_a_thread
 from cogwork.logs.levels import Level
 from cogwork.modules.address import free_port, unix_address
 from cogwork.modules.bundle import is_bundle, unpacked
@@ -16,6 +17,9 @@ from cogwork.modules.environment import module_argv, module_data, module_environ
 from cogwork.modules.ground import Ground
 from cogwork.modules.limits import Limits
 from cogwork.modules.process import Launch
+from cogwork.modules.program import CannotStart
+
+_DISK = 10.0
 
 
 def address_of(config: ModuleConfig, ground: Ground) -> str:
@@ -35,7 +39,7 @@ async def launch_of(
     else:
         folder, executable = given.parent, given
     data = module_data(ground.home, ground.cloud.machine_part_id, config.name)
-    await asyncio.to_thread(data.mkdir, mode=0o750, parents=True, exist_ok=True)
+    await _make(data)
     environment = module_environment(
         ground.environment,
         name=config.name,
@@ -53,6 +57,16 @@ async def launch_of(
     )
     root = Path(environment.get("VIAM_MODULE_ROOT") or folder)
     return Launch(argv, environment, root, _limits(config))
+
+
+async def _make(data: Path) -> None:
+    make = functools.partial(data.mkdir, mode=0o750, parents=True, exist_ok=True)
+    try:
+        await in_a_thread(f"make {data}", _DISK, make)
+    except TimeoutError:
+        raise CannotStart(
+            f"{data} cannot be made: the disk did not answer for {_DISK:g} s; check the disk"
+        ) from None
 
 
 def _limits(config: ModuleConfig) -> Limits:

@@ -29,7 +29,8 @@ from cogwork.modules.ground import Ground
 from cogwork.modules.incarnation import Incarnation
 from cogwork.modules.launching import address_of, launch_of
 from cogwork.modules.output import Stream
-from cogwork.modules.process import Child
+from cogwork.modules.process import CannotStop, Child
+from cogwork.modules.watch import Watch
 from cogwork.robot.guests import GuestState as State
 from cogwork.robot.guests import GuestStatus
 from cogwork.wire.grpc import LARGEST_MESSAGE
@@ -127,11 +128,9 @@ class Module:
     async def stop(self, patience: float) -> None:
         """First it gets the time to close what it has built, unless that is done."""
         self._enter(State.CLOSING)
-        self._ground.changed()
         if self._life is not None:
-            emptied = asyncio.ensure_future(self._life.emptied.wait())
-            await self._ground.clock.wait({emptied}, patience)
-            emptied.cancel()
+            await self._let_empty(self._life, patience)
+        self._ground.changed()
         if self._running is not None:
             self._running.cancel()
             await asyncio.gather(self._running, return_exceptions=True)
@@ -164,13 +163,13 @@ class Module:
         if self._level is not None and rules.level_of(self._log.name) < self._level:
             return True
         levels = self._life.levels if self._life is not None else {}
-        return any(rules.level_of(f"{RESOURCES}{name}") < level for name, level in levels.items())
+        return any(self._level_of(name) < level for name, level in levels.items())
 
     async def _run(self) -> None:
         while True:
             self._again.clear()
             try:
-                await self._live()
+                await self._live_unless_restarted()
             except CogworkError as error:
                 self._fail(str(error))
             except OSError as error:
@@ -179,6 +178,21 @@ class Module:
                 self._log.exception("a fault of the server's own")
                 self._fail(f"could not be run: {error}")
             await self._pause()
+
+    async def _live_unless_restarted(self) -> None:
+        """A start that somebody wants to begin anew is given up at once."""
+        living = asyncio.ensure_future(self._live())
+        again = asyncio.ensure_future(self._again.wait())
+        try:
+            await asyncio.wait({living, again}, return_when=asyncio.FIRST_COMPLETED)
+            if self._life is not None:
+                await asyncio.wait({living})
+        finally:
+            again.cancel()
+            living.cancel()
+            await asyncio.gather(living, return_exceptions=True)
+        if not living.cancelled():
+            living.result()
 
     async def _live(self) -> None:
         """Until it ends, or is told to."""
@@ -227,71 +241,53 @@ class Module:
             await life.end()
         # Calls under way end by themselves with a process that is dead: better than by us.
         await channel.close(_LAST_WORDS)
+        self.unfinished = sorted(map(str, life.unclosed)) if life is not None else []
         ran = not child.exited.done()
-        ended = await child.stop()
-        removed(address)
-        self.unfinished = [str(name) for name in life.unclosed] if life is not None else []
-        if ran and ended.code == -signal.SIGKILL:
+        try:
+            ended = await child.stop()
+        except CannotStop as error:
+            self._log.error("%s", error)
             self.unfinished.append(f"module {self.name}")
+        else:
+            if ran and ended.code == -signal.SIGKILL:
+                self.unfinished.append(f"module {self.name}")
+        removed(address)
 
     async def _serve(self, child: Child, brought: Brought, channel: grpc.aio.Channel) -> None:
         began = self._ground.clock.monotonic()
-        self._life = Incarnation(
-            self.starts,
-            brought,
-            channel,
-            self._ground.deadlines,
-            self._level_of,
-            self._ground.changed,
-            self._provides,
+        life = self._life = Incarnation(
+            self.starts, brought, channel, self._ground, self._level_of, self._provides
         )
         self._known = brought
         self.error = ""
         self._enter(State.READY)
         self._log.info("ready, with %s", _listed(brought))
         self._ground.changed()
+        describing = asyncio.ensure_future(life.describe())
         try:
-            await self._life.describe()
-            await self._until_it_ends(child, self._life)
+            await Watch(self.name, child, life, self._ground, self._log).until(self._again)
         finally:
+            describing.cancel()
+            await asyncio.gather(describing, return_exceptions=True)
             if self._ground.clock.monotonic() - began >= _LASTED:
                 self.failures = 0
+        if not child.exited.done():
+            self._enter(State.STARTING)
+            # One that does not answer closes nothing.
+            await self._let_empty(life, 0.0 if life.trouble else self._ground.deadlines.empty)
         if child.exited.done():
             ended = child.exited.result()
             raise NotRunning(ended.words, ended.last_lines)
 
-    async def _until_it_ends(self, child: Child, life: Incarnation) -> None:
-        """And ask it now and then, whether it is still there."""
-        deadlines, clock = self._ground.deadlines, self._ground.clock
-        again = asyncio.ensure_future(self._again.wait())
+    async def _let_empty(self, life: Incarnation, patience: float) -> None:
+        """What it offers counts no more by now: whoever has a resource of it is told to close it,
+        and what moves is stopped with that."""
+        self._ground.changed()
+        emptied = asyncio.ensure_future(life.emptied.wait())
         try:
-            while not child.exited.done() and not again.done():
-                await clock.wait({child.exited, again}, deadlines.probe)
-                if not child.exited.done() and not again.done():
-                    await self._probe(child, life, again)
+            await self._ground.clock.wait({emptied}, patience)
         finally:
-            again.cancel()
-
-    async def _probe(self, child: Child, life: Incarnation, again: asyncio.Future[Any]) -> None:
-        probe = asyncio.ensure_future(life.calls.answers(self._ground.deadlines.probe))
-        try:
-            waited: set[asyncio.Future[Any]] = {probe, child.exited, again}
-            await asyncio.wait(waited, return_when=asyncio.FIRST_COMPLETED)
-            if not probe.done():
-                return
-            silent = (
-                None
-                if probe.result()
-                else (
-                    f'module "{self.name}" runs (process {child.pid}) and does not answer; '
-                    "restart it if it does not come back"
-                )
-            )
-        finally:
-            probe.cancel()
-        if silent != life.trouble:
-            life.trouble = silent
-            self._log.warning("%s", silent or "answers again")
+            emptied.cancel()
 
     async def _pause(self) -> None:
         if self._again.is_set():

@@ -21,9 +21,6 @@ from cogwork.modules.orphans import adopt_orphans
 from cogwork.robot.guests import GuestModel, GuestStatus
 from cogwork.robot.guests import GuestState as State
 
-EMPTYING = 20.0
-"""Seconds that a module has to close what it built, before its process is stopped."""
-
 if TYPE_CHECKING:
     from cogwork.modules.module import Module
 
@@ -91,6 +88,9 @@ class Modules:
             if module.life is not None:
                 found.update(module.life.described)
         return found
+
+    def awaited(self) -> str | None:
+        return self._awaited[0] if self._awaited is not None else None
 
     def are_in(self) -> bool:
         return bool(self._modules)
@@ -184,8 +184,10 @@ class Modules:
         if self._modules.get(module.name) is module:
             module.start()
 
-    def _let_go(self, name: str, patience: float = EMPTYING) -> None:
+    def _let_go(self, name: str, patience: float | None = None) -> None:
         module = self._modules.pop(name)
+        if patience is None:
+            patience = self._ground.deadlines.empty
         before = self._leaving.get(name)
         task = asyncio.get_running_loop().create_task(self._stopped(module, before, patience))
         self._leaving[name] = task

@@ -17,7 +17,7 @@ from typing import Self
 
 from cogwork.core.clock import Clock
 from cogwork.core.errors import CogworkError
-from cogwork.core.workers import Workers
+from cogwork.core.workers import in_a_thread
 from cogwork.modules import orphans, program
 from cogwork.modules.limits import Confinement, Limits, confine, delegated_group
 from cogwork.modules.output import Reader, Stream
@@ -230,14 +230,11 @@ class Child:
     async def _strays(self) -> set[int]:
         if not orphans.adopts_orphans():
             return set()
-        workers = Workers(f"strays of {self.pid}")
+        name = f"strays of {self.pid}"
         try:
-            async with asyncio.timeout(_ENDING):
-                return await workers.run(orphans.strays, self.pid, self._mark)
+            return await in_a_thread(name, _ENDING, orphans.strays, self.pid, self._mark)
         except TimeoutError:
             return set()
-        finally:
-            workers.close()
 
     def _control_group_gone(self) -> bool:
         group = self._confinement.group
@@ -302,17 +299,14 @@ class _Exiting:
 
 async def _look(launch: Launch) -> None:
     executable = launch.argv[0]
-    workers = Workers(f"look at {executable}")
     try:
-        async with asyncio.timeout(_LOOK):
-            await workers.run(program.look, executable, launch.directory)
+        name = f"look at {executable}"
+        await in_a_thread(name, _LOOK, program.look, executable, launch.directory)
     except TimeoutError:
         raise CannotStart(
             f"{executable} cannot be started: its disk did not answer for {_LOOK:g} s; "
             "check the disk, or put the program on another one"
         ) from None
-    finally:
-        workers.close()
 
 
 def _confine(launch: Launch, mark: str) -> Confinement:

@@ -50,6 +50,9 @@ class Guests(Protocol):
     def descriptions(self) -> Mapping[str, DescriptorPool]:
         """Of the services that only they know."""
 
+    def awaited(self) -> str | None:
+        """Why some are not ready that may bring what nobody does yet; None: all are."""
+
     def statuses(self) -> Iterable[GuestStatus]: ...
 
     def models(self) -> Iterable[GuestModel]: ...
@@ -67,6 +70,9 @@ class NoGuests:
 
     def descriptions(self) -> Mapping[str, DescriptorPool]:
         return {}
+
+    def awaited(self) -> str | None:
+        return None
 
     def statuses(self) -> Iterable[GuestStatus]:
         return ()

@@ -11,6 +11,7 @@ import grpc.aio
 from google.protobuf.message import DecodeError
 from grpclib.const import Cardinality
 from grpclib.metadata import Deadline
+from multidict import MultiDict
 
 from cogwork.core.errors import CogworkError, InvalidRequest
 from cogwork.wire.first import in_time
@@ -232,7 +233,7 @@ class _Stream:
 
     @property
     def metadata(self) -> Metadata:
-        return dict(self._context.invocation_metadata() or ())
+        return MultiDict(self._context.invocation_metadata() or ())
 
     @property
     def deadline(self) -> Deadline | None:

@@ -16,6 +16,7 @@ from grpclib.const import Handler as ServiceHandler
 from grpclib.metadata import Deadline
 
 Metadata = Mapping[str, str | bytes]
+"""As grpclib's: a name that comes several times has several pairs among the items."""
 
 
 class Stream(Protocol):

@@ -13,6 +13,7 @@ import grpc
 import grpc.aio
 from grpclib import GRPCError
 from grpclib.const import Cardinality, Status
+from multidict import MultiDict
 
 from cogwork.wire.channel import grpclib_errors
 from cogwork.wire.handlers import Stream
@@ -29,8 +30,9 @@ async def carry(
     channel: grpc.aio.Channel, path: str, cardinality: Cardinality, stream: Stream, first: Any
 ) -> None:
     """`first`: the message by which it became known where to; None: there was none."""
+    deadline = stream.deadline
     options = {
-        "timeout": stream.deadline.time_remaining() if stream.deadline is not None else None,
+        "timeout": deadline.time_remaining() if deadline is not None else None,
         "metadata": tuple(_along(stream.metadata.items())),
     }
     with grpclib_errors():
@@ -104,12 +106,12 @@ async def _hand_back(call: Any, stream: Stream) -> None:
 
 
 async def _greet(stream: Stream, metadata: Pairs) -> None:
-    if first := dict(_along(metadata)):
+    if first := MultiDict(_along(metadata)):
         await stream.send_initial_metadata(metadata=first)
 
 
 async def _bid_farewell(stream: Stream, metadata: Pairs) -> None:
-    if last := dict(_along(metadata)):
+    if last := MultiDict(_along(metadata)):
         await stream.send_trailing_metadata(metadata=last)
 
 

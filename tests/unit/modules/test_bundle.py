@@ -7,6 +7,7 @@ import io
 import json
 import os
 import tarfile
+import threading
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -168,3 +169,43 @@ async def test_a_slow_one_tells_how_far_it_is_and_can_be_given_up(shelf: Shelf) 
     with pytest.raises(asyncio.CancelledError):
         await waiting
     os.close(os.open(shelf.archive, os.O_WRONLY))
+
+
+async def test_a_disk_that_is_stuck_is_told(shelf: Shelf) -> None:
+    os.mkfifo(shelf.archive)
+    clock = ManualClock()
+    waiting = asyncio.ensure_future(
+        unpacked("acme", shelf.archive, shelf.home, shelf.said.append, clock)
+    )
+    for _ in range(15):
+        await asyncio.sleep(0.01)
+        await clock.advance(5)
+    with pytest.raises(BadBundle, match=r"got no further for 6\d s; check the disk"):
+        await waiting
+    os.close(os.open(shelf.archive, os.O_WRONLY))
+
+
+async def test_one_that_was_given_up_leaves_what_there_is(
+    shelf: Shelf, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It may be long in writing to the disk while another has been unpacked, and runs."""
+    shelf.pack(FILES)
+    syncing, synced = threading.Event(), threading.Event()
+
+    def sync() -> None:
+        syncing.set()
+        synced.wait(5)
+
+    monkeypatch.setattr("cogwork.modules.bundle.os.sync", sync)
+    slow = asyncio.ensure_future(shelf.unpack())
+    assert await asyncio.to_thread(syncing.wait, 5)
+    slow.cancel()
+    await asyncio.wait({slow})
+    monkeypatch.setattr("cogwork.modules.bundle.os.sync", lambda: None)
+    shelf.pack({**FILES, "bin/run.sh": b"another"})
+    folder, _ = await shelf.unpack()
+    synced.set()
+    async with asyncio.timeout(5):
+        while any(each.name.startswith("unpacking") for each in threading.enumerate()):  # noqa: ASYNC110
+            await asyncio.sleep(0.01)
+    assert shelf.unpacked == [folder]

@@ -98,7 +98,7 @@ async def test_a_failure_tells_the_last_lines_and_is_tried_again(package: Packag
 
     assert str(caught.value) == (
         'the first run of module "acme" failed: it exited with code 3; correct what it complains '
-        "of, then restart the module:\ncollecting\nno matching distribution"
+        "of, and it is tried again:\ncollecting\nno matching distribution"
     )
     assert not package.marker.exists()
     package.write("exit 0")

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable
 from typing import Any
 
 import pytest
-from google.protobuf import struct_pb2, text_format
-from google.protobuf.descriptor_pb2 import FileDescriptorProto
-from google.protobuf.descriptor_pool import DescriptorPool
 from tests.unit.robot.bench import Bench, Thing, failing, for_ever, job, probe, thing
+from tests.unit.robot.brought import HERS, OWN_API, Brought, described
 from viam.gen.common.v1 import common_pb2 as common
 from viam.gen.component.inputcontroller.v1 import input_controller_pb2 as input_controller
 from viam.utils import dict_to_struct
@@ -18,7 +16,6 @@ from cogwork.config.schema import JobConfig
 from cogwork.core.errors import CogworkError, InvalidName, InvalidRequest, NotFound, Unsupported
 from cogwork.graph.name import Api, ResourceName
 from cogwork.resource.services import public_services
-from cogwork.robot.guests import Guests, NoGuests
 from cogwork.robot.job_call import caller, named
 from cogwork.robot.jobs import Jobs
 from cogwork.robot.operations import current_operation
@@ -26,38 +23,6 @@ from cogwork.wire.described import described_methods
 from cogwork.wire.handlers import HandlerTable, Stream
 
 SERVICES = {served.api: served.service for served in public_services()}
-
-
-OWN = Api.parse("acme:service:own")
-HERS = ResourceName(OWN, "hers")
-OWN_API = """
-name: "own.proto" package: "acme.own.v1" syntax: "proto3"
-dependency: "google/protobuf/struct.proto"
-message_type {
-  name: "Named"
-  field { name: "name" number: 1 type: TYPE_STRING label: LABEL_OPTIONAL }
-}
-message_type {
-  name: "Command"
-  field { name: "name" number: 1 type: TYPE_STRING label: LABEL_OPTIONAL }
-  field {
-    name: "command" number: 2 label: LABEL_OPTIONAL
-    type: TYPE_MESSAGE type_name: ".google.protobuf.Struct"
-  }
-}
-service {
-  name: "OwnService"
-  method { name: "Greet" input_type: "Named" output_type: "Named" }
-  method { name: "Flow" input_type: "Named" output_type: "Named" server_streaming: true }
-  method { name: "DoCommand" input_type: "Command" output_type: "Named" }
-}
-"""
-
-
-def described(text: str) -> Callable[[], Guests]:
-    struct = FileDescriptorProto.FromString(struct_pb2.DESCRIPTOR.serialized_pb)
-    own = text_format.Parse(text, FileDescriptorProto())
-    return lambda: Brought(struct, own)
 
 
 def call_on(bench: Bench) -> Callable[[JobConfig], Awaitable[None]]:
@@ -168,22 +133,6 @@ class TestMethods:
         (record,) = jobs.statuses()
         assert [each.reason for each in record.failures] == ["cancelled by hand"]
         await jobs.aclose()
-
-
-class Brought(NoGuests):
-    """A module that brings an API which nobody else knows."""
-
-    def __init__(self, *described: FileDescriptorProto) -> None:
-        self._pool = DescriptorPool()
-        for file in described:
-            self._pool.Add(file)  # type: ignore[no-untyped-call]
-        self._described = bool(described)
-
-    def services(self) -> Mapping[Api, str]:
-        return {OWN: "acme.own.v1.OwnService"}
-
-    def descriptions(self) -> Mapping[str, DescriptorPool]:
-        return {"acme.own.v1.OwnService": self._pool} if self._described else {}
 
 
 class TestWhatModulesBring:

@@ -1,0 +1,67 @@
+"""A call carried on to another process: what goes along with it, both ways."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from typing import Any
+
+import grpc
+import grpc.aio
+import pytest
+from grpclib.const import Cardinality
+
+from cogwork.wire.grpc import grpc_server
+from cogwork.wire.handlers import HandlerTable, Stream
+from cogwork.wire.proxy import carry
+
+PATH = "/acme.v1.Far/Ask"
+TWICE = (("x-part", "one"), ("x-part", "two"), ("x-raw-bin", b"\0\xff"))
+
+
+class Far(grpc.GenericRpcHandler):
+    """Answers with the metadata that it got, and with each of them as metadata."""
+
+    def service(self, _: grpc.HandlerCallDetails) -> grpc.RpcMethodHandler[Any, Any]:
+        return grpc.stream_stream_rpc_method_handler(self._answer)
+
+    async def _answer(self, requests: AsyncIterator[bytes], context: Any) -> AsyncIterator[bytes]:
+        given = tuple(
+            (key, value) for key, value in context.invocation_metadata() if key.startswith("x-")
+        )
+        await context.send_initial_metadata(given)
+        context.set_trailing_metadata(given)
+        async for _ in requests:
+            yield repr(given).encode()
+
+
+@pytest.fixture
+async def near(tmp_path: Any) -> AsyncIterator[grpc.aio.Channel]:
+    """To a server that carries on whatever it is asked."""
+    far = grpc.aio.server(handlers=(Far(),))
+    far.add_insecure_port(f"unix:{tmp_path}/far")
+    await far.start()
+    carrier = grpc.aio.insecure_channel(f"unix:{tmp_path}/far")
+
+    async def carry_on(path: str, stream: Stream) -> None:
+        kind = Cardinality.UNARY_UNARY if path.endswith("Once") else Cardinality.STREAM_STREAM
+        await carry(carrier, path, kind, stream, await stream.recv_message())
+
+    server = grpc_server(HandlerTable(unknown=carry_on))
+    server.add_insecure_port(f"unix:{tmp_path}/near")
+    await server.start()
+    try:
+        async with grpc.aio.insecure_channel(f"unix:{tmp_path}/near") as channel:
+            yield channel
+    finally:
+        await server.stop(None)
+        await carrier.close()
+        await far.stop(None)
+
+
+@pytest.mark.parametrize("path", [PATH, f"{PATH}Once"])
+async def test_metadata_of_one_name_stay_several(near: grpc.aio.Channel, path: str) -> None:
+    ask: Any = near.unary_unary(path)
+    call = ask(b"hello", metadata=TWICE, timeout=10)
+    assert (await call).decode() == repr(TWICE)
+    assert tuple(await call.initial_metadata()) == TWICE
+    assert tuple(await call.trailing_metadata()) == TWICE
