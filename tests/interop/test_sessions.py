@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import os
+import signal
 import sys
 import time
 from collections.abc import AsyncIterator
@@ -10,19 +12,23 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
+import pytest
 from grpclib.client import Channel
 from tests.interop import sdk_mover
-from tests.running import Output, Server, running
+from tests.running import Output, Server, plug_in, running
 from tests.sizes import size
 
 from cogwork.resource import sdk
 
 assert sdk.VERSION  # it comes before anything else of the SDK
 from viam.components.motor.client import MotorClient  # noqa: E402
+from viam.gen.component.motor.v1.motor_grpc import MotorServiceStub  # noqa: E402
+from viam.gen.component.motor.v1.motor_pb2 import SetPowerRequest  # noqa: E402
 from viam.gen.robot.v1.robot_grpc import RobotServiceStub  # noqa: E402
 from viam.gen.robot.v1.robot_pb2 import (  # noqa: E402
     GetOperationsRequest,
     GetSessionsRequest,
+    StartSessionRequest,
     StopAllRequest,
 )
 
@@ -40,6 +46,38 @@ MOVERS = {
     "motor": {},
     "servo": {"degrees_per_second": 1},
 }
+
+
+SLOW = """
+import asyncio, logging
+from cogwork.config.fields import Attributes
+from cogwork.graph.name import Api, ModelName
+from cogwork.resource.model import Model
+
+log = logging.getLogger("acme")
+
+
+class Slow:
+    async def close(self):
+        log.info("closing slowly")
+        await asyncio.sleep(4)
+        log.info("closed at last")
+
+
+async def new(name, attributes, dependencies):
+    return Slow()
+
+
+SLOW = Model(Api.parse("rdk:component:generic"), ModelName.parse("acme:test:slow"), Attributes, new)
+"""
+
+
+@pytest.fixture
+def acme(tmp_path: Path) -> dict[str, str]:
+    """With a model that takes four seconds to close, beside all that the tests themselves find."""
+    plugged = plug_in(tmp_path / "plugged-in", SLOW, "slow = {module}:SLOW")
+    paths = [plugged["PYTHONPATH"], *os.environ.get("PYTHONPATH", "").split(os.pathsep)]
+    return {"PYTHONPATH": os.pathsep.join(filter(None, paths))}
 
 
 def config(*subtypes: str) -> dict[str, Any]:
@@ -123,6 +161,53 @@ async def test_everything_that_moves_stops_within_a_tenth_of_a_second(tmp_path: 
         channel.close()
     print(f"{len(MOVERS)} stopped in {took * 1000:.1f} ms")
     assert took < PROMPTLY
+
+
+@asynccontextmanager
+async def closing_slowly(
+    tmp_path: Path, acme: dict[str, str], subtype: str
+) -> AsyncIterator[tuple[Server, Channel]]:
+    """A machine that is about to stop, with what uses a mover; and a client that is connected."""
+    machine = config(subtype)
+    slow = {"name": "slow", "api": "rdk:component:generic", "model": "acme:test:slow"}
+    machine["components"].append({**slow, "depends_on": [subtype]})
+    async with running(machine, tmp_path, environment=acme) as server:
+        await server.until(state="running")
+        channel = Channel("localhost", server.port)
+        try:
+            await RobotServiceStub(channel).GetSessions(GetSessionsRequest())
+            yield server, channel
+        finally:
+            channel.close()
+        # Asked to stop already: once more would cut it short.
+        assert await server.exit_code() == 0
+
+
+async def test_a_motor_does_not_run_on_while_what_uses_it_closes(
+    tmp_path: Path, acme: dict[str, str]
+) -> None:
+    async with closing_slowly(tmp_path, acme, "motor") as (server, channel):
+        motor = MotorClient("motor", channel)
+        await motor.set_power(1)
+        server.signal(signal.SIGTERM)
+        await server.out.says("closing slowly")
+        assert not await motor.is_moving()
+        assert "closed at last" not in server.out.text
+
+
+async def test_a_client_that_is_lost_while_the_machine_closes_leaves_nothing_moving(
+    tmp_path: Path, acme: dict[str, str]
+) -> None:
+    async with closing_slowly(tmp_path, acme, "motor") as (server, channel):
+        motor = MotorClient("motor", channel)
+        server.signal(signal.SIGTERM)
+        await server.out.says("closing slowly")
+        session = (await RobotServiceStub(channel).StartSession(StartSessionRequest())).id
+        full = SetPowerRequest(name="motor", power_pct=1)
+        await MotorServiceStub(channel).SetPower(full, metadata={"viam-sid": session})
+        assert await at_rest(motor.is_moving, time.monotonic()) < WINDOW + SLACK
+        await server.out.says(f"stopped motor, which session {session} had moved")
+        assert "closed at last" not in server.out.text
 
 
 async def moving(channel: Channel) -> set[str]:

@@ -28,6 +28,8 @@ from cogwork.wire.handlers import Method, Stream
 _DESCRIPTOR = inputs.DESCRIPTOR.services_by_name["InputControllerService"]
 
 MOST_WAITING = 1024
+_FIRST, _AFTER_LAST = -62_135_596_800, 253_402_300_800
+"""The years 1 to 9999, in seconds since 1970: what the API has moments for."""
 
 Wanted = frozenset[tuple[Control, EventType]]
 Word = TypeVar("Word", bound=Enum)
@@ -226,11 +228,22 @@ def _word(kind: type[Word], called: str, text: str) -> Word:
 def _from_proto(event: inputs.Event) -> Event:
     """The time is 0 where none is given."""
     return Event(
-        event.time.seconds + event.time.nanos / 1e9,
+        _seconds(event.time),
         _word(EventType, "event", event.event),
         _word(Control, "control", event.control),
         event.value,
     )
+
+
+def _seconds(time: Timestamp) -> float:
+    seconds = time.seconds + time.nanos / 1e9
+    # A controller would keep it as its last event, which nobody could be told of then.
+    if not _FIRST <= seconds < _AFTER_LAST:
+        raise InvalidRequest(
+            f"the event's time is {seconds:.0f} s after 1970, which is not between the years 1 "
+            "and 9999; give it in seconds, or leave it out"
+        )
+    return seconds
 
 
 def _to_proto(event: Event) -> inputs.Event:

@@ -3,6 +3,7 @@ it."""
 
 from __future__ import annotations
 
+import asyncio
 import codecs
 from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from typing import Any, Protocol
@@ -22,6 +23,8 @@ _DESCRIPTOR = messages.DESCRIPTOR.services_by_name["ShellService"]
 END_OF_INPUT = b"\x04"
 """What a person types to say that there is no more."""
 WINDOW_CHANGE = "window-change"
+_FAREWELL = 0.2
+"""Seconds that a client has to end a call itself."""
 _LARGEST_WINDOW = (1 << 16) - 1
 
 
@@ -98,6 +101,8 @@ class ShellService(CommonAnswers):
         finally:
             await terminal.aclose()
         await stream.send_message(messages.ShellResponse(eof=True))
+        # Clients of grpclib lose the last reply if the end of the call comes along with it.
+        await asyncio.sleep(_FAREWELL)
 
     async def copy_files_to_machine(self, stream: Stream) -> None:
         """Metadata, then one file after the other; every file that is whole is acknowledged."""

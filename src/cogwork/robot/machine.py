@@ -7,7 +7,7 @@ import enum
 import hashlib
 import logging
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Mapping
 from typing import Any, Protocol, runtime_checkable
 
 from cogwork.config.diagnose import Diagnostic, did_you_mean
@@ -29,7 +29,8 @@ from cogwork.robot.frames import FrameSystem
 from cogwork.robot.guests import Guests, NoGuests
 from cogwork.robot.jobs import Call, Jobs
 from cogwork.robot.operations import Cancelled, Operation, Operations, current_operation
-from cogwork.robot.sessions import Sessions
+from cogwork.robot.sessions import Sessions, sets_in_motion
+from cogwork.wire.handlers import Method
 
 _log = logging.getLogger("rdk")
 
@@ -37,8 +38,12 @@ GRACE = 1.0
 """Seconds that calls under way get before a resource is closed."""
 STOP = 10.0
 """Seconds that something gets to stop moving."""
+HALT = 2.0
+"""Seconds that everything gets to stop moving before a machine begins to close."""
 _HARMLESS = ("Get", "Is", "List", "Stop")
 """How the methods begin that move nothing."""
+_STEERING = (Api.parse("rdk:service:motion"), Api.parse("rdk:service:navigation"))
+"""Services that move other resources, as soon as their turn comes."""
 
 
 class NotConfigured(CogworkError):
@@ -86,7 +91,7 @@ class Machine:
         """What a job does; whoever makes the table of methods fills it in."""
         self.jobs = Jobs(clock, self._run_job)
         self._applying: asyncio.Future[Outcome] | None = None
-        self._stopping: set[asyncio.Future[None]] = set()
+        self._stopping: set[asyncio.Future[list[ResourceName]]] = set()
         self._stops = Counter[ResourceName]()
         """How often each was told to stop, by a call or by the machine."""
         self._reconciler = Reconciler(
@@ -95,10 +100,11 @@ class Machine:
         self.guests: Guests = NoGuests()
         """The modules, as soon as somebody runs them."""
         self.frames = FrameSystem(lambda: self.config.components, self.find)
+        self._apis = {served.service: served.api for served in public_services()}
         self.sessions = Sessions(
             clock,
             lambda: self.config.network.sessions.heartbeat_window,
-            {served.service: served.api for served in public_services()},
+            self._apis,
             self.nodes,
             self.stop,
         )
@@ -172,40 +178,46 @@ class Machine:
         return NotAvailable(f"resource {name} not available; reason={_reason(node)}")
 
     async def stop_all(self, extra: Mapping[ResourceName, dict[str, Any]]) -> None:
-        """Stop everything that moves, and end the calls that move it."""
+        """Stop everything that moves, and end the calls that move it: also a push of a button,
+        which would go on although nobody can stop it in another way."""
         await self.stop(self.nodes, "cancelled, because everything was told to stop", extra)
 
     async def stop(
         self,
-        names: Iterable[ResourceName],
+        names: Collection[ResourceName],
         why: str,
         extra: Mapping[ResourceName, dict[str, Any]] | None = None,
-    ) -> None:
-        """Stop what moves of these, and end the calls that move it."""
-        stopping = asyncio.ensure_future(self._stop(names, why, extra or {}))
+    ) -> list[ResourceName]:
+        """Stop what moves of these, and end the calls that move it. Returns what it was."""
+        # Whoever asked may be gone before everything is at rest.
+        return await asyncio.shield(self._begin_to_stop(names, why, extra or {}))
+
+    def _begin_to_stop(
+        self,
+        names: Collection[ResourceName],
+        why: str,
+        extra: Mapping[ResourceName, dict[str, Any]],
+    ) -> asyncio.Future[list[ResourceName]]:
+        stopping = asyncio.ensure_future(self._stop(names, why, extra))
         self._stopping.add(stopping)
         stopping.add_done_callback(self._stopping.discard)
-        # Whoever asked may be gone before everything is at rest.
-        await asyncio.shield(stopping)
+        return stopping
 
     async def _stop(
         self,
-        names: Iterable[ResourceName],
+        names: Collection[ResourceName],
         why: str,
         extra: Mapping[ResourceName, dict[str, Any]],
-    ) -> None:
+    ) -> list[ResourceName]:
         # Also what nobody else may be given, because it is broken or being changed.
-        moving = {
+        live = {
             name: node.live.resource
             for name in names
-            if (node := self.nodes.get(name)) is not None
-            and node.live is not None
-            and isinstance(node.live.resource, Stoppable)
+            if (node := self.nodes.get(name)) is not None and node.live is not None
         }
+        moving = {name: each for name, each in live.items() if isinstance(each, Stoppable)}
         self._stops.update(moving.keys())
-        for operation in self.operations.using(moving.values()):
-            if _may_move(operation):
-                operation.end(Cancelled(why))
+        moved = self._end_calls(names, live, moving, why)
         results = await asyncio.gather(
             *(self._stopped(resource, extra.get(name, {})) for name, resource in moving.items()),
             return_exceptions=True,
@@ -217,6 +229,39 @@ class Machine:
         ]
         if failed:
             raise NotStopped("; ".join(failed))
+        return sorted(moved | moving.keys())
+
+    def _end_calls(
+        self,
+        names: Collection[ResourceName],
+        live: Mapping[ResourceName, object],
+        moving: Collection[ResourceName],
+        why: str,
+    ) -> set[ResourceName]:
+        """Those that move one of the names, also if they still wait for their turn. Returns what
+        they move."""
+        known = {id(resource): name for name, resource in live.items()}
+        moved = set[ResourceName]()
+        for operation in self.operations.others():
+            used = {known[id(held)] for held in operation.holds if id(held) in known}
+            asked = self._asked_for(operation)
+            if asked is not None and asked in names:
+                used.add(asked)
+            if not used or not _may_move(operation):
+                continue
+            if self._is_motion(operation.method) or not used.isdisjoint(moving):
+                operation.end(Cancelled(why))
+                moved |= used
+        return moved
+
+    def _is_motion(self, method: Method) -> bool:
+        """Whether it moves something, even if that cannot be told to stop."""
+        api = self._apis.get(method.service)
+        return api in _STEERING or (api is not None and sets_in_motion(method))
+
+    def _asked_for(self, operation: Operation) -> ResourceName | None:
+        api, short = self._apis.get(operation.method.service), operation.asked_for
+        return ResourceName.of(api, short) if api is not None and short else None
 
     async def _stopped(self, resource: Stoppable, extra: dict[str, Any]) -> None:
         """Whatever is wrong with one, the others are stopped."""
@@ -230,14 +275,25 @@ class Machine:
         stopping.result()
 
     async def aclose(self, budget: float = 20.0) -> list[ResourceName]:
-        """Close everything, dependents first. Returns what did not close within the budget."""
-        for name in await self.jobs.aclose():
+        """Stop what moves, then close everything, dependents first. Returns what did not close
+        within the budget."""
+        _, running = await asyncio.gather(self._halt(), self.jobs.aclose())
+        for name in running:
             _log.error("a run of job %s did not end in time", name)
         unfinished = await self._reconciler.aclose(budget)
         for stopping in self._stopping:
             stopping.cancel()
         await asyncio.gather(*self._stopping, return_exceptions=True)
         return unfinished
+
+    async def _halt(self) -> None:
+        """What moves would run on for as long as what uses it takes to close."""
+        why = "cancelled, because the machine is shutting down"
+        stopping = self._begin_to_stop(self.nodes, why, {})
+        stopping.add_done_callback(_tell_what_moves_on)
+        await self._clock.wait([stopping], HALT)
+        if not stopping.done():
+            _log.warning("something still moves after %gs; it is closed all the same", HALT)
 
     async def _quiesce(self, name: ResourceName, resource: object) -> None:
         await self.operations.quiesce(resource, name, GRACE)
@@ -276,6 +332,11 @@ async def _called_to_stop(resource: Stoppable, extra: dict[str, Any]) -> None:
         await resource.stop(extra=extra)
     except SystemExit as error:
         raise RuntimeError(f"it called sys.exit({error.code!r})") from None
+
+
+def _tell_what_moves_on(stopping: asyncio.Future[list[ResourceName]]) -> None:
+    if not stopping.cancelled() and (error := stopping.exception()) is not None:
+        _log.error("the machine closes while something may still move: %s", error)
 
 
 async def _not_yet(config: JobConfig) -> None:

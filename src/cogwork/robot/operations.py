@@ -14,6 +14,7 @@ from typing import Any
 
 from cogwork.core.clock import Clock
 from cogwork.core.errors import CogworkError
+from cogwork.wire.fairness import name_reader
 from cogwork.wire.handlers import Handle, Method, Stream
 
 LONGEST = 600.0
@@ -58,6 +59,11 @@ class Operation:
             given = self.stream.metadata.get(ID)
             self._id = given if isinstance(given, str) and given else str(uuid.uuid4())
         return self._id
+
+    @property
+    def asked_for(self) -> str | None:
+        """The name in its request, which it may still be waiting to use; None if there is none."""
+        return name_reader(self.method)(self.stream.request) or None
 
     @property
     def over(self) -> asyncio.Future[None]:

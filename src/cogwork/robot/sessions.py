@@ -45,8 +45,8 @@ class TooManySessions(CogworkError):
     status = "RESOURCE_EXHAUSTED"
 
 
-Halt = Callable[[Collection[ResourceName], str], Awaitable[None]]
-"""Stops what moves of these resources, and tells whoever moves it why."""
+Halt = Callable[[Collection[ResourceName], str], Awaitable[Collection[ResourceName]]]
+"""Stops what moves of these resources, and tells whoever moves it why. Returns what it was."""
 
 
 def owner_of(_: Stream) -> str:
@@ -85,7 +85,7 @@ class Sessions:
         self._open: dict[str, Session] = {}
         self._movers: dict[ResourceName, Session] = {}
         self._begun = asyncio.Event()
-        self._halting: set[asyncio.Future[None]] = set()
+        self._halting: set[asyncio.Future[Collection[ResourceName]]] = set()
 
     @property
     def window(self) -> float:
@@ -114,7 +114,7 @@ class Sessions:
     def around(self, method: Method, handle: Handle) -> Handle:
         """A layer around the handler table."""
         api = self._apis.get(method.service)
-        if api is None or method.foreign or not _sets_in_motion(method):
+        if api is None or not sets_in_motion(method):
             return handle
         streams = method.cardinality.client_streaming
 
@@ -165,26 +165,27 @@ class Sessions:
                 self._stop(session)
 
     def _stop(self, session: Session) -> None:
-        names = sorted(session.moved)
-        listed = ", ".join(name.short for name in names)
         _log.warning(
-            "session %s of %s is over: nothing was heard of it for %gs; stopping %s",
+            "session %s of %s is over: nothing was heard of it for %gs",
             session.id,
             session.peer,
             self._window(),
-            listed,
         )
+        why = "stopped, because nothing was heard of the client that moved it"
         # Not awaited here: one that does not stop must not keep another from being stopped.
-        halting = asyncio.ensure_future(
-            self._halt(names, "stopped, because nothing was heard of the client that moved it")
-        )
+        halting = asyncio.ensure_future(self._halt(sorted(session.moved), why))
         self._halting.add(halting)
-        halting.add_done_callback(self._halted)
+        halting.add_done_callback(lambda halted: self._halted(session, halted))
 
-    def _halted(self, halting: asyncio.Future[None]) -> None:
+    def _halted(self, session: Session, halting: asyncio.Future[Collection[ResourceName]]) -> None:
         self._halting.discard(halting)
-        if not halting.cancelled() and (error := halting.exception()) is not None:
+        if halting.cancelled():
+            return
+        if (error := halting.exception()) is not None:
             _log.error("what a lost client moved was not stopped: %s", error)
+        elif stopped := halting.result():
+            listed = ", ".join(name.short for name in sorted(stopped))
+            _log.warning("stopped %s, which session %s had moved", listed, session.id)
 
     def find(self, session_id: str, owner: str) -> Session:
         session = self._open.get(session_id)
@@ -264,8 +265,10 @@ def _refuses(error: Exception) -> bool:
     return (status if isinstance(status, str) else status.name) in _REFUSALS
 
 
-def _sets_in_motion(method: Method) -> bool:
-    """As the public API marks its methods."""
+def sets_in_motion(method: Method) -> bool:
+    """As the public API marks its methods; of others it says nothing."""
+    if method.foreign:
+        return False
     from viam.gen.common.v1.common_pb2 import safety_heartbeat_monitored
 
     pool: Any = descriptor_pool.Default()  # type: ignore[no-untyped-call]

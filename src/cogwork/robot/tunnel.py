@@ -26,8 +26,10 @@ _HOSTS = ((socket.AF_INET, "127.0.0.1"), (socket.AF_INET6, "::1"))
 _PATH = "/viam.robot.v1.RobotService/Tunnel"
 _DATA = 1
 """The number of the field that replies have."""
-_SILENCE = 0.1
-"""Seconds without data after which a client is not waited for, when the port has said its last."""
+_SILENCE = 1.0
+"""Seconds that a client gets to send something more, when the port has said its last."""
+_PATIENCE = 5.0
+"""Seconds between what a client sends, once it has sent something more."""
 
 
 class BrokenTunnel(CogworkError):
@@ -54,11 +56,13 @@ async def tunnel(stream: Stream, endpoints: Sequence[TunnelEndpoint]) -> None:
             # A client hears that it is connected. Also, grpc never ends a call whose first reply
             # was cancelled, unless this came before.
             await stream.send_initial_metadata()
-            await _carry(first.data, stream, connection)
+            delivered = await _carry(first.data, stream, connection)
         except OSError as error:
             raise BrokenTunnel(
                 f"the connection to port {endpoint.port} broke: {error.strerror or error}"
             ) from error
+    if not delivered:
+        raise BrokenTunnel(f"port {endpoint.port} closed before it had taken all that was sent")
 
 
 def _endpoint(port: int, endpoints: Sequence[TunnelEndpoint]) -> TunnelEndpoint:
@@ -111,9 +115,11 @@ async def _dialed_at(family: socket.AddressFamily, host: str, port: int) -> sock
     return connection
 
 
-async def _carry(first: bytes, stream: Stream, connection: socket.socket) -> None:
+async def _carry(first: bytes, stream: Stream, connection: socket.socket) -> bool:
+    """Whether the port took all that came from the client."""
     up = _Upward(first, stream, connection)
     await both_ways(up.run(), _downward(stream, connection, up))
+    return not up.undelivered
 
 
 async def _downward(stream: Stream, connection: socket.socket, up: _Upward) -> None:
@@ -131,7 +137,8 @@ class _Upward:
         self._stream = stream
         self._connection = connection
         self._received = 0
-        self._listening = False
+        self.undelivered = bool(first)
+        """Whether something that was received has not got to the port."""
         self._ended = asyncio.Event()
 
     async def run(self) -> None:
@@ -146,19 +153,24 @@ class _Upward:
 
     async def silence(self) -> None:
         """Returns when nothing is under way, and nothing more seems to come."""
+        patience = _SILENCE
         while not self._ended.is_set():
             before = self._received
             with contextlib.suppress(TimeoutError):
-                await asyncio.wait_for(self._ended.wait(), _SILENCE)
-            if self._listening and self._received == before:
+                await asyncio.wait_for(self._ended.wait(), patience)
+            if self._received != before:
+                patience = _PATIENCE
+            elif not self.undelivered:
                 return
 
     async def _data(self) -> bytes | None:
-        self._listening = True
+        self.undelivered = False
         message: robot.TunnelRequest | None = await self._stream.recv_message()
-        self._listening = False
+        if message is None:
+            return None
         self._received += 1
-        return message.data if message is not None else None
+        self.undelivered = bool(message.data)
+        return message.data
 
 
 async def _reply(stream: Stream, data: memoryview) -> None:

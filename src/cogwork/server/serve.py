@@ -6,7 +6,7 @@ import asyncio
 import gc
 import logging
 import os
-from collections.abc import Coroutine
+from collections.abc import Collection, Coroutine
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +22,7 @@ from cogwork.core.errors import CogworkError
 from cogwork.core.home import cogwork_home
 from cogwork.drivers.table import builtin_models
 from cogwork.graph.events import Event, Observer, log_event
+from cogwork.graph.limits import Limits
 from cogwork.graph.provider import Providers
 from cogwork.graph.reconcile import Applied, Outcome
 from cogwork.logs.ring import Ring
@@ -44,6 +45,8 @@ from cogwork.wire.http1 import Application
 
 BUDGET = 45.0
 """Seconds that all resources together get to close."""
+_SLACK = 5.0
+"""Seconds that the graph waits longer for a resource than for the module that makes it."""
 
 FINE = 0
 FAILURE = 1
@@ -96,7 +99,13 @@ class _Server:
         self._server_log = log
         self._story = story = Story(_story_file(home, config_file), clock, log.pipeline.masked)
         providers = Providers({"built in": registry})
-        self._machine = machine = Machine(providers, clock, observe=_both(log_event, story.observe))
+        deadlines = deadlines_in(os.environ)
+        self._machine = machine = Machine(
+            providers,
+            clock,
+            limits=Limits(build=deadlines.add + _SLACK),
+            observe=_both(log_event, story.observe),
+        )
         machine.introduce(neighbours)
         table = handler_table(machine, clock, stop.ask)
         self._parent = Parent(table, directory)
@@ -112,7 +121,7 @@ class _Server:
                 story.tell,
                 registry.has,
                 log.provided,
-                deadlines=deadlines_in(os.environ),
+                deadlines=deadlines,
             ),
             trusted_namespaces(os.environ) if untrusted else None,
         )
@@ -157,11 +166,13 @@ class _Server:
         """Returns what did not close in time."""
         self._story.tell("stopping", {"reason": reason})
         self._listeners.refuse_newcomers()
-        for task in self._tasks:
-            task.cancel()
-        await asyncio.gather(*self._tasks, return_exceptions=True)
+        # A client may fall silent while the machine closes: whoever watches for that goes last.
+        watching = {task for task in self._tasks if task.get_name() == "sessions"}
+        await _cancelled(self._tasks - watching)
         await self._follower.aclose()
-        unfinished = [*await self._machine.aclose(BUDGET), *await self._modules.aclose()]
+        unfinished: list[Any] = await self._machine.aclose(BUDGET)
+        await _cancelled(watching)
+        unfinished += await self._modules.aclose()
         await self._parent.aclose()
         await self._listeners.aclose()
         self._story.tell("stopped", {"unfinished": [str(name) for name in unfinished]})
@@ -212,6 +223,12 @@ class _Server:
         if not task.cancelled() and (error := task.exception()) is not None:
             _log.critical("%s stopped working", task.get_name(), exc_info=error)
             self._stop.fail(f"{task.get_name()} stopped working")
+
+
+async def _cancelled(tasks: Collection[asyncio.Task[None]]) -> None:
+    for task in tasks:
+        task.cancel()
+    await asyncio.gather(*tasks, return_exceptions=True)
 
 
 def _both(first: Observer, second: Observer) -> Observer:

@@ -51,7 +51,7 @@ class Fairness:
         service, all_places = method.service, self._places
         # A method without a name has places of its own: many logging modules must not keep
         # anybody from asking for the machine's status.
-        name_of = _name_of(method)
+        name_of = name_reader(method)
 
         async def limited(stream: Stream) -> None:
             name = name_of(stream.request)
@@ -94,8 +94,9 @@ class Fairness:
             )
 
 
-def _name_of(method: Method) -> Callable[[Any], str | None]:
-    """How to read the name of the resource in a request."""
+def name_reader(method: Method) -> Callable[[Any], str | None]:
+    """How to read the name of the resource in a request. Where a client sends several messages,
+    it is known only after the first."""
     if method.foreign or method.cardinality.client_streaming:
         return lambda _: None
     if method.request is None:

@@ -45,6 +45,8 @@ SENSOR = Api.parse("rdk:component:sensor")
 FILMER = Api.parse("rdk:service:video")
 MOTOR = Api.parse("rdk:component:motor")
 ARM = Api.parse("rdk:component:arm")
+BUTTON = Api.parse("rdk:component:button")
+MOTION = Api.parse("rdk:service:motion")
 
 ROBOT = "/viam.robot.v1.RobotService"
 DO_COMMAND = "/viam.component.generic.v1.GenericService/DoCommand"
@@ -114,6 +116,21 @@ class Reach(Mover):
         return JointPositions(values=self.bench.deeds[self.name]()[0])
 
 
+class Bell(Thing):
+    """A button, as far as it is called: its deed is the push."""
+
+    async def push(self, **_: Any) -> None:
+        await self.bench.deeds[self.name]()
+
+
+class Planner(Thing):
+    """A motion service, as far as it is called: its deed is the move."""
+
+    async def move(self, *_: Any, **__: Any) -> bool:
+        await self.bench.deeds[self.name]()
+        return True
+
+
 class Probe(Sensor):
     def __init__(self, name: ResourceName, bench: Bench) -> None:
         super().__init__(name.name)
@@ -147,6 +164,8 @@ class Bench:
             self._model(FILMER, "thing", Thing),
             self._model(MOTOR, "mover", Wheel),
             self._model(ARM, "mover", Reach),
+            self._model(BUTTON, "bell", Bell),
+            self._model(MOTION, "planner", Planner),
         ]
         self.registry = Registry(models)
         self.machine = Machine(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from collections.abc import Mapping
 from typing import Any
 
@@ -10,8 +11,11 @@ import pytest
 from grpclib.const import Status
 from tests.served import refused
 from tests.unit.robot.bench import (
+    BUTTON,
     FILMER,
     GENERIC,
+    MOTION,
+    MOTOR,
     READ,
     SENSOR,
     Bench,
@@ -22,11 +26,20 @@ from tests.unit.robot.bench import (
     thing,
 )
 from viam.gen.common.v1 import common_pb2 as common
+from viam.gen.component.button.v1 import button_pb2 as button
+from viam.gen.component.motor.v1 import motor_pb2 as motor
 from viam.gen.robot.v1 import robot_pb2 as robot
+from viam.gen.service.motion.v1 import motion_pb2 as motion
 from viam.utils import dict_to_struct
 
 from cogwork.graph.reconcile import Applied, Superseded
 
+GO_FOR = "/viam.component.motor.v1.MotorService/GoFor"
+PUSH = "/viam.component.button.v1.ButtonService/Push"
+MOVE = "/viam.service.motion.v1.MotionService/Move"
+STOPPED = "cancelled, because everything was told to stop"
+PLACES = 50
+"""Calls of one resource that run at once for a client that is alone."""
 FILM = "/viam.service.video.v1.VideoService/GetVideo"
 
 
@@ -258,6 +271,60 @@ class TestStoppingEverything:
             task.cancel()
         await asyncio.gather(*others, return_exceptions=True)
 
+    async def test_a_push_ends_which_nothing_else_could_stop(self, bench: Bench) -> None:
+        await bench.apply({"name": "bell", "api": str(BUTTON), "model": "bell"})
+        bench.deeds["bell"] = for_ever
+        push = await bench.begun(bench.call(PUSH, button.PushRequest(name="bell")))
+        await bench.ask("StopAll")
+        await bench.clock.settle()
+        assert push.done(), "it is pushed for ever"
+        with refused() as told:
+            await push
+        assert (told.status, told.words) == (Status.CANCELLED, STOPPED)
+
+    async def test_calls_that_wait_for_their_turn_never_move_anything(self, bench: Bench) -> None:
+        await bench.apply({"name": "wheel", "api": str(MOTOR), "model": "mover"}, thing("lamp"))
+        request = motor.GoForRequest(name="wheel", rpm=1, revolutions=1)
+        moves = [await bench.begun(bench.call(GO_FOR, request)) for _ in range(PLACES + 3)]
+        bench.deeds["lamp"] = for_ever
+        others = [await bench.begun(bench.do("lamp")) for _ in range(PLACES + 1)]
+        await bench.ask("StopAll")
+        await bench.clock.settle()
+        assert all(move.done() for move in moves), "some waited, and move now"
+        for move in moves:
+            with refused() as told:
+                await move
+            assert (told.status, told.words) == (Status.CANCELLED, STOPPED)
+        assert not any(other.done() for other in others)
+        await gone(others)
+
+    async def test_what_only_looks_keeps_its_turn(self, bench: Bench) -> None:
+        gate = asyncio.Event()
+        bench.scripts["look", "wheel"] = gate.wait
+        await bench.apply({"name": "wheel", "api": str(MOTOR), "model": "mover"})
+        look = "/viam.component.motor.v1.MotorService/IsMoving"
+        request = motor.IsMovingRequest(name="wheel")
+        looks = [await bench.begun(bench.call(look, request)) for _ in range(PLACES + 1)]
+        await bench.ask("StopAll")
+        gate.set()
+        assert not any(reply.is_moving for reply in await asyncio.gather(*looks))
+
+    async def test_a_move_that_is_still_planned_ends_and_those_behind_it(
+        self, bench: Bench
+    ) -> None:
+        planner = {"name": "planner", "api": str(MOTION), "model": "planner"}
+        await bench.apply(services=[planner])
+        bench.deeds["planner"] = for_ever
+        request = motion.MoveRequest(name="planner")
+        moves = [await bench.begun(bench.call(MOVE, request)) for _ in range(PLACES + 1)]
+        await bench.ask("StopAll")
+        await bench.clock.settle()
+        assert all(move.done() for move in moves), "some are still to come"
+        for move in moves:
+            with refused() as told:
+                await move
+            assert told.words == STOPPED
+
     async def test_the_errors_of_all_are_told_and_the_others_are_stopped(
         self, bench: Bench
     ) -> None:
@@ -320,6 +387,12 @@ class TestStoppingEverything:
         assert str(given) == str({"speed": number})
 
 
+async def gone(calls: list[asyncio.Task[Any]]) -> None:
+    for call in calls:
+        call.cancel()
+    await asyncio.gather(*calls, return_exceptions=True)
+
+
 def stop_all(**extra: Mapping[str, Any]) -> robot.StopAllRequest:
     request = robot.StopAllRequest()
     for name, parameters in extra.items():
@@ -339,6 +412,88 @@ class TestClosing:
         await bench.clock.settle()
         assert closing.result() == []
         assert bench.history[3:] == [("close", "c"), ("close", "b"), ("close", "a")]
+
+    async def test_what_moves_stops_before_anything_closes(self, bench: Bench) -> None:
+        await bench.apply(thing("base", needs="wheel"), thing("wheel", "mover"))
+        bench.scripts["close", "base"] = lambda: bench.clock.sleep(20)
+        bench.history.clear()
+        closing = asyncio.ensure_future(bench.machine.aclose(budget=45))
+        await bench.clock.settle()
+        assert bench.history == [("stop", "wheel", {}), ("close", "base")]
+        await bench.clock.advance(20)
+        assert closing.result() == []
+        assert bench.history[2:] == [("stop", "wheel", {}), ("close", "wheel")]
+
+    async def test_a_call_that_moves_something_ends_at_once(self, bench: Bench) -> None:
+        await bench.apply(thing("base", needs="wheel"), thing("wheel", "mover"))
+        bench.scripts["close", "base"] = lambda: bench.clock.sleep(20)
+        bench.deeds["wheel"] = for_ever
+        call = await bench.begun(bench.do("wheel"))
+        closing = asyncio.ensure_future(bench.machine.aclose(budget=45))
+        await bench.clock.settle()
+        assert call.done(), "it goes on until the base is closed"
+        with refused() as told:
+            await call
+        assert told.words == "cancelled, because the machine is shutting down"
+        await bench.clock.advance(20)
+        assert closing.result() == []
+
+    async def test_a_job_that_does_not_end_keeps_nothing_moving(self, bench: Bench) -> None:
+        async def stubborn(command: Mapping[str, Any]) -> None:
+            while not released.is_set():
+                with contextlib.suppress(asyncio.CancelledError):
+                    await released.wait()
+
+        released = asyncio.Event()
+        job = {
+            "name": "j",
+            "schedule": "1s",
+            "resource": "lamp",
+            "method": "DoCommand",
+            "command": {},
+        }
+        await bench.apply(thing("wheel", "mover"), thing("lamp"), jobs=[job])
+        bench.deeds["lamp"] = stubborn
+        await bench.clock.advance(1)
+        closing = asyncio.ensure_future(bench.machine.aclose())
+        await bench.clock.settle()
+        meanwhile = list(bench.history)
+        assert not closing.done()
+        released.set()
+        await bench.clock.advance(1)
+        assert closing.result() == []
+        assert ("stop", "wheel", {}) in meanwhile
+
+    async def test_what_cannot_be_stopped_is_told_and_closed_all_the_same(
+        self, bench: Bench, caplog: pytest.LogCaptureFixture
+    ) -> None:
+        await bench.apply(thing("wheel", "mover"), thing("arm", "mover"))
+        bench.scripts["stop", "wheel"] = failing("the brake is worn")
+        bench.history.clear()
+        closing = asyncio.ensure_future(bench.machine.aclose())
+        await bench.clock.settle()
+        assert closing.result() == []
+        assert ("stop", "arm", {}) in bench.history
+        assert (
+            "the machine closes while something may still move: "
+            "failed to stop component named wheel with error the brake is worn"
+        ) in caplog.messages
+
+    async def test_one_that_takes_long_to_stop_does_not_hold_up_the_others_for_long(
+        self, caplog: pytest.LogCaptureFixture
+    ) -> None:
+        bench = Bench()
+        await bench.apply(thing("wheel", "mover"), thing("lamp"))
+        bench.scripts["stop", "wheel"] = for_ever
+        closing = asyncio.ensure_future(bench.machine.aclose(budget=45))
+        await bench.clock.advance(1.9)
+        assert ("close", "lamp") not in bench.history
+        await bench.clock.advance(0.2)
+        assert ("close", "lamp") in bench.history
+        assert "something still moves after 2s; it is closed all the same" in caplog.messages
+        await bench.clock.advance(30)
+        assert closing.result() == []
+        assert "named wheel with error it did not stop within 10s" in caplog.text
 
     async def test_one_that_hangs_is_named_and_does_not_keep_the_others_open(self) -> None:
         bench = Bench()

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import AsyncIterator
 from typing import Any
 
 import pytest
 from grpclib.const import Status
 from tests.served import refused
-from tests.unit.robot.bench import ARM, MOTOR, Bench, InProcess, working
+from tests.unit.robot.bench import ARM, BUTTON, MOTOR, Bench, InProcess, for_ever, working
 from viam.gen.component.arm.v1 import arm_pb2 as arm
+from viam.gen.component.button.v1 import button_pb2 as button
 from viam.gen.component.motor.v1 import motor_pb2 as motor
 from viam.gen.robot.v1 import robot_pb2 as robot
 
@@ -20,13 +22,15 @@ from cogwork.robot.sessions import MOST, Expired
 
 MOTORS = "/viam.component.motor.v1.MotorService"
 SPIN = f"{MOTORS}/SetPower"
+PUSH = "/viam.component.button.v1.ButtonService/Push"
 STREAMED = "/viam.component.arm.v1.ArmService/MoveThroughJointPositionsStreamed"
 
 
 @pytest.fixture
 async def bench() -> AsyncIterator[Bench]:
     async with working() as made:
-        await made.apply(mover(MOTOR, "left"), mover(MOTOR, "right"), mover(ARM, "reach"))
+        bell = {"name": "bell", "api": str(BUTTON), "model": "bell"}
+        await made.apply(mover(MOTOR, "left"), mover(MOTOR, "right"), mover(ARM, "reach"), bell)
         watching = asyncio.ensure_future(made.machine.sessions.watch())
         yield made
         watching.cancel()
@@ -146,6 +150,57 @@ async def test_a_call_of_a_silent_client_ends_too(bench: Bench) -> None:
     assert stopped(bench) == ["left"]
 
 
+async def push(bench: Bench, session: str) -> None:
+    request = button.PushRequest(name="bell")
+    await bench.call(PUSH, request, metadata={"viam-sid": session})
+
+
+def told(caplog: pytest.LogCaptureFixture) -> list[str]:
+    """What the log says of sessions that are over, without which they were."""
+    return [each.getMessage().split(" session ")[0] for each in caplog.records]
+
+
+async def test_a_push_of_a_silent_client_ends_though_nothing_can_be_told_to_stop(
+    bench: Bench, caplog: pytest.LogCaptureFixture
+) -> None:
+    released = asyncio.Event()
+
+    async def press() -> None:
+        try:
+            await for_ever()
+        finally:
+            released.set()
+
+    bench.deeds["bell"] = press
+    call = await bench.begun(push(bench, await start(bench)))
+    await bench.clock.advance(2.1)
+    assert call.done(), "it is pushed for ever"
+    with refused() as ended:
+        await call
+    assert ended.status is Status.CANCELLED
+    assert "nothing was heard of the client" in ended.words
+    assert released.is_set()
+    assert "stopped bell, which" in told(caplog)
+
+
+async def test_the_log_names_only_what_was_stopped(
+    bench: Bench, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.INFO)
+    bench.deeds["bell"] = _yes
+    session = await start(bench)
+    await push(bench, session)
+    await spin(bench, "left", session)
+    await bench.clock.advance(2.1)
+    assert stopped(bench) == ["left"]
+    assert told(caplog)[-1] == "stopped left, which"
+    caplog.clear()
+    await push(bench, await start(bench))
+    await bench.clock.advance(2.1)
+    (line,) = caplog.messages
+    assert line.endswith("is over: nothing was heard of it for 2s")
+
+
 async def test_who_only_looks_is_not_disturbed(bench: Bench) -> None:
     gate = asyncio.Event()
     bench.scripts["look", "left"] = gate.wait
@@ -221,6 +276,10 @@ async def test_one_that_does_not_stop_keeps_no_other_from_being_stopped(bench: B
     await bench.clock.advance(2.1)
     assert sorted(stopped(bench)) == ["left", "right"]
     await bench.clock.advance(15)
+
+
+async def _yes() -> None:
+    pass
 
 
 async def _no(*_: Any) -> None:

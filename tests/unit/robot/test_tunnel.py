@@ -137,6 +137,43 @@ async def test_a_port_that_has_said_its_last_still_hears_what_is_sent() -> None:
     assert heard == b"".join(sent)
 
 
+async def test_a_client_that_pauses_is_still_heard_by_a_port_that_has_said_its_last() -> None:
+    heard = bytearray()
+
+    async def listen(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        writer.write(b"go on")
+        writer.write_eof()
+        heard.extend(await reader.read())
+
+    async with listening(listen) as to, tunnelled(to) as stub, stub.Tunnel.open() as stream:
+        await stream.send_message(request(to.port))
+        assert (await stream.recv_message()).data == b"go on"
+        for pause, data in ((0.5, b"one "), (1.5, b"two "), (1.5, b"three")):
+            # This is what is tested: there is nothing to wait for.
+            await asyncio.sleep(pause)
+            await stream.send_message(request(0, data))
+        await stream.end()
+        assert await rest(stream) == b""
+    assert heard == b"one two three"
+
+
+async def test_what_a_port_does_not_take_any_more_is_no_good_end() -> None:
+    async def leave(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        writer.write(b"good bye")
+
+    async with listening(leave) as to, tunnelled(to) as stub, stub.Tunnel.open() as stream:
+        await stream.send_message(request(to.port))
+        assert (await stream.recv_message()).data == b"good bye"
+        with refused() as error:
+            # The first goes into the void, by which the second is known not to arrive.
+            for _ in range(2):
+                await stream.send_message(request(0, b"wait"))
+                await asyncio.sleep(0.2)
+            await rest(stream)
+    assert error.status is Status.UNAVAILABLE
+    assert error.words == f"port {to.port} closed before it had taken all that was sent"
+
+
 @pytest.mark.parametrize("by", CHANNELS)
 async def test_every_byte_arrives_both_ways_at_once(by: str) -> None:
     sent, replied = os.urandom(10 * PIECE + 7), os.urandom(10 * PIECE + 3)
