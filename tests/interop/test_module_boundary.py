@@ -12,6 +12,7 @@ import time
 from pathlib import Path
 from typing import Any
 
+from grpclib import GRPCError
 from grpclib.const import Status
 from tests.interop import arm_module, hungry_module, sdk_mover
 from tests.interop.modular import (
@@ -154,8 +155,12 @@ async def test_what_is_done_before_the_first_start(tmp_path: Path) -> None:
 
 
 async def pid_or_nothing(there: There, name: str) -> int:
-    resource = (await there.resources())[name]
-    return await there.pid_of(name) if resource["state"] == "ready" else 0
+    try:
+        return await there.pid_of(name)
+    except GRPCError as error:
+        if error.status is not Status.UNAVAILABLE:
+            raise
+        return 0
 
 
 async def test_limits_are_named_when_they_are_exceeded(tmp_path: Path) -> None:

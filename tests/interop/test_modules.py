@@ -506,10 +506,21 @@ async def restarted_by(there: There, config: dict[str, Any], pid: int) -> None:
     await another_pid(there, pid)
 
 
+async def logs(there: There, words: str) -> bool:
+    try:
+        await there.ask("wheel", "log", words)
+    except GRPCError as error:
+        if error.status is not Status.UNAVAILABLE:
+            raise
+        return False
+    return True
+
+
 async def loudness(there: There, words: str) -> set[str]:
     """The levels at which the wheel is heard."""
     out = there.server.out
-    await there.ask("wheel", "log", words)
+    # It may be on its way to another process.
+    await until(lambda: logs(there, words), bool)
     await out.says(rf"CRITICAL\trdk\.resource_manager\.\S+wheel\t.*{words}")
     return {
         level

@@ -17,9 +17,12 @@ from viam.gen.robot.v1 import robot_pb2 as robot  # noqa: E402
 
 _LOOK = 0.1
 """Seconds between two looks at it."""
-_LONGEST = 310.0
-"""Seconds to wait for it: the machine gives it five minutes, unless it was told otherwise."""
-_OVER = (robot.ModuleStatus.STATE_READY, robot.ModuleStatus.STATE_UNHEALTHY)
+_SAY = 10.0
+"""Seconds after which to say that it takes a while, and after that again."""
+_LONGEST = 2 * 3600.0
+"""Seconds: it may have to be unpacked and to set itself up, for which it gets an hour."""
+_READY = robot.ModuleStatus.STATE_READY
+_OVER = (_READY, robot.ModuleStatus.STATE_UNHEALTHY)
 
 
 def restart(arguments: argparse.Namespace) -> int:
@@ -34,8 +37,8 @@ def _restart(channel: grpc.Channel, arguments: argparse.Namespace) -> int:
     request = robot.RestartModuleRequest(module_name=name)
     ask(channel, "RestartModule", request, robot.RestartModuleResponse)
     after = _outcome(channel, name, before)
-    ready = after is not None and after.state == robot.ModuleStatus.STATE_READY
-    error = after.error if after is not None else f"it is not ready after {_LONGEST:g} s"
+    ready = after is not None and after.state == _READY
+    error = after.error if after is not None else "it was taken out of the configuration"
     seconds = round(time.monotonic() - began, 1)
     if arguments.json:
         print_json({"module": name, "ready": ready, "error": error, "seconds": seconds})
@@ -49,13 +52,15 @@ def _restart(channel: grpc.Channel, arguments: argparse.Namespace) -> int:
 def _outcome(
     channel: grpc.Channel, name: str, before: robot.ModuleStatus | None
 ) -> robot.ModuleStatus | None:
-    """None: there is none yet."""
-    end = time.monotonic() + _LONGEST
-    while time.monotonic() < end:
-        now = _status(channel, name)
-        changed = now is not None and (before is None or now.last_updated != before.last_updated)
-        if changed and now is not None and now.state in _OVER:
+    """None: it is not there any more."""
+    began = said = time.monotonic()
+    while (now := _status(channel, name)) is not None:
+        new = before is None or now.last_updated != before.last_updated
+        if (new and now.state in _OVER) or time.monotonic() - began > _LONGEST:
             return now
+        if time.monotonic() - said >= _SAY:
+            said = time.monotonic()
+            complain(f"{name} is still starting, after {said - began:.0f} s; see `cogwork logs`")
         time.sleep(_LOOK)
     return None
 

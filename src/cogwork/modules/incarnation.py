@@ -53,8 +53,6 @@ class Incarnation(Builder):
         self.calls = ModuleCalls(carrier)
         self.trouble: str | None = None
         """Why it does not answer, while its process lives."""
-        self.described: dict[str, DescriptorPool] = {}
-        """The services that only it knows, as it describes them."""
         self.emptied = asyncio.Event()
         """Set when none of its resources is left."""
         self.emptied.set()
@@ -72,16 +70,19 @@ class Incarnation(Builder):
         self._names: dict[int, ResourceName] = {}
         """By the identity of the object that stands for a resource."""
         self._living: set[ResourceName] = set()
-        self._withdrawn: dict[ResourceName, asyncio.Task[None]] = {}
-        """Those that it may have added after nobody waited for it any more."""
+        self._doubtful: set[ResourceName] = set()
+        """Those that it may add, or have added, after nobody waits for it any more."""
+        self._withdrawing: dict[ResourceName, asyncio.Task[None]] = {}
         self._questions = Questions(self._ask, ground.changed, ground.clock, ground.pauses)
 
-    async def describe(self) -> None:
-        """What is not described is served all the same."""
+    async def describe(self) -> dict[str, DescriptorPool]:
+        """The services that only it knows. What is not described is served all the same."""
         known = {served.service for served in public_services()}
+        found: dict[str, DescriptorPool] = {}
         for service in sorted(set(self.brought.services.values()) - known):
             with contextlib.suppress(NotDescribed):
-                self.described[service] = await described(self._carrier, service)
+                found[service] = await described(self._carrier, service)
+        return found
 
     def offer(self, spec: Spec) -> Offer | Unavailable:
         answer = self._questions.answer(spec, lives=spec.name in self._living)
@@ -102,7 +103,7 @@ class Incarnation(Builder):
         )
         level = self._level_of(spec.name)
         await self._questions.make_sure(spec)
-        await self._until_withdrawn(spec.name)
+        await self._make_sure_it_is_gone(spec.name)
         await self._add(spec.name, _message(spec, level), dependencies)
         if self._over:
             raise Gone("its module ended while it was being built")
@@ -138,15 +139,15 @@ class Incarnation(Builder):
             if not self._over:
                 await self._remove(name)
         finally:
-            del self._names[id(resource)]
+            self._names.pop(id(resource), None)
             if not self._names:
                 self.emptied.set()
 
     async def end(self) -> None:
         self._over = True
-        for task in self._withdrawn.values():
+        for task in self._withdrawing.values():
             task.cancel()
-        await asyncio.gather(*self._withdrawn.values(), return_exceptions=True)
+        await asyncio.gather(*self._withdrawing.values(), return_exceptions=True)
         await self._questions.aclose()
 
     async def _ask(self, spec: Spec) -> Needed:
@@ -165,28 +166,38 @@ class Incarnation(Builder):
         except asyncio.CancelledError:
             self._withdraw(name)
             raise
+        self._doubtful.discard(name)
 
     def _withdraw(self, name: ResourceName) -> None:
         """A constructor that was given up may return all the same: its result is closed."""
+        self._doubtful.add(name)
         if not self._over:
-            task = asyncio.get_running_loop().create_task(self._until_removed(name))
-            self._withdrawn[name] = task
-            task.add_done_callback(lambda _: self._withdrawn.pop(name, None))
+            task = asyncio.get_running_loop().create_task(self._take_back(name))
+            self._withdrawing[name] = task
+            task.add_done_callback(lambda _: self._withdrawing.pop(name, None))
 
-    async def _until_removed(self, name: ResourceName) -> None:
+    async def _take_back(self, name: ResourceName) -> None:
+        """Until it has answered. That it knows of none is no promise that none will come."""
         while True:
             try:
                 await self.calls.remove(name, self._deadlines.remove)
             except Refused as error:
                 if error.status == "DEADLINE_EXCEEDED":
                     continue
+            else:
+                self._doubtful.discard(name)
             return
 
-    async def _until_withdrawn(self, name: ResourceName) -> None:
-        if (withdrawing := self._withdrawn.get(name)) is None:
+    async def _make_sure_it_is_gone(self, name: ResourceName) -> None:
+        """Ahead of another attempt."""
+        if name not in self._doubtful:
             return
-        await self._clock.wait({withdrawing}, self._deadlines.remove)
-        if not withdrawing.done():
+        if name not in self._withdrawing:
+            self._withdraw(name)
+        withdrawing = self._withdrawing.get(name)
+        if withdrawing is not None:
+            await self._clock.wait({withdrawing}, self._deadlines.remove)
+        if withdrawing is not None and not withdrawing.done():
             raise Refused("UNAVAILABLE", "its module is still busy with an attempt to add it")
 
     async def _remove(self, name: ResourceName) -> None:

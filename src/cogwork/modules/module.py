@@ -6,14 +6,14 @@ import asyncio
 import logging
 import random
 import signal
-from collections.abc import Coroutine
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import grpc.aio
+from google.protobuf.descriptor_pool import DescriptorPool
 
 from cogwork.config.module import ModuleConfig
+from cogwork.core.ending import to_its_end
 from cogwork.core.errors import CogworkError
 from cogwork.graph.limits import retry_delay
 from cogwork.graph.name import ResourceName
@@ -67,6 +67,8 @@ class Module:
             Stream.STDOUT: logging.getLogger(f"{MODULES}{config.name}.StdOut"),
             Stream.STDERR: logging.getLogger(f"{MODULES}{config.name}.StdErr"),
         }
+        self.described: dict[str, DescriptorPool] = {}
+        """The services that only it knows, as it last described them."""
         self._known: Brought | None = None
         """What it brought when it was last ready."""
         self._life: Incarnation | None = None
@@ -157,13 +159,17 @@ class Module:
             return f'module "{self.name}" {self.error}{again}'
         return f'module "{self.name}" is starting'
 
-    def is_too_quiet(self) -> bool:
-        """Whether it, or a resource of it, was told to log less than is wanted now."""
+    def speak_up(self) -> None:
+        """Start it again, if it was told to log less than is wanted by now. One that is starting
+        is looked at when it is ready."""
+        if self._life is not None and self._is_too_quiet(self._life):
+            self.restart("it was started with a higher log level")
+
+    def _is_too_quiet(self, life: Incarnation) -> bool:
         rules = self._ground.rules()
         if self._level is not None and rules.level_of(self._log.name) < self._level:
             return True
-        levels = self._life.levels if self._life is not None else {}
-        return any(self._level_of(name) < level for name, level in levels.items())
+        return any(self._level_of(name) < level for name, level in life.levels.items())
 
     async def _run(self) -> None:
         while True:
@@ -190,7 +196,7 @@ class Module:
         finally:
             again.cancel()
             living.cancel()
-            await asyncio.gather(living, return_exceptions=True)
+            await to_its_end(asyncio.gather(living, return_exceptions=True))
         if not living.cancelled():
             living.result()
 
@@ -232,7 +238,7 @@ class Module:
                 # Somebody wants it to be started again: nothing has gone wrong.
                 self._enter(State.STARTING)
             self._ground.changed()
-            await _to_the_end(self._put_away(life, channel, child, address))
+            await to_its_end(self._put_away(life, channel, child, address))
 
     async def _put_away(
         self, life: Incarnation | None, channel: grpc.aio.Channel, child: Child, address: str
@@ -263,7 +269,8 @@ class Module:
         self._enter(State.READY)
         self._log.info("ready, with %s", _listed(brought))
         self._ground.changed()
-        describing = asyncio.ensure_future(life.describe())
+        self.speak_up()
+        describing = asyncio.ensure_future(self._describe(life))
         try:
             await Watch(self.name, child, life, self._ground, self._log).until(self._again)
         finally:
@@ -278,6 +285,12 @@ class Module:
         if child.exited.done():
             ended = child.exited.result()
             raise NotRunning(ended.words, ended.last_lines)
+
+    async def _describe(self, life: Incarnation) -> None:
+        try:
+            self.described = await life.describe()
+        except Exception:
+            self._log.exception("what it brings could not be described")
 
     async def _let_empty(self, life: Incarnation, patience: float) -> None:
         """What it offers counts no more by now: whoever has a resource of it is told to close it,
@@ -345,16 +358,6 @@ class Module:
         if self.state is not State.CLOSING:
             self.state = state
             self.since = self._ground.clock.time()
-
-
-async def _to_the_end(work: Coroutine[Any, Any, None]) -> None:
-    """Also when whoever waits is cancelled meanwhile: a module that fails as it is stopped."""
-    task = asyncio.ensure_future(work)
-    try:
-        await asyncio.shield(task)
-    except asyncio.CancelledError:
-        await asyncio.wait({task})
-        raise
 
 
 def _listed(brought: Brought) -> str:

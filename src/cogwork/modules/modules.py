@@ -60,7 +60,7 @@ class Modules:
                 self._take_on(_module(config, self._ground))
             else:
                 self._modules[name].config = config
-                self._speak_up(self._modules[name])
+                self._modules[name].speak_up()
         # Of two that bring the same model, the first in the configuration counts.
         self._modules = {name: self._modules[name] for name in wanted}
         self._changed()
@@ -85,8 +85,7 @@ class Modules:
     def descriptions(self) -> dict[str, DescriptorPool]:
         found: dict[str, DescriptorPool] = {}
         for module in self._modules.values():
-            if module.life is not None:
-                found.update(module.life.described)
+            found.update(module.described)
         return found
 
     def awaited(self) -> str | None:
@@ -205,10 +204,6 @@ class Modules:
             del self._leaving[name]
         if not task.cancelled() and (error := task.exception()) is not None:
             _log.error("module %s could not be stopped: %s", name, error)
-
-    def _speak_up(self, module: Module) -> None:
-        if module.is_too_quiet():
-            module.restart("it was started with a higher log level")
 
     def _may_run(self, config: ModuleConfig) -> bool:
         if self._trusted is None:

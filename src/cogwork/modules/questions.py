@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import math
 import random
 from collections.abc import Awaitable, Callable, Coroutine
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from cogwork.core.clock import Clock
@@ -31,8 +30,8 @@ class _Answer:
     outcome: Needed | str
     """Or why it is refused."""
     failures: int = 0
-    again: float = math.inf
-    """When to ask once more."""
+    due: bool = False
+    """Whether to ask once more."""
 
 
 class Questions:
@@ -59,7 +58,7 @@ class Questions:
             return Unavailable("its module is asked what it needs", soon=True)
         if isinstance(known.outcome, Needed):
             return known.outcome
-        if self._clock.monotonic() >= known.again:
+        if known.due:
             self._find_out(spec)
         return Unavailable(known.outcome)
 
@@ -99,17 +98,19 @@ class Questions:
     def _refuse(self, spec: Spec, why: str) -> None:
         before = self._answers.get(spec.name)
         failures = before.failures + 1 if before is not None and before.spec is spec else 1
+        answer = self._answers[spec.name] = _Answer(spec, why, failures)
         delay = retry_delay(failures, self._pauses, self._rng)
-        again = self._clock.monotonic() + delay
-        self._answers[spec.name] = _Answer(spec, why, failures, again)
-        task = _started(self._wake(delay))
+        task = _started(self._come_due(answer, delay))
         self._waking.add(task)
         task.add_done_callback(self._waking.discard)
 
-    async def _wake(self, delay: float) -> None:
+    async def _come_due(self, answer: _Answer, delay: float) -> None:
         """Whether anybody still wants the resource is for them to say, by asking."""
         await self._clock.sleep(delay)
-        self._changed()
+        name = answer.spec.name
+        if self._answers.get(name) is answer:
+            self._answers[name] = replace(answer, due=True)
+            self._changed()
 
     def _found_out(self, name: ResourceName) -> None:
         del self._asking[name]

@@ -7,6 +7,7 @@ from typing import Any
 import grpc.aio
 from google.protobuf.descriptor_pb2 import FileDescriptorProto
 from google.protobuf.descriptor_pool import DescriptorPool
+from google.protobuf.message import DecodeError
 from grpclib.reflection.v1.reflection_pb2 import ServerReflectionRequest, ServerReflectionResponse
 
 from cogwork.core.errors import CogworkError
@@ -31,7 +32,7 @@ async def described(channel: grpc.aio.Channel, service: str) -> DescriptorPool:
         for file in await _files(channel, ServerReflectionRequest(file_containing_symbol=service)):
             await _add(channel, file, pool, added)
         pool.FindServiceByName(service)  # type: ignore[no-untyped-call]
-    except (grpc.aio.AioRpcError, KeyError, TypeError, ValueError) as error:
+    except (grpc.aio.AioRpcError, DecodeError, KeyError, TypeError, ValueError) as error:
         raise NotDescribed(f"{service} is not described by its module: {error}") from None
     return pool
 

@@ -100,9 +100,5 @@ def _transform(each: Placed) -> common.Transform:
         pose_in_observer_frame=placed(each.frame.pose, each.frame.parent),
     )
     if each.frame.geometry is not None:
-        try:
-            transform.physical_object.CopyFrom(shape_of(each.frame.geometry, each.called))
-        except ValueError as error:
-            # One shape is not worth the frames of the whole machine.
-            _log.warning("frame %s has no shape: %s", each.called, error)
+        transform.physical_object.CopyFrom(shape_of(each.frame.geometry, each.called))
     return transform

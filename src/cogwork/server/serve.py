@@ -26,7 +26,7 @@ from cogwork.graph.limits import Limits
 from cogwork.graph.provider import Providers
 from cogwork.graph.reconcile import Applied, Outcome
 from cogwork.logs.ring import Ring
-from cogwork.modules.ground import Ground, deadlines_in
+from cogwork.modules.ground import Deadlines, Ground, deadlines_in
 from cogwork.modules.modules import Modules, trusted_namespaces
 from cogwork.modules.parent import Parent
 from cogwork.resource.neighbours import Neighbours
@@ -103,7 +103,7 @@ class _Server:
         self._machine = machine = Machine(
             providers,
             clock,
-            limits=Limits(build=deadlines.add + _SLACK),
+            limits=_limits(deadlines),
             observe=_both(log_event, story.observe),
         )
         machine.introduce(neighbours)
@@ -160,6 +160,7 @@ class _Server:
         self._own(self._server_log.pipeline.watch(), "log")
         self._own(self._follower.run(), "configuration")
         # What is there by now stays: no collection of garbage needs to look through it.
+        gc.collect()
         gc.freeze()
 
     async def aclose(self, reason: str) -> list[Any]:
@@ -223,6 +224,12 @@ class _Server:
         if not task.cancelled() and (error := task.exception()) is not None:
             _log.critical("%s stopped working", task.get_name(), exc_info=error)
             self._stop.fail(f"{task.get_name()} stopped working")
+
+
+def _limits(deadlines: Deadlines) -> Limits:
+    """A module that takes too long is given up first, which says more than that building did."""
+    asked = deadlines.validate + deadlines.remove + deadlines.add
+    return Limits(build=max(Limits().build, asked + _SLACK))
 
 
 async def _cancelled(tasks: Collection[asyncio.Task[None]]) -> None:

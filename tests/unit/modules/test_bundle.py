@@ -164,7 +164,7 @@ async def test_a_slow_one_tells_how_far_it_is_and_can_be_given_up(shelf: Shelf) 
     for _ in range(3):
         await asyncio.sleep(0.01)
         await clock.advance(5)
-    assert shelf.said[:2] == [f"unpacking {shelf.archive}: 0 MB"] * 2
+    assert shelf.said[:2] == [f"unpacking {shelf.archive}: 0 of 0 MB"] * 2
     waiting.cancel()
     with pytest.raises(asyncio.CancelledError):
         await waiting

@@ -18,7 +18,6 @@ from viam.gen.common.v1 import common_pb2 as common
 from viam.gen.robot.v1 import robot_pb2 as robot
 from viam.utils import struct_to_dict
 
-from cogwork.config.frame import Frame
 from cogwork.core.clock import ManualClock
 from cogwork.drivers.arm.attributes import FakeArmAttributes
 from cogwork.drivers.arm.fake import FakeArm
@@ -262,19 +261,6 @@ async def test_the_whole_configuration_of_frames(bench: Bench) -> None:
     assert not table.HasField("kinematics")
     kinematics: Any = struct_to_dict(arm.kinematics)
     assert [joint["id"] for joint in kinematics["joints"]] == ["shoulder", "elbow"]
-
-
-async def test_a_shape_that_cannot_be_read_costs_only_itself(bench: Bench) -> None:
-    await bench.apply(framed("lamp", LAMP), framed("table", TABLE))
-    lamp, table = bench.machine.config.components
-    # As if somebody wrote it who knows of shapes that are not known here.
-    unread = Frame.model_construct(**{**dict(lamp.frame or {}), "geometry": {"type": "cloud"}})
-    components = [lamp.model_copy(update={"frame": unread}), table]
-    bench.machine.config = bench.machine.config.model_copy(update={"components": components})
-    configs = (await bench.ask("FrameSystemConfig")).frame_system_configs
-    assert [each.frame.reference_frame for each in configs] == ["table", "lamp"]
-    assert not configs[1].frame.HasField("physical_object")
-    assert await pose(bench, "lamp") == pytest.approx(LAMP_IN_WORLD, abs=1e-9)
 
 
 async def test_a_shape_that_is_none_is_found_when_the_file_is_read(bench: Bench) -> None:

@@ -148,7 +148,7 @@ async def test_a_client_that_pauses_is_still_heard_by_a_port_that_has_said_its_l
     async with listening(listen) as to, tunnelled(to) as stub, stub.Tunnel.open() as stream:
         await stream.send_message(request(to.port))
         assert (await stream.recv_message()).data == b"go on"
-        for pause, data in ((0.5, b"one "), (1.5, b"two "), (1.5, b"three")):
+        for pause, data in ((0.2, b"one "), (1.5, b"two "), (1.5, b"three")):
             # This is what is tested: there is nothing to wait for.
             await asyncio.sleep(pause)
             await stream.send_message(request(0, data))

@@ -8,6 +8,7 @@ from typing import Any, TypeVar
 
 from viam.components.board import Board
 
+from cogwork.core.ending import to_its_end
 from cogwork.core.errors import CogworkError
 
 ANSWER = 5.0
@@ -64,13 +65,6 @@ async def answer(called: str, asking: Awaitable[T]) -> T:
 async def every(writes: Iterable[Coroutine[Any, Any, None]]) -> None:
     """All at once and to their end, even if some fail or whoever asked is gone: each has a deadline
     of its own. The first that failed is told then."""
-    written = asyncio.gather(*writes, return_exceptions=True)
-    told: asyncio.CancelledError | None = None
-    while not written.done():
-        try:
-            await asyncio.wait([written])
-        except asyncio.CancelledError as error:
-            told = error
-    for failed in (told, *written.result()):
+    for failed in await to_its_end(asyncio.gather(*writes, return_exceptions=True)):
         if failed is not None:
             raise failed

@@ -8,6 +8,7 @@ from collections.abc import Coroutine
 from typing import Any, Protocol
 
 from cogwork.core.clock import Clock
+from cogwork.core.ending import to_its_end
 
 GRACE = 5.0
 """Seconds that a move gets to end once it is given up, and whatever moves to stop."""
@@ -29,19 +30,7 @@ async def moved(
         return task.done()
     finally:
         if not task.done():
-            await _to_its_end(asyncio.ensure_future(_halt(mover, task)))
-
-
-async def _to_its_end(halting: asyncio.Task[None]) -> None:
-    """However often whoever waits is told to give up: what still moves is not left alone."""
-    told: asyncio.CancelledError | None = None
-    while not halting.done():
-        try:
-            await asyncio.wait([halting])
-        except asyncio.CancelledError as error:
-            told = error
-    if told is not None:
-        raise told
+            await to_its_end(_halt(mover, task))
 
 
 async def _halt(mover: Stoppable, move: asyncio.Task[None]) -> None:
