@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 import time
 from collections.abc import AsyncIterator
+from contextlib import AbstractContextManager
 from typing import Any, ClassVar
 
 import pytest
@@ -15,7 +16,7 @@ from viam.components.audio_out.client import AudioOutClient
 from viam.proto.common import AudioInfo
 from viam.proto.component.audioout import PlayStreamChunk, PlayStreamRequest
 
-from cogwork.contracts.contract import PATIENCE, Contract, explained
+from cogwork.contracts.contract import A_MOMENT, PATIENCE, Contract, explained, lasting
 
 
 class AudioOutContract(Contract):
@@ -28,6 +29,8 @@ class AudioOutContract(Contract):
     """Bytes of a sample of that codec."""
     streams: ClassVar[bool] = True
     """Whether it plays sounds that come bit by bit."""
+    waits: ClassVar[bool] = True
+    """Whether a call lasts as long as its sound; not if it only hands the sound on."""
 
     async def info(self, it: Any) -> AudioInfo:
         """Of a sound that it surely plays."""
@@ -45,13 +48,15 @@ class AudioOutContract(Contract):
 
     async def test_it_plays_a_sound(self, it: Any) -> None:
         info = await self.info(it)
-        await it.play(self.silence(info, 0.05), info, timeout=PATIENCE)
+        with self._lasting(A_MOMENT):
+            await it.play(self.silence(info, A_MOMENT), info, timeout=PATIENCE)
 
     async def test_it_plays_a_sound_that_comes_bit_by_bit(self, it: Any) -> None:
         info = await self.info(it)
-        bits = _bits(self.silence(info, 0.02), 5)
+        bits = _bits(self.silence(info, A_MOMENT / 5), 5)
         if self.streams:
-            await it.play_stream(info, bits, timeout=PATIENCE)
+            with self._lasting(A_MOMENT):
+                await it.play_stream(info, bits, timeout=PATIENCE)
             return
         with pytest.raises(GRPCError) as refused:
             await it.play_stream(info, bits, timeout=PATIENCE)
@@ -107,6 +112,9 @@ class AudioOutContract(Contract):
     async def test_it_says_what_room_it_takes(self, it: Any) -> None:
         with explained("GetGeometries"):
             assert isinstance(await it.get_geometries(), list)
+
+    def _lasting(self, seconds: float) -> AbstractContextManager[None]:
+        return lasting(seconds if self.waits else 0.0)
 
 
 async def _bits(data: bytes, times: int) -> AsyncIterator[bytes]:

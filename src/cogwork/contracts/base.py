@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import math
 from collections.abc import Coroutine
 from typing import Any, ClassVar
 
@@ -12,8 +13,8 @@ from grpclib.const import Status
 from viam.components.base import Vector3
 from viam.components.base.client import BaseClient
 
-from cogwork.contracts.contract import PATIENCE
-from cogwork.contracts.moving import MovingContract
+from cogwork.contracts.contract import A_MOMENT, PATIENCE, lasting
+from cogwork.contracts.moving import MovingContract, moving
 
 STILL = Vector3()
 
@@ -32,10 +33,18 @@ class BaseContract(MovingContract):
         return it.move_straight(distance, self.mm_per_sec)  # type: ignore[no-any-return]
 
     async def test_it_comes_to_rest_where_it_is_sent(self, it: Any) -> None:
+        distance = math.ceil(self.mm_per_sec * A_MOMENT)
         for sign in (1, -1):
-            await it.move_straight(sign * int(self.mm_per_sec / 20), self.mm_per_sec)
+            with lasting(distance / self.mm_per_sec):
+                await it.move_straight(sign * distance, self.mm_per_sec)
             assert not await it.is_moving()
-            await it.spin(sign * self.degs_per_sec / 20, self.degs_per_sec)
+            with lasting(A_MOMENT):
+                await it.spin(sign * self.degs_per_sec * A_MOMENT, self.degs_per_sec)
+            assert not await it.is_moving()
+
+    async def test_it_spins_and_stops(self, it: Any) -> None:
+        async with moving(it, self._spin):
+            await it.stop()
             assert not await it.is_moving()
 
     async def test_without_a_distance_or_a_speed_it_stops(self, it: Any) -> None:
@@ -89,19 +98,19 @@ class BaseContract(MovingContract):
             assert not await it.is_moving()
 
     async def test_the_newest_command_has_it(self, it: Any) -> None:
-        moving = asyncio.ensure_future(self.move(it))
-        async with asyncio.timeout(PATIENCE):
-            while not await it.is_moving():
-                pass
-        await it.set_power(STILL, Vector3(z=0.3))
-        with pytest.raises(GRPCError) as refused:
-            await asyncio.wait_for(moving, PATIENCE)
-        assert refused.value.status is Status.ABORTED
-        assert await it.is_moving()
-        await it.stop()
+        async with moving(it, self.move) as driving:
+            await it.set_power(STILL, Vector3(z=0.3))
+            with pytest.raises(GRPCError) as refused:
+                await asyncio.wait_for(driving, PATIENCE)
+            assert refused.value.status is Status.ABORTED
+            assert await it.is_moving()
+            await it.stop()
 
     async def test_its_properties_are_lengths(self, it: Any) -> None:
         properties = await it.get_properties()
         assert properties.width_meters >= 0
         assert properties.turning_radius_meters >= 0
         assert properties.wheel_circumference_meters >= 0
+
+    def _spin(self, it: Any) -> Coroutine[Any, Any, Any]:
+        return it.spin(self.degs_per_sec * PATIENCE, self.degs_per_sec)  # type: ignore[no-any-return]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from typing import Any, ClassVar
 
 import pytest
@@ -30,9 +30,24 @@ class BoardContract(Contract):
     readers: ClassVar[Sequence[str]] = ()
     """Analogs that can be read."""
     writers: ClassVar[Sequence[str]] = ()
-    """Analogs that may be written."""
+    """Analogs that may be written; those that can be read as well read back what was written."""
+    levels: ClassVar[Sequence[int]] = (1, 0)
+    """What may be written to them."""
     interrupts: ClassVar[Sequence[str]] = ()
     """Digital interrupts."""
+    drives: ClassVar[Mapping[str, str]] = {}
+    """By the interrupt, the GPIO pin that it is wired to, if there is one that may be set."""
+
+    async def drive(self, it: Any, interrupt: str, high: bool) -> None:
+        """Makes the signal of an interrupt in `drives` high or low."""
+        await (await it.gpio_pin_by_name(self.drives[interrupt])).set(high)
+
+    async def test_there_is_something_to_judge(self) -> None:
+        parts = (self.pins, self.pwm_pins, self.readers, self.writers, self.interrupts)
+        assert any(parts), (
+            "nothing of the board is judged: name what it has in "
+            '"pins", "pwm_pins", "readers", "writers" or "interrupts"'
+        )
 
     async def test_a_pin_reads_back_what_was_set(self, it: Any) -> None:
         for name in self.pins:
@@ -61,14 +76,32 @@ class BoardContract(Contract):
         for name in self.readers:
             read = await (await it.analog_by_name(name)).read()
             assert read.min_range <= read.max_range
+            if read.min_range < read.max_range:
+                assert _is_within_its_range(read), f"{name} reads what it has no range for: {read}"
 
-    async def test_an_analog_can_be_written(self, it: Any) -> None:
+    async def test_an_analog_keeps_what_is_written(self, it: Any) -> None:
         for name in self.writers:
-            await (await it.analog_by_name(name)).write(1)
+            analog = await it.analog_by_name(name)
+            for level in self.levels:
+                await analog.write(level)
+                if name in self.readers:
+                    assert (await analog.read()).value == level
 
     async def test_an_interrupt_has_counted(self, it: Any) -> None:
         for name in self.interrupts:
             assert await (await it.digital_interrupt_by_name(name)).value() >= 0
+
+    async def test_an_interrupt_counts_and_ticks_with_its_signal(self, it: Any) -> None:
+        for name in self.drives:
+            interrupt = await it.digital_interrupt_by_name(name)
+            await self.drive(it, name, False)
+            before = await interrupt.value()
+            async with _ticks(it, name) as stream:
+                await asyncio.wait_for(stream.recv_initial_metadata(), PATIENCE)
+                for high in (True, False):
+                    await self.drive(it, name, high)
+                    await _hear(stream, name, high)
+            assert await interrupt.value() > before, f"{name} ticked, and counted nothing"
 
     async def test_parts_that_nobody_has_are_not_found(self, it: Any) -> None:
         for asking in (
@@ -116,6 +149,25 @@ async def _ticks(it: Any, *interrupts: str) -> AsyncIterator[Any]:
         finally:
             with contextlib.suppress(Exception):
                 await stream.cancel()
+
+
+async def _hear(stream: Any, interrupt: str, high: bool) -> None:
+    """Others may come ahead of it: of how the signal was before, or of contacts that bounce."""
+    with contextlib.suppress(TimeoutError):
+        async with asyncio.timeout(PATIENCE):
+            while tick := await stream.recv_message():
+                assert tick.pin_name == interrupt
+                if tick.high is high:
+                    return
+    pytest.fail(f"{interrupt} went {'high' if high else 'low'}, and did not tick")
+
+
+def _is_within_its_range(read: Any) -> bool:
+    """Values are counted in steps, from zero or from the lowest; without a step they are what is
+    measured. One step more does no harm."""
+    step = read.step_size or 1.0
+    low, high = read.min_range - step, read.max_range + step
+    return any(low <= start + read.value * step <= high for start in (0.0, read.min_range))
 
 
 async def _read_out(stream: Any) -> None:

@@ -10,9 +10,10 @@ A driver runs the contract of its API by naming itself:
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import threading
 import time
-from collections.abc import AsyncIterator, Collection, Mapping, Sequence
+from collections.abc import AsyncIterator, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -33,6 +34,8 @@ from cogwork.wire.naming import name_field
 
 PATIENCE = 5.0
 """Seconds that an answer may take, and that threads get to end."""
+A_MOMENT = 0.2
+"""Seconds of what is long enough to be measured, and that nobody minds waiting for."""
 
 _OPTIONAL = {"DoCommand", "GetStatus", "GetGeometries"}
 """Methods that most have no use for."""
@@ -169,6 +172,19 @@ class explained:  # noqa: N801 - reads as a word of the language
         assert error.status not in _UNEXPLAINED, f"{self._what} was refused with {words}"
         assert " " in (error.message or ""), f"{self._what} was refused without a word: {words}"
         return True
+
+
+@contextlib.contextmanager
+def lasting(seconds: float) -> Iterator[None]:
+    """What is waited for meanwhile takes about that long: half of it at least."""
+    since = time.monotonic()
+    yield
+    took = time.monotonic() - since
+    assert took >= seconds / 2, (
+        f"it was over after {took:.2f} s, and takes {seconds:.2f} s: "
+        "answer when what was asked for is done"
+    )
+    assert took < seconds + PATIENCE, f"it took {took:.2f} s, and not {seconds:.2f} s"
 
 
 async def _longest_pause(call: asyncio.Future[Any]) -> float:

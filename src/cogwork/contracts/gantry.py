@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import time
 from collections.abc import Coroutine, Sequence
 from typing import Any, ClassVar
 
@@ -11,9 +12,9 @@ from grpclib import GRPCError
 from grpclib.const import Status
 from viam.components.gantry.client import GantryClient
 
-from cogwork.contracts.contract import explained
+from cogwork.contracts.contract import PATIENCE, explained, lasting
 from cogwork.contracts.kinematics import described_by
-from cogwork.contracts.moving import MovingContract
+from cogwork.contracts.moving import MovingContract, moving
 
 
 class GantryContract(MovingContract):
@@ -24,6 +25,8 @@ class GantryContract(MovingContract):
     """Where its axes get within a moment from their home, in millimetres."""
     far: ClassVar[Sequence[float]] = (1000.0,)
     """Where they get within some seconds."""
+    mm_per_sec: ClassVar[float] = 50.0
+    """A speed that all its axes slide at."""
     exact_mm: ClassVar[float] = 0.5
     """How far off it may be."""
 
@@ -35,10 +38,36 @@ class GantryContract(MovingContract):
         assert await it.get_position() == pytest.approx(list(self.near), abs=self.exact_mm)
         assert not await it.is_moving()
 
-    async def test_it_comes_home(self, it: Any) -> None:
-        with explained("home"):
+    async def test_it_takes_the_time_that_its_speed_says(self, it: Any) -> None:
+        start = await it.get_position()
+        ways = [abs(end - begin) for begin, end in zip(start, self.near, strict=True)]
+        with lasting(max(ways) / self.mm_per_sec):
+            await it.move_to_position(list(self.near), [self.mm_per_sec for _ in self.near])
+        assert not await it.is_moving()
+
+    async def test_its_position_changes_on_its_way(self, it: Any) -> None:
+        start = await it.get_position()
+        async with moving(it, self.move):
+            until = time.monotonic() + PATIENCE
+            while self._is_at(await it.get_position(), start):
+                assert time.monotonic() < until, "it moves, and its position stays the same"
+            await it.stop()
+            stopped = await it.get_position()
+            assert not self._is_at(stopped, self.far), (
+                "it was stopped, and is at the end all the same"
+            )
+
+    async def test_it_comes_home_from_elsewhere(self, it: Any) -> None:
+        with explained("home") as told:
             assert await it.home()
-            assert not await it.is_moving()
+        if told.status is not Status.OK:
+            return
+        home = await it.get_position()
+        assert not self._is_at(self.near, home), "it is home where it is near: name another place"
+        await it.move_to_position(list(self.near), [])
+        assert await it.home()
+        assert await it.get_position() == pytest.approx(home, abs=self.exact_mm)
+        assert not await it.is_moving()
 
     async def test_every_axis_has_a_length_and_a_position(self, it: Any) -> None:
         lengths = await it.get_lengths()
@@ -73,3 +102,6 @@ class GantryContract(MovingContract):
             await it.move_to_position(positions, speeds)
         assert refused.value.status is Status.INVALID_ARGUMENT
         assert await it.get_position() == before
+
+    def _is_at(self, positions: Sequence[float], those: Sequence[float]) -> bool:
+        return list(positions) == pytest.approx(list(those), abs=self.exact_mm)

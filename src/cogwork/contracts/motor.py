@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import math
 from collections.abc import Coroutine
 from typing import Any, ClassVar
 
@@ -10,7 +12,8 @@ from grpclib import GRPCError
 from grpclib.const import Status
 from viam.components.motor.client import MotorClient
 
-from cogwork.contracts.moving import MovingContract
+from cogwork.contracts.contract import A_MOMENT, PATIENCE, lasting
+from cogwork.contracts.moving import MovingContract, moving
 
 
 class MotorContract(MovingContract):
@@ -19,6 +22,8 @@ class MotorContract(MovingContract):
 
     rpm: ClassVar[float] = 60.0
     """A speed at which it turns safely."""
+    reverses: ClassVar[bool] = True
+    """Whether it turns backward, too."""
 
     def move(self, it: Any) -> Coroutine[Any, Any, Any]:
         return it.set_power(0.5)  # type: ignore[no-any-return]
@@ -31,12 +36,29 @@ class MotorContract(MovingContract):
         await it.set_power(0)
         assert not (await it.is_powered())[0]
 
+    async def test_power_below_zero_is_backward(self, it: Any) -> None:
+        if not self.reverses:
+            await self._refused(it, it.set_power(-0.5))
+            return
+        await it.set_power(-0.5)
+        powered, power = await it.is_powered()
+        assert powered
+        assert power == pytest.approx(-0.5, abs=0.05)
+        await it.stop()
+
     @pytest.mark.parametrize("power", [1.5, -1.5, float("nan")])
     async def test_power_beyond_all_there_is_refused(self, it: Any, power: float) -> None:
-        with pytest.raises(GRPCError) as refused:
-            await it.set_power(power)
-        assert refused.value.status is Status.INVALID_ARGUMENT
-        assert not await it.is_moving()
+        await self._refused(it, it.set_power(power))
+
+    async def test_a_speed_turns_it_its_way_until_it_is_stopped(self, it: Any) -> None:
+        if "SetRPM" in self.lacks:
+            return
+        for rpm in (self.rpm, -self.rpm) if self.reverses else (self.rpm,):
+            await it.set_rpm(rpm)
+            assert await it.is_moving()
+            await self._turns(it, math.copysign(1, rpm))
+            await it.stop()
+            assert not await it.is_moving()
 
     async def test_it_goes_where_it_is_sent(self, it: Any) -> None:
         if not (await it.get_properties()).position_reporting:
@@ -48,9 +70,63 @@ class MotorContract(MovingContract):
         assert await it.get_position() == pytest.approx(0, abs=0.02)
         assert not await it.is_moving()
 
+    async def test_backward_is_a_speed_or_a_distance_below_zero_and_not_both(self, it: Any) -> None:
+        if not self.reverses or not (await it.get_properties()).position_reporting:
+            return
+        for rpm, revolutions, turned in (
+            (-self.rpm, 0.1, -0.1),
+            (self.rpm, -0.1, -0.1),
+            (-self.rpm, -0.1, 0.1),
+        ):
+            start = await it.get_position()
+            await it.go_for(rpm, revolutions)
+            assert await it.get_position() - start == pytest.approx(turned, abs=0.02), (
+                f"go_for at {rpm:g} rpm for {revolutions:g} revolutions"
+            )
+
+    async def test_it_goes_for_as_long_as_it_takes(self, it: Any) -> None:
+        """Whether it knows its position, or only its speed."""
+        if "GoFor" in self.lacks:
+            return
+        with lasting(A_MOMENT):
+            await it.go_for(self.rpm, self.rpm / 60 * A_MOMENT)
+        assert not await it.is_moving()
+
+    async def test_the_newest_command_has_it(self, it: Any) -> None:
+        if "GoFor" in self.lacks:
+            return
+        async with moving(it, self._go_far) as going:
+            await it.set_power(0.5)
+            with pytest.raises(GRPCError) as refused:
+                await asyncio.wait_for(going, PATIENCE)
+            assert refused.value.status is Status.ABORTED
+            assert await it.is_moving()
+            await it.stop()
+
     async def test_without_a_position_it_says_so(self, it: Any) -> None:
         if (await it.get_properties()).position_reporting:
             return
         with pytest.raises(GRPCError) as refused:
             await it.get_position()
         assert refused.value.status is Status.UNIMPLEMENTED
+
+    def _go_far(self, it: Any) -> Coroutine[Any, Any, Any]:
+        return it.go_for(self.rpm, self.rpm / 60 * PATIENCE * 2)  # type: ignore[no-any-return]
+
+    async def _turns(self, it: Any, way: float) -> None:
+        """Its position shows which way; without one, its power."""
+        if not (await it.get_properties()).position_reporting:
+            power = (await it.is_powered())[1]
+            assert power * way > 0, f"it turns the other way, with a power of {power:g}"
+            return
+        start = await it.get_position()
+        async with asyncio.timeout(PATIENCE):
+            while abs(turned := await it.get_position() - start) < 0.02:
+                pass
+        assert turned * way > 0, f"it turned the other way, by {turned:g} revolutions"
+
+    async def _refused(self, it: Any, call: Coroutine[Any, Any, Any]) -> None:
+        with pytest.raises(GRPCError) as refused:
+            await call
+        assert refused.value.status is Status.INVALID_ARGUMENT
+        assert not await it.is_moving()

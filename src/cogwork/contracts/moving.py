@@ -25,14 +25,14 @@ class MovingContract(Contract):
         raise NotImplementedError
 
     async def test_it_moves_and_stops(self, it: Any) -> None:
-        async with _moving(it, self.move):
+        async with moving(it, self.move):
             since = time.monotonic()
             await it.stop()
             assert not await it.is_moving()
             assert time.monotonic() - since < PROMPTLY
 
     async def test_everything_stops_when_told_to(self, bench: Bench, it: Any) -> None:
-        async with _moving(it, self.move):
+        async with moving(it, self.move):
             since = time.monotonic()
             await bench.machine.stop_all({})
             assert time.monotonic() - since < PROMPTLY
@@ -40,7 +40,7 @@ class MovingContract(Contract):
 
     async def test_a_move_that_nobody_waits_for_ends(self, it: Any) -> None:
         """Unless it is one of those that go on after the call."""
-        async with _moving(it, self.move) as call:
+        async with moving(it, self.move) as call:
             if call.done():
                 return
             call.cancel()
@@ -50,9 +50,10 @@ class MovingContract(Contract):
 
 
 @contextlib.asynccontextmanager
-async def _moving(
+async def moving(
     it: Any, move: Callable[[Any], Coroutine[Any, Any, Any]]
 ) -> AsyncIterator[asyncio.Task[Any]]:
+    """While it moves. What is done meanwhile ends that, and may end the call with an error."""
     call = asyncio.ensure_future(move(it))
     try:
         async with asyncio.timeout(PATIENCE):

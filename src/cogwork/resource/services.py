@@ -41,8 +41,8 @@ def public_services() -> tuple[ServedApi, ...]:
             "audio_in", "audioin.v1.AudioInService", ours="audio_in_service:audio_in_methods"
         ),
         _component("audio_out", "audioout.v1.AudioOutService", "audio_out"),
-        _component("base", "base.v1.BaseService", "base"),
-        _component("board", "board.v1.BoardService", "board"),
+        _component("base", "base.v1.BaseService", ours="base_service:base_methods"),
+        _component("board", "board.v1.BoardService", ours="board_service:board_methods"),
         _component("button", "button.v1.ButtonService", "button"),
         _component("camera", "camera.v1.CameraService", ours="camera_service:camera_methods"),
         _component("encoder", "encoder.v1.EncoderService", "encoder"),

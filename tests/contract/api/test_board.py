@@ -14,3 +14,4 @@ class TestFake(BoardContract):
     readers = ("joystick",)
     writers = ("joystick",)
     interrupts = ("door",)
+    drives = {"door": "11"}

@@ -1,5 +1,8 @@
 from __future__ import annotations
 
+from viam.components.motor.client import MotorClient
+
+from cogwork.contracts.bench import Bench
 from cogwork.contracts.encoder import EncoderContract
 
 
@@ -11,3 +14,7 @@ class TestFakeOnAMotor(EncoderContract):
     model = "fake"
     attributes = {"motor": "m"}
     beside = ({"name": "m", "api": "rdk:component:motor", "model": "fake"},)
+    ticks_per_revolution = 360
+
+    async def turn(self, bench: Bench, way: int) -> None:
+        await MotorClient("m", bench.channel).go_for(way * 60, 0.1)

@@ -6,10 +6,12 @@ import time
 from typing import Annotated, Any, ClassVar
 
 from viam.components.board import Board
+from viam.components.board.client import BoardClient
 from viam.components.encoder import Encoder
 from viam.proto.component.encoder import PositionType
 
 from cogwork.config.fields import Attributes, Needs
+from cogwork.contracts.bench import Bench
 from cogwork.contracts.board import BoardContract
 from cogwork.contracts.button import ButtonContract
 from cogwork.contracts.encoder import EncoderContract
@@ -20,9 +22,10 @@ from cogwork.graph.name import Api, ModelName, ResourceName
 from cogwork.graph.provider import Dependencies
 from cogwork.resource.model import Model, named
 
+SIGNALS = {"a": "GPIO5", "b": "BOARD31"}
 ATTRIBUTES = {
     "pin_factory": "mock",
-    "digital_interrupts": [{"name": "a", "pin": "GPIO5"}, {"name": "b", "pin": "BOARD31"}],
+    "digital_interrupts": [{"name": name, "pin": pin} for name, pin in SIGNALS.items()],
 }
 BOARD = {
     "name": "pins",
@@ -39,6 +42,11 @@ class TestBoard(BoardContract):
     pins = ("GPIO17", "27", "BOARD15")
     pwm_pins = ("GPIO18",)
     interrupts = ("a", "b")
+    drives = SIGNALS
+
+    async def drive(self, it: Any, interrupt: str, high: bool) -> None:
+        """What is watched stays an input: somebody else drives it."""
+        await it.do_command({"drive": {SIGNALS[interrupt]: high}})
 
 
 class Wired:
@@ -141,7 +149,25 @@ class TestIncrementalEncoder(Wired, EncoderContract):
     model = "incremental"
     attributes: ClassVar[Any] = {"board": "pins", "pins": {"a": "a", "b": "b"}}
 
+    async def turn(self, bench: Bench, way: int) -> None:
+        for interrupt, high in _pulses("ab" if way > 0 else "ba"):
+            await _drive(bench, interrupt, high)
+
 
 class TestSingleEncoder(Wired, EncoderContract):
     model = "single"
     attributes: ClassVar[Any] = {"board": "pins", "pins": {"i": "a"}}
+    knows_way = False
+
+    async def turn(self, bench: Bench, way: int) -> None:
+        for interrupt, high in _pulses("a"):
+            await _drive(bench, interrupt, high)
+
+
+def _pulses(order: str) -> list[tuple[str, bool]]:
+    """Some of each signal, the first of them leading."""
+    return [(signal, high) for _ in range(5) for high in (True, False) for signal in order]
+
+
+async def _drive(bench: Bench, interrupt: str, high: bool) -> None:
+    await BoardClient("pins", bench.channel).do_command({"drive": {SIGNALS[interrupt]: high}})

@@ -5,3 +5,9 @@ from cogwork.contracts.slam import SlamContract
 
 class TestFake(SlamContract):
     model = "fake"
+
+
+class TestFakeWithABase(SlamContract):
+    model = "fake"
+    attributes = {"base": "b"}
+    beside = ({"name": "b", "api": "rdk:component:base", "model": "fake"},)
