@@ -118,7 +118,11 @@ class _Unpacking:
                 self._unpack(folder)
                 self._go_on()
                 self._remove_others(folder)
-        except (OSError, EOFError, tarfile.TarError, zlib.error, LZMAError) as error:
+        except (EOFError, tarfile.ReadError, zlib.error, LZMAError) as error:
+            raise BadBundle(
+                f"{self.archive} is no archive, or is not whole; pack it again with tar -czf"
+            ) from error
+        except (OSError, tarfile.TarError) as error:
             raise BadBundle(f"{self.archive} cannot be unpacked: {error}") from error
         meta = meta_in(folder)
         program = meta.named("entrypoint") if meta is not None else None

@@ -176,9 +176,7 @@ class Module:
             self._again.clear()
             try:
                 await self._live_unless_restarted()
-            except CogworkError as error:
-                self._fail(str(error))
-            except OSError as error:
+            except (CogworkError, OSError) as error:
                 self._fail(f"could not be started: {error}")
             except Exception as error:
                 self._log.exception("a fault of the server's own")

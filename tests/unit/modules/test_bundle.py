@@ -122,11 +122,17 @@ async def test_one_that_is_cut_off_leaves_nothing(shelf: Shelf) -> None:
     shelf.pack({**FILES, "noise": os.urandom(100_000)})
     whole = shelf.archive.read_bytes()
     shelf.archive.write_bytes(whole[:50_000])
-    with pytest.raises(BadBundle, match="cannot be unpacked"):
+    with pytest.raises(BadBundle, match="is no archive, or is not whole; pack it again"):
         await shelf.unpack()
     assert shelf.unpacked == []
     shelf.archive.write_bytes(whole)
     await shelf.unpack()
+
+
+async def test_one_that_is_no_archive(shelf: Shelf) -> None:
+    shelf.archive.write_bytes(b"garbage")
+    with pytest.raises(BadBundle, match=r"^\S+ is no archive, or is not whole; pack it again"):
+        await shelf.unpack()
 
 
 @pytest.mark.parametrize(
