@@ -25,6 +25,8 @@ from cogwork.resource.model import logger_of, named
 
 _LONGEST = 86_400.0
 """Seconds of one stream, where it has an end at all."""
+_AT_ONCE = 5_000
+"""Samples that are worked out on the loop: some milliseconds. More are worth a thread."""
 
 
 @runtime_checkable
@@ -32,7 +34,7 @@ class Audible(Protocol):
     """What can be heard from inside the machine."""
 
     def heard(self, since: float, frames: int, form: Format) -> bytes:
-        """From that moment of the clock on."""
+        """From that moment of the clock on. Called in a thread, where it is much."""
 
 
 class FakeAudioIn(Shapeless, AudioIn):
@@ -51,6 +53,7 @@ class FakeAudioIn(Shapeless, AudioIn):
         self._chunk = max(round(attributes.chunk * self._rate), 1)
         self._clock = clock
         self._sound = sound
+        self._workers = Workers(self._called)
         self._since = clock.monotonic()
         self._began = round(clock.time() * 1e9)
         self._closed: asyncio.Future[None] = asyncio.get_running_loop().create_future()
@@ -86,6 +89,7 @@ class FakeAudioIn(Shapeless, AudioIn):
     async def close(self) -> None:
         if not self._closed.done():
             self._closed.set_result(None)
+        self._workers.close()
 
     def _first(self, previous: int) -> int:
         """The frame that follows the moment, which is the end of a chunk that the client has."""
@@ -121,7 +125,7 @@ class FakeAudioIn(Shapeless, AudioIn):
             while first < end:
                 frames = int(min(self._chunk, end - first))
                 await self._passed(first + frames)
-                yield GetAudioResponse(audio=self._recorded(form, first, frames, sequence))
+                yield GetAudioResponse(audio=await self._recorded(form, first, frames, sequence))
                 first += frames
                 sequence += 1
         finally:
@@ -137,14 +141,19 @@ class FakeAudioIn(Shapeless, AudioIn):
         if frame < self._now() - self._kept:
             raise FellBehind(f"{self._called} keeps {HEARD:g} s of sound: read it faster")
 
-    def _recorded(self, form: Format, first: int, frames: int, sequence: int) -> AudioChunk:
+    async def _recorded(self, form: Format, first: int, frames: int, sequence: int) -> AudioChunk:
         return AudioChunk(
-            audio_data=self._sound.heard(self._moment(first), frames, form),
+            audio_data=await self._heard(self._moment(first), frames, form),
             audio_info=form.info(),
             start_timestamp_nanoseconds=self._nanoseconds(first),
             end_timestamp_nanoseconds=self._nanoseconds(first + frames),
             sequence=sequence,
         )
+
+    async def _heard(self, since: float, frames: int, form: Format) -> bytes:
+        if frames * form.channels <= _AT_ONCE:
+            return self._sound.heard(since, frames, form)
+        return await self._workers.run(self._sound.heard, since, frames, form)
 
     def _now(self) -> int:
         return int((self._clock.monotonic() - self._since) * self._rate)

@@ -50,9 +50,11 @@ class Air:
             self._pieces[-1].until = min(self._pieces[-1].until, now)
 
     def heard(self, since: float, frames: int, form: Format) -> bytes:
-        """In that format, from that moment on. Silence where there was no sound."""
+        """In that format, from that moment on. Silence where there was no sound. Much of it takes
+        time: call it in a thread then."""
         sound = bytearray(frames * form.frame_size)
-        for piece in self._pieces:
+        # A copy: while a thread is at it, more is played.
+        for piece in tuple(self._pieces):
             first = max(_frame(piece.since - since, form.rate), 0)
             end = min(_frame(piece.until - since, form.rate), frames)
             if first < end:
@@ -80,7 +82,8 @@ def _heard(piece: Piece, since: float, frames: int, form: Format) -> bytes:
     """Of a piece that sounds all that time; the frame before each moment is what is heard then."""
     theirs = piece.format
     pace = theirs.rate * piece.speed
-    begin = (since - piece.since) * pace + _HAIR
+    # The first frame may be a hair early, in which a fast piece has many.
+    begin = max((since - piece.since) * pace + _HAIR, 0.0)
     if theirs == form and piece.speed == 1:
         at = int(begin) * form.frame_size
         return piece.data[at : at + frames * form.frame_size]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import sys
 from array import array
 from collections.abc import Iterable, Sequence
@@ -25,13 +26,20 @@ class Codec:
     """What the loudest sample is, where samples are integers."""
 
     def encoded(self, samples: Iterable[float]) -> bytes:
-        """Of samples from -1 to 1. What is louder is cut off."""
+        """Of samples from -1 to 1. As integers, what is louder is cut off, and what is no number is
+        silence."""
         numbers: array[Any]
         if self.full is None:
             numbers = array(self.letter, samples)
         else:
-            full, most = self.full, int(self.full) - 1
-            numbers = array(self.letter, [_cut(round(each * full), most) for each in samples])
+            full, most = self.full, self.full - 1
+            numbers = array(
+                self.letter,
+                [
+                    round(level) if -full <= (level := each * full) <= most else _cut(level, most)
+                    for each in samples
+                ],
+            )
         return _little(numbers).tobytes()
 
     def decoded(self, data: bytes) -> Sequence[float]:
@@ -79,8 +87,9 @@ def codec_named(name: str, called: str) -> Codec:
     return codec
 
 
-def _cut(sample: int, most: int) -> int:
-    return max(-most - 1, min(sample, most))
+def _cut(level: float, most: float) -> int:
+    """Ahead of rounding: what is not finite has no integer."""
+    return int(max(-most - 1, min(level, most))) if math.isfinite(level) else 0
 
 
 def _little(numbers: array[Any]) -> array[Any]:

@@ -84,6 +84,10 @@ class WheeledBase(Shapeless, Base):
     async def is_moving(self) -> bool:
         return any([await motor.is_moving() for motor in self._motors])
 
+    @property
+    def turning_width_mm(self) -> float:
+        return self._attributes.width_mm * self._attributes.spin_slip_factor
+
     async def get_properties(self, **_: Any) -> Base.Properties:
         return Base.Properties(
             width_meters=self._attributes.width_mm / 1000,
@@ -149,9 +153,8 @@ class WheeledBase(Shapeless, Base):
 
     def _wheels(self, linear: float, angular: float) -> Sides:
         """How far the wheels turn for so many millimetres ahead and degrees to the left."""
-        its = self._attributes
-        apart = math.radians(angular) * its.width_mm / 2 * its.spin_slip_factor
-        around = its.wheel_circumference_mm
+        apart = math.radians(angular) * self.turning_width_mm / 2
+        around = self._attributes.wheel_circumference_mm
         return (linear - apart) / around, (linear + apart) / around
 
     @property

@@ -1,13 +1,14 @@
-"""Where a shaft is during a move, by an encoder that somebody may set to zero meanwhile."""
+"""Where a shaft is, by a count that somebody may set anew meanwhile."""
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True)
 class Look:
-    """What the encoder said."""
+    """What the encoder said, or the motor on the shaft."""
 
     turned: float
     """Revolutions."""
@@ -25,6 +26,9 @@ class Travel:
     """Revolutions per second that the shaft does not exceed."""
     tick: float
     """Revolutions between two ticks of the encoder."""
+    absurd: float = math.inf
+    """Revolutions per second that no shaft makes, whatever `fastest` says: by so many, the count
+    was set to anything."""
     _before: float = 0.0
     """What the encoder lost by being set to zero."""
 
@@ -33,8 +37,12 @@ class Travel:
         return self._before + self.last.turned
 
     def add(self, look: Look) -> None:
-        possible = self.fastest * (look.answered - self.last.asked) + self.tick
+        seconds = look.answered - self.last.asked
+        possible = self.fastest * seconds + self.tick
+        jump = abs(look.turned - self.last.turned)
         # No shaft jumps, and least of all to zero.
-        if abs(look.turned - self.last.turned) > possible >= abs(look.turned):
+        if jump > possible >= abs(look.turned):
             self._before = self.here
+        elif jump > self.absurd * seconds + self.tick:
+            self._before = self.here - look.turned
         self.last = look

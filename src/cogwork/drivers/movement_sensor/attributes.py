@@ -69,6 +69,10 @@ class WheeledOdometryAttributes(Attributes):
     time_interval_msec: Annotated[float, Field(ge=10)] = 500.0
     """How many milliseconds pass between two looks at the motors. The base is taken to drive along
     an arc between them."""
+    max_rpm: Annotated[float, Field(gt=0)] = 600.0
+    """About how many revolutions per minute a wheel makes at most. A motor that is suddenly back at
+    zero, and cannot have turned so far, had its position reset, which does not move the base. The
+    closer the number is, the smaller are the resets that are told from moves."""
     origin: GeoPointAttributes = GeoPointAttributes()
     """Where it is at first: its `latitude` and `longitude` in degrees."""
     compass_heading: Annotated[float, Field(ge=0, lt=360)] = 0.0

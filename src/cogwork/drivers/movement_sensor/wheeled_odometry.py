@@ -6,6 +6,7 @@ import asyncio
 import math
 import statistics
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from viam.components.base import Base
@@ -15,6 +16,8 @@ from viam.components.movement_sensor import MovementSensor, Vector3
 from cogwork.core.clock import Clock, SystemClock
 from cogwork.core.errors import CogworkError, Unsupported
 from cogwork.drivers.base.drive import REST, Place, Speed
+from cogwork.drivers.base.slipping import Slipping
+from cogwork.drivers.motor.travel import Look, Travel
 from cogwork.drivers.movement_sensor.attributes import WheeledOdometryAttributes
 from cogwork.drivers.movement_sensor.motion import Motion
 from cogwork.drivers.movement_sensor.motion_sensor import MotionSensor
@@ -24,12 +27,24 @@ from cogwork.resource.model import logger_of, named
 from cogwork.spatial.earth import Spot
 
 _ANSWERED_WITHIN = 5.0
+_ABSURD = 10.0
+"""How many times faster than it is said to be no wheel turns."""
 
 
 class LostTrack(CogworkError):
     """The motors do not say how far they have turned."""
 
     status = "UNAVAILABLE"
+
+
+@dataclass(frozen=True, slots=True)
+class Measures:
+    """Of a base, in millimetres."""
+
+    around: float
+    """How far one turn of its wheels takes it."""
+    width: float
+    """How far apart its wheels are; as many times farther as they slip when it turns."""
 
 
 class Wheels(NamedTuple):
@@ -46,16 +61,17 @@ class WheeledOdometry(MotionSensor):
         name: ResourceName,
         attributes: WheeledOdometryAttributes,
         sides: tuple[Sequence[Motor], Sequence[Motor]],
-        properties: Base.Properties,
+        measures: Measures,
         clock: Clock,
     ) -> None:
         super().__init__(name.name, logger=logger_of(name))
         self._attributes = attributes
         self._sides = sides
-        self._properties = properties
+        self._measures = measures
         self._clock = clock
         self._place = Place()
         self._speed = REST
+        self._travels: list[Travel] = []
         self._seen: Wheels | None = None
         self._trouble: str | None = None
         self._watching = asyncio.create_task(self._watch())
@@ -72,9 +88,8 @@ class WheeledOdometry(MotionSensor):
         right = [named(dependencies, each) for each in attributes.right_motors]
         for motor in (*left, *right):
             await _check_reports(motor)
-        properties = await named(dependencies, attributes.base).get_properties()
-        _check_measures(attributes.base, properties)
-        return cls(name, attributes, (left, right), properties, clock or SystemClock())
+        measures = await _measures(attributes.base, named(dependencies, attributes.base))
+        return cls(name, attributes, (left, right), measures, clock or SystemClock())
 
     async def motion(self) -> Motion:
         if self._trouble is not None:
@@ -108,21 +123,37 @@ class WheeledOdometry(MotionSensor):
         while True:
             try:
                 async with asyncio.timeout(_ANSWERED_WITHIN):
-                    wheels = await self._look()
+                    looks = await self._look()
             except Exception as error:
                 self._miss(error)
             else:
                 self._trouble = None
-                self._follow(wheels)
+                self._follow(self._turned(looks))
             await self._clock.sleep(self._attributes.time_interval_msec / 1000)
 
-    async def _look(self) -> Wheels:
+    async def _look(self) -> list[Look]:
         left, right = self._sides
-        asking = (motor.get_position() for motor in (*left, *right))
-        turned = [_told(each) for each in await asyncio.gather(*asking, return_exceptions=True)]
-        on_left, on_right = turned[: len(left)], turned[len(left) :]
+        asking = (self._look_at(motor) for motor in (*left, *right))
+        return [_told(each) for each in await asyncio.gather(*asking, return_exceptions=True)]
+
+    async def _look_at(self, motor: Motor) -> Look:
+        asked = self._clock.monotonic()
+        return Look(await motor.get_position(), asked, self._clock.monotonic())
+
+    def _turned(self, looks: Sequence[Look]) -> Wheels:
+        """Whoever sets a motor to zero does not move the base."""
+        if self._travels:
+            for travel, look in zip(self._travels, looks, strict=True):
+                travel.add(look)
+        else:
+            fastest = self._attributes.max_rpm / 60
+            self._travels = [Travel(look, fastest, 0.0, fastest * _ABSURD) for look in looks]
+        turned = [travel.here for travel in self._travels]
+        border = len(self._sides[0])
         return Wheels(
-            statistics.fmean(on_left), statistics.fmean(on_right), self._clock.monotonic()
+            statistics.fmean(turned[:border]),
+            statistics.fmean(turned[border:]),
+            self._clock.monotonic(),
         )
 
     def _follow(self, wheels: Wheels) -> None:
@@ -130,10 +161,10 @@ class WheeledOdometry(MotionSensor):
         before, self._seen = self._seen, wheels
         if before is None or wheels.moment <= before.moment:
             return
-        around = self._properties.wheel_circumference_meters * 1000
+        around = self._measures.around
         left, right = (wheels.left - before.left) * around, (wheels.right - before.right) * around
         distance = (left + right) / 2
-        turn = math.degrees((right - left) / (self._properties.width_meters * 1000))
+        turn = math.degrees((right - left) / self._measures.width)
         seconds = wheels.moment - before.moment
         self._place = self._place.along(distance, turn)
         self._speed = Speed(distance / seconds, turn / seconds)
@@ -144,7 +175,7 @@ class WheeledOdometry(MotionSensor):
         self._trouble = str(error) or f"no motor answered within {_ANSWERED_WITHIN:g} s"
 
 
-def _told(answer: float | BaseException) -> float:
+def _told(answer: Look | BaseException) -> Look:
     """Only when all have answered, so that nobody is still asked."""
     if isinstance(answer, BaseException):
         raise answer
@@ -158,9 +189,12 @@ async def _check_reports(motor: Motor) -> None:
         )
 
 
-def _check_measures(base: str, properties: Base.Properties) -> None:
-    if not (properties.width_meters > 0 and properties.wheel_circumference_meters > 0):
+async def _measures(name: str, base: Base) -> Measures:
+    told = await base.get_properties()
+    if not (told.width_meters > 0 and told.wheel_circumference_meters > 0):
         raise Unsupported(
-            f'base "{base}" does not tell how wide it is and how large its wheels are: '
+            f'base "{name}" does not tell how wide it is and how large its wheels are: '
             "odometry needs both"
         )
+    width = base.turning_width_mm if isinstance(base, Slipping) else told.width_meters * 1000
+    return Measures(told.wheel_circumference_meters * 1000, width)

@@ -43,6 +43,8 @@ NEARBY = 5.0
 """Metres to each side that the local layer of the costmap shows."""
 MOST_OF_A_PLAN = 10 * MOST_WAYPOINTS
 """Positions on its path."""
+SHORTEST_LOOP = 0.001
+"""Metres once around."""
 
 
 class FakeNavigation(Navigation):
@@ -200,11 +202,11 @@ class FakeNavigation(Navigation):
     async def execute_plan(self, plan: Plan, **_: Any) -> Status:
         if not 0 < len(plan.path) <= MOST_OF_A_PLAN:
             raise InvalidRequest(f"a plan has a path of 1 to {MOST_OF_A_PLAN} positions")
-        path = [self._chart.read(position).spot for position in plan.path]
         location = plan.location if plan.HasField("location") else None
         last = plan.path[-1]
         goal = self._goal(NavMode.NAV_MODE_PLANNED, [Stop(last, self._chart.read(last), location)])
-        await self._pilot.begin(goal, path)
+        goal.path = [self._chart.read(position).spot for position in plan.path]
+        await self._pilot.begin(goal)
         return self._pilot.status()
 
     async def go_to_location(
@@ -285,7 +287,7 @@ class FakeNavigation(Navigation):
         self._pilot.cancel()
 
     async def close(self) -> None:
-        self._pilot.cancel()
+        await self._pilot.close()
         self._workers.close()
 
     async def get_status(self, **_: Any) -> Mapping[str, Any]:
@@ -369,5 +371,9 @@ def _check_tour(stops: Sequence[Stop], start_index: int, loop: bool) -> None:
         raise InvalidRequest(
             f"the route has no waypoint {start_index}: they are counted from 0 to {len(stops) - 1}"
         )
-    if loop and len({stop.place.spot for stop in stops}) == 1:
-        raise InvalidRequest("a route to a single place cannot be gone around and around")
+    around = [stop.place.spot for stop in (*stops, stops[0])]
+    if loop and length(around) < SHORTEST_LOOP:
+        raise InvalidRequest(
+            "a route to a single place cannot be gone around and around: once around is "
+            f"{SHORTEST_LOOP * 1000:g} mm at least"
+        )

@@ -26,6 +26,9 @@ from cogwork.drivers.navigation.planning import length
 from cogwork.drivers.navigation.trip import Trip
 from cogwork.resource.moments import timestamp
 
+MOST_LAPS = 2**32 - 1
+"""As many as a message can tell."""
+
 
 @dataclass(frozen=True, slots=True)
 class Tour:
@@ -46,17 +49,17 @@ class Goal:
     started_at: float
     """Seconds since 1970."""
     tour: Tour | None = None
+    path: Sequence[Spot] | None = None
+    """The rest of the way that it was told to go to its only stop; None: it looks for one."""
     index: int = 0
     """The stop that the trip leads to first."""
     lap: int = 0
-    """How often it has been around."""
+    """How often it has been around, as far as that can be told."""
     state: GoalState.ValueType = GoalState.GOAL_STATE_ACTIVE
     trip: Trip | None = None
     """None while a way is looked for, and while it goes nowhere."""
     circuit: Trip | None = None
     """From the last stop past all of them, if it does not end there."""
-    thoughts: int = 0
-    """How often a way was looked for: the newest counts."""
     suspend_reason: str | None = None
     error: NavError | None = None
     finished_at: float | None = None
@@ -77,6 +80,16 @@ class Goal:
         passed = self.trip.passed(now) if self.trip is not None else 0
         return min(self.index + passed, len(self.stops) - 1)
 
+    def hold(self, now: float) -> None:
+        """It goes nowhere. What is ahead of it still is."""
+        if self.trip is None:
+            return
+        if self.path is not None:
+            # The last one is ahead until it has arrived.
+            self.path = self.path[self.trip.passed(now) :] or self.path[-1:]
+        self.index = self.next_stop(now)
+        self.trip = self.circuit = None
+
     def arrive(self, clock: Clock) -> Place | None:
         """Once its trip is over, it ends or goes around once more. Returns where it ended."""
         now = clock.monotonic()
@@ -87,7 +100,7 @@ class Goal:
             self.finish(GoalState.GOAL_STATE_SUCCEEDED, clock.time() - (now - since))
             return end
         laps = math.floor((now - since) / self.circuit.seconds)
-        self.lap += 1 + laps
+        self.lap = min(self.lap + 1 + laps, MOST_LAPS)
         self.index = 0
         self.trip = self.circuit.begun(since + laps * self.circuit.seconds)
         return None

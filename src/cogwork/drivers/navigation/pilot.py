@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Sequence
-from typing import TypeVar
+from typing import NamedTuple, TypeVar
 
 from viam.proto.service.navigation import GoalState, NavErrorCode, Status, Velocity
 
@@ -34,6 +34,15 @@ class NotLocalized(CogworkError):
     status = "FAILED_PRECONDITION"
 
 
+class Ahead(NamedTuple):
+    """What was found for a goal."""
+
+    trip: Trip
+    circuit: Trip | None = None
+    path: Sequence[Spot] | None = None
+    """The one that the goal came with, if the trip leads along it."""
+
+
 class Pilot:
     def __init__(
         self, called: str, atlas: Atlas, localized: bool, clock: Clock, workers: Workers
@@ -46,6 +55,8 @@ class Pilot:
         self._clock = clock
         self._rest = Place((0.0, 0.0), 0.0)
         self._goal: Goal | None = None
+        self._thoughts: set[asyncio.Task[None]] = set()
+        """Those that look for a way: one, and others that are given up."""
         self._changed: asyncio.Future[None] = _to_be_told()
 
     @property
@@ -71,17 +82,23 @@ class Pilot:
             updated_at=timestamp(self._clock.time()),
         )
 
-    async def begin(self, goal: Goal, path: Sequence[Spot] | None = None) -> None:
-        """Until it is on its way. `path`: the one to go, if it is not to look for one."""
+    async def begin(self, goal: Goal) -> None:
+        """Until it is on its way."""
         if not self._localized:
             raise NotLocalized(f"{self._called} does not know where it is, and goes nowhere")
         self._hold()
         self._goal = goal
         self._tell()
-        if path is None:
-            await self._think(goal, NavErrorCode.NAV_ERROR_CODE_NO_PATH)
-        else:
-            await self._think(goal, NavErrorCode.NAV_ERROR_CODE_BLOCKED, path)
+        try:
+            if goal.path is None:
+                await self._find(goal, NavErrorCode.NAV_ERROR_CODE_NO_PATH)
+            else:
+                await self._find(goal, NavErrorCode.NAV_ERROR_CODE_BLOCKED, detours=False)
+        except asyncio.CancelledError:
+            # Whoever asked is gone, and nobody else waits for a way.
+            if self._goal is goal:
+                self.cancel()
+            raise
         self._check_still_has_it(goal)
 
     async def arrived(self, goal: Goal) -> None:
@@ -115,7 +132,7 @@ class Pilot:
             goal.state = GoalState.GOAL_STATE_ACTIVE
             goal.suspend_reason = None
             self._tell()
-            await self._think(goal, NavErrorCode.NAV_ERROR_CODE_BLOCKED)
+            await self._find(goal, NavErrorCode.NAV_ERROR_CODE_BLOCKED)
 
     def cancel(self) -> None:
         """Where there is nothing to cancel, nothing happens."""
@@ -130,7 +147,13 @@ class Pilot:
         goal = self._settled()
         if goal is not None and goal.is_active and goal.minds_zones:
             self._hold()
-            await self._think(goal, NavErrorCode.NAV_ERROR_CODE_BLOCKED)
+            await self._find(goal, NavErrorCode.NAV_ERROR_CODE_BLOCKED)
+
+    async def close(self) -> None:
+        self.cancel()
+        self._give_up_thoughts()
+        if self._thoughts:
+            await asyncio.wait(self._thoughts)
 
     async def way(self, start: Spot, stops: Sequence[Spot]) -> list[list[Spot]]:
         """Raises NoWay. Beside the loop: there may be much to go around."""
@@ -139,40 +162,53 @@ class Pilot:
             return [[stop] for stop in stops]
         return await self._worked_out(way_through, [start, *stops], keepouts)
 
-    async def _think(
-        self, goal: Goal, code: NavErrorCode.ValueType, path: Sequence[Spot] | None = None
+    async def _find(
+        self, goal: Goal, code: NavErrorCode.ValueType, *, detours: bool = True
     ) -> None:
-        """It stands until a way is found, and goes on if nothing else came meanwhile."""
-        goal.trip = None
-        goal.thoughts += 1
-        thought = goal.thoughts
-        try:
-            trip, circuit = await self._planned(goal, path)
-        except CogworkError as error:
-            if self._is_wanted(goal, thought):
-                goal.fail(code, str(error), self._clock.time())
-                self._tell()
-            return
-        except asyncio.CancelledError:
-            # Whoever asked is gone, and nobody else looks for a way.
-            if self._is_wanted(goal, thought):
-                self.cancel()
-            raise
-        if self._is_wanted(goal, thought):
-            goal.trip = trip.begun(self._clock.monotonic())
-            goal.circuit = circuit
-            self._tell()
+        """Until there is a way, or something else came meanwhile. Whoever waits may go away: the
+        goal may be somebody else's, and goes on."""
+        thought = asyncio.create_task(self._think(goal, code, detours))
+        self._thoughts.add(thought)
+        thought.add_done_callback(self._thoughts.discard)
+        await asyncio.wait([thought])
+        if not thought.cancelled():
+            thought.result()
 
-    async def _planned(self, goal: Goal, path: Sequence[Spot] | None) -> tuple[Trip, Trip | None]:
-        """The trip past the stops ahead, and the one around all of them that may follow."""
+    async def _think(self, goal: Goal, code: NavErrorCode.ValueType, detours: bool) -> None:
+        """It stands meanwhile. Given up when the goal is held: whatever is found here counts."""
+        try:
+            ahead = await self._planned(goal, detours)
+        except CogworkError as error:
+            goal.fail(code, str(error), self._clock.time())
+        else:
+            goal.trip = ahead.trip.begun(self._clock.monotonic())
+            goal.circuit, goal.path = ahead.circuit, ahead.path
+        self._tell()
+
+    async def _planned(self, goal: Goal, detours: bool) -> Ahead:
+        """`detours`: whether it leaves the path that it was told to go, where that is blocked."""
+        if goal.path is not None:
+            try:
+                return await self._along(goal, goal.path)
+            except NoWay:
+                if not detours:
+                    raise
+        return await self._past_stops(goal)
+
+    async def _along(self, goal: Goal, path: Sequence[Spot]) -> Ahead:
+        await self._check(path)
+        # Each of its positions is a station: who is held knows which are left.
+        legs = [[spot] for spot in path]
+        return Ahead(await self._trip(goal, self._rest, legs, goal.stops[-1].place), path=path)
+
+    async def _past_stops(self, goal: Goal) -> Ahead:
+        """Past those ahead, and then around all of them, if it does not end there."""
         ahead = [each.place for each in goal.stops[goal.index :]]
-        if path is not None:
-            await self._check(path)
-            return await self._trip(goal, self._rest, [path], ahead[-1]), None
         trip = await self._trip_past(goal, self._rest, ahead)
         if goal.tour is None or not goal.tour.loop:
-            return trip, None
-        return trip, await self._trip_past(goal, trip.end, [each.place for each in goal.stops])
+            return Ahead(trip)
+        around = [each.place for each in goal.stops]
+        return Ahead(trip, await self._trip_past(goal, trip.end, around))
 
     async def _check(self, path: Sequence[Spot]) -> None:
         keepouts = self._atlas.keepouts()
@@ -217,14 +253,15 @@ class Pilot:
 
     def _hold(self) -> None:
         """It stands where it is."""
+        self._give_up_thoughts()
         goal = self._settled()
         self._rest = self.place
-        if goal is not None and goal.trip is not None:
-            goal.index = goal.next_stop(self._clock.monotonic())
-            goal.trip = goal.circuit = None
+        if goal is not None:
+            goal.hold(self._clock.monotonic())
 
-    def _is_wanted(self, goal: Goal, thought: int) -> bool:
-        return self._goal is goal and goal.is_active and goal.thoughts == thought
+    def _give_up_thoughts(self) -> None:
+        for thought in self._thoughts:
+            thought.cancel()
 
     def _check_still_has_it(self, goal: Goal) -> None:
         if self._goal is not goal:

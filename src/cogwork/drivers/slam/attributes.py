@@ -7,13 +7,16 @@ from typing import Annotated, Literal, Self
 from pydantic import Field, model_validator
 
 from cogwork.config import codes
-from cogwork.config.fields import Attributes, fault
+from cogwork.config.fields import Attributes, Needs, fault
 
 Side = Annotated[float, Field(ge=1000, le=100_000)]
 _MOST_POINTS = 1_000_000
 
 
 class FakeSlamAttributes(Attributes):
+    base: Annotated[str, Field(min_length=1), Needs("rdk:component:base")] | None = None
+    """A fake base to follow. It begins between the pillar and the corner of the room with the
+    largest x and the smallest y, and looks along y. Without one the position moves by itself."""
     room_width_mm: Side = 6000.0
     """How far the room reaches along x. Its middle is the origin of the map."""
     room_depth_mm: Side = 4000.0
@@ -23,11 +26,17 @@ class FakeSlamAttributes(Attributes):
     resolution_mm: Annotated[float, Field(ge=5, le=1000)] = 50.0
     """How far apart the points of the map are."""
     speed_mm_per_sec: Annotated[float, Field(ge=0, le=100_000)] = 300.0
-    """How fast the position moves round the pillar in the middle of the room."""
+    """How fast the position moves round the pillar in the middle of the room, without a base."""
     mapping_mode: Literal["create_new_map", "localize_only", "update_existing_map"] = (
         "localize_only"
     )
     """What it says it does with its map, which never changes."""
+
+    @model_validator(mode="after")
+    def _agree(self) -> Self:
+        if self.base is not None and "speed_mm_per_sec" in self.model_fields_set:
+            raise fault(codes.BAD_VALUE, 'the base says how it moves: leave "speed_mm_per_sec" out')
+        return self
 
     @model_validator(mode="after")
     def _can_be_carried(self) -> Self:

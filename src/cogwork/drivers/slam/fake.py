@@ -11,12 +11,14 @@ from viam.proto.service.slam import MappingMode
 from viam.services.slam import SLAM
 
 from cogwork.core.clock import Clock, SystemClock
+from cogwork.core.errors import Unsupported
 from cogwork.core.workers import Workers
+from cogwork.drivers.base.tracked import Tracked
 from cogwork.drivers.slam.attributes import FakeSlamAttributes
-from cogwork.drivers.slam.room import Room, pose_on
+from cogwork.drivers.slam.room import Room, pose_of, pose_on
 from cogwork.graph.name import ResourceName
 from cogwork.graph.provider import Dependencies
-from cogwork.resource.model import logger_of
+from cogwork.resource.model import logger_of, named
 from cogwork.resource.poses import to_message
 from cogwork.spatial.pose import Pose as Place
 
@@ -32,6 +34,7 @@ class FakeSlam(SLAM):
         clock: Clock,
         room: Room,
         cloud: bytes,
+        base: Tracked | None = None,
     ) -> None:
         super().__init__(name.name, logger=logger_of(name))
         self._attributes = attributes
@@ -39,6 +42,7 @@ class FakeSlam(SLAM):
         self._since = clock.monotonic()
         self._way = room.way(attributes.speed_mm_per_sec or 1.0)
         self._cloud = cloud
+        self._base = base
 
     @classmethod
     async def new(
@@ -48,7 +52,7 @@ class FakeSlam(SLAM):
         dependencies: Dependencies,
         clock: Clock | None = None,
     ) -> FakeSlam:
-        del dependencies
+        base = _followed(name, attributes, dependencies)
         room = Room(
             attributes.room_width_mm,
             attributes.room_depth_mm,
@@ -60,10 +64,10 @@ class FakeSlam(SLAM):
             cloud = await thread.run(room.cloud)
         finally:
             thread.close()
-        return cls(name, attributes, clock or SystemClock(), room, cloud)
+        return cls(name, attributes, clock or SystemClock(), room, cloud, base)
 
     async def get_position(self, **_: Any) -> Pose:
-        return to_message(self._place())
+        return to_message(await self._place())
 
     async def get_point_cloud_map(self, return_edited_map: bool = False, **_: Any) -> list[bytes]:
         """Nobody has edited it: it is the same either way."""
@@ -72,7 +76,7 @@ class FakeSlam(SLAM):
 
     async def get_internal_state(self, **_: Any) -> list[bytes]:
         """What it would go on from: the room, and where it was left."""
-        x, y, _z = self._place().point
+        x, y, _z = (await self._place()).point
         state = {"room": self._attributes.model_dump(), "position_mm": [x, y]}
         return _chunks(json.dumps(state).encode())
 
@@ -84,12 +88,30 @@ class FakeSlam(SLAM):
         )
 
     async def get_status(self, **_: Any) -> Mapping[str, Any]:
-        x, y, _z = self._place().point
+        x, y, _z = (await self._place()).point
         return {"position_mm": [x, y], "map_bytes": len(self._cloud)}
 
-    def _place(self) -> Place:
-        moves = self._attributes.speed_mm_per_sec > 0
-        return pose_on(self._way, self._clock.monotonic() - self._since if moves else 0.0)
+    async def _place(self) -> Place:
+        start = pose_on(self._way, 0.0)
+        if self._base is not None:
+            return start.then(pose_of((await self._base.odometry()).place))
+        if not self._attributes.speed_mm_per_sec:
+            return start
+        return pose_on(self._way, self._clock.monotonic() - self._since)
+
+
+def _followed(
+    name: ResourceName, attributes: FakeSlamAttributes, dependencies: Dependencies
+) -> Tracked | None:
+    if attributes.base is None:
+        return None
+    base = named(dependencies, attributes.base)
+    if not isinstance(base, Tracked):
+        raise Unsupported(
+            f'SLAM service "{name.name}" cannot follow base "{attributes.base}", which does not '
+            'tell where it is: name a fake base, or leave "base" out'
+        )
+    return base
 
 
 def _chunks(data: bytes) -> list[bytes]:

@@ -9,6 +9,7 @@ from array import array
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from cogwork.drivers.base.drive import Place
 from cogwork.drivers.course import Course
 from cogwork.spatial.pose import Pose, Quaternion
 
@@ -79,6 +80,13 @@ def pose_on(way: Course, seconds: float) -> Pose:
     ahead_x, ahead_y = way.at((at + way.seconds / 1e6) % way.seconds)
     heading = math.atan2(ahead_y - y, ahead_x - x)
     return Pose((x, y, 0.0), Quaternion.about((0.0, 0.0, 1.0), heading))
+
+
+def pose_of(place: Place) -> Pose:
+    """Seen from where the base first stood. On a map whoever looks ahead looks along x, and a base
+    looks along its y."""
+    turned = Quaternion.about((0.0, 0.0, 1.0), math.radians(place.heading))
+    return Pose((place.y, -place.x, 0.0), turned)
 
 
 def _steps(length: float, step: float) -> Iterator[float]:

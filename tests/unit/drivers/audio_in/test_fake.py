@@ -16,7 +16,7 @@ from viam.proto.common import AudioInfo
 from viam.proto.component.audioin import AudioChunk, GetAudioResponse
 
 from cogwork.core.clock import ManualClock
-from cogwork.core.errors import FellBehind, Unsupported
+from cogwork.core.errors import FellBehind, Interrupted, Unsupported
 from cogwork.drivers.audio_in.attributes import FakeAudioInAttributes
 from cogwork.drivers.audio_in.fake import FakeAudioIn
 from cogwork.drivers.audio_out.attributes import FakeAudioOutAttributes
@@ -254,6 +254,56 @@ async def test_what_is_played_beside_it_is_heard(speaker: FakeAudioOut, clock: M
     # It may be asked for again, as something else.
     again = await read(microphone, 1.0, chunks[0].start_timestamp_nanoseconds, "pcm32_float")
     assert samples(again) == samples(chunks)
+
+
+async def test_what_is_no_number_is_not_heard(speaker: FakeAudioOut, clock: ManualClock) -> None:
+    microphone = await beside(speaker, clock)
+    reading = asyncio.ensure_future(read(microphone, 0.1))
+    await clock.settle()
+    noise = array("f", [math.nan, math.inf, -math.inf, 0.5])
+    info = AudioInfo(codec="pcm32_float", sample_rate_hz=8000, num_channels=1)
+    playing = asyncio.ensure_future(speaker.play(noise.tobytes(), info))
+    await clock.advance(0.1)
+    await asyncio.wait_for(playing, 10)
+    assert samples(await asyncio.wait_for(reading, 10))[:5] == [0, 0, 0, 0.5, 0]
+
+
+async def test_much_to_hear_holds_nobody_up(clock: ManualClock) -> None:
+    many = FakeAudioOutAttributes(num_channels=8)
+    speaker = await FakeAudioOut.new(SPEAKER, many, {}, clock)
+    attributes = FakeAudioInAttributes.model_validate(
+        {"hears": "o", "sample_rate_hz": 96_000, "num_channels": 8, "chunk": "1s"}
+    )
+    microphone = await FakeAudioIn.new(NAME, attributes, {SPEAKER: speaker}, clock)
+    playing = asyncio.ensure_future(
+        speaker.play(
+            bytes(2 * 44_100), AudioInfo(codec="pcm16", sample_rate_hz=44_100, num_channels=1)
+        )
+    )
+    reading = asyncio.ensure_future(read(microphone, 1.0))
+    await clock.advance(1.0)
+    turns = 0
+    async with asyncio.timeout(30):
+        while not reading.done():
+            await asyncio.sleep(0.001)
+            turns += 1
+    (chunk,) = await reading
+    assert len(chunk.audio_data) == 96_000 * 8 * 2
+    assert turns > 10
+    await playing
+    await microphone.close()
+
+
+async def test_closed_while_much_is_heard(clock: ManualClock) -> None:
+    attributes = FakeAudioInAttributes(sample_rate_hz=48_000, num_channels=8, frequency_hz=1000)
+    microphone = await FakeAudioIn.new(NAME, attributes, {}, clock)
+    (chunk,) = await heard(microphone, clock, 0.1)
+    assert len(chunk.audio_data) == 4800 * 8 * 2
+    reading = asyncio.ensure_future(read(microphone, 0))
+    await clock.settle()
+    await microphone.close()
+    with pytest.raises(Interrupted, match='audio_in "i" was closed'):
+        await asyncio.wait_for(reading, 10)
 
 
 async def test_a_speaker_that_nobody_can_hear(clock: ManualClock) -> None:

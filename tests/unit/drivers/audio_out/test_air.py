@@ -48,6 +48,13 @@ def test_what_is_played_faster_is_heard_faster(air: Air) -> None:
     assert heard(air, 0.0, 3) == [1, 3, 0]
 
 
+@pytest.mark.parametrize("late", [0.0, 4e-7, 8e-7])
+def test_what_begins_a_hair_late_is_heard_from_its_beginning(air: Air, late: float) -> None:
+    fast = Format(CODECS["pcm16"], 384_000, 1)
+    air.add(piece(list(range(1, 1001)), late, fast, speed=1000.0), 0.0)
+    assert heard(air, 0.0, 1) == [1]
+
+
 def test_channels(air: Air) -> None:
     stereo = Format(CODECS["pcm16"], 1000, 2)
     air.add(piece([1, 10, 2, 20], 0.0, stereo), 0.0)

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import math
 import struct
 
 import pytest
@@ -30,3 +31,11 @@ def test_how_they_look(codec: str, data: bytes) -> None:
 
 def test_what_is_too_loud_is_cut_off() -> None:
     assert CODECS["pcm16"].encoded([7.0, -7.0]) == struct.pack("<2h", 32767, -32768)
+    loudest = CODECS["pcm32"].encoded([3e38, -3e38])
+    assert loudest == struct.pack("<2i", 2**31 - 1, -(2**31))
+
+
+@pytest.mark.parametrize("codec", ["pcm16", "pcm32"])
+def test_what_is_no_number_is_silence(codec: str) -> None:
+    silence = CODECS[codec].encoded([0.0] * 3)
+    assert CODECS[codec].encoded([math.nan, math.inf, -math.inf]) == silence

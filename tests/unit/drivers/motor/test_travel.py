@@ -38,6 +38,14 @@ def test_a_tick_is_no_jump() -> None:
     assert travelled(3, 0, 1, tick=1.0) == 4
 
 
+def test_where_no_shaft_jumps_to_it_was_set() -> None:
+    travel = Travel(Look(7.0, 0.0, 0.0), fastest=4.0, tick=0.0025, absurd=40.0)
+    travel.add(Look(-90.0, 0.01, 0.01))
+    assert travel.here == 7.0
+    travel.add(Look(-89.98, 0.02, 0.02))
+    assert travel.here == pytest.approx(7.02)
+
+
 def test_an_answer_that_takes_long_may_tell_of_a_long_way() -> None:
     travel = Travel(Look(-3.0, asked=0.0, answered=0.9), fastest=4.0, tick=0.0025)
     travel.add(Look(0.5, asked=0.91, answered=0.92))

@@ -109,6 +109,71 @@ async def test_an_arc_is_an_arc(
     assert await spot(client) == pytest.approx((0, 0), abs=0.001)
 
 
+@pytest.mark.parametrize("offset", [0.0, 0.5, -1000.0])
+async def test_a_motor_that_is_set_to_zero_moves_nobody(
+    client: MovementSensorClient,
+    around: dict[ResourceName, Any],
+    clock: ManualClock,
+    offset: float,
+) -> None:
+    """Nor is the base turned, if only one of them is."""
+    base = around[BASE]
+    await base.set_velocity(Vector3(y=1000), STILL)
+    await clock.advance(30)
+    await base.stop()
+    await clock.advance(0.2)
+    for motors in ((LEFT, RIGHT), (LEFT,)):
+        for motor in motors:
+            await around[motor].reset_zero_position(offset)
+        await clock.advance(0.2)
+        assert await client.get_linear_velocity() == STILL
+        assert await client.get_angular_velocity() == STILL
+        north, east = await spot(client)
+        assert (north, east) == pytest.approx((30, 0), abs=0.11)
+        await base.set_velocity(Vector3(y=1000), STILL)
+        await clock.advance(10)
+        assert (await client.get_linear_velocity()).y == pytest.approx(1)
+        await base.set_velocity(Vector3(y=-1000), STILL)
+        await clock.advance(10)
+        await base.stop()
+        await clock.advance(0.2)
+        assert await spot(client) == pytest.approx((north, east), abs=0.001)
+
+
+async def test_a_motor_that_is_set_to_zero_on_the_way(
+    client: MovementSensorClient, around: dict[ResourceName, Any], clock: ManualClock
+) -> None:
+    await around[BASE].set_velocity(Vector3(y=1000), STILL)
+    await clock.advance(30)
+    for motor in (LEFT, RIGHT):
+        await around[motor].reset_zero_position(0)
+    await clock.advance(10)
+    assert (await client.get_linear_velocity()).y == pytest.approx(1)
+    assert await spot(client) == pytest.approx((40, 0), abs=0.11)
+
+
+@pytest.mark.parametrize("slip", [1.0, 1.2, 2.0])
+async def test_it_knows_how_much_the_wheels_of_its_base_slip(
+    around: dict[ResourceName, Any], clock: ManualClock, serve: Serve, slip: float
+) -> None:
+    attributes = WheeledBaseAttributes(
+        left=["l"], right=["r"], width_mm=500, wheel_circumference_mm=200, spin_slip_factor=slip
+    )
+    base = await WheeledBase.new(BASE, attributes, around)
+    sensor = await sensor_of({**around, BASE: base}, clock)
+    await clock.settle()
+    spinning = asyncio.ensure_future(base.spin(-90, 45))
+    await clock.advance(2.2)
+    await asyncio.wait_for(spinning, 10)
+    async with serve(sensor) as channel:
+        client = MovementSensorClient("s", channel)
+        assert await client.get_compass_heading() == pytest.approx(90)
+        await base.set_velocity(Vector3(y=1000), Vector3(z=36))
+        await clock.advance(2.5)
+        assert await client.get_compass_heading() == pytest.approx(0, abs=0.001)
+    await sensor.close()
+
+
 async def test_while_a_motor_says_nothing_it_says_so(
     client: MovementSensorClient,
     around: dict[ResourceName, Any],

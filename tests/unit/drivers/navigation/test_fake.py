@@ -18,6 +18,7 @@ from viam.proto.service.navigation import (
     MapType,
     NavErrorCode,
     NavMode,
+    Plan,
     Position,
     Status,
     Waypoint,
@@ -171,6 +172,62 @@ async def test_a_plan_that_is_blocked_meanwhile_fails(
     assert await spot(client) == pytest.approx((10, 0))
 
 
+def a_plan() -> Plan:
+    """Four metres to the left, and four ahead from there."""
+    return Plan(path=[at(0), at(0, 4), at(4, 4)])
+
+
+def path_of(status: Status) -> list[tuple[float, float]]:
+    return [(each.pose.x / 1000, each.pose.y / 1000) for each in status.goal.progress.path]
+
+
+async def test_held_it_goes_on_along_its_plan(client: NavigationClient, clock: ManualClock) -> None:
+    await client.execute_plan(a_plan())
+    await clock.advance(3)
+    await client.suspend()
+    status = await client.resume()
+    assert path_of(status) == [(0, 3), (0, 4), (4, 4)]
+    await clock.advance(3)
+    await client.suspend()
+    status = await client.resume()
+    assert path_of(status) == [(2, 4), (4, 4)]
+    await clock.advance(2)
+    assert await spot(client) == (4, 4)
+    assert await _is(client, SUCCEEDED)
+
+
+async def test_a_zone_aside_leaves_a_plan_as_it_is(
+    client: NavigationClient, clock: ManualClock
+) -> None:
+    await client.execute_plan(a_plan())
+    await clock.advance(3)
+    away = {"type": "circle", "center": {"x": 90_000, "y": 0}, "radius": 100}
+    await client.add_zone("pit", "keepout", away)
+    assert path_of(await client.get_navigation_status()) == [(0, 3), (0, 4), (4, 4)]
+    slow = {"type": "box", "center": {"x": 0, "y": 3500}, "size": {"x": 1000, "y": 1000}}
+    await client.add_zone("street", "speed_limit", slow, 0.5)
+    await clock.advance(2)
+    assert await spot(client) == pytest.approx((0, 4))
+    await client.delete_zone("pit")
+    assert path_of(await client.get_navigation_status())[-1] == (4, 4)
+    await clock.advance(4.5)
+    assert await _is(client, SUCCEEDED)
+
+
+async def test_a_zone_on_a_plan_is_gone_around(
+    client: NavigationClient, clock: ManualClock
+) -> None:
+    await client.execute_plan(a_plan())
+    await clock.advance(1)
+    corner = {"type": "circle", "center": {"x": 0, "y": 4000}, "radius": 500}
+    await client.add_zone("corner", "keepout", corner)
+    status = await client.get_navigation_status()
+    assert status.goal.state == ACTIVE
+    assert path_of(status) == [(0, 1), (4, 4)]
+    await clock.advance(5)
+    assert await spot(client) == (4, 4)
+
+
 async def test_it_is_slow_where_it_must_be(client: NavigationClient, clock: ManualClock) -> None:
     await client.add_zone("street", "speed_limit", WALL, 0.5)
     await client.navigate_to_point(at(10))
@@ -245,6 +302,29 @@ async def test_a_route_that_is_one_place_is_not_gone_around(client: NavigationCl
     with refused() as told:
         await client.navigate_route(waypoints=[Waypoint(position=at(1))] * 2, loop=True)
     assert told.status is GrpcStatus.INVALID_ARGUMENT
+
+
+@pytest.mark.parametrize("metres", [1e-300, 1e-9, 0.0004])
+async def test_nor_is_one_whose_places_are_almost_the_same(
+    client: NavigationClient, metres: float
+) -> None:
+    waypoints = [Waypoint(position=at(0)), Waypoint(position=at(metres))]
+    with refused() as told:
+        await client.navigate_route(waypoints=waypoints, loop=True)
+    assert told.status is GrpcStatus.INVALID_ARGUMENT
+    assert "once around is 1 mm at least" in told.words
+
+
+async def test_laps_are_counted_as_far_as_they_can_be_told(
+    client: NavigationClient, clock: ManualClock
+) -> None:
+    waypoints = [Waypoint(position=at(0)), Waypoint(position=at(0.0005))]
+    await client.navigate_route(waypoints=waypoints, loop=True)
+    for _ in range(2):
+        await clock.advance(5e6)
+        status = await client.get_navigation_status()
+        assert status.goal.route.lap == 2**32 - 1
+    assert await spot(client) == pytest.approx((0, 0), abs=0.0006)
 
 
 async def test_routes_follow_a_location_to_its_new_name(
@@ -324,6 +404,53 @@ async def test_nobody_waits_for_a_way(service: FakeNavigation) -> None:
             await asking
     status = await service.get_navigation_status()
     assert status.goal.state == GoalState.GOAL_STATE_CANCELED
+
+
+@pytest.mark.parametrize("call", ["add_zone", "resume"])
+async def test_whoever_asks_for_another_way_and_gives_up_ends_nothing(
+    client: NavigationClient, service: FakeNavigation, clock: ManualClock, call: str
+) -> None:
+    await service.add_zone("wall", "keepout", WALL)
+    await service.navigate_to_point(at(10))
+    await clock.advance(1)
+    if call == "resume":
+        await service.suspend()
+    with thinking(service):
+        pit = {"type": "circle", "center": {"x": 0, "y": 9000}, "radius": 100}
+        asked = service.add_zone("pit", "keepout", pit) if call == "add_zone" else service.resume()
+        asking = asyncio.ensure_future(asked)
+        await asyncio.sleep(0)
+        asking.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await asking
+        status = await service.get_navigation_status()
+        assert status.goal.state == ACTIVE
+        assert not status.goal.HasField("progress")
+
+    async def on_its_way() -> bool:
+        return (await client.get_navigation_status()).goal.HasField("progress")
+
+    await until(on_its_way)
+    await clock.advance(20)
+    assert await spot(client) == pytest.approx((10, 0))
+
+
+async def test_however_often_a_zone_changes_only_one_way_is_looked_for(
+    service: FakeNavigation, clock: ManualClock
+) -> None:
+    await service.add_zone("wall", "keepout", WALL)
+    await service.navigate_to_point(at(10))
+    with thinking(service):
+        editing = list[asyncio.Future[Any]]()
+        for speed in range(1, 101):
+            edit = service.update_zone("wall", max_speed=float(speed))
+            editing.append(asyncio.ensure_future(edit))
+            await clock.settle()
+    async with asyncio.timeout(10):
+        await asyncio.gather(*editing)
+    status = await service.get_navigation_status()
+    assert status.goal.state == ACTIVE, status.goal.error
+    assert status.goal.progress.length_m > 10
 
 
 async def a_maze(service: FakeNavigation) -> list[Waypoint]:

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import asyncio
 import json
 import math
 import struct
@@ -8,15 +9,26 @@ from collections.abc import AsyncIterator, Callable
 import pytest
 from pydantic import ValidationError
 from tests.served import Serve
+from viam.components.base import Vector3
+from viam.proto.common import Pose
+from viam.proto.service.motion import PlanState
 from viam.proto.service.slam import MappingMode
+from viam.services.motion.client import MotionClient
 from viam.services.slam.client import SLAMClient
 
 from cogwork.core.clock import ManualClock
+from cogwork.core.errors import Unsupported
+from cogwork.drivers.base.attributes import FakeBaseAttributes
+from cogwork.drivers.base.fake import FakeBase
+from cogwork.drivers.motion.attributes import BuiltinMotionAttributes
+from cogwork.drivers.motion.builtin import BuiltinMotion
 from cogwork.drivers.slam.attributes import FakeSlamAttributes
 from cogwork.drivers.slam.fake import CHUNK, FakeSlam
 from cogwork.graph.name import ResourceName
+from cogwork.resource.neighbours import Neighbours
 
 NAME = ResourceName.parse("rdk:service:slam/s")
+BASE = ResourceName.parse("rdk:component:base/b")
 
 
 @pytest.fixture
@@ -106,6 +118,75 @@ async def test_it_may_stand_still(clock: ManualClock) -> None:
     assert await slam.get_position() == before
 
 
+@pytest.fixture
+async def base(clock: ManualClock) -> FakeBase:
+    return await FakeBase.new(BASE, FakeBaseAttributes(), {}, clock)
+
+
+@pytest.fixture
+async def following(base: FakeBase, clock: ManualClock) -> FakeSlam:
+    return await FakeSlam.new(NAME, FakeSlamAttributes(base="b"), {BASE: base}, clock)
+
+
+async def test_it_is_where_the_base_is(
+    following: FakeSlam, base: FakeBase, clock: ManualClock, serve: Serve
+) -> None:
+    async with serve(following) as channel:
+        client = SLAMClient("s", channel)
+        assert await seen(client) == pytest.approx((1875, -1250, 90))
+        await clock.advance(10)
+        assert await seen(client) == pytest.approx((1875, -1250, 90))
+        await base.set_velocity(Vector3(y=500), Vector3())
+        await clock.advance(2)
+        assert await seen(client) == pytest.approx((1875, -250, 90))
+        await base.set_velocity(Vector3(), Vector3(z=90))
+        await clock.advance(1)
+        await base.set_velocity(Vector3(y=500), Vector3())
+        await clock.advance(1)
+        assert await seen(client) == pytest.approx((1375, -250, 180))
+        status = await client.get_status()
+        assert status["position_mm"] == pytest.approx([1375, -250])
+
+
+async def seen(client: SLAMClient) -> tuple[float, float, float]:
+    pose = await client.get_position()
+    return pose.x, pose.y, pose.theta
+
+
+@pytest.mark.parametrize(
+    "destination",
+    [Pose(x=-1875, y=-1250, o_z=1), Pose(x=1875, y=1250, o_z=1, theta=180), Pose(x=1000, y=-1000)],
+)
+async def test_a_base_is_moved_on_its_map(
+    following: FakeSlam, base: FakeBase, clock: ManualClock, serve: Serve, destination: Pose
+) -> None:
+    things = {BASE: base, NAME: following}
+    around = Neighbours(things.__getitem__, lambda: things, None, lambda _: 0)
+    name = ResourceName.parse("rdk:service:motion/m")
+    motion = await BuiltinMotion.new(name, BuiltinMotionAttributes(), {}, around, clock)
+    async with serve(motion) as channel:
+        client = MotionClient("m", channel)
+        await client.move_on_map("b", destination, "s")
+        async with asyncio.timeout(20):
+            while await client.list_plan_statuses(only_active_plans=True):
+                await clock.advance(0.5)
+        plan = (await client.get_plan("b")).current_plan_with_status
+    await motion.close()
+    assert plan.status.state == PlanState.PLAN_STATE_SUCCEEDED, plan.status.reason
+    here = await following.get_position()
+    assert math.dist((here.x, here.y), (destination.x, destination.y)) < 100
+    # The base is there, too: nothing but its wheels took it there.
+    place = (await base.odometry()).place
+    assert (1875 + place.x, place.y - 1250) == pytest.approx((here.x, here.y))
+    if destination.o_z:
+        assert math.remainder(here.theta - destination.theta, 360) == pytest.approx(0, abs=1)
+
+
+async def test_a_base_that_does_not_tell_where_it_is() -> None:
+    with pytest.raises(Unsupported, match='cannot follow base "b", which does not tell where'):
+        await FakeSlam.new(NAME, FakeSlamAttributes(base="b"), {BASE: object()})
+
+
 async def test_it_tells_about_itself(client: SLAMClient) -> None:
     properties = await client.get_properties()
     assert properties.mapping_mode == MappingMode.MAPPING_MODE_CREATE_NEW_MAP
@@ -127,6 +208,10 @@ async def test_it_tells_about_itself(client: SLAMClient) -> None:
             "the map would have 26000000 points",
         ),
         (lambda: FakeSlamAttributes(room_depth_mm=1), "greater than or equal to 1000"),
+        (
+            lambda: FakeSlamAttributes(base="b", speed_mm_per_sec=1),
+            'the base says how it moves: leave "speed_mm_per_sec" out',
+        ),
     ],
 )
 def test_attributes_that_cannot_be(make: Callable[[], object], words: str) -> None:
