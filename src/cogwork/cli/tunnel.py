@@ -25,6 +25,8 @@ from cogwork.robot.tunnel import from_socket, to_socket  # noqa: E402
 
 _PATH = "/viam.robot.v1.RobotService/Tunnel"
 _HOST = "127.0.0.1"
+_GREETING = 1.0
+"""Seconds that a machine gets to say that it has reached the port; not every server does."""
 
 
 def tunnel(arguments: argparse.Namespace) -> int:
@@ -162,10 +164,18 @@ class _Carrying:
         # The first message names the port, whether or not there is anything to send.
         try:
             await self._send(memoryview(b""))
+            await self._connected()
             await from_socket(self._connection, self._send)
             await self._call.done_writing()
         except (asyncio.InvalidStateError, grpc.RpcError):
             return  # the call is over, and whoever reads is told why
+
+    async def _connected(self) -> None:
+        """The machine says so, or ends the call. Whoever writes just when a call ends never hears
+        why (grpc.aio tells of an error of its own)."""
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(_GREETING):
+                await self._call.initial_metadata()
 
     async def _send(self, data: memoryview) -> None:
         await self._call.write(
