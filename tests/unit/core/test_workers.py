@@ -147,13 +147,19 @@ async def test_closing_after_everything_that_was_asked_for(workers: Workers, gat
     running = asyncio.ensure_future(workers.run(gate.pass_through))
     await gate.reached()
     queued = workers.submit(done.append, "queued")
-    workers.close_after(lambda: done.append("last"))
+    over = threading.Event()
+
+    def last() -> None:
+        done.append("last")
+        over.set()
+
+    workers.close_after(last)
     with pytest.raises(Interrupted):
         workers.submit(str)
     gate.open()
     await running
     await outcome(queued)
-    await asyncio.to_thread(workers._executor.shutdown, wait=True)
+    assert await asyncio.to_thread(over.wait, 10)
     assert done == ["queued", "last"]
 
 
