@@ -7,14 +7,13 @@ import json
 import os
 import re
 import stat
-import sys
 import time
 from pathlib import Path
 from typing import Any
 
 from grpclib import GRPCError
 from grpclib.const import Status
-from tests.interop import arm_module, hungry_module, sdk_mover
+from tests.interop import arm_module, hungry_module
 from tests.interop.modular import (
     READY,
     There,
@@ -27,8 +26,9 @@ from tests.interop.modular import (
     service,
     until,
 )
+from tests.interop.movers import mover
 from tests.modules import make
-from tests.running import Output, started
+from tests.running import started
 from tests.served import refused
 
 from cogwork.resource import sdk
@@ -275,28 +275,13 @@ async def test_what_moves_in_a_module_is_stopped(tmp_path: Path) -> None:
 
 
 async def killed_client(there: There, wheel: Any) -> None:
-    process = await asyncio.create_subprocess_exec(
-        *(sys.executable, "-I", sdk_mover.__file__, str(there.server.port), "motor"),
-        stdout=asyncio.subprocess.PIPE,
-        stderr=asyncio.subprocess.STDOUT,
-    )
-    assert process.stdout is not None
-    output = Output()
-    reading = asyncio.ensure_future(output.follow(process.stdout))
-    try:
-        await output.says("^moving$")
+    async with mover(there.server.port, "motor") as process:
         await asyncio.sleep(2 * WINDOW)
         assert await wheel.is_moving()
         process.kill()
         began = time.monotonic()
         await until(wheel.is_moving, lambda moving: not moving)
         took = time.monotonic() - began
-    finally:
-        if process.returncode is None:
-            process.kill()
-        await process.wait()
-        await reading
-        await asyncio.sleep(0)
     print(f"=> a modular motor stood {took:.2f} s after its client was killed, window {WINDOW} s")
     assert took < WINDOW + SLACK
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
-import sys
 import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -15,7 +14,8 @@ from typing import Any
 import pytest
 from grpclib.client import Channel
 from tests.interop import sdk_mover
-from tests.running import Output, Server, plug_in, running
+from tests.interop.movers import mover
+from tests.running import Server, plug_in, running
 from tests.sizes import size
 
 from cogwork.resource import sdk
@@ -95,27 +95,6 @@ def config(*subtypes: str) -> dict[str, Any]:
     }
 
 
-@asynccontextmanager
-async def mover(server: Server, what: str) -> AsyncIterator[asyncio.subprocess.Process]:
-    process = await asyncio.create_subprocess_exec(
-        *(sys.executable, "-I", sdk_mover.__file__, str(server.port), what),
-        stdout=asyncio.subprocess.PIPE,
-        stderr=asyncio.subprocess.STDOUT,
-    )
-    assert process.stdout is not None
-    output = Output()
-    reading = asyncio.ensure_future(output.follow(process.stdout))
-    try:
-        await output.says("^moving$")
-        yield process
-    finally:
-        if process.returncode is None:
-            process.kill()
-        await process.wait()
-        await reading
-        await asyncio.sleep(0)
-
-
 async def at_rest(is_moving: Any, since: float) -> float:
     """Seconds from then until it was seen to stand."""
     async with asyncio.timeout(10):
@@ -131,7 +110,7 @@ async def test_a_motor_stops_when_its_client_is_killed(tmp_path: Path) -> None:
         channel = Channel("localhost", server.port)
         motor = MotorClient("motor", channel)
         for _ in range(KILLS):
-            async with mover(server, "motor") as client:
+            async with mover(server.port, "motor") as client:
                 # It is heard of: for longer than the window nothing happens to it.
                 await asyncio.sleep(2 * WINDOW)
                 assert await motor.is_moving()
@@ -151,7 +130,7 @@ async def test_everything_that_moves_stops_within_a_tenth_of_a_second(tmp_path: 
         await server.until(state="running")
         channel = Channel("localhost", server.port)
         stub = RobotServiceStub(channel)
-        async with mover(server, ",".join(MOVERS)):
+        async with mover(server.port, ",".join(MOVERS)):
             assert await moving(channel) == set(MOVERS)
             since = time.monotonic()
             await stub.StopAll(StopAllRequest())

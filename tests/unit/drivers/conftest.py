@@ -7,6 +7,9 @@ import functools
 import pytest
 from tests.contract.conftest import grpc_core
 from tests.served import CHANNELS, Serve, served
+from tests.unit.drivers.gpio.wiring import WatchedBoard
+
+from cogwork.core.clock import ManualClock
 
 __all__ = ["grpc_core"]
 
@@ -14,3 +17,14 @@ __all__ = ["grpc_core"]
 @pytest.fixture(params=CHANNELS)
 def serve(request: pytest.FixtureRequest) -> Serve:
     return functools.partial(served, by=request.param)
+
+
+@pytest.fixture
+def clock() -> ManualClock:
+    return ManualClock()
+
+
+@pytest.fixture
+async def board(clock: ManualClock) -> WatchedBoard:
+    """On which each pin tells what was done to it, and when."""
+    return WatchedBoard(clock)

@@ -11,11 +11,6 @@ from cogwork.drivers.mover import Mover
 
 
 @pytest.fixture
-def clock() -> ManualClock:
-    return ManualClock()
-
-
-@pytest.fixture
 async def mover(clock: ManualClock) -> Mover:
     return Mover('gantry "x"', (0.0, 0.0), clock)
 

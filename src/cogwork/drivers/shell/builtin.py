@@ -12,7 +12,6 @@ from typing import Any, ClassVar
 from viam.resource.types import API, RESOURCE_NAMESPACE_RDK, RESOURCE_TYPE_SERVICE
 from viam.services.service_base import ServiceBase
 
-from cogwork.core.clock import Clock
 from cogwork.core.errors import CogworkError, InvalidRequest
 from cogwork.core.home import cogwork_home
 from cogwork.drivers.shell.aside import IncomingAside, OutgoingAside
@@ -51,9 +50,8 @@ class BuiltinShell(ServiceBase):
         name: ResourceName,
         attributes: BuiltinShellAttributes,
         dependencies: Dependencies,
-        clock: Clock | None = None,
     ) -> BuiltinShell:
-        del dependencies, clock
+        del dependencies
         shell = cls(name, attributes)
         await asyncio.to_thread(shell.check)
         return shell
@@ -147,9 +145,8 @@ class RefusedShell:
         name: ResourceName,
         attributes: BuiltinShellAttributes,
         dependencies: Dependencies,
-        clock: Clock | None = None,
     ) -> RefusedShell:
-        del name, attributes, dependencies, clock
+        del name, attributes, dependencies
         raise NoShell(
             "shells are off, for the server was started with -untrusted-env; start it without, or "
             "remove the shell from the configuration"

@@ -4,7 +4,6 @@ import asyncio
 import itertools
 import json
 import math
-from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
@@ -28,24 +27,6 @@ from cogwork.spatial.kinematics import read_sva
 NAME = ResourceName.parse("rdk:component:arm/a")
 SLIDER = Path(__file__).parent / "slider.urdf"
 HOME = [0.0] * 6
-
-
-@pytest.fixture
-def clock() -> ManualClock:
-    return ManualClock()
-
-
-@pytest.fixture
-async def arm(clock: ManualClock) -> AsyncIterator[FakeArm]:
-    arm = await FakeArm.new(NAME, FakeArmAttributes(speed_degs_per_sec=10), {}, clock)
-    yield arm
-    await arm.close()
-
-
-@pytest.fixture
-async def client(arm: FakeArm, serve: Serve) -> AsyncIterator[ArmClient]:
-    async with serve(arm) as channel:
-        yield ArmClient("a", channel)
 
 
 def at(*values: float) -> JointPositions:

@@ -8,7 +8,7 @@ from datetime import timedelta
 
 import pytest
 from grpclib.const import Status
-from tests.served import Serve, refused, until
+from tests.served import refused, until
 from tests.unit.drivers.moving import stands
 from viam.components.arm import Arm
 from viam.components.arm.client import ArmClient
@@ -16,8 +16,6 @@ from viam.gen.component.arm.v1 import arm_pb2 as messages
 from viam.proto.component.arm import JointPositions
 
 from cogwork.core.clock import ManualClock
-from cogwork.drivers.arm.attributes import FakeArmAttributes
-from cogwork.drivers.arm.fake import FakeArm
 from cogwork.drivers.arm.trajectory import AHEAD, Trajectory, room
 from cogwork.drivers.course import Course
 from cogwork.graph.name import ResourceName
@@ -26,24 +24,6 @@ NAME = ResourceName.parse("rdk:component:arm/a")
 
 Batch = list[Arm.TrajectoryPoint]
 Request = messages.MoveThroughJointPositionsStreamedRequest
-
-
-@pytest.fixture
-def clock() -> ManualClock:
-    return ManualClock()
-
-
-@pytest.fixture
-async def arm(clock: ManualClock) -> AsyncIterator[FakeArm]:
-    arm = await FakeArm.new(NAME, FakeArmAttributes(speed_degs_per_sec=10), {}, clock)
-    yield arm
-    await arm.close()
-
-
-@pytest.fixture
-async def client(arm: FakeArm, serve: Serve) -> AsyncIterator[ArmClient]:
-    async with serve(arm) as channel:
-        yield ArmClient("a", channel)
 
 
 def point(seconds: float, waist: float) -> Arm.TrajectoryPoint:

@@ -31,11 +31,6 @@ START = 1_000_000_000_000_000
 
 
 @pytest.fixture
-def clock() -> ManualClock:
-    return ManualClock()
-
-
-@pytest.fixture
 async def microphone(clock: ManualClock) -> FakeAudioIn:
     attributes = FakeAudioInAttributes(sample_rate_hz=8000, frequency_hz=440)
     return await FakeAudioIn.new(NAME, attributes, {}, clock)

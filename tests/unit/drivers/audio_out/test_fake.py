@@ -26,11 +26,6 @@ def sound(seconds: float, value: int = 1) -> bytes:
 
 
 @pytest.fixture
-def clock() -> ManualClock:
-    return ManualClock()
-
-
-@pytest.fixture
 async def speaker(clock: ManualClock) -> FakeAudioOut:
     return await FakeAudioOut.new(NAME, FakeAudioOutAttributes(), {}, clock)
 

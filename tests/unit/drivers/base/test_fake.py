@@ -8,6 +8,7 @@ import pytest
 from grpclib.const import Status
 from pydantic import ValidationError
 from tests.served import Serve, refused, until
+from tests.unit.drivers.moving import moved
 from viam.components.base import Vector3
 from viam.components.base.client import BaseClient
 
@@ -32,11 +33,6 @@ STILL = Vector3()
 
 
 @pytest.fixture
-def clock() -> ManualClock:
-    return ManualClock()
-
-
-@pytest.fixture
 async def base(clock: ManualClock) -> FakeBase:
     return await FakeBase.new(NAME, ATTRIBUTES, {}, clock)
 
@@ -54,20 +50,6 @@ async def pose(client: BaseClient) -> tuple[float, float, float]:
 
 def near(*numbers: float) -> object:
     return pytest.approx(numbers, abs=1e-6)
-
-
-async def moved(
-    client: BaseClient, clock: ManualClock, move: Awaitable[None], seconds: float
-) -> None:
-    """The move takes exactly that long."""
-    moving = asyncio.ensure_future(move)
-    await until(client.is_moving)
-    await clock.advance(seconds - 0.001)
-    assert await client.is_moving()
-    assert not moving.done()
-    await clock.advance(0.001)
-    await asyncio.wait_for(moving, 10)
-    assert not await client.is_moving()
 
 
 async def test_it_drives_a_square(client: BaseClient, clock: ManualClock) -> None:

@@ -35,11 +35,6 @@ Motors = dict[str, FakeMotor]
 
 
 @pytest.fixture
-def clock() -> ManualClock:
-    return ManualClock()
-
-
-@pytest.fixture
 async def motors(clock: ManualClock) -> Motors:
     return {name: await _motor(name, clock) for name in ("l1", "l2", "r1", "r2")}
 

@@ -16,16 +16,6 @@ from cogwork.graph.name import ResourceName
 NAME = ResourceName.parse("rdk:component:button/b")
 
 
-@pytest.fixture
-def clock() -> ManualClock:
-    return ManualClock()
-
-
-@pytest.fixture
-async def board(clock: ManualClock) -> WatchedBoard:
-    return WatchedBoard(clock)
-
-
 async def built(board: WatchedBoard, clock: ManualClock, **attributes: Any) -> GpioButton:
     given = GpioButtonAttributes(board="pins", pin="p", **attributes)
     return await GpioButton.new(NAME, given, {BOARD: board}, clock)

@@ -23,11 +23,6 @@ DEGREES = PositionType.POSITION_TYPE_ANGLE_DEGREES
 
 
 @pytest.fixture
-def clock() -> ManualClock:
-    return ManualClock()
-
-
-@pytest.fixture
 async def motor(clock: ManualClock) -> FakeMotor:
     return await FakeMotor.new(MOTOR, FakeMotorAttributes(max_rpm=60), {}, clock)
 

@@ -35,16 +35,6 @@ FORWARD = [("1", True), ("2", True), ("1", False), ("2", False)]
 
 
 @pytest.fixture
-def clock() -> ManualClock:
-    return ManualClock()
-
-
-@pytest.fixture
-async def board(clock: ManualClock) -> WatchedBoard:
-    return WatchedBoard(clock)
-
-
-@pytest.fixture
 async def encoder(board: WatchedBoard, clock: ManualClock) -> AsyncIterator[IncrementalEncoder]:
     attributes = IncrementalEncoderAttributes.model_validate(INCREMENTAL)
     encoder = await IncrementalEncoder.new(NAME, attributes, {BOARD: board}, clock)

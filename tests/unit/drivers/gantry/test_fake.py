@@ -22,11 +22,6 @@ NAME = ResourceName.parse("rdk:component:gantry/g")
 
 
 @pytest.fixture
-def clock() -> ManualClock:
-    return ManualClock()
-
-
-@pytest.fixture
 async def gantry(clock: ManualClock) -> FakeGantry:
     attributes = FakeGantryAttributes(lengths_mm=[400, 200], speed_mm_per_sec=100)
     return await FakeGantry.new(NAME, attributes, {}, clock)

@@ -21,11 +21,6 @@ NAME = ResourceName.parse("rdk:component:gripper/g")
 
 
 @pytest.fixture
-def clock() -> ManualClock:
-    return ManualClock()
-
-
-@pytest.fixture
 async def gripper(clock: ManualClock) -> FakeGripper:
     attributes = FakeGripperAttributes(speed_mm_per_sec=10, object_width_mm=30)
     return await FakeGripper.new(NAME, attributes, {}, clock)

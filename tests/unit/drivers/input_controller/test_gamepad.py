@@ -28,11 +28,6 @@ CONTROLS = 8
 
 
 @pytest.fixture
-def clock() -> ManualClock:
-    return ManualClock()
-
-
-@pytest.fixture
 def desk() -> Desk:
     return Desk()
 

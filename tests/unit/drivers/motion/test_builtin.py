@@ -211,11 +211,6 @@ def _parts(parents: dict[str, str], place: Place | None = None) -> Iterable[Part
 
 
 @pytest.fixture
-def clock() -> ManualClock:
-    return ManualClock()
-
-
-@pytest.fixture
 async def machine(clock: ManualClock) -> Machine:
     return Machine(clock)
 

@@ -13,11 +13,6 @@ STOPPED = PlanState.PLAN_STATE_STOPPED
 
 
 @pytest.fixture
-def clock() -> ManualClock:
-    return ManualClock()
-
-
-@pytest.fixture
 def plans(clock: ManualClock) -> Plans:
     return Plans(clock)
 

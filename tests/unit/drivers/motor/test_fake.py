@@ -8,6 +8,7 @@ import pytest
 from grpclib import GRPCError
 from grpclib.const import Status
 from tests.served import Serve, refused, until
+from tests.unit.drivers.moving import moved
 from viam.components.motor.client import MotorClient
 
 from cogwork.core.clock import ManualClock, SystemClock, Waitable
@@ -17,11 +18,6 @@ from cogwork.drivers.motor.fake import FakeMotor
 from cogwork.graph.name import ResourceName
 
 NAME = ResourceName.parse("rdk:component:motor/m")
-
-
-@pytest.fixture
-def clock() -> ManualClock:
-    return ManualClock()
 
 
 @pytest.fixture
@@ -52,20 +48,6 @@ async def test_a_speed_turns_it_until_it_is_stopped(
     await clock.advance(100)
     assert await client.get_position() == pytest.approx(2)
     assert await client.is_powered() == (False, 0)
-    assert not await client.is_moving()
-
-
-async def moved(
-    client: MotorClient, clock: ManualClock, move: Awaitable[None], seconds: float
-) -> None:
-    """The move takes exactly that long."""
-    moving = asyncio.ensure_future(move)
-    await until(client.is_moving)
-    await clock.advance(seconds - 0.001)
-    assert await client.is_moving()
-    assert not moving.done()
-    await clock.advance(0.001)
-    await asyncio.wait_for(moving, 10)
     assert not await client.is_moving()
 
 

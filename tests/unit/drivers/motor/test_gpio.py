@@ -68,16 +68,6 @@ class Shaft(Encoder):
 
 
 @pytest.fixture
-def clock() -> ManualClock:
-    return ManualClock()
-
-
-@pytest.fixture
-async def board(clock: ManualClock) -> WatchedBoard:
-    return WatchedBoard(clock)
-
-
-@pytest.fixture
 async def shaft(board: WatchedBoard, clock: ManualClock) -> Shaft:
     return Shaft(board, clock)
 

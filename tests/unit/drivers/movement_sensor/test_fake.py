@@ -25,11 +25,6 @@ STILL = Vector3()
 
 
 @pytest.fixture
-def clock() -> ManualClock:
-    return ManualClock()
-
-
-@pytest.fixture
 async def base(clock: ManualClock) -> FakeBase:
     return await FakeBase.new(BASE, FakeBaseAttributes(), {}, clock)
 

@@ -30,11 +30,6 @@ STILL = Vector3()
 
 
 @pytest.fixture
-def clock() -> ManualClock:
-    return ManualClock()
-
-
-@pytest.fixture
 async def around(clock: ManualClock) -> dict[ResourceName, Any]:
     """A base on two motors that have been turned before."""
     motors: dict[ResourceName, Any] = {}

@@ -46,11 +46,6 @@ def at(x: float, y: float = 0.0) -> Position:
 
 
 @pytest.fixture
-def clock() -> ManualClock:
-    return ManualClock()
-
-
-@pytest.fixture
 async def service(clock: ManualClock) -> AsyncIterator[FakeNavigation]:
     attributes = FakeNavigationAttributes(
         linear_m_per_sec=1, footprint_length_m=0.8, footprint_width_m=0.6

@@ -31,11 +31,6 @@ BODIES = [
 
 
 @pytest.fixture
-def clock() -> ManualClock:
-    return ManualClock()
-
-
-@pytest.fixture
 async def client(clock: ManualClock, serve: Serve) -> AsyncIterator[PoseTrackerClient]:
     attributes = FakePoseTrackerAttributes.model_validate(
         {"bodies": BODIES, "reference_frame": "ceiling"}

@@ -74,11 +74,6 @@ def device(tmp_path: Path) -> Iterator[Device]:
 
 
 @pytest.fixture
-def clock() -> ManualClock:
-    return ManualClock()
-
-
-@pytest.fixture
 async def sensor(device: Device, clock: ManualClock) -> AsyncIterator[SerialSensor]:
     attributes = SerialSensorAttributes(port=str(device.path), baud_rate=115200)
     sensor = await SerialSensor.new(NAME, attributes, {}, clock)

@@ -21,11 +21,6 @@ NAME = ResourceName.parse("rdk:component:servo/s")
 
 
 @pytest.fixture
-def clock() -> ManualClock:
-    return ManualClock()
-
-
-@pytest.fixture
 async def servo(clock: ManualClock) -> FakeServo:
     attributes = FakeServoAttributes(degrees_per_second=50, minimum=10, maximum=160)
     return await FakeServo.new(NAME, attributes, {}, clock)

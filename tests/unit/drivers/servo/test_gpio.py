@@ -20,16 +20,6 @@ from cogwork.graph.name import ResourceName
 NAME = ResourceName.parse("rdk:component:servo/s")
 
 
-@pytest.fixture
-def clock() -> ManualClock:
-    return ManualClock()
-
-
-@pytest.fixture
-async def board(clock: ManualClock) -> WatchedBoard:
-    return WatchedBoard(clock)
-
-
 async def built(board: WatchedBoard, clock: ManualClock, **attributes: Any) -> GpioServo:
     given = GpioServoAttributes(board="pins", pin="p", **attributes)
     return await GpioServo.new(NAME, given, {BOARD: board}, clock)

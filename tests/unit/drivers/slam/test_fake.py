@@ -32,11 +32,6 @@ BASE = ResourceName.parse("rdk:component:base/b")
 
 
 @pytest.fixture
-def clock() -> ManualClock:
-    return ManualClock()
-
-
-@pytest.fixture
 async def slam(clock: ManualClock) -> FakeSlam:
     return await FakeSlam.new(NAME, FakeSlamAttributes(mapping_mode="create_new_map"), {}, clock)
 

@@ -26,11 +26,6 @@ ATTRIBUTES = FakeWorldStateStoreAttributes(reference_frame="table")
 
 
 @pytest.fixture
-def clock() -> ManualClock:
-    return ManualClock()
-
-
-@pytest.fixture
 async def store(clock: ManualClock) -> FakeWorldStateStore:
     return await FakeWorldStateStore.new(NAME, ATTRIBUTES, {}, clock)
 
