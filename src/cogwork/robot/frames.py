@@ -19,7 +19,8 @@ from cogwork.config.frame import Frame
 from cogwork.config.schema import ComponentConfig
 from cogwork.core.errors import CogworkError
 from cogwork.graph.name import Api, ResourceName
-from cogwork.spatial.kinematics import WORLD, Chain, read_sva, read_urdf
+from cogwork.resource.kinematics import read_kinematics
+from cogwork.spatial.kinematics import WORLD, Chain
 from cogwork.spatial.pose import Pose
 from cogwork.spatial.tree import FrameTree, Part, UnknownFrame
 
@@ -30,9 +31,6 @@ GANTRY = Api.parse("rdk:component:gantry")
 
 PATIENCE = 5.0
 """Seconds that an arm gets to say where it is."""
-
-_URDF = 2
-"""Its number among the formats of kinematics files."""
 
 
 class NoFrame(CogworkError):
@@ -206,11 +204,8 @@ def _in_radians(positions: Sequence[float], chain: Chain) -> list[float]:
 
 
 def _read(placed: Placed, kinematics: Sequence[Any]) -> Chain:
-    """What `get_kinematics` returns: the format and the description, and more after them."""
-    form, description, *_ = kinematics
-    read = read_urdf if form == _URDF else read_sva
     try:
-        return read(bytes(description).decode())
+        return read_kinematics(kinematics)
     except ValueError as error:
         raise NoKinematics(
             f'the kinematics of "{placed.name.short}" cannot be used: {error}'

@@ -79,27 +79,8 @@ def from_euler(roll: float, pitch: float, yaw: float) -> Quaternion:
     return (Quaternion.about(_UP, yaw) * about_y * about_x).normalized()
 
 
-def to_euler(turned: Quaternion) -> tuple[float, float, float]:
-    """Roll, pitch and yaw. Straight up or down, where roll and yaw are one turn, roll is 0."""
-    (xx, xy, _), (yx, yy, _), (zx, zy, zz) = to_matrix(turned)
-    level = math.hypot(xx, yx)
-    if level < 1e-9:
-        return 0.0, math.atan2(-zx, level), math.atan2(-xy, yy)
-    return math.atan2(zy, zz), math.atan2(-zx, level), math.atan2(yx, xx)
-
-
 def from_axis_angle(theta: float, x: float, y: float, z: float) -> Quaternion:
     return Quaternion.about((x, y, z), theta)
-
-
-def to_axis_angle(turned: Quaternion) -> tuple[float, float, float, float]:
-    """Theta from 0 to pi, and the axis. Where nothing turns, the axis is z."""
-    turned = turned.normalized()
-    sign = -1.0 if turned.w < 0 else 1.0
-    axis = (sign * turned.x, sign * turned.y, sign * turned.z)
-    if not any(axis):
-        return 0.0, *_UP
-    return turned.angle, *unit(axis)
 
 
 def from_matrix(matrix: Matrix) -> Quaternion:

@@ -22,14 +22,11 @@ from tests.unit.spatial.matrices import (
 )
 
 from cogwork.spatial.orientation import (
-    from_axis_angle,
     from_euler,
     from_matrix,
     from_ov,
     from_ov_degrees,
     read_orientation,
-    to_axis_angle,
-    to_euler,
     to_matrix,
     to_ov,
     to_ov_degrees,
@@ -152,14 +149,15 @@ def test_the_numbers_are_those_of_the_published_library(latitude: float) -> None
 @given(angles, st.floats(-math.pi / 2, math.pi / 2), angles)
 @example(1.0, math.pi / 2, 2.0)
 @example(1.0, -math.pi / 2, 2.0)
-def test_euler_angles_come_back_the_same_rotation(roll: float, pitch: float, yaw: float) -> None:
+def test_euler_angles_are_the_rotation_that_scipy_makes_of_them(
+    roll: float, pitch: float, yaw: float
+) -> None:
     wanted = Rotation.from_euler("ZYX", [yaw, pitch, roll])
     turned = from_euler(roll, pitch, yaw)
     assert turned_apart(turned, wanted) < 1e-12
-    assert turned_apart(from_euler(*to_euler(turned)), wanted) < 1e-7
 
 
-def test_matrices_and_axes_come_back_the_same_rotation() -> None:
+def test_matrices_come_back_the_same_rotation() -> None:
     rng = random.Random(7)
     halves = [Rotation.from_rotvec([math.pi if a == b else 0 for b in range(3)]) for a in range(3)]
     for wanted in [*halves, Rotation.identity(), *(random_rotation(rng) for _ in range(300))]:
@@ -168,8 +166,6 @@ def test_matrices_and_axes_come_back_the_same_rotation() -> None:
             wanted.as_matrix().ravel().tolist(), abs=1e-12
         )
         assert turned_apart(from_matrix(to_matrix(turned)), wanted) < 1e-12
-        assert turned_apart(from_axis_angle(*to_axis_angle(turned)), wanted) < 1e-12
-        assert 0 <= to_axis_angle(turned)[0] <= math.pi
 
 
 @pytest.mark.parametrize("kind", ["", *TYPES])

@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import math
-from typing import Any
 
 from grpclib import GRPCError
 from viam.components.gantry import Gantry
 
 from cogwork.core.errors import CogworkError, InvalidRequest, Unsupported
-from cogwork.spatial.kinematics import BadKinematics, Chain, Kind, gantry_chain, read_sva, read_urdf
+from cogwork.resource.kinematics import read_kinematics
+from cogwork.spatial.kinematics import BadKinematics, Chain, Kind, gantry_chain
 from cogwork.spatial.pose import Pose, unit
 
-_URDF = 2
 _SLACK = 1.0
 """Millimetres that the carriage may be beside the pose."""
 _SMALLEST_TURN = 1.0
@@ -63,8 +62,7 @@ async def _chain(gantry: Gantry, lengths: list[float]) -> Chain:
 
 async def _told(gantry: Gantry) -> Chain | None:
     try:
-        form, description, *_ = tuple[Any, ...](await gantry.get_kinematics())
-        chain = (read_urdf if form == _URDF else read_sva)(bytes(description).decode())
+        chain = read_kinematics(await gantry.get_kinematics())
     except (NotImplementedError, CogworkError, GRPCError, ValueError):
         return None
     return chain if all(joint.kind is Kind.PRISMATIC for joint in chain.joints) else None
