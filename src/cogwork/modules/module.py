@@ -111,11 +111,6 @@ class Module:
         """What it brings, or brought when it last ran."""
         return self._known
 
-    @property
-    def life(self) -> Incarnation | None:
-        """The one under way, if it is ready."""
-        return self._life
-
     def start(self) -> None:
         self._running = asyncio.get_running_loop().create_task(
             self._run(), name=f"module {self.name}"
