@@ -223,4 +223,5 @@ def plug_in(directory: Path, source: str, *entry_points: str) -> dict[str, str]:
     (information / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {module}\nVersion: 1.0\n")
     lines = [line.format(module=module) for line in entry_points]
     (information / "entry_points.txt").write_text("\n".join(["[cogwork.models]", *lines, ""]))
-    return {"PYTHONPATH": str(directory)}
+    beside = os.environ.get("PYTHONPATH", "").split(os.pathsep)
+    return {"PYTHONPATH": os.pathsep.join(filter(None, [str(directory), *beside]))}

@@ -52,6 +52,7 @@ from cogwork.graph.limits import Limits
 from cogwork.modules.ground import Deadlines
 from cogwork.modules.module import Module
 from cogwork.resource import sdk
+from cogwork.server.stop import ONE_REQUEST
 
 assert sdk.VERSION  # it comes before anything else of the SDK
 from viam.components.generic.client import GenericClient  # noqa: E402
@@ -668,6 +669,26 @@ async def test_shutdown_of_many_modules_ends_in_time_and_in_order(
     if hanging:
         assert "rdk:component:generic/t17 did not close in time" in server.out.text
         assert "module m18 did not close in time" in server.out.text
+
+
+async def test_whoever_insists_on_the_end_leaves_no_module_behind(tmp_path: Path) -> None:
+    mark = secrets.token_hex(8)
+    modules = [rogue_module(tmp_path, "good"), rogue_module(tmp_path, "bad", "deaf bomb")]
+    wanted = served_anywhere(config(modules, [thing("g", GOOD), thing("b", BAD)]))
+    async with running(wanted, tmp_path, exits=None, environment={MARK: mark}) as server:
+        channel = Channel("127.0.0.1", server.port)
+        try:
+            await until(channel, ready("g", "b"))
+        finally:
+            channel.close()
+        server.signal(signal.SIGTERM)
+        await server.out.says("stopping: SIGTERM")
+        await asyncio.sleep(2 * ONE_REQUEST)
+        server.signal(signal.SIGTERM)
+        assert await server.exit_code(within=SOON) == 1
+    async with asyncio.timeout(SOON):
+        while marked(mark):  # noqa: ASYNC110 - nobody tells when they are gone
+            await asyncio.sleep(0.01)
 
 
 @pytest.mark.timeout(120)

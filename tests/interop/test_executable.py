@@ -321,6 +321,7 @@ class TestStopping:
             await server.out.says("closing a")
             assert await insisted(server, signal.SIGINT) == 1
         assert "SIGINT again: exiting at once" in server.out.text
+        assert list(sockets.iterdir()) == []
 
     async def test_a_thread_that_hangs_does_not_keep_the_process(
         self, tmp_path: Path, acme: dict[str, str]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import os
 import signal
 import time
 from collections.abc import AsyncIterator
@@ -74,10 +73,8 @@ SLOW = Model(Api.parse("rdk:component:generic"), ModelName.parse("acme:test:slow
 
 @pytest.fixture
 def acme(tmp_path: Path) -> dict[str, str]:
-    """With a model that takes four seconds to close, beside all that the tests themselves find."""
-    plugged = plug_in(tmp_path / "plugged-in", SLOW, "slow = {module}:SLOW")
-    paths = [plugged["PYTHONPATH"], *os.environ.get("PYTHONPATH", "").split(os.pathsep)]
-    return {"PYTHONPATH": os.pathsep.join(filter(None, paths))}
+    """With a model that takes four seconds to close."""
+    return plug_in(tmp_path / "plugged-in", SLOW, "slow = {module}:SLOW")
 
 
 def config(*subtypes: str) -> dict[str, Any]:

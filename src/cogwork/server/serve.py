@@ -28,6 +28,7 @@ from cogwork.graph.reconcile import Applied, Outcome
 from cogwork.logs.ring import Ring
 from cogwork.modules.ground import Deadlines, Ground, deadlines_in
 from cogwork.modules.modules import Modules, trusted_namespaces
+from cogwork.modules.orphans import end_children
 from cogwork.modules.parent import Parent
 from cogwork.resource.neighbours import Neighbours
 from cogwork.resource.registry import Registry, plugged_in
@@ -39,7 +40,7 @@ from cogwork.server.address import listen_on, serving_line
 from cogwork.server.listeners import Listeners
 from cogwork.server.log import ServerLog
 from cogwork.server.process import show_stacks_on_signal
-from cogwork.server.sockets import private_directory
+from cogwork.server.sockets import private_directory, remove
 from cogwork.server.stop import Stop
 from cogwork.wire.http1 import Application
 
@@ -65,6 +66,8 @@ async def serve(config_file: Path, clock: Clock, log: ServerLog, *, untrusted: b
     stop.on_signals()
     show_stacks_on_signal()
     with private_directory() as directory:
+        stop.even_at_once(lambda: remove(directory))
+        stop.even_at_once(end_children)
         server = _Server(config_file, clock, directory, stop, log, untrusted=untrusted)
         try:
             await server.start()

@@ -25,15 +25,19 @@ def private_directory() -> Iterator[Path]:
     for entry in parent.iterdir():
         left = _LEFT.fullmatch(entry.name)
         if left is not None and not _is_running(left[1]):
-            _remove(entry)
+            _remove_left(entry)
     made = tempfile.mkdtemp(prefix=f"{_PREFIX}{os.getpid()}-", dir=parent)
     try:
         yield Path(made)
     finally:
-        shutil.rmtree(made, ignore_errors=True)
+        remove(Path(made))
 
 
-def _remove(left: Path) -> None:
+def remove(directory: Path) -> None:
+    shutil.rmtree(directory, ignore_errors=True)
+
+
+def _remove_left(left: Path) -> None:
     """Only if it is what a server leaves: others may give their directories such names."""
     with contextlib.suppress(OSError):
         if not left.is_symlink() and all(entry.is_socket() for entry in left.iterdir()):

@@ -475,7 +475,7 @@ LINES = (
 @pytest.fixture
 def installed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[dict[str, str]]:
     environment = plug_in(tmp_path / "installed", PACKAGE, *LINES)
-    monkeypatch.syspath_prepend(environment["PYTHONPATH"])
+    monkeypatch.syspath_prepend(tmp_path / "installed")
     importlib.invalidate_caches()
     yield environment
     sys.modules.pop("tests_plug_in", None)

@@ -8,8 +8,8 @@ import sys
 import pytest
 
 PROGRAM = """
-import asyncio, os, signal
-from cogwork.server.stop import Stop
+import asyncio, os, signal, sys, time
+from cogwork.server.stop import ONE_REQUEST, Stop
 
 async def main():
     stop = Stop()
@@ -62,6 +62,20 @@ def test_a_signal_that_comes_too_late_is_no_trouble() -> None:
     assert run("stop.ask('a client')", at_the_end=late) == (0, ["a client False", "the end"])
 
 
+AGAIN = "sys.stdout.flush(); time.sleep(ONE_REQUEST); os.kill(os.getpid(), signal.SIGTERM)"
+
+
 def test_a_second_signal_ends_it_at_once() -> None:
-    after = "import sys; sys.stdout.flush(); os.kill(os.getpid(), signal.SIGTERM)"
-    assert run("os.kill(os.getpid(), signal.SIGINT)", after) == (1, ["SIGINT False"])
+    assert run("os.kill(os.getpid(), signal.SIGINT)", AGAIN) == (1, ["SIGINT False"])
+
+
+def test_what_must_be_done_is_done_even_then() -> None:
+    acts = "stop.even_at_once(lambda: 1 / 0); stop.even_at_once(lambda: print('done', flush=True))"
+    first = f"{acts}; os.kill(os.getpid(), signal.SIGINT)"
+    assert run(first, AGAIN) == (1, ["SIGINT False", "done"])
+
+
+def test_a_signal_that_somebody_passes_on_is_not_the_second_one() -> None:
+    """Ctrl-C under a program that runs this one: both get it, and the program passes it on."""
+    twice = "os.kill(os.getpid(), signal.SIGINT); os.kill(os.getpid(), signal.SIGINT)"
+    assert run(twice) == (0, ["SIGINT False", "the end"])
