@@ -1,8 +1,11 @@
 """What every test gets: a guard against leaks, a temporary directory of its own, test sizes."""
 
+import contextlib
 import gc
 import os
+import socket
 import tempfile
+import time
 from collections.abc import AsyncIterator, Iterator
 
 import pytest
@@ -47,6 +50,20 @@ def little_to_look_through() -> None:
     of garbage up to half a second: long enough to fail a test that watches the time."""
     gc.collect()
     gc.freeze()
+
+
+@pytest.fixture
+def default_port() -> Iterator[int]:
+    """Of a machine that is configured without an address: for one test at a time, in all processes
+    that run tests on this computer."""
+    turn = "\0cogwork tests: default port"
+    with socket.socket(socket.AF_UNIX) as mine:
+        while True:
+            with contextlib.suppress(OSError):
+                mine.bind(turn)
+                break
+            time.sleep(0.05)
+        yield 8080
 
 
 @pytest.fixture(autouse=True)

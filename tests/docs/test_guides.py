@@ -36,6 +36,7 @@ INSTEAD = {
 }
 
 
+@pytest.mark.usefixtures("default_port")
 @pytest.mark.parametrize("guide", GUIDES, ids=lambda guide: guide.stem)
 def test_the_commands_print_what_the_guide_says(guide: Path, tmp_path: Path) -> None:
     with ExitStack() as terminals:

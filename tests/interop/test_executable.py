@@ -35,7 +35,6 @@ from tests.sizes import FULL
 from cogwork import __version__
 
 SENSOR = {"api": "rdk:component:sensor", "model": "fake"}
-DEFAULT_PORT = 8080
 
 # Of a network that is kept for examples, and another part of it for each run of the tests.
 _FIRST = os.getpid() % 64 * 4
@@ -241,11 +240,13 @@ class TestStarting:
             assert {each["state"] for each in status["resources"]} == {"ready"}
             assert status["revision"]
 
-    async def test_a_file_that_is_refused_is_shown_and_mended(self, tmp_path: Path) -> None:
-        if is_taken(DEFAULT_PORT):
-            pytest.skip(f"somebody else listens on {DEFAULT_PORT}")
+    async def test_a_file_that_is_refused_is_shown_and_mended(
+        self, tmp_path: Path, default_port: int
+    ) -> None:
+        if is_taken(default_port):
+            pytest.skip(f"somebody else listens on {default_port}")
         async with running('{"components": [', tmp_path) as server:
-            assert server.port == DEFAULT_PORT
+            assert server.port == default_port
             assert re.search(r"machine\.json:1:16 +error", server.out.text)
             assert "there is no earlier configuration to run: mend" in server.out.text
             status, page = await server.get("/")
