@@ -3,6 +3,7 @@
 import contextlib
 import gc
 import os
+import signal
 import socket
 import tempfile
 import time
@@ -16,6 +17,9 @@ from tests.sizes import SIZE
 
 # Ahead of whatever imports onnxruntime: tests talk to nobody outside.
 os.environ["ORT_DISABLE_TELEMETRY"] = "1"
+
+# What a shell starts with "&" ignores Ctrl-C, and so would all that the tests start and interrupt.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 settings.register_profile(
     "ci",
