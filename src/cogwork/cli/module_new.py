@@ -25,6 +25,8 @@ _WRITTEN = ("motor", "sensor")
 """Components of which there is a class that works."""
 _WITHOUT_A_CLASS = frozenset({"base_remote_control", "data_manager", "shell", "video"})
 """Services that the SDK has no class for."""
+_SILENT = frozenset({"get_readings"})
+"""Methods of which some classes of the SDK have one that answers nothing."""
 _TAKEN = frozenset({"cogwork", "main", "tests", "viam"})
 _CALLS = {"sensor": "get_readings", "motor": "set_power '{\"power_pct\": 0.5}'"}
 
@@ -195,8 +197,9 @@ def _contract(api: Api) -> tuple[str, str]:
 
 def _base_words(api: Api) -> dict[str, str]:
     base = _base(api)
-    methods = [getattr(base, name) for name in base.__dict__ if name in base.__abstractmethods__]
-    inherited = [getattr(base, name) for name in sorted(base.__abstractmethods__ - {*vars(base)})]
+    unwritten = base.__abstractmethods__ | (_SILENT & {*vars(base)})
+    methods = [getattr(base, name) for name in base.__dict__ if name in unwritten]
+    inherited = [getattr(base, name) for name in sorted(unwritten - {*vars(base)})]
     return {
         "base": base.__name__,
         "base_module": base.__module__.rpartition(".")[0],
@@ -210,7 +213,10 @@ def _base(api: Api) -> Any:
     package = {"input_controller": "input", "world_state_store": "worldstatestore"}.get(
         api.subtype, api.subtype
     )
-    importlib.import_module(f"viam.{api.kind}s.{package}")
+    try:
+        importlib.import_module(f"viam.{api.kind}s.{package}")
+    except ModuleNotFoundError as error:
+        raise NoModule(f"the SDK needs {error.name} for that: pip install {error.name}") from error
     from viam.resource.registry import Registry
     from viam.resource.types import API
 

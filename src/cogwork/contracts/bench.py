@@ -26,8 +26,40 @@ from cogwork.wire.grpc import grpc_server
 
 assert sdk.VERSION  # it comes before anything else of the SDK
 from grpclib.client import Channel  # noqa: E402
+from grpclib.const import Cardinality  # noqa: E402
+from grpclib.metadata import Deadline  # noqa: E402
 
 Config = Mapping[str, Any]
+
+LONGEST = 30.0
+"""Seconds that a call may take: the longest motion of a contract takes some."""
+
+
+class Impatient(Channel):
+    """A call that nobody answers fails its test, and does not hang it."""
+
+    def request(
+        self,
+        name: str,
+        cardinality: Cardinality,
+        request_type: Any,
+        reply_type: Any,
+        *,
+        timeout: float | None = None,
+        deadline: Deadline | None = None,
+        metadata: Any = None,
+    ) -> Any:
+        if timeout is None and deadline is None:
+            timeout = LONGEST
+        return super().request(
+            name,
+            cardinality,
+            request_type,
+            reply_type,
+            timeout=timeout,
+            deadline=deadline,
+            metadata=metadata,
+        )
 
 
 class Bench:
@@ -64,7 +96,7 @@ async def bench(models: Sequence[Model] = ()) -> AsyncIterator[Bench]:
     server = grpc_server(handler_table(machine, clock, lambda _: None))
     port = server.add_insecure_port("127.0.0.1:0")
     await server.start()
-    channel = Channel("127.0.0.1", port)
+    channel = Impatient("127.0.0.1", port)
     watches = [
         asyncio.ensure_future(watch)
         for watch in (machine.operations.watch(), machine.sessions.watch())

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import enum
 import os
+import re
 from collections import deque
 from collections.abc import Callable, Iterator
 from typing import IO
@@ -28,6 +29,8 @@ _LAST_LINES = 5
 _LAST_LINE = 300
 """Characters of a line that are kept for those who ask how it ended."""
 _CALM = 1.0
+_STYLE = re.compile(r"\x1b\[[0-9;:]*m")
+_TAB = 4
 
 
 class Stream(enum.Enum):
@@ -206,7 +209,12 @@ class Reader:
 
 
 def _text(line: bytes) -> str:
-    return line.removesuffix(b"\r").decode(errors="replace")
+    """Without colours, which programs put between what they say, and without tabs: both would be
+    shown as signs that nobody can read."""
+    text = line.removesuffix(b"\r").decode(errors="replace")
+    if "\x1b" in text:
+        text = _STYLE.sub("", text)
+    return text.expandtabs(_TAB)
 
 
 def _shortened(text: str) -> str:

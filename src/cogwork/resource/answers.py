@@ -48,8 +48,9 @@ class CommonAnswers:
         return common.GetStatusResponse(result=await to_struct_aside(result))
 
     async def get_geometries(self, request: Any, stream: Stream) -> common.GetGeometriesResponse:
+        """Without metadata: the one that the SDK's components have by nature takes none."""
         geometries = await self.resource(request.name).get_geometries(
-            extra=extra_to_dict(request.extra), timeout=time_left(stream), metadata=stream.metadata
+            extra=extra_to_dict(request.extra), timeout=time_left(stream)
         )
         return common.GetGeometriesResponse(geometries=geometries)
 

@@ -18,6 +18,7 @@ from cogwork.resource.easy import easy_model
 assert sdk.VERSION  # it comes before anything else of the SDK
 from grpclib import GRPCError, Status  # noqa: E402
 from viam.components.sensor import Sensor  # noqa: E402
+from viam.components.sensor.client import SensorClient  # noqa: E402
 from viam.resource.easy_resource import EasyResource  # noqa: E402
 
 Read = Callable[["Thermometer"], Awaitable[Mapping[str, Any]]]
@@ -52,6 +53,11 @@ async def blocking_ahead_of_a_refusal(_: Thermometer) -> Mapping[str, Any]:
 
 async def breaking(_: Thermometer) -> Mapping[str, Any]:
     raise KeyError("celsius")
+
+
+async def hanging(_: Thermometer) -> Mapping[str, Any]:
+    await asyncio.Event().wait()
+    return CELSIUS
 
 
 async def wordless(_: Thermometer) -> Mapping[str, Any]:
@@ -96,6 +102,15 @@ async def judge(*judges: Judge) -> None:
         await made.run(TheContract.configured())
         for each in judges:
             await each(TheContract(), made)
+
+
+async def test_one_that_never_answers_hangs_no_test(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Thermometer, "read", hanging)
+    monkeypatch.setattr("cogwork.contracts.bench.LONGEST", 0.2)
+    async with bench(TheContract.models) as made:
+        await made.run(TheContract.configured())
+        with pytest.raises(TimeoutError):
+            await SensorClient("it", made.channel).get_readings()
 
 
 @pytest.mark.parametrize("read", [well, paused_once])

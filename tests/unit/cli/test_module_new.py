@@ -220,6 +220,34 @@ def test_what_is_not_written_yet_says_so() -> None:
     assert '        raise unwritten("get_point_cloud")\n' in source
 
 
+@pytest.mark.parametrize("api", ["power_sensor", "movement_sensor", "sensor"])
+def test_nothing_that_is_to_be_written_is_left_out(api: str) -> None:
+    """Some classes of the SDK have a `get_readings` that answers nothing."""
+    files = files_of(planned("it", api, None), Path("/nowhere"))
+    assert files[f"it/{api}.py"].count("    async def get_readings(self, ") == 1
+
+
+def test_a_library_that_the_sdk_needs_is_named(tmp_path: Path) -> None:
+    program = """
+import sys
+from cogwork.cli.main import main
+
+sys.modules["numpy"] = None
+sys.exit(main(["module", "new", "it", "--api", "mlmodel"]))
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", program],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=50,
+    )
+    assert done.returncode == 2
+    assert done.stderr.endswith("the SDK needs numpy for that: pip install numpy\n")
+    assert "Traceback" not in done.stderr
+
+
 def test_nothing_is_overwritten(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "thesis.txt").write_text("years of work")
     assert main(["module", "new", "demo", "--directory", str(tmp_path)]) == 2

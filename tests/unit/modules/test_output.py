@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 
 from cogwork.modules.output import LINES_A_SECOND, LONGEST_LINE, Lines
 
-LINE = st.binary(max_size=40).map(lambda line: line.replace(b"\n", b"").replace(b"\r", b""))
+LINE = st.binary(max_size=40).map(lambda line: line.translate(None, b"\n\r\t\x1b"))
 
 
 @given(st.lists(LINE, max_size=60), st.integers(1, 50))
@@ -20,6 +20,15 @@ def test_however_the_bytes_come_the_lines_are_the_same(lines: list[bytes], piece
     ]
 
     assert [*told, *reader.rest()] == [line.decode(errors="replace") for line in lines]
+
+
+def test_colours_and_tabs_are_not_told() -> None:
+    """As the SDK writes its log."""
+    reader = Lines()
+    said = b"12,123\t\x1b[33;36mINFO\x1b[0m\tserver.py:99\n\tat main.go:7\n"
+    told = list(reader.feed(said, now=5.0))
+    assert told == ["12,123  INFO    server.py:99", "    at main.go:7"]
+    assert reader.last == ("12,123  INFO    server.py:99", "at main.go:7")
 
 
 @given(

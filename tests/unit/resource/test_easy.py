@@ -30,8 +30,10 @@ from cogwork.resource.registry import Registry, plugged_in
 from cogwork.robot.health import health_of
 
 assert sdk.VERSION  # it comes before anything else of the SDK
-from grpclib import Status  # noqa: E402
+from grpclib import GRPCError, Status  # noqa: E402
 from viam.components.board import Board  # noqa: E402
+from viam.components.camera import Camera  # noqa: E402
+from viam.components.camera.client import CameraClient  # noqa: E402
 from viam.components.motor import Motor  # noqa: E402
 from viam.components.motor.client import MotorClient  # noqa: E402
 from viam.components.sensor import Sensor  # noqa: E402
@@ -103,6 +105,31 @@ class PinMotor(Motor, EasyResource):  # type: ignore[misc, no-untyped-call]
 
     async def reset_zero_position(self, offset: float, **_: Any) -> None:
         raise NotSupportedError("it does not know its position")
+
+
+class Eye(Camera, EasyResource):  # type: ignore[misc, no-untyped-call]
+    """Has no shape, and says nothing of it."""
+
+    MODEL: ClassVar[Any] = "acme:test:eye"
+
+    async def get_images(self, **_: Any) -> Any:
+        return [], None
+
+    async def get_point_cloud(self, **_: Any) -> Any:
+        return b"", "pointcloud/pcd"
+
+    async def get_properties(self, **_: Any) -> Any:
+        return Camera.Properties()
+
+
+async def test_what_a_class_does_not_write_is_not_implemented() -> None:
+    """Also where the service is ours, as that of cameras."""
+    eye = {"name": "eye", "api": "rdk:component:camera", "model": str(Eye.MODEL)}
+    async with bench([easy_model(Eye)]) as made:
+        await made.run(eye)
+        with pytest.raises(GRPCError) as refused:
+            await CameraClient("eye", made.channel).get_geometries()
+    assert refused.value.status is Status.UNIMPLEMENTED
 
 
 class TestItKeepsToTheContract(MotorContract):
