@@ -28,15 +28,15 @@ class MovingContract(Contract):
         async with moving(it, self.move):
             since = time.monotonic()
             await it.stop()
-            assert not await it.is_moving()
-            assert time.monotonic() - since < PROMPTLY
+            assert not await it.is_moving(), "it was stopped, and says that it moves"
+            assert time.monotonic() - since < PROMPTLY, "it takes too long to stop"
 
     async def test_everything_stops_when_told_to(self, bench: Bench, it: Any) -> None:
         async with moving(it, self.move):
             since = time.monotonic()
             await bench.machine.stop_all({})
-            assert time.monotonic() - since < PROMPTLY
-            assert not await it.is_moving()
+            assert time.monotonic() - since < PROMPTLY, "it takes too long to stop"
+            assert not await it.is_moving(), "everything was stopped, and it says that it moves"
 
     async def test_a_move_that_nobody_waits_for_ends(self, it: Any) -> None:
         """Unless it is one of those that go on after the call."""

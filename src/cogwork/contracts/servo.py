@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Coroutine
 from typing import Any, ClassVar
 
@@ -10,8 +11,8 @@ from grpclib import GRPCError
 from grpclib.const import Status
 from viam.components.servo.client import ServoClient
 
-from cogwork.contracts.contract import explained
-from cogwork.contracts.moving import MovingContract
+from cogwork.contracts.contract import A_MOMENT, explained
+from cogwork.contracts.moving import MovingContract, moving
 
 
 class ServoContract(MovingContract):
@@ -30,8 +31,15 @@ class ServoContract(MovingContract):
 
     async def test_it_goes_where_it_is_sent(self, it: Any) -> None:
         await it.move(self.near)
-        assert await it.get_position() == pytest.approx(self.near, abs=1)
-        assert not await it.is_moving()
+        assert await it.get_position() == pytest.approx(self.near, abs=1), "it went elsewhere"
+        assert not await it.is_moving(), "it is where it was sent, and says that it moves"
+
+    async def test_where_it_is_stopped_it_stays(self, it: Any) -> None:
+        async with moving(it, self.move):
+            await it.stop()
+            stopped = await it.get_position()
+        await asyncio.sleep(A_MOMENT)
+        assert abs(await it.get_position() - stopped) <= 1, "it was stopped, and goes on"
 
     async def test_it_does_not_go_beyond_its_range(self, it: Any) -> None:
         before = await it.get_position()

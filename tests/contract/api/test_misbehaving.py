@@ -22,6 +22,7 @@ from cogwork.contracts.gantry import GantryContract
 from cogwork.contracts.motor import MotorContract
 from cogwork.contracts.movement_sensor import MovementSensorContract
 from cogwork.contracts.power_sensor import PowerSensorContract
+from cogwork.contracts.servo import ServoContract
 from cogwork.drivers.audio_out.fake import FakeAudioOut
 from cogwork.drivers.base.fake import FakeBase
 from cogwork.drivers.board.fake import FakeAnalog, FakeInterrupt, FakePin
@@ -30,6 +31,7 @@ from cogwork.drivers.gantry.fake import FakeGantry
 from cogwork.drivers.motor.fake import FakeMotor
 from cogwork.drivers.movement_sensor.fake import FakeMovementSensor
 from cogwork.drivers.power_sensor.fake import FakePowerSensor
+from cogwork.drivers.servo.fake import FakeServo
 
 Test = Callable[..., Any]
 Mistake = Callable[..., Any]
@@ -91,6 +93,10 @@ class PowerSensor(Fake, PowerSensorContract):
     pass
 
 
+class Servo(Fake, ServoContract):
+    pass
+
+
 def nothing(*_: Any, **__: Any) -> Any:
     async def done() -> bool:
         return True
@@ -136,6 +142,18 @@ def counting_up(call: Mistake) -> Mistake:
 @pytest.mark.parametrize(
     ("contract", "test", "driver", "method", "mistake", "words"),
     [
+        (
+            Servo,
+            Servo.test_it_moves_and_stops,
+            *(FakeServo, "stop", nothing),
+            "it was stopped, and says that it moves",
+        ),
+        (
+            Servo,
+            Servo.test_where_it_is_stopped_it_stays,
+            *(FakeServo, "stop", nothing),
+            "it was stopped, and goes on",
+        ),
         (
             Encoder,
             Encoder.test_it_counts_as_its_shaft_turns,
