@@ -106,6 +106,15 @@ async def pid_of(house: House, name: str) -> int:
     return pid
 
 
+async def test_one_that_does_not_stay_is_told_to(house: House) -> None:
+    done = {"name": "bad", "type": "local", "executable_path": "/bin/true"}
+    house.apply(config([done], [FAKE]))
+    await house.until(
+        unhealthy("bad", "exited with code 0 before it was ready; a module serves until")
+    )
+    await house.until(ready("builtin"), within=SOON)
+
+
 async def test_one_that_exits_at_its_start_is_noticed_and_told_why(
     house: House, tmp_path: Path
 ) -> None:

@@ -15,6 +15,7 @@ _LOOK = 0.02
 """Seconds between two looks for its socket."""
 _ASK = 0.2
 """Seconds between two questions whether it is ready."""
+_STAYS = "a module serves until it is told to end: with the SDK, call Module.run_from_registry()"
 
 
 class NotRunning(CogworkError):
@@ -49,7 +50,10 @@ class Greeting:
             await asyncio.gather(greeting, return_exceptions=True)
         if child.exited.done():
             ended = child.exited.result()
-            raise NotRunning(f"{ended.words} before it was ready", ended.last_lines)
+            words = f"{ended.words} before it was ready"
+            if ended.code == 0:
+                words += f"; {_STAYS}"
+            raise NotRunning(words, ended.last_lines)
         raise NotRunning(
             f"was not ready within {self._limit:g}s; see its log, or set "
             "VIAM_MODULE_STARTUP_TIMEOUT"
