@@ -26,7 +26,7 @@ from tests.interop.modular import (
     service,
     until,
 )
-from tests.interop.movers import mover
+from tests.interop.programs import mover
 from tests.modules import make
 from tests.running import started
 from tests.served import refused

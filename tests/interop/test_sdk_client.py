@@ -6,7 +6,6 @@ import asyncio
 import contextlib
 import json
 import os
-import sys
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
@@ -14,6 +13,7 @@ from typing import Any
 import psutil
 import pytest
 from tests.interop import sdk_client
+from tests.interop.programs import program
 from tests.running import Output, Server, running, served_anywhere
 from tests.sizes import size
 
@@ -36,25 +36,8 @@ def component(subtype: str, name: str, needs: str = "", **attributes: Any) -> di
 
 @contextlib.asynccontextmanager
 async def client(server: Server, what: str) -> AsyncIterator[Client]:
-    process = await asyncio.create_subprocess_exec(
-        *(sys.executable, "-I", sdk_client.__file__, str(server.port), what),
-        stdin=asyncio.subprocess.PIPE,
-        stdout=asyncio.subprocess.PIPE,
-        stderr=asyncio.subprocess.STDOUT,
-        limit=1 << 24,
-    )
-    assert process.stdout is not None
-    made = Client(process, Output())
-    reading = asyncio.ensure_future(made.out.follow(process.stdout))
-    try:
-        await made.out.says("^ready$")
-        yield made
-    finally:
-        if process.returncode is None:
-            process.kill()
-        await process.wait()
-        await reading
-        await asyncio.sleep(0)
+    async with program(sdk_client.__file__, server.port, what, says="^ready$") as started:
+        yield Client(*started)
 
 
 class Client:

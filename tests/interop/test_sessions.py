@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 from grpclib.client import Channel
 from tests.interop import sdk_mover
-from tests.interop.movers import mover
+from tests.interop.programs import mover
 from tests.running import Server, plug_in, running
 from tests.sizes import size
 

@@ -57,11 +57,6 @@ def _lead(channel: grpc.Channel, arguments: argparse.Namespace) -> int:
             "(network.traffic_tunnel_endpoints)"
         )
     with _listening(arguments.address, arguments.port, arguments.local) as listener:
-        print(
-            f"localhost:{listener.getsockname()[1]} leads to port {arguments.port} of the machine "
-            f"at {arguments.address}; Ctrl-C ends it",
-            flush=True,
-        )
         asyncio.run(_serve(listener, arguments.address, arguments.port))
     return FINE
 
@@ -106,6 +101,12 @@ def _is_here(address: str) -> bool:
 
 async def _serve(listener: socket.socket, address: str, port: int) -> None:
     loop = asyncio.get_running_loop()
+    # Not ahead of the loop: Ctrl-C, of which this tells, is the loop's to hear.
+    print(
+        f"localhost:{listener.getsockname()[1]} leads to port {port} of the machine at {address}; "
+        "Ctrl-C ends it",
+        flush=True,
+    )
     async with grpc.aio.insecure_channel(address, OPTIONS) as channel, asyncio.TaskGroup() as all_:
         while True:
             connection, _ = await loop.sock_accept(listener)

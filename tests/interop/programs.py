@@ -1,0 +1,44 @@
+"""Programs with the unmodified SDK, each in a process of its own."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+from tests.interop import sdk_mover
+from tests.running import Output
+
+
+@asynccontextmanager
+async def program(
+    file: str, port: int, what: str, *, says: str
+) -> AsyncIterator[tuple[asyncio.subprocess.Process, Output]]:
+    """Once it says that; killed if it is not over at the end."""
+    process = await asyncio.create_subprocess_exec(
+        *(sys.executable, "-I", file, str(port), what),
+        stdin=asyncio.subprocess.PIPE,
+        stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.STDOUT,
+        limit=1 << 24,
+    )
+    assert process.stdout is not None
+    output = Output()
+    reading = asyncio.ensure_future(output.follow(process.stdout))
+    try:
+        await output.says(says)
+        yield process, output
+    finally:
+        if process.returncode is None:
+            process.kill()
+        await process.wait()
+        await reading
+        await asyncio.sleep(0)
+
+
+@asynccontextmanager
+async def mover(port: int, what: str) -> AsyncIterator[asyncio.subprocess.Process]:
+    """Sets something in motion, and keeps it moving."""
+    async with program(sdk_mover.__file__, port, what, says="^moving$") as (process, _):
+        yield process
