@@ -2,14 +2,18 @@ PYTHON ?= python3
 VENV ?= .venv
 EXTRAS ?= camera,onnx,tflite,tensorflow,torch,openvino,gpio,serial,gamepad
 RUN = $(VENV)/bin
+# For each of the parsers.
+FUZZ_SECONDS ?= 60
 # Only what the server needs: whatever is installed beside it may end up in the executable.
 BUILD_VENV ?= .venv-build
 BUILD = $(BUILD_VENV)/bin
+# Without a network, tests of real models are skipped; the others run.
+FETCH = -@$(MAKE) --no-print-directory models
 
-# A real RTSP server to test streams with.
-DEBIAN = gir1.2-gst-rtsp-server-1.0 gstreamer1.0-plugins-base gstreamer1.0-plugins-good python3-gi
+# A real RTSP server to test streams with, and shells and man to test completion and man pages with.
+DEBIAN = gir1.2-gst-rtsp-server-1.0 gstreamer1.0-plugins-base gstreamer1.0-plugins-good python3-gi fish man-db zsh
 
-.PHONY: system setup server test lint bench soak docs demo
+.PHONY: system setup server test coverage lint bench soak docs site demo models
 
 system:  ## what the tests need of Debian, where that is what runs here and we may install it
 	@dpkg -s $(DEBIAN) >/dev/null 2>&1 || ! command -v apt-get >/dev/null || [ "$$(id -u)" != 0 ] || \
@@ -23,23 +27,47 @@ $(VENV)/.installed: pyproject.toml
 	$(RUN)/python -m pip install --quiet --editable '.[$(EXTRAS)]' --group dev
 	touch $@
 
-lint: setup  ## formatting, lint, types, import contracts
+models: setup  ## the models, labels and photos that tests of real models read: tests/MODELS.md
+	@$(RUN)/python -m scripts.fetch_models
+
+lint: setup  ## formatting, lint, spelling, types, import contracts
 	$(RUN)/ruff format --check .
 	$(RUN)/ruff check .
+	$(RUN)/codespell
 	$(RUN)/mypy
 	$(RUN)/lint-imports
 
 test: setup  ## everything but the soaks
+	$(FETCH)
 	$(RUN)/python -m pytest -m 'not soak'
 
-soak: setup  ## the long versions: kills, random edits, mutations at full size
+# The tests that take seconds, not minutes. Left out is one whose signal handlers would wait for a lock of coverage.py.
+MEASURED = tests/unit --ignore tests/unit/config/test_mutations.py --ignore tests/unit/drivers/mlmodel/test_demo_model.py \
+  --ignore tests/unit/spatial/test_inverse.py --ignore tests/unit/cli/test_demo.py \
+  --deselect tests/unit/logs/test_spool.py::test_signal_handlers_and_threads_put_without_losing_any
+
+coverage: setup  ## branches that the unit tests take, as information; build/coverage has every line
+	-COGWORK_TEST_SIZE=quick $(RUN)/python -m coverage run -m pytest -q --timeout 300 -m 'not soak' $(MEASURED)
+	$(RUN)/python -m coverage html --quiet
+	$(RUN)/python -m coverage report
+
+soak: setup  ## the long versions: kills, random edits, mutations at full size, every parser fuzzed
+	$(FETCH)
 	COGWORK_TEST_SIZE=full $(RUN)/python -m pytest --timeout 1800 tests/fault tests/interop tests/load tests/unit -m 'soak or not soak'
+	# Not every platform has atheris; without it the mutations are random.
+	-$(RUN)/python -m pip install --quiet --only-binary :all: --group fuzz
+	$(RUN)/python -m tests.fuzz --seconds $(FUZZ_SECONDS)
 
 bench: setup  ## ratios to the bare engine, measured in one run
 	for bench in benchmarks/*.py; do $(RUN)/python -m benchmarks.$$(basename $$bench .py) || exit 1; done
 
 docs: setup  ## regenerate the reference pages and the JSON Schema from the code
 	$(RUN)/python -m scripts.generate
+
+site: setup  ## the documentation site in site/; a warning, a broken link or a fetch from elsewhere fails
+	$(RUN)/python -m scripts.site_pages build/docs
+	$(RUN)/zensical build --clean --strict
+	$(RUN)/python -m scripts.check_site site
 
 server:  ## bin/<os>-<arch>/cogwork-server, one file that needs no Python
 	test -x $(BUILD)/python || $(PYTHON) -m venv $(BUILD_VENV)

@@ -1,13 +1,12 @@
-"""What our ML model service adds to the bare engine.
+"""Overhead of the ML model service over the bare engine.
 
-A convolutional network of about the weight of a small YOLO is run on 320x320 and 640x640 pictures,
-float and uint8, one thread a run:
+A convolutional network of about the size of a small YOLO runs on 320x320 and 640x640 images,
+float and uint8, with one thread per run:
 
-- in process: the service's `infer` beside `session.run`, in turns; the median of the differences.
-- over gRPC: the same through a real server, beside the bare run plus twice a bare grpc.aio echo of
-  as many bytes.
-- four callers at once: runs a second of the service, divided by those of four threads with the bare
-  engine.
+- in process: the service's `infer` against `session.run`, interleaved; the median difference.
+- over gRPC: the same through a real server, against the bare run plus twice a bare grpc.aio echo of
+  the same size.
+- four concurrent callers: throughput of the service relative to four threads with the bare engine.
 
     python -m benchmarks.infer [--rounds 30]
 """
@@ -29,14 +28,14 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
-from benchmarks.parts.executable import server
-from benchmarks.parts.network import make_network
+from benchmarks.parts.detector_model import make_network
+from benchmarks.parts.server_process import running_server
 
 SIZES = (320, 640)
 DTYPES = ("float32", "uint8")
-LEAST_ALLOWED = 0.0005
-SHARE_ALLOWED = 0.02
-LEAST_THROUGHPUT = 0.95
+MIN_ALLOWED_OVERHEAD = 0.0005
+ALLOWED_OVERHEAD_SHARE = 0.02
+MIN_THROUGHPUT = 0.95
 CALLERS = 4
 PATH = "/viam.service.mlmodel.v1.MLModelService/Infer"
 
@@ -50,7 +49,7 @@ class Case(NamedTuple):
     def name(self) -> str:
         return f"{self.dtype}_{self.size}"
 
-    def picture(self) -> Any:
+    def make_input(self) -> Any:
         values = np.random.default_rng(1).random((1, 3, self.size, self.size))
         return (values * 255).astype(self.dtype) if self.dtype == "uint8" else values.astype("f4")
 
@@ -59,13 +58,15 @@ def main() -> int:
     os.environ["ORT_DISABLE_TELEMETRY"] = "1"
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--rounds", type=int, default=30)
-    parser.add_argument("--seconds", type=float, default=3.0, help="of four callers, each way")
+    parser.add_argument(
+        "--seconds", type=float, default=3.0, help="duration of each throughput measurement"
+    )
     parser.add_argument("--echo", type=int, default=0, help=argparse.SUPPRESS)
     arguments = parser.parse_args()
     import uvloop
 
     if arguments.echo:
-        return uvloop.run(_echo_server(arguments.echo))
+        return uvloop.run(_run_echo_server(arguments.echo))
     with tempfile.TemporaryDirectory() as directory:
         cases = [
             Case(size, dtype, make_network(Path(directory) / f"{dtype}_{size}.onnx", size, dtype))
@@ -76,12 +77,12 @@ def main() -> int:
 
 
 async def measure(cases: list[Case], rounds: int, seconds: float) -> int:
-    with server(machine(cases), cases[-1].name) as (address, _):
-        kept = [await _case(case, address, rounds, seconds) for case in cases]
+    with running_server(build_config(cases), cases[-1].name) as (address, _):
+        kept = [await _measure_case(case, address, rounds, seconds) for case in cases]
     return 0 if all(kept) else 1
 
 
-def machine(cases: list[Case]) -> dict[str, Any]:
+def build_config(cases: list[Case]) -> dict[str, Any]:
     return {
         "network": {"bind_address": "localhost:0"},
         "services": [
@@ -96,7 +97,7 @@ def machine(cases: list[Case]) -> dict[str, Any]:
     }
 
 
-async def _case(case: Case, address: str, rounds: int, seconds: float) -> bool:
+async def _measure_case(case: Case, address: str, rounds: int, seconds: float) -> bool:
     import grpc.aio
 
     from cogwork.resource import sdk
@@ -106,13 +107,13 @@ async def _case(case: Case, address: str, rounds: int, seconds: float) -> bool:
     from cogwork.resource.tensors import write_infer_reply, write_infer_request
     from cogwork.wire.channel import SdkChannel
 
-    bare = _session(case.file)
-    model = await _service(case)
-    tensors = {"images": case.picture()}
+    bare = _create_session(case.file)
+    model = await _create_service(case)
+    tensors = {"images": case.make_input()}
     outputs = await model.infer(tensors)
     request, reply = write_infer_request(case.name, tensors), write_infer_reply(outputs)
     options = [("grpc.max_receive_message_length", -1)]
-    with _echo(len(reply)) as echo_address:
+    with _start_echo_server(len(reply)) as echo_address:
         async with (
             grpc.aio.insecure_channel(address, options) as channel,
             grpc.aio.insecure_channel(echo_address, options) as echo_channel,
@@ -131,29 +132,29 @@ async def _case(case: Case, address: str, rounds: int, seconds: float) -> bool:
                 "over gRPC": lambda: remote.infer(tensors),
                 "echo": lambda: echo(request),
             }
-            times = await _in_turns(ways, rounds)
-    ratio = await _throughput(model, bare, tensors, seconds)
+            times = await _measure_interleaved(ways, rounds)
+    ratio = await _measure_throughput(model, bare, tensors, seconds)
     await model.close()
-    return show(case, times, ratio)
+    return print_report(case, times, ratio)
 
 
-def show(case: Case, times: dict[str, list[float]], ratio: float) -> bool:
+def print_report(case: Case, times: dict[str, list[float]], ratio: float) -> bool:
     bare = statistics.median(times["bare"])
-    added = _difference(times["in process"], times["bare"])
-    allowed = max(LEAST_ALLOWED, SHARE_ALLOWED * bare)
-    over = _difference(times["over gRPC"], times["bare"])
+    added = _median_difference(times["in process"], times["bare"])
+    allowed = max(MIN_ALLOWED_OVERHEAD, ALLOWED_OVERHEAD_SHARE * bare)
+    over = _median_difference(times["over gRPC"], times["bare"])
     echo = 2 * statistics.median(times["echo"])
     print(
         f"{case.name:12} bare {bare * 1e3:6.2f} ms; in process {added * 1e3:+.2f} ms "
         f"(at most {allowed * 1e3:+.2f}); over gRPC {over * 1e3:+.2f} ms (at most "
         f"{echo * 1e3:+.2f}); {CALLERS} callers {ratio:.2f} of the bare rate "
-        f"(at least {LEAST_THROUGHPUT})",
+        f"(at least {MIN_THROUGHPUT})",
         flush=True,
     )
-    return added <= allowed and over <= echo and ratio >= LEAST_THROUGHPUT
+    return added <= allowed and over <= echo and ratio >= MIN_THROUGHPUT
 
 
-async def _in_turns(
+async def _measure_interleaved(
     ways: dict[str, Callable[[], Awaitable[object]]], rounds: int
 ) -> dict[str, list[float]]:
     times: dict[str, list[float]] = {name: [] for name in ways}
@@ -161,24 +162,24 @@ async def _in_turns(
         for name in sorted(ways, reverse=bool(number % 2)):
             start = time.perf_counter()
             await ways[name]()
-            if number >= 3:  # the first ones warm up
+            if number >= 3:  # the first rounds are warm-up
                 times[name].append(time.perf_counter() - start)
     return times
 
 
-def _difference(ours: list[float], bare: list[float]) -> float:
+def _median_difference(ours: list[float], bare: list[float]) -> float:
     return statistics.median(mine - theirs for mine, theirs in zip(ours, bare, strict=True))
 
 
-async def _throughput(model: Any, bare: Any, tensors: Any, seconds: float) -> float:
+async def _measure_throughput(model: Any, bare: Any, tensors: Any, seconds: float) -> float:
     ratios = []
     for _ in range(3):
-        theirs = await asyncio.to_thread(_bare_rate, bare, tensors, seconds / 3)
-        ratios.append(await _our_rate(model, tensors, seconds / 3) / theirs)
+        theirs = await asyncio.to_thread(_measure_bare_rate, bare, tensors, seconds / 3)
+        ratios.append(await _measure_service_rate(model, tensors, seconds / 3) / theirs)
     return statistics.median(ratios)
 
 
-async def _our_rate(model: Any, tensors: Any, seconds: float) -> float:
+async def _measure_service_rate(model: Any, tensors: Any, seconds: float) -> float:
     count, start = 0, time.perf_counter()
 
     async def ask() -> None:
@@ -191,7 +192,7 @@ async def _our_rate(model: Any, tensors: Any, seconds: float) -> float:
     return count / (time.perf_counter() - start)
 
 
-def _bare_rate(bare: Any, tensors: Any, seconds: float) -> float:
+def _measure_bare_rate(bare: Any, tensors: Any, seconds: float) -> float:
     counts, start = [0] * CALLERS, time.perf_counter()
 
     def ask(number: int) -> None:
@@ -207,19 +208,19 @@ def _bare_rate(bare: Any, tensors: Any, seconds: float) -> float:
     return sum(counts) / (time.perf_counter() - start)
 
 
-async def _service(case: Case) -> Any:
+async def _create_service(case: Case) -> Any:
     from cogwork.core.clock import SystemClock
     from cogwork.drivers.mlmodel.attributes import OnnxAttributes
-    from cogwork.drivers.mlmodel.loaded import LoadedModels
+    from cogwork.drivers.mlmodel.model_cache import ModelCache
     from cogwork.drivers.mlmodel.onnx import OnnxModel
     from cogwork.graph.name import Api, ResourceName
 
     name = ResourceName(Api.parse("rdk:service:mlmodel"), case.name)
     attributes = OnnxAttributes(model_path=case.file, num_threads=1)
-    return await OnnxModel.new(name, attributes, {}, LoadedModels(SystemClock()))
+    return await OnnxModel.new(name, attributes, {}, ModelCache(SystemClock()))
 
 
-def _session(file: str) -> Any:
+def _create_session(file: str) -> Any:
     import onnxruntime
 
     options = onnxruntime.SessionOptions()
@@ -229,8 +230,8 @@ def _session(file: str) -> Any:
 
 
 @contextmanager
-def _echo(size: int) -> Iterator[str]:
-    """A bare grpc.aio server that answers with so many bytes, in a process of its own."""
+def _start_echo_server(size: int) -> Iterator[str]:
+    """Start a bare grpc.aio server in its own process, whose replies have this size."""
     command = [sys.executable, "-m", "benchmarks.infer", "--echo", str(size)]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=os.environ) as process:
         assert process.stdout is not None
@@ -240,13 +241,13 @@ def _echo(size: int) -> Iterator[str]:
             process.terminate()
 
 
-async def _echo_server(size: int) -> int:
+async def _run_echo_server(size: int) -> int:
     import grpc
     import grpc.aio
 
-    from cogwork.core.memory import keep_large_blocks
+    from cogwork.core.malloc import tune_malloc
 
-    keep_large_blocks()
+    tune_malloc()
     reply = bytes(size)
 
     async def echo(_: bytes, __: object) -> bytes:

@@ -1,8 +1,8 @@
-"""What the log costs: a record beside a bare logger's, and calls beside ten thousand a second.
+"""Cost of logging: per record, and for calls during 10,000 messages per second.
 
-`records`: a logger with our pipeline and a console that leads to the null device, beside a bare
-logger with a formatter and a StreamHandler to the same. `calls`: the median of a small call of a
-running server, before and while a client offers it 10,000 messages a second for one logger.
+`records`: a logger with our pipeline and a console on the null device, against a bare logger with a
+formatter and a StreamHandler on the same. `calls`: the median latency of a small call to a running
+server, before and while a client sends it 10,000 messages per second for one logger.
 
     python -m benchmarks.logs [--seconds 10]
 """
@@ -20,8 +20,8 @@ from collections.abc import Callable
 from concurrent.futures import Future
 from typing import Any
 
-from benchmarks.clients import CONFIG, at, processes, small_request
-from benchmarks.parts.executable import server
+from benchmarks.clients import CONFIG, make_process_pool, percentile, small_request
+from benchmarks.parts.server_process import running_server
 
 from cogwork.core.clock import SystemClock
 from cogwork.logs.console import descriptor_writer
@@ -29,70 +29,73 @@ from cogwork.logs.entry import as_text
 from cogwork.logs.pipeline import Pipeline
 from cogwork.logs.sink import Sink
 
-MOST_KEPT = 1.5
-MOST_SUPPRESSED = 1.0
-MOST_MEDIAN = 1.3
-MOST_GROWTH = 0.05
+MAX_KEPT_RATIO = 1.5
+MAX_SUPPRESSED_RATIO = 1.0
+MAX_MEDIAN_RATIO = 1.3
+MAX_GROWTH = 0.05
 RECORDS = 5000
 BATCH = 100
-A_SECOND = 10_000
+MESSAGES_PER_SECOND = 10_000
 FORMAT = "%(asctime)s\t%(levelname)s\t%(name)s\t%(filename)s:%(lineno)d\t%(message)s"
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--seconds", type=float, default=10.0, help="of each half of the calls")
+    parser.add_argument(
+        "--seconds", type=float, default=10.0, help="duration of each half of the calls"
+    )
     seconds = parser.parse_args().seconds
-    return 0 if records() and calls(seconds) else 1
+    return 0 if measure_records() and measure_calls(seconds) else 1
 
 
-def records(rounds: int = 15) -> bool:
+def measure_records(rounds: int = 15) -> bool:
     null = os.open(os.devnull, os.O_WRONLY)
     sink = Sink("null", descriptor_writer(null))
     pipeline = Pipeline(SystemClock(), [lambda entry: sink.put(f"{as_text(entry)}\n".encode())])
-    ours = _logger("ours", pipeline)
+    ours = _make_logger("ours", pipeline)
     with open(os.devnull, "w") as stream:  # noqa: PTH123
         handler = logging.StreamHandler(stream)
         handler.setFormatter(logging.Formatter(FORMAT))
-        bare = _logger("bare", handler)
+        bare = _make_logger("bare", handler)
         kept, suppressed = [], []
         for number in range(rounds):
             first = number * RECORDS
-            theirs = _microseconds(lambda i: bare.info("message %d", i), first)
-            kept.append(_microseconds(lambda i: ours.info("message %d", i), first) / theirs)
-            theirs = _microseconds(lambda _: bare.info("again"), 0)
-            suppressed.append(_microseconds(lambda _: ours.info("again"), 0) / theirs)
+            theirs = _time_record(lambda i: bare.info("message %d", i), first)
+            kept.append(_time_record(lambda i: ours.info("message %d", i), first) / theirs)
+            theirs = _time_record(lambda _: bare.info("again"), 0)
+            suppressed.append(_time_record(lambda _: ours.info("again"), 0) / theirs)
     sink.close()
     os.close(null)
     each = statistics.median(kept), statistics.median(suppressed)
     print(
-        f"records: kept {each[0]:.2f}x a bare logger's (at most {MOST_KEPT}), suppressed "
-        f"{each[1]:.2f}x (at most {MOST_SUPPRESSED})"
+        f"records: kept {each[0]:.2f}x a bare logger's (at most {MAX_KEPT_RATIO}), suppressed "
+        f"{each[1]:.2f}x (at most {MAX_SUPPRESSED_RATIO})"
     )
-    return each[0] <= MOST_KEPT and each[1] <= MOST_SUPPRESSED
+    return each[0] <= MAX_KEPT_RATIO and each[1] <= MAX_SUPPRESSED_RATIO
 
 
-def calls(seconds: float) -> bool:
-    with server(CONFIG, "slow") as (address, process), processes() as pool:
-        alone: Future[list[float]] = pool.submit(_small_calls, address, seconds)
+def measure_calls(seconds: float) -> bool:
+    with running_server(CONFIG, "slow") as (address, process), make_process_pool() as pool:
+        alone: Future[list[float]] = pool.submit(_run_small_calls, address, seconds)
         before = alone.result()
-        offering = pool.submit(_offer, address, seconds + 2)
+        offering = pool.submit(_flood_log, address, seconds + 2)
         time.sleep(1)
         memory = process.memory_info().rss
-        beside = pool.submit(_small_calls, address, seconds).result()
+        beside = pool.submit(_run_small_calls, address, seconds).result()
         grown = process.memory_info().rss / memory - 1
         offered = offering.result()
     ratio = statistics.median(beside) / statistics.median(before)
     print(
-        f"calls: {offered:.0f} messages a second to one logger; median of a small call "
+        f"calls: {offered:.0f} messages per second to one logger; median of a small call "
         f"{1000 * statistics.median(before):.2f} -> {1000 * statistics.median(beside):.2f} ms "
-        f"({ratio:.2f}x, at most {MOST_MEDIAN}x), p99 {1000 * at(sorted(beside), 0.99):.1f} ms, "
+        f"({ratio:.2f}x, at most {MAX_MEDIAN_RATIO}x), p99 "
+        f"{1000 * percentile(sorted(beside), 0.99):.1f} ms, "
         f"memory {grown:+.1%}"
     )
-    return ratio <= MOST_MEDIAN and grown <= MOST_GROWTH
+    return ratio <= MAX_MEDIAN_RATIO and grown <= MAX_GROWTH
 
 
-def _logger(name: str, handler: logging.Handler) -> logging.Logger:
+def _make_logger(name: str, handler: logging.Handler) -> logging.Logger:
     logger = logging.getLogger(name)
     logger.propagate = False
     logger.setLevel(logging.INFO)
@@ -100,25 +103,27 @@ def _logger(name: str, handler: logging.Handler) -> logging.Logger:
     return logger
 
 
-def _microseconds(log: Callable[[int], None], first: int) -> float:
+def _time_record(log: Callable[[int], None], first: int) -> float:
     started = time.thread_time()
     for number in range(first, first + RECORDS):
         log(number)
     return 1e6 * (time.thread_time() - started) / RECORDS
 
 
-def _small_calls(address: str, seconds: float) -> list[float]:
-    took: list[float] = _on_a_loop(lambda channel: _ask(channel, seconds), address)
+def _run_small_calls(address: str, seconds: float) -> list[float]:
+    took: list[float] = _run_with_channel(
+        lambda channel: _call_repeatedly(channel, seconds), address
+    )
     return took
 
 
-def _offer(address: str, seconds: float) -> float:
-    """How many were taken in a second."""
-    rate: float = _on_a_loop(lambda channel: _log(channel, seconds), address)
+def _flood_log(address: str, seconds: float) -> float:
+    """Return the number of messages accepted per second."""
+    rate: float = _run_with_channel(lambda channel: _send_logs(channel, seconds), address)
     return rate
 
 
-def _on_a_loop(work: Any, address: str) -> Any:
+def _run_with_channel(work: Any, address: str) -> Any:
     import grpc.aio
     import uvloop
 
@@ -130,7 +135,7 @@ def _on_a_loop(work: Any, address: str) -> Any:
         return runner.run(run())
 
 
-async def _ask(channel: Any, seconds: float) -> list[float]:
+async def _call_repeatedly(channel: Any, seconds: float) -> list[float]:
     path, request = small_request("quick")
     call = channel.unary_unary(path)
     took = []
@@ -142,7 +147,7 @@ async def _ask(channel: Any, seconds: float) -> list[float]:
     return took
 
 
-async def _log(channel: Any, seconds: float) -> float:
+async def _send_logs(channel: Any, seconds: float) -> float:
     from viam.gen.common.v1.common_pb2 import LogEntry
     from viam.gen.robot.v1.robot_pb2 import LogRequest
 
@@ -155,7 +160,7 @@ async def _log(channel: Any, seconds: float) -> float:
     while (elapsed := time.perf_counter() - started) < seconds:
         await call(request, timeout=10)
         sent += BATCH
-        await asyncio.sleep(max(0.0, sent / A_SECOND - elapsed))
+        await asyncio.sleep(max(0.0, sent / MESSAGES_PER_SECOND - elapsed))
     return sent / (time.perf_counter() - started)
 
 

@@ -1,9 +1,9 @@
-"""What it costs to call a module through our server, divided by calling the module itself.
+"""Cost of calling a module through our server, relative to calling the module directly.
 
-A small call, a reply of 1 MB and a stream of 100 MB, by one and by eight callers, in turns:
-straight to the module's own socket; through the public port; through the port for gRPC only; and
-through the least that grpc.aio needs to carry bytes on, which is what the engine itself takes for
-the second hop. One module is written on grpc.aio and answers at once, the other with the SDK.
+A small call, a reply of 1 MB and a stream of 100 MB, by one and by eight callers, interleaved:
+directly to the module's socket; through the public port; through the gRPC-only port; and through a
+minimal grpc.aio proxy, which is the cost of the second hop itself. One module is written on
+grpc.aio and replies at once, the other uses the SDK.
 
     python -m benchmarks.proxy [--rounds 15] [--quick]
 """
@@ -27,23 +27,23 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import psutil
-from benchmarks.parts.executable import server
+from benchmarks.parts.server_process import running_server
 
-MOST = 2.6
+MAX_RATIO = 2.6
 CALLERS = (1, 8)
 GENERIC = "viam.component.generic.v1.GenericService"
 CAMERA = "viam.component.camera.v1.CameraService"
 SLAM = "viam.service.slam.v1.SLAMService"
-WAYS = ("direct", "public", "grpc", "least")
+ROUTES = ("direct", "public", "grpc", "least")
 MODULES = ("quick", "sdk")
-PARTS = Path(__file__).parent / "parts"
+PARTS_DIR = Path(__file__).parent / "parts"
 OPTIONS = (("grpc.max_receive_message_length", -1), ("grpc.max_send_message_length", -1))
 
 
 Call = Callable[[], Awaitable[float]]
-"""Returns how much was done: 1, or the megabytes that came."""
+"""Returns the amount of work: 1, or the megabytes received."""
 Rates = dict[str, list[float]]
-"""Of each round, by the way."""
+"""Rates of each round, by route."""
 
 
 class Case(NamedTuple):
@@ -55,8 +55,8 @@ class Case(NamedTuple):
         return f"{self.name:20} {self.callers:>7}"
 
 
-def cases(megabytes: int) -> list[Case]:
-    """Eight callers share what one gets of a stream."""
+def make_cases(megabytes: int) -> list[Case]:
+    """Return the cases; eight callers share the stream size of one caller."""
     return [
         Case(name, callers, f"{resource}-{megabytes // callers}" if "map" in resource else resource)
         for name, resource in (
@@ -73,11 +73,13 @@ def cases(megabytes: int) -> list[Case]:
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--rounds", type=int, default=15)
-    parser.add_argument("--seconds", type=float, default=0.2, help="of each case in each round")
-    parser.add_argument("--megabytes", type=int, default=100, help="of a stream")
+    parser.add_argument(
+        "--seconds", type=float, default=0.2, help="duration of each case in each round"
+    )
+    parser.add_argument("--megabytes", type=int, default=100, help="size of a stream")
     parser.add_argument("--modules", default=",".join(MODULES))
-    parser.add_argument("--case", default="", help="only those whose name begins so")
-    parser.add_argument("--quick", action="store_true", help="less of everything")
+    parser.add_argument("--case", default="", help="run only cases whose name starts with this")
+    parser.add_argument("--quick", action="store_true", help="run a short version")
     parser.add_argument("--role", choices=("least", "client"), help=argparse.SUPPRESS)
     parser.add_argument("--targets", default="{}", help=argparse.SUPPRESS)
     arguments = parser.parse_args()
@@ -87,30 +89,30 @@ def main() -> int:
     targets = json.loads(arguments.targets)
     match arguments.role:
         case "least":
-            return _run(least_proxy(targets["module"]))
+            return _run_on_loop(run_minimal_proxy(targets["module"]))
         case "client":
-            return _run(client(targets, arguments))
+            return _run_on_loop(run_client(targets, arguments))
     kept = [measure(name, arguments) for name in arguments.modules.split(",")]
-    # So little says nothing about the aim, only that calls get through.
+    # A short run cannot check the target, only that calls succeed.
     return 0 if all(kept) or arguments.quick else 1
 
 
 def measure(module: str, arguments: argparse.Namespace) -> bool:
-    asked = cases(arguments.megabytes)
+    asked = make_cases(arguments.megabytes)
     with tempfile.TemporaryDirectory() as directory:
-        config = machine(module, Path(directory), asked)
-        with server(config, asked[-1].resource) as (public, process):
-            direct = f"unix:{_socket_of(process)}"
-            with _least(direct) as least:
+        config = build_config(module, Path(directory), asked)
+        with running_server(config, asked[-1].resource) as (public, process):
+            direct = f"unix:{_find_module_socket(process)}"
+            with _start_minimal_proxy(direct) as least:
                 ways = (direct, public, config["network"]["grpc_address"], least)
-                report = _ask(dict(zip(WAYS, ways, strict=True)), arguments)
-    return show(module, report)
+                report = _run_client_process(dict(zip(ROUTES, ways, strict=True)), arguments)
+    return print_report(module, report)
 
 
-def machine(module: str, directory: Path, asked: list[Case]) -> dict[str, Any]:
-    """Of one module, with a resource for each case."""
+def build_config(module: str, directory: Path, asked: list[Case]) -> dict[str, Any]:
+    """Return a configuration with one module and a resource per case."""
     program = directory / module
-    words = shlex.join([sys.executable, "-I", str(PARTS / f"{module}_module.py")])
+    words = shlex.join([sys.executable, "-I", str(PARTS_DIR / f"{module}_module.py")])
     program.write_text(f'#!/bin/sh\nexec {words} "$@"\n')
     program.chmod(0o755)
     apis = {"thing": "component:generic", "camera": "component:camera"}
@@ -119,70 +121,75 @@ def machine(module: str, directory: Path, asked: list[Case]) -> dict[str, Any]:
             "name": name,
             "api": f"rdk:{apis.get(name, 'service:slam')}",
             "model": f"acme:bench:{module}",
-            # What is built last is ready last.
+            # Resources become ready in the order of their dependencies.
             "depends_on": before,
         }
-        for name, before in _in_a_row(dict.fromkeys(case.resource for case in asked))
+        for name, before in _chain_dependencies(dict.fromkeys(case.resource for case in asked))
     ]
     return {
-        "network": {"bind_address": "127.0.0.1:0", "grpc_address": f"127.0.0.1:{_free_port()}"},
+        "network": {
+            "bind_address": "127.0.0.1:0",
+            "grpc_address": f"127.0.0.1:{_find_free_port()}",
+        },
         "modules": [{"name": module, "executable_path": str(program)}],
         "components": [each for each in resources if ":component:" in each["api"]],
         "services": [each for each in resources if ":service:" in each["api"]],
     }
 
 
-def _in_a_row(names: Iterable[str]) -> Iterator[tuple[str, list[str]]]:
+def _chain_dependencies(names: Iterable[str]) -> Iterator[tuple[str, list[str]]]:
     before: list[str] = []
     for name in names:
         yield name, before
         before = [name]
 
 
-def show(module: str, report: dict[str, Rates]) -> bool:
+def print_report(module: str, report: dict[str, Rates]) -> bool:
     title = f"module on {'grpc.aio' if module == 'quick' else 'the SDK'}"
     print(f"{title:20} {'callers':>7} {'direct/s':>9} {'public':>7} {'grpc':>7} {'least':>7}")
     worst = 0.0
     for case, rates in report.items():
-        public, grpc_only, least = (_cost(rates["direct"], rates[way]) for way in WAYS[1:])
+        public, grpc_only, least = (_cost_ratio(rates["direct"], rates[way]) for way in ROUTES[1:])
         worst = max(worst, public, grpc_only)
         direct = statistics.median(rates["direct"])
         print(f"{case} {direct:9.0f} {public:7.2f} {grpc_only:7.2f} {least:7.2f}")
-    print(f"at most {worst:.2f}; the aim is {MOST}", flush=True)
-    return worst <= MOST
+    print(f"at most {worst:.2f}; the target is {MAX_RATIO}", flush=True)
+    return worst <= MAX_RATIO
 
 
-def _cost(direct: list[float], ours: list[float]) -> float:
+def _cost_ratio(direct: list[float], ours: list[float]) -> float:
     return statistics.median(theirs / mine for mine, theirs in zip(ours, direct, strict=True))
 
 
-async def client(targets: dict[str, str], arguments: argparse.Namespace) -> int:
-    """Prints rates: calls a second, or megabytes of a stream."""
+async def run_client(targets: dict[str, str], arguments: argparse.Namespace) -> int:
+    """Print rates: calls, or megabytes of a stream, per second."""
     report: dict[str, Rates] = {}
-    for case in cases(arguments.megabytes):
+    for case in make_cases(arguments.megabytes):
         if case.name.startswith(arguments.case):
             async with AsyncExitStack() as stack:
                 ways = {
-                    way: await stack.enter_async_context(_caller(case, address))
+                    way: await stack.enter_async_context(_open_caller(case, address))
                     for way, address in targets.items()
                 }
-                report[str(case)] = await _in_turns(ways, case.callers, arguments)
+                report[str(case)] = await _measure_interleaved(ways, case.callers, arguments)
     print(json.dumps(report))
     return 0
 
 
-async def _in_turns(ways: dict[str, Call], callers: int, arguments: argparse.Namespace) -> Rates:
+async def _measure_interleaved(
+    ways: dict[str, Call], callers: int, arguments: argparse.Namespace
+) -> Rates:
     rates: Rates = {way: [] for way in ways}
     for number in range(arguments.rounds + 1):
-        # Turns change, so that nobody always comes first.
+        # Rotate the order, so that no route always runs first.
         for way in sorted(ways, reverse=bool(number % 2)):
-            rate = await _rate(ways[way], callers, arguments.seconds)
-            if number:  # the first round warms up
+            rate = await _measure_rate(ways[way], callers, arguments.seconds)
+            if number:  # the first round is warm-up
                 rates[way].append(rate)
     return rates
 
 
-async def _rate(call: Call, callers: int, seconds: float) -> float:
+async def _measure_rate(call: Call, callers: int, seconds: float) -> float:
     done = 0.0
     started = time.perf_counter()
 
@@ -197,27 +204,27 @@ async def _rate(call: Call, callers: int, seconds: float) -> float:
 
 
 @asynccontextmanager
-async def _caller(case: Case, address: str) -> AsyncIterator[Call]:
+async def _open_caller(case: Case, address: str) -> AsyncIterator[Call]:
     if case.name.endswith("client"):
-        async with _sdk_client(case, address) as call:
+        async with _open_sdk_caller(case, address) as call:
             yield call
         return
     import grpc.aio
 
-    # Each way has a connection of its own.
+    # Each route has its own connection.
     async with grpc.aio.insecure_channel(address, OPTIONS) as channel:
         name = case.resource.encode()
         request = bytes([10, len(name)]) + name
         if case.resource.startswith("map"):
-            yield _streamed(channel.unary_stream(f"/{SLAM}/GetPointCloudMap"), request)
+            yield _make_stream_call(channel.unary_stream(f"/{SLAM}/GetPointCloudMap"), request)
         elif case.resource == "camera":
-            yield _asked(channel.unary_unary(f"/{CAMERA}/GetImages"), request)
+            yield _make_unary_call(channel.unary_unary(f"/{CAMERA}/GetImages"), request)
         else:
-            yield _asked(channel.unary_unary(f"/{GENERIC}/DoCommand"), request)
+            yield _make_unary_call(channel.unary_unary(f"/{GENERIC}/DoCommand"), request)
 
 
 @asynccontextmanager
-async def _sdk_client(case: Case, address: str) -> AsyncIterator[Call]:
+async def _open_sdk_caller(case: Case, address: str) -> AsyncIterator[Call]:
     from grpclib.client import Channel
     from viam.components.generic.client import GenericClient
 
@@ -232,7 +239,7 @@ async def _sdk_client(case: Case, address: str) -> AsyncIterator[Call]:
         yield call
 
 
-def _asked(method: Any, request: bytes) -> Call:
+def _make_unary_call(method: Any, request: bytes) -> Call:
     async def call() -> float:
         await method(request)
         return 1.0
@@ -240,15 +247,15 @@ def _asked(method: Any, request: bytes) -> Call:
     return call
 
 
-def _streamed(method: Any, request: bytes) -> Call:
+def _make_stream_call(method: Any, request: bytes) -> Call:
     async def call() -> float:
         return sum([len(piece) async for piece in method(request)]) / 1e6
 
     return call
 
 
-async def least_proxy(module: str) -> int:
-    """Bytes in, bytes out, and nothing else."""
+async def run_minimal_proxy(module: str) -> int:
+    """Run a proxy that only forwards bytes."""
     import grpc
     import grpc.aio
 
@@ -256,9 +263,9 @@ async def least_proxy(module: str) -> int:
         server = grpc.aio.server(options=OPTIONS)
         server.add_generic_rpc_handlers(
             (
-                _carrying(GENERIC, "DoCommand", channel.unary_unary),
-                _carrying(CAMERA, "GetImages", channel.unary_unary),
-                _carrying(SLAM, "GetPointCloudMap", channel.unary_stream),
+                _make_forwarding_handler(GENERIC, "DoCommand", channel.unary_unary),
+                _make_forwarding_handler(CAMERA, "GetImages", channel.unary_unary),
+                _make_forwarding_handler(SLAM, "GetPointCloudMap", channel.unary_stream),
             )
         )
         port = server.add_insecure_port("127.0.0.1:0")
@@ -269,7 +276,7 @@ async def least_proxy(module: str) -> int:
     return 0
 
 
-def _carrying(service: str, name: str, make: Any) -> Any:
+def _make_forwarding_handler(service: str, name: str, make: Any) -> Any:
     import grpc
 
     method = make(f"/{service}/{name}")
@@ -289,22 +296,25 @@ def _carrying(service: str, name: str, make: Any) -> Any:
     return grpc.method_handlers_generic_handler(service, {name: handler})
 
 
-def _socket_of(server: psutil.Process) -> str:
-    """The module's own, which is the first thing that it is told."""
+def _find_module_socket(server: psutil.Process) -> str:
+    """Return the module's socket, which is its first command-line argument."""
     (module,) = server.children()
     return next(word for word in module.cmdline() if word.endswith(".sock"))
 
 
-def _free_port() -> int:
+def _find_free_port() -> int:
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         return int(probe.getsockname()[1])
 
 
 @contextmanager
-def _least(module: str) -> Iterator[str]:
+def _start_minimal_proxy(module: str) -> Iterator[str]:
     with subprocess.Popen(
-        _self("least", {"module": module}), stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+        _own_command("least", {"module": module}),
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
     ) as child:
         assert child.stdout is not None
         assert child.stdin is not None
@@ -312,22 +322,22 @@ def _least(module: str) -> Iterator[str]:
         child.stdin.close()
 
 
-def _ask(targets: dict[str, str], arguments: argparse.Namespace) -> dict[str, Rates]:
+def _run_client_process(targets: dict[str, str], arguments: argparse.Namespace) -> dict[str, Rates]:
     words = ("rounds", "seconds", "megabytes", "case")
     options = [f"--{word}={getattr(arguments, word)}" for word in words]
     done = subprocess.run(
-        [*_self("client", targets), *options], check=True, stdout=subprocess.PIPE, text=True
+        [*_own_command("client", targets), *options], check=True, stdout=subprocess.PIPE, text=True
     )
     report: dict[str, Rates] = json.loads(done.stdout)
     return report
 
 
-def _self(role: str, targets: dict[str, str]) -> list[str]:
+def _own_command(role: str, targets: dict[str, str]) -> list[str]:
     module = [sys.executable, "-m", "benchmarks.proxy"]
     return [*module, "--role", role, "--targets", json.dumps(targets)]
 
 
-def _run(work: Coroutine[Any, Any, int]) -> int:
+def _run_on_loop(work: Coroutine[Any, Any, int]) -> int:
     from cogwork.server import process
 
     process.prepare(os.environ)

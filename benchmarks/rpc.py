@@ -1,8 +1,8 @@
-"""What our server adds to a bare grpc.aio server: rates of calls, ours divided by the bare one's.
+"""Call rate of our server relative to a bare grpc.aio server.
 
-Both serve the same function on the same loop with the same malloc settings, in processes of their
-own, and are asked in turns by a client in a third: absolute figures of a shared machine mean
-little, ratios of neighbouring seconds do.
+Both serve the same function on the same event loop with the same malloc settings, in separate
+processes, and a client in a third process calls them alternately. Absolute figures of a shared
+computer mean little; ratios of adjacent measurements do.
 """
 
 from __future__ import annotations
@@ -35,37 +35,39 @@ AIMS = {
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--rounds", type=int, default=9)
-    parser.add_argument("--seconds", type=float, default=0.5, help="of each case in each round")
+    parser.add_argument(
+        "--seconds", type=float, default=0.5, help="duration of each case in each round"
+    )
     parser.add_argument("--role", choices=("bare", "ours", "client"), help=argparse.SUPPRESS)
     parser.add_argument("--targets", default="", help=argparse.SUPPRESS)
     arguments = parser.parse_args()
     match arguments.role:
         case "bare":
-            return _run(bare_server())
+            return _run_on_loop(run_bare_server())
         case "ours":
-            return _run(our_server())
+            return _run_on_loop(run_our_server())
         case "client":
             targets = json.loads(arguments.targets)
-            return _run(client(targets, arguments.rounds, arguments.seconds))
+            return _run_on_loop(run_client(targets, arguments.rounds, arguments.seconds))
     with ExitStack() as stack:
-        bare = stack.enter_context(_started("bare"))
-        ours = stack.enter_context(_started("ours"))
+        bare = stack.enter_context(_start_process("bare"))
+        ours = stack.enter_context(_start_process("ours"))
         targets = {"bare": bare["grpc"], "public": ours["public"], "bypass": ours["grpc"]}
         words = ["--rounds", str(arguments.rounds), "--seconds", str(arguments.seconds)]
         report = subprocess.run(
-            [*_self("client"), *words, "--targets", json.dumps(targets)],
+            [*_own_command("client"), *words, "--targets", json.dumps(targets)],
             check=True,
             capture_output=True,
             text=True,
         )
-    return show(json.loads(report.stdout))
+    return print_report(json.loads(report.stdout))
 
 
-def show(rates: dict[str, dict[str, list[float]]]) -> int:
+def print_report(rates: dict[str, dict[str, list[float]]]) -> int:
     print(f"{'case':12} {'bare/s':>8} {'public':>8} {'aim':>5} {'bypass':>8} {'aim':>5}")
     for kind, at_once in CASES:
         case = rates[f"{kind} {at_once}"]
-        public, bypass = (_ratio(case[way], case["bare"]) for way in ("public", "bypass"))
+        public, bypass = (_median_ratio(case[way], case["bare"]) for way in ("public", "bypass"))
         aims = AIMS[kind, at_once]
         print(
             f"{kind:>6} {at_once:>5} {statistics.median(case['bare']):8.0f} "
@@ -74,11 +76,11 @@ def show(rates: dict[str, dict[str, list[float]]]) -> int:
     return 0
 
 
-def _ratio(ours: list[float], bare: list[float]) -> float:
+def _median_ratio(ours: list[float], bare: list[float]) -> float:
     return statistics.median(mine / theirs for mine, theirs in zip(ours, bare, strict=True))
 
 
-async def client(targets: dict[str, str], rounds: int, seconds: float) -> int:
+async def run_client(targets: dict[str, str], rounds: int, seconds: float) -> int:
     import grpc.aio
 
     options = (("grpc.max_receive_message_length", -1),)
@@ -90,10 +92,10 @@ async def client(targets: dict[str, str], rounds: int, seconds: float) -> int:
     }
     for number in range(rounds + 1):
         for kind, at_once in CASES:
-            # Turns change, so that nobody always comes first.
+            # Rotate the order, so that no server always runs first.
             for name in sorted(targets, reverse=bool(number % 2)):
-                rate = await _rate(channels[name], kind, at_once, seconds)
-                if number:  # the first round warms up
+                rate = await _measure_rate(channels[name], kind, at_once, seconds)
+                if number:  # the first round is warm-up
                     rates[f"{kind} {at_once}"][name].append(rate)
     for channel in channels.values():
         await channel.close()
@@ -101,7 +103,7 @@ async def client(targets: dict[str, str], rounds: int, seconds: float) -> int:
     return 0
 
 
-async def _rate(channel: Any, kind: str, at_once: int, seconds: float) -> float:
+async def _measure_rate(channel: Any, kind: str, at_once: int, seconds: float) -> float:
     from google.protobuf.wrappers_pb2 import BytesValue, StringValue
 
     reply = BytesValue if kind == "large" else StringValue
@@ -124,7 +126,7 @@ async def _rate(channel: Any, kind: str, at_once: int, seconds: float) -> float:
     return count / (time.perf_counter() - started)
 
 
-def answers() -> dict[str, Callable[[Any, Any], Coroutine[Any, Any, Any]]]:
+def make_handlers() -> dict[str, Callable[[Any, Any], Coroutine[Any, Any, Any]]]:
     from google.protobuf.wrappers_pb2 import BytesValue, StringValue
 
     picture = os.urandom(LARGE)
@@ -138,7 +140,7 @@ def answers() -> dict[str, Callable[[Any, Any], Coroutine[Any, Any, Any]]]:
     return {"Small": small, "Large": large}
 
 
-async def bare_server() -> int:
+async def run_bare_server() -> int:
     import grpc
     import grpc.aio
     from google.protobuf.wrappers_pb2 import StringValue
@@ -149,34 +151,35 @@ async def bare_server() -> int:
             request_deserializer=StringValue.FromString,
             response_serializer=lambda reply: reply.SerializeToString(),
         )
-        for name, answer in answers().items()
+        for name, answer in make_handlers().items()
     }
-    from cogwork.wire.grpc import OPTIONS
+    from cogwork.wire.grpc import GRPC_OPTIONS
 
-    server = grpc.aio.server(options=OPTIONS)
+    server = grpc.aio.server(options=GRPC_OPTIONS)
     server.add_generic_rpc_handlers((grpc.method_handlers_generic_handler(SERVICE, handlers),))
     port = server.add_insecure_port("127.0.0.1:0")
     await server.start()
-    await _until_told_to_stop({"grpc": f"127.0.0.1:{port}"})
+    await _wait_for_stop({"grpc": f"127.0.0.1:{port}"})
     await server.stop(None)
     return 0
 
 
-async def our_server() -> int:
+async def run_our_server() -> int:
     from google.protobuf.wrappers_pb2 import StringValue
     from grpclib.const import Cardinality
 
     from cogwork.core.clock import SystemClock
     from cogwork.graph.provider import Providers
+    from cogwork.robot.handler_table import build_handler_table
     from cogwork.robot.machine import Machine
-    from cogwork.robot.table import handler_table
-    from cogwork.wire.front import Front
     from cogwork.wire.grpc import grpc_server
+    from cogwork.wire.grpc_relay import GrpcRelay
     from cogwork.wire.handlers import Method
-    from cogwork.wire.http1 import Http1
+    from cogwork.wire.http1 import Http1Server
+    from cogwork.wire.listener import PublicListener
 
     clock = SystemClock()
-    table = handler_table(Machine(Providers(), clock), clock, print)
+    table = build_handler_table(Machine(Providers(), clock), clock, print)
 
     def method(name: str, answer: Any) -> Method:
         async def handle(stream: Any) -> None:
@@ -186,43 +189,44 @@ async def our_server() -> int:
             f"/{SERVICE}/{name}", Cardinality.UNARY_UNARY, handle, StringValue, StringValue
         )
 
-    table.add(SERVICE, lambda: [method(name, answer) for name, answer in answers().items()])
+    table.add(SERVICE, lambda: [method(name, answer) for name, answer in make_handlers().items()])
     with tempfile.TemporaryDirectory() as directory:
         socket = Path(directory) / "grpc"
-        front = Front(socket, Http1(lambda: None))  # type: ignore[arg-type, return-value]
-        server = grpc_server(table, front.peer)
+        relay = GrpcRelay(socket)
+        front = PublicListener(relay, Http1Server(lambda: None))  # type: ignore[arg-type, return-value]
+        server = grpc_server(table, relay.peer)
         server.add_insecure_port(f"unix:{socket}")
         port = server.add_insecure_port("127.0.0.1:0")
         await server.start()
         await front.listen("127.0.0.1", 0)
         host, public = front.addresses[0]
         addresses = {"public": f"{host}:{public}", "grpc": f"127.0.0.1:{port}"}
-        await _until_told_to_stop(addresses)
+        await _wait_for_stop(addresses)
         await server.stop(None)
         await front.aclose()
     return 0
 
 
-async def _until_told_to_stop(addresses: dict[str, str]) -> None:
+async def _wait_for_stop(addresses: dict[str, str]) -> None:
     print(json.dumps(addresses), flush=True)
     await asyncio.get_running_loop().run_in_executor(None, sys.stdin.read)
 
 
-def _run(work: Coroutine[Any, Any, int]) -> int:
+def _run_on_loop(work: Coroutine[Any, Any, int]) -> int:
     from cogwork.server import process
 
     process.prepare(os.environ)
     return process.run(work)
 
 
-def _self(role: str) -> list[str]:
+def _own_command(role: str) -> list[str]:
     return [sys.executable, __file__, "--role", role]
 
 
 @contextmanager
-def _started(role: str) -> Iterator[dict[str, str]]:
+def _start_process(role: str) -> Iterator[dict[str, str]]:
     with subprocess.Popen(
-        _self(role), stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+        _own_command(role), stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
     ) as child:
         assert child.stdout is not None
         assert child.stdin is not None

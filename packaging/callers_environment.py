@@ -1,8 +1,8 @@
-"""Runs before the server: gives back the environment that the executable was started with.
+"""Runs before the server: restore the environment that the executable was started with.
 
-PyInstaller's loader points LD_LIBRARY_PATH at the bundled libraries and leaves notes to itself.
-This process has read them by now. A child process would take our libssl for its own, and another
-executable made by PyInstaller would take the notes for its own.
+PyInstaller's loader points LD_LIBRARY_PATH at the bundled libraries and sets variables of its own.
+This process has already read them. A child process would load our libssl instead of its own, and
+another PyInstaller executable would mistake the variables for its own.
 """
 
 import os

@@ -1,7 +1,5 @@
-"""What the executable runs, as the wheel's `cogwork-server` does."""
+"""Entry point of the executable, equivalent to the wheel's `cogwork-server`."""
 
-import sys
+from cogwork.server.main import run
 
-from cogwork.server.main import main
-
-sys.exit(main())
+run()

@@ -1,8 +1,8 @@
-"""Makes one file of the folder that PyInstaller built: `unpack.sh`, then the folder as a tar file.
+"""Pack the folder that PyInstaller built into one file: `unpack.sh` followed by a tar archive.
 
     python packaging/pack.py build/cogwork-server bin
 
-It is named after the system it runs on, as `bin/linux-amd64/cogwork-server`.
+The path contains the platform, as in `bin/linux-amd64/cogwork-server`.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ def system() -> str:
 
 
 def compile_sources(folder: Path) -> None:
-    """Byte code that is valid whatever time the unpacked sources have."""
+    """Compile byte code that stays valid regardless of the modification times of the sources."""
     compileall.compile_dir(
         folder,
         quiet=1,
@@ -51,7 +51,7 @@ def compile_sources(folder: Path) -> None:
 
 
 def packed(folder: Path) -> bytes:
-    """Equal folders give equal bytes: no times, no owners, a fixed order."""
+    """Return a reproducible archive: no times, no owners, a fixed order."""
     archive = io.BytesIO()
     with tarfile.open(fileobj=archive, mode="w") as tar:
         for path in sorted(folder.rglob("*")):
@@ -72,7 +72,7 @@ def executable(contents: bytes, script: str) -> bytes:
 
 
 def write(target: Path, data: bytes) -> None:
-    """By a rename, so that nobody starts half of it."""
+    """Write the file atomically, so that an incomplete executable is never run."""
     target.parent.mkdir(parents=True, exist_ok=True)
     fresh = target.with_suffix(".new")
     fresh.write_bytes(data)

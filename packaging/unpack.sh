@@ -1,28 +1,28 @@
 #!/bin/sh
-# cogwork-server: this script, and after its last line a compressed tar file with the server and
-# the Python it runs on. Unpacks itself once, under the name of its contents, and becomes the server.
+# cogwork-server: this script, followed by a compressed tar archive with the server and its Python.
+# Unpacks itself once, into a directory named after its contents, and executes the server.
 set -u
 
 fail() {
-  echo "cogwork-server: $1; set COGWORK_HOME to a directory of yours with 100 MB to spare" >&2
+  echo "cogwork-server: $1; set COGWORK_HOME to a directory that you own, with 100 MB of free space" >&2
   exit 1
 }
 
-# A subshell, because its PATH and its umask are not for the server.
+# In a subshell, because its PATH and umask must not affect the server.
 unpack() (
   PATH=${PATH:-}:/usr/bin:/bin
   umask 077
   mkdir -p "$home/unpacked" && fresh=$(mktemp -d "$home/unpacked/.fresh.XXXXXX") || exit
   trap 'rm -rf "$fresh"' EXIT
   trap 'exit 1' HUP INT TERM
-  # On the disk before it gets its name: after a power cut the name would stand for empty files.
+  # Sync before the rename, so that a power failure cannot leave empty files under the final name.
   tail -n +@LINES@ "$0" | tar -xzf - -C "$fresh" && sync || exit
   # Another process may have been faster.
   mv -T "$fresh" "$here" 2>/dev/null || [ -d "$here" ] || exit
   remove_others
 )
 
-# Earlier versions, except those that somebody still runs.
+# Remove earlier versions, except those that are still running.
 remove_others() {
   [ -e /proc/self/exe ] || return 0
   running=$(ls -l /proc/[0-9]*/exe 2>/dev/null)
@@ -45,5 +45,5 @@ if ! [ -d "$here" ]; then
 *})"
 fi
 [ -O "$here" ] || fail "$here belongs to another user"
-[ -x "$here/cogwork-server" ] || fail "programs in $here may not be run"
+[ -x "$here/cogwork-server" ] || fail "programs in $here cannot be executed"
 exec "$here/cogwork-server" "$@"

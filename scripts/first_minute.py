@@ -1,4 +1,4 @@
-"""Times the first minute of a new user: a clean environment, the built wheel, `cogwork demo`.
+"""Time the first minute of a new user: a clean environment, the built wheel, `cogwork demo`.
 
 python scripts/first_minute.py
 """
@@ -12,31 +12,31 @@ import time
 from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
-LONGEST = 60.0
-"""Seconds from the end of the installation to the first boxes."""
+MAX_SECONDS = 60.0
+"""Maximum seconds from the end of the installation to the first detections."""
 
 
 def main() -> int:
     with tempfile.TemporaryDirectory() as name:
         directory = Path(name)
-        wheel = built(directory)
+        wheel = build_wheel(directory)
         python = directory / "venv" / "bin" / "python"
         run(sys.executable, "-m", "venv", str(directory / "venv"))
         start = time.monotonic()
         run(str(python), "-m", "pip", "install", "--quiet", f"{wheel}[onnx]")
         print(f"installed in {time.monotonic() - start:.0f} s")
-        seconds = first_boxes(directory)
-    print(f"first boxes {seconds:.1f} s after that (at most {LONGEST:.0f})")
-    return 0 if seconds <= LONGEST else 1
+        seconds = time_first_boxes(directory)
+    print(f"first detections {seconds:.1f}s later (at most {MAX_SECONDS:.0f}s)")
+    return 0 if seconds <= MAX_SECONDS else 1
 
 
-def built(directory: Path) -> Path:
+def build_wheel(directory: Path) -> Path:
     run(sys.executable, "-m", "build", "--wheel", "--outdir", str(directory), str(ROOT))
     return next(directory.glob("*.whl"))
 
 
-def first_boxes(directory: Path) -> float:
-    """Until the demo tells the first labels."""
+def time_first_boxes(directory: Path) -> float:
+    """Return the seconds until the demo prints the first labels."""
     command = [str(directory / "venv" / "bin" / "cogwork"), "demo", str(directory / "demo")]
     start = time.monotonic()
     with subprocess.Popen(
@@ -45,11 +45,11 @@ def first_boxes(directory: Path) -> float:
         assert demo.stdout is not None
         for line in demo.stdout:
             print(f"  {line}", end="")
-            if "looks/s" in line and "nothing" not in line:
+            if "frames/s" in line and "nothing" not in line:
                 taken = time.monotonic() - start
                 demo.terminate()
                 return taken
-    raise SystemExit("the demo ended without boxes")
+    raise SystemExit("the demo exited without detections")
 
 
 def run(*command: str) -> None:

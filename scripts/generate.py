@@ -1,6 +1,6 @@
-"""Regenerates what is made from the code: the JSON Schema and the reference pages.
+"""Generate the JSON Schema and the reference pages from the code.
 
-With --check it writes nothing, names what has drifted from the code, and exits 1.
+With --check, writes nothing, lists outdated files and exits with 1 if there are any.
 """
 
 from __future__ import annotations
@@ -13,12 +13,15 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
-from scripts.api_page import api_page
+from scripts.api_page import render_api_page
+from scripts.cli_page import cli_page
+from scripts.decisions_page import decisions_page
+from scripts.driver_page import render_driver_page
 
 from cogwork.config.codes import CODES, Code
-from cogwork.config.json_schema import described, machine_schema
+from cogwork.config.json_schema import describe_model, machine_schema
 from cogwork.config.schema import MachineConfig
-from cogwork.drivers.table import builtin_models
+from cogwork.drivers.builtin_models import builtin_models
 from cogwork.resource.model import Model
 from cogwork.resource.registry import Registry
 from cogwork.server.options import EXIT_CODES, OPTIONS, Option
@@ -29,12 +32,12 @@ JsonSchema = Mapping[str, Any]
 
 def main(argv: Sequence[str] | None = None, root: Path = ROOT) -> int:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--check", action="store_true", help="only say what would change")
+    parser.add_argument("--check", action="store_true", help="only list outdated files")
     check = parser.parse_args(argv).check
-    drifted = {path: text for path, text in generated().items() if _read(root / path) != text}
+    drifted = {path: text for path, text in generate_files().items() if _read(root / path) != text}
     for path, text in drifted.items():
         if check:
-            print(f"{path} is not what the code says: run `make docs`", file=sys.stderr)
+            print(f"{path} is outdated; run `make docs`", file=sys.stderr)
         else:
             (root / path).parent.mkdir(parents=True, exist_ok=True)
             (root / path).write_text(text, encoding="utf-8")
@@ -42,15 +45,18 @@ def main(argv: Sequence[str] | None = None, root: Path = ROOT) -> int:
     return 1 if check and drifted else 0
 
 
-def generated() -> dict[str, str]:
-    """Every generated file, by its path."""
+def generate_files() -> dict[str, str]:
+    """Return the content of every generated file by path."""
     return {
-        "schemas/machine.schema.json": _schema(),
-        "docs/reference/api.md": api_page(),
-        "docs/reference/configuration.md": _configuration(),
-        "docs/reference/diagnostics.md": _diagnostics(),
-        "docs/reference/models.md": _models(),
-        "docs/reference/options.md": _options(),
+        "schemas/machine.schema.json": _render_schema(),
+        "docs/adr/README.md": decisions_page(ROOT / "docs" / "adr"),
+        "docs/reference/api.md": render_api_page(),
+        "docs/reference/cli.md": cli_page(),
+        "docs/reference/configuration.md": _render_configuration(),
+        "docs/reference/diagnostics.md": _render_diagnostics(),
+        "docs/reference/driver.md": render_driver_page(),
+        "docs/reference/models.md": _render_models(),
+        "docs/reference/options.md": _render_options(),
     }
 
 
@@ -58,21 +64,19 @@ def _read(path: Path) -> str | None:
     return path.read_text(encoding="utf-8") if path.exists() else None
 
 
-def _schema() -> str:
+def _render_schema() -> str:
     schema = machine_schema(Registry(builtin_models()))
     return json.dumps(schema, indent=2, ensure_ascii=False) + "\n"
 
 
-_NO_EFFECT = "Read and checked, without effect before a later release."
-_ONLY_HERE = "Until then, a server that\nis configured to have it listens on this computer only."
-LATER = {
+_NO_EFFECT = "Read and checked, but without effect in this release."
+INACTIVE_PARTS = {
     **dict.fromkeys(
         (
             "components.service_configs",
             "services.frame",
             "services.service_configs",
             "remotes",
-            "network.fqdn",
             "network.tls_cert_file",
             "network.tls_key_file",
             "network.no_tls",
@@ -83,10 +87,16 @@ LATER = {
         ),
         _NO_EFFECT,
     ),
-    "auth": f"{_NO_EFFECT} {_ONLY_HERE}",
-    "cloud": f"{_NO_EFFECT} {_ONLY_HERE}\nIts ids are told to clients.",
+    "auth": (
+        "Login is not part of this release. A server whose file enables login or TLS does not "
+        "start, and a\nrunning machine rejects the change ([E405](diagnostics.md#e405))."
+    ),
+    "cloud": (
+        f"{_NO_EFFECT} A server with a\n`cloud` section listens on this "
+        "computer only.\nClients can read its ids."
+    ),
 }
-"""Parts of the file whose subject does not run in this release, and what the page says of them."""
+"""Notes for the sections of the file that have no or limited effect in this release."""
 
 EXAMPLES = {
     "": """{
@@ -203,127 +213,129 @@ EXAMPLES = {
 }""",
     "tracing": """{ "tracing": { "enabled": true, "otlpendpoint": "localhost:4317" } }""",
 }
-"""A whole file for each part, in the order of the page."""
+"""A complete example file for each section, in the order of the page."""
 
 
-def _configuration() -> str:
+def _render_configuration() -> str:
     intro = (
         "# Configuration file\n\n"
         "Every field of the file that `cogwork-server -config` reads. "
-        "[Configuration](../concepts/configuration.md) says\nhow it is read, "
-        "[Diagnostics](diagnostics.md) what can be wrong with it, and [Models](models.md) what "
-        "each\nmodel reads from `attributes`.\n\n"
-        "A field that is left out or `null` has its default. What is marked *(later)* is read and "
-        "checked, and has no\neffect before a later release.\n\n"
+        "[Configuration](../concepts/configuration.md) explains\nhow it is read, "
+        "[Diagnostics](diagnostics.md) lists the errors, and [Models](models.md) the `attributes` "
+        "of\neach model.\n\n"
+        "A field that is missing or `null` has its default. Fields marked *(later)* are read and "
+        "checked, but have no\neffect in this release.\n\n"
         'A duration is a number with a unit, in quotes: `"200ms"`, `"10s"`, `"1h30m"`. A log '
         'level is `"debug"`,\n`"info"`, `"warn"` or `"error"`. A name starts with a letter or a '
-        "digit and goes on with letters, digits, `-` and\n`_`; it has at most 60 characters for a "
-        "resource or a remote, and 200 for anything else.\n\n"
+        "digit, followed by letters, digits, `-` and\n`_`; it has at most 60 characters for a "
+        "resource or a remote, and 200 otherwise.\n\n"
     )
-    machine = described(MachineConfig)
-    places = _places(machine)
-    sections = [_section("", machine, places)]
-    sections += [_section(path, machine["$defs"][name], places) for name, path in places.items()]
+    machine = describe_model(MachineConfig)
+    places = _section_paths(machine)
+    sections = [_render_section("", machine, places)]
+    sections += [
+        _render_section(path, machine["$defs"][name], places) for name, path in places.items()
+    ]
     return intro + "\n".join(sections)
 
 
-def _places(machine: JsonSchema) -> dict[str, str]:
-    """Where each kind of object is described: where the page first comes to it."""
+def _section_paths(machine: JsonSchema) -> dict[str, str]:
+    """Return the section in which each kind of object is described: the first that uses it."""
     places: dict[str, str] = {}
 
     def visit(name: str, path: str) -> None:
         if name not in places:
             places[name] = path
-            for key, _, inner in _objects(machine["$defs"][name], machine["$defs"]):
+            for key, _, inner in _nested_objects(machine["$defs"][name], machine["$defs"]):
                 visit(inner, f"{path}.{key}")
 
-    parts = {key: name for key, _, name in _objects(machine, machine["$defs"])}
+    parts = {key: name for key, _, name in _nested_objects(machine, machine["$defs"])}
     for part in sorted(parts, key=list(EXAMPLES).index):
         visit(parts[part], part)
     return places
 
 
-def _section(path: str, schema: JsonSchema, places: Mapping[str, str]) -> str:
+def _render_section(path: str, schema: JsonSchema, places: Mapping[str, str]) -> str:
     text = f"{'#' * (2 + path.count('.'))} {path or 'Top level'}\n\n{schema['description']}\n\n"
-    if path in LATER:
-        text += f"{LATER[path]}\n\n"
-    later = [key for key in schema["properties"] if f"{path}.{key}".lstrip(".") in LATER]
-    text += _table("field", schema, places, later)
-    return text + f"\n{_snippet(EXAMPLES[path])}" if path in EXAMPLES else text
+    if path in INACTIVE_PARTS:
+        text += f"{INACTIVE_PARTS[path]}\n\n"
+    later = [key for key in schema["properties"] if f"{path}.{key}".lstrip(".") in INACTIVE_PARTS]
+    text += _render_table("field", schema, places, later)
+    return text + f"\n{_render_snippet(EXAMPLES[path])}" if path in EXAMPLES else text
 
 
-def _diagnostics() -> str:
+def _render_diagnostics() -> str:
     intro = (
         "# Diagnostics\n\n"
-        "What `cogwork config check` and the server's log can say about a configuration. A code "
-        "never changes its\nmeaning. `cogwork explain CODE` shows the same on the command line.\n\n"
+        "The diagnostics of `cogwork config check` and of the server's log. The meaning of a code "
+        "never\nchanges. `cogwork explain CODE` shows the same text on the command line.\n\n"
         "| code | severity | |\n|---|---|---|\n"
     )
     rows = (
         f"| [{c.id}](#{c.id.lower()}) | {c.severity.value} | {c.title} |" for c in CODES.values()
     )
-    return intro + "\n".join(rows) + "\n\n" + "\n".join(map(_diagnostic, CODES.values()))
+    return intro + "\n".join(rows) + "\n\n" + "\n".join(map(_render_diagnostic, CODES.values()))
 
 
-def _diagnostic(code: Code) -> str:
+def _render_diagnostic(code: Code) -> str:
     return (
         f"## {code.id}\n\n"
         f"**{code.title}** ({code.severity.value})\n\n"
         f"{code.explanation}\n\n"
-        f"Wrong:\n\n{_snippet(code.wrong)}\n"
-        f"Right:\n\n{_snippet(code.right)}"
+        f"Wrong:\n\n{_render_snippet(code.wrong)}\n"
+        f"Right:\n\n{_render_snippet(code.right)}"
     )
 
 
-def _snippet(text: str) -> str:
+def _render_snippet(text: str) -> str:
     language = "json" if text.startswith(("{", '"')) else "text"
     return f"```{language}\n{text}\n```\n"
 
 
-def _models() -> str:
-    intro = (
-        "# Models\n\nThe models that come with Cogwork, and what they read from `attributes`.\n\n"
-    )
+def _render_models() -> str:
+    intro = "# Models\n\nThe built-in models and their `attributes`.\n\n"
     models = sorted(builtin_models(), key=lambda model: (model.api, model.name))
-    return intro + "\n".join(map(_model, models))
+    return intro + "\n".join(map(_render_model, models))
 
 
-def _model(model: Model) -> str:
-    schema = described(model.attributes)
+def _render_model(model: Model) -> str:
+    schema = describe_model(model.attributes)
     head = f"## {model.api} {model.name.short}\n\n"
     if model.reconfigures:
-        head += "Changed attributes are taken over in place.\n\n"
+        head += "Changed attributes are applied without a rebuild.\n\n"
     if not schema.get("properties"):
-        return head + "It reads no attributes.\n"
-    return head + "\n".join(_tables(schema, "", schema.get("$defs", {})))
+        return head + "This model has no attributes.\n"
+    return head + "\n".join(_render_tables(schema, "", schema.get("$defs", {})))
 
 
-def _tables(schema: JsonSchema, path: str, definitions: JsonSchema) -> Iterator[str]:
-    """Of the attributes, and of each object among them."""
-    yield _table("attribute", schema)
-    for key, member, name in _objects(schema, definitions):
+def _render_tables(schema: JsonSchema, path: str, definitions: JsonSchema) -> Iterator[str]:
+    """Yield the table of the attributes, and one for each nested object."""
+    yield _render_table("attribute", schema)
+    for key, member, name in _nested_objects(schema, definitions):
         inner = path + key
         reader = f"Each of `{inner}`" if member.get("type") == "array" else f"`{inner}`"
-        first, *others = _tables(definitions[name], f"{inner}.", definitions)
+        first, *others = _render_tables(definitions[name], f"{inner}.", definitions)
         yield f"{reader} reads:\n\n{first}"
         yield from others
 
 
-def _objects(schema: JsonSchema, definitions: JsonSchema) -> Iterator[tuple[str, JsonSchema, str]]:
-    """The members that are objects with members of their own, or lists of them."""
+def _nested_objects(
+    schema: JsonSchema, definitions: JsonSchema
+) -> Iterator[tuple[str, JsonSchema, str]]:
+    """Yield the members that are objects, or lists of objects."""
     for key, member in schema.get("properties", {}).items():
-        name = _definition(member)
+        name = _definition_name(member)
         if name is not None and "properties" in definitions[name]:
             yield key, member, name
 
 
-def _definition(member: JsonSchema) -> str | None:
+def _definition_name(member: JsonSchema) -> str | None:
     choices = [member, member.get("items", {}), *member.get("anyOf", ())]
     references = [choice["$ref"] for choice in choices if "$ref" in choice]
     return references[0].rpartition("/")[2] if references else None
 
 
-def _table(
+def _render_table(
     title: str,
     schema: JsonSchema,
     places: Mapping[str, str] = MappingProxyType({}),
@@ -331,14 +343,14 @@ def _table(
 ) -> str:
     required = schema.get("required", ())
     rows = [
-        f"| `{key}` | {_type(member, places)} | {_default(member, key in required)} "
-        f"| {_in_a_cell(member.get('description', ''))}{' *(later)*' * (key in later)} |\n"
+        f"| `{key}` | {_render_type(member, places)} | {_render_default(member, key in required)} "
+        f"| {_escape_cell(member.get('description', ''))}{' *(later)*' * (key in later)} |\n"
         for key, member in schema["properties"].items()
     ]
     return f"| {title} | type | default | meaning |\n|---|---|---|---|\n{''.join(rows)}"
 
 
-def _type(member: JsonSchema, places: Mapping[str, str]) -> str:
+def _render_type(member: JsonSchema, places: Mapping[str, str]) -> str:
     if "title" in member:
         return str(member["title"])
     if "enum" in member:
@@ -347,61 +359,66 @@ def _type(member: JsonSchema, places: Mapping[str, str]) -> str:
         return f"`{json.dumps(member['const'])}`"
     if "anyOf" in member:
         choices = [choice for choice in member["anyOf"] if choice != _NULL]
-        return " or ".join(_type(choice, places) for choice in choices)
+        return " or ".join(_render_type(choice, places) for choice in choices)
     if "$ref" in member:
-        return _linked(member, places)
+        return _render_link(member, places)
     if member.get("type") == "array":
-        return f"array of {_type(member['items'], places)}" if member.get("items") else "array"
+        return (
+            f"array of {_render_type(member['items'], places)}" if member.get("items") else "array"
+        )
     values = member.get("additionalProperties")
     if isinstance(values, Mapping) and "type" in values:
-        return f"object of {_type(values, places)}"
+        return f"object of {_render_type(values, places)}"
     return str(member.get("type", "any"))
 
 
 _NULL = {"type": "null"}
-_ANYTHING = "JsonValue"
+_ANY_JSON = "JsonValue"
 
 
-def _linked(member: JsonSchema, places: Mapping[str, str]) -> str:
-    name = _definition(member)
-    if name == _ANYTHING:
+def _render_link(member: JsonSchema, places: Mapping[str, str]) -> str:
+    name = _definition_name(member)
+    if name == _ANY_JSON:
         return "any"
     place = places.get(name or "")
     return f"[object](#{place.replace('.', '')})" if place else "object"
 
 
-def _default(member: JsonSchema, required: bool) -> str:
+def _render_default(member: JsonSchema, required: bool) -> str:
     if required:
         return "required"
-    is_object = "$ref" in member and _definition(member) != _ANYTHING
+    is_object = "$ref" in member and _definition_name(member) != _ANY_JSON
     default = member.get("default", {} if is_object else None)
-    return "none" if default is None else f"`{_in_a_cell(json.dumps(default, ensure_ascii=False))}`"
+    return (
+        "none" if default is None else f"`{_escape_cell(json.dumps(default, ensure_ascii=False))}`"
+    )
 
 
-def _options() -> str:
+def _render_options() -> str:
     intro = (
         "# Options of cogwork-server\n\n"
-        "An option is written `-x` or `--x`, and its value `-x=VALUE` or `-x VALUE`. A switch is "
-        "turned off by\n`-x=false`. Of an option given twice, the last counts. "
-        "`cogwork-server -h` prints them all.\n\n"
-        "Some options are accepted for the sake of scripts that set them, although their subject "
-        "comes with a later\nrelease. The server says so when it starts.\n\n"
+        "Write an option as `-x` or `--x`, and its value as `-x=VALUE` or `-x VALUE`. Turn a "
+        "switch off with\n`-x=false`. If an option is given twice, the last one counts. "
+        "`cogwork-server -h` prints all options.\n\n"
+        "Some options are accepted for compatibility with existing scripts, but have no effect "
+        "in this\nrelease. The server logs this when it starts.\n\n"
         "| option | default | effect | in this release |\n|---|---|---|---|\n"
     )
     exits = (
         "\n\n## Exit codes\n\n| code | |\n|---|---|\n",
         *(f"| {code} | {meaning} |\n" for code, meaning in EXIT_CODES.items()),
     )
-    return intro + "\n".join(map(_option, OPTIONS)) + "".join(exits)
+    return intro + "\n".join(map(_render_option, OPTIONS)) + "".join(exits)
 
 
-def _option(option: Option) -> str:
+def _render_option(option: Option) -> str:
     default = "" if option.default is None else f"`{json.dumps(option.default)}`"
-    later = f"no effect: {option.later}" if option.later else ""
-    return f"| `{option.usage}` | {default} | {_in_a_cell(option.effect)} | {_in_a_cell(later)} |"
+    later = f"no effect: {option.unsupported_reason}" if option.unsupported_reason else ""
+    cells = (f"`{option.usage}`", default, _escape_cell(option.description), _escape_cell(later))
+    return f"| {' | '.join(cells)} |"
 
 
-def _in_a_cell(text: str) -> str:
+def _escape_cell(text: str) -> str:
     return " ".join(text.replace("|", "\\|").split())
 
 

@@ -1,4 +1,4 @@
-"""Tiny ONNX models, made where they are needed, and the real ones where they are at hand."""
+"""Tiny ONNX models, made where they are needed."""
 
 from __future__ import annotations
 
@@ -9,28 +9,17 @@ from typing import Any
 
 import numpy as np
 import onnx
-import pytest
 from numpy.typing import NDArray
 from onnx import TensorProto, helper, numpy_helper
 
 # Only looked at when onnxruntime is imported, which reports to its makers otherwise.
 os.environ["ORT_DISABLE_TELEMETRY"] = "1"
 
-SHARED = Path(__file__).parents[2] / "shared" / "models"
-REAL = ("efficientnet_lite0_logits", "yolov2tiny_nms_w8", "yolov2tiny_v8layout_w8")
-
 Extents = Sequence[int | str] | None
 Tensor = tuple[str, int, Extents]
 """Name, type and extents."""
 
 FLOAT, INT64, STRING = TensorProto.FLOAT, TensorProto.INT64, TensorProto.STRING
-
-
-def real(name: str) -> Path:
-    path = SHARED / f"{name}.onnx"
-    if not path.exists():
-        pytest.skip(f"{path} is not there")
-    return path
 
 
 def model(

@@ -6,29 +6,21 @@ import re
 import struct
 import zlib
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import cv2
 import numpy as np
 from numpy.typing import NDArray
 
-from cogwork.drivers.camera.gradient import gradient
-
-PHOTOS = Path(__file__).parents[2] / "shared" / "models" / "photos"
+from cogwork.drivers.camera.gradient import draw_gradient
 
 _CHANNELS = {0: 1, 2: 3, 3: 1, 4: 2, 6: 4}
 _ADAM7 = ((0, 0, 8, 8), (4, 0, 8, 8), (0, 4, 4, 8), (2, 0, 4, 4), (0, 2, 2, 4), (1, 0, 2, 2))
 _LAST_PASS = (0, 1, 1, 2)
 
 
-def photos() -> list[Path]:
-    """Empty where this computer has none."""
-    return sorted(PHOTOS.glob("*.jpg"))
-
-
 def colours(width: int = 96, height: int = 64, step: int = 0) -> NDArray[np.uint8]:
-    return gradient(width, height, step)
+    return draw_gradient(width, height, step)
 
 
 def distances(width: int = 96, height: int = 64) -> NDArray[np.uint16]:
@@ -185,16 +177,16 @@ def _texts() -> bytes:
 
 
 BAD_PICTURES: dict[str, tuple[Callable[[], bytes], str]] = {
-    "empty": (lambda: b"", "there are no bytes"),
-    "cut off": (lambda: written(".jpg", colours())[:-40], "is cut off"),
-    "cut off PNG": (lambda: written(".png", colours())[:-40], "is cut off"),
+    "empty": (lambda: b"", "it has no data"),
+    "cut off": (lambda: written(".jpg", colours())[:-40], "is truncated"),
+    "cut off PNG": (lambda: written(".png", colours())[:-40], "is truncated"),
     "no size": (lambda: claiming(png(5, 7), 0, 0), "is empty"),
     "65500x65500": (lambda: claiming(written(".jpg", colours()), 65_500, 65_500), "too large"),
     "65535 wide": (lambda: claiming(written(".jpg", colours()), 65_535, 1), "too large"),
     "20000x20000": (lambda: png(20_000, 20_000), "too large"),
     "little behind it": (lambda: claiming(written(".png", colours()), 6000, 6000), "is damaged"),
-    "overfull": (_overfull, "more than its header says"),
-    "packed texts": (_texts, "is cut off"),
+    "overfull": (_overfull, "more data than its header"),
+    "packed texts": (_texts, "is truncated"),
     "raw": (lambda: b"RGBA" + b"\xff" * 8, "too large"),
     "raw depth": (lambda: b"DEPTHMAP" + bytes(7) + b"\5" + bytes(7) + b"\5", "takes 74 bytes"),
     "1000 scans": (lambda: with_scans(progressive(colours()), 1000), "scans"),
@@ -203,7 +195,10 @@ BAD_PICTURES: dict[str, tuple[Callable[[], bytes], str]] = {
     "PDF": (lambda: b"%PDF-1.7", "a PDF"),
     "text": (lambda: b"<html>404</html>", "text"),
     "video": (lambda: bytes(10_000_000), "a video"),
-    "filling": (lambda: b"\xff\xd8" + b"\xff" * 50_000_000, "cut off"),
-    "empty segments": (lambda: b"\xff\xd8" + b"\xff\xe0\0\2" * 10_000_000, "do not end"),
+    "filling": (lambda: b"\xff\xd8" + b"\xff" * 50_000_000, "truncated"),
+    "empty segments": (
+        lambda: b"\xff\xd8" + b"\xff\xe0\0\2" * 10_000_000,
+        "more than 1000 segments",
+    ),
 }
 """What makes each, and words of what is said about it."""

@@ -202,7 +202,8 @@ async def http_get(host: str, port: int, path: str) -> tuple[int, str]:
     async with asyncio.timeout(DEADLINE):
         reader, writer = await asyncio.open_connection(host, port)
         try:
-            writer.write(f"GET {path} HTTP/1.1\r\nHost: test\r\nConnection: close\r\n\r\n".encode())
+            head = f"GET {path} HTTP/1.1\r\nHost: localhost:{port}\r\nConnection: close\r\n\r\n"
+            writer.write(head.encode())
             answer = (await reader.read()).decode()
         finally:
             writer.close()

@@ -18,7 +18,7 @@ from grpclib.const import Status
 
 from cogwork.graph.name import Api, ResourceName
 from cogwork.resource import sdk
-from cogwork.resource.services import public_services, served_methods
+from cogwork.resource.services import load_methods, public_services
 from cogwork.wire.channel import SdkChannel
 from cogwork.wire.grpc import grpc_server
 from cogwork.wire.handlers import HandlerTable
@@ -52,7 +52,7 @@ def _table(resources: tuple[ResourceBase, ...]) -> HandlerTable:
     table = HandlerTable()
     for each in public_services():
         if each.api in apis:
-            table.add(each.service, partial(served_methods, each, named.__getitem__))
+            table.add(each.service, partial(load_methods, each, named.__getitem__))
     return table
 
 

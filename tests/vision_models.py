@@ -19,7 +19,7 @@ from cogwork.drivers.camera.attributes import Optics, TransformAttributes
 from cogwork.drivers.camera.frame_camera import FrameCamera
 from cogwork.drivers.camera.transform import TransformCamera
 from cogwork.drivers.mlmodel.attributes import OnnxAttributes
-from cogwork.drivers.mlmodel.loaded import LoadedModels
+from cogwork.drivers.mlmodel.model_cache import ModelCache
 from cogwork.drivers.mlmodel.onnx import OnnxModel
 from cogwork.drivers.vision.attributes import MlmodelVisionAttributes
 from cogwork.drivers.vision.mlmodel import MlmodelVision
@@ -190,7 +190,7 @@ class Workshop:
     def __init__(self, directory: Path, stack: AsyncExitStack) -> None:
         self._directory = directory
         self._stack = stack
-        self._models = LoadedModels(SystemClock())
+        self._models = ModelCache(SystemClock())
         self._count = 0
 
     async def model(self, made: onnx.ModelProto | Path, **attributes: Any) -> OnnxModel:

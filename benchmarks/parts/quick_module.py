@@ -1,7 +1,7 @@
-"""A module on grpc.aio that answers at once: what is measured is the way to it.
+"""A module on grpc.aio that replies at once, so that benchmarks measure only the path to it.
 
-It brings `acme:bench:<its name>` of three APIs: a generic component, a camera with pictures of
-1 MB, and maps: `map-64-100` is streamed in pieces of 64 KiB, 100 MB of them.
+It provides the model `acme:bench:<its name>` for three APIs: a generic component, a camera with
+images of 1 MB, and maps: `map-64-100` is streamed in chunks of 64 KiB, 100 MB in total.
 """
 
 from __future__ import annotations
@@ -35,18 +35,18 @@ SERVICES = {
 async def main() -> None:
     options = [("grpc.max_receive_message_length", -1), ("grpc.max_send_message_length", -1)]
     server = grpc.aio.server(options=options)
-    server.add_generic_rpc_handlers((_of_a_module(), *_of_resources()))
+    server.add_generic_rpc_handlers((_make_module_handler(), *_make_resource_handlers()))
     server.add_insecure_port(f"unix:{sys.argv[1]}")
     await server.start()
-    told = asyncio.Event()
-    asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, told.set)
-    await told.wait()
+    terminated = asyncio.Event()
+    asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, terminated.set)
+    await terminated.wait()
     await server.stop(None)
 
 
-def _of_a_module() -> grpc.GenericRpcHandler:
+def _make_module_handler() -> grpc.GenericRpcHandler:
     replies = {
-        "Ready": messages.ReadyResponse(ready=True, handlermap=_handlers()),
+        "Ready": messages.ReadyResponse(ready=True, handlermap=_make_handler_map()),
         "ValidateConfig": messages.ValidateConfigResponse(),
         "AddResource": messages.AddResourceResponse(),
         "ReconfigureResource": messages.ReconfigureResourceResponse(),
@@ -54,11 +54,11 @@ def _of_a_module() -> grpc.GenericRpcHandler:
     }
     return grpc.method_handlers_generic_handler(
         "viam.module.v1.ModuleService",
-        {name: _answer(reply.SerializeToString()) for name, reply in replies.items()},
+        {name: _make_reply_handler(reply.SerializeToString()) for name, reply in replies.items()},
     )
 
 
-def _handlers() -> messages.HandlerMap:
+def _make_handler_map() -> messages.HandlerMap:
     handlers = messages.HandlerMap()
     for (kind, subtype), service in SERVICES.items():
         rpc = ResourceRPCSubtype(proto_service=service)
@@ -67,14 +67,14 @@ def _handlers() -> messages.HandlerMap:
     return handlers
 
 
-def _of_resources() -> list[grpc.GenericRpcHandler]:
+def _make_resource_handlers() -> list[grpc.GenericRpcHandler]:
     command = DoCommandResponse()
     command.result["answer"] = 42
     image = Image(source_name="color", mime_type="image/jpeg", image=os.urandom(PICTURE))
     methods: tuple[dict[str, grpc.RpcMethodHandler[Any, Any]], ...] = (
-        {"DoCommand": _answer(command.SerializeToString())},
-        {"GetImages": _answer(GetImagesResponse(images=[image]).SerializeToString())},
-        {"GetPointCloudMap": grpc.unary_stream_rpc_method_handler(_stream)},
+        {"DoCommand": _make_reply_handler(command.SerializeToString())},
+        {"GetImages": _make_reply_handler(GetImagesResponse(images=[image]).SerializeToString())},
+        {"GetPointCloudMap": grpc.unary_stream_rpc_method_handler(_stream_map)},
     )
     return [
         grpc.method_handlers_generic_handler(service, handlers)
@@ -82,22 +82,22 @@ def _of_resources() -> list[grpc.GenericRpcHandler]:
     ]
 
 
-def _answer(reply: bytes) -> grpc.RpcMethodHandler[Any, Any]:
+def _make_reply_handler(reply: bytes) -> grpc.RpcMethodHandler[Any, Any]:
     async def answer(_: bytes, __: Any) -> bytes:
         return reply
 
     return grpc.unary_unary_rpc_method_handler(answer)
 
 
-async def _stream(request: bytes, _: Any) -> AsyncIterator[bytes]:
+async def _stream_map(request: bytes, _: Any) -> AsyncIterator[bytes]:
     _, size, total = GetPointCloudMapRequest.FromString(request).name.split("-")
-    piece = _piece(int(size) * 1024)
+    piece = _make_piece(int(size) * 1024)
     for _ in range(int(total) * 1_000_000 // len(piece)):
         yield piece
 
 
 @functools.cache
-def _piece(size: int) -> bytes:
+def _make_piece(size: int) -> bytes:
     return GetPointCloudMapResponse(point_cloud_pcd_chunk=os.urandom(size)).SerializeToString()
 
 

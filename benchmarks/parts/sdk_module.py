@@ -1,4 +1,4 @@
-"""The same module as `quick_module`, as an author writes it with the SDK."""
+"""The same module as `quick_module`, written with the SDK."""
 
 # The SDK's own classes are not all typed.
 # mypy: disable-error-code="no-untyped-call,misc"

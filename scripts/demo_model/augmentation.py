@@ -1,4 +1,4 @@
-"""What may be different about a picture of the same parts."""
+"""Data augmentation."""
 
 from __future__ import annotations
 
@@ -6,20 +6,20 @@ from typing import cast
 
 import cv2
 import numpy as np
-from scripts.demo_model.data import Image, Sample, Truth, through_jpeg
+from scripts.demo_model.data import GroundTruth, Image, Sample, jpeg_roundtrip
 
 
-def augmented(sample: Sample, rng: np.random.Generator) -> Sample:
-    flipped = _flipped(sample, rng)
-    image = _recoloured(flipped.image, rng)
-    image = _blurred(image, rng) if rng.uniform() < 0.35 else image
-    image = _noisy(image, rng) if rng.uniform() < 0.35 else image
+def augment(sample: Sample, rng: np.random.Generator) -> Sample:
+    flipped = _flip(sample, rng)
+    image = _jitter_colors(flipped.image, rng)
+    image = _blur(image, rng) if rng.uniform() < 0.35 else image
+    image = _add_noise(image, rng) if rng.uniform() < 0.35 else image
     if rng.uniform() < 0.4:
-        image = through_jpeg(image, int(rng.integers(45, 96)))
+        image = jpeg_roundtrip(image, int(rng.integers(45, 96)))
     return Sample(image, flipped.truth)
 
 
-def _flipped(sample: Sample, rng: np.random.Generator) -> Sample:
+def _flip(sample: Sample, rng: np.random.Generator) -> Sample:
     image, boxes = sample.image, sample.truth.boxes
     if rng.uniform() < 0.5:
         image = image[:, ::-1]
@@ -27,11 +27,11 @@ def _flipped(sample: Sample, rng: np.random.Generator) -> Sample:
     if rng.uniform() < 0.5:
         image = image[::-1]
         boxes = np.stack([1 - boxes[:, 2], boxes[:, 1], 1 - boxes[:, 0], boxes[:, 3]], axis=1)
-    return Sample(np.ascontiguousarray(image), Truth(sample.truth.classes, boxes))
+    return Sample(np.ascontiguousarray(image), GroundTruth(sample.truth.classes, boxes))
 
 
-def _recoloured(image: Image, rng: np.random.Generator) -> Image:
-    """Brightness, contrast, gamma and colour cast, as one table per channel."""
+def _jitter_colors(image: Image, rng: np.random.Generator) -> Image:
+    """Change brightness, contrast, gamma and color cast with one lookup table per channel."""
     levels = np.linspace(0, 1, 256)[:, None]
     contrast, lift = rng.uniform(0.75, 1.3), rng.uniform(-0.08, 0.08)
     gain = rng.uniform(0.7, 1.35) * rng.uniform(0.88, 1.12, 3)
@@ -39,16 +39,16 @@ def _recoloured(image: Image, rng: np.random.Generator) -> Image:
     table = np.clip(255 * curve * gain, 0, 255).astype(np.uint8)
     image = cast("Image", cv2.LUT(image, table[:, None, :]))
     if rng.uniform() < 0.2:
-        grey = cv2.cvtColor(cv2.cvtColor(image, cv2.COLOR_RGB2GRAY), cv2.COLOR_GRAY2RGB)
+        gray = cv2.cvtColor(cv2.cvtColor(image, cv2.COLOR_RGB2GRAY), cv2.COLOR_GRAY2RGB)
         share = rng.uniform()
-        image = cast("Image", cv2.addWeighted(image, share, grey, 1 - share, 0))
+        image = cast("Image", cv2.addWeighted(image, share, gray, 1 - share, 0))
     return image
 
 
-def _blurred(image: Image, rng: np.random.Generator) -> Image:
+def _blur(image: Image, rng: np.random.Generator) -> Image:
     return cast("Image", cv2.GaussianBlur(image, (0, 0), rng.uniform(0.3, 1.2)))
 
 
-def _noisy(image: Image, rng: np.random.Generator) -> Image:
+def _add_noise(image: Image, rng: np.random.Generator) -> Image:
     noise = rng.standard_normal(image.shape, np.float32) * np.float32(rng.uniform(2, 10))
     return np.clip(image + noise, 0, 255).astype(np.uint8)

@@ -1,4 +1,4 @@
-"""How often a detector is right, on conveyors that it has not seen."""
+"""Precision and recall of a detector, on conveyors outside the training set."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ import numpy as np
 from scripts.demo_model.data import (
     Boxes,
     Classes,
+    GroundTruth,
     Image,
     Sample,
-    Truth,
-    as_input,
-    through_jpeg,
-    truth_of,
+    jpeg_roundtrip,
+    make_ground_truth,
+    to_network_input,
 )
 from scripts.demo_model.layers import Floats
 
@@ -22,8 +22,8 @@ from cogwork.drivers.camera.conveyor import Conveyor
 
 UNSEEN_SEEDS = range(1000, 1020)
 THRESHOLD = 0.5
-_OVERLAP = 0.5
-_FIRST_MOMENT, _BETWEEN_MOMENTS = 3.0, 6.7
+_MIN_IOU = 0.5
+_FIRST_TIME, _TIME_STEP = 3.0, 6.7
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,24 +37,28 @@ Detect = Callable[[Image], Detections]
 
 
 @dataclass(frozen=True, slots=True)
-class Tally:
-    right: int = 0
-    wrong: int = 0
-    missed: int = 0
+class MatchCounts:
+    true_positives: int = 0
+    false_positives: int = 0
+    false_negatives: int = 0
 
-    def __add__(self, other: Tally) -> Tally:
-        return Tally(self.right + other.right, self.wrong + other.wrong, self.missed + other.missed)
+    def __add__(self, other: MatchCounts) -> MatchCounts:
+        return MatchCounts(
+            self.true_positives + other.true_positives,
+            self.false_positives + other.false_positives,
+            self.false_negatives + other.false_negatives,
+        )
 
     @property
     def precision(self) -> float:
-        return self.right / max(1, self.right + self.wrong)
+        return self.true_positives / max(1, self.true_positives + self.false_positives)
 
     @property
     def recall(self) -> float:
-        return self.right / max(1, self.right + self.missed)
+        return self.true_positives / max(1, self.true_positives + self.false_negatives)
 
 
-def unseen(
+def render_unseen(
     width: int,
     height: int,
     *,
@@ -62,43 +66,47 @@ def unseen(
     jpeg: int | None = None,
     seeds: Iterable[int] = UNSEEN_SEEDS,
 ) -> Iterator[Sample]:
-    """So many moments of each seed, after JPEG of that quality if one is given."""
+    """Render samples at several moments of each seed, optionally compressed as JPEG."""
     for seed in seeds:
         belt = Conveyor(seed, width, height)
         for moment in range(moments):
-            scene = belt.scene(_FIRST_MOMENT + _BETWEEN_MOMENTS * moment)
+            scene = belt.scene_at(_FIRST_TIME + _TIME_STEP * moment)
             picture = belt.render(scene)[0]
             if jpeg is not None:
-                picture = through_jpeg(picture, jpeg)
-            yield Sample(as_input(picture), truth_of(scene, width, height))
+                picture = jpeg_roundtrip(picture, jpeg)
+            yield Sample(to_network_input(picture), make_ground_truth(scene, width, height))
 
 
-def tally(detect: Detect, samples: Iterable[Sample]) -> Tally:
-    return sum((judged(detect(each.image), each.truth) for each in samples), Tally())
+def evaluate(detect: Detect, samples: Iterable[Sample]) -> MatchCounts:
+    return sum(
+        (match_detections(detect(each.image), each.truth) for each in samples), MatchCounts()
+    )
 
 
-def judged(found: Detections, truth: Truth, threshold: float = THRESHOLD) -> Tally:
-    """Each part may be found once: by the first, which is the surest, that overlaps it enough."""
+def match_detections(
+    found: Detections, truth: GroundTruth, threshold: float = THRESHOLD
+) -> MatchCounts:
+    """Match each part with the most confident detection that overlaps it enough."""
     open_boxes, open_classes = truth.boxes, truth.classes
     sure = found.score >= threshold
     for box, kind in zip(found.location[sure], found.category[sure], strict=True):
-        match = _match(box, int(kind), open_boxes, open_classes)
+        match = _find_match(box, int(kind), open_boxes, open_classes)
         if match is not None:
             open_boxes = np.delete(open_boxes, match, axis=0)
             open_classes = np.delete(open_classes, match)
     right = len(truth.boxes) - len(open_boxes)
-    return Tally(right, int(sure.sum()) - right, len(open_boxes))
+    return MatchCounts(right, int(sure.sum()) - right, len(open_boxes))
 
 
-def _match(box: Boxes, kind: int, boxes: Boxes, classes: Classes) -> int | None:
-    overlaps = np.where(classes == kind, overlap(box, boxes), 0)
-    if not len(overlaps) or overlaps.max() < _OVERLAP:
+def _find_match(box: Boxes, kind: int, boxes: Boxes, classes: Classes) -> int | None:
+    overlaps = np.where(classes == kind, iou(box, boxes), 0)
+    if not len(overlaps) or overlaps.max() < _MIN_IOU:
         return None
     return int(overlaps.argmax())
 
 
-def overlap(box: Boxes, boxes: Boxes) -> Floats:
-    """Of one with each: the area they share, as a share of the area they cover together."""
+def iou(box: Boxes, boxes: Boxes) -> Floats:
+    """Return the intersection over union of one box with each of the others."""
     low, high = np.maximum(box[:2], boxes[:, :2]), np.minimum(box[2:], boxes[:, 2:])
     shared = _area(high - low)
     together = _area(box[2:] - box[:2]) + _area(boxes[:, 2:] - boxes[:, :2]) - shared

@@ -1,4 +1,4 @@
-"""The network as a SavedModel, and as a TFLite file made from it."""
+"""Export the network as a SavedModel, and convert that to TFLite."""
 
 from __future__ import annotations
 
@@ -9,24 +9,24 @@ from pathlib import Path
 from typing import Any
 
 import tensorflow as tf
-from scripts.demo_model.about import LABELS_TEXT, NAME
 from scripts.demo_model.data import HEIGHT, LABELS, WIDTH
 from scripts.demo_model.layers import (
     COLUMNS,
     DETECTIONS,
-    FAINTEST,
-    HIDDEN,
+    MIN_SCORE,
     ROWS,
+    SUPPRESSED_LOGIT,
     Layer,
-    cell_centres,
+    cell_centers,
     cell_size,
 )
+from scripts.demo_model.metadata import LABELS_TEXT, NAME
 from tensorflow.lite.tools import flatbuffer_utils
 
 _CELLS = ROWS * COLUMNS
 _SIGNATURE = "serving_default"
-_A_FIXED_DAY = (2026, 1, 1, 0, 0, 0)
-_Tensor = Any  # TensorFlow has no types of its own.
+_FIXED_TIMESTAMP = (2026, 1, 1, 0, 0, 0)
+_Tensor = Any  # TensorFlow has no type annotations.
 
 
 class Detector(tf.Module):  # type: ignore[misc]
@@ -44,12 +44,12 @@ class Detector(tf.Module):  # type: ignore[misc]
         logits, cells = maps[..., : len(LABELS)], tf.reshape(maps, [_CELLS, -1])
         best = tf.reduce_max(logits, axis=3, keepdims=True)
         is_peak = tf.equal(best, tf.nn.max_pool2d(best, 3, 1, "SAME"))
-        peaks = tf.where(is_peak, best, tf.constant(HIDDEN))
+        peaks = tf.where(is_peak, best, tf.constant(SUPPRESSED_LOGIT))
         values, chosen = tf.math.top_k(tf.reshape(peaks, [_CELLS]), DETECTIONS, sorted=True)
         kind = tf.argmax(tf.gather(cells[:, : len(LABELS)], chosen), axis=1, output_type=tf.int32)
-        boxes = _boxes(tf.gather(cells[:, len(LABELS) :], chosen), chosen)
+        boxes = _decode_boxes(tf.gather(cells[:, len(LABELS) :], chosen), chosen)
         chance = tf.sigmoid(values)
-        found = tf.cast(chance >= FAINTEST, tf.float32)
+        found = tf.cast(chance >= MIN_SCORE, tf.float32)
         return {
             "location": tf.reshape(boxes * found[:, None], [1, DETECTIONS, 4]),
             "category": tf.reshape(tf.cast(kind, tf.float32) * found, [1, DETECTIONS]),
@@ -72,11 +72,11 @@ class _Convolution(tf.Module):  # type: ignore[misc]
         return tf.nn.relu(y) if self._rectified else y
 
 
-def _boxes(chosen: _Tensor, cells: _Tensor) -> _Tensor:
+def _decode_boxes(chosen: _Tensor, cells: _Tensor) -> _Tensor:
     cell = tf.constant(cell_size())
-    centre = (chosen[:, :2] + tf.gather(tf.constant(cell_centres()), cells)) * cell
+    center = (chosen[:, :2] + tf.gather(tf.constant(cell_centers()), cells)) * cell
     half = tf.exp(chosen[:, 2:]) * 0.5 * cell
-    return tf.clip_by_value(tf.concat([centre - half, centre + half], axis=1), 0.0, 1.0)
+    return tf.clip_by_value(tf.concat([center - half, center + half], axis=1), 0.0, 1.0)
 
 
 def export_saved_model(layers: Sequence[Layer], folder: Path) -> None:
@@ -88,10 +88,10 @@ def export_saved_model(layers: Sequence[Layer], folder: Path) -> None:
         signatures={_SIGNATURE: detector.detect},
         options=tf.saved_model.SaveOptions(save_debug_info=False),
     )
-    _drop_if_empty(folder / "assets")
+    _remove_if_empty(folder / "assets")
 
 
-def _drop_if_empty(folder: Path) -> None:
+def _remove_if_empty(folder: Path) -> None:
     if folder.exists() and not any(folder.iterdir()):
         folder.rmdir()
 
@@ -105,7 +105,7 @@ def export_tflite(saved_model: Path, path: Path) -> None:
 
 
 def _name_tensors(model: Any) -> None:
-    """As the signature does; the names of all others only take room."""
+    """Name inputs and outputs like the signature, and remove all other names to save space."""
     graph, signature = model.subgraphs[0], model.signatureDefs[0]
     for number, tensor in enumerate(graph.tensors):
         tensor.name = f"t{number}".encode()
@@ -114,6 +114,6 @@ def _name_tensors(model: Any) -> None:
 
 
 def _append_labels(path: Path) -> None:
-    """Where tools look for the files that belong to a TFLite model: in a zip at its end."""
+    """Append the labels in a zip archive, where tools expect associated files of TFLite models."""
     with zipfile.ZipFile(path, "a") as archive:
-        archive.writestr(zipfile.ZipInfo("labels.txt", _A_FIXED_DAY), LABELS_TEXT)
+        archive.writestr(zipfile.ZipInfo("labels.txt", _FIXED_TIMESTAMP), LABELS_TEXT)

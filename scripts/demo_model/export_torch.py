@@ -1,4 +1,4 @@
-"""The network as TorchScript."""
+"""Export the network as TorchScript."""
 
 from __future__ import annotations
 
@@ -7,18 +7,18 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import torch
-from scripts.demo_model.about import DESCRIPTION
 from scripts.demo_model.data import HEIGHT, LABELS, WIDTH
 from scripts.demo_model.layers import (
     COLUMNS,
     DETECTIONS,
-    FAINTEST,
-    HIDDEN,
+    MIN_SCORE,
     ROWS,
+    SUPPRESSED_LOGIT,
     Layer,
-    cell_centres,
+    cell_centers,
     cell_size,
 )
+from scripts.demo_model.metadata import DESCRIPTION
 from scripts.demo_model.network import CLASSES
 from torch import Tensor, nn
 from torch.nn import functional
@@ -27,14 +27,14 @@ _CELLS = ROWS * COLUMNS
 
 
 class Detector(nn.Module):
-    """The network and what makes detections of its maps."""
+    """The network with the decoding of its maps into detections."""
 
     def __init__(self, layers: Sequence[Layer]) -> None:
         super().__init__()
         self.convolutions = nn.ModuleList(_Convolution(layer) for layer in layers)
-        self.register_buffer("centres", torch.from_numpy(cell_centres()))
+        self.register_buffer("centers", torch.from_numpy(cell_centers()))
         self.register_buffer("cell", torch.from_numpy(cell_size()))
-        self.centres: Tensor
+        self.centers: Tensor
         self.cell: Tensor
 
     def forward(self, image: Tensor) -> dict[str, Tensor]:
@@ -44,11 +44,11 @@ class Detector(nn.Module):
         logits = maps[:, :CLASSES]
         best, kind = logits.max(dim=1, keepdim=True)
         is_peak = best == functional.max_pool2d(best, 3, 1, 1)
-        peaks = torch.where(is_peak, best, torch.full_like(best, HIDDEN)).reshape(_CELLS)
+        peaks = torch.where(is_peak, best, torch.full_like(best, SUPPRESSED_LOGIT)).reshape(_CELLS)
         values, cells = torch.topk(peaks, DETECTIONS, sorted=True)
         chance = torch.sigmoid(values)
-        real = chance >= FAINTEST
-        boxes = self._boxes(maps[:, CLASSES:].reshape(4, _CELLS).t())
+        real = chance >= MIN_SCORE
+        boxes = self._decode_boxes(maps[:, CLASSES:].reshape(4, _CELLS).t())
         found = real.to(torch.float32)
         return {
             "location": (boxes[cells] * found[:, None]).reshape(1, DETECTIONS, 4),
@@ -56,10 +56,10 @@ class Detector(nn.Module):
             "score": (chance * found).reshape(1, DETECTIONS),
         }
 
-    def _boxes(self, cells: Tensor) -> Tensor:
-        centre = (cells[:, :2] + self.centres) * self.cell
+    def _decode_boxes(self, cells: Tensor) -> Tensor:
+        center = (cells[:, :2] + self.centers) * self.cell
         half = torch.exp(cells[:, 2:]) * 0.5 * self.cell
-        return torch.cat([centre - half, centre + half], dim=1).clamp(0.0, 1.0)
+        return torch.cat([center - half, center + half], dim=1).clamp(0.0, 1.0)
 
 
 class _Convolution(nn.Module):
@@ -82,7 +82,7 @@ class _Convolution(nn.Module):
 
 def export_torch(layers: Sequence[Layer], path: Path) -> None:
     blank = torch.zeros((1, HEIGHT, WIDTH, 3), dtype=torch.uint8)
-    # Not strict: what it gives is a dictionary, always with the same keys.
+    # Not strict, because the output is a dictionary; its keys are always the same.
     traced = torch.jit.trace(  # type: ignore[no-untyped-call]
         Detector(layers).eval(), (blank,), strict=False
     )
@@ -91,6 +91,6 @@ def export_torch(layers: Sequence[Layer], path: Path) -> None:
         "labels": list(LABELS),
         "description": DESCRIPTION,
     }
-    # TorchScript itself says nothing of its tensors.
+    # TorchScript itself does not describe its tensors.
     extra = {"cogwork.json": json.dumps(facts)}
     torch.jit.save(torch.jit.freeze(traced), str(path), _extra_files=extra)

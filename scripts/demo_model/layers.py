@@ -1,4 +1,4 @@
-"""The trained network as plain numbers: what every export is built from."""
+"""The weights of the trained network as arrays, from which every export is built."""
 
 from __future__ import annotations
 
@@ -11,17 +11,17 @@ from scripts.demo_model.data import HEIGHT, WIDTH
 STRIDE = 8
 ROWS, COLUMNS = HEIGHT // STRIDE, WIDTH // STRIDE
 DETECTIONS = 32
-FAINTEST = 0.05
-"""A row that scores less is all zeros: it is nothing."""
-HIDDEN = -50.0
-"""The logit of a cell that is no peak."""
+MIN_SCORE = 0.05
+"""Minimum score; rows below it are set to zero."""
+SUPPRESSED_LOGIT = -50.0
+"""Logit of a cell that is not a peak."""
 
 Floats = NDArray[np.float32]
 
 
 @dataclass(frozen=True, slots=True)
 class Layer:
-    """A convolution of 3x3, or of 1x1 if it is the last one."""
+    """A 3x3 convolution, or 1x1 in the last layer."""
 
     kernel: Floats
     """Outputs, inputs, rows, columns."""
@@ -34,18 +34,18 @@ class Layer:
 
     @property
     def padding(self) -> tuple[int, int]:
-        """Before and after; as TensorFlow calls SAME, for sides that are even."""
+        """Padding before and after: TensorFlow's SAME, for even sizes."""
         if self.kernel.shape[-1] == 1:
             return 0, 0
         return (0, 1) if self.stride == 2 else (self.dilation, self.dilation)
 
 
-def cell_centres() -> Floats:
-    """In cells: y and x of each, row by row."""
+def cell_centers() -> Floats:
+    """Return y and x of each cell, in cells and row by row."""
     y, x = np.mgrid[0:ROWS, 0:COLUMNS]
     return np.stack([y.ravel(), x.ravel()], axis=1).astype(np.float32) + np.float32(0.5)
 
 
 def cell_size() -> Floats:
-    """Its height and width, where those of the picture are 1."""
+    """Return the height and width of a cell, relative to the image."""
     return np.array([1 / ROWS, 1 / COLUMNS], np.float32)

@@ -1,7 +1,7 @@
-"""The detector: what is at each cell of a coarse grid over the picture, and how large it is.
+"""The detector network, which predicts class and size at each cell of a coarse grid.
 
-After "Objects as Points" (Zhou, Wang and Krähenbühl, 2019): the centre of a part is a peak in the
-map of its class, so that no boxes need to be weeded out afterwards.
+After "Objects as Points" (Zhou, Wang and Krähenbühl, 2019): the center of a part is a peak in the
+heatmap of its class, so that no non-maximum suppression is needed.
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ from torch.nn import functional
 
 CLASSES = len(LABELS)
 OUTPUTS = CLASSES + 4
-"""Of each cell: a logit per class, the way to the centre (y, x), the logarithm of the size (y, x);
-all lengths in cells."""
+"""Channels of each cell: a logit per class, the offset to the center (y, x), and the logarithm of
+the size (y, x), with lengths in cells."""
 _STEM = (16, 24, 48)
 _DILATIONS = (1, 2, 4, 2)
-_RARE = -3.0
-"""The logit to start with, as most cells hold no centre."""
+_INITIAL_LOGIT = -3.0
+"""Initial logit; negative, because most cells do not contain a center."""
 
 
 class Block(nn.Module):
@@ -37,7 +37,7 @@ class Block(nn.Module):
         return functional.relu(x + y if self.residual else y)
 
     def layer(self) -> Layer:
-        """With the normalisation folded into the convolution."""
+        """Return the layer with the normalization folded into the convolution."""
         norm = self.norm
         assert norm.running_mean is not None
         assert norm.running_var is not None
@@ -62,10 +62,10 @@ class Network(nn.Module):
         self.blocks = nn.Sequential(*stem, *trunk)
         self.head = nn.Conv2d(widths[-1], OUTPUTS, 1)
         assert self.head.bias is not None
-        nn.init.constant_(self.head.bias[:CLASSES], _RARE)
+        nn.init.constant_(self.head.bias[:CLASSES], _INITIAL_LOGIT)
 
     def forward(self, images: Tensor) -> Tensor:
-        """Of pictures as bytes, NHWC."""
+        """Run the network on uint8 images in NHWC layout."""
         x = images.permute(0, 3, 1, 2).float() / 255
         y: Tensor = self.head(self.blocks(x))
         return y

@@ -12,7 +12,7 @@ from grpclib.const import Cardinality
 
 from cogwork.wire.grpc import grpc_server
 from cogwork.wire.handlers import HandlerTable, Stream
-from cogwork.wire.proxy import carry
+from cogwork.wire.proxy import forward
 
 PATH = "/acme.v1.Far/Ask"
 TWICE = (("x-part", "one"), ("x-part", "two"), ("x-raw-bin", b"\0\xff"))
@@ -44,9 +44,9 @@ async def near(tmp_path: Any) -> AsyncIterator[grpc.aio.Channel]:
 
     async def carry_on(path: str, stream: Stream) -> None:
         kind = Cardinality.UNARY_UNARY if path.endswith("Once") else Cardinality.STREAM_STREAM
-        await carry(carrier, path, kind, stream, await stream.recv_message())
+        await forward(carrier, path, kind, stream, await stream.recv_message())
 
-    server = grpc_server(HandlerTable(unknown=carry_on))
+    server = grpc_server(HandlerTable(fallback=carry_on))
     server.add_insecure_port(f"unix:{tmp_path}/near")
     await server.start()
     try:

@@ -19,9 +19,10 @@ from grpclib.client import Channel, UnaryUnaryMethod
 from grpclib.const import Cardinality, Handler, Status
 
 from cogwork.core.errors import CogworkError
-from cogwork.wire.grpc import LARGEST_MESSAGE, grpc_server
-from cogwork.wire.handlers import HandlerTable, Method, Stream, methods_of
-from cogwork.wire.status import LONGEST
+from cogwork.wire.grpc import MAX_MESSAGE_SIZE, grpc_server
+from cogwork.wire.handlers import HandlerTable, Method, Stream, methods_from_service
+from cogwork.wire.request_limits import DEFAULT_MAX_SIZE
+from cogwork.wire.status import MAX_MESSAGE_BYTES
 
 SERVICE = "test.Driver"
 KINDS = ("One", "Many", "Collect", "Converse")
@@ -88,7 +89,7 @@ class Served:
 async def served() -> AsyncIterator[Served]:
     driver = Driver()
     table = HandlerTable()
-    table.add(SERVICE, lambda: methods_of(driver))
+    table.add(SERVICE, lambda: methods_from_service(driver))
     table.add("test.Bytes", lambda: [Method("/test.Bytes/Zeros", Cardinality.UNARY_UNARY, zeros)])
     server = grpc_server(table)
     port = server.add_insecure_port("127.0.0.1:0")
@@ -121,7 +122,7 @@ def complaints(caplog: pytest.LogCaptureFixture) -> list[str]:
 async def test_a_request_that_cannot_be_read(served: Served, kind: str) -> None:
     assert await served.told(kind, b"\x0a\xff") == (
         Status.INVALID_ARGUMENT,
-        f"the request to /{SERVICE}/{kind} is no google.protobuf.StringValue message",
+        f"the request to /{SERVICE}/{kind} is not a valid google.protobuf.StringValue message",
     )
 
 
@@ -129,7 +130,7 @@ async def test_a_request_that_cannot_be_read(served: Served, kind: str) -> None:
 async def test_a_method_that_does_not_reply(served: Served, kind: str) -> None:
     status, words = await served.told(kind)
     assert status is Status.INTERNAL
-    assert words == (f"/{SERVICE}/{kind} ended without a reply; this is a fault of the server")
+    assert words == (f"/{SERVICE}/{kind} ended without a reply; this is a bug in the server")
 
 
 @pytest.mark.parametrize("kind", ["Many", "Converse"])
@@ -148,7 +149,7 @@ async def test_no_reply_is_fine_where_any_number_may_come(served: Served, kind: 
         (SystemExit(), Status.UNKNOWN, "it called sys.exit(None)"),
         (KeyboardInterrupt(), Status.UNKNOWN, "KeyboardInterrupt()"),
         (Panic("a bug in Rust"), Status.UNKNOWN, "Panic: a bug in Rust"),
-        (Unspeakable(), Status.UNKNOWN, "Unspeakable, which cannot be put into words"),
+        (Unspeakable(), Status.UNKNOWN, "Unspeakable: <exception str() failed>"),
         (NotImplementedError("not yet"), Status.UNIMPLEMENTED, "not yet"),
         (TimeoutError("no answer"), Status.DEADLINE_EXCEEDED, "no answer"),
         (CogworkError("it is broken"), Status.INTERNAL, "it is broken"),
@@ -292,7 +293,7 @@ async def test_a_very_long_message_is_cut_and_arrives(served: Served, character:
     for status, words in (await served.told(), await served.sdk_told()):
         assert status is Status.INTERNAL
         assert words.strip(shown) == "…"
-        assert LONGEST // 13 < len(words) <= LONGEST + 1
+        assert MAX_MESSAGE_BYTES // 13 < len(words) <= MAX_MESSAGE_BYTES + 1
 
 
 @pytest.mark.parametrize("text", ["größe\n\t\0 100%", "a\udcffb", "\ud83e"])
@@ -317,18 +318,18 @@ async def test_the_largest_reply_and_one_byte_more(served: Served) -> None:
     async def zeros(size: int) -> int:
         return len(await call(BytesValue(value=b"%d" % size).SerializeToString(), timeout=20))
 
-    assert await zeros(LARGEST_MESSAGE) == LARGEST_MESSAGE
+    assert await zeros(MAX_MESSAGE_SIZE) == MAX_MESSAGE_SIZE
     with pytest.raises(grpc.aio.AioRpcError) as told:
-        await zeros(LARGEST_MESSAGE + 1)
+        await zeros(MAX_MESSAGE_SIZE + 1)
     assert told.value.code() is grpc.StatusCode.RESOURCE_EXHAUSTED
     assert await zeros(3) == 3
 
 
 async def test_the_largest_request_and_one_byte_more(served: Served) -> None:
     served.driver.does = raising(CogworkError("it arrived"))
-    overhead = len(StringValue(value="x" * LARGEST_MESSAGE).SerializeToString()) - LARGEST_MESSAGE
-    largest = StringValue(value="x" * (LARGEST_MESSAGE - overhead)).SerializeToString()
-    assert len(largest) == LARGEST_MESSAGE
+    overhead = len(StringValue(value="x" * DEFAULT_MAX_SIZE).SerializeToString()) - DEFAULT_MAX_SIZE
+    largest = StringValue(value="x" * (DEFAULT_MAX_SIZE - overhead)).SerializeToString()
+    assert len(largest) == DEFAULT_MAX_SIZE
     assert await served.told("One", largest) == (Status.INTERNAL, "it arrived")
     status, _ = await served.told("One", largest + b"\0")
     assert status is Status.RESOURCE_EXHAUSTED

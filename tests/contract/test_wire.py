@@ -23,10 +23,10 @@ from grpclib.const import Cardinality, Handler, Status
 from cogwork.core.errors import CogworkError
 from cogwork.graph.name import Api, ResourceName
 from cogwork.resource import sdk
-from cogwork.resource.services import sdk_service
+from cogwork.resource.services import create_sdk_service
 from cogwork.wire.channel import SdkChannel
 from cogwork.wire.grpc import grpc_server
-from cogwork.wire.handlers import HandlerTable, Method, Stream, methods_of
+from cogwork.wire.handlers import HandlerTable, Method, Stream, methods_from_service
 
 assert sdk.VERSION  # it comes before anything else of the SDK
 from viam.components.sensor import Sensor  # noqa: E402
@@ -110,9 +110,9 @@ async def port() -> AsyncIterator[int]:
     table = HandlerTable()
     table.add(
         "viam.component.sensor.v1.SensorService",
-        lambda: methods_of(sdk_service(SensorRPCService, SENSOR, find)),
+        lambda: methods_from_service(create_sdk_service(SensorRPCService, SENSOR, find)),
     )
-    table.add("test.Echo", lambda: methods_of(Echo()))
+    table.add("test.Echo", lambda: methods_from_service(Echo()))
     table.add("test.Raw", lambda: [Method("/test.Raw/Reverse", Cardinality.UNARY_UNARY, raw)])
     server = grpc_server(table)
     port = server.add_insecure_port("127.0.0.1:0")

@@ -14,7 +14,13 @@ import pytest
 from tests.docs.guide import Command, File, steps
 
 ROOT = Path(__file__).parents[2]
-GUIDES = [ROOT / "README.md", *sorted((ROOT / "docs" / "guides").glob("*.md"))]
+DOCS = ROOT / "docs"
+GUIDES = [
+    ROOT / "README.md",
+    DOCS / "index.md",
+    DOCS / "tutorial.md",
+    *sorted((DOCS / "guides").glob("*.md")),
+]
 _EXTRAS = (
     *("camera", "onnx", "tflite", "tensorflow", "torch", "openvino"),
     *("contracts", "gpio", "serial", "gamepad"),
@@ -29,6 +35,8 @@ INSTEAD = {
         )
         for what in (".", "./demo")
     },
+    # A reader ends it with Ctrl-C.
+    "cogwork demo": "cogwork demo demo --seconds 3 --port 8081",
     # It takes a moment until what was saved runs.
     "cogwork call motor set_rpm '{\"rpm\": 90}' 2>&1": (
         "until cogwork call motor set_rpm '{\"rpm\": 90}' 2>&1 | grep INVALID; do sleep 0.2; done"

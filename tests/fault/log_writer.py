@@ -11,7 +11,7 @@ from itertools import count
 from pathlib import Path
 
 from cogwork.core.clock import SystemClock
-from cogwork.logs.file import RotatingFile, Rotation
+from cogwork.logs.rotating_file import RotatingFile, Rotation
 from cogwork.logs.sink import Sink
 
 ROTATION = Rotation(size=1 << 20, age=0.01, total=6 << 20)

@@ -24,23 +24,23 @@ import psutil
 from tests.fault import rogue
 from tests.modules import make
 
-from cogwork.config.load import load
-from cogwork.config.surroundings import Surroundings
+from cogwork.config.load_context import LoadContext
+from cogwork.config.loader import load
 from cogwork.core.clock import SystemClock
-from cogwork.drivers.table import builtin_models
-from cogwork.graph.limits import Limits
+from cogwork.drivers.builtin_models import builtin_models
+from cogwork.graph.limits import GraphLimits
 from cogwork.graph.provider import Providers
-from cogwork.logs.rules import Rules
-from cogwork.modules.ground import Deadlines, Ground
-from cogwork.modules.modules import Modules
-from cogwork.modules.orphans import adopt_orphans, children
-from cogwork.modules.parent import Parent
+from cogwork.logs.rules import LevelRules
+from cogwork.modules.context import Deadlines, ModuleContext
+from cogwork.modules.manager import ModuleManager
+from cogwork.modules.orphans import adopt_orphans, list_children
+from cogwork.modules.parent_server import ParentServer
 from cogwork.resource import sdk
-from cogwork.resource.neighbours import Neighbours
+from cogwork.resource.machine_access import MachineAccess
 from cogwork.resource.registry import Registry
+from cogwork.robot.handler_table import build_handler_table
 from cogwork.robot.machine import Machine
-from cogwork.robot.table import handler_table
-from cogwork.server.sockets import private_directory
+from cogwork.server.socket_directory import private_directory
 from cogwork.wire.channel import SdkChannel
 
 assert sdk.VERSION  # it comes before anything else of the SDK
@@ -62,7 +62,7 @@ MIB = 1 << 20
 MARK = "COGWORK_TEST_HOUSE"
 
 SHORT = Deadlines(start=1.0, validate=0.5, add=0.5, remove=0.5, probe=0.2)
-NO_PAUSE = Limits(first_retry=0.0, last_retry=0.0)
+NO_PAUSE = GraphLimits(min_retry_delay=0.0, max_retry_delay=0.0)
 READY, UNHEALTHY = 3, 4
 """As ModuleStatus numbers them."""
 
@@ -104,53 +104,56 @@ def config(modules: Sequence[Config], components: Sequence[Config]) -> Config:
 class House:
     """What its clients and modules see of the machine, by the socket of its modules."""
 
-    def __init__(self, directory: Path, deadlines: Deadlines, pauses: Limits, sockets: Path):
+    def __init__(self, directory: Path, deadlines: Deadlines, pauses: GraphLimits, sockets: Path):
         self.story: deque[Mapping[str, Any]] = deque(maxlen=100)
         self.mark = secrets.token_hex(8)
         self._home = directory / "home"
-        neighbours = Neighbours()
+        neighbours = MachineAccess()
         self._registry = Registry(builtin_models(neighbours))
         providers = Providers({"built in": self._registry})
         clock = SystemClock()
         self.machine = Machine(providers, clock, observe=lambda _: None)
-        self.machine.introduce(neighbours)
-        table = handler_table(self.machine, clock, lambda _: None)
-        self._parent = Parent(table, sockets)
-        self.modules = Modules(
-            Ground(
+        self.machine.bind(neighbours)
+        table = build_handler_table(self.machine, clock, lambda _: None)
+        self._parent = ParentServer(table, sockets)
+        self.modules = ModuleManager(
+            ModuleContext(
                 clock,
                 sockets,
-                self._parent.address,
+                self._parent.open_socket,
                 self._home,
                 {**os.environ, MARK: self.mark},
-                Rules,
-                providers.changed,
+                LevelRules,
+                providers.notify_changed,
                 lambda event, details: self.story.append({"event": event, **details}),
                 self._registry.has,
                 deadlines=deadlines,
-                pauses=pauses,
+                backoff=pauses,
             )
         )
         providers.add("modules", self.modules)
-        self.machine.guests = self.modules
+        self.machine.modules = self.modules
         self._carrier: grpc.aio.Channel | None = None
+        self._open = contextlib.ExitStack()
 
     async def start(self) -> None:
         await self._parent.start()
-        self._carrier = grpc.aio.insecure_channel(f"unix:{self._parent.address}")
+        address = self._open.enter_context(self._parent.open_socket("visitor"))
+        self._carrier = grpc.aio.insecure_channel(f"unix:{address}")
 
     async def aclose(self) -> list[Any]:
         unfinished = await self.machine.aclose(DEADLINE)
         await self.modules.aclose()
         if self._carrier is not None:
             await self._carrier.close()
+        self._open.close()
         await self._parent.aclose()
         return unfinished
 
     def apply(self, wanted: Config) -> asyncio.Future[Any]:
-        loaded = load(json.dumps(wanted), Surroundings(self._registry, self._home, os.environ))
-        assert not loaded.has_errors, loaded.faults
-        self.modules.apply(loaded.checked.config.modules)
+        loaded = load(json.dumps(wanted), LoadContext(self._registry, self._home, os.environ))
+        assert not loaded.has_errors, loaded.diagnostics
+        self.modules.apply(loaded.result.config.modules)
         return self.machine.apply(loaded)
 
     @property
@@ -239,7 +242,7 @@ def unhealthy(name: str, words: str = "") -> Callable[[GetMachineStatusResponse]
 
 @contextlib.asynccontextmanager
 async def housed(
-    directory: Path, deadlines: Deadlines = SHORT, pauses: Limits = NO_PAUSE
+    directory: Path, deadlines: Deadlines = SHORT, pauses: GraphLimits = NO_PAUSE
 ) -> AsyncIterator[House]:
     """Nothing of its modules is left when it is closed."""
     assert adopt_orphans()
@@ -281,7 +284,7 @@ def zombies(pid: int) -> list[int]:
 
 def assert_nothing_is_left(mark: str) -> None:
     assert not marked(mark), f"strays: {marked(mark)}"
-    assert not set(children()), f"children: {set(children())}"
+    assert not set(list_children()), f"children: {set(list_children())}"
 
 
 @dataclass(frozen=True)

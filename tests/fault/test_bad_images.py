@@ -6,8 +6,9 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import time
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 
 import cv2
@@ -15,7 +16,7 @@ import numpy as np
 import pytest
 from grpclib import GRPCError
 from grpclib.client import Channel
-from tests.fault.watched import MIB, Phase, Watched, watched
+from tests.fault.watched import LONGEST_TURN, MIB, Phase, Watched, watched
 from tests.pictures import BAD_PICTURES, colours, jpeg, png, progressive, written
 from tests.running import Config, plug_in
 from tests.sizes import size
@@ -28,8 +29,6 @@ from viam.components.camera.client import CameraClient  # noqa: E402
 
 LONGEST = 1.0
 """Seconds until a bad picture is refused."""
-LONGEST_TURN = 100.0
-"""Milliseconds that a turn of the server's loop may compute."""
 MOST_AT_ONCE = 400.0
 """MiB that the server may take for a bad picture while it looks at it."""
 MOST_KEPT = 50.0
@@ -156,17 +155,17 @@ class Scene:
     async def show(self, name: str) -> None:
         await self.camera("bad").do_command({"show": name}, timeout=10)
 
-    async def begin(self) -> float:
-        await self.server.begin()
-        self.neighbour.reset()
-        return await self.server.size()
+    async def attack(self, name: str, attack: Callable[[], Awaitable[None]]) -> Phase:
+        """Attack while the neighbor looks at its own pictures."""
 
-    async def end(self, name: str, before: float) -> Phase:
-        await self.neighbour.saw(4)
-        most = self.neighbour.most - before
-        phase = await self.server.end(name)
+        async def attack_beside_the_neighbor() -> None:
+            self.neighbour.reset()
+            await attack()
+            await self.neighbour.saw(4)
+
+        phase = await self.server.attack(name, attack_beside_the_neighbor)
         print(
-            f"  peak {most:6.1f} MiB; others: {self.neighbour.pictures} pictures, "
+            f"  peak {self.neighbour.most:6.1f} MiB; others: {self.neighbour.pictures} pictures, "
             f"the longest took {self.neighbour.longest * 1000:.0f} ms"
         )
         assert phase.busy < LONGEST_TURN, f"a turn of the loop took {phase.busy:.0f} ms"
@@ -208,19 +207,11 @@ async def test_bad_pictures(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
         for kind, (make, words) in BAD_PICTURES.items():
             (tmp_path / "pictures" / kind).write_bytes(make())
             await here.show(kind)
-            before = await here.begin()
-            began = time.monotonic()
-            with pytest.raises(GRPCError) as error:
-                await here.camera("turned").get_images(timeout=10)
-            took = time.monotonic() - began
-            told = error.value.message or ""
-            assert told.startswith('camera "bad" hands over a bad picture: '), told
-            assert words in told
-            many = (here.camera("turned").get_images(timeout=30) for _ in range(AT_ONCE))
-            answers = await asyncio.gather(*many, return_exceptions=True)
-            assert {str(each) for each in answers} == {str(error.value)}
-            await here.end(f"{kind} ({took * 1000:.0f} ms)", before)
-            assert took < LONGEST, kind
+            before = await here.server.size()
+            camera = here.camera("turned")
+            phase = await here.server.attack(kind, partial(look, camera, words), longest=LONGEST)
+            assert phase.took < LONGEST, kind
+            await here.attack(f"{kind} at once", partial(look_at_once, camera, words))
             assert here.neighbour.most - before < MOST_AT_ONCE, kind
         await here.show("good")
         (image,), _ = await here.camera("turned").get_images(timeout=10)
@@ -229,6 +220,18 @@ async def test_bad_pictures(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
         for line in here.server.server.err.lines:
             # Of C libraries, which nobody can ask to be silent.
             assert line.startswith(("libpng ", "Corrupt JPEG", "Premature end of JPEG")), line
+
+
+async def look(camera: CameraClient, words: str) -> None:
+    with pytest.raises(GRPCError) as error:
+        await camera.get_images(timeout=10)
+    told = error.value.message or ""
+    assert told.startswith('camera "bad" returned a bad image: '), told
+    assert words in told
+
+
+async def look_at_once(camera: CameraClient, words: str) -> None:
+    await asyncio.gather(*(look(camera, words) for _ in range(AT_ONCE)))
 
 
 def noise() -> bytes:
@@ -244,6 +247,11 @@ LARGE: dict[str, Callable[[], bytes]] = {
 }
 
 
+async def look_together(camera: CameraClient) -> None:
+    answers = await asyncio.gather(*(camera.get_images(timeout=60) for _ in range(AT_ONCE)))
+    assert {read_header(image.data).width for (image,), _ in answers} == {320}
+
+
 async def test_large_pictures_and_many_who_look(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -253,12 +261,7 @@ async def test_large_pictures_and_many_who_look(
         for kind in list(LARGE)[: size(ci=2, full=len(LARGE))]:
             (tmp_path / "pictures" / kind).write_bytes(LARGE[kind]())
             await here.show(kind)
-            await here.begin()
-            began = time.monotonic()
-            answers = await asyncio.gather(*(client.get_images(timeout=60) for _ in range(AT_ONCE)))
-            took = time.monotonic() - began
-            assert {read_header(image.data).width for (image,), _ in answers} == {320}
-            phase = await here.end(f"{kind} ({took * 1000:.0f} ms)", first)
+            phase = await here.attack(kind, partial(look_together, client))
             # The newest picture is kept for whoever asks for it again.
             assert phase.growth < MOST_KEPT + 110
             assert here.neighbour.most - first < MOST_AT_ONCE + 110

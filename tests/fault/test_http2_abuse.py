@@ -287,7 +287,7 @@ async def opened_only(port: int) -> str:
 
 async def http1_flood(port: int) -> str:
     return await flooded(
-        port, endlessly(b"GET / HTTP/1.1\r\nHost: x\r\n\r\n" * 20), opening=b"", reads=True
+        port, endlessly(b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n" * 20), opening=b"", reads=True
     )
 
 
@@ -356,6 +356,8 @@ async def warmed_up(port: int) -> None:
 
 
 async def server_page(port: int) -> None:
-    async with raw(port, b"GET / HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n") as connection:
+    async with raw(
+        port, b"GET / HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n"
+    ) as connection:
         await connection.closed()
         assert connection.received

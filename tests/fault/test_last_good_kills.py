@@ -33,7 +33,7 @@ def test_a_writer_killed_at_any_moment_leaves_a_whole_recent_configuration(tmp_p
     print(f"\n{KILLS} kills in {time.monotonic() - started:.1f} s: {dict(seen)}")
     assert seen["configurations"] > 0
     assert seen["temporary files left"] > 0, "no kill came while a file was being written"
-    place.keep("the end")
+    place.save("the end")
     assert leftovers(place) == []
 
 

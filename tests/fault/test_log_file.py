@@ -25,7 +25,7 @@ from tests.fault.log_writer import line, number_of, short_line
 from tests.sizes import size
 
 from cogwork.core.clock import ManualClock, SystemClock
-from cogwork.logs.file import GIVE_WAY, RotatingFile, Rotation
+from cogwork.logs.rotating_file import EVICTION_INTERVAL, RotatingFile, Rotation
 from cogwork.logs.sink import Sink
 
 KILLS = size(ci=10, full=200)
@@ -196,7 +196,7 @@ def test_a_disk_that_fills_up_and_is_freed_again(
     disk: Disk, opened: Opened, clock: ManualClock, told: list[str | None]
 ) -> None:
     file, numbers = opened(disk.log), itertools.count(1)
-    full = f'"{disk.log}" cannot be written: No space left on device; free some space on that disk'
+    full = f'"{disk.log}" cannot be written: No space left on device; free some disk space'
     for number in range(4):
         write_lines(file, numbers, 30)
         older = len(files(disk.log)) - 1
@@ -207,7 +207,7 @@ def test_a_disk_that_fills_up_and_is_freed_again(
         disk.free()
         write_lines(file, numbers, 1)
         assert told == [full, None] * (number + 1)
-        asyncio.run(clock.advance(GIVE_WAY))
+        asyncio.run(clock.advance(EVICTION_INTERVAL))
     assert accounted(disk.log) == next(numbers) - 1
 
 
@@ -250,7 +250,7 @@ def accounted(path: Path) -> int:
     last: int | None = None
     assert sum(file.stat().st_size for file in files(path)) <= SMALL.total
     for text in lines_of(path):
-        if notice := re.match(rb"([0-9]+) lines? (is|are) missing here: ", text):
+        if notice := re.match(rb"dropped ([0-9]+) lines? here: ", text):
             last = (last or 0) + int(notice[1])
         elif is_whole(text):
             assert last in (None, number_of(text) - 1)
@@ -266,11 +266,10 @@ def test_a_disk_that_can_only_be_read(disk: Disk, opened: Opened, told: list[str
     disk.remount("rw")
     file.write(short_line(3))
     assert disk.log.read_bytes() == (
-        b"2 lines are missing here: Read-only file system\n" + short_line(3)
+        b"dropped 2 lines here: Read-only file system\n" + short_line(3)
     )
     assert told == [
-        f'"{disk.log}" cannot be written: Read-only file system; '
-        "choose a place that can be written",
+        f'"{disk.log}" cannot be written: Read-only file system; choose a writable location',
         None,
     ]
     file.close()
@@ -280,7 +279,7 @@ def test_a_disk_that_can_only_be_read(disk: Disk, opened: Opened, told: list[str
     disk.remount("rw")
     file.write(short_line(5))
     assert lines_of(disk.log)[-2:] == [
-        b"1 line is missing here: Read-only file system\n",
+        b"dropped 1 line here: Read-only file system\n",
         short_line(5),
     ]
 

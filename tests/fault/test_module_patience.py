@@ -25,12 +25,12 @@ from tests.fault.modules import (
     unhealthy,
 )
 
-from cogwork.graph.limits import Limits
+from cogwork.graph.limits import GraphLimits
 from cogwork.modules.process import CannotStop, Child
 
 PATIENT = replace(SHORT, start=30.0, add=5.0, remove=3.0)
 """Longer than anything here takes."""
-PAUSES = Limits(first_retry=0.1, last_retry=0.1)
+PAUSES = GraphLimits(min_retry_delay=0.1, max_retry_delay=0.1)
 MODEL = "acme:bad:thing"
 
 
@@ -118,10 +118,13 @@ async def test_a_restart_ends_a_start_that_hangs(house: House, tmp_path: Path) -
 
 
 async def test_what_was_not_answered_is_asked_again(tmp_path: Path) -> None:
-    deadlines, pauses = replace(PATIENT, validate=0.3), Limits(first_retry=0.5, last_retry=0.5)
+    deadlines, pauses = (
+        replace(PATIENT, validate=0.3),
+        GraphLimits(min_retry_delay=0.5, max_retry_delay=0.5),
+    )
     async with housed(tmp_path, deadlines, pauses) as house:
         apply(house, tmp_path, "stall(ValidateConfig)", "a")
-        await house.until(unhealthy("a", "did not answer ValidateConfig within 0.3s"))
+        await house.until(unhealthy("a", "did not reply to ValidateConfig within 0.3s"))
         await house.until(ready("a"))
 
 
@@ -129,11 +132,11 @@ async def test_nonsense_is_told_and_does_not_keep_the_server_busy(
     house: House, tmp_path: Path, notes: Notes
 ) -> None:
     apply(house, tmp_path, "garble(ValidateConfig)", "a")
-    await house.until(unhealthy("a", "its answer to ValidateConfig cannot be read"))
+    await house.until(unhealthy("a", "its reply to ValidateConfig cannot be decoded"))
     began, before = time.monotonic(), len(notes.about("ValidateConfig"))
     await notes.until("ValidateConfig", times=before + 3)
     asked = len(notes.about("ValidateConfig")) - before
-    assert asked <= (time.monotonic() - began) / PAUSES.first_retry + 1
+    assert asked <= (time.monotonic() - began) / PAUSES.min_retry_delay + 1
 
 
 async def test_what_is_added_too_late_is_removed(
@@ -154,8 +157,8 @@ async def test_what_is_added_too_late_is_removed_ahead_of_another_attempt(tmp_pa
         await house.until(
             unhealthy(
                 "a",
-                "did not answer AddResource within 0.3s; VIAM_RESOURCE_CONFIGURATION_TIMEOUT gives "
-                "it longer",
+                "did not reply to AddResource within 0.3s; "
+                "set VIAM_RESOURCE_CONFIGURATION_TIMEOUT to wait longer",
             )
         )
         await house.until(ready("a"))
@@ -169,7 +172,7 @@ async def test_a_process_that_cannot_be_ended_is_told(
 ) -> None:
     apply(house, tmp_path, "", "a")
     await house.until(ready())
-    module = house.modules.all["bad"]
+    module = house.modules.by_name["bad"]
     stop = Child.stop
 
     async def stop_in_vain(child: Child) -> None:

@@ -48,16 +48,16 @@ from tests.modules import make
 from tests.running import running, served_anywhere
 from tests.sizes import FULL, size
 
-from cogwork.graph.limits import Limits
-from cogwork.modules.ground import Deadlines
+from cogwork.graph.limits import GraphLimits
+from cogwork.modules.context import Deadlines
 from cogwork.modules.module import Module
 from cogwork.resource import sdk
-from cogwork.server.stop import ONE_REQUEST
+from cogwork.server.shutdown import SIGNAL_DEBOUNCE
 
 assert sdk.VERSION  # it comes before anything else of the SDK
 from viam.components.generic.client import GenericClient  # noqa: E402
 
-PAUSES = Limits(first_retry=0.5, last_retry=0.5)
+PAUSES = GraphLimits(min_retry_delay=0.5, max_retry_delay=0.5)
 """Long enough to be seen."""
 LITTLE = 1.0
 """Seconds within which what has nothing to do with a fault is done, on a computer that is busy."""
@@ -101,7 +101,7 @@ async def others_work(house: House) -> float:
 
 
 async def pid_of(house: House, name: str) -> int:
-    pid = house.modules.all[name].pid
+    pid = house.modules.by_name[name].pid
     assert pid is not None
     return pid
 
@@ -110,7 +110,7 @@ async def test_one_that_does_not_stay_is_told_to(house: House) -> None:
     done = {"name": "bad", "type": "local", "executable_path": "/bin/true"}
     house.apply(config([done], [FAKE]))
     await house.until(
-        unhealthy("bad", "exited with code 0 before it was ready; a module serves until")
+        unhealthy("bad", "exited with code 0 before it was ready; a module must serve until")
     )
     await house.until(ready("builtin"), within=SOON)
 
@@ -128,7 +128,7 @@ async def test_one_that_exits_at_its_start_is_noticed_and_told_why(
     module = module_in(status, "bad")
     assert "(last line: RuntimeError: the device is not there)" in module.error
     assert module.error.endswith("\nTraceback of the rogue\nRuntimeError: the device is not there")
-    assert "it is started again after 0.5s" in module.error
+    assert "restarting in 0.5s" in module.error
     assert module.consecutive_failures >= 1
     for name in ("b", "dependent"):
         assert "RuntimeError: the device is not there" in resource_in(status, name).error
@@ -159,7 +159,7 @@ async def test_one_that_ends_while_a_resource_is_added_adds_it_in_its_next_life(
     assert seconds < SOON
     print(f"{words}: told after {seconds * 1000:.0f} ms, all ready {back * 1000:.0f} ms later")
     assert await house.thing("b").do_command({"b": 2}, timeout=DEADLINE) == {"b": 2.0}
-    assert house.modules.all["bad"].starts == 2
+    assert house.modules.by_name["bad"].starts == 2
 
 
 async def test_one_that_ends_while_a_resource_is_changed_comes_back_with_the_change(
@@ -240,9 +240,9 @@ HANGS = {
     "hang(start)": ("was not ready within 1s", SHORT.start),
     "hang(Ready)": ("was not ready within 1s", SHORT.start),
     "block(Ready)": ("was not ready within 1s", SHORT.start),
-    "hang(ValidateConfig)": ("did not answer ValidateConfig within 0.5s", SHORT.validate),
-    "hang(AddResource)": ("did not answer AddResource within 0.5s", SHORT.add),
-    "block(AddResource)": ("did not answer AddResource within 0.5s", SHORT.add),
+    "hang(ValidateConfig)": ("did not reply to ValidateConfig within 0.5s", SHORT.validate),
+    "hang(AddResource)": ("did not reply to AddResource within 0.5s", SHORT.add),
+    "block(AddResource)": ("did not reply to AddResource within 0.5s", SHORT.add),
 }
 
 
@@ -332,7 +332,7 @@ async def test_one_that_is_not_ready_yet_is_asked_again(house: House, tmp_path: 
 
     module = await house.module("bad")
     assert (module.error, module.consecutive_failures) == ("", 0)
-    assert house.modules.all["bad"].starts == 1
+    assert house.modules.by_name["bad"].starts == 1
     print(f"not ready three times: ready {seconds:.2f} s after the others")
 
 
@@ -348,8 +348,8 @@ async def test_one_that_is_stopped_does_not_answer_and_comes_back_as_it_was(
     with pytest.raises(GRPCError) as refused:
         await house.thing("b").do_command({"b": 2}, timeout=0.3)
     bounded = time.monotonic() - began
-    await house.until(unhealthy("bad", f"runs (process {pid}) and does not answer"))
-    await house.until(unhealthy("b", "does not answer"))
+    await house.until(unhealthy("bad", f"(process {pid}) runs but does not respond"))
+    await house.until(unhealthy("b", "does not respond"))
     told = time.monotonic() - began
     await others_work(house)
     os.kill(pid, signal.SIGCONT)
@@ -372,9 +372,9 @@ SDK_ROWS = {
     "hang-at-start": "was not ready within 4s",
     "hang-in-ready": "was not ready within 4s",
     "hang-in-ready blocking": "was not ready within 4s",
-    "hang-in-add": "did not answer AddResource within 0.5s",
-    "hang-in-add blocking": "did not answer AddResource within 0.5s",
-    "stop": "does not answer",
+    "hang-in-add": "did not reply to AddResource within 0.5s",
+    "hang-in-add blocking": "did not reply to AddResource within 0.5s",
+    "stop": "does not respond",
 }
 
 
@@ -451,7 +451,7 @@ async def test_nobody_outlives_their_module(
 
 
 def pid_of_good(house: House) -> int:
-    pid = house.modules.all["good"].pid
+    pid = house.modules.by_name["good"].pid
     assert pid is not None
     return pid
 
@@ -497,24 +497,24 @@ async def test_of_a_model_that_several_bring_it_is_told_whose_counts(
     await house.until(ready("g", "builtin"))
 
     said = [record.getMessage() for record in caplog.records if "model " in record.getMessage()]
-    assert sorted(words for words in said if "count" in words or "not used" in words) == [
-        f"model {GOOD} is brought by module first and by module second; that of first counts, as "
-        "it is the first in the configuration",
+    assert sorted(words for words in said if "provided by" in words or "not used" in words) == [
+        f"model {GOOD} is provided by modules first and second; using first, which is first in the "
+        "configuration",
         "model rdk:builtin:fake of module third is not used: the server has one of that name in "
-        "its own process; uninstall its package, or rename one of them",
+        "its own process; uninstall its package, or rename a model",
     ]
     assert "AddResource" in notes["first"].read_text()
     assert "AddResource" not in notes["third"].read_text()
 
 
 async def test_the_pause_grows_with_each_failure_and_is_told(tmp_path: Path) -> None:
-    pauses = Limits(first_retry=0.05, last_retry=0.4)
+    pauses = GraphLimits(min_retry_delay=0.05, max_retry_delay=0.4)
     async with housed(tmp_path, pauses=pauses) as house:
         house.apply(both(tmp_path, "exit(start)"))
         await house.until(lambda status: module_in(status, "bad").consecutive_failures >= 6)
         failed = [each for each in house.story if each["state"] == "failed"]
 
-        await house.until(unhealthy("bad", "it is started again after 0.4s"))
+        await house.until(unhealthy("bad", "restarting in 0.4s"))
         assert [each["failures"] for each in failed] == list(range(1, len(failed) + 1))
         for each, wanted in zip(failed, (0.05, 0.1, 0.2, 0.4, 0.4, 0.4), strict=False):
             assert 0.74 * wanted <= each["retry_after"] <= 1.26 * wanted
@@ -528,7 +528,7 @@ async def test_a_thousand_crashes_leave_nothing(tmp_path: Path, unlogged: None) 
         stub = rogue_module(tmp_path, "bad", "exit(AddResource)")
         good = rogue_module(tmp_path, "good")
         house.apply(config([stub, good], [thing("b", BAD), thing("g", GOOD), FAKE]))
-        bad = house.modules.all["bad"]
+        bad = house.modules.by_name["bad"]
         before = await _size_after(bad, times // 5)
         began = time.monotonic()
         after = await _size_after(bad, times // 5 + times)
@@ -538,7 +538,7 @@ async def test_a_thousand_crashes_leave_nothing(tmp_path: Path, unlogged: None) 
         assert after.is_flat_since(before)
         assert not zombies(os.getpid())
         await others_work(house)
-        assert house.modules.all["good"].starts == 1
+        assert house.modules.by_name["good"].starts == 1
 
 
 @pytest.mark.timeout(900)
@@ -568,7 +568,7 @@ async def _size_after(module: Module, starts: int) -> Size:
 
 
 async def _crashed(house: House, times: int) -> None:
-    module = house.modules.all["bad"]
+    module = house.modules.by_name["bad"]
     for _ in range(times):
         await house.until(ready())
         starts = module.starts
@@ -692,7 +692,7 @@ async def test_whoever_insists_on_the_end_leaves_no_module_behind(tmp_path: Path
             channel.close()
         server.signal(signal.SIGTERM)
         await server.out.says("stopping: SIGTERM")
-        await asyncio.sleep(2 * ONE_REQUEST)
+        await asyncio.sleep(2 * SIGNAL_DEBOUNCE)
         server.signal(signal.SIGTERM)
         assert await server.exit_code(within=SOON) == 1
     async with asyncio.timeout(SOON):
@@ -715,7 +715,7 @@ async def test_starting_children_under_load_leaves_stderr_clean(tmp_path: Path) 
             await until(channel, ready("g", "builtin"))
             until_then = time.monotonic() + size(ci=2, full=20)
             await asyncio.gather(*(_call(channel, until_then) for _ in range(8)))
-            starts = server.out.text.count("it is started again")
+            starts = server.out.text.count("; restarting in")
         finally:
             channel.close()
     print(f"{starts} children were started under load; stderr: {server.err.text!r}")

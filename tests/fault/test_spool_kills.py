@@ -23,12 +23,12 @@ import pytest
 from tests.sizes import size
 
 from cogwork.core.clock import SystemClock
-from cogwork.logs.account import decode_slots
 from cogwork.logs.entry import Entry
-from cogwork.logs.sealed import decode, unseal
-from cogwork.logs.segments import LEDGER
+from cogwork.logs.record_codec import decode_entry, decode_record
+from cogwork.logs.segments import LEDGER_FILE
 from cogwork.logs.spool import LOGGER, Spool
-from cogwork.logs.upload import Uploader, lines_of
+from cogwork.logs.spool_index import decode_slots
+from cogwork.logs.upload import Uploader, entries_to_send
 
 KILLS = size(ci=10, full=200)
 START_DEADLINE = 20.0
@@ -153,19 +153,19 @@ def assert_readable(directory: Path) -> bool:
     """Whether the last line was torn; every other one is whole, and so is a ledger once begun."""
     segments = sorted(directory.glob("*.jsonl"))
     pieces = [piece for path in segments for piece in path.read_bytes().split(b"\n")]
-    assert all(unseal(piece + b"\n") for piece in pieces[:-1] if piece)
-    ledger = (directory / LEDGER).read_bytes() if (directory / LEDGER).exists() else b""
+    assert all(decode_record(piece + b"\n") for piece in pieces[:-1] if piece)
+    ledger = (directory / LEDGER_FILE).read_bytes() if (directory / LEDGER_FILE).exists() else b""
     assert not ledger or decode_slots(ledger)[1] is not None
     return bool(pieces and pieces[-1])
 
 
 def drain(spool: Spool) -> tuple[list[int], int]:
     sent, dropped = [], 0
-    while batch := spool.batch():
+    while batch := spool.next_batch():
         sent += [int(said(entry).split()[1]) for entry in batch.entries]
         dropped += batch.dropped
-        assert len(lines_of(batch, 0.0)) <= 100
-        spool.done(batch)
+        assert len(entries_to_send(batch, 0.0)) <= 100
+        spool.mark_delivered(batch)
     return sent, dropped
 
 
@@ -218,9 +218,9 @@ def test_a_full_disk_loses_nothing_that_memory_can_hold(tmp_path: Path) -> None:
             fill(disk / "filler")
             put(spool, 100, 500)
             until_trouble(spool, "No space left on device")
-            batch = spool.batch()
+            batch = spool.next_batch()
             assert batch is not None
-            spool.done(batch)
+            spool.mark_delivered(batch)
             # It makes room by itself as segments are delivered; so the rest is kept out as well.
             fill(disk / "more")
             (disk / "filler").unlink()
@@ -260,9 +260,9 @@ def test_what_is_delivered_from_a_full_disk_is_written_down(tmp_path: Path) -> N
             put(spool, 0, 20)
             assert spool.flush(END_DEADLINE)
             fill(disk / "filler")
-            batch = spool.batch(10)
+            batch = spool.next_batch(10)
             assert batch is not None
-            spool.done(batch)
+            spool.mark_delivered(batch)
         with opened(disk / "queue") as spool:
             assert drain(spool) == ([*range(10, 20)], 0)
 
@@ -308,9 +308,9 @@ def test_what_is_queued_is_json_that_people_can_read(tmp_path: Path) -> None:
     with opened(tmp_path / "queue") as spool:
         put(spool, 0, 1)
     (segment,) = (tmp_path / "queue").glob("*.jsonl")
-    found = unseal(segment.read_bytes())
+    found = decode_record(segment.read_bytes())
     assert found is not None
-    assert decode(found[1]) == line(0)
+    assert decode_entry(found[1]) == line(0)
 
 
 if __name__ == "__main__":

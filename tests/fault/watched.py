@@ -5,20 +5,24 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import json
+import math
 import os
 import sys
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 from dataclasses import dataclass
 from pathlib import Path
 
 import psutil
 from tests.fault import bystander as bystander_program
 from tests.fault.bystander import Report
-from tests.fault.inside.sitecustomize import FILE, LAYOUT
+from tests.fault.inside.sitecustomize import EVERY, FILE, LAYOUT
 from tests.running import Config, Server, running
 
 MIB = 1 << 20
+LONGEST_TURN = 100.0
+"""Milliseconds that the server's loop may compute without turning."""
+ATTEMPTS = 5
 QUIET = 0.3
 """The share of a processor that a server without work may take; it is asked every 10 ms."""
 
@@ -49,6 +53,8 @@ class Phase:
     """Milliseconds of those that the loop itself computed; the rest is this computer's."""
     growth: float
     """MiB that the server needs more than before."""
+    took: float
+    """Seconds, without those in which other virtual machines had our processors."""
 
     def __str__(self) -> str:
         by = self.bystander
@@ -59,6 +65,12 @@ class Phase:
         )
 
 
+def stolen_time() -> float:
+    """Seconds in which this computer's processors worked for another virtual machine."""
+    steal: float = getattr(psutil.cpu_times(), "steal", 0.0)  # only Linux knows
+    return steal
+
+
 class Watched:
     def __init__(self, server: Server, bystander: asyncio.subprocess.Process, lag: Path) -> None:
         self.server = server
@@ -66,6 +78,7 @@ class Watched:
         self._bystander = bystander
         self._lag = lag
         self._size = 0.0
+        self._began = 0.0
 
     async def size(self) -> float:
         """MiB that it takes, without what the allocator keeps for the next time."""
@@ -81,15 +94,50 @@ class Watched:
         self._size = await self.size()
         await self._report()
         self._write(0.0, 0.0, False)
+        self._began = time.monotonic() - stolen_time()
 
     async def end(self, name: str) -> Phase:
+        took = time.monotonic() - stolen_time() - self._began
         late, busy = self._lags()
         report = await self._report()
         growth = await self.size() - self._size
-        phase = Phase(name, report, late * 1000, busy * 1000, growth)
+        phase = Phase(name, report, late * 1000, busy * 1000, growth, took)
         print(phase)
         assert self.server.process.returncode is None, f"it died:\n{self.server.said[-5000:]}"
         return phase
+
+    async def attack(
+        self,
+        name: str,
+        attack: Callable[[], Awaitable[None]],
+        *,
+        longest_turn: float = LONGEST_TURN,
+        longest: float = math.inf,
+    ) -> Phase:
+        """Attack, and attack again while a turn of the loop or the attack takes too long.
+
+        What takes the server too long does so at every attempt. A computer that stalls does so
+        once, and the system counts that as time computed.
+        """
+        for attempt in range(ATTEMPTS):
+            if attempt:
+                await asyncio.sleep(2 ** (attempt - 1))  # such a neighbor may go away
+            await self.begin()
+            await attack()
+            await asyncio.sleep(2 * EVERY)  # a turn is measured when it is over
+            phase = await self.end(name)
+            if phase.busy < longest_turn and phase.took < longest:
+                break
+        return phase
+
+    async def begin_turn(self) -> None:
+        """From here on, the longest turn of the loop is measured anew."""
+        self._write(0.0, 0.0, False)
+
+    async def end_turn(self) -> float:
+        """Milliseconds that the longest turn since then computed."""
+        await asyncio.sleep(2 * EVERY)  # the loop is measured with that period
+        return self._lags()[1] * 1000
 
     async def idle(self, seconds: float = 1.0) -> Phase:
         """How everything is when nobody mistreats it."""

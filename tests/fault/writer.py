@@ -27,7 +27,7 @@ def main(path: str, first: str) -> None:
     place = LastGood(Path(path))
     os.write(1, b"ready\n")
     for number in count(int(first)):
-        place.keep(configuration(number))
+        place.save(configuration(number))
         os.write(1, f"{number}\n".encode())
 
 

@@ -121,15 +121,15 @@ async def test_depth_and_point_cloud_show_what_is_on_the_belt(tmp_path: Path) ->
                 round(mark.x_min_normalized * WIDTH) : round(mark.x_max_normalized * WIDTH),
             ]
             assert mark.label in ("gear", "bolt", "nut")
-            assert inside.min() < belt.belt_mm
+            assert inside.min() < belt.belt_distance_mm
             # Tight: the part reaches each edge of its box.
-            rows, columns = np.nonzero(inside < belt.belt_mm)
+            rows, columns = np.nonzero(inside < belt.belt_distance_mm)
             assert (rows.min(), columns.min()) == (0, 0)
             assert (rows.max() + 1, columns.max() + 1) == inside.shape
         cloud, _ = await CameraClient("belt", channel).get_point_cloud()
         points = _points(cloud)
         assert len(points) == WIDTH * HEIGHT
-        assert np.isclose(points[:, 2].max(), belt.belt_mm / 1000)
+        assert np.isclose(points[:, 2].max(), belt.belt_distance_mm / 1000)
         # A pixel and its point lie on one line through the lens.
         across = points[:, 0] / points[:, 2] * lens.focal_x_px + lens.center_x_px
         down = points[:, 1] / points[:, 2] * lens.focal_y_px + lens.center_y_px

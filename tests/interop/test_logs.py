@@ -83,20 +83,20 @@ async def test_noisy_messages_are_counted_until_that_is_switched_off(tmp_path: P
             "drip",
             "drip",
             "drip",
-            "this repeats; for 10s it is only counted: drip",
+            "repeated; suppressing for 10s: drip",
         ]
         server.save(config(disable_log_deduplication=True))
         await applied(server, 2)
         await log(server, "drip", 50)
         told = [line["message"] for line in await lines(server, "text=drip")]
-        assert told[4] == "came 47 times more: drip"
+        assert told[4] == "suppressed 47 repeats of: drip"
         assert told[5:] == ["drip"] * 50
 
 
 async def test_whoever_follows_hears_what_comes(tmp_path: Path) -> None:
     async with running(config(), tmp_path) as server:
         reader, writer = await asyncio.open_connection("localhost", server.port)
-        writer.write(b"GET /logs.jsonl?text=hello&follow=1 HTTP/1.1\r\nHost: test\r\n\r\n")
+        writer.write(b"GET /logs.jsonl?text=hello&follow=1 HTTP/1.1\r\nHost: localhost\r\n\r\n")
         await reader.readuntil(b"\r\n\r\n")
         await log(server, "hello there")
         heard = await asyncio.wait_for(reader.readuntil(b"hello there"), DEADLINE)

@@ -57,7 +57,7 @@ async def test_resources_added_changed_and_removed(tmp_path: Path) -> None:
     counting = module("counting", make.executable(tmp_path, Path(counting_module.__file__)))
     first, others = counted("first", size=1), [counted("second"), counted("third")]
     async with machine({"components": [first, board()]}, tmp_path) as there:
-        assert "acme:test:counted" in await there.unhealthy("first", "nobody provides")
+        assert "acme:test:counted" in await there.unhealthy("first", "unknown model")
 
         config: dict[str, Any] = {"modules": [counting], "components": [first, board()]}
         there.save(config)
@@ -155,7 +155,7 @@ async def test_modules_added_changed_and_removed(tmp_path: Path) -> None:
         await there.ready("three")
         pid = await there.pid_of("one")
         assert await there.motor("three").get_position() == 0
-        assert "acme:test:sensor" in await there.unhealthy("heat", "nobody provides")
+        assert "acme:test:sensor" in await there.unhealthy("heat", "unknown model")
         assert "heat" in await there.unhealthy("two")
 
         config: dict[str, Any] = {"modules": [motors, sensors], "components": resources}
@@ -177,7 +177,7 @@ async def test_modules_added_changed_and_removed(tmp_path: Path) -> None:
 
         config["modules"] = [motors]
         there.save(config)
-        assert "nobody provides" in await there.unhealthy("heat", "nobody provides")
+        assert "unknown model" in await there.unhealthy("heat", "unknown model")
         assert "heat" in await there.unhealthy("two", "heat")
         assert await there.pid_of("one") == pid
         assert list(await there.modules()) == ["motors"]

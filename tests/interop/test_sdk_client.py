@@ -94,7 +94,7 @@ async def test_everything_a_client_can_ask(tmp_path: Path) -> None:
             seen = await sdk.report()
         # The client asked for it.
         assert await server.exit_code() == 0
-    assert "stopping: asked to by ipv" in server.out.text
+    assert "stopping: requested by ipv" in server.out.text
     assert "\tWARN\tsdk.client\t\ta word from the client" in server.out.text
     assert server.err.lines == []
     reason = "resource rdk:component:sensor/{} not available; reason={}"
@@ -136,7 +136,7 @@ async def test_everything_a_client_can_ask(tmp_path: Path) -> None:
         "labels": [2, "off", "on"],
         "beyond": [
             "INVALID_ARGUMENT",
-            'switch "switch" has the positions 0 to 1, and no 9',
+            'switch "switch" has the positions 0 to 1, not 9',
         ],
     }
     assert seen["generic component"] == seen["generic service"] == {"echo": True}

@@ -37,9 +37,6 @@ def config(bind_address: str = "localhost:0") -> dict[str, Any]:
             "tls_certificate": secret("certificate"),
             "tls_private_key": secret("private-key"),
         },
-        "auth": {
-            "handlers": [{"type": "api-key", "config": {"id1": secret("handler"), "keys": ["id1"]}}]
-        },
         "remotes": [
             {
                 "name": "far",
@@ -79,10 +76,15 @@ def changes() -> list[Any]:
     replaced = json.loads(json.dumps(config()).replace(CANARY, f"{CANARY}-new"))
     misspelt = config()
     misspelt["cloud"]["secrt"] = misspelt["cloud"].pop("secret")
-    mistyped = config()
+    # Refused, because this release has no login.
+    locked = config()
+    locked["auth"] = {
+        "handlers": [{"type": "api-key", "config": {"id1": secret("handler"), "keys": ["id1"]}}]
+    }
+    mistyped = json.loads(json.dumps(locked))
     mistyped["auth"]["handlers"][0]["config"]["keys"] = secret("listed")
     broken = json.dumps(config(), indent=1)[:-40]
-    return [replaced, misspelt, mistyped, broken, config()]
+    return [replaced, misspelt, locked, mistyped, broken, config()]
 
 
 async def tell(server: Server) -> None:

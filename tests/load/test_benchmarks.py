@@ -12,7 +12,7 @@ BENCHMARKS = Path(__file__).parents[2] / "benchmarks"
 
 
 @pytest.mark.parametrize(
-    "command", [["reconfigure.py", "--edits", "10"], ["groups.py", "--rounds", "1"]]
+    "command", [["reconfigure.py", "--edits", "10"], ["parallel_builds.py", "--rounds", "1"]]
 )
 def test_a_benchmark_reaches_its_aim(command: list[str]) -> None:
     script, *options = command

@@ -10,7 +10,7 @@ from typing import Any
 import psutil
 import pytest
 from grpclib.client import Channel
-from tests.onnx_models import real
+from tests.real_models import model_path
 from tests.running import Config, running
 from tests.sizes import FULL, size
 
@@ -66,7 +66,7 @@ def machine(model: Path) -> Config:
     "callers", [1, pytest.param(3, marks=pytest.mark.skipif(not FULL, reason="takes long"))]
 )
 async def test_each_camera_gets_its_share(tmp_path: Path, callers: int) -> None:
-    async with running(machine(real("yolov2tiny_v8layout_w8")), tmp_path) as server:
+    async with running(machine(model_path("yolov2tiny_v8layout_w8.onnx")), tmp_path) as server:
         await server.until(state="running")
         process = psutil.Process(server.pid)
         looks = [0] * CAMERAS

@@ -23,11 +23,11 @@ from tests.running import DEADLINE, Output
 
 from cogwork.graph.name import Api, ResourceName
 from cogwork.resource import sdk
-from cogwork.resource.services import public_services, served_methods
+from cogwork.resource.services import load_methods, public_services
 from cogwork.wire.channel import SdkChannel
 from cogwork.wire.grpc import grpc_server
-from cogwork.wire.handlers import HandlerTable, Stream, methods_of
-from cogwork.wire.standard import add_standard_services
+from cogwork.wire.grpc_services import add_standard_services
+from cogwork.wire.handlers import HandlerTable, Stream, methods_from_service
 
 assert sdk.VERSION  # it comes before anything else of the SDK
 from viam.gen.app.v1.robot_pb2 import ComponentConfig  # noqa: E402
@@ -81,12 +81,12 @@ async def parent(directory: Path, *resources: ResourceBase) -> AsyncIterator[Par
 
 def _table(serving: Parent) -> HandlerTable:
     table = HandlerTable()
-    table.add("viam.robot.v1.RobotService", lambda: methods_of(_RobotService(serving)))
+    table.add("viam.robot.v1.RobotService", lambda: methods_from_service(_RobotService(serving)))
     named = {ResourceName(_api(each), each.name): each for each in serving.resources}
     apis = {_api(each) for each in serving.resources}
     for each in public_services():
         if each.api in apis:
-            table.add(each.service, partial(served_methods, each, named.__getitem__))
+            table.add(each.service, partial(load_methods, each, named.__getitem__))
     add_standard_services(table)
     return table
 

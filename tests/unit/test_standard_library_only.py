@@ -34,4 +34,4 @@ def test_core_and_graph_import_without_third_party_packages() -> None:
         [sys.executable, "-c", PROBE], capture_output=True, text=True, timeout=30, check=False
     )
     assert probe.returncode == 0, probe.stderr
-    assert {"cogwork.core.clock", "cogwork.graph.reconcile"} <= set(probe.stdout.split())
+    assert {"cogwork.core.clock", "cogwork.graph.reconciler"} <= set(probe.stdout.split())

@@ -8,13 +8,13 @@ from pathlib import Path
 import pytest
 
 from cogwork.cli.main import main
-from cogwork.config.load import load
-from cogwork.config.surroundings import Surroundings
+from cogwork.config.load_context import LoadContext
+from cogwork.config.loader import load
 from cogwork.core.clock import SystemClock
-from cogwork.drivers.table import builtin_models
+from cogwork.drivers.builtin_models import builtin_models
 from cogwork.graph.node import State
 from cogwork.graph.provider import Providers
-from cogwork.graph.reconcile import Reconciler
+from cogwork.graph.reconciler import Reconciler
 from cogwork.resource.registry import Registry
 
 FILE = Path(__file__).parents[2] / "examples" / "ten-mistakes.json"
@@ -44,10 +44,10 @@ def test_all_ten_are_found_at_their_places(capsys: pytest.CaptureFixture[str]) -
 
 async def test_what_is_sound_runs_and_the_rest_says_why() -> None:
     registry = Registry(builtin_models())
-    loaded = load(FILE.read_text(), Surroundings(registry, Path("/nonexistent"), {}))
+    loaded = load(FILE.read_text(), LoadContext(registry, Path("/nonexistent"), {}))
     reconciler = Reconciler(Providers({"built-in": registry}), SystemClock())
     try:
-        await asyncio.wait_for(reconciler.apply(loaded.checked.specs), 10)
+        await asyncio.wait_for(reconciler.apply(loaded.result.specs), 10)
         nodes = {name.short: node for name, node in reconciler.nodes.items()}
         ready = {name for name, node in nodes.items() if node.state is State.READY}
         assert ready == {"outdoor", "indoor", "recorder", "player"}
@@ -55,11 +55,11 @@ async def test_what_is_sound_runs_and_the_rest_says_why() -> None:
         assert reasons == {
             "cellar": 'expected an object, got the string "damp" '
             "(at /components/2/attributes/readings)",
-            "left pump": "a name starts with a letter (a to z) or a digit and goes on with those, "
+            "left pump": "a name starts with a letter (a to z) or a digit and contains only those, "
             "- and _ (at /components/4/name)",
-            "pump": "nobody provides model rdk:builtin:fkae of rdk:component:generic: check the "
-            "spelling, or add the module that brings it",
-            "valve": "there is no API rdk:component:generc (at /components/6/api)",
+            "pump": "unknown model rdk:builtin:fkae of rdk:component:generic: check the "
+            "spelling, or add the module that provides it",
+            "valve": 'unknown API "rdk:component:generc" (at /components/6/api)',
             "planner": 'circular dependency: "planner" -> "watcher" -> "planner"',
             "watcher": 'circular dependency: "watcher" -> "planner" -> "watcher"',
             "reporter": 'depends on "recoder", which is not configured',

@@ -1,4 +1,4 @@
-"""`cogwork call`: any method of any resource of a running machine, with JSON in and out."""
+"""`cogwork call`: call any method of any resource, with JSON in and out."""
 
 from __future__ import annotations
 
@@ -13,47 +13,47 @@ from google.protobuf.descriptor import MethodDescriptor, ServiceDescriptor
 from google.protobuf.json_format import MessageToDict, ParseDict, ParseError
 from google.protobuf.message_factory import GetMessageClass
 
-from cogwork.cli.dial import Misused, ask, dialed, resources_of
-from cogwork.cli.reflect import service_of
-from cogwork.cli.terminal import FINE, print_json
-from cogwork.config.diagnose import did_you_mean
+from cogwork.cli.grpc_client import CommandError, call_robot, list_resources, with_channel
+from cogwork.cli.reflection_client import fetch_service
+from cogwork.cli.terminal import EXIT_OK, print_json
+from cogwork.config.diagnostics import did_you_mean
 from cogwork.resource import sdk
-from cogwork.wire.naming import NAMES, name_field
+from cogwork.wire.resource_field import NAME_FIELDS, name_field
 
-assert sdk.VERSION  # ahead of whatever else imports the SDK
+assert sdk.VERSION  # before anything else imports the SDK
 from viam.gen.robot.v1 import robot_pb2 as robot  # noqa: E402
 
 
 def call(arguments: argparse.Namespace) -> int:
-    return dialed(arguments.address, lambda channel: _call(channel, arguments))
+    return with_channel(arguments.address, lambda channel: _call(channel, arguments))
 
 
 def _call(channel: grpc.Channel, arguments: argparse.Namespace) -> int:
-    name, service_name = _resource(channel, arguments.resource)
-    method = _method(service_of(channel, service_name), arguments.method)
-    request = _request(method, name, arguments.request)
-    for reply in _replies(channel, method, request, arguments.timeout):
+    name, service_name = _find_resource(channel, arguments.resource)
+    method = _find_method(fetch_service(channel, service_name), arguments.method)
+    request = _build_request(method, name, arguments.request)
+    for reply in _iter_replies(channel, method, request, arguments.timeout):
         print_json(MessageToDict(reply, preserving_proto_field_name=True))
-    return FINE
+    return EXIT_OK
 
 
-def _resource(channel: grpc.Channel, wanted: str) -> tuple[str, str]:
-    """The name that requests carry, and the service that carries its API."""
-    full = resources_of(channel)
+def _find_resource(channel: grpc.Channel, wanted: str) -> tuple[str, str]:
+    """Return the resource's name and the gRPC service of its API."""
+    full = list_resources(channel)
     found = [each for each, r in full.items() if wanted in (each, r.name)]
     if not found:
-        hint = did_you_mean(wanted, [r.name for r in full.values()]) or "`cogwork status` lists all"
-        raise Misused(f'the machine has no resource "{wanted}"; {hint}')
+        hint = did_you_mean(wanted, [r.name for r in full.values()]) or "see `cogwork status`"
+        raise CommandError(f'the machine has no resource "{wanted}"; {hint}')
     if len(found) > 1:
-        raise Misused(f'several resources are called "{wanted}": write {" or ".join(found)}')
+        raise CommandError(f'several resources are named "{wanted}"; use {" or ".join(found)}')
     resource = full[found[0]]
-    carried = ask(
+    subtypes = call_robot(
         channel,
         "ResourceRPCSubtypes",
         robot.ResourceRPCSubtypesRequest(),
         robot.ResourceRPCSubtypesResponse,
     )
-    for each in carried.resource_rpc_subtypes:
+    for each in subtypes.resource_rpc_subtypes:
         api = each.subtype
         if (api.namespace, api.type, api.subtype) == (
             resource.namespace,
@@ -61,11 +61,11 @@ def _resource(channel: grpc.Channel, wanted: str) -> tuple[str, str]:
             resource.subtype,
         ):
             return resource.name, each.proto_service
-    raise Misused(f"the machine does not say which service carries {found[0]}")
+    raise CommandError(f"the machine does not list a gRPC service for {found[0]}")
 
 
-def _method(service: ServiceDescriptor, wanted: str) -> MethodDescriptor:
-    """By its name in the proto, or as Python writes it: GetReadings, get_readings."""
+def _find_method(service: ServiceDescriptor, wanted: str) -> MethodDescriptor:
+    """Find a method by its proto name or its Python name: GetReadings, get_readings."""
     plain = wanted.replace("_", "").lower()
     for name, method in service.methods_by_name.items():
         if name.lower() == plain:
@@ -74,33 +74,41 @@ def _method(service: ServiceDescriptor, wanted: str) -> MethodDescriptor:
     else:
         names = list(service.methods_by_name)
         hint = did_you_mean(wanted, names) or f"it has {', '.join(names)}"
-        raise Misused(f'{service.full_name} has no method "{wanted}"; {hint}')
+        raise CommandError(f'{service.full_name} has no method "{wanted}"; {hint}')
     if found.client_streaming:
-        raise Misused(f"{found.name} takes a stream of requests; use a client program for it")
+        raise CommandError(
+            f"{found.name} takes a stream of requests; call it from a client program"
+        )
     return found
 
 
-def _request(method: MethodDescriptor, name: str, text: str) -> Any:
+def _build_request(method: MethodDescriptor, name: str, text: str) -> Any:
     request = GetMessageClass(method.input_type)()
     try:
         content = json.loads(sys.stdin.read() if text == "-" else text)
         if not isinstance(content, dict):
-            raise Misused(f"the request is a JSON object, such as {_example(method)}")
+            raise CommandError(
+                f"the request must be a JSON object, e.g. {_example_request(method)}"
+            )
+        # ParseDict raises SystemError for a lone surrogate; encoding raises ValueError first.
+        json.dumps(content, ensure_ascii=False).encode()
         ParseDict(content, request)
-    except (json.JSONDecodeError, ParseError, TypeError, AttributeError) as error:
+    except (ValueError, ParseError, TypeError, AttributeError, RecursionError) as error:
         fields = ", ".join(field.name for field in method.input_type.fields)
-        raise Misused(f"the request cannot be read: {error}; its fields are {fields}") from error
+        raise CommandError(f"invalid request: {error}; its fields are {fields}") from error
     if (field := name_field(method.input_type)) is not None:
         setattr(request, field, getattr(request, field) or name)
     return request
 
 
-def _example(method: MethodDescriptor) -> str:
-    fields = [each.name for each in method.input_type.fields if each.name not in (*NAMES, "extra")]
+def _example_request(method: MethodDescriptor) -> str:
+    fields = [
+        each.name for each in method.input_type.fields if each.name not in (*NAME_FIELDS, "extra")
+    ]
     return json.dumps({fields[0]: "…"}) if fields else "{}"
 
 
-def _replies(
+def _iter_replies(
     channel: grpc.Channel, method: MethodDescriptor, request: Any, timeout: float
 ) -> Iterator[Any]:
     path = f"/{method.containing_service.full_name}/{method.name}"

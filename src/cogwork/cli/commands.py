@@ -1,4 +1,4 @@
-"""Every command of `cogwork`, with its arguments and what runs it."""
+"""The argument parser of `cogwork`: every command, its arguments and the function that runs it."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from cogwork import __version__
 if TYPE_CHECKING:
     from argparse import _SubParsersAction
 
-    Commands = _SubParsersAction[argparse.ArgumentParser]
+    Subparsers = _SubParsersAction[argparse.ArgumentParser]
 
 
-def command_line() -> argparse.ArgumentParser:
+def build_parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
-        prog="cogwork", description="Write, check and look after machines."
+        prog="cogwork", description="Configure, check and operate Cogwork machines."
     )
     parser.add_argument("--version", action="version", version=f"cogwork {__version__}")
     commands = parser.add_subparsers(title="commands", required=True, metavar="COMMAND")
@@ -33,336 +33,394 @@ def command_line() -> argparse.ArgumentParser:
         _add_model,
         _add_module,
         _add_explain,
+        _add_completion,
     ):
         add(commands)
     return parser
 
 
-def _add_config(commands: Commands) -> None:
-    config = commands.add_parser("config", help="check, compare and describe configurations")
-    parts = config.add_subparsers(title="commands", required=True, metavar="COMMAND")
-    _add_config_check(parts)
-    _add_config_diff(parts)
-    _add_config_schema(parts)
+def _add_config(commands: Subparsers) -> None:
+    config = commands.add_parser("config", help="Check and compare configuration files")
+    subcommands = config.add_subparsers(title="commands", required=True, metavar="COMMAND")
+    _add_config_check(subcommands)
+    _add_config_diff(subcommands)
+    _add_config_schema(subcommands)
 
 
-def _add_config_check(commands: Commands) -> None:
+def _add_config_check(commands: Subparsers) -> None:
     check = commands.add_parser(
         "check",
-        help="find every fault of a configuration file",
-        epilog="Exits with 0 if the file is sound, 1 if it has errors, 2 if it cannot be read.",
+        help="Check a configuration file for errors",
+        epilog="Exit status: 0 if the file is valid, 1 if it has errors, 2 if it cannot be read.",
     )
     check.add_argument(
         "file",
         metavar="FILE",
         nargs="?",
         default="machine.json",
-        help="machine.json when left out; - for standard input",
+        help="configuration file, or - for standard input (default: machine.json)",
     )
-    _add_json(check)
+    _add_json_option(check)
     check.set_defaults(run="cogwork.cli.config:check")
 
 
-def _add_config_diff(commands: Commands) -> None:
+def _add_config_diff(commands: Subparsers) -> None:
     diff = commands.add_parser(
         "diff",
-        help="say what saving NEW over OLD does to a running machine",
-        epilog="Exits with 0 if NEW is sound, 1 if it has errors, 2 if a file cannot be read.",
+        help="Show how a running machine would change from OLD to NEW",
+        epilog="Exit status: 0 if NEW is valid, 1 if it has errors, 2 if a file cannot be read.",
     )
-    diff.add_argument("old", metavar="OLD", help="the configuration that runs")
-    diff.add_argument("new", metavar="NEW", help="the one that is to run; - for standard input")
-    _add_json(diff)
+    diff.add_argument("old", metavar="OLD", help="current configuration file")
+    diff.add_argument("new", metavar="NEW", help="new configuration file, or - for standard input")
+    _add_json_option(diff)
     diff.set_defaults(run="cogwork.cli.config:diff")
 
 
-def _add_config_schema(commands: Commands) -> None:
-    schema = commands.add_parser("schema", help="print the JSON Schema of the configuration file")
+def _add_config_schema(commands: Subparsers) -> None:
+    schema = commands.add_parser("schema", help="Print the JSON Schema of the configuration file")
     schema.set_defaults(run="cogwork.cli.config:schema")
 
 
-def _add_status(commands: Commands) -> None:
+def _add_status(commands: Subparsers) -> None:
     status = commands.add_parser(
         "status",
-        help="say how a running machine does",
-        epilog="Exits with 0 if everything is ready, 1 if not, 2 if no machine answers.",
+        help="Show a machine's status",
+        epilog="Exit status: 0 if every resource is ready, 1 if not, 2 if the machine cannot be "
+        "reached.",
     )
-    _add_address(status)
-    _add_json(status)
+    _add_address_option(status)
+    _add_json_option(status)
     status.add_argument(
         "--history",
         metavar="RESOURCE",
         nargs="?",
         const="",
-        help="say what happened, to one resource or to the whole machine",
+        help="show the history of one resource, or of the whole machine",
     )
     status.set_defaults(run="cogwork.cli.status:status")
 
 
-def _add_logs(commands: Commands) -> None:
-    logs = commands.add_parser("logs", help="show the log of a running machine")
-    _add_address(logs)
-    logs.add_argument("--level", help="this level and above: debug, info, warn, error")
-    logs.add_argument("--logger", metavar="PATTERN", help="such as 'rdk.resource_manager.*belt'")
-    logs.add_argument("--text", help="only lines with this text")
-    logs.add_argument("--since", metavar="WHEN", help="such as 10m, or 2026-11-15T14:02")
-    logs.add_argument("-f", "--follow", action="store_true", help="wait for more")
-    logs.add_argument("--json", action="store_true", help="print JSON lines, for programs")
+def _add_logs(commands: Subparsers) -> None:
+    logs = commands.add_parser("logs", help="Show a machine's log")
+    _add_address_option(logs)
+    logs.add_argument("--level", help="minimum level: debug, info, warn or error")
+    logs.add_argument(
+        "--logger",
+        metavar="PATTERN",
+        help="show only matching loggers, e.g. 'rdk.resource_manager.*belt'",
+    )
+    logs.add_argument("--text", help="show only lines that contain TEXT")
+    logs.add_argument(
+        "--since", metavar="WHEN", help="show lines since WHEN, e.g. 10m or 2026-11-15T14:02"
+    )
+    logs.add_argument("-f", "--follow", action="store_true", help="wait for new lines")
+    logs.add_argument("--json", action="store_true", help="print JSON lines")
     logs.set_defaults(run="cogwork.cli.logs:logs")
 
 
-def _add_graph(commands: Commands) -> None:
-    graph = commands.add_parser("graph", help="draw the resources of a running machine")
-    _add_address(graph)
-    graph.add_argument("--format", choices=("text", "dot", "svg"), help="text when left out")
+def _add_graph(commands: Subparsers) -> None:
+    graph = commands.add_parser("graph", help="Draw a machine's resource graph")
+    _add_address_option(graph)
     graph.add_argument(
-        "-o", "--output", metavar="FILE", help="write to FILE; .svg and .dot say the format"
+        "--format", choices=("text", "dot", "svg"), help="output format (default: text)"
+    )
+    graph.add_argument(
+        "-o", "--output", metavar="FILE", help="write to FILE; .svg and .dot set the format"
     )
     graph.set_defaults(run="cogwork.cli.status:graph")
 
 
-def _add_call(commands: Commands) -> None:
+def _add_call(commands: Subparsers) -> None:
     call = commands.add_parser(
         "call",
-        help="call a method of a resource of a running machine",
-        epilog="Exits with 0 and the reply as JSON, 1 if the call fails, 2 if it cannot be made.",
+        help="Call a method of a resource and print the reply as JSON",
+        epilog="Exit status: 0 if the call succeeds, 1 if it fails, 2 if it cannot be made.",
     )
-    call.add_argument("resource", metavar="RESOURCE", help="its name, such as belt")
-    call.add_argument("method", metavar="METHOD", help="such as GetReadings or get_readings")
+    call.add_argument("resource", metavar="RESOURCE", help="resource name, e.g. belt")
+    call.add_argument("method", metavar="METHOD", help="method, e.g. GetReadings or get_readings")
     call.add_argument(
-        "request", metavar="JSON", nargs="?", default="{}", help="the request; - for standard input"
+        "request",
+        metavar="JSON",
+        nargs="?",
+        default="{}",
+        help="request, or - for standard input (default: {})",
     )
     call.add_argument(
-        "--timeout", type=float, default=60.0, metavar="SECONDS", help="60 when left out"
+        "--timeout",
+        type=float,
+        default=60.0,
+        metavar="SECONDS",
+        help="deadline of the call (default: 60)",
     )
-    _add_address(call)
+    _add_address_option(call)
     call.set_defaults(run="cogwork.cli.call:call")
 
 
-def _add_camera(commands: Commands) -> None:
-    camera = commands.add_parser("camera", help="look through a camera of a running machine")
-    looks = camera.add_subparsers(title="commands", required=True, metavar="COMMAND")
-    _add_camera_snap(looks)
-    _add_camera_watch(looks)
+def _add_camera(commands: Subparsers) -> None:
+    camera = commands.add_parser("camera", help="Show and save a camera's images")
+    subcommands = camera.add_subparsers(title="commands", required=True, metavar="COMMAND")
+    _add_camera_snap(subcommands)
+    _add_camera_watch(subcommands)
 
 
-def _add_camera_snap(commands: Commands) -> None:
+def _add_camera_snap(commands: Subparsers) -> None:
     snap = commands.add_parser(
         "snap",
-        help="write a picture to a file",
-        epilog="Exits with 0 and the picture in the file, 1 if the camera has none, 2 if it "
-        "cannot be asked or the file not be written.",
+        help="Save an image to a file",
+        epilog="Exit status: 0 if the image was saved, 1 if the camera has no image, 2 if the "
+        "camera cannot be reached or the file cannot be written.",
     )
-    snap.add_argument("name", metavar="NAME", help="the camera, such as belt")
+    snap.add_argument("name", metavar="NAME", help="camera name, e.g. belt")
     snap.add_argument(
         "-o",
         "--output",
         metavar="FILE",
-        help="write to FILE; .jpg, .png, .rgba and .dep say the type; NAME.jpg when left out, "
-        "NAME.png for depth",
+        help="write to FILE; .jpg, .png, .rgba and .dep set the type (default: NAME.jpg, or "
+        "NAME.png for depth)",
     )
-    snap.add_argument("--source", help="which of its pictures; the first in colour when left out")
-    _add_json(snap)
-    _add_address(snap)
+    snap.add_argument("--source", help="image source (default: the first color image)")
+    _add_json_option(snap)
+    _add_address_option(snap)
     snap.set_defaults(run="cogwork.cli.camera:snap")
 
 
-def _add_camera_watch(commands: Commands) -> None:
+def _add_camera_watch(commands: Subparsers) -> None:
     watch = commands.add_parser(
         "watch",
-        help="show what it sees in the terminal, until Ctrl-C",
-        epilog="Exits with 0, or with 2 if there is no such camera or no machine answers. A camera "
-        "that has no pictures, and a machine that goes, are waited for.",
+        help="Show a camera's images in the terminal until Ctrl-C",
+        epilog="Keeps trying while the camera has no images or the machine is down. Exit status: "
+        "0, or 2 if the camera does not exist or the machine cannot be reached at the start.",
     )
-    watch.add_argument("name", metavar="NAME", help="the camera, such as belt")
-    watch.add_argument("--source", help="which of its pictures; the first in colour when left out")
-    watch.add_argument("--seconds", type=float, metavar="N", help="for so long")
-    _add_address(watch)
-    watch.set_defaults(run="cogwork.cli.watch:watch")
+    watch.add_argument("name", metavar="NAME", help="camera name, e.g. belt")
+    watch.add_argument("--source", help="image source (default: the first color image)")
+    watch.add_argument("--seconds", type=float, metavar="N", help="stop after N seconds")
+    _add_address_option(watch)
+    watch.set_defaults(run="cogwork.cli.camera_watch:watch")
 
 
-def _add_tunnel(commands: Commands) -> None:
+def _add_tunnel(commands: Subparsers) -> None:
     tunnel = commands.add_parser(
         "tunnel",
-        help="reach a port of a running machine as if it were one of this computer",
-        epilog="Without PORT it lists the ports that can be reached. Exits with 0 when it is ended "
-        "by Ctrl-C, 2 if there is no such tunnel or no machine answers.",
+        help="Forward a machine's port to this computer",
+        epilog="Exit status: 0 after Ctrl-C, 2 if the tunnel does not exist or the machine cannot "
+        "be reached.",
     )
-    tunnel.add_argument("port", metavar="PORT", nargs="?", type=_port, help="such as 22")
+    tunnel.add_argument(
+        "port",
+        metavar="PORT",
+        nargs="?",
+        type=_parse_port,
+        help="port of the machine, e.g. 22; omit it to list the available ports",
+    )
     tunnel.add_argument(
         "--local",
         metavar="PORT",
-        type=_port,
-        help="the port to listen on here; when left out the same number, or one that is free",
+        type=_parse_port,
+        help="local port to listen on (default: PORT, or any free port)",
     )
-    tunnel.add_argument("--json", action="store_true", help="list them as JSON, for programs")
-    _add_address(tunnel)
+    tunnel.add_argument("--json", action="store_true", help="list the ports as JSON")
+    _add_address_option(tunnel)
     tunnel.set_defaults(run="cogwork.cli.tunnel:tunnel")
 
 
-def _add_shell(commands: Commands) -> None:
+def _add_shell(commands: Subparsers) -> None:
     shell = commands.add_parser(
         "shell",
-        help="open a shell of a running machine in this terminal",
-        epilog="Exits with 0 when the shell ends or Ctrl-] is pressed, 1 if it fails, 2 if there "
-        "is none or no machine answers.",
+        help="Open a shell on a machine",
+        epilog="Exit status: 0 when the shell exits or Ctrl-] is pressed, 1 if the shell fails, 2 "
+        "if the machine has no shell or cannot be reached.",
     )
-    shell.add_argument("--name", help="which of its shells; the only one when left out")
-    _add_address(shell)
+    shell.add_argument("--name", help="shell service (default: the only one)")
+    _add_address_option(shell)
     shell.set_defaults(run="cogwork.cli.shell:shell")
 
 
-def _add_copy(commands: Commands) -> None:
+def _add_copy(commands: Subparsers) -> None:
     copy = commands.add_parser(
         "copy",
-        help="copy files to a running machine, or from it",
-        epilog="Write machine:PATH for what is on the machine. Exits with 0 and all files copied, "
-        "1 if one cannot be, 2 if there is no shell or no machine answers.",
+        help="Copy files to or from a machine",
+        epilog="Write machine:PATH for a path on the machine. Exit status: 0 if all files were "
+        "copied, 1 if a file cannot be copied, 2 if the machine has no shell or cannot be reached.",
     )
-    copy.add_argument("sources", metavar="FROM", nargs="+", help="such as notes.txt")
-    copy.add_argument("destination", metavar="TO", help="such as machine:notes.txt")
-    copy.add_argument("-r", "--recursive", action="store_true", help="directories, too")
-    copy.add_argument("-p", "--preserve", action="store_true", help="keep rights and times")
-    copy.add_argument("--name", help="which of its shells; the only one when left out")
-    _add_address(copy)
+    copy.add_argument("sources", metavar="FROM", nargs="+", help="source, e.g. notes.txt")
+    copy.add_argument("destination", metavar="TO", help="destination, e.g. machine:notes.txt")
+    copy.add_argument("-r", "--recursive", action="store_true", help="copy directories")
+    copy.add_argument(
+        "-p", "--preserve", action="store_true", help="preserve permissions and times"
+    )
+    copy.add_argument("--name", help="shell service (default: the only one)")
+    _add_address_option(copy)
     copy.set_defaults(run="cogwork.cli.copy:copy")
 
 
-def _add_demo(commands: Commands) -> None:
+def _add_demo(commands: Subparsers) -> None:
     demo = commands.add_parser(
         "demo",
-        help="show gears, bolts and nuts being detected, on any computer",
-        epilog="Writes machine.json and a model beside it, and runs them until Ctrl-C.",
+        help="Run a demo machine that detects gears, bolts and nuts",
+        epilog="Writes machine.json and a model next to it, and runs the machine until Ctrl-C.",
     )
     demo.add_argument(
-        "directory", metavar="DIRECTORY", nargs="?", default=".", help="here when left out"
+        "directory",
+        metavar="DIRECTORY",
+        nargs="?",
+        default=".",
+        help="where to write the files (default: the current directory)",
     )
-    demo.add_argument("--port", type=int, help="8080 when left out, if it is free")
-    demo.add_argument("--seconds", type=float, metavar="N", help="for so long")
+    demo.add_argument("--port", type=int, help="port to listen on (default: 8080, or a free port)")
+    demo.add_argument("--seconds", type=float, metavar="N", help="stop after N seconds")
     demo.set_defaults(run="cogwork.cli.demo:demo")
 
 
-def _add_model(commands: Commands) -> None:
-    model = commands.add_parser("model", help="look into model files")
-    files = model.add_subparsers(title="commands", required=True, metavar="COMMAND")
-    _add_model_show(files)
-    _add_model_inspect(files)
-    _add_model_demo(files)
+def _add_model(commands: Subparsers) -> None:
+    model = commands.add_parser("model", help="Inspect model files")
+    subcommands = model.add_subparsers(title="commands", required=True, metavar="COMMAND")
+    _add_model_show(subcommands)
+    _add_model_inspect(subcommands)
+    _add_model_demo(subcommands)
 
 
-def _add_model_show(commands: Commands) -> None:
-    shown = commands.add_parser(
+def _add_model_show(commands: Subparsers) -> None:
+    show = commands.add_parser(
         "show",
-        help="say what a model takes and gives, and how long a run takes",
-        epilog="Exits with 0, or with 1 if the file cannot be run.",
+        help="Show a model's inputs, outputs and inference time",
+        epilog="Exit status: 0, or 1 if the model cannot be run.",
     )
-    shown.add_argument("file", metavar="FILE", help="a model's file, or a SavedModel folder")
-    _add_engine(shown)
-    shown.add_argument("--threads", type=int, metavar="N", help="cores that one run may use")
-    _add_json(shown)
-    shown.set_defaults(run="cogwork.cli.model:show")
+    show.add_argument("file", metavar="FILE", help="model file or SavedModel directory")
+    _add_engine_option(show)
+    show.add_argument("--threads", type=int, metavar="N", help="maximum number of cores per run")
+    _add_json_option(show)
+    show.set_defaults(run="cogwork.cli.model:show")
 
 
-def _add_model_inspect(commands: Commands) -> None:
-    inspected = commands.add_parser(
+def _add_model_inspect(commands: Subparsers) -> None:
+    inspect = commands.add_parser(
         "inspect",
-        help="say how a vision service reads a model, and write its configuration",
-        epilog="Exits with 0, or with 1 if the model is neither a detector nor a classifier.",
+        help="Show how a vision service reads a model and print its configuration",
+        epilog="Exit status: 0, or 1 if the model is neither a detector nor a classifier.",
     )
-    inspected.add_argument("file", metavar="FILE", help="a model's file, or a SavedModel folder")
-    inspected.add_argument("--image", metavar="FILE", help="a JPEG or PNG to look at")
-    inspected.add_argument("-o", "--output", metavar="FILE", help="the picture with what was found")
-    _add_engine(inspected)
-    _add_json(inspected)
-    inspected.set_defaults(run="cogwork.cli.model:inspect")
+    inspect.add_argument("file", metavar="FILE", help="model file or SavedModel directory")
+    inspect.add_argument("--image", metavar="FILE", help="JPEG or PNG to run the model on")
+    inspect.add_argument("-o", "--output", metavar="FILE", help="write the annotated image to FILE")
+    _add_engine_option(inspect)
+    _add_json_option(inspect)
+    inspect.set_defaults(run="cogwork.cli.model:inspect")
 
 
-def _add_model_demo(commands: Commands) -> None:
-    tried = commands.add_parser("demo", help="write a detector of gears, bolts and nuts to try")
-    tried.add_argument("directory", metavar="DIRECTORY", nargs="?", default="demo-model")
-    tried.set_defaults(run="cogwork.cli.model:demo")
+def _add_model_demo(commands: Subparsers) -> None:
+    demo = commands.add_parser("demo", help="Write a demo detector of gears, bolts and nuts")
+    demo.add_argument(
+        "directory",
+        metavar="DIRECTORY",
+        nargs="?",
+        default="demo-model",
+        help="where to write the files (default: demo-model)",
+    )
+    demo.set_defaults(run="cogwork.cli.model:demo")
 
 
-def _add_module(commands: Commands) -> None:
-    module = commands.add_parser("module", help="write modules, and try them out")
-    stages = module.add_subparsers(title="commands", required=True, metavar="COMMAND")
-    _add_module_new(stages)
-    _add_module_run(stages)
-    _add_module_restart(stages)
+def _add_module(commands: Subparsers) -> None:
+    module = commands.add_parser("module", help="Create and run modules")
+    subcommands = module.add_subparsers(title="commands", required=True, metavar="COMMAND")
+    _add_module_new(subcommands)
+    _add_module_run(subcommands)
+    _add_module_restart(subcommands)
 
 
-def _add_module_new(commands: Commands) -> None:
-    started = commands.add_parser(
+def _add_module_new(commands: Subparsers) -> None:
+    new = commands.add_parser(
         "new",
-        help="write a module that runs, with its test",
-        epilog="Exits with 0 and a folder of its own, or with 2 if it cannot be written.",
+        help="Create a module with a test",
+        epilog="Exit status: 0 if the module was created, 2 if it cannot be written.",
     )
-    started.add_argument("name", metavar="NAME", help="such as demo; also that of the package")
-    started.add_argument("--directory", metavar="DIR", help="NAME when left out")
-    started.add_argument("--api", default="motor", help="motor when left out")
-    started.add_argument("--model", help="such as acme:demo:motor, which is also how it is made up")
-    started.set_defaults(run="cogwork.cli.module_new:new")
+    new.add_argument("name", metavar="NAME", help="name of the module and its package, e.g. demo")
+    new.add_argument("--directory", metavar="DIR", help="directory to create (default: NAME)")
+    new.add_argument("--api", default="motor", help="API to implement (default: motor)")
+    new.add_argument("--model", help="model name (default: acme:NAME:API)")
+    new.set_defaults(run="cogwork.cli.module_new:new")
 
 
-def _add_module_run(commands: Commands) -> None:
-    tried_out = commands.add_parser(
+def _add_module_run(commands: Subparsers) -> None:
+    run = commands.add_parser(
         "run",
-        help="run a module in a machine, and start it anew whenever a file of it is saved",
-        epilog="Exits with 0 when it is ended by Ctrl-C, 1 if the server ends, 2 if there is no "
-        "such module.",
+        help="Run a module in a machine and restart it when its files change",
+        epilog="Exit status: 0 after Ctrl-C, 1 if the server exits, 2 if the module does not "
+        "exist.",
     )
-    tried_out.add_argument(
-        "path", metavar="DIR|FILE", nargs="?", default=".", help="here when left out"
+    run.add_argument(
+        "path",
+        metavar="DIR|FILE",
+        nargs="?",
+        default=".",
+        help="the module (default: the current directory)",
     )
-    tried_out.add_argument(
+    run.add_argument(
         "--config",
         metavar="FILE",
-        help="the machine; DIR/machine.json when left out, or one made for the module",
+        help="configuration of the machine (default: DIR/machine.json, or a generated one)",
     )
-    tried_out.add_argument("--port", type=_port, help="8080 when left out, if it is free")
-    tried_out.set_defaults(run="cogwork.cli.module_run:run")
+    run.add_argument(
+        "--port", type=_parse_port, help="port to listen on (default: 8080, or a free port)"
+    )
+    run.set_defaults(run="cogwork.cli.module_run:run")
 
 
-def _add_module_restart(commands: Commands) -> None:
-    again = commands.add_parser(
+def _add_module_restart(commands: Subparsers) -> None:
+    restart = commands.add_parser(
         "restart",
-        help="start a module of a running machine again",
-        epilog="Exits with 0 when it is ready, 1 if it is not, 2 if no machine answers.",
+        help="Restart a module of a running machine",
+        epilog="Exit status: 0 if the module is ready, 1 if not, 2 if the machine cannot be "
+        "reached.",
     )
-    again.add_argument("name", metavar="NAME", help="as the configuration calls it")
-    again.add_argument("--json", action="store_true", help="how it went, for programs")
-    _add_address(again)
-    again.set_defaults(run="cogwork.cli.module_restart:restart")
+    restart.add_argument("name", metavar="NAME", help="name of the module in the configuration")
+    _add_json_option(restart)
+    _add_address_option(restart)
+    restart.set_defaults(run="cogwork.cli.module_restart:restart")
 
 
-def _add_explain(commands: Commands) -> None:
-    explain = commands.add_parser("explain", help="say what a diagnostic code means")
-    explain.add_argument("code", metavar="CODE", nargs="?", help="such as E103; all when left out")
+def _add_explain(commands: Subparsers) -> None:
+    explain = commands.add_parser("explain", help="Explain a diagnostic code")
+    explain.add_argument(
+        "code", metavar="CODE", nargs="?", help="code, e.g. E103; omit it to list all codes"
+    )
     explain.set_defaults(run="cogwork.cli.explain:explain")
 
 
-def _port(text: str) -> int:
+def _add_completion(commands: Subparsers) -> None:
+    completion = commands.add_parser(
+        "completion",
+        help="print the script that completes commands in a shell",
+    )
+    completion.add_argument(
+        "shell", metavar="SHELL", choices=("bash", "zsh", "fish"), help="the shell you use"
+    )
+    # The scripts ask with it: the words of a command line, the last of which is being written.
+    completion.add_argument("--words", nargs=argparse.REMAINDER, help=argparse.SUPPRESS)
+    completion.set_defaults(run="cogwork.cli.completion:completion")
+
+
+def _parse_port(text: str) -> int:
     port = int(text)
     if not 0 < port < 1 << 16:
-        raise argparse.ArgumentTypeError(f"{text} is no port; they go from 1 to 65535")
+        raise argparse.ArgumentTypeError(f"{text} is not a port; ports range from 1 to 65535")
     return port
 
 
-def _add_engine(parser: argparse.ArgumentParser) -> None:
+def _add_engine_option(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--engine",
         choices=("onnx_cpu", "openvino_cpu", "tensorflow_cpu", "tflite_cpu", "torch_cpu"),
-        help="what runs it; what the file is for when left out",
+        help="inference engine (default: detected from the file)",
     )
 
 
-def _add_address(parser: argparse.ArgumentParser) -> None:
+def _add_address_option(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--address",
         metavar="HOST:PORT",
         default="localhost:8080",
-        help="where the machine listens; localhost:8080 when left out",
+        help="address of the machine (default: localhost:8080)",
     )
 
 
-def _add_json(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--json", action="store_true", help="print JSON, for programs")
+def _add_json_option(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--json", action="store_true", help="print JSON")

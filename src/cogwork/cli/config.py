@@ -1,4 +1,4 @@
-"""`cogwork config check`, `diff` and `schema`."""
+"""`cogwork config check`, `cogwork config diff` and `cogwork config schema`."""
 
 from __future__ import annotations
 
@@ -8,37 +8,37 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from cogwork.cli.terminal import FAULTS, FINE, USAGE, complain, paint, print_json
+from cogwork.cli.terminal import EXIT_FAILURE, EXIT_OK, EXIT_USAGE, paint, print_error, print_json
+from cogwork.config import diagnostic_format
 from cogwork.config import diff as difference
-from cogwork.config import render
 from cogwork.config.codes import UNREADABLE
-from cogwork.config.file import LARGEST, Unreadable, decoded, read_text
+from cogwork.config.file import MAX_FILE_SIZE, Unreadable, decode_text, read_text
 from cogwork.config.json_schema import machine_schema
-from cogwork.config.load import Loaded, load, load_nothing
-from cogwork.config.surroundings import Surroundings
-from cogwork.core.home import cogwork_home
-from cogwork.drivers.table import builtin_models
-from cogwork.resource.registry import Registry, plugged_in
+from cogwork.config.load_context import LoadContext
+from cogwork.config.loader import LoadedConfig, load, load_unreadable
+from cogwork.core.paths import cogwork_home
+from cogwork.drivers.builtin_models import builtin_models
+from cogwork.resource.registry import Registry, entry_point_models
 
 
 def check(arguments: argparse.Namespace) -> int:
-    registry = _registry()
+    registry = _build_registry()
     loaded = _load(arguments.file, registry)
     if arguments.json:
         print_json({"file": arguments.file, **_report(loaded, arguments.file)})
         return _exit_code(loaded)
-    for fault in loaded.faults:
-        print(render.as_text(fault, arguments.file, paint))
+    for fault in loaded.diagnostics:
+        print(diagnostic_format.as_text(fault, arguments.file, paint))
     if not _is_unreadable(loaded):
-        print(_verdict(loaded, arguments.file, registry))
+        print(_format_verdict(loaded, arguments.file, registry))
     return _exit_code(loaded)
 
 
 def diff(arguments: argparse.Namespace) -> int:
-    registry = _registry()
+    registry = _build_registry()
     old, new = (_load(file, registry) for file in (arguments.old, arguments.new))
-    refused = old.refused or new.refused
-    change = None if refused else difference.diff(old.checked, new.checked, registry)
+    refused = old.is_refused or new.is_refused
+    change = None if refused else difference.diff(old.result, new.result, registry)
     if arguments.json:
         print_json(
             {
@@ -49,67 +49,73 @@ def diff(arguments: argparse.Namespace) -> int:
         )
     elif change is None:
         for file, side in ((arguments.old, old), (arguments.new, new)):
-            _complain_if_refused(side, file)
+            _print_if_refused(side, file)
     else:
         print(difference.as_text(change))
-        if new.faults:
-            found = render.summary(new.faults)
-            print(f"{arguments.new} has {found}: cogwork config check {arguments.new}")
+        if new.diagnostics:
+            found = diagnostic_format.summarize(new.diagnostics)
+            print(f"{arguments.new} has {found}; run: cogwork config check {arguments.new}")
     return max(_exit_code(old), _exit_code(new)) if refused else _exit_code(new)
 
 
 def schema(arguments: argparse.Namespace) -> int:
     del arguments
-    print_json(machine_schema(_registry()))
-    return FINE
+    print_json(machine_schema(_build_registry()))
+    return EXIT_OK
 
 
-def _registry() -> Registry:
-    return Registry([*builtin_models(), *plugged_in()])
+def _build_registry() -> Registry:
+    return Registry([*builtin_models(), *entry_point_models()])
 
 
-def _load(file: str, registry: Registry) -> Loaded:
+def _load(file: str, registry: Registry) -> LoadedConfig:
     try:
-        text = decoded(sys.stdin.buffer.read(LARGEST + 1)) if file == "-" else read_text(Path(file))
+        text = (
+            decode_text(sys.stdin.buffer.read(MAX_FILE_SIZE + 1))
+            if file == "-"
+            else read_text(Path(file))
+        )
     except Unreadable as error:
-        return load_nothing(error)
-    return load(text, Surroundings(registry, cogwork_home(os.environ), os.environ))
+        return load_unreadable(error)
+    return load(text, LoadContext(registry, cogwork_home(os.environ), os.environ))
 
 
-def _report(loaded: Loaded, file: str) -> dict[str, Any]:
+def _report(loaded: LoadedConfig, file: str) -> dict[str, Any]:
     return {
-        "refused": loaded.refused,
-        "diagnostics": [render.as_json(fault, file) for fault in loaded.faults],
+        "refused": loaded.is_refused,
+        "diagnostics": [diagnostic_format.as_json(fault, file) for fault in loaded.diagnostics],
     }
 
 
-def _exit_code(loaded: Loaded) -> int:
+def _exit_code(loaded: LoadedConfig) -> int:
     if _is_unreadable(loaded):
-        return USAGE
-    return FAULTS if loaded.has_errors else FINE
+        return EXIT_USAGE
+    return EXIT_FAILURE if loaded.has_errors else EXIT_OK
 
 
-def _is_unreadable(loaded: Loaded) -> bool:
-    return any(fault.diagnostic.code is UNREADABLE for fault in loaded.faults)
+def _is_unreadable(loaded: LoadedConfig) -> bool:
+    return any(fault.diagnostic.code is UNREADABLE for fault in loaded.diagnostics)
 
 
-def _verdict(loaded: Loaded, file: str, registry: Registry) -> str:
-    listed = loaded.checked.entries
-    if not loaded.faults:
-        return f"{file} is fine: {listed} resource{'' if listed == 1 else 's'}"
-    found = render.summary(loaded.faults)
-    # The worst first: what is a warning may be read later.
-    worst = min((fault.diagnostic.code for fault in loaded.faults), key=lambda code: code.severity)
-    explain = f"More: cogwork explain {worst.id}"
-    if loaded.refused:
-        return f"{found}; a machine refuses this file and keeps what it runs. {explain}"
-    running = len(loaded.checked.specs) - len(difference.stuck(loaded.checked, registry))
+def _format_verdict(loaded: LoadedConfig, file: str, registry: Registry) -> str:
+    listed = loaded.result.resource_count
+    if not loaded.diagnostics:
+        return f"{file} is valid: {listed} resource{'' if listed == 1 else 's'}"
+    found = diagnostic_format.summarize(loaded.diagnostics)
+    # Point to the most severe diagnostic; warnings can wait.
+    worst = min(
+        (fault.diagnostic.code for fault in loaded.diagnostics), key=lambda code: code.severity
+    )
+    explain = f"For details, run: cogwork explain {worst.id}"
+    if loaded.is_refused:
+        return f"{found}; a machine rejects this file and keeps its configuration. {explain}"
+    running = len(loaded.result.specs) - len(difference.find_blocked(loaded.result, registry))
     would = f"; {running} of {listed} resources would run" if listed else ""
     return f"{found}{would}. {explain}"
 
 
-def _complain_if_refused(loaded: Loaded, file: str) -> None:
-    if loaded.refused:
-        for fault in loaded.faults:
-            complain(render.as_text(fault, file))
-        complain(f"{file} would be refused: mend it first")
+def _print_if_refused(loaded: LoadedConfig, file: str) -> None:
+    if loaded.is_refused:
+        for fault in loaded.diagnostics:
+            print_error(diagnostic_format.as_text(fault, file))
+        print_error(f"{file} would be rejected; fix it first")

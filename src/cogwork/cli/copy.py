@@ -1,4 +1,4 @@
-"""`cogwork copy`: files to a running machine, or from it."""
+"""`cogwork copy`: copy files to or from a machine."""
 
 from __future__ import annotations
 
@@ -13,61 +13,65 @@ from typing import Any
 
 import grpc
 
-from cogwork.cli.dial import Misused, dialed
-from cogwork.cli.shell import SERVICE, shell_named
-from cogwork.cli.terminal import FAULTS, FINE, complain, orderly_end
-from cogwork.config.diagnose import printable
+from cogwork.cli.grpc_client import CommandError, with_channel
+from cogwork.cli.shell import SERVICE, find_shell
+from cogwork.cli.terminal import EXIT_FAILURE, EXIT_OK, exit_on_signals, print_error
+from cogwork.config.diagnostics import replace_unprintable
 from cogwork.core.errors import CogworkError
 from cogwork.resource import sdk
 
-assert sdk.VERSION  # ahead of whatever else imports the SDK
+assert sdk.VERSION  # before anything else imports the SDK
 from viam.gen.service.shell.v1 import shell_pb2 as messages  # noqa: E402
 
-from cogwork.drivers.shell.files import Incoming, Outgoing  # noqa: E402
+from cogwork.drivers.shell.file_copy import FileReceiver, FileSender  # noqa: E402
 
-_FAR = "machine:"
-_LARGE = 10_000_000
-"""Bytes from which on a file's progress is shown."""
+_REMOTE_PREFIX = "machine:"
+_PROGRESS_THRESHOLD = 10_000_000
+"""Minimum size in bytes of a file whose progress is shown."""
 
 
 def copy(arguments: argparse.Namespace) -> int:
     try:
-        with orderly_end():
-            return dialed(arguments.address, lambda channel: _copy(channel, arguments))
+        with exit_on_signals():
+            return with_channel(arguments.address, lambda channel: _copy(channel, arguments))
     except KeyboardInterrupt:
-        complain("interrupted: the file that was under way is not there")
-        return FAULTS
+        print_error("interrupted; the current file was not copied")
+        return EXIT_FAILURE
 
 
 def _copy(channel: grpc.Channel, arguments: argparse.Namespace) -> int:
     sources, destination = arguments.sources, arguments.destination
-    far = [source.startswith(_FAR) for source in sources]
-    if not (all(far) or not any(far)) or all(far) == destination.startswith(_FAR):
-        raise Misused(
-            "one side of a copy is the machine's and the other is here: write "
-            f"`cogwork copy file {_FAR}file`, or `cogwork copy {_FAR}file file`"
+    remote = [source.startswith(_REMOTE_PREFIX) for source in sources]
+    if not (all(remote) or not any(remote)) or all(remote) == destination.startswith(
+        _REMOTE_PREFIX
+    ):
+        raise CommandError(
+            "copy either to or from the machine: "
+            f"`cogwork copy file {_REMOTE_PREFIX}file` or `cogwork copy {_REMOTE_PREFIX}file file`"
         )
-    name = shell_named(channel, arguments.name)
+    name = find_shell(channel, arguments.name)
     progress = Progress()
     try:
-        if all(far):
-            paths = [source.removeprefix(_FAR) for source in sources]
-            _fetch(channel, _wanted(name, paths, arguments), Path(destination), progress)
+        if all(remote):
+            paths = [source.removeprefix(_REMOTE_PREFIX) for source in sources]
+            _download(channel, _build_metadata(name, paths, arguments), Path(destination), progress)
         else:
             paths = [Path(source) for source in sources]
-            _bring(channel, name, paths, destination.removeprefix(_FAR), arguments, progress)
-    except Misused:
+            _upload(
+                channel, name, paths, destination.removeprefix(_REMOTE_PREFIX), arguments, progress
+            )
+    except CommandError:
         raise
     except CogworkError as error:
-        complain(printable(str(error)))
-        return FAULTS
+        print_error(replace_unprintable(str(error)))
+        return EXIT_FAILURE
     finally:
         progress.clear()
     print(progress.summary())
-    return FINE
+    return EXIT_OK
 
 
-def _wanted(
+def _build_metadata(
     name: str, paths: Sequence[str], arguments: argparse.Namespace
 ) -> messages.CopyFilesFromMachineRequestMetadata:
     return messages.CopyFilesFromMachineRequestMetadata(
@@ -78,7 +82,7 @@ def _wanted(
     )
 
 
-def _fetch(
+def _download(
     channel: grpc.Channel,
     wanted: messages.CopyFilesFromMachineRequestMetadata,
     destination: Path,
@@ -89,27 +93,27 @@ def _fetch(
         request_serializer=messages.CopyFilesFromMachineRequest.SerializeToString,
         response_deserializer=messages.CopyFilesFromMachineResponse.FromString,
     )
-    asked: queue.SimpleQueue[Any] = queue.SimpleQueue()
-    asked.put(messages.CopyFilesFromMachineRequest(metadata=wanted))
-    call = start(iter(asked.get, None))
-    incoming: Incoming | None = None
+    requests: queue.SimpleQueue[Any] = queue.SimpleQueue()
+    requests.put(messages.CopyFilesFromMachineRequest(metadata=wanted))
+    call = start(iter(requests.get, None))
+    incoming: FileReceiver | None = None
     try:
         for reply in call:
             if incoming is None:
                 kind = reply.metadata.source_type
-                incoming = Incoming(destination, kind, preserve=wanted.preserve)
+                incoming = FileReceiver(destination, kind, preserve=wanted.preserve)
             else:
-                progress.see(reply.file_data)
-                if incoming.take(reply.file_data):
-                    asked.put(messages.CopyFilesFromMachineRequest(ack_last_file=True))
+                progress.update(reply.file_data)
+                if incoming.write_chunk(reply.file_data):
+                    requests.put(messages.CopyFilesFromMachineRequest(ack_last_file=True))
     finally:
-        asked.put(None)
+        requests.put(None)
         call.cancel()
         if incoming is not None:
             incoming.close()
 
 
-def _bring(
+def _upload(
     channel: grpc.Channel,
     name: str,
     paths: Sequence[Path],
@@ -117,7 +121,7 @@ def _bring(
     arguments: argparse.Namespace,
     progress: Progress,
 ) -> None:
-    outgoing = Outgoing(paths, recursive=arguments.recursive, preserve=arguments.preserve)
+    outgoing = FileSender(paths, recursive=arguments.recursive, preserve=arguments.preserve)
     start: Any = channel.stream_stream(
         f"/{SERVICE}/CopyFilesToMachine",
         request_serializer=messages.CopyFilesToMachineRequest.SerializeToString,
@@ -129,72 +133,78 @@ def _bring(
         destination=destination,
         preserve=arguments.preserve,
     )
-    bringing = _Bringing(metadata, outgoing, progress)
-    call = start(bringing.requests())
+    upload = _Upload(metadata, outgoing, progress)
+    call = start(upload.requests())
     try:
         for _ in call:
-            bringing.acknowledged()
+            upload.acknowledge()
     finally:
-        bringing.over()
+        upload.stop()
         call.cancel()
-    if bringing.fault is not None:
-        raise bringing.fault
-    for path in outgoing.left_out:
-        complain(f"left out {printable(path)}: it is a link that leads elsewhere, or no file")
+    if upload.error is not None:
+        raise upload.error
+    for path in outgoing.skipped:
+        print_error(
+            f"skipped {replace_unprintable(path)}: it is not a regular file, or is a link to a "
+            "file outside the directory"
+        )
 
 
-class _Bringing:
-    """Another thread takes the pieces as the machine can take them; a file follows when the one
-    before has arrived."""
+class _Upload:
+    """The request stream of an upload.
+
+    gRPC's thread consumes the chunks as flow control allows. The next file is sent when the
+    machine has acknowledged the previous one.
+    """
 
     def __init__(
         self,
         metadata: messages.CopyFilesToMachineRequestMetadata,
-        outgoing: Outgoing,
+        outgoing: FileSender,
         progress: Progress,
     ) -> None:
         self._metadata = metadata
         self._outgoing = outgoing
         self._progress = progress
-        self._arrived = threading.Semaphore(0)
-        self._over = False
-        self.fault: CogworkError | None = None
-        """Why a file here cannot be read."""
+        self._acknowledgments = threading.Semaphore(0)
+        self._stopped = False
+        self.error: CogworkError | None = None
+        """Why a local file cannot be read."""
 
-    def acknowledged(self) -> None:
-        self._arrived.release()
+    def acknowledge(self) -> None:
+        self._acknowledgments.release()
 
-    def over(self) -> None:
-        self._over = True
-        self._arrived.release()
+    def stop(self) -> None:
+        self._stopped = True
+        self._acknowledgments.release()
 
     def requests(self) -> Iterator[messages.CopyFilesToMachineRequest]:
         yield messages.CopyFilesToMachineRequest(metadata=self._metadata)
         try:
-            for piece in self._outgoing.pieces():
+            for piece in self._outgoing.chunks():
                 yield messages.CopyFilesToMachineRequest(file_data=piece)
-                self._progress.see(piece)
+                self._progress.update(piece)
                 if piece.eof:
-                    self._arrived.acquire()
-                if self._over:
+                    self._acknowledgments.acquire()
+                if self._stopped:
                     return
         except CogworkError as error:
-            self.fault = error
+            self.error = error
 
 
 class Progress:
-    """For people who wait: how much of a large file has been copied."""
+    """Shows the progress of large files on the terminal and counts what was copied."""
 
     def __init__(self) -> None:
-        self._begun = time.monotonic()
+        self._started_at = time.monotonic()
         self._name = ""
         self._size = 0
         self._done = 0
-        self._shown = -1
+        self._shown_percent = -1
         self._files = 0
         self._bytes = 0
 
-    def see(self, piece: messages.FileData) -> None:
+    def update(self, piece: messages.FileData) -> None:
         if piece.name:
             self._name, self._size, self._done = piece.name, piece.size, 0
         self._done += len(piece.data)
@@ -202,21 +212,21 @@ class Progress:
         if piece.eof:
             self._files += not piece.is_dir
             self.clear()
-        elif self._size >= _LARGE and sys.stderr.isatty():
+        elif self._size >= _PROGRESS_THRESHOLD and sys.stderr.isatty():
             self._show(min(100 * self._done // self._size, 100))
 
     def clear(self) -> None:
-        if self._shown >= 0:
+        if self._shown_percent >= 0:
             print("\r\x1b[K", end="", file=sys.stderr, flush=True)
-            self._shown = -1
+            self._shown_percent = -1
 
     def summary(self) -> str:
-        seconds = time.monotonic() - self._begun
+        seconds = time.monotonic() - self._started_at
         files = "1 file" if self._files == 1 else f"{self._files} files"
         return f"{files}, {self._bytes / 1e6:.1f} MB in {seconds:.1f} s"
 
     def _show(self, percent: int) -> None:
-        if percent != self._shown:
-            self._shown = percent
-            text = f"\r{printable(self._name)}: {percent}%\x1b[K"
+        if percent != self._shown_percent:
+            self._shown_percent = percent
+            text = f"\r{replace_unprintable(self._name)}: {percent}%\x1b[K"
             print(text, end="", file=sys.stderr, flush=True)

@@ -1,4 +1,4 @@
-"""`cogwork demo`: a machine with eyes, on any computer, in a minute."""
+"""`cogwork demo`: run a machine that detects objects, on any computer, within a minute."""
 
 from __future__ import annotations
 
@@ -17,106 +17,115 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from cogwork.cli.reach import Unreachable, machine_view
-from cogwork.cli.terminal import FAULTS, FINE, USAGE, complain, orderly_end, write_picture
-from cogwork.config.diagnose import printable
+from cogwork.cli.http_client import Declined, Unreachable, fetch_status
+from cogwork.cli.terminal import (
+    EXIT_FAILURE,
+    EXIT_OK,
+    EXIT_USAGE,
+    exit_on_signals,
+    print_error,
+    write_picture,
+)
+from cogwork.config.diagnostics import replace_unprintable
 from cogwork.core import atomic
 from cogwork.core.errors import CogworkError
 
 DEMO_MODEL = Path(__file__).parents[1] / "drivers" / "mlmodel" / "demo"
-_PORT = 8080
-_STARTING = 60.0
-"""Seconds until everything must be ready; the first import of a library takes a while."""
-_ENDING = 30.0
-"""Seconds that the server gets to end."""
+_DEFAULT_PORT = 8080
+_START_TIMEOUT = 60.0
+"""Seconds until every resource must be ready; the first import of a library takes a while."""
+_STOP_TIMEOUT = 30.0
+"""Seconds to wait for the server to exit."""
 _PERIOD = 1 / 20
-_RATED_OVER = 30
-"""Pictures, for the rate."""
+_RATE_WINDOW = 30
+"""Number of frames over which the rate is computed."""
 
-Server = subprocess.Popen[bytes]
-
-
-class NoDemo(CogworkError):
-    """Something that the demo needs is not there."""
+ServerPopen = subprocess.Popen[bytes]
 
 
-class Engine(NamedTuple):
+class DemoUnavailable(CogworkError):
+    """The demo cannot run."""
+
+
+class DemoEngine(NamedTuple):
     library: str
     model: str
     file: str
 
 
 _ENGINES = (
-    Engine("onnxruntime", "onnx_cpu", "conveyor.onnx"),
-    Engine("ai_edge_litert", "tflite_cpu", "conveyor.tflite"),
-    Engine("openvino", "openvino_cpu", "conveyor.onnx"),
-    Engine("torch", "torch_cpu", "conveyor.pt"),
-    Engine("tensorflow", "tensorflow_cpu", "conveyor_savedmodel"),
+    DemoEngine("onnxruntime", "onnx_cpu", "conveyor.onnx"),
+    DemoEngine("ai_edge_litert", "tflite_cpu", "conveyor.tflite"),
+    DemoEngine("openvino", "openvino_cpu", "conveyor.onnx"),
+    DemoEngine("torch", "torch_cpu", "conveyor.pt"),
+    DemoEngine("tensorflow", "tensorflow_cpu", "conveyor_savedmodel"),
 )
 
 
 def demo(arguments: argparse.Namespace) -> int:
     directory = Path(arguments.directory).absolute()
     try:
-        address = f"localhost:{free_port(arguments.port)}"
-        config = written(directory, installed_engine(), address)
-    except NoDemo as error:
-        complain(str(error))
-        return USAGE
+        address = f"localhost:{find_free_port(arguments.port)}"
+        config = write_config(directory, find_engine(), address)
+    except DemoUnavailable as error:
+        print_error(str(error))
+        return EXIT_USAGE
     try:
-        with orderly_end(), running(config, directory) as process:
-            _wait(address, process)
-            print(f"  http://{address}/ shows it in a browser")
-            print(f"  {directory / 'boxes.jpg'} is the newest picture with its boxes")
-            print("Ctrl-C ends it.\n", flush=True)
-            _show(address, directory, arguments.seconds)
+        with exit_on_signals(), running_server(config, directory) as process:
+            _wait_until_ready(address, process)
+            print(f"  web page:         http://{address}/")
+            print(f"  annotated image:  {directory / 'boxes.jpg'}")
+            print("Press Ctrl-C to stop.\n", flush=True)
+            _show_detections(address, directory, arguments.seconds)
     except CogworkError as error:
-        complain(f"{error} ({_shown(directory / 'demo.log')} may tell more)")
-        return FAULTS
+        print_error(f"{error}; see {_relative_path(directory / 'demo.log')}")
+        return EXIT_FAILURE
     except KeyboardInterrupt:
         print()
-    print(f"run it again with `cogwork-server -config {_shown(config)}`")
-    return FINE
+    print(f"to run it again: cogwork-server -config {_relative_path(config)}")
+    return EXIT_OK
 
 
-def installed_engine() -> Engine:
+def find_engine() -> DemoEngine:
     if importlib.util.find_spec("cv2") is not None:
         for engine in _ENGINES:
             if importlib.util.find_spec(engine.library) is not None:
                 return engine
-    raise NoDemo(
-        "the demo needs OpenCV and something that runs models: pip install 'cogwork[onnx]'"
+    raise DemoUnavailable(
+        "the demo requires OpenCV and an inference engine: pip install 'cogwork[onnx]'"
     )
 
 
-def free_port(wanted: int | None) -> int:
-    """The one that is wanted; the usual one, or any, if none is."""
-    for port in (_PORT, 0) if wanted is None else (wanted,):
+def find_free_port(wanted: int | None) -> int:
+    """Return the wanted port, by default 8080 or any free port."""
+    for port in (_DEFAULT_PORT, 0) if wanted is None else (wanted,):
         with socket.socket() as listener, suppress(OSError):
             listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
             listener.bind(("127.0.0.1", port))
             return int(listener.getsockname()[1])
-    raise NoDemo(f"port {wanted} is taken: give another, or none" if wanted else "no port is free")
+    raise DemoUnavailable(
+        f"port {wanted} is in use; choose another or omit --port" if wanted else "no free port"
+    )
 
 
-def written(directory: Path, engine: Engine, address: str) -> Path:
-    """The configuration file, with the model beside it."""
+def write_config(directory: Path, engine: DemoEngine, address: str) -> Path:
+    """Write the configuration file, with the model next to it."""
     file = directory / "machine.json"
     model = directory / "demo-model"
     if file.exists() and "cogwork demo" not in file.read_text(errors="replace"):
-        raise NoDemo(f"{file} is there already, and not of a demo: give another directory")
+        raise DemoUnavailable(f"{file} exists and is not from a demo; choose another directory")
     try:
         directory.mkdir(parents=True, exist_ok=True)
         shutil.copytree(DEMO_MODEL, model, dirs_exist_ok=True)
-        text = json.dumps(machine(model / engine.file, engine.model, address), indent=2)
+        text = json.dumps(build_config(model / engine.file, engine.model, address), indent=2)
         atomic.write(file, f"// Written by `cogwork demo`.\n{text}\n".encode())
     except OSError as error:
-        raise NoDemo(f"{directory} cannot be written to: {error.strerror}") from error
-    print(f"wrote {_shown(file)}")
+        raise DemoUnavailable(f"cannot write to {directory}: {error.strerror}") from error
+    print(f"wrote {_relative_path(file)}")
     return file
 
 
-def machine(model_file: Path, model: str, address: str) -> dict[str, Any]:
+def build_config(model_file: Path, model: str, address: str) -> dict[str, Any]:
     return {
         "network": {"bind_address": address},
         "components": [
@@ -163,14 +172,14 @@ def machine(model_file: Path, model: str, address: str) -> dict[str, Any]:
 
 
 @contextmanager
-def running(config: Path, directory: Path) -> Iterator[Server]:
-    """The server, until the end of the block."""
+def running_server(config: Path, directory: Path) -> Iterator[ServerPopen]:
+    """Run the server until the end of the block."""
     log = directory / "demo.log"
     command = [sys.executable, "-m", "cogwork.server.main", "-config", str(config)]
-    print(f"starting the server; its log is {_shown(log)}", flush=True)
+    print(f"starting the server (log: {_relative_path(log)})", flush=True)
     with (
         log.open("w") as output,
-        # Ctrl-C is for this command, which ends the server itself.
+        # In its own session, so that Ctrl-C reaches only this command, which stops the server.
         subprocess.Popen(  # noqa: S603 - our own server
             command, stdout=output, stderr=subprocess.STDOUT, start_new_session=True
         ) as process,
@@ -179,89 +188,91 @@ def running(config: Path, directory: Path) -> Iterator[Server]:
             yield process
         finally:
             process.terminate()
-            # After Ctrl-C, leaving the block alone would wait for a quarter of a second.
+            # After Ctrl-C, leaving the block would only wait a quarter of a second.
             with suppress(subprocess.TimeoutExpired):
-                process.wait(_ENDING)
+                process.wait(_STOP_TIMEOUT)
 
 
-def _wait(address: str, process: Server) -> None:
-    """Until everything is ready, saying what is not."""
-    end, told = time.monotonic() + _STARTING, ""
+def _wait_until_ready(address: str, process: ServerPopen) -> None:
+    """Wait until every resource is ready, and print which ones are pending."""
+    end, printed = time.monotonic() + _START_TIMEOUT, ""
     while True:
-        waiting = _waiting(address)
+        waiting = _describe_pending(address)
         if not waiting:
             return
-        if waiting != told:
+        if waiting != printed:
             print(f"  {waiting}", flush=True)
-            told = waiting
+            printed = waiting
         if process.poll() is not None:
-            raise NoDemo(f"the server ended with exit code {process.returncode}")
+            raise DemoUnavailable(f"the server exited with code {process.returncode}")
         if time.monotonic() > end:
-            raise NoDemo(f"the machine is not ready after {_STARTING:.0f} s: {waiting}")
+            raise DemoUnavailable(
+                f"the machine is not ready after {_START_TIMEOUT:.0f}s: {waiting}"
+            )
         time.sleep(0.1)
 
 
-def _waiting(address: str) -> str:
+def _describe_pending(address: str) -> str:
     try:
-        view = machine_view(address)
-    except Unreachable:
+        view = fetch_status(address)
+    except (Declined, Unreachable):
         return "waiting for the server"
     resources = view["resources"]
     for each in resources:
         if each["state"] == "unhealthy" and not str(each["reason"]).startswith("depends on"):
-            return f"{each['name']}: {printable(str(each['reason']))}"
-    left = [each for each in resources if each["state"] != "ready"]
-    if left or not resources:
-        names = ", ".join(each["name"].rpartition("/")[2] for each in left)
+            return f"{each['name']}: {replace_unprintable(str(each['reason']))}"
+    pending = [each for each in resources if each["state"] != "ready"]
+    if pending or not resources:
+        names = ", ".join(each["name"].rpartition("/")[2] for each in pending)
         return f"waiting for {names or 'the machine'}"
     return ""
 
 
 @dataclass
-class Tally:
-    """What was seen lately."""
+class DetectionStats:
+    """The latest detections and the times of recent frames."""
 
-    moments: deque[float] = field(default_factory=lambda: deque(maxlen=_RATED_OVER))
+    timestamps: deque[float] = field(default_factory=lambda: deque(maxlen=_RATE_WINDOW))
     labels: Counter[str] = field(default_factory=Counter)
 
     @property
     def rate(self) -> float:
-        if len(self.moments) < 2:
+        if len(self.timestamps) < 2:
             return 0.0
-        return (len(self.moments) - 1) / (self.moments[-1] - self.moments[0])
+        return (len(self.timestamps) - 1) / (self.timestamps[-1] - self.timestamps[0])
 
 
-def _show(address: str, directory: Path, seconds: float | None) -> None:
-    # gRPC and the SDK's messages take a moment to import: the server starts meanwhile.
-    from cogwork.cli.demo_calls import Calls
+def _show_detections(address: str, directory: Path, seconds: float | None) -> None:
+    # gRPC and the SDK's messages import slowly, so import them while the server starts.
+    from cogwork.cli.demo_client import DemoClient
 
     end = time.monotonic() + seconds if seconds is not None else None
-    tally, told = Tally(), 0.0
-    with Calls(address) as calls:
+    stats, printed_at = DetectionStats(), 0.0
+    with DemoClient(address) as client:
         while end is None or time.monotonic() < end:
             start = time.monotonic()
-            tally.labels = Counter(calls.labels())
-            tally.moments.append(start)
-            if start - told >= 1 and tally.rate:
-                write_picture(directory / "boxes.jpg", calls.picture("boxes"))
-                _tell(tally, calls.milliseconds())
-                told = start
+            stats.labels = Counter(client.fetch_labels())
+            stats.timestamps.append(start)
+            if start - printed_at >= 1 and stats.rate:
+                write_picture(directory / "boxes.jpg", client.fetch_image("boxes"))
+                _print_stats(stats, client.fetch_inference_ms())
+                printed_at = start
             time.sleep(max(0.0, _PERIOD - (time.monotonic() - start)))
     if sys.stdout.isatty():
         print()
 
 
-def _tell(tally: Tally, inference: float) -> None:
-    seen = ", ".join(f"{count} {label}" for label, count in sorted(tally.labels.items()))
-    line = f"{tally.rate:4.1f} looks/s   inference {inference:4.1f} ms   {seen or 'nothing'}"
+def _print_stats(stats: DetectionStats, inference_ms: float) -> None:
+    seen = ", ".join(f"{count} {label}" for label, count in sorted(stats.labels.items()))
+    line = f"{stats.rate:4.1f} frames/s   inference {inference_ms:4.1f} ms   {seen or 'nothing'}"
     if sys.stdout.isatty():
         print(f"\r\x1b[K{line}", end="", flush=True)
     else:
         print(line, flush=True)
 
 
-def _shown(path: Path) -> str:
-    """As short as it gets from here."""
+def _relative_path(path: Path) -> str:
+    """Return the path relative to the current directory if it is inside it."""
     with suppress(ValueError):
         return str(path.relative_to(Path.cwd()))
     return str(path)

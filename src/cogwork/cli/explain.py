@@ -1,29 +1,29 @@
-"""`cogwork explain CODE`: what a diagnostic means."""
+"""`cogwork explain`: explain a diagnostic code."""
 
 from __future__ import annotations
 
 import argparse
 
-from cogwork.cli.terminal import FINE, USAGE, complain, paint
+from cogwork.cli.terminal import EXIT_OK, EXIT_USAGE, paint, print_error
 from cogwork.config.codes import CODES, Code
-from cogwork.config.diagnose import did_you_mean
+from cogwork.config.diagnostics import did_you_mean
 
 
 def explain(arguments: argparse.Namespace) -> int:
     if arguments.code is None:
         for code in CODES.values():
             print(f"{code.id}  {code.severity.value:7}  {code.title}")
-        return FINE
+        return EXIT_OK
     wanted = CODES.get(arguments.code.upper())
     if wanted is None:
-        hint = did_you_mean(arguments.code, CODES) or "`cogwork explain` lists them all"
-        complain(f"there is no diagnostic {arguments.code}; {hint}")
-        return USAGE
-    print(_page(wanted))
-    return FINE
+        hint = did_you_mean(arguments.code, CODES) or "`cogwork explain` lists all codes"
+        print_error(f"unknown diagnostic code {arguments.code}; {hint}")
+        return EXIT_USAGE
+    print(_format_page(wanted))
+    return EXIT_OK
 
 
-def _page(code: Code) -> str:
+def _format_page(code: Code) -> str:
     return "\n".join(
         (
             f"{paint(code.id, 'bold')}  {code.severity.value}: {code.title}",

@@ -1,4 +1,4 @@
-"""`cogwork logs`: the last lines of a running machine's log, and those that come."""
+"""`cogwork logs`: show the latest lines of a machine's log and follow new ones."""
 
 from __future__ import annotations
 
@@ -9,56 +9,59 @@ import time
 from datetime import datetime
 from typing import Any
 
-from cogwork.cli.reach import Declined, Unreachable, log_lines
-from cogwork.cli.terminal import FINE, USAGE, complain, paint
-from cogwork.config.diagnose import printable
+from cogwork.cli.http_client import Declined, Unreachable, stream_log_lines
+from cogwork.cli.terminal import EXIT_OK, EXIT_USAGE, paint, print_error
 from cogwork.core import duration
+from cogwork.core.escape import escape, escape_json, escape_lines
 
 _STYLES = {"error": "red", "critical": "red", "warn": "yellow", "debug": "dim"}
 
 
 def logs(arguments: argparse.Namespace) -> int:
     try:
-        query = _query(arguments)
+        query = _build_query(arguments)
     except ValueError as error:
-        complain(str(error))
-        return USAGE
+        print_error(str(error))
+        return EXIT_USAGE
     try:
         with contextlib.suppress(KeyboardInterrupt):
-            for line in log_lines(arguments.address, query):
-                print(line if arguments.json else shown(json.loads(line)), flush=True)
+            for line in stream_log_lines(arguments.address, query):
+                text = escape_json(line) if arguments.json else format_entry(json.loads(line))
+                print(text, flush=True)
     except (Unreachable, Declined) as error:
-        complain(str(error))
-        return USAGE
-    return FINE
+        print_error(str(error))
+        return EXIT_USAGE
+    return EXIT_OK
 
 
-def _query(arguments: argparse.Namespace) -> dict[str, str]:
+def _build_query(arguments: argparse.Namespace) -> dict[str, str]:
     query = {
         name: value
         for name in ("level", "logger", "text")
         if (value := getattr(arguments, name)) is not None
     }
     if arguments.since is not None:
-        query["since"] = str(_moment(arguments.since, time.time()))
+        query["since"] = str(_parse_time(arguments.since, time.time()))
     if arguments.follow:
         query["follow"] = "1"
     return query
 
 
-def _moment(text: str, now: float) -> float:
-    """A time, or how long ago: `2026-11-15T14:02`, `10m`."""
+def _parse_time(text: str, now: float) -> float:
+    """Parse a point in time, `2026-11-15T14:02`, or an age, `10m`."""
     with contextlib.suppress(ValueError):
         return now - duration.parse(text)
     with contextlib.suppress(ValueError):
         return datetime.fromisoformat(text).timestamp()
-    raise ValueError(f'"{text}" is no time; write how long ago, as 10m, or 2026-11-15T14:02')
+    raise ValueError(f'invalid time "{text}"; expected an age such as 10m, or 2026-11-15T14:02')
 
 
-def shown(entry: dict[str, Any]) -> str:
-    level = entry["level"]
-    head = f"{entry['time']}  {level.upper():8}  {entry['logger']}  "
-    texts = [entry["message"], entry["trace"]] if entry.get("trace") else [entry["message"]]
-    lines = "\n".join(printable(line) for text in texts for line in text.split("\n"))
+def format_entry(entry: dict[str, Any]) -> str:
+    """Format an entry as one line; the lines of its traceback are indented below."""
+    time, level, logger, message = map(
+        escape, (entry["time"], entry["level"], entry["logger"], entry["message"])
+    )
+    head = f"{time}  {level.upper():8}  {logger}  "
+    trace = f"\n{escape_lines(entry['trace'])}" if entry.get("trace") else ""
     style = _STYLES.get(level)
-    return f"{paint(head, style) if style else head}{lines}"
+    return f"{paint(head, style) if style else head}{message}{trace}"

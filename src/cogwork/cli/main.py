@@ -1,4 +1,4 @@
-"""`cogwork`: for those who write configurations, and those who look after machines."""
+"""The `cogwork` command, for people who configure and operate machines."""
 
 from __future__ import annotations
 
@@ -10,26 +10,26 @@ import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from cogwork.cli.commands import command_line
+from cogwork.cli.commands import build_parser
 
 Run = Callable[[argparse.Namespace], int]
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     if isinstance(sys.stdout, io.TextIOWrapper):
-        # A terminal that cannot show a character of the file gets its number instead.
+        # Print an escape for a character that the terminal's encoding lacks.
         sys.stdout.reconfigure(errors="backslashreplace")
-    arguments = command_line().parse_args(argv)
-    # A command is imported when it is run, so that --help and the others do not wait for it.
+    arguments = build_parser().parse_args(argv)
+    # Import only the command that runs, so that --help and the other commands start fast.
     module, _, function = arguments.run.partition(":")
     run: Run = getattr(importlib.import_module(module), function)
     try:
         code = run(arguments)
         sys.stdout.flush()
     except BrokenPipeError:
-        # The reader, `head` for one, has seen enough. What is left is flushed at exit, to nowhere.
-        with Path(os.devnull).open("w") as nowhere:
-            os.dup2(nowhere.fileno(), sys.stdout.fileno())
+        # The reader, such as `head`, closed the pipe. Discard what is flushed at exit.
+        with Path(os.devnull).open("w") as null:
+            os.dup2(null.fileno(), sys.stdout.fileno())
         return 0
     return code
 

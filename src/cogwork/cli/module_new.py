@@ -1,4 +1,4 @@
-"""`cogwork module new`: a package that runs in a process of its own and in that of a server."""
+"""`cogwork module new`: create a package that runs as a module or inside the server's process."""
 
 from __future__ import annotations
 
@@ -14,43 +14,43 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from cogwork.cli.terminal import FINE, USAGE, complain
+from cogwork.cli.terminal import EXIT_OK, EXIT_USAGE, print_error
 from cogwork.config.apis import PUBLIC_APIS
-from cogwork.config.diagnose import did_you_mean
+from cogwork.config.diagnostics import did_you_mean
 from cogwork.core.errors import CogworkError, InvalidName
 from cogwork.graph.name import Api, ModelName
 
 TEMPLATES = Path(__file__).parent / "templates"
-_WRITTEN = ("motor", "sensor")
-"""Components of which there is a class that works."""
-_WITHOUT_A_CLASS = frozenset({"base_remote_control", "data_manager", "shell", "video"})
-"""Services that the SDK has no class for."""
-_SILENT = frozenset({"get_readings"})
-"""Methods of which some classes of the SDK have one that answers nothing."""
-_TAKEN = frozenset({"cogwork", "main", "tests", "viam"})
-_CALLS = {"sensor": "get_readings", "motor": "set_power '{\"power_pct\": 0.5}'"}
+_COMPLETE_TEMPLATES = ("motor", "sensor")
+"""Components with a template that works as it is."""
+_WITHOUT_SDK_CLASS = frozenset({"base_remote_control", "data_manager", "shell", "video"})
+"""Services without a class in the SDK."""
+_STUBBED_METHODS = frozenset({"get_readings"})
+"""Methods that some SDK classes implement with an empty stub."""
+_RESERVED_NAMES = frozenset({"cogwork", "main", "tests", "viam"})
+_EXAMPLE_CALLS = {"sensor": "get_readings", "motor": "set_power '{\"power_pct\": 0.5}'"}
 
 
-class NoModule(CogworkError):
-    """What the author asked for cannot be written."""
+class CannotCreateModule(CogworkError):
+    """The requested module cannot be created."""
 
 
 def new(arguments: argparse.Namespace) -> int:
     directory = Path(arguments.directory or arguments.name)
     try:
-        plan = planned(arguments.name, arguments.api, arguments.model)
-        write(directory, files_of(plan, directory.absolute()))
-    except (NoModule, InvalidName) as error:
-        complain(str(error))
-        return USAGE
-    print(f"wrote {directory}: {plan.model}, {plan.noun}. What next:")
-    for command, meaning in _next(plan, directory):
+        plan = plan_scaffold(arguments.name, arguments.api, arguments.model)
+        write_files(directory, render_files(plan, directory.absolute()))
+    except (CannotCreateModule, InvalidName) as error:
+        print_error(str(error))
+        return EXIT_USAGE
+    print(f"created {directory} with {plan.model}, {plan.noun}. Next steps:")
+    for command, meaning in _next_steps(plan, directory):
         print(f"  {command:58}  {meaning}")
-    return FINE
+    return EXIT_OK
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
+class Scaffold:
     name: str
     api: Api
     model: ModelName
@@ -65,20 +65,20 @@ class Plan:
 
     @property
     def noun(self) -> str:
-        """The API, as people say it."""
+        """The API in words, such as `a movement sensor`."""
         return f"{_article(self.api.subtype)} {self._bare_noun}"
 
     @property
     def class_name(self) -> str:
-        return _camel(f"{self.model.family}_{self.model.name}")
+        return _to_camel_case(f"{self.model.family}_{self.model.name}")
 
     @property
-    def is_written(self) -> bool:
-        return self.api.kind == "component" and self.api.subtype in _WRITTEN
+    def is_complete(self) -> bool:
+        return self.api.kind == "component" and self.api.subtype in _COMPLETE_TEMPLATES
 
-    def words(self) -> dict[str, str]:
-        """What stands in the templates between two @."""
-        contract_file, contract = _contract(self.api)
+    def template_variables(self) -> dict[str, str]:
+        """Return the values of the @placeholders@ in the templates."""
+        contract_file, contract = _contract_names(self.api)
         return {
             "project": self.name,
             "package": self.package,
@@ -98,35 +98,35 @@ class Plan:
         return f"{words} service" if self.api.kind == "service" else words
 
 
-def planned(name: str, api: str, model: str | None) -> Plan:
+def plan_scaffold(name: str, api: str, model: str | None) -> Scaffold:
     if not re.fullmatch(r"[A-Za-z][A-Za-z0-9_-]*", name):
-        raise NoModule(
-            f'"{name}" cannot be the name of a package: start with a letter, and go on with '
-            "letters, digits, - and _"
+        raise CannotCreateModule(
+            f'invalid package name "{name}": start with a letter, followed by letters, digits, '
+            "- and _"
         )
-    known = _known_api(api)
+    known = _find_api(api)
     named = ModelName.parse(model or f"acme:{name}:{known.subtype}")
     if named.is_builtin:
-        raise NoModule(
-            f'"{model}" is a built-in model; write one of yours, such as acme:demo:motor'
+        raise CannotCreateModule(
+            f'"{model}" is the name of a built-in model; use your own, e.g. acme:demo:motor'
         )
-    plan = Plan(name, known, named)
-    if plan.package in _TAKEN | sys.stdlib_module_names or keyword.iskeyword(plan.package):
-        raise NoModule(f'the name "{name}" is taken in Python: choose another')
+    plan = Scaffold(name, known, named)
+    if plan.package in _RESERVED_NAMES | sys.stdlib_module_names or keyword.iskeyword(plan.package):
+        raise CannotCreateModule(f'the name "{name}" is reserved in Python; choose another')
     return plan
 
 
-def files_of(plan: Plan, directory: Path) -> Mapping[str, str]:
-    words = plan.words()
+def render_files(plan: Scaffold, directory: Path) -> Mapping[str, str]:
+    variables = plan.template_variables()
     resource = {"name": plan.api.subtype, "api": str(plan.api), "model": str(plan.model)}
     resources = {f"{plan.api.kind}s": [resource]}
     module = {"name": plan.name, "executable_path": str(directory / "run.sh")}
-    if plan.is_written:
-        written = _filled(f"{plan.file}.py", words)
+    if plan.is_complete:
+        source = _render_template(f"{plan.file}.py", variables)
     else:
-        written = _filled("other.py", {**words, **_base_words(plan.api)})
+        source = _render_template("other.py", {**variables, **_base_class_variables(plan.api)})
     return {
-        "meta.json": _json(
+        "meta.json": _to_json(
             {
                 "module_id": f"{plan.model.namespace}:{plan.name}",
                 "description": f"{plan.model}, {plan.noun}.",
@@ -134,25 +134,27 @@ def files_of(plan: Plan, directory: Path) -> Mapping[str, str]:
                 "models": [{"api": str(plan.api), "model": str(plan.model)}],
             }
         ),
-        "run.sh": _filled("run.sh", words),
-        "main.py": _filled("main.py", words),
-        "pyproject.toml": _filled("pyproject.toml", words),
-        f"{plan.package}/__init__.py": _filled("package.py", words),
-        f"{plan.package}/{plan.file}.py": written,
-        f"tests/test_{plan.file}.py": _filled("test.py", words),
-        "machine.json": _json({"modules": [module], **resources}),
-        # On a port of its own, so that both ways run beside one another.
-        "machine-in-process.json": _json(
+        "run.sh": _render_template("run.sh", variables),
+        "main.py": _render_template("main.py", variables),
+        "pyproject.toml": _render_template("pyproject.toml", variables),
+        f"{plan.package}/__init__.py": _render_template("package.py", variables),
+        f"{plan.package}/{plan.file}.py": source,
+        f"tests/test_{plan.file}.py": _render_template("test.py", variables),
+        "machine.json": _to_json({"modules": [module], **resources}),
+        # On its own port, so that both machines can run at the same time.
+        "machine-in-process.json": _to_json(
             {"network": {"bind_address": "localhost:8081"}, **resources}
         ),
     }
 
 
-def write(directory: Path, files: Mapping[str, str]) -> None:
-    """All of them, into a folder of their own."""
+def write_files(directory: Path, files: Mapping[str, str]) -> None:
+    """Write the files into a new or empty folder."""
     try:
         if directory.exists() and (not directory.is_dir() or any(directory.iterdir())):
-            raise NoModule(f"{directory} is there already: give another name, or --directory")
+            raise CannotCreateModule(
+                f"{directory} already exists; choose another name or set --directory"
+            )
         for path, text in files.items():
             file = directory / path
             file.parent.mkdir(parents=True, exist_ok=True)
@@ -160,84 +162,86 @@ def write(directory: Path, files: Mapping[str, str]) -> None:
             if file.suffix == ".sh":
                 file.chmod(0o755)
     except OSError as error:
-        raise NoModule(f"{directory} cannot be written to: {error.strerror}") from error
+        raise CannotCreateModule(f"cannot write to {directory}: {error.strerror}") from error
 
 
-def _next(plan: Plan, directory: Path) -> Iterator[tuple[str, str]]:
-    call = _CALLS.get(plan.api.subtype, "get_status") if plan.is_written else "get_status"
-    yield f"cogwork module run {directory}", "run it, and again whenever you save"
-    yield f"cogwork call {plan.api.subtype} {call}", "use it, from another terminal"
-    unwritten = "" if plan.is_written else ": it fails until the methods are written"
-    yield f"python -m pytest {directory}", f"test it{unwritten}"
+def _next_steps(plan: Scaffold, directory: Path) -> Iterator[tuple[str, str]]:
+    call = _EXAMPLE_CALLS.get(plan.api.subtype, "get_status") if plan.is_complete else "get_status"
+    yield f"cogwork module run {directory}", "run it, and restart it on changes"
+    yield f"cogwork call {plan.api.subtype} {call}", "call it from another terminal"
+    incomplete = "" if plan.is_complete else " (fails until the methods are implemented)"
+    yield f"python -m pytest {directory}", f"test it{incomplete}"
 
 
-def _known_api(text: str) -> Api:
-    """By its whole name or its last word; components first."""
+def _find_api(text: str) -> Api:
+    """Find an API by its full name or its subtype; components come first."""
     for api in PUBLIC_APIS:
-        if text in (str(api), api.subtype) and _is_in_the_sdk(api):
+        if text in (str(api), api.subtype) and _has_sdk_class(api):
             return api
-    known = [api for api in PUBLIC_APIS if _is_in_the_sdk(api)]
+    known = [api for api in PUBLIC_APIS if _has_sdk_class(api)]
     hint = did_you_mean(text, [api.subtype for api in known]) or (
-        f"there are {', '.join(api.subtype for api in known)}"
+        f"choose one of {', '.join(api.subtype for api in known)}"
     )
-    raise NoModule(f'the SDK has no class for the API "{text}"; {hint}')
+    raise CannotCreateModule(f'the SDK has no class for the API "{text}"; {hint}')
 
 
-def _is_in_the_sdk(api: Api) -> bool:
-    return api.kind == "component" or api.subtype not in _WITHOUT_A_CLASS
+def _has_sdk_class(api: Api) -> bool:
+    return api.kind == "component" or api.subtype not in _WITHOUT_SDK_CLASS
 
 
-def _contract(api: Api) -> tuple[str, str]:
-    """The file and the class of its contract."""
+def _contract_names(api: Api) -> tuple[str, str]:
+    """Return the file and the class of the API's contract."""
     if api.subtype == "generic" and api.kind == "service":
         return "generic_service", "GenericServiceContract"
-    kind = "MLModel" if api.subtype == "mlmodel" else _camel(api.subtype)
+    kind = "MLModel" if api.subtype == "mlmodel" else _to_camel_case(api.subtype)
     return api.subtype, f"{kind}Contract"
 
 
-def _base_words(api: Api) -> dict[str, str]:
-    base = _base(api)
-    unwritten = base.__abstractmethods__ | (_SILENT & {*vars(base)})
-    methods = [getattr(base, name) for name in base.__dict__ if name in unwritten]
-    inherited = [getattr(base, name) for name in sorted(unwritten - {*vars(base)})]
+def _base_class_variables(api: Api) -> dict[str, str]:
+    base = _find_base_class(api)
+    abstract = base.__abstractmethods__ | (_STUBBED_METHODS & {*vars(base)})
+    methods = [getattr(base, name) for name in base.__dict__ if name in abstract]
+    inherited = [getattr(base, name) for name in sorted(abstract - {*vars(base)})]
     return {
         "base": base.__name__,
         "base_module": base.__module__.rpartition(".")[0],
-        "methods": "".join(map(_unwritten, [*methods, *inherited])),
+        "methods": "".join(map(_render_stub, [*methods, *inherited])),
     }
 
 
-def _base(api: Api) -> Any:
-    """The SDK's class of an API."""
-    importlib.import_module("cogwork.resource.sdk")  # ahead of whatever else imports the SDK
+def _find_base_class(api: Api) -> Any:
+    """Return the SDK's base class of the API."""
+    importlib.import_module("cogwork.resource.sdk")  # before anything else imports the SDK
     package = {"input_controller": "input", "world_state_store": "worldstatestore"}.get(
         api.subtype, api.subtype
     )
     try:
         importlib.import_module(f"viam.{api.kind}s.{package}")
     except ModuleNotFoundError as error:
-        raise NoModule(f"the SDK needs {error.name} for that: pip install {error.name}") from error
+        raise CannotCreateModule(
+            f"the SDK requires {error.name} for this API; run: pip install {error.name}"
+        ) from error
     from viam.resource.registry import Registry
     from viam.resource.types import API
 
     return Registry.lookup_api(API(api.namespace, api.kind, api.subtype)).resource_type
 
 
-def _unwritten(method: Any) -> str:
-    word = "async def" if inspect.iscoroutinefunction(method) else "def"
+def _render_stub(method: Any) -> str:
+    define = "async def" if inspect.iscoroutinefunction(method) else "def"
     purpose = _first_sentence(method)
     lines = [
         "",
-        f"    {word} {method.__name__}({', '.join(_parameters(method))}):",
+        f"    {define} {method.__name__}({', '.join(_format_parameters(method))}):",
         *([f'        """{purpose}"""'] if purpose else []),
-        f'        raise unwritten("{method.__name__}")',
+        f'        raise not_implemented("{method.__name__}")',
         "",
     ]
     return "\n".join(lines)
 
 
-def _parameters(method: Any) -> Iterator[str]:
-    """As the SDK passes them, without what hardly anybody uses."""
+def _format_parameters(method: Any) -> Iterator[str]:
+    """Yield the parameters that the SDK passes, without the rarely used ones."""
     marked = False
     for each in inspect.signature(method).parameters.values():
         if each.name in ("extra", "timeout", "metadata") or each.kind is each.VAR_KEYWORD:
@@ -262,18 +266,18 @@ def _first_sentence(method: Any) -> str:
     return sentence if len(sentence) <= 80 else f"{sentence[:77].rsplit(' ', 1)[0]}…"
 
 
-def _filled(template: str, words: Mapping[str, str]) -> str:
+def _render_template(template: str, variables: Mapping[str, str]) -> str:
     text = (TEMPLATES / f"{template}.txt").read_text()
-    for word, meaning in words.items():
-        text = text.replace(f"@{word}@", meaning)
+    for name, value in variables.items():
+        text = text.replace(f"@{name}@", value)
     return text
 
 
-def _json(value: Any) -> str:
+def _to_json(value: Any) -> str:
     return f"{json.dumps(value, indent=2)}\n"
 
 
-def _camel(text: str) -> str:
+def _to_camel_case(text: str) -> str:
     return "".join(word[:1].upper() + word[1:] for word in re.split(r"[_-]+", text))
 
 

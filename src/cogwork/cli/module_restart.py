@@ -1,4 +1,4 @@
-"""`cogwork module restart`: a module of a running machine, started again."""
+"""`cogwork module restart`: restart a module of a running machine."""
 
 from __future__ import annotations
 
@@ -8,64 +8,65 @@ import time
 
 import grpc
 
-from cogwork.cli.dial import ask, dialed
-from cogwork.cli.terminal import FAULTS, FINE, complain, print_json
+from cogwork.cli.grpc_client import call_robot, with_channel
+from cogwork.cli.terminal import EXIT_FAILURE, EXIT_OK, print_error, print_json
 from cogwork.resource import sdk
 
-assert sdk.VERSION  # ahead of whatever else imports the SDK
+assert sdk.VERSION  # before anything else imports the SDK
 from viam.gen.robot.v1 import robot_pb2 as robot  # noqa: E402
 
-_LOOK = 0.1
-"""Seconds between two looks at it."""
-_SAY = 10.0
-"""Seconds after which to say that it takes a while, and after that again."""
-_LONGEST = 2 * 3600.0
-"""Seconds: it may have to be unpacked and to set itself up, for which it gets an hour."""
+_POLL_INTERVAL = 0.1
+"""Seconds between two status requests."""
+_PROGRESS_INTERVAL = 10.0
+"""Seconds between two progress messages."""
+_MAX_WAIT = 2 * 3600.0
+"""Seconds to wait; unpacking and the module's own setup may take an hour."""
 _READY = robot.ModuleStatus.STATE_READY
-_OVER = (_READY, robot.ModuleStatus.STATE_UNHEALTHY)
+_FINAL_STATES = (_READY, robot.ModuleStatus.STATE_UNHEALTHY)
 
 
 def restart(arguments: argparse.Namespace) -> int:
     with contextlib.suppress(KeyboardInterrupt):
-        return dialed(arguments.address, lambda channel: _restart(channel, arguments))
-    return FAULTS
+        return with_channel(arguments.address, lambda channel: _restart(channel, arguments))
+    return EXIT_FAILURE
 
 
 def _restart(channel: grpc.Channel, arguments: argparse.Namespace) -> int:
     name, began = arguments.name, time.monotonic()
-    before = _status(channel, name)
+    before = _fetch_status(channel, name)
     request = robot.RestartModuleRequest(module_name=name)
-    ask(channel, "RestartModule", request, robot.RestartModuleResponse)
-    after = _outcome(channel, name, before)
+    call_robot(channel, "RestartModule", request, robot.RestartModuleResponse)
+    after = _wait_for_restart(channel, name, before)
     ready = after is not None and after.state == _READY
-    error = after.error if after is not None else "it was taken out of the configuration"
+    error = after.error if after is not None else "it was removed from the configuration"
     seconds = round(time.monotonic() - began, 1)
     if arguments.json:
         print_json({"module": name, "ready": ready, "error": error, "seconds": seconds})
     elif ready:
-        print(f"{name} is ready again, after {seconds} s")
+        print(f"{name} restarted in {seconds}s")
     else:
-        complain(f"{name} was started again: {error}")
-    return FINE if ready else FAULTS
+        print_error(f"{name} is not ready after its restart: {error}")
+    return EXIT_OK if ready else EXIT_FAILURE
 
 
-def _outcome(
+def _wait_for_restart(
     channel: grpc.Channel, name: str, before: robot.ModuleStatus | None
 ) -> robot.ModuleStatus | None:
-    """None: it is not there any more."""
-    began = said = time.monotonic()
-    while (now := _status(channel, name)) is not None:
+    """Return the module's final status, or None if it was removed."""
+    began = reported = time.monotonic()
+    while (now := _fetch_status(channel, name)) is not None:
         new = before is None or now.last_updated != before.last_updated
-        if (new and now.state in _OVER) or time.monotonic() - began > _LONGEST:
+        if (new and now.state in _FINAL_STATES) or time.monotonic() - began > _MAX_WAIT:
             return now
-        if time.monotonic() - said >= _SAY:
-            said = time.monotonic()
-            complain(f"{name} is still starting, after {said - began:.0f} s; see `cogwork logs`")
-        time.sleep(_LOOK)
+        if time.monotonic() - reported >= _PROGRESS_INTERVAL:
+            reported = time.monotonic()
+            waited = reported - began
+            print_error(f"{name} is still starting after {waited:.0f}s; see `cogwork logs`")
+        time.sleep(_POLL_INTERVAL)
     return None
 
 
-def _status(channel: grpc.Channel, name: str) -> robot.ModuleStatus | None:
+def _fetch_status(channel: grpc.Channel, name: str) -> robot.ModuleStatus | None:
     request = robot.GetMachineStatusRequest()
-    machine = ask(channel, "GetMachineStatus", request, robot.GetMachineStatusResponse)
+    machine = call_robot(channel, "GetMachineStatus", request, robot.GetMachineStatusResponse)
     return next((each for each in machine.modules if each.module_name == name), None)

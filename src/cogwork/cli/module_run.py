@@ -1,7 +1,7 @@
-"""`cogwork module run`: a module in a machine, started anew whenever its author saves.
+"""`cogwork module run`: run a module in a machine and restart it when its files change.
 
-The machine is a child process and the module is one of that: whatever the module does, this
-command goes on.
+The server is a child process and the module is a child of the server, so this command survives
+a crash of the module.
 """
 
 from __future__ import annotations
@@ -20,53 +20,60 @@ from typing import Any
 
 import psutil
 
-from cogwork.cli.authored import Module, module_at
-from cogwork.cli.authored_machine import Machine, config_of
-from cogwork.cli.logs import shown as shown_entry
-from cogwork.cli.saves import Looks
-from cogwork.cli.terminal import FAULTS, FINE, USAGE, complain, orderly_end, paint
-from cogwork.config.diagnose import printable
+from cogwork.cli.dev_config import DevConfig, find_config
+from cogwork.cli.logs import format_entry
+from cogwork.cli.module_project import ModuleProject, load_project
+from cogwork.cli.source_watcher import PollingWatcher
+from cogwork.cli.terminal import (
+    EXIT_FAILURE,
+    EXIT_OK,
+    EXIT_USAGE,
+    exit_on_signals,
+    paint,
+    print_error,
+)
+from cogwork.config.diagnostics import replace_unprintable
 from cogwork.core.errors import CogworkError
 
-_LOOK_EVERY = 0.25
-_ENDING = 30.0
-"""Seconds that the server gets to end, with the module."""
+_POLL_INTERVAL = 0.25
+_STOP_TIMEOUT = 30.0
+"""Seconds to wait for the server and the module to exit."""
 
 
 class ServerEnded(CogworkError):
-    """The server of the machine is gone, and nobody asked it to go."""
+    """The server exited unexpectedly."""
 
 
 def run(arguments: argparse.Namespace) -> int:
     try:
-        module = module_at(Path(arguments.path))
-        machine = Machine(module, config_of(arguments.config, module), arguments.port)
+        module = load_project(Path(arguments.path))
+        machine = DevConfig(module, find_config(arguments.config, module), arguments.port)
         machine.write()
     except CogworkError as error:
-        complain(str(error))
-        return USAGE
+        print_error(str(error))
+        return EXIT_USAGE
     try:
-        title = f"{module.name} runs at http://{machine.address}; Ctrl-C ends it"
-        with orderly_end(), Server(machine.file, title) as server:
-            _attend(module, machine, server)
+        title = f"{module.name} is running at http://{machine.address}; press Ctrl-C to stop"
+        with exit_on_signals(), DevServer(machine.file, title) as server:
+            _watch(module, machine, server)
     except ServerEnded as error:
-        complain(str(error))
-        return FAULTS
+        print_error(str(error))
+        return EXIT_FAILURE
     except KeyboardInterrupt:
         print()
-    return FINE
+    return EXIT_OK
 
 
-class Server:
-    """`cogwork-server` as a child, whose lines are shown."""
+class DevServer:
+    """`cogwork-server` as a child process whose log is printed."""
 
     def __init__(self, config: Path, title: str) -> None:
-        self.unread = False
-        """Whether whoever read the lines is gone."""
+        self.output_closed = False
+        """Whether standard output is a broken pipe."""
         self._config = config
         self._title = title
 
-    def __enter__(self) -> Server:
+    def __enter__(self) -> DevServer:
         self._start()
         return self
 
@@ -77,131 +84,133 @@ class Server:
     def exit_code(self) -> int | None:
         return self._process.poll()
 
-    def again(self) -> None:
+    def restart(self) -> None:
         self._stop()
         self._start()
 
     def _start(self) -> None:
-        # Ctrl-C is for this command, which ends the server itself.
+        # In its own session, so that Ctrl-C reaches only this command, which stops the server.
         self._process = subprocess.Popen(  # noqa: S603 - our own server
             [sys.executable, "-m", "cogwork.server.main", "-config", str(self._config)],
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             start_new_session=True,
-            env=_environment(),
+            env=_server_environment(),
         )
-        self._reader = threading.Thread(target=self._show, name="server-lines", daemon=True)
+        self._reader = threading.Thread(target=self._print_output, name="server-lines", daemon=True)
         self._reader.start()
 
-    def _show(self) -> None:
+    def _print_output(self) -> None:
         assert self._process.stdout is not None
         with self._process.stdout as lines:
             try:
                 for line in lines:
-                    self._show_line(line.decode(errors="replace").rstrip("\n"))
+                    self._print_line(line.decode(errors="replace").rstrip("\n"))
             except BrokenPipeError:
-                self.unread = True
+                self.output_closed = True
 
-    def _show_line(self, line: str) -> None:
+    def _print_line(self, line: str) -> None:
         if line.startswith("serving\t"):
-            say(self._title)
+            print_notice(self._title)
         else:
-            print(_readable(line), flush=True)
+            print(_format_line(line), flush=True)
 
     def _stop(self) -> None:
-        family = self._family()
+        processes = self._process_tree()
         self._process.terminate()
-        # Whoever presses Ctrl-C twice does not want to wait.
+        # A second Ctrl-C skips the wait.
         with contextlib.suppress(subprocess.TimeoutExpired, KeyboardInterrupt):
-            self._process.wait(_ENDING)
-        for each in family:
-            # Mostly they are gone with the server, which ends them itself.
+            self._process.wait(_STOP_TIMEOUT)
+        for each in processes:
+            # Usually the server has already stopped them.
             with contextlib.suppress(psutil.Error):
                 each.kill()
         self._process.wait()
-        self._reader.join(_ENDING)
+        self._reader.join(_STOP_TIMEOUT)
 
-    def _family(self) -> list[psutil.Process]:
-        """The server and all that it started. Each knows when it began, so that none is mistaken
-        for another that has its number later."""
+    def _process_tree(self) -> list[psutil.Process]:
+        """Return the server and its descendants.
+
+        psutil remembers when each process started, so a reused process id is not mistaken for it.
+        """
         with contextlib.suppress(psutil.Error):
             server = psutil.Process(self._process.pid)
             return [server, *server.children(recursive=True)]
         return []
 
 
-def _attend(module: Module, machine: Machine, server: Server) -> None:
-    """Until somebody ends it."""
-    looks = Looks(module, machine.source)
+def _watch(module: ModuleProject, machine: DevConfig, server: DevServer) -> None:
+    """Restart the module on changes until Ctrl-C."""
+    watcher = PollingWatcher(module, machine.source)
     while True:
-        time.sleep(_LOOK_EVERY)
+        time.sleep(_POLL_INTERVAL)
         if server.exit_code is not None:
-            raise ServerEnded(f"the server ended with exit code {server.exit_code}")
-        if server.unread:
+            raise ServerEnded(f"the server exited with code {server.exit_code}")
+        if server.output_closed:
             raise BrokenPipeError
-        saved = looks.saved()
-        if machine.source is not None and machine.source in saved:
-            saved.remove(machine.source)
-            _change(machine)
-        if saved:
-            names = ", ".join(str(path.relative_to(module.root)) for path in saved[:3])
-            more = f" and {len(saved) - 3} more" if len(saved) > 3 else ""
-            say(f"{names}{more} saved: {module.name} is started anew")
-            _restart(machine, server)
+        changed = watcher.poll_changes()
+        if machine.source is not None and machine.source in changed:
+            changed.remove(machine.source)
+            _update_config(machine)
+        if changed:
+            names = ", ".join(str(path.relative_to(module.root)) for path in changed[:3])
+            more = f" and {len(changed) - 3} more" if len(changed) > 3 else ""
+            print_notice(f"{names}{more} changed; restarting {module.name}")
+            _restart_module(machine, server)
 
 
-def _change(machine: Machine) -> None:
+def _update_config(machine: DevConfig) -> None:
     try:
         machine.write()
     except CogworkError as error:
-        print(paint(f"{error}; the machine stays as it is", "red"), flush=True)
+        print(paint(f"{error}; keeping the previous configuration", "red"), flush=True)
     else:
-        say(f"{machine.source} saved: the machine follows it")
+        print_notice(f"{machine.source} changed; updating the machine")
 
 
-def _restart(machine: Machine, server: Server) -> None:
-    """The module alone, where the machine can; otherwise the machine with it."""
+def _restart_module(machine: DevConfig, server: DevServer) -> None:
+    """Restart the module alone if the machine supports it, else the whole machine."""
     try:
-        asked = _restarted(machine.address, machine.module_name)
+        accepted = _request_restart(machine.address, machine.module_name)
     except Exception as error:
-        say(f"the machine is started anew, because it does not answer: {error}")
-        asked = False
-    if not asked:
-        server.again()
+        print_notice(f"the machine does not respond ({error}); restarting the machine")
+        accepted = False
+    if not accepted:
+        server.restart()
 
 
-def _restarted(address: str, name: str) -> bool:
-    # gRPC takes a moment to import: the server starts meanwhile.
+def _request_restart(address: str, name: str) -> bool:
+    # gRPC imports slowly, so import it while the server runs.
     import grpc
 
-    from cogwork.cli.dial import ask
-    from cogwork.wire.grpc import OPTIONS
+    from cogwork.cli.grpc_client import call_robot
+    from cogwork.wire.grpc import GRPC_OPTIONS
 
     robot: Any = importlib.import_module("viam.gen.robot.v1.robot_pb2")
-    with grpc.insecure_channel(address, OPTIONS) as channel:
+    with grpc.insecure_channel(address, GRPC_OPTIONS) as channel:
         try:
             request = robot.RestartModuleRequest(module_name=name)
-            ask(channel, "RestartModule", request, robot.RestartModuleResponse)
+            call_robot(channel, "RestartModule", request, robot.RestartModuleResponse)
         except grpc.RpcError as error:
-            # One that takes long is under way.
+            # A restart that exceeds the deadline is still in progress.
             return bool(error.code() is grpc.StatusCode.DEADLINE_EXCEEDED)
     return True
 
 
-def _environment() -> dict[str, str]:
-    """The module finds the Python that this command runs with, and the lines can be read."""
+def _server_environment() -> dict[str, str]:
+    """Return an environment with this Python first on PATH and JSON log output."""
     path = os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", os.defpath)])
     return {**os.environ, "PATH": path, "COGWORK_LOG_FORMAT": "json"}
 
 
-def _readable(line: str) -> str:
+def _format_line(line: str) -> str:
     try:
         entry = json.loads(line)
-        return shown_entry(entry)
+        return format_entry(entry)
     except (ValueError, LookupError, TypeError):
-        return printable(line)
+        return replace_unprintable(line)
 
 
-def say(text: str) -> None:
+def print_notice(text: str) -> None:
     print(paint(f"-- {text}", "bold"), flush=True)

@@ -1,4 +1,4 @@
-"""How commands talk: exit codes, JSON for programs, colour and pictures for people."""
+"""Terminal output of commands: exit codes, JSON, colors, errors and the alternate screen."""
 
 from __future__ import annotations
 
@@ -10,30 +10,36 @@ import signal
 import sys
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, TextIO
 
 from cogwork.core import atomic
+from cogwork.core.escape import escape, escape_json
 
-FINE = 0
-FAULTS = 1
-USAGE = 2
+EXIT_OK = 0
+EXIT_FAILURE = 1
+EXIT_USAGE = 2
 
-_ENTER = "\x1b[?1049h\x1b[?25l"
-_LEAVE = "\x1b[0m\x1b[?25h\x1b[?1049l"
+_ENTER_ALTERNATE_SCREEN = "\x1b[?1049h\x1b[?25l"
+_LEAVE_ALTERNATE_SCREEN = "\x1b[0m\x1b[?25h\x1b[?1049l"
 
 _STYLES = {"red": "31", "yellow": "33", "bold": "1", "dim": "2"}
 
 
 def print_json(value: Any) -> None:
-    print(json.dumps(value, indent=2, ensure_ascii=False))
+    print(escape_json(json.dumps(value, indent=2, ensure_ascii=False)))
 
 
-def complain(message: str) -> None:
-    print(message, file=sys.stderr)
+def print_text(text: str, file: TextIO | None = None) -> None:
+    """Print lines and escape the control characters that quoted text may contain."""
+    print("\n".join(map(escape, text.split("\n"))), file=file)
+
+
+def print_error(message: str) -> None:
+    print_text(message, sys.stderr)
 
 
 def paint(text: str, style: str) -> str:
-    """Colour on a terminal that wants it, plain text elsewhere."""
+    """Color the text if standard output is a terminal that supports it."""
     plain = os.environ.get("NO_COLOR") or os.environ.get("TERM") == "dumb"
     if plain or not sys.stdout.isatty():
         return text
@@ -41,7 +47,7 @@ def paint(text: str, style: str) -> str:
 
 
 def write_picture(file: Path, data: bytes) -> None:
-    """With the rights of any file that the user makes, into a folder that is there."""
+    """Write a file atomically with the user's default permissions, into an existing folder."""
     if not file.parent.is_dir():
         raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT))
     umask = os.umask(0o077)
@@ -50,44 +56,46 @@ def write_picture(file: Path, data: bytes) -> None:
 
 
 class Screen:
-    """All of a terminal, for a command that draws on it."""
+    """A terminal that a command draws on."""
 
     def __init__(self, descriptor: int) -> None:
         self._descriptor = descriptor
 
     def size(self) -> tuple[int, int]:
-        """Columns and lines."""
+        """Return the number of columns and lines."""
         columns, lines = os.get_terminal_size(self._descriptor)
         return columns or 80, lines or 24
 
-    def show(self, text: str) -> None:
-        """In one write, so that nobody sees half a picture."""
+    def write(self, text: str) -> None:
+        """Write the whole text at once, so that no partial image is visible."""
         rest = memoryview(text.encode(errors="replace"))
         while rest:
             rest = rest[os.write(self._descriptor, rest) :]
 
 
 @contextlib.contextmanager
-def whole_screen() -> Iterator[Screen]:
-    """Another screen, without a cursor. What was on the terminal comes back, however this ends."""
+def alternate_screen() -> Iterator[Screen]:
+    """Switch to the alternate screen without a cursor, and restore the terminal at the end."""
     screen = Screen(sys.stdout.fileno())
-    terminated = signal.signal(signal.SIGTERM, _end)
+    terminated = signal.signal(signal.SIGTERM, _raise_exit)
     try:
-        screen.show(_ENTER)
+        screen.write(_ENTER_ALTERNATE_SCREEN)
         yield screen
     finally:
-        # Whoever presses Ctrl-C twice wants the screen back no less.
+        # A second Ctrl-C must not prevent the restore.
         interrupted = signal.signal(signal.SIGINT, signal.SIG_IGN)
         signal.signal(signal.SIGTERM, terminated)
-        with contextlib.suppress(OSError):  # the terminal is gone
-            screen.show(_LEAVE)
+        with contextlib.suppress(OSError):  # the terminal was closed
+            screen.write(_LEAVE_ALTERNATE_SCREEN)
         signal.signal(signal.SIGINT, interrupted)
 
 
 @contextlib.contextmanager
-def orderly_end() -> Iterator[None]:
-    """For a command that has something to clean up, whoever ends it."""
-    before = {number: signal.signal(number, _end) for number in (signal.SIGTERM, signal.SIGHUP)}
+def exit_on_signals() -> Iterator[None]:
+    """Raise SystemExit on SIGTERM and SIGHUP, so that the command cleans up."""
+    before = {
+        number: signal.signal(number, _raise_exit) for number in (signal.SIGTERM, signal.SIGHUP)
+    }
     try:
         yield
     finally:
@@ -95,5 +103,5 @@ def orderly_end() -> Iterator[None]:
             signal.signal(number, handler)
 
 
-def _end(number: int, _: object) -> None:
+def _raise_exit(number: int, _: object) -> None:
     raise SystemExit(128 + number)

@@ -1,4 +1,4 @@
-"""`cogwork tunnel`: a port of a running machine, as if it were one of this computer."""
+"""`cogwork tunnel`: forward a machine's port to this computer."""
 
 from __future__ import annotations
 
@@ -13,65 +13,69 @@ from typing import Any
 import grpc
 import grpc.aio
 
-from cogwork.cli.dial import Misused, ask, dialed, failure
-from cogwork.cli.terminal import FINE, complain, orderly_end, print_json
+from cogwork.cli.grpc_client import CommandError, call_robot, format_rpc_error, with_channel
+from cogwork.cli.terminal import EXIT_OK, exit_on_signals, print_error, print_json
 from cogwork.resource import sdk
-from cogwork.wire.grpc import OPTIONS
+from cogwork.wire.grpc import GRPC_OPTIONS
 
-assert sdk.VERSION  # ahead of whatever else imports the SDK
+assert sdk.VERSION  # before anything else imports the SDK
 from viam.gen.robot.v1 import robot_pb2 as robot  # noqa: E402
 
-from cogwork.robot.tunnel import from_socket, to_socket  # noqa: E402
+from cogwork.robot.tunnel import copy_from_socket, copy_to_socket  # noqa: E402
 
 _PATH = "/viam.robot.v1.RobotService/Tunnel"
 _HOST = "127.0.0.1"
-_GREETING = 1.0
-"""Seconds that a machine gets to say that it has reached the port; not every server does."""
+_CONNECT_TIMEOUT = 1.0
+"""Seconds to wait for the machine to confirm the connection; not every server does."""
 
 
 def tunnel(arguments: argparse.Namespace) -> int:
-    run = _list if arguments.port is None else _lead
-    with contextlib.suppress(KeyboardInterrupt), orderly_end():
-        return dialed(arguments.address, lambda channel: run(channel, arguments))
-    return FINE
+    run = _print_tunnels if arguments.port is None else _run_tunnel
+    with contextlib.suppress(KeyboardInterrupt), exit_on_signals():
+        return with_channel(arguments.address, lambda channel: run(channel, arguments))
+    return EXIT_OK
 
 
-def _list(channel: grpc.Channel, arguments: argparse.Namespace) -> int:
-    tunnels = _tunnels(channel)
+def _print_tunnels(channel: grpc.Channel, arguments: argparse.Namespace) -> int:
+    tunnels = _list_tunnels(channel)
     if arguments.json:
         print_json([{"port": port, "connection_timeout": s} for port, s in tunnels.items()])
     elif tunnels:
         for port, seconds in tunnels.items():
-            print(f"{port}  (given {seconds:g} s to answer)")
+            print(f"{port}  (connection timeout {seconds:g}s)")
     else:
-        print("the machine has no tunnels; network.traffic_tunnel_endpoints makes some")
-    return FINE
+        print("the machine has no tunnels; add them to network.traffic_tunnel_endpoints")
+    return EXIT_OK
 
 
-def _lead(channel: grpc.Channel, arguments: argparse.Namespace) -> int:
-    tunnels = _tunnels(channel)
+def _run_tunnel(channel: grpc.Channel, arguments: argparse.Namespace) -> int:
+    tunnels = _list_tunnels(channel)
     if arguments.port not in tunnels:
         known = ", ".join(map(str, tunnels)) or "none"
-        raise Misused(
-            f"the machine has no tunnel to port {arguments.port}; it has {known} "
+        raise CommandError(
+            f"the machine has no tunnel to port {arguments.port}; available: {known} "
             "(network.traffic_tunnel_endpoints)"
         )
-    with _listening(arguments.address, arguments.port, arguments.local) as listener:
+    with _open_listener(arguments.address, arguments.port, arguments.local) as listener:
         asyncio.run(_serve(listener, arguments.address, arguments.port))
-    return FINE
+    return EXIT_OK
 
 
-def _tunnels(channel: grpc.Channel) -> dict[int, float]:
-    """The seconds that each port gets to answer."""
-    listed = ask(channel, "ListTunnels", robot.ListTunnelsRequest(), robot.ListTunnelsResponse)
+def _list_tunnels(channel: grpc.Channel) -> dict[int, float]:
+    """Return the connection timeout of each port, in seconds."""
+    listed = call_robot(
+        channel, "ListTunnels", robot.ListTunnelsRequest(), robot.ListTunnelsResponse
+    )
     return {each.port: each.connection_timeout.ToNanoseconds() / 1e9 for each in listed.tunnels}
 
 
-def _listening(address: str, port: int, wanted: int | None) -> socket.socket:
-    """On the port that is wanted; else on the machine's own number, or any that is free."""
-    if _is_here(address):
+def _open_listener(address: str, port: int, wanted: int | None) -> socket.socket:
+    """Listen on the wanted port, by default on the machine's port number or any free port."""
+    if _is_local(address):
         if wanted == port:
-            raise Misused(f"port {port} of this computer would lead to itself; choose another")
+            raise CommandError(
+                f"local port {port} would forward to itself; choose another with --local"
+            )
         usual = [0]
     else:
         usual = [port, 0]
@@ -85,11 +89,13 @@ def _listening(address: str, port: int, wanted: int | None) -> socket.socket:
         listener.setblocking(False)
         return listener
     why = os.strerror(fault.errno or 0) if fault is not None else ""
-    raise Misused(f"cannot listen on port {wanted or port}: {why}; choose another with --local")
+    raise CommandError(
+        f"cannot listen on port {wanted or port}: {why}; choose another with --local"
+    )
 
 
-def _is_here(address: str) -> bool:
-    """Whether the machine is this computer, as far as its address tells."""
+def _is_local(address: str) -> bool:
+    """Whether the address is a loopback address."""
     host = address.rpartition(":")[0].strip("[]")
     if host == "localhost":
         return True
@@ -101,22 +107,25 @@ def _is_here(address: str) -> bool:
 
 async def _serve(listener: socket.socket, address: str, port: int) -> None:
     loop = asyncio.get_running_loop()
-    # Not ahead of the loop: Ctrl-C, of which this tells, is the loop's to hear.
+    # Only print once the loop runs, because the loop handles the Ctrl-C that the line mentions.
     print(
-        f"localhost:{listener.getsockname()[1]} leads to port {port} of the machine at {address}; "
-        "Ctrl-C ends it",
+        f"forwarding localhost:{listener.getsockname()[1]} to port {port} of the machine at "
+        f"{address}; press Ctrl-C to stop",
         flush=True,
     )
-    async with grpc.aio.insecure_channel(address, OPTIONS) as channel, asyncio.TaskGroup() as all_:
+    async with (
+        grpc.aio.insecure_channel(address, GRPC_OPTIONS) as channel,
+        asyncio.TaskGroup() as tasks,
+    ):
         while True:
             connection, _ = await loop.sock_accept(listener)
-            all_.create_task(_carried(connection, channel, address, port))
+            tasks.create_task(_forward_connection(connection, channel, address, port))
 
 
-async def _carried(
+async def _forward_connection(
     connection: socket.socket, channel: grpc.aio.Channel, address: str, port: int
 ) -> None:
-    """One connection, from its beginning to its end. Its trouble is not that of others."""
+    """Forward one connection until it ends. Its errors do not affect other connections."""
     with contextlib.closing(connection):
         connection.setblocking(False)
         connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
@@ -125,17 +134,17 @@ async def _carried(
             request_serializer=robot.TunnelRequest.SerializeToString,
             response_deserializer=robot.TunnelResponse.FromString,
         )
-        carrying = _Carrying(connection, start(), port)
+        forwarded = _ForwardedConnection(connection, start(), port)
         try:
-            await carrying.run()
-            print(carrying.summary(), flush=True)
+            await forwarded.run()
+            print(forwarded.summary(), flush=True)
         except grpc.RpcError as error:
-            complain(failure(error, address))
+            print_error(format_rpc_error(error, address))
         except OSError as error:
-            complain(f"a connection broke: {error.strerror}")
+            print_error(f"connection failed: {error.strerror}")
 
 
-class _Carrying:
+class _ForwardedConnection:
     def __init__(self, connection: socket.socket, call: Any, port: int) -> None:
         self._connection = connection
         self._call = call
@@ -144,12 +153,12 @@ class _Carrying:
         self._received = 0
 
     def summary(self) -> str:
-        return f"a connection ended: {self._sent} bytes sent, {self._received} received"
+        return f"connection closed: {self._sent} bytes sent, {self._received} received"
 
     async def run(self) -> None:
-        """Until the machine ends the call. A connection that sends no more may still receive."""
-        up = asyncio.ensure_future(self._up())
-        down = asyncio.ensure_future(to_socket(self._receive, self._connection))
+        """Forward until the machine ends the call. A half-closed connection still receives."""
+        up = asyncio.ensure_future(self._forward_input())
+        down = asyncio.ensure_future(copy_to_socket(self._receive, self._connection))
         try:
             await asyncio.wait({up, down}, return_when=asyncio.FIRST_COMPLETED)
             if not down.done():
@@ -161,21 +170,23 @@ class _Carrying:
             down.cancel()
             await asyncio.gather(up, down, return_exceptions=True)
 
-    async def _up(self) -> None:
-        # The first message names the port, whether or not there is anything to send.
+    async def _forward_input(self) -> None:
+        # The first message names the port, even if there is no data to send yet.
         try:
             await self._send(memoryview(b""))
-            await self._connected()
-            await from_socket(self._connection, self._send)
+            await self._wait_until_connected()
+            await copy_from_socket(self._connection, self._send)
             await self._call.done_writing()
         except (asyncio.InvalidStateError, grpc.RpcError):
-            return  # the call is over, and whoever reads is told why
+            return  # the call ended; the reading side gets the reason
 
-    async def _connected(self) -> None:
-        """The machine says so, or ends the call. Whoever writes just when a call ends never hears
-        why (grpc.aio tells of an error of its own)."""
+    async def _wait_until_connected(self) -> None:
+        """Wait until the machine confirms the connection or ends the call.
+
+        A write at the moment when a call ends would hide the reason behind an error of grpc.aio.
+        """
         with contextlib.suppress(TimeoutError):
-            async with asyncio.timeout(_GREETING):
+            async with asyncio.timeout(_CONNECT_TIMEOUT):
                 await self._call.initial_metadata()
 
     async def _send(self, data: memoryview) -> None:

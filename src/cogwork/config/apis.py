@@ -1,4 +1,4 @@
-"""The APIs of the public namespace. Anyone's own live in a namespace of their own."""
+"""The APIs of the built-in namespace. Custom APIs use namespaces of their own."""
 
 from __future__ import annotations
 

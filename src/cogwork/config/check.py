@@ -1,4 +1,4 @@
-"""Judges a whole configuration: every fault at once, and what can be used of the rest."""
+"""Check a whole configuration: report every fault at once and keep the parts that are valid."""
 
 from __future__ import annotations
 
@@ -12,20 +12,22 @@ from typing import Annotated, Any, get_args, get_origin
 from pydantic import Strict
 
 from cogwork.config import codes
-from cogwork.config.catalogue import Shape
-from cogwork.config.crosscheck import Resource, cross_check
-from cogwork.config.diagnose import (
+from cogwork.config.crosscheck import ParsedResource, cross_check
+from cogwork.config.diagnostic_collector import DiagnosticCollector
+from cogwork.config.diagnostics import (
     Diagnostic,
     Effect,
     Quote,
-    quote_plainly,
+    quote_json,
 )
-from cogwork.config.fields import Attributes, ExistingFile, Needs, read_api
-from cogwork.config.findings import Findings
+from cogwork.config.fields import Attributes, ExistingFile, Needs, parse_api
+from cogwork.config.load_context import LoadContext
+from cogwork.config.model_catalog import ModelSchema
 from cogwork.config.module import ModuleConfig
-from cogwork.config.placeholders import PackagePath, fill
+from cogwork.config.placeholders import PackagePath, fill_placeholders
 from cogwork.config.positions import Json, Pointer
-from cogwork.config.references import mentions, mentions_of_invalid
+from cogwork.config.protection import refuse_unsupported
+from cogwork.config.references import find_references, find_references_in_invalid
 from cogwork.config.schema import (
     ComponentConfig,
     MachineConfig,
@@ -33,15 +35,14 @@ from cogwork.config.schema import (
     ResourceConfig,
     ServiceConfig,
 )
-from cogwork.config.surroundings import Surroundings
-from cogwork.config.validate import Validator
+from cogwork.config.validator import Validator
 from cogwork.core.errors import InvalidName
 from cogwork.graph.name import Api, ModelName, Reference, ResourceName
 from cogwork.graph.spec import Spec
 
-_REFUSING = frozenset({"cloud", "network", "auth"})
-_DISPENSABLE = frozenset({"log_configuration", "log_level"})
-_RESOURCES: dict[str, type[ResourceConfig]] = {
+_CRITICAL_SECTIONS = frozenset({"cloud", "network", "auth"})
+_DISPENSABLE_FIELDS = frozenset({"log_configuration", "log_level"})
+_RESOURCE_SECTIONS: dict[str, type[ResourceConfig]] = {
     "components": ComponentConfig,
     "services": ServiceConfig,
 }
@@ -49,196 +50,234 @@ _NO_MODEL = ModelName("", "", "")
 
 
 @dataclass(frozen=True, slots=True)
-class Checked:
+class CheckResult:
     config: MachineConfig
     specs: tuple[Spec, ...]
     diagnostics: tuple[Diagnostic, ...]
-    entries: int = 0
-    """How many resources the file lists, sound or not."""
+    resource_count: int = 0
+    """Number of resources that the file lists, valid or not."""
+    omitted_count: int = 0
+    """Number of diagnostics beyond those that are kept."""
+    all_keys_compared: bool = True
+    """False if an unknown key may be a misspelled secret that no diagnostic reports."""
 
     @property
-    def refused(self) -> bool:
+    def is_refused(self) -> bool:
         return any(found.effect is Effect.REFUSED for found in self.diagnostics)
 
 
 def check(
     value: Json,
-    surroundings: Surroundings,
-    quote: Quote = quote_plainly,
+    context: LoadContext,
+    quote: Quote = quote_json,
     scrub: Callable[[str], str] = str,
-) -> Checked:
-    """Scrubbing takes out of a message what it may not say."""
-    return _Check(surroundings, Findings(surroundings, quote, scrub)).run(value)
+    is_cancelled: Callable[[], bool] = lambda: False,
+) -> CheckResult:
+    """Check a parsed configuration.
+
+    `quote` formats a value for a message, and `scrub` removes secrets from messages. Raises
+    CheckCancelled once `is_cancelled` returns true.
+    """
+    return _Checker(context, DiagnosticCollector(context, quote, scrub, is_cancelled)).run(value)
 
 
-class _Check:
-    def __init__(self, surroundings: Surroundings, findings: Findings) -> None:
-        self._around = surroundings
-        self._findings = findings
-        self._packages: dict[str, PackagePath] = {}
-        self._places: dict[str, list[Pointer]] = {}
+class _Checker:
+    def __init__(self, context: LoadContext, collector: DiagnosticCollector) -> None:
+        self._context = context
+        self._diagnostics = collector
+        self._package_paths: dict[str, PackagePath] = {}
+        self._item_pointers: dict[str, list[Pointer]] = {}
 
-    def run(self, value: Json) -> Checked:
+    def run(self, value: Json) -> CheckResult:
         if not isinstance(value, dict):
-            self._findings.add(
-                codes.WRONG_TYPE, "expected an object at the top", (), Effect.REFUSED
+            self._diagnostics.add(
+                codes.WRONG_TYPE, "expected an object at the top level", (), Effect.REFUSED
             )
-            return Checked(MachineConfig.model_construct(), (), self._findings.diagnostics)
-        self._unknown_sections(value)
+            return self._build_result(MachineConfig.model_construct(), (), 0)
+        self._report_unknown_sections(value)
         parts = {
             section.field: part
-            for name, section in _sections().items()
-            if (part := self._section(section, value.get(name))) is not None
+            for name, section in _section_specs().items()
+            if (part := self._check_section(section, value.get(name))) is not None
         }
-        resources = self._resources(value)
-        for section in _RESOURCES:
-            parts[section] = [r.config for r in resources if r.config and r.at[0] == section]
-        # Each part is validated already, on its own.
+        refuse_unsupported(value, self._diagnostics)
+        resources = self._check_resources(value)
+        for section in _RESOURCE_SECTIONS:
+            parts[section] = [r.config for r in resources if r.config and r.pointer[0] == section]
+        # Each part has already been validated separately.
         config = MachineConfig.model_construct(**parts)
-        cross_check(config, resources, self._places, self._findings, self._around.catalogue)
-        entries = sum(
-            len(listed) for name in _RESOURCES if isinstance(listed := value.get(name), list)
+        cross_check(
+            config, resources, self._item_pointers, self._diagnostics, self._context.catalog
         )
-        return Checked(config, self._specs(resources), self._findings.diagnostics, entries)
+        entries = sum(
+            len(listed)
+            for name in _RESOURCE_SECTIONS
+            if isinstance(listed := value.get(name), list)
+        )
+        return self._build_result(config, self._build_specs(resources), entries)
 
-    def _unknown_sections(self, value: Mapping[str, Json]) -> None:
-        known = _sections().keys() | _RESOURCES.keys()
+    def _build_result(
+        self, config: MachineConfig, specs: tuple[Spec, ...], entries: int
+    ) -> CheckResult:
+        found = self._diagnostics
+        return CheckResult(
+            config, specs, found.diagnostics, entries, found.omitted, found.all_keys_compared
+        )
+
+    def _report_unknown_sections(self, value: Mapping[str, Json]) -> None:
+        known = _section_specs().keys() | _RESOURCE_SECTIONS.keys()
         for key in value:
             if key not in known:
-                self._findings.add(
+                self._diagnostics.add(
                     codes.UNKNOWN_KEY,
                     f'unknown key "{key}"',
                     (key,),
                     Effect.IGNORED,
                     at_key=True,
-                    hint=self._findings.guess(key, known),
+                    hint=self._diagnostics.suggest_key(key, known),
                 )
 
-    def _section(self, section: _Section, value: Json) -> Any:
-        """The validated section, without the items that cannot be used; None if nothing can."""
+    def _check_section(self, section: _SectionSpec, value: Json) -> Any:
+        """Return the validated section without its invalid items, or None if it is unusable."""
         if value is None:
             return None
         if not section.is_list:
-            effect = Effect.REFUSED if section.name in _REFUSING else Effect.IGNORED
-            return self._findings.validated(section.validator, value, (section.name,), effect)
+            effect = Effect.REFUSED if section.name in _CRITICAL_SECTIONS else Effect.IGNORED
+            return self._diagnostics.validate(section.validator, value, (section.name,), effect)
         usable = [
             (at, checked)
-            for at, item in self._items(section.name, value)
-            if (checked := self._item(section, item, at)) is not None
+            for at, item in self._list_items(section.name, value)
+            if (checked := self._check_item(section, item, at)) is not None
         ]
-        kept = self._without_duplicates(usable)
-        self._places[section.name] = [at for at, _ in kept]
+        kept = self._drop_duplicates(usable)
+        self._item_pointers[section.name] = [at for at, _ in kept]
         if section.name == "packages":
-            self._packages = _package_paths((item for _, item in kept), self._around.home)
+            self._package_paths = _locate_packages((item for _, item in kept), self._context.home)
         return [item for _, item in kept]
 
-    def _item(self, section: _Section, item: Json, at: Pointer) -> Any:
+    def _check_item(self, section: _SectionSpec, item: Json, at: Pointer) -> Any:
         if section.name == "modules":
-            item = self._filled(item, at, ("executable_path", "env"))
-        checked = self._findings.validated(section.validator, item, at, Effect.IGNORED)
+            item = self._fill_placeholders(item, at, ("executable_path", "env"))
+        checked = self._diagnostics.validate(section.validator, item, at, Effect.IGNORED)
         if isinstance(checked, ModuleConfig) and checked.type == "local":
-            self._findings.file_must_exist(
+            self._diagnostics.require_file(
                 checked.executable_path, (*at, "executable_path"), Effect.UNHEALTHY
+            )
+        if isinstance(checked, ModuleConfig) and checked.tcp_mode:
+            self._diagnostics.add(
+                codes.OPEN_MODULE,
+                f'every local process can call module "{checked.name}"',
+                (*at, "tcp_mode"),
+                Effect.IGNORED,
+                hint='remove "tcp_mode" unless the module cannot use a Unix socket',
             )
         return checked
 
-    def _items(self, name: str, value: Json) -> list[tuple[Pointer, Json]]:
+    def _list_items(self, name: str, value: Json) -> list[tuple[Pointer, Json]]:
         if value is None:
             return []
         if not isinstance(value, list):
-            self._findings.add(codes.WRONG_TYPE, f'"{name}" is a list', (name,), Effect.IGNORED)
+            self._diagnostics.add(
+                codes.WRONG_TYPE, f'"{name}" must be a list', (name,), Effect.IGNORED
+            )
             return []
         return [((name, index), item) for index, item in enumerate(value)]
 
-    def _without_duplicates(self, items: list[tuple[Pointer, Any]]) -> list[tuple[Pointer, Any]]:
+    def _drop_duplicates(self, items: list[tuple[Pointer, Any]]) -> list[tuple[Pointer, Any]]:
         seen: dict[str, Pointer] = {}
         kept = []
         for at, item in items:
             key = "id" if hasattr(item, "id") else "name"
             name = getattr(item, key, None)
             if name in seen:
-                self._findings.duplicate(name, (*at, key), (*seen[name], key))
+                self._diagnostics.add_duplicate(name, (*at, key), (*seen[name], key))
                 continue
             if name is not None:
                 seen[name] = at
             kept.append((at, item))
         return kept
 
-    def _resources(self, value: Mapping[str, Json]) -> list[Resource]:
-        # One name may also be in both lists, when one of the two is in the wrong list.
-        kept: dict[ResourceName, Resource] = {}
-        for section, kind in _RESOURCES.items():
-            for at, item in self._items(section, value.get(section)):
-                resource = self._resource(kind, item, at)
+    def _check_resources(self, value: Mapping[str, Json]) -> list[ParsedResource]:
+        # The same name can occur in both lists if a resource is in the wrong one.
+        kept: dict[ResourceName, ParsedResource] = {}
+        for section, kind in _RESOURCE_SECTIONS.items():
+            for at, item in self._list_items(section, value.get(section)):
+                resource = self._check_resource(kind, item, at)
                 if resource is None:
                     continue
                 first = kept.setdefault(resource.name, resource)
                 if first is not resource:
-                    self._findings.duplicate(resource.name.name, (*at, "name"), (*first.at, "name"))
+                    self._diagnostics.add_duplicate(
+                        resource.name.name, (*at, "name"), (*first.pointer, "name")
+                    )
         return list(kept.values())
 
-    def _resource(self, kind: type[ResourceConfig], item: Json, at: Pointer) -> Resource | None:
-        item = self._filled(item, at, ("attributes",))
-        config: ResourceConfig | None = self._findings.validated(
+    def _check_resource(
+        self, kind: type[ResourceConfig], item: Json, at: Pointer
+    ) -> ParsedResource | None:
+        item = self._fill_placeholders(item, at, ("attributes",))
+        config: ResourceConfig | None = self._diagnostics.validate(
             _resource_validator(kind), item, at, Effect.UNHEALTHY
         )
         if config is None:
-            name = _salvaged_name(kind, item)
-            return Resource(at, name, None) if name is not None else None
-        resource = Resource(at, config.full_name, config)
-        shape = self._around.catalogue.find(config.api, config.model)
-        if shape is None:
+            name = _recover_name(kind, item)
+            return ParsedResource(at, name, None) if name is not None else None
+        resource = ParsedResource(at, config.full_name, config)
+        schema = self._context.catalog.find(config.api, config.model)
+        if schema is None:
             resource.settings = config.model_copy(update={"log_configuration": None})
         else:
-            resource.settings = self._attributes(resource, shape, config)
+            resource.settings = self._check_attributes(resource, schema, config)
         for index, text in enumerate(config.depends_on):
-            self._depends(resource.needs, text, None, (*at, "depends_on", index))
+            self._add_dependency(resource.needs, text, None, (*at, "depends_on", index))
         return resource
 
-    def _attributes(
-        self, resource: Resource, shape: Shape, config: ResourceConfig
+    def _check_attributes(
+        self, resource: ParsedResource, schema: ModelSchema, config: ResourceConfig
     ) -> Attributes | None:
-        at = (*resource.at, "attributes")
-        attributes: Attributes | None = self._findings.validated(
-            _attributes_validator(shape.attributes), config.attributes, at, Effect.UNHEALTHY
+        at = (*resource.pointer, "attributes")
+        attributes: Attributes | None = self._diagnostics.validate(
+            _attributes_validator(schema.attributes), config.attributes, at, Effect.UNHEALTHY
         )
         found = (
-            mentions(attributes, at)
+            find_references(attributes, at)
             if attributes is not None
-            else mentions_of_invalid(shape.attributes, config.attributes, at)
+            else find_references_in_invalid(schema.attributes, config.attributes, at)
         )
         for mention in found:
             if isinstance(mention.marker, ExistingFile):
-                self._findings.file_must_exist(mention.text, mention.pointer, Effect.UNHEALTHY)
+                self._diagnostics.require_file(mention.text, mention.pointer, Effect.UNHEALTHY)
             else:
                 kind = resource.needs if isinstance(mention.marker, Needs) else resource.wants
-                self._depends(kind, mention.text, mention.marker.api, mention.pointer)
+                self._add_dependency(kind, mention.text, mention.marker.api, mention.pointer)
         return attributes
 
-    def _depends(
+    def _add_dependency(
         self, kind: dict[Reference, Pointer], text: str, api: str | None, at: Pointer
     ) -> None:
         try:
             reference = Reference.parse(text)
         except InvalidName as error:
-            self._findings.add(codes.BAD_NAME, str(error), at, Effect.UNHEALTHY)
+            self._diagnostics.add(codes.BAD_NAME, str(error), at, Effect.UNHEALTHY)
             return
         if api is not None and reference.api is None:
             reference = Reference(reference.short, Api.parse(api))
         kind.setdefault(reference, at)
 
-    def _filled(self, item: Json, at: Pointer, keys: tuple[str, ...]) -> Json:
-        """The item with the placeholders filled in the members that may have them."""
+    def _fill_placeholders(self, item: Json, at: Pointer, keys: tuple[str, ...]) -> Json:
+        """Return the item with the placeholders under `keys` filled in."""
         if not isinstance(item, dict):
             return item
         for key in keys:
             if key not in item:
                 continue
-            value, faults = fill(item[key], self._packages, self._around.environment)
+            value, faults = fill_placeholders(
+                item[key], self._package_paths, self._context.environment
+            )
             if value is not item[key]:
                 item = {**item, key: value}
             for fault in faults:
-                self._findings.add(
+                self._diagnostics.add(
                     codes.BAD_PLACEHOLDER,
                     fault.message,
                     (*at, key, *fault.pointer),
@@ -246,8 +285,8 @@ class _Check:
                 )
         return item
 
-    def _specs(self, resources: Iterable[Resource]) -> tuple[Spec, ...]:
-        faults = self._findings.static_faults()
+    def _build_specs(self, resources: Iterable[ParsedResource]) -> tuple[Spec, ...]:
+        faults = self._diagnostics.static_faults()
         return tuple(
             Spec(
                 resource.name,
@@ -255,7 +294,7 @@ class _Check:
                 resource.settings,
                 tuple(resource.needs),
                 tuple(resource.wants),
-                faults.get(resource.at),
+                faults.get(resource.pointer),
                 json.dumps(resource.config.attributes, sort_keys=True) if resource.config else "",
             )
             for resource in resources
@@ -263,7 +302,7 @@ class _Check:
 
 
 @dataclass(frozen=True, slots=True)
-class _Section:
+class _SectionSpec:
     name: str
     field: str
     validator: Validator
@@ -271,24 +310,26 @@ class _Section:
 
 
 @functools.cache
-def _sections() -> dict[str, _Section]:
-    """All but the resources; packages first, because modules refer to them."""
+def _section_specs() -> dict[str, _SectionSpec]:
+    """Return every section except the resources; packages first, because modules refer to them."""
     sections = {}
     fields = sorted(MachineConfig.model_fields.items(), key=lambda item: item[0] != "packages")
     for field, info in fields:
-        if field not in _RESOURCES:
+        if field not in _RESOURCE_SECTIONS:
             name = info.alias or field
             is_list = get_origin(info.annotation) is list
             kind = get_args(info.annotation)[0] if is_list else info.annotation
             if kind in (bool, str):
                 kind = Annotated[kind, Strict()]
-            sections[name] = _Section(name, field, Validator(kind, _DISPENSABLE), is_list)
+            sections[name] = _SectionSpec(
+                name, field, Validator(kind, _DISPENSABLE_FIELDS), is_list
+            )
     return sections
 
 
 @functools.cache
 def _resource_validator(kind: type[ResourceConfig]) -> Validator:
-    return Validator(kind, _DISPENSABLE)
+    return Validator(kind, _DISPENSABLE_FIELDS)
 
 
 @functools.cache
@@ -296,7 +337,7 @@ def _attributes_validator(kind: type[Attributes]) -> Validator:
     return Validator(kind)
 
 
-def _package_paths(packages: Iterable[PackageConfig], home: Path) -> dict[str, PackagePath]:
+def _locate_packages(packages: Iterable[PackageConfig], home: Path) -> dict[str, PackagePath]:
     return {
         package.name: PackagePath(
             package.type,
@@ -312,14 +353,14 @@ def _package_paths(packages: Iterable[PackageConfig], home: Path) -> dict[str, P
     }
 
 
-def _salvaged_name(kind: type[ResourceConfig], item: Json) -> ResourceName | None:
-    """The name of a resource that is broken otherwise, so that its node can say why."""
+def _recover_name(kind: type[ResourceConfig], item: Json) -> ResourceName | None:
+    """Return the name of an invalid resource, so that its node can report the fault."""
     if not isinstance(item, dict):
         return None
-    spelled = kind.spelled_out(item)
-    name = spelled.get("name", kind.model_fields["name"].default)
+    converted = kind.convert_legacy_fields(item)
+    name = converted.get("name", kind.model_fields["name"].default)
     try:
-        api = read_api(spelled.get("api"))
+        api = parse_api(converted.get("api"))
     except ValueError:
         return None
     return ResourceName(api, name) if isinstance(name, str) and name else None

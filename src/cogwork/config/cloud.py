@@ -11,10 +11,10 @@ from cogwork.config.fields import Duration, Section, fault
 
 
 class ApiKey(Section):
-    """A key, and the id that it is known by."""
+    """An API key and its ID."""
 
     id: Annotated[str, Field(min_length=1)]
-    """Its id."""
+    """The ID of the key."""
     key: Annotated[str, Field(min_length=1)]
     """The key itself."""
 
@@ -23,54 +23,58 @@ class LocationSecret(Section):
     """A secret that all machines of a location share."""
 
     id: str
-    """Its id."""
+    """The ID of the secret."""
     secret: str
     """The secret itself."""
 
 
 class CloudConfig(Section):
-    """How the machine finds its fleet. The second half is filled by the cloud."""
+    """How the machine connects to the cloud. The cloud fills in the fields after
+    `refresh_interval`."""
 
     id: Annotated[str, Field(min_length=1)]
-    """Which part of the fleet this computer is. An `api_key` or a `secret` goes with it."""
+    """The ID of this machine part in the cloud. Requires `api_key` or `secret`."""
     secret: str = ""
-    """What it logs in to the cloud with, if it has no `api_key`."""
+    """The secret used to log in to the cloud if there is no `api_key`."""
     api_key: ApiKey | None = None
-    """What it logs in to the cloud with."""
+    """The API key used to log in to the cloud."""
     app_address: str = ""
-    """Where the cloud is, such as `https://fleet.example.org:443`."""
+    """The URL of the cloud, such as `https://fleet.example.org:443`."""
     refresh_interval: Duration = 10.0
-    """How often to ask the cloud for another configuration."""
+    """How often to check the cloud for a new configuration."""
     location_secret: str = ""
-    """The secret of its location, in older files."""
+    """The secret of the location, in older files."""
     location_secrets: list[LocationSecret] = []
-    """The secrets of its location. Clients log in with any of them."""
+    """The secrets of the location. Clients can log in with any of them."""
     location_id: str = ""
-    """Which location it is at."""
+    """The ID of the location."""
     primary_org_id: str = ""
-    """Which organization it belongs to."""
+    """The ID of the organization that owns the machine."""
     machine_id: str = ""
-    """Which machine it is a part of."""
+    """The ID of the machine that this part belongs to."""
     managed_by: str = ""
-    """Who looks after it, such as the address of the cloud."""
+    """Who manages the machine, such as the address of the cloud."""
     fqdn: str = ""
-    """Its name everywhere."""
+    """The fully qualified domain name of the machine."""
     local_fqdn: str = ""
-    """Its name in its own network."""
+    """The domain name of the machine in its local network."""
     signaling_address: str = ""
-    """Where clients meet it to agree on a WebRTC connection."""
+    """The address of the WebRTC signaling server."""
     signaling_insecure: bool = False
-    """Whether they meet there without TLS."""
+    """Whether to connect to the signaling server without TLS."""
     tls_certificate: str = ""
-    """The certificate to serve with, as PEM text. It goes with `tls_private_key`."""
+    """The TLS certificate of the server, as PEM text. Requires `tls_private_key`."""
     tls_private_key: str = ""
     """The private key of `tls_certificate`, as PEM text."""
 
     @model_validator(mode="after")
-    def _pairs(self) -> Self:
+    def _check_pairs(self) -> Self:
         if not self.secret and self.api_key is None:
-            raise fault(codes.HALF_SET, 'neither "api_key" nor "secret" is set beside "id"')
+            raise fault(codes.INCOMPLETE_PAIR, '"id" requires "api_key" or "secret"')
         if bool(self.tls_certificate) != bool(self.tls_private_key):
             missing = "tls_private_key" if self.tls_certificate else "tls_certificate"
-            raise fault(codes.HALF_SET, f'"{missing}" is missing: certificate and key go together')
+            raise fault(
+                codes.INCOMPLETE_PAIR,
+                f'"{missing}" is missing; a certificate and its key must be set together',
+            )
         return self

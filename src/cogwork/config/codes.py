@@ -1,4 +1,4 @@
-"""Every diagnostic has a code that never changes its meaning, and a page that explains it."""
+"""The diagnostic codes. A code never changes its meaning, and the reference explains each one."""
 
 from __future__ import annotations
 
@@ -26,192 +26,229 @@ class Code:
 
 NOT_JSON = Code(
     "E001",
-    "not JSON",
-    "The text is not JSON, so nothing in it can be read. The machine keeps the configuration it "
-    "runs; at start it uses the last one that was applied. Besides plain JSON, // comments and "
-    "trailing commas are accepted.",
+    "invalid JSON",
+    "The text is not valid JSON, so nothing in it can be used. A running machine keeps its current "
+    "configuration; a machine that starts uses the last configuration that was applied. // "
+    "comments and trailing commas are allowed.",
     '{ "components": [ }',
     '{ "components": [] }',
 )
 UNREADABLE = Code(
     "E002",
-    "cannot be read",
-    "The file does not exist, is a directory, is larger than 16 MiB, is not UTF-8, or may not be "
-    "read by this user. Check the path after -config and the file's permissions.",
+    "unreadable file",
+    "The file does not exist, is a directory, is larger than 16 MiB, is not UTF-8, or is not "
+    "readable by this user. Check the path after -config and the permissions of the file.",
     "cogwork config check machin.json",
     "cogwork config check machine.json",
 )
 DUPLICATE_KEY = Code(
     "E003",
-    "the same key twice",
-    "One object has the same key twice. The first one counts. Remove or rename the other.",
+    "duplicate key",
+    "An object has the same key twice. The first one is used. Remove or rename the second.",
     '{ "debug": true, "debug": false }',
     '{ "debug": true }',
+)
+MORE_FAULTS = Code(
+    "W004",
+    "too many faults to show",
+    "Only the 200 most severe faults of the file are shown. Fix those first; the rest are shown "
+    "afterwards. No line of such a file is quoted, because it might contain a mistyped secret.",
+    "200 errors and 19800 more",
+    "no faults",
 )
 WRONG_TYPE = Code(
     "E101",
     "wrong type",
-    "A value has another type than the field wants. Numbers and booleans stand without quotes; "
-    "a list stands in [ ], an object in { }.",
+    "The value does not have the type that the field expects. Write numbers and booleans without "
+    "quotes, a list in [ ] and an object in { }.",
     '"width_px": "wide"',
     '"width_px": 640',
 )
 MISSING_FIELD = Code(
     "E102",
-    "a required field is missing",
-    "The object lacks a field it cannot do without. The message names it.",
+    "missing field",
+    "The object lacks a required field. The message names it.",
     '{ "api": "rdk:component:sensor", "model": "fake" }',
     '{ "name": "temperature", "api": "rdk:component:sensor", "model": "fake" }',
 )
 UNKNOWN_KEY = Code(
     "E103",
     "unknown key",
-    "Nobody reads this key; most often it is a typing error. It is ignored, and the rest of the "
-    "object is used as it is.",
+    "The key is not defined here; most often it is a typo. It is ignored, and the rest of the "
+    "object is used.",
     '"atributes": {}',
     '"attributes": {}',
 )
 BAD_VALUE = Code(
     "E104",
-    "a value that is not allowed",
-    "The type is right, the value is not: out of range, not one of the choices, or not of the "
-    "form the field wants. The message says what is allowed.",
+    "invalid value",
+    "The value has the right type, but it is out of range, not one of the choices or not in the "
+    "format that the field expects. The message lists what is allowed.",
     '"type": "lokal"',
     '"type": "local"',
 )
 BAD_DURATION = Code(
     "E105",
-    "not a duration",
-    "A duration is a number with a unit, in quotes: ns, us, ms, s, m or h, also several in a row.",
+    "invalid duration",
+    "A duration is a quoted number with a unit: ns, us, ms, s, m or h. Several can be combined, "
+    'such as "1h30m".',
     '"refresh_interval": "10 seconds"',
     '"refresh_interval": "10s"',
 )
 BAD_NAME = Code(
     "E201",
-    "a name that is not allowed",
-    "A name starts with a letter or a digit and goes on with letters, digits, - and _; at most 60 "
-    "characters for a resource or a remote, 200 for a module or a package. The characters : and + "
-    "are kept for remotes and tracks.",
+    "invalid name",
+    "A name starts with a letter or a digit and continues with letters, digits, - and _. It has at "
+    "most 60 characters for a resource or a remote and 200 for a module or a package. The "
+    "characters : and + are reserved for remotes and tracks.",
     '"name": "left arm"',
     '"name": "left-arm"',
 )
 DUPLICATE_NAME = Code(
     "E202",
-    "the same name twice",
-    "Two entries have the same name (for resources: the same name and API). The first one stays, "
-    "the second is ignored. Rename one of them.",
+    "duplicate name",
+    "Two entries have the same name (for resources: the same name and API). The first one is used, "
+    "and the second is ignored. Rename one of them.",
     '"name": "cam" … "name": "cam"',
     '"name": "cam" … "name": "cam2"',
 )
 BAD_API = Code(
     "E203",
-    "not an API",
-    "An API has three parts: namespace, component or service, and subtype. APIs of the namespace "
-    "rdk are a fixed list; your own live in your own namespace.",
+    "unknown API",
+    "An API has three parts: the namespace, component or service, and the subtype. The APIs of the "
+    "namespace rdk are fixed; use a namespace of your own for custom APIs.",
     '"api": "camera"',
     '"api": "rdk:component:camera"',
 )
 BAD_MODEL = Code(
     "E204",
-    "not a model",
-    "A model is a bare word for a built-in model, or namespace:family:name for one of a module.",
+    "invalid model",
+    "A built-in model is a single word; a model of a module is namespace:family:name.",
     '"model": "acme:arm"',
     '"model": "acme:arms:gripper"',
 )
 UNKNOWN_MODEL = Code(
     "E206",
-    "nobody provides this model",
-    "No built-in model and no plug-in has this name under this API, and the file has no module "
-    "that could bring it. The resource stays unhealthy until something provides the model.",
+    "unknown model",
+    "No built-in model and no plug-in has this name for this API, and the file has no module that "
+    "could provide it. The resource stays unhealthy until the model is available.",
     '"api": "rdk:component:sensor", "model": "fkae"',
     '"api": "rdk:component:sensor", "model": "fake"',
 )
 MISSING_DEPENDENCY = Code(
     "E301",
-    "a dependency that is not configured",
-    "The resource depends on one that the file does not have. It stays unhealthy until the other "
-    "one is configured. Also dependencies named inside attributes count.",
+    "missing dependency",
+    "The resource depends on a resource that is not configured. It stays unhealthy until the "
+    "dependency is configured. Names in attributes are dependencies, too.",
     '"depends_on": ["amr"]',
     '"depends_on": ["arm"]',
 )
 AMBIGUOUS_DEPENDENCY = Code(
     "E302",
-    "a dependency that could be several resources",
-    "Resources of different APIs share this name. Write the full name.",
+    "ambiguous dependency",
+    "Several resources of different APIs have this name. Write the full name.",
     '"depends_on": ["front"]',
     '"depends_on": ["rdk:component:camera/front"]',
 )
 CIRCULAR_DEPENDENCY = Code(
     "E303",
-    "a circle of dependencies",
-    "Each resource of the circle waits for the next, so none can be built. The message names the "
-    "whole circle; take one dependency out of it.",
+    "dependency cycle",
+    "Each resource of the cycle waits for the next one, so none can be built. The message names "
+    "the whole cycle; remove one of its dependencies.",
     'a: "depends_on": ["b"], b: "depends_on": ["a"]',
     'a: "depends_on": ["b"], b: "depends_on": []',
 )
 CIRCULAR_OPTIONAL = Code(
     "W304",
-    "an optional dependency that would close a circle",
-    "The resource could use another one that, directly or not, depends on it. It is built without "
-    "it.",
+    "optional dependency in a cycle",
+    "The optional dependency depends, directly or indirectly, on the resource itself. The resource "
+    "is built without it.",
     "a wants b, b needs a",
     "only b needs a",
 )
 BAD_PATTERN = Code(
     "E401",
-    "not a pattern",
-    "A pattern of the `log` section is a logger name with * for anything, or a regular "
-    "expression. This one can be read as neither. The entry is ignored.",
+    "invalid pattern",
+    "A pattern of the `log` section is a logger name with * as a wildcard, or a regular "
+    "expression. This one is neither. The entry is ignored.",
     '"pattern": "rdk.resource_manager.("',
     '"pattern": "rdk.resource_manager.*"',
 )
 BAD_LEVEL = Code(
     "E402",
-    "not a log level",
+    "invalid log level",
     "The levels are debug, info, warn and error. The setting is ignored.",
     '"level": "verbose"',
     '"level": "debug"',
 )
 MISSING_FILE = Code(
     "E403",
-    "a file that does not exist",
-    "The configuration names a file that is not there. Relative paths start at the directory the "
-    "server is started in; write an absolute one to be sure.",
+    "missing file",
+    "The configuration names a file that does not exist. Relative paths are resolved against the "
+    "working directory of the server; write an absolute path to be sure.",
     '"tls_cert_file": "cert.pm"',
     '"tls_cert_file": "/etc/cogwork/cert.pem"',
 )
-HALF_SET = Code(
+INCOMPLETE_PAIR = Code(
     "E404",
-    "one half of a pair",
-    "Two fields only make sense together (certificate and key, key and its id) and only one of "
-    "them is set. Set both or none.",
+    "incomplete pair",
+    "Two fields must be set together (a certificate and its key, a key and its ID), but only one "
+    "of them is set. Set both or neither.",
     '"tls_cert_file": "/etc/cogwork/cert.pem"',
     '"tls_cert_file": "/etc/cogwork/cert.pem", "tls_key_file": "/etc/cogwork/key.pem"',
 )
+UNSUPPORTED_PROTECTION = Code(
+    "E405",
+    "login or TLS is not supported",
+    "The file configures login (`auth`) or TLS (`tls_cert_file`, `tls_key_file`), and this release "
+    "supports neither. Without them the machine would be open to clients that the file is meant to "
+    "keep out, so the server does not start, and a running machine refuses the change. Remove the "
+    "section and bind to localhost to serve this computer only.",
+    '"auth": { "handlers": [{ "type": "api-key", "config": { "keys": ["a"], "a": "…" } }] }',
+    '"network": { "bind_address": "localhost:8080" }',
+)
 BAD_PLACEHOLDER = Code(
     "E501",
-    "a placeholder that cannot be filled",
-    "${packages.TYPE.NAME} stands for the directory of a package of this file, "
-    "${environment.NAME} for a variable of the server's environment. What cannot be filled is "
-    "left as it is, and the resource is unhealthy.",
+    "unresolved placeholder",
+    "${packages.TYPE.NAME} is replaced by the directory of a package of this file, and "
+    "${environment.NAME} by an environment variable of the server. A placeholder that cannot be "
+    "resolved is left as it is, and the resource is unhealthy.",
     '"model_path": "${packages.ml_model.detecter}/model.tflite"',
     '"model_path": "${packages.ml_model.detector}/model.tflite"',
 )
+NOT_SCALAR = Code(
+    "E502",
+    "variable is not a JSON value",
+    "Outside of a string, the value of an environment variable must be exactly one JSON number, "
+    "string literal, true, false or null. Anything else could add keys to the file, so the file is "
+    "refused. Put a variable that contains text in quotes.",
+    '"port": ${PORT} with PORT=80, "debug": true',
+    '"port": ${PORT} with PORT=80',
+)
 UNSET_VARIABLE = Code(
     "W501",
-    "an environment variable that is not set",
-    "The text refers to a variable of the environment that is not set; empty text takes its "
-    "place. Set it, or write a default: ${NAME:-default}. A literal $ is written $$.",
+    "environment variable not set",
+    "The file refers to an environment variable that is not set; it is replaced by empty text. Set "
+    "it, or write a default: ${NAME:-default}. Write a literal $ as $$.",
     '"video_path": "$CAMERA"',
     '"video_path": "${CAMERA:-/dev/video0}"',
 )
 OPEN_TO_ALL = Code(
     "W502",
     "open to the network without authentication",
-    "The server would listen on every interface and let anyone who reaches it drive the machine. "
-    "Bind to localhost, or add an api-key handler to `auth`.",
+    "The server listens on every interface, and anyone who can reach it can control the machine. "
+    "Bind to localhost: this release does not support login.",
     '"network": { "bind_address": ":8080" }',
     '"network": { "bind_address": "localhost:8080" }',
+)
+OPEN_MODULE = Code(
+    "W503",
+    "module open to every local process",
+    "With `tcp_mode`, the module listens on a local TCP port without authentication: every program "
+    "and every user of this computer can call it. Otherwise, the module listens on a Unix socket "
+    "that only the user of the server can access.",
+    '{ "name": "acme", "executable_path": "/opt/acme/run", "tcp_mode": true }',
+    '{ "name": "acme", "executable_path": "/opt/acme/run" }',
 )
 
 CODES: dict[str, Code] = {
@@ -220,6 +257,7 @@ CODES: dict[str, Code] = {
         NOT_JSON,
         UNREADABLE,
         DUPLICATE_KEY,
+        MORE_FAULTS,
         WRONG_TYPE,
         MISSING_FIELD,
         UNKNOWN_KEY,
@@ -237,9 +275,12 @@ CODES: dict[str, Code] = {
         BAD_PATTERN,
         BAD_LEVEL,
         MISSING_FILE,
-        HALF_SET,
+        INCOMPLETE_PAIR,
+        UNSUPPORTED_PROTECTION,
         UNSET_VARIABLE,
         BAD_PLACEHOLDER,
+        NOT_SCALAR,
         OPEN_TO_ALL,
+        OPEN_MODULE,
     )
 }

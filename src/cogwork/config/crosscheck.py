@@ -1,4 +1,4 @@
-"""Faults that no single entry shows: between resources, and between sections."""
+"""Checks across entries: between resources, and between sections."""
 
 from __future__ import annotations
 
@@ -7,33 +7,33 @@ from dataclasses import dataclass, field
 
 from cogwork.config import codes
 from cogwork.config.apis import PUBLIC_APIS
-from cogwork.config.catalogue import Catalogue
-from cogwork.config.diagnose import Effect, Place, Related
-from cogwork.config.findings import Findings
+from cogwork.config.diagnostic_collector import DiagnosticCollector
+from cogwork.config.diagnostics import ConfigLocation, Effect, RelatedInfo
+from cogwork.config.model_catalog import ModelCatalog
 from cogwork.config.positions import Pointer
-from cogwork.config.references import mentions
+from cogwork.config.references import find_references
 from cogwork.config.schema import JobConfig, MachineConfig, ResourceConfig
 from cogwork.core.errors import InvalidName
 from cogwork.graph.edges import (
-    Ambiguous,
+    AmbiguousDependency,
     Cycle,
-    Declared,
+    DeclaredDependencies,
     Edges,
-    Missing,
-    by_short_name,
-    candidates,
+    MissingDependency,
+    find_candidates,
+    group_by_short_name,
     resolve,
 )
 from cogwork.graph.name import BUILTIN_NAMESPACE, Api, Reference, ResourceName
 
-_EVERY_INTERFACE = ("", "0.0.0.0", "::", "[::]")  # noqa: S104
+_ALL_INTERFACES = ("", "0.0.0.0", "::", "[::]")  # noqa: S104
 
 
 @dataclass(slots=True)
-class Resource:
-    """A resource on its way from the configuration to the graph."""
+class ParsedResource:
+    """A resource of the file, with the dependencies found so far and their locations."""
 
-    at: Pointer
+    pointer: Pointer
     name: ResourceName
     config: ResourceConfig | None
     settings: object = None
@@ -43,219 +43,244 @@ class Resource:
 
 def cross_check(
     config: MachineConfig,
-    resources: Sequence[Resource],
-    places: Mapping[str, Sequence[Pointer]],
-    findings: Findings,
-    catalogue: Catalogue,
+    resources: Sequence[ParsedResource],
+    item_pointers: Mapping[str, Sequence[Pointer]],
+    collector: DiagnosticCollector,
+    catalog: ModelCatalog,
 ) -> None:
     for resource in resources:
         if resource.config is not None:
-            _known_api(resource.config, resource.at, findings)
-            _known_model(resource.config, resource.at, config, findings, catalogue)
-    edges = resolve([Declared(r.name, tuple(r.needs), tuple(r.wants)) for r in resources])
-    _circles(edges, resources, findings)
-    _references(edges, resources, findings, checkable=not config.remotes)
+            _check_api(resource.config, resource.pointer, collector)
+            _check_model(resource.config, resource.pointer, config, collector, catalog)
+    edges = resolve(
+        [DeclaredDependencies(r.name, tuple(r.needs), tuple(r.wants)) for r in resources]
+    )
+    _report_cycles(edges, resources, collector)
+    _check_references(edges, resources, collector, checkable=not config.remotes)
     if not config.remotes:
-        _sensor_and_jobs(config, resources, places, findings)
-    _network(config, findings)
+        _check_maintenance_and_jobs(config, resources, item_pointers, collector)
+    _check_network(config, collector)
 
 
-def _known_api(config: ResourceConfig, at: Pointer, findings: Findings) -> None:
+def _check_api(config: ResourceConfig, at: Pointer, collector: DiagnosticCollector) -> None:
     api = config.api
-    if not _is_unknown(api):
+    if not _is_unknown_api(api):
         return
     choices = [str(known) for known in PUBLIC_APIS if known.kind == api.kind]
     other = next((known.kind for known in PUBLIC_APIS if known.subtype == api.subtype), None)
-    findings.add(
+    collector.add(
         codes.BAD_API,
-        f"there is no API {api}",
+        f'unknown API "{api}"',
         (*at, "api"),
         Effect.UNHEALTHY,
-        hint=f"it is a {other}: move it to {other}s"
+        hint=f'it is a {other}; move it to "{other}s"'
         if other
-        else findings.guess(str(api), choices),
+        else collector.suggest(str(api), choices),
     )
 
 
-def _is_unknown(api: Api) -> bool:
+def _is_unknown_api(api: Api) -> bool:
     return api.namespace == BUILTIN_NAMESPACE and api not in PUBLIC_APIS
 
 
-def _known_model(
+def _check_model(
     resource: ResourceConfig,
     at: Pointer,
     config: MachineConfig,
-    findings: Findings,
-    catalogue: Catalogue,
+    collector: DiagnosticCollector,
+    catalog: ModelCatalog,
 ) -> None:
     api, model = resource.api, resource.model
     from_a_module = config.modules and not model.is_builtin
-    if from_a_module or _is_unknown(api) or catalogue.find(api, model) is not None:
+    if from_a_module or _is_unknown_api(api) or catalog.find(api, model) is not None:
         return
-    choices = sorted(shape.model.short for shape in catalogue.shapes() if shape.api == api)
-    hint = findings.guess(model.short, choices)
+    choices = sorted(schema.model.short for schema in catalog.schemas() if schema.api == api)
+    hint = collector.suggest(model.short, choices)
     if hint is None and model.is_builtin and choices:
         hint = f"models of {api}: {', '.join(choices)}"
     if hint is None:
-        hint = 'install the plug-in, or add the module that brings it to "modules"'
-    findings.add(
+        hint = 'install the plug-in, or add the module that provides it to "modules"'
+    collector.add(
         codes.UNKNOWN_MODEL,
-        f"nobody provides model {model.short} of {api}",
+        f'unknown {api.subtype} model "{model.short}"',
         (*at, "model"),
         Effect.UNHEALTHY,
         hint=hint,
     )
 
 
-def _references(
-    edges: Edges, resources: Sequence[Resource], findings: Findings, *, checkable: bool
+def _check_references(
+    edges: Edges,
+    resources: Sequence[ParsedResource],
+    collector: DiagnosticCollector,
+    *,
+    checkable: bool,
 ) -> None:
-    """A name that is nowhere may still come with a remote; then it is not checkable."""
+    """Report missing and ambiguous dependencies.
+
+    `checkable` is false if a remote may provide the names that are not configured here.
+    """
     names = dict.fromkeys(resource.name.short for resource in resources)
-    by_short = by_short_name(resource.name for resource in resources)
+    by_short = group_by_short_name(resource.name for resource in resources)
     for resource in resources:
         for fault in edges.faults.get(resource.name, ()):
             match fault:
-                case Missing(reference) if checkable:
-                    _missing(resource, reference, names, findings, Effect.UNHEALTHY)
-                case Ambiguous(reference):
-                    _ambiguous(resource, fault, findings, Effect.UNHEALTHY)
+                case MissingDependency(reference) if checkable:
+                    _report_missing(resource, reference, names, collector, Effect.UNHEALTHY)
+                case AmbiguousDependency(reference):
+                    _report_ambiguous(resource, fault, collector, Effect.UNHEALTHY)
         for reference in resource.wants:
-            found = candidates(reference, by_short)
+            found = find_candidates(reference, by_short)
             if reference in resource.needs:
                 continue
             if len(found) > 1:
-                fault = Ambiguous(reference, tuple(found))
-                _ambiguous(resource, fault, findings, Effect.IGNORED)
+                fault = AmbiguousDependency(reference, tuple(found))
+                _report_ambiguous(resource, fault, collector, Effect.IGNORED)
             elif not found and checkable:
-                _missing(resource, reference, names, findings, Effect.IGNORED)
+                _report_missing(resource, reference, names, collector, Effect.IGNORED)
 
 
-def _ambiguous(resource: Resource, fault: Ambiguous, findings: Findings, effect: Effect) -> None:
-    findings.add(
+def _report_ambiguous(
+    resource: ParsedResource,
+    fault: AmbiguousDependency,
+    collector: DiagnosticCollector,
+    effect: Effect,
+) -> None:
+    collector.add(
         codes.AMBIGUOUS_DEPENDENCY,
-        f'"{resource.name.short}" {fault.sentence}',
+        f'"{resource.name.short}" {fault.message}',
         resource.needs.get(fault.reference) or resource.wants[fault.reference],
         effect,
     )
 
 
-def _missing(
-    resource: Resource,
+def _report_missing(
+    resource: ParsedResource,
     reference: Reference,
     names: Iterable[str],
-    findings: Findings,
+    collector: DiagnosticCollector,
     effect: Effect,
 ) -> None:
     at = resource.needs.get(reference) or resource.wants[reference]
-    findings.add(
+    collector.add(
         codes.MISSING_DEPENDENCY,
-        f'"{resource.name.short}" {Missing(reference).sentence}',
+        f'"{resource.name.short}" {MissingDependency(reference).message}',
         at,
         effect,
-        hint=findings.guess(reference.short, (n for n in names if n != resource.name.short)),
+        hint=collector.suggest(reference.short, (n for n in names if n != resource.name.short)),
     )
 
 
-def _circles(edges: Edges, resources: Sequence[Resource], findings: Findings) -> None:
-    """One diagnostic a circle, whoever of it one looks at."""
+def _report_cycles(
+    edges: Edges, resources: Sequence[ParsedResource], collector: DiagnosticCollector
+) -> None:
+    """Report each cycle once."""
     by_name = {resource.name: resource for resource in resources}
     seen: set[ResourceName] = set()
     for resource in resources:
         for fault in edges.faults.get(resource.name, ()):
             if isinstance(fault, Cycle) and not seen.issuperset(fault.path):
                 seen.update(fault.path)
-                _circle(fault, by_name, findings)
+                _report_cycle(fault, by_name, collector)
     for name, wanted in edges.circular_wants:
         resource = by_name[name]
-        findings.add(
+        collector.add(
             codes.CIRCULAR_OPTIONAL,
             f'"{wanted.short}" depends on "{name.short}", which is built without it',
-            _place_of(resource.wants, wanted, resource.at),
+            _find_pointer(resource.wants, wanted, resource.pointer),
             Effect.IGNORED,
         )
 
 
-def _circle(cycle: Cycle, resources: Mapping[ResourceName, Resource], findings: Findings) -> None:
+def _report_cycle(
+    cycle: Cycle, resources: Mapping[ResourceName, ParsedResource], collector: DiagnosticCollector
+) -> None:
     steps = [
-        (name, _place_of(resources[name].needs, following, resources[name].at))
+        (name, _find_pointer(resources[name].needs, following, resources[name].pointer))
         for name, following in zip(cycle.path, (*cycle.path[1:], cycle.path[0]), strict=True)
     ]
     (first, at), *others = steps
-    findings.add(
+    collector.add(
         codes.CIRCULAR_DEPENDENCY,
-        cycle.sentence if others else f'"{first.short}" {cycle.sentence}',
+        cycle.message if others else f'"{first.short}" {cycle.message}',
         at,
         Effect.UNHEALTHY,
-        hint="take one of these dependencies out" if others else "take it out",
+        hint="remove one of these dependencies" if others else "remove this dependency",
         related=tuple(
-            Related(f'"{name.short}" depends on the next one here', Place(place))
-            for name, place in others
+            RelatedInfo(f'"{name.short}" depends on the next one here', ConfigLocation(location))
+            for name, location in others
         ),
     )
 
 
-def _place_of(
-    references: Mapping[Reference, Pointer], target: ResourceName, otherwise: Pointer
+def _find_pointer(
+    references: Mapping[Reference, Pointer], target: ResourceName, default: Pointer
 ) -> Pointer:
     for reference, at in references.items():
         if reference.short == target.short and reference.api in (None, target.api):
             return at
-    return otherwise
+    return default
 
 
-def _sensor_and_jobs(
+def _check_maintenance_and_jobs(
     config: MachineConfig,
-    resources: Sequence[Resource],
-    places: Mapping[str, Sequence[Pointer]],
-    findings: Findings,
+    resources: Sequence[ParsedResource],
+    item_pointers: Mapping[str, Sequence[Pointer]],
+    collector: DiagnosticCollector,
 ) -> None:
     if config.maintenance is not None:
         names = {str(resource.name) for resource in resources}
         sensor = config.maintenance.sensor_name
-        _must_be_configured(sensor, names, ("maintenance", "sensor_name"), findings)
-    by_short = by_short_name(resource.name for resource in resources)
-    for job, at in zip(config.jobs, places.get("jobs", ()), strict=True):
-        _resource_of_job(job, by_short, (*at, "resource"), findings)
+        _require_configured(sensor, names, ("maintenance", "sensor_name"), collector)
+    by_short = group_by_short_name(resource.name for resource in resources)
+    for job, at in zip(config.jobs, item_pointers.get("jobs", ()), strict=True):
+        _check_job_resource(job, by_short, (*at, "resource"), collector)
 
 
-def _resource_of_job(
-    job: JobConfig, by_short: Mapping[str, list[ResourceName]], at: Pointer, findings: Findings
+def _check_job_resource(
+    job: JobConfig,
+    by_short: Mapping[str, list[ResourceName]],
+    at: Pointer,
+    collector: DiagnosticCollector,
 ) -> None:
     try:
         reference = Reference.parse(job.resource)
     except InvalidName as error:
-        findings.add(codes.BAD_NAME, str(error), at, Effect.IGNORED)
+        collector.add(codes.BAD_NAME, str(error), at, Effect.IGNORED)
         return
-    found = candidates(reference, by_short)
+    found = find_candidates(reference, by_short)
     if len(found) > 1:
-        sentence = Ambiguous(reference, tuple(found)).sentence
-        findings.add(codes.AMBIGUOUS_DEPENDENCY, f'job "{job.name}" {sentence}', at, Effect.IGNORED)
+        sentence = AmbiguousDependency(reference, tuple(found)).message
+        collector.add(
+            codes.AMBIGUOUS_DEPENDENCY, f'job "{job.name}" {sentence}', at, Effect.IGNORED
+        )
     elif not found:
-        _must_be_configured(job.resource, set(by_short), at, findings)
+        _require_configured(job.resource, set(by_short), at, collector)
 
 
-def _must_be_configured(name: str, names: set[str], at: Pointer, findings: Findings) -> None:
+def _require_configured(
+    name: str, names: set[str], at: Pointer, collector: DiagnosticCollector
+) -> None:
     if name not in names:
-        findings.add(
+        collector.add(
             codes.MISSING_DEPENDENCY,
             f'"{name}" is not configured',
             at,
             Effect.IGNORED,
-            hint=findings.guess(name, names),
+            hint=collector.suggest(name, names),
         )
 
 
-def _network(config: MachineConfig, findings: Findings) -> None:
+def _check_network(config: MachineConfig, collector: DiagnosticCollector) -> None:
     network = config.network
-    for mention in mentions(network, ("network",)):
-        findings.file_must_exist(mention.text, mention.pointer, Effect.REFUSED)
+    for mention in find_references(network, ("network",)):
+        collector.require_file(mention.text, mention.pointer, Effect.REFUSED)
     host = network.bind_address.rpartition(":")[0]
-    if network.bind_address and host in _EVERY_INTERFACE and not config.auth.handlers:
-        findings.add(
+    if network.bind_address and host in _ALL_INTERFACES and not config.auth.handlers:
+        collector.add(
             codes.OPEN_TO_ALL,
-            f'"{network.bind_address}" is every interface, and nobody has to log in',
+            f'"{network.bind_address}" listens on every interface without authentication',
             ("network", "bind_address"),
             Effect.IGNORED,
-            hint='bind to "localhost:8080", or add an api-key handler to "auth"',
+            hint='bind to "localhost:8080"; this release does not support login',
         )

@@ -1,4 +1,4 @@
-"""What saving a changed configuration would do to a running machine."""
+"""Predict what a changed configuration would do to a running machine."""
 
 from __future__ import annotations
 
@@ -6,113 +6,113 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import Any
 
-from cogwork.config.catalogue import Catalogue
-from cogwork.config.check import Checked
+from cogwork.config.check import CheckResult
 from cogwork.config.fields import Section
+from cogwork.config.model_catalog import ModelCatalog
 from cogwork.config.schema import MachineConfig, ResourceConfig
-from cogwork.graph.foresee import Foresight, foresee
+from cogwork.graph.dry_run import DryRun, dry_run
 from cogwork.graph.name import ResourceName
 from cogwork.graph.plan import Action, Step
 from cogwork.graph.provider import Dependencies, Offer, Unavailable
 from cogwork.graph.spec import Spec
 
-_HOW: dict[str, str] = {
-    "log": "takes effect at once",
-    "debug": "takes effect at once",
-    "disable_log_deduplication": "takes effect at once",
+_EFFECTS: dict[str, str] = {
+    "log": "takes effect immediately",
+    "debug": "takes effect immediately",
+    "disable_log_deduplication": "takes effect immediately",
     "revision": "only a label",
 }
-_RESOURCES = ("components", "services")
+_RESOURCE_SECTIONS = ("components", "services")
 
 
 @dataclass(frozen=True, slots=True)
 class SectionChange:
-    """A part of the file beside the resources, or of a resource beside what it is built from."""
+    """A change of another section, or of resource settings that do not require a rebuild."""
 
     section: str
-    what: str
-    how: str = ""
+    change: str
+    effect: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class ConfigDiff:
-    foresight: Foresight
+    dry_run: DryRun
     sections: list[SectionChange]
-    details: dict[ResourceName, str]
-    """Which keys of a resource changed."""
+    changed_keys: dict[ResourceName, str]
+    """The changed keys of each resource."""
 
     @property
     def is_empty(self) -> bool:
-        return not (self.sections or self.foresight.closing or self.foresight.building)
+        return not (self.sections or self.dry_run.closing or self.dry_run.building)
 
 
-def diff(old: Checked, new: Checked, catalogue: Catalogue) -> ConfigDiff:
-    offers = _Offers(catalogue, modules=bool(old.config.modules or new.config.modules))
-    before, after = _as_if_remotes_had_the_rest(old), _as_if_remotes_had_the_rest(new)
-    foresight = foresee(before, after, offers)
-    details = _details(old.config, new.config)
+def diff(old: CheckResult, new: CheckResult, catalog: ModelCatalog) -> ConfigDiff:
+    offers = _OfferLookup(catalog, modules=bool(old.config.modules or new.config.modules))
+    before, after = _drop_remote_needs(old), _drop_remote_needs(new)
+    run = dry_run(before, after, offers)
+    details = _changed_keys_by_name(old.config, new.config)
     kept = [
-        SectionChange(str(name), f"changed ({details[name]})", "without being built anew")
-        for name in foresight.untouched
+        SectionChange(str(name), f"changed ({details[name]})", "without a rebuild")
+        for name in run.untouched
         if name in details
     ]
-    return ConfigDiff(foresight, [*_section_changes(old.config, new.config), *kept], details)
+    return ConfigDiff(run, [*_section_changes(old.config, new.config), *kept], details)
 
 
-def stuck(checked: Checked, catalogue: Catalogue) -> list[Step]:
-    """What of a configuration would not run, and why."""
-    offers = _Offers(catalogue, modules=bool(checked.config.modules))
-    return foresee((), _as_if_remotes_had_the_rest(checked), offers).stuck
+def find_blocked(checked: CheckResult, catalog: ModelCatalog) -> list[Step]:
+    """Return the resources of a configuration that would not run, with the reasons."""
+    offers = _OfferLookup(catalog, modules=bool(checked.config.modules))
+    return dry_run((), _drop_remote_needs(checked), offers).blocked
 
 
 def as_text(change: ConfigDiff) -> str:
-    foresight = change.foresight
-    if change.is_empty and not foresight.stuck:
+    run = change.dry_run
+    if change.is_empty and not run.blocked:
         return "nothing would change"
     lines: list[str] = []
-    for title, groups in (("close", foresight.closing), ("build", foresight.building)):
+    for title, groups in (("close", run.closing), ("build", run.building)):
         for number, group in enumerate(groups, 1):
             suffix = f" (group {number} of {len(groups)})" if len(groups) > 1 else ""
             lines.append(f"{title}{suffix}")
-            lines += [f"  {_line(step, title, change.details)}" for step in group]
-    if foresight.stuck:
+            lines += [f"  {_format_step(step, title, change.changed_keys)}" for step in group]
+    if run.blocked:
         lines.append("cannot run")
-        lines += [f"  {step.name}: {step.why}" for step in foresight.stuck]
+        lines += [f"  {step.name}: {step.why}" for step in run.blocked]
     if change.sections:
         lines.append("settings")
         lines += [
-            f"  {item.section}: {item.what}{f'; {item.how}' if item.how else ''}"
+            f"  {item.section}: {item.change}{f'; {item.effect}' if item.effect else ''}"
             for item in change.sections
         ]
-    lines.append(_summary(foresight))
+    lines.append(_summarize(run))
     return "\n".join(line for line in lines if line)
 
 
 def as_json(change: ConfigDiff) -> dict[str, Any]:
-    foresight = change.foresight
+    run = change.dry_run
 
     def step(item: Step) -> dict[str, str | None]:
         return {
             "name": str(item.name),
             "action": item.action.value,
             "why": item.why,
-            "changed": change.details.get(item.name),
+            "changed": change.changed_keys.get(item.name),
         }
 
     return {
-        "close": [[step(item) for item in group] for group in foresight.closing],
-        "build": [[step(item) for item in group] for group in foresight.building],
-        "cannot_run": [step(item) for item in foresight.stuck],
-        "untouched": [str(name) for name in foresight.untouched],
+        "close": [[step(item) for item in group] for group in run.closing],
+        "build": [[step(item) for item in group] for group in run.building],
+        "cannot_run": [step(item) for item in run.blocked],
+        "untouched": [str(name) for name in run.untouched],
         "settings": [
-            {"section": item.section, "what": item.what, "how": item.how}
+            {"section": item.section, "what": item.change, "how": item.effect}
             for item in change.sections
         ],
     }
 
 
-class _Nobody:
-    """A diff builds nothing."""
+class _NullProvider:
+    """A provider for dry runs, which never build anything."""
 
     async def build(self, spec: Spec, dependencies: Dependencies) -> object:
         raise NotImplementedError
@@ -124,23 +124,26 @@ class _Nobody:
         raise NotImplementedError
 
 
-class _Offers:
-    """A model of somebody's own is taken to come from a module, which never changes in place."""
+class _OfferLookup:
+    """Offers of models by spec.
 
-    def __init__(self, catalogue: Catalogue, *, modules: bool) -> None:
-        self._catalogue = catalogue
-        self._modules = modules
-        self._nobody = _Nobody()
+    An unknown custom model is assumed to come from a module, which does not reconfigure in place.
+    """
+
+    def __init__(self, catalog: ModelCatalog, *, modules: bool) -> None:
+        self._catalog = catalog
+        self._has_modules = modules
+        self._provider = _NullProvider()
 
     def __call__(self, spec: Spec) -> Offer | Unavailable:
-        shape = self._catalogue.find(spec.name.api, spec.model)
-        if shape is None and (spec.model.is_builtin or not self._modules):
-            return Unavailable(f"nobody provides model {spec.model.short} of {spec.name.api}")
-        return Offer(self._nobody, in_place=shape is not None and shape.reconfigures)
+        schema = self._catalog.find(spec.name.api, spec.model)
+        if schema is None and (spec.model.is_builtin or not self._has_modules):
+            return Unavailable(f'unknown {spec.name.api.subtype} model "{spec.model.short}"')
+        return Offer(self._provider, in_place=schema is not None and schema.reconfigures)
 
 
-def _as_if_remotes_had_the_rest(checked: Checked) -> Iterable[Spec]:
-    """What is named and not configured may come with a remote; nobody knows before it is there."""
+def _drop_remote_needs(checked: CheckResult) -> Iterable[Spec]:
+    """Drop needs that are not configured if there are remotes, which may provide them."""
     if not checked.config.remotes:
         return checked.specs
     here = {spec.name.short for spec in checked.specs}
@@ -152,30 +155,30 @@ def _as_if_remotes_had_the_rest(checked: Checked) -> Iterable[Spec]:
 
 _VERBS = {
     Action.BUILD: "build",
-    Action.REBUILD: "build anew",
-    Action.RECONFIGURE: "change in place",
+    Action.REBUILD: "rebuild",
+    Action.RECONFIGURE: "reconfigure",
 }
 
 
-def _line(step: Step, title: str, details: dict[ResourceName, str]) -> str:
+def _format_step(step: Step, title: str, details: dict[ResourceName, str]) -> str:
     verb = "close" if title == "close" else _VERBS[step.action]
     changed = details.get(step.name)
-    # The reason of a node that cannot run is a sentence about the node, without naming it.
+    # The reason why a node cannot run is a sentence without its subject.
     why = f"it {step.why}" if step.why.startswith("depends on ") else step.why
     return f"{step.name}: {verb}, because {why}{f' ({changed})' if changed else ''}"
 
 
-def _summary(foresight: Foresight) -> str:
-    actions = [step.action for group in foresight.building for step in group]
-    removed = sum(1 for group in foresight.closing for s in group if s.action is Action.REMOVE)
-    halted = sum(1 for group in foresight.closing for s in group if s.action is Action.HALT)
+def _summarize(run: DryRun) -> str:
+    actions = [step.action for group in run.building for step in group]
+    removed = sum(1 for group in run.closing for s in group if s.action is Action.REMOVE)
+    halted = sum(1 for group in run.closing for s in group if s.action is Action.HALT)
     counts = [
         (actions.count(Action.BUILD), "built"),
-        (actions.count(Action.REBUILD), "built anew"),
-        (actions.count(Action.RECONFIGURE), "changed in place"),
+        (actions.count(Action.REBUILD), "rebuilt"),
+        (actions.count(Action.RECONFIGURE), "reconfigured"),
         (removed, "removed"),
         (halted, "halted"),
-        (len(foresight.untouched), "left alone"),
+        (len(run.untouched), "unchanged"),
     ]
     return ", ".join(f"{count} {what}" for count, what in counts if count)
 
@@ -183,10 +186,10 @@ def _summary(foresight: Foresight) -> str:
 def _section_changes(old: MachineConfig, new: MachineConfig) -> Iterable[SectionChange]:
     for name, info in MachineConfig.model_fields.items():
         before, after = getattr(old, name), getattr(new, name)
-        if name in _RESOURCES or before == after:
+        if name in _RESOURCE_SECTIONS or before == after:
             continue
         section = info.alias or name
-        how = _HOW.get(name, "")
+        how = _EFFECTS.get(name, "")
         if isinstance(before, list) and name != "log":
             yield from _list_changes(section, before, after, how)
         elif isinstance(before, Section) and isinstance(after, Section):
@@ -217,7 +220,7 @@ def _key(item: Any) -> str:
     return str(getattr(item, "id", None) or item.name)
 
 
-def _details(old: MachineConfig, new: MachineConfig) -> dict[ResourceName, str]:
+def _changed_keys_by_name(old: MachineConfig, new: MachineConfig) -> dict[ResourceName, str]:
     before = {item.full_name: item for item in (*old.components, *old.services)}
     after: list[ResourceConfig] = [*new.components, *new.services]
     details = {}
@@ -229,27 +232,27 @@ def _details(old: MachineConfig, new: MachineConfig) -> dict[ResourceName, str]:
 
 
 def _changed_keys(before: Section, after: Section) -> str:
-    """The names only: values may be secret."""
+    """Return the names of the changed keys, without values, which may be secret."""
     keys: list[str] = []
     for name in type(after).model_fields:
         old, new = getattr(before, name), getattr(after, name)
-        if _same(old, new):
+        if _is_same(old, new):
             continue
         if isinstance(old, dict) and isinstance(new, dict):
-            keys += [f"{name}.{key}" for key in sorted(_differing(old, new))]
+            keys += [f"{name}.{key}" for key in sorted(_differing_keys(old, new))]
         else:
             keys.append(name)
     return ", ".join(keys)
 
 
-def _differing(old: dict[str, Any], new: dict[str, Any]) -> set[str]:
+def _differing_keys(old: dict[str, Any], new: dict[str, Any]) -> set[str]:
     return {
         key
         for key in old.keys() | new.keys()
-        if key not in old or key not in new or not _same(old[key], new[key])
+        if key not in old or key not in new or not _is_same(old[key], new[key])
     }
 
 
-def _same(old: object, new: object) -> bool:
-    """Python takes 1 and true for equal, a person does not."""
+def _is_same(old: object, new: object) -> bool:
+    """Compare two values; unlike in Python, 1 and true differ."""
     return old == new and repr(old) == repr(new)

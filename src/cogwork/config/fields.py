@@ -1,4 +1,4 @@
-"""Field types of the configuration. A fault carries the code of its diagnostic."""
+"""Field types of the configuration. Validation errors carry the code of their diagnostic."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from pydantic_core import CoreSchema, PydanticCustomError
 from cogwork.config import codes
 from cogwork.config.apis import PUBLIC_APIS
 from cogwork.config.codes import Code
-from cogwork.config.docstrings import docstrings_of
+from cogwork.config.docstrings import field_docstrings
 from cogwork.core import duration
 from cogwork.core.errors import InvalidName
 from cogwork.graph.name import BUILTIN_NAMESPACE, Api, ModelName, check_name
@@ -29,13 +29,13 @@ from cogwork.logs.pattern import Pattern
 
 T = TypeVar("T")
 
-LONG_NAME = 200
+MAX_LONG_NAME = 200
 
 
-class Described(BaseModel):
-    """The docstrings under its fields describe them in its JSON Schema.
+class DocumentedModel(BaseModel):
+    """A model whose field docstrings become descriptions in its JSON Schema.
 
-    Pydantic would read the source of every class at import; here it is read when asked for.
+    Pydantic would read the source of every class at import; here it is read on demand.
     """
 
     @classmethod
@@ -44,7 +44,7 @@ class Described(BaseModel):
     ) -> dict[str, Any]:
         made = handler(core_schema)
         members = handler.resolve_ref_schema(made).get("properties", {})
-        docstrings = docstrings_of(cls)
+        docstrings = field_docstrings(cls)
         for name, field in cls.model_fields.items():
             member = members.get(field.alias or name)
             if member is not None and name in docstrings:
@@ -52,31 +52,31 @@ class Described(BaseModel):
         return made
 
 
-class Section(Described):
-    """A part of the machine's own configuration: exact types, no unknown keys."""
+class Section(DocumentedModel):
+    """A section of the machine configuration: strict types, no unknown keys."""
 
-    # Built when first used: a machine starts faster without what its file does not mention.
+    # Build validators on first use: a machine starts faster without those it does not need.
     model_config = ConfigDict(
         extra="forbid", frozen=True, strict=True, arbitrary_types_allowed=True, defer_build=True
     )
 
     @model_validator(mode="before")
     @classmethod
-    def _null_is_absent(cls, data: Any) -> Any:
+    def _drop_nulls(cls, data: Any) -> Any:
         if isinstance(data, dict) and None in data.values():
             return {key: value for key, value in data.items() if value is not None}
         return data
 
 
-class Attributes(Described):
-    """What one model reads from `attributes`. A number may also stand in quotes, as upstream."""
+class Attributes(DocumentedModel):
+    """The `attributes` of one model. Numbers may be quoted, for compatibility."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False, defer_build=True)
 
 
 @dataclass(frozen=True, slots=True)
 class Needs:
-    """Marks an attribute that names a resource the model cannot do without."""
+    """Marks an attribute that names a required dependency."""
 
     api: str | None = None
 
@@ -86,7 +86,7 @@ class Needs:
 
 @dataclass(frozen=True, slots=True)
 class Wants:
-    """Marks an attribute that names a resource the model uses when it is there."""
+    """Marks an attribute that names an optional dependency."""
 
     api: str | None = None
 
@@ -95,26 +95,26 @@ class Wants:
 
 
 def _check_api(text: str | None) -> None:
-    """A slip of the author must not look like one of whoever writes the configuration."""
+    """Reject an invalid marker at import, so that it is not reported as a configuration error."""
     api = Api.parse(text) if text is not None else None
     if api is not None and api.namespace == BUILTIN_NAMESPACE and api not in PUBLIC_APIS:
-        raise InvalidName(f"there is no API {api}")
+        raise InvalidName(f'unknown API "{api}"')
 
 
 @dataclass(frozen=True, slots=True)
 class ExistingFile:
-    """Marks an attribute that is the path of a file."""
+    """Marks an attribute that is the path of an existing file."""
 
 
 def fault(code: Code, message: str) -> PydanticCustomError:
-    # Braces would be read as a template.
+    # Pydantic treats the message as a template, and braces in it as placeholders.
     return PydanticCustomError(code.id, "{message}", {"message": message})
 
 
-def _from_text(code: Code, read: Callable[[str], T]) -> Callable[[Any], T]:
+def _text_validator(code: Code, read: Callable[[str], T]) -> Callable[[Any], T]:
     def validate(value: Any) -> T:
         if not isinstance(value, str):
-            raise PydanticCustomError("string_type", "a string is wanted")
+            raise PydanticCustomError("string_type", "expected a string")
         try:
             return read(value)
         except ValueError as error:
@@ -123,24 +123,24 @@ def _from_text(code: Code, read: Callable[[str], T]) -> Callable[[Any], T]:
     return validate
 
 
-def _from_text_or_object(
+def _text_or_object_validator(
     code: Code, read: Callable[[str], T], keys: tuple[str, str, str]
 ) -> Callable[[Any], T]:
-    """The legacy form spells the three parts out as an object."""
-    from_text = _from_text(code, read)
+    """Accept text or the legacy form, an object with the three parts."""
+    from_text = _text_validator(code, read)
 
     def validate(value: Any) -> T:
         if not isinstance(value, dict):
             return from_text(value)
         parts = [part for key in keys if isinstance(part := value.get(key), str)]
         if set(value) - set(keys) or len(parts) < len(keys):
-            raise fault(code, f"an object here has exactly the keys {', '.join(keys)}")
+            raise fault(code, f"expected an object with exactly the keys {', '.join(keys)}")
         return from_text(":".join(parts))
 
     return validate
 
 
-def _named(longest: int) -> Callable[[str], str]:
+def _name_parser(longest: int) -> Callable[[str], str]:
     def read(text: str) -> str:
         try:
             return check_name(text, longest)
@@ -151,10 +151,10 @@ def _named(longest: int) -> Callable[[str], str]:
 
 
 _NAME_SCHEMA = {"type": "string", "pattern": "^[a-zA-Z0-9][-\\w]*$"}
-_THREE = "^[\\w-]+:[\\w-]+:[\\w-]+$"
+_TRIPLET_PATTERN = "^[\\w-]+:[\\w-]+:[\\w-]+$"
 
 
-def _three_parts(pattern: str, *keys: str) -> dict[str, Any]:
+def _triplet_schema(pattern: str, *keys: str) -> dict[str, Any]:
     parts = {key: {"type": "string"} for key in keys}
     return {
         "anyOf": [
@@ -169,8 +169,8 @@ def _three_parts(pattern: str, *keys: str) -> dict[str, Any]:
     }
 
 
-def _any_case(*words: str) -> str:
-    """An expression of JSON Schema, which has no flag for it."""
+def _case_insensitive(*words: str) -> str:
+    """Return a case-insensitive regular expression; JSON Schema has no flag for it."""
     either = re.sub(r"[a-z]", lambda match: f"[{match[0]}{match[0].upper()}]", "|".join(words))
     return f"^\\s*({either})\\s*$"
 
@@ -178,31 +178,31 @@ def _any_case(*words: str) -> str:
 _API_KEYS = ("namespace", "type", "subtype")
 _MODEL_KEYS = ("namespace", "model_family", "name")
 
-read_api = _from_text_or_object(codes.BAD_API, Api.parse, _API_KEYS)
+parse_api = _text_or_object_validator(codes.BAD_API, Api.parse, _API_KEYS)
 
 ApiField = Annotated[
     Api,
-    PlainValidator(read_api),
-    WithJsonSchema(_three_parts(_THREE, *_API_KEYS)),
+    PlainValidator(parse_api),
+    WithJsonSchema(_triplet_schema(_TRIPLET_PATTERN, *_API_KEYS)),
 ]
 ModelField = Annotated[
     ModelName,
-    PlainValidator(_from_text_or_object(codes.BAD_MODEL, ModelName.parse, _MODEL_KEYS)),
-    WithJsonSchema(_three_parts("^[\\w-]+(:[\\w-]+:[\\w-]+)?$", *_MODEL_KEYS)),
+    PlainValidator(_text_or_object_validator(codes.BAD_MODEL, ModelName.parse, _MODEL_KEYS)),
+    WithJsonSchema(_triplet_schema("^[\\w-]+(:[\\w-]+:[\\w-]+)?$", *_MODEL_KEYS)),
 ]
 ResourceNameField = Annotated[
     str,
-    PlainValidator(_from_text(codes.BAD_NAME, _named(60))),
+    PlainValidator(_text_validator(codes.BAD_NAME, _name_parser(60))),
     WithJsonSchema({**_NAME_SCHEMA, "maxLength": 60}),
 ]
 LongNameField = Annotated[
     str,
-    PlainValidator(_from_text(codes.BAD_NAME, _named(LONG_NAME))),
-    WithJsonSchema({**_NAME_SCHEMA, "maxLength": LONG_NAME}),
+    PlainValidator(_text_validator(codes.BAD_NAME, _name_parser(MAX_LONG_NAME))),
+    WithJsonSchema({**_NAME_SCHEMA, "maxLength": MAX_LONG_NAME}),
 ]
 Duration = Annotated[
     float,
-    PlainValidator(_from_text(codes.BAD_DURATION, duration.parse)),
+    PlainValidator(_text_validator(codes.BAD_DURATION, duration.parse)),
     WithJsonSchema(
         {
             "title": "duration",
@@ -213,20 +213,23 @@ Duration = Annotated[
 ]
 LevelField = Annotated[
     Level,
-    PlainValidator(_from_text(codes.BAD_LEVEL, Level.parse)),
+    PlainValidator(_text_validator(codes.BAD_LEVEL, Level.parse)),
     WithJsonSchema(
         {
             "title": "log level",
             "anyOf": [
                 {"enum": [level.name.lower() for level in Level]},
-                {"type": "string", "pattern": _any_case("debug", "info", "warn(ing)?", "error")},
+                {
+                    "type": "string",
+                    "pattern": _case_insensitive("debug", "info", "warn(ing)?", "error"),
+                },
             ],
         }
     ),
 ]
 PatternField = Annotated[
     Pattern,
-    PlainValidator(_from_text(codes.BAD_PATTERN, Pattern.parse)),
+    PlainValidator(_text_validator(codes.BAD_PATTERN, Pattern.parse)),
     WithJsonSchema({"type": "string", "minLength": 1}),
 ]
 FileField = Annotated[str, ExistingFile()]

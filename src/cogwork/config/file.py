@@ -1,42 +1,62 @@
-"""Reads a configuration file, or says why it cannot be read."""
+"""Read a configuration file, or report why it cannot be read."""
 
 from __future__ import annotations
 
+import errno
 import stat
 from pathlib import Path
 
 from cogwork.core.errors import CogworkError
 
-LARGEST = 16 * 1024 * 1024
+MAX_FILE_SIZE = 16 * 1024 * 1024
+
+
+_PERMANENT_ERRORS = frozenset({errno.ENOTDIR, errno.ELOOP, errno.ENAMETOOLONG, errno.EINVAL})
+"""Errors that persist until the file or its path changes. All others may be temporary."""
 
 
 class Unreadable(CogworkError):
-    """The file cannot be read as text; the message is a sentence without the path."""
+    """The file cannot be read as text. The message does not include the path."""
+
+
+class NoSuchFile(Unreadable):
+    """The file does not exist."""
+
+
+class TemporarilyUnreadable(Unreadable):
+    """Reading failed, but may succeed later without a change of the file."""
 
 
 def read_text(path: Path) -> str:
     try:
         if not stat.S_ISREG(path.stat().st_mode) and not path.is_dir():
-            # A pipe would keep the reader waiting for whoever writes to it.
-            raise Unreadable("it is not a regular file")
+            # Reading a pipe would block until another process writes to it.
+            raise Unreadable("not a regular file")
         with path.open("rb") as file:
-            data = file.read(LARGEST + 1)
-    except FileNotFoundError:
-        raise Unreadable("there is no such file; check the path") from None
-    except IsADirectoryError:
-        raise Unreadable("it is a directory; name the file in it") from None
-    except PermissionError:
-        raise Unreadable("this user may not read it; check its permissions") from None
+            data = file.read(MAX_FILE_SIZE + 1)
     except OSError as error:
-        raise Unreadable(f"reading it failed: {error.strerror or error}") from None
-    return decoded(data)
+        raise _to_unreadable(error) from None
+    except MemoryError:
+        raise TemporarilyUnreadable("not enough memory to read the file") from None
+    return decode_text(data)
 
 
-def decoded(data: bytes) -> str:
-    if len(data) > LARGEST:
-        raise Unreadable(f"it is larger than {LARGEST // 1024 // 1024} MiB")
+def _to_unreadable(error: OSError) -> Unreadable:
+    if isinstance(error, FileNotFoundError):
+        return NoSuchFile("the file does not exist; check the path")
+    if isinstance(error, IsADirectoryError):
+        return Unreadable("the path is a directory; name a file in it")
+    if isinstance(error, PermissionError):
+        return TemporarilyUnreadable("permission denied; check the permissions of the file")
+    reason = f"reading failed: {error.strerror or error}"
+    return Unreadable(reason) if error.errno in _PERMANENT_ERRORS else TemporarilyUnreadable(reason)
+
+
+def decode_text(data: bytes) -> str:
+    if len(data) > MAX_FILE_SIZE:
+        raise Unreadable(f"the file is larger than {MAX_FILE_SIZE // 1024 // 1024} MiB")
     try:
         return data.decode("utf-8")
     except UnicodeDecodeError as error:
         line = data.count(b"\n", 0, error.start) + 1
-        raise Unreadable(f"it is not UTF-8 text: line {line}, byte {error.start}") from None
+        raise Unreadable(f"not UTF-8 text: line {line}, byte {error.start}") from None

@@ -1,4 +1,4 @@
-"""Where a resource is, and how it is turned."""
+"""The `frame` of a resource: its position and orientation."""
 
 from __future__ import annotations
 
@@ -8,90 +8,94 @@ from pydantic import Field, JsonValue, field_validator, model_validator
 
 from cogwork.config import codes
 from cogwork.config.fields import Section, fault
-from cogwork.spatial.orientation import read_orientation
+from cogwork.spatial.orientation import parse_orientation
 from cogwork.spatial.pose import Pose, Quaternion
-from cogwork.spatial.shape import read_shape
+from cogwork.spatial.shape import parse_shape
 
 
-class Vector(Section):
-    """A place in space."""
+class TranslationConfig(Section):
+    """A position in space."""
 
     x: Annotated[float, Field(allow_inf_nan=False)] = 0.0
-    """Millimetres along the x axis."""
+    """Millimeters along the x axis."""
     y: Annotated[float, Field(allow_inf_nan=False)] = 0.0
-    """Millimetres along the y axis."""
+    """Millimeters along the y axis."""
     z: Annotated[float, Field(allow_inf_nan=False)] = 0.0
-    """Millimetres along the z axis."""
+    """Millimeters along the z axis."""
 
 
-class Orientation(Section):
-    """How something is turned. Without `type` and `value` it is not."""
+class OrientationConfig(Section):
+    """An orientation. Without `type` and `value` there is no rotation."""
 
     type: (
         Literal["ov_degrees", "ov_radians", "euler_angles", "axis_angles", "quaternion"] | None
     ) = None
-    """How `value` is written. Only `ov_degrees` counts in degrees, the others in radians."""
+    """The format of `value`. Only `ov_degrees` is in degrees; the others are in radians."""
     value: dict[str, JsonValue] | None = None
     """The rotation: `x`, `y`, `z`, `th`; or `roll`, `pitch`, `yaw`; or `w`, `x`, `y`, `z`."""
 
     @property
-    def turned(self) -> Quaternion:
-        return read_orientation(self.type or "", self.value)
+    def rotation(self) -> Quaternion:
+        return parse_orientation(self.type or "", self.value)
 
     @model_validator(mode="before")
     @classmethod
-    def _empty_is_absent(cls, data: Any) -> Any:
-        """Upstream writes an orientation that is none with an empty type."""
+    def _drop_empty_type(cls, data: Any) -> Any:
+        """Accept an empty type, which other tools write for an orientation without rotation."""
         if isinstance(data, dict) and data.get("type") == "":
             return {key: value for key, value in data.items() if key != "type"}
         return data
 
     @model_validator(mode="after")
-    def _is_a_rotation(self) -> Self:
+    def _check_rotation(self) -> Self:
         try:
-            _ = self.turned
+            _ = self.rotation
         except ValueError as error:
             raise fault(codes.BAD_VALUE, str(error)) from None
         return self
 
 
-class Frame(Section):
-    """Where something is, in millimetres from its parent."""
+class FrameConfig(Section):
+    """The pose of a component relative to its parent frame, in millimeters."""
 
     parent: str
-    """What it is measured from: `world`, or the name of a component."""
+    """The parent frame: `world`, or the name of a component."""
     id: str | None = None
-    """What the frame is called. By default it has the name of what it belongs to."""
-    translation: Annotated[Vector, Field(default_factory=Vector.model_construct)]
-    """Where it is, seen from its parent. By default it is at the same place."""
-    orientation: Orientation | None = None
-    """How it is turned against its parent. By default it is not."""
+    """The name of the frame. Defaults to the name of the component."""
+    translation: Annotated[
+        TranslationConfig, Field(default_factory=TranslationConfig.model_construct)
+    ]
+    """The position relative to the parent. Defaults to the position of the parent."""
+    orientation: OrientationConfig | None = None
+    """The orientation relative to the parent. Defaults to no rotation."""
     geometry: dict[str, JsonValue] | None = None
-    """The space it takes up, such as a box. By default none is known."""
+    """The space that the component occupies, such as a box. Unknown by default."""
 
     @property
     def pose(self) -> Pose:
-        """Where it is and how it is turned, seen from its parent."""
-        place = self.translation
-        turned = self.orientation.turned if self.orientation else Quaternion.identity()
-        return Pose((place.x, place.y, place.z), turned)
+        """The pose relative to the parent."""
+        position = self.translation
+        rotation = self.orientation.rotation if self.orientation else Quaternion.identity()
+        return Pose((position.x, position.y, position.z), rotation)
 
     @field_validator("geometry")
     @classmethod
-    def _is_a_shape(cls, written: dict[str, JsonValue] | None) -> dict[str, JsonValue] | None:
+    def _check_geometry(cls, value: dict[str, JsonValue] | None) -> dict[str, JsonValue] | None:
         try:
-            if written is not None:
-                read_shape(written)
+            if value is not None:
+                parse_shape(value)
         except ValueError as error:
             raise fault(codes.BAD_VALUE, str(error)) from None
-        return written
+        return value
 
     @model_validator(mode="after")
-    def _in_the_world(self) -> Self:
+    def _check_parent(self) -> Self:
         if not self.parent:
-            raise fault(codes.BAD_VALUE, 'the parent is empty; it is "world" or a component')
+            raise fault(
+                codes.BAD_VALUE, '"parent" is empty; write "world" or the name of a component'
+            )
         if self.id == "world":
-            raise fault(codes.BAD_VALUE, 'no frame but the world itself is called "world"')
+            raise fault(codes.BAD_VALUE, 'the frame name "world" is reserved; choose another "id"')
         if self.id is not None and self.id == self.parent:
             raise fault(codes.BAD_VALUE, f'the frame "{self.id}" is its own parent')
         return self

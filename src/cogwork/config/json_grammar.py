@@ -1,4 +1,4 @@
-"""The patterns of JSON with comments and trailing commas, and the brackets that are open."""
+"""Regular expressions for JSON with comments and trailing commas, and the stack entries."""
 
 import re
 from typing import Final, TypeAlias
@@ -8,15 +8,15 @@ from cogwork.config.positions import Json
 MAX_DEPTH: Final = 100
 MAX_DIGITS: Final = 300
 
-# The start of the key (-1 without one), the start and end of the value, the places inside it.
-# Plain tuples and offsets: one is made for every value, and only a few are ever asked for.
-Place: TypeAlias = tuple[int, int, int, "Places | None"]
-Places: TypeAlias = dict[str | int, Place]
+# The start of the key (-1 without one), the start and end of the value, and its members.
+# Plain tuples of offsets: one is created for every value, and only a few are ever looked up.
+ValueOffsets: TypeAlias = tuple[int, int, int, "MemberOffsets | None"]
+MemberOffsets: TypeAlias = dict[str | int, ValueOffsets]
 
-# Every repetition is possessive or has one way only to match, so a failed match costs linear time.
+# Every repetition is possessive or unambiguous, so that a failed match takes linear time.
 _SPACE = r"[ \t\n\r]*+"
 _COMMENT = r"/(?:/[^\n\r]*+|\*[^*]*+\*++(?:[^*/][^*]*+\*++)*/)"
-# `(?:/x(?:/x)*|)` and not `(?:/x)*`: the engine passes over a literal faster than a repetition.
+# `(?:/x(?:/x)*|)` rather than `(?:/x)*`: the engine skips a literal faster than a repetition.
 _GAP = rf"{_SPACE}(?:{_COMMENT}{_SPACE}(?:{_COMMENT}{_SPACE})*|)"
 _PLAIN = r'[^"\\\x00-\x1f]*+'
 STRING = rf'"{_PLAIN}(?:\\(?:["\\/bfnrt]|u[0-9a-fA-F]{{4}}){_PLAIN})*"'
@@ -29,12 +29,12 @@ _SCALAR = (
 )
 
 
-def _value_in(closer: str) -> str:
-    """A scalar with what follows it, or an opening bracket."""
-    return rf"(?:(?:{_SCALAR}){_after_value(closer)}|(?P<open>[{{\[]){_GAP})"
+def _value_pattern(closer: str) -> str:
+    """Return a pattern for a scalar and its separator, or an opening bracket."""
+    return rf"(?:(?:{_SCALAR}){_after_value_pattern(closer)}|(?P<open>[{{\[]){_GAP})"
 
 
-def _after_value(closer: str) -> str:
+def _after_value_pattern(closer: str) -> str:
     return rf"{_GAP}(?:,{_GAP}|(?={re.escape(closer)}))"
 
 
@@ -42,11 +42,11 @@ _GAP_RE = re.compile(_GAP)
 STRING_RE = re.compile(STRING)
 SCALAR_RE = re.compile(_SCALAR)
 ROOT_RE = re.compile(rf"{_SCALAR}|(?P<open>[{{\[]){_GAP}")
-MEMBER_RE = re.compile(rf"(?P<key>{STRING}){_GAP}:{_GAP}{_value_in('}')}")
-ITEM_RE = re.compile(_value_in("]"))
-_AFTER_MEMBER_RE = re.compile(_after_value("}"))
-_AFTER_ITEM_RE = re.compile(_after_value("]"))
-WORDS: Final[dict[str, bool | None]] = {"true": True, "false": False, "null": None}
+MEMBER_RE = re.compile(rf"(?P<key>{STRING}){_GAP}:{_GAP}{_value_pattern('}')}")
+ITEM_RE = re.compile(_value_pattern("]"))
+_AFTER_MEMBER_RE = re.compile(_after_value_pattern("}"))
+_AFTER_ITEM_RE = re.compile(_after_value_pattern("]"))
+LITERALS: Final[dict[str, bool | None]] = {"true": True, "false": False, "null": None}
 
 
 class OpenObject:
@@ -58,7 +58,7 @@ class OpenObject:
         self.key_start = key_start
         self.start = start
         self.value: dict[str, Json] = {}
-        self.places: Places = {}
+        self.places: MemberOffsets = {}
 
 
 class OpenList:
@@ -70,14 +70,14 @@ class OpenList:
         self.key_start = key_start
         self.start = start
         self.value: list[Json] = []
-        self.places: Places = {}
+        self.places: MemberOffsets = {}
 
 
-Open: TypeAlias = OpenObject | OpenList
+OpenBracket: TypeAlias = OpenObject | OpenList
 
 
-def skip(text: str, pos: int) -> int:
-    """The end of the white space and comments at `pos`."""
+def skip_whitespace(text: str, pos: int) -> int:
+    """Return the end of the whitespace and comments at `pos`."""
     match = _GAP_RE.match(text, pos)
     assert match is not None  # the pattern matches the empty text
     return match.end()

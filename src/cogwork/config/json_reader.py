@@ -1,4 +1,4 @@
-"""A JSON reader that keeps the place of every key and value."""
+"""A JSON reader that records the location of every key and value."""
 
 import json
 import math
@@ -6,28 +6,28 @@ import re
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from cogwork.config.json_faults import (
-    JsonFault,
+from cogwork.config.json_errors import (
+    JsonSyntaxError,
     clip,
+    escape_unprintable,
     explain_after_value,
     explain_item,
     explain_member,
     explain_rest,
     explain_root,
-    printable,
 )
 from cogwork.config.json_grammar import (
     ITEM_RE,
+    LITERALS,
     MAX_DEPTH,
     MEMBER_RE,
     ROOT_RE,
     STRING_RE,
-    WORDS,
-    Open,
+    OpenBracket,
     OpenList,
     OpenObject,
-    Place,
-    skip,
+    ValueOffsets,
+    skip_whitespace,
 )
 from cogwork.config.positions import BYTE_ORDER_MARK, Json, Pointer, Span
 
@@ -43,48 +43,48 @@ class Document:
     text: str
     value: Json
     duplicates: tuple[DuplicateKey, ...]
-    _root: Place = field(repr=False)
+    _root: ValueOffsets = field(repr=False)
 
     def value_span(self, pointer: Pointer) -> Span:
-        """The span of the value, or of its nearest ancestor that exists."""
-        place = self._root
+        """Return the span of the value, or of its nearest existing ancestor."""
+        offsets = self._root
         for step in pointer:
-            inner = place[3].get(step) if place[3] else None
+            inner = offsets[3].get(step) if offsets[3] else None
             if inner is None:
                 break
-            place = inner
-        return Span(place[1], place[2])
+            offsets = inner
+        return Span(offsets[1], offsets[2])
 
     def key_span(self, pointer: Pointer) -> Span | None:
-        """The span of the key with its quotes; None for list items, the root and missing keys."""
-        place: Place | None = self._root
+        """Return the span of the quoted key; None for list items, the root and missing keys."""
+        offsets: ValueOffsets | None = self._root
         for step in pointer:
-            place = place[3].get(step) if place and place[3] else None
-        if place is None or place[0] < 0:
+            offsets = offsets[3].get(step) if offsets and offsets[3] else None
+        if offsets is None or offsets[0] < 0:
             return None
-        return _string_span(self.text, place[0])
+        return _string_span(self.text, offsets[0])
 
 
-def read(text: str) -> Document:
-    """Read strict JSON, plus comments and trailing commas; of equal keys the first one counts."""
-    return _Reader(text).document()
+def read_json(text: str) -> Document:
+    """Read strict JSON, plus comments and trailing commas. The first of duplicate keys is used."""
+    return _Reader(text).read()
 
 
 class _Reader:
-    """Keeps the open brackets in a list: the depth of a file must not use up the call stack."""
+    """An iterative parser with an explicit stack, so that deep nesting cannot overflow Python's."""
 
     __slots__ = ("duplicates", "open", "root", "text")
 
     def __init__(self, text: str) -> None:
         self.text = text
-        self.open: list[Open] = []
+        self.open: list[OpenBracket] = []
         self.duplicates: list[DuplicateKey] = []
-        self.root: Place = (-1, 0, 0, None)
+        self.root: ValueOffsets = (-1, 0, 0, None)
 
-    def document(self) -> Document:
+    def read(self) -> Document:
         text = self.text
         _check_unicode(text)
-        start = skip(text, 1 if text.startswith(BYTE_ORDER_MARK) else 0)
+        start = skip_whitespace(text, 1 if text.startswith(BYTE_ORDER_MARK) else 0)
         match = ROOT_RE.match(text, start)
         if match is None:
             explain_root(text, start)
@@ -92,9 +92,9 @@ class _Reader:
             value: Json = self._push("", -1, start)
             self._read_brackets(match.end())
         else:
-            value = self._scalar(match.lastgroup, start, match.end())
+            value = self._parse_scalar(match.lastgroup, start, match.end())
             self.root = (-1, start, match.end(), None)
-        rest = skip(text, self.root[2])
+        rest = skip_whitespace(text, self.root[2])
         if rest < len(text):
             explain_rest(text, rest)
         return Document(text, value, tuple(self.duplicates), self.root)
@@ -108,7 +108,7 @@ class _Reader:
                 pos = self._read_items(top, pos)
 
     def _read_members(self, top: OpenObject, pos: int) -> int:
-        """Read on to the end of the object, or into the next bracket inside it."""
+        """Read to the end of the object, or to the next opening bracket inside it."""
         text, value, places = self.text, top.value, top.places
         while match := MEMBER_RE.match(text, pos):
             key_start, key_end = match.span("key")
@@ -123,14 +123,14 @@ class _Reader:
             if kind == "open":
                 value.setdefault(key, self._push(key, key_start, start))
                 return pos
-            value.setdefault(key, self._scalar(kind, start, end))
+            value.setdefault(key, self._parse_scalar(kind, start, end))
             places.setdefault(key, (key_start, start, end, None))
         if not text.startswith("}", pos):
             explain_member(text, top, pos)
         return self._pop(pos + 1)
 
     def _read_items(self, top: OpenList, pos: int) -> int:
-        """Read on to the end of the list, or into the next bracket inside it."""
+        """Read to the end of the list, or to the next opening bracket inside it."""
         text, value, places = self.text, top.value, top.places
         while match := ITEM_RE.match(text, pos):
             kind = match.lastgroup or ""
@@ -140,15 +140,15 @@ class _Reader:
                 value.append(self._push(len(value), -1, start))
                 return pos
             places[len(value)] = (-1, start, end, None)
-            value.append(self._scalar(kind, start, end))
+            value.append(self._parse_scalar(kind, start, end))
         if not text.startswith("]", pos):
             explain_item(text, top, pos)
         return self._pop(pos + 1)
 
     def _push(self, key: str | int, key_start: int, start: int) -> Json:
         if len(self.open) == MAX_DEPTH:
-            raise JsonFault(
-                f"expected at most {MAX_DEPTH} brackets inside one another, but found one more",
+            raise JsonSyntaxError(
+                f"expected at most {MAX_DEPTH} nested brackets, but found one more",
                 Span(start, start + 1),
                 "make the structure flatter",
             )
@@ -159,26 +159,26 @@ class _Reader:
 
     def _pop(self, end: int) -> int:
         closed = self.open.pop()
-        place: Place = (closed.key_start, closed.start, end, closed.places)
+        offsets: ValueOffsets = (closed.key_start, closed.start, end, closed.places)
         if not self.open:
-            self.root = place
+            self.root = offsets
             return end
         parent = self.open[-1]
-        parent.places.setdefault(closed.key, place)
+        parent.places.setdefault(closed.key, offsets)
         match = parent.after_value.match(self.text, end)
         if match is None:
             explain_after_value(self.text, parent, closed.key, end)
         return match.end()
 
-    def _scalar(self, kind: str | None, start: int, end: int) -> Json:
+    def _parse_scalar(self, kind: str | None, start: int, end: int) -> Json:
         raw = self.text[start:end]
         if kind == "string":
             return _unescape(self.text, start, end) if "\\" in raw else raw[1:-1]
         if kind == "integer":
             return int(raw)
         if kind == "word":
-            return WORDS[raw]
-        return _real(raw, start)
+            return LITERALS[raw]
+        return _parse_float(raw, start)
 
     def _note_duplicate(self, key: str, second: Span) -> None:
         first = _string_span(self.text, self.open[-1].places[key][0])
@@ -188,14 +188,14 @@ class _Reader:
 
 def _string_span(text: str, start: int) -> Span:
     match = STRING_RE.match(text, start)
-    assert match is not None  # the reader has passed it before
+    assert match is not None  # the reader has already matched it
     return Span(*match.span())
 
 
-def _real(raw: str, start: int) -> float:
+def _parse_float(raw: str, start: int) -> float:
     value = float(raw)
     if math.isinf(value):
-        raise JsonFault(
+        raise JsonSyntaxError(
             f"expected a number up to 1.8e308, but found {clip(raw)}",
             Span(start, start + len(raw)),
             "write a smaller number",
@@ -212,8 +212,8 @@ def _unescape(text: str, start: int, end: int) -> str:
     value: str = json.loads(text[start:end])
     if _SURROGATE_RE.search(value):
         lone = next(found for found in _ESCAPE_RE.finditer(text, start, end) if found["lone"])
-        raise JsonFault(
-            f"expected a whole character, but found {lone[0]}, one half of a surrogate pair",
+        raise JsonSyntaxError(
+            f"expected a whole character, but found {lone[0]}, half of a surrogate pair",
             Span(*lone.span()),
             "write both halves, or the character itself",
         )
@@ -221,13 +221,13 @@ def _unescape(text: str, start: int, end: int) -> str:
 
 
 def _check_unicode(text: str) -> None:
-    # No UTF-8 file can hold one, and a value with one could be neither sent nor stored.
+    # A lone surrogate cannot be encoded as UTF-8, so the value could be neither sent nor stored.
     try:
         text.encode()
     except UnicodeEncodeError as error:
-        raise JsonFault(
-            f"expected a whole character, but found {printable(text[error.start])},"
-            " one half of a surrogate pair",
+        raise JsonSyntaxError(
+            f"expected a whole character, but found {escape_unprintable(text[error.start])},"
+            " half of a surrogate pair",
             Span(error.start, error.start + 1),
             "save the file as UTF-8",
         ) from None

@@ -1,21 +1,27 @@
-"""What a configuration says about the log: levels, and what no output may show."""
+"""The log settings of a configuration: level rules, and secrets that no output may show."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from cogwork.config.placeholders import environment_in
+from cogwork.config.placeholders import find_environment_placeholders
 from cogwork.config.positions import Json, Pointer
 from cogwork.config.schema import MachineConfig
-from cogwork.config.secrets import is_masked
-from cogwork.logs.rules import Rules
+from cogwork.config.secrets import find_url_passwords, is_masked, is_named_secret
+from cogwork.logs.rules import LevelRules
+from cogwork.logs.secret_mask import MIN_SUBSTRING_LENGTH
 
 
-def rules_of(config: MachineConfig, provided: Mapping[str, str], *, debug: bool) -> Rules:
-    """`provided`: which module each modular resource lives in, at any moment. `debug` is the option
-    of the command line; the file may ask for it too."""
+def build_level_rules(
+    config: MachineConfig, provided: Mapping[str, str], *, debug: bool
+) -> LevelRules:
+    """Build the level rules of a configuration.
+
+    `provided` is a live mapping from modular resources to their modules. `debug` is the command
+    line option; the file can enable debug mode as well.
+    """
     resources = [*config.components, *config.services]
-    return Rules(
+    return LevelRules(
         patterns=tuple((rule.pattern, rule.level) for rule in config.log),
         resources={
             str(each.full_name): each.log_configuration.level
@@ -28,23 +34,34 @@ def rules_of(config: MachineConfig, provided: Mapping[str, str], *, debug: bool)
             if job.log_configuration is not None
         },
         modules={module.name: module.log_level for module in config.modules},
-        provided=provided,
+        module_by_resource=provided,
         debug=debug or config.debug,
     )
 
 
-def secret_values(value: Json, environment: Mapping[str, str]) -> frozenset[str]:
-    """Every text in a place that is not shown, and what a placeholder there stands for."""
-    return frozenset(_secrets(value, (), environment))
+def find_secret_values(value: Json, environment: Mapping[str, str]) -> frozenset[str]:
+    """Return the secret values, the values of placeholders in them, and all URL passwords."""
+    return frozenset(filter(None, _find_secrets(value, (), environment)))
 
 
-def _secrets(value: Json, at: Pointer, environment: Mapping[str, str]) -> Iterator[str]:
+def _find_secrets(value: Json, at: Pointer, environment: Mapping[str, str]) -> Iterator[str]:
     if isinstance(value, dict):
         for key, member in value.items():
-            yield from _secrets(member, (*at, key), environment)
+            yield from _find_secrets(member, (*at, key), environment)
     elif isinstance(value, list):
         for index, member in enumerate(value):
-            yield from _secrets(member, (*at, index), environment)
-    elif isinstance(value, str) and at and is_masked(at):
-        yield value
-        yield from (environment.get(name, "") for name in environment_in(value))
+            yield from _find_secrets(member, (*at, index), environment)
+    elif isinstance(value, str | int | float) and not isinstance(value, bool):
+        yield from _find_secrets_in_text(str(value), at, environment)
+
+
+def _find_secrets_in_text(text: str, at: Pointer, environment: Mapping[str, str]) -> Iterator[str]:
+    yield from find_url_passwords(text)
+    if not is_masked(at):
+        return
+    for secret in (
+        text,
+        *(environment.get(name, "") for name in find_environment_placeholders(text)),
+    ):
+        if len(secret) >= MIN_SUBSTRING_LENGTH or is_named_secret(at):
+            yield secret

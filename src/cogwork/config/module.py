@@ -11,58 +11,68 @@ from cogwork.config.fields import Duration, LevelField, LongNameField, Section, 
 
 
 class AppStatus(Section):
-    """What the cloud found wrong with a module or a package."""
+    """The status that the cloud reports for a module or a package."""
 
     error: str | None = None
-    """What is wrong. By default nothing is."""
+    """The error message, if there is an error."""
 
 
 class ModuleLimits(Section):
-    """What a module may use at most."""
+    """Resource limits of a module."""
 
     memory_mb: Annotated[float, Field(gt=0)] | None = None
-    """Megabytes of memory."""
+    """Maximum memory in megabytes."""
     cpu_cores: Annotated[float, Field(gt=0)] | None = None
-    """How many cores of the processor, such as `0.5`, where the server has a control group."""
+    """Maximum number of CPU cores, such as `0.5`. Requires a control group for the server."""
     open_files: Annotated[int, Field(gt=0)] | None = None
-    """How many files and connections it may have open."""
+    """Maximum number of open files and connections."""
     no_new_privileges: bool = False
-    """Whether programs like `sudo` do nothing for it."""
+    """Whether to prevent it from gaining privileges, such as with `sudo`."""
 
 
 class ModuleConfig(Section):
-    """Other people's resources, in a process of their own."""
+    """A program that provides models and runs in its own process."""
 
     name: LongNameField
-    """What it is called. The name `parent` is taken."""
+    """The name of the module. The name `parent` is reserved."""
     executable_path: str = ""
-    """The program to start, or an archive (`.tar.gz`) whose `meta.json` names it. A local module
-    needs it."""
+    """The program to start, or an archive (`.tar.gz`) whose `meta.json` names it. Required for a
+    local module."""
     type: Literal["local", "registry"] = "local"
     """Where it comes from: a path on this computer, or the registry."""
     module_id: str = ""
-    """Its name in the registry. A registry module needs it."""
+    """The ID of the module in the registry. Required for a registry module."""
     log_level: LevelField | None = None
-    """The lowest level that it logs. By default it is that of the machine."""
+    """The lowest level that it logs. Defaults to the level of the machine."""
     env: dict[str, str] = {}
     """Variables to add to its environment."""
+    environment: Literal["inherit", "clean"] = "inherit"
+    """Which environment variables of the server it inherits: all except credentials, or only
+    `PATH`, `HOME`, `USER`, `LANG`, `LC_*`, `TZ` and `TMPDIR`."""
+    access: Literal["machine", "dependencies"] = "machine"
+    """Which resources it may call: every resource of the machine, or only its own resources and
+    their dependencies."""
     tcp_mode: bool = False
-    """Whether to talk to it by TCP instead of a Unix socket."""
+    """Whether to use TCP instead of a Unix socket. Any local process can then call the module."""
     first_run_timeout: Duration = 3600.0
-    """How long the first run of a new version may take to set itself up."""
+    """How long the first run of a new version may take."""
     limits: ModuleLimits | None = None
-    """What it may use at most. By default as much as there is."""
+    """The resource limits of the module. Unlimited by default."""
     status: AppStatus | None = None
-    """What the cloud found wrong with it. The cloud fills it."""
+    """The status of the module in the cloud. Filled in by the cloud."""
 
     @model_validator(mode="after")
-    def _can_start(self) -> Self:
+    def _check_startable(self) -> Self:
         if self.name == "parent":
-            raise fault(codes.BAD_NAME, 'the name "parent" is kept for the server\'s own socket')
+            raise fault(
+                codes.BAD_NAME, 'the name "parent" is reserved for the server\'s own socket'
+            )
         if self.type == "local" and not self.executable_path:
             raise fault(
-                codes.MISSING_FIELD, '"executable_path" is missing: a local module needs it'
+                codes.MISSING_FIELD, '"executable_path" is missing; a local module requires it'
             )
         if self.type == "registry" and not self.module_id:
-            raise fault(codes.MISSING_FIELD, '"module_id" is missing: a registry module needs it')
+            raise fault(
+                codes.MISSING_FIELD, '"module_id" is missing; a registry module requires it'
+            )
         return self

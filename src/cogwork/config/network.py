@@ -1,4 +1,4 @@
-"""The sections `network` and `auth`: where a machine listens, and whom it lets in."""
+"""The sections `network` and `auth`: addresses and authentication."""
 
 from __future__ import annotations
 
@@ -11,106 +11,126 @@ from cogwork.config import codes
 from cogwork.config.fields import Duration, FileField, Section, fault
 
 _PORT = re.compile(r"[0-9]{1,5}\Z")
+_HOST_NAME = re.compile(r"[A-Za-z0-9_-]+(\.[A-Za-z0-9_-]+)*\Z")
 
 
-def _host_and_port(text: str) -> str:
+def _check_host_and_port(text: str) -> str:
     _, colon, port = text.rpartition(":")
     if text and not (colon and _PORT.match(port) and int(port) <= 65535):
-        raise fault(codes.BAD_VALUE, 'an address is host:port, such as "localhost:8080"')
+        raise fault(codes.BAD_VALUE, 'expected host:port, such as "localhost:8080"')
     return text
 
 
-def _heartbeat(seconds: float) -> float:
+def _check_host_name(text: str) -> str:
+    if len(text) > 253 or _HOST_NAME.match(text) is None:
+        raise fault(
+            codes.BAD_VALUE,
+            'expected a host name without a scheme or a port, such as "robot.example"',
+        )
+    return text
+
+
+def _check_heartbeat_window(seconds: float) -> float:
     if not 0.03 <= seconds <= 60:
-        raise fault(codes.BAD_VALUE, "the window lies between 30ms and 1m")
+        raise fault(codes.BAD_VALUE, "expected a duration between 30ms and 1m")
     return seconds
 
 
-class Sessions(Section):
-    """What happens when a client that moves something falls silent."""
+class SessionsConfig(Section):
+    """How client sessions time out."""
 
-    heartbeat_window: Annotated[Duration, AfterValidator(_heartbeat)] = 2.0
-    """How long it may be silent before the motion is stopped, from `30ms` to `1m`."""
+    heartbeat_window: Annotated[Duration, AfterValidator(_check_heartbeat_window)] = 2.0
+    """How long after the last heartbeat of a client to stop what it moves, from `30ms` to `1m`."""
 
 
 class TunnelEndpoint(Section):
-    """A port of this computer that clients may reach through the machine."""
+    """A local port that clients may reach through the machine."""
 
     port: Annotated[int, Field(ge=1, le=65535)]
-    """Its number, from 1 to 65535."""
+    """The port number, from 1 to 65535."""
     connection_timeout: Duration = 10.0
-    """How long it may take to connect to it."""
+    """How long connecting to the port may take."""
 
 
 class NetworkConfig(Section):
-    """Where and how the machine is reached."""
+    """The addresses and connections of the server."""
 
     fqdn: str = ""
-    """The name that clients know the machine by."""
-    bind_address: Annotated[str, AfterValidator(_host_and_port)] = ""
-    """Where to listen. Empty is `localhost:8080`; without a host it is every interface."""
-    grpc_address: Annotated[str, AfterValidator(_host_and_port)] = ""
-    """A second address for gRPC alone, which moves large messages faster. Empty is none."""
+    """The fully qualified domain name of the machine."""
+    bind_address: Annotated[str, AfterValidator(_check_host_and_port)] = ""
+    """The address to listen on. Defaults to `localhost:8080`; without a host, such as `:8080`, it
+    is every interface."""
+    grpc_address: Annotated[str, AfterValidator(_check_host_and_port)] = ""
+    """A second address for gRPC only, which transfers large messages faster. None by default."""
+    allowed_hosts: list[Annotated[str, AfterValidator(_check_host_name)]] = []
+    """Additional host names that browsers may use for the machine, such as `robot.example`.
+    IP addresses, `localhost`, `fqdn`, the computer's own name and the host of `bind_address` are
+    always allowed."""
     tls_cert_file: FileField = ""
-    """A PEM file with the certificate to serve with. It goes with `tls_key_file`."""
+    """A PEM file with the TLS certificate of the server. Requires `tls_key_file`."""
     tls_key_file: FileField = ""
     """A PEM file with the private key of `tls_cert_file`."""
     no_tls: bool = False
-    """Whether to serve without TLS, even with a certificate."""
-    sessions: Annotated[Sessions, Field(default_factory=Sessions.model_construct)]
-    """What happens when a client that moves something falls silent."""
+    """Whether to disable TLS even if there is a certificate."""
+    sessions: Annotated[SessionsConfig, Field(default_factory=SessionsConfig.model_construct)]
+    """How client sessions time out."""
     traffic_tunnel_endpoints: list[TunnelEndpoint] = []
-    """Ports of this computer that clients may reach through the machine."""
+    """Local ports that clients may reach through the machine."""
 
     @model_validator(mode="after")
-    def _sound(self) -> Self:
+    def _check_tls_pair(self) -> Self:
         if bool(self.tls_cert_file) != bool(self.tls_key_file):
             missing = "tls_key_file" if self.tls_cert_file else "tls_cert_file"
-            raise fault(codes.HALF_SET, f'"{missing}" is missing: certificate and key go together')
+            raise fault(
+                codes.INCOMPLETE_PAIR,
+                f'"{missing}" is missing; a certificate and its key must be set together',
+            )
         return self
 
 
 class AuthHandler(Section):
-    """A way to log in."""
+    """An authentication method."""
 
     type: Literal["api-key"]
-    """Which way it is: with an API key."""
+    """The authentication method."""
     config: dict[str, JsonValue]
-    """Each key under its id, and in `keys` the ids that may log in."""
+    """`keys` lists the IDs of the keys that may log in; each ID is itself a field with its key."""
 
     @model_validator(mode="after")
-    def _has_keys(self) -> Self:
+    def _check_keys(self) -> Self:
         keys = self.config.get("keys")
         if not isinstance(keys, list) or not keys:
             raise fault(
-                codes.MISSING_FIELD, '"keys" is missing: the list of key ids that may log in'
+                codes.MISSING_FIELD, '"keys" is missing; list the IDs of the keys that may log in'
             )
         for number, key_id in enumerate(keys, 1):
             if not isinstance(key_id, str) or not isinstance(self.config.get(key_id), str):
-                # Not by its name: somebody may have listed the key itself.
-                raise fault(codes.HALF_SET, f'number {number} of "keys" has no key beside it')
+                # Do not quote the item: it may be the key itself.
+                raise fault(
+                    codes.INCOMPLETE_PAIR, f'item {number} of "keys" has no field with its key'
+                )
         return self
 
 
 class ExternalAuth(Section):
-    """Tokens that somebody else issues."""
+    """Authentication with tokens from an external issuer."""
 
     jwks: dict[str, JsonValue]
-    """The public keys that prove a token, as a JSON Web Key Set."""
+    """The public keys that verify the tokens, as a JSON Web Key Set."""
 
 
 class AuthConfig(Section):
-    """Who may use the machine."""
+    """Client authentication."""
 
     handlers: list[AuthHandler] = []
-    """The ways to log in, at most one of each type. Without one, nobody has to."""
+    """The authentication methods, at most one of each type. Without one, no login is required."""
     tls_auth_entities: list[str] = []
-    """Names in a client's certificate that need no other login."""
+    """Names in client certificates that are accepted without further login."""
     external_auth_config: ExternalAuth | None = None
-    """Tokens that somebody else issues. By default none are accepted."""
+    """Tokens from an external issuer. None are accepted by default."""
 
     @model_validator(mode="after")
-    def _one_of_each(self) -> Self:
+    def _check_unique_types(self) -> Self:
         if len({handler.type for handler in self.handlers}) < len(self.handlers):
-            raise fault(codes.DUPLICATE_NAME, "two handlers of the same type; join their keys")
+            raise fault(codes.DUPLICATE_NAME, "two handlers have the same type; merge their keys")
         return self

@@ -1,4 +1,4 @@
-"""The second pass: `${packages.…}` and `${environment.…}` in parsed values."""
+"""Fill the placeholders `${packages.…}` and `${environment.…}` in parsed values."""
 
 import re
 from collections.abc import Mapping
@@ -21,19 +21,19 @@ class PlaceholderFault(NamedTuple):
     message: str
 
 
-def fill(
+def fill_placeholders(
     value: Json, packages: Mapping[str, PackagePath], environment: Mapping[str, str]
 ) -> tuple[Json, tuple[PlaceholderFault, ...]]:
-    """Fill the placeholders in every string but keys; one with a fault stays as it is written.
+    """Fill the placeholders in all strings except keys; leave invalid ones as they are.
 
-    What needs no change is returned as the same object; the input is never modified.
+    Unchanged values are returned as the same object; the input is never modified.
     """
     filler = _Filler(packages, environment)
     return filler.fill(value, ()), tuple(filler.faults)
 
 
-def environment_in(text: str) -> list[str]:
-    """The variables whose values the text asks for."""
+def find_environment_placeholders(text: str) -> list[str]:
+    """Return the environment variables that placeholders in the text refer to."""
     found = (_ENVIRONMENT_RE.fullmatch(match[1]) for match in _PLACEHOLDER_RE.finditer(text))
     return [match[1] for match in found if match is not None]
 
@@ -42,7 +42,7 @@ class _Unfillable(Exception):
     pass
 
 
-# `[^}]*` runs over nested `${`, as the brace that follows closes the first of them.
+# `[^}]*` includes nested `${`, because the next brace closes the outermost one.
 _PLACEHOLDER_RE = re.compile(r"\$\{([^}]*+)\}")
 _PACKAGES_RE = re.compile(r"packages(\.(?P<type>[^.]+))?\.(?P<name>[\w:/-]+)")
 _ENVIRONMENT_RE = re.compile(r"environment\.([\w:/-]+)")
@@ -76,12 +76,12 @@ class _Filler:
     def _fill_text(self, text: str, pointer: Pointer) -> str:
         if "${" not in text:
             return text
-        # Behind the last brace nothing closes: to look there at every `${` would be quadratic.
+        # Stop at the last brace: searching past it from every `${` would take quadratic time.
         end = text.rfind("}") + 1
-        filled = _PLACEHOLDER_RE.sub(lambda match: self._filled(match, pointer), text[:end])
+        filled = _PLACEHOLDER_RE.sub(lambda match: self._fill_match(match, pointer), text[:end])
         return text if filled == text[:end] else filled + text[end:]
 
-    def _filled(self, match: re.Match[str], pointer: Pointer) -> str:
+    def _fill_match(self, match: re.Match[str], pointer: Pointer) -> str:
         try:
             return self._look_up(match[1])
         except _Unfillable as fault:
@@ -92,33 +92,33 @@ class _Filler:
         if package := _PACKAGES_RE.fullmatch(key):
             return self._package_path(package["name"], package["type"] or DEFAULT_PACKAGE_TYPE)
         if variable := _ENVIRONMENT_RE.fullmatch(key):
-            return self._variable(variable[1])
+            return self._environment_value(variable[1])
         raise _Unfillable(
-            f"unknown placeholder ${{{key}}}:"
+            f"unknown placeholder ${{{key}}};"
             " write ${packages.<type>.<name>} or ${environment.<NAME>}"
         )
 
     def _package_path(self, name: str, package_type: str) -> str:
         package = self.packages.get(name)
         if package is None:
-            raise _Unfillable(f'no package is named "{name}"{self._advice(name)}')
+            raise _Unfillable(f'unknown package "{name}"{self._package_hint(name)}')
         if package.type != package_type:
             raise _Unfillable(
-                f'package "{name}" is of type {package.type}, not {package_type}:'
+                f'package "{name}" has type {package.type}, not {package_type};'
                 f" write ${{packages.{package.type}.{name}}}"
             )
         return package.path
 
-    def _advice(self, name: str) -> str:
+    def _package_hint(self, name: str) -> str:
         close = get_close_matches(name, self.packages, n=1)
         if not close:
-            return ": add it to the packages of this config"
-        return f": did you mean ${{packages.{self.packages[close[0]].type}.{close[0]}}}?"
+            return '; add it to "packages"'
+        return f"; did you mean ${{packages.{self.packages[close[0]].type}.{close[0]}}}?"
 
-    def _variable(self, name: str) -> str:
+    def _environment_value(self, name: str) -> str:
         value = self.environment.get(name)
         if value is None:
             raise _Unfillable(
-                f"the environment variable {name} is not set: set it where the server is started"
+                f"the environment variable {name} is not set; set it where the server is started"
             )
         return value

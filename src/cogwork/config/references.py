@@ -1,4 +1,4 @@
-"""What attributes point at: other resources, and files."""
+"""Find the references in attributes: to other resources, and to files."""
 
 from __future__ import annotations
 
@@ -16,67 +16,67 @@ Marker = Needs | Wants | ExistingFile
 
 
 @dataclass(frozen=True, slots=True)
-class Mention:
+class AttributeReference:
     marker: Marker
     text: str
     pointer: Pointer
 
 
-def mentions(model: BaseModel, at: Pointer) -> Iterator[Mention]:
-    """Every marked string of a validated model, at any depth, that is not empty."""
+def find_references(model: BaseModel, at: Pointer) -> Iterator[AttributeReference]:
+    """Yield every marked, non-empty string of a validated model, at any depth."""
     for name, field in type(model).model_fields.items():
         value = getattr(model, name)
         pointer = (*at, field.alias or name)
-        markers = _markers(field)
+        markers = _find_markers(field)
         for marker in markers:
-            yield from _strings(marker, value, pointer)
+            yield from _find_strings(marker, value, pointer)
         if not markers:
-            yield from _inside(value, pointer)
+            yield from _find_nested(value, pointer)
 
 
-def mentions_of_invalid(
+def find_references_in_invalid(
     kind: type[BaseModel], value: Mapping[str, object], at: Pointer
-) -> Iterator[Mention]:
-    """The same for what could not be validated, as far as its outermost members show it."""
+) -> Iterator[AttributeReference]:
+    """Yield the references in the top-level fields of an object that failed validation."""
     for name, field in kind.model_fields.items():
         key = field.alias or name
-        for marker in _markers(field):
-            yield from _strings(marker, value.get(key), (*at, key))
+        for marker in _find_markers(field):
+            yield from _find_strings(marker, value.get(key), (*at, key))
 
 
-def _markers(field: FieldInfo) -> list[Marker]:
+def _find_markers(field: FieldInfo) -> list[Marker]:
     return [
         item
-        for item in (*field.metadata, *_metadata_inside(field.annotation))
+        for item in (*field.metadata, *_nested_metadata(field.annotation))
         if isinstance(item, Needs | Wants | ExistingFile)
     ]
 
 
-def _metadata_inside(annotation: object) -> Iterator[object]:
-    """Of `Annotated[str, Needs()] | None` and of `list[Annotated[str, Needs()]]`."""
+def _nested_metadata(annotation: object) -> Iterator[object]:
+    """Yield nested metadata, as in `list[Annotated[str, Needs()]]` or `Annotated[…] | None`."""
     if get_origin(annotation) is Annotated:
         yield from get_args(annotation)[1:]
     for argument in get_args(annotation):
-        yield from _metadata_inside(argument)
+        yield from _nested_metadata(argument)
 
 
-def _strings(marker: Marker, value: object, pointer: Pointer) -> Iterator[Mention]:
+def _find_strings(marker: Marker, value: object, pointer: Pointer) -> Iterator[AttributeReference]:
     if isinstance(value, str) and value:
-        yield Mention(marker, value, pointer)
+        yield AttributeReference(marker, value, pointer)
     elif isinstance(value, list | tuple):
         for index, item in enumerate(value):
-            yield from _strings(marker, item, (*pointer, index))
+            yield from _find_strings(marker, item, (*pointer, index))
     elif isinstance(value, dict):
         for key, item in value.items():
-            yield from _strings(marker, item, (*pointer, str(key)))
+            yield from _find_strings(marker, item, (*pointer, str(key)))
 
 
-def _inside(value: object, pointer: Pointer) -> Iterator[Mention]:
+def _find_nested(value: object, pointer: Pointer) -> Iterator[AttributeReference]:
     if isinstance(value, BaseModel):
-        yield from mentions(value, pointer)
+        yield from find_references(value, pointer)
     elif isinstance(value, list | tuple):
         for index, item in enumerate(value):
-            yield from _inside(item, (*pointer, index))
+            yield from _find_nested(item, (*pointer, index))
     elif isinstance(value, dict):
         for key, item in value.items():
-            yield from _inside(item, (*pointer, str(key)))
+            yield from _find_nested(item, (*pointer, str(key)))

@@ -1,4 +1,4 @@
-"""The whole configuration file, section by section."""
+"""The sections of the configuration file."""
 
 from __future__ import annotations
 
@@ -19,17 +19,17 @@ from cogwork.config.fields import (
     Section,
     fault,
 )
-from cogwork.config.frame import Frame
+from cogwork.config.frame import FrameConfig
 from cogwork.config.module import AppStatus, ModuleConfig
 from cogwork.config.network import AuthConfig, NetworkConfig
-from cogwork.config.schedule import read_schedule
+from cogwork.config.schedule import parse_schedule
 from cogwork.core.errors import InvalidName
 from cogwork.graph.name import BUILTIN_FAMILY, BUILTIN_NAMESPACE, ModelName, ResourceName
 
-Attributes = dict[str, JsonValue]
+RawAttributes = dict[str, JsonValue]
 
 
-def _full_name_of_a_sensor(text: str) -> str:
+def _check_sensor_name(text: str) -> str:
     try:
         name = ResourceName.parse(text)
     except InvalidName:
@@ -37,14 +37,14 @@ def _full_name_of_a_sensor(text: str) -> str:
     if name is None or (name.api.kind, name.api.subtype) != ("component", "sensor"):
         raise fault(
             codes.BAD_VALUE,
-            'it is the full name of a sensor, such as "rdk:component:sensor/safe"',
+            'expected the full name of a sensor, such as "rdk:component:sensor/safe"',
         )
     return text
 
 
-def _readable_schedule(text: str) -> str:
+def _check_schedule(text: str) -> str:
     try:
-        read_schedule(text)
+        parse_schedule(text)
     except ValueError as error:
         raise fault(codes.BAD_VALUE, str(error)) from None
     return text
@@ -58,35 +58,35 @@ class LogConfiguration(Section):
 
 
 class AssociatedConfig(Section):
-    """What a service reads beside a resource, such as data capture."""
+    """Settings of a service for one resource, such as data capture."""
 
     type: str
-    """The service that reads it, such as `data_manager`."""
-    attributes: Attributes = {}
-    """What that service reads."""
+    """The service, such as `data_manager`."""
+    attributes: RawAttributes = {}
+    """The settings for that service."""
 
 
 class ResourceConfig(Section):
-    """One component or service."""
+    """A component or a service."""
 
     kind: ClassVar[str]
 
     name: ResourceNameField
-    """What it is called. No other resource of the same API has that name."""
+    """The name of the resource, unique among the resources of the same API."""
     api: ApiField
-    """What it can do, such as `rdk:component:sensor`. Older files say `namespace` and `type`."""
+    """The API, such as `rdk:component:sensor`. Older files use `namespace` and `type` instead."""
     model: ModelField
-    """How it does it: a bare word for a built-in model, or `namespace:family:name`."""
-    attributes: Attributes = {}
-    """What the model reads. Each model has attributes of its own."""
+    """The model: a single word for a built-in model, or `namespace:family:name`."""
+    attributes: RawAttributes = {}
+    """The settings of the model. Each model has its own attributes."""
     depends_on: list[str] = []
-    """Resources it needs, by name or full name, beside those that its `attributes` name."""
-    frame: Frame | None = None
-    """Where it is. By default that is not known."""
+    """Names or full names of further dependencies, in addition to those in `attributes`."""
+    frame: FrameConfig | None = None
+    """The position and orientation. Unknown by default."""
     log_configuration: LogConfiguration | None = None
-    """A log level of its own, which counts before the rules of `log`."""
+    """The log level of the resource. It overrides the rules of `log`."""
     service_configs: list[AssociatedConfig] = []
-    """What services read about it, such as what data to capture."""
+    """Settings of services for this resource, such as which data to capture."""
 
     @property
     def full_name(self) -> ResourceName:
@@ -94,12 +94,12 @@ class ResourceConfig(Section):
 
     @model_validator(mode="before")
     @classmethod
-    def _from_older_files(cls, data: Any) -> Any:
-        return cls.spelled_out(data) if isinstance(data, dict) else data
+    def _accept_legacy_fields(cls, data: Any) -> Any:
+        return cls.convert_legacy_fields(data) if isinstance(data, dict) else data
 
     @classmethod
-    def spelled_out(cls, data: dict[str, Any]) -> dict[str, Any]:
-        """Older files say namespace and type instead of api."""
+    def convert_legacy_fields(cls, data: dict[str, Any]) -> dict[str, Any]:
+        """Convert `namespace` and `type`, which older files use, to `api`."""
         data = {key: value for key, value in data.items() if value is not None}
         namespace = data.pop("namespace", BUILTIN_NAMESPACE)
         subtype = data.pop("type", None)
@@ -109,38 +109,42 @@ class ResourceConfig(Section):
         return data
 
     @model_validator(mode="after")
-    def _of_its_kind(self) -> Self:
+    def _check_kind(self) -> Self:
         if self.api.kind != self.kind:
             known = self.api.kind in ("component", "service")
-            advice = f"move it to {self.api.kind}s" if known else f"write {self.kind} in its middle"
+            advice = (
+                f'move it to "{self.api.kind}s"'
+                if known
+                else f'the second part must be "{self.kind}"'
+            )
             raise fault(codes.BAD_API, f"{self.api} is not a {self.kind}; {advice}")
         return self
 
 
 class ComponentConfig(ResourceConfig):
-    """A part of the machine, such as a motor or a camera."""
+    """A hardware component, such as a motor or a camera."""
 
     kind = "component"
 
 
 class ServiceConfig(ResourceConfig):
-    """Something the machine does with its components, such as seeing or moving."""
+    """A capability built on components, such as vision or motion planning."""
 
     kind = "service"
 
     name: ResourceNameField = "builtin"
-    """What it is called. No other service of the same API has that name."""
+    """The name of the service, unique among the services of the same API."""
     api: ApiField
-    """What it can do, such as `rdk:service:vision`. Older files say `namespace` and `type`."""
+    """The API, such as `rdk:service:vision`. Older files use `namespace` and `type` instead."""
     model: ModelField = ModelName(BUILTIN_NAMESPACE, BUILTIN_FAMILY, "builtin")
-    """How it does it: a bare word for a built-in model, or `namespace:family:name`."""
+    """The model: a single word for a built-in model, or `namespace:family:name`."""
 
 
 class Credentials(Section):
-    """What to log in with."""
+    """The credentials for a login."""
 
     type: str
-    """What kind they are, such as `api-key`."""
+    """The type of the credentials, such as `api-key`."""
     payload: str
     """The secret itself."""
 
@@ -149,162 +153,164 @@ class RemoteAuth(Section):
     """How to log in to another machine."""
 
     credentials: Credentials | None = None
-    """What to log in with. By default there is no login."""
+    """The credentials. Without them there is no login."""
     entity: str = ""
-    """Who logs in, such as the id of an API key."""
+    """The identity to log in as, such as the ID of an API key."""
 
 
 class RemoteConfig(Section):
-    """Another machine whose resources are used as our own."""
+    """Another machine whose resources become part of this one."""
 
     name: ResourceNameField
-    """What it is called here."""
+    """The name of the remote on this machine."""
     address: Annotated[str, Field(min_length=1)]
-    """Where it is reached, such as `line2.local:8080`."""
-    frame: Frame | None = None
-    """Where its world is in ours. Without it none of its frames is known here."""
+    """The address of the remote, such as `line2.local:8080`."""
+    frame: FrameConfig | None = None
+    """The pose of its world frame on this machine. Without it, its frames are not available
+    here."""
     auth: RemoteAuth | None = None
-    """How to log in there. By default there is no login."""
+    """How to log in to the remote. No login by default."""
     managed_by: str = ""
-    """Who looks after it, such as the address of its cloud."""
+    """Who manages the remote, such as the address of its cloud."""
     insecure: bool = False
     """Whether to connect without TLS."""
     connection_check_interval: Duration = 10.0
-    """How often to see whether the connection still works."""
+    """How often to check the connection."""
     reconnect_interval: Duration = 1.0
-    """How long to wait between two attempts to connect again."""
+    """How long to wait between two attempts to reconnect."""
     service_configs: list[AssociatedConfig] = []
-    """What services read about its resources, such as what data to capture."""
+    """Settings of services for its resources, such as which data to capture."""
     secret: str = ""
-    """The secret of its location, as a short form of `auth`."""
+    """The location secret of the remote, as a short form of `auth`."""
     prefix: str = ""
-    """What to put before the names of its resources, to tell them from others."""
+    """A prefix for the names of its resources, to avoid conflicts."""
 
 
 class ProcessConfig(Section):
-    """A program that runs beside the machine."""
+    """A program that runs alongside the machine."""
 
     id: LongNameField
-    """What it is called."""
+    """The ID of the process."""
     name: Annotated[str, Field(min_length=1)]
     """The program to run."""
     args: list[str] = []
-    """What to pass to the program."""
+    """The arguments of the program."""
     cwd: str = ""
-    """The directory to run it in. By default it is that of the server."""
+    """The working directory. Defaults to that of the server."""
     one_shot: bool = False
-    """Whether it ends by itself, instead of being started again when it does."""
+    """Whether to run it only once, instead of restarting it when it exits."""
     username: str = ""
-    """The user to run it as. By default it is that of the server."""
+    """The user to run it as. Defaults to the user of the server."""
     env: dict[str, str] = {}
     """Variables to add to its environment."""
     log: bool = False
-    """Whether to log what it prints."""
+    """Whether to log its output."""
     stop_signal: str | int = "SIGTERM"
-    """The signal that asks it to stop, by its name or its number."""
+    """The signal that stops it, by name or number."""
     stop_timeout: Duration = 10.0
-    """How long it has to stop before it is killed."""
+    """How long to wait for it to stop before it is killed."""
 
 
 class PackageConfig(Section):
-    """A versioned directory of files: a model, a module, a map."""
+    """A versioned directory of files: a model, a module or a map."""
 
     name: LongNameField
-    """What it is called in placeholders: `${packages.TYPE.NAME}` is its directory."""
+    """The name of the package in placeholders: `${packages.TYPE.NAME}` is its directory."""
     package: Annotated[str, Field(min_length=1)]
-    """Which one it is, as `organization/name`."""
+    """The ID of the package, as `organization/name`."""
     version: str = "latest"
-    """Which version to use."""
+    """The version to use."""
     type: Literal["ml_model", "module", "slam_map", "archive"] = "ml_model"
-    """What the files are."""
+    """The type of the package."""
     status: AppStatus | None = None
-    """What the cloud found wrong with it. The cloud fills it."""
+    """The status of the package in the cloud. Filled in by the cloud."""
 
 
 class LogRule(Section):
-    """A level for every logger whose name matches."""
+    """A log level for all loggers whose names match."""
 
     pattern: PatternField
-    """The name of a logger, with `*` for anything, or a regular expression."""
+    """The name of a logger, with `*` as a wildcard, or a regular expression."""
     level: LevelField
-    """The lowest level that is logged. If several rules match, the last one counts."""
+    """The lowest level that is logged. If several rules match, the last one applies."""
 
 
 class MaintenanceConfig(Section):
-    """Which sensor says when an update may interrupt the machine."""
+    """The sensor that decides when an update may interrupt the machine."""
 
-    sensor_name: Annotated[str, AfterValidator(_full_name_of_a_sensor)]
+    sensor_name: Annotated[str, AfterValidator(_check_sensor_name)]
     """The full name of the sensor, such as `rdk:component:sensor/safe`."""
     maintenance_allowed_key: Annotated[str, Field(min_length=1)]
-    """Which of its readings to look at. Only `true` allows an interruption."""
+    """The key of the reading. Only the value `true` allows an interruption."""
 
 
 class JobConfig(Section):
-    """A method of a resource, called on a schedule."""
+    """A method of a resource that is called on a schedule."""
 
     name: LongNameField
-    """What it is called."""
-    schedule: Annotated[str, Field(min_length=1), AfterValidator(_readable_schedule)]
-    """When: a duration such as `10m`, a cron line of five or six fields, or `continuous`."""
+    """The name of the job."""
+    schedule: Annotated[str, Field(min_length=1), AfterValidator(_check_schedule)]
+    """A duration such as `10m`, a cron expression of five or six fields, or `continuous`."""
     resource: Annotated[str, Field(min_length=1)]
-    """The name of the resource, or its full name."""
+    """The name or full name of the resource."""
     method: Annotated[str, Field(min_length=1)]
-    """The method, as gRPC spells it: `GetReadings`, or `DoCommand`."""
+    """The gRPC method, such as `GetReadings` or `DoCommand`."""
     command: dict[str, JsonValue] | None = None
-    """What to pass to `DoCommand`. Other methods take nothing."""
+    """The argument of `DoCommand`. Other methods are called without arguments."""
     log_configuration: LogConfiguration | None = None
-    """A log level of its own."""
+    """The log level of the job."""
 
 
 class TracingConfig(Section):
-    """Where time goes in calls, and where to write it."""
+    """Tracing of calls."""
 
     enabled: bool = False
-    """Whether to trace at all. It has no effect unless the traces go somewhere."""
+    """Whether to trace calls. It has no effect unless at least one output is configured."""
     disk: bool = False
-    """Whether to write the traces to the disk."""
+    """Whether to write the traces to disk."""
     console: bool = False
     """Whether to print the traces."""
     otlpendpoint: str = ""
-    """Where to send the traces by OTLP, such as `localhost:4317`. Empty is nowhere."""
+    """The OTLP endpoint to send traces to, such as `localhost:4317`. None by default."""
 
 
 class MachineConfig(Section):
-    """One machine."""
+    """The configuration of a machine."""
 
     schema_location: Annotated[str, Field(alias="$schema")] = ""
     """The JSON Schema of this file, for your editor. The machine does not read it."""
     cloud: CloudConfig | None = None
-    """How the machine finds its fleet. Without it, this file is all there is."""
+    """The connection to the cloud. Without it, the machine only uses this file."""
     modules: list[ModuleConfig] = []
-    """Programs that bring models of their own."""
+    """Programs that provide additional models."""
     remotes: list[RemoteConfig] = []
-    """Other machines whose resources are used as our own."""
+    """Other machines whose resources become part of this one."""
     components: list[ComponentConfig] = []
-    """The parts of the machine, such as motors and cameras."""
+    """The hardware of the machine, such as motors and cameras."""
     services: list[ServiceConfig] = []
-    """What the machine does with its components, such as seeing or moving."""
+    """Capabilities built on the components, such as vision or motion planning."""
     processes: list[ProcessConfig] = []
-    """Programs that run beside the machine."""
+    """Programs that run alongside the machine."""
     packages: list[PackageConfig] = []
-    """Files that it needs in a certain version, such as models for machine learning."""
+    """Versioned files that the machine needs, such as machine learning models."""
     network: Annotated[NetworkConfig, Field(default_factory=NetworkConfig.model_construct)]
-    """Where and how the machine is reached."""
+    """The addresses and connections of the server."""
     auth: Annotated[AuthConfig, Field(default_factory=AuthConfig.model_construct)]
-    """Who may use the machine."""
+    """Client authentication."""
     log: list[LogRule] = []
-    """Log levels by the names of loggers, the last match counting."""
+    """Log levels by logger name. The last match applies."""
     maintenance: MaintenanceConfig | None = None
-    """Which sensor says when an update may interrupt the machine. By default it always may."""
+    """The sensor that decides when an update may interrupt the machine. Without it, updates may
+    always interrupt it."""
     jobs: list[JobConfig] = []
     """Methods to call on a schedule."""
     tracing: Annotated[TracingConfig, Field(default_factory=TracingConfig.model_construct)]
-    """Where time goes in calls, and where to write it."""
+    """Tracing of calls."""
     debug: bool = False
     """Whether to log everything, at debug level."""
     enable_web_profile: bool = False
     """Whether to serve a profiler over HTTP."""
     disable_log_deduplication: bool = False
-    """Whether to log a message every time, however often it repeats."""
+    """Whether to log every message, no matter how often it repeats."""
     revision: str = ""
-    """A label that clients see. By default it is made from the text of the file."""
+    """A label that clients see. Defaults to a hash of the file."""

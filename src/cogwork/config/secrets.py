@@ -1,10 +1,11 @@
-"""What must never be shown: which values are secret, and a text or a message without them."""
+"""Decide which values are secret, and mask them in texts and messages."""
 
 from __future__ import annotations
 
 import json
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from urllib.parse import unquote
 
 from cogwork.config.positions import Pointer, Span
 
@@ -13,12 +14,12 @@ _SECRET_KEY = re.compile(
     r"|(?:api|private|access|auth|encryption|signing|shared|ssh)[_-]?key",
     re.IGNORECASE,
 )
-_ALL_SECRET = frozenset({"auth", "cloud", "env"})
-"""Sections of which a text shows nothing but the keys: a mistyped key has a secret too."""
+_SECRET_SECTIONS = frozenset({"auth", "cloud", "env"})
+"""Sections whose values are all masked, because a mistyped key can also hold a secret."""
 
 
 def is_secret(pointer: Pointer) -> bool:
-    """Whether a message may not quote the value there."""
+    """Whether messages must not quote the value at the pointer."""
     if pointer[:1] == ("auth",):
         return pointer[-1] != "type"
     if pointer[-1:] in (("auth",), ("cloud",)):
@@ -29,38 +30,73 @@ def is_secret(pointer: Pointer) -> bool:
 
 
 def is_masked(pointer: Pointer) -> bool:
-    """Whether no output may show the value there, whoever says it.
+    """Whether the value at the pointer is masked in every output.
 
-    Of `env`, only what is called a secret: any other value may be an everyday word.
+    In `env` this only applies to keys that look like secrets: other values may be common words.
     """
     if "env" in pointer:
         return isinstance(pointer[-1], str) and _SECRET_KEY.search(pointer[-1]) is not None
     return is_secret(pointer)
 
 
-def names_secret(sentence: str) -> bool:
-    """Whether a key is among its words of which the value would not be shown."""
-    return any(_hides(word) for word in re.findall(r"\w+", sentence))
+def is_named_secret(pointer: Pointer) -> bool:
+    """Whether the nearest key marks the value as a secret, no matter how short it is."""
+    keys = [part for part in pointer if isinstance(part, str)]
+    return bool(keys) and _SECRET_KEY.search(keys[-1]) is not None
 
 
-def without_secrets(text: str, others: Iterable[Span] = ()) -> str:
-    """The text with each secret as stars, as long as before so that a caret stays right."""
+def find_url_passwords(text: str) -> Iterator[str]:
+    """Yield the passwords in URLs, both percent-encoded and decoded."""
+    if "@" not in text:
+        return
+    for found in _URL_PASSWORD.finditer(text):
+        yield found[1]
+        yield unquote(found[1])
+
+
+def secret_variable_values(text: str, environment: Mapping[str, str]) -> Iterator[str]:
+    """Yield the values of the variables in a configuration whose names look like secrets, as in
+    `"url": "rtsp://admin:${CAMERA_PASSWORD}@10.0.0.7/"`."""
+    for found in _VARIABLE.finditer(text):
+        name = found[1] or found[2]
+        if _SECRET_KEY.search(name) and (value := environment.get(name)):
+            yield value
+
+
+def mentions_secret_key(sentence: str) -> bool:
+    """Whether the sentence contains a key whose value is secret."""
+    return any(_is_secret_key(word) for word in re.findall(r"\w+", sentence))
+
+
+def mask_secrets(text: str, others: Iterable[Span] = ()) -> str:
+    """Replace each secret with asterisks of the same length, so that columns stay correct."""
     parts: list[str] = []
     done = 0
-    for span in sorted([*_secret_spans(text), *others]):
+    for span in sorted([*_find_secret_spans(text), *others]):
         start, end = max(done, span.start), max(done, span.end)
         parts += text[done:start], re.sub(r"[^\n\r]", "*", text[start:end])
         done = end
     return "".join((*parts, text[done:]))
 
 
-def without_environment(text: str, environment: Mapping[str, str]) -> Callable[[str], str]:
-    """Puts the names of the variables that the text uses in the place of their values."""
-    names = {match[1] or match[2] for match in _VARIABLE.finditer(text)}
+def is_secret_name(name: str) -> bool:
+    """Whether the name of a key or a variable indicates a secret."""
+    return _SECRET_KEY.search(name) is not None
+
+
+def find_variables(text: str) -> set[str]:
+    """Return the names of the environment variables that the text uses."""
+    return {match[1] or match[2] for match in _VARIABLE.finditer(text)}
+
+
+def environment_scrubber(text: str, environment: Mapping[str, str]) -> Callable[[str], str]:
+    """Return a function that replaces the values of the variables in the text by their names."""
+    names = find_variables(text)
     values = {
         value: name
         for name in sorted(names)
-        if len(value := environment.get(name, "")) >= _SHORTEST and value not in _WORDS
+        if len(value := environment.get(name, "")) >= _MIN_VALUE_LENGTH
+        and value not in _JSON_LITERALS
     }
     if not values:
         return str
@@ -69,9 +105,10 @@ def without_environment(text: str, environment: Mapping[str, str]) -> Callable[[
 
 
 _VARIABLE = re.compile(r"\$\{environment\.([\w:/-]+)\}|\$\{?([A-Za-z_][A-Za-z0-9_]*)")
-_SHORTEST = 4
-"""Shorter values are no secrets, and they occur in any sentence."""
-_WORDS = frozenset({"true", "false", "null"})
+_MIN_VALUE_LENGTH = 4
+"""Shorter values are not secrets, and they occur in ordinary sentences."""
+_JSON_LITERALS = frozenset({"true", "false", "null"})
+_URL_PASSWORD = re.compile(r"://[^\s/?#:@]*:([^\s/?#@]+)@")
 
 _TOKEN = re.compile(
     r"""(?P<opening>[{\[])|(?P<closing>[}\]])|(?P<comma>,)|(?P<colon>:)"""
@@ -81,14 +118,14 @@ _TOKEN = re.compile(
 )
 
 
-def _secret_spans(text: str) -> Iterator[Span]:
-    """Goes by the tokens alone, so that it finds them also where the text is no JSON.
+def _find_secret_spans(text: str) -> Iterator[Span]:
+    """Yield the spans of secrets, based on tokens alone, so that invalid JSON is masked, too.
 
-    One loop without calls: it passes over everything in the file.
+    A single loop without function calls, for speed: it scans the whole file.
     """
     around: list[tuple[bool, bool]] = []
     in_list = all_secret = False
-    secret = False  # of the key that was last
+    secret = False  # whether the last key is secret
     expects_key, expects_value, has_value = True, False, False
     for token in _TOKEN.finditer(text):
         kind = token.lastgroup
@@ -101,10 +138,10 @@ def _secret_spans(text: str) -> Iterator[Span]:
                 expects_key or (has_value and token["before_colon"] is not None)
             )
             if not is_key and (secret or all_secret):
-                yield _inside_quotes(raw, token.start(), token.end())
-            # One that is out of place is taken for a key and for a value.
-            if is_key or (not expects_value and _hides(raw)):
-                secret = _hides(_content(raw))
+                yield _span_inside_quotes(raw, token.start(), token.end())
+            # A misplaced token may be a key or a value, so treat it as both.
+            if is_key or (not expects_value and _is_secret_key(raw)):
+                secret = _is_secret_key(_strip_quotes(raw))
             has_value = not is_key
             expects_key = expects_value = False
             continue
@@ -122,11 +159,11 @@ def _secret_spans(text: str) -> Iterator[Span]:
         expects_key = not has_value and not in_list
 
 
-def _hides(key: str) -> bool:
-    return key in _ALL_SECRET or _SECRET_KEY.search(key) is not None
+def _is_secret_key(key: str) -> bool:
+    return key in _SECRET_SECTIONS or _SECRET_KEY.search(key) is not None
 
 
-def _content(raw: str) -> str:
+def _strip_quotes(raw: str) -> str:
     if "\\" in raw:
         try:
             return str(json.loads(raw))
@@ -135,7 +172,7 @@ def _content(raw: str) -> str:
     return raw.strip("\"'")
 
 
-def _inside_quotes(raw: str, start: int, end: int) -> Span:
+def _span_inside_quotes(raw: str, start: int, end: int) -> Span:
     if raw[0] not in "\"'":
         return Span(start, end)
     closed = len(raw) > 1 and raw[-1] == raw[0]

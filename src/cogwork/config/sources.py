@@ -1,41 +1,49 @@
-"""Where configurations come from: a file that is watched, or somebody who pushes.
+"""Configuration sources: a watched file, or configurations that are pushed.
 
-A source hands over one candidate after the other and is told what became of each. The newest one
-counts: a candidate nobody has taken yet is superseded by the next.
+A source yields candidates and receives a verdict on each. A newer candidate supersedes one that
+has not been processed yet.
 """
 
 from __future__ import annotations
 
 import asyncio
+import logging
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol
 
-from cogwork.config.file import Unreadable, read_text
-from cogwork.config.load import Located
+from cogwork.config.file import NoSuchFile, TemporarilyUnreadable, Unreadable, read_text
+from cogwork.config.loader import LocatedDiagnostic
 from cogwork.config.positions import Json
 from cogwork.core.clock import Clock
-from cogwork.core.workers import Workers
-from cogwork.graph.reconcile import Applied, Superseded
+from cogwork.core.errors import CogworkError
+from cogwork.core.workers import TooMuchWork, Workers
+from cogwork.graph.reconciler import Applied, Superseded
+
+_FIRST_RETRY, _MAX_RETRY = 0.2, 5.0
+"""First and longest delay between two attempts to read a temporarily unreadable file, in
+seconds."""
+
+_log = logging.getLogger("rdk.config")
 
 
 @dataclass(frozen=True, slots=True)
-class Refused:
-    """The configuration cannot be used at all; the machine keeps what it runs."""
+class ConfigRefused:
+    """The configuration is unusable; the machine keeps its current one."""
 
-    faults: tuple[Located, ...]
+    diagnostics: tuple[LocatedDiagnostic, ...]
 
     @property
-    def because(self) -> str:
-        return "; ".join(fault.diagnostic.message for fault in self.faults)
+    def reason(self) -> str:
+        return "; ".join(fault.diagnostic.message for fault in self.diagnostics)
 
 
-Verdict = Applied | Superseded | Refused
+Verdict = Applied | Superseded | ConfigRefused
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Candidate:
-    """A configuration that wants to be applied: text, a value, or why there is none."""
+    """A configuration to apply: text, a value, or the error that prevented reading it."""
 
     content: str | dict[str, Json] | Unreadable
     file: str | None = None
@@ -48,22 +56,22 @@ class Candidate:
             self.verdict.set_result(verdict)
 
     def fail(self, error: Exception) -> None:
-        """Something went wrong that is not the candidate's fault."""
+        """Report an internal error that the candidate did not cause."""
         if not self.verdict.done():
             self.verdict.set_exception(error)
-            # Whoever pushed it may not wait for it; it is logged where it happened.
+            # The error is already logged; mark it as retrieved in case the pusher does not wait.
             self.verdict.exception()
 
 
-class Source(Protocol):
+class ConfigSource(Protocol):
     async def next(self) -> Candidate:
-        """The first one at once, another one when it changed."""
+        """Return the first candidate immediately, and later ones when something changes."""
 
     async def aclose(self) -> None: ...
 
 
 class PushedSource:
-    """For whoever is told of changes, as by a cloud."""
+    """A source for configurations that are pushed, as by the cloud."""
 
     def __init__(self) -> None:
         self._pushed: Candidate | None = None
@@ -71,7 +79,7 @@ class PushedSource:
         self._closed = False
 
     def push(self, content: str | dict[str, Json]) -> asyncio.Future[Verdict]:
-        """The future says what became of it."""
+        """Submit a configuration and return a future for its verdict."""
         if self._pushed is not None:
             self._pushed.decide(Superseded(""))
         self._pushed = Candidate(content)
@@ -94,71 +102,113 @@ class PushedSource:
 
 
 class FileSource:
-    """Looks at the file instead of waiting for the system's word: the same for every way to save,
-    every file system and every platform, and a look costs microseconds."""
+    """A source that polls a file.
+
+    Unlike file system events, polling works for every way to save a file and on every file system
+    and platform, and it only takes microseconds.
+    """
 
     def __init__(
-        self, path: Path, clock: Clock, *, look_every: float = 0.25, quiet: float = 0.25
+        self, path: Path, clock: Clock, *, poll_interval: float = 0.25, debounce: float = 0.25
     ) -> None:
         self._path = path
         self._clock = clock
-        self._look_every = look_every
-        self._quiet = quiet
-        self._seen: _Signature | None = None
-        self._text: str | None = None
-        self._taken = False
+        self._poll_interval = poll_interval
+        self._debounce_time = debounce
+        self._last_signature: _Signature | None = None
+        self._last_text: str | None = None
+        self._has_delivered = False
+        self._retry_delay: float | None = None
+        """Seconds until the next attempt, while the file is temporarily unreadable."""
         self._thread = Workers("config-file")
 
     async def next(self) -> Candidate:
         while True:
-            signature = await self._look()
-            if self._taken and signature == self._seen:
-                await self._clock.sleep(self._look_every)
-                continue
-            if self._taken:
-                signature = await self._settled(signature)
-            candidate = await self._read()
-            self._seen = signature
+            candidate = await self._poll()
             if candidate is not None:
                 return candidate
+
+    async def _poll(self) -> Candidate | None:
+        """Return a changed configuration; wait and return None if there is no change."""
+        try:
+            if self._retry_delay is not None:
+                await self._clock.sleep(self._retry_delay)
+            signature = await self._read_signature()
+            if (
+                self._retry_delay is None
+                and self._has_delivered
+                and signature == self._last_signature
+            ):
+                await self._clock.sleep(self._poll_interval)
+                return None
+            if self._has_delivered:
+                signature = await self._debounce(signature)
+            content = await self._read_content()
+        except (TemporarilyUnreadable, TooMuchWork) as error:
+            return self._schedule_retry(error)
+        if self._retry_delay is not None:
+            self._retry_delay = None
+            _log.info("%s is readable again", self._path)
+        # A file that was deleted after the last poll may reappear with the same signature.
+        self._last_signature = None if isinstance(content, NoSuchFile) else signature
+        return self._make_candidate(content)
 
     async def aclose(self) -> None:
         self._thread.close()
 
-    async def _settled(self, signature: _Signature) -> _Signature:
-        """Wait until the writer has paused, but not for ever."""
-        deadline = self._clock.monotonic() + 8 * self._quiet
+    async def _debounce(self, signature: _Signature) -> _Signature:
+        """Wait until the file has stopped changing, but not forever."""
+        deadline = self._clock.monotonic() + 8 * self._debounce_time
         while self._clock.monotonic() < deadline:
-            await self._clock.sleep(self._quiet)
-            latest = await self._look()
+            await self._clock.sleep(self._debounce_time)
+            latest = await self._read_signature()
             if latest == signature:
                 break
             signature = latest
         return signature
 
-    async def _read(self) -> Candidate | None:
-        """None when the file says what it said before."""
-        content: str | Unreadable
+    async def _read_content(self) -> str | Unreadable:
+        """Return the text, or a permanent error. Raises TemporarilyUnreadable."""
         try:
-            content = await self._thread.run(lambda: read_text(self._path))
+            return await self._thread.run(lambda: read_text(self._path))
+        except TemporarilyUnreadable:
+            raise
         except Unreadable as error:
-            content = error
+            return error
+
+    def _make_candidate(self, content: str | Unreadable) -> Candidate | None:
+        """Return a candidate, or None if the text is unchanged."""
         text = content if isinstance(content, str) else None
-        if self._taken and text is not None and text == self._text:
+        if self._has_delivered and text is not None and text == self._last_text:
             return None
-        self._taken = True
-        self._text = text
+        self._has_delivered = True
+        self._last_text = text
         return Candidate(content, str(self._path))
 
-    async def _look(self) -> _Signature:
-        return await self._thread.run(lambda: _signature(self._path))
+    def _schedule_retry(self, error: CogworkError) -> Candidate | None:
+        """Schedule another attempt. If this was the first read, return the error as a candidate;
+        otherwise the last candidate stays in effect."""
+        if self._retry_delay is None:
+            _log.error(
+                "cannot read %s: %s; keeping the current configuration and retrying",
+                self._path,
+                error,
+            )
+        self._retry_delay = min(2 * (self._retry_delay or _FIRST_RETRY / 2), _MAX_RETRY)
+        if self._has_delivered:
+            return None
+        self._has_delivered = True
+        return Candidate(Unreadable(str(error)), str(self._path))
+
+    async def _read_signature(self) -> _Signature:
+        return await self._thread.run(lambda: _file_signature(self._path))
 
 
 _Signature = tuple[int, int, int, int] | None
 
 
-def _signature(path: Path) -> _Signature:
-    """Differs whenever the file was written to or replaced."""
+def _file_signature(path: Path) -> _Signature:
+    """Return a value that changes whenever the file is written or replaced."""
     try:
         status = path.stat()
     except OSError:

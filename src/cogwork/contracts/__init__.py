@@ -1,10 +1,10 @@
-"""What clients may rely on, API by API: suites that a driver runs by naming itself."""
+"""Contract tests: one suite per API, which drivers subclass to check what clients rely on."""
 
 import pkgutil
 
 import pytest
 
-# So that a contract that is not kept shows what it compared.
+# Assertion rewriting makes failed contracts show the compared values.
 pytest.register_assert_rewrite(
     *(f"{__name__}.{module.name}" for module in pkgutil.iter_modules(__path__))
 )

@@ -1,4 +1,4 @@
-"""What a microphone keeps to."""
+"""The contract of microphones."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from grpclib.const import Status
 from viam.components.audio_in.client import AudioInClient
 from viam.proto.component.audioin import AudioChunk, GetAudioResponse
 
-from cogwork.contracts.contract import PATIENCE, Contract, explained
+from cogwork.contracts.contract import TIMEOUT, Contract, allow_refusal
 
-_SLACK = 2_000_000
-"""Nanoseconds by which two moments may differ that should be one."""
+_TOLERANCE_NS = 2_000_000
+"""Tolerance in nanoseconds between timestamps that should be equal."""
 
 
 class AudioInContract(Contract):
@@ -25,21 +25,21 @@ class AudioInContract(Contract):
     client = AudioInClient
 
     codec: ClassVar[str] = "pcm16"
-    """One that it has."""
+    """A codec that it supports."""
     seconds: ClassVar[float] = 0.3
-    """How long it is listened to; some chunks come in that time."""
+    """Recording duration in seconds; long enough for several chunks."""
     remembers: ClassVar[bool] = True
-    """Whether it goes on from where a client was."""
+    """Whether a recording can resume from a previous timestamp."""
 
-    async def test_it_says_what_it_hears(self, it: Any) -> None:
+    async def test_reports_audio_properties(self, it: Any) -> None:
         properties = await it.get_properties()
         assert self.codec in properties.supported_codecs
         assert properties.sample_rate_hz > 0
         assert properties.num_channels > 0
 
-    async def test_it_hears_for_as_long_as_it_shall(self, it: Any) -> None:
-        chunks = [reply.audio for reply in await heard(it, self.codec, self.seconds)]
-        assert chunks, "nothing was heard"
+    async def test_records_for_requested_duration(self, it: Any) -> None:
+        chunks = [reply.audio for reply in await collect_audio(it, self.codec, self.seconds)]
+        assert chunks, "no audio was received"
         for chunk in chunks:
             assert chunk.audio_data
             assert chunk.audio_info.codec == self.codec
@@ -49,65 +49,67 @@ class AudioInContract(Contract):
         length = chunks[-1].end_timestamp_nanoseconds - chunks[0].start_timestamp_nanoseconds
         assert length / 1e9 == pytest.approx(self.seconds, rel=0.5)
 
-    async def test_nothing_is_missing_between_chunks(self, it: Any) -> None:
-        chunks = [reply.audio for reply in await heard(it, self.codec, self.seconds)]
+    async def test_chunks_have_no_gaps(self, it: Any) -> None:
+        chunks = [reply.audio for reply in await collect_audio(it, self.codec, self.seconds)]
         for one, other in itertools.pairwise(chunks):
             assert other.sequence == one.sequence + 1
-            assert _apart(one, other) <= _SLACK
+            assert _gap_ns(one, other) <= _TOLERANCE_NS
 
-    async def test_chunks_say_which_request_they_answer(self, it: Any) -> None:
+    async def test_chunks_carry_request_id(self, it: Any) -> None:
         one, other = await asyncio.gather(
-            heard(it, self.codec, self.seconds), heard(it, self.codec, self.seconds)
+            collect_audio(it, self.codec, self.seconds), collect_audio(it, self.codec, self.seconds)
         )
         (first,), (second,) = ({reply.request_id for reply in replies} for replies in (one, other))
         assert first
         assert second
         assert first != second
 
-    async def test_it_goes_on_from_where_a_client_was(self, it: Any) -> None:
-        """Or says that it cannot."""
-        before = (await heard(it, self.codec, self.seconds))[-1].audio
+    async def test_resumes_from_timestamp(self, it: Any) -> None:
+        """A microphone that cannot resume must reject the request."""
+        before = (await collect_audio(it, self.codec, self.seconds))[-1].audio
         since = before.end_timestamp_nanoseconds
         if self.remembers:
-            after = (await heard(it, self.codec, self.seconds, since))[0].audio
-            assert _apart(before, after) <= _SLACK
+            after = (await collect_audio(it, self.codec, self.seconds, since))[0].audio
+            assert _gap_ns(before, after) <= _TOLERANCE_NS
             return
         with pytest.raises(GRPCError) as refused:
-            await heard(it, self.codec, self.seconds, since)
+            await collect_audio(it, self.codec, self.seconds, since)
         assert refused.value.status is Status.UNIMPLEMENTED
 
-    async def test_without_an_end_it_hears_until_nobody_listens(self, it: Any) -> None:
+    async def test_endless_stream_ends_with_client(self, it: Any) -> None:
         stream = aiter(await it.get_audio(self.codec, 0, 0))
-        async with asyncio.timeout(PATIENCE), contextlib.aclosing(stream):
+        async with asyncio.timeout(TIMEOUT), contextlib.aclosing(stream):
             replies = [await anext(stream) for _ in range(3)]
         assert [reply.audio.sequence for reply in replies] == sorted(
             {reply.audio.sequence for reply in replies}
         )
 
-    async def test_a_codec_that_it_has_not_is_answered_with_those_it_has(self, it: Any) -> None:
+    async def test_unknown_codec_error_lists_supported(self, it: Any) -> None:
         with pytest.raises(GRPCError) as refused:
-            await heard(it, "no-such-codec", self.seconds)
+            await collect_audio(it, "no-such-codec", self.seconds)
         assert refused.value.status in (Status.INVALID_ARGUMENT, Status.UNIMPLEMENTED)
         assert self.codec in (refused.value.message or "")
 
     @pytest.mark.parametrize("seconds", [-1.0, float("nan"), float("inf")])
-    async def test_a_time_that_makes_no_sense_is_refused(self, it: Any, seconds: float) -> None:
+    async def test_refuses_invalid_duration(self, it: Any, seconds: float) -> None:
         with pytest.raises(GRPCError) as refused:
-            await heard(it, self.codec, seconds)
+            await collect_audio(it, self.codec, seconds)
         assert refused.value.status is Status.INVALID_ARGUMENT
 
-    async def test_it_says_what_room_it_takes(self, it: Any) -> None:
-        with explained("GetGeometries"):
+    async def test_reports_geometries(self, it: Any) -> None:
+        with allow_refusal("GetGeometries"):
             assert isinstance(await it.get_geometries(), list)
 
 
-async def heard(it: Any, codec: str, seconds: float, since: int = 0) -> Sequence[GetAudioResponse]:
-    """All of a stream that ends by itself."""
+async def collect_audio(
+    it: Any, codec: str, seconds: float, since: int = 0
+) -> Sequence[GetAudioResponse]:
+    """Return all chunks of a finite stream."""
     stream = aiter(await it.get_audio(codec, seconds, since))
-    async with asyncio.timeout(PATIENCE), contextlib.aclosing(stream):
+    async with asyncio.timeout(TIMEOUT), contextlib.aclosing(stream):
         return [reply async for reply in stream]
 
 
-def _apart(one: AudioChunk, other: AudioChunk) -> int:
+def _gap_ns(one: AudioChunk, other: AudioChunk) -> int:
     gap: int = other.start_timestamp_nanoseconds - one.end_timestamp_nanoseconds
     return abs(gap)

@@ -1,4 +1,4 @@
-"""What a button keeps to."""
+"""The contract of buttons."""
 
 from __future__ import annotations
 
@@ -7,16 +7,16 @@ from typing import Any
 
 from viam.components.button.client import ButtonClient
 
-from cogwork.contracts.contract import PATIENCE, Contract
+from cogwork.contracts.contract import TIMEOUT, Contract
 
 
 class ButtonContract(Contract):
     api = "rdk:component:button"
     client = ButtonClient
 
-    async def test_it_can_be_pushed_again(self, it: Any) -> None:
+    async def test_can_be_pushed_repeatedly(self, it: Any) -> None:
         for _ in range(2):
-            await it.push(timeout=PATIENCE)
+            await it.push(timeout=TIMEOUT)
 
-    async def test_it_can_be_pushed_by_two_at_once(self, it: Any) -> None:
-        await asyncio.gather(it.push(timeout=PATIENCE), it.push(timeout=PATIENCE))
+    async def test_can_be_pushed_concurrently(self, it: Any) -> None:
+        await asyncio.gather(it.push(timeout=TIMEOUT), it.push(timeout=TIMEOUT))

@@ -1,4 +1,4 @@
-"""What a camera keeps to."""
+"""The contract of cameras."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from viam.components.camera.client import CameraClient
 from viam.media.video import CameraMimeType, NamedImage
 
 from cogwork.contracts.contract import Contract
-from cogwork.resource.image_header import size_at_a_glance
+from cogwork.resource.image_header import peek_size
 
-_PICTURES = (CameraMimeType.JPEG, CameraMimeType.PNG)
+_IMAGE_TYPES = (CameraMimeType.JPEG, CameraMimeType.PNG)
 
 
 class CameraContract(Contract):
@@ -23,18 +23,18 @@ class CameraContract(Contract):
     client = CameraClient
 
     intrinsics: ClassVar[bool] = False
-    """Whether it is configured to know how it maps the world to pixels."""
+    """Whether it is configured with intrinsics."""
 
-    async def test_its_pictures_are_what_they_say(self, it: Any) -> None:
+    async def test_images_match_their_metadata(self, it: Any) -> None:
         images, metadata = await it.get_images()
-        assert images, "no picture at all"
+        assert images, "the camera returned no images"
         for image in images:
-            assert image.data, f'picture "{image.name}" is empty'
-            if image.mime_type in _PICTURES:
-                assert size_at_a_glance(image.data) == (image.width, image.height)
+            assert image.data, f'image "{image.name}" is empty'
+            if image.mime_type in _IMAGE_TYPES:
+                assert peek_size(image.data) == (image.width, image.height)
         assert abs(metadata.captured_at.seconds - time.time()) < 60
 
-    async def test_a_source_can_be_asked_for_by_name(self, it: Any) -> None:
+    async def test_source_can_be_selected_by_name(self, it: Any) -> None:
         (first, *_), _ = await it.get_images()
         (only,), _ = await it.get_images(filter_source_names=[first.name])
         assert only.name == first.name
@@ -42,7 +42,7 @@ class CameraContract(Contract):
             await it.get_images(filter_source_names=["no such source"])
         assert refused.value.status in (Status.INVALID_ARGUMENT, Status.NOT_FOUND)
 
-    async def test_what_it_promises_of_point_clouds(self, it: Any) -> None:
+    async def test_point_clouds_match_properties(self, it: Any) -> None:
         properties = await it.get_properties()
         if properties.supports_pcd:
             cloud, kind = await it.get_point_cloud()
@@ -53,13 +53,13 @@ class CameraContract(Contract):
                 await it.get_point_cloud()
             assert refused.value.status is Status.UNIMPLEMENTED
 
-    async def test_how_it_maps_the_world(self, it: Any) -> None:
+    async def test_intrinsics_match_image_size(self, it: Any) -> None:
         if self.intrinsics:
             properties = await it.get_properties()
             (image, *_), _ = await it.get_images()
             assert properties.intrinsic_parameters.width_px == _width(image)
 
-    async def test_many_may_look_at_once(self, it: Any) -> None:
+    async def test_serves_concurrent_callers(self, it: Any) -> None:
         looks = await asyncio.gather(*(it.get_images() for _ in range(8)))
         assert all(images for images, _ in looks)
 

@@ -1,6 +1,6 @@
-"""What every resource keeps to, whatever its API; the contract of each API stands on it.
+"""The contract of every resource, and base class of the contracts of all APIs.
 
-A driver runs the contract of its API by naming itself:
+A driver runs the contract of its API by subclassing it:
 
     class TestMyMotor(MotorContract):
         model = "acme:demo:motor"
@@ -26,55 +26,55 @@ from google.protobuf.message_factory import GetMessageClass
 from grpclib import GRPCError
 from grpclib.const import Cardinality, Status
 
-from cogwork.contracts.bench import Bench, bench
+from cogwork.contracts.harness import Harness, running_harness
 from cogwork.graph.name import Api, ResourceName
 from cogwork.resource.model import Model
 from cogwork.resource.services import public_services
-from cogwork.wire.naming import name_field
+from cogwork.wire.resource_field import name_field
 
-PATIENCE = 5.0
-"""Seconds that an answer may take, and that threads get to end."""
-A_MOMENT = 0.2
-"""Seconds of what is long enough to be measured, and that nobody minds waiting for."""
+TIMEOUT = 5.0
+"""Maximum seconds for a reply, and for threads to end."""
+SHORT_DURATION = 0.2
+"""Seconds that are long enough to measure and short enough to wait for."""
 
-_OPTIONAL = {"DoCommand", "GetStatus", "GetGeometries"}
-"""Methods that most have no use for."""
-HELD_UP = 0.5
-"""Seconds that no call may keep everybody else from having their turn."""
-_TIMES = 3
-"""How often a call has to do so to be blamed: a computer that is busy pauses now and then."""
-_UNEXPLAINED = (Status.UNKNOWN, Status.INTERNAL)
+_OPTIONAL_METHODS = {"DoCommand", "GetStatus", "GetGeometries"}
+"""Methods that most drivers do not implement."""
+MAX_BLOCKING = 0.5
+"""Maximum seconds for which a call may block the event loop."""
+_BLOCKING_ATTEMPTS = 3
+"""Number of blocking calls that count as a failure; a busy computer may pause now and then."""
+_UNEXPLAINED_STATUSES = (Status.UNKNOWN, Status.INTERNAL)
 
 
 class Contract:
     api: ClassVar[str]
-    """Of which API it is the contract."""
+    """API that the contract covers."""
     client: ClassVar[Any]
-    """The SDK's class by which a client uses the API."""
+    """SDK client class of the API."""
 
     model: ClassVar[str]
-    """The model to be judged: a bare word for a built-in one, or `namespace:family:name`."""
+    """Model under test: the short name of a built-in model, or `namespace:family:name`."""
     attributes: ClassVar[Mapping[str, Any]] = {}
-    """What it is configured with."""
+    """Attributes of the resource under test."""
     beside: ClassVar[Sequence[Mapping[str, Any]]] = ()
-    """The resources that it needs, configured as in a file."""
+    """Resources that it depends on, configured as in a file."""
     models: ClassVar[Sequence[Model]] = ()
-    """Models that no installed package offers."""
+    """Additional models that no installed package provides."""
     lacks: ClassVar[Collection[str]] = ()
-    """The methods of the API that it has no answer to, such as `GetGeometries`."""
+    """Methods of the API that it does not implement, such as `GetGeometries`."""
 
     pytestmark = pytest.mark.asyncio
 
     @pytest_asyncio.fixture
-    async def bench(self) -> AsyncIterator[Bench]:
-        async with bench(self.models) as made:
-            await made.run(*self.beside, self.configured())
+    async def bench(self) -> AsyncIterator[Harness]:
+        async with running_harness(self.models) as made:
+            await made.run(*self.beside, self.resource_config())
             made.assert_ready(self.full_name())
             yield made
 
     @pytest.fixture
-    def it(self, bench: Bench) -> Any:
-        """The resource, as a client has it."""
+    def it(self, bench: Harness) -> Any:
+        """Client of the resource under test."""
         return self.client("it", bench.channel)
 
     @classmethod
@@ -82,113 +82,117 @@ class Contract:
         return ResourceName(Api.parse(cls.api), "it")
 
     @classmethod
-    def configured(cls) -> dict[str, Any]:
+    def resource_config(cls) -> dict[str, Any]:
         return {"name": "it", "api": cls.api, "model": cls.model, "attributes": cls.attributes}
 
-    async def test_it_can_be_called(self, bench: Bench, it: Any) -> None:
-        """Whatever it has not: it says so in words."""
+    async def test_can_be_called(self, bench: Harness, it: Any) -> None:
+        """A method without an implementation must fail with a message."""
         held = bench.machine.nodes[self.full_name()].usable
         assert held is not None
         if held.offer.in_place:
-            assert hasattr(held.resource, "reconfigure"), "the model says that it has reconfigure"
-        with explained("GetStatus"):
+            assert hasattr(held.resource, "reconfigure"), "the model declares reconfigure"
+        with allow_refusal("GetStatus"):
             assert isinstance(await it.get_status(), Mapping)
-        if "DoCommand" in _service(self.api).methods_by_name:
-            with explained("DoCommand"):
+        if "DoCommand" in _service_descriptor(self.api).methods_by_name:
+            with allow_refusal("DoCommand"):
                 assert isinstance(await it.do_command({"anything": 1}), Mapping)
 
-    async def test_every_method_answers_or_says_why_not(self, bench: Bench) -> None:
+    async def test_every_method_answers_or_explains(self, bench: Harness) -> None:
         unimplemented = set()
-        for method in _unary(self.api):
-            with explained(method.name) as told:
-                await self._hold_up_nobody(bench, method)
-            if told.status is Status.UNIMPLEMENTED:
+        for method in _unary_methods(self.api):
+            with allow_refusal(method.name) as outcome:
+                await self._check_not_blocking(bench, method)
+            if outcome.status is Status.UNIMPLEMENTED:
                 unimplemented.add(method.name)
-        for name in {each.name for each in _unary(self.api)} - _OPTIONAL:
+        for name in {each.name for each in _unary_methods(self.api)} - _OPTIONAL_METHODS:
             if name in unimplemented:
-                assert name in self.lacks, f'{name} is not answered: write it, or add it to "lacks"'
+                assert name in self.lacks, (
+                    f'{name} is not implemented; implement it or add it to "lacks"'
+                )
             else:
-                assert name not in self.lacks, f'{name} is in "lacks", and is answered'
+                assert name not in self.lacks, f'{name} is in "lacks" but is implemented'
 
-    async def _hold_up_nobody(self, bench: Bench, method: MethodDescriptor) -> None:
-        """Raises what the call was refused with."""
-        held_up = 0.0
-        for _ in range(_TIMES):
+    async def _check_not_blocking(self, bench: Harness, method: MethodDescriptor) -> None:
+        """Raise the error of the call, and fail if the call blocks the event loop."""
+        blocked = 0.0
+        for _ in range(_BLOCKING_ATTEMPTS):
             call = asyncio.ensure_future(_call(bench, method, "it"))
-            held_up = await _longest_pause(call)
-            if held_up < HELD_UP:
+            blocked = await _measure_longest_block(call)
+            if blocked < MAX_BLOCKING:
                 await call
                 return
-        pytest.fail(f"{method.name} held up everybody for {held_up:.1f} s; put it in a thread")
+        pytest.fail(f"{method.name} blocked the event loop for {blocked:.1f}s; run it in a thread")
 
-    async def test_a_name_that_nobody_has_is_not_found(self, bench: Bench) -> None:
+    async def test_unknown_name_is_not_found(self, bench: Harness) -> None:
         with pytest.raises(GRPCError) as refused:
-            await _call(bench, _service(self.api).methods_by_name["GetStatus"], "nobody")
+            await _call(
+                bench, _service_descriptor(self.api).methods_by_name["GetStatus"], "missing"
+            )
         assert refused.value.status is Status.NOT_FOUND
 
-    async def test_it_can_be_removed_and_built_again(self, bench: Bench) -> None:
+    async def test_can_be_removed_and_rebuilt(self, bench: Harness) -> None:
         await bench.run(*self.beside)
         assert self.full_name() not in bench.machine.nodes
-        await bench.run(*self.beside, self.configured())
+        await bench.run(*self.beside, self.resource_config())
         bench.assert_ready(self.full_name())
 
-    async def test_closed_it_leaves_nothing_behind(self, bench: Bench) -> None:
+    async def test_close_leaves_nothing_running(self, bench: Harness) -> None:
         await bench.run(*self.beside)
-        before = _at_work()
-        await bench.run(*self.beside, self.configured())
+        before = _running_work()
+        await bench.run(*self.beside, self.resource_config())
         await bench.run(*self.beside)
-        until = time.monotonic() + PATIENCE
-        while (left := _at_work() - before) and time.monotonic() < until:
+        until = time.monotonic() + TIMEOUT
+        while (left := _running_work() - before) and time.monotonic() < until:
             await asyncio.sleep(0.01)
-        assert not left, f"still there: {', '.join(map(repr, left))}"
+        assert not left, f"still running after close: {', '.join(map(repr, left))}"
 
 
 @dataclass
-class Told:
-    """What a client was told, where it was refused."""
+class CallOutcome:
+    """The error that a client received, if any."""
 
     status: Status = Status.OK
 
 
-class explained:  # noqa: N801 - reads as a word of the language
-    """What is asked may be refused, with a status and words that say why."""
+class allow_refusal:  # noqa: N801 - reads as a word of the language
+    """Allow the block to fail, but only with a gRPC status and a message."""
 
     def __init__(self, what: str = "it") -> None:
         self._what = what
-        self._told = Told()
+        self._outcome = CallOutcome()
 
-    def __enter__(self) -> Told:
-        return self._told
+    def __enter__(self) -> CallOutcome:
+        return self._outcome
 
     def __exit__(self, kind: object, error: BaseException | None, traceback: object) -> bool:
         if isinstance(error, NotImplementedError):
-            # Some of the SDK's clients keep the words to themselves.
-            self._told.status = Status.UNIMPLEMENTED
+            # Some SDK clients drop the message.
+            self._outcome.status = Status.UNIMPLEMENTED
             return True
         if not isinstance(error, GRPCError):
             return False
-        self._told.status = error.status
+        self._outcome.status = error.status
         words = f"{error.status.name}: {error.message}"
-        assert error.status not in _UNEXPLAINED, f"{self._what} was refused with {words}"
-        assert " " in (error.message or ""), f"{self._what} was refused without a word: {words}"
+        assert error.status not in _UNEXPLAINED_STATUSES, f"{self._what} failed with {words}"
+        assert " " in (error.message or ""), f"{self._what} failed without a message: {words}"
         return True
 
 
 @contextlib.contextmanager
-def lasting(seconds: float) -> Iterator[None]:
-    """What is waited for meanwhile takes about that long: half of it at least."""
+def assert_duration(seconds: float) -> Iterator[None]:
+    """Check that the block takes about that long, at least half of it."""
     since = time.monotonic()
     yield
     took = time.monotonic() - since
     assert took >= seconds / 2, (
-        f"it was over after {took:.2f} s, and takes {seconds:.2f} s: "
-        "answer when what was asked for is done"
+        f"the call returned after {took:.2f}s instead of {seconds:.2f}s; "
+        "return only when the action is complete"
     )
-    assert took < seconds + PATIENCE, f"it took {took:.2f} s, and not {seconds:.2f} s"
+    assert took < seconds + TIMEOUT, f"the call took {took:.2f}s instead of {seconds:.2f}s"
 
 
-async def _longest_pause(call: asyncio.Future[Any]) -> float:
-    """How long nobody else had a turn while the call went on, however it ended."""
+async def _measure_longest_block(call: asyncio.Future[Any]) -> float:
+    """Return how long the event loop was blocked during the call."""
     longest, last = 0.0, time.monotonic()
     while not call.done():
         await asyncio.wait({call}, timeout=0.01)
@@ -197,44 +201,44 @@ async def _longest_pause(call: asyncio.Future[Any]) -> float:
     return longest
 
 
-def _unary(api: str) -> list[MethodDescriptor]:
+def _unary_methods(api: str) -> list[MethodDescriptor]:
     return [
         method
-        for method in _service(api).methods
+        for method in _service_descriptor(api).methods
         if not method.client_streaming and not method.server_streaming
     ]
 
 
-def _service(api: str) -> ServiceDescriptor:
+def _service_descriptor(api: str) -> ServiceDescriptor:
     (name,) = (each.service for each in public_services() if str(each.api) == api)
     found: ServiceDescriptor = descriptor_pool.Default().FindServiceByName(name)  # type: ignore[no-untyped-call]
     return found
 
 
-async def _call(bench: Bench, method: MethodDescriptor, name: str) -> Message | None:
-    """With everything but the name left out."""
+async def _call(bench: Harness, method: MethodDescriptor, name: str) -> Message | None:
+    """Call a method with a request that only contains the name."""
     reply: Message | None
     async with bench.channel.request(
         f"/{method.containing_service.full_name}/{method.name}",
         Cardinality.UNARY_UNARY,
         GetMessageClass(method.input_type),
         GetMessageClass(method.output_type),
-        timeout=PATIENCE,
+        timeout=TIMEOUT,
     ) as stream:
-        await stream.send_message(_request(method, name), end=True)
+        await stream.send_message(_build_request(method, name), end=True)
         reply = await stream.recv_message()
     return reply
 
 
-def _request(method: MethodDescriptor, name: str) -> Message:
+def _build_request(method: MethodDescriptor, name: str) -> Message:
     request = GetMessageClass(method.input_type)()
     if (field := name_field(method.input_type)) is not None:
         setattr(request, field, name)
     return request
 
 
-def _at_work() -> set[object]:
-    """The threads, and the tasks of others."""
-    # Those that the loop itself lends out stay with it.
+def _running_work() -> set[object]:
+    """Return the running threads, and all tasks but the current one."""
+    # Threads of the loop's own executor stay alive.
     threads = {each for each in threading.enumerate() if not each.name.startswith("asyncio_")}
     return {*threads, *asyncio.all_tasks()} - {asyncio.current_task()}

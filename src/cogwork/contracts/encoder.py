@@ -1,4 +1,4 @@
-"""What an encoder keeps to."""
+"""The contract of encoders."""
 
 from __future__ import annotations
 
@@ -12,41 +12,43 @@ from grpclib.const import Status
 from viam.components.encoder.client import EncoderClient
 from viam.proto.component.encoder import PositionType
 
-from cogwork.contracts.bench import Bench
-from cogwork.contracts.contract import PATIENCE, Contract
+from cogwork.contracts.contract import TIMEOUT, Contract
+from cogwork.contracts.harness import Harness
 
 TICKS = PositionType.POSITION_TYPE_TICKS_COUNT
 DEGREES = PositionType.POSITION_TYPE_ANGLE_DEGREES
-_SETTLED = 0.05
-"""Seconds without a tick, after which the shaft counts as standing."""
-_STILL = 1.0
-"""Ticks, or degrees if it has no ticks, by which what it says may waver though its shaft stands."""
+_SETTLE_TIME = 0.05
+"""Seconds without a tick after which the shaft counts as stopped."""
+_TOLERANCE = 1.0
+"""Noise of the position of a stopped shaft, in ticks or else in degrees."""
 
 
 class EncoderContract(Contract):
-    """Its shaft stands still, but for `turn`."""
+    """The shaft moves only in `turn`."""
 
     api = "rdk:component:encoder"
     client = EncoderClient
 
     knows_way: ClassVar[bool] = True
-    """Whether it knows which way its shaft turns: one of a single signal only counts."""
+    """Whether it detects the direction; an encoder with a single signal only counts."""
     ticks_per_revolution: ClassVar[float | None] = None
-    """If it has both ticks and degrees, how many ticks are one revolution."""
+    """Ticks per revolution, if it reports both ticks and degrees."""
 
-    async def turn(self, bench: Bench, way: int) -> None:
-        """Optional: turns the shaft by three ticks or degrees at least, and less than half a
-        revolution, one way for 1 and the other for -1, and lets it stand again."""
+    async def turn(self, bench: Harness, way: int) -> None:
+        """Turn the shaft forward for 1 and backward for -1, then stop it.
+
+        Optional. The angle is at least three ticks or degrees, and less than half a revolution.
+        """
         del bench, way
-        pytest.skip("nobody sees it count: write `turn`, which turns its shaft")
+        pytest.skip("counting is not tested; implement `turn` to turn the shaft")
 
-    async def test_it_has_the_positions_that_it_says_it_has(self, it: Any) -> None:
+    async def test_position_types_match_properties(self, it: Any) -> None:
         properties = await it.get_properties()
         kinds = {
             TICKS: properties.ticks_count_supported,
             DEGREES: properties.angle_degrees_supported,
         }
-        assert any(kinds.values()), "it has no position at all"
+        assert any(kinds.values()), "it supports no position type"
         for kind, supported in kinds.items():
             if supported:
                 assert (await it.get_position(kind))[1] == kind
@@ -55,105 +57,105 @@ class EncoderContract(Contract):
                 await it.get_position(kind)
             assert refused.value.status is Status.UNIMPLEMENTED
 
-    async def test_asked_for_any_it_says_which_it_gave(self, it: Any) -> None:
+    async def test_reports_default_position_type(self, it: Any) -> None:
         _, kind = await it.get_position()
         assert kind in (TICKS, DEGREES)
 
-    async def test_a_kind_that_nobody_has_is_refused(self, it: Any) -> None:
+    async def test_refuses_unknown_position_type(self, it: Any) -> None:
         with pytest.raises(GRPCError) as refused:
             await it.get_position(7)
         assert refused.value.status is Status.INVALID_ARGUMENT
 
-    async def test_degrees_are_along_a_circle(self, it: Any) -> None:
+    async def test_degrees_are_below_360(self, it: Any) -> None:
         if (await it.get_properties()).angle_degrees_supported:
             assert 0 <= (await it.get_position(DEGREES))[0] < 360
 
-    async def test_ticks_are_counted_from_where_it_was_reset(self, it: Any) -> None:
+    async def test_reset_zeroes_ticks(self, it: Any) -> None:
         if (await it.get_properties()).ticks_count_supported:
             await it.reset_position()
             assert (await it.get_position(TICKS))[0] == pytest.approx(0, abs=1)
 
-    async def test_it_counts_as_its_shaft_turns(self, bench: Bench, it: Any) -> None:
-        start = await _seen(it)
+    async def test_counts_as_shaft_turns(self, bench: Harness, it: Any) -> None:
+        start = await _read_encoder(it)
         await self.turn(bench, 1)
-        there = await _settled(it)
-        assert there.has_left(start), "its shaft turned, and it counted nothing"
-        self._agree(start, there)
+        there = await _wait_until_settled(it)
+        assert there.differs_from(start), "the shaft turned but the position did not change"
+        self._assert_units_agree(start, there)
         await self.turn(bench, -1)
-        back = await _settled(it)
-        assert back.has_left(there), "its shaft turned back, and it counted nothing"
-        self._agree(there, back)
+        back = await _wait_until_settled(it)
+        assert back.differs_from(there), "the shaft turned back but the position did not change"
+        self._assert_units_agree(there, back)
         if self.knows_way:
-            turned_back = there.since(start) * back.since(there) < 0
-            assert turned_back, "its shaft turned back, and it counted on"
+            turned_back = there.distance_from(start) * back.distance_from(there) < 0
+            assert turned_back, "the shaft turned back but the count increased"
 
-    async def test_a_count_is_gone_when_it_is_reset(self, bench: Bench, it: Any) -> None:
+    async def test_reset_clears_count(self, bench: Harness, it: Any) -> None:
         if not (await it.get_properties()).ticks_count_supported:
             return
         await it.reset_position()
         await self.turn(bench, 1)
-        counted = (await _settled(it)).ticks
+        counted = (await _wait_until_settled(it)).ticks
         assert counted is not None
-        assert abs(counted) > _STILL, f"its shaft turned, and it counted {counted:g} ticks"
+        assert abs(counted) > _TOLERANCE, f"the shaft turned but the count is {counted:g} ticks"
         await it.reset_position()
-        assert (await it.get_position(TICKS))[0] == pytest.approx(0, abs=_STILL)
+        assert (await it.get_position(TICKS))[0] == pytest.approx(0, abs=_TOLERANCE)
 
-    def _agree(self, start: Seen, end: Seen) -> None:
-        """Within two ticks: it may round each of them."""
+    def _assert_units_agree(self, start: EncoderReading, end: EncoderReading) -> None:
+        """Check that ticks and degrees agree within two ticks, as each may be rounded."""
         around = self.ticks_per_revolution
         if around is None or None in (start.ticks, start.degrees):
             return
-        turned = end.ticks_since(start) / around * 360
-        off = _shortest(end.degrees_since(start) - turned)
+        turned = end.ticks_from(start) / around * 360
+        off = _wrap_degrees(end.degrees_from(start) - turned)
         assert off == pytest.approx(0, abs=2 / around * 360), (
-            f"its ticks say that it turned by {turned:g} degrees, and its degrees differ by {off:g}"
+            f"its ticks are {turned:g} degrees, from which its degrees differ by {off:g}"
         )
 
 
 @dataclass(frozen=True, slots=True)
-class Seen:
-    """Where the encoder says that it is; None is a kind of position that it does not have."""
+class EncoderReading:
+    """A position in ticks and degrees; None for an unsupported position type."""
 
     ticks: float | None
     degrees: float | None
 
-    def has_left(self, start: Seen) -> bool:
-        return abs(self.since(start)) > _STILL
+    def differs_from(self, start: EncoderReading) -> bool:
+        return abs(self.distance_from(start)) > _TOLERANCE
 
-    def since(self, start: Seen) -> float:
-        """How far it turned, in whatever it counts."""
-        return self.ticks_since(start) if self.ticks is not None else self.degrees_since(start)
+    def distance_from(self, start: EncoderReading) -> float:
+        """Return how far it turned, in ticks or else in degrees."""
+        return self.ticks_from(start) if self.ticks is not None else self.degrees_from(start)
 
-    def ticks_since(self, start: Seen) -> float:
+    def ticks_from(self, start: EncoderReading) -> float:
         assert self.ticks is not None
         assert start.ticks is not None
         return self.ticks - start.ticks
 
-    def degrees_since(self, start: Seen) -> float:
+    def degrees_from(self, start: EncoderReading) -> float:
         assert self.degrees is not None
         assert start.degrees is not None
-        return _shortest(self.degrees - start.degrees)
+        return _wrap_degrees(self.degrees - start.degrees)
 
 
-async def _seen(it: Any) -> Seen:
+async def _read_encoder(it: Any) -> EncoderReading:
     properties = await it.get_properties()
-    return Seen(
+    return EncoderReading(
         (await it.get_position(TICKS))[0] if properties.ticks_count_supported else None,
         (await it.get_position(DEGREES))[0] if properties.angle_degrees_supported else None,
     )
 
 
-async def _settled(it: Any) -> Seen:
-    """Ticks may be on their way for a moment."""
-    async with asyncio.timeout(PATIENCE):
+async def _wait_until_settled(it: Any) -> EncoderReading:
+    """Wait until no more ticks arrive."""
+    async with asyncio.timeout(TIMEOUT):
         while True:
-            before = await _seen(it)
-            await asyncio.sleep(_SETTLED)
-            seen = await _seen(it)
-            if not seen.has_left(before):
+            before = await _read_encoder(it)
+            await asyncio.sleep(_SETTLE_TIME)
+            seen = await _read_encoder(it)
+            if not seen.differs_from(before):
                 return seen
 
 
-def _shortest(degrees: float) -> float:
-    """Along a circle, from -180 up to 180."""
+def _wrap_degrees(degrees: float) -> float:
+    """Wrap an angle into the range from -180 to 180."""
     return (degrees + 180) % 360 - 180

@@ -1,4 +1,4 @@
-"""What a generic component keeps to."""
+"""The contract of generic components."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 
 from viam.components.generic.client import GenericClient
 
-from cogwork.contracts.contract import Contract, explained
+from cogwork.contracts.contract import Contract, allow_refusal
 
 
 class GenericContract(Contract):
@@ -15,11 +15,11 @@ class GenericContract(Contract):
     client = GenericClient
 
     command: ClassVar[Mapping[str, Any]] = {"ping": True}
-    """One that it answers: there is nothing else that it is for."""
+    """A command that it supports; commands are its only function."""
 
-    async def test_it_answers_a_command(self, it: Any) -> None:
+    async def test_answers_command(self, it: Any) -> None:
         assert isinstance(await it.do_command(self.command), Mapping)
 
-    async def test_it_says_what_room_it_takes(self, it: Any) -> None:
-        with explained("GetGeometries"):
+    async def test_reports_geometries(self, it: Any) -> None:
+        with allow_refusal("GetGeometries"):
             assert isinstance(await it.get_geometries(), list)

@@ -1,4 +1,4 @@
-"""What a generic service keeps to."""
+"""The contract of generic services."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ class GenericServiceContract(Contract):
     client = GenericClient
 
     command: ClassVar[Mapping[str, Any]] = {"ping": True}
-    """One that it answers: there is nothing else that it is for."""
+    """A command that it supports; commands are its only function."""
 
-    async def test_it_answers_a_command(self, it: Any) -> None:
+    async def test_answers_command(self, it: Any) -> None:
         assert isinstance(await it.do_command(self.command), Mapping)

@@ -1,4 +1,4 @@
-"""What a description of joints keeps to, for the contracts of what has joints."""
+"""Checks of kinematics, for the contracts of components with joints."""
 
 from __future__ import annotations
 
@@ -6,13 +6,15 @@ from typing import Any
 
 from viam.proto.common import KinematicsFileFormat
 
-from cogwork.spatial.kinematics import Chain, read_sva, read_urdf
+from cogwork.spatial.kinematics import Chain, parse_sva, parse_urdf
 
 
-async def described_by(it: Any) -> Chain:
-    """Its kinematics can be read, in whichever format they are."""
+async def fetch_kinematics(it: Any) -> Chain:
+    """Fetch and parse the kinematics, in any supported format."""
     form, data, *_ = await it.get_kinematics()
     if form == KinematicsFileFormat.KINEMATICS_FILE_FORMAT_URDF:
-        return read_urdf(data.decode())
-    assert form == KinematicsFileFormat.KINEMATICS_FILE_FORMAT_SVA, f"the format is {form}"
-    return read_sva(data.decode())
+        return parse_urdf(data.decode())
+    assert form == KinematicsFileFormat.KINEMATICS_FILE_FORMAT_SVA, (
+        f"unsupported kinematics format {form}"
+    )
+    return parse_sva(data.decode())

@@ -1,4 +1,4 @@
-"""What a machine-learning model keeps to."""
+"""The contract of ML model services."""
 
 from __future__ import annotations
 
@@ -13,41 +13,43 @@ from viam.services.mlmodel.client import MLModelClient
 
 from cogwork.contracts.contract import Contract
 
-_TYPES = {"float32": "f4", "float64": "f8"}
+_NUMPY_TYPES = {"float32": "f4", "float64": "f8"}
 _DEFAULT_SIZE = 2
-"""For a side that the model leaves open, after the first, which is one."""
+"""Extent of dynamic dimensions after the first, which is 1."""
 
 
 class MLModelContract(Contract):
     api = "rdk:service:mlmodel"
     client = MLModelClient
 
-    async def test_it_describes_its_tensors(self, it: Any) -> None:
+    async def test_describes_tensors(self, it: Any) -> None:
         metadata = await it.metadata()
         for tensor in (*metadata.input_info, *metadata.output_info):
-            assert tensor.name, "a tensor without a name"
-            assert tensor.data_type, f'tensor "{tensor.name}" without a type'
-        assert metadata.input_info, "no input"
+            assert tensor.name, "a tensor has no name"
+            assert tensor.data_type, f'tensor "{tensor.name}" has no type'
+        assert metadata.input_info, "the model has no inputs"
 
-    async def test_it_infers_what_it_describes(self, it: Any) -> None:
+    async def test_inference_matches_metadata(self, it: Any) -> None:
         metadata = await it.metadata()
-        outputs = await it.infer({each.name: _nothing(each) for each in metadata.input_info})
+        outputs = await it.infer({each.name: _zeros(each) for each in metadata.input_info})
         assert outputs
         described = {each.name for each in metadata.output_info}
         assert not described or described == set(outputs)
-        again = await it.infer({each.name: _nothing(each) for each in metadata.input_info})
+        again = await it.infer({each.name: _zeros(each) for each in metadata.input_info})
         for name, tensor in outputs.items():
-            assert np.array_equal(tensor, again[name], equal_nan=True), f"{name} is not the same"
+            assert np.array_equal(tensor, again[name], equal_nan=True), (
+                f"{name} differs between two runs"
+            )
 
-    async def test_a_tensor_that_fits_nothing_is_refused(self, it: Any) -> None:
+    async def test_refuses_unknown_tensor(self, it: Any) -> None:
         with pytest.raises(GRPCError) as refused:
             await it.infer({"no such tensor": np.zeros((1, 2, 3, 4, 5, 6), np.uint8)})
         assert refused.value.status is Status.INVALID_ARGUMENT
 
 
-def _nothing(tensor: TensorInfo) -> np.ndarray[Any, Any]:
+def _zeros(tensor: TensorInfo) -> np.ndarray[Any, Any]:
     sides = [
         side if side > 0 else _DEFAULT_SIZE if place else 1
         for place, side in enumerate(tensor.shape)
     ]
-    return np.zeros(sides, _TYPES.get(tensor.data_type, tensor.data_type))
+    return np.zeros(sides, _NUMPY_TYPES.get(tensor.data_type, tensor.data_type))

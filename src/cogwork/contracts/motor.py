@@ -1,4 +1,4 @@
-"""What a motor keeps to."""
+"""The contract of motors."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from grpclib import GRPCError
 from grpclib.const import Status
 from viam.components.motor.client import MotorClient
 
-from cogwork.contracts.contract import A_MOMENT, PATIENCE, lasting
+from cogwork.contracts.contract import SHORT_DURATION, TIMEOUT, assert_duration
 from cogwork.contracts.moving import MovingContract, moving
 
 
@@ -23,7 +23,7 @@ class MotorContract(MovingContract):
     rpm: ClassVar[float] = 60.0
     """A speed at which it turns safely."""
     reverses: ClassVar[bool] = True
-    """Whether it turns backward, too."""
+    """Whether it can turn backward."""
 
     def move(self, it: Any) -> Coroutine[Any, Any, Any]:
         return it.set_power(0.5)  # type: ignore[no-any-return]
@@ -36,9 +36,9 @@ class MotorContract(MovingContract):
         await it.set_power(0)
         assert not (await it.is_powered())[0]
 
-    async def test_power_below_zero_is_backward(self, it: Any) -> None:
+    async def test_negative_power_is_backward(self, it: Any) -> None:
         if not self.reverses:
-            await self._refused(it, it.set_power(-0.5))
+            await self._assert_refused(it, it.set_power(-0.5))
             return
         await it.set_power(-0.5)
         powered, power = await it.is_powered()
@@ -47,20 +47,20 @@ class MotorContract(MovingContract):
         await it.stop()
 
     @pytest.mark.parametrize("power", [1.5, -1.5, float("nan")])
-    async def test_power_beyond_all_there_is_refused(self, it: Any, power: float) -> None:
-        await self._refused(it, it.set_power(power))
+    async def test_refuses_power_out_of_range(self, it: Any, power: float) -> None:
+        await self._assert_refused(it, it.set_power(power))
 
-    async def test_a_speed_turns_it_its_way_until_it_is_stopped(self, it: Any) -> None:
+    async def test_set_rpm_turns_until_stopped(self, it: Any) -> None:
         if "SetRPM" in self.lacks:
             return
         for rpm in (self.rpm, -self.rpm) if self.reverses else (self.rpm,):
             await it.set_rpm(rpm)
             assert await it.is_moving()
-            await self._turns(it, math.copysign(1, rpm))
+            await self._assert_turns(it, math.copysign(1, rpm))
             await it.stop()
             assert not await it.is_moving()
 
-    async def test_it_goes_where_it_is_sent(self, it: Any) -> None:
+    async def test_reaches_target(self, it: Any) -> None:
         if not (await it.get_properties()).position_reporting:
             return
         await it.reset_zero_position(0)
@@ -70,7 +70,7 @@ class MotorContract(MovingContract):
         assert await it.get_position() == pytest.approx(0, abs=0.02)
         assert not await it.is_moving()
 
-    async def test_backward_is_a_speed_or_a_distance_below_zero_and_not_both(self, it: Any) -> None:
+    async def test_go_for_direction_follows_signs(self, it: Any) -> None:
         if not self.reverses or not (await it.get_properties()).position_reporting:
             return
         for rpm, revolutions, turned in (
@@ -84,26 +84,26 @@ class MotorContract(MovingContract):
                 f"go_for at {rpm:g} rpm for {revolutions:g} revolutions"
             )
 
-    async def test_it_goes_for_as_long_as_it_takes(self, it: Any) -> None:
-        """Whether it knows its position, or only its speed."""
+    async def test_go_for_takes_expected_time(self, it: Any) -> None:
+        """Holds for motors that report their position and for those that do not."""
         if "GoFor" in self.lacks:
             return
-        with lasting(A_MOMENT):
-            await it.go_for(self.rpm, self.rpm / 60 * A_MOMENT)
+        with assert_duration(SHORT_DURATION):
+            await it.go_for(self.rpm, self.rpm / 60 * SHORT_DURATION)
         assert not await it.is_moving()
 
-    async def test_the_newest_command_has_it(self, it: Any) -> None:
+    async def test_newest_command_wins(self, it: Any) -> None:
         if "GoFor" in self.lacks:
             return
         async with moving(it, self._go_far) as going:
             await it.set_power(0.5)
             with pytest.raises(GRPCError) as refused:
-                await asyncio.wait_for(going, PATIENCE)
+                await asyncio.wait_for(going, TIMEOUT)
             assert refused.value.status is Status.ABORTED
             assert await it.is_moving()
             await it.stop()
 
-    async def test_without_a_position_it_says_so(self, it: Any) -> None:
+    async def test_unsupported_position_is_refused(self, it: Any) -> None:
         if (await it.get_properties()).position_reporting:
             return
         with pytest.raises(GRPCError) as refused:
@@ -111,21 +111,21 @@ class MotorContract(MovingContract):
         assert refused.value.status is Status.UNIMPLEMENTED
 
     def _go_far(self, it: Any) -> Coroutine[Any, Any, Any]:
-        return it.go_for(self.rpm, self.rpm / 60 * PATIENCE * 2)  # type: ignore[no-any-return]
+        return it.go_for(self.rpm, self.rpm / 60 * TIMEOUT * 2)  # type: ignore[no-any-return]
 
-    async def _turns(self, it: Any, way: float) -> None:
-        """Its position shows which way; without one, its power."""
+    async def _assert_turns(self, it: Any, way: float) -> None:
+        """Check the direction by its position, or by its power if it does not report one."""
         if not (await it.get_properties()).position_reporting:
             power = (await it.is_powered())[1]
-            assert power * way > 0, f"it turns the other way, with a power of {power:g}"
+            assert power * way > 0, f"it turns in the wrong direction, with a power of {power:g}"
             return
         start = await it.get_position()
-        async with asyncio.timeout(PATIENCE):
+        async with asyncio.timeout(TIMEOUT):
             while abs(turned := await it.get_position() - start) < 0.02:
                 pass
-        assert turned * way > 0, f"it turned the other way, by {turned:g} revolutions"
+        assert turned * way > 0, f"it turned in the wrong direction, by {turned:g} revolutions"
 
-    async def _refused(self, it: Any, call: Coroutine[Any, Any, Any]) -> None:
+    async def _assert_refused(self, it: Any, call: Coroutine[Any, Any, Any]) -> None:
         with pytest.raises(GRPCError) as refused:
             await call
         assert refused.value.status is Status.INVALID_ARGUMENT

@@ -1,4 +1,4 @@
-"""What a movement sensor keeps to."""
+"""The contract of movement sensors."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ QUANTITIES = (
     "compass_heading",
     "linear_velocity",
 )
-WAVERS: Mapping[str, float] = {
+TOLERANCES: Mapping[str, float] = {
     "linear_acceleration": 2.0,
     "angular_velocity": 10.0,
     "orientation": 0.2,
@@ -29,7 +29,7 @@ WAVERS: Mapping[str, float] = {
     "compass_heading": 10.0,
     "linear_velocity": 0.5,
 }
-"""How far two measurements may be apart, though it is at rest, in the units of each."""
+"""Noise of each measurement at rest, in its own units."""
 
 
 class MovementSensorContract(Contract):
@@ -37,14 +37,14 @@ class MovementSensorContract(Contract):
     client = MovementSensorClient
 
     at_rest: ClassVar[bool] = True
-    """Whether it stays where it is while it is judged."""
+    """Whether it is stationary during the test."""
 
-    async def test_it_measures_what_it_says_it_measures(self, it: Any) -> None:
+    async def test_measurements_match_properties(self, it: Any) -> None:
         properties = await it.get_properties()
         for quantity in QUANTITIES:
             ask = getattr(it, f"get_{quantity}")
             if getattr(properties, f"{quantity}_supported"):
-                numbers = _numbers(quantity, _measured(await ask()))
+                numbers = _to_numbers(quantity, _drop_altitude(await ask()))
                 assert all(map(math.isfinite, numbers)), f"its {quantity} is {numbers}"
                 continue
             with pytest.raises(GRPCError) as refused:
@@ -52,64 +52,66 @@ class MovementSensorContract(Contract):
             assert refused.value.status is Status.UNIMPLEMENTED
             assert " " in (refused.value.message or "")
 
-    async def test_it_is_somewhere_on_the_earth(self, it: Any) -> None:
+    async def test_position_is_valid(self, it: Any) -> None:
         if (await it.get_properties()).position_supported:
             point, altitude = await it.get_position()
             assert -90 <= point.latitude <= 90
             assert -180 <= point.longitude <= 180
             assert math.isfinite(altitude)
 
-    async def test_its_heading_is_on_the_compass(self, it: Any) -> None:
+    async def test_compass_heading_is_valid(self, it: Any) -> None:
         if (await it.get_properties()).compass_heading_supported:
             assert 0 <= await it.get_compass_heading() < 360
 
-    async def test_its_orientation_has_a_direction(self, it: Any) -> None:
+    async def test_orientation_is_unit_vector(self, it: Any) -> None:
         if (await it.get_properties()).orientation_supported:
             turned = await it.get_orientation()
             assert math.hypot(turned.o_x, turned.o_y, turned.o_z) == pytest.approx(1)
             assert math.isfinite(turned.theta)
 
-    async def test_it_reads_what_it_measures(self, it: Any) -> None:
+    async def test_readings_match_properties(self, it: Any) -> None:
         properties = await it.get_properties()
         readings = await it.get_readings()
         for quantity in QUANTITIES:
-            assert (_key(quantity) in readings) == getattr(properties, f"{quantity}_supported")
+            assert (_reading_key(quantity) in readings) == getattr(
+                properties, f"{quantity}_supported"
+            )
 
-    async def test_it_reads_about_what_it_measures(self, it: Any) -> None:
+    async def test_readings_match_measurements(self, it: Any) -> None:
         if not self.at_rest:
             return
         properties = await it.get_properties()
         for quantity in QUANTITIES:
             if not getattr(properties, f"{quantity}_supported"):
                 continue
-            measured = _measured(await getattr(it, f"get_{quantity}")())
-            read = (await it.get_readings())[_key(quantity)]
-            # There is more than one way to write down an orientation.
+            measured = _drop_altitude(await getattr(it, f"get_{quantity}")())
+            read = (await it.get_readings())[_reading_key(quantity)]
+            # An orientation has several equivalent representations.
             if type(read) is not type(measured):
                 continue
-            here, there = _numbers(quantity, measured), _numbers(quantity, read)
+            here, there = _to_numbers(quantity, measured), _to_numbers(quantity, read)
             pairs = zip(here, there, strict=True)
-            assert all(_apart(quantity, *pair) <= WAVERS[quantity] for pair in pairs), (
-                f"its {quantity} is {here}, and its readings say {there}"
+            assert all(_difference(quantity, *pair) <= TOLERANCES[quantity] for pair in pairs), (
+                f"its {quantity} is {here} but its readings contain {there}"
             )
 
-    async def test_it_says_how_sure_it_is(self, it: Any) -> None:
+    async def test_accuracy_is_finite(self, it: Any) -> None:
         accuracy = await it.get_accuracy()
         assert all(math.isfinite(value) for value in accuracy.accuracy.values())
 
 
-def _key(quantity: str) -> str:
-    """What its readings call it."""
+def _reading_key(quantity: str) -> str:
+    """Return the key of the quantity in its readings."""
     return "compass" if quantity == "compass_heading" else quantity
 
 
-def _measured(answer: Any) -> Any:
-    """A position comes with an altitude, which its readings have beside it."""
+def _drop_altitude(answer: Any) -> Any:
+    """Return a position without its altitude, which the readings list separately."""
     return answer[0] if isinstance(answer, tuple) else answer
 
 
-def _numbers(quantity: str, value: Any) -> list[float]:
-    """Of an orientation the direction: how far it is turned about one that is upright wavers."""
+def _to_numbers(quantity: str, value: Any) -> list[float]:
+    """Return comparable numbers; orientations without theta, which is noisy when upright."""
     match quantity:
         case "position":
             return [value.latitude, value.longitude]
@@ -121,8 +123,8 @@ def _numbers(quantity: str, value: Any) -> list[float]:
             return [value.x, value.y, value.z]
 
 
-def _apart(quantity: str, one: float, other: float) -> float:
-    """North is at both ends of the compass, and somewhere the last meridian is the first one."""
+def _difference(quantity: str, one: float, other: float) -> float:
+    """Return the difference; headings and longitudes wrap around."""
     if quantity in ("compass_heading", "position"):
         return abs((one - other + 180) % 360 - 180)
     return abs(one - other)

@@ -1,4 +1,4 @@
-"""What keeps to rules of its own because it moves: it can be stopped, whoever moves it."""
+"""The contract of components that move: any client can stop them."""
 
 from __future__ import annotations
 
@@ -10,41 +10,43 @@ from typing import Any
 
 from grpclib import GRPCError
 
-from cogwork.contracts.bench import Bench
-from cogwork.contracts.contract import PATIENCE, Contract
+from cogwork.contracts.contract import TIMEOUT, Contract
+from cogwork.contracts.harness import Harness
 
-PROMPTLY = 0.1
-"""Seconds within which what moves is at rest, once it is told to stop."""
+MAX_STOP_TIME = 0.1
+"""Maximum seconds from a stop command to rest."""
 
 
 class MovingContract(Contract):
-    """`move` and its arguments are chosen so that the motion lasts for some seconds."""
+    """The motion of `move` lasts several seconds."""
 
     def move(self, it: Any) -> Coroutine[Any, Any, Any]:
-        """A call that lasts as long as the motion, or that begins one that does not end."""
+        """Return a call that lasts as long as the motion, or that starts an endless motion."""
         raise NotImplementedError
 
-    async def test_it_moves_and_stops(self, it: Any) -> None:
+    async def test_moves_and_stops(self, it: Any) -> None:
         async with moving(it, self.move):
             since = time.monotonic()
             await it.stop()
-            assert not await it.is_moving(), "it was stopped, and says that it moves"
-            assert time.monotonic() - since < PROMPTLY, "it takes too long to stop"
+            assert not await it.is_moving(), "it was stopped but reports that it is moving"
+            assert time.monotonic() - since < MAX_STOP_TIME, "it takes too long to stop"
 
-    async def test_everything_stops_when_told_to(self, bench: Bench, it: Any) -> None:
+    async def test_stop_all_stops_it(self, bench: Harness, it: Any) -> None:
         async with moving(it, self.move):
             since = time.monotonic()
             await bench.machine.stop_all({})
-            assert time.monotonic() - since < PROMPTLY, "it takes too long to stop"
-            assert not await it.is_moving(), "everything was stopped, and it says that it moves"
+            assert time.monotonic() - since < MAX_STOP_TIME, "it takes too long to stop"
+            assert not await it.is_moving(), (
+                "everything was stopped but it reports that it is moving"
+            )
 
-    async def test_a_move_that_nobody_waits_for_ends(self, it: Any) -> None:
-        """Unless it is one of those that go on after the call."""
+    async def test_cancelled_move_stops(self, it: Any) -> None:
+        """Does not apply to motions that continue after the call."""
         async with moving(it, self.move) as call:
             if call.done():
                 return
             call.cancel()
-            async with asyncio.timeout(PATIENCE):
+            async with asyncio.timeout(TIMEOUT):
                 while await it.is_moving():
                     await asyncio.sleep(0.01)
 
@@ -53,14 +55,14 @@ class MovingContract(Contract):
 async def moving(
     it: Any, move: Callable[[Any], Coroutine[Any, Any, Any]]
 ) -> AsyncIterator[asyncio.Task[Any]]:
-    """While it moves. What is done meanwhile ends that, and may end the call with an error."""
+    """Run the block during a motion. The block ends the motion, and may fail its call."""
     call = asyncio.ensure_future(move(it))
     try:
-        async with asyncio.timeout(PATIENCE):
+        async with asyncio.timeout(TIMEOUT):
             while not await it.is_moving():
                 if call.done():
                     call.result()
         yield call
     finally:
         with contextlib.suppress(GRPCError, asyncio.CancelledError):
-            await asyncio.wait_for(call, PATIENCE)
+            await asyncio.wait_for(call, TIMEOUT)

@@ -1,4 +1,4 @@
-"""What a navigation service keeps to."""
+"""The contract of navigation services."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ from viam.proto.service.navigation import (
 from viam.services.navigation.client import NavigationClient
 from viam.utils import struct_to_dict
 
-from cogwork.contracts.bench import Bench
-from cogwork.contracts.contract import PATIENCE, Contract, explained
-from cogwork.contracts.moving import PROMPTLY
+from cogwork.contracts.contract import TIMEOUT, Contract, allow_refusal
+from cogwork.contracts.harness import Harness
+from cogwork.contracts.moving import MAX_STOP_TIME
 
 ACTIVE = GoalState.GOAL_STATE_ACTIVE
 SUSPENDED = GoalState.GOAL_STATE_SUSPENDED
@@ -35,35 +35,35 @@ SUCCEEDED = GoalState.GOAL_STATE_SUCCEEDED
 FAILED = GoalState.GOAL_STATE_FAILED
 CANCELED = GoalState.GOAL_STATE_CANCELED
 
-_SETTLED = 0.01
-"""Metres that it may be beside where it should be."""
+_TOLERANCE_M = 0.01
+"""Tolerance of a position, in meters."""
 
 
 class NavigationContract(Contract):
-    """What it has not, it says in its properties, and refuses."""
+    """Features missing from the properties must be refused."""
 
     api = "rdk:service:navigation"
     client = NavigationClient
 
     near: ClassVar[Position]
-    """Somewhere that it gets within a second."""
+    """Position that it reaches within a second."""
     nearby: ClassVar[Position]
-    """Somewhere else close to that."""
+    """Another position close to `near`."""
     far: ClassVar[Position]
-    """Somewhere that it does not get within some seconds."""
+    """Position that takes it at least several seconds to reach."""
     around_far: ClassVar[Mapping[str, Any]]
-    """The geometry of a zone in which `far` is, and which it is not close to at first."""
+    """Geometry of a zone that contains `far` and is not close to its initial position."""
 
-    async def test_it_says_what_it_can(self, it: Any) -> None:
+    async def test_reports_properties(self, it: Any) -> None:
         properties = await it.get_properties()
         assert properties.map_type != MapType.MAP_TYPE_UNSPECIFIED
         position = await it.get_position()
-        assert position.WhichOneof("value") == _kind(properties)
+        assert position.WhichOneof("value") == _position_kind(properties)
 
-    async def test_locations_are_saved_by_their_names(self, it: Any) -> None:
+    async def test_locations_are_saved_by_name(self, it: Any) -> None:
         here = await it.add_location("here")
         assert here.name == "here"
-        assert _apart(here.position, await it.get_position()) < _SETTLED
+        assert _distance(here.position, await it.get_position()) < _TOLERANCE_M
         there = await it.add_location("there", self.near)
         assert there.position == self.near
         assert await it.get_location("there") == there
@@ -75,16 +75,16 @@ class NavigationContract(Contract):
         await it.delete_location("here")
         assert await it.list_locations() == [renamed]
 
-    async def test_names_of_locations_are_their_own(self, it: Any) -> None:
+    async def test_location_names_are_unique(self, it: Any) -> None:
         await it.add_location("one", self.near)
         await it.add_location("other", self.near)
-        await _refused(it.add_location("one", self.far), GrpcStatus.ALREADY_EXISTS)
+        await _assert_refused(it.add_location("one", self.far), GrpcStatus.ALREADY_EXISTS)
         asking = it.update_location("other", new_name="one")
-        await _refused(asking, GrpcStatus.ALREADY_EXISTS)
-        await _refused(it.add_location("", self.far), GrpcStatus.INVALID_ARGUMENT)
+        await _assert_refused(asking, GrpcStatus.ALREADY_EXISTS)
+        await _assert_refused(it.add_location("", self.far), GrpcStatus.INVALID_ARGUMENT)
         assert (await it.get_location("one")).position == self.near
 
-    async def test_what_nobody_saved_is_not_found(self, it: Any) -> None:
+    async def test_unknown_names_are_not_found(self, it: Any) -> None:
         properties = await it.get_properties()
         asked = [
             it.get_location("none"),
@@ -109,10 +109,10 @@ class NavigationContract(Contract):
                 it.delete_zone("none"),
             ]
         for asking in asked:
-            await _refused(asking, GrpcStatus.NOT_FOUND)
+            await _assert_refused(asking, GrpcStatus.NOT_FOUND)
 
-    async def test_positions_of_another_kind_are_refused(self, it: Any) -> None:
-        local = _kind(await it.get_properties()) == "pose"
+    async def test_refuses_wrong_position_kind(self, it: Any) -> None:
+        local = _position_kind(await it.get_properties()) == "pose"
         other = Position(geo_pose=GeoPose(heading=0)) if local else Position(pose=Pose(x=1))
         no_number = (
             Position(pose=Pose(x=math.nan)) if local else Position(geo_pose=GeoPose(heading=0))
@@ -121,18 +121,18 @@ class NavigationContract(Contract):
             no_number.geo_pose.location.latitude = math.nan
         for position in (other, no_number, Position()):
             for asking in (it.add_location("spot", position), it.go_to_point(position)):
-                await _refused(asking, GrpcStatus.INVALID_ARGUMENT)
+                await _assert_refused(asking, GrpcStatus.INVALID_ARGUMENT)
 
-    async def test_routes_are_saved_by_their_names(self, it: Any) -> None:
+    async def test_routes_are_saved_by_name(self, it: Any) -> None:
         await it.add_location("dock", self.near)
         waypoints = [Waypoint(location="dock"), Waypoint(position=self.far)]
         if not (await it.get_properties()).routes_supported:
-            await _refused(it.add_route("tour", waypoints), GrpcStatus.UNIMPLEMENTED)
+            await _assert_refused(it.add_route("tour", waypoints), GrpcStatus.UNIMPLEMENTED)
             return
         tour = await it.add_route("tour", waypoints)
         assert (tour.name, list(tour.waypoints)) == ("tour", waypoints)
         assert await it.get_route("tour") == tour
-        await _refused(it.add_route("tour"), GrpcStatus.ALREADY_EXISTS)
+        await _assert_refused(it.add_route("tour"), GrpcStatus.ALREADY_EXISTS)
         renamed = await it.update_route("tour", new_name="round")
         assert (renamed.name, list(renamed.waypoints)) == ("round", waypoints)
         assert await it.list_routes() == [renamed]
@@ -140,10 +140,10 @@ class NavigationContract(Contract):
         await it.delete_route("round")
         assert await it.list_routes() == []
 
-    async def test_zones_are_saved_by_their_names(self, it: Any) -> None:
+    async def test_zones_are_saved_by_name(self, it: Any) -> None:
         if not (await it.get_properties()).zones_supported:
             asking = it.add_zone("pit", "keepout", self.around_far)
-            await _refused(asking, GrpcStatus.UNIMPLEMENTED)
+            await _assert_refused(asking, GrpcStatus.UNIMPLEMENTED)
             return
         pit = await it.add_zone("pit", "keepout", self.around_far)
         assert (pit.name, pit.type, pit.HasField("max_speed")) == ("pit", "keepout", False)
@@ -153,7 +153,9 @@ class NavigationContract(Contract):
         assert await it.get_zone("pit") == pit
         assert await it.list_zones() == [pit, slow]
         assert await it.list_zones("speed_limit") == [slow]
-        await _refused(it.add_zone("pit", "keepout", self.around_far), GrpcStatus.ALREADY_EXISTS)
+        await _assert_refused(
+            it.add_zone("pit", "keepout", self.around_far), GrpcStatus.ALREADY_EXISTS
+        )
         renamed = await it.update_zone("school", new_name="street", max_speed=0.3)
         assert (renamed.name, renamed.max_speed) == ("street", 0.3)
         assert (await it.update_zone("street", type="keepout")).type == "keepout"
@@ -162,7 +164,7 @@ class NavigationContract(Contract):
         await it.delete_zone("street")
         assert await it.list_zones() == []
 
-    async def test_what_is_no_zone_is_refused(self, it: Any) -> None:
+    async def test_refuses_invalid_zones(self, it: Any) -> None:
         if not (await it.get_properties()).zones_supported:
             return
         for asking in (
@@ -173,61 +175,61 @@ class NavigationContract(Contract):
             it.add_zone("zone", "speed_limit", self.around_far, -1),
             it.add_zone("", "keepout", self.around_far),
         ):
-            await _refused(asking, GrpcStatus.INVALID_ARGUMENT)
+            await _assert_refused(asking, GrpcStatus.INVALID_ARGUMENT)
         assert await it.list_zones() == []
 
-    async def test_it_goes_straight_and_waits(self, it: Any) -> None:
+    async def test_goes_straight_and_waits(self, it: Any) -> None:
         assert not (await it.get_navigation_status()).HasField("goal")
-        status = await it.go_to_point(self.near, timeout=PATIENCE)
-        _arrived(status, NavMode.NAV_MODE_DIRECT, self.near)
-        assert _apart(await it.get_position(), self.near) < _SETTLED
+        status = await it.go_to_point(self.near, timeout=TIMEOUT)
+        _assert_arrived(status, NavMode.NAV_MODE_DIRECT, self.near)
+        assert _distance(await it.get_position(), self.near) < _TOLERANCE_M
         await it.add_location("there", self.nearby)
-        status = await it.go_to_location("there", True, 1.0, timeout=PATIENCE)
-        _arrived(status, NavMode.NAV_MODE_DIRECT, self.nearby)
+        status = await it.go_to_location("there", True, 1.0, timeout=TIMEOUT)
+        _assert_arrived(status, NavMode.NAV_MODE_DIRECT, self.nearby)
         assert status.goal.location == "there"
 
-    async def test_it_navigates_and_does_not_wait(self, it: Any) -> None:
+    async def test_navigates_without_waiting(self, it: Any) -> None:
         await it.add_location("there", self.nearby)
         if not (await it.get_properties()).planning_supported:
-            await _refused(it.navigate_to_point(self.near), GrpcStatus.UNIMPLEMENTED)
-            await _refused(it.navigate_to_location("there"), GrpcStatus.UNIMPLEMENTED)
+            await _assert_refused(it.navigate_to_point(self.near), GrpcStatus.UNIMPLEMENTED)
+            await _assert_refused(it.navigate_to_location("there"), GrpcStatus.UNIMPLEMENTED)
             return
         status = await it.navigate_to_point(self.near)
         assert status.goal.state in (ACTIVE, SUCCEEDED)
-        _arrived(await _over(it), NavMode.NAV_MODE_PLANNED, self.near)
+        _assert_arrived(await _wait_until_finished(it), NavMode.NAV_MODE_PLANNED, self.near)
         status = await it.navigate_to_location("there")
         assert status.goal.location == "there"
-        _arrived(await _over(it), NavMode.NAV_MODE_PLANNED, self.nearby)
-        assert _apart(await it.get_position(), self.nearby) < _SETTLED
+        _assert_arrived(await _wait_until_finished(it), NavMode.NAV_MODE_PLANNED, self.nearby)
+        assert _distance(await it.get_position(), self.nearby) < _TOLERANCE_M
 
-    async def test_what_it_plans_it_can_go(self, it: Any) -> None:
+    async def test_executes_its_plans(self, it: Any) -> None:
         await it.add_location("there", self.near)
         if not (await it.get_properties()).planning_supported:
             for asking in (it.plan_to_point(self.near), it.execute_plan(Plan(path=[self.near]))):
-                await _refused(asking, GrpcStatus.UNIMPLEMENTED)
+                await _assert_refused(asking, GrpcStatus.UNIMPLEMENTED)
             return
         before = await it.get_position()
         plan = await it.plan_to_point(self.near)
-        assert _apart(await it.get_position(), before) < _SETTLED
+        assert _distance(await it.get_position(), before) < _TOLERANCE_M
         assert not plan.HasField("location")
         named = await it.plan_to_location("there", start=self.nearby)
         assert named.location == "there"
-        assert _apart(named.path[0], self.nearby) < _SETTLED
-        assert _apart(named.path[-1], self.near) < _SETTLED
-        assert named.length_m >= _apart(self.nearby, self.near) - _SETTLED
+        assert _distance(named.path[0], self.nearby) < _TOLERANCE_M
+        assert _distance(named.path[-1], self.near) < _TOLERANCE_M
+        assert named.length_m >= _distance(self.nearby, self.near) - _TOLERANCE_M
         await it.execute_plan(plan)
-        _arrived(await _over(it), NavMode.NAV_MODE_PLANNED, self.near)
-        await _refused(it.execute_plan(Plan()), GrpcStatus.INVALID_ARGUMENT)
+        _assert_arrived(await _wait_until_finished(it), NavMode.NAV_MODE_PLANNED, self.near)
+        await _assert_refused(it.execute_plan(Plan()), GrpcStatus.INVALID_ARGUMENT)
 
-    async def test_it_goes_along_a_route(self, it: Any) -> None:
+    async def test_follows_route(self, it: Any) -> None:
         await it.add_location("there", self.near)
         waypoints = [Waypoint(location="there"), Waypoint(position=self.nearby)]
         if not (await it.get_properties()).routes_supported:
-            await _refused(it.navigate_route(waypoints=waypoints), GrpcStatus.UNIMPLEMENTED)
+            await _assert_refused(it.navigate_route(waypoints=waypoints), GrpcStatus.UNIMPLEMENTED)
             return
         await it.add_route("tour", waypoints)
-        status = await it.navigate_route("tour", wait=True, timeout=PATIENCE)
-        _arrived(status, NavMode.NAV_MODE_ROUTE, self.nearby)
+        status = await it.navigate_route("tour", wait=True, timeout=TIMEOUT)
+        _assert_arrived(status, NavMode.NAV_MODE_ROUTE, self.nearby)
         assert (status.goal.route.name, status.goal.route.index) == ("tour", 1)
         status = await it.navigate_route(waypoints=waypoints, start_index=1, wait=True)
         assert (status.goal.route.name, status.goal.state) == ("", SUCCEEDED)
@@ -235,7 +237,7 @@ class NavigationContract(Contract):
         assert (status.goal.state, status.goal.route.loop) == (ACTIVE, True)
         await it.cancel()
 
-    async def test_what_is_no_route_is_refused(self, it: Any) -> None:
+    async def test_refuses_invalid_routes(self, it: Any) -> None:
         if not (await it.get_properties()).routes_supported:
             return
         await it.add_route("tour", [Waypoint(position=self.near)])
@@ -245,11 +247,11 @@ class NavigationContract(Contract):
             it.navigate_route("tour", start_index=1),
             it.add_route("void", [Waypoint()]),
         ):
-            await _refused(asking, GrpcStatus.INVALID_ARGUMENT)
+            await _assert_refused(asking, GrpcStatus.INVALID_ARGUMENT)
 
-    async def test_a_goal_can_be_held_and_gone_on_with(self, it: Any) -> None:
+    async def test_goal_can_be_suspended_and_resumed(self, it: Any) -> None:
         for asking in (it.suspend(), it.resume()):
-            await _refused(asking, GrpcStatus.FAILED_PRECONDITION)
+            await _assert_refused(asking, GrpcStatus.FAILED_PRECONDITION)
         status = await it.go_to_point(self.far, wait=False)
         assert status.goal.state == ACTIVE
         assert status.goal.progress.distance_remaining_m > 0
@@ -259,52 +261,52 @@ class NavigationContract(Contract):
         held = await it.get_position()
         status = await it.resume()
         assert (status.goal.state, status.goal.HasField("suspend_reason")) == (ACTIVE, False)
-        assert _apart(held, status.position) < 1
+        assert _distance(held, status.position) < 1
         status = await it.cancel()
         assert (status.goal.state, status.goal.HasField("finished_at")) == (CANCELED, True)
         assert status.goal.target == self.far
-        await _refused(it.resume(), GrpcStatus.FAILED_PRECONDITION)
+        await _assert_refused(it.resume(), GrpcStatus.FAILED_PRECONDITION)
         assert (await it.cancel()).goal.state == CANCELED
 
-    async def test_the_newest_goal_has_it(self, it: Any) -> None:
-        older = asyncio.ensure_future(it.go_to_point(self.far, timeout=PATIENCE))
-        await _moving(it)
-        await it.go_to_point(self.near, timeout=PATIENCE)
+    async def test_newest_goal_wins(self, it: Any) -> None:
+        older = asyncio.ensure_future(it.go_to_point(self.far, timeout=TIMEOUT))
+        await _wait_until_active(it)
+        await it.go_to_point(self.near, timeout=TIMEOUT)
         with pytest.raises(GRPCError) as refused:
             await older
         assert refused.value.status is GrpcStatus.ABORTED
 
-    async def test_a_goal_that_nobody_waits_for_any_more_ends(self, it: Any) -> None:
+    async def test_cancelled_call_ends_goal(self, it: Any) -> None:
         waiting = asyncio.ensure_future(it.go_to_point(self.far))
-        await _moving(it)
+        await _wait_until_active(it)
         waiting.cancel()
-        assert (await _over(it)).goal.state == CANCELED
+        assert (await _wait_until_finished(it)).goal.state == CANCELED
 
-    async def test_everything_stops_when_told_to(self, bench: Bench, it: Any) -> None:
+    async def test_stop_all_stops_it(self, bench: Harness, it: Any) -> None:
         await it.go_to_point(self.far, wait=False)
         since = time.monotonic()
         await bench.machine.stop_all({})
-        assert time.monotonic() - since < PROMPTLY
+        assert time.monotonic() - since < MAX_STOP_TIME
         assert (await it.get_navigation_status()).goal.state == CANCELED
 
-    async def test_it_keeps_out_of_where_it_must_not_be(self, it: Any) -> None:
+    async def test_keeps_out_of_keepout_zones(self, it: Any) -> None:
         properties = await it.get_properties()
         if not (properties.zones_supported and properties.planning_supported):
             return
         await it.add_zone("pit", "keepout", self.around_far)
-        await _refused(it.plan_to_point(self.far), GrpcStatus.FAILED_PRECONDITION)
+        await _assert_refused(it.plan_to_point(self.far), GrpcStatus.FAILED_PRECONDITION)
         await it.navigate_to_point(self.far)
-        status = await _over(it)
+        status = await _wait_until_finished(it)
         assert status.goal.state == FAILED
         assert status.goal.error.code
         assert " " in status.goal.error.message
 
-    async def test_it_has_a_costmap(self, it: Any) -> None:
+    async def test_has_costmap(self, it: Any) -> None:
         if not (await it.get_properties()).costmap_supported:
-            await _refused(it.get_costmap(), GrpcStatus.UNIMPLEMENTED)
+            await _assert_refused(it.get_costmap(), GrpcStatus.UNIMPLEMENTED)
             return
         for layer in ("", "auto", "local", "global"):
-            with explained(f"the layer {layer}"):
+            with allow_refusal(f"layer {layer}"):
                 costs = await it.get_costmap(layer, 1)
                 assert costs.layer in ("local", "global")
                 if costs.available:
@@ -312,25 +314,25 @@ class NavigationContract(Contract):
                     assert len(costs.data) == costs.width * costs.height > 0
                     assert costs.resolution > 0
                     assert all(cost <= 100 or cost == 255 for cost in costs.data)
-        await _refused(it.get_costmap("basement"), GrpcStatus.INVALID_ARGUMENT)
+        await _assert_refused(it.get_costmap("basement"), GrpcStatus.INVALID_ARGUMENT)
 
 
-async def _refused(asking: Coroutine[Any, Any, Any], status: GrpcStatus) -> None:
+async def _assert_refused(asking: Coroutine[Any, Any, Any], status: GrpcStatus) -> None:
     with pytest.raises(GRPCError) as refused:
-        await asyncio.wait_for(asking, PATIENCE)
+        await asyncio.wait_for(asking, TIMEOUT)
     assert refused.value.status is status, refused.value
     assert " " in (refused.value.message or "")
 
 
-async def _moving(it: Any) -> None:
-    async with asyncio.timeout(PATIENCE):
+async def _wait_until_active(it: Any) -> None:
+    async with asyncio.timeout(TIMEOUT):
         while (await it.get_navigation_status()).goal.state != ACTIVE:
             await asyncio.sleep(0.01)
 
 
-async def _over(it: Any) -> Status:
-    """The status in which the goal ends."""
-    async with asyncio.timeout(PATIENCE):
+async def _wait_until_finished(it: Any) -> Status:
+    """Return the final status of the goal."""
+    async with asyncio.timeout(TIMEOUT):
         while True:
             status: Status = await it.get_navigation_status()
             if status.goal.state not in (ACTIVE, SUSPENDED):
@@ -338,10 +340,10 @@ async def _over(it: Any) -> Status:
             await asyncio.sleep(0.01)
 
 
-def _arrived(status: Status, mode: NavMode.ValueType, target: Position) -> None:
+def _assert_arrived(status: Status, mode: NavMode.ValueType, target: Position) -> None:
     goal = status.goal
     assert (goal.state, goal.mode) == (SUCCEEDED, mode), goal
-    assert _apart(goal.target, target) < _SETTLED
+    assert _distance(goal.target, target) < _TOLERANCE_M
     assert goal.HasField("started_at")
     assert goal.HasField("finished_at")
     assert goal.started_at.ToNanoseconds() <= goal.finished_at.ToNanoseconds()
@@ -349,11 +351,11 @@ def _arrived(status: Status, mode: NavMode.ValueType, target: Position) -> None:
     assert status.localized
 
 
-def _kind(properties: Properties) -> str:
+def _position_kind(properties: Properties) -> str:
     return "pose" if properties.map_type == MapType.MAP_TYPE_LOCAL else "geo_pose"
 
 
-def _apart(one: Position, other: Position) -> float:
+def _distance(one: Position, other: Position) -> float:
     """Metres."""
     if one.WhichOneof("value") == "pose":
         return math.hypot(one.pose.x - other.pose.x, one.pose.y - other.pose.y) / 1000

@@ -1,4 +1,4 @@
-"""What a pose tracker keeps to."""
+"""The contract of pose trackers."""
 
 from __future__ import annotations
 
@@ -10,31 +10,31 @@ from grpclib import GRPCError
 from grpclib.const import Status
 from viam.components.pose_tracker.client import PoseTrackerClient
 
-from cogwork.contracts.contract import Contract, explained
+from cogwork.contracts.contract import Contract, allow_refusal
 
 
 class PoseTrackerContract(Contract):
-    """At least one body is there to be tracked."""
+    """The tracker sees at least one body."""
 
     api = "rdk:component:pose_tracker"
     client = PoseTrackerClient
 
-    async def test_it_says_where_everything_is(self, it: Any) -> None:
+    async def test_reports_all_poses(self, it: Any) -> None:
         poses = await it.get_poses([])
-        assert poses, "no body at all"
+        assert poses, "no bodies are tracked"
         for placed in poses.values():
             pose = placed.pose
             assert placed.reference_frame
             assert all(map(math.isfinite, (pose.x, pose.y, pose.z, pose.theta)))
             assert math.hypot(pose.o_x, pose.o_y, pose.o_z) == pytest.approx(1, abs=1e-3)
 
-    async def test_each_can_be_asked_for_by_its_name(self, it: Any) -> None:
+    async def test_bodies_can_be_selected_by_name(self, it: Any) -> None:
         names = list(await it.get_poses([]))
         for name in names:
             assert list(await it.get_poses([name])) == [name]
         assert set(await it.get_poses(names)) == set(names)
 
-    async def test_a_body_that_it_does_not_know_is_not_found(self, it: Any) -> None:
+    async def test_unknown_body_is_not_found(self, it: Any) -> None:
         known = list(await it.get_poses([]))
         for names in (["no such body"], [*known, "no such body"]):
             with pytest.raises(GRPCError) as refused:
@@ -42,6 +42,6 @@ class PoseTrackerContract(Contract):
             assert refused.value.status is Status.NOT_FOUND
             assert "no such body" in (refused.value.message or "")
 
-    async def test_it_says_what_room_it_takes(self, it: Any) -> None:
-        with explained("GetGeometries"):
+    async def test_reports_geometries(self, it: Any) -> None:
+        with allow_refusal("GetGeometries"):
             assert isinstance(await it.get_geometries(), list)

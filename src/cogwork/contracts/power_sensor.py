@@ -1,4 +1,4 @@
-"""What a power sensor keeps to."""
+"""The contract of power sensors."""
 
 from __future__ import annotations
 
@@ -8,66 +8,70 @@ from typing import Any
 import pytest
 from viam.components.power_sensor.client import PowerSensorClient
 
-from cogwork.contracts.contract import Contract, explained
+from cogwork.contracts.contract import Contract, allow_refusal
 
-_REL, _ABS = 0.2, 0.1
-"""How far two measurements of the same may be apart: a part of them, or volts, amperes or watts."""
+_REL_TOLERANCE, _ABS_TOLERANCE = 0.2, 0.1
+"""Relative tolerance, and absolute tolerance in volts, amperes or watts."""
 
 
 class PowerSensorContract(Contract):
-    """What it measures holds still for as long as a test."""
+    """The measured values are constant during a test."""
 
     api = "rdk:component:power_sensor"
     client = PowerSensorClient
 
-    async def test_what_it_measures_is_a_number(self, it: Any) -> None:
-        """What it cannot measure, it says."""
-        with explained("get_voltage"):
+    async def test_measurements_are_finite(self, it: Any) -> None:
+        """Unsupported measurements must be refused."""
+        with allow_refusal("get_voltage"):
             volts, is_ac = await it.get_voltage()
             assert math.isfinite(volts)
             assert isinstance(is_ac, bool)
-        with explained("get_current"):
+        with allow_refusal("get_current"):
             amperes, is_ac = await it.get_current()
             assert math.isfinite(amperes)
             assert isinstance(is_ac, bool)
-        with explained("get_power"):
+        with allow_refusal("get_power"):
             assert math.isfinite(await it.get_power())
 
-    async def test_it_reads_something(self, it: Any) -> None:
+    async def test_has_readings(self, it: Any) -> None:
         readings = await it.get_readings()
-        assert readings, "no reading at all"
+        assert readings, "the sensor returned no readings"
         assert set(readings) <= {"voltage", "current", "is_ac", "power"}
 
-    async def test_it_reads_what_it_measures(self, it: Any) -> None:
-        readings, measured = await it.get_readings(), await _measured(it)
+    async def test_readings_match_measurements(self, it: Any) -> None:
+        readings, measured = await it.get_readings(), await _measure(it)
         for quantity in set(readings) & set(measured):
-            assert readings[quantity] == _about(measured[quantity]), (
-                f'its readings have another "{quantity}" than it measures'
+            assert readings[quantity] == _approx(measured[quantity]), (
+                f'"{quantity}" of its readings differs from its measurement'
             )
 
-    async def test_its_power_is_its_voltage_times_its_current(self, it: Any) -> None:
-        """Without the signs: not all that measure power say which way it flows. Of an alternating
-        current some of it may be reactive."""
-        measured = await _measured(it)
+    async def test_power_is_voltage_times_current(self, it: Any) -> None:
+        """Signs are ignored, as not all sensors report the direction of power. With alternating
+        current, part of the power may be reactive."""
+        measured = await _measure(it)
         if {"voltage", "current", "power"} <= set(measured) and not measured["is_ac"]:
             watts = measured["voltage"] * measured["current"]
-            assert abs(measured["power"]) == _about(abs(watts)), (
-                f"its power is {measured['power']:g} W, and its voltage times its current {watts:g}"
+            assert abs(measured["power"]) == _approx(abs(watts)), (
+                f"its power is {measured['power']:g} W but voltage times current is {watts:g} W"
             )
 
 
-async def _measured(it: Any) -> dict[str, float]:
-    """All that it can measure, by what its readings call it."""
+async def _measure(it: Any) -> dict[str, float]:
+    """Return all its measurements by their keys in the readings."""
     measured: dict[str, float] = {}
-    with explained("get_voltage"):
+    with allow_refusal("get_voltage"):
         measured["voltage"], measured["is_ac"] = await it.get_voltage()
-    with explained("get_current"):
+    with allow_refusal("get_current"):
         measured["current"], is_ac = await it.get_current()
-        assert measured.setdefault("is_ac", is_ac) == is_ac, "its voltage and its current disagree"
-    with explained("get_power"):
+        assert measured.setdefault("is_ac", is_ac) == is_ac, "voltage and current disagree about AC"
+    with allow_refusal("get_power"):
         measured["power"] = await it.get_power()
     return measured
 
 
-def _about(value: float) -> Any:
-    return pytest.approx(value, rel=_REL, abs=_ABS) if not isinstance(value, bool) else value
+def _approx(value: float) -> Any:
+    return (
+        pytest.approx(value, rel=_REL_TOLERANCE, abs=_ABS_TOLERANCE)
+        if not isinstance(value, bool)
+        else value
+    )

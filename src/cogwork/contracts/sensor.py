@@ -1,4 +1,4 @@
-"""What a sensor keeps to."""
+"""The contract of sensors."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ class SensorContract(Contract):
     api = "rdk:component:sensor"
     client = SensorClient
 
-    async def test_it_reads_something(self, it: Any) -> None:
+    async def test_has_readings(self, it: Any) -> None:
         readings = await it.get_readings()
         assert isinstance(readings, Mapping)
-        assert readings, "no reading at all"
+        assert readings, "the sensor returned no readings"
         assert all(isinstance(key, str) for key in readings)

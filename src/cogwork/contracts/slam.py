@@ -1,4 +1,4 @@
-"""What a SLAM service keeps to."""
+"""The contract of SLAM services."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from grpclib.const import Status
 from viam.proto.service.slam import MappingMode
 from viam.services.slam.client import SLAMClient
 
-from cogwork.contracts.contract import PATIENCE, Contract, explained
-from cogwork.wire.grpc import LARGEST_MESSAGE
+from cogwork.contracts.contract import TIMEOUT, Contract, allow_refusal
+from cogwork.wire.grpc import MAX_MESSAGE_SIZE
 
 
 class SlamContract(Contract):
@@ -21,48 +21,48 @@ class SlamContract(Contract):
     client = SLAMClient
 
     keeps_state: ClassVar[bool] = True
-    """Whether it hands out its internal state."""
+    """Whether it provides its internal state."""
 
-    async def test_it_says_where_it_is(self, it: Any) -> None:
-        pose = await it.get_position(timeout=PATIENCE)
+    async def test_reports_position(self, it: Any) -> None:
+        pose = await it.get_position(timeout=TIMEOUT)
         assert all(map(math.isfinite, (pose.x, pose.y, pose.z, pose.theta)))
         assert math.hypot(pose.o_x, pose.o_y, pose.o_z) == pytest.approx(1, abs=1e-3)
 
-    async def test_its_map_is_a_point_cloud(self, it: Any) -> None:
-        _check_cloud(_whole(await it.get_point_cloud_map(timeout=PATIENCE)))
+    async def test_map_is_a_point_cloud(self, it: Any) -> None:
+        _check_cloud(_join_chunks(await it.get_point_cloud_map(timeout=TIMEOUT)))
 
-    async def test_so_is_one_that_somebody_edited(self, it: Any) -> None:
-        with explained("GetPointCloudMap"):
-            _check_cloud(_whole(await it.get_point_cloud_map(True, timeout=PATIENCE)))
+    async def test_edited_map_is_a_point_cloud(self, it: Any) -> None:
+        with allow_refusal("GetPointCloudMap"):
+            _check_cloud(_join_chunks(await it.get_point_cloud_map(True, timeout=TIMEOUT)))
 
-    async def test_it_hands_out_what_it_would_go_on_from(self, it: Any) -> None:
-        """Or says that it has nothing of the kind."""
+    async def test_reports_internal_state(self, it: Any) -> None:
+        """A service without internal state must refuse the request."""
         if self.keeps_state:
-            assert _whole(await it.get_internal_state(timeout=PATIENCE))
+            assert _join_chunks(await it.get_internal_state(timeout=TIMEOUT))
             return
         with pytest.raises(GRPCError) as refused:
-            await it.get_internal_state(timeout=PATIENCE)
+            await it.get_internal_state(timeout=TIMEOUT)
         assert refused.value.status is Status.UNIMPLEMENTED
 
-    async def test_it_says_what_it_does(self, it: Any) -> None:
-        properties = await it.get_properties(timeout=PATIENCE)
+    async def test_reports_mapping_mode(self, it: Any) -> None:
+        properties = await it.get_properties(timeout=TIMEOUT)
         assert properties.mapping_mode != MappingMode.MAPPING_MODE_UNSPECIFIED
 
 
-def _whole(chunks: Sequence[bytes]) -> bytes:
-    """However large it is, it travels."""
-    assert all(0 < len(chunk) <= LARGEST_MESSAGE for chunk in chunks)
+def _join_chunks(chunks: Sequence[bytes]) -> bytes:
+    """Join the chunks and check that each is small enough to send."""
+    assert all(0 < len(chunk) <= MAX_MESSAGE_SIZE for chunk in chunks)
     return b"".join(chunks)
 
 
 def _check_cloud(cloud: bytes) -> None:
     header, found, points = cloud.partition(b"DATA ")
-    assert found, "that is no PCD file"
+    assert found, "not a PCD file"
     lines = [line for line in header.decode("ascii").splitlines() if not line.startswith("#")]
     fields = {key: values for key, *values in map(str.split, lines)}
     assert fields["FIELDS"][:3] == ["x", "y", "z"]
     count = int(fields["POINTS"][0])
-    assert count > 0, "there is no point in it"
+    assert count > 0, "the point cloud is empty"
     if points.startswith(b"binary\n"):
         each = zip(fields["SIZE"], fields["COUNT"], strict=True)
         size = sum(int(size) * int(times) for size, times in each)

@@ -1,4 +1,4 @@
-"""What a switch keeps to."""
+"""The contract of switches."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ class SwitchContract(Contract):
     api = "rdk:component:switch"
     client = SwitchClient
 
-    async def test_it_stays_where_it_is_put(self, it: Any) -> None:
+    async def test_keeps_its_position(self, it: Any) -> None:
         count, _ = await it.get_number_of_positions()
         for position in (count - 1, 0):
             await it.set_position(position)
             assert await it.get_position() == position
 
-    async def test_a_position_beyond_the_last_is_refused(self, it: Any) -> None:
+    async def test_refuses_position_beyond_last(self, it: Any) -> None:
         count, _ = await it.get_number_of_positions()
         before = await it.get_position()
         with pytest.raises(GRPCError) as refused:
@@ -30,7 +30,7 @@ class SwitchContract(Contract):
         assert refused.value.status is Status.INVALID_ARGUMENT
         assert await it.get_position() == before
 
-    async def test_every_position_is_called_something_or_none_is(self, it: Any) -> None:
+    async def test_labels_cover_all_positions_or_none(self, it: Any) -> None:
         count, labels = await it.get_number_of_positions()
         assert count >= 1
         assert len(labels) in (0, count)

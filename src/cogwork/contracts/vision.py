@@ -1,4 +1,4 @@
-"""What a vision service keeps to."""
+"""The contract of vision services."""
 
 from __future__ import annotations
 
@@ -9,21 +9,21 @@ from grpclib import GRPCError
 from grpclib.const import Status
 from viam.services.vision.client import VisionClient
 
-from cogwork.contracts.contract import Contract, explained
+from cogwork.contracts.contract import Contract, allow_refusal
 
 
 class VisionContract(Contract):
-    """A camera is configured beside it."""
+    """`beside` must contain a camera."""
 
     api = "rdk:service:vision"
     client = VisionClient
 
     camera: ClassVar[str]
-    """The name of the camera to look through."""
+    """Name of the camera to use."""
 
     async def test_detections(self, it: Any) -> None:
         if not (await it.get_properties()).detections_supported:
-            await _refused(it.get_detections_from_camera(self.camera))
+            await _assert_unimplemented(it.get_detections_from_camera(self.camera))
             return
         captured = await it.capture_all_from_camera(
             self.camera, return_image=True, return_detections=True
@@ -37,7 +37,7 @@ class VisionContract(Contract):
 
     async def test_classifications(self, it: Any) -> None:
         if not (await it.get_properties()).classifications_supported:
-            await _refused(it.get_classifications_from_camera(self.camera, 3))
+            await _assert_unimplemented(it.get_classifications_from_camera(self.camera, 3))
             return
         captured = await it.capture_all_from_camera(
             self.camera, return_image=True, return_classifications=True
@@ -49,21 +49,21 @@ class VisionContract(Contract):
 
     async def test_objects(self, it: Any) -> None:
         if not (await it.get_properties()).object_point_clouds_supported:
-            await _refused(it.get_object_point_clouds(self.camera))
+            await _assert_unimplemented(it.get_object_point_clouds(self.camera))
             return
-        # A camera that sees no depth is no fault of the service.
-        with explained("GetObjectPointClouds"):
+        # The camera may not support depth, which is not an error of the service.
+        with allow_refusal("GetObjectPointClouds"):
             assert isinstance(await it.get_object_point_clouds(self.camera), list)
-        with explained("GetDetections3D"):
+        with allow_refusal("GetDetections3D"):
             assert isinstance(await it.get_detections_3d(self.camera), list)
 
-    async def test_a_camera_that_nobody_has(self, it: Any) -> None:
+    async def test_unknown_camera_is_refused(self, it: Any) -> None:
         with pytest.raises(GRPCError) as refused:
             await it.get_detections_from_camera("no such camera")
         assert refused.value.status in (Status.NOT_FOUND, Status.UNIMPLEMENTED)
 
 
-async def _refused(call: Any) -> None:
+async def _assert_unimplemented(call: Any) -> None:
     with pytest.raises(GRPCError) as refused:
         await call
     assert refused.value.status is Status.UNIMPLEMENTED

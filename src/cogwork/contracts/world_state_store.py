@@ -1,4 +1,4 @@
-"""What a world state store keeps to."""
+"""The contract of world state stores."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from viam.proto.common import Transform
 from viam.proto.service.worldstatestore import TransformChangeType as Change
 from viam.services.worldstatestore.client import WorldStateStoreClient
 
-from cogwork.contracts.contract import PATIENCE, Contract, explained
+from cogwork.contracts.contract import TIMEOUT, Contract, allow_refusal
 
 
 class WorldStateStoreContract(Contract):
@@ -21,56 +21,58 @@ class WorldStateStoreContract(Contract):
     client = WorldStateStoreClient
 
     changing: ClassVar[int] = 10
-    """How many changes come within some seconds; 0 for a world at rest."""
+    """Number of changes expected within a few seconds; 0 for a static world."""
 
-    async def test_what_it_lists_can_be_had(self, it: Any) -> None:
+    async def test_listed_transforms_can_be_fetched(self, it: Any) -> None:
         uuids = await it.list_uuids()
         assert len(set(uuids)) == len(uuids)
         for uuid in uuids:
-            # What vanishes meanwhile is not found.
-            with explained("GetTransform"):
+            # A transform may have been removed since it was listed.
+            with allow_refusal("GetTransform"):
                 transform = await it.get_transform(uuid)
                 assert transform.uuid == uuid
-                assert _is_whole(transform)
+                assert _is_complete(transform)
 
-    async def test_what_it_has_not_is_not_found(self, it: Any) -> None:
+    async def test_unknown_uuid_is_not_found(self, it: Any) -> None:
         with pytest.raises(GRPCError) as refused:
             await it.get_transform(b"no such uuid")
         assert refused.value.status is Status.NOT_FOUND
         assert " " in (refused.value.message or "")
 
-    async def test_it_tells_what_changes(self, it: Any) -> None:
-        """Nothing else than that: what is removed is not updated."""
+    async def test_streams_changes(self, it: Any) -> None:
+        """Check the changes; a removed transform must not be updated."""
         gone: set[bytes] = set()
         stream = it.stream_transform_changes()
-        async with asyncio.timeout(PATIENCE), contextlib.aclosing(stream):
+        async with asyncio.timeout(TIMEOUT), contextlib.aclosing(stream):
             for _ in range(self.changing):
                 change = await anext(stream)
                 uuid = change.transform.uuid
                 match change.change_type:
                     case Change.TRANSFORM_CHANGE_TYPE_ADDED:
-                        assert _is_whole(change.transform)
+                        assert _is_complete(change.transform)
                         gone.discard(uuid)
                     case Change.TRANSFORM_CHANGE_TYPE_UPDATED:
-                        assert list(change.updated_fields.paths), "it does not say what changed"
-                        assert uuid not in gone, "it was removed, and is updated"
+                        assert list(change.updated_fields.paths), (
+                            "the change does not name the updated fields"
+                        )
+                        assert uuid not in gone, "a removed transform was updated"
                     case Change.TRANSFORM_CHANGE_TYPE_REMOVED:
-                        assert uuid not in gone, "it was removed twice"
+                        assert uuid not in gone, "a transform was removed twice"
                         gone.add(uuid)
                     case other:
-                        raise AssertionError(f"a change of type {other}")
+                        raise AssertionError(f"unexpected change type {other}")
 
-    async def test_a_stream_that_nobody_reads_costs_nothing(self, it: Any) -> None:
-        """Whoever opens one and leaves does not keep anybody else from it."""
+    async def test_abandoned_streams_do_not_block(self, it: Any) -> None:
+        """Streams that clients abandon must not block other clients."""
         if not self.changing:
             return
         for _ in range(5):
             stream = it.stream_transform_changes()
-            async with asyncio.timeout(PATIENCE), contextlib.aclosing(stream):
+            async with asyncio.timeout(TIMEOUT), contextlib.aclosing(stream):
                 await anext(stream)
 
 
-def _is_whole(transform: Transform) -> bool:
+def _is_complete(transform: Transform) -> bool:
     return bool(
         transform.uuid
         and transform.reference_frame

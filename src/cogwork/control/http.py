@@ -1,44 +1,71 @@
-"""The HTTP face of a machine: a plain page, and what programs ask over HTTP."""
+"""The HTTP interface of a machine: a status page for people, and endpoints for programs.
+
+The load stays low regardless of how many clients poll and how often: a response is computed once
+for all clients that wait for it (`coalescing.py`), and everything that grows with the number of
+clients has a quota or is throttled.
+"""
 
 from __future__ import annotations
 
 import ipaddress
+import socket
 from typing import Any
 
 from starlette.applications import Starlette
 from starlette.requests import Request
-from starlette.responses import (
-    HTMLResponse,
-    JSONResponse,
-    PlainTextResponse,
-    Response,
-    StreamingResponse,
-)
+from starlette.responses import JSONResponse, PlainTextResponse, Response, StreamingResponse
 from starlette.routing import Route
 
-from cogwork.control.logs import log_lines, read_query
-from cogwork.control.page import page
-from cogwork.control.pictures import newest_picture
+from cogwork.control.browser_guard import BrowserGuard, allowed_host_names
+from cogwork.control.camera_images import CameraImages
+from cogwork.control.coalescing import Coalescer
+from cogwork.control.history import read_history
+from cogwork.control.logs import parse_query, stream_log_lines
+from cogwork.control.page import CONTENT_SECURITY_POLICY
+from cogwork.control.quota import MeteredResponse, Quota
+from cogwork.control.sliced_response import SlicedResponse
+from cogwork.control.status import encode_page, encode_status
+from cogwork.control.throttled_app import ThrottledApp
 from cogwork.core.clock import Clock
-from cogwork.core.workers import Workers
-from cogwork.logs.ring import Ring
+from cogwork.core.loop_throttle import LoopThrottle
+from cogwork.logs.ring_buffer import RingBuffer
+from cogwork.robot.event_journal import EventJournal
 from cogwork.robot.machine import Machine
-from cogwork.robot.maintenance import permission
-from cogwork.robot.story import Story
-from cogwork.robot.view import machine_view
+from cogwork.robot.maintenance import check_maintenance
+from cogwork.wire.http1 import Application
+
+_MIB = 1 << 20
 
 
-def application(machine: Machine, clock: Clock, ring: Ring, story: Story) -> Starlette:
-    async def index(_: Request) -> Response:
-        return HTMLResponse(page(machine_view(machine), clock.time()))
+def create_app(
+    machine: Machine, clock: Clock, ring: RingBuffer, journal: EventJournal
+) -> Application:
+    throttle = LoopThrottle()
+    followers = Quota("followers of the log", total=64, per_address=8)
+    unread_bytes = Quota("unread responses", total=32 * _MIB, per_address=16 * _MIB)
+    images = CameraImages(machine, clock)
+    pages = Coalescer(lambda: encode_page(machine, clock), clock)
+    statuses = Coalescer(lambda: encode_status(machine), clock)
+    histories = Coalescer(lambda: read_history(journal), clock)
+    maintenance_checks = Coalescer(lambda: check_maintenance(machine, clock), clock)
 
-    async def status(_: Request) -> Response:
-        return JSONResponse(machine_view(machine))
+    def respond(body: bytes, media_type: str, **headers: str) -> MeteredResponse:
+        return metered(SlicedResponse(body, media_type=media_type, headers=headers))
+
+    def metered(response: Response) -> MeteredResponse:
+        return MeteredResponse(response, unread_bytes, len(response.body), evictable=True)
+
+    async def index(_: Request) -> MeteredResponse:
+        policy = {"Content-Security-Policy": CONTENT_SECURITY_POLICY}
+        return respond(await pages.get(), "text/html", **policy)
+
+    async def status(_: Request) -> MeteredResponse:
+        return respond(await statuses.get(), "application/json")
 
     async def restart_status(request: Request) -> Response:
         if not _is_local(request.scope):
-            return PlainTextResponse("forbidden: only from the machine itself\n", 403)
-        verdict = await permission(machine, clock)
+            return PlainTextResponse("forbidden: only available from the machine itself\n", 403)
+        verdict = await maintenance_checks.get()
         return JSONResponse(
             {
                 "restart_allowed": verdict.allowed,
@@ -48,44 +75,42 @@ def application(machine: Machine, clock: Clock, ring: Ring, story: Story) -> Sta
             }
         )
 
-    async def logs(request: Request) -> Response:
+    async def logs(request: Request) -> Response | MeteredResponse:
         try:
-            query = read_query(request.query_params)
+            query = parse_query(request.query_params)
         except ValueError as error:
             return PlainTextResponse(f"{error}\n", 400)
-        follow = "follow" in request.query_params
-        return StreamingResponse(
-            log_lines(ring, query, clock, follow=follow), media_type="application/jsonl"
-        )
+        follow = "follow" in request.query_params and request.method == "GET"
+        lines = stream_log_lines(ring, query, clock, throttle, follow=follow)
+        response = StreamingResponse(lines, media_type="application/jsonl")
+        return MeteredResponse(response, followers) if follow else response
 
-    async def history(request: Request) -> Response:
-        thread = Workers("story")
-        try:
-            told = await thread.run(lambda: story.read(request.query_params.get("resource")))
-        finally:
-            thread.close()
-        return JSONResponse(told)
+    async def history(request: Request) -> MeteredResponse:
+        events = await histories.get()
+        return respond(events.encode(request.query_params.get("resource")), "application/json")
 
-    async def picture(request: Request) -> Response:
-        return await newest_picture(machine, request.path_params["name"])
+    async def camera_image(request: Request) -> MeteredResponse:
+        return metered(await images.get_newest(request.path_params["name"]))
 
-    async def missing(request: Request, _: Exception) -> Response:
-        return PlainTextResponse(f"there is no {request.url.path} here; / shows the machine\n", 404)
+    async def not_found(request: Request, _: Exception) -> Response:
+        return PlainTextResponse(f"{request.url.path} not found; the status page is at /\n", 404)
 
-    return Starlette(
+    site = Starlette(
         routes=[
             Route("/", index),
             Route("/status.json", status),
             Route("/restart_status", restart_status),
             Route("/logs.jsonl", logs),
             Route("/history.json", history),
-            Route("/camera/{name}", picture),
+            Route("/camera/{name}", camera_image),
         ],
-        exception_handlers={404: missing},
+        exception_handlers={404: not_found},
     )
+    guard = BrowserGuard(site, lambda: allowed_host_names(machine.config, socket.gethostname()))
+    return ThrottledApp(guard, throttle)
 
 
 def _is_local(scope: Any) -> bool:
-    """From this computer, by whichever of its addresses."""
+    """Return whether the client is on this computer, whichever of its addresses it uses."""
     client, server = scope["client"][0], scope["server"][0]
     return client == server or ipaddress.ip_address(client.partition("%")[0]).is_loopback

@@ -1,41 +1,68 @@
-"""The last lines of the log over HTTP, as JSON lines; with `follow`, also those that come."""
+"""The latest log lines over HTTP, as JSON Lines; with `follow`, new lines as they are logged."""
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Iterable, Iterator, Mapping
 
 from cogwork.core.clock import Clock
-from cogwork.logs.entry import as_json
+from cogwork.core.loop_throttle import LoopThrottle
+from cogwork.logs.entry import Entry, as_json
 from cogwork.logs.levels import Level
 from cogwork.logs.pattern import Pattern
-from cogwork.logs.ring import Query, Ring
+from cogwork.logs.ring_buffer import LogQuery, RingBuffer
 
-_LOOK = 0.2
-"""Seconds between two looks for whoever follows."""
+_POLL_INTERVAL = 0.2
+"""Seconds between two polls for new lines."""
+_BATCH = 100
+"""Lines that are filtered before other tasks of the event loop run."""
+_CHUNK_SIZE = 16 * 1024
+"""Characters that are sent at once."""
 
 
-def read_query(asked: Mapping[str, str]) -> Query:
-    """Raises ValueError with a sentence."""
-    return Query(
-        level=Level.parse(asked["level"]) if "level" in asked else 0,
-        logger=Pattern.parse(asked["logger"]) if "logger" in asked else None,
-        text=asked.get("text", ""),
-        since=_seconds(asked["since"]) if "since" in asked else 0.0,
+def parse_query(params: Mapping[str, str]) -> LogQuery:
+    """Parse the query parameters of a request. Raises ValueError if one is invalid."""
+    return LogQuery(
+        level=Level.parse(params["level"]) if "level" in params else 0,
+        logger=Pattern.parse(params["logger"]) if "logger" in params else None,
+        text=params.get("text", ""),
+        since=_parse_seconds(params["since"]) if "since" in params else 0.0,
     )
 
 
-async def log_lines(ring: Ring, query: Query, clock: Clock, *, follow: bool) -> AsyncIterator[str]:
-    number, entries = ring.after(0, query)
-    yield "".join(f"{as_json(entry)}\n" for entry in entries)
-    while follow:
-        await clock.sleep(_LOOK)
-        number, entries = ring.after(number, query)
-        if entries:
-            yield "".join(f"{as_json(entry)}\n" for entry in entries)
+async def stream_log_lines(
+    ring: RingBuffer, query: LogQuery, clock: Clock, throttle: LoopThrottle, *, follow: bool
+) -> AsyncIterator[str]:
+    """Yield lines in small chunks, without buffering any for a client that is slow to read."""
+    number = 0
+    while True:
+        await throttle.acquire()
+        last, entries = ring.read_after(number, query, _BATCH)
+        for chunk in _join_chunks(entries):
+            yield chunk
+        if last != number:
+            number = last
+        elif follow:
+            await clock.sleep(_POLL_INTERVAL)
+        else:
+            return
 
 
-def _seconds(text: str) -> float:
+def _join_chunks(entries: Iterable[Entry]) -> Iterator[str]:
+    """Join lines into chunks that are small enough for a slow client to read in time."""
+    lines: list[str] = []
+    size = 0
+    for entry in entries:
+        lines.append(f"{as_json(entry)}\n")
+        size += len(lines[-1])
+        if size >= _CHUNK_SIZE:
+            yield "".join(lines)
+            lines, size = [], 0
+    if lines:
+        yield "".join(lines)
+
+
+def _parse_seconds(text: str) -> float:
     try:
         return float(text)
     except ValueError:
-        raise ValueError(f'since is a number of seconds since 1970, not "{text}"') from None
+        raise ValueError(f'since must be a number of seconds since 1970, not "{text}"') from None

@@ -1,7 +1,9 @@
-"""The plain page at `/`: which resources there are, how they do, and why."""
+"""The status page at `/`: the resources, their states, and the reasons for them."""
 
 from __future__ import annotations
 
+import base64
+import hashlib
 import html
 from typing import Any
 from urllib.parse import quote
@@ -24,75 +26,88 @@ td small { display: block; opacity: .65; }
 .ready::before { background: #2da44e; }
 .unhealthy::before { background: #d1242f; }
 .configuring::before, .unconfigured::before { background: #d4a017; }
-.eyes { display: flex; flex-wrap: wrap; gap: 1rem; margin-bottom: 1.5rem; }
+.cameras { display: flex; flex-wrap: wrap; gap: 1rem; margin-bottom: 1.5rem; }
 figure { margin: 0; flex: 1 1 18rem; max-width: 30rem; }
 figure img { width: 100%; border-radius: .4rem; background: #8882; }
 figcaption { opacity: .65; font-size: .85rem; }
 """
-_CAMERA = "rdk:component:camera/"
-_MOST_PICTURES = 8
-_LIVELY = """<script>
-for (const eye of document.querySelectorAll("figure img")) {
-  const source = eye.src;
-  eye.onload = () => setTimeout(() => { eye.src = source + "?" + Date.now(); }, 200);
+_CAMERA_PREFIX = "rdk:component:camera/"
+_MAX_IMAGES = 8
+_SCRIPT = """
+for (const image of document.querySelectorAll("figure img")) {
+  const source = image.src;
+  image.onload = () => setTimeout(() => { image.src = source + "?" + Date.now(); }, 200);
 }
-</script>"""
-"""Each picture asks for the next when it is there: a slow line gets fewer of them."""
+"""
+"""Each image requests its successor after it is loaded, so a slow connection gets fewer images."""
 
 
-def page(view: dict[str, Any], now: float) -> str:
+def _csp_hash(inline: str) -> str:
+    digest = base64.b64encode(hashlib.sha256(inline.encode()).digest())
+    return f"'sha256-{digest.decode()}'"
+
+
+CONTENT_SECURITY_POLICY = (
+    f"default-src 'none'; style-src {_csp_hash(_STYLE)}; script-src {_csp_hash(_SCRIPT)}; "
+    "img-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+)
+"""Allows the page's own style, script and images, and blocks injected ones."""
+
+
+def render_page(view: dict[str, Any], now: float) -> str:
+    rows = [*view["resources"], *map(_module_as_resource, view.get("modules", ()))]
     return (
         "<!doctype html><html lang=en><meta charset=utf-8>"
         "<meta name=viewport content='width=device-width, initial-scale=1'>"
         "<meta http-equiv=refresh content=5>"
         f"<title>Cogwork</title><style>{_STYLE}</style><h1>Cogwork {__version__}</h1>"
-        f"<p>{_summary(view)}</p>{_pictures(view['resources'])}"
-        f"{_table([*view['resources'], *map(_as_resource, view.get('modules', ()))], now)}</html>"
+        f"<p>{_render_summary(view)}</p>{_render_images(view['resources'])}"
+        f"{_render_table(rows, now)}</html>"
     )
 
 
-def _summary(view: dict[str, Any]) -> str:
+def _render_summary(view: dict[str, Any]) -> str:
     resources = view["resources"]
     ready = sum(resource["state"] == "ready" for resource in resources)
-    words = [view["state"], f"{ready} of {len(resources)} resources ready"]
+    parts = [view["state"], f"{ready} of {len(resources)} resources ready"]
     if view["revision"]:
-        words.append(f"configuration {view['revision']}")
-    return html.escape(" · ".join(words))
+        parts.append(f"configuration {view['revision']}")
+    return html.escape(" · ".join(parts))
 
 
-def _pictures(resources: list[dict[str, Any]]) -> str:
-    eyes = [
-        resource["name"].removeprefix(_CAMERA)
+def _render_images(resources: list[dict[str, Any]]) -> str:
+    cameras = [
+        resource["name"].removeprefix(_CAMERA_PREFIX)
         for resource in resources
-        if resource["name"].startswith(_CAMERA) and resource["state"] == "ready"
+        if resource["name"].startswith(_CAMERA_PREFIX) and resource["state"] == "ready"
     ]
-    if not eyes:
+    if not cameras:
         return ""
     figures = "".join(
-        f"<figure><img src='/camera/{quote(name)}' alt='what camera {html.escape(name)} sees'>"
+        f"<figure><img src='/camera/{quote(name)}' alt='image of camera {html.escape(name)}'>"
         f"<figcaption>{html.escape(name)}</figcaption></figure>"
-        for name in eyes[:_MOST_PICTURES]
+        for name in cameras[:_MAX_IMAGES]
     )
-    return f"<div class=eyes>{figures}</div>{_LIVELY}"
+    return f"<div class=cameras>{figures}</div><script>{_SCRIPT}</script>"
 
 
-def _table(resources: list[dict[str, Any]], now: float) -> str:
+def _render_table(resources: list[dict[str, Any]], now: float) -> str:
     if not resources:
-        return "No resource is configured yet: add one to the configuration file and save it."
-    # Those that need somebody come first.
+        return "No resources are configured yet: add one to the configuration file and save it."
+    # Resources that need attention come first.
     ordered = sorted(resources, key=lambda resource: resource["state"] == "ready")
-    rows = "".join(_row(resource, now) for resource in ordered)
+    rows = "".join(_render_row(resource, now) for resource in ordered)
     return f"<table><tr><th>state<th>resource<th>why<th>since</tr>{rows}</table>"
 
 
-def _as_resource(module: dict[str, Any]) -> dict[str, Any]:
+def _module_as_resource(module: dict[str, Any]) -> dict[str, Any]:
     process = f"process {module['pid']}" if module["pid"] else ""
     return {**module, "name": f"module/{module['name']}", "model": process}
 
 
-def _row(resource: dict[str, Any], now: float) -> str:
+def _render_row(resource: dict[str, Any], now: float) -> str:
     api, _, name = resource["name"].partition("/")
-    state = resource["state"]
+    state = html.escape(resource["state"])
     kind = html.escape(f"{api} {resource['model']}")
     since = duration.render(max(0, round(now - resource["since"])))
     return (

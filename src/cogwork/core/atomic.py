@@ -1,4 +1,4 @@
-"""Replacing a file so that whoever reads it, whenever, finds the old content or the new, whole."""
+"""Atomic file replacement: a reader sees either the complete old content or the complete new."""
 
 import contextlib
 import fcntl
@@ -8,18 +8,18 @@ import secrets
 from collections.abc import Iterator
 from pathlib import Path
 
-_CREATE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
-_DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
+_CREATE_FLAGS = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+_DIRECTORY_FLAGS = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
 
 
 def write(path: Path, data: bytes, mode: int = 0o600) -> None:
-    """Make ``data`` the content of ``path``, safely on the disk when this returns.
+    """Replace the content of ``path`` with ``data``, and sync it to disk before returning.
 
-    A failure leaves the old file as it was. A symbolic link at ``path`` is replaced, not followed.
+    If this fails, the old file is unchanged. A symbolic link at ``path`` is replaced, not followed.
     """
     make_directory(path.parent)
-    with _opened(path.parent, _DIRECTORY) as directory:
-        # One writer at a time, so that every temporary file found here is a killed writer's.
+    with _open(path.parent, _DIRECTORY_FLAGS) as directory:
+        # With one writer at a time, every temporary file found here is left over from a killed one.
         fcntl.flock(directory, fcntl.LOCK_EX)
         _remove_stale(path)
         _replace(path, data, mode)
@@ -27,12 +27,12 @@ def write(path: Path, data: bytes, mode: int = 0o600) -> None:
 
 
 def make_directory(directory: Path) -> None:
-    """With all that is missing above it, for this user alone."""
+    """Create a directory and its missing parents, accessible only to this user."""
     if directory.is_dir():
         return
     make_directory(directory.parent)
     directory.mkdir(mode=0o700, exist_ok=True)
-    with _opened(directory.parent, _DIRECTORY) as parent:
+    with _open(directory.parent, _DIRECTORY_FLAGS) as parent:
         os.fsync(parent)
 
 
@@ -45,9 +45,9 @@ def _remove_stale(path: Path) -> None:
 
 def _replace(path: Path, data: bytes, mode: int) -> None:
     temporary = path.with_name(f".{path.name}.{secrets.token_hex(8)}.tmp")
-    with _opened(temporary, _CREATE, mode) as descriptor:
+    with _open(temporary, _CREATE_FLAGS, mode) as descriptor:
         try:
-            # The umask may have taken bits away.
+            # The umask may have cleared some bits.
             os.fchmod(descriptor, mode)
             _write_all(descriptor, data)
             os.fsync(descriptor)
@@ -64,7 +64,7 @@ def _write_all(descriptor: int, data: bytes) -> None:
 
 
 @contextlib.contextmanager
-def _opened(path: Path, flags: int, mode: int = 0) -> Iterator[int]:
+def _open(path: Path, flags: int, mode: int = 0) -> Iterator[int]:
     descriptor = os.open(path, flags, mode)
     try:
         yield descriptor

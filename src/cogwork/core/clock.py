@@ -1,4 +1,4 @@
-"""Time as a parameter: the real clock for machines, a manual one for tests."""
+"""Clocks that are passed as parameters: the system clock, and a manual one for tests."""
 
 from __future__ import annotations
 
@@ -13,19 +13,23 @@ Waitable = asyncio.Future[Any]
 
 
 class Clock(Protocol):
+    """The time, as a parameter: tests pass a clock that they advance themselves."""
+
     def time(self) -> float:
-        """Seconds since 1970, for people."""
+        """Return the wall-clock time in seconds since 1970."""
 
     def monotonic(self) -> float:
-        """Seconds that never jump, for deadlines."""
+        """Return a time in seconds that never jumps, for deadlines."""
 
     async def sleep(self, seconds: float) -> None: ...
 
     async def wait(self, waitables: Collection[Waitable], timeout: float | None) -> None:
-        """Return when one of them is done or the time is up. Never cancels them."""
+        """Wait until one of them is done or the timeout expires. Never cancels them."""
 
 
 class SystemClock:
+    """The clock of this computer."""
+
     def time(self) -> float:
         return time.time()
 
@@ -40,11 +44,11 @@ class SystemClock:
 
 
 class ManualClock:
-    """A clock that stands still until `advance` is awaited."""
+    """A clock that moves only when `advance` is awaited."""
 
     def __init__(self, start: float = 1_000_000.0) -> None:
         self._now = start
-        self._order = itertools.count()
+        self._sequence = itertools.count()
         self._sleepers: list[tuple[float, int, asyncio.Future[None]]] = []
 
     def time(self) -> float:
@@ -57,47 +61,47 @@ class ManualClock:
         if seconds <= 0:
             await asyncio.sleep(0)
             return
-        await self._alarm(seconds)
+        await self._set_alarm(seconds)
 
     async def wait(self, waitables: Collection[Waitable], timeout: float | None) -> None:
         if timeout is None or timeout <= 0:
             await asyncio.wait(waitables, timeout=timeout, return_when=asyncio.FIRST_COMPLETED)
             return
-        alarm = self._alarm(timeout)
+        alarm = self._set_alarm(timeout)
         try:
             await asyncio.wait({*waitables, alarm}, return_when=asyncio.FIRST_COMPLETED)
         finally:
             alarm.cancel()
 
     async def advance(self, seconds: float) -> None:
-        """Let time pass, waking every sleeper at its own moment, in order."""
+        """Advance the time, waking every sleeper at its own time, in order."""
         target = self._now + seconds
         await self.settle()
         while self._sleepers and self._sleepers[0][0] <= target:
-            moment, _, alarm = heapq.heappop(self._sleepers)
+            due, _, alarm = heapq.heappop(self._sleepers)
             if alarm.done():
                 continue
-            self._now = moment
+            self._now = due
             alarm.set_result(None)
             await self.settle()
         self._now = target
         await self.settle()
 
     async def settle(self) -> None:
-        """Let everything that can run now run, until only timers and input are awaited."""
+        """Run everything that is ready, until only timers and input are awaited."""
         loop = asyncio.get_running_loop()
-        # Only the loop knows whether a callback is still due; a loop that does not tell
-        # (uvloop) gets a fixed number of turns.
+        # Only the loop knows whether a callback is still ready; a loop that hides it (uvloop)
+        # gets a fixed number of iterations.
         ready = getattr(loop, "_ready", None)
         if ready is None:
             for _ in range(100):
                 await asyncio.sleep(0)
             return
         await asyncio.sleep(0)
-        while ready:  # noqa: ASYNC110 - there is nothing to be told by
+        while ready:  # noqa: ASYNC110 - no event to wait for
             await asyncio.sleep(0)
 
-    def _alarm(self, seconds: float) -> asyncio.Future[None]:
+    def _set_alarm(self, seconds: float) -> asyncio.Future[None]:
         alarm: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        heapq.heappush(self._sleepers, (self._now + seconds, next(self._order), alarm))
+        heapq.heappush(self._sleepers, (self._now + seconds, next(self._sequence), alarm))
         return alarm

@@ -1,4 +1,4 @@
-"""Durations as people write them: "300ms", "1.5h", "2h45m"."""
+"""Durations in the notation of Go: "300ms", "1.5h", "2h45m"."""
 
 import re
 from decimal import Decimal
@@ -16,50 +16,50 @@ _NANOSECONDS = {
     "h": 3600 * _SECOND,
 }
 # Go counts nanoseconds in 64 bits, and both sides must agree on what a duration is.
-_LONGEST = 2**63 - 1
+_MAX_NANOSECONDS = 2**63 - 1
 
 _PART = re.compile(r"([0-9]{1,40}(?:\.[0-9]{0,40})?|\.[0-9]{1,40})(ns|us|µs|μs|ms|s|m|h)")
 _DURATION = re.compile(rf"([-+]?)(0|(?:{_PART.pattern})+)")
 
 
 def parse(text: str) -> float:
-    """Seconds, from the syntax of Go's ``time.ParseDuration``."""
+    """Parse the syntax of Go's ``time.ParseDuration``, and return seconds. Raises ValueError."""
     match = _DURATION.fullmatch(text)
     if match is None:
         raise ValueError(
             f'"{text}" is not a duration; write it like "5m", "1m30s" or "200ms"',
         )
     sign, parts = match[1], match[2]
-    nanoseconds = int(sum(_nanoseconds(*part) for part in _PART.findall(parts)))
-    if nanoseconds > _LONGEST:
-        raise ValueError(f'"{text}" is too long for a duration; the longest is about 292 years')
+    nanoseconds = int(sum(_to_nanoseconds(*part) for part in _PART.findall(parts)))
+    if nanoseconds > _MAX_NANOSECONDS:
+        raise ValueError(f'"{text}" is too long for a duration; the limit is about 292 years')
     return (-nanoseconds if sign == "-" else nanoseconds) / _SECOND
 
 
-def _nanoseconds(number: str, unit: str) -> Decimal:
+def _to_nanoseconds(number: str, unit: str) -> Decimal:
     return Decimal(number) * _NANOSECONDS[unit]
 
 
 def render(seconds: float) -> str:
-    """The shortest exact form, to the nanosecond; ``parse`` reads it back."""
+    """Return the shortest exact form, to the nanosecond, which ``parse`` reads back."""
     nanoseconds = round(Fraction(seconds) * _SECOND)
     sign = "-" if nanoseconds < 0 else ""
-    return sign + _render(abs(nanoseconds))
+    return sign + _render_nanoseconds(abs(nanoseconds))
 
 
-def _render(nanoseconds: int) -> str:
+def _render_nanoseconds(nanoseconds: int) -> str:
     if nanoseconds == 0:
         return "0s"
     if nanoseconds < _SECOND:
         unit = next(u for u in ("ms", "µs", "ns") if nanoseconds >= _NANOSECONDS[u])
-        return _decimal(nanoseconds, unit)
+        return _render_decimal(nanoseconds, unit)
     minutes, rest = divmod(nanoseconds, _NANOSECONDS["m"])
     hours, minutes = divmod(minutes, 60)
     larger = f"{hours}h{minutes}m" if hours else f"{minutes}m" if minutes else ""
-    return larger + _decimal(rest, "s")
+    return larger + _render_decimal(rest, "s")
 
 
-def _decimal(nanoseconds: int, unit: str) -> str:
+def _render_decimal(nanoseconds: int, unit: str) -> str:
     whole, fraction = divmod(nanoseconds, _NANOSECONDS[unit])
     digits = len(str(_NANOSECONDS[unit])) - 1
     decimals = f".{fraction:0{digits}}".rstrip("0") if fraction else ""

@@ -1,4 +1,4 @@
-"""A few threads of one owner, for work that would block the loop."""
+"""Thread pools for work that would block the event loop, one for each owner."""
 
 from __future__ import annotations
 
@@ -15,62 +15,78 @@ T = TypeVar("T")
 
 
 class TooMuchWork(CogworkError):
-    """More is asked than the threads get done."""
+    """More work is submitted than the threads can queue."""
 
     status = "RESOURCE_EXHAUSTED"
 
 
 class Workers:
-    """Not the loop's own threads: one owner's work never waits for another's, and no more of it
-    waits than is said."""
+    """A thread pool with a bounded queue.
+
+    It is separate from the loop's own pool, so one owner's work never waits for another's.
+    """
 
     def __init__(self, name: str, *, threads: int = 1, waiting: int = 32) -> None:
         self.name = name
         self._executor = ThreadPoolExecutor(threads, thread_name_prefix=name)
-        self._most = threads + waiting
-        self._places = threading.Semaphore(self._most)
+        self._capacity = threads + waiting
+        self._slots = threading.Semaphore(self._capacity)
+        self._closed = False
 
     def submit(self, work: Callable[..., T], *arguments: Any) -> Future[T]:
-        """For work that several wait for: see `outcome`."""
-        if not self._places.acquire(blocking=False):
-            raise TooMuchWork(f"{self.name} has {self._most} pieces of work to do; ask less")
+        """Start work that several callers may await with `await_future`. Raises TooMuchWork."""
+        if not self._slots.acquire(blocking=False):
+            raise TooMuchWork(
+                f"{self.name} is busy: {self._capacity} tasks are queued or running; retry later"
+            )
         try:
             future = self._executor.submit(work, *arguments)
         except RuntimeError as error:
-            self._places.release()
+            self._slots.release()
+            if not self._closed:
+                raise TooMuchWork(f"{self.name} cannot start a thread: {error}") from error
             raise Interrupted(f"{self.name} is closed") from error
-        future.add_done_callback(lambda _: self._places.release())
+        future.add_done_callback(lambda _: self._slots.release())
         return future
 
     async def run(self, work: Callable[..., T], *arguments: Any) -> T:
-        """Whoever gives up takes back work that has not begun; what has begun ends by itself."""
+        """Run the work and return its result. Raises TooMuchWork.
+
+        Cancellation withdraws work that has not started; running work continues to its end.
+        """
         future = self.submit(work, *arguments)
         try:
-            return await outcome(future)
+            return await await_future(future)
         except asyncio.CancelledError:
             future.cancel()
             raise
         finally:
-            del future  # as in `outcome`
+            del future  # as in `await_future`
 
     def close(self) -> None:
-        """Does not wait for work that is under way; what has not begun never does."""
+        """Drop queued work, and do not wait for running work."""
+        self._closed = True
         self._executor.shutdown(wait=False, cancel_futures=True)
 
     def close_after(self, last: Callable[[], None]) -> None:
-        """`last` is done when all that was asked for has ended."""
+        """Accept no more work, and call `last` in a thread when all submitted work has ended."""
+        self._closed = True
         self._executor.shutdown(wait=False)
-        ending = threading.Thread(target=self._end, args=(last,), name=self.name, daemon=True)
+        ending = threading.Thread(
+            target=self._finish_then, args=(last,), name=self.name, daemon=True
+        )
         ending.start()
 
-    def _end(self, last: Callable[[], None]) -> None:
+    def _finish_then(self, last: Callable[[], None]) -> None:
         self._executor.shutdown(wait=True)
         last()
 
 
-async def in_a_thread(name: str, limit: float, work: Callable[..., T], *arguments: Any) -> T:
-    """One piece of work in a thread of its own. Raises TimeoutError after `limit` seconds; a thread
-    that hangs then keeps nobody else from working."""
+async def run_in_thread(name: str, limit: float, work: Callable[..., T], *arguments: Any) -> T:
+    """Run one piece of work in its own thread. Raises TimeoutError after `limit` seconds.
+
+    A thread that hangs after that does not block any other work.
+    """
     workers = Workers(name)
     try:
         async with asyncio.timeout(limit):
@@ -79,29 +95,29 @@ async def in_a_thread(name: str, limit: float, work: Callable[..., T], *argument
         workers.close()
 
 
-async def outcome(future: Future[T]) -> T:
-    """Of work that others may wait for, too: whoever gives up does not end it."""
+async def await_future(future: Future[T]) -> T:
+    """Return the result of work that others may await, too: cancellation does not end it."""
     if not future.done():
-        await _end_of(future)
+        await _wait_done(future)
     if future.cancelled():
-        raise Interrupted("it was closed before the work was done")
+        raise Interrupted("it was closed before the work was complete")
     try:
         return future.result()
     finally:
-        del future  # an error would keep it, and it the error
+        del future  # breaks the reference cycle between the future and its exception
 
 
-async def _end_of(future: Future[Any]) -> None:
+async def _wait_done(future: Future[Any]) -> None:
     loop = asyncio.get_running_loop()
-    ended = loop.create_future()
+    done = loop.create_future()
 
-    def end() -> None:
-        if not ended.done():
-            ended.set_result(None)
+    def set_done() -> None:
+        if not done.done():
+            done.set_result(None)
 
-    def tell(_: Future[Any]) -> None:
-        with contextlib.suppress(RuntimeError):  # the loop is gone, and with it who waited
-            loop.call_soon_threadsafe(end)
+    def notify(_: Future[Any]) -> None:
+        with contextlib.suppress(RuntimeError):  # the loop and its waiter are gone
+            loop.call_soon_threadsafe(set_done)
 
-    future.add_done_callback(tell)
-    await ended
+    future.add_done_callback(notify)
+    await done

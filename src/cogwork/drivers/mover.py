@@ -1,4 +1,4 @@
-"""Moves the joints of something, for whichever command is the newest."""
+"""Moves the joints of a component for the newest command."""
 
 from __future__ import annotations
 
@@ -7,101 +7,109 @@ from collections.abc import Awaitable, Iterator, Sequence
 from typing import TypeVar
 
 from cogwork.core.clock import Clock, Waitable
-from cogwork.drivers.course import Course, Joints
-from cogwork.drivers.turns import Turn, Turns
+from cogwork.drivers.command_lock import CommandLease, CommandLock
+from cogwork.drivers.joint_trajectory import Joints, JointTrajectory
 
 T = TypeVar("T")
 
 
 class Mover:
-    """Of the joints of one thing. An older move that a newer one ends fails, and says so."""
+    """The joints of one component. A move that a newer command preempts fails with Interrupted."""
 
-    def __init__(self, called: str, start: Joints, clock: Clock) -> None:
-        """`called`: what errors call it, such as `gantry "x"`."""
-        self.called = called
+    def __init__(self, display_name: str, start: Joints, clock: Clock) -> None:
+        """`display_name` is how errors refer to the component, such as `gantry "x"`."""
+        self.display_name = display_name
         self.clock = clock
-        self.course = Course.rest(start, clock.monotonic())
-        """What it follows; only for whoever holds it to change."""
-        self._turns = Turns(called)
+        self.trajectory = JointTrajectory.at_rest(start, clock.monotonic())
+        """The current trajectory; only the holder of the lease may change it."""
+        self._command_lock = CommandLock(display_name)
 
     @property
     def joints(self) -> Joints:
-        return self.course.at(self.clock.monotonic())
+        return self.trajectory.position_at(self.clock.monotonic())
 
     @property
     def is_moving(self) -> bool:
-        return not self.course.is_over(self.clock.monotonic())
+        return not self.trajectory.has_ended(self.clock.monotonic())
 
-    async def go(self, command: str, points: Sequence[Joints], speeds: Joints) -> None:
-        """Through the points, until it is at the last of them; all joints arrive together."""
-        await self.follow(command, self.course.through(points, speeds, self.clock.monotonic()))
+    async def move_through(self, command: str, points: Sequence[Joints], speeds: Joints) -> None:
+        """Move through the points and return at the last one; all joints arrive together."""
+        await self.follow(
+            command, self.trajectory.move_through(points, speeds, self.clock.monotonic())
+        )
 
-    async def go_apart(self, command: str, end: Joints, speeds: Joints) -> None:
-        """Until the last joint has arrived, each of them in its own time."""
-        await self.follow(command, self.course.apart(end, speeds, self.clock.monotonic()))
+    async def move_independently(self, command: str, end: Joints, speeds: Joints) -> None:
+        """Move each joint at its own speed and return when the last one has arrived."""
+        await self.follow(
+            command, self.trajectory.move_independently(end, speeds, self.clock.monotonic())
+        )
 
-    async def follow(self, command: str, course: Course) -> None:
-        with self.hold(command) as held:
-            held.course = course
-            await held.arrive()
+    async def follow(self, command: str, trajectory: JointTrajectory) -> None:
+        with self.acquire(command) as lease:
+            lease.trajectory = trajectory
+            await lease.wait_for_arrival()
+
+    def emergency_stop(self) -> None:
+        """Stop in place without notifying the running command, which would need the event loop."""
+        self.trajectory = JointTrajectory.at_rest(self.joints, self.clock.monotonic())
 
     def halt(self, command: str) -> None:
-        """It stays where it is."""
-        self._take(command)
+        """Stop in place and preempt the running command."""
+        self._preempt(command)
 
     @contextlib.contextmanager
-    def hold(self, command: str) -> Iterator[Held]:
-        """For as long as a command lasts. It stays where it is until it is given a course.
+    def acquire(self, command: str) -> Iterator[MoverLease]:
+        """Hold the joints while a command runs. They rest until the command sets a trajectory.
 
-        A command that does not come to its end stops it: whoever asked is gone, and nobody else is
-        watching where it goes.
+        A command that fails or is canceled stops the joints: its caller is gone, and nothing else
+        supervises the motion.
         """
-        turn = self._take(command)
+        lease = self._preempt(command)
         try:
-            yield Held(self, turn)
+            yield MoverLease(self, lease)
         except BaseException:
-            if not turn.is_over:
+            if not lease.is_revoked:
                 self.halt(command)
             raise
 
-    def _take(self, command: str) -> Turn:
-        self.course = Course.rest(self.joints, self.clock.monotonic())
-        return self._turns.take(command)
+    def _preempt(self, command: str) -> CommandLease:
+        self.trajectory = JointTrajectory.at_rest(self.joints, self.clock.monotonic())
+        return self._command_lock.acquire(command)
 
 
-class Held:
-    """What a command has of a mover, until a newer one takes it over."""
+class MoverLease:
+    """The right of one command to move the joints, until a newer command revokes it."""
 
-    def __init__(self, mover: Mover, turn: Turn) -> None:
+    def __init__(self, mover: Mover, lease: CommandLease) -> None:
         self._mover = mover
-        self._turn = turn
+        self._lease = lease
 
     @property
     def now(self) -> float:
         return self._mover.clock.monotonic()
 
     @property
-    def course(self) -> Course:
-        return self._mover.course
+    def trajectory(self) -> JointTrajectory:
+        return self._mover.trajectory
 
-    @course.setter
-    def course(self, course: Course) -> None:
-        self.check()
-        self._mover.course = course
+    @trajectory.setter
+    def trajectory(self, trajectory: JointTrajectory) -> None:
+        self.raise_if_revoked()
+        self._mover.trajectory = trajectory
 
-    async def arrive(self) -> None:
-        await self.wait(self.course.left(self.now))
-        # A timer may ring a hair early.
-        self.course = Course.rest(self.course.end, self.now)
+    async def wait_for_arrival(self) -> None:
+        await self.wait(self.trajectory.remaining_seconds(self.now))
+        # A timer may fire slightly early.
+        self.trajectory = JointTrajectory.at_rest(self.trajectory.end, self.now)
 
     async def wait(self, seconds: float | None, *waitables: Waitable) -> None:
-        """Until the time is up or one of them is done; an error when it is overtaken."""
-        await self._turn.wait(self._mover.clock, seconds, *waitables)
+        """Wait until the timeout expires or a waitable is done; raise Interrupted if preempted."""
+        await self._lease.wait(self._mover.clock, seconds, *waitables)
 
-    async def outcome(self, awaitable: Awaitable[T]) -> T:
-        """Of something else, which is given up when the command is overtaken."""
-        return await self._turn.outcome(awaitable)
+    async def run(self, awaitable: Awaitable[T]) -> T:
+        """Await something else; cancel it if a newer command preempts this one."""
+        return await self._lease.run(awaitable)
 
-    def check(self) -> None:
-        """An error when it is overtaken."""
-        self._turn.check()
+    def raise_if_revoked(self) -> None:
+        """Raise Interrupted if a newer command has preempted this one."""
+        self._lease.raise_if_revoked()

@@ -1,4 +1,4 @@
-"""What must happen to each live node: for its own sake, or because of what it holds."""
+"""Find the changes of live nodes: their own, and those caused by what they hold."""
 
 from __future__ import annotations
 
@@ -7,92 +7,95 @@ from dataclasses import dataclass, replace
 
 from cogwork.graph.edges import Edges
 from cogwork.graph.name import ResourceName
-from cogwork.graph.node import Call, Held, Node, Reason
+from cogwork.graph.node import Call, LiveResource, Node, Reason
 from cogwork.graph.provider import Offer, Unavailable
 from cogwork.graph.spec import Spec
 
-Answers = Mapping[ResourceName, Offer | Unavailable]
+OfferMap = Mapping[ResourceName, Offer | Unavailable]
 
 
 @dataclass(frozen=True, slots=True)
 class Change:
     why: str
     in_place: bool = False
-    removed: bool = False
+    is_removed: bool = False
     gains: tuple[ResourceName, ...] = ()
-    """Dependencies it does not hold yet."""
+    """Dependencies that it does not hold yet."""
 
 
-def changes_of(
+def find_changes(
     desired: Mapping[ResourceName, Spec],
     nodes: Mapping[ResourceName, Node],
-    answers: Answers,
+    answers: OfferMap,
     edges: Edges,
     blocked: Mapping[ResourceName, Reason],
 ) -> dict[ResourceName, Change]:
-    """What must happen to each live node. `doomed` tells who has to be closed with them."""
+    """Return the change of each live node that needs one.
+
+    `find_dependents_to_close` returns the nodes that must be closed with them.
+    """
     changes: dict[ResourceName, Change] = {}
     for name, node in nodes.items():
         spec = desired.get(name)
         if spec is None:
-            changes[name] = Change("it is no longer configured", removed=True)
+            changes[name] = Change("it is no longer configured", is_removed=True)
         elif (held := node.live) is not None:
             answer = answers[name]
             if name in blocked or isinstance(answer, Unavailable):
                 change: Change | None = Change(blocked[name].text)
             else:
-                change = _change(node, held, spec, answer, edges, nodes)
+                change = _find_change(node, held, spec, answer, edges, nodes)
             if change is not None:
                 changes[name] = change
-    _rebuild_what_is_held_and_renewed(changes, nodes, answers)
+    _rebuild_if_invalidating(changes, nodes, answers)
     _add_gains(changes, nodes, answers, edges)
-    _rebuild_where_gains_are_younger(changes, nodes)
+    _rebuild_for_younger_gains(changes, nodes)
     return changes
 
 
-def _change(
+def _find_change(
     node: Node,
-    held: Held,
+    held: LiveResource,
     spec: Spec,
     offer: Offer,
     edges: Edges,
     nodes: Mapping[ResourceName, Node],
 ) -> Change | None:
-    if node.call is not None and still_right(node.call, spec, offer, edges, nodes):
-        return Change("its change in place is under way", in_place=True)
-    if held.broken is not None:
-        return Change(held.broken)
+    if node.call is not None and call_matches(node.call, spec, offer, edges, nodes):
+        return Change("its reconfiguration is in progress", in_place=True)
+    if held.broken_reason is not None:
+        return Change(held.broken_reason)
     if held.spec.model != spec.model:
         return Change(f"its model changed from {held.spec.model.short} to {spec.model.short}")
     if held.offer.incarnation != offer.incarnation or held.offer.builder is not offer.builder:
-        return Change("what provides it was started anew")
+        return Change("its provider restarted")
     for name, generation in held.holds.items():
-        if not _holds_still(nodes.get(name), generation):
-            return Change(f'"{name.short}", which it holds, is gone')
+        if not _is_same_generation(nodes.get(name), generation):
+            return Change(f'"{name.short}", which it holds, no longer exists')
     needs, wants = edges.needs[spec.name], edges.wants[spec.name]
     gains = tuple(name for name in needs if name not in held.holds)
     if held.spec is not spec and _settings_differ(held.spec, spec):
         return Change("its attributes changed", offer.in_place, gains=gains)
     if gains:
-        return Change(f"it is given {_quoted(gains)}", offer.in_place, gains=gains)
+        return Change(f"it now depends on {_quote_names(gains)}", offer.in_place, gains=gains)
     lost = [name for name in held.holds if name not in needs and name not in wants]
     if lost:
-        return Change(f"it is no longer given {_quoted(lost)}", offer.in_place)
+        return Change(f"it no longer depends on {_quote_names(lost)}", offer.in_place)
     return None
 
 
 def _settings_differ(one: Spec, other: Spec) -> bool:
-    return one.written != other.written or one.settings != other.settings
+    return one.settings_text != other.settings_text or one.settings != other.settings
 
 
 def _add_gains(
     changes: dict[ResourceName, Change],
     nodes: Mapping[ResourceName, Node],
-    answers: Answers,
+    answers: OfferMap,
     edges: Edges,
 ) -> None:
-    """Give what would be left alone the optional dependencies that are left alone, too."""
-    closing = _closing(changes, nodes)
+    """Give unchanged nodes those of their optional dependencies that are unchanged, too."""
+    closing = _find_closing(changes, nodes)
     for name in edges.order:
         node, answer = nodes.get(name), answers[name]
         held = node.live if node is not None else None
@@ -107,29 +110,39 @@ def _add_gains(
         if not closing.isdisjoint(held.holds):
             closing.add(name)
         elif gains and name not in changes:
-            changes[name] = Change(f"it is given {_quoted(gains)}", answer.in_place, gains=gains)
+            changes[name] = Change(
+                f"it now depends on {_quote_names(gains)}", answer.in_place, gains=gains
+            )
             if not answer.in_place:
                 closing.add(name)
 
 
-def _rebuild_what_is_held_and_renewed(
-    changes: dict[ResourceName, Change], nodes: Mapping[ResourceName, Node], answers: Answers
+def _rebuild_if_invalidating(
+    changes: dict[ResourceName, Change], nodes: Mapping[ResourceName, Node], answers: OfferMap
 ) -> None:
-    """Whoever holds it learned something of it that may not be true of the next."""
+    """Rebuild instead of reconfiguring if holders may rely on facts that the change invalidates."""
     held = {name for node in nodes.values() if node.live is not None for name in node.live.holds}
     for name, change in changes.items():
         answer = answers.get(name)
-        if change.in_place and name in held and isinstance(answer, Offer) and answer.renews:
+        if (
+            change.in_place
+            and name in held
+            and isinstance(answer, Offer)
+            and answer.invalidates_holders
+        ):
             changes[name] = replace(change, in_place=False)
 
 
-def _rebuild_where_gains_are_younger(
+def _rebuild_for_younger_gains(
     changes: dict[ResourceName, Change], nodes: Mapping[ResourceName, Node]
 ) -> None:
-    """No object may hold a younger one: then holds never form a circle, and age is an order in
-    which everything can be closed."""
+    """Rebuild nodes that would otherwise hold a younger object.
+
+    If every object holds only older ones, holds never form a cycle, and everything can be closed in
+    the order of age.
+    """
     while True:
-        closing = _closing(changes, nodes)
+        closing = _find_closing(changes, nodes)
         younger = [
             name
             for name, change in changes.items()
@@ -145,11 +158,11 @@ def _rebuild_where_gains_are_younger(
             changes[name] = replace(changes[name], in_place=False)
 
 
-def _closing(
+def _find_closing(
     changes: Mapping[ResourceName, Change], nodes: Mapping[ResourceName, Node]
 ) -> set[ResourceName]:
     own = {name for name, change in changes.items() if not change.in_place}
-    return own | doomed(nodes, changes).keys()
+    return own | find_dependents_to_close(nodes, changes).keys()
 
 
 def _is_older(node: Node | None, than: Node) -> bool:
@@ -161,10 +174,10 @@ def _is_older(node: Node | None, than: Node) -> bool:
     )
 
 
-def still_right(
+def call_matches(
     call: Call, spec: Spec, offer: Offer, edges: Edges, nodes: Mapping[ResourceName, Node]
 ) -> bool:
-    """Whether a constructor or a reconfiguration under way is the one that is wanted."""
+    """Whether a running constructor or reconfiguration has the desired inputs."""
     needs, wants = edges.needs[spec.name], edges.wants[spec.name]
     return (
         call.inputs is not None
@@ -172,37 +185,37 @@ def still_right(
         and call.inputs.incarnation == offer.incarnation
         and call.inputs.spec == spec
         and set(needs) <= call.holds.keys() <= {*needs, *wants}
-        and all(_holds_still(nodes.get(name), gen) for name, gen in call.holds.items())
+        and all(_is_same_generation(nodes.get(name), gen) for name, gen in call.holds.items())
     )
 
 
-def doomed(
+def find_dependents_to_close(
     nodes: Mapping[ResourceName, Node], changes: Mapping[ResourceName, Change]
 ) -> dict[ResourceName, str]:
-    """Whose object must be closed because one that it holds will be; with the words for it.
+    """Return the nodes to close because something that they hold is closed, with the reasons.
 
-    A node that could change in place is closed too: it would hold a dead object meanwhile.
+    A node that could be reconfigured is closed too: it would hold a closed object in the meantime.
     """
-    front = [name for name, change in changes.items() if not change.in_place]
-    if not front:
+    frontier = [name for name, change in changes.items() if not change.in_place]
+    if not frontier:
         return {}
     holders: dict[ResourceName, list[ResourceName]] = {}
     for name, node in nodes.items():
         for dependency in node.live.holds if node.live else ():
             holders.setdefault(dependency, []).append(name)
-    closing = set(front)
-    doomed: dict[ResourceName, str] = {}
-    while front:
-        name = front.pop()
+    closing = set(frontier)
+    reasons: dict[ResourceName, str] = {}
+    while frontier:
+        name = frontier.pop()
         for holder in holders.get(name, ()):
             if holder not in closing:
                 closing.add(holder)
-                doomed[holder] = f'it holds "{name.short}", which is closed'
-                front.append(holder)
-    return doomed
+                reasons[holder] = f'it holds "{name.short}", which is closed'
+                frontier.append(holder)
+    return reasons
 
 
-def _holds_still(node: Node | None, generation: int) -> bool:
+def _is_same_generation(node: Node | None, generation: int) -> bool:
     return node is not None and node.live is not None and node.live.generation == generation
 
 
@@ -210,5 +223,5 @@ def _is_usable(node: Node | None) -> bool:
     return node is not None and node.usable is not None
 
 
-def _quoted(names: Iterable[ResourceName]) -> str:
+def _quote_names(names: Iterable[ResourceName]) -> str:
     return ", ".join(f'"{name.short}"' for name in names)

@@ -1,4 +1,4 @@
-"""From references to edges: who depends on whom, what is missing, what runs in a circle."""
+"""Resolve references to edges: dependencies, missing ones, cycles and topological order."""
 
 from __future__ import annotations
 
@@ -12,45 +12,45 @@ from cogwork.graph.name import Reference, ResourceName
 Adjacency = Mapping[ResourceName, Sequence[ResourceName]]
 
 
-class Declared(NamedTuple):
-    """The dependencies of one resource as they were written."""
+class DeclaredDependencies(NamedTuple):
+    """The dependencies of one resource as declared, before resolution."""
 
     name: ResourceName
     needs: Sequence[Reference]
     wants: Sequence[Reference]
 
 
-class Missing(NamedTuple):
+class MissingDependency(NamedTuple):
     reference: Reference
 
     @property
-    def sentence(self) -> str:
+    def message(self) -> str:
         return f'depends on "{self.reference}", which is not configured'
 
 
-class Ambiguous(NamedTuple):
+class AmbiguousDependency(NamedTuple):
     reference: Reference
     candidates: tuple[ResourceName, ...]
 
     @property
-    def sentence(self) -> str:
+    def message(self) -> str:
         choices = " or ".join(f'"{name}"' for name in self.candidates)
-        return f'depends on "{self.reference}", which could be several resources: write {choices}'
+        return f'depends on "{self.reference}", which matches several resources: write {choices}'
 
 
 class Cycle(NamedTuple):
     path: tuple[ResourceName, ...]
-    """Each depends on the next, the last on the first."""
+    """Each node depends on the next, and the last on the first."""
 
     @property
-    def sentence(self) -> str:
+    def message(self) -> str:
         if len(self.path) == 1:
             return "depends on itself"
-        around = " -> ".join(f'"{name.short}"' for name in (*self.path, self.path[0]))
-        return f"circular dependency: {around}"
+        cycle = " -> ".join(f'"{name.short}"' for name in (*self.path, self.path[0]))
+        return f"circular dependency: {cycle}"
 
 
-EdgeFault = Missing | Ambiguous | Cycle
+EdgeFault = MissingDependency | AmbiguousDependency | Cycle
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,30 +59,30 @@ class Edges:
     wants: Mapping[ResourceName, tuple[ResourceName, ...]]
     faults: Mapping[ResourceName, tuple[EdgeFault, ...]]
     order: tuple[ResourceName, ...]
-    """Dependencies first, except among those in a circle."""
+    """Topological order, dependencies first; within a cycle, the order is arbitrary."""
     circular_wants: tuple[tuple[ResourceName, ResourceName], ...]
-    """Optional edges left out because they would close a circle."""
+    """Optional edges that are left out because they are part of a cycle."""
 
 
-def resolve(declared: Sequence[Declared]) -> Edges:
-    by_short = by_short_name(item.name for item in declared)
+def resolve(declared: Sequence[DeclaredDependencies]) -> Edges:
+    by_short = group_by_short_name(item.name for item in declared)
     needs: dict[ResourceName, tuple[ResourceName, ...]] = {}
     wants: dict[ResourceName, tuple[ResourceName, ...]] = {}
     faults: dict[ResourceName, list[EdgeFault]] = {}
     for item in declared:
         name = item.name
-        needs[name] = _required(name, item.needs, by_short, faults) if item.needs else ()
-        wants[name] = _optional(item.wants, by_short, needs[name]) if item.wants else ()
-    order, rest = dependencies_first(_joined(needs, wants))
+        needs[name] = _resolve_required(name, item.needs, by_short, faults) if item.needs else ()
+        wants[name] = _resolve_optional(item.wants, by_short, needs[name]) if item.wants else ()
+    order, rest = topological_order(_merge_edges(needs, wants))
     dropped: list[tuple[ResourceName, ResourceName]] = []
     if rest:
-        dropped = _circular_wants(needs, wants)
+        dropped = _find_circular_wants(needs, wants)
         for name, wanted in dropped:
             wants[name] = tuple(other for other in wants[name] if other != wanted)
-        cycles = _cycles(needs)
+        cycles = _find_cycles(needs)
         for name, cycle in cycles.items():
             faults.setdefault(name, []).append(cycle)
-        order, _ = dependencies_first(_opened(_joined(needs, wants), cycles.keys()))
+        order, _ = topological_order(_drop_cycle_edges(_merge_edges(needs, wants), cycles.keys()))
     return Edges(
         needs,
         wants,
@@ -92,21 +92,21 @@ def resolve(declared: Sequence[Declared]) -> Edges:
     )
 
 
-def by_short_name(names: Iterable[ResourceName]) -> dict[str, list[ResourceName]]:
+def group_by_short_name(names: Iterable[ResourceName]) -> dict[str, list[ResourceName]]:
     by_short: dict[str, list[ResourceName]] = {}
     for name in names:
         by_short.setdefault(name.short, []).append(name)
     return by_short
 
 
-def candidates(
+def find_candidates(
     reference: Reference, by_short: Mapping[str, list[ResourceName]]
 ) -> list[ResourceName]:
     found = by_short.get(reference.short, [])
     return [name for name in found if reference.api is None or name.api == reference.api]
 
 
-def _required(
+def _resolve_required(
     owner: ResourceName,
     references: Sequence[Reference],
     by_short: Mapping[str, list[ResourceName]],
@@ -114,30 +114,37 @@ def _required(
 ) -> tuple[ResourceName, ...]:
     resolved: dict[ResourceName, None] = {}
     for reference in references:
-        found = candidates(reference, by_short)
+        found = find_candidates(reference, by_short)
         if len(found) == 1:
             resolved[found[0]] = None
         else:
-            fault = Ambiguous(reference, tuple(found)) if found else Missing(reference)
+            fault = (
+                AmbiguousDependency(reference, tuple(found))
+                if found
+                else MissingDependency(reference)
+            )
             faults.setdefault(owner, []).append(fault)
     return tuple(resolved)
 
 
-def _optional(
+def _resolve_optional(
     references: Sequence[Reference],
     by_short: Mapping[str, list[ResourceName]],
     required: tuple[ResourceName, ...],
 ) -> tuple[ResourceName, ...]:
     resolved: dict[ResourceName, None] = {}
     for reference in references:
-        found = candidates(reference, by_short)
+        found = find_candidates(reference, by_short)
         if len(found) == 1 and found[0] not in required:
             resolved[found[0]] = None
     return tuple(resolved)
 
 
-def dependencies_first(graph: Adjacency) -> tuple[list[ResourceName], list[ResourceName]]:
-    """In the order given as far as that goes; and what a circle keeps from being sorted."""
+def topological_order(graph: Adjacency) -> tuple[list[ResourceName], list[ResourceName]]:
+    """Return the topological order, and the nodes that cycles block.
+
+    The given order is kept where dependencies allow it.
+    """
     waiting = {name: len(dependencies) for name, dependencies in graph.items()}
     dependents: dict[ResourceName, list[ResourceName]] = {}
     for name, dependencies in graph.items():
@@ -155,98 +162,102 @@ def dependencies_first(graph: Adjacency) -> tuple[list[ResourceName], list[Resou
     return order, [name for name, count in waiting.items() if count]
 
 
-def _joined(needs: Adjacency, wants: Adjacency) -> Adjacency:
+def _merge_edges(needs: Adjacency, wants: Adjacency) -> Adjacency:
     return {name: (*needs[name], *wants[name]) for name in needs}
 
 
-def _opened(graph: Adjacency, circular: Set[ResourceName]) -> Adjacency:
-    """Without the edges between those in a circle, so that what depends on them can be sorted."""
+def _drop_cycle_edges(graph: Adjacency, circular: Set[ResourceName]) -> Adjacency:
+    """Return the graph without edges between nodes in cycles, so that their dependents sort."""
     return {
         name: [other for other in others if name not in circular or other not in circular]
         for name, others in graph.items()
     }
 
 
-def _circular_wants(needs: Adjacency, wants: Adjacency) -> list[tuple[ResourceName, ResourceName]]:
-    """Each optional edge inside a circle: honoured, it would rebuild the two in turns for ever."""
-    knots = _knots(_joined(needs, wants))
-    knot_of = _which_knot(knots)
+def _find_circular_wants(
+    needs: Adjacency, wants: Adjacency
+) -> list[tuple[ResourceName, ResourceName]]:
+    """Return the optional edges in cycles: using them would rebuild both nodes in turn forever."""
+    core = _cyclic_core(_merge_edges(needs, wants))
+    component_of = _component_ids(core)
     return [
         (name, wanted)
-        for name in knots
+        for name in core
         for wanted in wants[name]
-        if knot_of.get(wanted) == knot_of[name]
+        if component_of.get(wanted) == component_of[name]
     ]
 
 
-def _which_knot(knots: Adjacency) -> dict[ResourceName, int]:
-    """Two nodes are in the same knot if each can be reached from the other."""
-    backward: dict[ResourceName, list[ResourceName]] = {name: [] for name in knots}
-    for name, following in knots.items():
+def _component_ids(graph: Adjacency) -> dict[ResourceName, int]:
+    """Number the strongly connected components, and return the number of each node."""
+    reverse: dict[ResourceName, list[ResourceName]] = {name: [] for name in graph}
+    for name, following in graph.items():
         for other in following:
-            backward[other].append(name)
-    knot_of: dict[ResourceName, int] = {}
-    for number, name in enumerate(knots):
-        if name not in knot_of:
-            both_ways = _reached(name, knots) & _reached(name, backward)
-            knot_of.update(dict.fromkeys(both_ways, number))
-    return knot_of
+            reverse[other].append(name)
+    component_of: dict[ResourceName, int] = {}
+    for number, name in enumerate(graph):
+        if name not in component_of:
+            members = _find_reachable(name, graph) & _find_reachable(name, reverse)
+            component_of.update(dict.fromkeys(members, number))
+    return component_of
 
 
-def _reached(start: ResourceName, graph: Adjacency) -> set[ResourceName]:
+def _find_reachable(start: ResourceName, graph: Adjacency) -> set[ResourceName]:
     reached = {start}
-    front = [start]
-    while front:
-        for following in graph[front.pop()]:
+    frontier = [start]
+    while frontier:
+        for following in graph[frontier.pop()]:
             if following not in reached:
                 reached.add(following)
-                front.append(following)
+                frontier.append(following)
     return reached
 
 
-def _cycles(needs: Adjacency) -> dict[ResourceName, Cycle]:
-    """For each node that is part of a circle, one as seen from it."""
-    knots = _knots(needs)
+def _find_cycles(needs: Adjacency) -> dict[ResourceName, Cycle]:
+    """Return a cycle for each node that is part of one, starting at that node."""
+    core = _cyclic_core(needs)
     cycles: dict[ResourceName, Cycle] = {}
-    for name in knots:
+    for name in core:
         if name in cycles:
             continue
-        path = _path(name, name, knots)
-        for turn, member in enumerate(path):
-            cycles.setdefault(member, Cycle((*path[turn:], *path[:turn])))
+        path = _shortest_path(name, name, core)
+        for index, member in enumerate(path):
+            cycles.setdefault(member, Cycle((*path[index:], *path[:index])))
     return cycles
 
 
-def _knots(graph: Adjacency) -> Adjacency:
-    """The graph without what merely leads into a circle or hangs off one."""
-    _, rest = dependencies_first(graph)
+def _cyclic_core(graph: Adjacency) -> Adjacency:
+    """Return the nodes in cycles and on paths between cycles, with the edges among them."""
+    _, rest = topological_order(graph)
     inside = set(rest)
     reverse: dict[ResourceName, list[ResourceName]] = {name: [] for name in rest}
     for name in rest:
         for dependency in graph[name]:
             if dependency in inside:
                 reverse[dependency].append(name)
-    _, core = dependencies_first(reverse)
+    _, core = topological_order(reverse)
     inside = set(core)
     return {name: [other for other in graph[name] if other in inside] for name in core}
 
 
-def _path(start: ResourceName, goal: ResourceName, graph: Adjacency) -> tuple[ResourceName, ...]:
-    """A shortest way from start along at least one edge to goal, without goal; () if none."""
+def _shortest_path(
+    start: ResourceName, goal: ResourceName, graph: Adjacency
+) -> tuple[ResourceName, ...]:
+    """Return a shortest path of at least one edge, without `goal` itself; () if there is none."""
     came_from: dict[ResourceName, ResourceName] = {}
-    front = deque([start])
-    while front:
-        name = front.popleft()
+    frontier = deque([start])
+    while frontier:
+        name = frontier.popleft()
         for following in graph[name]:
             if following == goal:
-                return _walked_back(name, start, came_from)
+                return _reconstruct_path(name, start, came_from)
             if following not in came_from and following != start:
                 came_from[following] = name
-                front.append(following)
+                frontier.append(following)
     return ()
 
 
-def _walked_back(
+def _reconstruct_path(
     name: ResourceName, start: ResourceName, came_from: Mapping[ResourceName, ResourceName]
 ) -> tuple[ResourceName, ...]:
     path = [name]

@@ -1,4 +1,4 @@
-"""What the graph tells whoever listens: the log, the machine's story, tests."""
+"""Events of the graph, for the log, the event journal and tests."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from cogwork.core import duration
 from cogwork.graph.name import ResourceName
-from cogwork.graph.node import Doing, State
+from cogwork.graph.node import Activity, State
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,37 +20,37 @@ class StateChanged:
 
 
 @dataclass(frozen=True, slots=True)
-class Slow:
-    """Something takes long and is still waited for."""
+class CallSlow:
+    """A call takes long and is still awaited."""
 
     name: ResourceName
-    doing: Doing
+    activity: Activity
     elapsed: float
 
 
 @dataclass(frozen=True, slots=True)
-class Abandoned:
-    """Something took too long, or is no longer wanted, and did not return when asked to."""
+class CallAbandoned:
+    """A call took too long, or is obsolete, and did not return when it was cancelled."""
 
     name: ResourceName
-    doing: Doing
+    activity: Activity
 
 
 @dataclass(frozen=True, slots=True)
-class Trouble:
-    """Something failed that the node's state does not tell."""
+class CallFailed:
+    """A call failed in a way that the node's state does not show."""
 
     name: ResourceName
-    doing: Doing
+    activity: Activity
     error: str
 
 
-Event = StateChanged | Slow | Abandoned | Trouble
+Event = StateChanged | CallSlow | CallAbandoned | CallFailed
 Observer = Callable[[Event], None]
 
 
 def log_event(event: Event) -> None:
-    """The observer that writes the log, with the logger of the resource."""
+    """Log the event with the logger of the resource."""
     log = logging.getLogger(f"rdk.resource_manager.{event.name}")
     match event:
         case StateChanged(name, _, State.UNHEALTHY, reason):
@@ -61,9 +61,9 @@ def log_event(event: Event) -> None:
             log.info("removing %s", name)
         case StateChanged(name, _, after, _):
             log.debug("%s is %s", name, after.name.lower())
-        case Slow(name, doing, elapsed):
-            log.warning("%s: still %s after %s", name, doing, duration.render(elapsed))
-        case Abandoned(name, doing):
-            log.warning("%s: gave up %s; it has not returned yet", name, doing)
-        case Trouble(name, doing, error):
-            log.warning("%s: %s failed: %s", name, doing, error)
+        case CallSlow(name, activity, elapsed):
+            log.warning("%s: still %s after %s", name, activity, duration.render(elapsed))
+        case CallAbandoned(name, activity):
+            log.warning("%s: gave up %s; the call has not returned yet", name, activity)
+        case CallFailed(name, activity, error):
+            log.warning("%s: %s failed: %s", name, activity, error)

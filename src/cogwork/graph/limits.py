@@ -1,4 +1,4 @@
-"""How long the graph waits for what."""
+"""Deadlines and retry delays of the graph."""
 
 from __future__ import annotations
 
@@ -8,30 +8,30 @@ from dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True)
-class Limits:
+class GraphLimits:
     build: float = 120.0
     """Seconds a constructor or a reconfiguration may take."""
     close: float = 30.0
     """Seconds a close may take."""
-    patience: float = 2.0
+    optional_wait: float = 2.0
     """Seconds a node waits for an optional dependency that is being built."""
-    grace: float = 1.0
+    abandon_grace: float = 1.0
     """Seconds an abandoned constructor gets to return before another is started."""
-    first_retry: float = 0.5
-    last_retry: float = 30.0
+    min_retry_delay: float = 0.5
+    max_retry_delay: float = 30.0
 
 
-def retry_delay(failures: int, limits: Limits, rng: random.Random) -> float:
-    """Doubles with each failure, with jitter so that many failures do not come back as one."""
-    doubled = limits.first_retry * 2.0 ** min(failures - 1, 30)
-    jittered = min(doubled, limits.last_retry) * rng.uniform(0.75, 1.25)
-    return min(max(jittered, limits.first_retry), limits.last_retry)
+def retry_delay(failures: int, limits: GraphLimits, rng: random.Random) -> float:
+    """Return the exponential back-off, with jitter so that failed nodes do not retry in step."""
+    doubled = limits.min_retry_delay * 2.0 ** min(failures - 1, 30)
+    jittered = min(doubled, limits.max_retry_delay) * rng.uniform(0.75, 1.25)
+    return min(max(jittered, limits.min_retry_delay), limits.max_retry_delay)
 
 
-def slow_moments(limit: float) -> Iterator[float]:
-    """When to say that something is slow, ending with the moment it is given up."""
-    moment = 2.0
-    while moment < limit:
-        yield moment
-        moment = 5.0 if moment < 5.0 else moment + 5.0
+def slow_warning_times(limit: float) -> Iterator[float]:
+    """Yield the elapsed times at which to warn about a slow call; the last one is the limit."""
+    elapsed = 2.0
+    while elapsed < limit:
+        yield elapsed
+        elapsed = 5.0 if elapsed < 5.0 else elapsed + 5.0
     yield limit

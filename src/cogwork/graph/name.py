@@ -17,7 +17,7 @@ _MAX_RESOURCE_NAME = 60
 
 
 class Api(NamedTuple):
-    """What a resource can do: `rdk:component:camera`."""
+    """The interface of a resource: `rdk:component:camera`."""
 
     namespace: str
     kind: str
@@ -25,14 +25,14 @@ class Api(NamedTuple):
 
     @classmethod
     def parse(cls, text: str) -> Api:
-        return cls(*_three_words(text, "an API", "rdk:component:camera"))
+        return cls(*_split_triplet(text, "an API", "rdk:component:camera"))
 
     def __str__(self) -> str:
         return f"{self.namespace}:{self.kind}:{self.subtype}"
 
 
 class ModelName(NamedTuple):
-    """Who implements it: `rdk:builtin:fake`."""
+    """An implementation of an API: `rdk:builtin:fake`."""
 
     namespace: str
     family: str
@@ -40,10 +40,10 @@ class ModelName(NamedTuple):
 
     @classmethod
     def parse(cls, text: str) -> ModelName:
-        """A bare word is a built-in model."""
+        """Parse a model; a single word is a built-in one."""
         if _WORD.match(text):
             return cls(BUILTIN_NAMESPACE, BUILTIN_FAMILY, text)
-        return cls(*_three_words(text, "a model", "fake or acme:arms:gripper"))
+        return cls(*_split_triplet(text, "a model", "fake or acme:arms:gripper"))
 
     @property
     def is_builtin(self) -> bool:
@@ -68,7 +68,7 @@ class ResourceName(NamedTuple):
     def parse(cls, text: str) -> ResourceName:
         api, _, short = text.partition("/")
         try:
-            full = cls.of(Api.parse(api), short)
+            full = cls.from_short(Api.parse(api), short)
             if full.name:
                 return full
         except InvalidName:
@@ -78,14 +78,14 @@ class ResourceName(NamedTuple):
         )
 
     @classmethod
-    def of(cls, api: Api, short: str) -> ResourceName:
-        """From the name that requests carry, with which the service says the API."""
+    def from_short(cls, api: Api, short: str) -> ResourceName:
+        """Make a name from the short one in a request, whose service determines the API."""
         remote, _, name = short.rpartition(REMOTE_SEPARATOR)
         return cls(api, name, remote)
 
     @property
     def short(self) -> str:
-        """The name that requests carry and people say."""
+        """The name that requests and people use."""
         return f"{self.remote}{REMOTE_SEPARATOR}{self.name}" if self.remote else self.name
 
     def __str__(self) -> str:
@@ -93,7 +93,7 @@ class ResourceName(NamedTuple):
 
 
 class Reference(NamedTuple):
-    """A dependency as somebody wrote it: a short name, or one that also says the API."""
+    """A dependency as written in the configuration: a short name, or a full one with the API."""
 
     short: str
     api: Api | None = None
@@ -109,20 +109,20 @@ class Reference(NamedTuple):
         return f"{self.api}/{self.short}" if self.api else self.short
 
 
-def check_name(name: str, longest: int = _MAX_RESOURCE_NAME) -> str:
-    """The name itself, or InvalidName with what is wrong about it."""
+def check_name(name: str, max_length: int = _MAX_RESOURCE_NAME) -> str:
+    """Return the name if it is valid. Raises InvalidName."""
     if not name:
         raise InvalidName("the name is empty")
-    if len(name) > longest:
-        raise InvalidName(f"the name has {len(name)} characters; {longest} is the most")
+    if len(name) > max_length:
+        raise InvalidName(f"the name has {len(name)} characters; the limit is {max_length}")
     if not _RESOURCE_NAME.match(name):
         raise InvalidName(
-            "a name starts with a letter (a to z) or a digit and goes on with those, - and _"
+            "a name starts with a letter (a to z) or a digit and contains only those, - and _"
         )
     return name
 
 
-def _three_words(text: str, what: str, example: str) -> tuple[str, str, str]:
+def _split_triplet(text: str, what: str, example: str) -> tuple[str, str, str]:
     words = text.split(":")
     if len(words) != 3 or not all(_WORD.match(word) for word in words):
         raise InvalidName(f'"{text}" is not {what}; write it like {example}')

@@ -1,10 +1,10 @@
-"""What is: one resource of the running machine, with its state and the reason for it."""
+"""A node of the graph: the current state of one resource, and the reason for it."""
 
 from __future__ import annotations
 
 import asyncio
 import enum
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -14,7 +14,7 @@ from cogwork.graph.spec import Spec
 
 
 class State(enum.IntEnum):
-    """The numbers are those of the public API's `ResourceStatus.State`."""
+    """The state of a resource, numbered as in `ResourceStatus.State` of the public API."""
 
     UNKNOWN = 0
     UNCONFIGURED = 1
@@ -25,31 +25,35 @@ class State(enum.IntEnum):
 
 
 class Reason(NamedTuple):
-    """Why a node is not ready. A node that waits for another also names the root of the trouble."""
+    """Why a node is not ready. A node that waits for another also names the root cause."""
 
     text: str
     root: tuple[ResourceName, str] | None = None
-    soon: bool = False
-    """Whether nothing is wrong with it: it only takes a moment."""
+    is_temporary: bool = False
+    """Whether this is not a fault: the node will be ready soon."""
 
-    def seen_from_dependent(self, name: ResourceName) -> Reason:
-        """The reason of whoever depends on `name`. Names the root, not every node between."""
+    def redact_with(self, redact: Callable[[str], str]) -> Reason:
+        root = (self.root[0], redact(self.root[1])) if self.root is not None else None
+        return Reason(redact(self.text), root, self.is_temporary)
+
+    def for_dependent(self, name: ResourceName) -> Reason:
+        """Return the reason for dependents of `name`: it names the root, not every node between."""
         if self.root is None:
             return Reason(
                 f'depends on "{name.short}", which is not ready: {self.text}',
                 (name, self.text),
-                self.soon,
+                self.is_temporary,
             )
         root, why = self.root
         return Reason(
             f'depends on "{name.short}", which waits for "{root.short}": {why}',
             self.root,
-            self.soon,
+            self.is_temporary,
         )
 
 
-class Inputs(NamedTuple):
-    """Everything a constructor is given. A failure with the same inputs is worth a pause."""
+class BuildInputs(NamedTuple):
+    """Everything that a constructor gets. After a failure, the same inputs are delayed."""
 
     spec: Spec
     dependencies: Mapping[ResourceName, int]
@@ -58,29 +62,29 @@ class Inputs(NamedTuple):
 
 
 @dataclass(slots=True)
-class Held:
-    """A live resource: the object, what it was made from and which objects it holds itself."""
+class LiveResource:
+    """The object of a resource, what it was built from, and the objects that it holds."""
 
     resource: object
     spec: Spec
     offer: Offer
     generation: int
     holds: Mapping[ResourceName, int]
-    """While it is changed in place: what it had and what it is given."""
-    broken: str | None = None
-    """Why it must be replaced although its configuration is the same."""
-    closing: bool = False
+    """Generations of its dependencies; during a reconfiguration, the old and the new ones."""
+    broken_reason: str | None = None
+    """Why it must be replaced although its configuration has not changed."""
+    is_closing: bool = False
 
 
 @dataclass(frozen=True, slots=True)
-class Failure:
-    inputs: Inputs
+class BuildFailure:
+    inputs: BuildInputs
     count: int
     retry_at: float
     reason: str
 
 
-class Doing(enum.StrEnum):
+class Activity(enum.StrEnum):
     BUILDING = "building"
     RECONFIGURING = "reconfiguring"
     CLOSING = "closing"
@@ -88,15 +92,15 @@ class Doing(enum.StrEnum):
 
 @dataclass(slots=True)
 class Call:
-    """One constructor, reconfiguration or close that is under way."""
+    """A running constructor, reconfiguration or close."""
 
-    doing: Doing
+    activity: Activity
     work: asyncio.Future[object]
-    inputs: Inputs | None = None
+    inputs: BuildInputs | None = None
     holds: Mapping[ResourceName, int] = field(default_factory=dict)
-    """The dependencies it was given."""
+    """Generations of the dependencies that it was given."""
     offer: Offer | None = None
-    """Who closes what it brings if it is abandoned."""
+    """The offer whose builder closes the late result of an abandoned call."""
     supervisor: asyncio.Task[None] | None = None
 
 
@@ -107,26 +111,26 @@ class Node:
     reason: Reason | None = None
     since: float = 0.0
     revision: str = ""
-    held: Held | None = None
-    failure: Failure | None = None
+    held: LiveResource | None = None
+    failure: BuildFailure | None = None
     losses: int = 0
-    """How often in a row it was lost soon after it had become ready."""
+    """Consecutive times that it was lost soon after it became ready."""
     ready_at: float = 0.0
     """When it last became ready, on the monotonic clock."""
     call: Call | None = None
-    late: dict[asyncio.Task[None], float] = field(default_factory=dict)
-    """Abandoned calls that are not over yet, with the moment they were let go."""
-    patient_until: float | None = None
-    """How long it waits for optional dependencies, from one pass to the next."""
+    abandoned: dict[asyncio.Task[None], float] = field(default_factory=dict)
+    """Abandoned calls that have not returned, with the times at which they were abandoned."""
+    optional_deadline: float | None = None
+    """When it stops waiting for optional dependencies; kept from one plan to the next."""
 
     @property
-    def live(self) -> Held | None:
-        return self.held if self.held is not None and not self.held.closing else None
+    def live(self) -> LiveResource | None:
+        return self.held if self.held is not None and not self.held.is_closing else None
 
     @property
-    def usable(self) -> Held | None:
-        """What a dependent may be given."""
-        return self.live if self.held is not None and self.held.broken is None else None
+    def usable(self) -> LiveResource | None:
+        """The live resource if dependents may get it."""
+        return self.live if self.held is not None and self.held.broken_reason is None else None
 
-    def is_doing(self, doing: Doing) -> bool:
-        return self.call is not None and self.call.doing is doing
+    def is_doing(self, activity: Activity) -> bool:
+        return self.call is not None and self.call.activity is activity

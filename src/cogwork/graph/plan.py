@@ -1,4 +1,4 @@
-"""From what is and what is wanted to what must be done. Pure: it reads, and returns a value."""
+"""Compute the steps from the current state to the desired one. Pure: values in, values out."""
 
 from __future__ import annotations
 
@@ -6,17 +6,23 @@ import enum
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 
-from cogwork.graph.changes import Answers, Change, changes_of, doomed, still_right
-from cogwork.graph.edges import Declared, Edges, dependencies_first, resolve
+from cogwork.graph.changes import (
+    Change,
+    OfferMap,
+    call_matches,
+    find_changes,
+    find_dependents_to_close,
+)
+from cogwork.graph.edges import DeclaredDependencies, Edges, resolve, topological_order
 from cogwork.graph.name import ResourceName
-from cogwork.graph.node import Inputs, Node, Reason
+from cogwork.graph.node import BuildInputs, Node, Reason
 from cogwork.graph.provider import Offer, Unavailable
 from cogwork.graph.spec import Spec
 
-Offers = Callable[[Spec], Offer | Unavailable]
+FindOffer = Callable[[Spec], Offer | Unavailable]
 
-LATE_LIMIT = 4
-"""Abandoned calls of one node that may hang at once, before no other is started."""
+MAX_ABANDONED = 4
+"""Abandoned calls of one node that may hang at the same time; beyond that, none is started."""
 
 
 class Action(enum.StrEnum):
@@ -24,22 +30,22 @@ class Action(enum.StrEnum):
     RECONFIGURE = "reconfigure"
     REBUILD = "rebuild"
     HALT = "halt"
-    """Close it; it stays in the graph, unhealthy, because it cannot run."""
+    """Close the resource and keep the node, unhealthy, because it cannot run."""
     WAIT = "wait"
-    """It cannot run and there is nothing to close."""
+    """Do nothing: the node cannot run and has nothing to close."""
     REMOVE = "remove"
 
     @property
     def closes(self) -> bool:
-        return self in _CLOSES
+        return self in _CLOSING_ACTIONS
 
     @property
     def builds(self) -> bool:
-        return self in _BUILDS
+        return self in _BUILDING_ACTIONS
 
 
-_CLOSES = frozenset({Action.REBUILD, Action.HALT, Action.REMOVE})
-_BUILDS = frozenset({Action.BUILD, Action.REBUILD, Action.RECONFIGURE})
+_CLOSING_ACTIONS = frozenset({Action.REBUILD, Action.HALT, Action.REMOVE})
+_BUILDING_ACTIONS = frozenset({Action.BUILD, Action.REBUILD, Action.RECONFIGURE})
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,28 +54,28 @@ class Step:
     action: Action
     why: str
     reason: Reason | None = None
-    """Set for HALT and WAIT: what the node's status will say."""
+    """The reason for the node's status; set for HALT and WAIT."""
 
 
 @dataclass(frozen=True, slots=True)
 class Plan:
     steps: Mapping[ResourceName, Step]
-    """Everything but what is left alone, dependencies first."""
+    """Steps of all nodes that change, dependencies first."""
     specs: Mapping[ResourceName, Spec]
     edges: Edges
     offers: Mapping[ResourceName, Offer]
 
     def building_groups(self) -> list[list[Step]]:
-        """What is built or changed, each group after the one before it."""
+        """Return the steps that build or reconfigure, in groups that run one after the other."""
         depends_on = {
             name: (*self.edges.needs[name], *self.edges.wants[name])
             for name, step in self.steps.items()
             if step.action.builds
         }
-        return _grouped(self.steps, self.edges.order, depends_on)
+        return _group_by_depth(self.steps, self.edges.order, depends_on)
 
     def closing_groups(self, nodes: Mapping[ResourceName, Node]) -> list[list[Step]]:
-        """What is closed, dependents before what they hold."""
+        """Return the steps that close, in groups, dependents before what they hold."""
         holders: dict[ResourceName, list[ResourceName]] = {
             name: [] for name, step in self.steps.items() if step.action.closes
         }
@@ -78,24 +84,24 @@ class Plan:
             for dependency in held.holds if held else ():
                 if dependency in holders:
                     holders[dependency].append(name)
-        order, _ = dependencies_first(holders)
-        return _grouped(self.steps, order, holders)
+        order, _ = topological_order(holders)
+        return _group_by_depth(self.steps, order, holders)
 
 
 def plan(
     desired: Mapping[ResourceName, Spec],
     nodes: Mapping[ResourceName, Node],
-    offers: Offers,
+    offers: FindOffer,
     now: float,
 ) -> Plan:
     answers = {name: offers(spec) for name, spec in desired.items()}
-    edges = resolve([_declared(spec, answers[name]) for name, spec in desired.items()])
-    blocked = _blocked(desired, nodes, answers, edges, now)
-    changes = changes_of(desired, nodes, answers, edges, blocked)
-    closed_with_others = doomed(nodes, changes)
+    edges = resolve([_merge_dependencies(spec, answers[name]) for name, spec in desired.items()])
+    blocked = _find_blocked(desired, nodes, answers, edges, now)
+    changes = find_changes(desired, nodes, answers, edges, blocked)
+    closed_with_others = find_dependents_to_close(nodes, changes)
     steps: dict[ResourceName, Step] = {}
     for name in (*edges.order, *(name for name in nodes if name not in desired)):
-        step = _step(
+        step = _make_step(
             name,
             nodes.get(name),
             blocked.get(name),
@@ -112,19 +118,21 @@ def plan(
     )
 
 
-def still_wanted(plan: Plan, node: Node, nodes: Mapping[ResourceName, Node]) -> bool:
-    """Whether the constructor or reconfiguration under way serves this plan."""
+def call_serves_plan(plan: Plan, node: Node, nodes: Mapping[ResourceName, Node]) -> bool:
+    """Whether the running constructor or reconfiguration serves this plan."""
     name, call = node.spec.name, node.call
     if call is None or plan.steps[name].action not in (Action.BUILD, Action.RECONFIGURE):
         return False
-    going = {name for name in call.holds if (s := plan.steps.get(name)) and s.action.closes}
-    return not going and still_right(call, plan.specs[name], plan.offers[name], plan.edges, nodes)
+    closing = {name for name in call.holds if (s := plan.steps.get(name)) and s.action.closes}
+    return not closing and call_matches(
+        call, plan.specs[name], plan.offers[name], plan.edges, nodes
+    )
 
 
 def build_inputs(
     spec: Spec, needs: Iterable[ResourceName], nodes: Mapping[ResourceName, Node], offer: Offer
-) -> Inputs | None:
-    """What a constructor would be given now; None while a dependency is not there."""
+) -> BuildInputs | None:
+    """Return what a constructor would get now, or None while a dependency is not ready."""
     generations: dict[ResourceName, int] = {}
     for name in needs:
         node = nodes.get(name)
@@ -132,30 +140,32 @@ def build_inputs(
         if usable is None:
             return None
         generations[name] = usable.generation
-    return Inputs(spec, generations, offer.builder, offer.incarnation)
+    return BuildInputs(spec, generations, offer.builder, offer.incarnation)
 
 
-def _declared(spec: Spec, answer: Offer | Unavailable) -> Declared:
+def _merge_dependencies(spec: Spec, answer: Offer | Unavailable) -> DeclaredDependencies:
     if isinstance(answer, Offer) and (answer.needs or answer.wants):
-        return Declared(spec.name, (*spec.needs, *answer.needs), (*spec.wants, *answer.wants))
-    return Declared(spec.name, spec.needs, spec.wants)
+        return DeclaredDependencies(
+            spec.name, (*spec.needs, *answer.needs), (*spec.wants, *answer.wants)
+        )
+    return DeclaredDependencies(spec.name, spec.needs, spec.wants)
 
 
-def _blocked(
+def _find_blocked(
     desired: Mapping[ResourceName, Spec],
     nodes: Mapping[ResourceName, Node],
-    answers: Answers,
+    answers: OfferMap,
     edges: Edges,
     now: float,
 ) -> dict[ResourceName, Reason]:
-    """Who cannot run now, and why; a dependent of such a node cannot either."""
+    """Return the nodes that cannot run now, including their dependents, with the reasons."""
     blocked: dict[ResourceName, Reason] = {}
     for name in edges.order:
-        reason = _own_obstacle(desired[name], nodes, answers[name], edges, now)
+        reason = _find_obstacle(desired[name], nodes, answers[name], edges, now)
         if reason is None and blocked:
             reason = next(
                 (
-                    blocked[need].seen_from_dependent(need)
+                    blocked[need].for_dependent(need)
                     for need in edges.needs[name]
                     if need in blocked
                 ),
@@ -166,7 +176,7 @@ def _blocked(
     return blocked
 
 
-def _own_obstacle(
+def _find_obstacle(
     spec: Spec,
     nodes: Mapping[ResourceName, Node],
     answer: Offer | Unavailable,
@@ -176,53 +186,53 @@ def _own_obstacle(
     if spec.fault is not None:
         return Reason(spec.fault)
     if spec.name in edges.faults:
-        return Reason("; ".join(fault.sentence for fault in edges.faults[spec.name]))
+        return Reason("; ".join(fault.message for fault in edges.faults[spec.name]))
     if isinstance(answer, Unavailable):
-        return Reason(answer.reason, soon=answer.soon)
+        return Reason(answer.reason, is_temporary=answer.is_temporary)
     node = nodes.get(spec.name)
-    if node is None or (node.held is not None and node.held.broken is None):
+    if node is None or (node.held is not None and node.held.broken_reason is None):
         return None
     failure = node.failure
     if failure is not None and now < failure.retry_at:
         unchanged = build_inputs(spec, edges.needs[spec.name], nodes, answer) == failure.inputs
         return Reason(failure.reason) if unchanged else None
-    going_on = node.call is not None and still_right(node.call, spec, answer, edges, nodes)
-    if len(node.late) >= LATE_LIMIT and not going_on:
+    is_running = node.call is not None and call_matches(node.call, spec, answer, edges, nodes)
+    if len(node.abandoned) >= MAX_ABANDONED and not is_running:
         return Reason(
-            f"{len(node.late)} earlier attempts to build it still have not returned; "
-            "restart the server to be rid of them"
+            f"{len(node.abandoned)} earlier attempts to build it have not returned yet; "
+            "restart the server to end them"
         )
     return None
 
 
-def _step(
+def _make_step(
     name: ResourceName,
     node: Node | None,
     blocked: Reason | None,
     change: Change | None,
-    doomed: str | None,
+    closed_because: str | None,
 ) -> Step | None:
-    if change is not None and change.removed:
+    if change is not None and change.is_removed:
         return Step(name, Action.REMOVE, change.why)
     live = node is not None and node.live is not None
     if blocked is not None:
         return Step(name, Action.HALT if live else Action.WAIT, blocked.text, blocked)
     if not live:
-        return Step(name, Action.BUILD, _why_build(node))
-    if doomed is not None:
-        return Step(name, Action.REBUILD, doomed)
+        return Step(name, Action.BUILD, _build_reason(node))
+    if closed_because is not None:
+        return Step(name, Action.REBUILD, closed_because)
     if change is not None:
         return Step(name, Action.RECONFIGURE if change.in_place else Action.REBUILD, change.why)
     return None
 
 
-def _why_build(node: Node | None) -> str:
+def _build_reason(node: Node | None) -> str:
     if node is None or node.failure is None:
         return "it is not running yet"
     return f"attempt {node.failure.count + 1}"
 
 
-def _grouped(
+def _group_by_depth(
     steps: Mapping[ResourceName, Step],
     order: Iterable[ResourceName],
     after: Mapping[ResourceName, Iterable[ResourceName]],

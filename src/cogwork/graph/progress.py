@@ -1,4 +1,4 @@
-"""What a constructor says about how far it is, for whoever looks at the machine meanwhile."""
+"""Progress reports of constructors, shown in the status of the machine."""
 
 from __future__ import annotations
 
@@ -6,20 +6,23 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 
-_say: ContextVar[Callable[[str], None] | None] = ContextVar("say", default=None)
+_listener: ContextVar[Callable[[str], None] | None] = ContextVar("progress_listener", default=None)
 
 
-def say(text: str) -> None:
-    """Shown as the reason why the resource is not ready yet. Without a graph, nobody hears it."""
-    heard = _say.get()
-    if heard is not None:
-        heard(text)
+def report_progress(text: str) -> None:
+    """Report a text that is shown as the reason why the resource is not ready yet.
+
+    Without a listener, the call has no effect.
+    """
+    listener = _listener.get()
+    if listener is not None:
+        listener(text)
 
 
 @contextmanager
-def heard_by(listener: Callable[[str], None]) -> Iterator[None]:
-    token = _say.set(listener)
+def progress_listener(listener: Callable[[str], None]) -> Iterator[None]:
+    token = _listener.set(listener)
     try:
         yield
     finally:
-        _say.reset(token)
+        _listener.reset(token)

@@ -1,6 +1,6 @@
-"""Who can make resources: built-in tables, plug-ins, and later modules and remotes.
+"""Providers of resources: built-in models, plug-ins, modules, and later remotes.
 
-A provider appears, fails and returns while the machine runs. A node waits for its provider as it
+Providers may appear, fail and return while the machine runs. A node waits for its provider as it
 waits for a dependency.
 """
 
@@ -17,7 +17,7 @@ Dependencies = Mapping[ResourceName, object]
 
 
 class Builder(Protocol):
-    """Makes, changes and closes the resources of one provider."""
+    """Builds, reconfigures and closes the resources of one provider."""
 
     async def build(self, spec: Spec, dependencies: Dependencies) -> object: ...
 
@@ -30,34 +30,34 @@ class Builder(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Offer:
-    """A provider's word that it can make this very resource now."""
+    """A provider's statement that it can build this resource now."""
 
     builder: Builder
     incarnation: int = 0
-    """Another number means the provider started anew and lost what it had built."""
+    """A different number means that the provider restarted and lost what it had built."""
     in_place: bool = False
     """Whether `reconfigure` can change a running resource of this model."""
     needs: tuple[Reference, ...] = ()
     wants: tuple[Reference, ...] = ()
-    """Dependencies that only the provider knows of, beside those of the spec."""
-    renews: bool = False
-    """Whether what is changed in place is another one afterwards, to those who hold it."""
+    """Dependencies that only the provider knows, in addition to those of the spec."""
+    invalidates_holders: bool = False
+    """Whether reconfiguring a resource invalidates what its holders know about it."""
 
 
 @dataclass(frozen=True, slots=True)
 class Unavailable:
     reason: str
-    soon: bool = False
-    """Whether there is nothing wrong: it only takes a moment."""
+    is_temporary: bool = False
+    """Whether this is not a fault: the provider will be available soon."""
 
 
 class Provider(Protocol):
     def offer(self, spec: Spec) -> Offer | Unavailable | None:
-        """None: the model is not one of this provider's."""
+        """Return None if the provider does not have this model."""
 
 
 class Providers:
-    """All providers of a machine, in the order in which they are asked."""
+    """All providers of a machine, in order of precedence."""
 
     def __init__(self, providers: Mapping[str, Provider] | None = None) -> None:
         self._providers = dict(providers or {})
@@ -65,19 +65,19 @@ class Providers:
 
     def add(self, name: str, provider: Provider) -> None:
         self._providers[name] = provider
-        self.changed()
+        self.notify_changed()
 
     def remove(self, name: str) -> None:
         del self._providers[name]
-        self.changed()
+        self.notify_changed()
 
-    def changed(self) -> None:
-        """A provider calls this when it would answer differently."""
+    def notify_changed(self) -> None:
+        """Notify the listeners. A provider calls this when its offers change."""
         for listener in tuple(self._listeners):
             listener()
 
-    def on_change(self, listener: Callable[[], None]) -> Callable[[], None]:
-        """Returns how to stop listening."""
+    def subscribe(self, listener: Callable[[], None]) -> Callable[[], None]:
+        """Add a listener, and return a function that removes it."""
         self._listeners.append(listener)
         return lambda: self._listeners.remove(listener) if listener in self._listeners else None
 
@@ -90,8 +90,8 @@ class Providers:
             if isinstance(answer, Offer | Unavailable):
                 return answer
             if answer is not None:
-                return Unavailable(f"provider {name} answered {answer!r}, which is no offer")
+                return Unavailable(f"provider {name} returned {answer!r}, which is not an offer")
         return Unavailable(
-            f"nobody provides model {spec.model} of {spec.name.api}: "
-            "check the spelling, or add the module that brings it"
+            f"unknown model {spec.model} of {spec.name.api}: "
+            "check the spelling, or add the module that provides it"
         )

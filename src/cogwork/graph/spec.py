@@ -1,4 +1,4 @@
-"""What somebody wants: one resource of the desired configuration."""
+"""The desired state of one resource."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ class Spec:
     name: ResourceName
     model: ModelName
     settings: object = None
-    """What the constructor reads. The graph only compares it."""
+    """The settings for the constructor. The graph only compares them."""
     needs: tuple[Reference, ...] = ()
-    """Dependencies without which it cannot run."""
+    """Required dependencies."""
     wants: tuple[Reference, ...] = ()
-    """Dependencies it is given when they are there."""
+    """Optional dependencies, which it gets if they are ready."""
     fault: str | None = None
-    """Why it cannot be built at all, in the words of the diagnostics."""
-    written: str = ""
-    """The settings as text, for what Python takes for equal and a person does not: 1 and true."""
+    """Why it cannot be built, as the diagnostics put it."""
+    settings_text: str = ""
+    """The settings as text, to distinguish values that Python considers equal: 1 and true."""

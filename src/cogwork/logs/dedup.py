@@ -1,92 +1,106 @@
-"""Noisy messages: one that was printed three times in the past ten seconds waits.
+"""Deduplicate log messages: print each at most three times in a sliding window of ten seconds.
 
-Pure: time comes in as a number. Only what is printed counts, and the window slides, so a message
-that comes a hundred times a second is printed three times in ten seconds. What was held back is
-counted, and the count is printed before the message is printed again, or when ten seconds have
-passed without it.
+Pure: callers pass in the time. Only printed messages count towards the limit, so a message that
+occurs a hundred times a second is printed three times in ten seconds. Suppressed messages are
+counted, and the count is printed before the message is printed again, or after ten seconds
+without it.
 """
 
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Hashable, Iterator
+from collections.abc import Callable, Hashable, Iterator
 from typing import Generic, NamedTuple, TypeVar
 
-MOST = 3
+MAX_PER_WINDOW = 3
 WINDOW = 10.0
-KEYS = 4096
-"""Messages that are remembered at once. The one that was not heard for longest gives way."""
+MAX_KEYS = 4096
+"""Maximum number of tracked messages. The least recently used one is evicted."""
+MAX_BYTES = 4 << 20
+"""Maximum size of all tracked messages."""
 
 Key = TypeVar("Key", bound=Hashable)
 
 
-class Verdict(NamedTuple):
-    prints: bool
-    starts: bool = False
-    """Whether this is the first one of a row that is held back."""
-    held_back: int = 0
-    """How many were held back since the last one was printed, and are now accounted for."""
+class DedupDecision(NamedTuple):
+    should_print: bool
+    is_first_suppressed: bool = False
+    """Whether this is the first message to be suppressed since one was printed."""
+    suppressed: int = 0
+    """Number of messages suppressed since the last one was printed, to be reported now."""
 
 
-PRINT = Verdict(prints=True)
-HOLD = Verdict(prints=False)
-HOLD_FIRST = Verdict(prints=False, starts=True)
+PRINT = DedupDecision(should_print=True)
+SUPPRESS = DedupDecision(should_print=False)
+SUPPRESS_FIRST = DedupDecision(should_print=False, is_first_suppressed=True)
 
 
-class Summary(NamedTuple, Generic[Key]):
+class RepeatSummary(NamedTuple, Generic[Key]):
     key: Key
-    held_back: int
+    suppressed: int
 
 
-class _Seen:
-    __slots__ = ("held_back", "printed")
+class _MessageState:
+    __slots__ = ("printed", "suppressed")
 
     def __init__(self, now: float) -> None:
         self.printed: tuple[float, ...] = (now,)
-        """When the last ones were printed, at most as many as are printed in a window."""
-        self.held_back = 0
+        """Times of the last prints, at most MAX_PER_WINDOW."""
+        self.suppressed = 0
 
     def is_noisy(self, now: float) -> bool:
-        return len(self.printed) == MOST and now - self.printed[0] < WINDOW
+        return len(self.printed) == MAX_PER_WINDOW and now - self.printed[0] < WINDOW
 
 
 class Dedup(Generic[Key]):
-    def __init__(self, keys: int = KEYS) -> None:
-        self._keys = keys
-        self._seen: OrderedDict[Key, _Seen] = OrderedDict()
+    def __init__(
+        self,
+        keys: int = MAX_KEYS,
+        size: int = MAX_BYTES,
+        size_of: Callable[[Key], int] = lambda _: 0,
+    ) -> None:
+        self._max_keys = keys
+        self._max_bytes = size
+        self._size_of = size_of
+        self._size = 0
+        self._messages: OrderedDict[Key, _MessageState] = OrderedDict()
 
-    def judge(self, key: Key, now: float) -> Verdict:
-        seen = self._seen.get(key)
+    def decide(self, key: Key, now: float) -> DedupDecision:
+        seen = self._messages.get(key)
         if seen is None:
-            self._seen[key] = _Seen(now)
+            self._messages[key] = _MessageState(now)
+            self._size += self._size_of(key)
             return PRINT
-        self._seen.move_to_end(key)
+        self._messages.move_to_end(key)
         if seen.is_noisy(now):
-            seen.held_back += 1
-            return HOLD if seen.held_back > 1 else HOLD_FIRST
-        seen.printed = (*seen.printed[1 - MOST :], now)
-        held_back, seen.held_back = seen.held_back, 0
-        return PRINT if not held_back else Verdict(prints=True, held_back=held_back)
+            seen.suppressed += 1
+            return SUPPRESS if seen.suppressed > 1 else SUPPRESS_FIRST
+        seen.printed = (*seen.printed[1 - MAX_PER_WINDOW :], now)
+        suppressed, seen.suppressed = seen.suppressed, 0
+        return PRINT if not suppressed else DedupDecision(should_print=True, suppressed=suppressed)
 
-    def crowded_out(self) -> Summary[Key] | None:
-        """The message that gives way, if there are too many; None if there are not."""
-        if len(self._seen) <= self._keys:
+    def evict_oldest(self) -> RepeatSummary[Key] | None:
+        """Evict one message if a limit is exceeded; return None otherwise."""
+        if len(self._messages) <= self._max_keys and self._size <= self._max_bytes:
             return None
-        key, seen = self._seen.popitem(last=False)
-        return Summary(key, seen.held_back)
+        key, seen = self._messages.popitem(last=False)
+        self._size -= self._size_of(key)
+        return RepeatSummary(key, seen.suppressed)
 
-    def due(self, now: float) -> Iterator[Summary[Key]]:
-        """What was held back and has not come again since its window is free; forgets the rest."""
-        for key, seen in tuple(self._seen.items()):
-            if seen.held_back and not seen.is_noisy(now):
-                yield Summary(key, seen.held_back)
-                seen.held_back = 0
+    def take_due(self, now: float) -> Iterator[RepeatSummary[Key]]:
+        """Yield suppressed messages whose window has ended, and forget old messages."""
+        for key, seen in tuple(self._messages.items()):
+            if seen.suppressed and not seen.is_noisy(now):
+                yield RepeatSummary(key, seen.suppressed)
+                seen.suppressed = 0
             if now - seen.printed[-1] >= WINDOW:
-                del self._seen[key]
+                del self._messages[key]
+                self._size -= self._size_of(key)
 
-    def close(self) -> Iterator[Summary[Key]]:
-        """Everything that is still held back."""
-        for key, seen in self._seen.items():
-            if seen.held_back:
-                yield Summary(key, seen.held_back)
-        self._seen.clear()
+    def close(self) -> Iterator[RepeatSummary[Key]]:
+        """Yield all suppressed messages that have not been reported, and forget everything."""
+        for key, seen in self._messages.items():
+            if seen.suppressed:
+                yield RepeatSummary(key, seen.suppressed)
+        self._messages.clear()
+        self._size = 0

@@ -1,17 +1,18 @@
-"""One line of the log, as every output gets it."""
+"""A log entry, the common form that every output receives."""
 
 from __future__ import annotations
 
 import functools
 import json
-import re
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-LEVELS = {10: "DEBUG", 20: "INFO", 30: "WARN", 40: "ERROR", 50: "CRITICAL"}
-"""As the public API spells them."""
+from cogwork.core.escape import escape, escape_json, escape_lines
+
+LEVEL_NAMES = {10: "DEBUG", 20: "INFO", 30: "WARN", 40: "ERROR", 50: "CRITICAL"}
+"""The level names of the public API."""
 
 
 @dataclass(slots=True)
@@ -19,51 +20,45 @@ class Entry:
     time: float
     """Seconds since 1970."""
     level: int
-    """As the standard library counts them."""
+    """The level number of the standard library."""
     logger: str
     place: str
-    """Where in the code: `drive.py:50`."""
+    """The location of the log call, such as `drive.py:50`."""
     message: str
     fields: Mapping[str, Any] = field(default_factory=dict)
     trace: str | None = None
-    """The traceback that belongs to it."""
+    """Additional lines, such as a traceback or an excerpt of a file."""
 
 
 def level_name(level: int) -> str:
-    return LEVELS.get(level) or LEVELS[min(max(level // 10, 1), 5) * 10]
+    return LEVEL_NAMES.get(level) or LEVEL_NAMES[min(max(level // 10, 1), 5) * 10]
 
 
-def moment(seconds: float) -> str:
-    """In UTC, to the millisecond."""
+def format_timestamp(seconds: float) -> str:
+    """Format a time in UTC with milliseconds."""
     whole, milliseconds = divmod(round(seconds * 1000), 1000)
-    return f"{_second(whole)}.{milliseconds:03}Z"
+    return f"{_format_second(whole)}.{milliseconds:03}Z"
 
 
 @functools.lru_cache(maxsize=4)
-def _second(whole: int) -> str:
-    """Most lines come in the same second as the one before."""
+def _format_second(whole: int) -> str:
+    """Format a whole second, cached because most entries share it with the previous one."""
     return time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(whole))
 
 
-_CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
-"""What would move the cursor of a terminal, or worse."""
-
-
 def as_text(entry: Entry) -> str:
-    """Tab-separated, as log readers of this API expect it. Ends without a line break."""
-    message = entry.message
-    if _CONTROL.search(message) is not None:
-        message = _CONTROL.sub(lambda found: repr(found[0])[1:-1], message)
-    parts = [moment(entry.time), level_name(entry.level), entry.logger, entry.place, message]
+    """Format tab-separated text, as log readers of this API expect, without a final line break."""
+    parts = [format_timestamp(entry.time), level_name(entry.level)]
+    parts += map(escape, (entry.logger, entry.place, entry.message))
     if entry.fields:
-        parts.append(json.dumps(entry.fields, ensure_ascii=False, default=str))
+        parts.append(escape(json.dumps(entry.fields, ensure_ascii=False, default=str)))
     line = "\t".join(parts)
-    return f"{line}\n{entry.trace}" if entry.trace else line
+    return f"{line}\n{escape_lines(entry.trace)}" if entry.trace else line
 
 
 def as_json(entry: Entry) -> str:
     value: dict[str, Any] = {
-        "time": moment(entry.time),
+        "time": format_timestamp(entry.time),
         "level": level_name(entry.level).lower(),
         "logger": entry.logger,
         "place": entry.place,
@@ -73,4 +68,4 @@ def as_json(entry: Entry) -> str:
         value["fields"] = entry.fields
     if entry.trace:
         value["trace"] = entry.trace
-    return json.dumps(value, ensure_ascii=False, default=str)
+    return escape_json(json.dumps(value, ensure_ascii=False, default=str))

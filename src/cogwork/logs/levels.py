@@ -1,4 +1,4 @@
-"""The four levels of the public API, and their names in the standard library."""
+"""The four log levels of the public API."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ class Level(enum.IntEnum):
 
     @classmethod
     def parse(cls, text: str) -> Level:
-        """Any case; `warning` is `warn`."""
+        """Parse a level name, ignoring case; `warning` is an alias of `warn`."""
         levels = {level.name.lower(): level for level in cls}
         level = {**levels, "warning": cls.WARN}.get(text.strip().lower())
         if level is None:

@@ -1,50 +1,51 @@
-"""Gives every logger of the process the level that the rules say, also those that come later."""
+"""Apply the level rules to all loggers of the process, including those created later."""
 
 from __future__ import annotations
 
 import logging
 
-from cogwork.logs.rules import Rules
+from cogwork.logs.rules import LevelRules
 
-_AT_LEAST = {
-    # To it every client that goes before its answer came is an error, with a traceback.
+_MIN_LEVELS = {
+    # It logs an error with a traceback for every client that disconnects during a call.
     "grpc._cython.cygrpc": logging.CRITICAL,
     "asyncio": logging.WARNING,
     "uvicorn.error": logging.WARNING,
 }
-"""Libraries that say more than anybody wants to read."""
+"""Minimum levels of libraries that log too much."""
 
 
-class Loggers:
-    """The standard library has one tree of loggers per process: make one of these."""
+class LoggerLevels:
+    """Sets the levels of all loggers. Create one per process: loggers are global."""
 
     def __init__(self) -> None:
-        self._rules = Rules()
-        self._class_before = logging.getLoggerClass()
+        self._rules = LevelRules()
+        self._previous_class = logging.getLoggerClass()
 
-    def take_over(self) -> None:
-        logging.setLoggerClass(self._ruled())
-        # The outputs decide nothing: what a logger lets through is printed.
-        logging.getLogger().setLevel(logging.DEBUG)
+    def install(self) -> None:
+        logging.setLoggerClass(self._make_logger_class())
         self.apply(self._rules)
 
-    def apply(self, rules: Rules) -> None:
+    def apply(self, rules: LevelRules) -> None:
         self._rules = rules
         for name, logger in tuple(logging.Logger.manager.loggerDict.items()):
             if isinstance(logger, logging.Logger):
-                logger.setLevel(self._level_of(name))
+                # setLevel clears the caches of all loggers, which would take quadratic time here.
+                logger.level = self._level_of(name)
+        # The root level must not filter: only the level of each logger decides.
+        logging.getLogger().setLevel(logging.DEBUG)
 
-    def let_go(self) -> None:
-        logging.setLoggerClass(self._class_before)
+    def uninstall(self) -> None:
+        logging.setLoggerClass(self._previous_class)
 
     def _level_of(self, name: str) -> int:
-        return max(self._rules.level_of(name), _AT_LEAST.get(name, logging.NOTSET))
+        return max(self._rules.level_of(name), _MIN_LEVELS.get(name, logging.NOTSET))
 
-    def _ruled(self) -> type[logging.Logger]:
-        level_of, base = self._level_of, self._class_before
+    def _make_logger_class(self) -> type[logging.Logger]:
+        level_of, base = self._level_of, self._previous_class
 
-        class Ruled(base):  # type: ignore[misc, valid-type]
+        class LeveledLogger(base):  # type: ignore[misc, valid-type]
             def __init__(self, name: str, level: int = logging.NOTSET) -> None:
                 super().__init__(name, level or level_of(name))
 
-        return Ruled
+        return LeveledLogger

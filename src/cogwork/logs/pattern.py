@@ -1,41 +1,61 @@
-"""Patterns of the `log` section: wildcards or regular expressions over logger names."""
+"""Patterns of the `log` section: wildcards or regular expressions over logger names.
+
+They come from clients and configurations, so RE2 matches them, which guarantees linear time.
+"""
 
 from __future__ import annotations
 
-import re
-import warnings
 from dataclasses import dataclass
+from typing import Any
+
+import re2
+
+MAX_LENGTH = 1000
+"""Maximum number of characters in a pattern."""
 
 
 @dataclass(frozen=True, slots=True)
 class Pattern:
-    """Matches if either reading of its text matches the whole logger name."""
+    """A pattern that matches if its text, as a wildcard or as a regular expression, matches the
+    whole logger name."""
 
     text: str
-    readings: tuple[re.Pattern[str], ...]
+    expressions: tuple[Any, ...]
 
     @classmethod
     def parse(cls, text: str) -> Pattern:
         if not text:
-            raise ValueError("the pattern is empty; write a logger name, with * for anything")
+            raise ValueError("the pattern is empty; write a logger name, with * as a wildcard")
+        if len(text) > MAX_LENGTH:
+            raise ValueError(f"the pattern has {len(text)} characters; the maximum is {MAX_LENGTH}")
         wildcard = text.replace(".", r"\.").replace("*", ".*")
-        readings = []
-        fault: Exception | None = None
+        expressions = []
+        fault = ""
         for source in (wildcard, text):
             try:
-                readings.append(_compiled(source))
-            except (re.error, OverflowError, RecursionError) as error:
-                fault = error
-        if not readings:
-            raise ValueError(f"it is neither a wildcard nor a regular expression: {fault}")
-        return cls(text, tuple(readings))
+                expressions.append(re2.compile(source, _options()))
+            except (re2.error, UnicodeEncodeError) as error:
+                fault = _describe_error(error)
+        if not expressions:
+            raise ValueError(f"neither a wildcard nor a regular expression: {fault}")
+        return cls(text, tuple(expressions))
 
     def matches(self, logger: str) -> bool:
-        return any(reading.fullmatch(logger) for reading in self.readings)
+        name = logger.encode(errors="replace").decode()
+        return any(expression.fullmatch(name) for expression in self.expressions)
 
 
-def _compiled(source: str) -> re.Pattern[str]:
-    with warnings.catch_warnings():
-        # Of the two readings only one is meant: what is odd about the other is nobody's concern.
-        warnings.simplefilter("ignore")
-        return re.compile(source)
+def _options() -> re2.Options:
+    options = re2.Options()
+    # Only one of the two expressions has to be valid; do not print the error of the other.
+    options.log_errors = False
+    return options
+
+
+def _describe_error(error: Exception) -> str:
+    """Return the error message; RE2 reports it as bytes."""
+    reason = error.args[0] if error.args else ""
+    text = reason.decode(errors="replace") if isinstance(reason, bytes) else str(error)
+    if "perl operator" in text or "escape sequence" in text:
+        return f"{text} (look-around and back-references are not supported)"
+    return text

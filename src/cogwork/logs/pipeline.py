@@ -1,119 +1,123 @@
-"""From a record of the standard library to every output: judged, masked, handed on.
+"""The log pipeline: redact, truncate and deduplicate records, and pass them to the outputs.
 
-Whoever logs waits for none of the outputs.
+Log calls never wait for an output.
 """
 
 from __future__ import annotations
 
 import contextlib
-import itertools
+import hashlib
 import logging
+import sys
 from collections.abc import Callable, Iterable, Iterator
+from typing import NamedTuple
 
 from cogwork.core.clock import Clock
-from cogwork.logs.dedup import WINDOW, Dedup, Summary
+from cogwork.logs.dedup import WINDOW, Dedup, RepeatSummary
 from cogwork.logs.entry import Entry
-from cogwork.logs.mask import Mask
+from cogwork.logs.fields import limit_fields
+from cogwork.logs.redactor import Redactor
+from cogwork.logs.truncation import NAME_LIMIT, truncate
 
 Output = Callable[[Entry], None]
-"""Takes an entry and returns at once."""
-Key = tuple[str, int, str]
-"""Logger, level and text: what makes two messages the same one."""
+"""Accepts an entry without blocking."""
 
-STORY = "rdk.activity"
-"""What happened to the machine as a whole is told every time."""
-_MOST_SECRETS = 1000
-_NEVER_NOISY = (".StdErr",)
+ACTIVITY_LOGGER = "rdk.activity"
+"""Logger of machine-wide events, which are never suppressed."""
+EXTRA_LINES = "lines"
+"""Key in the `extra` of a log call for text whose line breaks are kept, unlike in a message."""
+_EXEMPT_SUFFIXES = (".StdErr",)
+_EXCERPT_LENGTH = 256
+"""Characters of a message that are kept to report its repeats."""
+
+
+class MessageKey(NamedTuple):
+    """The identity of a message: messages with equal keys are repeats."""
+
+    logger: str
+    level: int
+    excerpt: str
+    digest: bytes
+    """Digest of the whole message if it is longer than the excerpt."""
 
 
 class Pipeline(logging.Handler):
     def __init__(
-        self, clock: Clock, outputs: Iterable[Output], at_end: Callable[[], None] = lambda: None
+        self,
+        clock: Clock,
+        outputs: Iterable[Output],
+        on_close: Callable[[], None] = lambda: None,
+        redactor: Redactor | None = None,
     ) -> None:
-        """`at_end` lets the outputs write what they still have."""
+        """`on_close` flushes the outputs."""
         super().__init__()
-        self._at_end = at_end
+        self._on_close = on_close
         self._clock = clock
         self._outputs = tuple(outputs)
-        self._dedup: Dedup[Key] | None = Dedup()
-        self._secrets: dict[str, None] = {}
-        """The newest first."""
-        self._mask = Mask()
+        self._dedup: Dedup[MessageKey] | None = _make_dedup()
+        self._redact = (redactor or Redactor()).redact
 
-    def hide(self, secrets: Iterable[str]) -> None:
-        """From now on, in every output. Those of before stay hidden: somebody may know them."""
-        known = {**dict.fromkeys(secrets), **self._secrets}
-        self._secrets = dict(itertools.islice(known.items(), _MOST_SECRETS))
-        self._mask = Mask(self._secrets)
-
-    def masked(self, text: str) -> str:
-        return self._mask.hide(text)
-
-    def deduplicate(self, wanted: bool) -> None:
-        with self._guarded():
+    def set_deduplication(self, wanted: bool) -> None:
+        with self._locked():
             if wanted and self._dedup is None:
-                self._dedup = Dedup()
+                self._dedup = _make_dedup()
             elif not wanted and self._dedup is not None:
-                self._tell_all(self._dedup.close())
+                self._emit_summaries(self._dedup.close())
                 self._dedup = None
 
     def emit(self, record: logging.LogRecord) -> None:
-        message = _message(record)
-        if self._dedup is None or _is_never_noisy(record):
-            self._hand_on(_entry(record, message))
+        entry = make_entry(record, self._redact)
+        if self._dedup is None or _is_exempt(record):
+            self._emit_entry(entry)
             return
-        key = (record.name, record.levelno, message)
-        verdict = self._dedup.judge(key, self._clock.monotonic())
-        if verdict.held_back:
-            self._tell(Summary(key, verdict.held_back))
-        if verdict.prints:
-            self._hand_on(_entry(record, message))
-        elif verdict.starts:
-            self._say(key, f"this repeats; for {WINDOW:g}s it is only counted: {message}")
-        crowded_out = self._dedup.crowded_out()
-        if crowded_out is not None and crowded_out.held_back:
-            self._tell(crowded_out)
+        key = _make_key(entry)
+        verdict = self._dedup.decide(key, self._clock.monotonic())
+        if verdict.suppressed:
+            self._emit_summary(RepeatSummary(key, verdict.suppressed))
+        if verdict.should_print:
+            self._emit_entry(entry)
+        elif verdict.is_first_suppressed:
+            self._emit_notice(key, f"repeated; suppressing for {WINDOW:g}s: {key.excerpt}")
+        while (evicted := self._dedup.evict_oldest()) is not None:
+            if evicted.suppressed:
+                self._emit_summary(evicted)
 
-    async def watch(self) -> None:
-        """Account for what was held back and did not come again. Runs until cancelled."""
+    async def flush_periodically(self) -> None:
+        """Report suppressed messages that have stopped repeating. Runs until cancelled."""
         while True:
             await self._clock.sleep(1.0)
-            self.settle()
+            self.flush_due()
 
-    def settle(self) -> None:
-        with self._guarded():
+    def flush_due(self) -> None:
+        with self._locked():
             if self._dedup is not None:
-                self._tell_all(self._dedup.due(self._clock.monotonic()))
+                self._emit_summaries(self._dedup.take_due(self._clock.monotonic()))
 
     def close(self) -> None:
-        with self._guarded():
+        with self._locked():
             if self._dedup is not None:
-                self._tell_all(self._dedup.close())
-        self._at_end()
+                self._emit_summaries(self._dedup.close())
+        self._on_close()
         super().close()
 
-    def _tell_all(self, summaries: Iterable[Summary[Key]]) -> None:
+    def _emit_summaries(self, summaries: Iterable[RepeatSummary[MessageKey]]) -> None:
         for summary in tuple(summaries):
-            self._tell(summary)
+            self._emit_summary(summary)
 
-    def _tell(self, summary: Summary[Key]) -> None:
-        times = "once" if summary.held_back == 1 else f"{summary.held_back} times"
-        self._say(summary.key, f"came {times} more: {summary.key[2]}")
+    def _emit_summary(self, summary: RepeatSummary[MessageKey]) -> None:
+        repeats = "1 repeat" if summary.suppressed == 1 else f"{summary.suppressed} repeats"
+        self._emit_notice(summary.key, f"suppressed {repeats} of: {summary.key.excerpt}")
 
-    def _say(self, key: Key, message: str) -> None:
-        logger, level, _ = key
-        self._hand_on(Entry(self._clock.time(), level, logger, "dedup", message))
+    def _emit_notice(self, key: MessageKey, message: str) -> None:
+        self._emit_entry(Entry(self._clock.time(), key.level, key.logger, "dedup", message))
 
-    def _hand_on(self, entry: Entry) -> None:
-        entry.message = self._mask.hide(entry.message)
-        if entry.trace:
-            entry.trace = self._mask.hide(entry.trace)
+    def _emit_entry(self, entry: Entry) -> None:
         for output in self._outputs:
             output(entry)
 
     @contextlib.contextmanager
-    def _guarded(self) -> Iterator[None]:
-        """By the handler's own lock, under which records are emitted too."""
+    def _locked(self) -> Iterator[None]:
+        """Hold the lock of the handler, which is also held while records are emitted."""
         self.acquire()
         try:
             yield
@@ -121,39 +125,61 @@ class Pipeline(logging.Handler):
             self.release()
 
 
-def _is_never_noisy(record: logging.LogRecord) -> bool:
+def _is_exempt(record: logging.LogRecord) -> bool:
     return (
         record.levelno <= logging.DEBUG
         or record.exc_info is not None
-        or record.name == STORY
-        or record.name.endswith(_NEVER_NOISY)
+        or record.name == ACTIVITY_LOGGER
+        or record.name.endswith(_EXEMPT_SUFFIXES)
     )
 
 
-def _message(record: logging.LogRecord) -> str:
+def _format_message(record: logging.LogRecord) -> str:
     try:
         return record.getMessage()
     except Exception:
-        # A mistake in a log call must not take away what it wanted to say.
+        # Invalid arguments in a log call must not lose the message.
         return f"{record.msg} {record.args}"
 
 
-def _entry(record: logging.LogRecord, message: str) -> Entry:
+def make_entry(record: logging.LogRecord, redact: Callable[[str], str]) -> Entry:
+    """Convert a record to an entry, with all texts redacted and truncated."""
+    place = f"{record.filename}:{record.lineno}" if record.filename else ""
+    trace = _format_trace(record)
     return Entry(
         record.created,
         record.levelno,
-        record.name,
-        f"{record.filename}:{record.lineno}" if record.filename else "",
-        message,
-        getattr(record, "fields", None) or {},
-        _trace(record),
+        truncate(record.name, redact, NAME_LIMIT),
+        truncate(place, redact, NAME_LIMIT),
+        truncate(_format_message(record), redact),
+        limit_fields(getattr(record, "fields", None) or {}, redact),
+        truncate(trace, redact) if trace else None,
     )
+
+
+def _make_dedup() -> Dedup[MessageKey]:
+    return Dedup(size_of=_size_of)
+
+
+def _make_key(entry: Entry) -> MessageKey:
+    message = entry.message
+    if len(message) <= _EXCERPT_LENGTH:
+        return MessageKey(entry.logger, entry.level, message, b"")
+    digest = hashlib.blake2b(message.encode(errors="surrogatepass"), digest_size=16).digest()
+    return MessageKey(entry.logger, entry.level, f"{message[:_EXCERPT_LENGTH]}…", digest)
+
+
+def _size_of(key: MessageKey) -> int:
+    return sum(map(sys.getsizeof, key))
 
 
 _formatter = logging.Formatter()
 
 
-def _trace(record: logging.LogRecord) -> str | None:
+def _format_trace(record: logging.LogRecord) -> str | None:
+    parts = [str(lines)] if (lines := getattr(record, EXTRA_LINES, None)) else []
     if record.exc_info and record.exc_info[0] is not None:
-        return _formatter.formatException(record.exc_info)
-    return _formatter.formatStack(record.stack_info) if record.stack_info else None
+        parts.append(_formatter.formatException(record.exc_info))
+    elif record.stack_info:
+        parts.append(_formatter.formatStack(record.stack_info))
+    return "\n".join(parts) or None

@@ -1,6 +1,6 @@
-"""Which level a logger has: the rules of the configuration, in the order in which they count.
+"""Determine the level of a logger from the rules of the configuration, in order of precedence:
 
-debug mode  >  a module's log_level  >  log_configuration  >  `log` patterns, the last one  >  info
+debug mode  >  `log_level` of a module  >  `log_configuration`  >  last matching `log` rule  >  info
 """
 
 from __future__ import annotations
@@ -11,63 +11,63 @@ from dataclasses import dataclass, field
 from cogwork.logs.levels import Level
 from cogwork.logs.pattern import Pattern
 
-RESOURCES = "rdk.resource_manager."
-MODULES = "rdk.modmanager."
-JOBS = "rdk.job_manager."
+RESOURCE_LOGGER_PREFIX = "rdk.resource_manager."
+MODULE_LOGGER_PREFIX = "rdk.modmanager."
+JOB_LOGGER_PREFIX = "rdk.job_manager."
 
 
 @dataclass(frozen=True, slots=True)
-class Rules:
+class LevelRules:
     patterns: tuple[tuple[Pattern, Level], ...] = ()
-    """The `log` section, from top to bottom."""
+    """The rules of the `log` section, in the order of the file."""
     resources: Mapping[str, Level] = field(default_factory=dict)
-    """By the full name of the resource: its `log_configuration`."""
+    """The `log_configuration` levels by full resource name."""
     jobs: Mapping[str, Level] = field(default_factory=dict)
-    """By the name of the job: its `log_configuration`."""
+    """The `log_configuration` levels by job name."""
     modules: Mapping[str, Level | None] = field(default_factory=dict)
-    """Every module by its name, with its `log_level`."""
-    provided: Mapping[str, str] = field(default_factory=dict)
-    """By the full name of a modular resource: the module that brings it."""
+    """The `log_level` of every module by name."""
+    module_by_resource: Mapping[str, str] = field(default_factory=dict)
+    """The names of the modules by full name of the modular resource."""
     debug: bool = False
 
     def level_of(self, logger: str) -> Level:
         if self.debug:
             return Level.DEBUG
-        resource = _under(RESOURCES, logger)
+        resource = _strip_prefix(RESOURCE_LOGGER_PREFIX, logger)
         module = self._module_of(logger, resource)
         if module is not None and (level := self.modules.get(module)) is not None:
             return level
-        if resource is not None and (level := self._configured(resource)) is not None:
+        if resource is not None and (level := self._resource_level(resource)) is not None:
             return level
-        job = _under(JOBS, logger)
+        job = _strip_prefix(JOB_LOGGER_PREFIX, logger)
         if job is not None and (level := self.jobs.get(job)) is not None:
             return level
-        return self._matched(logger, module)
+        return self._pattern_level(logger, module)
 
-    def overrules(self, resource: str) -> bool:
-        """Whether its module's `log_level` makes the `log_configuration` of a resource useless."""
-        module = self.provided.get(resource, "")
+    def overrides_resource_level(self, resource: str) -> bool:
+        """Whether the `log_level` of a module overrides the resource's `log_configuration`."""
+        module = self.module_by_resource.get(resource, "")
         return resource in self.resources and self.modules.get(module) is not None
 
     def _module_of(self, logger: str, resource: str | None) -> str | None:
         if resource is not None:
-            return self.provided.get(resource)
-        below = _under(MODULES, logger)
-        # Its output has loggers of its own: `<module>.StdErr`.
+            return self.module_by_resource.get(resource)
+        below = _strip_prefix(MODULE_LOGGER_PREFIX, logger)
+        # The output of a module has its own loggers, such as `<module>.StdErr`.
         return below.partition(".")[0] if below is not None else None
 
-    def _configured(self, resource: str) -> Level | None:
-        """Its own, or that of the resource whose logger has this one below it."""
+    def _resource_level(self, resource: str) -> Level | None:
+        """Return the level of the resource, or of the resource that owns this child logger."""
         if resource in self.resources:
             return self.resources[resource]
         return self.resources.get(resource.partition(".")[0])
 
-    def _matched(self, logger: str, module: str | None) -> Level:
+    def _pattern_level(self, logger: str, module: str | None) -> Level:
         for pattern, level in reversed(self.patterns):
             if pattern.matches(logger) or (module is not None and pattern.text == module):
                 return level
         return Level.INFO
 
 
-def _under(prefix: str, logger: str) -> str | None:
+def _strip_prefix(prefix: str, logger: str) -> str | None:
     return logger[len(prefix) :] if logger.startswith(prefix) else None

@@ -1,7 +1,7 @@
-"""The files of the spool: segments of lines, and the ledger beside them.
+"""The files of the spool: segments of lines, and the ledger.
 
-The directory itself is locked, and its files are opened relative to it: whatever is mounted over
-its path meanwhile is never touched.
+The directory itself is locked, and its files are opened relative to it, so that a file system
+mounted over its path is never touched.
 """
 
 from __future__ import annotations
@@ -15,203 +15,209 @@ from collections.abc import Generator, Iterator
 from pathlib import Path
 from typing import BinaryIO
 
-from cogwork.logs.account import (
-    NOWHERE,
-    SLOT,
+from cogwork.logs.record_codec import MAX_ENTRY_BYTES, RECORD_OVERHEAD, decode_record
+from cogwork.logs.spool_index import (
+    NO_POSITION,
+    SLOT_SIZE,
     Ledger,
-    Line,
-    Place,
+    LinePosition,
+    QueuedLine,
     Segment,
     decode_slots,
     encode_slot,
-    spans,
-    survey,
+    scan_segment,
+    segment_ranges,
 )
-from cogwork.logs.sealed import LONGEST, OVERHEAD, unseal
 
-LEDGER = "ledger"
-BUFFER = 64 << 10
-_NAME = re.compile(r"([0-9]{16,})\.jsonl")
-_SAFE = os.O_CLOEXEC | os.O_NOFOLLOW
-_APPEND = os.O_WRONLY | os.O_APPEND
-_PASSING = {errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.EACCES, errno.EPERM}
-"""Errors that say nothing about what is on the disk."""
+LEDGER_FILE = "ledger"
+BUFFER_SIZE = 64 << 10
+_SEGMENT_NAME = re.compile(r"([0-9]{16,})\.jsonl")
+_SAFE_FLAGS = os.O_CLOEXEC | os.O_NOFOLLOW
+_APPEND_FLAGS = os.O_WRONLY | os.O_APPEND
+_TRANSIENT_ERRORS = {errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.EACCES, errno.EPERM}
+"""Errors that do not indicate damage on the disk."""
 
 
 class SegmentFiles:
-    """The directory, held by this process alone. All that is done here may raise OSError.
+    """The locked spool directory and its files. All methods may raise OSError.
 
-    Files are named relative to the directory that is held: another may have taken its path.
+    Files are opened relative to the locked directory, because its path may lead elsewhere by now.
     """
 
     def __init__(self, directory: Path) -> None:
         self._directory = directory
         self.segments: list[Segment] = []
         self._turn = 0
-        self._held: int | None = None
-        self._current: int | None = None
-        self._ledger: int | None = None
+        self._directory_fd: int | None = None
+        self._segment_fd: int | None = None
+        self._ledger_fd: int | None = None
         self._closed = False
 
     def load(self) -> tuple[Ledger | None, int]:
-        """What the ledger says, and the number after the last line."""
-        self.let_go()
-        self._hold()
-        segments = self._listed()
+        """Load the files; return the ledger and the number after the last line."""
+        self.close_files()
+        self._lock_directory()
+        segments = self._list_segments()
         stop = 0
         if segments:
             last = segments[-1]
-            with self._reader(_name(last.first)) as file:
-                stop, last.size = survey(iter(lambda: _piece(file), b""), last.first)
-        self._turn, ledger = decode_slots(self._ledger_data())
+            with self._open_reader(_segment_name(last.first)) as file:
+                stop, last.size = scan_segment(iter(lambda: _read_piece(file), b""), last.first)
+        self._turn, ledger = decode_slots(self._read_ledger())
         self.segments = segments
         return ledger, stop
 
-    def room(self, most: int) -> int:
-        """Bytes that the last segment may still grow by."""
-        return most - self.segments[-1].size if self.segments else 0
+    def remaining_bytes(self, segment_bytes: int) -> int:
+        """Return how many bytes still fit into the last segment."""
+        return segment_bytes - self.segments[-1].size if self.segments else 0
 
-    def end(self) -> Place:
-        return Place(self.segments[-1].first, self.segments[-1].size) if self.segments else NOWHERE
+    def end_position(self) -> LinePosition:
+        return (
+            LinePosition(self.segments[-1].first, self.segments[-1].size)
+            if self.segments
+            else NO_POSITION
+        )
 
-    def begin(self, first: int) -> None:
-        """Another segment."""
-        if self._current is not None:
-            os.fdatasync(self._current)
-            self._current = _close(self._current)
-        self._current = self._open(_name(first), _APPEND | os.O_CREAT | os.O_TRUNC)
+    def begin_segment(self, first: int) -> None:
+        """Sync the current segment and start a new one."""
+        if self._segment_fd is not None:
+            os.fdatasync(self._segment_fd)
+            self._segment_fd = _close(self._segment_fd)
+        self._segment_fd = self._open(_segment_name(first), _APPEND_FLAGS | os.O_CREAT | os.O_TRUNC)
         self.segments.append(Segment(first, 0))
 
     def append(self, lines: bytes) -> None:
         last = self.segments[-1]
-        if self._current is None:
-            self._current = self._open(_name(last.first), _APPEND)
-            # A torn line at its end never was one.
-            os.ftruncate(self._current, last.size)
-        self._check(self._current)
-        _write_all(self._current, lines)
+        if self._segment_fd is None:
+            self._segment_fd = self._open(_segment_name(last.first), _APPEND_FLAGS)
+            # Remove a torn line at the end, which was never counted.
+            os.ftruncate(self._segment_fd, last.size)
+        self._check_not_deleted(self._segment_fd)
+        _write_all(self._segment_fd, lines)
         last.size += len(lines)
 
-    def save(self, ledger: Ledger) -> None:
-        if self._ledger is None:
-            self._ledger = self._open(LEDGER, os.O_WRONLY | os.O_CREAT)
-        self._check(self._ledger)
+    def save_ledger(self, ledger: Ledger) -> None:
+        if self._ledger_fd is None:
+            self._ledger_fd = self._open(LEDGER_FILE, os.O_WRONLY | os.O_CREAT)
+        self._check_not_deleted(self._ledger_fd)
         self._turn += 1
         data = encode_slot(self._turn, ledger)
-        if os.pwrite(self._ledger, data, self._turn % 2 * SLOT) < SLOT:
+        if os.pwrite(self._ledger_fd, data, self._turn % 2 * SLOT_SIZE) < SLOT_SIZE:
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
-    def lines(self, start: int, stop: int, mark: Place) -> Generator[Line, None, None]:
-        """From the first segment that has any of these numbers; from the mark, if it is there."""
-        for segment, end in spans(self.segments, stop):
+    def read_lines(
+        self, start: int, stop: int, mark: LinePosition
+    ) -> Generator[QueuedLine, None, None]:
+        """Read from the first segment with any of these numbers, or from the mark in it."""
+        for segment, end in segment_ranges(self.segments, stop):
             if end > start:
                 offset = mark.offset if mark.segment == segment.first else 0
-                yield from self._lines_of(segment.first, offset, end)
+                yield from self._read_segment(segment.first, offset, end)
 
-    def _lines_of(self, segment: int, offset: int, end: int) -> Iterator[Line]:
+    def _read_segment(self, segment: int, offset: int, end: int) -> Iterator[QueuedLine]:
         with contextlib.ExitStack() as stack:
             try:
-                file = stack.enter_context(self._reader(_name(segment)))
+                file = stack.enter_context(self._open_reader(_segment_name(segment)))
             except OSError as error:
-                _raise_if_passing(error)
+                _raise_if_transient(error)
                 return
             file.seek(offset)
-            while piece := _piece(file):
-                found = unseal(piece)
+            while piece := _read_piece(file):
+                found = decode_record(piece)
                 if found is not None and found[0] < end:
-                    yield Line(*found, Place(segment, offset))
+                    yield QueuedLine(*found, LinePosition(segment, offset))
                 offset += len(piece)
 
-    def remove(self, count: int) -> None:
-        """The oldest ones."""
+    def remove_oldest(self, count: int) -> None:
+        """Delete the oldest segments."""
         for _ in range(count):
             with contextlib.suppress(FileNotFoundError):
-                os.unlink(_name(self.segments[0].first), dir_fd=self._here)
+                os.unlink(_segment_name(self.segments[0].first), dir_fd=self._locked_fd)
             del self.segments[0]
 
     def sync(self) -> None:
-        for descriptor in (self._current, self._ledger, self._held):
+        for descriptor in (self._segment_fd, self._ledger_fd, self._directory_fd):
             if descriptor is not None:
                 os.fsync(descriptor)
 
-    def let_go(self) -> None:
-        """Of the files, not of the directory: nobody else may have it in between."""
-        self._current, self._ledger = _close(self._current), _close(self._ledger)
+    def close_files(self) -> None:
+        """Close the files but keep the directory locked."""
+        self._segment_fd, self._ledger_fd = _close(self._segment_fd), _close(self._ledger_fd)
 
     def close(self) -> None:
-        self.let_go()
-        self._held = _close(self._held)
+        self.close_files()
+        self._directory_fd = _close(self._directory_fd)
         self._closed = True
 
-    def _hold(self) -> None:
+    def _lock_directory(self) -> None:
         if self._closed:
-            raise OSError(errno.EBADF, "it is closed")
-        if self._held is not None and self._is_in_place():
+            raise OSError(errno.EBADF, "the spool is closed")
+        if self._directory_fd is not None and self._is_in_place():
             return
-        self._held = _close(self._held)
+        self._directory_fd = _close(self._directory_fd)
         self._directory.mkdir(0o700, parents=True, exist_ok=True)
-        held = os.open(self._directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        descriptor = os.open(self._directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
         try:
-            fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError:
-            os.close(held)
+            os.close(descriptor)
             raise
-        self._held = held
+        self._directory_fd = descriptor
 
     @property
-    def _here(self) -> int:
-        # None would be the directory that the process runs in.
-        assert self._held is not None
-        return self._held
+    def _locked_fd(self) -> int:
+        # A dir_fd of None would mean the working directory.
+        assert self._directory_fd is not None
+        return self._directory_fd
 
     def _is_in_place(self) -> bool:
         try:
-            return os.path.samestat(os.fstat(self._here), self._directory.stat())
+            return os.path.samestat(os.fstat(self._locked_fd), self._directory.stat())
         except FileNotFoundError:
             return False
 
-    def _check(self, descriptor: int) -> None:
-        """What is written to a file that was deleted is lost without a word."""
+    def _check_not_deleted(self, descriptor: int) -> None:
+        """Raise an error for a deleted file, to which writes would be lost silently."""
         if not os.fstat(descriptor).st_nlink or not self._is_in_place():
-            raise FileNotFoundError(errno.ENOENT, "it was deleted")
+            raise FileNotFoundError(errno.ENOENT, "the file was deleted")
 
-    def _listed(self) -> list[Segment]:
-        names = os.listdir(self._here)  # noqa: PTH208 - not of a path
-        firsts = sorted(int(name[1]) for name in map(_NAME.fullmatch, names) if name)
-        return [Segment(first, self._size_of(_name(first))) for first in firsts]
+    def _list_segments(self) -> list[Segment]:
+        names = os.listdir(self._locked_fd)  # noqa: PTH208 - a descriptor, not a path
+        firsts = sorted(int(name[1]) for name in map(_SEGMENT_NAME.fullmatch, names) if name)
+        return [Segment(first, self._size_of(_segment_name(first))) for first in firsts]
 
     def _size_of(self, name: str) -> int:
-        return os.stat(name, dir_fd=self._here, follow_symlinks=False).st_size
+        return os.stat(name, dir_fd=self._locked_fd, follow_symlinks=False).st_size
 
-    def _ledger_data(self) -> bytes:
+    def _read_ledger(self) -> bytes:
         try:
-            with self._reader(LEDGER) as file:
-                return file.read(2 * SLOT)
+            with self._open_reader(LEDGER_FILE) as file:
+                return file.read(2 * SLOT_SIZE)
         except FileNotFoundError:
             return b""
 
-    def _reader(self, name: str) -> BinaryIO:
-        return os.fdopen(self._open(name, os.O_RDONLY), "rb", buffering=BUFFER)
+    def _open_reader(self, name: str) -> BinaryIO:
+        return os.fdopen(self._open(name, os.O_RDONLY), "rb", buffering=BUFFER_SIZE)
 
     def _open(self, name: str, flags: int) -> int:
-        return os.open(name, flags | _SAFE, 0o600, dir_fd=self._here)
+        return os.open(name, flags | _SAFE_FLAGS, 0o600, dir_fd=self._locked_fd)
 
 
-def _name(segment: int) -> str:
+def _segment_name(segment: int) -> str:
     return f"{segment:016}.jsonl"
 
 
-def _piece(file: BinaryIO) -> bytes:
-    """A line, or what damage made of it. Nothing at the end, and where the disk is damaged."""
+def _read_piece(file: BinaryIO) -> bytes:
+    """Return a line, possibly damaged; empty at the end of the file or at a disk error."""
     try:
-        return file.readline(LONGEST + OVERHEAD)
+        return file.readline(MAX_ENTRY_BYTES + RECORD_OVERHEAD)
     except OSError as error:
-        _raise_if_passing(error)
+        _raise_if_transient(error)
         return b""
 
 
-def _raise_if_passing(error: OSError) -> None:
-    if error.errno in _PASSING:
+def _raise_if_transient(error: OSError) -> None:
+    if error.errno in _TRANSIENT_ERRORS:
         raise error
 
 
@@ -222,7 +228,7 @@ def _write_all(descriptor: int, data: bytes) -> None:
 
 
 def _close(descriptor: int | None) -> int | None:
-    # An error at this point is one that writing or syncing has already met.
+    # Errors are ignored: writing or syncing has already reported them.
     if descriptor is not None:
         with contextlib.suppress(OSError):
             os.close(descriptor)

@@ -1,4 +1,4 @@
-"""Where lines go that nobody waits for: a disk may be full, a terminal slow, a reader gone."""
+"""Write lines in a background thread, so that a full disk or a slow reader blocks no log call."""
 
 from __future__ import annotations
 
@@ -6,75 +6,78 @@ import threading
 from collections.abc import Callable
 from queue import SimpleQueue
 
-MOST = 16 << 20
-"""Bytes that wait to be written. What comes on top of them is left out, and counted."""
-PATIENCE = 1.0
-"""Seconds that what waits gets at the end."""
+MAX_PENDING_BYTES = 8 << 20
+"""Maximum size of the pending lines in bytes, while up to as many again are being written. Further
+lines are dropped and counted."""
+FLUSH_TIMEOUT = 1.0
+"""Seconds to write the pending lines on close."""
 
 Write = Callable[[bytes], None]
-"""Writes whole lines. Blocks as long as it must, and raises nothing."""
+"""Writes whole lines. May block, and never raises."""
 
 
 class Sink:
-    """A thread of its own writes what it is given, in order, as much at a time as there is."""
+    """A queue of lines with a thread that writes them in order, all pending lines at a time."""
 
-    def __init__(self, name: str, write: Write, most: int = MOST) -> None:
+    def __init__(self, name: str, write: Write, max_bytes: int = MAX_PENDING_BYTES) -> None:
         self._write = write
-        self._most = most
+        self._max_bytes = max_bytes
         self._lines: list[bytes] = []
         self._size = 0
-        self._left_out = 0
+        self._dropped_count = 0
         self._closed = False
-        # A signal handler or a destructor may put a line while its thread is inside put.
+        # Reentrant: a signal handler or a destructor may log while its thread is inside put.
         self._lock = threading.RLock()
-        # A condition would forget what it is told between the last look and the wait for it.
-        self._news: SimpleQueue[None] = SimpleQueue()
-        self._told = False
-        # A daemon: the process may end while it waits for a reader that does not come back.
+        # A condition would lose a notification between the last check and the wait.
+        self._wakeups: SimpleQueue[None] = SimpleQueue()
+        self._notified = False
+        # A daemon: the process may exit while the thread waits for a reader that is stuck.
         self._thread = threading.Thread(target=self._run, name=name, daemon=True)
         self._thread.start()
 
     def put(self, line: bytes) -> None:
-        """A line with its line break."""
+        """Queue a line, which includes its line break."""
         with self._lock:
-            # Once one is left out, so are those behind it: what is missing is missing in one place.
-            if self._left_out or self._size + len(line) > self._most:
-                self._left_out += 1
+            # Once a line is dropped, drop those after it, too, so that there is only one gap.
+            if self._dropped_count or self._size + len(line) > self._max_bytes:
+                self._dropped_count += 1
             else:
                 self._size += len(line)
                 self._lines.append(line)
-            if not self._told:
-                self._told = True
-                self._news.put(None)
+            if not self._notified:
+                self._notified = True
+                self._wakeups.put(None)
 
-    def close(self, patience: float = PATIENCE) -> None:
-        """Writes what waits, as long as patience lasts."""
+    def close(self, timeout: float = FLUSH_TIMEOUT) -> None:
+        """Write the pending lines, at most until the timeout."""
         self._closed = True
-        self._news.put(None)
-        self._thread.join(patience)
+        self._wakeups.put(None)
+        self._thread.join(timeout)
 
     def _run(self) -> None:
         closed = False
         while not closed:
-            self._news.get()
-            # Read ahead of the last look, which then finds all that was put before the end.
+            self._wakeups.get()
+            # Read the flag before taking the lines, so that all lines before close are written.
             closed = self._closed
-            while lines := self._taken():
+            while lines := self._take_pending():
                 self._write(lines)
 
-    def _taken(self) -> bytes:
-        """All that waits."""
+    def _take_pending(self) -> bytes:
+        """Return all pending lines."""
         with self._lock:
-            self._told = False
+            self._notified = False
             lines, self._lines = self._lines, []
-            left_out, self._left_out = self._left_out, 0
+            dropped, self._dropped_count = self._dropped_count, 0
             self._size = 0
-        if left_out:
-            lines.append(missing(left_out, "they came faster than they were written"))
+        if dropped:
+            lines.append(
+                format_missing_notice(dropped, "they were logged faster than they could be written")
+            )
         return b"".join(lines)
 
 
-def missing(count: int, why: str) -> bytes:
-    """The line in the place of those that were left out."""
-    lines = "line is" if count == 1 else "lines are"
-    return f"{count} {lines} missing here: {why}\n".encode(errors="replace")
+def format_missing_notice(count: int, why: str) -> bytes:
+    """Return a notice that replaces the dropped lines."""
+    lines = "line" if count == 1 else "lines"
+    return f"dropped {count} {lines} here: {why}\n".encode(errors="replace")

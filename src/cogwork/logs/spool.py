@@ -1,22 +1,21 @@
-"""The queue of lines that wait for the cloud: on disk, bounded, each delivered at least once.
+"""A bounded queue on disk of log lines for the cloud, with at-least-once delivery.
 
-Every line has a number, and the numbers are the account. A segment is a file of lines, named after
-the first of them; the ledger says which number is to be delivered next. A number that is not found
-when its turn comes was dropped, whatever took it: its segment made room for others, its line is
-damaged, memory was full. Nothing else has to be remembered for the account to be exact, so a kill
-cannot falsify it: put = delivered + dropped + queued.
+Every line has a sequence number. A segment is a file of lines, named after its first number; the
+ledger stores the number to be delivered next. A number that is missing when it is due was dropped:
+its segment was evicted, its line is damaged or memory was full. No other state is needed for exact
+counts, so a kill cannot falsify them: put = delivered + dropped + queued.
 
 What can be lost:
 
-- The end of the process, however sudden, loses what its thread had not yet written: a few
-  milliseconds of lines, or what waits for a disk that does not take them. They are in no count.
-- A power cut loses what the disk had not yet taken, which it is made to every five seconds. Lines
-  that were not in the ledger by then are in no count either.
-- A disk that is full, read-only or gone loses nothing until memory is full; what comes on top of
-  that is dropped and counted. Meanwhile lines are delivered from memory.
-- Damage loses the damaged lines, and those are counted.
+- If the process is killed: the lines that its thread had not yet written, which are a few
+  milliseconds of lines, or the lines waiting for a disk that blocks. They are not counted.
+- If the power fails: the lines that were not synced, which happens every five seconds. Lines that
+  were not in the ledger by then are not counted either.
+- If the disk is full, read-only or gone: nothing until memory is full; further lines are dropped
+  and counted. Meanwhile lines are delivered from memory.
+- If files are damaged: the damaged lines, which are counted.
 
-A line that was sent when the process ended may be sent again.
+A line that was being sent when the process ended may be sent again.
 """
 
 from __future__ import annotations
@@ -35,54 +34,54 @@ from queue import Empty, SimpleQueue
 from typing import NamedTuple
 
 from cogwork.core.errors import CogworkError
-from cogwork.logs.account import (
-    NOWHERE,
+from cogwork.logs.entry import Entry
+from cogwork.logs.record_codec import MAX_ENTRY_BYTES, RECORD_OVERHEAD, encode_entry
+from cogwork.logs.segments import SegmentFiles
+from cogwork.logs.spool_index import (
+    NO_POSITION,
     Batch,
     Ledger,
-    Line,
-    excess,
-    fitting,
-    gather,
-    used_up,
+    QueuedLine,
+    collect_batch,
+    count_delivered,
+    count_excess,
+    encode_fitting,
 )
-from cogwork.logs.entry import Entry
-from cogwork.logs.sealed import LONGEST, OVERHEAD, encode
-from cogwork.logs.segments import SegmentFiles
 
-MOST = 64 << 20
-"""Bytes of all segments together."""
-SEGMENT = 1 << 20
-"""Bytes of one segment: what is dropped at once when there are too many."""
-MEMORY = 4 << 20
-"""Bytes that wait to be written."""
-BATCH = 100
-SYNC = 5.0
-"""Seconds until what was written is forced to the disk."""
-RETRY = 1.0
-"""Seconds until a disk that failed is tried again."""
-PATIENCE = 1.0
-"""Seconds that what waits gets at the end."""
+MAX_BYTES = 64 << 20
+"""Maximum size of all segments in bytes."""
+SEGMENT_BYTES = 1 << 20
+"""Maximum size of one segment in bytes. Whole segments are evicted."""
+MEMORY_BYTES = 4 << 20
+"""Maximum size of the lines in memory, in bytes."""
+BATCH_LINES = 100
+SYNC_INTERVAL = 5.0
+"""Seconds until written lines are synced to the disk."""
+RETRY_INTERVAL = 1.0
+"""Seconds between two attempts to use a disk that failed."""
+FLUSH_TIMEOUT = 1.0
+"""Seconds to write the pending lines on close."""
 
 LOGGER = "rdk.networking.log_upload"
 _log = logging.getLogger(LOGGER)
 
 
-class InUse(CogworkError):
-    """Another process has the queue."""
+class SpoolInUse(CogworkError):
+    """The queue is in use by another process."""
 
     status = "FAILED_PRECONDITION"
 
     def __init__(self, directory: Path) -> None:
         super().__init__(
             f"the log queue in {directory} is in use by another process; "
-            "end that one, or give each server a directory of its own"
+            "stop that process, or give each server its own directory"
         )
 
 
-class Counts(NamedTuple):
-    """Since the queue was first made. put = delivered + dropped + queued.
+class SpoolCounts(NamedTuple):
+    """Counts since the queue was created: put = delivered + dropped + queued.
 
-    Lines that are damaged or did not fit into memory are found when their turn comes; until then
+    Lines that are damaged or did not fit into memory are detected when they are due; until then
     they count as queued.
     """
 
@@ -93,235 +92,240 @@ class Counts(NamedTuple):
 
 
 class Spool:
-    """`put` is for anybody; the other methods wait for the disk."""
+    """A spool. `put` never blocks; the other methods wait for the disk."""
 
     def __init__(
         self,
         directory: Path,
-        most_bytes: int = MOST,
-        segment_bytes: int = SEGMENT,
-        memory_bytes: int = MEMORY,
-        retry: float = RETRY,
+        max_bytes: int = MAX_BYTES,
+        segment_bytes: int = SEGMENT_BYTES,
+        memory_bytes: int = MEMORY_BYTES,
+        retry: float = RETRY_INTERVAL,
     ) -> None:
-        """Reads what is there. Raises InUse, and nothing else, whatever state the disk is in."""
-        if not OVERHEAD < segment_bytes <= most_bytes // 2:
+        """Load the existing queue. Raises SpoolInUse, but never an error of the disk."""
+        if not RECORD_OVERHEAD < segment_bytes <= max_bytes // 2:
             raise ValueError(
-                f"segments of {segment_bytes} bytes, {most_bytes} in total: a segment needs more "
-                f"than {OVERHEAD} bytes, and all together at least as much as two"
+                f"invalid limits of {segment_bytes} bytes per segment, {max_bytes} in total: a "
+                f"segment needs more than {RECORD_OVERHEAD} bytes, and the total at least two "
+                "segments"
             )
         self.directory = directory
         self.trouble: str | None = None
-        """A sentence about what is wrong with the disk at present."""
-        self._most_bytes = most_bytes
+        """A description of the current disk problem, or None."""
+        self._max_bytes = max_bytes
         self._segment_bytes = segment_bytes
         self._memory_bytes = memory_bytes
-        self._longest = min(LONGEST, segment_bytes - OVERHEAD)
+        self._max_entry_bytes = min(MAX_ENTRY_BYTES, segment_bytes - RECORD_OVERHEAD)
         self._retry = retry
 
-        # A signal handler or a destructor may put a line while its thread is inside put.
+        # Reentrant: a signal handler or a destructor may log while its thread is inside put.
         self._lock = threading.RLock()
-        self._waiting: list[bytes] = []
-        self._left_out = 0
-        self._size = 0
-        """Bytes in memory: those that wait, and those that are numbered and unwritten."""
+        self._pending: list[bytes] = []
+        self._overflow_count = 0
+        self._bytes_in_memory = 0
+        """Bytes of the lines that are pending, or numbered but unwritten."""
         self._emptied = threading.Condition(self._lock)
-        # A condition would forget what it is told between the last look and the wait for it.
-        self._news: SimpleQueue[None] = SimpleQueue()
-        self._told = False
+        # A condition would lose a notification between the last check and the wait.
+        self._wakeups: SimpleQueue[None] = SimpleQueue()
+        self._notified = False
         self._listener: Callable[[], object] | None = None
         self._closed = threading.Event()
 
-        # Whoever holds this may wait for the disk, so nobody may wait for it in put.
-        self._disk = threading.Lock()
+        # Held while waiting for the disk, so `put` must not acquire it.
+        self._disk_lock = threading.Lock()
         self._files = SegmentFiles(directory)
         self._loaded = False
         self._ledger = Ledger("", position=0, following=0, dropped=0)
-        self._unsaved = True
+        self._ledger_unsaved = True
         self._unwritten: deque[tuple[int, bytes]] = deque()
-        self._claimed: Batch | None = None
-        self._mark = NOWHERE
+        self._claimed_batch: Batch | None = None
+        self._read_position = NO_POSITION
         self._sync_at: float | None = None
 
         self._load_first()
-        # A daemon: the process may end while it waits for a disk that does not answer.
+        # A daemon: the process may exit while the thread waits for a disk that blocks.
         self._thread = threading.Thread(target=self._run, name="log-spool", daemon=True)
         self._thread.start()
         self._wake()
 
     def put(self, entry: Entry) -> None:
-        """From any thread or signal handler. Waits for no disk, and raises nothing."""
+        """Queue an entry, from any thread or signal handler. Never blocks on the disk or raises."""
         try:
-            body = encode(entry)
+            body = encode_entry(entry)
         except Exception:
-            # Whatever it is that cannot be encoded, the log is not the place to fail for it.
+            # A log call must not fail because its entry cannot be encoded.
             body = None
         size = len(body or b"")
         with self._lock:
-            if body is None or size > self._longest or self._size + size > self._memory_bytes:
-                self._left_out += 1
+            if (
+                body is None
+                or size > self._max_entry_bytes
+                or self._bytes_in_memory + size > self._memory_bytes
+            ):
+                self._overflow_count += 1
             else:
-                self._size += size
-                self._waiting.append(body)
+                self._bytes_in_memory += size
+                self._pending.append(body)
             self._wake()
 
-    def flush(self, patience: float = PATIENCE) -> bool:
-        """Whether all that was put is on the disk, or was dropped."""
+    def flush(self, timeout: float = FLUSH_TIMEOUT) -> bool:
+        """Wait until all lines are written or dropped; return whether that succeeded."""
         with self._emptied:
-            return self._emptied.wait_for(lambda: not self._size, patience)
+            return self._emptied.wait_for(lambda: not self._bytes_in_memory, timeout)
 
-    def tell(self, listener: Callable[[], object]) -> None:
-        """Call it once, from another thread, when something is there to be delivered."""
+    def notify_once(self, listener: Callable[[], object]) -> None:
+        """Call the listener once, from another thread, when there are lines to deliver."""
         with self._lock:
             self._listener = listener
 
-    def batch(self, most: int = BATCH) -> Batch | None:
-        """What to deliver next: the same until it is done. None: nothing, or nothing readable.
+    def next_batch(self, limit: int = BATCH_LINES) -> Batch | None:
+        """Return the next batch, the same one until it is delivered; None if none is readable.
 
-        The line about those that were dropped has its place among the `most`.
+        The notice about dropped lines counts towards `limit`.
         """
-        with self._disk:
-            self._take()
-            if self._claimed is None:
-                self._claimed = self._read(most)
-            return self._claimed
+        with self._disk_lock:
+            self._assign_numbers()
+            if self._claimed_batch is None:
+                self._claimed_batch = self._read_batch(limit)
+            return self._claimed_batch
 
-    def done(self, batch: Batch) -> None:
-        """It has arrived, and so has the number of those that were dropped."""
-        with self._disk:
-            # The directory may have been exchanged for another since it was read.
-            if batch is not self._claimed:
+    def mark_delivered(self, batch: Batch) -> None:
+        """Record that the batch was delivered, along with the count of dropped lines."""
+        with self._disk_lock:
+            # The directory may have been replaced since the batch was read.
+            if batch is not self._claimed_batch:
                 return
-            self._claimed = None
+            self._claimed_batch = None
             self._ledger.position = batch.stop
             self._ledger.dropped += batch.dropped
-            self._forget(batch.stop)
-            self._unsaved = True
+            self._forget_until(batch.stop)
+            self._ledger_unsaved = True
             if self._loaded:
-                with self._failing():
-                    self._settle()
-            if self._unsaved:
+                with self._handling_disk_errors():
+                    self._save_progress()
+            if self._ledger_unsaved:
                 self._wake()
 
-    def counts(self) -> Counts:
-        with self._disk:
-            self._take()
+    def counts(self) -> SpoolCounts:
+        with self._disk_lock:
+            self._assign_numbers()
             ledger = self._ledger
             delivered = ledger.position - ledger.dropped
-            dropped = ledger.dropped + self._gap()
-            return Counts(
+            dropped = ledger.dropped + self._count_unreported_drops()
+            return SpoolCounts(
                 ledger.following, delivered, dropped, ledger.following - delivered - dropped
             )
 
-    def close(self, patience: float = PATIENCE) -> None:
-        """Writes what waits, as long as patience lasts."""
+    def close(self, timeout: float = FLUSH_TIMEOUT) -> None:
+        """Write the pending lines, at most until the timeout."""
         self._closed.set()
-        self._news.put(None)
-        self._thread.join(patience)
+        self._wakeups.put(None)
+        self._thread.join(timeout)
 
     def _wake(self) -> None:
         with self._lock:
-            if not self._told:
-                self._told = True
-                self._news.put(None)
+            if not self._notified:
+                self._notified = True
+                self._wakeups.put(None)
 
     def _run(self) -> None:
         closed = False
         while not closed:
             self._wait()
-            # Read ahead of the last look, which then finds all that was put before the end.
+            # Read the flag before taking the lines, so that all lines before close are written.
             closed = self._closed.is_set()
             error = self._write_all(last=closed)
-            self._say(error)
+            self._report_disk_state(error)
             if self._ledger.position < self._ledger.following:
-                self._tell()
-        with self._disk:
+                self._notify_listener()
+        with self._disk_lock:
             self._loaded = False
             self._files.close()
 
     def _wait(self) -> None:
-        """For something to do; with a disk that failed, for the time to try it again."""
+        """Wait for lines or the next sync; after a disk error, for the next attempt."""
         due = None if self._sync_at is None else max(0.0, self._sync_at - time.monotonic())
         if self.trouble is not None:
             self._closed.wait(self._retry)
             due = 0.0
         with contextlib.suppress(Empty):
-            self._news.get(timeout=due)
+            self._wakeups.get(timeout=due)
 
     def _write_all(self, last: bool) -> OSError | None:
-        with self._disk, self._failing() as failure:
-            self._take()
+        with self._disk_lock, self._handling_disk_errors() as failure:
+            self._assign_numbers()
             self._load()
-            # The ledger has its place on the disk before the lines can take it.
-            self._settle()
+            # Allocate the ledger before the lines can fill the disk.
+            self._save_progress()
             while self._unwritten:
                 self._write_some()
             is_due = last or (self._sync_at is not None and time.monotonic() >= self._sync_at)
-            self._unsaved |= is_due
-            self._settle()
+            self._ledger_unsaved |= is_due
+            self._save_progress()
             if is_due:
                 self._files.sync()
                 self._sync_at = None
         return failure.error
 
     @contextlib.contextmanager
-    def _failing(self) -> Iterator[_Failure]:
-        """Whatever the disk refuses, it is looked at afresh the next time."""
-        failure = _Failure()
+    def _handling_disk_errors(self) -> Iterator[_DiskFailure]:
+        """Handle disk errors: the files are closed and loaded again at the next attempt."""
+        failure = _DiskFailure()
         try:
             yield failure
         except OSError as error:
             failure.error = error
             self._loaded = False
-            self._files.let_go()
+            self._files.close_files()
 
-    def _say(self, error: OSError | None) -> None:
+    def _report_disk_state(self, error: OSError | None) -> None:
         before = self.trouble
-        self.trouble = None if error is None else _sentence(self.directory, error)
-        # Once each: these lines are put into the queue, too.
+        self.trouble = None if error is None else _describe_error(self.directory, error)
+        # Log each change only once: these lines enter the queue, too.
         if before is None and self.trouble is not None:
             _log.warning("%s", self.trouble)
         elif before is not None and self.trouble is None:
-            _log.info("the log queue in %s can be written again", self.directory)
+            _log.info("the log queue in %s is writable again", self.directory)
 
-    def _tell(self) -> None:
+    def _notify_listener(self) -> None:
         with self._lock:
             listener, self._listener = self._listener, None
         if listener is not None:
-            # Its loop may have ended.
+            # The event loop of the listener may be closed.
             with contextlib.suppress(RuntimeError):
                 listener()
 
-    def _take(self) -> None:
-        """Give what waits its numbers; those that were left out get some that nobody has."""
+    def _assign_numbers(self) -> None:
+        """Assign sequence numbers; dropped lines consume one too."""
         with self._lock:
-            self._told = False
-            waiting, self._waiting = self._waiting, []
-            left_out, self._left_out = self._left_out, 0
+            self._notified = False
+            pending, self._pending = self._pending, []
+            dropped, self._overflow_count = self._overflow_count, 0
         first = self._ledger.following
-        self._unwritten.extend(enumerate(waiting, first))
-        self._ledger.following = first + len(waiting) + left_out
-        self._unsaved |= left_out > 0
+        self._unwritten.extend(enumerate(pending, first))
+        self._ledger.following = first + len(pending) + dropped
+        self._ledger_unsaved |= dropped > 0
 
-    def _forget(self, stop: int) -> None:
-        """What is on disk or delivered need not be in memory."""
+    def _forget_until(self, stop: int) -> None:
+        """Remove lines from memory that are written or delivered."""
         size = 0
         while self._unwritten and self._unwritten[0][0] < stop:
             size += len(self._unwritten.popleft()[1])
         with self._lock:
-            self._size -= size
-            if not self._size:
+            self._bytes_in_memory -= size
+            if not self._bytes_in_memory:
                 self._emptied.notify_all()
 
     def _load_first(self) -> None:
         try:
             self._load()
         except BlockingIOError:
-            raise InUse(self.directory) from None
+            raise SpoolInUse(self.directory) from None
         except OSError:
-            self._files.let_go()  # The thread tries again, and says what is wrong.
+            self._files.close_files()  # The thread retries and reports the error.
 
     def _load(self) -> None:
-        """Find out what is on the disk, unless that is known."""
+        """Load the state from the disk, unless it is loaded."""
         if self._loaded:
             return
         found, stop = self._files.load()
@@ -329,89 +333,93 @@ class Spool:
         if found is None and segments and not self._ledger.queue:
             found = Ledger(secrets.token_hex(8), segments[0].first, stop, dropped=0)
         if found is not None and found.queue != self._ledger.queue:
-            self._adopt(found, max(found.following, found.position, stop))
+            self._adopt_queue(found, max(found.following, found.position, stop))
         else:
-            # What a write that failed left whole on the disk need not be written again.
-            self._forget(stop)
+            # Lines that a failed write left intact on the disk need not be written again.
+            self._forget_until(stop)
         self._ledger.queue = self._ledger.queue or secrets.token_hex(8)
-        self._unsaved, self._mark, self._loaded = True, NOWHERE, True
+        self._ledger_unsaved, self._read_position, self._loaded = True, NO_POSITION, True
 
-    def _adopt(self, found: Ledger, following: int) -> None:
-        """Another queue than the one so far: what is in memory comes behind what is there."""
+    def _adopt_queue(self, found: Ledger, following: int) -> None:
+        """Switch to another queue on disk; the lines in memory follow those of that queue."""
         shift = following - self._ledger.position
         self._unwritten = deque((number + shift, body) for number, body in self._unwritten)
         found.following = self._ledger.following + shift
         self._ledger = found
-        self._claimed = None
+        self._claimed_batch = None
 
     def _write_some(self) -> None:
-        """As much as one segment takes."""
-        portion = fitting(self._unwritten, self._files.room(self._segment_bytes))
+        """Write as many lines as fit into one segment."""
+        portion = encode_fitting(self._unwritten, self._files.remaining_bytes(self._segment_bytes))
         if not portion:
-            self._files.begin(self._unwritten[0][0])
-            portion = fitting(self._unwritten, self._segment_bytes)
+            self._files.begin_segment(self._unwritten[0][0])
+            portion = encode_fitting(self._unwritten, self._segment_bytes)
         lines = b"".join(portion)
         segments = self._files.segments
-        self._files.remove(excess(segments, self._most_bytes - len(lines)))
+        self._files.remove_oldest(count_excess(segments, self._max_bytes - len(lines)))
         self._files.append(lines)
-        self._forget(self._unwritten[len(portion) - 1][0] + 1)
-        self._sync_soon()
+        self._forget_until(self._unwritten[len(portion) - 1][0] + 1)
+        self._schedule_sync()
 
-    def _settle(self) -> None:
-        """Write down how far it is, then remove the segments that nobody needs any more."""
-        if self._unsaved:
-            # Not further than the disk is: what a kill takes from memory was never in the count.
-            self._files.save(replace(self._ledger, following=self._written()))
-            self._unsaved = bool(self._unwritten)
-            self._sync_soon()
-        used = used_up(self._files.segments, self._ledger.position)
+    def _save_progress(self) -> None:
+        """Save the ledger, then delete the segments that are delivered."""
+        if self._ledger_unsaved:
+            # Only count written lines: lines in memory that a kill destroys must not be counted.
+            self._files.save_ledger(replace(self._ledger, following=self._first_unwritten()))
+            self._ledger_unsaved = bool(self._unwritten)
+            self._schedule_sync()
+        used = count_delivered(self._files.segments, self._ledger.position)
         if used:
-            # Else a power cut could leave neither the lines nor the word that they arrived.
+            # Otherwise, a power failure could lose both the lines and the record of delivery.
             self._files.sync()
-            self._files.remove(used)
+            self._files.remove_oldest(used)
 
-    def _sync_soon(self) -> None:
+    def _schedule_sync(self) -> None:
         if self._sync_at is None:
-            self._sync_at = time.monotonic() + SYNC
+            self._sync_at = time.monotonic() + SYNC_INTERVAL
 
-    def _read(self, most: int) -> Batch | None:
-        with self._failing():
+    def _read_batch(self, limit: int) -> Batch | None:
+        with self._handling_disk_errors():
             self._load()
         if not self._loaded and self._files.segments:
-            return None  # They may still be there, and come ahead of what is in memory.
-        end = self._files.end()
-        on_disk = self._files.lines(self._ledger.position, self._written(), self._mark)
-        in_memory = (Line(number, body, end) for number, body in self._unwritten)
+            return None  # The segments may still be there, and precede the lines in memory.
+        end = self._files.end_position()
+        on_disk = self._files.read_lines(
+            self._ledger.position, self._first_unwritten(), self._read_position
+        )
+        in_memory = (QueuedLine(number, body, end) for number, body in self._unwritten)
         try:
             with contextlib.closing(on_disk):
                 lines = chain(on_disk, in_memory)
-                batch, place = gather(lines, self._ledger.position, self._ledger.following, most)
+                batch, position = collect_batch(
+                    lines, self._ledger.position, self._ledger.following, limit
+                )
         except OSError:
             return None
-        self._mark = place or end
+        self._read_position = position or end
         return batch if batch.stop > batch.start else None
 
-    def _written(self) -> int:
-        """The number after the last one that needs no writing."""
+    def _first_unwritten(self) -> int:
+        """Return the first number that is not on the disk."""
         return self._unwritten[0][0] if self._unwritten else self._ledger.following
 
-    def _gap(self) -> int:
-        """How many are known to be dropped, and not yet reported."""
-        claimed, segments = self._claimed, self._files.segments
-        oldest = segments[0].first if segments else self._written()
+    def _count_unreported_drops(self) -> int:
+        """Return how many lines are known to be dropped but not yet reported."""
+        claimed, segments = self._claimed_batch, self._files.segments
+        oldest = segments[0].first if segments else self._first_unwritten()
         start = claimed.stop if claimed else self._ledger.position
         return max(0, oldest - start) + (claimed.dropped if claimed else 0)
 
 
 @dataclass
-class _Failure:
+class _DiskFailure:
     error: OSError | None = None
 
 
-def _sentence(directory: Path, error: OSError) -> str:
+def _describe_error(directory: Path, error: OSError) -> str:
     in_use = isinstance(error, BlockingIOError)
-    why = "another process uses it" if in_use else error.strerror or str(error)
+    why = "it is in use by another process" if in_use else error.strerror or str(error)
     return (
         f"the log queue in {directory} cannot be written: {why}; "
-        "lines wait in memory until it can, and those that do not fit are dropped"
+        "keeping lines in memory, and dropping those that do not fit"
     )

@@ -1,4 +1,4 @@
-"""Drains the queue: batch after batch to whoever takes them, for as long as it takes."""
+"""Upload the log queue in batches, and retry until each batch is delivered."""
 
 from __future__ import annotations
 
@@ -13,23 +13,23 @@ from typing import TypeVar
 from cogwork.core import duration
 from cogwork.core.clock import Clock
 from cogwork.core.workers import Workers
-from cogwork.logs.account import Batch
 from cogwork.logs.entry import Entry
 from cogwork.logs.spool import LOGGER, Spool
+from cogwork.logs.spool_index import Batch
 
 DEADLINE = 30.0
-"""Seconds that one batch may take."""
+"""Seconds that sending one batch may take."""
 GRACE = 1.0
-"""Seconds that a send that was given up gets to end."""
+"""Seconds that a cancelled send may take to finish."""
 FIRST_RETRY = 5.0
-LAST_RETRY = 60.0
+MAX_RETRY = 60.0
 PAUSE = 0.1
-"""Seconds between two looks at a queue that was empty: what comes meanwhile goes together."""
+"""Seconds to wait after the queue was emptied, so that new lines are sent together."""
 IDLE = 60.0
-"""Seconds after which it looks although nobody told it to."""
+"""Seconds between two checks of an empty queue without a notification."""
 
 Send = Callable[[Sequence[Entry]], Awaitable[None]]
-"""Returns when they have arrived; raises if they may not have. They are sent again then."""
+"""Returns once the entries are delivered. If it raises, they are sent again."""
 
 _log = logging.getLogger(LOGGER)
 _T = TypeVar("_T")
@@ -48,17 +48,17 @@ class Uploader:
         self._send = send
         self._clock = clock
         self._deadline = deadline
-        self._rng = rng or random.Random()  # noqa: S311 - nobody gains by guessing it
-        self._down = False
+        self._rng = rng or random.Random()  # noqa: S311 - not used for security
+        self._is_down = False
         self._failed_at: float | None = None
 
     async def run(self) -> None:
-        """Until cancelled. Not twice at once."""
+        """Upload until cancelled. Must not run twice at the same time."""
         failures = 0
         with contextlib.closing(Workers("log-upload")) as thread:
             while True:
-                news = self._listen()
-                batch = await thread.run(self._spool.batch)
+                news = self._subscribe()
+                batch = await thread.run(self._spool.next_batch)
                 if batch is None:
                     await self._clock.wait({news}, IDLE)
                 elif not await self._deliver(batch, thread):
@@ -66,97 +66,97 @@ class Uploader:
                     await self._clock.sleep(retry_delay(failures, self._rng))
                 else:
                     failures = 0
-                    # A sender that logs would otherwise keep itself busy with its own lines.
+                    # Pause, or a sender that logs would upload its own lines in an endless loop.
                     await self._clock.sleep(0 if batch.more else PAUSE)
 
     async def finish(self, budget: float) -> None:
-        """One last try, when `run` has ended: all that is left, as long as it goes well."""
+        """Upload the rest after `run` has ended; stop at the first failure."""
         with contextlib.suppress(TimeoutError):
-            await _within(self._clock, self._drain(), budget)
+            await _with_timeout(self._clock, self._drain(), budget)
 
     async def _drain(self) -> None:
         with contextlib.closing(Workers("log-upload")) as thread:
-            while batch := await thread.run(self._spool.batch):
+            while batch := await thread.run(self._spool.next_batch):
                 if not await self._deliver(batch, thread):
                     return
 
-    def _listen(self) -> asyncio.Future[None]:
+    def _subscribe(self) -> asyncio.Future[None]:
         loop = asyncio.get_running_loop()
         news: asyncio.Future[None] = loop.create_future()
-        self._spool.tell(lambda: loop.call_soon_threadsafe(_resolve, news))
+        self._spool.notify_once(lambda: loop.call_soon_threadsafe(_resolve, news))
         return news
 
     async def _deliver(self, batch: Batch, thread: Workers) -> bool:
-        """Whether it has arrived."""
+        """Send a batch and return whether it was delivered."""
         try:
-            sending = self._send(lines_of(batch, self._clock.time()))
-            await _within(self._clock, sending, self._deadline)
+            sending = self._send(entries_to_send(batch, self._clock.time()))
+            await _with_timeout(self._clock, sending, self._deadline)
         except Exception as error:
-            self._note(error)
+            self._report_failure(error)
             return False
-        self._down = False
-        await thread.run(partial(self._spool.done, batch))
+        self._is_down = False
+        await thread.run(partial(self._spool.mark_delivered, batch))
         return True
 
-    def _note(self, error: Exception) -> None:
-        """One line per outage, which is put into the queue as well: it must not cause another.
+    def _report_failure(self, error: Exception) -> None:
+        """Log one line per outage, because that line enters the queue as well.
 
-        What fails again soon after it worked is the same outage.
+        A failure soon after a success belongs to the same outage.
         """
         now = self._clock.monotonic()
-        recent = self._failed_at is not None and now - self._failed_at < LAST_RETRY
-        if not self._down and not recent:
+        recent = self._failed_at is not None and now - self._failed_at < MAX_RETRY
+        if not self._is_down and not recent:
             _log.warning(
-                "the log cannot be uploaded: %s; it waits in %s, and is sent when that works again",
-                self._why(error),
+                "log upload failed: %s; keeping the log in %s and retrying",
+                self._describe_error(error),
                 self._spool.directory,
             )
-        self._down, self._failed_at = True, now
+        self._is_down, self._failed_at = True, now
 
-    def _why(self, error: Exception) -> str:
+    def _describe_error(self, error: Exception) -> str:
         if isinstance(error, TimeoutError) and not str(error):
-            return f"no answer within {duration.render(self._deadline)}"
+            return f"no response within {duration.render(self._deadline)}"
         return str(error) or type(error).__name__
 
 
 def retry_delay(failures: int, rng: random.Random) -> float:
-    """May be twice as long each time, at random so that many machines do not come back as one."""
-    longest = min(FIRST_RETRY * 2.0 ** min(failures, 30), LAST_RETRY)
+    """Return an exponential back-off with jitter, so that many machines do not retry at once."""
+    longest = min(FIRST_RETRY * 2.0 ** min(failures, 30), MAX_RETRY)
     return rng.uniform(FIRST_RETRY, longest)
 
 
-def lines_of(batch: Batch, now: float) -> list[Entry]:
-    """With the line about those that are missing in its place: ahead of what is left."""
+def entries_to_send(batch: Batch, now: float) -> list[Entry]:
+    """Return the entries of a batch, preceded by a notice about dropped lines."""
     if not batch.dropped:
         return [*batch.entries]
-    moment = batch.entries[0].time if batch.entries else now
-    return [_about_dropped(batch.dropped, moment), *batch.entries]
+    time = batch.entries[0].time if batch.entries else now
+    return [_dropped_notice(batch.dropped, time), *batch.entries]
 
 
-def _about_dropped(count: int, moment: float) -> Entry:
-    lines = "line was" if count == 1 else "lines were"
-    message = f"{count} {lines} dropped while nobody could be reached or the disk failed"
-    return Entry(moment, logging.WARNING, LOGGER, "upload", message, {"dropped": count})
+def _dropped_notice(count: int, time: float) -> Entry:
+    lines = "line" if count == 1 else "lines"
+    message = f"dropped {count} log {lines} while the cloud was unreachable or the disk failed"
+    return Entry(time, logging.WARNING, LOGGER, "upload", message, {"dropped": count})
 
 
-async def _within(clock: Clock, work: Awaitable[_T], seconds: float) -> _T:
+async def _with_timeout(clock: Clock, work: Awaitable[_T], seconds: float) -> _T:
     task = asyncio.ensure_future(work)
     try:
         await clock.wait({task}, seconds)
         if not task.done():
             raise TimeoutError
         if task.cancelled():
-            raise RuntimeError("it was cancelled")
+            raise RuntimeError("the upload was cancelled")
         return task.result()
     finally:
         if not task.done():
-            task.add_done_callback(_look)
+            task.add_done_callback(_consume_exception)
             task.cancel()
             await clock.wait({task}, GRACE)
 
 
-def _look(task: asyncio.Future[_T]) -> None:
-    """At an error that comes too late for anybody, which the loop would complain about."""
+def _consume_exception(task: asyncio.Future[_T]) -> None:
+    """Retrieve the error of an abandoned task, so that the event loop does not log it."""
     if not task.cancelled():
         task.exception()
 

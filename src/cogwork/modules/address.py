@@ -1,4 +1,4 @@
-"""Where a module listens: a Unix socket in a private directory, or a port when asked."""
+"""Addresses of modules: a Unix socket in a private directory, or a TCP port on request."""
 
 from __future__ import annotations
 
@@ -9,43 +9,43 @@ from pathlib import Path
 
 from cogwork.core.errors import CogworkError
 
-LONGEST = 103
-"""Bytes of a path that every system takes for a socket."""
+MAX_SOCKET_PATH = 103
+"""Bytes of a socket's path that every system supports."""
 _SUFFIX = ".sock"
-_DIGITS = 5
+_DIGEST_LENGTH = 5
 
 
 class AddressTooLong(CogworkError):
-    """A directory in which no socket can be."""
+    """The path of the directory is too long for a Unix socket."""
 
     status = "FAILED_PRECONDITION"
 
 
 def unix_address(directory: Path, name: str, token: str) -> str:
-    """A path of its own for each start, by its token. A long name is cut, and told by its hash."""
-    whole = f"{name}-{token}"
-    path = f"{directory}/{whole}{_SUFFIX}"
-    if len(path.encode()) <= LONGEST:
+    """Return a path that the token makes unique. A long name is truncated and gets a hash."""
+    full_name = f"{name}-{token}"
+    path = f"{directory}/{full_name}{_SUFFIX}"
+    if len(path.encode()) <= MAX_SOCKET_PATH:
         return path
-    digest = base64.b32encode(hashlib.sha256(whole.encode()).digest()).decode()[:_DIGITS]
+    digest = base64.b32encode(hashlib.sha256(full_name.encode()).digest()).decode()[:_DIGEST_LENGTH]
     end = f"-{digest}{_SUFFIX}"
-    room = LONGEST - len(f"{directory}/{end}".encode())
+    room = MAX_SOCKET_PATH - len(f"{directory}/{end}".encode())
     if room < 1:
         raise AddressTooLong(
-            f"a socket in {directory} would have a path of more than {LONGEST} bytes; "
-            "set TMPDIR to a shorter one"
+            f"the path of a socket in {directory} would exceed {MAX_SOCKET_PATH} bytes; "
+            "set TMPDIR to a shorter path"
         )
     return f"{directory}/{name.encode()[:room].decode(errors='ignore')}{end}"
 
 
 def free_port() -> int:
-    """One of 127.0.0.1 that nobody has right now; another may take it before the module does."""
+    """Return a port of 127.0.0.1 that is free now; another program may take it first."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         return int(probe.getsockname()[1])
 
 
-def removed(path: str) -> None:
-    """See to it that no socket is left there. An address that is no path is left alone."""
+def remove_socket(path: str) -> None:
+    """Remove the socket at this path. An address that is not a path is ignored."""
     if path.startswith("/"):
         Path(path).unlink(missing_ok=True)

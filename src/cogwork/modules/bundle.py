@@ -1,4 +1,4 @@
-"""A module that comes in one file: an archive, unpacked when it is new and when it has changed."""
+"""Module bundles: archives that are unpacked when they are new or have changed."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ import hashlib
 import io
 import os
 import shutil
-import tarfile
 import tempfile
 import threading
 import zlib
@@ -19,19 +18,22 @@ from typing import Any, NamedTuple
 from cogwork.core.clock import Clock
 from cogwork.core.errors import CogworkError
 from cogwork.core.workers import Workers
-from cogwork.modules.meta import meta_in
+from cogwork.modules.decompression import decompress
+from cogwork.modules.extraction import extract
+from cogwork.modules.meta import read_meta
+from cogwork.modules.tar import BadArchive, Truncated
 
 _SUFFIXES = (".tar.gz", ".tgz", ".tar.xz", ".tar.bz2", ".tar")
-_PROGRESS = 5.0
-_STUCK = 60.0
-"""Seconds in which nothing is read, after which a disk counts as stuck."""
-_SYNCING = 600.0
-"""Seconds that it gets to write: also what others have written."""
+_PROGRESS_INTERVAL = 5.0
+_STALL_TIMEOUT = 60.0
+"""Seconds without progress after which a disk counts as stuck."""
+_SYNC_TIMEOUT = 600.0
+"""Seconds that a sync may take; it also writes the data of other processes."""
 _MB = 1_000_000
 
 
 class BadBundle(CogworkError):
-    """An archive that no module can be started from."""
+    """An archive that does not contain a usable module."""
 
     status = "FAILED_PRECONDITION"
 
@@ -40,136 +42,139 @@ def is_bundle(file: Path) -> bool:
     return file.name.lower().endswith(_SUFFIXES)
 
 
-async def unpacked(
-    name: str, archive: Path, home: Path, say: Callable[[str], None], clock: Clock
+async def unpack_bundle(
+    name: str, archive: Path, home: Path, log: Callable[[str], None], clock: Clock
 ) -> tuple[Path, Path]:
-    """The folder of the module, and the program in it. Raises BadBundle and BadMeta."""
+    """Unpack a module, and return its folder and program. Raises BadBundle and BadMeta."""
     workers = Workers(f"unpacking {name}")
-    unpacking = _Unpacking(archive, home / "modules" / name)
-    work = asyncio.ensure_future(workers.run(unpacking.carry_out))
+    unpacker = _Unpacker(archive, home / "modules" / name)
+    work = asyncio.ensure_future(workers.run(unpacker.run))
     try:
-        await _watched(unpacking, work, say, clock)
+        await _wait_unpacked(unpacker, work, log, clock)
         return work.result()
     finally:
-        unpacking.given_up.set()
+        unpacker.cancelled.set()
         work.cancel()
         await asyncio.gather(work, return_exceptions=True)
         workers.close()
 
 
-async def _watched(
-    unpacking: _Unpacking, work: asyncio.Future[Any], say: Callable[[str], None], clock: Clock
+async def _wait_unpacked(
+    unpacker: _Unpacker, work: asyncio.Future[Any], log: Callable[[str], None], clock: Clock
 ) -> None:
-    """Until it is done, or gets no further."""
-    seen, since = unpacking.progress, clock.monotonic()
+    """Wait until the work is done. Raises BadBundle if it makes no progress."""
+    seen, since = unpacker.progress, clock.monotonic()
     while not work.done():
-        await clock.wait({work}, _PROGRESS)
-        if unpacking.progress != seen:
-            seen, since = unpacking.progress, clock.monotonic()
+        await clock.wait({work}, _PROGRESS_INTERVAL)
+        if unpacker.progress != seen:
+            seen, since = unpacker.progress, clock.monotonic()
         stuck = clock.monotonic() - since
         if work.done():
             return
-        if stuck >= (_STUCK if not seen.written else _SYNCING):
+        if stuck >= (_STALL_TIMEOUT if not seen.written else _SYNC_TIMEOUT):
             raise BadBundle(
-                f"unpacking {unpacking.archive} got no further for {stuck:.0f} s; check the disk, "
+                f"unpacking {unpacker.archive} made no progress for {stuck:.0f} s; check the disk, "
                 "and whether the file can be read"
             )
-        say(f"unpacking {unpacking.archive}: {seen}")
+        log(f"unpacking {unpacker.archive}: {seen}")
 
 
 class _Progress(NamedTuple):
     read: int = 0
-    """Bytes of the archive."""
+    """Bytes of the archive that have been read."""
     size: int = 0
     written: bool = False
-    """Whether all that is left is the disk's to do."""
+    """Whether everything is written, and only the sync is left."""
 
     def __str__(self) -> str:
         if self.written:
-            return "the disk is writing it"
+            return "syncing to disk"
         return f"{self.read // _MB} of {self.size // _MB} MB"
 
 
-class _Reading(io.FileIO):
-    """The archive, which tells how far it has been read."""
+class _ProgressFile(io.FileIO):
+    """A file that reports its position before every read."""
 
-    def __init__(self, file: Path, tell: Callable[[int], None]) -> None:
+    def __init__(self, file: Path, on_read: Callable[[int], None]) -> None:
         super().__init__(file)
-        self._tell = tell
+        self._on_read = on_read
 
     def read(self, size: int | None = -1) -> bytes:
-        self._tell(self.tell())
+        self._on_read(self.tell())
         return super().read(-1 if size is None else size) or b""
 
 
-class _Unpacking:
-    """In a thread: a large one takes a while."""
+class _Unpacker:
+    """Unpacks an archive, in a thread because a large one takes a while."""
 
     def __init__(self, archive: Path, parent: Path) -> None:
         self.archive = archive
         self.progress = _Progress()
-        self.given_up = threading.Event()
+        self.cancelled = threading.Event()
         self._parent = parent
 
-    def carry_out(self) -> tuple[Path, Path]:
+    def run(self) -> tuple[Path, Path]:
         try:
-            folder = self._parent / self._version()
+            folder = self._parent / self._version_id()
             if not folder.is_dir():
                 self._unpack(folder)
-                self._go_on()
-                self._remove_others(folder)
-        except (EOFError, tarfile.ReadError, zlib.error, LZMAError) as error:
+                self._check_cancelled()
+                self._remove_other_versions(folder)
+        except (EOFError, Truncated, zlib.error, LZMAError) as error:
             raise BadBundle(
-                f"{self.archive} is no archive, or is not whole; pack it again with tar -czf"
+                f"{self.archive} is not an archive, or is incomplete; pack it again with tar -czf"
             ) from error
-        except (OSError, tarfile.TarError) as error:
+        except (OSError, BadArchive) as error:
             raise BadBundle(f"{self.archive} cannot be unpacked: {error}") from error
-        meta = meta_in(folder)
-        program = meta.named("entrypoint") if meta is not None else None
+        meta = read_meta(folder)
+        program = meta.resolve_file("entrypoint") if meta is not None else None
         if program is None:
             raise BadBundle(
-                f'{self.archive} holds no meta.json that names its "entrypoint"; add one, and '
+                f'{self.archive} contains no meta.json that names its "entrypoint"; add one, and '
                 "pack it without a folder around it"
             )
         return folder, program
 
-    def _version(self) -> str:
-        """Another one as soon as somebody has written the file anew."""
-        seen = self.archive.stat()
-        self.progress = _Progress(size=seen.st_size)
-        mark = f"{self.archive.absolute()} {seen.st_size} {seen.st_mtime_ns}"
-        return hashlib.sha256(mark.encode()).hexdigest()[:16]
+    def _version_id(self) -> str:
+        """Return an identifier that changes when the file is written again."""
+        stat = self.archive.stat()
+        self.progress = _Progress(size=stat.st_size)
+        version = f"{self.archive.absolute()} {stat.st_size} {stat.st_mtime_ns}"
+        return hashlib.sha256(version.encode()).hexdigest()[:16]
 
     def _unpack(self, folder: Path) -> None:
-        """Whole or not at all, whatever happens to the computer meanwhile."""
+        """Unpack completely or not at all, even if the computer crashes."""
         self._parent.mkdir(mode=0o750, parents=True, exist_ok=True)
         part = Path(tempfile.mkdtemp(dir=self._parent, prefix=".", suffix=".part"))
         try:
-            with _Reading(self.archive, self._read) as file, tarfile.open(fileobj=file) as archive:
-                archive.extractall(part, filter="data")
+            with (
+                _ProgressFile(self.archive, self._report_read) as file,
+                decompress(file) as content,
+            ):
+                extract(content, self.progress.size, part)
             part.chmod(0o755)
             self.progress = self.progress._replace(written=True)
             os.sync()
-            self._go_on()
+            self._check_cancelled()
             part.rename(folder)
         except OSError:
-            # Somebody else may have been faster.
+            # Another process may have unpacked it first.
             if not folder.is_dir():
                 raise
         finally:
             shutil.rmtree(part, ignore_errors=True)
 
-    def _read(self, position: int) -> None:
-        self._go_on()
+    def _report_read(self, position: int) -> None:
+        self._check_cancelled()
         self.progress = self.progress._replace(read=position)
 
-    def _go_on(self) -> None:
-        """Whoever has been given up changes nothing any more."""
-        if self.given_up.is_set():
-            raise BadBundle(f"unpacking {self.archive} was given up")
+    def _check_cancelled(self) -> None:
+        """Raise BadBundle if the work was cancelled, so that it changes nothing more."""
+        if self.cancelled.is_set():
+            raise BadBundle(f"unpacking {self.archive} was cancelled")
 
-    def _remove_others(self, folder: Path) -> None:
-        """What was unpacked before, and what is beside it: nobody runs it any more."""
+    def _remove_other_versions(self, folder: Path) -> None:
+        """Remove earlier versions and other leftovers, which are not in use any more."""
         for each in self._parent.iterdir():
             if each == folder:
                 continue

@@ -1,4 +1,4 @@
-"""What a module does once before it first starts: the script that its meta.json names."""
+"""The first-run script: named in a module's meta.json, run once before its first start."""
 
 from __future__ import annotations
 
@@ -10,132 +10,140 @@ from typing import Any, TypeVar
 from cogwork.core import duration
 from cogwork.core.clock import Clock
 from cogwork.core.errors import CogworkError
-from cogwork.core.workers import in_a_thread
-from cogwork.modules.limits import CannotLimit, Limits
-from cogwork.modules.meta import meta_in
-from cogwork.modules.output import Stream
-from cogwork.modules.process import Child, Exit, Launch
-from cogwork.modules.program import CannotStart
+from cogwork.core.workers import run_in_thread
+from cogwork.modules.executable_check import CannotStart
+from cogwork.modules.limits import CannotLimit, ProcessLimits
+from cogwork.modules.meta import read_meta
+from cogwork.modules.output import OutputStream
+from cogwork.modules.process import Child, ExitStatus, LaunchSpec
+from cogwork.modules.reaper import Reaper
 
 T = TypeVar("T")
 
-LONGEST = 3600.0
+DEFAULT_TIMEOUT = 3600.0
 _MARKER = ".first_run_succeeded"
-_PROGRESS = 5.0
-_DISK = 10.0
+_PROGRESS_INTERVAL = 5.0
+_DISK_TIMEOUT = 10.0
 
 
 class FirstRunFailed(CogworkError):
-    """A module that could not set itself up."""
+    """The first-run script of a module failed."""
 
     status = "FAILED_PRECONDITION"
 
 
 @dataclass(frozen=True, slots=True)
 class FirstRun:
-    """What is to be done, and where it is noted that it was."""
+    """The script to run, and the marker file that records its success."""
 
     script: Path
     marker: Path
 
 
-async def first_run(
+async def perform_first_run(
     name: str,
     executable: Path,
     environment: Mapping[str, str],
-    say: Callable[[str], None],
+    log: Callable[[str], None],
     clock: Clock,
     *,
-    timeout: float = LONGEST,
-    limits: Limits = Limits(),  # noqa: B008 - it is frozen
+    timeout: float = DEFAULT_TIMEOUT,
+    limits: ProcessLimits = ProcessLimits(),  # noqa: B008 - it is frozen
+    reaper: Reaper | None = None,
 ) -> bool:
-    """Whether there was anything to do. Raises FirstRunFailed and BadMeta.
+    """Run the script if it has not succeeded yet, and return whether it was run.
 
-    The environment is the module's own; in its VIAM_MODULE_ROOT, if it has one, is the meta.json.
+    `environment` is that of the module; VIAM_MODULE_ROOT, if set, is the folder of the meta.json.
+    Raises FirstRunFailed and BadMeta.
     """
     root = Path(environment.get("VIAM_MODULE_ROOT") or executable.parent)
-    run = await _on_disk(name, _find, root, executable.parent)
+    run = await _run_disk_work(name, _find_script, root, executable.parent)
     if run is None:
         return False
-    launch = Launch((str(run.script),), environment, root, limits)
-    await _carried_out(name, launch, say, clock, timeout if timeout > 0 else LONGEST)
-    if trouble := await _on_disk(name, _note, run.marker):
-        say(f"first run of {name}: it will be done again at the next start: {trouble}")
+    launch = LaunchSpec((str(run.script),), environment, root, limits)
+    await _run_script(name, launch, log, clock, timeout if timeout > 0 else DEFAULT_TIMEOUT, reaper)
+    if error := await _run_disk_work(name, _write_marker, run.marker):
+        log(f"first run of {name}: will run again at the next start: {error}")
     return True
 
 
-async def _on_disk(name: str, work: Callable[..., T], *arguments: Any) -> T:
+async def _run_disk_work(name: str, work: Callable[..., T], *arguments: Any) -> T:
     try:
-        return await in_a_thread(f"first run of {name}", _DISK, work, *arguments)
+        return await run_in_thread(f"first run of {name}", _DISK_TIMEOUT, work, *arguments)
     except TimeoutError:
         raise FirstRunFailed(
-            f'the disk of module "{name}" did not answer for {_DISK:g} s; check the disk'
+            f'the disk of module "{name}" did not respond for {_DISK_TIMEOUT:g} s; check the disk'
         ) from None
 
 
-def _find(root: Path, beside: Path) -> FirstRun | None:
-    """None: nothing is asked for, or it was done."""
-    marker = beside.with_name(beside.name + _MARKER)
-    for folder in dict.fromkeys((root, beside)):
-        if (meta := meta_in(folder)) is not None:
-            script = meta.named("first_run")
+def _find_script(root: Path, program_folder: Path) -> FirstRun | None:
+    """Return None if there is no script, or if it has already succeeded."""
+    marker = program_folder.with_name(program_folder.name + _MARKER)
+    for folder in dict.fromkeys((root, program_folder)):
+        if (meta := read_meta(folder)) is not None:
+            script = meta.resolve_file("first_run")
             return FirstRun(script, marker) if script is not None and not marker.exists() else None
     return None
 
 
-async def _carried_out(
-    name: str, launch: Launch, say: Callable[[str], None], clock: Clock, timeout: float
+async def _run_script(
+    name: str,
+    launch: LaunchSpec,
+    log: Callable[[str], None],
+    clock: Clock,
+    timeout: float,
+    reaper: Reaper | None,
 ) -> None:
-    def on_line(_: Stream, line: str) -> None:
-        say(f"first run of {name}: {line}")
+    def on_line(_: OutputStream, line: str) -> None:
+        log(f"first run of {name}: {line}")
 
-    say(f"first run of {name}: {launch.argv[0]}")
+    log(f"first run of {name}: running {launch.argv[0]}")
     try:
-        child = await Child.start(launch, on_line, clock)
+        child = await Child.start(launch, on_line, clock, reaper)
     except (CannotStart, CannotLimit) as error:
         raise FirstRunFailed(f'the first run of module "{name}" failed: {error}') from error
     try:
-        ended = await _watched(name, child, say, clock, timeout)
+        status = await _wait_for_exit(name, child, log, clock, timeout)
     finally:
-        # It may be in the middle of installing something.
+        # After a cancellation, the script may be in the middle of an installation.
         await child.stop()
-    _judge(name, ended, timeout)
+    _check_exit(name, status, timeout)
 
 
-async def _watched(
-    name: str, child: Child, say: Callable[[str], None], clock: Clock, timeout: float
-) -> Exit | None:
-    """None: it took too long."""
-    began = clock.monotonic()
-    while (passed := clock.monotonic() - began) < timeout:
-        await clock.wait({child.exited}, min(_PROGRESS, timeout - passed))
+async def _wait_for_exit(
+    name: str, child: Child, log: Callable[[str], None], clock: Clock, timeout: float
+) -> ExitStatus | None:
+    """Return None if the script exceeded the timeout."""
+    started = clock.monotonic()
+    while (elapsed := clock.monotonic() - started) < timeout:
+        await clock.wait({child.exited}, min(_PROGRESS_INTERVAL, timeout - elapsed))
         if child.exited.done():
             return child.exited.result()
-        say(f"first run of {name}: {clock.monotonic() - began:.0f} s")
+        log(f"first run of {name}: still running after {clock.monotonic() - started:.0f}s")
     await child.stop()
     return None
 
 
-def _judge(name: str, ended: Exit | None, timeout: float) -> None:
-    if ended is None:
+def _check_exit(name: str, status: ExitStatus | None, timeout: float) -> None:
+    if status is None:
         raise FirstRunFailed(
-            f'the first run of module "{name}" took more than {duration.render(timeout)} and was '
-            'stopped; raise its "first_run_timeout"'
+            f'the first run of module "{name}" timed out after {duration.render(timeout)}; '
+            'raise its "first_run_timeout"'
         )
-    if ended.code:
-        said = "".join(f"\n{line}" for line in ended.last_lines)
+    if status.code:
+        lines = "".join(f"\n{line}" for line in status.last_lines)
         raise FirstRunFailed(
-            f'the first run of module "{name}" failed: it {_without_lines(ended)}; correct what it '
-            f"complains of, and it is tried again{':' if said else ''}{said}"
+            f'the first run of module "{name}" failed: it {_describe_exit(status)}; fix what '
+            f"it reports, and it runs again{':' if lines else ''}{lines}"
         )
 
 
-def _without_lines(ended: Exit) -> str:
-    return Exit(ended.code, blame=ended.blame).words
+def _describe_exit(status: ExitStatus) -> str:
+    return ExitStatus(status.code, exceeded_limit=status.exceeded_limit).description
 
 
-def _note(marker: Path) -> str:
-    """What kept it from being noted."""
+def _write_marker(marker: Path) -> str:
+    """Return why the marker could not be written, or an empty text."""
     try:
         marker.touch()
     except OSError as error:

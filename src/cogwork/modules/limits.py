@@ -1,9 +1,8 @@
-"""What a child process may use at most, and how it is held to that here.
+"""Resource limits of child processes, and how they are enforced.
 
-Memory and open files are limits of the process, which /bin/sh sets ahead of the program: nothing
-of the program has run by then. Where systemd delegates a control group to the server (Delegate=yes
-and DelegateSubgroup=server in its unit), memory and processor time are limits of all that the child
-starts together.
+Memory and open files are limits of the process, which /bin/sh sets before it executes the program.
+If systemd delegates a control group to the server (Delegate=yes and DelegateSubgroup=server in its
+unit), memory and CPU time are limited for the child and all of its descendants together.
 """
 
 from __future__ import annotations
@@ -20,83 +19,87 @@ from pathlib import Path
 
 from cogwork.core.errors import CogworkError
 
-_GROUPS = Path("/sys/fs/cgroup")
-_OWN_GROUPS = Path("/proc/self/cgroup")
-_PERIOD = 100_000
-"""Microseconds over which processor time is shared out."""
+_CGROUP_ROOT = Path("/sys/fs/cgroup")
+_OWN_CGROUP = Path("/proc/self/cgroup")
+_CPU_PERIOD = 100_000
+"""Microseconds of one accounting period of CPU time."""
 
 _OUT_OF_MEMORY = ("memoryerror", "bad_alloc", "cannot allocate memory", "out of memory")
 _OUT_OF_FILES = ("too many open files", "emfile")
 
 
 @dataclass(frozen=True, slots=True)
-class Limits:
+class ProcessLimits:
     memory_bytes: int | None = None
-    """In a control group: memory in use. Otherwise: addresses, of which programs in Go, Java or
+    """Memory in use, in a control group; otherwise address space, of which programs in Go, Java or
     Node reserve far more than they use."""
     cpu_cores: float | None = None
     open_files: int | None = None
     no_new_privileges: bool = False
-    """Whether sudo and the like do nothing for it."""
+    """Whether sudo and other setuid programs have no effect."""
 
 
 class CannotLimit(CogworkError):
-    """A limit that this computer cannot hold a process to."""
+    """A limit that cannot be enforced on this computer."""
 
     status = "FAILED_PRECONDITION"
 
 
 @dataclass(frozen=True, slots=True)
 class Confinement:
-    """How one process is held to its limits."""
+    """How the limits of one process are enforced."""
 
     argv: tuple[str, ...]
-    limits: Limits
-    group: ControlGroup | None = None
-    notes: tuple[str, ...] = ()
-    """Sentences: limits that do not hold here."""
+    limits: ProcessLimits
+    cgroup: Cgroup | None = None
+    warnings: tuple[str, ...] = ()
+    """Messages about limits that cannot be enforced here."""
 
-    def blame(self, last_lines: tuple[str, ...]) -> str:
-        """Which limit it probably ran into, empty for none."""
-        limits, said = self.limits, "\n".join(last_lines).lower()
+    def find_exceeded_limit(self, last_lines: tuple[str, ...]) -> str:
+        """Return which limit the process probably exceeded, or an empty text."""
+        limits, output = self.limits, "\n".join(last_lines).lower()
         memory = limits.memory_bytes
-        if memory is not None and self.group is not None and self.group.ran_out_of_memory():
-            return f"it needed more than its memory limit of {_size(memory)}"
-        if memory is not None and any(words in said for words in _OUT_OF_MEMORY):
-            return f"it probably needed more than its memory limit of {_size(memory)}"
-        if limits.open_files is not None and any(words in said for words in _OUT_OF_FILES):
-            return f"it probably needed more than its limit of {limits.open_files} open files"
+        if memory is not None and self.cgroup is not None and self.cgroup.ran_out_of_memory():
+            return f"it exceeded its memory limit of {_format_size(memory)}"
+        if memory is not None and any(text in output for text in _OUT_OF_MEMORY):
+            return f"it probably exceeded its memory limit of {_format_size(memory)}"
+        if limits.open_files is not None and any(text in output for text in _OUT_OF_FILES):
+            return f"it probably exceeded its limit of {limits.open_files} open files"
         return ""
 
 
 def confine(
-    argv: tuple[str, ...], limits: Limits, name: str, delegated: Path | None
+    argv: tuple[str, ...], limits: ProcessLimits, name: str, delegated: Path | None
 ) -> Confinement:
-    """Makes a control group of this name, if that is of use and one is `delegated`."""
+    """Return the command line that applies the limits.
+
+    Creates a control group of this name if the limits need one and one is `delegated`. Raises
+    CannotLimit.
+    """
     if limits.no_new_privileges:
-        argv = (_setpriv(), "--no-new-privs", "--", *argv)
+        argv = (_find_setpriv(), "--no-new-privs", "--", *argv)
     _check_open_files(limits.open_files)
-    group = ControlGroup.make(delegated, name, limits) if delegated is not None else None
-    steps = [*_steps(limits, group), 'exec "$0" "$@"']
-    notes: tuple[str, ...] = ()
+    group = Cgroup.create(delegated, name, limits) if delegated is not None else None
+    steps = [*_shell_steps(limits, group), 'exec "$0" "$@"']
+    warnings: tuple[str, ...] = ()
     if limits.cpu_cores is not None and group is None:
-        notes = (
-            f"it may use more than {limits.cpu_cores:g} processor cores: the limit needs a control "
-            "group; run the server by systemd with Delegate=yes and DelegateSubgroup=server",
+        warnings = (
+            f"it may use more than {limits.cpu_cores:g} CPU cores: the limit requires a control "
+            "group; run the server under systemd with Delegate=yes and DelegateSubgroup=server",
         )
-    return Confinement(("/bin/sh", "-c", " && ".join(steps), *argv), limits, group, notes)
+    return Confinement(("/bin/sh", "-c", " && ".join(steps), *argv), limits, group, warnings)
 
 
-class ControlGroup:
-    """For one child and all that it starts, whatever session they run to."""
+class Cgroup:
+    """A control group of one child and all of its descendants, in any session."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
 
     @classmethod
-    def make(cls, delegated: Path, name: str, limits: Limits) -> ControlGroup | None:
-        """None: not permitted, or not needed."""
-        settings = dict(_settings(limits))
+    def create(cls, delegated: Path, name: str, limits: ProcessLimits) -> Cgroup | None:
+        """Return None if a group is not permitted or not needed."""
+        settings = dict(_cgroup_settings(limits))
         if not settings:
             return None
         path = delegated / name
@@ -128,7 +131,7 @@ class ControlGroup:
         return counts.get("oom_kill", "0") != "0"
 
     def remove(self) -> bool:
-        """Whether that is done: not while anybody is left in it."""
+        """Remove the group, and return whether that worked: it fails while processes are in it."""
         try:
             self.path.rmdir()
         except OSError as error:
@@ -136,8 +139,8 @@ class ControlGroup:
         return True
 
 
-def delegated_group(own: Path = _OWN_GROUPS, groups: Path = _GROUPS) -> Path | None:
-    """The control group that systemd leaves to the server, beside the one the server runs in."""
+def find_delegated_cgroup(own: Path = _OWN_CGROUP, groups: Path = _CGROUP_ROOT) -> Path | None:
+    """Return the control group that systemd delegates to the server: the parent of its own."""
     with contextlib.suppress(OSError):
         for line in own.read_text().splitlines():
             if not line.startswith("0::/"):
@@ -148,11 +151,11 @@ def delegated_group(own: Path = _OWN_GROUPS, groups: Path = _GROUPS) -> Path | N
     return None
 
 
-def _setpriv() -> str:
+def _find_setpriv() -> str:
     program = shutil.which("setpriv")
     if program is None:
         raise CannotLimit(
-            'new privileges cannot be denied: the program "setpriv" is not here; install util-linux'
+            'cannot deny new privileges: the program "setpriv" is missing; install util-linux'
         )
     return program
 
@@ -161,12 +164,12 @@ def _check_open_files(wanted: int | None) -> None:
     _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     if wanted is not None and hard != resource.RLIM_INFINITY and wanted > hard:
         raise CannotLimit(
-            f"it cannot be given {wanted} open files: the server itself may have {hard}; "
-            "ask for fewer, or raise LimitNOFILE of the server"
+            f"cannot allow {wanted} open files: the limit of the server itself is {hard}; "
+            "set a lower limit, or raise LimitNOFILE of the server"
         )
 
 
-def _steps(limits: Limits, group: ControlGroup | None) -> Iterator[str]:
+def _shell_steps(limits: ProcessLimits, group: Cgroup | None) -> Iterator[str]:
     if group is not None:
         yield f"echo $$ > {shlex.quote(str(group.path / 'cgroup.procs'))}"
     elif limits.memory_bytes is not None:
@@ -175,14 +178,14 @@ def _steps(limits: Limits, group: ControlGroup | None) -> Iterator[str]:
         yield f"ulimit -n {limits.open_files}"
 
 
-def _settings(limits: Limits) -> Iterator[tuple[str, str]]:
+def _cgroup_settings(limits: ProcessLimits) -> Iterator[tuple[str, str]]:
     if limits.memory_bytes is not None:
         yield "memory.max", str(limits.memory_bytes)
     if limits.cpu_cores is not None:
-        yield "cpu.max", f"{max(1000, round(limits.cpu_cores * _PERIOD))} {_PERIOD}"
+        yield "cpu.max", f"{max(1000, round(limits.cpu_cores * _CPU_PERIOD))} {_CPU_PERIOD}"
 
 
-def _size(count: int) -> str:
+def _format_size(count: int) -> str:
     for unit, name in ((1 << 30, "GiB"), (1 << 20, "MiB"), (1 << 10, "KiB")):
         if count >= unit:
             return f"{count / unit:.4g} {name}"

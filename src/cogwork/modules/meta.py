@@ -1,4 +1,4 @@
-"""What a module says of itself: the meta.json in its folder."""
+"""The metadata of a module: the meta.json in its folder."""
 
 from __future__ import annotations
 
@@ -9,12 +9,11 @@ from typing import Any
 
 from cogwork.core.errors import CogworkError
 
-_LARGEST = 1 << 20
-"""Bytes that are read."""
+_MAX_BYTES = 1 << 20
 
 
 class BadMeta(CogworkError):
-    """A meta.json that says nothing of use."""
+    """A meta.json that is invalid."""
 
     status = "FAILED_PRECONDITION"
 
@@ -22,29 +21,37 @@ class BadMeta(CogworkError):
 @dataclass(frozen=True, slots=True)
 class Meta:
     file: Path
-    _told: Any
+    _content: Any
 
-    def named(self, key: str) -> Path | None:
-        """The file in the module's folder that it names so. Raises BadMeta."""
-        asked = self._told.get(key) if isinstance(self._told, dict) else None
-        if not asked:
+    def resolve_file(self, key: str) -> Path | None:
+        """Return the file that `key` names, or None if the key is not set. Raises BadMeta."""
+        value = self._content.get(key) if isinstance(self._content, dict) else None
+        if not value:
             return None
         folder = self.file.parent.resolve()
-        found = (folder / str(asked)).resolve()
-        if not isinstance(asked, str) or not found.is_relative_to(folder):
+        found = _resolve_path(folder, value)
+        if found is None or not found.is_relative_to(folder):
             raise BadMeta(
-                f'"{key}" in {self.file} is {json.dumps(asked)}; it names a file beside it'
+                f'"{key}" in {self.file} is {json.dumps(value)}; it must name a file in that folder'
             )
         return found
 
 
-def meta_in(folder: Path) -> Meta | None:
-    """None: it has none. Raises BadMeta."""
+def _resolve_path(folder: Path, value: object) -> Path | None:
+    """Return None if the value is not a valid path."""
+    try:
+        return (folder / value).resolve() if isinstance(value, str) else None
+    except (OSError, ValueError, RuntimeError):  # RuntimeError: a loop of links
+        return None
+
+
+def read_meta(folder: Path) -> Meta | None:
+    """Return None if the folder has no meta.json. Raises BadMeta."""
     file = folder / "meta.json"
     if not file.is_file():
         return None
     try:
         with file.open(encoding="utf-8") as opened:
-            return Meta(file, json.loads(opened.read(_LARGEST)))
-    except (OSError, ValueError) as error:
+            return Meta(file, json.loads(opened.read(_MAX_BYTES)))
+    except (OSError, ValueError, RecursionError) as error:
         raise BadMeta(f"{file} cannot be read: {error}") from error

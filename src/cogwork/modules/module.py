@@ -1,4 +1,4 @@
-"""One configured module: started, watched, started again when it fails, and stopped."""
+"""A configured module: starts it, probes it, restarts it after a failure, and stops it."""
 
 from __future__ import annotations
 
@@ -13,346 +13,387 @@ import grpc.aio
 from google.protobuf.descriptor_pool import DescriptorPool
 
 from cogwork.config.module import ModuleConfig
-from cogwork.core.ending import to_its_end
 from cogwork.core.errors import CogworkError
+from cogwork.core.shield import await_shielded
 from cogwork.graph.limits import retry_delay
 from cogwork.graph.name import ResourceName
 from cogwork.graph.provider import Offer, Unavailable
 from cogwork.graph.spec import Spec
 from cogwork.logs.levels import Level
-from cogwork.logs.rules import MODULES, RESOURCES
-from cogwork.modules.address import removed
-from cogwork.modules.calls import Brought, ModuleCalls
-from cogwork.modules.first_run import first_run
-from cogwork.modules.greeting import Greeting, NotRunning
-from cogwork.modules.ground import Ground
-from cogwork.modules.incarnation import Incarnation
-from cogwork.modules.launching import address_of, launch_of
-from cogwork.modules.output import Stream
+from cogwork.logs.rules import MODULE_LOGGER_PREFIX, RESOURCE_LOGGER_PREFIX
+from cogwork.modules.address import remove_socket
+from cogwork.modules.client import ModuleCapabilities, ModuleClient
+from cogwork.modules.context import ModuleContext
+from cogwork.modules.first_run import perform_first_run
+from cogwork.modules.handshake import Handshake, NotRunning
+from cogwork.modules.health_probe import HealthProbe
+from cogwork.modules.launch_spec import choose_address, make_launch_spec
+from cogwork.modules.output import OutputStream
 from cogwork.modules.process import CannotStop, Child
-from cogwork.modules.watch import Watch
-from cogwork.robot.guests import GuestState as State
-from cogwork.robot.guests import GuestStatus
-from cogwork.wire.grpc import LARGEST_MESSAGE
+from cogwork.modules.session import ModuleSession
+from cogwork.robot.module_host import ModuleState as State
+from cogwork.robot.module_host import ModuleStatus
+from cogwork.wire.grpc import MAX_MESSAGE_SIZE
 
-_OPTIONS: tuple[tuple[str, int], ...] = (
-    ("grpc.max_receive_message_length", LARGEST_MESSAGE),
-    ("grpc.max_send_message_length", LARGEST_MESSAGE),
+_CHANNEL_OPTIONS: tuple[tuple[str, int], ...] = (
+    ("grpc.max_receive_message_length", MAX_MESSAGE_SIZE),
+    ("grpc.max_send_message_length", MAX_MESSAGE_SIZE),
     ("grpc.initial_reconnect_backoff_ms", 100),
     ("grpc.min_reconnect_backoff_ms", 100),
     ("grpc.max_reconnect_backoff_ms", 1000),
 )
-_LAST_WORDS = 0.5
-"""Seconds that calls under way have to end, before they are cut off."""
-_LASTED = 30.0
-"""Seconds after which a module that fails has worked before."""
+_CALL_GRACE = 0.5
+"""Seconds that running calls get to finish before they are cancelled."""
+_MAX_LOGGED_MODELS = 50
+"""Models that are listed in the log; the rest are counted."""
+_STABLE_AFTER = 30.0
+"""Seconds of running after which earlier failures no longer count."""
 
 
 class Module:
-    def __init__(self, config: ModuleConfig, ground: Ground) -> None:
+    def __init__(self, config: ModuleConfig, context: ModuleContext) -> None:
         self.config = config
         self.state = State.PENDING
-        self.since = ground.clock.time()
+        self.since = context.clock.time()
         self.error = ""
-        """Why it is not ready; empty once it is."""
+        """Why it is not ready; empty if it is."""
         self.failures = 0
-        """In a row."""
+        """Consecutive failures."""
         self.starts = 0
         self.pid: int | None = None
         self.unfinished: list[str] = []
-        """What did not end by itself when its process was last ended: a resource, or all of it."""
-        self._ground = ground
-        self._log = logging.getLogger(f"{MODULES}{config.name}")
-        self._out = {
-            Stream.STDOUT: logging.getLogger(f"{MODULES}{config.name}.StdOut"),
-            Stream.STDERR: logging.getLogger(f"{MODULES}{config.name}.StdErr"),
+        """What did not end in time when it was last stopped: resources, or the process itself."""
+        self._context = context
+        self._log = logging.getLogger(f"{MODULE_LOGGER_PREFIX}{config.name}")
+        self._output_loggers = {
+            OutputStream.STDOUT: logging.getLogger(f"{MODULE_LOGGER_PREFIX}{config.name}.StdOut"),
+            OutputStream.STDERR: logging.getLogger(f"{MODULE_LOGGER_PREFIX}{config.name}.StdErr"),
         }
-        self.described: dict[str, DescriptorPool] = {}
-        """The services that only it knows, as it last described them."""
-        self._known: Brought | None = None
-        """What it brought when it was last ready."""
-        self._life: Incarnation | None = None
-        self._level: Level | None = None
-        """The one it was started with."""
-        self._running: asyncio.Task[None] | None = None
-        self._again = asyncio.Event()
-        self._delay = 0.0
-        """Seconds from its last failure to its next start."""
+        self.descriptors: dict[str, DescriptorPool] = {}
+        """Descriptors of its own services, from its last reflection."""
+        self._capabilities: ModuleCapabilities | None = None
+        """Its capabilities when it was last ready."""
+        self._session: ModuleSession | None = None
+        self._start_level: Level | None = None
+        """The log level with which it was started."""
+        self._run_task: asyncio.Task[None] | None = None
+        self._restart_requested = asyncio.Event()
+        self._retry_delay = 0.0
+        """Seconds from the last failure to the next start."""
         self._last_lines: tuple[str, ...] = ()
-        """What it said before it failed, where the error quotes only the last of it."""
-        self._rng = random.Random()  # noqa: S311 - to keep many from coming back at once
+        """Its last lines of output before it failed, if the error does not quote all of them."""
+        self._rng = random.Random()  # noqa: S311 - jitter, not a secret
 
     @property
     def name(self) -> str:
         return self.config.name
 
     @property
-    def status(self) -> GuestStatus:
-        silent = self._life.trouble if self._life is not None else None
-        return GuestStatus(
+    def status(self) -> ModuleStatus:
+        unresponsive = self._session.unresponsive_reason if self._session is not None else None
+        return ModuleStatus(
             self.name,
-            State.UNHEALTHY if silent else self.state,
+            State.UNHEALTHY if unresponsive else self.state,
             self.since,
-            silent or self._told_error,
+            unresponsive or self._error_text,
             0 if self.state is State.READY else self.failures,
             self.starts,
             self.pid,
         )
 
     @property
-    def _told_error(self) -> str:
+    def _error_text(self) -> str:
         if self.state is not State.UNHEALTHY:
             return self.error
         lines = "".join(f"\n{line}" for line in self._last_lines)
-        return f"{self.error}; it is started again after {self._delay:.1f}s{lines}"
+        return f"{self.error}; restarting in {self._retry_delay:.1f}s{lines}"
 
     @property
-    def brought(self) -> Brought | None:
-        """What it brings, or brought when it last ran."""
-        return self._known
+    def capabilities(self) -> ModuleCapabilities | None:
+        """Its capabilities, current or from when it last ran."""
+        return self._capabilities
 
     def start(self) -> None:
-        self._running = asyncio.get_running_loop().create_task(
+        self._run_task = asyncio.get_running_loop().create_task(
             self._run(), name=f"module {self.name}"
         )
 
     def restart(self, why: str) -> None:
-        """Now, also if it waits for its next attempt."""
-        self._log.info("restarting: %s", why)
+        """Restart it now, even if it waits for its next attempt."""
+        self._log.info("restarting (%s)", why)
         self.failures = 0
-        self._again.set()
+        self._restart_requested.set()
 
     async def stop(self, patience: float) -> None:
-        """First it gets the time to close what it has built, unless that is done."""
-        self._enter(State.CLOSING)
-        if self._life is not None:
-            await self._let_empty(self._life, patience)
-        self._ground.changed()
-        if self._running is not None:
-            self._running.cancel()
-            await asyncio.gather(self._running, return_exceptions=True)
+        """Stop it, after giving it up to `patience` seconds to close its resources."""
+        self._set_state(State.CLOSING)
+        if self._session is not None:
+            await self._drain(self._session, patience)
+        self._context.notify_changed()
+        if self._run_task is not None:
+            self._run_task.cancel()
+            await asyncio.gather(self._run_task, return_exceptions=True)
 
     def offer(self, spec: Spec) -> Offer | Unavailable | None:
-        if self._known is None or (spec.name.api, spec.model) not in self._known.models:
+        if (
+            self._capabilities is None
+            or (spec.name.api, spec.model) not in self._capabilities.models
+        ):
             return None
-        if self._life is None or self.state is not State.READY:
-            return Unavailable(self.why_not, self.is_coming)
-        return self._life.offer(spec)
+        if self._session is None or self.state is not State.READY:
+            return Unavailable(self.unavailable_reason, self.is_starting)
+        return self._session.offer(spec)
 
     @property
-    def is_coming(self) -> bool:
-        """Whether it only takes a moment, and nothing has gone wrong yet."""
+    def is_starting(self) -> bool:
+        """Whether it is about to be ready, and nothing has failed yet."""
         return self.state in (State.PENDING, State.STARTING) and not self.error
 
     @property
-    def why_not(self) -> str:
-        """For those whose resources it would bring."""
+    def unavailable_reason(self) -> str:
+        """Why its resources are unavailable."""
         if self.state is State.CLOSING:
             return f'module "{self.name}" is being stopped'
         if self.error:
-            again = "; it is being started again" if self.state is State.STARTING else ""
+            again = "; restarting" if self.state is State.STARTING else ""
             return f'module "{self.name}" {self.error}{again}'
         return f'module "{self.name}" is starting'
 
-    def speak_up(self) -> None:
-        """Start it again, if it was told to log less than is wanted by now. One that is starting
-        is looked at when it is ready."""
-        if self._life is not None and self._is_too_quiet(self._life):
-            self.restart("it was started with a higher log level")
+    def restart_if_too_quiet(self) -> None:
+        """Restart it if it was started with a higher log level than the current rules require.
 
-    def _is_too_quiet(self, life: Incarnation) -> bool:
-        rules = self._ground.rules()
-        if self._level is not None and rules.level_of(self._log.name) < self._level:
+        A module that is starting is checked when it is ready.
+        """
+        if self._session is not None and self._is_too_quiet(self._session):
+            self.restart("its log level was lowered")
+
+    def _is_too_quiet(self, session: ModuleSession) -> bool:
+        rules = self._context.get_log_rules()
+        if self._start_level is not None and rules.level_of(self._log.name) < self._start_level:
             return True
-        return any(self._level_of(name) < level for name, level in life.levels.items())
+        return any(self._level_of(name) < level for name, level in session.levels.items())
 
     async def _run(self) -> None:
         while True:
-            self._again.clear()
+            self._restart_requested.clear()
             try:
-                await self._live_unless_restarted()
+                await self._run_until_restart()
             except (CogworkError, OSError) as error:
                 self._fail(f"could not be started: {error}")
             except Exception as error:
-                self._log.exception("a fault of the server's own")
+                self._log.exception("internal error of the server")
                 self._fail(f"could not be run: {error}")
-            await self._pause()
+            await self._wait_backoff()
 
-    async def _live_unless_restarted(self) -> None:
-        """A start that somebody wants to begin anew is given up at once."""
-        living = asyncio.ensure_future(self._live())
-        again = asyncio.ensure_future(self._again.wait())
+    async def _run_until_restart(self) -> None:
+        """Run the process; a restart that is requested during startup cancels the startup."""
+        run = asyncio.ensure_future(self._run_once())
+        restart = asyncio.ensure_future(self._restart_requested.wait())
         try:
-            await asyncio.wait({living, again}, return_when=asyncio.FIRST_COMPLETED)
-            if self._life is not None:
-                await asyncio.wait({living})
+            await asyncio.wait({run, restart}, return_when=asyncio.FIRST_COMPLETED)
+            if self._session is not None:
+                await asyncio.wait({run})
         finally:
-            again.cancel()
-            living.cancel()
-            await to_its_end(asyncio.gather(living, return_exceptions=True))
-        if not living.cancelled():
-            living.result()
+            restart.cancel()
+            run.cancel()
+            await await_shielded(asyncio.gather(run, return_exceptions=True))
+        if not run.cancelled():
+            run.result()
 
-    async def _live(self) -> None:
-        """Until it ends, or is told to."""
-        self._enter(State.STARTING)
+    async def _run_once(self) -> None:
+        """Run the process once, until it exits or a restart is requested."""
+        self._set_state(State.STARTING)
         self.starts += 1
-        address = address_of(self.config, self._ground)
-        self._level = self._ground.rules().level_of(self._log.name)
-        launch = await launch_of(self.config, self._ground, address, self._level, self._log.info)
-        await first_run(
+        with self._context.open_parent_socket(self.name) as parent:
+            await self._run_process(parent)
+
+    async def _run_process(self, parent: str) -> None:
+        """Start the process and serve it. `parent`: the socket on which it reaches the machine."""
+        address = choose_address(self.config, self._context)
+        self._start_level = self._context.get_log_rules().level_of(self._log.name)
+        launch = await make_launch_spec(
+            self.config, self._context, address, self._start_level, self._log.info
+        )
+        await perform_first_run(
             self.name,
             Path(launch.argv[0]),
             launch.environment,
             self._log.info,
-            self._ground.clock,
+            self._context.clock,
             timeout=self.config.first_run_timeout,
             limits=launch.limits,
+            reaper=self._context.reaper,
         )
-        child = await Child.start(launch, self._heard, self._ground.clock)
+        child = await Child.start(
+            launch, self._log_output, self._context.clock, self._context.reaper
+        )
         self.pid = child.pid
-        for note in child.notes:
-            self._log.warning("%s", note)
-        self._ground.tell("module", {"module": self.name, "state": "started", "pid": child.pid})
+        for warning in child.warnings:
+            self._log.warning("%s", warning)
+        if self.config.tcp_mode:
+            self._log.warning(
+                'it listens on %s, where any local process can call it; remove "tcp_mode" unless '
+                "it cannot use a Unix socket",
+                address,
+            )
+        self._context.record_event(
+            "module", {"module": self.name, "state": "started", "pid": child.pid}
+        )
         target = address if self.config.tcp_mode else f"unix:{address}"
-        channel = grpc.aio.insecure_channel(target, options=_OPTIONS)
+        channel = grpc.aio.insecure_channel(target, options=_CHANNEL_OPTIONS)
         try:
-            ground = self._ground
-            greeting = Greeting(address, ground.parent, ground.deadlines.start, ground.clock)
-            brought = await greeting.exchanged(child, ModuleCalls(channel))
-            await self._serve(child, brought, channel)
+            context = self._context
+            handshake = Handshake(address, parent, context.deadlines.start, context.clock)
+            capabilities = await handshake.perform(child, ModuleClient(channel))
+            await self._serve(child, capabilities, channel, target)
         except NotRunning as error:
-            # Told at once: to end what is left of it may take a while.
+            # Report it at once, because ending the rest of the process may take a while.
             self._fail(str(error), error.last_lines)
         finally:
-            life, self._life = self._life, None
+            session, self._session = self._session, None
             self.pid = None
-            if self._again.is_set():
-                # Somebody wants it to be started again: nothing has gone wrong.
-                self._enter(State.STARTING)
-            self._ground.changed()
-            await to_its_end(self._put_away(life, channel, child, address))
+            if self._restart_requested.is_set():
+                # A requested restart is not a failure.
+                self._set_state(State.STARTING)
+            self._context.notify_changed()
+            await await_shielded(self._clean_up(session, channel, child, address))
 
-    async def _put_away(
-        self, life: Incarnation | None, channel: grpc.aio.Channel, child: Child, address: str
+    async def _clean_up(
+        self, session: ModuleSession | None, channel: grpc.aio.Channel, child: Child, address: str
     ) -> None:
-        if life is not None:
-            await life.end()
-        # Calls under way end by themselves with a process that is dead: better than by us.
-        await channel.close(_LAST_WORDS)
-        self.unfinished = sorted(map(str, life.unclosed)) if life is not None else []
-        ran = not child.exited.done()
+        if session is not None:
+            await session.end()
+        # If the process is dead, running calls fail with a better error than a cancellation.
+        await channel.close(_CALL_GRACE)
+        self.unfinished = sorted(map(str, session.unclosed)) if session is not None else []
+        was_running = not child.exited.done()
         try:
-            ended = await child.stop()
+            status = await child.stop()
         except CannotStop as error:
             self._log.error("%s", error)
             self.unfinished.append(f"module {self.name}")
         else:
-            if ran and ended.code == -signal.SIGKILL:
+            if was_running and status.code == -signal.SIGKILL:
                 self.unfinished.append(f"module {self.name}")
-        removed(address)
+        remove_socket(address)
 
-    async def _serve(self, child: Child, brought: Brought, channel: grpc.aio.Channel) -> None:
-        began = self._ground.clock.monotonic()
-        life = self._life = Incarnation(
-            self.starts, brought, channel, self._ground, self._level_of, self._provides
+    async def _serve(
+        self, child: Child, capabilities: ModuleCapabilities, channel: grpc.aio.Channel, target: str
+    ) -> None:
+        started = self._context.clock.monotonic()
+        session = self._session = ModuleSession(
+            self.starts,
+            capabilities,
+            channel,
+            target,
+            self._context,
+            self._level_of,
+            self._on_provided,
         )
-        self._known = brought
+        self._capabilities = capabilities
         self.error = ""
-        self._enter(State.READY)
-        self._log.info("ready, with %s", _listed(brought))
-        self._ground.changed()
-        self.speak_up()
-        describing = asyncio.ensure_future(self._describe(life))
+        self._set_state(State.READY)
+        self._log.info("ready, with %s", _format_models(capabilities))
+        self._context.notify_changed()
+        self.restart_if_too_quiet()
+        reflection = asyncio.ensure_future(self._fetch_descriptors(session))
         try:
-            await Watch(self.name, child, life, self._ground, self._log).until(self._again)
+            await HealthProbe(self.name, child, session, self._context, self._log).run_until(
+                self._restart_requested
+            )
         finally:
-            describing.cancel()
-            await asyncio.gather(describing, return_exceptions=True)
-            if self._ground.clock.monotonic() - began >= _LASTED:
+            reflection.cancel()
+            await asyncio.gather(reflection, return_exceptions=True)
+            if self._context.clock.monotonic() - started >= _STABLE_AFTER:
                 self.failures = 0
         if not child.exited.done():
-            self._enter(State.STARTING)
-            # One that does not answer closes nothing.
-            await self._let_empty(life, 0.0 if life.trouble else self._ground.deadlines.empty)
+            self._set_state(State.STARTING)
+            # A module that does not respond cannot close its resources either.
+            await self._drain(
+                session, 0.0 if session.unresponsive_reason else self._context.deadlines.drain
+            )
         if child.exited.done():
-            ended = child.exited.result()
-            raise NotRunning(ended.words, ended.last_lines)
+            status = child.exited.result()
+            raise NotRunning(status.description, status.last_lines)
 
-    async def _describe(self, life: Incarnation) -> None:
+    async def _fetch_descriptors(self, session: ModuleSession) -> None:
         try:
-            self.described = await life.describe()
+            self.descriptors = await session.fetch_descriptors()
         except Exception:
-            self._log.exception("what it brings could not be described")
+            self._log.exception("failed to fetch the descriptors of its services")
 
-    async def _let_empty(self, life: Incarnation, patience: float) -> None:
-        """What it offers counts no more by now: whoever has a resource of it is told to close it,
-        and what moves is stopped with that."""
-        self._ground.changed()
-        emptied = asyncio.ensure_future(life.emptied.wait())
+    async def _drain(self, session: ModuleSession, patience: float) -> None:
+        """Wait until all resources are closed, at most `patience` seconds.
+
+        The module is not ready by now, so the graph closes its resources, which stops what moves.
+        """
+        self._context.notify_changed()
+        drained = asyncio.ensure_future(session.drained.wait())
         try:
-            await self._ground.clock.wait({emptied}, patience)
+            await self._context.clock.wait({drained}, patience)
         finally:
-            emptied.cancel()
+            drained.cancel()
 
-    async def _pause(self) -> None:
-        if self._again.is_set():
+    async def _wait_backoff(self) -> None:
+        if self._restart_requested.is_set():
             return
-        again = asyncio.ensure_future(self._again.wait())
+        restart = asyncio.ensure_future(self._restart_requested.wait())
         try:
-            await self._ground.clock.wait({again}, self._delay)
+            await self._context.clock.wait({restart}, self._retry_delay)
         finally:
-            again.cancel()
+            restart.cancel()
 
-    def _heard(self, stream: Stream, line: str) -> None:
-        level = logging.INFO if stream is Stream.STDOUT else logging.ERROR
-        self._out[stream].log(level, "%s", line)
+    def _log_output(self, stream: OutputStream, line: str) -> None:
+        level = logging.INFO if stream is OutputStream.STDOUT else logging.ERROR
+        self._output_loggers[stream].log(level, "%s", line)
 
-    def _provides(self, name: ResourceName, is_there: bool) -> None:
-        if is_there:
-            self._ground.provided[str(name)] = self.name
-            self._hint(name)
-        elif self._ground.provided.get(str(name)) == self.name:
-            del self._ground.provided[str(name)]
+    def _on_provided(self, name: ResourceName, is_provided: bool) -> None:
+        if is_provided:
+            self._context.resource_modules[str(name)] = self.name
+            self._warn_overruled_level(name)
+        elif self._context.resource_modules.get(str(name)) == self.name:
+            del self._context.resource_modules[str(name)]
 
-    def _hint(self, name: ResourceName) -> None:
-        if self._ground.rules().overrules(str(name)):
+    def _warn_overruled_level(self, name: ResourceName) -> None:
+        if self._context.get_log_rules().overrides_resource_level(str(name)):
             self._log.warning(
-                "log_configuration of %s has no effect: log_level of module %s counts",
+                "log_configuration of %s has no effect: log_level of module %s takes precedence",
                 *(name, self.name),
             )
 
     def _level_of(self, name: ResourceName) -> Level:
-        """As it will be, once it is known that the resource lives here."""
-        rules = replace(self._ground.rules(), provided={str(name): self.name})
-        return rules.level_of(f"{RESOURCES}{name}")
+        """Return the log level of a resource, as if this module already provided it."""
+        rules = replace(self._context.get_log_rules(), module_by_resource={str(name): self.name})
+        return rules.level_of(f"{RESOURCE_LOGGER_PREFIX}{name}")
 
     def _fail(self, why: str, last_lines: tuple[str, ...] = ()) -> None:
+        why = self._context.redact(why)
         self.failures += 1
         self.error = why
-        self._last_lines = last_lines if len(last_lines) > 1 else ()
-        self._delay = retry_delay(self.failures, self._ground.pauses, self._rng)
-        self._enter(State.UNHEALTHY)
-        again = f"it is started again after {self._delay:.1f}s"
-        self._log.error("module %s %s; %s", self.name, why, again)
-        self._ground.tell(
+        shown = last_lines if len(last_lines) > 1 else ()
+        self._last_lines = tuple(map(self._context.redact, shown))
+        self._retry_delay = retry_delay(self.failures, self._context.backoff, self._rng)
+        self._set_state(State.UNHEALTHY)
+        self._log.error("module %s %s; restarting in %.1fs", self.name, why, self._retry_delay)
+        self._context.record_event(
             "module",
             {
                 "module": self.name,
                 "state": "failed",
                 "reason": why,
                 "failures": self.failures,
-                "retry_after": round(self._delay, 3),
+                "retry_after": round(self._retry_delay, 3),
             },
         )
-        self._ground.changed()
+        self._context.notify_changed()
 
-    def _enter(self, state: State) -> None:
+    def _set_state(self, state: State) -> None:
         if self.state is not State.CLOSING:
             self.state = state
-            self.since = self._ground.clock.time()
+            self.since = self._context.clock.time()
 
 
-def _listed(brought: Brought) -> str:
-    names = sorted(str(model) for _, model in brought.models)
-    return ", ".join(names) if names else "no model at all"
+def _format_models(capabilities: ModuleCapabilities) -> str:
+    names = sorted(str(model) for _, model in capabilities.models)
+    more = f" and {len(names) - _MAX_LOGGED_MODELS} more" if len(names) > _MAX_LOGGED_MODELS else ""
+    return ", ".join(names[:_MAX_LOGGED_MODELS]) + more if names else "no models"

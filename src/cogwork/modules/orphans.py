@@ -1,4 +1,4 @@
-"""Processes whose parent has ended: adopted by the server, so that they can be found and reaped."""
+"""Orphaned processes: the server adopts them, so that it can find and reap them."""
 
 from __future__ import annotations
 
@@ -9,80 +9,102 @@ import signal
 from collections.abc import Iterator
 from pathlib import Path
 
+MARK_VARIABLE = "COGWORK_CHILD"
+"""The environment variable that marks descendants of a child: one word for each child above them,
+made of the identity of the server that started it and a token."""
+
 _PR_SET_CHILD_SUBREAPER = 36
 _PR_GET_CHILD_SUBREAPER = 37
 _PROC = Path("/proc")
+_START_TIME_FIELD = 19
+"""The index of the start time among the fields of `stat` after the program name."""
 
 
 def adopt_orphans(adopt: bool = True) -> bool:
-    """From now on, whoever descends from this process and loses its parent becomes its child.
+    """Make this process the subreaper of its descendants: orphans become its children.
 
-    The server calls it once, at its start. Whether it is so: only Linux can.
+    Returns whether that worked; only Linux supports it.
     """
     with contextlib.suppress(OSError, AttributeError):
         return bool(ctypes.CDLL(None).prctl(_PR_SET_CHILD_SUBREAPER, int(adopt), 0, 0, 0) == 0)
     return False
 
 
-def adopts_orphans() -> bool:
+def is_adopting_orphans() -> bool:
     if os.getpid() == 1:
         return True
-    answer = ctypes.c_int(0)
+    value = ctypes.c_int(0)
     with contextlib.suppress(OSError, AttributeError):
-        ctypes.CDLL(None).prctl(_PR_GET_CHILD_SUBREAPER, ctypes.byref(answer), 0, 0, 0)
-    return answer.value != 0
+        ctypes.CDLL(None).prctl(_PR_GET_CHILD_SUBREAPER, ctypes.byref(value), 0, 0, 0)
+    return value.value != 0
 
 
-def strays(session: int, mark: str) -> set[int]:
-    """Children of this process, by adoption, that a session began or that carry its mark.
+def find_strays(session: int, mark: str) -> set[int]:
+    """Return adopted children that belong to the session or carry its mark.
 
-    The mark is looked for in the environment, which a program hands on to what it starts. Blocks
-    for as long as a process that is asked is kept from answering: call it in a thread.
+    The mark is in the environment, which processes inherit. Reading it may block if a process is
+    stuck in the kernel, so call this in a thread.
     """
-    sought = mark.encode()
+    encoded_mark = mark.encode()
     return {
         pid
-        for pid in children()
-        if pid != session and (_session(pid) == session or sought in _environment(pid))
+        for pid in list_children()
+        if pid != session and (_session_id(pid) == session or encoded_mark in _read_environ(pid))
     }
 
 
-def children() -> Iterator[int]:
+def process_identity(pid: int) -> str:
+    """Return the PID and the start time of a running process, because PIDs are reused."""
+    fields = _read_stat(pid).split()
+    is_running = len(fields) > _START_TIME_FIELD and fields[0] not in "ZX"
+    return f"{pid}.{fields[_START_TIME_FIELD] if is_running else '-'}"
+
+
+def read_environment(pid: int) -> dict[str, str]:
+    """Return the initial environment of a process; empty if it is not readable."""
+    text = _read_environ(pid).decode(errors="surrogateescape")
+    pairs = (variable.partition("=") for variable in text.split("\0"))
+    return {name: value for name, _, value in pairs}
+
+
+def list_children() -> Iterator[int]:
     for listing in _PROC.glob("self/task/*/children"):
         with contextlib.suppress(OSError):
             yield from map(int, listing.read_text().split())
 
 
-def end_children() -> None:
-    """With the groups that they lead. Of sessions other than ours: nobody else sees to these."""
+def kill_children() -> None:
+    """Kill children in other sessions and the groups that they lead: no other code ends those."""
     ours = os.getsid(0)
-    for pid in tuple(children()):
-        if _session(pid) != ours:
+    for pid in tuple(list_children()):
+        if _session_id(pid) != ours:
             signal_group(pid, signal.SIGKILL)
             signal_process(pid, signal.SIGKILL)
 
 
-def zombies() -> set[int]:
-    """Of sessions other than ours: what our own libraries start, they reap."""
-    # One question tells that there is none, which is nearly always so.
+def find_zombies() -> set[int]:
+    """Return zombies of other sessions: libraries reap those that they start in our own."""
+    # A single call finds out that there are none, which is nearly always the case.
     try:
         if os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOHANG | os.WNOWAIT) is None:
             return set()
     except ChildProcessError:
         return set()
     ours = os.getsid(0)
-    return {pid for pid in children() if _state(pid) == "Z" and _session(pid) != ours}
+    return {
+        pid for pid in list_children() if _process_state(pid) == "Z" and _session_id(pid) != ours
+    }
 
 
 def reap_group(group: int) -> None:
-    """Those of a process group who are children of this process and have ended."""
+    """Reap the children of this process that have ended and belong to the group."""
     with contextlib.suppress(ChildProcessError):
         while os.waitpid(-group, os.WNOHANG)[0]:
             pass
 
 
 def reap(pid: int) -> bool:
-    """Whether it is gone."""
+    """Reap the process if it has ended, and return whether it is gone."""
     try:
         return os.waitpid(pid, os.WNOHANG)[0] == pid
     except ChildProcessError:
@@ -90,13 +112,16 @@ def reap(pid: int) -> bool:
 
 
 def signal_group(group: int, number: int) -> bool:
-    """Whether anybody is left in it, were it only one who waits to be reaped. 0: only asks."""
+    """Signal a process group, and return whether it has members, including zombies.
+
+    Signal 0 only checks.
+    """
     try:
         os.killpg(group, number)
     except ProcessLookupError:
         return False
     except PermissionError:
-        pass  # some are another user's by now
+        pass  # some members belong to another user
     return True
 
 
@@ -105,24 +130,29 @@ def signal_process(pid: int, number: int) -> None:
         os.kill(pid, number)
 
 
-def _session(pid: int) -> int:
+def _session_id(pid: int) -> int:
     try:
         return os.getsid(pid)
     except OSError:
         return 0
 
 
-def _environment(pid: int) -> bytes:
+def _read_environ(pid: int) -> bytes:
     try:
         return (_PROC / str(pid) / "environ").read_bytes()
     except OSError:
         return b""
 
 
-def _state(pid: int) -> str:
+def _process_state(pid: int) -> str:
+    return _read_stat(pid)[:1]
+
+
+def _read_stat(pid: int) -> str:
+    """Return the fields of `stat` from the third on; empty if there is no such process."""
     try:
         stat = (_PROC / str(pid) / "stat").read_text(errors="replace")
     except OSError:
         return ""
-    # The name before it is the program's to choose, and may hold brackets.
-    return stat.rpartition(") ")[2][:1]
+    # The program chooses the name before the last parenthesis, and it may contain parentheses.
+    return stat.rpartition(") ")[2]

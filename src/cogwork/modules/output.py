@@ -1,4 +1,4 @@
-"""What a child process says, as lines: however much it is, little of it is kept."""
+"""The output of a child process, split into lines, with bounded memory and rate."""
 
 from __future__ import annotations
 
@@ -12,145 +12,145 @@ from typing import IO
 
 from cogwork.core.clock import Clock
 
-LONGEST_LINE = 16 << 10
-LINES_A_SECOND = 1000
-_SIP = 2 << 10
-"""Bytes that are read at once while lines are told: a few dozen lines, then others have a turn."""
-_GULP = 64 << 10
-"""Bytes that are read at once while lines are left out: all that a pipe holds."""
-_MEAL = 4 << 20
-_REST = 0.03
-"""Seconds without reading after each meal of what is left out: about 120 MB/s, and an eighth of
-the loop's time. Whoever writes more waits, and not those who have nothing to do with it."""
-_LAST_WORDS = 1 << 20
-"""Bytes that are read after the process has exited: what it left running may go on for ever."""
-_TAIL = 4 << 10
-_LAST_LINES = 5
-_LAST_LINE = 300
-"""Characters of a line that are kept for those who ask how it ended."""
-_CALM = 1.0
-_STYLE = re.compile(r"\x1b\[[0-9;:]*m")
-_TAB = 4
+MAX_LINE_BYTES = 16 << 10
+MAX_LINES_PER_SECOND = 1000
+_READ_SIZE = 2 << 10
+"""Bytes per read while lines are emitted: a few dozen lines, to keep the loop responsive."""
+_SKIP_READ_SIZE = 64 << 10
+"""Bytes per read while lines are dropped: the capacity of a pipe."""
+_SKIP_BURST = 4 << 20
+_SKIP_PAUSE = 0.03
+"""Seconds without reading after each burst of dropped output: about 120 MB/s, and an eighth of the
+loop's time. A process that writes more blocks, and nothing else is slowed down."""
+_MAX_DRAIN = 1 << 20
+"""Bytes that are read after the process has exited: its children may write forever."""
+_TAIL_BYTES = 4 << 10
+_TAIL_LINES = 5
+_MAX_TAIL_LINE = 300
+"""Characters that are kept of each of the last lines, for exit reports."""
+_GAP_REPORT_DELAY = 1.0
+_ANSI_STYLE = re.compile(r"\x1b\[[0-9;:]*m")
+_TAB_WIDTH = 4
 
 
-class Stream(enum.Enum):
+class OutputStream(enum.Enum):
     STDOUT = "stdout"
     STDERR = "stderr"
 
 
-class Lines:
-    """Bytes in, lines out: at most so many in a second, and none without end."""
+class LineSplitter:
+    """Splits bytes into lines, limiting the length of lines and the lines per second."""
 
     def __init__(self) -> None:
-        self._begun = b""
-        """The line that has no end yet, or as much of it as is told."""
-        self._cut = False
-        """What comes until the next end of a line is more than is told of one."""
-        self._skipping = False
-        """The line that has no end yet is left out."""
-        self._left_out = 0
-        self._second = float("-inf")
-        self._told = 0
+        self._partial = b""
+        """The unfinished line, up to the maximum length."""
+        self._is_cut = False
+        """Whether the unfinished line is too long, and the rest of it is dropped."""
+        self._is_skipping = False
+        """Whether the unfinished line is dropped entirely."""
+        self._skipped = 0
+        self._window_start = float("-inf")
+        self._emitted = 0
         self._tail = b""
 
     def feed(self, data: bytes, now: float) -> Iterator[str]:
-        self._tail = (self._tail + data[-_TAIL:])[-_TAIL:]
+        self._tail = (self._tail + data[-_TAIL_BYTES:])[-_TAIL_BYTES:]
         at = 0
         while at < len(data):
-            if self._full(now) or self._skipping:
+            if self._is_rate_exceeded(now) or self._is_skipping:
                 at = self._skip(data, at, now)
                 continue
             end = data.find(b"\n", at)
-            self._add(data[at : end if end >= 0 else len(data)])
+            self._append(data[at : end if end >= 0 else len(data)])
             if end < 0:
                 return
             at = end + 1
-            yield from self._end()
+            yield from self._finish_line()
 
-    def leaves_out(self, now: float) -> bool:
-        """Whether nothing is told of what comes next."""
-        return self._cut or self._full(now)
+    def will_skip(self, now: float) -> bool:
+        """Whether the next bytes will be dropped."""
+        return self._is_cut or self._is_rate_exceeded(now)
 
-    def rest(self) -> Iterator[str]:
-        """After the last byte."""
-        if self._skipping:
-            self._skipping = False
-            self._left_out += 1
-        yield from self.gap()
-        if self._begun:
-            yield from self._end()
+    def flush(self) -> Iterator[str]:
+        """Yield what is left after the last byte."""
+        if self._is_skipping:
+            self._is_skipping = False
+            self._skipped += 1
+        yield from self.report_gap()
+        if self._partial:
+            yield from self._finish_line()
 
-    def gap(self) -> Iterator[str]:
-        """How much was left out, if anything was."""
-        count, self._left_out = self._left_out, 0
+    def report_gap(self) -> Iterator[str]:
+        """Yield a message with the number of dropped lines, if there are any."""
+        count, self._skipped = self._skipped, 0
         if count:
-            yield "1 line was left out" if count == 1 else f"{count} lines were left out"
+            yield "dropped 1 line" if count == 1 else f"dropped {count} lines"
 
     @property
-    def last(self) -> tuple[str, ...]:
-        """The last lines, those that were left out too."""
+    def last_lines(self) -> tuple[str, ...]:
+        """The last lines, including dropped ones."""
         lines = self._tail.split(b"\n")
-        if len(self._tail) == _TAIL and len(lines) > 1:
-            del lines[0]  # where it begins is not kept
-        texts = deque((text for line in lines if (text := _text(line).strip())), _LAST_LINES)
-        return tuple(_shortened(text) for text in texts)
+        if len(self._tail) == _TAIL_BYTES and len(lines) > 1:
+            del lines[0]  # its beginning is lost
+        texts = deque((text for line in lines if (text := _decode_line(line).strip())), _TAIL_LINES)
+        return tuple(_shorten(text) for text in texts)
 
-    def _full(self, now: float) -> bool:
-        if not 0 <= now - self._second < 1:
-            self._second, self._told = now, 0
-        return self._told >= LINES_A_SECOND
+    def _is_rate_exceeded(self, now: float) -> bool:
+        if not 0 <= now - self._window_start < 1:
+            self._window_start, self._emitted = now, 0
+        return self._emitted >= MAX_LINES_PER_SECOND
 
     def _skip(self, data: bytes, at: int, now: float) -> int:
-        if self._full(now):
-            self._left_out += data.count(b"\n", at)
-            self._skipping = data[-1:] != b"\n"
-            self._begun, self._cut = b"", False
+        if self._is_rate_exceeded(now):
+            self._skipped += data.count(b"\n", at)
+            self._is_skipping = data[-1:] != b"\n"
+            self._partial, self._is_cut = b"", False
             return len(data)
         end = data.find(b"\n", at)
         if end < 0:
             return len(data)
-        self._skipping = False
-        self._left_out += 1
+        self._is_skipping = False
+        self._skipped += 1
         return end + 1
 
-    def _add(self, piece: bytes) -> None:
-        if self._cut:
+    def _append(self, piece: bytes) -> None:
+        if self._is_cut:
             return
-        self._begun += piece
-        if len(self._begun) > LONGEST_LINE:
-            self._begun, self._cut = self._begun[:LONGEST_LINE], True
+        self._partial += piece
+        if len(self._partial) > MAX_LINE_BYTES:
+            self._partial, self._is_cut = self._partial[:MAX_LINE_BYTES], True
 
-    def _end(self) -> Iterator[str]:
-        yield from self.gap()
-        text = _text(self._begun) + (" … (the rest of the line was left out)" if self._cut else "")
-        self._begun, self._cut = b"", False
-        self._told += 1
+    def _finish_line(self) -> Iterator[str]:
+        yield from self.report_gap()
+        text = _decode_line(self._partial) + (" … (line truncated)" if self._is_cut else "")
+        self._partial, self._is_cut = b"", False
+        self._emitted += 1
         yield text
 
 
-class Reader:
-    """One pipe, read whenever there is something, however little of it is told."""
+class PipeReader:
+    """Reads a pipe as long as it is open, and emits its lines within the limits."""
 
-    def __init__(self, pipe: IO[bytes], tell: Callable[[str], None], clock: Clock) -> None:
+    def __init__(self, pipe: IO[bytes], on_line: Callable[[str], None], clock: Clock) -> None:
         self._pipe = pipe
-        self._tell = tell
+        self._on_line = on_line
         self._clock = clock
-        self._lines = Lines()
+        self._lines = LineSplitter()
         self._loop = asyncio.get_running_loop()
-        self._calm: asyncio.TimerHandle | None = None
-        self._resting: asyncio.TimerHandle | None = None
-        self._eaten = 0
-        self._number = pipe.fileno()
-        os.set_blocking(self._number, False)
-        self._go_on()
+        self._gap_timer: asyncio.TimerHandle | None = None
+        self._pause_timer: asyncio.TimerHandle | None = None
+        self._skipped_bytes = 0
+        self._fd = pipe.fileno()
+        os.set_blocking(self._fd, False)
+        self._resume()
 
     @property
     def last_lines(self) -> tuple[str, ...]:
-        return self._lines.last
+        return self._lines.last_lines
 
     def drain(self) -> None:
-        """What is there by now, without waiting for whoever else has the pipe open."""
-        left = _LAST_WORDS
+        """Read what is in the pipe, without waiting for other processes that have it open."""
+        left = _MAX_DRAIN
         while left > 0 and (count := self._read()):
             left -= count
 
@@ -158,64 +158,63 @@ class Reader:
         if self._pipe.closed:
             return
         self.drain()
-        self._loop.remove_reader(self._number)
+        self._loop.remove_reader(self._fd)
         self._pipe.close()
-        for timer in (self._calm, self._resting):
+        for timer in (self._gap_timer, self._pause_timer):
             if timer is not None:
                 timer.cancel()
-        self._pass_on(self._lines.rest())
+        self._emit(self._lines.flush())
 
-    def _go_on(self) -> None:
-        self._resting = None
-        self._loop.add_reader(self._number, self._read)
+    def _resume(self) -> None:
+        self._pause_timer = None
+        self._loop.add_reader(self._fd, self._read)
 
     def _read(self) -> int:
-        """How many bytes there were."""
+        """Read once, and return the number of bytes."""
         now = self._clock.monotonic()
-        leaves_out = self._lines.leaves_out(now)
+        skips = self._lines.will_skip(now)
         try:
-            data = os.read(self._number, _GULP if leaves_out else _SIP)
+            data = os.read(self._fd, _SKIP_READ_SIZE if skips else _READ_SIZE)
         except BlockingIOError:
             return 0
         if not data:
-            self._loop.remove_reader(self._number)
+            self._loop.remove_reader(self._fd)
             return 0
-        self._pass_on(self._lines.feed(data, now))
-        if leaves_out:
-            self._rest_after(len(data))
+        self._emit(self._lines.feed(data, now))
+        if skips:
+            self._throttle(len(data))
         return len(data)
 
-    def _rest_after(self, count: int) -> None:
-        if self._calm is None:
-            self._calm = self._loop.call_later(_CALM, self._after_the_flood)
-        self._eaten += count
-        if self._eaten >= _MEAL and self._resting is None:
-            self._eaten = 0
-            self._loop.remove_reader(self._number)
-            self._resting = self._loop.call_later(_REST, self._go_on)
+    def _throttle(self, count: int) -> None:
+        if self._gap_timer is None:
+            self._gap_timer = self._loop.call_later(_GAP_REPORT_DELAY, self._report_gap)
+        self._skipped_bytes += count
+        if self._skipped_bytes >= _SKIP_BURST and self._pause_timer is None:
+            self._skipped_bytes = 0
+            self._loop.remove_reader(self._fd)
+            self._pause_timer = self._loop.call_later(_SKIP_PAUSE, self._resume)
 
-    def _after_the_flood(self) -> None:
-        self._calm = None
-        self._pass_on(self._lines.gap())
+    def _report_gap(self) -> None:
+        self._gap_timer = None
+        self._emit(self._lines.report_gap())
 
-    def _pass_on(self, lines: Iterator[str]) -> None:
+    def _emit(self, lines: Iterator[str]) -> None:
         for line in lines:
             try:
-                self._tell(line)
+                self._on_line(line)
             except Exception as error:
-                # Whoever listens badly must not keep a process from being read, or from ending.
-                context = {"message": "a line of output could not be told", "exception": error}
+                # A failing callback must not keep the process from being read or stopped.
+                context = {"message": "failed to handle a line of output", "exception": error}
                 self._loop.call_exception_handler(context)
 
 
-def _text(line: bytes) -> str:
-    """Without colours, which programs put between what they say, and without tabs: both would be
-    shown as signs that nobody can read."""
+def _decode_line(line: bytes) -> str:
+    """Decode a line, and remove colors and tabs, which the log would show as escape sequences."""
     text = line.removesuffix(b"\r").decode(errors="replace")
     if "\x1b" in text:
-        text = _STYLE.sub("", text)
-    return text.expandtabs(_TAB)
+        text = _ANSI_STYLE.sub("", text)
+    return text.expandtabs(_TAB_WIDTH)
 
 
-def _shortened(text: str) -> str:
-    return text if len(text) <= _LAST_LINE else text[: _LAST_LINE - 1] + "…"
+def _shorten(text: str) -> str:
+    return text if len(text) <= _MAX_TAIL_LINE else text[: _MAX_TAIL_LINE - 1] + "…"

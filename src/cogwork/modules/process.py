@@ -1,4 +1,4 @@
-"""One child process: started, listened to, and ended with everything that it started itself."""
+"""A child process: starts it, reads its output, and ends it with all of its descendants."""
 
 from __future__ import annotations
 
@@ -17,82 +17,81 @@ from typing import Self
 
 from cogwork.core.clock import Clock
 from cogwork.core.errors import CogworkError
-from cogwork.core.workers import in_a_thread
-from cogwork.modules import orphans, program
-from cogwork.modules.limits import Confinement, Limits, confine, delegated_group
-from cogwork.modules.output import Reader, Stream
-from cogwork.modules.program import CannotStart
+from cogwork.core.workers import run_in_thread
+from cogwork.modules import executable_check, orphans
+from cogwork.modules.executable_check import CannotStart
+from cogwork.modules.limits import Confinement, ProcessLimits, confine, find_delegated_cgroup
+from cogwork.modules.orphans import MARK_VARIABLE
+from cogwork.modules.output import OutputStream, PipeReader
+from cogwork.modules.reaper import Reaper
 
-MARK = "COGWORK_CHILD"
-"""The variable by which what a child leaves behind is found: a word for each child above it."""
+_CHECK_TIMEOUT = 10.0
+"""Seconds that the disk may take to read the program."""
+_POLL_INTERVAL = 0.02
+"""Seconds between two checks of a process on kernels without pidfd_open (before 5.3)."""
+_KILL_TIMEOUT = 5.0
+"""Seconds that killed processes may take to exit: only a device or a disk can delay them."""
+_KILL_MARGIN = 1.0
+_MAX_PAUSE = 0.05
+_REAP_INTERVAL = 30.0
+_REAP_DELAYS = (0.005, 0.05)
 
-_LOOK = 10.0
-"""Seconds that the disk has to show the program."""
-_POLL = 0.02
-"""Seconds between two looks at a process, where the kernel (before 5.3) does not tell its end."""
-_ENDING = 5.0
-"""Seconds that those who were killed have to be gone: only a device or a disk keeps them."""
-_LEEWAY = 1.0
-_LONGEST_PAUSE = 0.05
-_HOUSEKEEPING = 30.0
-_TURNS = (0.005, 0.05)
-
-OnLine = Callable[[Stream, str], None]
+OnLine = Callable[[OutputStream, str], None]
 
 
 @dataclass(frozen=True, slots=True)
-class Launch:
+class LaunchSpec:
     argv: tuple[str, ...]
-    """The program by its whole path, and its arguments."""
+    """The absolute path of the program, and its arguments."""
     environment: Mapping[str, str]
-    """All of it, but for the mark."""
+    """The complete environment, without the mark."""
     directory: Path
-    limits: Limits = field(default_factory=Limits)
+    limits: ProcessLimits = field(default_factory=ProcessLimits)
 
 
 @dataclass(frozen=True, slots=True)
-class Patience:
-    """How long each step of stopping is given, in seconds."""
+class StopTimeouts:
+    """The duration of each step of stopping, in seconds."""
 
     process: float = 3.0
     """From SIGTERM for the process to SIGTERM for its group."""
     group: float = 3.0
-    """From there to SIGKILL."""
+    """From SIGTERM for the group to SIGKILL."""
 
 
 @dataclass(frozen=True, slots=True)
-class Exit:
+class ExitStatus:
     """How a process ended."""
 
     code: int
-    """Negative: the signal that killed it."""
+    """The exit code; if negative, the signal that killed it."""
     last_lines: tuple[str, ...] = ()
-    """What it said last on stderr, or on stdout when it said nothing there."""
-    blame: str = ""
-    """The limit that it probably ran into."""
+    """The last lines of stderr, or of stdout if stderr is empty."""
+    exceeded_limit: str = ""
+    """The limit that it probably exceeded."""
 
     @property
-    def words(self) -> str:
-        """To follow its name: `was killed by SIGSEGV`."""
+    def description(self) -> str:
+        """A predicate to follow the name of the process: `was killed by SIGSEGV`."""
         if self.code < 0:
-            words = f"was killed by {_signal_name(-self.code)}"
+            text = f"was killed by {_signal_name(-self.code)}"
         else:
-            words = f"exited with code {self.code}"
-        if self.blame:
-            words += f": {self.blame}"
-        return f"{words} (last line: {self.last_lines[-1]})" if self.last_lines else words
+            text = f"exited with code {self.code}"
+        if self.exceeded_limit:
+            text += f": {self.exceeded_limit}"
+        return f"{text} (last line: {self.last_lines[-1]})" if self.last_lines else text
 
 
 class CannotStop(CogworkError):
-    """A process that outlives SIGKILL."""
+    """A process survives SIGKILL."""
 
     status = "DEADLINE_EXCEEDED"
 
 
 class Child:
-    """Whoever starts it stops it, also when it has exited by itself: then there is nothing to do.
+    """A child process. Call `stop` in any case, even if the process has exited by itself.
 
-    Times that a person set run on the clock; what only the kernel can be slow with, on real time.
+    Configurable timeouts use the given clock; waits for the kernel use real time.
     """
 
     def __init__(
@@ -102,142 +101,162 @@ class Child:
         mark: str,
         on_line: OnLine,
         clock: Clock,
+        reaper: Reaper | None,
     ) -> None:
         assert process.stdout is not None
         assert process.stderr is not None
         self.pid = process.pid
-        self.exited: asyncio.Future[Exit] = asyncio.get_running_loop().create_future()
-        """Done as soon as the process itself has exited, whatever it leaves behind."""
-        self.notes = confinement.notes
-        """Sentences: limits that do not hold here."""
+        self.exited: asyncio.Future[ExitStatus] = asyncio.get_running_loop().create_future()
+        """Done as soon as the process itself has exited; its descendants may still run."""
+        self.warnings = confinement.warnings
+        """Messages about limits that cannot be enforced here."""
         self._process = process
         self._confinement = confinement
         self._mark = mark
         self._clock = clock
-        self._out = Reader(process.stdout, functools.partial(on_line, Stream.STDOUT), clock)
-        self._err = Reader(process.stderr, functools.partial(on_line, Stream.STDERR), clock)
-        self._merciful = False
-        """Those whom the process leaves behind may still end by themselves."""
+        self._reaper = reaper
+        if reaper is not None:
+            reaper.watch(self.pid)
+        self._out = PipeReader(
+            process.stdout, functools.partial(on_line, OutputStream.STDOUT), clock
+        )
+        self._err = PipeReader(
+            process.stderr, functools.partial(on_line, OutputStream.STDERR), clock
+        )
+        self._is_graceful = False
+        """Whether descendants that outlive the process get time to end by themselves."""
         self._group_gone = False
-        """Nobody is left in the group, and its number may become another's."""
+        """Whether the group is empty, so that its number may be reused."""
         self._survived = False
         self._stopping: asyncio.Task[None] | None = None
-        self._over = asyncio.create_task(self._see_to_the_end(), name=f"child {self.pid}")
+        self._end_task = asyncio.create_task(self._supervise(), name=f"child {self.pid}")
 
     @classmethod
-    async def start(cls, launch: Launch, on_line: OnLine, clock: Clock) -> Self:
-        """Raises CannotStart, or CannotLimit."""
-        await _look(launch)
-        mark = secrets.token_hex(8)
+    async def start(
+        cls, launch: LaunchSpec, on_line: OnLine, clock: Clock, reaper: Reaper | None = None
+    ) -> Self:
+        """Start the process. `reaper` ends it if the server is killed.
+
+        Raises CannotStart and CannotLimit.
+        """
+        await _check_executable(launch)
+        mark = f"{orphans.process_identity(os.getpid())}.{secrets.token_hex(8)}"
         confinement = _confine(launch, mark)
         try:
-            process = _start(launch, confinement.argv, mark)
+            process = _spawn(launch, confinement.argv, mark)
         except BaseException:
-            if confinement.group is not None:
-                confinement.group.remove()
+            if confinement.cgroup is not None:
+                confinement.cgroup.remove()
             raise
-        return cls(process, confinement, mark, on_line, clock)
+        return cls(process, confinement, mark, on_line, clock, reaper)
 
-    async def stop(self, patience: Patience = Patience()) -> Exit:  # noqa: B008 - it is frozen
-        """Returns when nothing is left of it. However many ask, it is done once, as first asked."""
+    async def stop(self, timeouts: StopTimeouts = StopTimeouts()) -> ExitStatus:  # noqa: B008 - it is frozen
+        """Stop the process with all of its descendants, and return its exit status.
+
+        Repeated calls wait for the first one, whose timeouts count.
+        """
         if self._stopping is None:
-            self._stopping = asyncio.create_task(self._stop(patience), name=f"stop {self.pid}")
+            self._stopping = asyncio.create_task(self._stop(timeouts), name=f"stop {self.pid}")
         await asyncio.shield(self._stopping)
         return self.exited.result()
 
     async def kill(self) -> None:
-        """The whole group at once."""
-        self._merciful = False
+        """Kill the whole group at once. Raises CannotStop."""
+        self._is_graceful = False
         self._signal_group(signal.SIGKILL)
-        await asyncio.wait({self._over}, timeout=_ENDING + _LEEWAY)
-        if self._survived or not self._over.done():
+        await asyncio.wait({self._end_task}, timeout=_KILL_TIMEOUT + _KILL_MARGIN)
+        if self._survived or not self._end_task.done():
             raise CannotStop(
-                f"process {self.pid}, or one that it started, does not end even by SIGKILL: it "
-                "waits for a device or a disk, or runs as another user; end it by hand, or restart "
-                "the computer"
+                f"process {self.pid}, or one that it started, survives SIGKILL: it waits for a "
+                "device or a disk, or runs as another user; end it manually, or restart the "
+                "computer"
             )
 
-    async def _stop(self, patience: Patience) -> None:
-        if self._runs():
-            self._merciful = True
+    async def _stop(self, timeouts: StopTimeouts) -> None:
+        if self._is_running():
+            self._is_graceful = True
             orphans.signal_process(self.pid, signal.SIGTERM)
-            # One that is stopped hears nothing else.
+            # A suspended process does not handle any other signal.
             self._signal_group(signal.SIGCONT)
-            await self._clock.wait({self.exited}, patience.process)
-        if self._merciful and not self._group_gone:
+            await self._clock.wait({self.exited}, timeouts.process)
+        if self._is_graceful and not self._group_gone:
             self._signal_group(signal.SIGTERM)
             self._signal_group(signal.SIGCONT)
-            await self._clock.wait({self._over}, patience.group)
+            await self._clock.wait({self._end_task}, timeouts.group)
         await self.kill()
 
-    async def _see_to_the_end(self) -> None:
-        """The one task that waits for the process, and then for what it leaves behind."""
+    async def _supervise(self) -> None:
+        """Wait for the process, and then end its descendants."""
         try:
-            code = await self._exit_code()
+            code = await self._wait_exit_code()
             for reader in (self._out, self._err):
-                # Those who may still end by themselves may say something, too.
-                reader.drain() if self._merciful else reader.close()
+                # Descendants that get time to end may still write output.
+                reader.drain() if self._is_graceful else reader.close()
             lines = self._err.last_lines or self._out.last_lines
-            blame = self._confinement.blame(lines) if code else ""
-            self.exited.set_result(Exit(code, lines, blame))
-            self._survived = not await self._end_the_rest()
-            await _reap_forgotten()
+            limit = self._confinement.find_exceeded_limit(lines) if code else ""
+            self.exited.set_result(ExitStatus(code, lines, limit))
+            self._survived = not await self._kill_descendants()
+            if self._reaper is not None and self._group_gone:
+                self._reaper.forget(self.pid)
+            await _reap_orphans()
         finally:
             self._abandon()
 
-    async def _exit_code(self) -> int:
-        exiting = _Exiting(self.pid, self._reap)
+    async def _wait_exit_code(self) -> int:
+        watcher = _ExitWatcher(self.pid, self._reap)
         try:
-            await self._clock.wait({exiting.code}, _HOUSEKEEPING)
-            while not exiting.code.done():
-                await _reap_forgotten()
-                await self._clock.wait({exiting.code}, _HOUSEKEEPING)
+            await self._clock.wait({watcher.code}, _REAP_INTERVAL)
+            while not watcher.code.done():
+                await _reap_orphans()
+                await self._clock.wait({watcher.code}, _REAP_INTERVAL)
         finally:
-            exiting.close()
-        return exiting.code.result()
+            watcher.close()
+        return watcher.code.result()
 
     def _reap(self) -> int:
-        if not self._merciful:
-            # While it is not reaped, the number of its group is surely its own.
+        if not self._is_graceful:
+            # Until the process is reaped, the number of its group cannot be reused.
             self._signal_group(signal.SIGKILL)
         return self._process.wait()
 
-    def _runs(self) -> bool:
+    def _is_running(self) -> bool:
         return self._process.returncode is None
 
-    async def _end_the_rest(self) -> bool:
-        """Nobody whom it started outlives it: not in its group, and not where they ran to."""
+    async def _kill_descendants(self) -> bool:
+        """Kill all descendants, in the group and outside of it; return whether they are gone."""
         strays: set[int] = set()
-        until, pause = time.monotonic() + _ENDING, 0.001
-        while self._merciful or time.monotonic() < until:
+        until, pause = time.monotonic() + _KILL_TIMEOUT, 0.001
+        while self._is_graceful or time.monotonic() < until:
             if not self._group_gone:
                 orphans.reap_group(self.pid)
-            self._signal_group(0 if self._merciful else signal.SIGKILL)
-            if self._group_gone or not self._merciful:
-                # Those of a stray itself are there to be found when it is gone.
-                strays |= await self._strays()
-                if not strays and self._group_gone and self._control_group_gone():
+            self._signal_group(0 if self._is_graceful else signal.SIGKILL)
+            if self._group_gone or not self._is_graceful:
+                # When a stray ends, its own children are adopted and found in the next round.
+                strays |= await self._find_strays()
+                if not strays and self._group_gone and self._remove_cgroup():
                     return True
                 strays = {pid for pid in strays if not orphans.reap(pid)}
                 for pid in strays:
                     orphans.signal_process(pid, signal.SIGKILL)
             await asyncio.sleep(pause)
-            pause = min(2 * pause, _LONGEST_PAUSE)
-            if self._merciful:
-                until = time.monotonic() + _ENDING
+            pause = min(2 * pause, _MAX_PAUSE)
+            if self._is_graceful:
+                until = time.monotonic() + _KILL_TIMEOUT
         return False
 
-    async def _strays(self) -> set[int]:
-        if not orphans.adopts_orphans():
+    async def _find_strays(self) -> set[int]:
+        if not orphans.is_adopting_orphans():
             return set()
         name = f"strays of {self.pid}"
         try:
-            return await in_a_thread(name, _ENDING, orphans.strays, self.pid, self._mark)
+            return await run_in_thread(
+                name, _KILL_TIMEOUT, orphans.find_strays, self.pid, self._mark
+            )
         except TimeoutError:
             return set()
 
-    def _control_group_gone(self) -> bool:
-        group = self._confinement.group
+    def _remove_cgroup(self) -> bool:
+        group = self._confinement.cgroup
         if group is None or group.remove():
             return True
         group.kill()
@@ -247,21 +266,21 @@ class Child:
         if self._group_gone:
             return
         left = orphans.signal_group(self.pid, number)
-        self._group_gone = not left and not self._runs()
+        self._group_gone = not left and not self._is_running()
 
     def _abandon(self) -> None:
-        """Kills only when the task was cancelled: the loop ends, and nobody stopped the child."""
+        """Release everything. Kills only if the task was cancelled without a call of `stop`."""
         self._signal_group(signal.SIGKILL)
         self._out.close()
         self._err.close()
         if not self.exited.done():
             with contextlib.suppress(subprocess.TimeoutExpired):
-                self._process.wait(_LONGEST_PAUSE)
+                self._process.wait(_MAX_PAUSE)
             self.exited.cancel()
 
 
-class _Exiting:
-    """Has a process reaped as soon as it has exited, not a turn of the loop later."""
+class _ExitWatcher:
+    """Reaps a process as soon as it has exited, not an iteration of the loop later."""
 
     def __init__(self, pid: int, reap: Callable[[], int]) -> None:
         self._pid = pid
@@ -275,7 +294,7 @@ class _Exiting:
         except (OSError, AttributeError):
             self._poll()
         else:
-            self._loop.add_reader(self._descriptor, self._exited)
+            self._loop.add_reader(self._descriptor, self._on_exit)
 
     def close(self) -> None:
         if self._descriptor >= 0:
@@ -286,41 +305,46 @@ class _Exiting:
 
     def _poll(self) -> None:
         if os.waitid(os.P_PID, self._pid, os.WEXITED | os.WNOHANG | os.WNOWAIT):
-            self._exited()
+            self._on_exit()
         else:
-            self._timer = self._loop.call_later(_POLL, self._poll)
+            self._timer = self._loop.call_later(_POLL_INTERVAL, self._poll)
 
-    def _exited(self) -> None:
+    def _on_exit(self) -> None:
         if self._descriptor >= 0:
             self._loop.remove_reader(self._descriptor)
         if not self.code.done():
             self.code.set_result(self._reap())
 
 
-async def _look(launch: Launch) -> None:
+async def _check_executable(launch: LaunchSpec) -> None:
     executable = launch.argv[0]
     try:
-        name = f"look at {executable}"
-        await in_a_thread(name, _LOOK, program.look, executable, launch.directory)
+        name = f"check {executable}"
+        await run_in_thread(
+            name, _CHECK_TIMEOUT, executable_check.check_executable, executable, launch.directory
+        )
     except TimeoutError:
         raise CannotStart(
-            f"{executable} cannot be started: its disk did not answer for {_LOOK:g} s; "
+            f"{executable} cannot be started: its disk did not respond for {_CHECK_TIMEOUT:g} s; "
             "check the disk, or put the program on another one"
         ) from None
 
 
-def _confine(launch: Launch, mark: str) -> Confinement:
-    if launch.limits == Limits():
+def _confine(launch: LaunchSpec, mark: str) -> Confinement:
+    if launch.limits == ProcessLimits():
         return Confinement(launch.argv, launch.limits)
-    return confine(launch.argv, launch.limits, f"child-{mark}", delegated_group())
+    return confine(launch.argv, launch.limits, f"child-{mark}", find_delegated_cgroup())
 
 
-def _start(launch: Launch, argv: tuple[str, ...], mark: str) -> subprocess.Popen[bytes]:
-    """Not by the loop: its way copies the page tables of the whole server, this one does not."""
-    above = launch.environment.get(MARK)
-    environment = {**launch.environment, MARK: f"{above} {mark}" if above else mark}
+def _spawn(launch: LaunchSpec, argv: tuple[str, ...], mark: str) -> subprocess.Popen[bytes]:
+    """Start the process without asyncio, which would copy the page tables of the server."""
+    inherited = launch.environment.get(MARK_VARIABLE)
+    environment = {
+        **launch.environment,
+        MARK_VARIABLE: f"{inherited} {mark}" if inherited else mark,
+    }
     try:
-        return subprocess.Popen(  # noqa: S603 - what is configured is run
+        return subprocess.Popen(  # noqa: S603 - runs what is configured
             argv,
             bufsize=0,
             stdin=subprocess.DEVNULL,
@@ -331,22 +355,23 @@ def _start(launch: Launch, argv: tuple[str, ...], mark: str) -> subprocess.Popen
             start_new_session=True,
         )
     except (OSError, ValueError) as error:
-        raise program.refused(launch.argv[0], error) from error
+        raise executable_check.explain_start_error(launch.argv[0], error) from error
 
 
-async def _reap_forgotten() -> None:
-    """Orphans that ended and that nobody waits for: where they came from cannot be told any more.
+async def _reap_orphans() -> None:
+    """Reap adopted zombies whose origin is unknown.
 
-    What others start is reaped by them in the next turn of the loop.
+    Zombies that other code waits for are reaped by it in the next iterations of the loop, so only
+    those that remain are reaped here.
     """
-    if not orphans.adopts_orphans():
+    if not orphans.is_adopting_orphans():
         return
-    forgotten = orphans.zombies()
-    for turn in _TURNS:
-        if forgotten:
-            await asyncio.sleep(turn)
-            forgotten &= orphans.zombies()
-    for pid in forgotten:
+    zombies = orphans.find_zombies()
+    for delay in _REAP_DELAYS:
+        if zombies:
+            await asyncio.sleep(delay)
+            zombies &= orphans.find_zombies()
+    for pid in zombies:
         orphans.reap(pid)
 
 

@@ -1,5 +1,8 @@
-"""The camera API. The SDK's own service reads every picture byte by byte on the loop, to learn a
-size that nobody asked for, and drops annotations."""
+"""The camera API.
+
+The SDK's own service parses every image byte by byte on the event loop to find an unused size, and
+drops annotations.
+"""
 
 from __future__ import annotations
 
@@ -12,35 +15,35 @@ from viam.gen.component.camera.v1 import camera_pb2 as camera
 
 from cogwork.core.errors import CogworkError, InvalidRequest
 from cogwork.graph.name import Api
-from cogwork.resource.answers import CommonAnswers, Find, time_left
-from cogwork.resource.frame import Frame, Mark, offers_frames
-from cogwork.resource.moments import timestamp
+from cogwork.resource.frame import Annotation, Frame, produces_frames
+from cogwork.resource.resource_service import FindResource, ResourceService, time_left
 from cogwork.resource.structs import extra_to_dict
-from cogwork.wire.described import Answer, described_methods
-from cogwork.wire.grpc import LARGEST_MESSAGE
+from cogwork.resource.timestamps import to_timestamp
+from cogwork.wire.descriptor_service import UnaryHandler, methods_from_descriptor
+from cogwork.wire.grpc import MAX_MESSAGE_SIZE
 from cogwork.wire.handlers import Method, Stream
 
 _DESCRIPTOR = camera.DESCRIPTOR.services_by_name["CameraService"]
 
-MIME_TYPE = "mime_type"
-"""In `extra`: which type the pictures shall have. The API has no field for it."""
-_MOST_SOURCES = 1000
+MIME_TYPE_KEY = "mime_type"
+"""Key in `extra` for the requested MIME type. The API has no field for it."""
+_MAX_SOURCES = 1000
 
 
-class TooLarge(CogworkError):
-    """More than fits into a reply."""
+class CameraDataTooLarge(CogworkError):
+    """An image or a point cloud does not fit into a reply."""
 
     status = "RESOURCE_EXHAUSTED"
 
 
-def camera_methods(api: Api, find: Find) -> Iterable[Method]:
-    return described_methods(_DESCRIPTOR, CameraService(api, find).answers())
+def camera_methods(api: Api, find: FindResource) -> Iterable[Method]:
+    return methods_from_descriptor(_DESCRIPTOR, CameraService(api, find).unary_handlers())
 
 
-class CameraService(CommonAnswers):
-    def answers(self) -> Mapping[str, Answer]:
+class CameraService(ResourceService):
+    def unary_handlers(self) -> Mapping[str, UnaryHandler]:
         return {
-            **super().answers(),
+            **super().unary_handlers(),
             "GetImages": self.get_images,
             "GetPointCloud": self.get_point_cloud,
             "GetProperties": self.get_properties,
@@ -50,13 +53,13 @@ class CameraService(CommonAnswers):
     async def get_images(
         self, request: camera.GetImagesRequest, stream: Stream
     ) -> camera.GetImagesResponse:
-        resource = self.resource(request.name)
+        resource = self.find_resource(request.name)
         sources = list(request.filter_source_names)
-        _refuse_twins(sources)
+        _check_sources(sources)
         extra = extra_to_dict(request.extra)
-        if offers_frames(resource):
+        if produces_frames(resource):
             frames = await resource.frames(sources)
-            return await _of_frames(frames, wanted_type(extra))
+            return await _encode_frames(frames, parse_mime_type(extra))
         images, metadata = await resource.get_images(
             filter_source_names=sources,
             extra=extra,
@@ -64,77 +67,79 @@ class CameraService(CommonAnswers):
             metadata=stream.metadata,
         )
         return camera.GetImagesResponse(
-            images=[_of_named(each) for each in images], response_metadata=metadata
+            images=[_to_image(each) for each in images], response_metadata=metadata
         )
 
     async def get_point_cloud(
         self, request: camera.GetPointCloudRequest, stream: Stream
     ) -> camera.GetPointCloudResponse:
-        points, mime_type = await self.resource(request.name).get_point_cloud(
+        points, mime_type = await self.find_resource(request.name).get_point_cloud(
             extra=extra_to_dict(request.extra), timeout=time_left(stream), metadata=stream.metadata
         )
-        _refuse_more_than_fits(len(points), mime_type)
+        _check_size(len(points), mime_type)
         return camera.GetPointCloudResponse(mime_type=mime_type, point_cloud=points)
 
     async def get_properties(
         self, request: camera.GetPropertiesRequest, stream: Stream
     ) -> camera.GetPropertiesResponse:
-        properties: camera.GetPropertiesResponse = await self.resource(request.name).get_properties(
-            timeout=time_left(stream), metadata=stream.metadata
-        )
+        properties: camera.GetPropertiesResponse = await self.find_resource(
+            request.name
+        ).get_properties(timeout=time_left(stream), metadata=stream.metadata)
         return properties
 
 
-def wanted_type(extra: Mapping[str, Any] | None) -> str | None:
-    """None: each picture's usual one."""
-    wanted = (extra or {}).get(MIME_TYPE)
-    if wanted is None:
+def parse_mime_type(extra: Mapping[str, Any] | None) -> str | None:
+    """Return the requested MIME type, or None for the default of each image."""
+    requested = (extra or {}).get(MIME_TYPE_KEY)
+    if requested is None:
         return None
-    if not isinstance(wanted, str):
-        raise InvalidRequest(f'extra "{MIME_TYPE}" is a text such as image/png')
-    return wanted.removesuffix("+lazy")
+    if not isinstance(requested, str):
+        raise InvalidRequest(f'"{MIME_TYPE_KEY}" in extra must be a string such as "image/png"')
+    return requested.removesuffix("+lazy")
 
 
-def annotations_of(marks: Iterable[Mark]) -> data.Annotations:
+def to_annotations(annotations: Iterable[Annotation]) -> data.Annotations:
     return data.Annotations(
         bboxes=[
             data.BoundingBox(
                 id=str(number),
-                label=mark.label,
-                x_min_normalized=mark.x_min,
-                y_min_normalized=mark.y_min,
-                x_max_normalized=mark.x_max,
-                y_max_normalized=mark.y_max,
-                confidence=mark.confidence,
+                label=each.label,
+                x_min_normalized=each.x_min,
+                y_min_normalized=each.y_min,
+                x_max_normalized=each.x_max,
+                y_max_normalized=each.y_max,
+                confidence=each.confidence,
             )
-            for number, mark in enumerate(marks)
+            for number, each in enumerate(annotations)
         ]
     )
 
 
-def captured(frames: Sequence[Frame]) -> common.ResponseMetadata:
-    """When the oldest of them was taken."""
+def make_response_metadata(frames: Sequence[Frame]) -> common.ResponseMetadata:
+    """Return metadata with the capture time of the oldest frame."""
     if not frames:
         return common.ResponseMetadata()
     seconds = min(frame.captured_at for frame in frames)
-    return common.ResponseMetadata(captured_at=timestamp(seconds))
+    return common.ResponseMetadata(captured_at=to_timestamp(seconds))
 
 
-async def _of_frames(frames: Sequence[Frame], mime_type: str | None) -> camera.GetImagesResponse:
-    reply = camera.GetImagesResponse(response_metadata=captured(frames))
+async def _encode_frames(
+    frames: Sequence[Frame], mime_type: str | None
+) -> camera.GetImagesResponse:
+    reply = camera.GetImagesResponse(response_metadata=make_response_metadata(frames))
     for frame in frames:
-        kind = mime_type or frame.usual_type
-        data = await frame.encoded(kind)
-        _refuse_more_than_fits(len(data), kind)
+        kind = mime_type or frame.default_mime_type
+        data = await frame.encode(kind)
+        _check_size(len(data), kind)
         image = reply.images.add(source_name=frame.source, mime_type=kind, image=data)
-        if frame.marks:
-            image.annotations.CopyFrom(annotations_of(frame.marks))
+        if frame.annotations:
+            image.annotations.CopyFrom(to_annotations(frame.annotations))
     return reply
 
 
-def _of_named(image: Any) -> camera.Image:
-    """Of a class written for the SDK, which knows no annotations; one of ours may carry them."""
-    _refuse_more_than_fits(len(image.data), image.mime_type)
+def _to_image(image: Any) -> camera.Image:
+    """Convert an image of an SDK class. Only our subclasses have annotations."""
+    _check_size(len(image.data), image.mime_type)
     return camera.Image(
         source_name=image.name,
         mime_type=image.mime_type,
@@ -143,9 +148,11 @@ def _of_named(image: Any) -> camera.Image:
     )
 
 
-def _refuse_twins(sources: Sequence[str]) -> None:
-    if len(sources) > _MOST_SOURCES:
-        raise InvalidRequest(f"the filter has {len(sources)} source names; no camera has so many")
+def _check_sources(sources: Sequence[str]) -> None:
+    if len(sources) > _MAX_SOURCES:
+        raise InvalidRequest(
+            f"the filter has {len(sources)} source names; use at most {_MAX_SOURCES}"
+        )
     seen: set[str] = set()
     for source in sources:
         if source in seen:
@@ -153,10 +160,10 @@ def _refuse_twins(sources: Sequence[str]) -> None:
         seen.add(source)
 
 
-def _refuse_more_than_fits(size: int, mime_type: str) -> None:
-    """Here, since copying it into a reply that is refused later would keep the loop."""
-    if size > LARGEST_MESSAGE:
-        raise TooLarge(
-            f"{mime_type} takes {size} bytes here, a reply holds at most {LARGEST_MESSAGE}; "
-            "ask for another type, or for smaller pictures"
+def _check_size(size: int, mime_type: str) -> None:
+    """Raise CameraDataTooLarge before the data is copied, because the copy blocks the loop."""
+    if size > MAX_MESSAGE_SIZE:
+        raise CameraDataTooLarge(
+            f"{mime_type} takes {size} bytes, but a reply holds at most {MAX_MESSAGE_SIZE}; "
+            "request another type or smaller images"
         )

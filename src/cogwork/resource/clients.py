@@ -1,4 +1,4 @@
-"""Resources in another process, as those in this one hold them: the SDK's client of each API."""
+"""Proxies for resources in another process, based on the SDK's client of each API."""
 
 from __future__ import annotations
 
@@ -10,7 +10,9 @@ from typing import Any
 import grpc.aio
 
 from cogwork.graph.name import BUILTIN_NAMESPACE, Api
-from cogwork.resource.model import Extra, MissingExtra
+from cogwork.resource.emergency_stop import call_stop
+from cogwork.resource.model import NUMPY, MissingExtra
+from cogwork.resource.services import public_services
 from cogwork.wire.channel import SdkChannel
 
 _COMPONENTS = {
@@ -43,69 +45,74 @@ _SERVICES = {
     "vision": "vision.client:VisionClient",
     "world_state_store": "worldstatestore.client:WorldStateStoreClient",
 }
-_MLMODEL = Api(BUILTIN_NAMESPACE, "service", "mlmodel")
-_NUMPY = Extra("onnx", ("numpy",))
+_MLMODEL_API = Api(BUILTIN_NAMESPACE, "service", "mlmodel")
 
-Trouble = Callable[[], str | None]
-"""What is wrong with the process that a resource lives in, if anything is."""
+FaultCheck = Callable[[], str | None]
+"""Returns what is wrong with the process of a resource, or None."""
 
 
-class Elsewhere:
-    """A resource in another process, beside the methods of its API: its calls are carried on as
-    they come."""
+class RemoteResource:
+    """Mix-in for a resource in another process; calls to it are forwarded as raw bytes."""
 
-    carrier: grpc.aio.Channel
-    _trouble: Trouble
+    raw_channel: grpc.aio.Channel
+    _trouble: FaultCheck
+    _call_stop: Callable[[], None]
 
     @property
     def trouble(self) -> str | None:
         return self._trouble()
 
+    def emergency_stop(self) -> None:
+        self._call_stop()
 
-class Unknown(Elsewhere):
-    """Of an API that is known only to whoever brings it: nobody here can call it."""
+
+class UnknownApiResource(RemoteResource):
+    """A resource whose API is unknown in this process: calls can only be forwarded."""
 
     def __init__(self, name: str) -> None:
         self.name = name
 
 
-async def resource_elsewhere(
-    api: Api, name: str, carrier: grpc.aio.Channel, trouble: Trouble
-) -> Elsewhere:
-    resource = await _client(api, name, carrier)
-    resource.carrier = carrier
-    resource._trouble = trouble  # noqa: SLF001 - made here
-    found: Elsewhere = resource
-    return found
+async def connect_resource(
+    api: Api, name: str, channel: grpc.aio.Channel, target: str, trouble: FaultCheck
+) -> RemoteResource:
+    """Create a client for a resource. `target` is the address that the channel connects to."""
+    resource = await _create_client(api, name, channel)
+    resource.raw_channel = channel
+    resource._trouble = trouble  # noqa: SLF001 - created here
+    service = next((each.service for each in public_services() if each.api == api), "")
+    resource._call_stop = functools.partial(call_stop, target, service, name)  # noqa: SLF001
+    remote: RemoteResource = resource
+    return remote
 
 
-async def _client(api: Api, name: str, carrier: grpc.aio.Channel) -> Any:
-    if api == _MLMODEL:
-        return await _model(name, carrier)
-    path = _path(api)
+async def _create_client(api: Api, name: str, channel: grpc.aio.Channel) -> Any:
+    if api == _MLMODEL_API:
+        return await _create_mlmodel_client(name, channel)
+    path = _client_path(api)
     if path is None:
-        return Unknown(name)
+        return UnknownApiResource(name)
     module, _, kind = path.partition(":")
-    return _mixed(getattr(importlib.import_module(module), kind))(name, SdkChannel(carrier))
+    return _remote_class(getattr(importlib.import_module(module), kind))(name, SdkChannel(channel))
 
 
-async def _model(name: str, carrier: grpc.aio.Channel) -> Any:
+async def _create_mlmodel_client(name: str, channel: grpc.aio.Channel) -> Any:
     try:
-        await _NUMPY.load()
+        await NUMPY.load()
     except MissingExtra:
-        # Its calls are carried on all the same; who would use it here needs NumPy, too.
-        return Unknown(name)
+        # Calls are forwarded without NumPy; resources that use the model here need NumPy too.
+        return UnknownApiResource(name)
     from cogwork.resource.mlmodel_client import FastMLModelClient
 
-    return _mixed(FastMLModelClient)(name, SdkChannel(carrier), carrier)
+    return _remote_class(FastMLModelClient)(name, SdkChannel(channel), channel)
 
 
 @functools.cache
-def _mixed(client: type[Any]) -> type[Any]:
-    return type(f"{client.__name__}Elsewhere", (Elsewhere, client), {})
+def _remote_class(client: type[Any]) -> type[Any]:
+    return type(f"Remote{client.__name__}", (RemoteResource, client), {})
 
 
-def _path(api: Api) -> str | None:
+def _client_path(api: Api) -> str | None:
     if api.namespace != BUILTIN_NAMESPACE:
         return None
     known, package = (

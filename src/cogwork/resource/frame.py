@@ -1,4 +1,4 @@
-"""One picture in memory, shared by everybody who looks at it."""
+"""Images in memory, shared by all consumers without copies."""
 
 from __future__ import annotations
 
@@ -12,23 +12,25 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeGuard
 
 from cogwork.core.clock import Clock
 from cogwork.core.errors import CogworkError
-from cogwork.core.newest import NewestOfEach
-from cogwork.core.workers import Workers, outcome
+from cogwork.core.single_flight import SingleFlightGroup
+from cogwork.core.workers import Workers, await_future
 from cogwork.resource.image_header import DEPTH, JPEG, BadImage, read_header
 
 if TYPE_CHECKING:
-    # OpenCV is there when a camera is configured; cameras of others are served without it.
+    # OpenCV is only needed for built-in cameras; cameras of modules are served without it.
     from cogwork.resource.image import Pixels
 
 
 class Picture:
-    """Pixels nobody may change: whoever draws takes a copy. They are encoded when first asked
-    for, once for each type, however many ask."""
+    """Read-only pixels and their encodings.
+
+    Copy the pixels to draw on them. They are encoded on first use, once for each MIME type.
+    """
 
     def __init__(
         self, pixels: Pixels, workers: Workers, encoded: Mapping[str, bytes] | None = None
     ) -> None:
-        """Takes the pixels over. `encoded` is what is already known of them, by type."""
+        """Take ownership of the pixels. `encoded` holds known encodings by MIME type."""
         pixels.setflags(write=False)
         self.pixels = pixels
         self._workers = workers
@@ -37,24 +39,24 @@ class Picture:
             self._encodings[mime_type] = Future()
             self._encodings[mime_type].set_result(data)
 
-    async def encoded(self, mime_type: str) -> bytes:
+    async def encode(self, mime_type: str) -> bytes:
         encoding = self._encodings.get(mime_type)
         if encoding is None:
             from cogwork.resource.image import check_type, encode
 
-            check_type(self.pixels, mime_type)  # anybody may ask for any
+            check_type(self.pixels, mime_type)  # clients may request any type
             encoding = self._workers.submit(encode, self.pixels, mime_type)
             self._encodings[mime_type] = encoding
         try:
-            return await outcome(encoding)
+            return await await_future(encoding)
         except Exception:
             self._encodings.pop(mime_type, None)
             raise
 
 
 @dataclass(frozen=True, slots=True)
-class Mark:
-    """Something known to be in a picture, and where: parts of its width and height."""
+class Annotation:
+    """A labeled box in an image; coordinates are fractions of its width and height."""
 
     label: str
     x_min: float
@@ -66,14 +68,14 @@ class Mark:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Frame:
-    """A picture, when it was taken and by whom. It travels by reference."""
+    """An image with its capture time and source. It is passed by reference."""
 
     picture: Picture
     captured_at: float
     """Seconds since 1970."""
     source: str = ""
-    """Which of a camera's pictures it is; a camera with one leaves it empty."""
-    marks: tuple[Mark, ...] = ()
+    """The name of the image source; empty for a camera with a single source."""
+    annotations: tuple[Annotation, ...] = ()
 
     @property
     def pixels(self) -> Pixels:
@@ -92,95 +94,104 @@ class Frame:
         return self.pixels.ndim == 2
 
     @property
-    def usual_type(self) -> str:
+    def default_mime_type(self) -> str:
         return DEPTH if self.is_depth else JPEG
 
-    def seen_at(self, moment: float) -> Frame:
-        """What stands still, looked at again: it is not encoded again."""
-        return replace(self, captured_at=moment)
+    def with_capture_time(self, captured_at: float) -> Frame:
+        """Return the same image with another capture time. Its encodings are shared."""
+        return replace(self, captured_at=captured_at)
 
-    async def encoded(self, mime_type: str) -> bytes:
-        return await self.picture.encoded(mime_type)
+    async def encode(self, mime_type: str) -> bytes:
+        return await self.picture.encode(mime_type)
 
 
-class OffersFrames(Protocol):
-    """A camera in this process that hands over what it sees without encoding it."""
+class FrameProducer(Protocol):
+    """A camera in this process that returns images without encoding them."""
 
     async def frames(self, sources: Sequence[str] = ()) -> Sequence[Frame]:
-        """Those of the sources, of one moment; of all sources when none is named."""
+        """Return simultaneous frames of the named sources, or of all sources by default."""
 
 
-def offers_frames(camera: object) -> TypeGuard[OffersFrames]:
-    """What others call `frames` may be anything, such as a list."""
+def produces_frames(camera: object) -> TypeGuard[FrameProducer]:
+    """Return whether a camera has our `frames` method.
+
+    In a third-party class the attribute may be anything, such as a list.
+    """
     return inspect.iscoroutinefunction(getattr(camera, "frames", None))
 
 
-class BadPicture(CogworkError):
-    """A camera hands over what is no picture."""
+class BadCameraImage(CogworkError):
+    """A camera returned data that is not a valid image."""
 
 
-async def frames_of(
+async def get_frames(
     camera: Any,
     workers: Workers,
     clock: Clock,
     sources: Sequence[str] = (),
-    decoded: NewestOfEach[Frame] | None = None,
+    decoded: SingleFlightGroup[Frame] | None = None,
 ) -> Sequence[Frame]:
-    """Of any camera: the bytes of one that has no frames are decoded, by the workers.
+    """Return the frames of any camera. The workers decode images of cameras without frames.
 
-    Whoever asks for many at once gives a `decoded` to share, so that one picture is decoded at a
-    time, however many want it.
+    Concurrent callers share a `decoded` group, so that an image is decoded once for all of them.
     """
-    if offers_frames(camera):
+    if produces_frames(camera):
         return await camera.frames(sources)
     images, metadata = await camera.get_images(filter_source_names=sources)
-    moment = metadata.captured_at.ToNanoseconds() / 1e9 or clock.time()
-    decoded = decoded or NewestOfEach()
+    captured_at = metadata.captured_at.ToNanoseconds() / 1e9 or clock.time()
+    decoded = decoded or SingleFlightGroup()
     try:
         return [
-            await _decoded(decoded, place, _bytes_of(image), moment, workers)
-            for place, image in zip(places(i.name for i in images), images, strict=True)
+            await _decode_shared(decoded, key, _image_bytes(image), captured_at, workers)
+            for key, image in zip(make_source_keys(i.name for i in images), images, strict=True)
         ]
     except BadImage as error:
-        raise BadPicture(f'camera "{camera.name}" hands over a bad picture: {error}') from error
+        raise BadCameraImage(f'camera "{camera.name}" returned a bad image: {error}') from error
 
 
-Place = tuple[str, int]
+SourceKey = tuple[str, int]
+"""The name of a source, and its index among sources of the same name."""
 
 
-def places(names: Iterable[str]) -> Iterator[Place]:
-    """The names of a camera's pictures, told apart where several have the same."""
-    met: Counter[str] = Counter()
+def make_source_keys(names: Iterable[str]) -> Iterator[SourceKey]:
+    """Yield a unique key for each image of a camera; names may repeat."""
+    counts: Counter[str] = Counter()
     for name in names:
-        yield name, met[name]
-        met[name] += 1
+        yield name, counts[name]
+        counts[name] += 1
 
 
-async def _decoded(
-    decoded: NewestOfEach[Frame], place: Place, data: bytes, moment: float, workers: Workers
+async def _decode_shared(
+    decoded: SingleFlightGroup[Frame],
+    key: SourceKey,
+    data: bytes,
+    captured_at: float,
+    workers: Workers,
 ) -> Frame:
     def start() -> asyncio.Future[Frame]:
-        return asyncio.wrap_future(workers.submit(_frame, data, moment, place[0], workers))
+        return asyncio.wrap_future(
+            workers.submit(_decode_frame, data, captured_at, key[0], workers)
+        )
 
-    return await decoded.of(place, (moment, data), start)
-
-
-def _frame(data: bytes, moment: float, source: str, workers: Workers) -> Frame:
-    return Frame(picture_of(data, workers), moment, source)
+    return await decoded.get(key, (captured_at, data), start)
 
 
-def picture_of(data: bytes, workers: Workers) -> Picture:
-    """Takes time: call it in a thread."""
+def _decode_frame(data: bytes, captured_at: float, source: str, workers: Workers) -> Frame:
+    return Frame(decode_picture(data, workers), captured_at, source)
+
+
+def decode_picture(data: bytes, workers: Workers) -> Picture:
+    """Decode an image. This is slow: call it in a thread."""
     from cogwork.resource.image import decode
 
     header = read_header(data)
     return Picture(decode(data, header), workers, {header.mime_type: data})
 
 
-def _bytes_of(image: Any) -> bytes:
+def _image_bytes(image: Any) -> bytes:
     data = image.data
     if isinstance(data, bytes):
         return data
     if isinstance(data, bytearray | memoryview):
         return bytes(data)
-    raise BadImage(f"its data is no bytes, but of type {type(data).__name__}")
+    raise BadImage(f"its data must be bytes, not {type(data).__name__}")

@@ -1,5 +1,7 @@
-"""The gripper API. Of the SDK's own service all but one method serves: asked whether it holds
-something, a gripper is not told what else the question says."""
+"""The gripper API: the SDK's service, with IsHoldingSomething replaced.
+
+The SDK does not pass `extra`, the deadline and the metadata of IsHoldingSomething to the gripper.
+"""
 
 from __future__ import annotations
 
@@ -8,26 +10,26 @@ from collections.abc import Iterable
 from viam.gen.component.gripper.v1 import gripper_pb2 as messages
 
 from cogwork.graph.name import Api
-from cogwork.resource.answers import CommonAnswers, Find, time_left
-from cogwork.resource.mended import mended
+from cogwork.resource.patched_service import patch_methods
+from cogwork.resource.resource_service import FindResource, ResourceService, time_left
 from cogwork.resource.structs import extra_to_dict, to_struct
-from cogwork.wire.described import answering
+from cogwork.wire.descriptor_service import to_stream_handler
 from cogwork.wire.handlers import Method, Stream
 
 _DESCRIPTOR = messages.DESCRIPTOR.services_by_name["GripperService"]
 _SDK_CLASS = "viam.components.gripper.service:GripperRPCService"
 
 
-def gripper_methods(api: Api, find: Find) -> Iterable[Method]:
-    holding = answering(GripperService(api, find).is_holding_something)
-    return mended(api, find, _DESCRIPTOR, _SDK_CLASS, {"IsHoldingSomething": holding})
+def gripper_methods(api: Api, find: FindResource) -> Iterable[Method]:
+    holding = to_stream_handler(GripperService(api, find).is_holding_something)
+    return patch_methods(api, find, _DESCRIPTOR, _SDK_CLASS, {"IsHoldingSomething": holding})
 
 
-class GripperService(CommonAnswers):
+class GripperService(ResourceService):
     async def is_holding_something(
         self, request: messages.IsHoldingSomethingRequest, stream: Stream
     ) -> messages.IsHoldingSomethingResponse:
-        status = await self.resource(request.name).is_holding_something(
+        status = await self.find_resource(request.name).is_holding_something(
             extra=extra_to_dict(request.extra), timeout=time_left(stream), metadata=stream.metadata
         )
         return messages.IsHoldingSomethingResponse(

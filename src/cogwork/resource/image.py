@@ -1,7 +1,7 @@
-"""Images between bytes and pixels, by OpenCV. Everything here takes time: call it in a thread.
+"""Encode and decode images with OpenCV. These functions are slow: call them in a thread.
 
-Pixels are OpenCV's own: height x width x (blue, green, red) of 8 bits, or height x width of 16-bit
-millimetres. Another order would cost a pass over every picture that is encoded.
+Pixels have OpenCV's layout: height x width x (blue, green, red) with 8 bits, or height x width with
+16-bit millimeters. Another channel order would cost a pass over every image that is encoded.
 """
 
 from __future__ import annotations
@@ -21,30 +21,30 @@ from cogwork.resource.image_header import (
     PNG,
     RGBA,
     BadImage,
-    Header,
-    png_chunks,
+    ImageHeader,
+    iter_png_chunks,
     read_header,
 )
 
 Pixels = NDArray[Any]
-"""Colours (three dimensions, 8 bits) or depth (two dimensions, 16 bits)."""
+"""Color (three dimensions, 8 bits) or depth (two dimensions, 16 bits)."""
 
-COLOUR_TYPES = (JPEG, PNG, RGBA)
+COLOR_TYPES = (JPEG, PNG, RGBA)
 DEPTH_TYPES = (DEPTH, PNG)
 
-_QUALITY = 75
-"""As the existing server has it; what a client pays for is bytes."""
+_JPEG_QUALITY = 75
+"""The same quality as the existing server; a higher one costs clients bandwidth."""
 _PIXEL_CHUNKS = frozenset({b"IHDR", b"PLTE", b"IDAT", b"IEND"})
-_TRUSTED = 2 * 1024 * 1024
-"""Bytes that take a few seconds to unpack at worst; to look into all of them first would take
-every picture half as long again."""
+_SAFE_SIZE = 2 * 1024 * 1024
+"""Bytes that decompress within a few seconds even in the worst case. Only larger images are checked
+first, because the check adds half the decoding time."""
 
-# What OpenCV says about damaged pictures, whoever asked for them is told.
+# Errors about corrupt images are raised to the caller, so OpenCV does not log them.
 cv2.utils.logging.setLogLevel(cv2.utils.logging.LOG_LEVEL_SILENT)
 
 
 class NoSuchEncoding(CogworkError, ValueError):
-    """Somebody asks for an image as something it cannot be."""
+    """An image cannot be encoded as the requested MIME type."""
 
     status = "INVALID_ARGUMENT"
 
@@ -55,10 +55,12 @@ def is_depth(pixels: Pixels) -> bool:
 
 def check_type(pixels: Pixels, mime_type: str) -> None:
     depth = is_depth(pixels)
-    known = DEPTH_TYPES if depth else COLOUR_TYPES
+    known = DEPTH_TYPES if depth else COLOR_TYPES
     if mime_type not in known:
-        kind = "depth" if depth else "colour"
-        raise NoSuchEncoding(f'{kind} cannot be "{mime_type}"; ask for {" or ".join(known)}')
+        kind = "depth" if depth else "color"
+        raise NoSuchEncoding(
+            f'a {kind} image cannot be encoded as "{mime_type}"; request {" or ".join(known)}'
+        )
 
 
 def encode(pixels: Pixels, mime_type: str) -> bytes:
@@ -70,13 +72,15 @@ def encode(pixels: Pixels, mime_type: str) -> bytes:
         rgba = cv2.cvtColor(pixels, cv2.COLOR_BGR2RGBA)
         return b"".join((struct.pack(">4sII", b"RGBA", width, height), rgba.data))
     if mime_type == JPEG:
-        return _written(".jpg", pixels, (cv2.IMWRITE_JPEG_QUALITY, _QUALITY))
-    return _written(".png", pixels, ())
+        return _encode_with_cv2(".jpg", pixels, (cv2.IMWRITE_JPEG_QUALITY, _JPEG_QUALITY))
+    return _encode_with_cv2(".png", pixels, ())
 
 
-def decode(data: bytes, header: Header | None = None) -> Pixels:
-    """The pixels as they are stored: the orientation that a telephone notes beside them is left
-    to whoever shows the picture, so that boxes fit the bytes."""
+def decode(data: bytes, header: ImageHeader | None = None) -> Pixels:
+    """Return the pixels as they are stored.
+
+    The EXIF orientation is not applied, so that the coordinates of boxes match the stored pixels.
+    """
     header = header or read_header(data)
     if header.mime_type == DEPTH:
         flat = np.frombuffer(data, ">u2", offset=24)
@@ -84,82 +88,90 @@ def decode(data: bytes, header: Header | None = None) -> Pixels:
     if header.mime_type == RGBA:
         rgba = np.frombuffer(data, np.uint8, offset=12).reshape(header.height, header.width, 4)
         return cv2.cvtColor(rgba, cv2.COLOR_RGBA2BGR)
-    return _read(data, header)
+    return _decode_compressed(data, header)
 
 
-def decode_for(data: bytes, header: Header, width: int, height: int) -> Pixels:
-    """For whoever wants no more pixels than that: a JPEG that is far larger is decoded to a half, a
-    quarter or an eighth of its size, which takes a fraction of the time and leaves nothing out."""
+def decode_reduced(data: bytes, header: ImageHeader, width: int, height: int) -> Pixels:
+    """Decode an image of which at most the given number of pixels is needed.
+
+    A much larger JPEG is decoded at a half, a quarter or an eighth of its size, which takes a
+    fraction of the time and still covers the whole image.
+    """
     if header.mime_type != JPEG:
         return decode(data, header)
-    for shrink, flags in _REDUCED:
+    for shrink, flags in _REDUCTIONS:
         if header.width >= shrink * width and header.height >= shrink * height:
-            return _decoded(data, flags, -(-header.width // shrink), -(-header.height // shrink))
+            return _decode_with_cv2(
+                data, flags, -(-header.width // shrink), -(-header.height // shrink)
+            )
     return decode(data, header)
 
 
-_REDUCED = (
+_REDUCTIONS = (
     (8, cv2.IMREAD_REDUCED_COLOR_8),
     (4, cv2.IMREAD_REDUCED_COLOR_4),
     (2, cv2.IMREAD_REDUCED_COLOR_2),
 )
 
 
-def _written(kind: str, pixels: Pixels, options: tuple[int, ...]) -> bytes:
+def _encode_with_cv2(kind: str, pixels: Pixels, options: tuple[int, ...]) -> bytes:
     done, data = cv2.imencode(kind, pixels, options)
-    assert done  # OpenCV raises when it cannot
+    assert done  # OpenCV raises on failure
     return data.tobytes()
 
 
-def _read(data: bytes, header: Header) -> Pixels:
+def _decode_compressed(data: bytes, header: ImageHeader) -> Pixels:
     flags = cv2.IMREAD_ANYDEPTH if header.is_depth else cv2.IMREAD_COLOR
     if header.mime_type == PNG:
-        data = _bare(data, header)
-    return _decoded(data, flags, header.width, header.height)
+        data = _strip_chunks(data, header)
+    return _decode_with_cv2(data, flags, header.width, header.height)
 
 
-def _decoded(data: bytes, flags: int, width: int, height: int) -> Pixels:
+def _decode_with_cv2(data: bytes, flags: int, width: int, height: int) -> Pixels:
     try:
         pixels = cv2.imdecode(np.frombuffer(data, np.uint8), flags | cv2.IMREAD_IGNORE_ORIENTATION)
     except cv2.error as error:
         raise BadImage(f"the image is damaged: {error.err}") from error
     if pixels is None:
-        raise BadImage("the image is damaged: it begins well, and cannot be read")
+        raise BadImage("the image is damaged: it cannot be decoded")
     if pixels.shape[:2] != (height, width):
-        raise BadImage("the image is damaged: it is not of the size that its header says")
+        raise BadImage("the image is damaged: its size differs from its header")
     return pixels
 
 
-def _bare(png: bytes, header: Header) -> bytes:
-    """Only what makes the pixels. Texts and profiles are packed as well, and a few bytes of them
-    take seconds to unpack; so do pixels that no row has room for."""
-    chunks, view = list(png_chunks(png)), memoryview(png)
+def _strip_chunks(png: bytes, header: ImageHeader) -> bytes:
+    """Remove the chunks that do not contribute to the pixels.
+
+    Texts and profiles are compressed too, and a few bytes of them can take seconds to decompress;
+    so can pixel data beyond the last row, which is rejected.
+    """
+    chunks, view = list(iter_png_chunks(png)), memoryview(png)
     packed = [view[start:end] for kind, start, end in chunks if kind == b"IDAT"]
-    _judge_packed(packed, most=header.height * (header.width * 8 + 1) * 2 + 4096)
+    _check_compressed_size(packed, most=header.height * (header.width * 8 + 1) * 2 + 4096)
     if all(kind in _PIXEL_CHUNKS for kind, _, _ in chunks):
         return png
     kept = [view[start - 8 : end + 4] for kind, start, end in chunks if kind in _PIXEL_CHUNKS]
     return b"".join((view[:8], *kept))
 
 
-def _judge_packed(pieces: list[memoryview], most: int) -> None:
+def _check_compressed_size(pieces: list[memoryview], most: int) -> None:
     size = sum(map(len, pieces))
-    if size > _TRUSTED:
+    if size > _SAFE_SIZE:
         try:
-            size = max(size, _unpacked_size(pieces, most))
+            size = max(size, _decompressed_size(pieces, most))
         except zlib.error as error:
             raise BadImage(f"the image is damaged: {error}") from error
     if size > most:
-        raise BadImage("the image is damaged: it holds more than its header says")
+        raise BadImage("the image is damaged: it has more data than its header declares")
 
 
-def _unpacked_size(pieces: list[memoryview], most: int) -> int:
-    """Stops counting above the most."""
-    unpacker, size = zlib.decompressobj(), 0
+def _decompressed_size(pieces: list[memoryview], most: int) -> int:
+    """Return the decompressed size; stop counting once it exceeds `most`."""
+    decompressor, size = zlib.decompressobj(), 0
     for piece in pieces:
-        for at in range(0, len(piece), 1 << 16):  # what is left of each is copied
+        for at in range(0, len(piece), 1 << 16):  # zlib copies the unconsumed rest each time
             rest: bytes | memoryview = piece[at : at + (1 << 16)]
-            while rest and not unpacker.eof and size <= most:
-                size += len(unpacker.decompress(rest, 1 << 20))
-                rest = unpacker.unconsumed_tail
+            while rest and not decompressor.eof and size <= most:
+                size += len(decompressor.decompress(rest, 1 << 20))
+                rest = decompressor.unconsumed_tail
     return size

@@ -1,7 +1,7 @@
-"""What bytes say about the image they hold, read without decoding it.
+"""Read image headers without decoding the pixels.
 
-Bytes decide what an image is: the SDK calls every image `image/jpeg`. A picture is judged by its
-header before anything makes room for it, so that a few bytes cannot ask for gigabytes.
+The type is detected from the data, because the SDK declares every image as `image/jpeg`. The header
+is checked before memory is allocated, so that a few bytes cannot claim gigabytes.
 """
 
 from __future__ import annotations
@@ -19,20 +19,20 @@ RGBA = "image/vnd.viam.rgba"
 DEPTH = "image/vnd.viam.dep"
 PCD = "pointcloud/pcd"
 
-MOST_PIXELS = 36_000_000
-"""8K has 33 million, that of the cinema 35. Unpacking so many takes up to 400 MB for a moment."""
-MOST_BYTES = 256 * 1024 * 1024
-_LONGEST_SIDE = 65_500
-"""What is longer cannot become a JPEG."""
-_MOST_SCANS = 100
-_MOST_SCANNED = 500_000_000
-"""Pixels times scans. Each pass of a progressive JPEG costs as much as a whole picture; real ones
-have ten or so."""
-_MOST_SEGMENTS = 1000
-_MOST_CHUNKS = 100_000
+MAX_PIXELS = 36_000_000
+"""8K video has 33 million pixels, 8K cinema 35. Decoding that many takes up to 400 MB."""
+MAX_BYTES = 256 * 1024 * 1024
+_MAX_SIDE = 65_500
+"""The longest side that a JPEG can have."""
+_MAX_SCANS = 100
+_MAX_SCANNED_PIXELS = 500_000_000
+"""Pixels times scans. Each scan of a progressive JPEG costs as much as decoding a whole image; real
+files have about ten."""
+_MAX_SEGMENTS = 1000
+_MAX_CHUNKS = 100_000
 _STRIDE = 1 << 20
-"""Bytes searched at a time: nothing else in the process runs meanwhile."""
-_STRANGERS = {
+"""Bytes per search. The search holds the GIL, so no other thread runs meanwhile."""
+_OTHER_FORMATS = {
     b"GIF8": "a GIF",
     b"BM": "a BMP",
     b"RIFF": "a WebP",
@@ -44,61 +44,63 @@ _STRANGERS = {
     b"<": "text",
     b"{": "text",
 }
-_GLANCE = 256 * 1024
-"""Bytes; ahead of a picture may stand a thumbnail and what a telephone notes."""
-_PNG_START = b"\x89PNG\r\n\x1a\n"
-_GREY = 0
+_PEEK_SIZE = 256 * 1024
+"""Bytes to search for the size; a thumbnail and EXIF data may precede it."""
+_PNG_SIGNATURE = b"\x89PNG\r\n\x1a\n"
+_GRAYSCALE = 0
 
 
 class BadImage(CogworkError, ValueError):
-    """Bytes that are no image we can show."""
+    """Data is not a supported image."""
 
     status = "INVALID_ARGUMENT"
 
 
 @dataclass(frozen=True, slots=True)
-class Header:
+class ImageHeader:
     mime_type: str
     width: int
     height: int
     is_depth: bool = False
-    """Distances in millimetres instead of colours."""
+    """Whether the pixels are distances in millimeters instead of colors."""
 
 
-def read_header(data: bytes) -> Header:
-    """Raises BadImage for what is no image, is cut off or is too large to decode. Takes as long as
-    there are bytes: call it in a thread."""
-    if len(data) > MOST_BYTES:
-        raise BadImage(f"the image is too large: {len(data)} bytes, at most {MOST_BYTES} are read")
+def read_header(data: bytes) -> ImageHeader:
+    """Read the header of an image.
+
+    Raises BadImage if the data is not a supported image, is truncated or is too large to decode.
+    The time grows with the size of the data: call it in a thread.
+    """
+    if len(data) > MAX_BYTES:
+        raise BadImage(f"the image is too large: {len(data)} bytes; the limit is {MAX_BYTES}")
     if data.startswith(b"\xff\xd8"):
-        header = _jpeg(data)
-    elif data.startswith(_PNG_START):
-        header = _png(data)
+        header = _read_jpeg_header(data)
+    elif data.startswith(_PNG_SIGNATURE):
+        header = _read_png_header(data)
     elif data.startswith(b"RGBA"):
-        header = _raw(data, RGBA, ">4xII", 4)
+        header = _read_raw_header(data, RGBA, ">4xII", 4)
     elif data.startswith(b"DEPTHMAP"):
-        header = _raw(data, DEPTH, ">8xQQ", 2)
+        header = _read_raw_header(data, DEPTH, ">8xQQ", 2)
     else:
-        raise BadImage(_what_it_is(data))
+        raise BadImage(_describe_unknown(data))
     return header
 
 
-def _judge(mime_type: str, width: int, height: int) -> None:
+def _check_dimensions(mime_type: str, width: int, height: int) -> None:
     if not width or not height:
-        raise BadImage(f"the image is empty: its header says {width}x{height}")
-    if width * height > MOST_PIXELS or max(width, height) > _LONGEST_SIDE:
+        raise BadImage(f"the image is empty: its header declares {width}x{height} pixels")
+    if width * height > MAX_PIXELS or max(width, height) > _MAX_SIDE:
         raise BadImage(
-            f"the image is too large: {width}x{height} ({mime_type}); at most "
-            f"{MOST_PIXELS // 1_000_000} million pixels are read, and {_LONGEST_SIDE} a side; "
+            f"the image is too large: {width}x{height} ({mime_type}); the limit is "
+            f"{MAX_PIXELS // 1_000_000} million pixels, and {_MAX_SIDE} per side; "
             "scale it down first"
         )
 
 
-def size_at_a_glance(data: bytes) -> tuple[int, int] | None:
-    """Width and height as the beginning says them, not judged. Takes no time, whatever the bytes
-    are."""
-    start = data[:_GLANCE]
-    if start.startswith(_PNG_START) and len(start) >= 24:
+def peek_size(data: bytes) -> tuple[int, int] | None:
+    """Return the declared width and height without checking them. Fast for any data."""
+    start = data[:_PEEK_SIZE]
+    if start.startswith(_PNG_SIGNATURE) and len(start) >= 24:
         width, height = struct.unpack_from(">II", start, 16)
         return width, height
     if start.startswith(b"RGBA") and len(start) >= 12:
@@ -107,7 +109,7 @@ def size_at_a_glance(data: bytes) -> tuple[int, int] | None:
     if not start.startswith(b"\xff\xd8"):
         return None
     try:
-        for marker, at, end in _segments(start):
+        for marker, at, end in _iter_segments(start):
             if marker in _FRAME_MARKERS and end - at >= 6 and at + 5 <= len(start):
                 height, width = struct.unpack_from(">HH", start, at + 1)
                 return width, height
@@ -116,59 +118,61 @@ def size_at_a_glance(data: bytes) -> tuple[int, int] | None:
     return None
 
 
-def _jpeg(data: bytes) -> Header:
-    for marker, start, end in _segments(data):
+def _read_jpeg_header(data: bytes) -> ImageHeader:
+    for marker, start, end in _iter_segments(data):
         if marker in _FRAME_MARKERS:
             if end - start < 6 or end > len(data):
-                raise _cut_off("JPEG")
+                raise _truncated_error("JPEG")
             height, width = struct.unpack_from(">HH", data, start + 1)
-            _judge(JPEG, width, height)
-            _judge_scans(data, end, width * height)
-            if not _has_end(data, end):
-                raise _cut_off("JPEG")
-            return Header(JPEG, width, height)
-    raise _cut_off("JPEG")
+            _check_dimensions(JPEG, width, height)
+            _check_scans(data, end, width * height)
+            if not _has_end_marker(data, end):
+                raise _truncated_error("JPEG")
+            return ImageHeader(JPEG, width, height)
+    raise _truncated_error("JPEG")
 
 
-def _judge_scans(data: bytes, at: int, pixels: int) -> None:
-    most = min(_MOST_SCANS, _MOST_SCANNED // pixels)
+def _check_scans(data: bytes, at: int, pixels: int) -> None:
+    most = min(_MAX_SCANS, _MAX_SCANNED_PIXELS // pixels)
     strides = range(at, len(data), _STRIDE)
-    # Quickly at first, which also counts what stands in comments and behind the picture.
+    # First a fast upper bound, which also counts matches in comments and after the image.
     if sum(data.count(_SCAN, each, each + _STRIDE + 1) for each in strides) <= most:
         return
     scans = 0
-    for marker, _, _ in _segments(data, at):
+    for marker, _, _ in _iter_segments(data, at):
         if marker == _END_MARKER:
             return
         scans += marker == _SCAN_MARKER
         if scans > most:
-            raise BadImage(f"the JPEG has more than {most} scans, which no camera makes")
+            raise BadImage(
+                f"the JPEG has more than {most} scans, the limit for an image of this size"
+            )
 
 
-def _has_end(data: bytes, start: int) -> bool:
+def _has_end_marker(data: bytes, start: int) -> bool:
     strides = range(len(data), start, -_STRIDE)
     return any(data.rfind(_END, max(start, each - _STRIDE - 1), each) >= 0 for each in strides)
 
 
 _FRAME_MARKERS = frozenset(range(0xC0, 0xD0)) - {0xC4, 0xC8, 0xCC}
-_STANDALONE = frozenset({0x01, *range(0xD0, 0xD9)})
+_STANDALONE_MARKERS = frozenset({0x01, *range(0xD0, 0xD9)})
 _SCAN, _SCAN_MARKER = b"\xff\xda", 0xDA
 _END, _END_MARKER = b"\xff\xd9", 0xD9
-_FILLING = re.compile(rb"\xff+")
+_FILL_BYTES = re.compile(rb"\xff+")
 _NEXT_MARKER = re.compile(rb"\xff[^\x00\xd0-\xd7\xff]")
 
 
-def _segments(data: bytes, at: int = 2) -> Iterator[tuple[int, int, int]]:
-    """The marker, and where its content starts and ends."""
-    for _ in range(_MOST_SEGMENTS):
+def _iter_segments(data: bytes, at: int = 2) -> Iterator[tuple[int, int, int]]:
+    """Yield each marker with the start and end of its content."""
+    for _ in range(_MAX_SEGMENTS):
         if at + 4 > len(data):
             return
         if data[at] != 0xFF:
-            raise BadImage(f"the JPEG is damaged at byte {at}: no segment begins there")
+            raise BadImage(f"the JPEG is damaged at byte {at}: a segment was expected there")
         marker = data[at + 1]
-        if filling := _FILLING.match(data, at + 1, at + _STRIDE):
-            at = filling.end() - 1
-        elif marker in _STANDALONE:
+        if fill := _FILL_BYTES.match(data, at + 1, at + _STRIDE):
+            at = fill.end() - 1
+        elif marker in _STANDALONE_MARKERS:
             at += 2
         else:
             end = at + 2 + int.from_bytes(data[at + 2 : at + 4], "big")
@@ -177,58 +181,58 @@ def _segments(data: bytes, at: int = 2) -> Iterator[tuple[int, int, int]]:
             if marker == _SCAN_MARKER:
                 found = _NEXT_MARKER.search(data, at)
                 at = found.start() if found else len(data)
-    raise BadImage("the JPEG is damaged: its segments do not end")
+    raise BadImage(f"the JPEG is damaged: it has more than {_MAX_SEGMENTS} segments")
 
 
-def _png(data: bytes) -> Header:
+def _read_png_header(data: bytes) -> ImageHeader:
     if len(data) < 33 or data[12:16] != b"IHDR":
-        raise _cut_off("PNG")
-    width, height, bits, colours = struct.unpack_from(">IIBB", data, 16)
-    _judge(PNG, width, height)
-    for _ in png_chunks(data):
-        pass  # up to the last one
-    return Header(PNG, width, height, is_depth=bits == 16 and colours == _GREY)
+        raise _truncated_error("PNG")
+    width, height, bits, color_type = struct.unpack_from(">IIBB", data, 16)
+    _check_dimensions(PNG, width, height)
+    for _ in iter_png_chunks(data):
+        pass  # raises if a chunk is truncated
+    return ImageHeader(PNG, width, height, is_depth=bits == 16 and color_type == _GRAYSCALE)
 
 
-def png_chunks(data: bytes) -> Iterator[tuple[bytes, int, int]]:
-    """What each is, and where its content starts and ends."""
-    at = len(_PNG_START)
-    for _ in range(_MOST_CHUNKS):
+def iter_png_chunks(data: bytes) -> Iterator[tuple[bytes, int, int]]:
+    """Yield the type of each chunk with the start and end of its content."""
+    at = len(_PNG_SIGNATURE)
+    for _ in range(_MAX_CHUNKS):
         length, kind = data[at : at + 4], data[at + 4 : at + 8]
         start = at + 8
         end = start + int.from_bytes(length, "big")
-        at = end + 4  # behind its checksum
+        at = end + 4  # after the checksum
         if at > len(data):
-            raise _cut_off("PNG")
+            raise _truncated_error("PNG")
         yield kind, start, end
         if kind == b"IEND":
             return
-    raise BadImage("the PNG is damaged: its chunks do not end")
+    raise BadImage(f"the PNG is damaged: it has more than {_MAX_CHUNKS} chunks")
 
 
-def _raw(data: bytes, mime_type: str, header: str, pixel: int) -> Header:
+def _read_raw_header(data: bytes, mime_type: str, header: str, pixel: int) -> ImageHeader:
     size = struct.calcsize(header)
     if len(data) < size:
-        raise _cut_off(mime_type)
+        raise _truncated_error(mime_type)
     width, height = struct.unpack_from(header, data)
-    _judge(mime_type, width, height)
-    wanted = size + width * height * pixel
-    if len(data) != wanted:
+    _check_dimensions(mime_type, width, height)
+    expected = size + width * height * pixel
+    if len(data) != expected:
         raise BadImage(
-            f"the image ({mime_type}) says {width}x{height}, which takes {wanted} bytes; "
-            f"there are {len(data)}"
+            f"the image ({mime_type}) declares {width}x{height} pixels, which takes {expected} "
+            f"bytes, but has {len(data)}"
         )
-    return Header(mime_type, width, height, is_depth=mime_type == DEPTH)
+    return ImageHeader(mime_type, width, height, is_depth=mime_type == DEPTH)
 
 
-def _cut_off(kind: str) -> BadImage:
-    return BadImage(f"the image is cut off: it begins as a {kind} and ends in the middle")
+def _truncated_error(kind: str) -> BadImage:
+    return BadImage(f"the image is truncated: it begins like a {kind} file but ends early")
 
 
-def _what_it_is(data: bytes) -> str:
+def _describe_unknown(data: bytes) -> str:
     if not data:
-        return "the image is empty: there are no bytes"
-    for start, kind in _STRANGERS.items():
+        return "the image is empty: it has no data"
+    for start, kind in _OTHER_FORMATS.items():
         if data.startswith(start):
-            return f"the image seems to be {kind}; give a JPEG or a PNG"
-    return f"the bytes are no image (they begin with {data[:4].hex(' ')}); give a JPEG or a PNG"
+            return f"the image appears to be {kind}; use JPEG or PNG"
+    return f"the image is not a JPEG or PNG (the data begins with {data[:4].hex(' ')})"

@@ -1,6 +1,8 @@
-"""The input controller API. The SDK's own service lets a stream take the callbacks of another,
-keeps it open by a trick that works inside grpclib only, without a bound on what waits, and writes
-local times as if they were UTC."""
+"""The input controller API.
+
+In the SDK's own service, a stream replaces the callbacks of another, is kept open by a trick that
+works only with grpclib, has an unbounded queue, and sends local times as UTC.
+"""
 
 from __future__ import annotations
 
@@ -17,38 +19,38 @@ from viam.components.input import Control, ControlFunction, Controller, Event, E
 from viam.errors import NotSupportedError
 from viam.gen.component.inputcontroller.v1 import input_controller_pb2 as inputs
 
-from cogwork.config.diagnose import did_you_mean
-from cogwork.core.errors import FellBehind, InvalidRequest, Unsupported
+from cogwork.config.diagnostics import did_you_mean
+from cogwork.core.errors import InvalidRequest, SlowConsumer, Unsupported
 from cogwork.graph.name import Api
-from cogwork.resource.answers import CommonAnswers, Find, time_left
+from cogwork.resource.resource_service import FindResource, ResourceService, time_left
 from cogwork.resource.structs import extra_to_dict
-from cogwork.wire.described import Answer, described_methods
+from cogwork.wire.descriptor_service import UnaryHandler, methods_from_descriptor
 from cogwork.wire.handlers import Method, Stream
 
 _DESCRIPTOR = inputs.DESCRIPTOR.services_by_name["InputControllerService"]
 
-MOST_WAITING = 1024
-_FIRST, _AFTER_LAST = -62_135_596_800, 253_402_300_800
-"""The years 1 to 9999, in seconds since 1970: what the API has moments for."""
+MAX_QUEUED_EVENTS = 1024
+_MIN_SECONDS, _MAX_SECONDS = -62_135_596_800, 253_402_300_800
+"""The years 1 to 9999 in seconds since 1970: the range of a protobuf Timestamp."""
 
-Wanted = frozenset[tuple[Control, EventType]]
-Word = TypeVar("Word", bound=Enum)
+EventFilter = frozenset[tuple[Control, EventType]]
+EnumT = TypeVar("EnumT", bound=Enum)
 
 
-def input_controller_methods(api: Api, find: Find) -> Iterable[Method]:
+def input_controller_methods(api: Api, find: FindResource) -> Iterable[Method]:
     service = InputControllerService(api, find)
     streams = {"StreamEvents": service.stream_events}
-    return described_methods(_DESCRIPTOR, service.answers(), streams=streams)
+    return methods_from_descriptor(_DESCRIPTOR, service.unary_handlers(), streams=streams)
 
 
-class InputControllerService(CommonAnswers):
-    def __init__(self, api: Api, find: Find) -> None:
+class InputControllerService(ResourceService):
+    def __init__(self, api: Api, find: FindResource) -> None:
         super().__init__(api, find)
-        self._audiences: dict[Controller, Audience] = {}
+        self._broadcasts: dict[Controller, EventBroadcast] = {}
 
-    def answers(self) -> Mapping[str, Answer]:
+    def unary_handlers(self) -> Mapping[str, UnaryHandler]:
         return {
-            **super().answers(),
+            **super().unary_handlers(),
             "GetControls": self.get_controls,
             "GetEvents": self.get_events,
             "TriggerEvent": self.trigger_event,
@@ -58,7 +60,7 @@ class InputControllerService(CommonAnswers):
     async def get_controls(
         self, request: inputs.GetControlsRequest, stream: Stream
     ) -> inputs.GetControlsResponse:
-        controls = await self.resource(request.controller).get_controls(
+        controls = await self.find_resource(request.controller).get_controls(
             extra=extra_to_dict(request.extra), timeout=time_left(stream), metadata=stream.metadata
         )
         return inputs.GetControlsResponse(controls=[control.value for control in controls])
@@ -66,7 +68,7 @@ class InputControllerService(CommonAnswers):
     async def get_events(
         self, request: inputs.GetEventsRequest, stream: Stream
     ) -> inputs.GetEventsResponse:
-        events = await self.resource(request.controller).get_events(
+        events = await self.find_resource(request.controller).get_events(
             extra=extra_to_dict(request.extra), timeout=time_left(stream), metadata=stream.metadata
         )
         return inputs.GetEventsResponse(events=[_to_proto(event) for event in events.values()])
@@ -74,7 +76,7 @@ class InputControllerService(CommonAnswers):
     async def trigger_event(
         self, request: inputs.TriggerEventRequest, stream: Stream
     ) -> inputs.TriggerEventResponse:
-        controller = self.resource(request.controller)
+        controller = self.find_resource(request.controller)
         try:
             await controller.trigger_event(
                 _from_proto(request.event),
@@ -88,56 +90,56 @@ class InputControllerService(CommonAnswers):
 
     async def stream_events(self, stream: Stream) -> None:
         request: inputs.StreamEventsRequest = stream.request
-        controller = self.resource(request.controller)
+        controller = self.find_resource(request.controller)
         extra = extra_to_dict(request.extra)
-        with self._listening(controller, _wanted(request), extra) as heard:
-            # Whoever waits for it knows that no event is missed from here on.
+        with self._subscribe(controller, _parse_filter(request), extra) as subscription:
+            # A client that waits for the initial metadata misses no event after it.
             await stream.send_initial_metadata()
-            async for event in heard:
+            async for event in subscription:
                 await stream.send_message(inputs.StreamEventsResponse(event=_to_proto(event)))
 
     @contextlib.contextmanager
-    def _listening(
-        self, controller: Controller, wanted: Wanted, extra: dict[str, Any]
-    ) -> Iterator[Heard]:
-        audience = self._audiences.setdefault(controller, Audience(controller))
-        heard = Heard(wanted)
+    def _subscribe(
+        self, controller: Controller, event_filter: EventFilter, extra: dict[str, Any]
+    ) -> Iterator[EventSubscription]:
+        broadcast = self._broadcasts.setdefault(controller, EventBroadcast(controller))
+        subscription = EventSubscription(event_filter)
         try:
-            audience.join(heard, extra)
-            yield heard
+            broadcast.add(subscription, extra)
+            yield subscription
         finally:
-            audience.leave(heard, extra)
-            if audience.is_empty:
-                self._audiences.pop(controller, None)
+            broadcast.remove(subscription, extra)
+            if broadcast.is_empty:
+                self._broadcasts.pop(controller, None)
 
 
-class Audience:
-    """All who listen to one controller, which has room for one function for each kind of event."""
+class EventBroadcast:
+    """Distributes the events of a controller, which accepts one callback per control and event."""
 
     def __init__(self, controller: Controller) -> None:
         self._controller = controller
         self._loop = asyncio.get_running_loop()
-        self._members: list[Heard] = []
-        self._wanted: Counter[tuple[Control, EventType]] = Counter()
+        self._subscriptions: list[EventSubscription] = []
+        self._trigger_counts: Counter[tuple[Control, EventType]] = Counter()
 
     @property
     def is_empty(self) -> bool:
-        return not self._members
+        return not self._subscriptions
 
-    def join(self, heard: Heard, extra: dict[str, Any]) -> None:
-        self._members.append(heard)
-        for control, trigger in heard.wanted:
-            heard.held.append((control, trigger))
-            self._wanted[control, trigger] += 1
-            if self._wanted[control, trigger] == 1:
-                self._register(control, trigger, self._function(control, trigger), extra)
+    def add(self, subscription: EventSubscription, extra: dict[str, Any]) -> None:
+        self._subscriptions.append(subscription)
+        for control, trigger in subscription.event_filter:
+            subscription.registered.append((control, trigger))
+            self._trigger_counts[control, trigger] += 1
+            if self._trigger_counts[control, trigger] == 1:
+                self._register(control, trigger, self._make_callback(control, trigger), extra)
 
-    def leave(self, heard: Heard, extra: dict[str, Any]) -> None:
-        """Also when it could not quite join."""
-        self._members.remove(heard)
-        for control, trigger in heard.held:
-            self._wanted[control, trigger] -= 1
-            if self._wanted[control, trigger] == 0:
+    def remove(self, subscription: EventSubscription, extra: dict[str, Any]) -> None:
+        """Remove a subscription, even if `add` failed halfway."""
+        self._subscriptions.remove(subscription)
+        for control, trigger in subscription.registered:
+            self._trigger_counts[control, trigger] -= 1
+            if self._trigger_counts[control, trigger] == 0:
                 with contextlib.suppress(Exception):
                     self._register(control, trigger, None, extra)
 
@@ -150,105 +152,108 @@ class Audience:
     ) -> None:
         self._controller.register_control_callback(control, [trigger], function, extra=extra)
 
-    def _function(self, control: Control, trigger: EventType) -> ControlFunction:
-        def tell(event: Event) -> None:
-            for member in self._members:
-                if (control, trigger) in member.wanted:
-                    member.add(event)
+    def _make_callback(self, control: Control, trigger: EventType) -> ControlFunction:
+        def distribute(event: Event) -> None:
+            for subscription in self._subscriptions:
+                if (control, trigger) in subscription.event_filter:
+                    subscription.add(event)
 
-        def hear(event: Event) -> None:
-            """A driver may call it from a thread of its own."""
-            if _running_loop() is self._loop:
-                tell(event)
+        def callback(event: Event) -> None:
+            # A driver may call this from another thread.
+            if _get_running_loop() is self._loop:
+                distribute(event)
             elif not self._loop.is_closed():
-                self._loop.call_soon_threadsafe(tell, event)
+                self._loop.call_soon_threadsafe(distribute, event)
 
-        return hear
+        return callback
 
 
-class Heard:
-    """Events on their way to one reader. Ends with an error rather than leave some out: a button
-    would stay pressed for ever."""
+class EventSubscription:
+    """The queue of events for one client.
 
-    def __init__(self, wanted: Wanted) -> None:
-        self.wanted = wanted
-        self.held: list[tuple[Control, EventType]] = []
-        """What of it is registered."""
-        self._waiting: deque[Event] = deque()
-        self._missed = False
-        self._news = asyncio.Event()
+    An overflow ends the stream with an error instead of dropping events, because a button whose
+    release is dropped would stay pressed forever.
+    """
+
+    def __init__(self, event_filter: EventFilter) -> None:
+        self.event_filter = event_filter
+        self.registered: list[tuple[Control, EventType]] = []
+        """The part of the filter that is registered with the broadcast."""
+        self._queue: deque[Event] = deque()
+        self._overflowed = False
+        self._wakeup = asyncio.Event()
 
     def add(self, event: Event) -> None:
-        if len(self._waiting) == MOST_WAITING:
-            self._missed = True
-        if not self._missed:
-            self._waiting.append(event)
-        self._news.set()
+        if len(self._queue) == MAX_QUEUED_EVENTS:
+            self._overflowed = True
+        if not self._overflowed:
+            self._queue.append(event)
+        self._wakeup.set()
 
     async def __aiter__(self) -> AsyncIterator[Event]:
-        """Nothing to come is an end, too."""
-        while self.wanted:
-            while self._waiting:
-                yield self._waiting.popleft()
-            if self._missed:
-                raise FellBehind(f"{MOST_WAITING} events were waiting to be read: read them faster")
-            self._news.clear()
-            await self._news.wait()
+        """Yield events. An empty filter ends the stream immediately."""
+        while self.event_filter:
+            while self._queue:
+                yield self._queue.popleft()
+            if self._overflowed:
+                raise SlowConsumer(
+                    f"{MAX_QUEUED_EVENTS} events were waiting to be read; read them faster"
+                )
+            self._wakeup.clear()
+            await self._wakeup.wait()
 
 
-def _wanted(request: inputs.StreamEventsRequest) -> Wanted:
-    """Every event once, however many of its names are asked for."""
-    wanted: set[tuple[Control, EventType]] = set()
+def _parse_filter(request: inputs.StreamEventsRequest) -> EventFilter:
+    """Return the requested events, without types that another requested type includes."""
+    event_filter: set[tuple[Control, EventType]] = set()
     for each in request.events:
-        control = _word(Control, "control", each.control)
-        triggers = _triggers(each.events) - _triggers(each.cancelled_events)
+        control = _parse_enum(Control, "control", each.control)
+        triggers = _parse_triggers(each.events) - _parse_triggers(each.cancelled_events)
         if EventType.ALL_EVENTS in triggers:
             triggers = {EventType.ALL_EVENTS}
-        wanted |= {(control, trigger) for trigger in triggers}
-    return frozenset(wanted)
+        event_filter |= {(control, trigger) for trigger in triggers}
+    return frozenset(event_filter)
 
 
-def _triggers(names: Iterable[str]) -> set[EventType]:
-    triggers = {_word(EventType, "event", name) for name in names}
+def _parse_triggers(names: Iterable[str]) -> set[EventType]:
+    triggers = {_parse_enum(EventType, "event", name) for name in names}
     if EventType.BUTTON_CHANGE in triggers:
         triggers |= {EventType.BUTTON_PRESS, EventType.BUTTON_RELEASE}
     return triggers - {EventType.BUTTON_CHANGE}
 
 
-def _word(kind: type[Word], called: str, text: str) -> Word:
+def _parse_enum(kind: type[EnumT], what: str, text: str) -> EnumT:
     try:
         return kind(text)
     except ValueError:
         hint = did_you_mean(text, [each.value for each in kind])
-        raise InvalidRequest(
-            f'there is no {called} "{text}"{f": {hint}" if hint else ""}'
-        ) from None
+        raise InvalidRequest(f'there is no {what} "{text}"{f": {hint}" if hint else ""}') from None
 
 
 def _from_proto(event: inputs.Event) -> Event:
-    """The time is 0 where none is given."""
+    """Convert an event. A missing time becomes 0."""
     return Event(
-        _seconds(event.time),
-        _word(EventType, "event", event.event),
-        _word(Control, "control", event.control),
+        _to_seconds(event.time),
+        _parse_enum(EventType, "event", event.event),
+        _parse_enum(Control, "control", event.control),
         event.value,
     )
 
 
-def _seconds(time: Timestamp) -> float:
+def _to_seconds(time: Timestamp) -> float:
     seconds = time.seconds + time.nanos / 1e9
-    # A controller would keep it as its last event, which nobody could be told of then.
-    if not _FIRST <= seconds < _AFTER_LAST:
+    # A controller would keep the event as its last one, which then could not be sent.
+    if not _MIN_SECONDS <= seconds < _MAX_SECONDS:
         raise InvalidRequest(
             f"the event's time is {seconds:.0f} s after 1970, which is not between the years 1 "
-            "and 9999; give it in seconds, or leave it out"
+            "and 9999; set it in seconds, or omit it"
         )
     return seconds
 
 
 def _to_proto(event: Event) -> inputs.Event:
     time = Timestamp()
-    # In two parts: so many nanoseconds do not fit a float.
+    # Convert in two parts: a float cannot represent that many nanoseconds exactly.
     seconds = math.floor(event.time)
     time.FromNanoseconds(seconds * 10**9 + round((event.time - seconds) * 1e9))
     return inputs.Event(
@@ -256,7 +261,7 @@ def _to_proto(event: Event) -> inputs.Event:
     )
 
 
-def _running_loop() -> asyncio.AbstractEventLoop | None:
+def _get_running_loop() -> asyncio.AbstractEventLoop | None:
     try:
         return asyncio.get_running_loop()
     except RuntimeError:

@@ -1,18 +1,18 @@
-"""How something that moves is built, as `get_kinematics` tells it."""
+"""Parse the reply of `get_kinematics`."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import Any
 
-from cogwork.spatial.kinematics import Chain, read_sva, read_urdf
+from cogwork.spatial.kinematics import Chain, parse_sva, parse_urdf
 
 _URDF = 2
 """KINEMATICS_FILE_FORMAT_URDF"""
 
 
-def read_kinematics(told: Sequence[Any]) -> Chain:
-    """The format and the description, and more after them. Raises ValueError."""
-    form, description, *_ = told
-    read = read_urdf if form == _URDF else read_sva
-    return read(bytes(description).decode())
+def read_kinematics(reply: Sequence[Any]) -> Chain:
+    """Parse the format and the file, the first two elements of a reply. Raises ValueError."""
+    file_format, data, *_ = reply
+    parse = parse_urdf if file_format == _URDF else parse_sva
+    return parse(bytes(data).decode())

@@ -1,4 +1,4 @@
-"""An ML model in another process, without the SDK's conversion of tensors."""
+"""A client for ML models in another process that avoids the SDK's tensor conversion."""
 
 from __future__ import annotations
 
@@ -10,22 +10,22 @@ from viam.services.mlmodel import MLModelClient
 
 from cogwork.resource.structs import to_struct
 from cogwork.resource.tensors import read_infer_reply, write_infer_request
-from cogwork.wire.channel import grpclib_errors
+from cogwork.wire.channel import as_grpclib_errors
 
 
-class CarriesBytes(Protocol):
-    """What is used of a grpc.aio channel."""
+class UnaryChannel(Protocol):
+    """The part of a grpc.aio channel that the client uses."""
 
     def unary_unary(self, method: str) -> Any: ...
 
 
 class FastMLModelClient(MLModelClient):
-    """The SDK's client, except that a tensor is one copy of its memory."""
+    """The SDK's client, except that it serializes a tensor with a single copy of its memory."""
 
-    def __init__(self, name: str, channel: Any, carrier: CarriesBytes) -> None:
-        """`channel` as the SDK's clients want it, `carrier` to the same place."""
+    def __init__(self, name: str, channel: Any, raw_channel: UnaryChannel) -> None:
+        """`channel` is the SDK's wrapper, `raw_channel` a channel to the same target."""
         super().__init__(name, channel)
-        self._infer = carrier.unary_unary("/viam.service.mlmodel.v1.MLModelService/Infer")
+        self._infer = raw_channel.unary_unary("/viam.service.mlmodel.v1.MLModelService/Infer")
 
     async def infer(
         self,
@@ -39,6 +39,6 @@ class FastMLModelClient(MLModelClient):
             self.name, input_tensors, to_struct(extra).SerializeToString()
         )
         metadata = tuple(options.get("metadata", self.Metadata()).proto)
-        with grpclib_errors():
+        with as_grpclib_errors():
             reply = await self._infer(request, timeout=timeout, metadata=metadata)
         return read_infer_reply(reply)

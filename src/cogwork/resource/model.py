@@ -1,4 +1,4 @@
-"""One model of one API: what it reads, and how a resource of it is made."""
+"""Models: the attributes that a model of an API reads, and the constructor of its resources."""
 
 from __future__ import annotations
 
@@ -13,39 +13,39 @@ from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from cogwork.config.catalogue import Shape
 from cogwork.config.fields import Attributes
+from cogwork.config.model_catalog import ModelSchema
 from cogwork.core.errors import CogworkError
 from cogwork.graph.name import Api, ModelName, Reference, ResourceName
 from cogwork.graph.provider import Dependencies
 
 Construct = Callable[[ResourceName, Any, Dependencies], Awaitable[object]]
-"""Gets the name, the validated attributes and the dependencies."""
+"""Builds a resource from its name, validated attributes and dependencies."""
 
 
 class MissingExtra(CogworkError):
-    """A model whose libraries are not installed."""
+    """The libraries of a model are not installed."""
 
     status = "FAILED_PRECONDITION"
 
 
 @dataclass(frozen=True, slots=True)
 class Extra:
-    """Libraries that are only installed where they are wanted."""
+    """An optional dependency group of the package, and the libraries in it."""
 
     name: str
     libraries: tuple[str, ...]
     environment: Mapping[str, str] = field(default_factory=dict)
-    """Variables that they read when they are imported, and not again; whoever starts the server
-    may set others."""
+    """Default environment variables, which the libraries read only when they are imported.
+    Variables that are already set take precedence."""
 
     async def load(self) -> None:
-        """They are large: whoever else is served does not wait for them."""
+        """Import the libraries in a thread, because large ones would block the loop."""
         for variable, value in self.environment.items():
             os.environ.setdefault(variable, value)
         for library in self.libraries:
             try:
-                await asyncio.to_thread(_imported, library)
+                await asyncio.to_thread(_import_library, library)
             except ImportError as error:
                 raise MissingExtra(
                     f"{library} cannot be imported ({error}); install it with "
@@ -53,50 +53,51 @@ class Extra:
                 ) from error
 
 
-_IMPORTING = threading.Lock()
-"""NumPy, which they all stand on, breaks for good when two threads begin to import it."""
+NUMPY = Extra("onnx", ("numpy",))
+
+_IMPORT_LOCK = threading.Lock()
+"""NumPy, which all libraries use, fails permanently if two threads import it at the same time."""
 
 
-def _imported(library: str) -> None:
-    with _IMPORTING:
-        known = library in sys.modules
+def _import_library(library: str) -> None:
+    with _IMPORT_LOCK:
+        imported_before = library in sys.modules
         importlib.import_module(library)
-        if not known:
-            # What it is made of is there for good: without PyTorch's 140,000 objects, a full
-            # collection of garbage holds up everybody for 20 ms instead of 95. What else there is
-            # at this moment is passed over, too: little, and once for each engine.
+        if not imported_before:
+            # The objects of a library are never freed. Without the 140,000 of PyTorch, a full
+            # garbage collection blocks the process for 20 ms instead of 95. Other objects that
+            # exist now are frozen too: few, and only once for each library.
             gc.freeze()
 
 
-def imported_when_built(
+def lazy_constructor(
     path: str, needs: Extra | None = None, shared: tuple[object, ...] = ()
 ) -> Construct:
-    """The `new` of a class given as `package.module:Class`. What is `shared` by all resources of
-    the model is handed to it, too.
+    """Return a constructor that imports `package.module:Class` on first use and calls its `new`.
 
-    A table of models is read by whoever checks a configuration; a driver, and the libraries it
-    stands on, are only for whoever runs it.
+    The objects in `shared` are passed to `new` for all resources of the model. Because of the late
+    import, checking a configuration does not load drivers and their libraries.
     """
     module, _, kind = path.partition(":")
 
     async def construct(name: ResourceName, attributes: Any, dependencies: Dependencies) -> object:
         if needs is not None:
             await needs.load()
-        importlib.import_module("cogwork.resource.sdk")  # ahead of whatever imports the SDK
+        importlib.import_module("cogwork.resource.sdk")  # before any other import of the SDK
         driver = getattr(importlib.import_module(module), kind)
-        built: object = await driver.new(name, attributes, dependencies, *shared)
-        return built
+        resource: object = await driver.new(name, attributes, dependencies, *shared)
+        return resource
 
     return construct
 
 
 def logger_of(name: ResourceName) -> logging.Logger:
-    """Where a resource logs, so that the machine's log rules find it."""
+    """Return the logger of a resource, to which the machine's log rules apply."""
     return logging.getLogger(f"rdk.resource_manager.{name}")
 
 
-def named(dependencies: Dependencies, text: str) -> Any:
-    """The dependency that an attribute names. `depends_on` may have brought others."""
+def find_dependency(dependencies: Dependencies, text: str) -> Any:
+    """Return the dependency that an attribute names; `depends_on` may have added others."""
     reference = Reference.parse(text)
     for name, resource in dependencies.items():
         if name.short == reference.short and reference.api in (None, name.api):
@@ -114,5 +115,5 @@ class Model:
     """Whether its resources have `async reconfigure(attributes, dependencies)`."""
 
     @property
-    def shape(self) -> Shape:
-        return Shape(self.api, self.name, self.attributes, self.reconfigures)
+    def schema(self) -> ModelSchema:
+        return ModelSchema(self.api, self.name, self.attributes, self.reconfigures)

@@ -1,4 +1,4 @@
-"""Depth pictures as point clouds."""
+"""Convert depth images to point clouds."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ DATA binary
 
 @dataclass(frozen=True, slots=True)
 class Intrinsics:
-    """How a camera without distortion maps the world to pixels."""
+    """The intrinsic parameters of a pinhole camera without distortion, in pixels."""
 
     width: int
     height: int
@@ -37,48 +37,48 @@ class Intrinsics:
 
 
 Points = NDArray[np.float32]
-"""[N, 3] in metres, seen from the camera: x to the right, y down, z ahead. Or [N, 4]: the fourth is
-a colour, red, green and blue in one number."""
+"""[N, 3] in meters relative to the camera: x to the right, y down, z forward. Or [N, 4]: the fourth
+value is a packed RGB color."""
 
 
-def to_pcd(depth: Pixels, intrinsics: Intrinsics, colours: Pixels | None = None) -> bytes:
-    """Takes time: call it in a thread."""
-    return cloud_of(points_of(depth, intrinsics, colours))
+def depth_to_pcd(depth: Pixels, intrinsics: Intrinsics, colors: Pixels | None = None) -> bytes:
+    """Convert a depth image to a PCD file. This is slow: call it in a thread."""
+    return points_to_pcd(depth_to_points(depth, intrinsics, colors))
 
 
-def points_of(depth: Pixels, intrinsics: Intrinsics, colours: Pixels | None = None) -> Points:
-    """Pixels without a distance have no point."""
+def depth_to_points(depth: Pixels, intrinsics: Intrinsics, colors: Pixels | None = None) -> Points:
+    """Convert a depth image to points. Pixels without a distance are skipped."""
     height, width = depth.shape
     across = (np.arange(width) - intrinsics.center_x) / intrinsics.focal_x
     down = (np.arange(height) - intrinsics.center_y) / intrinsics.focal_y
-    seen = depth > 0
-    z = depth[seen].astype(np.float32) / np.float32(1000)
-    points: Points = np.empty((len(z), 3 if colours is None else 4), "<f4")
-    points[:, 0] = _everywhere(across[None, :], depth)[seen] * z
-    points[:, 1] = _everywhere(down[:, None], depth)[seen] * z
+    valid = depth > 0
+    z = depth[valid].astype(np.float32) / np.float32(1000)
+    points: Points = np.empty((len(z), 3 if colors is None else 4), "<f4")
+    points[:, 0] = _broadcast(across[None, :], depth)[valid] * z
+    points[:, 1] = _broadcast(down[:, None], depth)[valid] * z
     points[:, 2] = z
-    if colours is not None:
-        blue, green, red = colours[seen].astype("<u4").T
+    if colors is not None:
+        blue, green, red = colors[valid].astype("<u4").T
         points.view("<u4")[:, 3] = red << 16 | green << 8 | blue
     return points
 
 
-def cloud_of(points: Points) -> bytes:
-    """A PCD file."""
+def points_to_pcd(points: Points) -> bytes:
+    """Return the points as a binary PCD file."""
     count, fields = points.shape
-    return b"".join((_header(count, coloured=fields == 4), points.tobytes()))
+    return b"".join((_format_header(count, colored=fields == 4), points.tobytes()))
 
 
-def _everywhere(line: NDArray[np.floating[Any]], depth: Pixels) -> NDArray[np.float32]:
-    """The same for every row, or every column; takes no memory."""
+def _broadcast(line: NDArray[np.floating[Any]], depth: Pixels) -> NDArray[np.float32]:
+    """Repeat a line for every row or column, without using memory."""
     return np.broadcast_to(line.astype(np.float32), depth.shape)
 
 
-def _header(points: int, *, coloured: bool) -> bytes:
+def _format_header(points: int, *, colored: bool) -> bytes:
     return _HEADER.format(
         points=points,
-        extra_field=" rgb" if coloured else "",
-        extra_size=" 4" if coloured else "",
-        extra_type=" I" if coloured else "",
-        extra_count=" 1" if coloured else "",
+        extra_field=" rgb" if colored else "",
+        extra_size=" 4" if colored else "",
+        extra_type=" I" if colored else "",
+        extra_count=" 1" if colored else "",
     ).encode()

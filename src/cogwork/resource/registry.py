@@ -1,4 +1,4 @@
-"""All models that run in this process, as a catalogue and as a provider."""
+"""The registry of all models that run in this process: a catalog and a provider."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ import logging
 from collections.abc import Iterable
 from typing import Protocol, runtime_checkable
 
-from cogwork.config.catalogue import Shape
+from cogwork.config.model_catalog import ModelSchema
 from cogwork.graph.name import Api, ModelName
 from cogwork.graph.provider import Dependencies, Offer, Unavailable
 from cogwork.graph.spec import Spec
-from cogwork.resource.easy import EasyModel, easy_model
 from cogwork.resource.model import Model
+from cogwork.resource.sdk_adapter import SdkClassModel, model_from_sdk_class
 
-ENTRY_POINTS = "cogwork.models"
+ENTRY_POINT_GROUP = "cogwork.models"
 
 _log = logging.getLogger("rdk.resource_manager")
 
@@ -32,7 +32,7 @@ class Reconfigurable(Protocol):
 
 
 class Registry:
-    """Where a model is listed twice, the first one counts."""
+    """Models by API and name. If a model is listed twice, the first one is used."""
 
     def __init__(self, models: Iterable[Model]) -> None:
         self._models: dict[tuple[Api, ModelName], Model] = {}
@@ -43,34 +43,34 @@ class Registry:
             for key, model in self._models.items()
         }
 
-    def find(self, api: Api, model: ModelName) -> Shape | None:
+    def find(self, api: Api, model: ModelName) -> ModelSchema | None:
         found = self._models.get((api, model))
-        return found.shape if found is not None else None
+        return found.schema if found is not None else None
 
     def has(self, api: Api, model: ModelName) -> bool:
         return (api, model) in self._models
 
-    def shapes(self) -> Iterable[Shape]:
-        return [model.shape for model in self._models.values()]
+    def schemas(self) -> Iterable[ModelSchema]:
+        return [model.schema for model in self._models.values()]
 
     def offer(self, spec: Spec) -> Offer | Unavailable | None:
         key = spec.name.api, spec.model
         model = self._models.get(key)
-        if isinstance(model, EasyModel):
+        if isinstance(model, SdkClassModel):
             return model.builder.offer(spec)
         return self._offers.get(key)
 
 
-def plugged_in() -> list[Model]:
-    """The models of installed packages. One that cannot be loaded is reported and left out."""
+def entry_point_models() -> list[Model]:
+    """Return the models of installed packages. Log and skip those that cannot be loaded."""
     models: list[Model] = []
-    for entry in importlib.metadata.entry_points(group=ENTRY_POINTS):
+    for entry in importlib.metadata.entry_points(group=ENTRY_POINT_GROUP):
         try:
-            models += _models_of(entry)
+            models += _load_entry_point(entry)
         except (Exception, SystemExit) as error:
             package = entry.dist.name if entry.dist is not None else "a package"
             _log.error(
-                "plug-in %s of %s cannot be used: %s; update or uninstall it",
+                "cannot load plug-in %s of %s: %s; update or uninstall it",
                 entry.name,
                 package,
                 f"{type(error).__name__}: {error}",
@@ -78,19 +78,19 @@ def plugged_in() -> list[Model]:
     return models
 
 
-def _models_of(entry: importlib.metadata.EntryPoint) -> list[Model]:
-    """An entry point is a model, or a class written for a module; or several of them, or a
-    function that returns several."""
-    importlib.import_module("cogwork.resource.sdk")  # ahead of whatever imports the SDK
+def _load_entry_point(entry: importlib.metadata.EntryPoint) -> list[Model]:
+    """Load an entry point: a model or a class written for a module, an iterable of them, or a
+    function that returns one."""
+    importlib.import_module("cogwork.resource.sdk")  # before any other import of the SDK
     offered = entry.load()
     if isinstance(offered, Model | type):
-        return [_model(offered)]
-    return [_model(each) for each in (offered() if callable(offered) else offered)]
+        return [_to_model(offered)]
+    return [_to_model(each) for each in (offered() if callable(offered) else offered)]
 
 
-def _model(offered: object) -> Model:
+def _to_model(offered: object) -> Model:
     if isinstance(offered, type):
-        return easy_model(offered)
+        return model_from_sdk_class(offered)
     if not isinstance(offered, Model):
         raise TypeError(f"{offered!r} is not a cogwork.resource.model.Model")
     return offered
@@ -101,10 +101,10 @@ class _Builder:
         self._model = model
 
     async def build(self, spec: Spec, dependencies: Dependencies) -> object:
-        building = self._model.construct(spec.name, spec.settings, dependencies)
-        if not inspect.isawaitable(building):
-            raise TypeError(f"what builds {self._model.name} must be `async def`")
-        return await building
+        pending = self._model.construct(spec.name, spec.settings, dependencies)
+        if not inspect.isawaitable(pending):
+            raise TypeError(f"the constructor of {self._model.name} must be `async def`")
+        return await pending
 
     async def reconfigure(self, resource: object, spec: Spec, dependencies: Dependencies) -> None:
         if not isinstance(resource, Reconfigurable):

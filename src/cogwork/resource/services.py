@@ -1,7 +1,7 @@
-"""Which service carries which API, and the SDK's service classes made to ask our machine.
+"""The gRPC service of each API, and adapters that let the SDK's service classes use our machine.
 
-The SDK's class serves an API unless it bites: those that parse images byte by byte on the loop,
-swallow errors or drop fields wait for a class of our own.
+The SDK's class serves an API unless it has a defect. Classes that parse images byte by byte on the
+event loop, swallow errors or drop fields are replaced by our own.
 """
 
 from __future__ import annotations
@@ -12,26 +12,28 @@ from dataclasses import dataclass, replace
 from typing import Any, cast
 
 from cogwork.graph.name import BUILTIN_NAMESPACE, Api, ResourceName
-from cogwork.resource.answers import CommonAnswers, Find
+from cogwork.resource.resource_service import FindResource, ResourceService
 from cogwork.resource.structs import extra_to_dict, to_struct
-from cogwork.wire.described import answering
-from cogwork.wire.handlers import Method, Servable, methods_of
+from cogwork.wire.descriptor_service import to_stream_handler
+from cogwork.wire.handlers import Method, Servable, methods_from_service
 
 
 @dataclass(frozen=True, slots=True)
 class ServedApi:
+    """An API, and the class or function that serves it."""
+
     api: Api
     service: str
     """The name of the gRPC service."""
     sdk_class: str | None = None
-    """The SDK's class that serves it, as `module:Class`."""
-    ours: str | None = None
-    """Our function that makes its methods, as `module:function`, where the SDK's class bites."""
+    """The SDK's class that serves the API, as `module:Class`."""
+    methods_factory: str | None = None
+    """Our function that returns the methods, as `module:function`, instead of the SDK's class."""
 
     @property
     def is_served(self) -> bool:
-        """Not every API is, yet."""
-        return self.sdk_class is not None or self.ours is not None
+        """Whether the API is implemented."""
+        return self.sdk_class is not None or self.methods_factory is not None
 
 
 def public_services() -> tuple[ServedApi, ...]:
@@ -81,37 +83,38 @@ def public_services() -> tuple[ServedApi, ...]:
     )
 
 
-def served_methods(served: ServedApi, find: Find) -> Iterable[Method]:
-    """Loads whoever serves it, and with it the messages of the service."""
-    if served.ours is not None:
-        methods: Iterable[Method] = _attribute(served.ours)(served.api, find)
+def load_methods(served: ServedApi, find: FindResource) -> Iterable[Method]:
+    """Import the implementation of an API with its messages, and return its methods."""
+    if served.methods_factory is not None:
+        methods: Iterable[Method] = _import_attribute(served.methods_factory)(served.api, find)
         return methods
     assert served.sdk_class is not None
     path, _, kind = served.sdk_class.partition(":")
     module: Any = importlib.import_module(path)
     module.struct_to_dict = extra_to_dict
     module.dict_to_struct = to_struct
-    theirs = methods_of(sdk_service(getattr(module, kind), served.api, find))
-    return [_without_the_sdk(method, served.api, find) for method in theirs]
+    service = create_sdk_service(getattr(module, kind), served.api, find)
+    return [_replace_do_command(each, served.api, find) for each in methods_from_service(service)]
 
 
-def _without_the_sdk(method: Method, api: Api, find: Find) -> Method:
+def _replace_do_command(method: Method, api: Api, find: FindResource) -> Method:
     if method.path.endswith("/DoCommand"):
-        return replace(method, handle=answering(CommonAnswers(api, find).do_command))
+        return replace(method, handle=to_stream_handler(ResourceService(api, find).do_command))
     return method
 
 
-def sdk_service(kind: type[Any], api: Api, find: Find) -> Servable:
-    """An instance of one of the SDK's `…RPCService` classes.
+def create_sdk_service(kind: type[Any], api: Api, find: FindResource) -> Servable:
+    """Create an instance of one of the SDK's `…RPCService` classes.
 
-    Their own way to find a resource takes the first one of that name, whatever its API.
+    Its lookup of resources is replaced, because the SDK returns the first resource with the name
+    regardless of its API.
     """
 
     def get_resource(_: object, name: str) -> object:
-        return find(ResourceName.of(api, name))
+        return find(ResourceName.from_short(api, name))
 
-    tamed = type(f"Served{kind.__name__}", (kind,), {"get_resource": get_resource})
-    return cast("Servable", tamed(manager=None))
+    patched = type(f"Served{kind.__name__}", (kind,), {"get_resource": get_resource})
+    return cast("Servable", patched(manager=None))
 
 
 def _component(
@@ -139,6 +142,6 @@ def _service(
     )
 
 
-def _attribute(path: str) -> Any:
+def _import_attribute(path: str) -> Any:
     module, _, name = path.partition(":")
     return getattr(importlib.import_module(module), name)

@@ -1,5 +1,7 @@
-"""The shell API: a terminal for people, and files to and from the machine. The SDK has no class for
-it."""
+"""The shell API: an interactive terminal, and file transfer to and from the machine.
+
+The SDK has no class for it.
+"""
 
 from __future__ import annotations
 
@@ -12,43 +14,43 @@ from viam.gen.service.shell.v1 import shell_pb2 as messages
 
 from cogwork.core.errors import InvalidRequest
 from cogwork.graph.name import Api
-from cogwork.resource.answers import CommonAnswers, Find
+from cogwork.resource.resource_service import FindResource, ResourceService
 from cogwork.resource.structs import extra_to_dict
-from cogwork.wire.both_ways import both_ways
-from cogwork.wire.described import described_methods
-from cogwork.wire.first import first_message
-from cogwork.wire.handlers import Handle, Method, Stream
+from cogwork.wire.descriptor_service import methods_from_descriptor
+from cogwork.wire.duplex import run_duplex
+from cogwork.wire.first_message import recv_first_message
+from cogwork.wire.handlers import Handler, Method, Stream
 
 _DESCRIPTOR = messages.DESCRIPTOR.services_by_name["ShellService"]
 END_OF_INPUT = b"\x04"
-"""What a person types to say that there is no more."""
+"""EOT (Ctrl-D), which ends the input of a terminal."""
 WINDOW_CHANGE = "window-change"
-_FAREWELL = 0.2
-"""Seconds that a client has to end a call itself."""
-_LARGEST_WINDOW = (1 << 16) - 1
+_CLOSE_DELAY = 0.2
+"""Seconds that a client has to end a call itself before the server ends it."""
+_MAX_WINDOW_SIDE = (1 << 16) - 1
 
 
-class Terminal(Protocol):
+class ShellTerminal(Protocol):
     async def read(self) -> bytes:
-        """Empty after the last."""
+        """Return the next output, or empty bytes after the last."""
 
     async def write(self, data: bytes) -> None: ...
 
     def resize(self, columns: int, rows: int) -> None: ...
 
     async def aclose(self) -> None:
-        """Ends what runs in it."""
+        """End the processes in the terminal."""
 
 
-class Incoming(Protocol):
-    async def take(self, piece: messages.FileData) -> bool:
-        """Whether a file is whole with it."""
+class AsyncFileReceiver(Protocol):
+    async def write_chunk(self, piece: messages.FileData) -> bool:
+        """Write a chunk. Return whether it completes a file."""
 
     async def aclose(self) -> None:
-        """What is not whole goes."""
+        """Delete incomplete files."""
 
 
-class Outgoing(Protocol):
+class AsyncFileSender(Protocol):
     @property
     def source_type(self) -> messages.CopyFilesSourceType.ValueType: ...
 
@@ -58,30 +60,32 @@ class Outgoing(Protocol):
 
 
 class Shell(Protocol):
-    """What a resource of the API has, beside the calls of every resource."""
+    """A resource of the shell API, without the methods that every resource has."""
 
-    async def terminal(self) -> Terminal: ...
+    async def open_terminal(self) -> ShellTerminal: ...
 
-    async def incoming(
+    async def receive_files(
         self,
         destination: str,
         source_type: messages.CopyFilesSourceType.ValueType,
         *,
         preserve: bool,
-    ) -> Incoming: ...
+    ) -> AsyncFileReceiver: ...
 
-    async def outgoing(
+    async def send_files(
         self, paths: Sequence[str], *, recursive: bool, preserve: bool
-    ) -> Outgoing: ...
+    ) -> AsyncFileSender: ...
 
 
-def shell_methods(api: Api, find: Find) -> Iterable[Method]:
+def shell_methods(api: Api, find: FindResource) -> Iterable[Method]:
     service = ShellService(api, find)
-    return described_methods(_DESCRIPTOR, service.answers(), streams=service.streams())
+    return methods_from_descriptor(
+        _DESCRIPTOR, service.unary_handlers(), streams=service.stream_handlers()
+    )
 
 
-class ShellService(CommonAnswers):
-    def streams(self) -> Mapping[str, Handle]:
+class ShellService(ResourceService):
+    def stream_handlers(self) -> Mapping[str, Handler]:
         return {
             "Shell": self.shell,
             "CopyFilesToMachine": self.copy_files_to_machine,
@@ -89,33 +93,38 @@ class ShellService(CommonAnswers):
         }
 
     async def shell(self, stream: Stream) -> None:
-        """The first message says which shell it is for, and may bring a window's size. The last
-        reply says that the shell has ended."""
-        first: messages.ShellRequest = await first_message(stream, _path("Shell"))
-        shell: Shell = self.resource(first.name)
-        terminal = await shell.terminal()
+        """Run a terminal session.
+
+        The first message names the shell and may contain the window size. The last reply reports
+        that the shell has ended.
+        """
+        first: messages.ShellRequest = await recv_first_message(stream, _method_path("Shell"))
+        shell: Shell = self.find_resource(first.name)
+        terminal = await shell.open_terminal()
         try:
-            # Ahead of the first output: grpc never ends a call whose first reply was cancelled.
+            # Send this before any output: grpc never ends a call whose first reply was cancelled.
             await stream.send_initial_metadata()
-            await both_ways(_type(first, stream, terminal), _show(stream, terminal))
+            await run_duplex(
+                _forward_input(first, stream, terminal), _forward_output(stream, terminal)
+            )
         finally:
             await terminal.aclose()
         await stream.send_message(messages.ShellResponse(eof=True))
-        # Clients of grpclib lose the last reply if the end of the call comes along with it.
-        await asyncio.sleep(_FAREWELL)
+        # grpclib clients lose the last reply if the end of the call arrives together with it.
+        await asyncio.sleep(_CLOSE_DELAY)
 
     async def copy_files_to_machine(self, stream: Stream) -> None:
-        """Metadata, then one file after the other; every file that is whole is acknowledged."""
-        metadata = (await first_message(stream, _path("CopyFilesToMachine"))).metadata
-        shell: Shell = self.resource(metadata.name)
-        incoming = await shell.incoming(
+        """Receive metadata, then files one after the other. Acknowledge each complete file."""
+        metadata = (await recv_first_message(stream, _method_path("CopyFilesToMachine"))).metadata
+        shell: Shell = self.find_resource(metadata.name)
+        incoming = await shell.receive_files(
             metadata.destination, metadata.source_type, preserve=metadata.preserve
         )
         try:
             while (request := await stream.recv_message()) is not None:
                 if not request.HasField("file_data"):
-                    raise InvalidRequest("only the first message holds metadata, others file data")
-                if await incoming.take(request.file_data):
+                    raise InvalidRequest("messages after the first must contain file data")
+                if await incoming.write_chunk(request.file_data):
                     await stream.send_message(
                         messages.CopyFilesToMachineResponse(ack_last_file=True)
                     )
@@ -123,10 +132,10 @@ class ShellService(CommonAnswers):
             await incoming.aclose()
 
     async def copy_files_from_machine(self, stream: Stream) -> None:
-        """Metadata, then one file after the other; the next begins when the client has the last."""
-        metadata = (await first_message(stream, _path("CopyFilesFromMachine"))).metadata
-        shell: Shell = self.resource(metadata.name)
-        outgoing = await shell.outgoing(
+        """Send metadata, then files one after the other. Wait for an acknowledgment of each."""
+        metadata = (await recv_first_message(stream, _method_path("CopyFilesFromMachine"))).metadata
+        shell: Shell = self.find_resource(metadata.name)
+        outgoing = await shell.send_files(
             list(metadata.paths), recursive=metadata.allow_recursion, preserve=metadata.preserve
         )
         try:
@@ -140,16 +149,18 @@ class ShellService(CommonAnswers):
             async for piece in outgoing:
                 await stream.send_message(messages.CopyFilesFromMachineResponse(file_data=piece))
                 if piece.eof:
-                    await _acknowledged(stream)
+                    await _wait_for_ack(stream)
         finally:
             await outgoing.aclose()
 
 
-def _path(method: str) -> str:
+def _method_path(method: str) -> str:
     return f"/{_DESCRIPTOR.full_name}/{method}"
 
 
-async def _type(first: messages.ShellRequest, stream: Stream, terminal: Terminal) -> None:
+async def _forward_input(
+    first: messages.ShellRequest, stream: Stream, terminal: ShellTerminal
+) -> None:
     request: messages.ShellRequest | None = first
     while request is not None:
         _resize(request, terminal)
@@ -158,8 +169,8 @@ async def _type(first: messages.ShellRequest, stream: Stream, terminal: Terminal
     await terminal.write(END_OF_INPUT)
 
 
-async def _show(stream: Stream, terminal: Terminal) -> None:
-    # A character may come in two pieces, and what is no text must not end the call.
+async def _forward_output(stream: Stream, terminal: ShellTerminal) -> None:
+    # A character may be split between two reads, and invalid UTF-8 must not end the call.
     decoder = codecs.getincrementaldecoder("utf-8")("replace")
     while data := await terminal.read():
         if text := decoder.decode(data):
@@ -168,25 +179,27 @@ async def _show(stream: Stream, terminal: Terminal) -> None:
         await stream.send_message(messages.ShellResponse(data_out=text))
 
 
-def _resize(request: messages.ShellRequest, terminal: Terminal) -> None:
-    """Clients send sizes in `extra`: in a list with the first message, later one by one."""
+def _resize(request: messages.ShellRequest, terminal: ShellTerminal) -> None:
+    """Apply window sizes from `extra`: a list in the first message, single ones in later ones."""
     if not request.HasField("extra"):
         return
     extra = extra_to_dict(request.extra)
     listed = extra.get("messages")
     for message in [*(listed if isinstance(listed, list) else ()), extra]:
         if isinstance(message, dict) and message.get("message") == WINDOW_CHANGE:
-            terminal.resize(_side(message, "cols"), _side(message, "rows"))
+            terminal.resize(_parse_side(message, "cols"), _parse_side(message, "rows"))
 
 
-def _side(message: Mapping[str, Any], key: str) -> int:
+def _parse_side(message: Mapping[str, Any], key: str) -> int:
     value = message.get(key)
-    if not isinstance(value, float) or not 0 <= value <= _LARGEST_WINDOW:
-        raise InvalidRequest(f'"{key}" of {WINDOW_CHANGE} is a number up to {_LARGEST_WINDOW}')
+    if not isinstance(value, float) or not 0 <= value <= _MAX_WINDOW_SIDE:
+        raise InvalidRequest(
+            f'"{key}" of {WINDOW_CHANGE} must be a number from 0 to {_MAX_WINDOW_SIDE}'
+        )
     return int(value)
 
 
-async def _acknowledged(stream: Stream) -> None:
-    answer = await stream.recv_message()
-    if answer is None or not answer.ack_last_file:
-        raise InvalidRequest("a file was not acknowledged; say ack_last_file when it is written")
+async def _wait_for_ack(stream: Stream) -> None:
+    request = await stream.recv_message()
+    if request is None or not request.ack_last_file:
+        raise InvalidRequest("a file was not acknowledged; send ack_last_file after writing it")

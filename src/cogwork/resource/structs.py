@@ -1,6 +1,7 @@
-"""Python values from protobuf's Struct, and back: ten times as fast as the SDK's own way back.
+"""Convert between protobuf Structs and Python values.
 
-Also exact where that is not: null stays None, and a value of no kind is None too.
+Converting to a Struct is ten times as fast as with the SDK. Unlike there, null becomes None, and so
+does a value without a kind.
 """
 
 from __future__ import annotations
@@ -13,44 +14,51 @@ from google.protobuf.struct_pb2 import Struct, Value
 
 from cogwork.core.errors import InvalidRequest
 
-LARGE = 16 * 1024
-"""Bytes of a message from which on it is converted beside the loop."""
-MOST_EXTRA = 10_000
-"""Values in the `extra` of a call: it is converted on the loop."""
+THREAD_THRESHOLD = 16 * 1024
+"""Bytes from which a message is converted in a thread instead of on the event loop."""
+_MAX_DEPTH = 95
+"""Maximum nesting of messages. Receivers reject more than 100, including those around it."""
+MAX_EXTRA_VALUES = 2_000
+"""Maximum number of values in the `extra` of a call, which is converted on the event loop."""
 
 
 def to_dict(struct: Struct) -> dict[str, Any]:
-    return {key: _python(value) for key, value in struct.fields.items()}
+    return {key: _to_python(value) for key, value in struct.fields.items()}
 
 
 def to_struct(mapping: Mapping[str, Any] | None) -> Struct:
     struct = Struct()
     for key, value in (mapping or {}).items():
-        _fill(struct.fields[key], value)
+        _fill(struct.fields[key], value, _MAX_DEPTH - 2)
     return struct
 
 
 def extra_to_dict(struct: Struct) -> dict[str, Any]:
-    """For the SDK's services, which convert what they are sent in the middle of everything."""
+    """Convert the `extra` of a call. Its size is limited because the SDK's services convert it on
+    the event loop."""
     # A value takes at least two bytes.
-    if struct.ByteSize() > 2 * MOST_EXTRA and _count(struct) > MOST_EXTRA:
-        raise InvalidRequest(f"extra holds more than {MOST_EXTRA} values; send a command instead")
+    if struct.ByteSize() > 2 * MAX_EXTRA_VALUES and _count_values(struct) > MAX_EXTRA_VALUES:
+        raise InvalidRequest(
+            f"extra has more than {MAX_EXTRA_VALUES} values; use DoCommand instead"
+        )
     return to_dict(struct)
 
 
-async def to_dict_aside(struct: Struct) -> dict[str, Any]:
+async def to_dict_async(struct: Struct) -> dict[str, Any]:
     return (
-        to_dict(struct) if struct.ByteSize() < LARGE else await asyncio.to_thread(to_dict, struct)
+        to_dict(struct)
+        if struct.ByteSize() < THREAD_THRESHOLD
+        else await asyncio.to_thread(to_dict, struct)
     )
 
 
-async def to_struct_aside(mapping: Mapping[str, Any] | None) -> Struct:
-    if mapping is None or _is_small(mapping):
+async def to_struct_async(mapping: Mapping[str, Any] | None) -> Struct:
+    if mapping is None or _is_flat(mapping):
         return to_struct(mapping)
     return await asyncio.to_thread(to_struct, mapping)
 
 
-def _python(value: Value) -> Any:
+def _to_python(value: Value) -> Any:
     kind = value.WhichOneof("kind")
     match kind:
         case "number_value":
@@ -60,14 +68,17 @@ def _python(value: Value) -> Any:
         case "bool_value":
             return value.bool_value
         case "list_value":
-            return [_python(member) for member in value.list_value.values]
+            return [_to_python(member) for member in value.list_value.values]
         case "struct_value":
             return to_dict(value.struct_value)
         case _:
             return None
 
 
-def _fill(value: Value, python: Any) -> None:
+def _fill(value: Value, python: Any, left: int) -> None:
+    """Set a value. `left` is the number of levels that may be nested in it."""
+    if left < 0:
+        raise TypeError("the value is nested too deeply for a message; make it flatter")
     if isinstance(python, bool):
         value.bool_value = python
     elif isinstance(python, str):
@@ -80,21 +91,21 @@ def _fill(value: Value, python: Any) -> None:
         value.struct_value.SetInParent()
         fields = value.struct_value.fields
         for key, member in python.items():
-            _fill(fields[key], member)
+            _fill(fields[key], member, left - 3)
     elif isinstance(python, list | tuple):
         value.list_value.SetInParent()
         add = value.list_value.values.add
         for member in python:
-            _fill(add(), member)
+            _fill(add(), member, left - 2)
     else:
         kind = type(python).__name__
-        raise TypeError(f"{kind} has no place in a reply: it takes what JSON has")
+        raise TypeError(f"a value of type {kind} cannot be sent; use JSON types only")
 
 
-def _count(struct: Struct) -> int:
+def _count_values(struct: Struct) -> int:
     waiting = list(struct.fields.values())
     count = 0
-    while waiting and count <= MOST_EXTRA:
+    while waiting and count <= MAX_EXTRA_VALUES:
         value = waiting.pop()
         count += 1
         waiting += value.list_value.values
@@ -102,5 +113,5 @@ def _count(struct: Struct) -> int:
     return count
 
 
-def _is_small(mapping: Mapping[str, Any]) -> bool:
+def _is_flat(mapping: Mapping[str, Any]) -> bool:
     return all(not isinstance(member, Mapping | list | tuple) for member in mapping.values())

@@ -1,5 +1,8 @@
-"""The vision API. The SDK's own service reads every image byte by byte on the loop, to learn a
-size that nobody asked for; and a name of a camera reaches it as a name, whoever has to find it."""
+"""The vision API.
+
+The SDK's own service parses every image byte by byte on the event loop to find an unused size, and
+passes only the name of a camera to the vision service instead of the camera.
+"""
 
 from __future__ import annotations
 
@@ -16,46 +19,46 @@ from viam.media.video import CameraMimeType, ViamImage
 
 from cogwork.core.errors import CogworkError, InvalidRequest
 from cogwork.graph.name import Api, ResourceName
-from cogwork.resource.answers import CommonAnswers, Find, time_left
 from cogwork.resource.frame import Frame
 from cogwork.resource.image_header import PCD, read_header
+from cogwork.resource.resource_service import FindResource, ResourceService, time_left
 from cogwork.resource.structs import extra_to_dict, to_struct
-from cogwork.wire.described import Answer, described_methods
+from cogwork.wire.descriptor_service import UnaryHandler, methods_from_descriptor
 from cogwork.wire.handlers import Method, Stream
 
-_LARGE = 1 << 20
-"""Bytes of an image."""
-_WITH_IMAGES = ("GetDetections", "GetClassifications")
-"""Their requests come as bytes: see `_read`."""
+_THREAD_THRESHOLD = 1 << 20
+"""Bytes from which a request with an image is parsed in a thread."""
+_RAW_METHODS = ("GetDetections", "GetClassifications")
+"""Methods that receive the request as bytes: see `_parse_image_request`."""
 _DESCRIPTOR = vision.DESCRIPTOR.services_by_name["VisionService"]
-_CAMERA = Api.parse("rdk:component:camera")
+_CAMERA_API = Api.parse("rdk:component:camera")
 
 T = TypeVar("T", vision.GetDetectionsRequest, vision.GetClassificationsRequest)
 
 
 class NoCamera(CogworkError):
-    """A call that needs a camera, and none is named or configured."""
+    """A call needs a camera, but none is named or configured."""
 
     status = "INVALID_ARGUMENT"
 
 
 @dataclass(frozen=True, slots=True)
-class Wishes:
-    """What somebody wants to know of one picture."""
+class VisionQuery:
+    """The results that are requested for one image."""
 
     detections: bool = False
     classifications: bool = False
     objects: bool = False
     detections_3d: bool = False
-    most_classifications: int = 0
-    """0: all of them."""
-    optional: bool = False
-    """Whether a part that the model has no answer to is left out instead of being an error."""
+    max_classifications: int = 0
+    """Maximum number of classifications; 0 for all."""
+    skip_unsupported: bool = False
+    """Whether results that the model does not support are omitted instead of raising an error."""
 
 
 @dataclass(frozen=True, slots=True)
-class Seen:
-    """One picture and what was found in it."""
+class VisionCapture:
+    """An image and the results for it."""
 
     frame: Frame
     detections: Sequence[vision.Detection] = ()
@@ -66,28 +69,28 @@ class Seen:
 
 
 @runtime_checkable
-class LooksThroughCameras(Protocol):
-    """A vision service in this process: it is handed the camera, not its name."""
+class CameraAnalyzer(Protocol):
+    """A vision service in this process, which receives the camera instead of its name."""
 
     @property
     def default_camera(self) -> str | None: ...
 
-    async def look(self, camera: Any, camera_name: str, wishes: Wishes) -> Seen: ...
+    async def analyze_camera(
+        self, camera: Any, camera_name: str, query: VisionQuery
+    ) -> VisionCapture: ...
 
 
 @runtime_checkable
-class FindsInFrames(Protocol):
-    """A vision service in this process: it needs no encoded picture."""
+class FrameAnalyzer(Protocol):
+    """A vision service in this process, which does not need an encoded image."""
 
-    async def detections_in(self, frame: Frame) -> Sequence[vision.Detection]: ...
+    async def detect_in_frame(self, frame: Frame) -> Sequence[vision.Detection]: ...
 
-    async def classifications_in(
-        self, frame: Frame, most: int
-    ) -> Sequence[vision.Classification]: ...
+    async def classify_frame(self, frame: Frame, most: int) -> Sequence[vision.Classification]: ...
 
 
-class GivenImage(ViamImage):
-    """Bytes from a client, as the SDK's classes want them. What they are is said by themselves."""
+class RequestImage(ViamImage):
+    """An image from a client, in the form of the SDK; its type is detected from the data."""
 
     def __init__(self, data: bytes) -> None:
         header = read_header(data)
@@ -96,14 +99,16 @@ class GivenImage(ViamImage):
         self._width, self._height = header.width, header.height
 
 
-def vision_methods(api: Api, find: Find) -> Iterable[Method]:
-    return described_methods(_DESCRIPTOR, VisionService(api, find).answers(), raw=_WITH_IMAGES)
+def vision_methods(api: Api, find: FindResource) -> Iterable[Method]:
+    return methods_from_descriptor(
+        _DESCRIPTOR, VisionService(api, find).unary_handlers(), raw=_RAW_METHODS
+    )
 
 
-class VisionService(CommonAnswers):
-    def answers(self) -> Mapping[str, Answer]:
+class VisionService(ResourceService):
+    def unary_handlers(self) -> Mapping[str, UnaryHandler]:
         return {
-            **super().answers(),
+            **super().unary_handlers(),
             "GetDetectionsFromCamera": self.get_detections_from_camera,
             "GetDetections": self.get_detections,
             "GetClassificationsFromCamera": self.get_classifications_from_camera,
@@ -117,18 +122,20 @@ class VisionService(CommonAnswers):
     async def get_detections_from_camera(
         self, request: vision.GetDetectionsFromCameraRequest, stream: Stream
     ) -> vision.GetDetectionsFromCameraResponse:
-        resource = self.resource(request.name)
-        if isinstance(resource, LooksThroughCameras):
-            seen = await self._look(resource, request.camera_name, Wishes(detections=True))
-            return vision.GetDetectionsFromCameraResponse(detections=seen.detections)
+        resource = self.find_resource(request.name)
+        if isinstance(resource, CameraAnalyzer):
+            capture = await self._analyze_camera(
+                resource, request.camera_name, VisionQuery(detections=True)
+            )
+            return vision.GetDetectionsFromCameraResponse(detections=capture.detections)
         found = await resource.get_detections_from_camera(
             request.camera_name, extra=extra_to_dict(request.extra), timeout=time_left(stream)
         )
         return vision.GetDetectionsFromCameraResponse(detections=found)
 
     async def get_detections(self, data: bytes, stream: Stream) -> vision.GetDetectionsResponse:
-        request, image = await _read(vision.GetDetectionsRequest, data)
-        found = await self.resource(request.name).get_detections(
+        request, image = await _parse_image_request(vision.GetDetectionsRequest, data)
+        found = await self.find_resource(request.name).get_detections(
             image,
             extra=extra_to_dict(request.extra),
             timeout=time_left(stream),
@@ -138,11 +145,13 @@ class VisionService(CommonAnswers):
     async def get_classifications_from_camera(
         self, request: vision.GetClassificationsFromCameraRequest, stream: Stream
     ) -> vision.GetClassificationsFromCameraResponse:
-        resource = self.resource(request.name)
-        if isinstance(resource, LooksThroughCameras):
-            wishes = Wishes(classifications=True, most_classifications=request.n)
-            seen = await self._look(resource, request.camera_name, wishes)
-            return vision.GetClassificationsFromCameraResponse(classifications=seen.classifications)
+        resource = self.find_resource(request.name)
+        if isinstance(resource, CameraAnalyzer):
+            query = VisionQuery(classifications=True, max_classifications=request.n)
+            capture = await self._analyze_camera(resource, request.camera_name, query)
+            return vision.GetClassificationsFromCameraResponse(
+                classifications=capture.classifications
+            )
         found = await resource.get_classifications_from_camera(
             request.camera_name,
             request.n,
@@ -154,8 +163,8 @@ class VisionService(CommonAnswers):
     async def get_classifications(
         self, data: bytes, stream: Stream
     ) -> vision.GetClassificationsResponse:
-        request, image = await _read(vision.GetClassificationsRequest, data)
-        found = await self.resource(request.name).get_classifications(
+        request, image = await _parse_image_request(vision.GetClassificationsRequest, data)
+        found = await self.find_resource(request.name).get_classifications(
             image,
             request.n,
             extra=extra_to_dict(request.extra),
@@ -166,10 +175,12 @@ class VisionService(CommonAnswers):
     async def get_detections_3d(
         self, request: vision.GetDetections3DRequest, stream: Stream
     ) -> vision.GetDetections3DResponse:
-        resource = self.resource(request.name)
-        if isinstance(resource, LooksThroughCameras):
-            seen = await self._look(resource, request.camera_name, Wishes(detections_3d=True))
-            return vision.GetDetections3DResponse(detections_3d=seen.detections_3d)
+        resource = self.find_resource(request.name)
+        if isinstance(resource, CameraAnalyzer):
+            capture = await self._analyze_camera(
+                resource, request.camera_name, VisionQuery(detections_3d=True)
+            )
+            return vision.GetDetections3DResponse(detections_3d=capture.detections_3d)
         found = await resource.get_detections_3d(
             request.camera_name, extra=extra_to_dict(request.extra), timeout=time_left(stream)
         )
@@ -178,10 +189,12 @@ class VisionService(CommonAnswers):
     async def get_object_point_clouds(
         self, request: vision.GetObjectPointCloudsRequest, stream: Stream
     ) -> vision.GetObjectPointCloudsResponse:
-        resource = self.resource(request.name)
-        if isinstance(resource, LooksThroughCameras):
-            seen = await self._look(resource, request.camera_name, Wishes(objects=True))
-            return vision.GetObjectPointCloudsResponse(mime_type=PCD, objects=seen.objects)
+        resource = self.find_resource(request.name)
+        if isinstance(resource, CameraAnalyzer):
+            capture = await self._analyze_camera(
+                resource, request.camera_name, VisionQuery(objects=True)
+            )
+            return vision.GetObjectPointCloudsResponse(mime_type=PCD, objects=capture.objects)
         found = await resource.get_object_point_clouds(
             request.camera_name, extra=extra_to_dict(request.extra), timeout=time_left(stream)
         )
@@ -190,16 +203,16 @@ class VisionService(CommonAnswers):
     async def get_properties(
         self, request: vision.GetPropertiesRequest, stream: Stream
     ) -> vision.GetPropertiesResponse:
-        properties: vision.GetPropertiesResponse = await self.resource(request.name).get_properties(
-            extra=extra_to_dict(request.extra), timeout=time_left(stream)
-        )
+        properties: vision.GetPropertiesResponse = await self.find_resource(
+            request.name
+        ).get_properties(extra=extra_to_dict(request.extra), timeout=time_left(stream))
         return properties
 
     async def capture_all_from_camera(
         self, request: vision.CaptureAllFromCameraRequest, stream: Stream
     ) -> vision.CaptureAllFromCameraResponse:
-        resource = self.resource(request.name)
-        if isinstance(resource, LooksThroughCameras):
+        resource = self.find_resource(request.name)
+        if isinstance(resource, CameraAnalyzer):
             return await self._capture_all(resource, request)
         result = await resource.capture_all_from_camera(
             request.camera_name,
@@ -212,7 +225,7 @@ class VisionService(CommonAnswers):
             timeout=time_left(stream),
         )
         return vision.CaptureAllFromCameraResponse(
-            image=_image(result.image, request.camera_name),
+            image=_to_image(result.image, request.camera_name),
             detections=result.detections,
             classifications=result.classifications,
             objects=result.objects,
@@ -221,49 +234,56 @@ class VisionService(CommonAnswers):
         )
 
     async def _capture_all(
-        self, resource: LooksThroughCameras, request: vision.CaptureAllFromCameraRequest
+        self, resource: CameraAnalyzer, request: vision.CaptureAllFromCameraRequest
     ) -> vision.CaptureAllFromCameraResponse:
-        wishes = Wishes(
+        query = VisionQuery(
             detections=request.return_detections,
             classifications=request.return_classifications,
             objects=request.return_object_point_clouds,
             detections_3d=request.return_detections_3d,
-            optional=True,
+            skip_unsupported=True,
         )
-        name = _camera_name(resource, request.camera_name)
-        seen = await self._look(resource, name, wishes)
+        name = _choose_camera(resource, request.camera_name)
+        capture = await self._analyze_camera(resource, name, query)
         reply = vision.CaptureAllFromCameraResponse(
-            detections=seen.detections,
-            classifications=seen.classifications,
-            objects=seen.objects,
-            detections_3d=seen.detections_3d,
-            extra=to_struct(seen.extra),
+            detections=capture.detections,
+            classifications=capture.classifications,
+            objects=capture.objects,
+            detections_3d=capture.detections_3d,
+            extra=to_struct(capture.extra),
         )
         if request.return_image:
-            kind = seen.frame.usual_type
+            kind = capture.frame.default_mime_type
             reply.image.source_name, reply.image.mime_type = name, kind
-            reply.image.image = await seen.frame.encoded(kind)
+            reply.image.image = await capture.frame.encode(kind)
         return reply
 
-    async def _look(self, resource: LooksThroughCameras, name: str, wishes: Wishes) -> Seen:
-        name = _camera_name(resource, name)
-        return await resource.look(self._find(ResourceName.of(_CAMERA, name)), name, wishes)
+    async def _analyze_camera(
+        self, resource: CameraAnalyzer, name: str, query: VisionQuery
+    ) -> VisionCapture:
+        name = _choose_camera(resource, name)
+        return await resource.analyze_camera(
+            self._find(ResourceName.from_short(_CAMERA_API, name)), name, query
+        )
 
 
-async def _read(kind: type[T], data: bytes) -> tuple[T, GivenImage]:
-    """A large one is copied twice, and what it is may take long to find out: in a thread."""
+async def _parse_image_request(kind: type[T], data: bytes) -> tuple[T, RequestImage]:
+    """Parse a request and the header of its image; in a thread if the request is large, because
+    it is copied twice and reading the header may be slow."""
 
-    def read() -> tuple[T, GivenImage]:
+    def parse() -> tuple[T, RequestImage]:
         request = kind.FromString(data)
-        return request, GivenImage(request.image)
+        return request, RequestImage(request.image)
 
     try:
-        return read() if len(data) < _LARGE else await asyncio.to_thread(read)
+        return parse() if len(data) < _THREAD_THRESHOLD else await asyncio.to_thread(parse)
     except DecodeError:
-        raise InvalidRequest(f"the request is no {kind.DESCRIPTOR.full_name} message") from None
+        raise InvalidRequest(
+            f"the request is not a valid {kind.DESCRIPTOR.full_name} message"
+        ) from None
 
 
-def _camera_name(resource: LooksThroughCameras, given: str) -> str:
+def _choose_camera(resource: CameraAnalyzer, given: str) -> str:
     name = given or resource.default_camera
     if not name:
         raise NoCamera(
@@ -273,7 +293,7 @@ def _camera_name(resource: LooksThroughCameras, given: str) -> str:
     return name
 
 
-def _image(image: ViamImage | None, source: str) -> camera.Image | None:
+def _to_image(image: ViamImage | None, source: str) -> camera.Image | None:
     if image is None:
         return None
     return camera.Image(source_name=source, mime_type=image.mime_type, image=image.data)

@@ -1,4 +1,4 @@
-"""RobotService: where everything is."""
+"""The methods of RobotService that deal with frames and poses."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from viam.gen.common.v1 import common_pb2 as common
 from viam.gen.robot.v1 import robot_pb2 as robot
 
 from cogwork.core.errors import CogworkError
-from cogwork.resource.poses import from_message, placed, shape_of
+from cogwork.resource.pose_proto import geometry_to_proto, pose_from_proto, to_pose_in_frame
 from cogwork.resource.structs import to_struct
-from cogwork.resource.supplements import supplements
-from cogwork.robot.frames import FrameSystem, Placed
-from cogwork.spatial.kinematics import WORLD, write_sva
+from cogwork.resource.supplemental_transforms import read_supplemental_transforms
+from cogwork.robot.frame_system import FrameSystem, PlacedComponent
+from cogwork.spatial.kinematics import WORLD, format_sva
 from cogwork.spatial.pose import Pose
-from cogwork.wire.described import Answer
+from cogwork.wire.descriptor_service import UnaryHandler
 from cogwork.wire.handlers import Stream
 
 _log = logging.getLogger("rdk.framesystem")
@@ -27,7 +27,7 @@ class FramesService:
     def __init__(self, frames: FrameSystem) -> None:
         self._frames = frames
 
-    def answers(self) -> Mapping[str, Answer]:
+    def unary_handlers(self) -> Mapping[str, UnaryHandler]:
         return {
             "FrameSystemConfig": self.frame_system_config,
             "GetPose": self.get_pose,
@@ -38,7 +38,9 @@ class FramesService:
     async def frame_system_config(
         self, request: robot.FrameSystemConfigRequest, _: Stream
     ) -> robot.FrameSystemConfigResponse:
-        configs = await asyncio.gather(*(self._config(each) for each in self._frames.placed()))
+        configs = await asyncio.gather(
+            *(self._build_frame_config(each) for each in self._frames.placed_components())
+        )
         return robot.FrameSystemConfigResponse(
             frame_system_configs=[
                 *(config for config in configs if config is not None),
@@ -49,56 +51,56 @@ class FramesService:
     async def get_pose(self, request: robot.GetPoseRequest, _: Stream) -> robot.GetPoseResponse:
         destination = request.destination_frame or WORLD
         pose = await self._frames.transform(
-            Pose.zero(),
+            Pose.identity(),
             request.component_name,
             destination,
-            supplements(request.supplemental_transforms, self._frames),
+            read_supplemental_transforms(request.supplemental_transforms, self._frames),
         )
-        return robot.GetPoseResponse(pose=placed(pose, destination))
+        return robot.GetPoseResponse(pose=to_pose_in_frame(pose, destination))
 
     async def transform_pose(
         self, request: robot.TransformPoseRequest, _: Stream
     ) -> robot.TransformPoseResponse:
         destination = request.destination or WORLD
         pose = await self._frames.transform(
-            from_message(request.source.pose),
+            pose_from_proto(request.source.pose),
             request.source.reference_frame,
             destination,
-            supplements(request.supplemental_transforms, self._frames),
+            read_supplemental_transforms(request.supplemental_transforms, self._frames),
         )
-        return robot.TransformPoseResponse(pose=placed(pose, destination))
+        return robot.TransformPoseResponse(pose=to_pose_in_frame(pose, destination))
 
     async def transform_pcd(
         self, request: robot.TransformPCDRequest, _: Stream
     ) -> robot.TransformPCDResponse:
-        pose = await self._frames.transform(Pose.zero(), request.source, request.destination)
+        pose = await self._frames.transform(Pose.identity(), request.source, request.destination)
         try:
-            from cogwork.resource.pcd import moved
+            from cogwork.resource.pcd_transform import transform_cloud
         except ImportError as error:
             raise NotImplementedError(
                 f"point clouds need {error.name}; install it with `pip install 'cogwork[camera]'`"
             ) from None
-        cloud = await asyncio.to_thread(moved, request.point_cloud_pcd, pose)
+        cloud = await asyncio.to_thread(transform_cloud, request.point_cloud_pcd, pose)
         return robot.TransformPCDResponse(point_cloud_pcd=cloud)
 
-    async def _config(self, each: Placed) -> robot.FrameSystemConfig | None:
-        """None for an arm that is not there: nobody knows how it is built."""
+    async def _build_frame_config(self, each: PlacedComponent) -> robot.FrameSystemConfig | None:
+        """Return None for an arm that is not available: its kinematics are unknown."""
         try:
-            chain = await self._frames.chain(each)
+            chain = await self._frames.load_chain(each)
         except CogworkError as error:
-            _log.warning("frame %s is left out: %s", each.called, error)
+            _log.warning("frame %s omitted: %s", each.frame_name, error)
             return None
-        config = robot.FrameSystemConfig(frame=_transform(each))
+        config = robot.FrameSystemConfig(frame=_to_transform_proto(each))
         if chain is not None:
-            config.kinematics.CopyFrom(to_struct(json.loads(write_sva(chain))))
+            config.kinematics.CopyFrom(to_struct(json.loads(format_sva(chain))))
         return config
 
 
-def _transform(each: Placed) -> common.Transform:
+def _to_transform_proto(each: PlacedComponent) -> common.Transform:
     transform = common.Transform(
-        reference_frame=each.called,
-        pose_in_observer_frame=placed(each.frame.pose, each.frame.parent),
+        reference_frame=each.frame_name,
+        pose_in_observer_frame=to_pose_in_frame(each.frame.pose, each.frame.parent),
     )
     if each.frame.geometry is not None:
-        transform.physical_object.CopyFrom(shape_of(each.frame.geometry, each.called))
+        transform.physical_object.CopyFrom(geometry_to_proto(each.frame.geometry, each.frame_name))
     return transform

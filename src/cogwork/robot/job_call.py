@@ -1,4 +1,4 @@
-"""What a job does: one call of one method of one resource, as a client of the machine makes it."""
+"""Performs the call of a job: one method of one resource, as a client would call it."""
 
 from __future__ import annotations
 
@@ -10,102 +10,113 @@ from google.protobuf.descriptor import MethodDescriptor, ServiceDescriptor
 from google.protobuf.message import Message
 from google.protobuf.message_factory import GetMessageClass
 
-from cogwork.config.diagnose import did_you_mean
+from cogwork.config.diagnostics import did_you_mean
 from cogwork.config.schema import JobConfig
 from cogwork.core.errors import InvalidRequest, NotFound, Unsupported
 from cogwork.graph.name import Api, ResourceName
-from cogwork.resource.structs import to_struct_aside
-from cogwork.robot.guests import Guests, NoGuests
-from cogwork.robot.jobs import LONGEST_RUN, Call
-from cogwork.wire import local
+from cogwork.resource.structs import to_struct_async
+from cogwork.robot.job_scheduler import MAX_RUN_SECONDS, JobCall
+from cogwork.robot.module_host import ModuleHost, NoModules
+from cogwork.wire import in_process_call
 from cogwork.wire.handlers import HandlerTable
-from cogwork.wire.naming import NAMES, name_field
+from cogwork.wire.resource_field import NAME_FIELDS, name_field
 
 FindName = Callable[[str], ResourceName]
 
 
-def caller(
+def make_job_call(
     table: HandlerTable,
     services: Mapping[Api, str],
     find_name: FindName,
-    guests: Callable[[], Guests] = NoGuests,
-) -> Call:
-    """The services carry the APIs that the machine knows; others, the guests bring."""
+    modules: Callable[[], ModuleHost] = NoModules,
+) -> JobCall:
+    """Return the function that performs a job.
+
+    `services` maps built-in APIs to their gRPC services; `modules` provide the others.
+    """
 
     async def call(config: JobConfig) -> None:
         name = find_name(config.resource)
-        service = _public(table, services, name.api) or _brought(guests(), name.api)
-        method = _method(service, config.method)
+        service = _find_public_service(table, services, name.api) or _find_module_service(
+            modules(), name.api
+        )
+        method = _find_unary_method(service, config.method)
         path = f"/{method.containing_service.full_name}/{method.name}"
-        request = await _request(method, name, config)
-        await local.call(table, path, request, peer=f"job:{config.name}", timeout=LONGEST_RUN)
+        request = await _build_request(method, name, config)
+        await in_process_call.call(
+            table, path, request, peer=f"job:{config.name}", timeout=MAX_RUN_SECONDS
+        )
 
     return call
 
 
-def named(text: str, names: Iterable[ResourceName]) -> ResourceName:
-    """The one resource that somebody means by its short or its full name."""
+def resolve_name(text: str, names: Iterable[ResourceName]) -> ResourceName:
+    """Return the one resource with this short or full name."""
     if "/" in text:
         return ResourceName.parse(text)
     known = list(names)
     found = [name for name in known if name.short == text]
     if not found:
-        hint = did_you_mean(text, [name.short for name in known]) or "configure it"
+        hint = did_you_mean(text, [name.short for name in known]) or "add it to the configuration"
         raise NotFound(f'there is no resource "{text}"; {hint}')
     if len(found) > 1:
         choices = " or ".join(f'"{name}"' for name in found)
-        raise InvalidRequest(f'several resources are called "{text}": write {choices}')
+        raise InvalidRequest(f'several resources are named "{text}"; use {choices}')
     return found[0]
 
 
-def _public(table: HandlerTable, services: Mapping[Api, str], api: Api) -> ServiceDescriptor | None:
+def _find_public_service(
+    table: HandlerTable, services: Mapping[Api, str], api: Api
+) -> ServiceDescriptor | None:
     service = services.get(api)
     if service is None or service not in table.services():
         return None
-    # Its description comes with its methods.
+    # The descriptor is loaded with the methods.
     table.load(service)
     pool: Any = descriptor_pool.Default()  # type: ignore[no-untyped-call]
     found: ServiceDescriptor = pool.FindServiceByName(service)
     return found
 
 
-def _brought(guests: Guests, api: Api) -> ServiceDescriptor:
-    service = guests.services().get(api)
+def _find_module_service(modules: ModuleHost, api: Api) -> ServiceDescriptor:
+    service = modules.services().get(api)
     if service is None:
         raise Unsupported(f"{api} is not served by this machine")
-    pool: Any = guests.descriptions().get(service)
+    pool: Any = modules.descriptor_pools().get(service)
     if pool is None:
-        raise Unsupported(f"{service} is not described by the module that brings it")
+        raise Unsupported(f"{service} is not described by the module that provides it")
     found: ServiceDescriptor = pool.FindServiceByName(service)
     return found
 
 
-def _method(service: ServiceDescriptor, wanted: str) -> MethodDescriptor:
+def _find_unary_method(service: ServiceDescriptor, wanted: str) -> MethodDescriptor:
     method: MethodDescriptor | None = service.methods_by_name.get(wanted)
-    if method is not None and not _streams(method):
+    if method is not None and not _is_streaming(method):
         return method
-    why = f'has no method "{wanted}"' if method is None else f'streams "{wanted}"'
-    choices = ", ".join(each.name for each in service.methods if _asks_for_nothing(each))
-    raise Unsupported(f"{service.full_name} {why}; a job can call {choices}")
+    reason = f'has no method "{wanted}"' if method is None else f'streams "{wanted}"'
+    choices = ", ".join(each.name for each in service.methods if _needs_no_arguments(each))
+    raise Unsupported(f"{service.full_name} {reason}; a job can call {choices}")
 
 
-def _asks_for_nothing(method: MethodDescriptor) -> bool:
-    """Whether it needs to be told no more than whom it is for, or what the job says."""
-    needed = {each.name for each in method.input_type.fields} - {*NAMES, "extra"}
-    return not _streams(method) and (not needed or method.name == "DoCommand")
+def _needs_no_arguments(method: MethodDescriptor) -> bool:
+    """Return whether a job can call the method: it needs only a name or the job's command."""
+    needed = {each.name for each in method.input_type.fields} - {*NAME_FIELDS, "extra"}
+    return not _is_streaming(method) and (not needed or method.name == "DoCommand")
 
 
-def _streams(method: MethodDescriptor) -> bool:
+def _is_streaming(method: MethodDescriptor) -> bool:
     return bool(method.client_streaming or method.server_streaming)
 
 
-async def _request(method: MethodDescriptor, name: ResourceName, config: JobConfig) -> Message:
+async def _build_request(
+    method: MethodDescriptor, name: ResourceName, config: JobConfig
+) -> Message:
     request: Any = GetMessageClass(method.input_type)()
     if (field := name_field(method.input_type)) is not None:
         setattr(request, field, name.short)
     if method.name == "DoCommand":
-        command = await to_struct_aside(config.command)
-        # A module that describes its own service has a Struct of its own, too.
+        command = await to_struct_async(config.command)
+        # A module that describes its own service also has its own Struct class.
         request.command.MergeFromString(command.SerializeToString())
-    made: Message = request
-    return made
+    message: Message = request
+    return message

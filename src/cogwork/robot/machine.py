@@ -1,4 +1,4 @@
-"""One running machine: what is configured, what state it is in, and who may be called."""
+"""A running machine: its configuration, its state, and access to its resources."""
 
 from __future__ import annotations
 
@@ -7,43 +7,47 @@ import enum
 import hashlib
 import logging
 from collections import Counter
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from typing import Any, Protocol, runtime_checkable
 
-from cogwork.config.diagnose import Diagnostic, did_you_mean
-from cogwork.config.load import Loaded
+from cogwork.config.diagnostics import Diagnostic, did_you_mean
+from cogwork.config.loader import LoadedConfig
 from cogwork.config.schema import JobConfig, MachineConfig
 from cogwork.core.clock import Clock
 from cogwork.core.errors import CogworkError, InvalidName
 from cogwork.graph.events import Observer, log_event
-from cogwork.graph.limits import Limits
+from cogwork.graph.limits import GraphLimits
 from cogwork.graph.name import Api, Reference, ResourceName
 from cogwork.graph.node import Node, State
 from cogwork.graph.provider import Providers
-from cogwork.graph.reconcile import Applied, Outcome, Reconciler
-from cogwork.logs.rules import MODULES, RESOURCES
-from cogwork.resource.clients import Elsewhere
-from cogwork.resource.neighbours import Neighbours
+from cogwork.graph.reconciler import Applied, Outcome, Reconciler
+from cogwork.logs.rules import MODULE_LOGGER_PREFIX, RESOURCE_LOGGER_PREFIX
+from cogwork.resource.clients import RemoteResource
+from cogwork.resource.emergency_stop import EmergencyStop, stop_all
+from cogwork.resource.machine_access import MachineAccess
 from cogwork.resource.services import public_services
-from cogwork.robot.frames import FrameSystem
-from cogwork.robot.guests import Guests, NoGuests
-from cogwork.robot.jobs import Call, Jobs
+from cogwork.robot.access import ModuleAccess
+from cogwork.robot.frame_system import FrameSystem
+from cogwork.robot.job_scheduler import JobCall, JobScheduler
+from cogwork.robot.module_host import ModuleHost, NoModules
 from cogwork.robot.operations import Cancelled, Operation, Operations, current_operation
-from cogwork.robot.sessions import Sessions, sets_in_motion
+from cogwork.robot.session_manager import SessionManager, sets_in_motion
 from cogwork.wire.handlers import Method
 
 _log = logging.getLogger("rdk")
 
-GRACE = 1.0
-"""Seconds that calls under way get before a resource is closed."""
-STOP = 10.0
-"""Seconds that something gets to stop moving."""
-HALT = 2.0
-"""Seconds that everything gets to stop moving before a machine begins to close."""
-_HARMLESS = ("Get", "Is", "List", "Stop")
-"""How the methods begin that move nothing."""
-_STEERING = (Api.parse("rdk:service:motion"), Api.parse("rdk:service:navigation"))
-"""Services that move other resources, as soon as their turn comes."""
+CLOSE_GRACE = 1.0
+"""Seconds that calls in flight get to finish before a resource is closed."""
+STOP_TIMEOUT = 10.0
+"""Seconds for one resource to stop moving."""
+EMERGENCY_STOP_TIMEOUT = 0.5
+"""Seconds for everything to stop moving while the event loop is stuck."""
+HALT_TIMEOUT = 2.0
+"""Seconds for everything to stop moving before the machine begins to close."""
+_NON_MOVING_PREFIXES = ("Get", "Is", "List", "Stop")
+"""Prefixes of methods that move nothing."""
+_MOTION_APIS = (Api.parse("rdk:service:motion"), Api.parse("rdk:service:navigation"))
+"""Services whose calls move other resources."""
 
 
 class NotConfigured(CogworkError):
@@ -55,11 +59,11 @@ class NotAvailable(CogworkError):
 
 
 class NotStopped(CogworkError):
-    """Something that moves could not be stopped."""
+    """A moving resource could not be stopped."""
 
 
 class MachineState(enum.IntEnum):
-    """The numbers are those of the public API."""
+    """The state of the machine, with the numbers of the public API."""
 
     INITIALIZING = 1
     RUNNING = 2
@@ -76,45 +80,54 @@ class Machine:
         providers: Providers,
         clock: Clock,
         *,
-        limits: Limits | None = None,
+        limits: GraphLimits | None = None,
         observe: Observer = log_event,
+        redact: Callable[[str], str] = str,
     ) -> None:
+        self.redact = redact
+        """Removes the configuration's secrets from a text."""
         self.operations = Operations(clock)
         self.config = MachineConfig.model_construct()
         self.diagnostics: tuple[Diagnostic, ...] = ()
-        """What was found wrong with the configuration."""
+        """Problems found in the configuration."""
         self.state = MachineState.INITIALIZING
         self.applied_at: float | None = None
-        """When the configuration that runs had been applied."""
+        """Time at which the running configuration was fully applied."""
         self._clock = clock
-        self.call_for_job: Call = _not_yet
-        """What a job does; whoever makes the table of methods fills it in."""
-        self.jobs = Jobs(clock, self._run_job)
+        self.job_call: JobCall = _reject_job
+        """Performs a job; set by `build_handler_table`."""
+        self.jobs = JobScheduler(clock, self._run_job, redact=redact)
         self._applying: asyncio.Future[Outcome] | None = None
-        self._stopping: set[asyncio.Future[list[ResourceName]]] = set()
-        self._stops = Counter[ResourceName]()
-        """How often each was told to stop, by a call or by the machine."""
+        self._stop_tasks: set[asyncio.Future[list[ResourceName]]] = set()
+        self._stop_counts = Counter[ResourceName]()
+        """How often each resource was stopped, by a call or by the machine."""
         self._reconciler = Reconciler(
-            providers, clock, limits=limits, observe=observe, before_close=self._quiesce
+            providers,
+            clock,
+            limits=limits,
+            observe=observe,
+            before_close=self._quiesce,
+            redact=redact,
         )
-        self.guests: Guests = NoGuests()
-        """The modules, as soon as somebody runs them."""
+        self.modules: ModuleHost = NoModules()
+        """The modules, once a module manager is attached."""
+        self.access = ModuleAccess(self.nodes, self.dependencies, lambda: self.modules)
         self.frames = FrameSystem(lambda: self.config.components, self.find)
-        self._apis = {served.service: served.api for served in public_services()}
-        self.sessions = Sessions(
+        self._api_by_service = {served.service: served.api for served in public_services()}
+        self.sessions = SessionManager(
             clock,
             lambda: self.config.network.sessions.heartbeat_window,
-            self._apis,
+            self._api_by_service,
             self.nodes,
             self.stop,
         )
 
-    def introduce(self, neighbours: Neighbours) -> None:
-        """To those of its resources that use others."""
-        neighbours.find = self.find
-        neighbours.names = lambda: self.nodes
-        neighbours.frames = self.frames
-        neighbours.stops = self._stops.__getitem__
+    def bind(self, machine_access: MachineAccess) -> None:
+        """Give resources access to the other resources of this machine."""
+        machine_access.find = self.find
+        machine_access.names = lambda: self.nodes
+        machine_access.frames = self.frames
+        machine_access.stop_count = self._stop_counts.__getitem__
 
     @property
     def nodes(self) -> Mapping[ResourceName, Node]:
@@ -122,65 +135,99 @@ class Machine:
 
     @property
     def revision(self) -> str:
-        """The last one that was applied to the end."""
+        """The revision that was last fully applied."""
         return self._reconciler.revision
 
-    def logger_of(self, named: str) -> str | None:
-        """The logger here of one that a module names: after a resource, as the SDK does it, or
-        after itself."""
-        # Older releases of the SDK write a point.
-        api, _, short = named.replace("/", ".", 1).partition(".")
+    def resolve_logger_name(self, name: str) -> str | None:
+        """Map a module's logger name to ours; None if it is unknown.
+
+        A module's logger is named after a resource, as the SDK does, or after the module.
+        """
+        # Older releases of the SDK write a dot instead of the slash.
+        api, _, short = name.replace("/", ".", 1).partition(".")
         try:
-            full = ResourceName.of(Api.parse(api), short)
+            full = ResourceName.from_short(Api.parse(api), short)
         except InvalidName:
-            is_guest = any(guest.name == named for guest in self.guests.statuses())
-            return f"{MODULES}{named}" if is_guest else None
-        return f"{RESOURCES}{full}" if full in self.nodes else None
+            is_module = any(module.name == name for module in self.modules.statuses())
+            return f"{MODULE_LOGGER_PREFIX}{name}" if is_module else None
+        return f"{RESOURCE_LOGGER_PREFIX}{full}" if full in self.nodes else None
 
     def dependencies(self, name: ResourceName) -> tuple[ResourceName | Reference, ...]:
-        """Those that are configured, and after them those that are not."""
-        return (*self._reconciler.dependencies(name), *self._reconciler.missing(name))
+        """Return the dependencies of a resource: first those that are configured, then the rest."""
+        return (*self._reconciler.dependencies(name), *self._reconciler.missing_dependencies(name))
 
     @property
     def is_reconfiguring(self) -> bool:
-        """Not while a resource that failed is tried again, which may never end."""
+        """Whether a configuration is being applied.
+
+        Retries of failed resources do not count, because they may never succeed.
+        """
         return self._applying is not None and not self._applying.done()
 
-    def apply(self, loaded: Loaded) -> asyncio.Future[Outcome]:
-        outcome = self._reconciler.apply(loaded.checked.specs, _revision_of(loaded))
-        outcome.add_done_callback(self._applied)
-        self.config = loaded.checked.config
-        self.jobs.retire(self.config.jobs)
-        self.diagnostics = loaded.checked.diagnostics
+    def apply(self, loaded: LoadedConfig) -> asyncio.Future[Outcome]:
+        outcome = self._reconciler.apply(loaded.result.specs, _revision_of(loaded))
+        outcome.add_done_callback(self._on_applied)
+        self.config = loaded.result.config
+        self.jobs.stop_outdated(self.config.jobs)
+        self.diagnostics = loaded.result.diagnostics
         self._applying = outcome
         return outcome
 
     def find(self, name: ResourceName) -> object:
-        """The resource, which is held by the call that asks until it ends."""
+        """Return a resource, which the current call holds until it ends.
+
+        Raise the error of `unavailable_error`, or NotAllowed for a restricted module.
+        """
+        operation = current_operation()
+        if operation is not None and operation.module is not None:
+            self.access.check(operation.module, name)
         node = self.nodes.get(name)
         if node is None or node.usable is None:
-            raise self.why_not(name)
+            raise self.unavailable_error(name)
         resource = node.usable.resource
-        operation = current_operation()
         if operation is not None:
-            operation.holds.append(resource)
+            operation.held_resources.append(resource)
             if operation.method.path.endswith("/Stop"):
-                self._stops[name] += 1
+                self._stop_counts[name] += 1
         return resource
 
-    def why_not(self, name: ResourceName) -> CogworkError:
-        """Why nobody can have it."""
+    def unavailable_error(self, name: ResourceName) -> CogworkError:
+        """Return the error that explains why a resource cannot be used."""
         node = self.nodes.get(name)
         if node is None:
             return NotConfigured(
                 f"no node found with api {name.api} and name {name.short}; {self._hint(name)}"
             )
-        return NotAvailable(f"resource {name} not available; reason={_reason(node)}")
+        return NotAvailable(f"resource {name} not available; reason={_unavailable_reason(node)}")
 
     async def stop_all(self, extra: Mapping[ResourceName, dict[str, Any]]) -> None:
-        """Stop everything that moves, and end the calls that move it: also a push of a button,
-        which would go on although nobody can stop it in another way."""
+        """Stop everything that moves, and end the calls that move it.
+
+        That includes calls of resources without a stop method, such as the push of a button.
+        """
         await self.stop(self.nodes, "cancelled, because everything was told to stop", extra)
+
+    def emergency_stop(self) -> dict[ResourceName, str]:
+        """Stop everything that moves without using the event loop, which may be stuck.
+
+        Return the resources that could not be stopped, and why.
+        """
+        moving = {
+            name: node.live.resource
+            for name, node in tuple(self.nodes.items())
+            if node.live is not None and isinstance(node.live.resource, Stoppable)
+        }
+        stops = {
+            str(name): resource.emergency_stop
+            for name, resource in moving.items()
+            if isinstance(resource, EmergencyStop)
+        }
+        failed = stop_all(stops, EMERGENCY_STOP_TIMEOUT)
+        return {
+            name: failed.get(str(name), "its driver has no emergency_stop")
+            for name in moving
+            if str(name) in failed or str(name) not in stops
+        }
 
     async def stop(
         self,
@@ -188,19 +235,22 @@ class Machine:
         why: str,
         extra: Mapping[ResourceName, dict[str, Any]] | None = None,
     ) -> list[ResourceName]:
-        """Stop what moves of these, and end the calls that move it. Returns what it was."""
-        # Whoever asked may be gone before everything is at rest.
-        return await asyncio.shield(self._begin_to_stop(names, why, extra or {}))
+        """Stop those of the resources that move, and end the calls that move them.
 
-    def _begin_to_stop(
+        Return the stopped resources. Calls end with `why` as their error.
+        """
+        # Shielded: the caller may disconnect before everything has stopped.
+        return await asyncio.shield(self._create_stop_task(names, why, extra or {}))
+
+    def _create_stop_task(
         self,
         names: Collection[ResourceName],
         why: str,
         extra: Mapping[ResourceName, dict[str, Any]],
     ) -> asyncio.Future[list[ResourceName]]:
         stopping = asyncio.ensure_future(self._stop(names, why, extra))
-        self._stopping.add(stopping)
-        stopping.add_done_callback(self._stopping.discard)
+        self._stop_tasks.add(stopping)
+        stopping.add_done_callback(self._stop_tasks.discard)
         return stopping
 
     async def _stop(
@@ -209,17 +259,20 @@ class Machine:
         why: str,
         extra: Mapping[ResourceName, dict[str, Any]],
     ) -> list[ResourceName]:
-        # Also what nobody else may be given, because it is broken or being changed.
+        # Includes resources that are unhealthy or being reconfigured.
         live = {
             name: node.live.resource
             for name in names
             if (node := self.nodes.get(name)) is not None and node.live is not None
         }
         moving = {name: each for name, each in live.items() if isinstance(each, Stoppable)}
-        self._stops.update(moving.keys())
-        moved = self._end_calls(names, live, moving, why)
+        self._stop_counts.update(moving.keys())
+        moved = self._cancel_calls(names, live, moving, why)
         results = await asyncio.gather(
-            *(self._stopped(resource, extra.get(name, {})) for name, resource in moving.items()),
+            *(
+                self._stop_resource(resource, extra.get(name, {}))
+                for name, resource in moving.items()
+            ),
             return_exceptions=True,
         )
         failed = [
@@ -231,80 +284,84 @@ class Machine:
             raise NotStopped("; ".join(failed))
         return sorted(moved | moving.keys())
 
-    def _end_calls(
+    def _cancel_calls(
         self,
         names: Collection[ResourceName],
         live: Mapping[ResourceName, object],
         moving: Collection[ResourceName],
         why: str,
     ) -> set[ResourceName]:
-        """Those that move one of the names, also if they still wait for their turn. Returns what
-        they move."""
+        """End the calls that move one of the names, even if they still wait to run.
+
+        Return the resources that they move.
+        """
         known = {id(resource): name for name, resource in live.items()}
         moved = set[ResourceName]()
         for operation in self.operations.others():
-            used = {known[id(held)] for held in operation.holds if id(held) in known}
-            asked = self._asked_for(operation)
-            if asked is not None and asked in names:
-                used.add(asked)
+            used = {known[id(held)] for held in operation.held_resources if id(held) in known}
+            requested = self._requested_resource(operation)
+            if requested is not None and requested in names:
+                used.add(requested)
             if not used or not _may_move(operation):
                 continue
-            if self._is_motion(operation.method) or not used.isdisjoint(moving):
+            if self._is_motion_method(operation.method) or not used.isdisjoint(moving):
                 operation.end(Cancelled(why))
                 moved |= used
         return moved
 
-    def _is_motion(self, method: Method) -> bool:
-        """Whether it moves something, even if that cannot be told to stop."""
-        api = self._apis.get(method.service)
-        return api in _STEERING or (api is not None and sets_in_motion(method))
+    def _is_motion_method(self, method: Method) -> bool:
+        """Return whether a method moves something, even a resource without a stop method."""
+        api = self._api_by_service.get(method.service)
+        return api in _MOTION_APIS or (api is not None and sets_in_motion(method))
 
-    def _asked_for(self, operation: Operation) -> ResourceName | None:
-        api, short = self._apis.get(operation.method.service), operation.asked_for
-        return ResourceName.of(api, short) if api is not None and short else None
+    def _requested_resource(self, operation: Operation) -> ResourceName | None:
+        api, short = self._api_by_service.get(operation.method.service), operation.requested_name
+        return ResourceName.from_short(api, short) if api is not None and short else None
 
-    async def _stopped(self, resource: Stoppable, extra: dict[str, Any]) -> None:
-        """Whatever is wrong with one, the others are stopped."""
-        stopping = asyncio.ensure_future(_called_to_stop(resource, extra))
+    async def _stop_resource(self, resource: Stoppable, extra: dict[str, Any]) -> None:
+        """Stop one resource. Raise if that fails or takes too long."""
+        stopping = asyncio.ensure_future(_call_stop(resource, extra))
         try:
-            await self._clock.wait([stopping], STOP)
+            await self._clock.wait([stopping], STOP_TIMEOUT)
         finally:
             stopping.cancel()
         if not stopping.done():
-            raise NotStopped(f"it did not stop within {STOP:g}s")
+            raise NotStopped(f"it did not stop within {STOP_TIMEOUT:g}s")
         stopping.result()
 
     async def aclose(self, budget: float = 20.0) -> list[ResourceName]:
-        """Stop what moves, then close everything, dependents first. Returns what did not close
-        within the budget."""
-        _, running = await asyncio.gather(self._halt(), self.jobs.aclose())
+        """Stop what moves, then close everything, dependents first.
+
+        Return the resources that did not close within `budget` seconds.
+        """
+        _, running = await asyncio.gather(self._halt_motion(), self.jobs.aclose())
         for name in running:
-            _log.error("a run of job %s did not end in time", name)
+            _log.error("job %s did not end in time; it may still be running", name)
         unfinished = await self._reconciler.aclose(budget)
-        for stopping in self._stopping:
+        for stopping in self._stop_tasks:
             stopping.cancel()
-        await asyncio.gather(*self._stopping, return_exceptions=True)
+        await asyncio.gather(*self._stop_tasks, return_exceptions=True)
         return unfinished
 
-    async def _halt(self) -> None:
-        """What moves would run on for as long as what uses it takes to close."""
+    async def _halt_motion(self) -> None:
+        """Stop everything that moves, which otherwise would go on until its dependents close."""
         why = "cancelled, because the machine is shutting down"
-        stopping = self._begin_to_stop(self.nodes, why, {})
-        stopping.add_done_callback(_tell_what_moves_on)
-        await self._clock.wait([stopping], HALT)
+        stopping = self._create_stop_task(self.nodes, why, {})
+        stopping.add_done_callback(_log_halt_failure)
+        await self._clock.wait([stopping], HALT_TIMEOUT)
         if not stopping.done():
-            _log.warning("something still moves after %gs; it is closed all the same", HALT)
+            _log.warning("some resources still move after %gs; closing them anyway", HALT_TIMEOUT)
 
     async def _quiesce(self, name: ResourceName, resource: object) -> None:
-        await self.operations.quiesce(resource, name, GRACE)
-        # Nothing moves on that nobody can stop any more. A module sees to its own.
-        if isinstance(resource, Stoppable) and not isinstance(resource, Elsewhere):
+        await self.operations.quiesce(resource, name, CLOSE_GRACE)
+        # Once closed, it could not be stopped any more. Modules stop their own resources.
+        if isinstance(resource, Stoppable) and not isinstance(resource, RemoteResource):
             try:
-                await self._stopped(resource, {})
+                await self._stop_resource(resource, {})
             except Exception as error:
-                _log.warning("%s was not stopped before it is closed: %s", name, error)
+                _log.warning("could not stop %s before closing it: %s", name, error)
 
-    def _applied(self, outcome: asyncio.Future[Outcome]) -> None:
+    def _on_applied(self, outcome: asyncio.Future[Outcome]) -> None:
         if outcome.cancelled() or outcome.exception() is not None:
             return
         if isinstance(outcome.result(), Applied):
@@ -313,42 +370,41 @@ class Machine:
             self.jobs.apply(self.config.jobs)
 
     async def _run_job(self, config: JobConfig) -> None:
-        await self.call_for_job(config)
+        await self.job_call(config)
 
     def _hint(self, name: ResourceName) -> str:
-        namesakes = [other for other in self.nodes if other.short == name.short]
-        if namesakes:
-            return f"{namesakes[0]} has that name"
-        siblings = [other.short for other in self.nodes if other.api == name.api]
-        guess = did_you_mean(name.short, siblings)
-        if guess is not None:
-            return guess
-        listed = f"there are {', '.join(sorted(siblings))}" if siblings else "there is none"
-        return f"of this API {listed}"
+        same_name = [other for other in self.nodes if other.short == name.short]
+        if same_name:
+            return f"{same_name[0]} has that name"
+        same_api = [other.short for other in self.nodes if other.api == name.api]
+        suggestion = did_you_mean(name.short, same_api)
+        if suggestion is not None:
+            return suggestion
+        return f"resources of this API: {', '.join(sorted(same_api)) or 'none'}"
 
 
-async def _called_to_stop(resource: Stoppable, extra: dict[str, Any]) -> None:
+async def _call_stop(resource: Stoppable, extra: dict[str, Any]) -> None:
     try:
         await resource.stop(extra=extra)
     except SystemExit as error:
         raise RuntimeError(f"it called sys.exit({error.code!r})") from None
 
 
-def _tell_what_moves_on(stopping: asyncio.Future[list[ResourceName]]) -> None:
+def _log_halt_failure(stopping: asyncio.Future[list[ResourceName]]) -> None:
     if not stopping.cancelled() and (error := stopping.exception()) is not None:
-        _log.error("the machine closes while something may still move: %s", error)
+        _log.error("closing the machine although something may still move: %s", error)
 
 
-async def _not_yet(config: JobConfig) -> None:
-    raise NotAvailable(f"{config.method} cannot be called: the machine serves nothing yet")
+async def _reject_job(config: JobConfig) -> None:
+    raise NotAvailable(f"{config.method} cannot be called: the machine is still starting")
 
 
 def _may_move(operation: Operation) -> bool:
-    """Whoever only looks, or stops it too, goes on."""
-    return not operation.method.path.rpartition("/")[2].startswith(_HARMLESS)
+    """Return whether an operation may move something: it neither reads nor stops."""
+    return not operation.method.path.rpartition("/")[2].startswith(_NON_MOVING_PREFIXES)
 
 
-def _reason(node: Node) -> str:
+def _unavailable_reason(node: Node) -> str:
     if node.reason is not None:
         return node.reason.text
     match node.state:
@@ -360,7 +416,7 @@ def _reason(node: Node) -> str:
             return "it is not built yet"
 
 
-def _revision_of(loaded: Loaded) -> str:
-    """A file rarely says: its text identifies it then."""
-    given = loaded.checked.config.revision
+def _revision_of(loaded: LoadedConfig) -> str:
+    """Return the configured revision or, as files rarely have one, a hash of the text."""
+    given = loaded.result.config.revision
     return given or hashlib.sha256(loaded.text.encode()).hexdigest()[:12]

@@ -1,4 +1,4 @@
-"""Whether an update may interrupt the machine now: only a fresh `true` of its sensor says yes."""
+"""Decides whether an update may interrupt the machine: only if its sensor reads `true` now."""
 
 from __future__ import annotations
 
@@ -14,53 +14,59 @@ from cogwork.robot.machine import Machine
 TIMEOUT = 5.0
 
 
-class Permission(NamedTuple):
+class MaintenancePermission(NamedTuple):
     allowed: bool
     reason: str
 
 
-async def permission(machine: Machine, clock: Clock) -> Permission:
+async def check_maintenance(machine: Machine, clock: Clock) -> MaintenancePermission:
     if machine.is_reconfiguring:
-        return Permission(False, "the machine is being reconfigured")
-    wanted = machine.config.maintenance
-    if wanted is None:
-        return _without_sensor(machine)
+        return MaintenancePermission(False, "the machine is being reconfigured")
+    config = machine.config.maintenance
+    if config is None:
+        return _evaluate_without_sensor(machine)
     try:
-        sensor: Any = machine.find(ResourceName.parse(wanted.sensor_name))
+        sensor: Any = machine.find(ResourceName.parse(config.sensor_name))
     except CogworkError as error:
-        return Permission(False, str(error))
+        return MaintenancePermission(False, str(error))
     try:
-        readings = await _read(sensor, clock)
+        readings = await _read_with_timeout(sensor, clock)
     except TimeoutError:
-        return Permission(False, f"{wanted.sensor_name} did not answer within {TIMEOUT:g}s")
+        return MaintenancePermission(
+            False, f"{config.sensor_name} did not answer within {TIMEOUT:g}s"
+        )
     except Exception as error:
-        words = str(error) or repr(error)
-        return Permission(False, f"{wanted.sensor_name} could not be read: {words}")
-    return judge(readings, wanted.sensor_name, wanted.maintenance_allowed_key)
+        reason = str(error) or repr(error)
+        return MaintenancePermission(False, f"{config.sensor_name} could not be read: {reason}")
+    return evaluate_readings(readings, config.sensor_name, config.maintenance_allowed_key)
 
 
-def _without_sensor(machine: Machine) -> Permission:
-    """Whoever wrote a section that is faulty wanted the machine not to be interrupted."""
-    for fault in machine.diagnostics:
-        if fault.place.pointer[:1] == ("maintenance",):
-            return Permission(
-                False, f'"maintenance" in the configuration is faulty: {fault.message}'
+def _evaluate_without_sensor(machine: Machine) -> MaintenancePermission:
+    """Deny if the `maintenance` section is invalid: its author wanted to restrict interruptions."""
+    for diagnostic in machine.diagnostics:
+        if diagnostic.location.pointer[:1] == ("maintenance",):
+            return MaintenancePermission(
+                False, f'"maintenance" in the configuration is invalid: {diagnostic.message}'
             )
-    return Permission(True, "no maintenance sensor is configured")
+    return MaintenancePermission(True, "no maintenance sensor is configured")
 
 
-def judge(readings: Mapping[str, Any], sensor: str, key: str) -> Permission:
+def evaluate_readings(readings: Mapping[str, Any], sensor: str, key: str) -> MaintenancePermission:
     if key not in readings:
-        there = ", ".join(sorted(readings)) or "nothing"
-        return Permission(False, f'{sensor} has no reading "{key}"; it reads {there}')
+        available = ", ".join(sorted(readings)) or "none"
+        return MaintenancePermission(
+            False, f'{sensor} has no reading "{key}"; its readings: {available}'
+        )
     value = readings[key]
     if not isinstance(value, bool):
-        return Permission(False, f'"{key}" of {sensor} is {value!r}, which is not true or false')
-    return Permission(value, f'"{key}" of {sensor} is {str(value).lower()}')
+        return MaintenancePermission(
+            False, f'"{key}" of {sensor} is {value!r}; it must be true or false'
+        )
+    return MaintenancePermission(value, f'"{key}" of {sensor} is {str(value).lower()}')
 
 
-async def _read(sensor: Any, clock: Clock) -> Mapping[str, Any]:
-    reading = asyncio.ensure_future(_readings(sensor))
+async def _read_with_timeout(sensor: Any, clock: Clock) -> Mapping[str, Any]:
+    reading = asyncio.ensure_future(_get_readings(sensor))
     try:
         await clock.wait({reading}, TIMEOUT)
         if not reading.done():
@@ -72,11 +78,11 @@ async def _read(sensor: Any, clock: Clock) -> Mapping[str, Any]:
         reading.cancel()
 
 
-async def _readings(sensor: Any) -> Mapping[str, Any]:
+async def _get_readings(sensor: Any) -> Mapping[str, Any]:
     try:
         readings: object = await sensor.get_readings(timeout=TIMEOUT)
     except SystemExit as error:
         raise RuntimeError(f"it called sys.exit({error.code!r})") from None
     if not isinstance(readings, Mapping):
-        raise TypeError(f"it returned {type(readings).__name__}, no readings")
+        raise TypeError(f"it returned {type(readings).__name__} instead of readings")
     return readings

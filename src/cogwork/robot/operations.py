@@ -1,7 +1,7 @@
-"""Every call under way: listed, cancelled by id, waited for, ended when its time is up.
+"""Operations: the calls in flight, which can be listed, cancelled and awaited, and which time out.
 
-A layer around the handler table. It costs every call, so what only few ask for (an id, the
-arguments as text) is made when somebody asks.
+This is middleware and adds a cost to every call, so rarely used values (an id, the arguments as
+text) are computed on demand.
 """
 
 from __future__ import annotations
@@ -14,16 +14,16 @@ from typing import Any
 
 from cogwork.core.clock import Clock
 from cogwork.core.errors import CogworkError
-from cogwork.wire.fairness import name_reader
-from cogwork.wire.handlers import Handle, Method, Stream
+from cogwork.wire.concurrency_limit import resource_name_reader
+from cogwork.wire.handlers import Handler, Method, Stream
 
-LONGEST = 600.0
-"""Seconds a call with one reply may take, when the client set no deadline."""
+MAX_CALL_SECONDS = 600.0
+"""Maximum seconds of a unary call for which the client set no deadline."""
 
-ID = "opid"
-"""The metadata by which a client, or a module on behalf of one, names the operation."""
+OPERATION_ID_KEY = "opid"
+"""Metadata key with which a client, or a module on behalf of one, sets the operation's id."""
 
-_UNTRACKED = ("grpc.", "proto.rpc.webrtc.")
+_UNTRACKED_PREFIXES = ("grpc.", "proto.rpc.webrtc.")
 
 
 class Cancelled(CogworkError):
@@ -39,46 +39,58 @@ class Reconfigured(CogworkError):
 
 
 class Operation:
-    __slots__ = ("_id", "_over", "holds", "method", "since", "stream", "task", "why")
+    __slots__ = (
+        "_finished",
+        "_id",
+        "end_error",
+        "held_resources",
+        "method",
+        "module",
+        "since",
+        "stream",
+        "task",
+    )
 
     def __init__(self, method: Method, stream: Stream, clock: Clock) -> None:
         self.method = method
         self.stream = stream
         self.since = clock.monotonic()
         self.task: asyncio.Task[Any] | None = asyncio.current_task()
-        self.holds: list[object] = []
-        """The resources it was given."""
-        self.why: CogworkError | None = None
-        """What the client is told when the call is ended from here."""
+        self.held_resources: list[object] = []
+        """Resources that the call has looked up."""
+        self.module: str | None = None
+        """The module that made the call, if it may not call every resource."""
+        self.end_error: CogworkError | None = None
+        """The error that the client receives if the machine ends the call."""
         self._id: str | None = None
-        self._over: asyncio.Future[None] | None = None
+        self._finished: asyncio.Future[None] | None = None
 
     @property
     def id(self) -> str:
         if self._id is None:
-            given = self.stream.metadata.get(ID)
+            given = self.stream.metadata.get(OPERATION_ID_KEY)
             self._id = given if isinstance(given, str) and given else str(uuid.uuid4())
         return self._id
 
     @property
-    def asked_for(self) -> str | None:
-        """The name in its request, which it may still be waiting to use; None if there is none."""
-        return name_reader(self.method)(self.stream.request) or None
+    def requested_name(self) -> str | None:
+        """The resource name in the request, even before it is looked up; None if there is none."""
+        return resource_name_reader(self.method)(self.stream.request) or None
 
     @property
-    def over(self) -> asyncio.Future[None]:
-        if self._over is None:
-            self._over = asyncio.get_running_loop().create_future()
-        return self._over
+    def finished(self) -> asyncio.Future[None]:
+        if self._finished is None:
+            self._finished = asyncio.get_running_loop().create_future()
+        return self._finished
 
-    def end(self, why: CogworkError) -> None:
-        if self.why is None and self.task is not None:
-            self.why = why
+    def end(self, error: CogworkError) -> None:
+        if self.end_error is None and self.task is not None:
+            self.end_error = error
             self.task.cancel()
 
-    def ended(self) -> None:
-        if self._over is not None and not self._over.done():
-            self._over.set_result(None)
+    def mark_finished(self) -> None:
+        if self._finished is not None and not self._finished.done():
+            self._finished.set_result(None)
 
 
 _current: contextvars.ContextVar[Operation | None] = contextvars.ContextVar(
@@ -91,91 +103,99 @@ def current_operation() -> Operation | None:
 
 
 class Operations:
-    def __init__(self, clock: Clock, longest: float = LONGEST) -> None:
+    def __init__(self, clock: Clock, max_seconds: float = MAX_CALL_SECONDS) -> None:
         self._clock = clock
-        self._longest = longest
+        self._max_seconds = max_seconds
         self._running: dict[Operation, None] = {}
 
-    def around(self, method: Method, handle: Handle) -> Handle:
-        if method.service.startswith(_UNTRACKED):
+    def wrap(self, method: Method, handle: Handler) -> Handler:
+        if method.service.startswith(_UNTRACKED_PREFIXES):
             return handle
         running, clock = self._running, self._clock
 
-        async def tracked(stream: Stream) -> None:
+        async def wrapper(stream: Stream) -> None:
             operation = Operation(method, stream, clock)
             running[operation] = None
             before = _current.set(operation)
             try:
                 await handle(stream)
             except (Exception, asyncio.CancelledError):
-                if operation.why is None:
+                if operation.end_error is None:
                     raise
                 assert operation.task is not None
                 operation.task.uncancel()
-                raise operation.why from None
+                raise operation.end_error from None
             finally:
                 _current.reset(before)
                 del running[operation]
-                operation.ended()
+                operation.mark_finished()
 
-        return tracked
+        return wrapper
 
     def others(self) -> list[Operation]:
-        """All but the one that asks, the oldest first."""
-        asking = _current.get()
-        return [operation for operation in self._running if operation is not asking]
+        """Return all operations but the caller's own, oldest first."""
+        current = _current.get()
+        return [operation for operation in self._running if operation is not current]
 
-    def started(self, operation: Operation) -> float:
-        """When it began, in seconds since 1970."""
+    def start_time(self, operation: Operation) -> float:
+        """Return when an operation started, in seconds since 1970."""
         return self._clock.time() - (self._clock.monotonic() - operation.since)
 
     def find(self, operation_id: str) -> list[Operation]:
-        """Several when a module calls back on behalf of one, and never the one that asks."""
+        """Return the operations with this id, except the caller's own.
+
+        There are several when a module calls back on behalf of one.
+        """
         return [each for each in self.others() if each.id == operation_id]
 
     async def watch(self) -> None:
-        """End calls that nobody set a deadline for. Runs until cancelled."""
+        """End overdue calls without a deadline. Run until cancelled."""
         while True:
             await self._clock.sleep(1.0)
             self._end_overdue()
 
     async def quiesce(self, resource: object, name: object, grace: float) -> None:
-        """Let the calls that use a resource finish, then end them."""
-        await self._let_finish(resource, grace)
-        for operation in self.using([resource]):
+        """Wait for the calls that use a resource, and end those that exceed the grace period."""
+        await self._wait_until_unused(resource, grace)
+        for operation in self.find_using([resource]):
             operation.end(Reconfigured(f"{name} is being reconfigured; try again"))
-        # What they tidy up may need the resource.
-        await self._let_finish(resource, grace)
+        # Their cleanup may need the resource.
+        await self._wait_until_unused(resource, grace)
 
-    def using(self, resources: Iterable[object]) -> list[Operation]:
-        """Those, other than the one that asks, that hold one of the resources."""
+    def find_using(self, resources: Iterable[object]) -> list[Operation]:
+        """Return the operations that hold one of the resources, except the caller's own."""
         wanted = {id(resource) for resource in resources}
-        return [each for each in self.others() if any(id(held) in wanted for held in each.holds)]
+        return [
+            each
+            for each in self.others()
+            if any(id(held) in wanted for held in each.held_resources)
+        ]
 
-    async def _let_finish(self, resource: object, grace: float) -> None:
+    async def _wait_until_unused(self, resource: object, grace: float) -> None:
         deadline = self._clock.monotonic() + grace
-        while using := self.using([resource]):
+        while using := self.find_using([resource]):
             left = deadline - self._clock.monotonic()
             if left <= 0:
                 return
-            await self._clock.wait([operation.over for operation in using], left)
+            await self._clock.wait([operation.finished for operation in using], left)
 
     def _end_overdue(self) -> None:
         now = self._clock.monotonic()
         for operation in tuple(self._running):
-            if now - operation.since < self._longest:
+            if now - operation.since < self._max_seconds:
                 return
-            if _ends_by_itself(operation):
+            if _has_time_limit(operation):
                 operation.end(
                     TookTooLong(
-                        f"{operation.method.path} was ended after {self._longest:g}s; set a "
-                        "deadline of your own for calls that take longer"
+                        f"{operation.method.path} was cancelled after {self._max_seconds:g}s; "
+                        "set a deadline for calls that take longer"
                     )
                 )
 
 
-def _ends_by_itself(operation: Operation) -> bool:
-    """Streams last as long as somebody listens; a client's own deadline is the transport's."""
+def _has_time_limit(operation: Operation) -> bool:
+    """Return whether the time limit applies: not to streams, which may run indefinitely, nor to
+    calls with a deadline, which the transport enforces."""
     cardinality = operation.method.cardinality
     streams = cardinality.client_streaming or cardinality.server_streaming
     return not streams and operation.stream.deadline is None

@@ -1,4 +1,4 @@
-"""RobotService: the calls under way."""
+"""The methods of RobotService that deal with operations."""
 
 from __future__ import annotations
 
@@ -11,36 +11,41 @@ from google.protobuf.message import Message
 from google.protobuf.struct_pb2 import Struct
 from viam.gen.robot.v1 import robot_pb2 as robot
 
-from cogwork.resource.moments import timestamp
+from cogwork.resource.timestamps import to_timestamp
 from cogwork.robot.operations import Cancelled, Operation, Operations
-from cogwork.robot.sessions import ID as SESSION
-from cogwork.wire.described import Answer
+from cogwork.robot.session_manager import session_id_of
+from cogwork.wire.descriptor_service import UnaryHandler
 from cogwork.wire.handlers import Stream
 
-_LARGEST_SHOWN = 4096
-_LONGEST_ARGUMENT = 200
+_MAX_REQUEST_SHOWN = 4096
+_MAX_ARGUMENT_LENGTH = 200
 
 
 class OperationsService:
     def __init__(self, operations: Operations) -> None:
         self._operations = operations
 
-    def answers(self) -> Mapping[str, Answer]:
+    def unary_handlers(self) -> Mapping[str, UnaryHandler]:
         return {
             "GetOperations": self.get_operations,
             "CancelOperation": self.cancel_operation,
             "BlockForOperation": self.block_for_operation,
         }
 
-    async def get_operations(self, *_: object) -> robot.GetOperationsResponse:
+    async def get_operations(
+        self, _: robot.GetOperationsRequest, stream: Stream
+    ) -> robot.GetOperationsResponse:
         operations = self._operations
-        shown = [_operation(each, operations.started(each)) for each in operations.others()]
+        shown = [
+            _to_operation_proto(each, operations.start_time(each), stream)
+            for each in operations.others()
+        ]
         return robot.GetOperationsResponse(operations=shown)
 
     async def cancel_operation(
         self, request: robot.CancelOperationRequest, _: Stream
     ) -> robot.CancelOperationResponse:
-        """One that is over already is as good as cancelled."""
+        """Cancel an operation. Succeed if it has already ended."""
         for operation in self._operations.find(request.id):
             operation.end(Cancelled(f"operation {operation.id} was cancelled"))
         return robot.CancelOperationResponse()
@@ -50,49 +55,52 @@ class OperationsService:
     ) -> robot.BlockForOperationResponse:
         found = self._operations.find(request.id)
         if found:
-            await asyncio.wait([operation.over for operation in found])
+            await asyncio.wait([operation.finished for operation in found])
         return robot.BlockForOperationResponse()
 
 
-def _operation(operation: Operation, started: float) -> robot.Operation:
+def _to_operation_proto(operation: Operation, started: float, caller: Stream) -> robot.Operation:
     return robot.Operation(
         id=operation.id,
         method=operation.method.path,
-        arguments=_arguments(operation.stream.request),
-        started=timestamp(started),
-        session_id=_session(operation),
+        arguments=_to_arguments_struct(operation.stream.request),
+        started=to_timestamp(started),
+        session_id=_visible_session_id(operation.stream, caller),
     )
 
 
-def _session(operation: Operation) -> str:
-    given = operation.stream.metadata.get(SESSION)
-    return given if isinstance(given, str) else ""
+def _visible_session_id(stream: Stream, caller: Stream) -> str:
+    """Return the session id only to its own client: it is a secret of client and machine."""
+    session = session_id_of(stream)
+    if session is None:
+        return ""
+    return session if session == session_id_of(caller) or stream.peer == caller.peer else ""
 
 
-def _arguments(request: Any) -> Struct:
+def _to_arguments_struct(request: Any) -> Struct:
     arguments = Struct()
     if isinstance(request, Message):
-        arguments.update(_shortened(_shown(request)))
+        arguments.update(_shorten(_request_to_dict(request)))
     return arguments
 
 
-def _shown(request: Message) -> dict[str, Any]:
-    """Of a large request only how large it is: whoever asks must not hold up everybody else."""
+def _request_to_dict(request: Message) -> dict[str, Any]:
+    """Return the request, or only its size if it is large: converting it would block the loop."""
     size = request.ByteSize()
-    if size <= _LARGEST_SHOWN:
+    if size <= _MAX_REQUEST_SHOWN:
         try:
             return MessageToDict(request, preserving_proto_field_name=True)
         except (SerializeToJsonError, ValueError):
-            pass  # A number that JSON does not have.
+            pass  # It contains a number that JSON cannot represent.
     return {"name": getattr(request, "name", ""), "…": f"{size} bytes"}
 
 
-def _shortened(value: Any) -> Any:
-    if isinstance(value, str) and len(value) > _LONGEST_ARGUMENT:
-        return f"{value[:_LONGEST_ARGUMENT]}… ({len(value)} characters)"
+def _shorten(value: Any) -> Any:
+    if isinstance(value, str) and len(value) > _MAX_ARGUMENT_LENGTH:
+        return f"{value[:_MAX_ARGUMENT_LENGTH]}… ({len(value)} characters)"
     if isinstance(value, dict):
-        return {key: _shortened(member) for key, member in value.items()}
+        return {key: _shorten(member) for key, member in value.items()}
     if isinstance(value, list):
-        rest = [f"… ({len(value)} in all)"] if len(value) > _LONGEST_ARGUMENT else []
-        return [_shortened(member) for member in value[:_LONGEST_ARGUMENT]] + rest
+        rest = [f"… ({len(value)} in all)"] if len(value) > _MAX_ARGUMENT_LENGTH else []
+        return [_shorten(member) for member in value[:_MAX_ARGUMENT_LENGTH]] + rest
     return value

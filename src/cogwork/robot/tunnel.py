@@ -1,6 +1,7 @@
-"""Tunnels: a connection to a port of this computer, carried by a call.
+"""Tunnels: forwards a connection to a port of this computer over a streaming call.
 
-Whoever reads slowly, at either end, slows the other end: nothing is kept but the piece under way.
+Backpressure applies end to end: only the chunk in transit is buffered, so an end that reads slowly
+slows the other end.
 """
 
 from __future__ import annotations
@@ -14,26 +15,26 @@ from viam.gen.robot.v1 import robot_pb2 as robot
 
 from cogwork.config.network import TunnelEndpoint
 from cogwork.core.errors import CogworkError, NotFound
-from cogwork.resource.moments import duration
-from cogwork.wire.both_ways import both_ways
-from cogwork.wire.delimited import delimited
-from cogwork.wire.first import first_message
+from cogwork.resource.timestamps import to_duration
+from cogwork.wire.duplex import run_duplex
+from cogwork.wire.first_message import recv_first_message
 from cogwork.wire.handlers import Stream
+from cogwork.wire.protobuf_encoding import encode_field_header
 
-PIECE = 1 << 18
-"""Bytes that a message carries at most."""
-_HOSTS = ((socket.AF_INET, "127.0.0.1"), (socket.AF_INET6, "::1"))
+MAX_CHUNK_SIZE = 1 << 18
+"""Maximum bytes per message."""
+_LOOPBACK_HOSTS = ((socket.AF_INET, "127.0.0.1"), (socket.AF_INET6, "::1"))
 _PATH = "/viam.robot.v1.RobotService/Tunnel"
-_DATA = 1
-"""The number of the field that replies have."""
-_SILENCE = 1.0
-"""Seconds that a client gets to send something more, when the port has said its last."""
-_PATIENCE = 5.0
-"""Seconds between what a client sends, once it has sent something more."""
+_DATA_FIELD = 1
+"""Number of the data field in a reply."""
+_DRAIN_START_TIMEOUT = 1.0
+"""Seconds for a client to send more after the port has closed its side."""
+_DRAIN_IDLE_TIMEOUT = 5.0
+"""Maximum seconds between two messages of a client that did send more."""
 
 
 class BrokenTunnel(CogworkError):
-    """A port that cannot be reached, or not any more."""
+    """The port cannot be reached, or its connection broke."""
 
     status = "UNAVAILABLE"
 
@@ -41,31 +42,31 @@ class BrokenTunnel(CogworkError):
 def list_tunnels(endpoints: Sequence[TunnelEndpoint]) -> robot.ListTunnelsResponse:
     return robot.ListTunnelsResponse(
         tunnels=[
-            robot.Tunnel(port=each.port, connection_timeout=duration(each.connection_timeout))
+            robot.Tunnel(port=each.port, connection_timeout=to_duration(each.connection_timeout))
             for each in endpoints
         ]
     )
 
 
-async def tunnel(stream: Stream, endpoints: Sequence[TunnelEndpoint]) -> None:
-    """The whole call: the first message names the port, and may carry data like all others."""
-    first: robot.TunnelRequest = await first_message(stream, _PATH)
-    endpoint = _endpoint(first.destination_port, endpoints)
-    with contextlib.closing(await _connected(endpoint)) as connection:
+async def serve_tunnel(stream: Stream, endpoints: Sequence[TunnelEndpoint]) -> None:
+    """Serve a Tunnel call. The first message names the port and may already contain data."""
+    first: robot.TunnelRequest = await recv_first_message(stream, _PATH)
+    endpoint = _find_endpoint(first.destination_port, endpoints)
+    with contextlib.closing(await _connect(endpoint)) as connection:
         try:
-            # A client hears that it is connected. Also, grpc never ends a call whose first reply
-            # was cancelled, unless this came before.
+            # This reports to the client that it is connected. Without it, grpc would never end a
+            # call whose first reply was cancelled.
             await stream.send_initial_metadata()
-            delivered = await _carry(first.data, stream, connection)
+            delivered = await _forward(first.data, stream, connection)
         except OSError as error:
             raise BrokenTunnel(
                 f"the connection to port {endpoint.port} broke: {error.strerror or error}"
             ) from error
     if not delivered:
-        raise BrokenTunnel(f"port {endpoint.port} closed before it had taken all that was sent")
+        raise BrokenTunnel(f"port {endpoint.port} closed before it received all data")
 
 
-def _endpoint(port: int, endpoints: Sequence[TunnelEndpoint]) -> TunnelEndpoint:
+def _find_endpoint(port: int, endpoints: Sequence[TunnelEndpoint]) -> TunnelEndpoint:
     for endpoint in endpoints:
         if endpoint.port == port:
             return endpoint
@@ -76,10 +77,10 @@ def _endpoint(port: int, endpoints: Sequence[TunnelEndpoint]) -> TunnelEndpoint:
     )
 
 
-async def _connected(endpoint: TunnelEndpoint) -> socket.socket:
+async def _connect(endpoint: TunnelEndpoint) -> socket.socket:
     try:
         async with asyncio.timeout(endpoint.connection_timeout):
-            return await _dialed(endpoint.port)
+            return await _connect_loopback(endpoint.port)
     except TimeoutError:
         raise BrokenTunnel(
             f"port {endpoint.port} of the machine did not answer within "
@@ -88,22 +89,22 @@ async def _connected(endpoint: TunnelEndpoint) -> socket.socket:
     except OSError as error:
         raise BrokenTunnel(
             f"port {endpoint.port} of the machine cannot be reached: {error.strerror or error}; "
-            "start what listens there"
+            "start the program that listens there"
         ) from error
 
 
-async def _dialed(port: int) -> socket.socket:
-    """The older protocol first; where nothing listens on it, the newer."""
-    faults: list[OSError] = []
-    for family, host in _HOSTS:
+async def _connect_loopback(port: int) -> socket.socket:
+    """Connect over IPv4 or, if nothing listens there, over IPv6."""
+    errors: list[OSError] = []
+    for family, host in _LOOPBACK_HOSTS:
         try:
-            return await _dialed_at(family, host, port)
+            return await _connect_to(family, host, port)
         except OSError as error:
-            faults.append(error)
-    raise faults[0]
+            errors.append(error)
+    raise errors[0]
 
 
-async def _dialed_at(family: socket.AddressFamily, host: str, port: int) -> socket.socket:
+async def _connect_to(family: socket.AddressFamily, host: str, port: int) -> socket.socket:
     connection = socket.socket(family, socket.SOCK_STREAM)
     try:
         connection.setblocking(False)
@@ -115,83 +116,85 @@ async def _dialed_at(family: socket.AddressFamily, host: str, port: int) -> sock
     return connection
 
 
-async def _carry(first: bytes, stream: Stream, connection: socket.socket) -> bool:
-    """Whether the port took all that came from the client."""
-    up = _Upward(first, stream, connection)
-    await both_ways(up.run(), _downward(stream, connection, up))
-    return not up.undelivered
+async def _forward(first: bytes, stream: Stream, connection: socket.socket) -> bool:
+    """Forward both directions. Return whether the port received all data from the client."""
+    up = _ClientToPort(first, stream, connection)
+    await run_duplex(up.run(), _forward_to_client(stream, connection, up))
+    return not up.has_undelivered
 
 
-async def _downward(stream: Stream, connection: socket.socket, up: _Upward) -> None:
-    """Until the port has said its last. A call has no way to say so but to end, so a client that
-    is still sending is heard out first."""
-    await from_socket(connection, lambda data: _reply(stream, data))
-    await up.silence()
+async def _forward_to_client(stream: Stream, connection: socket.socket, up: _ClientToPort) -> None:
+    """Forward until the port closes its side.
+
+    A call can report that only by ending, so a client that is still sending may finish first.
+    """
+    await copy_from_socket(connection, lambda data: _send_data(stream, data))
+    await up.wait_until_idle()
 
 
-class _Upward:
-    """What a client sends, on its way to the port."""
+class _ClientToPort:
+    """The direction from the client to the port."""
 
     def __init__(self, first: bytes, stream: Stream, connection: socket.socket) -> None:
         self._first = first
         self._stream = stream
         self._connection = connection
-        self._received = 0
-        self.undelivered = bool(first)
-        """Whether something that was received has not got to the port."""
+        self._received_count = 0
+        self.has_undelivered = bool(first)
+        """Whether received data has not reached the port."""
         self._ended = asyncio.Event()
 
     async def run(self) -> None:
         try:
-            # A port that hears no more may still have something to say.
+            # A port that no longer reads may still send.
             with contextlib.suppress(ConnectionError):
                 await asyncio.get_running_loop().sock_sendall(self._connection, self._first)
-                await to_socket(self._data, self._connection)
+                await copy_to_socket(self._recv_data, self._connection)
                 self._connection.shutdown(socket.SHUT_WR)
         finally:
             self._ended.set()
 
-    async def silence(self) -> None:
-        """Returns when nothing is under way, and nothing more seems to come."""
-        patience = _SILENCE
+    async def wait_until_idle(self) -> None:
+        """Return when all data is delivered and the client has stopped sending."""
+        timeout = _DRAIN_START_TIMEOUT
         while not self._ended.is_set():
-            before = self._received
+            before = self._received_count
             with contextlib.suppress(TimeoutError):
-                await asyncio.wait_for(self._ended.wait(), patience)
-            if self._received != before:
-                patience = _PATIENCE
-            elif not self.undelivered:
+                await asyncio.wait_for(self._ended.wait(), timeout)
+            if self._received_count != before:
+                timeout = _DRAIN_IDLE_TIMEOUT
+            elif not self.has_undelivered:
                 return
 
-    async def _data(self) -> bytes | None:
-        self.undelivered = False
+    async def _recv_data(self) -> bytes | None:
+        self.has_undelivered = False
         message: robot.TunnelRequest | None = await self._stream.recv_message()
         if message is None:
             return None
-        self._received += 1
-        self.undelivered = bool(message.data)
+        self._received_count += 1
+        self.has_undelivered = bool(message.data)
         return message.data
 
 
-async def _reply(stream: Stream, data: memoryview) -> None:
-    # Written as the message that it is: made by its class, the data would be copied once more.
-    await stream.send_message(b"".join((delimited(_DATA, len(data)), data)))
+async def _send_data(stream: Stream, data: memoryview) -> None:
+    # Encoded by hand, because the message class would copy the data once more.
+    await stream.send_message(b"".join((encode_field_header(_DATA_FIELD, len(data)), data)))
 
 
-async def to_socket(
+async def copy_to_socket(
     receive: Callable[[], Awaitable[bytes | None]], connection: socket.socket
 ) -> None:
-    """Until None is received."""
+    """Copy until `receive` returns None."""
     loop = asyncio.get_running_loop()
     while (data := await receive()) is not None:
         await loop.sock_sendall(connection, data)
 
 
-async def from_socket(
+async def copy_from_socket(
     connection: socket.socket, send: Callable[[memoryview], Awaitable[None]]
 ) -> None:
-    """Until the other side ends. What is sent is only good until `send` returns."""
+    """Copy until the other side closes. The view passed to `send` is valid until it returns."""
     loop = asyncio.get_running_loop()
-    buffer = memoryview(bytearray(PIECE))
+    buffer = memoryview(bytearray(MAX_CHUNK_SIZE))
     while count := await loop.sock_recv_into(connection, buffer):
         await send(buffer[:count])

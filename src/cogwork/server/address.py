@@ -1,4 +1,4 @@
-"""Where to listen: only on this computer, unless the configuration says otherwise."""
+"""The addresses to listen on: loopback only, unless the configuration sets others."""
 
 from __future__ import annotations
 
@@ -6,15 +6,14 @@ import ipaddress
 import json
 from typing import NamedTuple
 
-from cogwork.config.network import AuthConfig
 from cogwork.config.schema import MachineConfig
 
-DEFAULT = "localhost:8080"
+DEFAULT_ADDRESS = "localhost:8080"
 
 
 class Address(NamedTuple):
     host: str
-    """Empty for every interface."""
+    """The interface; empty for all of them."""
     port: int
 
     @classmethod
@@ -33,47 +32,42 @@ class Address(NamedTuple):
         return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
 
 
-class Listen(NamedTuple):
+class ListenAddresses(NamedTuple):
     public: Address
     grpc: Address | None
     warnings: tuple[str, ...]
 
 
-def listen_on(config: MachineConfig) -> Listen:
+def resolve_listen_addresses(config: MachineConfig) -> ListenAddresses:
     network = config.network
-    public = Address.parse(network.bind_address or DEFAULT)
+    public = Address.parse(network.bind_address or DEFAULT_ADDRESS)
     grpc = Address.parse(network.grpc_address) if network.grpc_address else None
-    asked = [address for address in (public, grpc) if address and not address.is_loopback]
-    if asked and _asks_for_a_lock(config):
-        # Whoever does must not get an open door.
+    exposed = [address for address in (public, grpc) if address and not address.is_loopback]
+    if exposed and config.cloud is not None:
+        # The cloud provides logins and a certificate; an unprotected port must not replace them.
         here = Address("localhost", public.port)
-        return Listen(
+        return ListenAddresses(
             here,
             Address("localhost", grpc.port) if grpc else None,
             (
-                f"listening on {here} only: login and TLS are configured, and are not part of "
-                "this release yet",
+                f"listening on {here} only: login and TLS require the cloud connection, which "
+                "this release does not support yet",
             ),
         )
-    return Listen(
+    return ListenAddresses(
         public,
         grpc,
         tuple(
-            f"listening on {address} without login: whoever reaches it can use this machine"
-            for address in asked
+            f"listening on {address} without login: anyone who reaches it can control this machine"
+            for address in exposed
         ),
     )
 
 
-def _asks_for_a_lock(config: MachineConfig) -> bool:
-    """Whether not everybody should be let in. A cloud brings logins and a certificate."""
-    return bool(config.auth != AuthConfig() or config.network.tls_cert_file or config.cloud)
-
-
-def serving_line(addresses: list[tuple[str, int]], asked: Address) -> str:
-    """What supervisors wait for on standard output."""
+def format_serving_line(addresses: list[tuple[str, int]], requested: Address) -> str:
+    """Return the line that supervisors wait for on standard output."""
     port = addresses[0][1]
-    url = Address(asked.host or "localhost", port)
+    url = Address(requested.host or "localhost", port)
     alternative = Address(addresses[0][0], port)
     urls = {"url": f"http://{url}", "alt_url": f"http://{alternative}"}
     return f"serving\t{json.dumps(urls, separators=(',', ':'))}"

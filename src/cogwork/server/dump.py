@@ -1,4 +1,4 @@
-"""`-dump-resources`: every model there is, with the JSON Schema of its attributes."""
+"""`-dump-resources`: write all models with the JSON Schemas of their attributes."""
 
 from __future__ import annotations
 
@@ -7,16 +7,16 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from cogwork.config.catalogue import Shape
+from cogwork.config.model_catalog import ModelSchema
 from cogwork.core import atomic
-from cogwork.drivers.table import builtin_models
-from cogwork.resource.registry import Registry, plugged_in
+from cogwork.drivers.builtin_models import builtin_models
+from cogwork.resource.registry import Registry, entry_point_models
 
 
 def dump_resources(path: Path) -> int:
-    registry = Registry([*builtin_models(), *plugged_in()])
-    shapes = sorted(registry.shapes(), key=lambda shape: (str(shape.api), str(shape.model)))
-    text = json.dumps([_described(shape) for shape in shapes], indent="\t") + "\n"
+    registry = Registry([*builtin_models(), *entry_point_models()])
+    schemas = sorted(registry.schemas(), key=lambda schema: (str(schema.api), str(schema.model)))
+    text = json.dumps([_describe_model(schema) for schema in schemas], indent="\t") + "\n"
     try:
         _write(path, text.encode())
     except OSError as error:
@@ -26,19 +26,19 @@ def dump_resources(path: Path) -> int:
 
 
 def _write(path: Path, data: bytes) -> None:
-    """What is no file, such as /dev/stdout, must not be replaced by one."""
+    """Replace a regular file atomically, but write through special files such as /dev/stdout."""
     if path.exists() and not path.is_file():
         path.write_bytes(data)
     else:
         atomic.write(path.resolve(), data)
 
 
-def _described(shape: Shape) -> dict[str, Any]:
+def _describe_model(schema: ModelSchema) -> dict[str, Any]:
     return {
-        "api": str(shape.api),
-        "model": str(shape.model),
+        "api": str(schema.api),
+        "model": str(schema.model),
         "attribute_schema": {
             "$schema": "https://json-schema.org/draft/2020-12/schema",
-            **shape.attributes.model_json_schema(),
+            **schema.attributes.model_json_schema(),
         },
     }

@@ -1,4 +1,4 @@
-"""The log of the server: who logs at which level, and where the lines go."""
+"""The log of the server: the levels of its loggers, and the outputs."""
 
 from __future__ import annotations
 
@@ -7,17 +7,18 @@ import logging
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
-from cogwork.config.load import Loaded
-from cogwork.config.log_rules import rules_of
-from cogwork.config.secrets import without_secrets
+from cogwork.config.loader import LoadedConfig
+from cogwork.config.log_rules import build_level_rules
+from cogwork.config.secrets import mask_secrets, secret_variable_values
 from cogwork.core.clock import Clock
 from cogwork.logs.console import console_format, descriptor_writer
 from cogwork.logs.entry import Entry, as_json, as_text
-from cogwork.logs.file import RotatingFile, Rotation
-from cogwork.logs.loggers import Loggers
-from cogwork.logs.pipeline import Pipeline
-from cogwork.logs.ring import Ring
-from cogwork.logs.rules import Rules
+from cogwork.logs.loggers import LoggerLevels
+from cogwork.logs.pipeline import EXTRA_LINES, Pipeline
+from cogwork.logs.redactor import Redactor
+from cogwork.logs.ring_buffer import RingBuffer
+from cogwork.logs.rotating_file import RotatingFile, Rotation
+from cogwork.logs.rules import LevelRules
 from cogwork.logs.sink import Sink
 
 _log = logging.getLogger("rdk.config")
@@ -34,71 +35,78 @@ class ServerLog:
         file: Path | None = None,
         show_diffs: bool = False,
     ) -> None:
-        """With a file, standard output carries nothing but what is said there on purpose."""
-        self.ring = Ring()
+        """With `file`, standard output carries only the lines of `print_line`."""
+        self.ring = RingBuffer()
+        self.redactor = Redactor()
+        self._environment = environment
         self._debug = debug
         self._console = Sink("console", descriptor_writer(stdout))
         self._file = (
-            RotatingFile(file, Rotation(), clock, self._tell_trouble) if file is not None else None
+            RotatingFile(file, Rotation(), clock, self._report_file_error)
+            if file is not None
+            else None
         )
         self._file_sink = Sink("log-file", self._file.write) if self._file is not None else None
         outputs: list[Callable[[Entry], None]] = [self.ring.put]
         if file is None or self._file_sink is None:
-            outputs.append(_lines_to(self._console, console_format(stdout, environment)))
+            outputs.append(_make_line_writer(self._console, console_format(stdout, environment)))
         else:
-            outputs.append(_lines_to(self._file_sink, _file_format(file)))
-        self.pipeline = Pipeline(clock, outputs, self._write_the_rest)
-        self.provided: dict[str, str] = {}
-        """By the full name of a resource that lives in a module: the module."""
-        self._rules = Rules(debug=debug)
-        self._loggers = Loggers()
-        self._show_diffs = show_diffs
-        self._text: str | None = None
+            outputs.append(_make_line_writer(self._file_sink, _choose_file_format(file)))
+        self.pipeline = Pipeline(clock, outputs, self._close_sinks, self.redactor)
+        self.resource_modules: dict[str, str] = {}
+        """Module names by the full names of the resources that they provide."""
+        self._rules = LevelRules(debug=debug)
+        self._loggers = LoggerLevels()
+        self._log_diffs = show_diffs
+        self._last_text: str | None = None
 
     def open(self) -> None:
-        # Where it would complain is the same place more often than not.
+        # logging reports its own errors to stderr, which is usually the output that failed.
         logging.raiseExceptions = False
         logging.getLogger().addHandler(self.pipeline)
-        self._loggers.take_over()
+        self._loggers.install()
         self._loggers.apply(self._rules)
 
-    def rules(self) -> Rules:
+    def rules(self) -> LevelRules:
         return self._rules
 
-    def apply(self, loaded: Loaded) -> None:
-        """At once, for loggers that exist and for those that come."""
-        config = loaded.checked.config
-        self.pipeline.hide(loaded.secrets)
-        if self._show_diffs:
-            self._show_diff(loaded.text)
-        self.pipeline.deduplicate(not config.disable_log_deduplication)
-        self._rules = rules_of(config, self.provided, debug=self._debug)
+    def apply(self, loaded: LoadedConfig) -> None:
+        """Apply the log settings of a configuration to existing and future loggers."""
+        config = loaded.result.config
+        self.redactor.add_secrets(
+            {*loaded.secrets, *secret_variable_values(loaded.text, self._environment)}
+        )
+        if self._log_diffs:
+            self._log_diff(loaded.text)
+        self.pipeline.set_deduplication(not config.disable_log_deduplication)
+        self._rules = build_level_rules(config, self.resource_modules, debug=self._debug)
         self._loggers.apply(self._rules)
 
-    def _tell_trouble(self, trouble: str | None) -> None:
-        """Where it can still be read: the file is what the trouble is about."""
-        self.say(trouble or "the log file is written again")
-        _log.warning("%s", trouble or "the log file is written again")
+    def _report_file_error(self, error: str | None) -> None:
+        """Print on standard output too, because the log file itself is what failed."""
+        message = error or "the log file is writable again"
+        self.print_line(message)
+        _log.warning("%s", message)
 
-    def _show_diff(self, text: str) -> None:
-        shown = without_secrets(text)
-        before, self._text = self._text, shown
+    def _log_diff(self, text: str) -> None:
+        shown = mask_secrets(text)
+        before, self._last_text = self._last_text, shown
         if before is not None and before != shown:
             lines = difflib.unified_diff(
                 before.splitlines(), shown.splitlines(), "before", "after", lineterm=""
             )
-            _log.info("the configuration changed:\n%s", "\n".join(lines))
+            _log.info("the configuration changed", extra={EXTRA_LINES: "\n".join(lines)})
 
-    def say(self, line: str) -> None:
-        """On standard output, wherever the log goes."""
+    def print_line(self, line: str) -> None:
+        """Print a line on standard output, even if the log goes to a file."""
         self._console.put(f"{line}\n".encode(errors="backslashreplace"))
 
     def close(self) -> None:
         logging.getLogger().removeHandler(self.pipeline)
-        self._loggers.let_go()
+        self._loggers.uninstall()
         self.pipeline.close()
 
-    def _write_the_rest(self) -> None:
+    def _close_sinks(self) -> None:
         for sink in (self._file_sink, self._console):
             if sink is not None:
                 sink.close()
@@ -106,9 +114,9 @@ class ServerLog:
             self._file.close()
 
 
-def _lines_to(sink: Sink, render: Callable[[Entry], str]) -> Callable[[Entry], None]:
+def _make_line_writer(sink: Sink, render: Callable[[Entry], str]) -> Callable[[Entry], None]:
     return lambda entry: sink.put(f"{render(entry)}\n".encode(errors="backslashreplace"))
 
 
-def _file_format(file: Path) -> Callable[[Entry], str]:
+def _choose_file_format(file: Path) -> Callable[[Entry], str]:
     return as_json if file.suffix in (".json", ".jsonl") else as_text

@@ -1,45 +1,60 @@
-"""`cogwork-server`: one machine, for as long as the process lives."""
+"""`cogwork-server`: run one machine."""
 
 from __future__ import annotations
 
 import os
 import sys
 from collections.abc import Sequence
+from contextlib import suppress
+from typing import NoReturn
 
 from cogwork import __version__
 from cogwork.server import process
-from cogwork.server.options import Options, UsageError, notes, parse, usage
+from cogwork.server.options import Options, UsageError, format_usage, list_option_warnings, parse
 
-FINE = 0
-FAILURE = 1
-USAGE = 2
+EXIT_OK = 0
+EXIT_FAILURE = 1
+EXIT_USAGE = 2
+
+
+def run() -> NoReturn:
+    """Run `main` and end the process, without the teardown of the interpreter and of libraries.
+
+    Everything of ours is closed by then. A driver's thread that hangs in native code would crash
+    when the destructors of its library run.
+    """
+    code = main()
+    for stream in (sys.stdout, sys.stderr):
+        with suppress(OSError, ValueError, AttributeError):  # closed, or never there
+            stream.flush()
+    os._exit(code)
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     try:
         options = parse(sys.argv[1:] if argv is None else argv)
     except UsageError as error:
-        print(f"cogwork-server: {error}\n\n{usage()}", file=sys.stderr)
-        return USAGE
+        print(f"cogwork-server: {error}\n\n{format_usage()}", file=sys.stderr)
+        return EXIT_USAGE
     if options.help:
-        print(usage())
-        return FINE
+        print(format_usage())
+        return EXIT_OK
     if options.version:
         print(f"cogwork-server {__version__}")
-        return FINE
+        return EXIT_OK
     if options.dump_resources is not None:
         from cogwork.server.dump import dump_resources
 
         return dump_resources(options.dump_resources)
-    for note in notes(options):
-        print(f"cogwork-server: {note}", file=sys.stderr)
-    return _run(options) if options.runs_a_machine else FAILURE
+    for warning in list_option_warnings(options):
+        print(f"cogwork-server: {warning}", file=sys.stderr)
+    return _run(options) if options.runs_machine else EXIT_FAILURE
 
 
 def _run(options: Options) -> int:
     assert options.config is not None
     process.prepare(os.environ)
-    # After the process is prepared, because these import pydantic and grpc.
+    # These import pydantic and grpc, which must not happen before the process is prepared.
     from cogwork.core.clock import SystemClock
     from cogwork.server.log import ServerLog
     from cogwork.server.serve import serve
@@ -61,4 +76,4 @@ def _run(options: Options) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    run()

@@ -1,7 +1,7 @@
-"""The options of `cogwork-server`, written as Go programs write them.
+"""The options of `cogwork-server`, in the syntax of Go programs.
 
-`Options` is what a command line asks for. The parser, the help text and `docs/reference/options.md`
-are made from the table `OPTIONS`.
+`Options` holds a parsed command line. The parser, the help text and `docs/reference/options.md` are
+generated from the table `OPTIONS`.
 """
 
 from __future__ import annotations
@@ -13,12 +13,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from cogwork.config.diagnose import did_you_mean, said
+from cogwork.config.diagnostics import did_you_mean, sanitize_message
 from cogwork.core.errors import CogworkError
 
 
 class UsageError(CogworkError):
-    """The command line cannot be understood."""
+    """The command line is invalid."""
 
     status = "INVALID_ARGUMENT"
 
@@ -46,8 +46,8 @@ class Options:
     webrtc: bool = True
 
     @property
-    def runs_a_machine(self) -> bool:
-        """Whether it asks for nothing else instead."""
+    def runs_machine(self) -> bool:
+        """Whether to run a machine: no option asks for something else instead."""
         return not (
             self.aix_install
             or self.dump_resources
@@ -64,14 +64,14 @@ Value = bool | Path | None
 class Option:
     name: str
     placeholder: str | None
-    """What stands for its value; None for a switch, which is on or off."""
-    effect: str
-    later: str | None = None
-    """Why it has no effect yet, for an option whose subject comes with a later release."""
+    """The name of its value in the help text; None for a switch."""
+    description: str
+    unsupported_reason: str | None = None
+    """Why the option has no effect yet; None if it has one."""
 
     @property
     def attribute(self) -> str:
-        """The field of `Options`."""
+        """The name of its field in `Options`."""
         return self.name.replace("-", "_")
 
     @property
@@ -92,211 +92,219 @@ OPTIONS = (
     Option(
         "aix-install",
         None,
-        "install the server as a service of the system",
-        later="installing comes with a later release",
+        "install the server as a system service",
+        unsupported_reason="installing is planned for a later release",
     ),
     Option(
         "allow-insecure-creds",
         None,
         "allow sending credentials over plaintext",
-        later="credentials and remotes come with a later release",
+        unsupported_reason="credentials and remotes are planned for a later release",
     ),
-    Option("config", "FILE", "the configuration of the machine to run"),
+    Option("config", "FILE", "configuration file of the machine to run"),
     Option(
         "cpuprofile",
         "FILE",
         "write a CPU profile of the whole run to FILE",
-        later="profiling comes with a later release",
+        unsupported_reason="profiling is planned for a later release",
     ),
     Option("debug", None, "log at debug level"),
     Option(
         "disable-mdns",
         None,
-        "do not announce the server by multicast DNS",
-        later="this release announces nothing by multicast DNS",
+        "do not announce the server over mDNS",
+        unsupported_reason="this release does not use mDNS",
     ),
-    Option("dump-resources", "FILE", "write what it can build to FILE as JSON, and exit"),
+    Option(
+        "dump-resources", "FILE", "write all models and their attributes to FILE as JSON and exit"
+    ),
     Option(
         "ftdc",
         None,
         "always capture diagnostic data",
-        later="this release captures no diagnostic data",
+        unsupported_reason="this release does not capture diagnostic data",
     ),
     Option("help", None, "print the options and exit"),
     Option(
         "log-file",
         "FILE",
-        "write the log to FILE and rotate it; as JSON if it ends in .jsonl",
+        "write the log to FILE and rotate it; as JSON if FILE ends in .jsonl",
     ),
     Option(
         "network-check",
         None,
         "check the network and exit",
-        later="network checks come with a later release",
+        unsupported_reason="network checks are planned for a later release",
     ),
     Option(
         "no-tls",
         None,
         "serve without TLS, even with a certificate",
-        later="this release has no TLS and always serves plaintext",
+        unsupported_reason="this release does not support TLS and always serves plaintext",
     ),
     Option(
         "output-telemetry",
         None,
         "print metrics and spans",
-        later="telemetry comes with a later release",
+        unsupported_reason="telemetry is planned for a later release",
     ),
     Option(
         "reveal-sensitive-config-diffs",
         None,
-        "log what changes in the configuration, secrets as stars",
+        "log configuration changes, with secrets masked",
     ),
     Option(
         "shareddir",
         "DIR",
-        "where the static files of the web pages are",
-        later="web pages come with a later release",
+        "directory of static files for web pages",
+        unsupported_reason="web pages are planned for a later release",
     ),
     Option(
         "untrusted-env",
         None,
-        "run no processes, no shell and no modules",
+        "do not run processes, shells or modules, except modules of COGWORK_TRUSTED_NAMESPACES",
     ),
     Option("version", None, "print the version and exit"),
     Option(
         "webprofile",
         None,
         "serve a profiler over HTTP",
-        later="profiling comes with a later release",
+        unsupported_reason="profiling is planned for a later release",
     ),
     Option(
         "webrtc",
         None,
         "prefer WebRTC connections",
-        later="WebRTC comes with a later release, and all connections are direct",
+        unsupported_reason="WebRTC is planned for a later release; all connections are direct",
     ),
 )
-EXIT_CODES = {0: "asked to stop", 1: "failure", 2: "wrong usage"}
+EXIT_CODES = {0: "stopped on request", 1: "failure", 2: "usage error"}
 
 _BY_NAME = {option.name: option for option in OPTIONS}
 _HELP = ("h", "help")
-_TRUTHS = {
+_BOOLEANS = {
     **dict.fromkeys(("1", "t", "T", "TRUE", "true", "True"), True),
     **dict.fromkeys(("0", "f", "F", "FALSE", "false", "False"), False),
 }
 
 
 def parse(argv: Sequence[str]) -> Options:
-    """What the words after the program's name ask for; said twice, the last counts."""
-    options = _read(argv)
-    if options.runs_a_machine and options.config is None:
-        raise UsageError("which machine to run is not said; write -config machine.json")
+    """Parse the arguments that follow the program name. Raises UsageError.
+
+    If an option is repeated, its last value counts.
+    """
+    options = _parse_words(argv)
+    if options.runs_machine and options.config is None:
+        raise UsageError("missing required option: -config FILE")
     return options
 
 
-def notes(options: Options) -> list[str]:
-    """A sentence for each option that is set and has no effect yet."""
+def list_option_warnings(options: Options) -> list[str]:
+    """Return a warning for each option that is set and has no effect yet."""
     return [
-        f"{_as_set(option, value)} has no effect yet: {option.later}"
+        f"{_format_option(option, value)} has no effect yet: {option.unsupported_reason}"
         for option in OPTIONS
-        if (value := getattr(options, option.attribute)) != option.default and option.later
+        if (value := getattr(options, option.attribute)) != option.default
+        and option.unsupported_reason
     ]
 
 
-def _as_set(option: Option, value: Value) -> str:
+def _format_option(option: Option, value: Value) -> str:
     return f"-{option.name}=false" if value is False else f"-{option.name}"
 
 
-def _read(argv: Sequence[str]) -> Options:
+def _parse_words(argv: Sequence[str]) -> Options:
     words = deque(argv)
     values: dict[str, Any] = {}
     option = None
-    while words and _looks_like_an_option(words[0]):
+    while words and _is_option(words[0]):
         word = words.popleft()
         if word == "--":
             break
-        name, value = _split(word)
+        name, value = _split_option(word)
         if name in _HELP:
-            # Whoever asks for help may not know the rest yet, so nothing else is looked at.
+            # A user who asks for help may not know the syntax yet, so the rest is not validated.
             return Options(help=True)
-        option = _known(name, word)
-        values[option.attribute] = _value(option, value, words)
+        option = _find_option(name, word)
+        values[option.attribute] = _parse_value(option, value, words)
     if words:
-        raise UsageError(_stray(words[0], option, "config" in values))
+        raise UsageError(_unexpected_argument_message(words[0], option, "config" in values))
     return Options(**values)
 
 
-def _looks_like_an_option(word: str) -> bool:
+def _is_option(word: str) -> bool:
     return word.startswith("-") and word != "-"
 
 
-def _split(word: str) -> tuple[str, str | None]:
+def _split_option(word: str) -> tuple[str, str | None]:
     name, equals, value = word.removeprefix("-").removeprefix("-").partition("=")
     if not name or name.startswith("-"):
-        raise UsageError(f'"{said(word)}" is not an option; write one like -debug or --debug')
+        raise UsageError(
+            f'invalid option "{sanitize_message(word)}"; write options like -debug or --debug'
+        )
     return name, value if equals else None
 
 
-def _known(name: str, word: str) -> Option:
+def _find_option(name: str, word: str) -> Option:
     option = _BY_NAME.get(name)
     if option is None:
         hint = did_you_mean(f"-{name}", (f"-{known}" for known in _BY_NAME))
-        written = said(word.partition("=")[0])
-        raise UsageError(f"there is no option {written}; {hint or _LIST_OF_ALL}")
+        written = sanitize_message(word.partition("=")[0])
+        raise UsageError(f"unknown option {written}; {hint or _SEE_HELP}")
     return option
 
 
-_LIST_OF_ALL = "`cogwork-server -h` lists them all"
+_SEE_HELP = "run `cogwork-server -h` to list all options"
 
 
-def _value(option: Option, value: str | None, following: deque[str]) -> Value:
+def _parse_value(option: Option, value: str | None, following: deque[str]) -> Value:
     if option.placeholder is None:
-        return _truth(option, value)
+        return _parse_bool(option, value)
     if value is None:
         if not following:
-            raise UsageError(f"-{option.name} needs a value; write {option.usage}")
+            raise UsageError(f"-{option.name} requires a value; write {option.usage}")
         value = following.popleft()
-    # An empty value is Go's way to say that there is none.
+    # In Go, an empty value means that the option is not set.
     return Path(value) if value else None
 
 
-def _truth(option: Option, value: str | None) -> bool:
+def _parse_bool(option: Option, value: str | None) -> bool:
     if value is None:
         return True
-    if value not in _TRUTHS:
+    if value not in _BOOLEANS:
         raise UsageError(
-            f'-{option.name} is true or false, not "{said(value)}"; '
+            f'invalid value "{sanitize_message(value)}" for -{option.name}; '
             f"write -{option.name}=true or -{option.name}=false"
         )
-    return _TRUTHS[value]
+    return _BOOLEANS[value]
 
 
-def _stray(word: str, before: Option | None, has_config: bool) -> str:
-    problem = f'"{said(word)}" is out of place'
-    if before is not None and before.placeholder is None and word in _TRUTHS:
+def _unexpected_argument_message(word: str, before: Option | None, has_config: bool) -> str:
+    problem = f'unexpected argument "{sanitize_message(word)}"'
+    if before is not None and before.placeholder is None and word in _BOOLEANS:
         return f"{problem}; write -{before.name}={word}, with an equals sign"
     if not has_config:
-        return f"{problem}; if it is the configuration, write -config {said(word)}"
-    return f"{problem}; a value with spaces needs quotes, and {_LIST_OF_ALL}"
+        return f"{problem}; if it is the configuration file, write -config {sanitize_message(word)}"
+    return f"{problem}; quote values that contain spaces, or {_SEE_HELP}"
 
 
 _WIDTH = 80
-_EFFECTS_AT = 25
+_DESCRIPTION_COLUMN = 25
 
 
-def usage() -> str:
-    """The text of -h."""
+def format_usage() -> str:
+    """Return the help text."""
     return "\n".join(
         (
             "usage: cogwork-server -config FILE [options]",
             "",
-            "Runs the machine that FILE describes, and follows FILE when it changes.",
+            "Run the machine that FILE describes, and apply FILE again whenever it changes.",
             "",
-            *(line for option in OPTIONS for line in _help(option)),
+            *(line for option in OPTIONS for line in _format_option_help(option)),
             "",
-            "An option is written -x or --x, its value -x=VALUE or -x VALUE. A switch is",
-            "turned off by -x=false. What is marked (later) is accepted, and has no effect",
-            "before a later release.",
+            "Write an option as -x or --x, and its value as -x=VALUE or -x VALUE. Turn a",
+            "switch off with -x=false. Options marked (later) are accepted, but have no",
+            "effect until a later release.",
             "",
             "exit codes:",
             *(f"  {code}  {meaning}" for code, meaning in EXIT_CODES.items()),
@@ -304,12 +312,14 @@ def usage() -> str:
     )
 
 
-def _help(option: Option) -> list[str]:
+def _format_option_help(option: Option) -> list[str]:
     head = f"  {option.usage}"
-    remarks = ["on by default"] * (option.default is True) + ["later"] * bool(option.later)
-    text = f"{option.effect} ({', '.join(remarks)})" if remarks else option.effect
-    indent = " " * _EFFECTS_AT
+    remarks = ["on by default"] * (option.default is True) + ["later"] * bool(
+        option.unsupported_reason
+    )
+    text = f"{option.description} ({', '.join(remarks)})" if remarks else option.description
+    indent = " " * _DESCRIPTION_COLUMN
     lines = textwrap.wrap(text, _WIDTH, initial_indent=indent, subsequent_indent=indent)
-    if len(head) + 2 > _EFFECTS_AT:
+    if len(head) + 2 > _DESCRIPTION_COLUMN:
         return [head, *lines]
-    return [head.ljust(_EFFECTS_AT) + lines[0].lstrip(), *lines[1:]]
+    return [head.ljust(_DESCRIPTION_COLUMN) + lines[0].lstrip(), *lines[1:]]

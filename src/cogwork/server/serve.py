@@ -1,4 +1,4 @@
-"""From a configuration file to a machine that serves, and back."""
+"""Start a machine from its configuration file, serve it, and stop it."""
 
 from __future__ import annotations
 
@@ -11,76 +11,80 @@ from pathlib import Path
 from typing import Any
 
 from cogwork import __version__
-from cogwork.config.follow import Follower
 from cogwork.config.last_good import last_good_for
-from cogwork.config.load import Loaded
+from cogwork.config.load_context import LoadContext
+from cogwork.config.loader import LoadedConfig
 from cogwork.config.schema import MachineConfig
 from cogwork.config.sources import FileSource
-from cogwork.config.surroundings import Surroundings
+from cogwork.config.watcher import ConfigWatcher
 from cogwork.core.clock import Clock
 from cogwork.core.errors import CogworkError
-from cogwork.core.home import cogwork_home
-from cogwork.drivers.table import builtin_models
+from cogwork.core.paths import cogwork_home
+from cogwork.drivers.builtin_models import builtin_models
 from cogwork.graph.events import Event, Observer, log_event
-from cogwork.graph.limits import Limits
+from cogwork.graph.limits import GraphLimits
 from cogwork.graph.provider import Providers
-from cogwork.graph.reconcile import Applied, Outcome
-from cogwork.logs.ring import Ring
-from cogwork.modules.ground import Deadlines, Ground, deadlines_in
-from cogwork.modules.modules import Modules, trusted_namespaces
-from cogwork.modules.orphans import end_children
-from cogwork.modules.parent import Parent
-from cogwork.resource.neighbours import Neighbours
-from cogwork.resource.registry import Registry, plugged_in
-from cogwork.robot.changes import Changes, changed
+from cogwork.graph.reconciler import Applied, Outcome
+from cogwork.logs.ring_buffer import RingBuffer
+from cogwork.modules.context import Deadlines, ModuleContext, read_deadlines
+from cogwork.modules.leftovers import end_leftovers
+from cogwork.modules.manager import ModuleManager, read_trusted_namespaces
+from cogwork.modules.orphans import kill_children
+from cogwork.modules.parent_server import ParentServer
+from cogwork.resource.machine_access import MachineAccess
+from cogwork.resource.registry import Registry, entry_point_models
+from cogwork.robot.config_changes import ConfigChanges, find_changes
+from cogwork.robot.event_journal import EventJournal
+from cogwork.robot.handler_table import build_handler_table
 from cogwork.robot.machine import Machine
-from cogwork.robot.story import Story
-from cogwork.robot.table import handler_table
-from cogwork.server.address import listen_on, serving_line
+from cogwork.server.address import format_serving_line, resolve_listen_addresses
 from cogwork.server.listeners import Listeners
 from cogwork.server.log import ServerLog
-from cogwork.server.process import show_stacks_on_signal
-from cogwork.server.sockets import private_directory, remove
-from cogwork.server.stop import Stop
+from cogwork.server.process import dump_stacks_on_signal
+from cogwork.server.shutdown import Shutdown
+from cogwork.server.socket_directory import private_directory, remove_directory
+from cogwork.server.watchdog import ServerWatchdog, read_watchdog_limits
 from cogwork.wire.http1 import Application
 
-BUDGET = 45.0
+CLOSE_BUDGET = 45.0
 """Seconds that all resources together get to close."""
-_SLACK = 5.0
-"""Seconds that the graph waits longer for a resource than for the module that makes it."""
+_BUILD_MARGIN = 5.0
+"""Seconds that the graph waits for a resource beyond the deadlines of its module."""
 
-FINE = 0
-FAILURE = 1
+EXIT_OK = 0
+EXIT_FAILURE = 1
 
 _log = logging.getLogger("rdk")
 
 
-class NothingToRun(CogworkError):
-    """There is no configuration at all."""
+class NoConfiguration(CogworkError):
+    """The configuration file does not exist."""
 
 
 async def serve(config_file: Path, clock: Clock, log: ServerLog, *, untrusted: bool = False) -> int:
-    """Until somebody asks it to stop. Returns the exit code. `untrusted`: whoever configures the
-    machine may not run programs of theirs here."""
-    stop = Stop()
-    stop.on_signals()
-    show_stacks_on_signal()
+    """Serve until a stop is requested, and return the exit code.
+
+    `untrusted`: people who configure the machine may not run programs of their own.
+    """
+    shutdown = Shutdown()
+    shutdown.install_signal_handlers()
+    dump_stacks_on_signal()
     with private_directory() as directory:
-        stop.even_at_once(lambda: remove(directory))
-        stop.even_at_once(end_children)
-        server = _Server(config_file, clock, directory, stop, log, untrusted=untrusted)
+        shutdown.on_forced_exit(lambda: remove_directory(directory))
+        shutdown.on_forced_exit(kill_children)
+        server = _Server(config_file, clock, directory, shutdown, log, untrusted=untrusted)
         try:
             await server.start()
         except CogworkError as error:
             _log.error("%s", error)
-            stop.fail("it could not start")
-        reason = await stop.asked
+            shutdown.fail("startup failed")
+        reason = await shutdown.requested
         _log.info("stopping: %s", reason)
         unfinished = await server.aclose(reason)
-    stop.over()
+    shutdown.limit_exit_time()
     for name in unfinished:
         _log.error("%s did not close in time", name)
-    return FAILURE if stop.failed or unfinished else FINE
+    return EXIT_FAILURE if shutdown.failed or unfinished else EXIT_OK
 
 
 class _Server:
@@ -89,111 +93,134 @@ class _Server:
         config_file: Path,
         clock: Clock,
         directory: Path,
-        stop: Stop,
+        shutdown: Shutdown,
         log: ServerLog,
         *,
         untrusted: bool,
     ) -> None:
-        neighbours = Neighbours()
-        registry = Registry([*builtin_models(neighbours, untrusted=untrusted), *plugged_in()])
+        machine_access = MachineAccess()
+        registry = Registry(
+            [*builtin_models(machine_access, untrusted=untrusted), *entry_point_models()]
+        )
         home = cogwork_home(os.environ)
-        self._file = config_file
-        self._stop = stop
+        self._config_file = config_file
+        self._clock = clock
+        self._home = home
+        self._shutdown = shutdown
         self._server_log = log
-        self._story = story = Story(_story_file(home, config_file), clock, log.pipeline.masked)
+        self._journal = journal = EventJournal(
+            _journal_path(home, config_file), clock, log.redactor.redact
+        )
         providers = Providers({"built in": registry})
-        deadlines = deadlines_in(os.environ)
+        deadlines = read_deadlines(os.environ)
         self._machine = machine = Machine(
             providers,
             clock,
-            limits=_limits(deadlines),
-            observe=_both(log_event, story.observe),
+            limits=_make_graph_limits(deadlines),
+            observe=_combine_observers(log_event, journal.record_graph_event),
+            redact=log.redactor.redact,
         )
-        machine.introduce(neighbours)
-        table = handler_table(machine, clock, stop.ask)
-        self._parent = Parent(table, directory)
-        self._modules = Modules(
-            Ground(
+        machine.bind(machine_access)
+        table = build_handler_table(machine, clock, shutdown.request)
+        self._parent = ParentServer(table, directory)
+        self._modules = ModuleManager(
+            ModuleContext(
                 clock,
                 directory,
-                self._parent.address,
+                self._parent.open_socket,
                 home,
                 os.environ,
                 log.rules,
-                providers.changed,
-                story.tell,
+                providers.notify_changed,
+                journal.record,
                 registry.has,
-                log.provided,
+                log.resource_modules,
                 deadlines=deadlines,
+                redact=log.redactor.redact,
             ),
-            trusted_namespaces(os.environ) if untrusted else None,
+            read_trusted_namespaces(os.environ) if untrusted else None,
         )
         providers.add("modules", self._modules)
-        machine.guests = self._modules
+        machine.modules = self._modules
         self._listeners = Listeners(
             table,
-            lambda: _application(machine, clock, log.ring, story),
+            lambda: _make_application(machine, clock, log.ring, journal),
             directory,
-            story.client,
+            journal.record_client,
         )
-        self._follower = Follower(
+        self._config_watcher = ConfigWatcher(
             FileSource(config_file, clock),
-            Surroundings(registry, home, os.environ),
+            LoadContext(registry, home, os.environ),
             self._apply,
             last_good_for(home, config_file),
         )
-        self._running: Loaded | None = None
+        self._watchdog: ServerWatchdog | None = None
+        self._loaded: LoadedConfig | None = None
         self._tasks: set[asyncio.Task[None]] = set()
 
     async def start(self) -> None:
-        """It answers before anything is built: clients see a machine that is initializing."""
-        first = await self._follower.first()
-        if first is None and not self._file.exists():
-            raise NothingToRun(f"there is no {self._file}; check the path given by -config")
-        listen = listen_on(
-            first.checked.config if first is not None else MachineConfig.model_construct()
+        """Start serving before anything is built, so that clients see an initializing machine."""
+        first = await self._config_watcher.load_first()
+        if first is None and not self._config_file.exists():
+            raise NoConfiguration(
+                f"{self._config_file} does not exist; check the path given with -config"
+            )
+        listen = resolve_listen_addresses(
+            first.result.config if first is not None else MachineConfig.model_construct()
         )
         await self._parent.start()
         await self._listeners.start(listen)
-        _log.info("cogwork-server %s runs %s", __version__, self._file)
-        self._story.tell("started", {"version": __version__, "file": str(self._file)})
-        self._server_log.say(serving_line(self._listeners.addresses, listen.public))
-        self._own(self._machine.operations.watch(), "operations")
-        self._own(self._machine.sessions.watch(), "sessions")
-        self._own(self._server_log.pipeline.watch(), "log")
-        self._own(self._follower.run(), "configuration")
-        # What is there by now stays: no collection of garbage needs to look through it.
+        _log.info("cogwork-server %s runs %s", __version__, self._config_file)
+        self._journal.record("started", {"version": __version__, "file": str(self._config_file)})
+        self._server_log.print_line(format_serving_line(self._listeners.addresses, listen.public))
+        self._watchdog = ServerWatchdog(
+            self._machine, self._shutdown.force_exit, read_watchdog_limits(os.environ)
+        )
+        self._create_task(self._machine.operations.watch(), "operations")
+        self._create_task(self._machine.sessions.watch(), "sessions")
+        self._create_task(self._server_log.pipeline.flush_periodically(), "log")
+        self._create_task(self._watch_config(), "configuration")
+        # Objects created so far are permanent, so the garbage collector need not scan them.
         gc.collect()
         gc.freeze()
 
+    async def _watch_config(self) -> None:
+        # A module left over from a killed server may still hold devices that this one needs.
+        await end_leftovers(self._home, self._clock)
+        await self._config_watcher.run()
+
     async def aclose(self, reason: str) -> list[Any]:
-        """Returns what did not close in time."""
-        self._story.tell("stopping", {"reason": reason})
-        self._listeners.refuse_newcomers()
-        # A client may fall silent while the machine closes: whoever watches for that goes last.
+        """Stop the server, and return the names of what did not close in time."""
+        self._journal.record("stopping", {"reason": reason})
+        self._listeners.stop_accepting()
+        # A client may disappear while the machine closes, so the session watcher stops last.
         watching = {task for task in self._tasks if task.get_name() == "sessions"}
-        await _cancelled(self._tasks - watching)
-        await self._follower.aclose()
-        unfinished: list[Any] = await self._machine.aclose(BUDGET)
-        await _cancelled(watching)
+        await _cancel_tasks(self._tasks - watching)
+        await self._config_watcher.aclose()
+        unfinished: list[Any] = await self._machine.aclose(CLOSE_BUDGET)
+        await _cancel_tasks(watching)
         unfinished += await self._modules.aclose()
         await self._parent.aclose()
         await self._listeners.aclose()
-        self._story.tell("stopped", {"unfinished": [str(name) for name in unfinished]})
-        self._story.close()
+        self._journal.record("stopped", {"unfinished": [str(name) for name in unfinished]})
+        self._journal.close()
+        if self._watchdog is not None:
+            self._watchdog.close()
         return unfinished
 
-    def _apply(self, loaded: Loaded) -> asyncio.Future[Outcome]:
-        changes = changed(self._running, loaded)
-        self._running = loaded
+    def _apply(self, loaded: LoadedConfig) -> asyncio.Future[Outcome]:
+        changes = find_changes(self._loaded, loaded)
+        self._loaded = loaded
         self._server_log.apply(loaded)
-        self._own(self._listeners.change(listen_on(loaded.checked.config)), "network")
-        self._modules.apply(loaded.checked.config.modules)
+        self._create_task(
+            self._listeners.change(resolve_listen_addresses(loaded.result.config)), "network"
+        )
+        self._modules.apply(loaded.result.config.modules, loaded.secret_variables)
         outcome = self._machine.apply(loaded)
-        outcome.add_done_callback(lambda done: self._tell_applied(done, changes))
+        outcome.add_done_callback(lambda done: self._report_applied(done, changes))
         return outcome
 
-    def _tell_applied(self, outcome: asyncio.Future[Outcome], changes: Changes) -> None:
+    def _report_applied(self, outcome: asyncio.Future[Outcome], changes: ConfigChanges) -> None:
         if outcome.cancelled() or outcome.exception() is not None:
             return
         applied = outcome.result()
@@ -206,7 +233,7 @@ class _Server:
                 applied.ready,
                 applied.unhealthy,
             )
-            self._story.tell(
+            self._journal.record(
                 "configuration",
                 {
                     "revision": applied.revision,
@@ -217,31 +244,31 @@ class _Server:
                 },
             )
 
-    def _own(self, work: Coroutine[Any, Any, None], name: str) -> None:
+    def _create_task(self, work: Coroutine[Any, Any, None], name: str) -> None:
         task = asyncio.get_running_loop().create_task(work, name=name)
         self._tasks.add(task)
-        task.add_done_callback(self._ended)
+        task.add_done_callback(self._on_task_done)
 
-    def _ended(self, task: asyncio.Task[None]) -> None:
+    def _on_task_done(self, task: asyncio.Task[None]) -> None:
         self._tasks.discard(task)
         if not task.cancelled() and (error := task.exception()) is not None:
-            _log.critical("%s stopped working", task.get_name(), exc_info=error)
-            self._stop.fail(f"{task.get_name()} stopped working")
+            _log.critical("task %s failed; stopping the server", task.get_name(), exc_info=error)
+            self._shutdown.fail(f"task {task.get_name()} failed")
 
 
-def _limits(deadlines: Deadlines) -> Limits:
-    """A module that takes too long is given up first, which says more than that building did."""
+def _make_graph_limits(deadlines: Deadlines) -> GraphLimits:
+    """Give modules their full deadlines: their timeouts explain more than a build timeout does."""
     asked = deadlines.validate + deadlines.remove + deadlines.add
-    return Limits(build=max(Limits().build, asked + _SLACK))
+    return GraphLimits(build=max(GraphLimits().build, asked + _BUILD_MARGIN))
 
 
-async def _cancelled(tasks: Collection[asyncio.Task[None]]) -> None:
+async def _cancel_tasks(tasks: Collection[asyncio.Task[None]]) -> None:
     for task in tasks:
         task.cancel()
     await asyncio.gather(*tasks, return_exceptions=True)
 
 
-def _both(first: Observer, second: Observer) -> Observer:
+def _combine_observers(first: Observer, second: Observer) -> Observer:
     def observe(event: Event) -> None:
         first(event)
         second(event)
@@ -249,12 +276,14 @@ def _both(first: Observer, second: Observer) -> Observer:
     return observe
 
 
-def _story_file(home: Path, config_file: Path) -> Path:
-    """Beside the last good configuration of the same file, and named like it."""
+def _journal_path(home: Path, config_file: Path) -> Path:
+    """Return the journal's path, named like the last-known-good copy of the same file."""
     return home / "story" / last_good_for(home, config_file).path.with_suffix(".jsonl").name
 
 
-def _application(machine: Machine, clock: Clock, ring: Ring, story: Story) -> Application:
-    from cogwork.control.http import application
+def _make_application(
+    machine: Machine, clock: Clock, ring: RingBuffer, journal: EventJournal
+) -> Application:
+    from cogwork.control.http import create_app
 
-    return application(machine, clock, ring, story)
+    return create_app(machine, clock, ring, journal)

@@ -1,1 +1,1 @@
-"""Frames of reference: where things are, how they are turned, how joints move them."""
+"""Spatial math: poses, orientations, kinematic chains and the frame tree."""

@@ -1,4 +1,4 @@
-"""Serial chains of links and joints: where the end of an arm or a gantry is."""
+"""Serial kinematic chains of links and joints, and their forward kinematics."""
 
 from __future__ import annotations
 
@@ -8,33 +8,39 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import NamedTuple
 
-from cogwork.spatial.pose import ZERO, Pose, Quaternion, Vector, unit
+from cogwork.spatial.pose import ZERO, Pose, Quaternion, Vector, unit_vector
 
 WORLD = "world"
 
-# Inputs go through degrees and back on the wire: rounding must not break a limit.
-_SLACK = 1e-6
+# Inputs are converted to degrees and back on the wire; rounding must not violate a limit.
+_LIMIT_TOLERANCE = 1e-6
+
+
+_MAX_MESSAGE = 1000
+"""Characters. Messages quote the description, which may hold texts of any length."""
 
 
 class BadKinematics(ValueError):
-    """A description that is no serial chain, or inputs that a chain does not take."""
+    """A description is not a serial chain, or inputs do not fit a chain."""
+
+    def __init__(self, message: str) -> None:
+        shown = message if len(message) <= _MAX_MESSAGE else f"{message[:_MAX_MESSAGE]}…"
+        super().__init__(shown)
 
 
-class Kind(StrEnum):
-    """How a joint moves."""
-
+class JointType(StrEnum):
     REVOLUTE = "revolute"
-    """It turns about its axis, between limits."""
+    """Rotates about its axis, between limits."""
     CONTINUOUS = "continuous"
-    """It turns about its axis as often as it likes."""
+    """Rotates about its axis without limits."""
     PRISMATIC = "prismatic"
-    """It slides along its axis, between limits."""
+    """Slides along its axis, between limits."""
     FIXED = "fixed"
-    """It does not move."""
+    """Does not move."""
 
 
-class Limits(NamedTuple):
-    """How far a joint goes: radians when it turns, millimetres when it slides."""
+class JointLimits(NamedTuple):
+    """The range of a joint: radians for a rotary joint, millimeters for a prismatic one."""
 
     minimum: float
     maximum: float
@@ -42,109 +48,126 @@ class Limits(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Joint:
-    """Where the next part of a chain turns or slides against the one before."""
+    """A joint between two links of a chain."""
 
     id: str
     parent: str
-    kind: Kind = Kind.REVOLUTE
+    kind: JointType = JointType.REVOLUTE
     axis: Vector = (0.0, 0.0, 1.0)
     minimum: float = -math.inf
     maximum: float = math.inf
 
     @property
-    def moves(self) -> bool:
-        return self.kind != Kind.FIXED
+    def is_movable(self) -> bool:
+        return self.kind != JointType.FIXED
 
     @property
-    def turns(self) -> bool:
-        return self.kind in (Kind.REVOLUTE, Kind.CONTINUOUS)
+    def is_rotary(self) -> bool:
+        return self.kind in (JointType.REVOLUTE, JointType.CONTINUOUS)
 
     @property
-    def limits(self) -> Limits:
-        if self.kind == Kind.CONTINUOUS:
-            return Limits(-math.inf, math.inf)
-        return Limits(self.minimum, self.maximum)
+    def limits(self) -> JointLimits:
+        if self.kind == JointType.CONTINUOUS:
+            return JointLimits(-math.inf, math.inf)
+        return JointLimits(self.minimum, self.maximum)
 
     def pose(self, value: float) -> Pose:
-        """What it does to all that follows. The value is in radians or millimetres."""
-        if self.turns:
-            return Pose(ZERO, Quaternion.about(self.axis, value))
-        if self.kind == Kind.PRISMATIC:
-            x, y, z = unit(self.axis)
+        """Return the transform of the joint at a position in radians or millimeters."""
+        if self.is_rotary:
+            return Pose(ZERO, Quaternion.from_axis_angle(self.axis, value))
+        if self.kind == JointType.PRISMATIC:
+            x, y, z = unit_vector(self.axis)
             return Pose((x * value, y * value, z * value), Quaternion.identity())
-        return Pose.zero()
+        return Pose.identity()
 
 
 @dataclass(frozen=True, slots=True)
 class Link:
-    """A rigid part of a chain: how to get from its parent to its own end."""
+    """A rigid part of a chain; its pose leads from the end of its parent to its own end."""
 
     id: str
     parent: str
-    pose: Pose = field(default_factory=Pose.zero)
+    pose: Pose = field(default_factory=Pose.identity)
     geometry: Mapping[str, object] | None = field(default=None, hash=False)
-    """The space it takes up, as its description writes it."""
+    """The geometry of the link, as in the kinematics file."""
 
 
-Step = Link | Joint
+ChainElement = Link | Joint
 
 
 @dataclass(frozen=True, slots=True)
 class Chain:
-    """Links and joints in a row, each the parent of the next."""
+    """A sequence of links and joints, each the parent of the next."""
 
     name: str
-    steps: tuple[Step, ...]
+    elements: tuple[ChainElement, ...]
 
     @classmethod
-    def of(cls, name: str, steps: Iterable[Step]) -> Chain:
-        """A chain from steps in any order. ValueError says why they are not one chain."""
-        return cls(name, tuple(_in_a_row(name, list(steps))))
+    def from_elements(cls, name: str, elements: Iterable[ChainElement]) -> Chain:
+        """Build a chain from elements in any order.
+
+        Raises BadKinematics if they do not form a single chain.
+        """
+        return cls(name, tuple(_order_elements(name, list(elements))))
 
     @property
     def joints(self) -> tuple[Joint, ...]:
-        """Those that move, from the base to the end. Each takes one input."""
-        return tuple(step for step in self.steps if isinstance(step, Joint) and step.moves)
+        """The movable joints, from the base to the end. Each takes one input."""
+        return tuple(
+            element
+            for element in self.elements
+            if isinstance(element, Joint) and element.is_movable
+        )
 
     @property
     def links(self) -> tuple[Link, ...]:
-        return tuple(step for step in self.steps if isinstance(step, Link))
+        return tuple(element for element in self.elements if isinstance(element, Link))
 
     @property
-    def limits(self) -> tuple[Limits, ...]:
+    def limits(self) -> tuple[JointLimits, ...]:
         return tuple(joint.limits for joint in self.joints)
 
     def pose(self, inputs: Sequence[float]) -> Pose:
-        """Where its end is, seen from its base: radians and millimetres in, no limits checked."""
-        return self._walk(inputs)[-1][1]
+        """Return the pose of the end relative to the base (forward kinematics).
+
+        Inputs are in radians and millimeters; their limits are not checked.
+        """
+        return self._forward_kinematics(inputs)[-1][1]
 
     def poses(self, inputs: Sequence[float]) -> dict[str, Pose]:
-        """Where the end of each link is, seen from the base of the chain."""
-        return {step.id: pose for step, pose in self._walk(inputs) if isinstance(step, Link)}
+        """Return the pose of the end of each link relative to the base of the chain."""
+        return {
+            element.id: pose
+            for element, pose in self._forward_kinematics(inputs)
+            if isinstance(element, Link)
+        }
 
-    def check(self, inputs: Sequence[float]) -> None:
-        """ValueError if there are too many inputs, too few, or one beyond the limits."""
+    def check_inputs(self, inputs: Sequence[float]) -> None:
+        """Raise BadKinematics if there are too many or too few inputs, or one exceeds a limit."""
         self._check_count(inputs)
         for joint, value in zip(self.joints, inputs, strict=True):
             low, high = joint.limits
-            if not (low - _SLACK <= value <= high + _SLACK and math.isfinite(value)):
+            if not (
+                low - _LIMIT_TOLERANCE <= value <= high + _LIMIT_TOLERANCE and math.isfinite(value)
+            ):
                 raise BadKinematics(
-                    f'joint "{joint.id}" of "{self.name}" cannot go to {_shown(joint, value)}; '
-                    f"it goes from {_shown(joint, low)} to {_shown(joint, high)}"
+                    f'joint "{joint.id}" of "{self.name}" cannot move to '
+                    f"{_format_value(joint, value)}; its limits are "
+                    f"{_format_value(joint, low)} to {_format_value(joint, high)}"
                 )
 
-    def _walk(self, inputs: Sequence[float]) -> list[tuple[Step, Pose]]:
+    def _forward_kinematics(self, inputs: Sequence[float]) -> list[tuple[ChainElement, Pose]]:
         self._check_count(inputs)
         values = iter(inputs)
-        walked: list[tuple[Step, Pose]] = []
-        pose = Pose.zero()
-        for step in self.steps:
-            if isinstance(step, Link):
-                pose = pose.then(step.pose)
-            elif step.moves:
-                pose = pose.then(step.pose(next(values)))
-            walked.append((step, pose))
-        return walked
+        poses: list[tuple[ChainElement, Pose]] = []
+        pose = Pose.identity()
+        for element in self.elements:
+            if isinstance(element, Link):
+                pose = pose.compose(element.pose)
+            elif element.is_movable:
+                pose = pose.compose(element.pose(next(values)))
+            poses.append((element, pose))
+        return poses
 
     def _check_count(self, inputs: Sequence[float]) -> None:
         if len(inputs) != len(self.joints):
@@ -156,19 +179,29 @@ class Chain:
 def gantry_chain(
     axes: Sequence[float], directions: Sequence[Vector] | None = None, name: str = "gantry"
 ) -> Chain:
-    """Axes that slide from 0 to their lengths in millimetres, along x, y and z unless told."""
+    """Build a chain of prismatic axes that move from 0 to their lengths in millimeters.
+
+    The default directions are x, y and z.
+    """
     if directions is None:
         directions = ((1.0, 0.0, 0.0), (0.0, 1.0, 0.0), (0.0, 0.0, 1.0))[: len(axes)]
     if not axes or len(axes) != len(directions):
         raise BadKinematics(
             f'"{name}" has {len(axes)} lengths and {len(directions)} directions; '
-            "each axis needs one of both"
+            "each axis needs one of each"
         )
     parents = (WORLD, *(f"axis_{number}" for number in range(1, len(axes))))
-    return Chain.of(
+    return Chain.from_elements(
         name,
         [
-            Joint(f"axis_{number}", parent, Kind.PRISMATIC, unit(direction), 0.0, _length(length))
+            Joint(
+                f"axis_{number}",
+                parent,
+                JointType.PRISMATIC,
+                unit_vector(direction),
+                0.0,
+                _check_length(length),
+            )
             for number, (parent, length, direction) in enumerate(
                 zip(parents, axes, directions, strict=True), 1
             )
@@ -176,51 +209,53 @@ def gantry_chain(
     )
 
 
-def _length(millimetres: float) -> float:
-    if not 0 <= millimetres < math.inf:
-        raise BadKinematics(f"an axis cannot be {millimetres:g} mm long")
-    return float(millimetres)
+def _check_length(length_mm: float) -> float:
+    if not 0 <= length_mm < math.inf:
+        raise BadKinematics(f"an axis cannot be {length_mm:g} mm long")
+    return float(length_mm)
 
 
-def _in_a_row(name: str, steps: list[Step]) -> Iterable[Step]:
-    """The steps from the base to the end, or the reason why there is no such order."""
-    known = _ids(name, steps)
-    after: dict[str, Step] = {}
-    for step in steps:
-        if step.parent in after:
+def _order_elements(name: str, elements: list[ChainElement]) -> Iterable[ChainElement]:
+    """Return the elements from the base to the end. Raises BadKinematics if there is no order."""
+    known = _collect_ids(name, elements)
+    after: dict[str, ChainElement] = {}
+    for element in elements:
+        if element.parent in after:
             raise BadKinematics(
-                f'"{name}" branches: both "{after[step.parent].id}" and "{step.id}" '
-                f'follow "{step.parent}", and a chain has one end'
+                f'"{name}" branches: "{after[element.parent].id}" and "{element.id}" '
+                f'have the same parent "{element.parent}", but a chain has one end'
             )
-        if step.parent not in known and step.parent != WORLD:
+        if element.parent not in known and element.parent != WORLD:
             raise BadKinematics(
-                f'"{step.id}" of "{name}" follows "{step.parent}", which is not there; '
-                f"the first part of a chain follows {WORLD}"
+                f'the parent "{element.parent}" of "{element.id}" in "{name}" does not exist; '
+                f"the first part of a chain has the parent {WORLD}"
             )
-        after[step.parent] = step
-    row: list[Step] = []
-    while (following := after.pop(row[-1].id if row else WORLD, None)) is not None:
-        row.append(following)
+        after[element.parent] = element
+    ordered: list[ChainElement] = []
+    while (following := after.pop(ordered[-1].id if ordered else WORLD, None)) is not None:
+        ordered.append(following)
     if after:
-        rest = ", ".join(sorted(f'"{step.id}"' for step in after.values()))
-        raise BadKinematics(f'{rest} of "{name}" run in a circle and never reach {WORLD}')
-    return row
+        rest = ", ".join(sorted(f'"{element.id}"' for element in after.values()))
+        raise BadKinematics(f'"{name}" has a cycle that does not lead to {WORLD}: {rest}')
+    return ordered
 
 
-def _ids(name: str, steps: list[Step]) -> set[str]:
-    if not steps:
+def _collect_ids(name: str, elements: list[ChainElement]) -> set[str]:
+    if not elements:
         raise BadKinematics(f'"{name}" has neither links nor joints')
     ids: set[str] = set()
-    for step in steps:
-        if step.id == WORLD or not step.id:
-            raise BadKinematics(f'"{step.id}" is no name for a part of "{name}"; choose another')
-        if step.id in ids:
+    for element in elements:
+        if element.id == WORLD or not element.id:
             raise BadKinematics(
-                f'"{name}" has two parts called "{step.id}"; each needs its own name'
+                f'"{element.id}" is not a valid name for a part of "{name}"; choose another'
             )
-        ids.add(step.id)
+        if element.id in ids:
+            raise BadKinematics(
+                f'"{name}" has two parts called "{element.id}"; each needs its own name'
+            )
+        ids.add(element.id)
     return ids
 
 
-def _shown(joint: Joint, value: float) -> str:
-    return f"{math.degrees(value):.6g} degrees" if joint.turns else f"{value:.6g} mm"
+def _format_value(joint: Joint, value: float) -> str:
+    return f"{math.degrees(value):.6g} degrees" if joint.is_rotary else f"{value:.6g} mm"

@@ -1,30 +1,30 @@
-"""All about serial chains in one place: what they are, and the files that describe them."""
+"""Serial chains, and the parsers of the files that describe them."""
 
 from cogwork.spatial.chain import (
     WORLD,
     BadKinematics,
     Chain,
+    ChainElement,
     Joint,
-    Kind,
-    Limits,
+    JointLimits,
+    JointType,
     Link,
-    Step,
     gantry_chain,
 )
-from cogwork.spatial.sva import read_sva, write_sva
-from cogwork.spatial.urdf import read_urdf
+from cogwork.spatial.sva import format_sva, parse_sva
+from cogwork.spatial.urdf import parse_urdf
 
 __all__ = [
     "WORLD",
     "BadKinematics",
     "Chain",
+    "ChainElement",
     "Joint",
-    "Kind",
-    "Limits",
+    "JointLimits",
+    "JointType",
     "Link",
-    "Step",
+    "format_sva",
     "gantry_chain",
-    "read_sva",
-    "read_urdf",
-    "write_sva",
+    "parse_sva",
+    "parse_urdf",
 ]

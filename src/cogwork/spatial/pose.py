@@ -1,4 +1,4 @@
-"""Where something is and how it is turned, and how such poses follow one another."""
+"""Poses (position and orientation), and their composition."""
 
 from __future__ import annotations
 
@@ -6,14 +6,14 @@ import math
 from dataclasses import dataclass
 
 Vector = tuple[float, float, float]
-"""Millimetres along x, y and z; or a direction."""
+"""Millimeters along x, y and z; or a direction."""
 
 ZERO: Vector = (0.0, 0.0, 0.0)
 
 
 @dataclass(frozen=True, slots=True)
 class Quaternion:
-    """A rotation. It has length one; `normalized` makes it so."""
+    """A rotation as a unit quaternion; `normalized` scales it to length one."""
 
     w: float
     x: float
@@ -25,19 +25,19 @@ class Quaternion:
         return cls(1.0, 0.0, 0.0, 0.0)
 
     @classmethod
-    def about(cls, axis: Vector, angle: float) -> Quaternion:
-        """A turn by so many radians, counterclockwise when the axis points at you."""
-        x, y, z = unit(axis)
+    def from_axis_angle(cls, axis: Vector, angle: float) -> Quaternion:
+        """Return a right-handed rotation about an axis by an angle in radians."""
+        x, y, z = unit_vector(axis)
         sine = math.sin(angle / 2)
         return cls(math.cos(angle / 2), x * sine, y * sine, z * sine)
 
     def normalized(self) -> Quaternion:
-        """The same rotation with length one. Only zeros are none: ValueError."""
-        biggest = max(abs(self.w), abs(self.x), abs(self.y), abs(self.z))
-        if not 0 < biggest < math.inf:
+        """Return the same rotation with length one. Raises ValueError if all parts are zero."""
+        largest = max(abs(self.w), abs(self.x), abs(self.y), abs(self.z))
+        if not 0 < largest < math.inf:
             raise ValueError("a quaternion needs a finite w, x, y or z that is not zero")
-        # Scaled first: the squares of very small or large numbers do not fit a float.
-        w, x, y, z = self.w / biggest, self.x / biggest, self.y / biggest, self.z / biggest
+        # Scale first: the squares of very small or large numbers underflow or overflow.
+        w, x, y, z = self.w / largest, self.x / largest, self.y / largest, self.z / largest
         length = math.sqrt(w * w + x * x + y * y + z * z)
         return Quaternion(w / length, x / length, y / length, z / length)
 
@@ -58,11 +58,11 @@ class Quaternion:
 
     @property
     def angle(self) -> float:
-        """How far it turns, from 0 to pi."""
+        """The angle of the rotation, from 0 to pi."""
         return 2 * math.atan2(math.hypot(self.x, self.y, self.z), abs(self.w))
 
     def __mul__(self, other: Quaternion) -> Quaternion:
-        """This rotation, then the other one about the axes that this one has turned."""
+        """Return the Hamilton product: this rotation, then the other about the rotated axes."""
         return Quaternion(
             self.w * other.w - self.x * other.x - self.y * other.y - self.z * other.z,
             self.w * other.x + self.x * other.w + self.y * other.z - self.z * other.y,
@@ -73,35 +73,36 @@ class Quaternion:
 
 @dataclass(frozen=True, slots=True)
 class Pose:
-    """A place and a rotation: where one frame is, seen from another."""
+    """The position and orientation of one frame relative to another."""
 
     point: Vector
-    turned: Quaternion
+    rotation: Quaternion
 
     @classmethod
-    def zero(cls) -> Pose:
-        """The same frame: at the same place, turned the same way."""
+    def identity(cls) -> Pose:
         return cls(ZERO, Quaternion.identity())
 
-    def then(self, other: Pose) -> Pose:
-        """Where `other` is, when `other` is seen from this pose."""
-        # Normalized each time, so that a long chain does not drift.
-        return Pose(self.place(other.point), (self.turned * other.turned).normalized())
+    def compose(self, other: Pose) -> Pose:
+        """Return `other`, which is relative to this pose, relative to the outer frame."""
+        # Normalize each time, so that a long chain does not drift.
+        return Pose(
+            self.transform_point(other.point), (self.rotation * other.rotation).normalized()
+        )
 
     def inverse(self) -> Pose:
-        """Where the outer frame is, seen from this one."""
-        back = self.turned.inverse()
-        x, y, z = back.rotate(self.point)
-        return Pose((-x, -y, -z), back)
+        """Return the pose of the outer frame relative to this one."""
+        rotation = self.rotation.inverse()
+        x, y, z = rotation.rotate(self.point)
+        return Pose((-x, -y, -z), rotation)
 
-    def place(self, vector: Vector) -> Vector:
-        """Where a point of this frame is in the outer one."""
-        x, y, z = self.turned.rotate(vector)
+    def transform_point(self, vector: Vector) -> Vector:
+        """Transform a point of this frame to the outer frame."""
+        x, y, z = self.rotation.rotate(vector)
         return (self.point[0] + x, self.point[1] + y, self.point[2] + z)
 
 
-def unit(vector: Vector) -> Vector:
-    """The direction of a vector, with length one. Only zeros have none: ValueError."""
+def unit_vector(vector: Vector) -> Vector:
+    """Return the vector scaled to length one. Raises ValueError for a zero vector."""
     length = math.hypot(*vector)
     if not 0 < length < math.inf:
         raise ValueError("a direction needs a finite x, y or z that is not zero")
@@ -109,7 +110,7 @@ def unit(vector: Vector) -> Vector:
 
 
 def cross(one: Vector, other: Vector) -> Vector:
-    """The vector across both, by the right hand."""
+    """Return the cross product."""
     return (
         one[1] * other[2] - one[2] * other[1],
         one[2] * other[0] - one[0] * other[2],

@@ -1,4 +1,4 @@
-"""Shapes of things, as a configuration or the description of an arm writes them."""
+"""Geometries as written in a configuration or a kinematics file."""
 
 from __future__ import annotations
 
@@ -6,66 +6,69 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from cogwork.spatial.orientation import number, read_orientation
+from cogwork.spatial.orientation import parse_orientation, require_number
 from cogwork.spatial.pose import Pose
 
-SIZES: Mapping[str, tuple[str, ...]] = {
+DIMENSIONS: Mapping[str, tuple[str, ...]] = {
     "box": ("x", "y", "z"),
     "sphere": ("r",),
     "capsule": ("r", "l"),
     "point": (),
 }
-"""The shapes there are, each with the names of its sizes."""
+"""The names of the dimensions of each shape."""
 
 
 @dataclass(frozen=True, slots=True)
 class Shape:
     kind: str
-    """One of `SIZES`."""
+    """A key of `DIMENSIONS`."""
     sizes: tuple[float, ...]
-    """In millimetres, in the order of their names."""
+    """The dimensions in millimeters, in the order of `DIMENSIONS`."""
     center: Pose
-    """Seen from the frame that it belongs to."""
+    """The pose relative to the frame of the part."""
 
 
-def read_shape(written: Mapping[str, Any]) -> Shape:
-    """Such as `{"type": "box", "x": 100, "y": 200, "z": 50, "translation": {"z": 25}}`. Raises
-    ValueError."""
-    kind = written.get("type") or _guessed(written)
-    names = SIZES.get(kind) if isinstance(kind, str) else None
+def parse_shape(data: Mapping[str, Any]) -> Shape:
+    """Parse a geometry such as `{"type": "box", "x": 100, "y": 200, "z": 50, "translation":
+    {"z": 25}}`. Raises ValueError if it is invalid."""
+    kind = data.get("type") or _guess_kind(data)
+    names = DIMENSIONS.get(kind) if isinstance(kind, str) else None
     if names is None:
-        raise ValueError(f'"{kind}" is no shape; there are {", ".join(SIZES)}')
-    return Shape(kind, tuple(_size(written, kind, name) for name in names), _center(written))
+        raise ValueError(f'"{kind}" is not a shape; the shapes are {", ".join(DIMENSIONS)}')
+    return Shape(kind, tuple(_parse_size(data, kind, name) for name in names), _parse_center(data))
 
 
-def _guessed(written: Mapping[str, Any]) -> str:
-    """Older files leave the type out."""
-    if any(written.get(axis) for axis in ("x", "y", "z")):
+def _guess_kind(data: Mapping[str, Any]) -> str:
+    """Infer the type, which older files omit, from the dimensions."""
+    if any(data.get(axis) for axis in ("x", "y", "z")):
         return "box"
-    if written.get("l"):
+    if data.get("l"):
         return "capsule"
-    return "sphere" if written.get("r") else "point"
+    return "sphere" if data.get("r") else "point"
 
 
-def _size(written: Mapping[str, Any], kind: str, name: str) -> float:
-    size = number(f'"{name}" of a {kind}', written.get(name, 0.0))
+def _parse_size(data: Mapping[str, Any], kind: str, name: str) -> float:
+    size = require_number(f'"{name}" of a {kind}', data.get(name, 0.0))
     if size <= 0:
         raise ValueError(f'"{name}" of a {kind} is missing, or not above 0')
     return size
 
 
-def _center(written: Mapping[str, Any]) -> Pose:
-    translation, orientation = _part(written, "translation"), _part(written, "orientation")
+def _parse_center(data: Mapping[str, Any]) -> Pose:
+    translation, orientation = (
+        _get_object(data, "translation"),
+        _get_object(data, "orientation"),
+    )
     x, y, z = (
-        number(f'"{axis}" of the translation', translation.get(axis, 0.0))
+        require_number(f'"{axis}" of the translation', translation.get(axis, 0.0))
         for axis in ("x", "y", "z")
     )
     kind = str(orientation.get("type") or "")
-    return Pose((x, y, z), read_orientation(kind, _part(orientation, "value")))
+    return Pose((x, y, z), parse_orientation(kind, _get_object(orientation, "value")))
 
 
-def _part(written: Mapping[str, Any], name: str) -> Mapping[str, Any]:
-    part = written.get(name) or {}
-    if not isinstance(part, Mapping):
-        raise ValueError(f'"{name}" is an object')  # noqa: TRY004 - whoever wrote it has no types
-    return part
+def _get_object(data: Mapping[str, Any], name: str) -> Mapping[str, Any]:
+    value = data.get(name) or {}
+    if not isinstance(value, Mapping):
+        raise ValueError(f'"{name}" must be an object')  # noqa: TRY004 - the input is invalid
+    return value

@@ -6,145 +6,176 @@ import json
 import math
 from collections.abc import Iterable, Iterator, Mapping
 
-from cogwork.spatial.chain import BadKinematics, Chain, Joint, Kind, Link, Step
-from cogwork.spatial.orientation import from_axis_angle, number, read_orientation
-from cogwork.spatial.pose import Pose, Quaternion, Vector, unit
+from cogwork.spatial.chain import BadKinematics, Chain, ChainElement, Joint, JointType, Link
+from cogwork.spatial.orientation import from_axis_angle, parse_orientation, require_number
+from cogwork.spatial.pose import Pose, Quaternion, Vector, unit_vector
 
-# Other readers of the format know no joint without limits: a hundred turns, or a kilometre.
-_MANY_TURNS = 36_000.0
-_FAR_MM = 1_000_000.0
+# The format has no joints without limits: write a hundred revolutions, or a kilometer.
+_UNLIMITED_DEGREES = 36_000.0
+_UNLIMITED_MM = 1_000_000.0
 
-Object = Mapping[str, object]
+JsonObject = Mapping[str, object]
 
 
-def read_sva(text: str) -> Chain:
-    """A chain from a kinematics file. ValueError says what is wrong with the file."""
+def parse_sva(text: str) -> Chain:
+    """Parse a kinematics file. Raises ValueError if it is invalid."""
     try:
-        data = json.loads(text)
-    except (ValueError, RecursionError) as error:
-        raise BadKinematics(f"the kinematics are not JSON: {error}") from None
-    if not isinstance(data, dict):
-        raise BadKinematics("the kinematics are not a JSON object")
-    return Chain.of(str(data.get("name") or "chain"), _steps(data))
+        data = _load_json(text)
+        return Chain.from_elements(str(data.get("name") or "chain"), _parse_elements(data))
+    except RecursionError:
+        raise BadKinematics("the kinematics are nested too deeply") from None
 
 
-def write_sva(chain: Chain) -> str:
-    """The chain as a kinematics file that `read_sva` and others read."""
-    links: list[Object] = []
-    joints: list[Object] = []
-    for step in chain.steps:
-        if isinstance(step, Joint) and step.moves:
-            joints.append(_written_joint(step))
+def format_sva(chain: Chain) -> str:
+    """Format a chain as a kinematics file in SVA form."""
+    links: list[JsonObject] = []
+    joints: list[JsonObject] = []
+    for element in chain.elements:
+        if isinstance(element, Joint) and element.is_movable:
+            joints.append(_format_joint(element))
         else:
-            links.append(_written_link(step))
+            links.append(_format_link(element))
     data = {"name": chain.name, "kinematic_param_type": "SVA", "links": links, "joints": joints}
     return json.dumps(data, indent=2, allow_nan=False)
 
 
-def _steps(data: Object) -> Iterator[Step]:
+def _load_json(text: str) -> JsonObject:
+    try:
+        data = json.loads(text, parse_float=_parse_finite, parse_constant=_parse_finite)
+    except BadKinematics:
+        raise
+    except (ValueError, RecursionError) as error:
+        raise BadKinematics(f"the kinematics are not JSON: {error}") from None
+    if not isinstance(data, dict):
+        raise BadKinematics("the kinematics are not a JSON object")
+    return data
+
+
+def _parse_finite(text: str) -> float:
+    """Reject infinity and NaN, which `format_sva` cannot write."""
+    value = float(text)
+    if not math.isfinite(value):
+        raise BadKinematics(f"the kinematics contain {text}, which is not a finite number")
+    return value
+
+
+def _parse_elements(data: JsonObject) -> Iterator[ChainElement]:
     form = data.get("kinematic_param_type", "SVA")
     if form == "SVA":
-        yield from map(_link, _objects(data, "links"))
-        yield from map(_joint, _objects(data, "joints"))
+        yield from map(_parse_link, _get_objects(data, "links"))
+        yield from map(_parse_joint, _get_objects(data, "joints"))
     elif form == "DH":
-        for row in _objects(data, "dhParams"):
-            yield from _dh(row)
+        for row in _get_objects(data, "dhParams"):
+            yield from _parse_dh_row(row)
     else:
-        raise BadKinematics(f'"kinematic_param_type" is SVA or DH, not {json.dumps(form)}')
+        raise BadKinematics(f'"kinematic_param_type" must be SVA or DH, not {json.dumps(form)}')
 
 
-def _link(data: Object) -> Link:
-    what = f'link "{_text(data, "id")}"'
-    translation = _vector(_object(data, "translation", what), f"the translation of {what}")
-    geometry = _object(data, "geometry", what)
+def _parse_link(data: JsonObject) -> Link:
+    what = f'link "{_require_text(data, "id")}"'
+    translation = _parse_vector(
+        _get_object(data, "translation", what), f"the translation of {what}"
+    )
+    geometry = _get_object(data, "geometry", what)
     return Link(
-        _text(data, "id"),
-        _text(data, "parent"),
-        Pose(translation, _orientation(_object(data, "orientation", what), what)),
+        _require_text(data, "id"),
+        _require_text(data, "parent"),
+        Pose(translation, _parse_rotation(_get_object(data, "orientation", what), what)),
         geometry or None,
     )
 
 
-def _joint(data: Object) -> Joint:
-    what = f'joint "{_text(data, "id")}"'
-    kind = _kind(data, what)
+def _parse_joint(data: JsonObject) -> Joint:
+    what = f'joint "{_require_text(data, "id")}"'
+    kind = _parse_joint_type(data, what)
     if data.get("mimic"):
-        raise BadKinematics(f"{what} mimics another joint, which no serial chain can do")
-    limits = _limits(data, what, turns=kind == Kind.REVOLUTE) if _is_limited(kind) else ()
-    return Joint(_text(data, "id"), _text(data, "parent"), kind, _axis(data, what, kind), *limits)
+        raise BadKinematics(f"{what} mimics another joint, which is not supported in a chain")
+    limits = (
+        _parse_limits(data, what, rotary=kind == JointType.REVOLUTE) if _is_limited(kind) else ()
+    )
+    return Joint(
+        _require_text(data, "id"),
+        _require_text(data, "parent"),
+        kind,
+        _parse_axis(data, what, kind),
+        *limits,
+    )
 
 
-def _kind(data: Object, what: str) -> Kind:
+def _parse_joint_type(data: JsonObject, what: str) -> JointType:
     try:
-        return Kind(str(data.get("type")))
+        return JointType(str(data.get("type")))
     except ValueError:
         raise BadKinematics(
-            f"{what} has type {json.dumps(data.get('type'))}; "
-            "there are revolute, prismatic, continuous and fixed"
+            f"{what} has the unknown type {json.dumps(data.get('type'))}; "
+            "the types are revolute, prismatic, continuous and fixed"
         ) from None
 
 
-def _is_limited(kind: Kind) -> bool:
-    return kind in (Kind.REVOLUTE, Kind.PRISMATIC)
+def _is_limited(kind: JointType) -> bool:
+    return kind in (JointType.REVOLUTE, JointType.PRISMATIC)
 
 
-def _limits(data: Object, what: str, *, turns: bool) -> tuple[float, float]:
-    low, high = (_required(data, key, what) for key in ("min", "max"))
+def _parse_limits(data: JsonObject, what: str, *, rotary: bool) -> tuple[float, float]:
+    low, high = (_require_field(data, key, what) for key in ("min", "max"))
     if low > high:
-        raise BadKinematics(f"{what} goes from {low:g} to {high:g}: its min is above its max")
-    return (math.radians(low), math.radians(high)) if turns else (low, high)
+        raise BadKinematics(f"{what} has a min of {low:g} above its max of {high:g}")
+    return (math.radians(low), math.radians(high)) if rotary else (low, high)
 
 
-def _axis(data: Object, what: str, kind: Kind) -> Vector:
-    if kind == Kind.FIXED:
+def _parse_axis(data: JsonObject, what: str, kind: JointType) -> Vector:
+    if kind == JointType.FIXED:
         return (0.0, 0.0, 1.0)
     try:
-        return unit(_vector(_object(data, "axis", what), f"the axis of {what}"))
+        return unit_vector(_parse_vector(_get_object(data, "axis", what), f"the axis of {what}"))
     except ValueError as error:
-        raise BadKinematics(f"{what} has no axis: {error}") from None
+        raise BadKinematics(f"{what} has no valid axis: {error}") from None
 
 
-def _dh(row: Object) -> tuple[Joint, Link]:
-    """A turn about z, then along z by d, along the new x by a, and about x by alpha."""
-    name = _text(row, "id")
+def _parse_dh_row(row: JsonObject) -> tuple[Joint, Link]:
+    """Convert a row: rotate about z, move along z by d and along the new x by a, then rotate
+    about that x by alpha."""
+    name = _require_text(row, "id")
     what = f'row "{name}" of dhParams'
-    a, d, alpha = (_required(row, key, what) for key in ("a", "d", "alpha"))
+    a, d, alpha = (_require_field(row, key, what) for key in ("a", "d", "alpha"))
     about_x = from_axis_angle(math.radians(alpha), 1.0, 0.0, 0.0)
-    low, high = _limits(row, what, turns=True)
-    joint = Joint(f"{name}_j", _text(row, "parent"), Kind.REVOLUTE, (0.0, 0.0, 1.0), low, high)
+    low, high = _parse_limits(row, what, rotary=True)
+    joint = Joint(
+        f"{name}_j", _require_text(row, "parent"), JointType.REVOLUTE, (0.0, 0.0, 1.0), low, high
+    )
     return joint, Link(name, joint.id, Pose((a, 0.0, d), about_x))
 
 
-def _orientation(data: Object, what: str) -> Quaternion:
+def _parse_rotation(data: JsonObject, what: str) -> Quaternion:
     value = data.get("value")
     if value is not None and not isinstance(value, dict):
         raise BadKinematics(f'the "value" of the orientation of {what} is not an object')
     try:
-        return read_orientation(str(data.get("type") or ""), value)
+        return parse_orientation(str(data.get("type") or ""), value)
     except ValueError as error:
         raise BadKinematics(f"the orientation of {what}: {error}") from None
 
 
-def _vector(data: Object, what: str) -> Vector:
-    x, y, z = (number(f'"{key}" of {what}', data.get(key, 0.0)) for key in "xyz")
+def _parse_vector(data: JsonObject, what: str) -> Vector:
+    x, y, z = (require_number(f'"{key}" of {what}', data.get(key, 0.0)) for key in "xyz")
     return x, y, z
 
 
-def _required(data: Object, key: str, what: str) -> float:
+def _require_field(data: JsonObject, key: str, what: str) -> float:
     if data.get(key) is None:
         raise BadKinematics(f'"{key}" of {what} is missing')
-    return number(f'"{key}" of {what}', data[key])
+    return require_number(f'"{key}" of {what}', data[key])
 
 
-def _text(data: Object, key: str) -> str:
+def _require_text(data: JsonObject, key: str) -> str:
     text = data.get(key)
     if not isinstance(text, str) or not text:
         raise BadKinematics(f'a link or joint has no "{key}": {json.dumps(data)[:80]}')
     return text
 
 
-def _object(data: Object, key: str, what: str) -> Object:
-    """The object under that key; empty when there is none."""
+def _get_object(data: JsonObject, key: str, what: str) -> JsonObject:
+    """Return the object under a key, or an empty one if the key is missing."""
     value = data.get(key)
     if value is None:
         return {}
@@ -153,42 +184,42 @@ def _object(data: Object, key: str, what: str) -> Object:
     return value
 
 
-def _objects(data: Object, key: str) -> Iterable[Object]:
+def _get_objects(data: JsonObject, key: str) -> Iterable[JsonObject]:
     items = data.get(key) or []
     if not isinstance(items, list) or not all(isinstance(item, dict) for item in items):
         raise BadKinematics(f'"{key}" of the kinematics is not a list of objects')
     return items
 
 
-def _written_link(step: Step) -> Object:
-    pose = step.pose if isinstance(step, Link) else Pose.zero()
+def _format_link(element: ChainElement) -> JsonObject:
+    pose = element.pose if isinstance(element, Link) else Pose.identity()
     data: dict[str, object] = {
-        "id": step.id,
-        "parent": step.parent,
-        "translation": _written(pose.point),
+        "id": element.id,
+        "parent": element.parent,
+        "translation": _format_vector(pose.point),
     }
-    if pose.turned != Quaternion.identity():
-        # Not an orientation vector: other readers lose its direction close to straight up.
-        turned = pose.turned
-        value = {"w": turned.w, "x": turned.x, "y": turned.y, "z": turned.z}
+    if pose.rotation != Quaternion.identity():
+        # Other parsers lose the direction of an orientation vector close to straight up.
+        rotation = pose.rotation
+        value = {"w": rotation.w, "x": rotation.x, "y": rotation.y, "z": rotation.z}
         data["orientation"] = {"type": "quaternion", "value": value}
-    if isinstance(step, Link) and step.geometry:
-        data["geometry"] = dict(step.geometry)
+    if isinstance(element, Link) and element.geometry:
+        data["geometry"] = dict(element.geometry)
     return data
 
 
-def _written_joint(joint: Joint) -> Object:
-    low, high = map(math.degrees, joint.limits) if joint.turns else joint.limits
-    most = _MANY_TURNS if joint.turns else _FAR_MM
+def _format_joint(joint: Joint) -> JsonObject:
+    low, high = map(math.degrees, joint.limits) if joint.is_rotary else joint.limits
+    unlimited = _UNLIMITED_DEGREES if joint.is_rotary else _UNLIMITED_MM
     return {
         "id": joint.id,
-        "type": str(Kind.REVOLUTE if joint.turns else Kind.PRISMATIC),
+        "type": str(JointType.REVOLUTE if joint.is_rotary else JointType.PRISMATIC),
         "parent": joint.parent,
-        "axis": _written(joint.axis),
-        "min": max(low, -most),
-        "max": min(high, most),
+        "axis": _format_vector(joint.axis),
+        "min": max(low, -unlimited),
+        "max": min(high, unlimited),
     }
 
 
-def _written(vector: Vector) -> Object:
+def _format_vector(vector: Vector) -> JsonObject:
     return dict(zip("xyz", vector, strict=True))

@@ -1,6 +1,7 @@
-"""A channel on grpc.aio that the SDK's client classes take for grpclib's.
+"""A grpc.aio channel with the interface of grpclib's, for the SDK's client classes.
 
-They use one method of it, `request`, and of the stream that it returns what stands here.
+The clients only call `request`, and use only the part of the returned stream that is implemented
+here.
 """
 
 from __future__ import annotations
@@ -18,13 +19,13 @@ from grpclib import GRPCError
 from grpclib.const import Cardinality, Status
 from grpclib.metadata import Deadline
 
-HUNG_UP = "the process that it lives in is being stopped or restarted; try again"
+CHANNEL_CLOSED_TEXT = "the process that runs it is being stopped or restarted; try again"
 
 MetadataLike = Mapping[str, str | bytes] | Iterable[tuple[str, str | bytes]]
 
 
 class SdkChannel:
-    """Opens no connection of its own: the grpc.aio channel is somebody else's to close."""
+    """An adapter around a grpc.aio channel, which it neither opens nor closes."""
 
     def __init__(self, channel: grpc.aio.Channel) -> None:
         self._channel = channel
@@ -42,7 +43,7 @@ class SdkChannel:
         metadata: MetadataLike | None = None,
     ) -> ClientStream:
         if name not in self._callables:
-            make = self._maker(cardinality)
+            make = self._call_factory(cardinality)
             self._callables[name] = make(
                 name,
                 request_serializer=request_type.SerializeToString,
@@ -55,9 +56,9 @@ class SdkChannel:
         return ClientStream(self._callables[name], cardinality, timeout, tuple(pairs))
 
     def close(self) -> None:
-        """Clients close what they were given; this one is not theirs."""
+        """Do nothing: clients close their channel, but they do not own this one."""
 
-    def _maker(self, cardinality: Cardinality) -> Callable[..., Any]:
+    def _call_factory(self, cardinality: Cardinality) -> Callable[..., Any]:
         match cardinality:
             case Cardinality.UNARY_UNARY:
                 return self._channel.unary_unary
@@ -70,16 +71,16 @@ class SdkChannel:
 class ClientStream:
     def __init__(
         self,
-        start: Any,
+        start_call: Any,
         cardinality: Cardinality,
         timeout: float | None,
         metadata: tuple[tuple[str, str | bytes], ...],
     ) -> None:
-        self._start = start
+        self._start_call = start_call
         self._cardinality = cardinality
         self._options = {"timeout": timeout, "metadata": metadata}
         self._call: Any = None
-        self._replied = False
+        self._has_replied = False
         self.initial_metadata: Mapping[str, Any] | None = None
         self.trailing_metadata: Mapping[str, Any] | None = None
 
@@ -97,35 +98,35 @@ class ClientStream:
 
     async def send_request(self) -> None:
         if self._call is None and self._cardinality.client_streaming:
-            self._call = self._start(**self._options)
+            self._call = self._start_call(**self._options)
 
     async def send_message(self, message: Any, *, end: bool = False) -> None:
         if not self._cardinality.client_streaming:
-            with grpclib_errors():
-                self._call = self._start(message, **self._options)
+            with as_grpclib_errors():
+                self._call = self._start_call(message, **self._options)
             return
         await self.send_request()
         try:
-            with grpclib_errors():
+            with as_grpclib_errors():
                 await self._call.write(message)
                 if end:
                     await self._call.done_writing()
         except (GRPCError, asyncio.InvalidStateError):
-            # Whoever ended the call said why, which is not why nothing can be written any more.
+            # The status that ended the call is more useful than the error of this write.
             await self._raise_if_failed()
             raise
 
     async def end(self) -> None:
         if self._cardinality.client_streaming:
             await self.send_request()
-            with grpclib_errors():
+            with as_grpclib_errors():
                 await self._call.done_writing()
 
     async def recv_message(self) -> Any:
-        """None after the last one."""
-        with grpclib_errors():
+        """Return the next message; None after the last one."""
+        with as_grpclib_errors():
             if self._cardinality is Cardinality.UNARY_UNARY:
-                return await self._only_reply()
+                return await self._recv_single_reply()
             message = await self._call.read()
             if message is grpc.aio.EOF:
                 await self._raise_if_failed()
@@ -133,11 +134,11 @@ class ClientStream:
             return message
 
     async def recv_initial_metadata(self) -> None:
-        with grpclib_errors():
+        with as_grpclib_errors():
             self.initial_metadata = dict(await self._call.initial_metadata())
 
     async def recv_trailing_metadata(self) -> None:
-        with grpclib_errors():
+        with as_grpclib_errors():
             self.trailing_metadata = dict(await self._call.trailing_metadata())
 
     async def cancel(self) -> None:
@@ -148,10 +149,10 @@ class ClientStream:
         while (message := await self.recv_message()) is not None:
             yield message
 
-    async def _only_reply(self) -> Any:
-        if self._replied:
+    async def _recv_single_reply(self) -> Any:
+        if self._has_replied:
             return None
-        self._replied = True
+        self._has_replied = True
         return await self._call
 
     async def _raise_if_failed(self) -> None:
@@ -161,17 +162,17 @@ class ClientStream:
 
 
 @contextlib.contextmanager
-def grpclib_errors() -> Iterator[None]:
-    """What the SDK's code catches is grpclib's error."""
+def as_grpclib_errors() -> Iterator[None]:
+    """Convert errors of grpc.aio to grpclib's, which the SDK's code catches."""
     try:
         yield
     except grpc.aio.AioRpcError as error:
         raise GRPCError(Status(error.code().value[0]), error.details()) from None
     except grpc.aio.UsageError:
-        raise GRPCError(Status.UNAVAILABLE, HUNG_UP) from None
+        raise GRPCError(Status.UNAVAILABLE, CHANNEL_CLOSED_TEXT) from None
     except asyncio.CancelledError:
-        # A connection that is closed cancels the calls on it, and with them whoever awaits one.
+        # Closing a connection cancels its calls, and that cancels the tasks that await them.
         task = asyncio.current_task()
         if task is not None and task.cancelling():
             raise
-        raise GRPCError(Status.UNAVAILABLE, HUNG_UP) from None
+        raise GRPCError(Status.UNAVAILABLE, CHANNEL_CLOSED_TEXT) from None

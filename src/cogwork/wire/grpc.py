@@ -1,9 +1,11 @@
-"""The handler table on grpc.aio, which moves the bytes in C."""
+"""Serves the handler table with grpc.aio, whose transport is written in C."""
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Callable
+from contextlib import AbstractContextManager, nullcontext
+from functools import partial
 from typing import Any, NoReturn
 
 import grpc
@@ -14,222 +16,312 @@ from grpclib.metadata import Deadline
 from multidict import MultiDict
 
 from cogwork.core.errors import CogworkError, InvalidRequest
-from cogwork.wire.first import in_time
-from cogwork.wire.handlers import Handle, HandlerTable, Metadata, Method
+from cogwork.wire.byte_budget import ByteBudget
+from cogwork.wire.concurrency_limit import STOP_METHODS
+from cogwork.wire.first_message import with_timeout
+from cogwork.wire.handlers import Handler, HandlerTable, Metadata, Method
+from cogwork.wire.request_limits import MAX_REQUEST_SIZE, limit_of
 from cogwork.wire.status import grpc_code, status_of
+from cogwork.wire.unread_replies import UnreadReplies
 
-LARGEST_MESSAGE = 1 << 25
+MAX_MESSAGE_SIZE = MAX_REQUEST_SIZE
+MIB = 1 << 20
+MIN_COUNTED_SIZE = 4096
+"""Bytes. Larger messages count toward a client's byte budget."""
 
 _Context = grpc.aio.ServicerContext[Any, Any]
 
-OPTIONS: tuple[tuple[str, int], ...] = (
-    ("grpc.max_receive_message_length", LARGEST_MESSAGE),
-    ("grpc.max_send_message_length", LARGEST_MESSAGE),
+GRPC_OPTIONS: tuple[tuple[str, int], ...] = (
+    ("grpc.max_receive_message_length", MAX_MESSAGE_SIZE),
+    ("grpc.max_send_message_length", MAX_MESSAGE_SIZE),
     ("grpc.so_reuseport", 0),
-    # Clients of this API ping every 20 s, also when they have no call under way.
+    # Clients of this API ping every 20 s, even without a call in flight.
     ("grpc.keepalive_permit_without_calls", 1),
     ("grpc.http2.min_recv_ping_interval_without_data_ms", 5000),
     ("grpc.http2.max_ping_strikes", 0),
-    # Whoever is gone without a word is noticed, and gives its connection back.
+    # Detect dead peers and close their connections.
     ("grpc.keepalive_time_ms", 60_000),
     ("grpc.keepalive_timeout_ms", 20_000),
     ("grpc.server_handshake_timeout_ms", 10_000),
     ("grpc.max_concurrent_streams", 1024),
+    # The relay limits bursts; this limit would reject requests at random.
+    ("grpc.server.max_pending_requests", 1 << 20),
+    ("grpc.server.max_pending_requests_hard_limit", 1 << 20),
 )
 
 
-class Unanswered(CogworkError):
+class NoReply(CogworkError):
     """A method that replies once ended without a reply."""
 
 
 PeerOf = Callable[[str], str]
-"""The client's address, given the name by which the listener knows it."""
+"""Maps the peer name that grpc reports to the client's address."""
+
+
+class _Clients:
+    """Tracks the clients behind the calls, and the bytes that the server holds for each."""
+
+    def __init__(self, peer_of: PeerOf) -> None:
+        self._peer_of = peer_of
+        self._requests = ByteBudget("requests in flight", total=256 * MIB, per_client=64 * MIB)
+        self._replies = UnreadReplies()
+
+    def peer(self, context: _Context) -> str:
+        return self._peer_of(context.peer())
+
+    def hold_request(self, request: bytes, context: _Context) -> AbstractContextManager[None]:
+        """Charge a request to its client's budget until the call ends.
+
+        Raise OverBudget if a limit is exceeded.
+        """
+        if len(request) <= MIN_COUNTED_SIZE:
+            return _NULL_CONTEXT
+        return self._requests.hold(self.peer(context), len(request))
+
+    @property
+    def may_be_behind(self) -> bool:
+        return not self._replies.is_within_slack
+
+    async def wait_until_read(self, context: _Context) -> None:
+        """Wait for a client that leaves its replies unread. Raise RepliesNotRead on timeout."""
+        client = self.peer(context)
+        if self._replies.is_behind(client):
+            await self._replies.wait_until_read(client)
+
+    def track_reply(self, reply: bytes, context: _Context) -> bytes:
+        """Count the reply of a unary call until the client has read it."""
+        if len(reply) > MIN_COUNTED_SIZE:
+            client, size = self.peer(context), len(reply)
+            self._replies.add(client, size)
+            remove: Any = partial(self._untrack_reply, client, size)
+            context.add_done_callback(remove)
+        return reply
+
+    def _untrack_reply(self, client: str, size: int, _: object) -> None:
+        self._replies.remove(client, size)
+
+
+_NULL_CONTEXT = nullcontext()
 
 
 def grpc_server(table: HandlerTable, peer_of: PeerOf = str) -> grpc.aio.Server:
-    """Not started, and not listening anywhere yet."""
-    return grpc.aio.server(handlers=(_Table(table, peer_of),), options=OPTIONS)
+    """Return a server that is neither started nor listening."""
+    return grpc.aio.server(
+        handlers=(_GenericHandler(table, _Clients(peer_of)),), options=GRPC_OPTIONS
+    )
 
 
-class _Table(grpc.GenericRpcHandler):
-    def __init__(self, table: HandlerTable, peer_of: PeerOf) -> None:
+class _GenericHandler(grpc.GenericRpcHandler):
+    def __init__(self, table: HandlerTable, clients: _Clients) -> None:
         self._table = table
-        self._peer_of = peer_of
-        self._adapted: dict[str, grpc.RpcMethodHandler[Any, Any]] = {}
+        self._clients = clients
+        self._grpc_handlers: dict[str, grpc.RpcMethodHandler[Any, Any]] = {}
 
     def service(
         self, handler_call_details: grpc.HandlerCallDetails
     ) -> grpc.RpcMethodHandler[Any, Any] | None:
         path = handler_call_details.method
-        adapted = self._adapted.get(path)
-        if adapted is None:
+        handler = self._grpc_handlers.get(path)
+        if handler is None:
             method = self._find(path)
             if method is None:
                 return None
-            adapted = _adapted(method, self._peer_of)
-            if not method.foreign:
-                self._adapted[path] = adapted
-        return adapted
+            handler = _to_grpc_handler(method, self._clients)
+            if not method.is_unregistered:
+                self._grpc_handlers[path] = handler
+        return handler
 
     def _find(self, path: str) -> Method | None:
         try:
             return self._table.find(path)
         except Exception as error:
-            return _failing(path, error)
+            return _failing_method(path, error)
 
 
-def _failing(path: str, error: Exception) -> Method:
-    """Of a service that cannot be loaded."""
+def _failing_method(path: str, error: Exception) -> Method:
+    """Return a method that raises the error with which its service failed to load."""
 
     async def fail(_: object) -> NoReturn:
         raise error
 
-    return Method(path, Cardinality.STREAM_STREAM, fail, foreign=True)
+    return Method(path, Cardinality.STREAM_STREAM, fail, is_unregistered=True)
 
 
-def _adapted(method: Method, peer_of: PeerOf) -> grpc.RpcMethodHandler[Any, Any]:
-    """Messages are read and written here: grpc would tell a client of a Python error."""
+def _to_grpc_handler(method: Method, clients: _Clients) -> grpc.RpcMethodHandler[Any, Any]:
+    """Adapt a method to grpc.
+
+    Messages are parsed and serialized here, because grpc would report a Python error to the client.
+    """
     match method.cardinality:
         case Cardinality.UNARY_UNARY:
-            return grpc.unary_unary_rpc_method_handler(_unary(method, peer_of))
+            return grpc.unary_unary_rpc_method_handler(_make_unary_unary(method, clients))
         case Cardinality.UNARY_STREAM:
-            return grpc.unary_stream_rpc_method_handler(_replying(method, peer_of))
+            return grpc.unary_stream_rpc_method_handler(_make_unary_stream(method, clients))
         case Cardinality.STREAM_UNARY:
-            return grpc.stream_unary_rpc_method_handler(_collecting(method, peer_of))
+            return grpc.stream_unary_rpc_method_handler(_make_stream_unary(method, clients))
         case _:
-            return grpc.stream_stream_rpc_method_handler(_conversing(method, peer_of))
+            return grpc.stream_stream_rpc_method_handler(_make_stream_stream(method, clients))
 
 
-def _unary(method: Method, peer_of: PeerOf) -> Any:
-    handle, read, twin = method.handle, _reader(method), method.twin
+def _make_unary_unary(method: Method, clients: _Clients) -> Any:
+    waits = not method.path.endswith(STOP_METHODS)
+    handle, parse, route, check = (
+        method.handle,
+        _make_parser(method),
+        method.proxy_route,
+        _make_size_check(method),
+    )
 
     async def serve(data: bytes, context: _Context) -> bytes:
         try:
-            if twin is not None and twin.is_of_use() and twin.takes(data):
-                stream = _Unary(context, peer_of, data)
-                await twin.handle(stream)
-            else:
-                stream = _Unary(context, peer_of, read(data))
-                await handle(stream)
-            return _only(stream.reply, method)
+            with clients.hold_request(data, context):
+                if waits and clients.may_be_behind:
+                    await clients.wait_until_read(context)
+                if route is not None and route.is_enabled() and route.matches(data):
+                    stream = _UnaryUnaryCall(context, clients, data)
+                    await route.handle(stream)
+                else:
+                    check(data)
+                    stream = _UnaryUnaryCall(context, clients, parse(data))
+                    await handle(stream)
+            return clients.track_reply(_encode_single_reply(stream.reply, method), context)
         except BaseException as error:
-            _tell(context, error, method)
+            _set_error_status(context, error, method)
             return b""
 
     return serve
 
 
-def _replying(method: Method, peer_of: PeerOf) -> Any:
-    handle, read, twin = method.handle, _reader(method), method.twin
+def _make_unary_stream(method: Method, clients: _Clients) -> Any:
+    handle, parse, route, check = (
+        method.handle,
+        _make_parser(method),
+        method.proxy_route,
+        _make_size_check(method),
+    )
 
     async def serve(data: bytes, context: _Context) -> None:
         try:
-            if twin is not None and twin.is_of_use() and twin.takes(data):
-                await twin.handle(_Replying(context, peer_of, data))
-            else:
-                await handle(_Replying(context, peer_of, read(data)))
+            with clients.hold_request(data, context):
+                if route is not None and route.is_enabled() and route.matches(data):
+                    await route.handle(_UnaryStreamCall(context, clients, data))
+                else:
+                    check(data)
+                    await handle(_UnaryStreamCall(context, clients, parse(data)))
         except BaseException as error:
-            _tell(context, error, method)
+            _set_error_status(context, error, method)
 
     return serve
 
 
-def _collecting(method: Method, peer_of: PeerOf) -> Any:
-    read = _reader(method)
+def _make_stream_unary(method: Method, clients: _Clients) -> Any:
+    parse, check = _make_parser(method), _make_size_check(method)
 
     async def serve(_: AsyncIterator[bytes], context: _Context) -> bytes:
         try:
-            stream = _Collecting(context, peer_of, read)
-            await (await _whose(method, stream))(stream)
-            return _only(stream.reply, method)
+            stream = _StreamUnaryCall(context, clients, parse, check)
+            await (await _select_handler(method, stream))(stream)
+            return clients.track_reply(_encode_single_reply(stream.reply, method), context)
         except BaseException as error:
-            _tell(context, error, method)
+            _set_error_status(context, error, method)
             return b""
 
     return serve
 
 
-def _conversing(method: Method, peer_of: PeerOf) -> Any:
-    read = _reader(method)
+def _make_stream_stream(method: Method, clients: _Clients) -> Any:
+    parse, check = _make_parser(method), _make_size_check(method)
 
     async def serve(_: AsyncIterator[bytes], context: _Context) -> None:
         try:
-            stream = _Conversing(context, peer_of, read)
-            await (await _whose(method, stream))(stream)
+            stream = _StreamStreamCall(context, clients, parse, check)
+            await (await _select_handler(method, stream))(stream)
         except BaseException as error:
-            _tell(context, error, method)
+            _set_error_status(context, error, method)
 
     return serve
 
 
-async def _whose(method: Method, stream: _Conversing) -> Handle:
-    """Where a client sends several messages, the first one says whom they are for."""
-    twin = method.twin
-    if twin is None or not twin.is_of_use():
+async def _select_handler(method: Method, stream: _StreamStreamCall) -> Handler:
+    """Return the handler for the resource that the first message of a client stream names."""
+    route = method.proxy_route
+    if route is None or not route.is_enabled():
         return method.handle
-    first = await in_time(stream.look_ahead(), method.path)
-    if not twin.takes(first):
+    first = await with_timeout(stream.peek(), method.path)
+    if not route.matches(first):
         return method.handle
-    stream.read_nothing()
-    return twin.handle
+    stream.switch_to_raw()
+    return route.handle
 
 
-def _tell(context: _Context, error: BaseException, method: Method) -> None:
-    """Whatever it is: a driver that exits must not take everybody else with it.
+def _set_error_status(context: _Context, error: BaseException, method: Method) -> None:
+    """Turn any error into a status: a driver that exits must not end the process.
 
-    Not by `context.abort`, whose own error stays with the call, and with it what was received.
+    `context.abort` is not used, because the error it raises keeps the received messages alive.
     """
-    if isinstance(error, GeneratorExit) or _is_cancelled(error):
+    if isinstance(error, GeneratorExit) or _is_call_cancelled(error):
         raise error
     status, message = status_of(error, method.path)
     context.set_code(grpc_code(status))
     context.set_details(message)
 
 
-def _is_cancelled(error: BaseException) -> bool:
-    """Whether the call is; of a driver that awaits a cancelled task, the client must be told."""
+def _is_call_cancelled(error: BaseException) -> bool:
+    """Return whether the call itself was cancelled.
+
+    If a driver awaited a cancelled task instead, the client must get an error.
+    """
     task = asyncio.current_task()
     return isinstance(error, asyncio.CancelledError) and task is not None and task.cancelling() > 0
 
 
-def _reader(method: Method) -> Callable[[bytes], Any]:
+def _make_size_check(method: Method) -> Callable[[bytes], None]:
+    check, path = limit_of(method).check, method.path
+    return lambda data: check(data, path)
+
+
+def _make_parser(method: Method) -> Callable[[bytes], Any]:
     kind = method.request
     if kind is None:
         return bytes
-    parse = kind.FromString
+    decode, check_elements = kind.FromString, limit_of(method).check_elements
 
-    def read(data: bytes) -> Any:
+    def parse(data: bytes) -> Any:
         try:
-            return parse(data)
+            message = decode(data)
         except DecodeError:
             name = kind.DESCRIPTOR.full_name
-            raise InvalidRequest(f"the request to {method.path} is no {name} message") from None
+            raise InvalidRequest(
+                f"the request to {method.path} is not a valid {name} message"
+            ) from None
+        check_elements(message, len(data), method.path)
+        return message
 
-    return read
+    return parse
 
 
-def _only(reply: Any, method: Method) -> bytes:
+def _encode_single_reply(reply: Any, method: Method) -> bytes:
     if reply is None:
-        raise Unanswered(f"{method.path} ended without a reply; this is a fault of the server")
-    return _bytes(reply)
+        raise NoReply(f"{method.path} ended without a reply; this is a bug in the server")
+    return _serialize(reply)
 
 
-def _bytes(message: Any) -> bytes:
+def _serialize(message: Any) -> bytes:
     data: bytes = message if isinstance(message, bytes) else message.SerializeToString()
     return data
 
 
-class _Stream:
-    """What every call has, whatever goes over it."""
+class _Call:
+    """The part that calls of every cardinality share."""
 
-    __slots__ = ("_context", "_greeted", "_peer_of")
+    __slots__ = ("_clients", "_context", "_sent_initial_metadata")
 
     request: Any = None
 
-    def __init__(self, context: _Context, peer_of: PeerOf) -> None:
+    def __init__(self, context: _Context, clients: _Clients) -> None:
         self._context = context
-        self._peer_of = peer_of
-        self._greeted = False
+        self._clients = clients
+        self._sent_initial_metadata = False
 
     @property
     def metadata(self) -> Metadata:
@@ -237,16 +329,16 @@ class _Stream:
 
     @property
     def deadline(self) -> Deadline | None:
-        # The stubs know nothing of a call without one.
+        # The type stubs do not declare that this is None for a call without a deadline.
         left: float | None = self._context.time_remaining()
         return Deadline.from_timeout(left) if left is not None else None
 
     @property
     def peer(self) -> str:
-        return self._peer_of(self._context.peer())
+        return self._clients.peer(self._context)
 
     async def send_initial_metadata(self, *, metadata: Metadata | None = None) -> None:
-        self._greeted = True
+        self._sent_initial_metadata = True
         await self._context.send_initial_metadata(tuple((metadata or {}).items()))
 
     async def send_trailing_metadata(self, *, metadata: Metadata | None = None) -> None:
@@ -257,37 +349,37 @@ class _Stream:
 
     async def send_message(self, message: Any, *, end: bool = False) -> None:
         del end
-        if not self._greeted:
-            # A first message that is cancelled on its way would take the metadata, and with them
-            # the end of the call, along: the client would wait for ever.
+        if not self._sent_initial_metadata:
+            # If the first message is cancelled while it is sent, grpc sends neither the metadata
+            # nor the end of the call, and the client waits forever.
             await self.send_initial_metadata()
-        await self._context.write(_bytes(message))
+        await self._context.write(_serialize(message))
 
     async def __aiter__(self) -> AsyncIterator[Any]:
         while (message := await self.recv_message()) is not None:
             yield message
 
 
-class _Replying(_Stream):
-    __slots__ = ("_unread", "request")
+class _UnaryStreamCall(_Call):
+    __slots__ = ("_pending_request", "request")
 
-    def __init__(self, context: _Context, peer_of: PeerOf, request: Any) -> None:
-        super().__init__(context, peer_of)
-        self.request = self._unread = request
+    def __init__(self, context: _Context, clients: _Clients, request: Any) -> None:
+        super().__init__(context, clients)
+        self.request = self._pending_request = request
 
     async def recv_message(self) -> Any:
-        request, self._unread = self._unread, None
+        request, self._pending_request = self._pending_request, None
         return request
 
 
-class _Unary(_Replying):
+class _UnaryUnaryCall(_UnaryStreamCall):
     __slots__ = ("reply",)
 
-    def __init__(self, context: _Context, peer_of: PeerOf, request: Any) -> None:
-        # Not by way of the others: this is what most calls are.
+    def __init__(self, context: _Context, clients: _Clients, request: Any) -> None:
+        # Most calls are unary, so this skips the chain of super().__init__ calls.
         self._context = context
-        self._peer_of = peer_of
-        self.request = self._unread = request
+        self._clients = clients
+        self.request = self._pending_request = request
         self.reply: Any = None
 
     async def send_message(self, message: Any, *, end: bool = False) -> None:
@@ -295,36 +387,47 @@ class _Unary(_Replying):
         self.reply = message
 
 
-class _Conversing(_Stream):
-    __slots__ = ("_ahead", "_read")
+class _StreamStreamCall(_Call):
+    __slots__ = ("_check", "_parse", "_peeked", "reply")
 
-    def __init__(self, context: _Context, peer_of: PeerOf, read: Callable[[bytes], Any]) -> None:
-        super().__init__(context, peer_of)
-        self._read = read
-        self._ahead: Any = None
+    def __init__(
+        self,
+        context: _Context,
+        clients: _Clients,
+        parse: Callable[[bytes], Any],
+        check: Callable[[bytes], None],
+    ) -> None:
+        super().__init__(context, clients)
+        self._parse = parse
+        self._check = check
+        self.reply: Any = None
+        self._peeked: Any = None
 
-    async def look_ahead(self) -> bytes:
-        """The first message, which is still to come; empty if there is none."""
-        self._ahead = await self._context.read()
-        return b"" if self._ahead is grpc.aio.EOF else self._ahead
+    async def peek(self) -> bytes:
+        """Return the first message without consuming it; empty if there is none."""
+        self._peeked = await self._context.read()
+        return b"" if self._peeked is grpc.aio.EOF else self._peeked
 
-    def read_nothing(self) -> None:
-        """From here on messages are the bytes that come."""
-        self._read = bytes
+    def switch_to_raw(self) -> None:
+        """Return later messages as raw bytes, unchecked: the receiver limits their size."""
+        self._parse = bytes
+        self._check = _accept_any
 
     async def recv_message(self) -> Any:
-        data, self._ahead = self._ahead, None
+        data, self._peeked = self._peeked, None
         if data is None:
             data = await self._context.read()
-        return None if data is grpc.aio.EOF else self._read(data)
+        if data is grpc.aio.EOF:
+            return None
+        self._check(data)
+        return self._parse(data)
 
 
-class _Collecting(_Conversing):
-    __slots__ = ("reply",)
+def _accept_any(_: bytes) -> None: ...
 
-    def __init__(self, context: _Context, peer_of: PeerOf, read: Callable[[bytes], Any]) -> None:
-        super().__init__(context, peer_of, read)
-        self.reply: Any = None
+
+class _StreamUnaryCall(_StreamStreamCall):
+    __slots__ = ()
 
     async def send_message(self, message: Any, *, end: bool = False) -> None:
         del end

@@ -1,7 +1,7 @@
-"""The handler table: every method a machine serves, whichever transport carries it.
+"""The handler table: every method that a machine serves, independent of the transport.
 
-A transport hands a `Stream` to the method's function. Whatever holds for all methods (deadlines,
-limits, operations, later auth and sessions) is wrapped around the table once.
+A transport passes a `Stream` to the method's handler. Concerns of all methods (deadlines, limits,
+operations, sessions, later authentication) are middleware around the table.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ from grpclib.const import Handler as ServiceHandler
 from grpclib.metadata import Deadline
 
 Metadata = Mapping[str, str | bytes]
-"""As grpclib's: a name that comes several times has several pairs among the items."""
+"""Metadata like grpclib's: a repeated name occurs several times among the items."""
 
 
 class Stream(Protocol):
-    """One call, as a method sees it; the part of grpclib's stream that the SDK's services use."""
+    """One call as its handler sees it: the part of grpclib's stream that SDK services use."""
 
     @property
     def metadata(self) -> Metadata: ...
@@ -30,14 +30,14 @@ class Stream(Protocol):
 
     @property
     def peer(self) -> str:
-        """The client's own address: `ipv4:127.0.0.1:50112`."""
+        """The client's address: `ipv4:127.0.0.1:50112`."""
 
     @property
     def request(self) -> Any:
-        """The only request, where a method takes just one; None where more may come."""
+        """The request of a method that takes exactly one; None for client streams."""
 
     async def recv_message(self) -> Any:
-        """None when the client has sent its last one."""
+        """Return the next message; None after the client's last one."""
 
     async def send_message(self, message: Any, *, end: bool = False) -> None: ...
 
@@ -48,18 +48,18 @@ class Stream(Protocol):
     def __aiter__(self) -> AsyncIterator[Any]: ...
 
 
-Handle = Callable[[Stream], Awaitable[None]]
+Handler = Callable[[Stream], Awaitable[None]]
 
 
 @dataclass(frozen=True, slots=True)
-class Twin:
-    """The same method, for resources that live in another process: it is handed the bytes."""
+class ProxyRoute:
+    """A method's handler for resources in another process: it forwards the raw bytes."""
 
-    is_of_use: Callable[[], bool]
-    """Whether there are such resources at all."""
-    takes: Callable[[bytes], bool]
-    """Whether the first message of a call is for one of those."""
-    handle: Handle
+    is_enabled: Callable[[], bool]
+    """Return whether any such resources can exist."""
+    matches: Callable[[bytes], bool]
+    """Return whether the first message of a call names such a resource."""
+    handle: Handler
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,110 +67,112 @@ class Method:
     path: str
     """`/package.Service/Method`"""
     cardinality: Cardinality
-    handle: Handle
+    handle: Handler
     request: type[Message] | None = None
-    """None: the method takes the bytes as they came."""
+    """Type of the request; None if the method takes the raw bytes."""
     reply: type[Message] | None = None
-    foreign: bool = False
-    """Whether nobody registered it."""
+    is_unregistered: bool = False
+    """Whether the table has no entry for it, so that the fallback handler serves it."""
     refusal: str | None = None
-    """Why it is not served, which is all that it answers; None: it is."""
-    twin: Twin | None = None
-    """How it is served where the resource lives in another process."""
+    """The error that the method always returns; None if it is implemented."""
+    proxy_route: ProxyRoute | None = None
+    """The handler for resources in another process."""
 
     @property
     def service(self) -> str:
         return _service_of(self.path)
 
 
-Around = Callable[[Method, Handle], Handle]
-"""Wraps what holds for every method around one of them."""
+Middleware = Callable[[Method, Handler], Handler]
+"""Returns a handler that wraps the given handler of a method."""
 
 
 class Servable(Protocol):
-    """A service class as grpclib's compiler makes them."""
+    """A service class that grpclib's compiler generated."""
 
     def __mapping__(self) -> Mapping[str, ServiceHandler]: ...
 
 
-Load = Callable[[], Iterable[Method]]
-Unknown = Callable[[str, Stream], Awaitable[None]]
-"""Gets the path beside the call."""
-TwinOf = Callable[[Method], Twin | None]
+MethodLoader = Callable[[], Iterable[Method]]
+FallbackHandler = Callable[[str, Stream], Awaitable[None]]
+"""Takes the path and the call."""
+ProxyRouteFactory = Callable[[Method], ProxyRoute | None]
 
 
 class HandlerTable:
     def __init__(
         self,
-        around: Iterable[Around] = (),
-        unknown: Unknown | None = None,
-        twin_of: TwinOf = lambda _: None,
+        middleware: Iterable[Middleware] = (),
+        fallback: FallbackHandler | None = None,
+        make_proxy_route: ProxyRouteFactory = lambda _: None,
     ) -> None:
-        """`unknown` serves what nobody registered, as bytes. `twin_of` makes the twin of a method
-        that is registered."""
-        self._layers = tuple(around)
-        self._unknown = unknown
-        self._twin_of = twin_of
-        self._loads: dict[str, Load] = {}
+        """`fallback` serves unregistered methods, as raw bytes. `make_proxy_route` returns the
+        proxy route of a registered method."""
+        self._middleware = tuple(middleware)
+        self._fallback = fallback
+        self._make_proxy_route = make_proxy_route
+        self._loaders: dict[str, MethodLoader] = {}
         self._loaded: set[str] = set()
         self._methods: dict[str, Method] = {}
 
-    def add(self, service: str, load: Load) -> None:
-        """The methods of a service are loaded when the first of them is called."""
-        self._loads[service] = load
+    def add(self, service: str, load: MethodLoader) -> None:
+        """Register a service. `load` runs when one of its methods is first called."""
+        self._loaders[service] = load
 
     def find(self, path: str) -> Method | None:
         method = self._methods.get(path)
         if method is None:
             service = _service_of(path)
-            if service not in self._loads:
-                return self._foreign(path)
+            if service not in self._loaders:
+                return self._fallback_method(path)
             self.load(service)
             method = self._methods.get(path)
         return method
 
     def services(self) -> list[str]:
-        return sorted(self._loads)
+        return sorted(self._loaders)
 
     def methods(self, service: str) -> list[Method]:
         self.load(service)
         return [method for method in self._methods.values() if method.service == service]
 
     def load(self, service: str) -> None:
-        """Whoever describes a service needs its messages, which come with its methods."""
+        """Load a service's methods, and with them its message types, which reflection needs."""
         if service not in self._loaded:
-            for each in self._loads[service]():
-                self._methods.setdefault(each.path, self._wrapped(each))
+            for method in self._loaders[service]():
+                self._methods.setdefault(method.path, self._wrap_method(method))
             self._loaded.add(service)
 
-    def _foreign(self, path: str) -> Method | None:
-        unknown = self._unknown
-        if unknown is None:
+    def _fallback_method(self, path: str) -> Method | None:
+        fallback = self._fallback
+        if fallback is None:
             return None
-        # Not kept: a client may make up as many paths as it likes.
-        return self._wrapped(
+        # Not cached: a client may invent any number of paths.
+        return self._wrap_method(
             Method(
                 path,
                 Cardinality.STREAM_STREAM,
-                lambda stream: unknown(path, stream),
-                foreign=True,
+                lambda stream: fallback(path, stream),
+                is_unregistered=True,
             )
         )
 
-    def _wrapped(self, method: Method) -> Method:
-        twin = None if method.foreign else self._twin_of(method)
-        if twin is not None:
+    def _wrap_method(self, method: Method) -> Method:
+        route = None if method.is_unregistered else self._make_proxy_route(method)
+        if route is not None:
             raw = replace(method, request=None, reply=None)
-            twin = replace(twin, handle=self._within(raw, twin.handle))
-        return replace(method, handle=self._within(method, method.handle), twin=twin)
+            route = replace(route, handle=self._apply_middleware(raw, route.handle))
+        return replace(
+            method, handle=self._apply_middleware(method, method.handle), proxy_route=route
+        )
 
-    def _within(self, method: Method, handle: Handle) -> Handle:
-        for layer in reversed(self._layers):
-            handle = layer(method, handle)
+    def _apply_middleware(self, method: Method, handle: Handler) -> Handler:
+        for wrap in reversed(self._middleware):
+            handle = wrap(method, handle)
         return handle
 
 
-def methods_of(service: Servable) -> list[Method]:
+def methods_from_service(service: Servable) -> list[Method]:
     return [
         Method(
             path,
@@ -178,14 +180,14 @@ def methods_of(service: Servable) -> list[Method]:
             handler.func,
             handler.request_type,
             handler.reply_type,
-            refusal=_refusal(path, handler),
+            refusal=_refusal_of(path, handler),
         )
         for path, handler in service.__mapping__().items()
     ]
 
 
-def _refusal(path: str, handler: ServiceHandler) -> str | None:
-    """What a class does not override, it has from one that refuses everything."""
+def _refusal_of(path: str, handler: ServiceHandler) -> str | None:
+    """Return the refusal of a method that its class inherits from an `Unimplemented…` base."""
     owner = getattr(handler.func, "__qualname__", "")
     return f"{path} is not implemented here" if owner.startswith("Unimplemented") else None
 

@@ -1,4 +1,4 @@
-"""gRPC's own health service: whether this process serves, not whether a resource works."""
+"""gRPC's health service: reports whether this process serves, not whether a resource works."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from grpclib.health.v1.health_grpc import HealthBase
 from grpclib.health.v1.health_pb2 import HealthCheckRequest, HealthCheckResponse
 from grpclib.server import Stream
 
-from cogwork.wire.handlers import HandlerTable, Method, methods_of
+from cogwork.wire.handlers import HandlerTable, Method, methods_from_service
 
 
 def health_methods(table: HandlerTable) -> list[Method]:
-    return methods_of(_Health(table))
+    return methods_from_service(_Health(table))
 
 
 class _Health(HealthBase):
@@ -25,11 +25,11 @@ class _Health(HealthBase):
         request = await stream.recv_message()
         assert request is not None
         if not self._is_served(request.service):
-            raise GRPCError(Status.NOT_FOUND, f'"{request.service}" is no service of this machine')
+            raise GRPCError(Status.NOT_FOUND, f'unknown service "{request.service}"')
         await stream.send_message(HealthCheckResponse(status=HealthCheckResponse.SERVING))
 
     async def Watch(self, stream: Stream[HealthCheckRequest, HealthCheckResponse]) -> None:
-        """What is served stays served as long as the process lives, and so does this call."""
+        """Send the status once and stay open: it does not change while the process runs."""
         request = await stream.recv_message()
         assert request is not None
         served = self._is_served(request.service)

@@ -1,7 +1,7 @@
-"""HTTP/1.1 by uvicorn, whose server loop we do not need: the front accepts for us.
+"""Serves HTTP/1.1 with uvicorn's protocol, without its server loop: the listener accepts for us.
 
-Most machines are never asked over HTTP/1.1, so uvicorn and the application it serves are imported
-when the first such connection comes.
+Most machines never receive an HTTP/1.1 request, so uvicorn and the application are imported with
+the first such connection.
 """
 
 from __future__ import annotations
@@ -9,34 +9,58 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import socket
+import time
 from collections.abc import Callable
 from typing import Any, cast
 
 from cogwork.core.workers import Workers
+from cogwork.wire.connections import ConnectionState
 
 Application = Callable[..., Any]
-"""As ASGI has it."""
+"""An ASGI application."""
 
-_HEADERS_WITHIN = 10.0
-"""Seconds a client may take for the head of a request."""
-_GRACE = 1.0
-"""Seconds that answers under way get when the server stops."""
+SECURITY_HEADERS = {
+    "Content-Security-Policy": "default-src 'none'; base-uri 'none'; form-action 'none'; "
+    "frame-ancestors 'none'",
+    "X-Content-Type-Options": "nosniff",
+    "X-Frame-Options": "DENY",
+    "Cross-Origin-Resource-Policy": "same-origin",
+    "Cross-Origin-Opener-Policy": "same-origin",
+    "Referrer-Policy": "no-referrer",
+    "Cache-Control": "no-store",
+}
+"""Headers of every response, including responses to malformed requests."""
+
+ABORT_KEY = "abort"
+"""Key in the ASGI scope's state of a function that aborts the connection."""
+
+_HEADERS_TIMEOUT = 10.0
+"""Maximum seconds for a client to send the head of a request."""
+_WRITE_TIMEOUT = 10.0
+"""Maximum seconds for a client to read, once the write buffer is full."""
+_WRITE_BUFFER_LIMIT = 16 * 1024
+"""Bytes that are buffered for a client before writing pauses."""
+_SHUTDOWN_GRACE = 1.0
+"""Seconds that responses in progress get to finish when the server stops."""
 
 
-class Http1:
+class Http1Server:
     def __init__(self, application: Callable[[], Application]) -> None:
-        """The function makes the application, and imports what it stands on."""
+        """`application` imports what it needs and returns the ASGI application."""
         self._make_application = application
         self._server: Any = None
         self._loading: asyncio.Future[None] | None = None
 
     @property
-    def connections(self) -> int:
+    def connection_count(self) -> int:
         return len(self._server.connections) if self._server is not None else 0
 
-    async def take(self, connection: socket.socket) -> None:
+    async def take_over(self, connection: socket.socket, on_close: Callable[[], None]) -> Any:
         await self._load()
-        await asyncio.get_running_loop().connect_accepted_socket(self._server.protocol, connection)
+        _, protocol = await asyncio.get_running_loop().connect_accepted_socket(
+            lambda: self._server.make_protocol(on_close), connection
+        )
+        return protocol
 
     async def aclose(self) -> None:
         if self._loading is not None:
@@ -52,61 +76,113 @@ class Http1:
     async def _import(self) -> None:
         thread = Workers("http-import")
         try:
-            make = await thread.run(_uvicorn_server)
+            make = await thread.run(_make_server_class)
             self._server = await thread.run(lambda: make(self._make_application()))
         finally:
             thread.close()
 
 
-def _uvicorn_server() -> Callable[[Application], Any]:
+def _make_server_class() -> Callable[[Application], Any]:
     import h11
     import uvicorn
     from uvicorn.protocols.http.h11_impl import H11Protocol
     from uvicorn.server import ServerState
 
-    class Protocol(H11Protocol):
-        """Closes the connection of a client that does not finish the head of its request."""
+    class Http1Protocol(H11Protocol):
+        """A protocol that closes slow connections.
 
-        _overdue: asyncio.TimerHandle | None = None
+        A client must finish the head of its request in time, and read the response in time.
+        """
+
+        on_close: Callable[[], None]
+        last_active: float
+        _headers_timer: asyncio.TimerHandle | None = None
+        _write_timer: asyncio.TimerHandle | None = None
+
+        def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+            transport.set_write_buffer_limits(high=_WRITE_BUFFER_LIMIT)
+            self.app_state[ABORT_KEY] = transport.abort
+            super().connection_made(transport)
 
         def data_received(self, data: bytes) -> None:
             super().data_received(data)
             cycle: Any = self.cycle
             if cycle is not None and not cycle.response_complete:
-                self._in_time()
-            elif self._overdue is None and not self.transport.is_closing():
-                self._overdue = self.loop.call_later(_HEADERS_WITHIN, self.transport.close)
+                self.last_active = time.monotonic()
+                self._cancel_headers_timer()
+            elif self._headers_timer is None and not self.transport.is_closing():
+                self._headers_timer = self.loop.call_later(_HEADERS_TIMEOUT, self.transport.close)
+
+        @property
+        def state(self) -> ConnectionState:
+            cycle: Any = self.cycle
+            if cycle is None or self.conn.their_state is h11.SEND_BODY:
+                return ConnectionState.UNUSED  # even if it was answered before its body arrived
+            return ConnectionState.IDLE if cycle.response_complete else ConnectionState.BUSY
+
+        def close(self) -> None:
+            self.transport.abort()
 
         def connection_lost(self, exc: Exception | None) -> None:
-            self._in_time()
+            self.on_close()
+            self._cancel_headers_timer()
+            self._cancel_write_timer()
             super().connection_lost(exc)
 
+        def pause_writing(self) -> None:
+            self._cancel_write_timer()
+            self._write_timer = self.loop.call_later(_WRITE_TIMEOUT, self.transport.abort)
+            super().pause_writing()
+
+        def resume_writing(self) -> None:
+            self._cancel_write_timer()
+            super().resume_writing()
+
         def send_400_response(self, msg: str) -> None:
-            """A body may turn bad when the answer is already given."""
+            """Reject a malformed request, unless its response has already begun."""
             if self.conn.our_state in (h11.IDLE, h11.SEND_RESPONSE):
-                super().send_400_response(msg)
-            else:
-                self.transport.close()
+                if self.cycle is not None:
+                    self.cycle.disconnected = True  # the application must not respond as well
+                for event in _bad_request_events(msg):
+                    self.transport.write(self.conn.send(event) or b"")
+            self.transport.close()
 
         def finish(self) -> None:
-            """After the answer that is under way."""
+            """Close the connection after the response in progress."""
             cycle: Any = self.cycle
             if cycle is None or cycle.response_complete:
                 self.transport.close()
             else:
                 cycle.keep_alive = False
 
-        def _in_time(self) -> None:
-            if self._overdue is not None:
-                self._overdue.cancel()
-                self._overdue = None
+        def _cancel_headers_timer(self) -> None:
+            if self._headers_timer is not None:
+                self._headers_timer.cancel()
+                self._headers_timer = None
 
-    class Server:
+        def _cancel_write_timer(self) -> None:
+            if self._write_timer is not None:
+                self._write_timer.cancel()
+                self._write_timer = None
+
+    def _bad_request_events(text: str) -> list[Any]:
+        headers = {
+            "Content-Type": "text/plain; charset=utf-8",
+            "Connection": "close",
+            **SECURITY_HEADERS,
+        }
+        return [
+            h11.Response(status_code=400, headers=list(headers.items()), reason=b"Bad Request"),
+            h11.Data(data=text.encode()),
+            h11.EndOfMessage(),
+        ]
+
+    class UvicornServer:
         def __init__(self, application: Application) -> None:
             self._config = uvicorn.Config(
-                _ending_quietly(application),
+                _suppress_cancellation(application),
                 interface="asgi3",
-                http=Protocol,
+                http=Http1Protocol,
                 ws="none",
                 lifespan="off",
                 access_log=False,
@@ -121,28 +197,31 @@ def _uvicorn_server() -> Callable[[Application], Any]:
         def connections(self) -> set[Any]:
             return self._state.connections
 
-        def protocol(self) -> Protocol:
-            return Protocol(config=self._config, server_state=self._state, app_state={})
+        def make_protocol(self, on_close: Callable[[], None]) -> Http1Protocol:
+            protocol = Http1Protocol(config=self._config, server_state=self._state, app_state={})
+            protocol.on_close = on_close
+            protocol.last_active = time.monotonic()
+            return protocol
 
         async def aclose(self) -> None:
             connections, tasks = self._state.connections, self._state.tasks
             for protocol in tuple(connections):
-                cast("Protocol", protocol).finish()
+                cast("Http1Protocol", protocol).finish()
             if tasks:
-                await asyncio.wait(tuple(tasks), timeout=_GRACE)
+                await asyncio.wait(tuple(tasks), timeout=_SHUTDOWN_GRACE)
             for protocol in tuple(connections):
                 protocol.transport.abort()
-            while connections:  # noqa: ASYNC110 - the transports tell them within a turn or two
+            while connections:  # noqa: ASYNC110 - the transports remove them within an iteration
                 await asyncio.sleep(0)
             for task in tuple(tasks):
                 task.cancel()
             await asyncio.gather(*tasks, return_exceptions=True)
 
-    return Server
+    return UvicornServer
 
 
-def _ending_quietly(application: Application) -> Application:
-    """It is only ever cancelled when the server stops, which is no failure to report."""
+def _suppress_cancellation(application: Application) -> Application:
+    """Suppress cancellation, which only happens when the server stops and is not an error."""
 
     async def run(scope: Any, receive: Any, send: Any) -> None:
         with contextlib.suppress(asyncio.CancelledError):

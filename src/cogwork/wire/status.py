@@ -1,4 +1,4 @@
-"""Errors as the wire says them: a status code, and words that help."""
+"""Converts errors to gRPC statuses: a code and a helpful message."""
 
 from __future__ import annotations
 
@@ -15,21 +15,24 @@ from cogwork.core.errors import CogworkError
 _log = logging.getLogger("rdk.networking")
 
 
-LONGEST = 4000
-"""Bytes of a message: it travels in a header, and peers drop headers that are too long."""
-_PLAIN = frozenset(range(0x20, 0x7F)) - {ord("%")}
-"""Bytes that travel as they are; every other one takes three."""
-_WORST = 12
-"""Bytes that a single character may take."""
+MAX_MESSAGE_BYTES = 4000
+"""Maximum bytes of a message. It is sent in a header, and peers drop headers that are too long."""
+_UNESCAPED_BYTES = frozenset(range(0x20, 0x7F)) - {ord("%")}
+"""Bytes that are sent as they are; every other byte is percent-encoded as three."""
+_MAX_BYTES_PER_CHARACTER = 12
+"""Maximum encoded bytes of one character: four UTF-8 bytes, each percent-encoded."""
 
 
 def status_of(error: BaseException, method: str) -> tuple[Status, str]:
-    """What a client is told. What nobody foresaw is logged here and never sent as a traceback."""
-    status, message = _told(error, method)
-    return status, _fitting(message)
+    """Return the status for a client.
+
+    An unexpected error is logged here with its traceback, which is never sent.
+    """
+    status, message = _to_status(error, method)
+    return status, _truncate(message)
 
 
-def _told(error: BaseException, method: str) -> tuple[Status, str]:
+def _to_status(error: BaseException, method: str) -> tuple[Status, str]:
     match error:
         case GRPCError(status=Status.UNIMPLEMENTED, message=None):
             return Status.UNIMPLEMENTED, f"{method} is not implemented here"
@@ -43,32 +46,32 @@ def _told(error: BaseException, method: str) -> tuple[Status, str]:
             return Status.DEADLINE_EXCEEDED, str(error) or f"{method} took too long"
         case asyncio.CancelledError():
             return Status.CANCELLED, f"{method} was cancelled by the resource itself"
-    told = getattr(error, "grpc_error", None)
-    if isinstance(told, GRPCError):
-        return _told(told, method)
+    cause = getattr(error, "grpc_error", None)
+    if isinstance(cause, GRPCError):
+        return _to_status(cause, method)
     _log.error("%s failed", method, exc_info=error)
-    return Status.UNKNOWN, _words_of(error)
+    return Status.UNKNOWN, _describe_error(error)
 
 
-def _words_of(error: BaseException) -> str:
+def _describe_error(error: BaseException) -> str:
     kind = type(error).__name__
     if isinstance(error, SystemExit):
         return f"it called sys.exit({error.code!r})"
     try:
         return f"{kind}: {error}" if str(error) else repr(error)
     except Exception:
-        return f"{kind}, which cannot be put into words"
+        return f"{kind}: <exception str() failed>"
 
 
-def _fitting(message: str) -> str:
-    """Cut to what may travel, and without what is no text."""
-    data = message[:LONGEST].encode(errors="replace")
-    if len(message) * _WORST <= LONGEST:
+def _truncate(message: str) -> str:
+    """Truncate a message to the limit, and replace what UTF-8 cannot encode."""
+    data = message[:MAX_MESSAGE_BYTES].encode(errors="replace")
+    if len(message) * _MAX_BYTES_PER_CHARACTER <= MAX_MESSAGE_BYTES:
         return data.decode()
-    sizes = itertools.accumulate(1 if byte in _PLAIN else 3 for byte in data)
-    end = sum(size <= LONGEST for size in sizes)
+    sizes = itertools.accumulate(1 if byte in _UNESCAPED_BYTES else 3 for byte in data)
+    end = sum(size <= MAX_MESSAGE_BYTES for size in sizes)
     text = data[:end].decode(errors="ignore")
-    return text if end == len(data) and len(message) <= LONGEST else f"{text}…"
+    return text if end == len(data) and len(message) <= MAX_MESSAGE_BYTES else f"{text}…"
 
 
 _CODES = {code.value[0]: code for code in grpc.StatusCode}

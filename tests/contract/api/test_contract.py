@@ -10,10 +10,10 @@ from typing import Any, ClassVar
 
 import pytest
 
-from cogwork.contracts.bench import Bench, bench
+from cogwork.contracts.harness import Harness, running_harness
 from cogwork.contracts.sensor import SensorContract
 from cogwork.resource import sdk
-from cogwork.resource.easy import easy_model
+from cogwork.resource.sdk_adapter import model_from_sdk_class
 
 assert sdk.VERSION  # it comes before anything else of the SDK
 from grpclib import GRPCError, Status  # noqa: E402
@@ -22,7 +22,7 @@ from viam.components.sensor.client import SensorClient  # noqa: E402
 from viam.resource.easy_resource import EasyResource  # noqa: E402
 
 Read = Callable[["Thermometer"], Awaitable[Mapping[str, Any]]]
-Judge = Callable[[SensorContract, Bench], Awaitable[None]]
+Judge = Callable[[SensorContract, Harness], Awaitable[None]]
 
 CELSIUS = {"celsius": 20.0}
 SLOW = 0.6
@@ -90,25 +90,25 @@ class Thermometer(Sensor, EasyResource):  # type: ignore[misc, no-untyped-call]
 class TheContract(SensorContract):
     __test__ = False
     model = str(Thermometer.MODEL)
-    models = (easy_model(Thermometer),)
+    models = (model_from_sdk_class(Thermometer),)
 
 
-every_method = TheContract.test_every_method_answers_or_says_why_not
-closed = TheContract.test_closed_it_leaves_nothing_behind
+every_method = TheContract.test_every_method_answers_or_explains
+closed = TheContract.test_close_leaves_nothing_running
 
 
 async def judge(*judges: Judge) -> None:
-    async with bench(TheContract.models) as made:
-        await made.run(TheContract.configured())
+    async with running_harness(TheContract.models) as made:
+        await made.run(TheContract.resource_config())
         for each in judges:
             await each(TheContract(), made)
 
 
 async def test_one_that_never_answers_hangs_no_test(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Thermometer, "read", hanging)
-    monkeypatch.setattr("cogwork.contracts.bench.LONGEST", 0.2)
-    async with bench(TheContract.models) as made:
-        await made.run(TheContract.configured())
+    monkeypatch.setattr("cogwork.contracts.harness.CALL_TIMEOUT", 0.2)
+    async with running_harness(TheContract.models) as made:
+        await made.run(TheContract.resource_config())
         with pytest.raises(TimeoutError):
             await SensorClient("it", made.channel).get_readings()
 
@@ -124,11 +124,11 @@ async def test_nothing_about_one_that_does_its_work(
 @pytest.mark.parametrize(
     ("read", "words"),
     [
-        (blocking, r"GetReadings held up everybody for 0\.\d s; put it in a thread"),
-        (blocking_ahead_of_a_refusal, "GetReadings held up everybody"),
-        (breaking, "GetReadings was refused with (UNKNOWN|INTERNAL): "),
-        (wordless, "GetReadings was refused without a word: UNAVAILABLE: E17"),
-        (unwritten, 'GetReadings is not answered: write it, or add it to "lacks"'),
+        (blocking, r"GetReadings blocked the event loop for 0\.\ds; run it in a thread"),
+        (blocking_ahead_of_a_refusal, "GetReadings blocked the event loop"),
+        (breaking, "GetReadings failed with (UNKNOWN|INTERNAL): "),
+        (wordless, "GetReadings failed without a message: UNAVAILABLE: E17"),
+        (unwritten, 'GetReadings is not implemented; implement it or add it to "lacks"'),
     ],
 )
 async def test_a_call_that_goes_wrong(
@@ -140,11 +140,11 @@ async def test_a_call_that_goes_wrong(
 
 
 async def test_what_is_left_behind(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("cogwork.contracts.contract.PATIENCE", 0.1)
+    monkeypatch.setattr("cogwork.contracts.contract.TIMEOUT", 0.1)
     ended = threading.Event()
     monkeypatch.setattr(Thermometer, "left", ended.wait)
     try:
-        with pytest.raises(AssertionError, match=r"still there: .*poll the bus"):
+        with pytest.raises(AssertionError, match=r"still running after close: .*poll the bus"):
             await judge(closed)
     finally:
         ended.set()

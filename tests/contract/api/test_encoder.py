@@ -2,8 +2,8 @@ from __future__ import annotations
 
 from viam.components.motor.client import MotorClient
 
-from cogwork.contracts.bench import Bench
 from cogwork.contracts.encoder import EncoderContract
+from cogwork.contracts.harness import Harness
 
 
 class TestFake(EncoderContract):
@@ -16,5 +16,5 @@ class TestFakeOnAMotor(EncoderContract):
     beside = ({"name": "m", "api": "rdk:component:motor", "model": "fake"},)
     ticks_per_revolution = 360
 
-    async def turn(self, bench: Bench, way: int) -> None:
+    async def turn(self, bench: Harness, way: int) -> None:
         await MotorClient("m", bench.channel).go_for(way * 60, 0.1)

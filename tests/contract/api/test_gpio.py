@@ -11,16 +11,16 @@ from viam.components.encoder import Encoder
 from viam.proto.component.encoder import PositionType
 
 from cogwork.config.fields import Attributes, Needs
-from cogwork.contracts.bench import Bench
 from cogwork.contracts.board import BoardContract
 from cogwork.contracts.button import ButtonContract
 from cogwork.contracts.encoder import EncoderContract
+from cogwork.contracts.harness import Harness
 from cogwork.contracts.motor import MotorContract
 from cogwork.contracts.servo import ServoContract
 from cogwork.contracts.switch import SwitchContract
 from cogwork.graph.name import Api, ModelName, ResourceName
 from cogwork.graph.provider import Dependencies
-from cogwork.resource.model import Model, named
+from cogwork.resource.model import Model, find_dependency
 
 SIGNALS = {"a": "GPIO5", "b": "BOARD31"}
 ATTRIBUTES = {
@@ -89,7 +89,7 @@ class Shaft(Encoder):
     async def new(
         cls, name: ResourceName, attributes: ShaftAttributes, dependencies: Dependencies
     ) -> Shaft:
-        return cls(name.name, named(dependencies, attributes.board))
+        return cls(name.name, find_dependency(dependencies, attributes.board))
 
     async def get_position(
         self, position_type: PositionType.ValueType | None = None, **_: Any
@@ -149,7 +149,7 @@ class TestIncrementalEncoder(Wired, EncoderContract):
     model = "incremental"
     attributes: ClassVar[Any] = {"board": "pins", "pins": {"a": "a", "b": "b"}}
 
-    async def turn(self, bench: Bench, way: int) -> None:
+    async def turn(self, bench: Harness, way: int) -> None:
         for interrupt, high in _pulses("ab" if way > 0 else "ba"):
             await _drive(bench, interrupt, high)
 
@@ -159,7 +159,7 @@ class TestSingleEncoder(Wired, EncoderContract):
     attributes: ClassVar[Any] = {"board": "pins", "pins": {"i": "a"}}
     knows_way = False
 
-    async def turn(self, bench: Bench, way: int) -> None:
+    async def turn(self, bench: Harness, way: int) -> None:
         for interrupt, high in _pulses("a"):
             await _drive(bench, interrupt, high)
 
@@ -169,5 +169,5 @@ def _pulses(order: str) -> list[tuple[str, bool]]:
     return [(signal, high) for _ in range(5) for high in (True, False) for signal in order]
 
 
-async def _drive(bench: Bench, interrupt: str, high: bool) -> None:
+async def _drive(bench: Harness, interrupt: str, high: bool) -> None:
     await BoardClient("pins", bench.channel).do_command({"drive": {SIGNALS[interrupt]: high}})

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import pytest
-from scripts.api_page import ROBOT, refusals_of, service_of
+from scripts.api_page import ROBOT, find_refusals, load_service
 
 from cogwork.core.clock import SystemClock
 from cogwork.graph.provider import Providers
 from cogwork.resource.services import public_services
+from cogwork.robot.handler_table import build_handler_table
 from cogwork.robot.machine import Machine
-from cogwork.robot.table import handler_table
 from cogwork.wire.handlers import HandlerTable
 
 SERVICES = [ROBOT, *(each.service for each in public_services())]
@@ -23,15 +23,15 @@ REFUSED = {
 
 @pytest.fixture
 def table() -> HandlerTable:
-    return handler_table(Machine(Providers({}), SystemClock()), SystemClock(), lambda _: None)
+    return build_handler_table(Machine(Providers({}), SystemClock()), SystemClock(), lambda _: None)
 
 
 @pytest.mark.parametrize("name", SERVICES)
 def test_every_method_of_the_descriptor_is_served_or_refused(
     table: HandlerTable, name: str
 ) -> None:
-    described = {method.name for method in service_of(name).methods}
-    assert set(refusals_of(name, table)) == (
+    described = {method.name for method in load_service(name).methods}
+    assert set(find_refusals(name, table)) == (
         described if name in WHOLE else REFUSED.get(name, set())
     )
     if name not in WHOLE:

@@ -14,11 +14,11 @@ from viam.components.movement_sensor import Vector3
 
 from cogwork.contracts.audio_out import AudioOutContract
 from cogwork.contracts.base import BaseContract
-from cogwork.contracts.bench import Bench, bench
 from cogwork.contracts.board import BoardContract
 from cogwork.contracts.contract import Contract
 from cogwork.contracts.encoder import EncoderContract
 from cogwork.contracts.gantry import GantryContract
+from cogwork.contracts.harness import Harness, running_harness
 from cogwork.contracts.motor import MotorContract
 from cogwork.contracts.movement_sensor import MovementSensorContract
 from cogwork.contracts.power_sensor import PowerSensorContract
@@ -69,7 +69,7 @@ class Encoder(Fake, EncoderContract):
     beside: ClassVar[Any] = [{"name": "m", "api": "rdk:component:motor", "model": "fake"}]
     ticks_per_revolution = 360
 
-    async def turn(self, bench: Bench, way: int) -> None:
+    async def turn(self, bench: Harness, way: int) -> None:
         await MotorClient("m", bench.channel).go_for(way * 60, 0.1)
 
 
@@ -144,165 +144,165 @@ def counting_up(call: Mistake) -> Mistake:
     [
         (
             Servo,
-            Servo.test_it_moves_and_stops,
+            Servo.test_moves_and_stops,
             *(FakeServo, "stop", nothing),
-            "it was stopped, and says that it moves",
+            "it was stopped but reports that it is moving",
         ),
         (
             Servo,
-            Servo.test_where_it_is_stopped_it_stays,
+            Servo.test_stays_where_stopped,
             *(FakeServo, "stop", nothing),
-            "it was stopped, and goes on",
+            "it was stopped but continued to move",
         ),
         (
             Encoder,
-            Encoder.test_it_counts_as_its_shaft_turns,
-            *(FakeEncoder, "_count", giving(0.0)),
-            "its shaft turned, and it counted nothing",
+            Encoder.test_counts_as_shaft_turns,
+            *(FakeEncoder, "_raw_count", giving(0.0)),
+            "the shaft turned but the position did not change",
         ),
         (
             Encoder,
-            Encoder.test_it_counts_as_its_shaft_turns,
+            Encoder.test_counts_as_shaft_turns,
             *(FakeEncoder, "get_position", counting_up(FakeEncoder.get_position)),
-            "its shaft turned back, and it counted on",
+            "the shaft turned back but the count increased",
         ),
         (
             Encoder,
-            Encoder.test_it_counts_as_its_shaft_turns,
-            *(FakeEncoder, "_degrees", lambda _, ticks: math.radians(ticks)),
-            "its ticks say that it turned by 36 degrees, and its degrees differ by",
+            Encoder.test_counts_as_shaft_turns,
+            *(FakeEncoder, "_to_degrees", lambda _, ticks: math.radians(ticks)),
+            "its ticks are 36 degrees, from which its degrees differ by",
         ),
         (
             Encoder,
-            Encoder.test_a_count_is_gone_when_it_is_reset,
+            Encoder.test_reset_clears_count,
             *(FakeEncoder, "reset_position", nothing),
             "36.0 == 0 ± 1",
         ),
         (
             Motor,
-            Motor.test_power_below_zero_is_backward,
+            Motor.test_negative_power_is_backward,
             *(FakeMotor, "set_power", unsigned(FakeMotor.set_power)),
             "0.5 == -0.5 ± 0.05",
         ),
         (
             Motor,
-            Motor.test_a_speed_turns_it_its_way_until_it_is_stopped,
+            Motor.test_set_rpm_turns_until_stopped,
             *(FakeMotor, "set_rpm", unsigned(FakeMotor.set_rpm)),
-            "it turned the other way",
+            "it turned in the wrong direction",
         ),
         (
             Motor,
-            Motor.test_backward_is_a_speed_or_a_distance_below_zero_and_not_both,
+            Motor.test_go_for_direction_follows_signs,
             *(FakeMotor, "go_for", unsigned(FakeMotor.go_for)),
             "go_for at -60 rpm for 0.1 revolutions",
         ),
         (
             BlindMotor,
-            BlindMotor.test_a_speed_turns_it_its_way_until_it_is_stopped,
+            BlindMotor.test_set_rpm_turns_until_stopped,
             *(FakeMotor, "set_rpm", unsigned(FakeMotor.set_rpm)),
-            "it turns the other way, with a power of 0.6",
+            "it turns in the wrong direction, with a power of 0.6",
         ),
         (
             BlindMotor,
-            BlindMotor.test_it_goes_for_as_long_as_it_takes,
+            BlindMotor.test_go_for_takes_expected_time,
             *(FakeMotor, "go_for", nothing),
-            r"it was over after 0\.0\d s, and takes 0\.20 s",
+            r"the call returned after 0\.0\ds instead of 0\.20s",
         ),
         (
             Base,
-            Base.test_it_comes_to_rest_where_it_is_sent,
+            Base.test_stops_at_target,
             *(FakeBase, "move_straight", nothing),
-            r"it was over after 0\.0\d s, and takes 0\.20 s",
+            r"the call returned after 0\.0\ds instead of 0\.20s",
         ),
         (
             Base,
-            Base.test_it_comes_to_rest_where_it_is_sent,
+            Base.test_stops_at_target,
             *(FakeBase, "spin", nothing),
-            r"it was over after 0\.0\d s, and takes 0\.20 s",
+            r"the call returned after 0\.0\ds instead of 0\.20s",
         ),
         (
             Gantry,
-            Gantry.test_it_takes_the_time_that_its_speed_says,
+            Gantry.test_move_duration_matches_speed,
             *(FakeGantry, "move_to_position", nothing),
-            r"it was over after 0\.0\d s, and takes 0\.20 s",
+            r"the call returned after 0\.0\ds instead of 0\.20s",
         ),
         (
             Gantry,
-            Gantry.test_its_position_changes_on_its_way,
+            Gantry.test_position_changes_while_moving,
             *(FakeGantry, "get_position", giving([0.0])),
-            "it moves, and its position stays the same",
+            "it is moving but its position does not change",
         ),
         (
             Gantry,
-            Gantry.test_it_comes_home_from_elsewhere,
+            Gantry.test_homes_from_elsewhere,
             *(FakeGantry, "home", nothing),
             r"\[10.0\] == approx\(\[0.0",
         ),
         (
             AudioOut,
-            AudioOut.test_it_plays_a_sound,
+            AudioOut.test_plays_sound,
             *(FakeAudioOut, "play", nothing),
-            r"it was over after 0\.0\d s, and takes 0\.20 s",
+            r"the call returned after 0\.0\ds instead of 0\.20s",
         ),
         (
             AudioOut,
-            AudioOut.test_it_plays_a_sound_that_comes_bit_by_bit,
+            AudioOut.test_plays_streamed_sound,
             *(FakeAudioOut, "play_stream", nothing),
-            r"it was over after 0\.0\d s, and takes 0\.20 s",
+            r"the call returned after 0\.0\ds instead of 0\.20s",
         ),
         (
             Boards,
-            Boards.test_an_analog_reads_within_its_range,
+            Boards.test_analog_reads_within_range,
             *(FakeAnalog, "read", giving(Board.Analog.Value(value=70, max_range=3.3))),
-            "joystick reads what it has no range for",
+            "joystick returned a value outside its range",
         ),
         (
             Boards,
-            Boards.test_an_analog_keeps_what_is_written,
+            Boards.test_analog_keeps_written_value,
             *(FakeAnalog, "write", nothing),
             "0 == 1",
         ),
         (
             Boards,
-            Boards.test_an_interrupt_counts_and_ticks_with_its_signal,
+            Boards.test_interrupt_counts_and_ticks,
             *(FakePin, "set", nothing),
-            "door went high, and did not tick",
+            "door went high but did not tick",
         ),
         (
             Boards,
-            Boards.test_an_interrupt_counts_and_ticks_with_its_signal,
+            Boards.test_interrupt_counts_and_ticks,
             *(FakeInterrupt, "value", giving(0)),
-            "door ticked, and counted nothing",
+            "door ticked but its count did not change",
         ),
         (
             MovementSensor,
-            MovementSensor.test_it_measures_what_it_says_it_measures,
+            MovementSensor.test_measurements_match_properties,
             *(FakeMovementSensor, "get_linear_velocity", giving(Vector3(x=math.nan))),
             r"its linear_velocity is \[nan, 0.0, 0.0\]",
         ),
         (
             MovementSensor,
-            MovementSensor.test_it_reads_about_what_it_measures,
+            MovementSensor.test_readings_match_measurements,
             *(FakeMovementSensor, "get_compass_heading", giving(120.0)),
-            r"its compass_heading is \[120.0\], and its readings say \[0.0\]",
+            r"its compass_heading is \[120.0\] but its readings contain \[0.0\]",
         ),
         (
             PowerSensor,
-            PowerSensor.test_its_power_is_its_voltage_times_its_current,
+            PowerSensor.test_power_is_voltage_times_current,
             *(FakePowerSensor, "get_power", times(1000, FakePowerSensor.get_power)),
-            r"its power is \d+ W, and its voltage times its current ",
+            r"its power is \d+ W but voltage times current is ",
         ),
         (
             PowerSensor,
-            PowerSensor.test_it_reads_what_it_measures,
+            PowerSensor.test_readings_match_measurements,
             *(FakePowerSensor, "get_voltage", giving((230.0, False))),
-            'its readings have another "voltage" than it measures',
+            '"voltage" of its readings differs from its measurement',
         ),
         (
             PowerSensor,
-            PowerSensor.test_it_reads_what_it_measures,
+            PowerSensor.test_readings_match_measurements,
             *(FakePowerSensor, "get_voltage", giving((12.0, True))),
-            "its voltage and its current disagree",
+            "voltage and current disagree about AC",
         ),
     ],
 )
@@ -316,20 +316,20 @@ async def test_a_mistake_is_found(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     for module in ("board", "gantry"):
-        monkeypatch.setattr(f"cogwork.contracts.{module}.PATIENCE", 0.2)
+        monkeypatch.setattr(f"cogwork.contracts.{module}.TIMEOUT", 0.2)
     monkeypatch.setattr(driver, method, mistake)
     with pytest.raises((AssertionError, pytest.fail.Exception), match=words):
         await judge(contract, test)
 
 
 async def test_a_board_of_which_nothing_is_named() -> None:
-    with pytest.raises(AssertionError, match="nothing of the board is judged: name what it has"):
-        await judge(UnnamedBoards, UnnamedBoards.test_there_is_something_to_judge)
+    with pytest.raises(AssertionError, match="nothing of the board is tested; set at least one of"):
+        await judge(UnnamedBoards, UnnamedBoards.test_names_something_to_test)
 
 
 async def judge(contract: type[Contract], test: Test) -> None:
-    async with bench() as made:
-        await made.run(*contract.beside, contract.configured())
+    async with running_harness() as made:
+        await made.run(*contract.beside, contract.resource_config())
         known = {"bench": made, "it": contract.client("it", made.channel)}
         wanted = [name for name in inspect.signature(test).parameters if name != "self"]
         await test(contract(), **{name: known[name] for name in wanted})

@@ -6,7 +6,7 @@ import random
 
 from hypothesis import strategies as st
 
-from cogwork.cli.drawing import Drawn
+from cogwork.cli.graph_text import DiagramNode
 
 
 def component(name: str, subtype: str = "sensor") -> str:
@@ -20,24 +20,24 @@ VISION = "rdk:service:vision/find"
 SCALE = component("scale")
 
 WORKSHOP = [
-    Drawn(VISION, "rdk:builtin:mlmodel", "unhealthy", 'depends on "cropped"', (NET, CROPPED)),
-    Drawn(CROPPED, "rdk:builtin:transform", "unhealthy", 'depends on "belt"', (BELT,)),
-    Drawn(BELT, "acme:cameras:usb", "unhealthy", "cannot open /dev/video7: no such device"),
-    Drawn(NET, "rdk:builtin:tflite_cpu", "configuring"),
-    Drawn(SCALE, "rdk:builtin:fake", "ready"),
+    DiagramNode(VISION, "rdk:builtin:mlmodel", "unhealthy", 'depends on "cropped"', (NET, CROPPED)),
+    DiagramNode(CROPPED, "rdk:builtin:transform", "unhealthy", 'depends on "belt"', (BELT,)),
+    DiagramNode(BELT, "acme:cameras:usb", "unhealthy", "cannot open /dev/video7: no such device"),
+    DiagramNode(NET, "rdk:builtin:tflite_cpu", "configuring"),
+    DiagramNode(SCALE, "rdk:builtin:fake", "ready"),
 ]
 
 STATES = ("ready", "unhealthy", "configuring", "unconfigured", "removing", "never heard of")
 
 
 @st.composite
-def machines(draw: st.DrawFn, names: st.SearchStrategy[str] | None = None) -> list[Drawn]:
+def machines(draw: st.DrawFn, names: st.SearchStrategy[str] | None = None) -> list[DiagramNode]:
     """Cycles, loops and missing dependencies included."""
     anything = st.text(alphabet="ab/:<>&\"\\'\n\0\x1b\ud800\u202e]{}é日", max_size=8)
     known = draw(st.lists(names if names is not None else anything, unique=True, max_size=9))
     wanted = st.sampled_from([*known, "missing"])
     return [
-        Drawn(
+        DiagramNode(
             name,
             draw(anything),
             draw(st.sampled_from(STATES)),
@@ -48,7 +48,7 @@ def machines(draw: st.DrawFn, names: st.SearchStrategy[str] | None = None) -> li
     ]
 
 
-def many(count: int) -> list[Drawn]:
+def many(count: int) -> list[DiagramNode]:
     """A large machine, the same each time."""
     chance = random.Random(count)
     names: list[str] = []
@@ -57,5 +57,5 @@ def many(count: int) -> list[Drawn]:
         needs = chance.sample(names[-40:], min(len(names), chance.choice((0, 0, 1, 1, 2, 3))))
         names.append(component(f"thing-{number}"))
         state = chance.choice(("ready", "ready", "ready", "unhealthy"))
-        nodes.append(Drawn(names[-1], "fake", state, None, tuple(needs)))
+        nodes.append(DiagramNode(names[-1], "fake", state, None, tuple(needs)))
     return nodes

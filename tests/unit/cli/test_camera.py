@@ -27,9 +27,9 @@ import numpy as np
 import pytest
 from tests.running import DEADLINE, plug_in, running
 
-from cogwork.cli.camera import Camera, Shot, Wanted
+from cogwork.cli.camera import CapturedImage, ImageRequest, RemoteCamera
+from cogwork.cli.camera_watch import CameraWatcher, LineView
 from cogwork.cli.main import main
-from cogwork.cli.watch import Lines, Watching
 from cogwork.resource.image_header import read_header
 
 CAMERA = {"api": "rdk:component:camera"}
@@ -215,7 +215,7 @@ class TestSnap:
     def test_a_camera_that_sends_what_it_likes(self, say: Say, tmp_path: Path) -> None:
         code, out, err = say("snap", "png", "-o", "picture.jpg")
         assert code == 0
-        assert err.startswith('camera "png" sends image/png when it is asked for image/jpeg: ')
+        assert err.startswith('camera "png" does not support image/jpeg; writing image/png instead')
         assert out == f"picture.png: 64x48 image/png, {len(png())} bytes\n"
         assert [each.name for each in tmp_path.iterdir()] == ["picture.png"]
 
@@ -235,14 +235,14 @@ class TestSnap:
         [
             (["bel"], 2, 'the machine has no camera "bel"; did you mean "belt"?'),
             (["xyzzy"], 2, 'the machine has no camera "xyzzy"; it has "belt", "far", '),
-            (["scale"], 2, '"scale" is no camera: it is rdk:component:sensor/scale'),
+            (["scale"], 2, '"scale" is not a camera but rdk:component:sensor/scale'),
             (["far"], 1, "UNAVAILABLE: rtsp://localhost:1/x cannot be opened"),
             (["belt", "--source", "x"], 1, "INVALID_ARGUMENT: invalid source name: x; "),
-            (["png", "--source", "x"], 1, 'camera "png" has no picture "x"; it has "one"'),
-            (["belt", "--source", "depth", "-o", "d.jpg"], 1, "depth cannot be"),
-            (["empty"], 1, 'camera "empty" answers, and has no picture'),
-            (["webp"], 1, 'camera "webp" sends no picture: the image seems to be a WebP'),
-            (["belt", "-o", "b.bmp"], 2, "b.bmp does not say which type of picture"),
+            (["png", "--source", "x"], 1, 'camera "png" has no source "x"; it has "one"'),
+            (["belt", "--source", "depth", "-o", "d.jpg"], 1, "a depth image cannot be"),
+            (["empty"], 1, 'camera "empty" returned no images'),
+            (["webp"], 1, 'camera "webp" sent an invalid image: the image appears to be a WebP'),
+            (["belt", "-o", "b.bmp"], 2, "cannot tell the image type from b.bmp"),
             (["belt", "-o", "no/b.jpg"], 2, "cannot write no/b.jpg: No such file or directory"),
         ],
     )
@@ -258,7 +258,9 @@ class TestSnap:
     @pytest.mark.parametrize("command", ["snap", "watch"])
     def test_no_machine(self, command: str, capsys: pytest.CaptureFixture[str]) -> None:
         assert main(["camera", command, "belt", "--address", "localhost:1"]) == 2
-        assert "no machine answers at localhost:1 (connection refused)" in capsys.readouterr().err
+        assert (
+            "cannot reach a machine at localhost:1 (connection refused)" in capsys.readouterr().err
+        )
 
 
 class Terminal:
@@ -328,7 +330,9 @@ class TestWatchOnATerminal:
             line = "(?:[^▀\n]*▀){%d}[^▀\n]*\x1b\\[0m"
             wide, narrow = line % 60, line % 20
             terminal.shows(f"\x1b\\[H{wide}(?:\r\n{wide}){{21}}\x1b\\[23;1Hbelt  320x240")
-            terminal.shows(r"belt  320x240  \d+\.\d/s  age -?\d+\.\d\d s  source color\x1b\[K")
+            terminal.shows(
+                r"belt  320x240  \d+\.\d frames/s  age -?\d+\.\d\d s  source color\x1b\[K"
+            )
             before = len(terminal.shown)
             terminal.resize(20, 20)
             terminal.shows(f"\x1b\\[2J\x1b\\[H{narrow}\r\n", before)
@@ -359,8 +363,8 @@ class TestWatchOnATerminal:
         ("camera", "said"),
         [
             ("far", "UNAVAILABLE: rtsp://localhost:1/x cannot be opened"),
-            ("damaged", "the image is damaged: it begins well, and cannot be read\r\n"),
-            ("empty", 'camera "empty" answers, and has no picture'),
+            ("damaged", "the image is damaged: it cannot be decoded\r\n"),
+            ("empty", 'camera "empty" returned no images'),
         ],
     )
     def test_why_there_is_no_picture(self, address: str, camera: str, said: str) -> None:
@@ -369,7 +373,7 @@ class TestWatchOnATerminal:
             terminal.shows(LEFT)
         text = terminal.shown.decode()
         assert text.startswith(f"{ENTERED.decode()}\x1b[2J\x1b[H{said}")
-        assert f"\r\n{camera}  no picture\x1b[0m" in text
+        assert f"\r\n{camera}  no image\x1b[0m" in text
 
     def test_an_error_of_ours_leaves_no_mess(
         self, address: str, monkeypatch: pytest.MonkeyPatch
@@ -377,7 +381,7 @@ class TestWatchOnATerminal:
         def fail(*_: object) -> None:
             raise ZeroDivisionError
 
-        monkeypatch.setattr("cogwork.cli.mosaic.mosaic", fail)
+        monkeypatch.setattr("cogwork.cli.ansi_image.render_ansi", fail)
         before = signal.getsignal(signal.SIGTERM), signal.getsignal(signal.SIGINT)
         with terminal_here() as terminal:
             with pytest.raises(ZeroDivisionError):
@@ -395,7 +399,7 @@ class TestWatchOnATerminal:
             with closing(Watched("belt", "--address", address)) as terminal:
                 await asyncio.to_thread(terminal.shows, "belt  320x240")
                 await first.aclose()
-                await asyncio.to_thread(terminal.shows, "no machine answers at localhost")
+                await asyncio.to_thread(terminal.shows, "cannot reach a machine at localhost")
                 before = len(terminal.shown)
                 again = {**belt, "network": {"bind_address": address}}
                 async with running(again, tmp_path):
@@ -421,26 +425,28 @@ class TestWatchElsewhere:
         assert (code, err) == (0, "")
         first, second = out.splitlines()
         assert re.fullmatch(r"belt  320x240  age -?\d\.\d\d s  source color", first)
-        assert re.fullmatch(r"belt  320x240  \d+\.\d/s  age -?\d\.\d\d s  source color", second)
+        assert re.fullmatch(
+            r"belt  320x240  \d+\.\d frames/s  age -?\d\.\d\d s  source color", second
+        )
 
     def test_a_camera_without_pictures(self, say: Say) -> None:
         code, out, _ = say("watch", "far", "--seconds", "0.2")
         assert code == 0
-        assert out.startswith("far  no picture: UNAVAILABLE: rtsp://localhost:1/x cannot")
+        assert out.startswith("far  no image: UNAVAILABLE: rtsp://localhost:1/x cannot")
         assert out.count("\n") == 1
 
     def test_a_camera_that_cannot_choose_is_asked_for_all_it_has(self, address: str) -> None:
         told: list[str] = []
 
-        class Heard(Lines):
-            def show(self, shot: Shot, fresh: bool, status: str) -> None:
+        class Heard(LineView):
+            def show(self, shot: CapturedImage, fresh: bool, status: str) -> None:
                 told.append(shot.source)
 
-            def explain(self, reason: str, status: str) -> None:
+            def show_error(self, reason: str, status: str) -> None:
                 told.append(reason)
 
         with grpc.insecure_channel(address) as channel:
-            Watching(Camera(channel, "rigid"), address, Wanted(), 0.8).run(Heard())
+            CameraWatcher(RemoteCamera(channel, "rigid"), address, ImageRequest(), 0.8).run(Heard())
         first, second, *rest = told
         assert (first, set(rest)) == ("one", {"one"})
         assert "it cannot choose" in second

@@ -42,12 +42,20 @@ class TestCheck:
     @pytest.mark.parametrize(
         ("file", "code", "said"),
         [
-            ("good.json", 0, "good.json is fine: 1 resource\n"),
-            ("machine.json", 0, "machine.json is fine: 0 resources\n"),
-            ("bad.json", 1, "2 errors; 0 of 1 resources would run. More: cogwork explain E103\n"),
-            ("refused.json", 1, "1 error; a machine refuses this file and keeps what it runs."),
+            ("good.json", 0, "good.json is valid: 1 resource\n"),
+            ("machine.json", 0, "machine.json is valid: 0 resources\n"),
+            (
+                "bad.json",
+                1,
+                "2 errors; 0 of 1 resources would run. For details, run: cogwork explain E103\n",
+            ),
+            (
+                "refused.json",
+                1,
+                "1 error; a machine rejects this file and keeps its configuration.",
+            ),
             ("broken.json", 1, "broken.json:1:1  error  expected } to close the object"),
-            ("warned.json", 0, "1 warning. More: cogwork explain W502"),
+            ("warned.json", 0, "1 warning. For details, run: cogwork explain W502"),
         ],
     )
     def test_the_verdict(
@@ -61,11 +69,11 @@ class TestCheck:
     @pytest.mark.parametrize(
         ("file", "said"),
         [
-            ("nowhere.json", "there is no such file; check the path"),
-            (".", "it is a directory; name the file in it"),
-            ("latin.json", "it is not UTF-8 text: line 1, byte 14"),
-            ("good.json/x", "reading it failed: Not a directory"),
-            ("x" * 300, "reading it failed: File name too long"),
+            ("nowhere.json", "the file does not exist; check the path"),
+            (".", "the path is a directory; name a file in it"),
+            ("latin.json", "not UTF-8 text: line 1, byte 14"),
+            ("good.json/x", "reading failed: Not a directory"),
+            ("x" * 300, "reading failed: File name too long"),
         ],
     )
     def test_a_file_that_cannot_be_read(
@@ -91,13 +99,13 @@ class TestCheck:
         pipe = tmp_path / "pipe"
         os.mkfifo(pipe)
         assert main(["config", "check", str(pipe)]) == 2
-        assert "it is not a regular file" in capsys.readouterr().out
+        assert "not a regular file" in capsys.readouterr().out
 
     def test_without_a_name_it_is_the_machine_here(
         self, capsys: pytest.CaptureFixture[str]
     ) -> None:
         assert main(["config", "check"]) == 0
-        assert capsys.readouterr().out.startswith("machine.json is fine")
+        assert capsys.readouterr().out.startswith("machine.json is valid")
 
     @pytest.mark.parametrize("file", ["good.json", "bad.json", "refused.json", "broken.json"])
     def test_the_form_for_programs(self, file: str, capsys: pytest.CaptureFixture[str]) -> None:
@@ -123,7 +131,7 @@ class TestCheck:
         }
         (write / "env.json").write_text(json.dumps(text))
         assert main(["config", "check", "env.json"]) == 0
-        assert "is fine" in capsys.readouterr().out
+        assert "is valid" in capsys.readouterr().out
 
     def test_no_escape_codes_where_nobody_sees_them(
         self, capsys: pytest.CaptureFixture[str]
@@ -146,7 +154,9 @@ class TestDiff:
 
     def test_faults_of_the_new_file_are_mentioned(self, capsys: pytest.CaptureFixture[str]) -> None:
         assert main(["config", "diff", "good.json", "bad.json"]) == 1
-        assert "bad.json has 2 errors: cogwork config check bad.json" in capsys.readouterr().out
+        assert (
+            "bad.json has 2 errors; run: cogwork config check bad.json" in capsys.readouterr().out
+        )
 
     def test_the_form_for_programs(self, capsys: pytest.CaptureFixture[str]) -> None:
         assert main(["config", "diff", "--json", "machine.json", "good.json"]) == 0
@@ -166,14 +176,14 @@ class TestDiff:
         assert main(["config", "diff", *files]) == 1
         out, err = capsys.readouterr()
         assert out == ""
-        assert "would be refused: mend it first" in err
+        assert "would be rejected; fix it first" in err
 
     @pytest.mark.parametrize("files", [("good.json", "nowhere"), ("nowhere", "good.json")])
     def test_a_missing_file(
         self, files: tuple[str, str], capsys: pytest.CaptureFixture[str]
     ) -> None:
         assert main(["config", "diff", *files]) == 2
-        assert "nowhere  error  there is no such file" in capsys.readouterr().err
+        assert "nowhere  error  the file does not exist" in capsys.readouterr().err
 
 
 def test_the_schema(capsys: pytest.CaptureFixture[str]) -> None:

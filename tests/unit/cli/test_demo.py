@@ -24,8 +24,8 @@ from tests.pictures import written
 from tests.running import DEADLINE
 from tests.vision_models import constant, detector, echo, solid
 
-from cogwork.cli.demo import DEMO_MODEL, Engine, NoDemo, machine
-from cogwork.cli.demo import _wait as wait
+from cogwork.cli.demo import DEMO_MODEL, DemoEngine, DemoUnavailable, build_config
+from cogwork.cli.demo import _wait_until_ready as wait
 from cogwork.cli.main import main
 from cogwork.drivers.camera.conveyor import Conveyor
 from cogwork.resource.image_header import read_header
@@ -88,10 +88,10 @@ def test_a_minute_to_boxes(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -
     directory, port = tmp_path / "new" / "folder", free_port()
     with demo(directory, "--seconds", "3", "--port", str(port)) as command:
         line = command.until(r"\d (gear|bolt|nut)")
-        assert re.search(r"\d+\.\d looks/s   inference +\d+\.\d ms   \d (bolt|gear|nut)", line)
+        assert re.search(r"\d+\.\d frames/s   inference +\d+\.\d ms   \d (bolt|gear|nut)", line)
         code, out, err = command.ends()
     assert (code, err) == (0, "")
-    assert "run it again with `cogwork-server -config " in out
+    assert "to run it again: cogwork-server -config " in out
     assert not any(child.is_running() for child in command.children)
     header = read_header((directory / "boxes.jpg").read_bytes())
     assert (header.width, header.height) == (640, 480)
@@ -106,19 +106,19 @@ def test_a_minute_to_boxes(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -
 
 def test_ctrl_c_ends_it_and_its_server(tmp_path: Path) -> None:
     with demo(tmp_path, "--port", str(free_port())) as command:
-        command.until("looks/s")
+        command.until("frames/s")
         (server,) = [each for each in command.children if "cogwork.server.main" in each.cmdline()]
         command.process.send_signal(signal.SIGINT)
         code, out, err = command.ends()
     assert (code, err) == (0, "")
-    assert "run it again with" in out
+    assert "to run it again" in out
     assert not server.is_running()
 
 
 def test_again_in_the_same_folder(tmp_path: Path) -> None:
     (tmp_path / "machine.json").write_text("// Written by `cogwork demo`.\n{}\n")
     with demo(tmp_path, "--seconds", "1.5", "--port", str(free_port())) as command:
-        command.until("looks/s")
+        command.until("frames/s")
         assert command.ends()[0] == 0
 
 
@@ -129,7 +129,7 @@ def test_a_file_of_somebody_else_stays(
     file = tmp_path / "machine.json"
     file.write_text(text)
     assert main(["demo", str(tmp_path)]) == 2
-    assert f"{file} is there already, and not of a demo" in capsys.readouterr().err
+    assert f"{file} exists and is not from a demo" in capsys.readouterr().err
     assert file.read_text() == text
     assert list(tmp_path.iterdir()) == [file]
 
@@ -137,7 +137,7 @@ def test_a_file_of_somebody_else_stays(
 def test_a_folder_that_cannot_be(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "file").write_text("")
     assert main(["demo", str(tmp_path / "file" / "folder")]) == 2
-    assert "cannot be written to: Not a directory" in capsys.readouterr().err
+    assert ": Not a directory" in capsys.readouterr().err
 
 
 def test_a_port_that_is_taken(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -146,7 +146,7 @@ def test_a_port_that_is_taken(tmp_path: Path, capsys: pytest.CaptureFixture[str]
         other.listen()
         port = other.getsockname()[1]
         assert main(["demo", str(tmp_path), "--port", str(port)]) == 2
-    assert f"port {port} is taken" in capsys.readouterr().err
+    assert f"port {port} is in use; choose another or omit --port" in capsys.readouterr().err
     assert list(tmp_path.iterdir()) == []
 
 
@@ -154,19 +154,19 @@ def test_a_server_that_ends_while_it_is_waited_for() -> None:
     """Told at once, and not after a minute."""
     with subprocess.Popen([sys.executable, "-c", "raise SystemExit(7)"]) as process:
         process.wait(DEADLINE)
-        with pytest.raises(NoDemo, match="the server ended with exit code 7"):
+        with pytest.raises(DemoUnavailable, match="the server exited with code 7"):
             wait("localhost:1", process)
 
 
 def test_a_server_that_goes(tmp_path: Path) -> None:
     with demo(tmp_path, "--port", str(free_port())) as command:
-        command.until("looks/s")
+        command.until("frames/s")
         for child in command.children:
             child.terminate()
         code, _, err = command.ends()
     assert code == 1
     assert "Traceback" not in err
-    assert "demo.log may tell more" in err
+    assert "; see " in err
 
 
 def test_without_anything_that_runs_models(
@@ -181,19 +181,21 @@ def test_without_anything_that_runs_models(
 @pytest.mark.parametrize(
     "engine",
     [
-        Engine("", "onnx_cpu", "conveyor.onnx"),
-        Engine("", "tflite_cpu", "conveyor.tflite"),
-        Engine("", "openvino_cpu", "conveyor.onnx"),
-        Engine("", "torch_cpu", "conveyor.pt"),
-        Engine("", "tensorflow_cpu", "conveyor_savedmodel"),
+        DemoEngine("", "onnx_cpu", "conveyor.onnx"),
+        DemoEngine("", "tflite_cpu", "conveyor.tflite"),
+        DemoEngine("", "openvino_cpu", "conveyor.onnx"),
+        DemoEngine("", "torch_cpu", "conveyor.pt"),
+        DemoEngine("", "tensorflow_cpu", "conveyor_savedmodel"),
     ],
     ids=lambda each: each.model,
 )
 def test_its_machine_is_sound_with_every_engine(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], engine: Engine
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], engine: DemoEngine
 ) -> None:
     file = tmp_path / "machine.json"
-    file.write_text(json.dumps(machine(DEMO_MODEL / engine.file, engine.model, "localhost:8080")))
+    file.write_text(
+        json.dumps(build_config(DEMO_MODEL / engine.file, engine.model, "localhost:8080"))
+    )
     assert main(["config", "check", str(file)]) == 0, capsys.readouterr().out
     capsys.readouterr()
 
@@ -204,7 +206,7 @@ class TestInspect:
         """Of the conveyor, as no detector has seen it."""
         belt = Conveyor(1234)
         file = tmp_path / "belt.png"
-        file.write_bytes(written(".png", belt.render(belt.scene(4.0))[0]))
+        file.write_bytes(written(".png", belt.render(belt.scene_at(4.0))[0]))
         return file
 
     def inspect(self, capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str, str]:
@@ -224,10 +226,10 @@ class TestInspect:
         assert any(re.match(r"  input +image  uint8 1x240x320x3", line) for line in lines)
         assert "  detector     yes: named" in lines
         assert any(re.match("  classifier   no: ", line) for line in lines)
-        assert any(re.match(r"  pictures +320x240, stretched, NHWC, red first", x) for x in lines)
+        assert any(re.match(r"  preprocess +320x240, stretched, NHWC, RGB", x) for x in lines)
         found = [line for line in lines if re.match(r"  found +(gear|bolt|nut) 0\.\d\d at ", line)]
         assert len(found) >= 2
-        assert f"  picture      {picture}" in lines
+        assert f"  image        {picture}" in lines
         boxes = cv2.imread(str(picture))
         plain = cv2.imread(str(photo))
         assert boxes is not None
@@ -235,7 +237,7 @@ class TestInspect:
         assert boxes.shape == plain.shape
         assert np.abs(boxes.astype(int) - plain).max() > 100
         # What it says to put into machine.json can be put there.
-        entry = json.loads(out.partition("Put this into machine.json:\n")[2])
+        entry = json.loads(out.partition("Add this to machine.json:\n")[2])
         (tmp_path / "machine.json").write_text(json.dumps(entry))
         assert main(["config", "check", str(tmp_path / "machine.json")]) == 0
         capsys.readouterr()
@@ -312,4 +314,4 @@ class TestInspect:
     def test_no_model(self, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
         code, out, err = self.inspect(capsys, str(tmp_path / "none.onnx"))
         assert (code, out) == (1, "")
-        assert "none.onnx cannot be read: No such file or directory" in err
+        assert "none.onnx: No such file or directory" in err

@@ -25,22 +25,22 @@ def test_the_list_of_all(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["explain"]) == 0
     lines = capsys.readouterr().out.splitlines()
     assert [line.split()[0] for line in lines] == list(CODES)
-    assert lines[0] == "E001  error    not JSON"
+    assert lines[0] == "E001  error    invalid JSON"
 
 
 @pytest.mark.parametrize(
     ("code", "hint"),
     [
         ("E1033", 'did you mean "E103"?'),
-        ("what", "`cogwork explain` lists them all"),
-        ("", "lists them"),
+        ("what", "`cogwork explain` lists all codes"),
+        ("", "lists all"),
     ],
 )
 def test_there_is_no_such_code(code: str, hint: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["explain", code]) == 2
     out, err = capsys.readouterr()
     assert out == ""
-    assert err.startswith(f"there is no diagnostic {code}; ")
+    assert err.startswith(f"unknown diagnostic code {code}; ")
     assert hint in err
 
 

@@ -18,7 +18,7 @@ from google.protobuf.struct_pb2 import Struct
 from tests.running import DEADLINE
 
 from cogwork.cli.main import main
-from cogwork.cli.module_new import TEMPLATES, NoModule, files_of, planned
+from cogwork.cli.module_new import TEMPLATES, CannotCreateModule, plan_scaffold, render_files
 from cogwork.config.apis import PUBLIC_APIS
 from cogwork.resource import sdk
 
@@ -53,7 +53,7 @@ def test_what_it_writes_passes_its_own_test(
     folder = tmp_path / "my-demo"
     assert main(["module", "new", "my-demo", "--directory", str(folder), "--api", api]) == 0
     first, *commands = capsys.readouterr().out.splitlines()
-    assert first == f"wrote {folder}: acme:my-demo:{api}, a {api}. What next:"
+    assert first == f"created {folder} with acme:my-demo:{api}, a {api}. Next steps:"
     assert [line.split("  ")[1] for line in commands] == [
         f"cogwork module run {folder}",
         "cogwork call "
@@ -138,7 +138,7 @@ def test_as_a_module_it_is_driven(tmp_path: Path) -> None:
         request: Any = pb.ValidateConfigRequest(config=wrong)
         with pytest.raises(grpc.RpcError) as refused:
             asked(channel, f"{service}/ValidateConfig", request, pb.ValidateConfigResponse)
-        assert '"max_rpm" is a number above 0, not -1.0' in str(refused.value)
+        assert '"max_rpm" must be a number greater than 0, not -1.0' in str(refused.value)
         request = pb.AddResourceRequest(config=full)
         asked(channel, f"{service}/AddResource", request, pb.AddResourceResponse)
         motors = "/viam.component.motor.v1.MotorService"
@@ -155,7 +155,7 @@ def test_as_a_module_it_is_driven(tmp_path: Path) -> None:
         with pytest.raises(grpc.RpcError) as refused:
             asked(channel, f"{motors}/SetPower", power, motor.SetPowerResponse)
         assert refused.value.code() is grpc.StatusCode.INVALID_ARGUMENT
-        assert refused.value.details() == "a power is from -1 to 1, not 5"
+        assert refused.value.details() == "power must be between -1 and 1, not 5"
 
 
 def test_installed_it_is_a_model(tmp_path: Path) -> None:
@@ -173,7 +173,7 @@ def test_installed_it_is_a_model(tmp_path: Path) -> None:
         text=True,
         check=False,
     )
-    assert checked.stdout == "machine-in-process.json is fine: 1 resource\n", checked.stderr
+    assert checked.stdout == "machine-in-process.json is valid: 1 resource\n", checked.stderr
 
 
 _EVERY_METHOD = """
@@ -198,8 +198,8 @@ def test_of_any_api_it_writes_every_method_and_the_contract() -> None:
     """In a process of its own: the SDK remembers every class."""
     told = []
     for api in APIS:
-        plan = planned("thing", api, None)
-        files = files_of(plan, Path("/nowhere"))
+        plan = plan_scaffold("thing", api, None)
+        files = render_files(plan, Path("/nowhere"))
         source, test = files[f"thing/{plan.file}.py"], files[f"tests/test_{plan.file}.py"]
         told.append((api, f"thing.{plan.file}", source, plan.class_name, test))
     done = subprocess.run(
@@ -214,16 +214,16 @@ def test_of_any_api_it_writes_every_method_and_the_contract() -> None:
 
 
 def test_what_is_not_written_yet_says_so() -> None:
-    source = files_of(planned("eye", "camera", None), Path("/nowhere"))["eye/camera.py"]
+    source = render_files(plan_scaffold("eye", "camera", None), Path("/nowhere"))["eye/camera.py"]
     assert "    async def get_images(self, *, filter_source_names=None, **_):\n" in source
     assert '        """Get the next point cloud from the camera."""\n' in source
-    assert '        raise unwritten("get_point_cloud")\n' in source
+    assert '        raise not_implemented("get_point_cloud")\n' in source
 
 
 @pytest.mark.parametrize("api", ["power_sensor", "movement_sensor", "sensor"])
 def test_nothing_that_is_to_be_written_is_left_out(api: str) -> None:
     """Some classes of the SDK have a `get_readings` that answers nothing."""
-    files = files_of(planned("it", api, None), Path("/nowhere"))
+    files = render_files(plan_scaffold("it", api, None), Path("/nowhere"))
     assert files[f"it/{api}.py"].count("    async def get_readings(self, ") == 1
 
 
@@ -244,7 +244,7 @@ sys.exit(main(["module", "new", "it", "--api", "mlmodel"]))
         timeout=50,
     )
     assert done.returncode == 2
-    assert done.stderr.endswith("the SDK needs numpy for that: pip install numpy\n")
+    assert done.stderr.endswith("the SDK requires numpy for this API; run: pip install numpy\n")
     assert "Traceback" not in done.stderr
 
 
@@ -252,11 +252,11 @@ def test_nothing_is_overwritten(tmp_path: Path, capsys: pytest.CaptureFixture[st
     (tmp_path / "thesis.txt").write_text("years of work")
     assert main(["module", "new", "demo", "--directory", str(tmp_path)]) == 2
     assert capsys.readouterr().err == (
-        f"{tmp_path} is there already: give another name, or --directory\n"
+        f"{tmp_path} already exists; choose another name or set --directory\n"
     )
     assert [each.name for each in tmp_path.iterdir()] == ["thesis.txt"]
     assert main(["module", "new", "demo", "--directory", str(tmp_path / "thesis.txt" / "x")]) == 2
-    assert "cannot be written to: Not a directory" in capsys.readouterr().err
+    assert ": Not a directory" in capsys.readouterr().err
     (tmp_path / "empty").mkdir()
     assert main(["module", "new", "demo", "--directory", str(tmp_path / "empty")]) == 0
 
@@ -264,19 +264,19 @@ def test_nothing_is_overwritten(tmp_path: Path, capsys: pytest.CaptureFixture[st
 @pytest.mark.parametrize(
     ("name", "api", "model", "words"),
     [
-        ("2nd", "motor", None, '"2nd" cannot be the name of a package'),
-        ("a/b", "motor", None, "cannot be the name of a package"),
-        ("class", "motor", None, 'the name "class" is taken in Python'),
-        ("json", "motor", None, 'the name "json" is taken in Python'),
-        ("Tests", "motor", None, 'the name "Tests" is taken in Python'),
+        ("2nd", "motor", None, 'invalid package name "2nd"'),
+        ("a/b", "motor", None, 'invalid package name "a/b"'),
+        ("class", "motor", None, 'the name "class" is reserved in Python'),
+        ("json", "motor", None, 'the name "json" is reserved in Python'),
+        ("Tests", "motor", None, 'the name "Tests" is reserved in Python'),
         ("demo", "moter", None, 'no class for the API "moter"; did you mean "motor"?'),
         ("demo", "shell", None, 'no class for the API "shell"'),
-        ("demo", "motor", "mine", '"mine" is a built-in model'),
+        ("demo", "motor", "mine", '"mine" is the name of a built-in model'),
     ],
 )
 def test_what_cannot_be_is_told(name: str, api: str, model: str | None, words: str) -> None:
-    with pytest.raises(NoModule) as told:
-        planned(name, api, model)
+    with pytest.raises(CannotCreateModule) as told:
+        plan_scaffold(name, api, model)
     assert words in str(told.value)
 
 
@@ -289,6 +289,6 @@ def test_a_bad_model_is_told(capsys: pytest.CaptureFixture[str]) -> None:
 
 def test_every_word_of_a_template_is_filled() -> None:
     for api in ("motor", "sensor", "arm"):
-        for text in files_of(planned("demo", api, None), Path("/nowhere")).values():
+        for text in render_files(plan_scaffold("demo", api, None), Path("/nowhere")).values():
             assert "@" not in text.replace("@classmethod", "").replace('"$@"', "")
     assert {each.suffix for each in TEMPLATES.iterdir()} == {".txt"}

@@ -29,7 +29,7 @@ async def test_it_waits_until_the_module_is_ready(machine: Server) -> None:
     so_far = len(machine.out.lines)
     code, out, err = await said("module", "restart", "stub", *at(machine))
     assert (code, err) == (0, "")
-    assert re.fullmatch(r"stub is ready again, after \d+\.\d s\n", out)
+    assert re.fullmatch(r"stub restarted in \d+\.\ds\n", out)
     await machine.out.says("modmanager.stub.*ready, with", since=so_far)
 
     code, out, err = await said("module", "restart", "stub", "--json", *at(machine))
@@ -44,11 +44,11 @@ async def test_one_that_does_not_come_back_says_why(machine: Server, tmp_path: P
     program.write_text("#!/bin/sh\necho 'no such device' >&2\nexit 3\n")
     code, out, err = await said("module", "restart", "stub", *at(machine))
     assert (code, out) == (1, "")
-    assert err.startswith("stub was started again: exited with code 3")
+    assert err.startswith("stub is not ready after its restart: exited with code 3")
     assert "no such device" in err
 
 
 async def test_one_that_is_not_there(machine: Server) -> None:
     code, out, err = await said("module", "restart", "stubb", *at(machine))
     assert (code, out) == (1, "")
-    assert err == "NOT_FOUND: module not found with id=, name=stubb; there are stub\n"
+    assert err == "NOT_FOUND: module not found with id=, name=stubb; configured modules: stub\n"

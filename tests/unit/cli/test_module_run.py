@@ -21,11 +21,11 @@ import pytest
 from tests.running import DEADLINE
 from tests.unit.cli.test_demo import free_port
 
-from cogwork.cli.authored import Module, module_at
-from cogwork.cli.authored_machine import Machine
+from cogwork.cli.dev_config import DevConfig
 from cogwork.cli.main import main
-from cogwork.cli.module_run import _restarted
-from cogwork.cli.saves import Looks
+from cogwork.cli.module_project import ModuleProject, load_project
+from cogwork.cli.module_run import _request_restart
+from cogwork.cli.source_watcher import PollingWatcher
 from cogwork.resource import sdk
 
 assert sdk.VERSION  # ahead of whatever else imports the SDK
@@ -93,13 +93,13 @@ def run(*arguments: str) -> Iterator[Run]:
 def test_saving_starts_it_anew_and_ctrl_c_ends_everything(demo: Path) -> None:
     port = free_port()
     with run(str(demo), "--port", str(port)) as command:
-        assert f"demo runs at http://localhost:{port}; " in command.until("runs at")
+        assert f"demo is running at http://localhost:{port}; " in command.until("is running at")
         command.until(r"configuration \w+ applied")
         source = demo / "demo" / "motor.py"
         source.write_text(source.read_text().replace("120.0", "60.0"))
-        assert "-- demo/motor.py saved: demo is started anew" in command.until("saved")
+        assert "-- demo/motor.py changed; restarting demo" in command.until("changed")
         source.write_text("this is no Python at all")
-        assert "-- demo/motor.py saved: demo is started anew" in command.until("saved")
+        assert "-- demo/motor.py changed; restarting demo" in command.until("changed")
         command.process.send_signal(signal.SIGINT)
         code, _, err = command.ends()
     assert (code, err) == (0, "")
@@ -119,14 +119,14 @@ def test_the_machine_follows_the_authors_file(demo: Path, tmp_path: Path) -> Non
     network = {"bind_address": f"localhost:{port}"}
     config.write_text(json.dumps({"network": network}))
     with run(str(demo), "--config", str(config)) as command:
-        assert f"localhost:{port}" in command.until("runs at")
+        assert f"localhost:{port}" in command.until("is running at")
         command.until(r"applied in .*: 0 ready")
         fake = {"name": "t", "api": "rdk:component:sensor", "model": "fake"}
         config.write_text(json.dumps({"network": network, "components": [fake]}))
-        assert str(config) in command.until("saved: the machine follows it")
+        assert str(config) in command.until("changed; updating the machine")
         command.until(r"applied in .*: 1 ready")
         config.write_text('{"network": {},')
-        command.until(r"mine.json:1: expected .*; the machine stays as it is")
+        command.until(r"mine.json:1: expected .*; keeping the previous configuration")
 
 
 def test_a_server_that_cannot_run_is_told(demo: Path, tmp_path: Path) -> None:
@@ -134,12 +134,12 @@ def test_a_server_that_cannot_run_is_told(demo: Path, tmp_path: Path) -> None:
     config.write_text('{"network": {"bind_address": "256.256.256.256:1"}}')
     with run(str(demo), "--config", str(config)) as command:
         code, _, err = command.ends()
-    assert (code, err) == (1, "the server ended with exit code 1\n")
+    assert (code, err) == (1, "the server exited with code 1\n")
 
 
 def test_a_reader_that_has_seen_enough_ends_it(demo: Path) -> None:
     with run(str(demo), "--port", str(free_port())) as command:
-        command.until("runs at")
+        command.until("is running at")
         assert len(servers_of(demo)) == 1
         assert command.process.stdout is not None
         command.process.stdout.close()
@@ -150,20 +150,20 @@ def test_a_reader_that_has_seen_enough_ends_it(demo: Path) -> None:
 
 
 def test_a_folder_is_what_its_description_says(demo: Path) -> None:
-    module = module_at(demo)
+    module = load_project(demo)
     assert (module.name, module.executable, module.root) == ("demo", demo / "run.sh", demo)
     assert module.models == ({"api": "rdk:component:motor", "model": "acme:demo:motor"},)
-    assert module_at(demo / "run.sh") == module
+    assert load_project(demo / "run.sh") == module
     (demo / "meta.json").unlink()
-    assert module_at(demo) == Module("demo", demo / "run.sh", demo)
+    assert load_project(demo) == ModuleProject("demo", demo / "run.sh", demo)
     (demo / "run.sh").unlink()
-    assert module_at(demo).executable.suffix == ".sh"
+    assert load_project(demo).executable.suffix == ".sh"
 
 
 def test_a_python_file_is_a_module(tmp_path: Path, home: Path) -> None:
     file = tmp_path / "my module.py"
     file.write_text("import sys; print(sys.argv[1:])")
-    module = module_at(file)
+    module = load_project(file)
     assert module.name == "my-module"
     assert module.executable.is_relative_to(home)
     said = subprocess.run([module.executable, "a b", "c"], capture_output=True, check=True)
@@ -178,26 +178,26 @@ def test_what_is_no_module_is_told(
         assert main(["module", "run", str(path), *arguments]) == 2
         return capsys.readouterr().err
 
-    assert told(tmp_path / "nobody").endswith("`cogwork module new` writes a module\n")
+    assert told(tmp_path / "nobody").endswith("create a module with `cogwork module new`\n")
     (tmp_path / "empty").mkdir()
-    assert "has no meta.json, run.sh or main.py: name the file" in told(tmp_path / "empty")
+    assert "has no meta.json, run.sh or main.py; pass the file" in told(tmp_path / "empty")
     (demo / "run.sh").chmod(0o644)
-    assert "run.sh cannot be executed: chmod +x" in told(demo)
+    assert "run.sh is not executable; run: chmod +x" in told(demo)
     (demo / "meta.json").write_text('{"entrypoint": "gone.sh"}')
-    assert 'names no file that is there as "entrypoint"' in told(demo)
+    assert 'set "entrypoint" to an existing file' in told(demo)
     (demo / "meta.json").write_text('{"entrypoint":\n run.sh}')
     assert told(demo).startswith(f"{demo / 'meta.json'}:2: ")
     (demo / "meta.json").write_text("[]")
-    assert "meta.json holds no object" in told(demo)
+    assert "meta.json is not a JSON object" in told(demo)
     (demo / "meta.json").write_text(
         '{"entrypoint": "main.py", "models": [{"api": "m", "model": "n"}]}'
     )
     (demo / "machine.json").unlink()
     assert '"m" is not an API' in told(demo)
-    assert "there is no such file" in told(demo, "--config", str(tmp_path / "none.json"))
+    assert "the file does not exist" in told(demo, "--config", str(tmp_path / "none.json"))
 
 
-def written(machine: Machine) -> Any:
+def written(machine: DevConfig) -> Any:
     machine.write()
     return json.loads(machine.file.read_text())
 
@@ -210,7 +210,7 @@ def test_a_machine_is_made_for_its_models(demo: Path) -> None:
         {"api": "rdk:service:vision", "model": "acme:demo:eye"},
     ]
     (demo / "meta.json").write_text(json.dumps(meta))
-    machine = Machine(module_at(demo), None, None)
+    machine = DevConfig(load_project(demo), None, None)
     value = written(machine)
     assert value["modules"] == [{"name": "demo", "executable_path": str(demo / "run.sh")}]
     assert [(each["name"], each["model"]) for each in value["components"]] == [
@@ -229,7 +229,7 @@ def test_an_entry_of_the_author_is_kept(demo: Path, tmp_path: Path) -> None:
     config.write_text(
         "// with a comment\n" + json.dumps({"modules": [mine, other], "network": network})
     )
-    machine = Machine(module_at(demo), config, None)
+    machine = DevConfig(load_project(demo), config, None)
     value = written(machine)
     assert value["modules"] == [other, mine]
     assert value["network"] == network
@@ -238,23 +238,23 @@ def test_an_entry_of_the_author_is_kept(demo: Path, tmp_path: Path) -> None:
 
 def test_only_what_an_author_saves_counts(demo: Path) -> None:
     (demo / "deep" / "er").mkdir(parents=True)
-    looks = Looks(module_at(demo), demo / "machine.json")
-    assert looks.saved() == []
+    looks = PollingWatcher(load_project(demo), demo / "machine.json")
+    assert looks.poll_changes() == []
     for name in (".hidden.py", "state.json", "module.log", "data.db"):
         (demo / name).write_text("x")
     for folder in (".venv", "__pycache__", "node_modules"):
         (demo / folder).mkdir()
         (demo / folder / "other.py").write_text("x")
-    assert looks.saved() == []
+    assert looks.poll_changes() == []
     (demo / "deep" / "er" / "new.py").write_text("x")
     (demo / "demo" / "motor.py").unlink()
     (demo / "machine.json").write_text("{}")
-    assert looks.saved() == [
+    assert looks.poll_changes() == [
         demo / "deep" / "er" / "new.py",
         demo / "demo" / "motor.py",
         demo / "machine.json",
     ]
-    assert looks.saved() == []
+    assert looks.poll_changes() == []
 
 
 @contextlib.asynccontextmanager
@@ -292,8 +292,8 @@ async def test_the_module_alone_is_started_anew_where_the_machine_can() -> None:
         await context.abort(grpc.StatusCode.NOT_FOUND, "no such module")
 
     async with machine_that(restart) as address:
-        assert await asyncio.to_thread(_restarted, address, "demo")
+        assert await asyncio.to_thread(_request_restart, address, "demo")
     assert asked == ["demo"]
     async with machine_that(refuse) as address:
-        assert not await asyncio.to_thread(_restarted, address, "demo")
-    assert not await asyncio.to_thread(_restarted, address, "demo")
+        assert not await asyncio.to_thread(_request_restart, address, "demo")
+    assert not await asyncio.to_thread(_request_restart, address, "demo")

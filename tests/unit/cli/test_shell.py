@@ -82,7 +82,7 @@ async def opened(*arguments: str) -> AsyncIterator[tuple[Window, Any]]:
         async with command(
             "shell", *arguments, stdin=window.inside, stdout=window.inside, stderr=window.inside
         ) as process:
-            await window.shows("Ctrl-] leaves it\r\n")
+            await window.shows("press Ctrl-] to leave\r\n")
             yield window, process
             async with asyncio.timeout(DEADLINE):
                 await process.wait()
@@ -144,7 +144,7 @@ async def test_commands_may_come_from_a_pipe(machine: Server, tmp_path: Path) ->
     ("names", "arguments", "words"),
     [
         ([], [], "the machine has no shell; add "),
-        (["one", "two"], [], "the machine has several shells: choose one or two with --name"),
+        (["one", "two"], [], "the machine has several shells; choose one with --name: one, two"),
         (["one"], ["--name", "won"], 'the machine has no shell "won"; '),
     ],
     ids=["none", "several", "another"],

@@ -61,8 +61,8 @@ async def test_several_connections_are_carried_until_ctrl_c(machine: Server, sho
         assert process.stdout is not None
         line = (await asyncio.wait_for(process.stdout.readline(), DEADLINE)).decode()
         words = re.fullmatch(
-            rf"localhost:(\d+) leads to port {shouting} of the machine at localhost:"
-            rf"{machine.port}; Ctrl-C ends it\n",
+            rf"forwarding localhost:(\d+) to port {shouting} of the machine at localhost:"
+            rf"{machine.port}; press Ctrl-C to stop\n",
             line,
         )
         assert words is not None, line
@@ -76,8 +76,8 @@ async def test_several_connections_are_carried_until_ctrl_c(machine: Server, sho
         out, err = await asyncio.wait_for(process.communicate(), DEADLINE)
     assert (process.returncode, err) == (0, b"")
     assert sorted(out.decode().splitlines()) == [
-        "a connection ended: 3000000 bytes sent, 3000000 received",
-        "a connection ended: 5 bytes sent, 5 received",
+        "connection closed: 3000000 bytes sent, 3000000 received",
+        "connection closed: 5 bytes sent, 5 received",
     ]
 
 
@@ -85,7 +85,9 @@ async def test_a_connection_under_way_ends_with_the_command(machine: Server, sho
     async with command("tunnel", str(shouting), *at(machine)) as process:
         assert process.stdout is not None
         line = (await asyncio.wait_for(process.stdout.readline(), DEADLINE)).decode()
-        reader, writer = await asyncio.open_connection("127.0.0.1", int(line[10:].split()[0]))
+        reader, writer = await asyncio.open_connection(
+            "127.0.0.1", int(line.partition("localhost:")[2].split()[0])
+        )
         writer.write(b"wait")
         process.send_signal(signal.SIGINT)
         _, err = await asyncio.wait_for(process.communicate(), DEADLINE)
@@ -103,7 +105,7 @@ async def test_a_port_where_nothing_listens_is_told_for_each_connection(machine:
         assert process.stderr is not None
         line = (await asyncio.wait_for(process.stdout.readline(), DEADLINE)).decode()
         with contextlib.suppress(ConnectionError):
-            assert await asked(int(line[10:].split()[0]), b"hello") == b""
+            assert await asked(int(line.partition("localhost:")[2].split()[0]), b"hello") == b""
         told = (await asyncio.wait_for(process.stderr.readline(), DEADLINE)).decode()
         process.send_signal(signal.SIGINT)
         await asyncio.wait_for(process.communicate(), DEADLINE)
@@ -112,7 +114,7 @@ async def test_a_port_where_nothing_listens_is_told_for_each_connection(machine:
 
 async def test_tunnels_are_listed(machine: Server, shouting: int) -> None:
     people = await said("tunnel", *at(machine))
-    assert people == (0, f"{shouting}  (given 2 s to answer)\n9  (given 10 s to answer)\n", "")
+    assert people == (0, f"{shouting}  (connection timeout 2s)\n9  (connection timeout 10s)\n", "")
     programs = await said("tunnel", "--json", *at(machine))
     assert json.loads(programs.out) == [
         {"port": shouting, "connection_timeout": 2.0},
@@ -127,7 +129,7 @@ async def test_a_machine_without_tunnels(tmp_path: Path) -> None:
     assert (none.code, none.err) == (0, "")
     assert none.out.startswith("the machine has no tunnels; ")
     assert (refused.code, refused.out) == (2, "")
-    assert refused.err.startswith("the machine has no tunnel to port 22; it has none")
+    assert refused.err.startswith("the machine has no tunnel to port 22; available: none")
 
 
 async def test_a_local_port_that_is_taken_is_told(machine: Server, shouting: int) -> None:
@@ -143,16 +145,16 @@ async def test_a_local_port_that_is_taken_is_told(machine: Server, shouting: int
 async def test_a_tunnel_does_not_lead_to_itself(machine: Server) -> None:
     told = await said("tunnel", "9", "--local", "9", *at(machine))
     assert (told.code, told.out) == (2, "")
-    assert told.err == "port 9 of this computer would lead to itself; choose another\n"
+    assert told.err == "local port 9 would forward to itself; choose another with --local\n"
 
 
 async def test_no_machine_is_told() -> None:
     told = await said("tunnel", "22", "--address", "localhost:1")
     assert told.code == 2
-    assert told.err.startswith("no machine answers at localhost:1 ")
+    assert told.err.startswith("cannot reach a machine at localhost:1 ")
 
 
 async def test_what_is_no_port_is_told() -> None:
     told = await said("tunnel", "65536")
     assert told.code == 2
-    assert "65536 is no port; they go from 1 to 65535" in told.err
+    assert "65536 is not a port; ports range from 1 to 65535" in told.err

@@ -20,9 +20,9 @@ from tests.unit.config.workshop import (
 
 from cogwork.config import codes
 from cogwork.config.codes import Code
-from cogwork.config.diagnose import Effect
+from cogwork.config.diagnostics import Effect
 from cogwork.config.file import Unreadable
-from cogwork.config.load import Loaded, Located, load_nothing
+from cogwork.config.loader import LoadedConfig, LocatedDiagnostic, load_unreadable
 from cogwork.config.module import ModuleConfig
 from cogwork.graph.name import Api, ModelName, Reference
 from cogwork.logs.levels import Level
@@ -62,21 +62,23 @@ CASES = [
         "add a comma here",
     ),
     Case(codes.NOT_JSON, "«", "an empty text", REFUSED, "write at least {}"),
-    Case(codes.DUPLICATE_KEY, '{"debug": true,\n «"debug": false}', 'key "debug" is', IGNORED),
+    Case(
+        codes.DUPLICATE_KEY, '{"debug": true,\n «"debug": false}', 'duplicate key "debug"', IGNORED
+    ),
     Case(codes.WRONG_TYPE, "«[]", "expected an object at the top", REFUSED),
     Case(codes.WRONG_TYPE, '{"debug": «"yes"}', 'true or false, got the string "yes"', IGNORED),
     Case(codes.WRONG_TYPE, '{"revision": «5}', "expected a string, got the number 5", IGNORED),
     Case(codes.WRONG_TYPE, '{"network": «[]}', "expected an object, got a list", REFUSED),
     Case(codes.WRONG_TYPE, '{"cloud": «7}', "expected an object, got a number", REFUSED),
     Case(codes.WRONG_TYPE, '{"auth": {"handlers": «{}}}', "a list, got an object", REFUSED),
-    Case(codes.WRONG_TYPE, '{"components": «{}}', '"components" is a list', IGNORED),
-    Case(codes.WRONG_TYPE, '{"jobs": «"x"}', '"jobs" is a list', IGNORED),
+    Case(codes.WRONG_TYPE, '{"components": «{}}', '"components" must be a list', IGNORED),
+    Case(codes.WRONG_TYPE, '{"jobs": «"x"}', '"jobs" must be a list', IGNORED),
     Case(codes.WRONG_TYPE, '{"modules": [«null]}', "expected an object, got null", IGNORED),
     Case(codes.WRONG_TYPE, components("  «5"), "expected an object, got the number 5", UNHEALTHY),
     Case(
         codes.WRONG_TYPE,
         components(f'{{{CAMERA}, "attributes": {{"width": «"wide"}}}}'),
-        'expected a whole number, got the string "wide"',
+        'expected an integer, got the string "wide"',
         UNHEALTHY,
     ),
     Case(
@@ -109,13 +111,13 @@ CASES = [
     Case(
         codes.MISSING_FIELD,
         '{"modules": [«{"name": "m"}]}',
-        '"executable_path" is missing: a local module',
+        '"executable_path" is missing; a local module',
         IGNORED,
     ),
     Case(
         codes.MISSING_FIELD,
         '{"modules": [«{"name": "m", "type": "registry"}]}',
-        '"module_id" is missing: a registry module',
+        '"module_id" is missing; a registry module',
         IGNORED,
     ),
     Case(
@@ -143,7 +145,7 @@ CASES = [
         components(f'{{"name": "a", {S}, "attributes": {{«"x": 1}}}}'),
         'unknown key "x"',
         IGNORED,
-        "known here: faults, readings, start",
+        "known keys: faults, readings, start",
     ),
     Case(
         codes.UNKNOWN_KEY,
@@ -167,6 +169,8 @@ CASES = [
     ),
     Case(codes.BAD_VALUE, '{"network": {"bind_address": «"here"}}', "host:port", REFUSED),
     Case(codes.BAD_VALUE, '{"network": {"bind_address": «"a:99999"}}', "host:port", REFUSED),
+    Case(codes.BAD_VALUE, '{"network": {"allowed_hosts": [«"http://a"]}}', "scheme", REFUSED),
+    Case(codes.BAD_VALUE, '{"network": {"allowed_hosts": ["a", «"b:80"]}}', "port", REFUSED),
     Case(
         codes.BAD_VALUE,
         '{"network": {"sessions": {"heartbeat_window": «"2m"}}}',
@@ -195,7 +199,7 @@ CASES = [
         codes.BAD_VALUE,
         '{"services": [{"name": "s", "api": "rdk:service:generic", "model": "broken",'
         ' "attributes": «{}}]}',
-        "checking it failed with KeyError",
+        "validation failed with KeyError",
         UNHEALTHY,
     ),
     Case(
@@ -214,17 +218,19 @@ CASES = [
     Case(codes.BAD_NAME, components(f'{{"name": «"left arm", {S}}}'), "starts with", UNHEALTHY),
     Case(codes.BAD_NAME, components(f'{{"name": «"a:b", {S}}}'), "a name starts with", UNHEALTHY),
     Case(codes.BAD_NAME, components(f'{{"name": «"a+b", {S}}}'), "a name starts with", UNHEALTHY),
-    Case(codes.BAD_NAME, components(f'{{"name": «"{"x" * 61}", {S}}}'), "60 is the", UNHEALTHY),
+    Case(
+        codes.BAD_NAME, components(f'{{"name": «"{"x" * 61}", {S}}}'), "the limit is 60", UNHEALTHY
+    ),
     Case(
         codes.BAD_NAME,
         '{"packages": [{"package": "a/b", "name": «"' + "x" * 201 + '"}]}',
-        "200 is the most",
+        "the limit is 200",
         IGNORED,
     ),
     Case(
         codes.BAD_NAME,
         '{"modules": [«{"name": "parent", "executable_path": "/bin/acme"}]}',
-        'the name "parent" is kept',
+        'the name "parent" is reserved',
         IGNORED,
     ),
     Case(
@@ -236,20 +242,20 @@ CASES = [
     Case(
         codes.DUPLICATE_NAME,
         components(A_SENSOR, f'{{"name": «"a", {S}}}'),
-        'the name "a" is taken',
+        'the name "a" is already in use',
         IGNORED,
     ),
     Case(
         codes.DUPLICATE_NAME,
         '{"processes": [{"id": "p", "name": "x"},\n {"id": «"p", "name": "y"}]}',
-        'the name "p" is taken',
+        'the name "p" is already in use',
         IGNORED,
     ),
     Case(
         codes.DUPLICATE_NAME,
         '{"auth": «{"handlers": [{"type": "api-key", "config": {"keys": ["a"], "a": "b"}},'
         ' {"type": "api-key", "config": {"keys": ["a"], "a": "b"}}]}}',
-        "two handlers of the same type",
+        "two handlers have the same type",
         REFUSED,
     ),
     Case(
@@ -261,20 +267,20 @@ CASES = [
     Case(
         codes.BAD_API,
         components('{"name": "a", "api": «"rdk:component:camra", "model": "test"}'),
-        "there is no API rdk:component:camra",
+        'unknown API "rdk:component:camra"',
         UNHEALTHY,
         'did you mean "rdk:component:camera"?',
     ),
     Case(
         codes.BAD_API,
         components('«{"name": "a", "api": "rdk:service:generic", "model": "fake"}'),
-        "rdk:service:generic is not a component; move it to services",
+        'rdk:service:generic is not a component; move it to "services"',
         UNHEALTHY,
     ),
     Case(
         codes.BAD_API,
         components('«{"name": "a", "api": "acme:gizmo:x", "model": "a:b:c"}'),
-        "acme:gizmo:x is not a component; write component in its middle",
+        'acme:gizmo:x is not a component; the second part must be "component"',
         UNHEALTHY,
     ),
     Case(
@@ -309,23 +315,23 @@ CASES = [
     Case(
         codes.UNKNOWN_MODEL,
         components('{"name": "a", "api": "rdk:component:sensor", "model": «"fkae"}'),
-        "nobody provides model fkae of rdk:component:sensor",
+        'unknown sensor model "fkae"',
         UNHEALTHY,
         'did you mean "fake"?',
     ),
     Case(
         codes.UNKNOWN_MODEL,
         components('{"name": "a", "api": "rdk:component:sensor", "model": «"bme280"}'),
-        "nobody provides model bme280",
+        'unknown sensor model "bme280"',
         UNHEALTHY,
         "models of rdk:component:sensor: fake, serial, system",
     ),
     Case(
         codes.UNKNOWN_MODEL,
         components('{"name": "a", "api": "rdk:component:arm", "model": «"acme:arms:one"}'),
-        "nobody provides model acme:arms:one",
+        'unknown arm model "acme:arms:one"',
         UNHEALTHY,
-        'install the plug-in, or add the module that brings it to "modules"',
+        'install the plug-in, or add the module that provides it to "modules"',
     ),
     Case(
         codes.MISSING_DEPENDENCY,
@@ -394,7 +400,7 @@ CASES = [
         codes.AMBIGUOUS_DEPENDENCY,
         f'{{"components": [{A_SENSOR}, {{"name": "a", "api": "rdk:component:camera", "model":'
         f' "test"}}], "services": [{{{VISION}, "attributes": {{"helper": «"a"}}}}]}}',
-        'depends on "a", which could be several resources',
+        'depends on "a", which matches several resources',
         IGNORED,
     ),
     Case(
@@ -406,14 +412,14 @@ CASES = [
         ),
         'circular dependency: "a" -> "b" -> "c" -> "a"',
         UNHEALTHY,
-        "take one of these dependencies out",
+        "remove one of these dependencies",
     ),
     Case(
         codes.CIRCULAR_DEPENDENCY,
         components(f'{{"name": "a", {S}, "depends_on": [«"a"]}}'),
         '"a" depends on itself',
         UNHEALTHY,
-        "take it out",
+        "remove this dependency",
     ),
     Case(
         codes.CIRCULAR_DEPENDENCY,
@@ -421,7 +427,7 @@ CASES = [
         f'"services": [{{{VISION}, "attributes": {{"camera": "cam"}}}}]}}',
         'circular dependency: "cam" -> "eyes" -> "cam"',
         UNHEALTHY,
-        "take one of these dependencies out",
+        "remove one of these dependencies",
     ),
     Case(
         codes.CIRCULAR_OPTIONAL,
@@ -438,7 +444,7 @@ CASES = [
     ),
     Case(
         codes.BAD_PATTERN,
-        '{"log": [{"pattern": «"a{99999999999}", "level": "info"}]}',
+        '{"log": [{"pattern": «"a{99999}", "level": "info"}]}',
         "neither a wildcard nor a regular expression",
         IGNORED,
     ),
@@ -458,55 +464,55 @@ CASES = [
     Case(
         codes.MISSING_FILE,
         '{"network": {"tls_cert_file": «"/etc/crt.pem", "tls_key_file": "/etc/key.pem"}}',
-        "there is no file /etc/crt.pem",
+        'file "/etc/crt.pem" does not exist',
         REFUSED,
     ),
     Case(
         codes.MISSING_FILE,
         '{"modules": [{"name": "m", "executable_path": «"/bin/acne"}]}',
-        "there is no file /bin/acne",
+        'file "/bin/acne" does not exist',
         UNHEALTHY,
     ),
     Case(
         codes.MISSING_FILE,
         f'{{"services": [{{{VISION}, "attributes": {{"label_path": «"/data/l.txt"}}}}]}}',
-        "there is no file /data/l.txt",
+        'file "/data/l.txt" does not exist',
         UNHEALTHY,
     ),
     Case(
         codes.MISSING_FILE,
         f'{{"services": [{{{VISION}, "attributes": {{"label_path": «"~nobody-here/l"}}}}]}}',
-        "there is no file ~nobody-here/l",
+        'file "~nobody-here/l" does not exist',
         UNHEALTHY,
     ),
     Case(
-        codes.HALF_SET,
+        codes.INCOMPLETE_PAIR,
         '{"network": «{"tls_cert_file": "/etc/cert.pem"}}',
-        '"tls_key_file" is missing: certificate and key go together',
+        '"tls_key_file" is missing; a certificate and its key must be set together',
         REFUSED,
     ),
     Case(
-        codes.HALF_SET,
+        codes.INCOMPLETE_PAIR,
         '{"network": «{"tls_key_file": "/etc/key.pem"}}',
         '"tls_cert_file" is missing',
         REFUSED,
     ),
     Case(
-        codes.HALF_SET,
+        codes.INCOMPLETE_PAIR,
         '{"cloud": «{"id": "i", "secret": "s", "tls_private_key": "k"}}',
         '"tls_certificate" is missing',
         REFUSED,
     ),
     Case(
-        codes.HALF_SET,
+        codes.INCOMPLETE_PAIR,
         '{"cloud": «{"id": "i"}}',
-        'neither "api_key" nor "secret" is set',
+        '"id" requires "api_key" or "secret"',
         REFUSED,
     ),
     Case(
-        codes.HALF_SET,
+        codes.INCOMPLETE_PAIR,
         '{"auth": {"handlers": [«{"type": "api-key", "config": {"keys": ["a"]}}]}}',
-        'number 1 of "keys" has no key',
+        'item 1 of "keys" has no field with its key',
         REFUSED,
     ),
     Case(
@@ -520,14 +526,14 @@ CASES = [
         '{"packages": [{"name": "det", "package": "a/b"}], "services": [{'
         + VISION
         + ', "attributes": {"label_path": «"${packages.ml_model.dett}/l"}}]}',
-        'no package is named "dett": did you mean ${packages.ml_model.det}?',
+        'unknown package "dett"; did you mean ${packages.ml_model.det}?',
         UNHEALTHY,
     ),
     Case(
         codes.BAD_PLACEHOLDER,
         '{"modules": [{"name": "m", "executable_path": "/bin/acme",\n'
         ' "env": {"A": «"${packages.x}"}}]}',
-        'no package is named "x"',
+        'unknown package "x"',
         UNHEALTHY,
     ),
     Case(
@@ -538,18 +544,39 @@ CASES = [
         "set it, or write ${REVISION:-default}",
     ),
     Case(
+        codes.UNSUPPORTED_PROTECTION,
+        '{"auth": «{"handlers": [{"type": "api-key", "config": {"keys": ["a"], "a": "b"}}]}}',
+        "login is configured at /auth, but this release does not support it",
+        REFUSED,
+        'remove "auth" and bind to localhost to serve this computer only, without login',
+    ),
+    Case(
+        codes.UNSUPPORTED_PROTECTION,
+        '{"network": {"tls_cert_file": «"/etc/cert.pem", "tls_key_file": "/etc/key.pem"}}',
+        "TLS is configured at /network/tls_cert_file, but this release does not support it",
+        REFUSED,
+        'remove the certificate and its key, or set "no_tls", to serve without TLS',
+    ),
+    Case(
         codes.OPEN_TO_ALL,
         '{"network": {"bind_address": «":8080"}}',
-        '":8080" is every interface',
+        '":8080" listens on every interface',
         IGNORED,
-        'bind to "localhost:8080", or add an api-key handler to "auth"',
+        'bind to "localhost:8080"; this release does not support login',
     ),
     Case(
         codes.OPEN_TO_ALL,
         '{"network": {"bind_address": «"[::]:80"}}',
-        '"[::]:80" is every interface',
+        '"[::]:80" listens on every interface',
         IGNORED,
-        'bind to "localhost:8080", or add an api-key handler to "auth"',
+        'bind to "localhost:8080"; this release does not support login',
+    ),
+    Case(
+        codes.OPEN_MODULE,
+        '{"modules": [{"name": "m", "executable_path": "/bin/acme", "tcp_mode": «true}]}',
+        'every local process can call module "m"',
+        IGNORED,
+        'remove "tcp_mode" unless the module cannot use a Unix socket',
     ),
 ]
 
@@ -558,8 +585,8 @@ CASES = [
 def test_a_mistake_is_explained_at_its_place(case: Case) -> None:
     text, (position,) = marked(case.text)
     fault = _fault_at(loaded(text), case.code)
-    assert fault.spot is not None
-    assert fault.spot.position == position
+    assert fault.excerpt is not None
+    assert fault.excerpt.position == position
     assert case.message in fault.diagnostic.message
     assert fault.diagnostic.effect is case.effect
     if case.hint is not None:
@@ -570,33 +597,34 @@ def test_a_mistake_is_explained_at_its_place(case: Case) -> None:
 def test_only_the_machines_own_sections_refuse_the_whole(case: Case) -> None:
     text, _ = marked(case.text)
     load = loaded(text)
-    assert load.refused == (case.effect is REFUSED)
-    if load.refused and case.code not in (codes.NOT_JSON, codes.OPEN_TO_ALL):
-        first = load.checked.diagnostics[0].place.pointer[:1]
+    assert load.is_refused == (case.effect is REFUSED)
+    if load.is_refused and case.code not in (codes.NOT_JSON, codes.OPEN_TO_ALL):
+        first = load.result.diagnostics[0].location.pointer[:1]
         assert first in ((), ("cloud",), ("network",), ("auth",))
 
 
-def _fault_at(load: Loaded, code: Code) -> Located:
-    faults = [fault for fault in load.faults if fault.diagnostic.code is code]
+def _fault_at(load: LoadedConfig, code: Code) -> LocatedDiagnostic:
+    faults = [fault for fault in load.diagnostics if fault.diagnostic.code is code]
     assert faults, f"{code.id} was not found, but {codes_of(load)}"
     return faults[0]
 
 
 def test_no_code_is_left_out() -> None:
-    # E002 is about a file; see test_an_unreadable_file and the tests of the command line.
-    assert {case.code.id for case in CASES} == codes.CODES.keys() - {"E002"}
+    # E002 is about a file: see test_an_unreadable_file. E502 needs an environment: see test_load.
+    # W004 has no place: see test_mutations.
+    assert {case.code.id for case in CASES} == codes.CODES.keys() - {"E002", "E502", "W004"}
 
 
 def test_an_unreadable_file() -> None:
-    load = load_nothing(Unreadable("there is no such file"))
-    assert load.refused
+    load = load_unreadable(Unreadable("there is no such file"))
+    assert load.is_refused
     assert load.has_errors
 
 
-def test_the_complete_file_has_no_fault() -> None:
+def test_the_complete_file_has_no_fault_but_its_login() -> None:
     load = loaded(COMPLETE.read_text())
-    assert codes_of(load) == []
-    config = load.checked.config
+    assert codes_of(load) == ["E405"]
+    config = load.result.config
     left_out = [
         name
         for name in type(config).model_fields
@@ -604,8 +632,8 @@ def test_the_complete_file_has_no_fault() -> None:
         and name not in ("enable_web_profile", "disable_log_deduplication")
     ]
     assert left_out == []
-    assert len(load.checked.specs) == 5
-    assert all(spec.fault is None for spec in load.checked.specs)
+    assert len(load.result.specs) == 5
+    assert all(spec.fault is None for spec in load.result.specs)
 
 
 def test_all_faults_come_at_once_and_in_the_order_of_the_text() -> None:
@@ -620,7 +648,7 @@ def test_all_faults_come_at_once_and_in_the_order_of_the_text() -> None:
         ' «"foo": 2}'
     )
     load = loaded(text)
-    assert [fault.spot and fault.spot.position for fault in load.faults] == positions
+    assert [fault.excerpt and fault.excerpt.position for fault in load.diagnostics] == positions
     expected = "E103 E201 E203 E204 E301 E103 E101 E104 E103 E401 E402 W501 E003"
     assert " ".join(codes_of(load)) == expected
 
@@ -648,7 +676,7 @@ def test_every_spelling_of_api_and_model_is_one(
 ) -> None:
     load = loaded({"components": [{"name": "a", "model": model, **api}]})
     assert codes_of(load) == []
-    (spec,) = load.checked.specs
+    (spec,) = load.result.specs
     assert spec.name.api == Api.parse("rdk:component:sensor")
     assert spec.model == ModelName("rdk", "builtin", "fake")
 
@@ -658,15 +686,15 @@ def test_the_namespace_of_an_older_file() -> None:
     old: JsonValue = {"name": "a", "namespace": "acme", "type": "claw", "model": "acme:claws:x"}
     load = loaded({"modules": [module], "components": [old]})
     assert codes_of(load) == []
-    assert str(load.checked.specs[0].name) == "acme:component:claw/a"
+    assert str(load.result.specs[0].name) == "acme:component:claw/a"
 
 
 def test_a_service_may_leave_out_its_name_and_model() -> None:
     load = loaded({"services": [{"api": "rdk:service:generic", "model": "fake"}]})
     assert codes_of(load) == []
-    assert str(load.checked.specs[0].name) == "rdk:service:generic/builtin"
+    assert str(load.result.specs[0].name) == "rdk:service:generic/builtin"
     load = loaded({"services": [{"type": "motion"}]})
-    assert load.checked.specs[0].model == ModelName("rdk", "builtin", "builtin")
+    assert load.result.specs[0].model == ModelName("rdk", "builtin", "builtin")
 
 
 def test_null_is_absent() -> None:
@@ -684,7 +712,7 @@ def test_null_is_absent() -> None:
         }
     )
     assert codes_of(load) == []
-    assert load.checked.config.network.bind_address == ""
+    assert load.result.config.network.bind_address == ""
 
 
 def test_the_kind_of_a_service_config_may_be_a_bare_word() -> None:
@@ -701,7 +729,7 @@ def test_a_number_may_stand_in_quotes() -> None:
     }
     load = loaded({"components": [camera]})
     assert codes_of(load) == []
-    assert load.checked.specs[0].settings == CameraAttributes(width=800, rate=2.5)
+    assert load.result.specs[0].settings == CameraAttributes(width=800, rate=2.5)
 
 
 def test_unknown_keys_at_every_depth_leave_the_resource_usable() -> None:
@@ -726,7 +754,7 @@ def test_unknown_keys_at_every_depth_leave_the_resource_usable() -> None:
     assert codes_of(load) == ["E103"] * 7
     assert all(diagnostic.effect is IGNORED for diagnostic in found(load))
     assert spec_of(load, "a").fault is None
-    (config,) = load.checked.config.components
+    (config,) = load.result.config.components
     assert config.frame is not None
     assert config.frame.translation.x == 1
     assert config.log_configuration is not None
@@ -750,7 +778,7 @@ def test_a_bad_log_level_leaves_the_module_usable() -> None:
         {"modules": [{"name": "m", "executable_path": "/bin/acme", "log_level": "loud", "x": 1}]}
     )
     assert sorted(codes_of(load)) == ["E103", "E402"]
-    assert load.checked.config.modules == [ModuleConfig(name="m", executable_path="/bin/acme")]
+    assert load.result.config.modules == [ModuleConfig(name="m", executable_path="/bin/acme")]
 
 
 @pytest.mark.parametrize(
@@ -771,8 +799,8 @@ def test_a_bad_log_level_leaves_the_module_usable() -> None:
 )
 def test_a_broken_resource_keeps_its_node(broken: dict[str, JsonValue]) -> None:
     load = loaded({"components": [{**sensor("a"), **broken}, sensor("b")]})
-    assert not load.refused
-    first, second = load.checked.specs
+    assert not load.is_refused
+    first, second = load.result.specs
     assert first.name.name == broken.get("name", "a")
     assert first.fault is not None
     assert found(load)[0].message in first.fault
@@ -782,7 +810,7 @@ def test_a_broken_resource_keeps_its_node(broken: dict[str, JsonValue]) -> None:
 
 def test_a_broken_service_without_a_name_keeps_its_node() -> None:
     load = loaded({"services": [{"api": "rdk:service:generic", "model": "fake", "depends_on": 5}]})
-    (spec,) = load.checked.specs
+    (spec,) = load.result.specs
     assert str(spec.name) == "rdk:service:generic/builtin"
     assert spec.fault is not None
 
@@ -805,7 +833,7 @@ def test_what_may_still_turn_up_is_no_fault_of_the_resource() -> None:
         }
     )
     assert codes_of(load) == ["E301", "E206", "E403"]
-    assert [spec.fault for spec in load.checked.specs] == [None, None, None]
+    assert [spec.fault for spec in load.result.specs] == [None, None, None]
 
 
 def test_two_faults_of_one_resource_are_both_in_its_node() -> None:
@@ -822,25 +850,25 @@ def test_of_two_equal_names_the_first_stays_and_both_places_are_shown() -> None:
         f'  {{"name": «"a", {S}, "attributes": {{"readings": {{"n": 2}}}}}}]}}'
     )
     load = loaded(text)
-    (fault,) = load.faults
-    assert fault.spot is not None
-    assert fault.spot.position == second
-    assert [spot and spot.position for spot in fault.related] == [first]
-    (spec,) = load.checked.specs
+    (fault,) = load.diagnostics
+    assert fault.excerpt is not None
+    assert fault.excerpt.position == second
+    assert [spot and spot.position for spot in fault.related_excerpts] == [first]
+    (spec,) = load.result.specs
     assert getattr(spec.settings, "readings", None) == {"n": 1}
 
 
 def test_equal_names_in_both_lists_make_one_node() -> None:
     load = loaded({"components": [sensor("a")], "services": [sensor("a")]})
     assert sorted(codes_of(load)) == ["E202", "E203"]
-    assert len(load.checked.specs) == 1
+    assert len(load.result.specs) == 1
 
 
 def test_equal_names_of_different_apis_are_two_resources() -> None:
     generic: JsonValue = {"name": "a", "api": "rdk:component:generic", "model": "fake"}
     load = loaded({"components": [sensor("a"), generic]})
     assert codes_of(load) == []
-    assert len(load.checked.specs) == 2
+    assert len(load.result.specs) == 2
 
 
 @pytest.mark.parametrize(
@@ -856,7 +884,7 @@ def test_equal_names_of_different_apis_are_two_resources() -> None:
 def test_a_name_twice_in_a_list(section: str, items: dict[str, JsonValue]) -> None:
     load = loaded({section: [items, {**items}], "components": [sensor("a")]})
     assert codes_of(load) == ["E202"]
-    assert len(getattr(load.checked.config, section)) == 1
+    assert len(getattr(load.result.config, section)) == 1
 
 
 def test_one_diagnostic_shows_the_whole_circle() -> None:
@@ -869,8 +897,8 @@ def test_one_diagnostic_shows_the_whole_circle() -> None:
             f'{{"name": "free", {S}}}',
         )
     )
-    (fault,) = loaded(text).faults
-    spots = [fault.spot, *fault.related]
+    (fault,) = loaded(text).diagnostics
+    spots = [fault.excerpt, *fault.related_excerpts]
     assert [spot and spot.position for spot in spots] == positions
     assert [related.message for related in fault.diagnostic.related] == [
         '"b" depends on the next one here',
@@ -962,7 +990,7 @@ def test_placeholders_are_filled() -> None:
         files={f"{path}/run"},
     )
     assert codes_of(load) == ["E501"]
-    (module,) = load.checked.config.modules
+    (module,) = load.result.config.modules
     assert module.executable_path == f"{path}/run"
     assert module.env == {"WHO": "me"}
 
@@ -976,7 +1004,7 @@ def test_a_package_of_another_type_is_named() -> None:
     )
     (diagnostic,) = found(load)
     assert diagnostic.message == (
-        'package "m" is of type slam_map, not ml_model: write ${packages.slam_map.m}'
+        'package "m" has type slam_map, not ml_model; write ${packages.slam_map.m}'
     )
 
 
@@ -997,11 +1025,36 @@ def test_a_path_that_cannot_be_looked_at_is_missing(
     assert codes_of(load) == ["E403"]
 
 
-def test_the_bind_address_may_be_open_with_a_login() -> None:
-    auth: JsonValue = {"handlers": [{"type": "api-key", "config": {"a": "k", "keys": ["a"]}}]}
-    for address in ("0.0.0.0:8080", ":0", "[::]:1", "localhost:8080", "[::1]:65535"):
-        assert codes_of(loaded({"network": {"bind_address": address}, "auth": auth})) == []
-    assert codes_of(loaded({"network": {"bind_address": "127.0.0.1:80"}})) == []
+@pytest.mark.parametrize(
+    "auth",
+    [
+        {"handlers": [{"type": "api-key", "config": {"a": "k", "keys": ["a"]}}]},
+        {"external_auth_config": {"jwks": {"keys": []}}},
+        {"tls_auth_entities": ["machine.example"]},
+        {"handlrs": [{"type": "api-key"}]},
+        [],
+        "api-key",
+        False,
+    ],
+)
+def test_whatever_asks_for_login_is_refused(auth: JsonValue) -> None:
+    load = loaded({"auth": auth})
+    assert "E405" in codes_of(load)
+    assert load.is_refused
+
+
+@pytest.mark.parametrize("auth", [None, {}, {"handlers": []}, {"external_auth_config": None}])
+def test_an_empty_auth_asks_for_no_login(auth: JsonValue) -> None:
+    assert codes_of(loaded({"auth": auth})) == []
+
+
+def test_a_certificate_asks_for_tls_unless_the_file_says_otherwise() -> None:
+    files: dict[str, JsonValue] = {
+        "tls_cert_file": "/etc/cert.pem",
+        "tls_key_file": "/etc/key.pem",
+    }
+    assert codes_of(loaded({"network": files})) == ["E405"]
+    assert codes_of(loaded({"network": {**files, "no_tls": True}})) == []
 
 
 def test_a_pattern_too_deep_is_no_pattern() -> None:
@@ -1020,8 +1073,8 @@ def test_sections_that_are_fine_survive_one_that_is_not() -> None:
             "components": [sensor("a")],
         }
     )
-    assert not load.refused
-    config = load.checked.config
+    assert not load.is_refused
+    config = load.result.config
     assert config.debug
     assert len(config.log) == 1
     assert [remote.name for remote in config.remotes] == ["q"]

@@ -8,7 +8,7 @@ import pytest
 from pydantic import JsonValue
 from tests.unit.config.workshop import REGISTRY, loaded, sensor
 
-from cogwork.config.diff import ConfigDiff, as_json, as_text, diff, stuck
+from cogwork.config.diff import ConfigDiff, as_json, as_text, diff, find_blocked
 
 CANARY = "CANARY7f3a"
 
@@ -31,7 +31,7 @@ def claw(**attributes: JsonValue) -> dict[str, JsonValue]:
 
 
 def change(old: dict[str, JsonValue], new: dict[str, JsonValue]) -> ConfigDiff:
-    return diff(loaded(old).checked, loaded(new).checked, REGISTRY)
+    return diff(loaded(old).result, loaded(new).result, REGISTRY)
 
 
 def of_components(old: list[JsonValue], new: list[JsonValue]) -> ConfigDiff:
@@ -84,9 +84,9 @@ def test_changed_attributes_in_place() -> None:
     old, new = ([sensor("a", attributes={"readings": {"x": n}}), generic("b")] for n in (1, 2))
     assert lines(of_components([*old], [*new])) == [
         "build",
-        "  rdk:component:sensor/a: change in place, because its attributes changed"
+        "  rdk:component:sensor/a: reconfigure, because its attributes changed"
         " (attributes.readings)",
-        "1 changed in place, 1 left alone",
+        "1 reconfigured, 1 unchanged",
     ]
 
 
@@ -96,7 +96,7 @@ def test_what_only_python_takes_for_equal_is_a_change(old: JsonValue, new: JsonV
         [sensor("a", attributes={"readings": {"x": old}})],
         [sensor("a", attributes={"readings": {"x": new}})],
     )
-    assert "1 changed in place" in as_text(difference)
+    assert "1 reconfigured" in as_text(difference)
 
 
 def test_what_holds_a_rebuilt_one_is_rebuilt() -> None:
@@ -110,10 +110,10 @@ def test_what_holds_a_rebuilt_one_is_rebuilt() -> None:
         "close (group 2 of 2)",
         "  acme:component:claw/claw: close, because its attributes changed (attributes.x)",
         "build (group 1 of 2)",
-        "  acme:component:claw/claw: build anew, because its attributes changed (attributes.x)",
+        "  acme:component:claw/claw: rebuild, because its attributes changed (attributes.x)",
         "build (group 2 of 2)",
-        '  rdk:component:generic/h: build anew, because it holds "claw", which is closed',
-        "2 built anew, 1 left alone",
+        '  rdk:component:generic/h: rebuild, because it holds "claw", which is closed',
+        "2 rebuilt, 1 unchanged",
     ]
 
 
@@ -124,7 +124,7 @@ def test_a_changed_model() -> None:
         {**module, "components": [generic("a", model="acme:things:one")]},
     )
     assert (
-        "  rdk:component:generic/a: build anew, because its model changed from fake to"
+        "  rdk:component:generic/a: rebuild, because its model changed from fake to"
         " acme:things:one (model)" in lines(difference)
     )
 
@@ -149,7 +149,7 @@ def test_a_broken_resource_cannot_run_and_says_why() -> None:
     assert lines(difference) == [
         "cannot run",
         "  rdk:component:sensor/b: expected a list, got the number 5 (at /components/1/depends_on)",
-        "1 left alone",
+        "1 unchanged",
     ]
 
 
@@ -163,9 +163,9 @@ def test_only_what_cannot_run() -> None:
 
 def test_what_of_a_file_would_not_run() -> None:
     broken = loaded({"components": [sensor("a", depends_on=["x"]), sensor("b", model="nope")]})
-    assert [(step.name.short, step.why) for step in stuck(broken.checked, REGISTRY)] == [
+    assert [(step.name.short, step.why) for step in find_blocked(broken.result, REGISTRY)] == [
         ("a", 'depends on "x", which is not configured'),
-        ("b", "nobody provides model nope of rdk:component:sensor"),
+        ("b", 'unknown sensor model "nope"'),
     ]
 
 
@@ -175,10 +175,10 @@ def test_an_optional_dependency_that_appears_and_goes() -> None:
     with_it: dict[str, JsonValue] = {**service, "components": [sensor("h")]}
     appeared = lines(change(without, with_it))
     assert "  rdk:component:sensor/h: build, because it is not running yet" in appeared
-    assert '  rdk:service:vision/v: build anew, because it is given "h"' in appeared
+    assert '  rdk:service:vision/v: rebuild, because it now depends on "h"' in appeared
     gone = lines(change(with_it, without))
     assert gone[1].startswith("  rdk:service:vision/v: close, because ")
-    assert gone[-1] == "1 built anew, 1 removed"
+    assert gone[-1] == "1 rebuilt, 1 removed"
 
 
 def test_what_takes_no_rebuilding_is_told_too() -> None:
@@ -189,24 +189,24 @@ def test_what_takes_no_rebuilding_is_told_too() -> None:
     assert not difference.is_empty
     assert lines(difference) == [
         "settings",
-        "  rdk:component:sensor/a: changed (frame, log_configuration); without being built anew",
-        "2 left alone",
+        "  rdk:component:sensor/a: changed (frame, log_configuration); without a rebuild",
+        "2 unchanged",
     ]
 
 
 SECTIONS: list[tuple[dict[str, JsonValue], dict[str, JsonValue], list[str]]] = [
-    ({}, {"debug": True}, ["debug: on; takes effect at once"]),
-    ({"debug": True}, {}, ["debug: off; takes effect at once"]),
+    ({}, {"debug": True}, ["debug: on; takes effect immediately"]),
+    ({"debug": True}, {}, ["debug: off; takes effect immediately"]),
     ({"revision": "a"}, {"revision": "b"}, ["revision: changed; only a label"]),
     (
         {},
         {"log": [{"pattern": "a", "level": "info"}]},
-        ["log: added; takes effect at once"],
+        ["log: added; takes effect immediately"],
     ),
     (
         {"log": [{"pattern": "a", "level": "info"}]},
         {"log": [{"pattern": "a", "level": "warn"}]},
-        ["log: changed; takes effect at once"],
+        ["log: changed; takes effect immediately"],
     ),
     (
         {},
@@ -315,17 +315,18 @@ def test_the_form_for_programs() -> None:
             }
         ],
         "untouched": ["rdk:component:generic/same"],
-        "settings": [{"section": "debug", "what": "on", "how": "takes effect at once"}],
+        "settings": [{"section": "debug", "what": "on", "how": "takes effect immediately"}],
     }
 
 
 def test_a_dependency_added_and_taken_away() -> None:
     alone: list[JsonValue] = [generic("a"), generic("b")]
     joined: list[JsonValue] = [generic("a"), generic("b", depends_on=["a"])]
-    assert '  rdk:component:generic/b: build anew, because it is given "a" (depends_on)' in lines(
-        of_components(alone, joined)
+    assert (
+        '  rdk:component:generic/b: rebuild, because it now depends on "a" (depends_on)'
+        in lines(of_components(alone, joined))
     )
     assert (
-        '  rdk:component:generic/b: build anew, because it is no longer given "a" (depends_on)'
+        '  rdk:component:generic/b: rebuild, because it no longer depends on "a" (depends_on)'
         in lines(of_components(joined, alone))
     )

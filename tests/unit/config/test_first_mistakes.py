@@ -6,7 +6,7 @@ import pytest
 from pydantic import JsonValue
 from tests.unit.config.workshop import REGISTRY, loaded
 
-from cogwork.config.diff import as_text, diff, stuck
+from cogwork.config.diff import as_text, diff, find_blocked
 from cogwork.config.fields import Needs, Wants
 from cogwork.core.errors import InvalidName
 
@@ -18,16 +18,19 @@ PART = '"api": "rdk:component:sensor", "model": "fake"'
     [
         ('{"components": [{"name":"a,"api":"x"}]}', "is a quote missing before this?"),
         ('{"components": [{"name: "cam"}]}', "is a quote missing before this?"),
-        (r'{"revision": "C:\users"}', r"write a backslash itself as \\"),
+        (r'{"revision": "C:\users"}', r"write a literal backslash as \\"),
         ('{"components": [{"name": "a" , {"name": "b"}]}', "close the object before this one"),
         ("{“debug”: true}", "these are typographic quotes"),
-        ('{"components": [{"name": "v", "type": "vision", "model": "x"}]}', "move it to services"),
+        (
+            '{"components": [{"name": "v", "type": "vision", "model": "x"}]}',
+            'move it to "services"',
+        ),
         (f'{{"components": [{{"name": "my camera", {PART}}}]}}', 'for example "my-camera"'),
         (f'{{"components": [{{"name": "a", "depends_on": "b", {PART}}}]}}', 'write ["b"]'),
     ],
 )
 def test_the_hint(text: str, hint: str) -> None:
-    hints = [fault.diagnostic.hint or "" for fault in loaded(text).faults]
+    hints = [fault.diagnostic.hint or "" for fault in loaded(text).diagnostics]
     assert any(hint in said for said in hints), hints
 
 
@@ -35,9 +38,9 @@ def test_a_model_of_somebody_s_own_without_a_module_would_not_run() -> None:
     lamp: dict[str, JsonValue] = {
         "components": [{"name": "l", "api": "rdk:component:generic", "model": "acme:lights:lamp"}]
     }
-    checked = loaded(lamp).checked
-    assert [step.name.name for step in stuck(checked, REGISTRY)] == ["l"]
-    assert "cannot run" in as_text(diff(loaded({}).checked, checked, REGISTRY))
+    checked = loaded(lamp).result
+    assert [step.name.name for step in find_blocked(checked, REGISTRY)] == ["l"]
+    assert "cannot run" in as_text(diff(loaded({}).result, checked, REGISTRY))
 
 
 def test_what_a_remote_may_bring_is_not_called_missing() -> None:
@@ -52,7 +55,7 @@ def test_what_a_remote_may_bring_is_not_called_missing() -> None:
         ],
         "remotes": [{"name": "r", "address": "localhost:9090"}],
     }
-    assert stuck(loaded(config).checked, REGISTRY) == []
+    assert find_blocked(loaded(config).result, REGISTRY) == []
 
 
 @pytest.mark.parametrize("api", ["switch", "rdk:component:swich"])
@@ -63,5 +66,5 @@ def test_a_slip_of_a_model_s_author_is_theirs(api: str) -> None:
 
 
 def test_the_worst_is_explained_first_and_every_entry_counted() -> None:
-    checked = loaded(f'{{"components": [{{"model": "fake"}}, {{"name": "a", {PART}}}]}}').checked
-    assert (checked.entries, len(checked.specs)) == (2, 1)
+    checked = loaded(f'{{"components": [{{"model": "fake"}}, {{"name": "a", {PART}}}]}}').result
+    assert (checked.resource_count, len(checked.specs)) == (2, 1)

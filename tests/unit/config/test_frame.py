@@ -10,19 +10,19 @@ from pydantic import JsonValue
 from tests.unit.config.workshop import codes_of, found, loaded, sensor, spec_of
 
 from cogwork.config import codes
-from cogwork.config.frame import Frame
-from cogwork.config.load import Loaded
-from cogwork.resource.poses import shape_of
+from cogwork.config.frame import FrameConfig
+from cogwork.config.loader import LoadedConfig
+from cogwork.resource.pose_proto import geometry_to_proto
 from cogwork.spatial.pose import Pose, Quaternion
 
 
-def with_frame(**frame: Any) -> Loaded:
+def with_frame(**frame: Any) -> LoadedConfig:
     return loaded({"components": [sensor("a", frame={"parent": "world", **frame}), sensor("b")]})
 
 
-def frame_of(load: Loaded) -> Frame:
+def frame_of(load: LoadedConfig) -> FrameConfig:
     assert codes_of(load) == []
-    frame = load.checked.config.components[0].frame
+    frame = load.result.config.components[0].frame
     assert frame is not None
     return frame
 
@@ -35,7 +35,7 @@ def test_a_frame_is_a_pose_on_its_parent() -> None:
         )
     )
     assert frame.pose.point == pytest.approx((1, 2.5, -3))
-    assert frame.pose.turned.rotate((0, 0, 1)) == pytest.approx((1, 0, 0))
+    assert frame.pose.rotation.rotate((0, 0, 1)) == pytest.approx((1, 0, 0))
 
 
 @pytest.mark.parametrize(
@@ -51,7 +51,7 @@ def test_a_frame_is_a_pose_on_its_parent() -> None:
 )
 def test_a_quarter_turn_in_every_type(kind: str, value: JsonValue) -> None:
     frame = frame_of(with_frame(orientation={"type": kind, "value": value}))
-    assert frame.pose.turned.rotate((1, 0, 0)) == pytest.approx((0, 1, 0))
+    assert frame.pose.rotation.rotate((1, 0, 0)) == pytest.approx((0, 1, 0))
 
 
 @pytest.mark.parametrize(
@@ -67,8 +67,8 @@ def test_a_quarter_turn_in_every_type(kind: str, value: JsonValue) -> None:
     ids=repr,
 )
 def test_what_is_not_written_is_at_the_same_place(frame: dict[str, JsonValue]) -> None:
-    assert frame_of(with_frame(**frame)).pose == Pose.zero()
-    assert Pose.zero().turned == Quaternion.identity()
+    assert frame_of(with_frame(**frame)).pose == Pose.identity()
+    assert Pose.identity().rotation == Quaternion.identity()
 
 
 @pytest.mark.parametrize(
@@ -88,7 +88,7 @@ def test_what_is_not_written_is_at_the_same_place(frame: dict[str, JsonValue]) -
 def test_every_shape_that_is_read_can_be_told(geometry: dict[str, JsonValue]) -> None:
     frame = frame_of(with_frame(geometry=geometry))
     assert frame.geometry is not None
-    assert shape_of(frame.geometry, "a").WhichOneof("geometry_type") is not None
+    assert geometry_to_proto(frame.geometry, "a").WhichOneof("geometry_type") is not None
 
 
 @pytest.mark.parametrize(
@@ -98,7 +98,7 @@ def test_every_shape_that_is_read_can_be_told(geometry: dict[str, JsonValue]) ->
         ({"orientation": {"value": {"x": 1}}}, "needs a type", "orientation"),
         (
             {"orientation": {"type": "euler_angles", "value": {"x": 1}}},
-            '"x" is not a field of euler_angles; it has roll, pitch, yaw',
+            '"x" is not a field of euler_angles; the fields are roll, pitch, yaw',
             "orientation",
         ),
         (
@@ -115,21 +115,21 @@ def test_every_shape_that_is_read_can_be_told(geometry: dict[str, JsonValue]) ->
         ({"geometry": {"type": "sphere", "r": "1"}}, "not a finite number", "geometry"),
         (
             {"geometry": {"type": "bx", "x": 1}},
-            '"bx" is no shape; there are box, sphere, capsule, point',
+            '"bx" is not a shape; the shapes are box, sphere, capsule, point',
             "geometry",
         ),
-        ({"geometry": {"type": ["box"]}}, "is no shape", "geometry"),
-        ({"geometry": {"translation": [1, 2, 3]}}, '"translation" is an object', "geometry"),
+        ({"geometry": {"type": ["box"]}}, "is not a shape", "geometry"),
+        ({"geometry": {"translation": [1, 2, 3]}}, '"translation" must be an object', "geometry"),
         ({"geometry": {"translation": {"x": True}}}, '"x" of the translation', "geometry"),
-        ({"geometry": {"orientation": 7}}, '"orientation" is an object', "geometry"),
+        ({"geometry": {"orientation": 7}}, '"orientation" must be an object', "geometry"),
         ({"geometry": {"orientation": {"value": {"th": 1}}}}, "needs a type", "geometry"),
         (
             {"geometry": {"orientation": {"type": "quaternion", "value": [1]}}},
-            '"value" is an object',
+            '"value" must be an object',
             "geometry",
         ),
-        ({"parent": ""}, 'it is "world" or a component', "frame"),
-        ({"id": "world"}, 'no frame but the world itself is called "world"', "frame"),
+        ({"parent": ""}, 'write "world" or the name of a component', "frame"),
+        ({"id": "world"}, 'the frame name "world" is reserved', "frame"),
         ({"id": "a", "parent": "a"}, 'the frame "a" is its own parent', "frame"),
     ],
     ids=str,

@@ -8,9 +8,9 @@ import pytest
 from pydantic import JsonValue
 from tests.unit.config.workshop import codes_of, loaded
 
-from cogwork.config.diagnose import Effect
-from cogwork.config.load import Loaded
-from cogwork.config.log_rules import rules_of
+from cogwork.config.diagnostics import Effect
+from cogwork.config.loader import LoadedConfig
+from cogwork.config.log_rules import build_level_rules
 from cogwork.logs.levels import Level
 
 
@@ -18,36 +18,36 @@ def job(name: str = "j", **fields: JsonValue) -> dict[str, JsonValue]:
     return {"name": name, "schedule": "1h", "resource": "a", "method": "GetReadings", **fields}
 
 
-def with_jobs(*jobs: Any, **sections: Any) -> Loaded:
+def with_jobs(*jobs: Any, **sections: Any) -> LoadedConfig:
     sensor: JsonValue = {"name": "a", "api": "rdk:component:sensor", "model": "fake"}
     return loaded({"components": [sensor], "jobs": list(jobs), **sections})
 
 
-def names(load: Loaded) -> list[str]:
-    return [each.name for each in load.checked.config.jobs]
+def names(load: LoadedConfig) -> list[str]:
+    return [each.name for each in load.result.config.jobs]
 
 
 @pytest.mark.parametrize("schedule", ["10m", "*/15 * * * *", "0 */5 * * * *", "continuous"])
 def test_every_kind_of_schedule(schedule: str) -> None:
     load = with_jobs(job(schedule=schedule))
     assert codes_of(load) == []
-    assert load.checked.config.jobs[0].schedule == schedule
+    assert load.result.config.jobs[0].schedule == schedule
 
 
 def test_a_schedule_that_nobody_can_read_costs_only_its_job() -> None:
     load = with_jobs(job("first"), job("bad", schedule="61 * * * *"), job("last"))
-    (found,) = load.checked.diagnostics
+    (found,) = load.result.diagnostics
     assert (found.code.id, found.effect) == ("E104", Effect.IGNORED)
-    assert found.place.pointer == ("jobs", 1, "schedule")
-    assert "look at its minute" in found.message
+    assert found.location.pointer == ("jobs", 1, "schedule")
+    assert "invalid minute" in found.message
     assert names(load) == ["first", "last"]
-    assert [spec.fault for spec in load.checked.specs] == [None]
+    assert [spec.fault for spec in load.result.specs] == [None]
 
 
 def test_the_first_of_two_jobs_of_one_name_stays() -> None:
     load = with_jobs(job(method="GetReadings"), job(method="DoCommand"))
     assert codes_of(load) == ["E202"]
-    assert [each.method for each in load.checked.config.jobs] == ["GetReadings"]
+    assert [each.method for each in load.result.config.jobs] == ["GetReadings"]
 
 
 @pytest.mark.parametrize("resource", ["a", "rdk:component:sensor/a"])
@@ -65,19 +65,19 @@ def test_a_resource_by_its_short_or_its_full_name(resource: str) -> None:
 )
 def test_a_resource_that_nobody_configured(resource: str, code: str, words: str) -> None:
     load = with_jobs(job(resource=resource))
-    (found,) = load.checked.diagnostics
+    (found,) = load.result.diagnostics
     assert (found.code.id, found.effect) == (code, Effect.IGNORED)
-    assert found.place.pointer == ("jobs", 0, "resource")
+    assert found.location.pointer == ("jobs", 0, "resource")
     assert words in found.message
 
 
 def test_a_resource_that_could_be_several() -> None:
     vision = {"name": "a", "api": "rdk:service:generic", "model": "fake"}
     load = with_jobs(job(), services=[vision])
-    (found,) = load.checked.diagnostics
+    (found,) = load.result.diagnostics
     assert (found.code.id, found.effect) == ("E302", Effect.IGNORED)
     assert found.message == (
-        'job "j" depends on "a", which could be several resources: write "rdk:component:sensor/a" '
+        'job "j" depends on "a", which matches several resources: write "rdk:component:sensor/a" '
         'or "rdk:service:generic/a"'
     )
 
@@ -88,6 +88,6 @@ def test_a_level_of_its_own() -> None:
         job("other"),
         log=[{"pattern": "rdk.job_manager.*", "level": "error"}],
     )
-    rules = rules_of(load.checked.config, {}, debug=False)
+    rules = build_level_rules(load.result.config, {}, debug=False)
     assert rules.level_of("rdk.job_manager.j") is Level.DEBUG
     assert rules.level_of("rdk.job_manager.other") is Level.ERROR

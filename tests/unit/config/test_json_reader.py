@@ -7,14 +7,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cogwork.config.json_faults import JsonFault
-from cogwork.config.json_reader import DuplicateKey, read
+from cogwork.config.json_errors import JsonSyntaxError
+from cogwork.config.json_reader import DuplicateKey, read_json
 from cogwork.config.positions import (
     Json,
     Pointer,
     Position,
     Span,
-    pointer_text,
+    format_pointer,
     position_at,
 )
 
@@ -82,9 +82,9 @@ def cut(text: str, span: Span | None) -> str:
     return text[span.start : span.end]
 
 
-def fault_of(text: str) -> JsonFault:
-    with pytest.raises(JsonFault) as caught:
-        read(text)
+def fault_of(text: str) -> JsonSyntaxError:
+    with pytest.raises(JsonSyntaxError) as caught:
+        read_json(text)
     assert str(caught.value) == caught.value.message
     cut(text, caught.value.span)
     return caught.value
@@ -95,7 +95,7 @@ def fault_of(text: str) -> JsonFault:
 def test_reads_what_json_reads(style: int, value: Json, seed: int) -> None:
     clean = dumps(value, style)
     for text in (clean, decorate(clean, seed), "\ufeff" + clean):
-        document = read(text)
+        document = read_json(text)
         assert json.dumps(document.value) == json.dumps(json.loads(clean))
         assert document.duplicates == ()
         assert document.text == text
@@ -104,10 +104,10 @@ def test_reads_what_json_reads(style: int, value: Json, seed: int) -> None:
 @given(value=VALUES, seed=st.integers(0, 2**32), style=st.integers(0, len(STYLES) - 1))
 def test_every_span_holds_its_key_and_value(value: Json, seed: int, style: int) -> None:
     text = decorate(dumps(value, style), seed)
-    document = read(text)
+    document = read_json(text)
     for pointer, inner in walk(value):
         found = cut(text, document.value_span(pointer))
-        again = json.loads(found) if not isinstance(inner, list | dict) else read(found).value
+        again = json.loads(found) if not isinstance(inner, list | dict) else read_json(found).value
         assert json.dumps(again) == json.dumps(inner)
         if pointer and isinstance(pointer[-1], str):
             assert json.loads(cut(text, document.key_span(pointer))) == pointer[-1]
@@ -147,11 +147,11 @@ def check_any(text: str) -> None:
         expected = strictly(text)
     except ValueError:
         try:
-            read(text)
-        except JsonFault as fault:
+            read_json(text)
+        except JsonSyntaxError as fault:
             cut(text, fault.span)
     else:
-        assert json.dumps(read(text).value) == json.dumps(expected)
+        assert json.dumps(read_json(text).value) == json.dumps(expected)
 
 
 @given(
@@ -191,7 +191,7 @@ def test_broken_json_is_read_or_is_a_fault(
 # The fault's place is marked by « and ».
 FAULTS = [
     ("«»", "expected a JSON value, but found an empty text", "write at least {}"),
-    ("// x«»", "but found nothing but white space and comments", "write at least {}"),
+    ("// x«»", "but found only whitespace and comments", "write at least {}"),
     (
         '{"width": 3«» "height": 4}',
         'a comma or } after the value of "width", but found "height"',
@@ -202,7 +202,7 @@ FAULTS = [
     ("[1«» 2]", "expected a comma or ] after item 1 of the list, but found 2", "add a comma"),
     ("[[]«» []]", "expected a comma or ] after item 1 of the list, but found [", "add a comma"),
     ('["a"«»: 1]', "expected a comma or ] after item 1 of the list", "a list has no keys"),
-    ('{"a"«» 1}', 'expected a colon after the key "a", but found 1', 'write "a": and then'),
+    ('{"a"«» 1}', 'expected a colon after the key "a", but found 1', 'write "a": followed by'),
     ('{"a": «}»', 'expected a value for "a", but found }', "write a string, a number"),
     ('{"a": «»', 'expected a value for "a", but found the end of the text', "write"),
     ("[1,«,» 2]", "expected a value or ], but found a comma", "remove this comma"),
@@ -211,7 +211,7 @@ FAULTS = [
     (
         '{\n  "a": «[»1, 2\n}',
         "expected ] to close the list opened at line 2, column 8, but found } at line 3, column 1",
-        "add the ] that belongs to this [",
+        "add the ] that closes this [",
     ),
     (
         '\ufeff«{»"a": 1',
@@ -223,10 +223,10 @@ FAULTS = [
     ("{«a»: 1}", "expected a key in double quotes or }, but found a", '"a"'),
     ("{«'a'»: 1}", "expected a key in double quotes or }, but found 'a'", "double quotes"),
     ("[«'a b'»]", "expected a value or ], but found 'a b'", "strings in double quotes"),
-    ("[«NaN»]", "but found NaN", "JSON has no such number"),
-    ("«Infinity»", "but found Infinity", "JSON has no such number"),
-    ("[«-Infinity»]", "but found -Infinity", "JSON has no such number"),
-    ("[«True»]", "but found True", "small letters"),
+    ("[«NaN»]", "but found NaN", "JSON has no "),
+    ("«Infinity»", "but found Infinity", "JSON has no "),
+    ("[«-Infinity»]", "but found -Infinity", "JSON has no "),
+    ("[«True»]", "but found True", "lowercase"),
     ("[«None»]", "but found None", "write null"),
     ("[«truefalse»]", "but found truefalse", "double quotes"),
     ("[«007»]", "expected a number without leading zeros, but found 007", "write 7"),
@@ -235,7 +235,7 @@ FAULTS = [
     ("[«5.»]", "expected a number, but found 5.", "write it like"),
     ("[«1٣»]", "expected a number, but found 1٣", "write it like"),
     ("[«-1e999»]", "expected a number up to 1.8e308, but found -1e999", "smaller"),
-    (f"[«{'9' * 301}»]", "a whole number of at most 300 digits, but found one of 301", "string"),
+    (f"[«{'9' * 301}»]", "an integer of at most 300 digits, but found 301", "string"),
     ('["a«\t»b"]', "found the control character U+0009", "write it as \\t"),
     ('["a«\x00»b"]', "found the control character U+0000", "write it as \\u0000"),
     (
@@ -245,15 +245,15 @@ FAULTS = [
     ),
     ('«"»', "expected a closing quote, but found the end of the text", "close the string"),
     ('{«"b»\r\n: 1}', "expected a closing quote, but found the end of the line", "close"),
-    (r'"C:«\x»"', "expected one of", r"write a backslash itself as \\"),
+    (r'"C:«\x»"', "expected one of", r"write a literal backslash as \\"),
     (r'"«\u12»"', r"expected four hexadecimal digits after \u, but found \u12", r"\u00e9"),
-    (r'"ab«\ud800»"', r"but found \ud800, one half of a surrogate pair", "both halves"),
-    (r'"\ud83d\ude00«\ude00»"', r"but found \ude00, one half", "both halves"),
-    (r'{"\\ud800«\uDC00»": 1}', r"but found \uDC00, one half", "both halves"),
-    ('"«\ud800»"', "found U+D800, one half of a surrogate pair", "UTF-8"),
-    ("[" * 100 + "«[»", "expected at most 100 brackets inside one another", "flatter"),
+    (r'"ab«\ud800»"', r"but found \ud800, half of a surrogate pair", "both halves"),
+    (r'"\ud83d\ude00«\ude00»"', r"but found \ude00, half", "both halves"),
+    (r'{"\\ud800«\uDC00»": 1}', r"but found \uDC00, half", "both halves"),
+    ('"«\ud800»"', "found U+D800, half of a surrogate pair", "UTF-8"),
+    ("[" * 100 + "«[»", "expected at most 100 nested brackets", "flatter"),
     ("{} «{»}", "expected the end of the text after the value, but found {", "remove"),
-    ("[1]«]»", "expected the end of the text after the value, but found ]", "nothing is open"),
+    ("[1]«]»", "expected the end of the text after the value, but found ]", "closes nothing"),
     ('"a"«x»', "expected the end of the text after the value, but found x", "remove"),
     ("[1, «/*» 2]", "expected */ to close this comment, but the text ends", "add */"),
     ("«#» x", "expected JSON or a comment, but found #", "start a comment with //"),
@@ -288,12 +288,12 @@ def test_a_fault_says_what_and_where(marked: str, message: str, hint: str) -> No
     ],
 )
 def test_accepts(text: str, value: Json) -> None:
-    assert json.dumps(read(text).value) == json.dumps(value)
+    assert json.dumps(read_json(text).value) == json.dumps(value)
 
 
 def test_the_first_of_equal_keys_counts() -> None:
     text = '{"a": {"b": 1, "b": 2, "\\u0062": 3}, "a": {"c": 4, "c": 5}, "d": 6}'
-    document = read(text)
+    document = read_json(text)
     assert document.value == {"a": {"b": 1}, "d": 6}
     places = [[match.start(), match.end()] for match in re.finditer(r'"[^"]*"', text)]
     a1, b1, b2, b3, a2, c1, c2, _ = (Span(*place) for place in places)
@@ -309,7 +309,7 @@ def test_the_first_of_equal_keys_counts() -> None:
 
 def test_a_missing_pointer_has_the_span_of_its_nearest_ancestor() -> None:
     text = '{"a": [10, {"b": {}}]}'
-    document = read(text)
+    document = read_json(text)
     assert document.value_span(()) == Span(0, len(text))
     assert document.value_span(("x", "y")) == Span(0, len(text))
     assert cut(text, document.value_span(("a", 7))) == '[10, {"b": {}}]'
@@ -321,8 +321,8 @@ def test_a_missing_pointer_has_the_span_of_its_nearest_ancestor() -> None:
 
 
 def test_pointer_text() -> None:
-    assert pointer_text(()) == ""
-    assert pointer_text(("a/b", 0, "~", "")) == "/a~1b/0/~0/"
+    assert format_pointer(()) == ""
+    assert format_pointer(("a/b", 0, "~", "")) == "/a~1b/0/~0/"
 
 
 @pytest.mark.parametrize(

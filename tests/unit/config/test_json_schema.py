@@ -24,9 +24,9 @@ from cogwork.config import cloud, frame, module, network
 from cogwork.config import schema as machine
 from cogwork.config.codes import CODES
 from cogwork.config.fields import Attributes, Section
-from cogwork.config.json_reader import read
-from cogwork.config.json_schema import described, machine_schema
-from cogwork.drivers.table import builtin_models
+from cogwork.config.json_reader import read_json
+from cogwork.config.json_schema import describe_model, machine_schema
+from cogwork.drivers.builtin_models import builtin_models
 from cogwork.resource.registry import Registry
 
 ROOT = Path(__file__).parents[3]
@@ -161,7 +161,7 @@ def test_what_the_machine_accepts_is_valid(value: JsonValue) -> None:
 
 
 def test_the_complete_file_is_valid() -> None:
-    value = read(Path(__file__).with_name("complete.json").read_text()).value
+    value = read_json(Path(__file__).with_name("complete.json").read_text()).value
     assert not [error.message for error in validator().iter_errors(value)]
 
 
@@ -215,7 +215,7 @@ def test_everything_in_the_file_is_described() -> None:
 
 @pytest.mark.parametrize("kind", _sections(), ids=lambda kind: kind.__name__)
 def test_a_section_is_described(kind: type[Section]) -> None:
-    assert described(kind)["description"]
+    assert describe_model(kind)["description"]
 
 
 def test_a_class_of_the_same_name_is_told_from_ours() -> None:
@@ -256,13 +256,13 @@ def test_the_generated_files_are_what_the_code_says(capsys: pytest.CaptureFixtur
 
 def test_the_committed_schema_is_the_generated_one() -> None:
     committed = (ROOT / "schemas" / "machine.schema.json").read_text(encoding="utf-8")
-    assert committed == generate.generated()["schemas/machine.schema.json"], "run `make docs`"
+    assert committed == generate.generate_files()["schemas/machine.schema.json"], "run `make docs`"
 
 
 def test_drift_is_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert generate.main(["--check"], tmp_path) == 1
     said = capsys.readouterr().err
-    assert all(path in said for path in generate.generated())
+    assert all(path in said for path in generate.generate_files())
     assert "make docs" in said
     assert list(tmp_path.iterdir()) == []
     assert generate.main([], tmp_path) == 0
@@ -274,7 +274,7 @@ def test_drift_is_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> N
 
 
 def test_every_code_has_its_section() -> None:
-    page = generate.generated()["docs/reference/diagnostics.md"]
+    page = generate.generate_files()["docs/reference/diagnostics.md"]
     for code in CODES.values():
         assert f"\n## {code.id}\n\n**{code.title}**" in page
         assert f"(#{code.id.lower()})" in page

@@ -1,3 +1,4 @@
+import hashlib
 import stat
 import tempfile
 from collections.abc import Iterator
@@ -20,7 +21,7 @@ def place(tmp_path: Path) -> LastGood:
 
 @pytest.fixture
 def kept(place: LastGood) -> bytes:
-    place.keep(SMALL)
+    place.save(SMALL)
     return place.path.read_bytes()
 
 
@@ -50,8 +51,8 @@ def test_nothing_kept_reads_as_none(place: LastGood) -> None:
 
 
 def test_the_last_one_kept_is_read(place: LastGood) -> None:
-    place.keep("first")
-    place.keep(SMALL)
+    place.save("first")
+    place.save(SMALL)
     assert place.read() == SMALL
 
 
@@ -59,30 +60,30 @@ def test_the_last_one_kept_is_read(place: LastGood) -> None:
 def test_any_text_comes_back(text: str) -> None:
     with tempfile.TemporaryDirectory() as directory:
         place = LastGood(Path(directory) / "robot.json")
-        place.keep(text)
+        place.save(text)
         assert place.read() == text
 
 
 @pytest.mark.parametrize("text", ["", "\n", "a\r\nb\rc\n", "\ufeff{}", "\x00", "\U0010ffff" * 9])
 def test_text_is_kept_byte_for_byte(place: LastGood, text: str) -> None:
-    place.keep(text)
+    place.save(text)
     assert place.read() == text
     assert place.path.read_bytes().partition(b"\n")[2] == text.encode()
 
 
 def test_a_lone_surrogate_is_refused_and_the_old_copy_stays(place: LastGood) -> None:
-    place.keep(SMALL)
+    place.save(SMALL)
     with pytest.raises(ValueError) as caught:
-        place.keep("abc\udfff")
+        place.save("abc\udfff")
     assert str(caught.value) == (
-        "the configuration cannot be kept: character 3 is U+DFFF, "
-        "half of a surrogate pair, which UTF-8 cannot hold"
+        "the configuration cannot be stored: character 3 is U+DFFF, "
+        "half of a surrogate pair, which UTF-8 cannot encode"
     )
     assert place.read() == SMALL
 
 
 def test_only_the_owner_can_read_it(place: LastGood) -> None:
-    place.keep(SMALL)
+    place.save(SMALL)
     assert stat.S_IMODE(place.path.stat().st_mode) == 0o600
     assert stat.S_IMODE(place.path.parent.stat().st_mode) == 0o700
 
@@ -111,20 +112,20 @@ def test_the_damage_is_explained(place: LastGood, kept: bytes) -> None:
     with pytest.raises(CogworkError) as caught:
         place.read()
     assert str(caught.value) == (
-        f"the last good configuration kept in {place.path} cannot be used: its content does not "
-        "match its checksum; delete it, and fix the configuration file to start from"
+        f"the last good configuration in {place.path} cannot be used: checksum mismatch; "
+        "delete it and fix the configuration file"
     )
 
 
 def test_a_copy_that_cannot_be_read_is_damaged(place: LastGood) -> None:
     place.path.mkdir(parents=True)
-    with pytest.raises(DamagedCopy, match="reading it failed"):
+    with pytest.raises(DamagedCopy, match="reading failed"):
         place.read()
 
 
 def test_a_damaged_copy_is_replaced_by_the_next(place: LastGood, kept: bytes) -> None:
     place.path.write_bytes(kept[:-1])
-    place.keep("next")
+    place.save("next")
     assert place.read() == "next"
 
 
@@ -144,3 +145,12 @@ def test_each_configuration_file_has_its_own_place(
 def test_the_place_of_a_known_path_never_changes() -> None:
     place = last_good_for(Path("/var/lib/cogwork"), Path("/etc/cogwork/robot.json"))
     assert place.path == Path("/var/lib/cogwork/last-good/robot-e5a0632b.json")
+
+
+def test_a_copy_that_is_whole_and_not_text_is_refused(place: LastGood) -> None:
+    body = b'{"a": "\xff"}'
+    digest = hashlib.sha256(body).hexdigest()
+    place.path.parent.mkdir(parents=True)
+    place.path.write_bytes(f"cogwork-last-good 1 {len(body)} {digest}\n".encode() + body)
+    with pytest.raises(DamagedCopy, match="not UTF-8 text"):
+        place.read()

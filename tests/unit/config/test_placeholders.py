@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cogwork.config.placeholders import PackagePath, PlaceholderFault, fill
+from cogwork.config.placeholders import PackagePath, PlaceholderFault, fill_placeholders
 from cogwork.config.positions import Json
 
 PACKAGES = {
@@ -29,7 +29,7 @@ ENVIRONMENT = {"HOME": "/root", "EMPTY": "", "LOOP": "${environment.HOME}"}
     ],
 )
 def test_fills(text: str, filled: str) -> None:
-    result, faults = fill([text], PACKAGES, ENVIRONMENT)
+    result, faults = fill_placeholders([text], PACKAGES, ENVIRONMENT)
     assert result == [filled]
     assert [fault.placeholder for fault in faults] == (["${ $ }"] if "${ $ }" in text else [])
 
@@ -39,7 +39,7 @@ def test_fills(text: str, filled: str) -> None:
 )
 def test_text_without_placeholders_is_left_alone(text: str) -> None:
     value: Json = [text, 1, None, {"${environment.HOME}": True}]
-    result, faults = fill(value, PACKAGES, ENVIRONMENT)
+    result, faults = fill_placeholders(value, PACKAGES, ENVIRONMENT)
     assert result is value
     assert faults == ()
 
@@ -49,26 +49,25 @@ def test_text_without_placeholders_is_left_alone(text: str) -> None:
     [
         (
             "${packages.driver}",
-            'package "driver" is of type module, not ml_model: write ${packages.module.driver}',
+            'package "driver" has type module, not ml_model; write ${packages.module.driver}',
         ),
         (
             "${packages.module.detector}",
-            'package "detector" is of type ml_model, not module:'
-            " write ${packages.ml_model.detector}",
+            'package "detector" has type ml_model, not module; write ${packages.ml_model.detector}',
         ),
         (
             "${packages.detectr}",
-            'no package is named "detectr": did you mean ${packages.ml_model.detector}?',
+            'unknown package "detectr"; did you mean ${packages.ml_model.detector}?',
         ),
-        ("${packages.q}", 'no package is named "q": add it to the packages of this config'),
+        ("${packages.q}", 'unknown package "q"; add it to "packages"'),
         (
             "${environment.GONE}",
-            "the environment variable GONE is not set: set it where the server is started",
+            "the environment variable GONE is not set; set it where the server is started",
         ),
         *(
             (
                 placeholder,
-                f"unknown placeholder {placeholder}:"
+                f"unknown placeholder {placeholder};"
                 " write ${packages.<type>.<name>} or ${environment.<NAME>}",
             )
             for placeholder in [
@@ -88,7 +87,7 @@ def test_text_without_placeholders_is_left_alone(text: str) -> None:
 )
 def test_a_fault_leaves_the_placeholder(placeholder: str, message: str) -> None:
     value: Json = {"a": ["", f"{placeholder} ${{environment.HOME}}"]}
-    result, faults = fill(value, PACKAGES, ENVIRONMENT)
+    result, faults = fill_placeholders(value, PACKAGES, ENVIRONMENT)
     assert result == {"a": ["", f"{placeholder} /root"]}
     assert faults == (PlaceholderFault(("a", 1), placeholder, message),)
 
@@ -99,7 +98,7 @@ def test_only_the_changed_path_is_new() -> None:
         "changed": [{"a": "${environment.HOME}", "b": [1]}, {"c": 2}],
     }
     before = copy.deepcopy(value)
-    result, faults = fill(value, PACKAGES, ENVIRONMENT)
+    result, faults = fill_placeholders(value, PACKAGES, ENVIRONMENT)
     assert value == before
     assert isinstance(result, dict)
     assert result["same"] is value["same"]
@@ -113,7 +112,7 @@ def test_only_the_changed_path_is_new() -> None:
 
 def test_long_text_takes_linear_time() -> None:
     value: Json = "${" * 500_000 + "}" + "${" * 500_000
-    result, faults = fill(value, PACKAGES, ENVIRONMENT)
+    result, faults = fill_placeholders(value, PACKAGES, ENVIRONMENT)
     assert result is value
     assert len(faults) == 1
 
@@ -133,7 +132,7 @@ VALUES: st.SearchStrategy[Json] = st.recursive(
 @given(VALUES)
 def test_any_value(value: Json) -> None:
     before = json.dumps(value)
-    result, faults = fill(value, PACKAGES, ENVIRONMENT)
+    result, faults = fill_placeholders(value, PACKAGES, ENVIRONMENT)
     assert json.dumps(value) == before
     assert (result is value) == (json.dumps(result) == before)
     for pointer, placeholder, _ in faults:

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from cogwork.config.schedule import Continuous, Cron, Every, LocalZone, Schedule, read_schedule
+from cogwork.config.schedule import Continuous, Cron, Every, LocalZone, Schedule, parse_schedule
 
 BERLIN = ZoneInfo("Europe/Berlin")
 YEAR = 365 * 86400
@@ -48,36 +48,36 @@ class TestReading:
         ],
     )
     def test_what_people_write(self, text: str, schedule: Schedule) -> None:
-        assert read_schedule(text) == schedule
+        assert parse_schedule(text) == schedule
 
     @pytest.mark.parametrize(
         ("text", "advice"),
         [
-            ("", '"" is no schedule; write a duration such as "10m", a cron line such as'),
-            ("   ", "is no schedule"),
-            ("hourly", '"hourly" is no schedule; write a duration'),
+            ("", '"" is not a schedule; write a duration such as "10m", a cron expression such as'),
+            ("   ", "is not a schedule"),
+            ("hourly", '"hourly" is not a schedule; write a duration'),
             ("every 5 minutes", 'or "continuous"'),
             ("10", '"10" is not a duration; write it like "5m"'),
-            ("10 m", "is no schedule"),
-            ("0s", '"0s" is too short: a job is due every 10ms at most'),
+            ("10 m", "is not a schedule"),
+            ("0s", '"0s" is too short; the minimum is 10ms'),
             ("-5m", '"-5m" is too short'),
-            ("9.999ms", 'for one that runs all the time write "continuous"'),
-            ("60 * * * *", '"60 * * * *" is no cron line: look at its minute; the fields are'),
-            ("0 0 * * * fry", "look at its day-of-week"),
-            ("0 24 * * *", "look at its hour"),
+            ("9.999ms", 'write "continuous" to run without a pause'),
+            ("60 * * * *", '"60 * * * *" is not a cron expression: invalid minute; the fields are'),
+            ("0 0 * * * fry", "invalid day-of-week"),
+            ("0 24 * * *", "invalid hour"),
             (
                 "99 * * * * *",
-                "look at its second; the fields are minute, hour, day of month, month",
+                "invalid second; the fields are minute, hour, day of month, month",
             ),
-            ("0 0 30 2 *", "look at its day-of-month"),
-            ("0 0 */40 * MON#2", '"0 0 */40 * MON#2" is a day that never comes'),
-            ("0 * * * * * *", "is no schedule"),
-            ("1" * 201, "a schedule has at most 200 characters"),
+            ("0 0 30 2 *", "invalid day-of-month"),
+            ("0 0 */40 * MON#2", '"0 0 */40 * MON#2" never matches a date'),
+            ("0 * * * * * *", "is not a schedule"),
+            ("1" * 201, "the schedule exceeds 200 characters"),
         ],
     )
     def test_advice_for_the_others(self, text: str, advice: str) -> None:
         with pytest.raises(ValueError) as refused:
-            read_schedule(text)
+            parse_schedule(text)
         assert advice in str(refused.value)
 
     @given(st.text(alphabet="0123456789*/,-#LW? smhMONJAN.", max_size=40) | st.text())
@@ -86,7 +86,7 @@ class TestReading:
     @example("* * LW/2 * 1#1/2")
     def test_any_text_is_a_schedule_or_advice(self, text: str) -> None:
         try:
-            schedule = read_schedule(text)
+            schedule = parse_schedule(text)
         except ValueError:
             return
         if isinstance(schedule, Cron):

@@ -1,16 +1,20 @@
 from __future__ import annotations
 
 import asyncio
+import errno
+import itertools
 import os
-from collections.abc import AsyncIterator
+import threading
+from collections.abc import AsyncIterator, Callable
 from pathlib import Path
+from typing import Any, NoReturn
 
 import pytest
 
 from cogwork.config.file import Unreadable
 from cogwork.config.sources import Candidate, FileSource, PushedSource
 from cogwork.core.clock import ManualClock, SystemClock
-from cogwork.graph.reconcile import Superseded
+from cogwork.graph.reconciler import Superseded
 
 
 @pytest.fixture
@@ -21,7 +25,7 @@ def path(tmp_path: Path) -> Path:
 @pytest.fixture
 async def quick(path: Path) -> AsyncIterator[FileSource]:
     """Looks often, so that a test takes milliseconds on the real clock and the real disk."""
-    source = FileSource(path, SystemClock(), look_every=0.005, quiet=0.02)
+    source = FileSource(path, SystemClock(), poll_interval=0.005, debounce=0.02)
     yield source
     await source.aclose()
 
@@ -79,7 +83,7 @@ async def test_a_file_that_vanishes_and_returns(path: Path, quick: FileSource) -
     path.unlink()
     gone = await taken(quick)
     assert isinstance(gone.content, Unreadable)
-    assert "no such file" in str(gone.content)
+    assert "does not exist" in str(gone.content)
     path.write_text("{}")
     assert (await taken(quick)).content == "{}"
 
@@ -88,9 +92,132 @@ async def test_a_file_that_is_not_there_at_start(quick: FileSource) -> None:
     assert isinstance((await taken(quick)).content, Unreadable)
 
 
+class Disk:
+    """Reading the file fails as long as there is an error."""
+
+    def __init__(self, path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.error: Exception | None = None
+        self.on_failure: Callable[[], None] = lambda: None
+        self._path = path
+        self._open = Path.open
+        disk = self
+
+        def open_or_fail(self: Path, *arguments: Any, **options: Any) -> Any:
+            return disk.open(self, *arguments, **options)
+
+        monkeypatch.setattr(Path, "open", open_or_fail)
+
+    def open(self, path: Path, *arguments: Any, **options: Any) -> Any:
+        error = self.error
+        if error is not None and path == self._path and arguments == ("rb",):
+            self.on_failure()
+            raise error
+        return self._open(path, *arguments, **options)
+
+
+@pytest.fixture
+def disk(path: Path, monkeypatch: pytest.MonkeyPatch) -> Disk:
+    return Disk(path, monkeypatch)
+
+
+TRANSIENT = (
+    "EMFILE",
+    "ENFILE",
+    "ENOMEM",
+    "EIO",
+    "EACCES",
+    "ESTALE",
+    "ETIMEDOUT",
+    "EINTR",
+    "EAGAIN",
+)
+
+
+@pytest.mark.parametrize("name", [*TRANSIENT, "MemoryError"])
+async def test_a_change_saved_while_reading_fails_is_read_later(
+    path: Path, quick: FileSource, disk: Disk, name: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    path.write_text("{}")
+    await taken(quick)
+    attempts = asyncio.Semaphore(0)
+    loop = asyncio.get_running_loop()
+    disk.on_failure = lambda: loop.call_soon_threadsafe(attempts.release)  # type: ignore[assignment]
+    number = getattr(errno, name, None)
+    disk.error = OSError(number, os.strerror(number)) if number is not None else MemoryError()
+    following = asyncio.ensure_future(quick.next())
+    path.write_text('{"debug": true}')
+    async with asyncio.timeout(10):
+        await attempts.acquire()
+        await attempts.acquire()
+    assert not following.done()
+    disk.error = None
+    assert (await asyncio.wait_for(following, 5)).content == '{"debug": true}'
+    assert sum("cannot read" in record.message for record in caplog.records) == 1
+
+
+async def test_the_first_file_that_cannot_be_read_for_now_is_read_later(
+    path: Path, quick: FileSource, disk: Disk
+) -> None:
+    path.write_text("{}")
+    disk.error = OSError(errno.EMFILE, "Too many open files")
+    assert isinstance((await taken(quick)).content, Unreadable)
+    disk.error = None
+    assert (await taken(quick)).content == "{}"
+
+
+async def test_attempts_come_less_and_less_often(path: Path, disk: Disk) -> None:
+    clock = ManualClock()
+    source = FileSource(path, clock)
+    path.write_text("{}")
+    await source.next()
+    moments: list[float] = []
+    disk.on_failure = lambda: moments.append(clock.monotonic())
+    disk.error = OSError(errno.ENOMEM, "Cannot allocate memory")
+    path.write_text("[]")
+    following = asyncio.ensure_future(source.next())
+    try:
+        async with asyncio.timeout(20):
+            while len(moments) < 8:
+                await pass_time(clock, 1)
+    finally:
+        following.cancel()
+        await asyncio.gather(following, return_exceptions=True)
+        await source.aclose()
+    gaps = [later - earlier for earlier, later in itertools.pairwise(moments)]
+    assert gaps[0] < gaps[2] < gaps[4]
+    assert gaps[-1] >= 5
+
+
+async def test_a_file_that_is_gone_only_while_it_is_read_is_read_again(
+    path: Path, quick: FileSource, disk: Disk
+) -> None:
+    """Its signature is the same before and after, as with a link that is swapped."""
+    path.write_text("{}")
+    await taken(quick)
+    disk.error = FileNotFoundError(errno.ENOENT, "No such file or directory")
+    path.write_text("[]")
+    assert isinstance((await taken(quick)).content, Unreadable)
+    disk.error = None
+    assert (await taken(quick)).content == "[]"
+
+
+async def test_without_a_thread_the_file_is_read_later(
+    path: Path, quick: FileSource, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path.write_text("{}")
+    with monkeypatch.context() as patch:
+
+        def fail(*_: object) -> NoReturn:
+            raise RuntimeError("can't start new thread")
+
+        patch.setattr(threading.Thread, "start", fail)
+        assert isinstance((await taken(quick)).content, Unreadable)
+    assert (await taken(quick)).content == "{}"
+
+
 async def test_a_writer_who_pauses_is_read_once_when_finished(path: Path) -> None:
     clock = ManualClock()
-    source = FileSource(path, clock, look_every=0.25, quiet=0.25)
+    source = FileSource(path, clock, poll_interval=0.25, debounce=0.25)
     path.write_text("{")
     await source.next()
     following = asyncio.ensure_future(source.next())

@@ -9,12 +9,12 @@ from typing import Annotated, Literal
 
 from pydantic import Field, JsonValue, field_validator, model_validator
 
-from cogwork.config.diagnose import Diagnostic
+from cogwork.config.diagnostics import Diagnostic
 from cogwork.config.fields import Attributes, ExistingFile, Needs, Wants
-from cogwork.config.load import Loaded, load
+from cogwork.config.load_context import LoadContext
+from cogwork.config.loader import LoadedConfig, load
 from cogwork.config.positions import Position
-from cogwork.config.surroundings import Surroundings
-from cogwork.drivers.table import builtin_models
+from cogwork.drivers.builtin_models import builtin_models
 from cogwork.graph.name import Api, ModelName, ResourceName
 from cogwork.graph.provider import Dependencies
 from cogwork.graph.spec import Spec
@@ -85,29 +85,29 @@ REGISTRY = Registry(
 
 def surroundings(
     environment: Mapping[str, str] | None = None, files: Collection[str] = FILES
-) -> Surroundings:
-    return Surroundings(REGISTRY, HOME, environment or {}, lambda path: str(path) in files)
+) -> LoadContext:
+    return LoadContext(REGISTRY, HOME, environment or {}, lambda path: str(path) in files)
 
 
 def loaded(
     content: str | JsonValue,
     environment: Mapping[str, str] | None = None,
     files: Collection[str] = FILES,
-) -> Loaded:
+) -> LoadedConfig:
     text = content if isinstance(content, str) else json.dumps(content, ensure_ascii=False)
     return load(text, surroundings(environment, files))
 
 
-def found(load: Loaded) -> list[Diagnostic]:
-    return [fault.diagnostic for fault in load.faults]
+def found(load: LoadedConfig) -> list[Diagnostic]:
+    return [fault.diagnostic for fault in load.diagnostics]
 
 
-def codes_of(load: Loaded) -> list[str]:
+def codes_of(load: LoadedConfig) -> list[str]:
     return [diagnostic.code.id for diagnostic in found(load)]
 
 
-def spec_of(load: Loaded, name: str) -> Spec:
-    return next(spec for spec in load.checked.specs if spec.name.short == name)
+def spec_of(load: LoadedConfig, name: str) -> Spec:
+    return next(spec for spec in load.result.specs if spec.name.short == name)
 
 
 def marked(text: str, mark: str = "«") -> tuple[str, list[Position]]:

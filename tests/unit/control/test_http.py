@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import tempfile
+from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.unit.control.asgi import Answer, ask
 from tests.unit.robot.bench import Bench, failing, probe, thing
 from tests.unit.robot.conftest import bench
 
-from cogwork.control.http import application
-from cogwork.logs.ring import Ring
-from cogwork.robot.story import Story
+from cogwork.control import status
+from cogwork.control.http import create_app
+from cogwork.logs.ring_buffer import RingBuffer
+from cogwork.robot.event_journal import EventJournal
+from cogwork.robot.machine import Machine
+from cogwork.robot.status_view import build_status_view
 
 __all__ = ["bench"]
 
@@ -39,16 +45,16 @@ async def get(
         "raw_path": path.encode(),
         "root_path": "",
         "query_string": b"",
-        "headers": [(b"host", b"machine")],
+        "headers": [(b"host", b"localhost:8080")],
         "scheme": "http",
         "http_version": "1.1",
         "client": (client, 50112),
         "server": (server, 8080),
     }
     with tempfile.TemporaryDirectory() as directory:
-        story = Story(Path(directory) / "story.jsonl", bench.clock)
+        story = EventJournal(Path(directory) / "story.jsonl", bench.clock)
         try:
-            face = application(bench.machine, bench.clock, Ring(), story)
+            face = create_app(bench.machine, bench.clock, RingBuffer(), story)
             await face(scope, receive, send)
         finally:
             story.close()
@@ -81,7 +87,7 @@ async def test_only_the_machine_itself_may_ask_for_a_restart(
         assert kind == "application/json"
         assert json.loads(body)["restart_allowed"] is True
     else:
-        assert body == "forbidden: only from the machine itself\n"
+        assert body == "forbidden: only available from the machine itself\n"
 
 
 async def test_everybody_may_see_the_page(bench: Bench) -> None:
@@ -122,4 +128,115 @@ async def test_the_same_for_programs(bench: Bench) -> None:
 
 async def test_what_is_not_there(bench: Bench) -> None:
     status, _, body = await get(bench, "/viam")
-    assert (status, body) == (404, "there is no /viam here; / shows the machine\n")
+    assert (status, body) == (404, "/viam not found; the status page is at /\n")
+
+
+@pytest.fixture
+async def story(bench: Bench, tmp_path: Path) -> AsyncIterator[EventJournal]:
+    made = EventJournal(tmp_path / "story.jsonl", bench.clock)
+    yield made
+    made.close()
+
+
+async def test_many_ask_and_the_machine_is_looked_at_twice(
+    bench: Bench, story: EventJournal, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Once for the first, and once for all who came while that was under way."""
+    looks = 0
+
+    async def look(machine: Machine) -> dict[str, Any]:
+        nonlocal looks
+        looks += 1
+        for _ in range(20):  # turns of the loop, in which all of them come
+            await asyncio.sleep(0)
+        return await build_status_view(machine)
+
+    monkeypatch.setattr(status, "build_status_view", look)
+    await bench.apply(thing("a"))
+    site = create_app(bench.machine, bench.clock, RingBuffer(), story)
+    for path in ("/", "/status.json"):
+        looks = 0
+        answers = await asyncio.gather(*(ask(site, path) for _ in range(16)))
+        assert {answer.status for answer in answers} == {200}
+        assert len({answer.body for answer in answers}) == 1
+        assert looks <= 2
+
+
+async def test_a_large_machine(bench: Bench, story: EventJournal) -> None:
+    await bench.apply(*(thing(f"t{number}") for number in range(300)))
+    site = create_app(bench.machine, bench.clock, RingBuffer(), story)
+    answer = await ask(site, "/status.json")
+    assert len(json.loads(answer.body)["resources"]) == 300
+    assert answer.headers["content-length"] == str(len(answer.body))
+    assert (await ask(site, "/")).body.count(b"<tr>") == 301
+
+
+async def test_the_history_is_read_once_for_a_crowd(
+    bench: Bench, story: EventJournal, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    reads = 0
+    records = story.iter_records
+
+    def read() -> Iterator[tuple[str, dict[str, Any]]]:
+        nonlocal reads
+        reads += 1
+        return records()
+
+    monkeypatch.setattr(story, "iter_records", read)
+    site = create_app(bench.machine, bench.clock, RingBuffer(), story)
+    queries = ("", "resource=a", "resource=b")
+    answers = await asyncio.gather(
+        *(ask(site, "/history.json", query=queries[number % 3]) for number in range(30))
+    )
+    assert {answer.status for answer in answers} == {200}
+    assert reads < 10
+
+
+async def test_how_many_may_follow_the_log(bench: Bench, story: EventJournal) -> None:
+    site = create_app(bench.machine, bench.clock, RingBuffer(), story)
+
+    def follow(client: str) -> asyncio.Task[Answer]:
+        return asyncio.ensure_future(ask(site, "/logs.jsonl", query="follow=1", client=client))
+
+    following = [follow("127.0.0.1") for _ in range(9)]
+    following += [follow(f"192.0.2.{number // 8}") for number in range(60)]
+    await bench.clock.settle()
+    declined = [each.result() for each in following if each.done()]
+    assert [answer.status for answer in declined] == [503] * 5
+    assert b"too many followers of the log at once" in declined[0].body
+    for each in following:
+        each.cancel()
+    await asyncio.gather(*following, return_exceptions=True)
+    last = follow("127.0.0.1")
+    await bench.clock.settle()
+    assert not last.done()
+    last.cancel()
+    await asyncio.gather(last, return_exceptions=True)
+
+
+async def test_asking_only_for_the_head_of_a_log_follows_nothing(
+    bench: Bench, story: EventJournal
+) -> None:
+    site = create_app(bench.machine, bench.clock, RingBuffer(), story)
+    assert (await ask(site, "/logs.jsonl", method="HEAD", query="follow=1")).status == 200
+
+
+async def test_the_history_of_one_resource(bench: Bench, tmp_path: Path) -> None:
+    told = EventJournal(tmp_path / "told.jsonl", bench.clock)
+    for name in ("rdk:component:motor/a", "rdk:component:arm/b"):
+        told.record("resource", {"resource": name, "reason": 'line\u2028 "quoted" \udcff'})
+    told.close()
+    site = create_app(bench.machine, bench.clock, RingBuffer(), told)
+    names = {
+        query: [
+            line["resource"]
+            for line in json.loads((await ask(site, "/history.json", query=query)).body)
+        ]
+        for query in ("", "resource=a", "resource=rdk:component:arm/b", "resource=c")
+    }
+    assert names == {
+        "": ["rdk:component:motor/a", "rdk:component:arm/b"],
+        "resource=a": ["rdk:component:motor/a"],
+        "resource=rdk:component:arm/b": ["rdk:component:arm/b"],
+        "resource=c": [],
+    }

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 import pytest
 
 from cogwork.core.errors import Interrupted
-from cogwork.core.workers import TooMuchWork, Workers, outcome
+from cogwork.core.workers import TooMuchWork, Workers, await_future
 
 WITHIN = 10.0
 
@@ -77,7 +77,7 @@ async def test_errors_reach_whoever_asked(workers: Workers) -> None:
 async def test_no_more_waits_than_is_said(workers: Workers, gate: Gate) -> None:
     first = [asyncio.ensure_future(workers.run(gate.pass_through)) for _ in range(3)]
     await gate.reached()
-    with pytest.raises(TooMuchWork, match="camera c has 3 pieces of work to do"):
+    with pytest.raises(TooMuchWork, match="camera c is busy: 3 tasks are queued or running"):
         await workers.run(str)
     gate.open()
     assert await asyncio.gather(*first) == ["through"] * 3
@@ -111,14 +111,14 @@ async def test_whoever_gives_up_does_not_end_the_work_of_others(
     workers: Workers, gate: Gate, noise: object
 ) -> None:
     work = workers.submit(gate.pass_through)
-    waiters = [asyncio.ensure_future(outcome(work)) for _ in range(3)]
+    waiters = [asyncio.ensure_future(await_future(work)) for _ in range(3)]
     await gate.reached()
     waiters[0].cancel()
     with pytest.raises(asyncio.CancelledError):
         await waiters[0]
     gate.open()
     assert await asyncio.gather(*waiters[1:]) == ["through"] * 2
-    assert await outcome(work) == "through"
+    assert await await_future(work) == "through"
     assert gate.runs == 1
 
 
@@ -129,7 +129,7 @@ async def test_giving_up_takes_back_only_what_is_ones_own(workers: Workers, gate
     shared = workers.submit(done.append, "shared")
     tasks = [
         asyncio.ensure_future(each)
-        for each in (outcome(shared), workers.run(done.append, "taken back"))
+        for each in (await_future(shared), workers.run(done.append, "taken back"))
     ]
     await asyncio.sleep(0)
     for task in tasks:
@@ -137,7 +137,7 @@ async def test_giving_up_takes_back_only_what_is_ones_own(workers: Workers, gate
     await asyncio.wait(tasks)
     gate.open()
     await running
-    await outcome(shared)
+    await await_future(shared)
     assert await workers.run(str, "last") == "last"
     assert done == ["shared"]
 
@@ -158,7 +158,7 @@ async def test_closing_after_everything_that_was_asked_for(workers: Workers, gat
         workers.submit(str)
     gate.open()
     await running
-    await outcome(queued)
+    await await_future(queued)
     assert await asyncio.to_thread(over.wait, 10)
     assert done == ["queued", "last"]
 
@@ -192,13 +192,13 @@ async def test_closing_tells_those_whose_work_has_not_begun(workers: Workers, ga
     running = asyncio.ensure_future(workers.run(gate.pass_through))
     await gate.reached()
     queued = workers.submit(str)
-    waiter = asyncio.ensure_future(outcome(queued))
+    waiter = asyncio.ensure_future(await_future(queued))
     await asyncio.sleep(0)
     workers.close()
     with pytest.raises(Interrupted, match="closed"):
         await waiter
     with pytest.raises(Interrupted, match="closed"):
-        await outcome(queued)
+        await await_future(queued)
     gate.open()
     assert await running == "through"
 

@@ -21,7 +21,7 @@ def is_moving(mover: Mover) -> bool:
 
 
 async def test_it_moves_in_time(mover: Mover, clock: ManualClock) -> None:
-    move = asyncio.ensure_future(mover.go("move", [(4.0, 2.0), (4.0, 0.0)], (1.0, 1.0)))
+    move = asyncio.ensure_future(mover.move_through("move", [(4.0, 2.0), (4.0, 0.0)], (1.0, 1.0)))
     await clock.advance(2)
     assert list(mover.joints) == [2, 1]
     assert is_moving(mover)
@@ -34,7 +34,7 @@ async def test_it_moves_in_time(mover: Mover, clock: ManualClock) -> None:
 
 
 async def test_joints_may_move_apart(mover: Mover, clock: ManualClock) -> None:
-    move = asyncio.ensure_future(mover.go_apart("move", (4.0, 2.0), (1.0, 1.0)))
+    move = asyncio.ensure_future(mover.move_independently("move", (4.0, 2.0), (1.0, 1.0)))
     await clock.advance(3)
     assert list(mover.joints) == [3, 2]
     await clock.advance(1)
@@ -42,29 +42,29 @@ async def test_joints_may_move_apart(mover: Mover, clock: ManualClock) -> None:
 
 
 async def test_the_newest_command_has_it(mover: Mover, clock: ManualClock) -> None:
-    older = asyncio.ensure_future(mover.go("older", [(4.0, 0.0)], (1.0, 1.0)))
+    older = asyncio.ensure_future(mover.move_through("older", [(4.0, 0.0)], (1.0, 1.0)))
     await clock.advance(1)
-    newer = asyncio.ensure_future(mover.go("newer", [(0.0, 0.0)], (1.0, 1.0)))
+    newer = asyncio.ensure_future(mover.move_through("newer", [(0.0, 0.0)], (1.0, 1.0)))
     await clock.advance(1)
-    with pytest.raises(Interrupted, match='gantry "x" did not finish older: newer ended it'):
+    with pytest.raises(Interrupted, match='gantry "x" did not finish older: interrupted by newer'):
         await older
     await newer
     assert list(mover.joints) == [0, 0]
 
 
 async def test_halted_it_stays_where_it_is(mover: Mover, clock: ManualClock) -> None:
-    move = asyncio.ensure_future(mover.go("move", [(4.0, 0.0)], (1.0, 1.0)))
+    move = asyncio.ensure_future(mover.move_through("move", [(4.0, 0.0)], (1.0, 1.0)))
     await clock.advance(1)
     mover.halt("stop")
     assert not is_moving(mover)
     await clock.advance(1)
     assert list(mover.joints) == [1, 0]
-    with pytest.raises(Interrupted, match="stop ended it"):
+    with pytest.raises(Interrupted, match="interrupted by stop"):
         await move
 
 
 async def test_a_cancelled_move_stops_it(mover: Mover, clock: ManualClock) -> None:
-    move = asyncio.ensure_future(mover.go("move", [(4.0, 0.0)], (1.0, 1.0)))
+    move = asyncio.ensure_future(mover.move_through("move", [(4.0, 0.0)], (1.0, 1.0)))
     await clock.advance(1)
     move.cancel()
     await asyncio.wait([move])
@@ -75,9 +75,9 @@ async def test_a_cancelled_move_stops_it(mover: Mover, clock: ManualClock) -> No
 async def test_a_cancelled_move_leaves_the_newer_one_alone(
     mover: Mover, clock: ManualClock
 ) -> None:
-    older = asyncio.ensure_future(mover.go("older", [(4.0, 0.0)], (1.0, 1.0)))
+    older = asyncio.ensure_future(mover.move_through("older", [(4.0, 0.0)], (1.0, 1.0)))
     await clock.settle()
-    newer = asyncio.ensure_future(mover.go("newer", [(2.0, 0.0)], (1.0, 1.0)))
+    newer = asyncio.ensure_future(mover.move_through("newer", [(2.0, 0.0)], (1.0, 1.0)))
     await asyncio.sleep(0)
     older.cancel()
     await clock.advance(2)
@@ -96,25 +96,25 @@ class EarlyClock(ManualClock):
 
 async def test_a_timer_that_rings_early_does_not_leave_it_moving() -> None:
     mover = Mover("it", (0.0,), EarlyClock())
-    await mover.go("move", [(4.0,)], (1.0,))
+    await mover.move_through("move", [(4.0,)], (1.0,))
     assert list(mover.joints) == [4]
     assert not is_moving(mover)
 
 
 async def test_held_it_stays_until_it_has_a_course(mover: Mover, clock: ManualClock) -> None:
-    move = asyncio.ensure_future(mover.go("move", [(4.0, 0.0)], (1.0, 1.0)))
+    move = asyncio.ensure_future(mover.move_through("move", [(4.0, 0.0)], (1.0, 1.0)))
     await clock.advance(1)
-    with mover.hold("think"):
+    with mover.acquire("think"):
         assert not is_moving(mover)
         assert list(mover.joints) == [1, 0]
-        with pytest.raises(Interrupted, match="think ended it"):
+        with pytest.raises(Interrupted, match="interrupted by think"):
             await move
 
 
 async def test_an_error_of_whoever_holds_it_stops_it(mover: Mover, clock: ManualClock) -> None:
     def fail() -> None:
-        with mover.hold("stream") as held:
-            held.course = held.course.through([(4.0, 0.0)], (1.0, 1.0), held.now)
+        with mover.acquire("stream") as held:
+            held.trajectory = held.trajectory.move_through([(4.0, 0.0)], (1.0, 1.0), held.now)
             raise LookupError
 
     with pytest.raises(LookupError):
@@ -123,9 +123,9 @@ async def test_an_error_of_whoever_holds_it_stops_it(mover: Mover, clock: Manual
 
 
 async def test_once_overtaken_nobody_gives_it_a_course(mover: Mover) -> None:
-    with mover.hold("older") as older, mover.hold("newer"):
-        with pytest.raises(Interrupted, match="did not finish older: newer ended it"):
-            older.course = older.course
+    with mover.acquire("older") as older, mover.acquire("newer"):
+        with pytest.raises(Interrupted, match="did not finish older: interrupted by newer"):
+            older.trajectory = older.trajectory
         with pytest.raises(Interrupted):
             await older.wait(None)
 
@@ -136,13 +136,13 @@ async def test_what_a_command_waits_for_is_given_up_with_it(
     never = asyncio.get_running_loop().create_future()
 
     async def think() -> None:
-        with mover.hold("think") as held:
-            await held.outcome(never)
+        with mover.acquire("think") as held:
+            await held.run(never)
 
     thinking = asyncio.ensure_future(think())
     await clock.settle()
     mover.halt("stop")
-    with pytest.raises(Interrupted, match="did not finish think: stop ended it"):
+    with pytest.raises(Interrupted, match="did not finish think: interrupted by stop"):
         await asyncio.wait_for(thinking, 10)
     assert never.cancelled()
 
@@ -151,7 +151,7 @@ async def test_what_a_command_waits_for_may_fail_or_succeed(mover: Mover) -> Non
     async def fail() -> None:
         raise LookupError("nowhere")
 
-    with mover.hold("think") as held:
-        assert await held.outcome(asyncio.sleep(0, "found")) == "found"
+    with mover.acquire("think") as held:
+        assert await held.run(asyncio.sleep(0, "found")) == "found"
         with pytest.raises(LookupError, match="nowhere"):
-            await held.outcome(fail())
+            await held.run(fail())

@@ -5,7 +5,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.unit.graph.world import full
 
-from cogwork.graph.edges import Ambiguous, Cycle, Declared, Edges, Missing, resolve
+from cogwork.graph.edges import (
+    AmbiguousDependency,
+    Cycle,
+    DeclaredDependencies,
+    Edges,
+    MissingDependency,
+    resolve,
+)
 from cogwork.graph.name import Api, Reference, ResourceName
 
 Graph = Mapping[str, Sequence[str]]
@@ -15,7 +22,7 @@ def edges_of(needs: Graph, wants: Graph | None = None) -> Edges:
     wanted = wants or {}
     return resolve(
         [
-            Declared(
+            DeclaredDependencies(
                 full(name),
                 [Reference(other) for other in others],
                 [Reference(other) for other in wanted.get(name, ())],
@@ -30,7 +37,7 @@ def shorts(names: Sequence[ResourceName]) -> list[str]:
 
 
 def sentences(edges: Edges, name: str) -> list[str]:
-    return [fault.sentence for fault in edges.faults.get(full(name), ())]
+    return [fault.message for fault in edges.faults.get(full(name), ())]
 
 
 def test_dependencies_come_first() -> None:
@@ -65,15 +72,15 @@ def test_a_short_name_of_two_apis_is_ambiguous() -> None:
     user, exact = full("user"), full("exact")
     edges = resolve(
         [
-            Declared(left, [], []),
-            Declared(right, [], []),
-            Declared(user, [Reference("left")], []),
-            Declared(exact, [Reference("left", camera)], []),
+            DeclaredDependencies(left, [], []),
+            DeclaredDependencies(right, [], []),
+            DeclaredDependencies(user, [Reference("left")], []),
+            DeclaredDependencies(exact, [Reference("left", camera)], []),
         ]
     )
-    assert edges.faults == {user: (Ambiguous(Reference("left"), (left, right)),)}
+    assert edges.faults == {user: (AmbiguousDependency(Reference("left"), (left, right)),)}
     assert sentences(edges, "user") == [
-        'depends on "left", which could be several resources: '
+        'depends on "left", which matches several resources: '
         'write "rdk:component:arm/left" or "rdk:component:camera/left"'
     ]
     assert edges.needs[exact] == (right,)
@@ -141,7 +148,7 @@ def test_against_walking_the_graph(
             assert path[0] == name
             assert len(set(path)) == len(path)
             assert all(b in needs[a] for a, b in zip(path, [*path[1:], name], strict=True))
-        missing = [fault for fault in faults if isinstance(fault, Missing)]
+        missing = [fault for fault in faults if isinstance(fault, MissingDependency)]
         assert len(missing) == needs[name].count("x")
 
     dropped = {

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cogwork.graph.limits import Limits, retry_delay, slow_moments
+from cogwork.graph.limits import GraphLimits, retry_delay, slow_warning_times
 
 
 @pytest.mark.parametrize(
@@ -21,13 +21,13 @@ from cogwork.graph.limits import Limits, retry_delay, slow_moments
 )
 def test_the_delay_doubles_up_to_thirty_seconds(failures: int, least: float, most: float) -> None:
     rng = random.Random(1)
-    delays = [retry_delay(failures, Limits(), rng) for _ in range(200)]
+    delays = [retry_delay(failures, GraphLimits(), rng) for _ in range(200)]
     assert least <= min(delays) < max(delays) <= most
 
 
 @given(st.integers(1, 10**6), st.integers())
 def test_the_delay_is_always_between_the_limits(failures: int, seed: int) -> None:
-    assert 0.5 <= retry_delay(failures, Limits(), random.Random(seed)) <= 30.0
+    assert 0.5 <= retry_delay(failures, GraphLimits(), random.Random(seed)) <= 30.0
 
 
 @pytest.mark.parametrize(
@@ -42,4 +42,4 @@ def test_the_delay_is_always_between_the_limits(failures: int, seed: int) -> Non
     ],
 )
 def test_slow_moments_end_with_the_limit(limit: float, moments: list[float]) -> None:
-    assert list(slow_moments(limit)) == moments
+    assert list(slow_warning_times(limit)) == moments

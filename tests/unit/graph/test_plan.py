@@ -9,8 +9,17 @@ import pytest
 from tests.unit.graph.world import full, mutable, spec
 
 from cogwork.graph.name import ResourceName
-from cogwork.graph.node import Call, Doing, Failure, Held, Inputs, Node, Reason, State
-from cogwork.graph.plan import LATE_LIMIT, Action, Plan, Step, plan, still_wanted
+from cogwork.graph.node import (
+    Activity,
+    BuildFailure,
+    BuildInputs,
+    Call,
+    LiveResource,
+    Node,
+    Reason,
+    State,
+)
+from cogwork.graph.plan import MAX_ABANDONED, Action, Plan, Step, call_serves_plan, plan
 from cogwork.graph.provider import Dependencies, Offer, Unavailable
 from cogwork.graph.spec import Spec
 
@@ -59,13 +68,13 @@ class Scene:
         self.generation += 1
         node = Node(item, State.READY)
         generations = {name: self._held(name).generation for name in map(full, holds)}
-        node.held = Held(object(), item, self._offer(item), self.generation, generations)
+        node.held = LiveResource(object(), item, self._offer(item), self.generation, generations)
         self.nodes[item.name] = node
         if wanted:
             self.desired[item.name] = item
         return node
 
-    def _held(self, name: ResourceName) -> Held:
+    def _held(self, name: ResourceName) -> LiveResource:
         held = self.nodes[name].held
         assert held is not None
         return held
@@ -80,9 +89,9 @@ class Scene:
     def plan(self) -> Plan:
         return plan(self.desired, self.nodes, self.answer, NOW)
 
-    def inputs(self, item: Spec, **needs: int) -> Inputs:
+    def inputs(self, item: Spec, **needs: int) -> BuildInputs:
         generations = {full(name): number for name, number in needs.items()}
-        return Inputs(item, generations, BUILDER, self.incarnation)
+        return BuildInputs(item, generations, BUILDER, self.incarnation)
 
 
 def steps(made: Plan) -> dict[str, tuple[Action, str]]:
@@ -110,7 +119,9 @@ def test_build_again_what_failed_when_its_time_has_come() -> None:
     scene = Scene()
     item = spec("a")
     scene.want(item)
-    scene.nodes[item.name] = Node(item, failure=Failure(scene.inputs(item), 3, NOW, "no device"))
+    scene.nodes[item.name] = Node(
+        item, failure=BuildFailure(scene.inputs(item), 3, NOW, "no device")
+    )
     assert steps(scene.plan()) == {"a": (Action.BUILD, "attempt 4")}
 
 
@@ -119,7 +130,7 @@ def test_wait_until_a_failure_is_due() -> None:
     item = spec("a")
     scene.want(item, spec("b", "a"))
     scene.nodes[item.name] = Node(
-        item, failure=Failure(scene.inputs(item), 1, NOW + 1, "no device")
+        item, failure=BuildFailure(scene.inputs(item), 1, NOW + 1, "no device")
     )
     b = 'depends on "a", which is not ready: no device'
     made = scene.plan()
@@ -132,10 +143,10 @@ def test_do_not_wait_when_the_inputs_of_a_failure_changed() -> None:
     scene.live(spec("a"))
     item = spec("b", "a")
     scene.desired[item.name] = item
-    failure = Failure(scene.inputs(item, a=77), 1, NOW + 1, "no device")
+    failure = BuildFailure(scene.inputs(item, a=77), 1, NOW + 1, "no device")
     scene.nodes[item.name] = Node(item, failure=failure)
     assert steps(scene.plan()) == {"b": (Action.BUILD, "attempt 2")}
-    scene.nodes[item.name].failure = Failure(scene.inputs(item, a=1), 1, NOW + 1, "no device")
+    scene.nodes[item.name].failure = BuildFailure(scene.inputs(item, a=1), 1, NOW + 1, "no device")
     assert steps(scene.plan()) == {"b": (Action.WAIT, "no device")}
     scene.incarnation = 1
     assert steps(scene.plan())["b"] == (Action.BUILD, "attempt 2")
@@ -197,10 +208,10 @@ def test_halt_or_wait_for_what_cannot_run(case: str, live: bool) -> None:
             Action.REBUILD,
             "its model changed from test:acme:plain to test:acme:mutable",
         ),
-        (spec("a"), spec("a", "z"), Action.REBUILD, 'it is given "z"'),
-        (mutable("a"), mutable("a", "z"), Action.RECONFIGURE, 'it is given "z"'),
-        (mutable("a"), mutable("a", "y", "z"), Action.RECONFIGURE, 'it is given "y"'),
-        (mutable("a"), mutable("a", wants="y z"), Action.RECONFIGURE, 'it is given "y", "z"'),
+        (spec("a"), spec("a", "z"), Action.REBUILD, 'it now depends on "z"'),
+        (mutable("a"), mutable("a", "z"), Action.RECONFIGURE, 'it now depends on "z"'),
+        (mutable("a"), mutable("a", "y", "z"), Action.RECONFIGURE, 'it now depends on "y"'),
+        (mutable("a"), mutable("a", wants="y z"), Action.RECONFIGURE, 'it now depends on "y", "z"'),
     ],
 )
 def test_changes(before: Spec, after: Spec, action: Action, why: str) -> None:
@@ -236,7 +247,7 @@ def test_a_dependency_less(kind: str, action: Action) -> None:
     scene.live(spec("z"))
     scene.live(spec("a", "z", kind=kind), "z")
     scene.desired[full("a")] = spec("a", kind=kind)
-    assert steps(scene.plan()) == {"a": (action, 'it is no longer given "z"')}
+    assert steps(scene.plan()) == {"a": (action, 'it no longer depends on "z"')}
 
 
 def test_rebuild_what_is_broken_and_what_holds_it() -> None:
@@ -246,7 +257,7 @@ def test_rebuild_what_is_broken_and_what_holds_it() -> None:
     scene.live(spec("c", "b"), "b")
     scene.live(spec("d"))
     assert broken.held
-    broken.held.broken = "the cable was pulled"
+    broken.held.broken_reason = "the cable was pulled"
     made = scene.plan()
     assert steps(made) == {
         "a": (Action.REBUILD, "the cable was pulled"),
@@ -259,7 +270,7 @@ def test_rebuild_what_a_new_incarnation_lost() -> None:
     scene = Scene()
     scene.live(spec("a"))
     scene.incarnation = 1
-    assert steps(scene.plan()) == {"a": (Action.REBUILD, "what provides it was started anew")}
+    assert steps(scene.plan()) == {"a": (Action.REBUILD, "its provider restarted")}
 
 
 def test_rebuild_what_holds_an_object_that_is_gone() -> None:
@@ -267,7 +278,7 @@ def test_rebuild_what_holds_an_object_that_is_gone() -> None:
     scene.live(spec("a"))
     scene.live(spec("b", "a"), "a")
     scene.live(spec("a"))
-    assert steps(scene.plan()) == {"b": (Action.REBUILD, '"a", which it holds, is gone')}
+    assert steps(scene.plan()) == {"b": (Action.REBUILD, '"a", which it holds, no longer exists')}
 
 
 def test_a_dependent_of_one_changed_in_place_is_left_alone() -> None:
@@ -292,10 +303,10 @@ def test_no_other_constructor_beside_four_that_hang(loop: asyncio.AbstractEventL
     scene = Scene()
     item = spec("a")
     scene.want(item)
-    hanging = [loop.create_task(_nothing()) for _ in range(LATE_LIMIT)]
-    scene.nodes[item.name] = Node(item, late=dict.fromkeys(hanging, 0.0))
+    hanging = [loop.create_task(_nothing()) for _ in range(MAX_ABANDONED)]
+    scene.nodes[item.name] = Node(item, abandoned=dict.fromkeys(hanging, 0.0))
     assert steps(scene.plan())["a"][0] is Action.WAIT
-    scene.nodes[item.name].late.pop(hanging[0])
+    scene.nodes[item.name].abandoned.pop(hanging[0])
     assert steps(scene.plan())["a"][0] is Action.BUILD
     loop.run_until_complete(asyncio.gather(*hanging))
 
@@ -321,11 +332,11 @@ def test_which_constructors_go_on(
     scene.live(spec("z"))
     before = spec("b", "a")
     holds = {full("a"): 1}
-    call = Call(Doing.BUILDING, loop.create_future(), scene.inputs(before, a=1), holds)
+    call = Call(Activity.BUILDING, loop.create_future(), scene.inputs(before, a=1), holds)
     node = Node(after, call=call)
     scene.nodes[after.name] = node
     scene.desired[after.name] = after
-    assert still_wanted(scene.plan(), node, scene.nodes) is wanted
+    assert call_serves_plan(scene.plan(), node, scene.nodes) is wanted
 
 
 def test_building_groups() -> None:

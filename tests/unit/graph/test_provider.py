@@ -25,7 +25,7 @@ def test_the_first_who_knows_the_model_answers() -> None:
     providers.remove("down")
     answer = providers.offer(SPEC)
     assert isinstance(answer, Unavailable)
-    assert answer.reason.startswith("nobody provides model acme:x:y of rdk:component:generic")
+    assert answer.reason.startswith("unknown model acme:x:y of rdk:component:generic")
 
 
 def test_a_provider_that_fails_or_answers_nonsense_is_unavailable() -> None:
@@ -33,14 +33,14 @@ def test_a_provider_that_fails_or_answers_nonsense_is_unavailable() -> None:
         "provider p failed: oops"
     )
     assert Providers({"p": Answers(42)}).offer(SPEC) == Unavailable(
-        "provider p answered 42, which is no offer"
+        "provider p returned 42, which is not an offer"
     )
 
 
 def test_listeners_hear_of_changes_until_they_stop_listening() -> None:
     providers = Providers()
     heard: list[str] = []
-    stop = providers.on_change(lambda: heard.append("change"))
+    stop = providers.subscribe(lambda: heard.append("change"))
     providers.add("p", Answers(None))
     providers.remove("p")
     stop()

@@ -27,12 +27,12 @@ from types import TracebackType
 from typing import NamedTuple
 
 from cogwork.core.clock import ManualClock
-from cogwork.graph.events import Event, Slow, StateChanged
-from cogwork.graph.limits import Limits
+from cogwork.graph.events import CallSlow, Event, StateChanged
+from cogwork.graph.limits import GraphLimits
 from cogwork.graph.name import Api, ModelName, Reference, ResourceName
 from cogwork.graph.node import Node, State
 from cogwork.graph.provider import Dependencies, Offer, Providers, Unavailable
-from cogwork.graph.reconcile import Outcome, Reconciler
+from cogwork.graph.reconciler import Outcome, Reconciler
 from cogwork.graph.spec import Spec
 
 API = Api("rdk", "component", "sensor")
@@ -139,18 +139,24 @@ class Supplier:
 
     def leave(self) -> None:
         self.available = False
-        self.world.providers.changed()
+        self.world.providers.notify_changed()
 
     def come_back(self) -> None:
         self.available = True
         self.incarnation += 1
-        self.world.providers.changed()
+        self.world.providers.notify_changed()
 
 
 class World:
     """The builder of everything and the graph it serves. Leaving the context ends and checks it."""
 
-    def __init__(self, *families: str, limits: Limits | None = None, seed: int = 0) -> None:
+    def __init__(
+        self,
+        *families: str,
+        limits: GraphLimits | None = None,
+        seed: int = 0,
+        redact: Callable[[str], str] = str,
+    ) -> None:
         self.clock = ManualClock()
         self.began = self.clock.monotonic()
         self.suppliers = {family: Supplier(self, family) for family in ("acme", *families)}
@@ -169,6 +175,7 @@ class World:
             limits=limits,
             observe=self._observe,
             rng=random.Random(seed),
+            redact=redact,
         )
         self.on_state: Callable[[ResourceName, State], None] = lambda _name, _state: None
         self._numbers = itertools.count(1)
@@ -237,7 +244,7 @@ class World:
     def lose(self, name: str, why: str) -> None:
         node = self.graph.nodes.get(full(name))
         if node is not None and node.held is not None:
-            self.graph.lost(full(name), node.held.resource, why)
+            self.graph.report_lost(full(name), node.held.resource, why)
 
     def reason(self, name: str) -> str | None:
         reason = self.node(name).reason
@@ -257,7 +264,7 @@ class World:
         return [(h.time, h.what, h.name) for h in self.history if h.what in whats]
 
     def slow(self, name: str) -> list[float]:
-        return [at for at, e in self.events if isinstance(e, Slow) and e.name == full(name)]
+        return [at for at, e in self.events if isinstance(e, CallSlow) and e.name == full(name)]
 
     def states(self, name: str) -> list[tuple[float, State]]:
         """The states a node went through."""

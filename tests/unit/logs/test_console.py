@@ -8,11 +8,11 @@ import os
 import pty
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import pytest
 
-from cogwork.logs.console import console_format, descriptor_writer, in_colour
+from cogwork.logs.console import as_colored_text, console_format, descriptor_writer
 from cogwork.logs.entry import Entry, as_json, as_text
 from cogwork.logs.sink import Sink
 
@@ -48,7 +48,7 @@ def test_lines_come_in_order(pipe: Pipe) -> None:
 def test_a_reader_that_does_not_read_is_not_waited_for(pipe: Pipe, blocking: bool) -> None:
     read, write = pipe
     os.set_blocking(write, blocking)
-    sink = Sink("test", descriptor_writer(write), most=300_000)
+    sink = Sink("test", descriptor_writer(write), max_bytes=300_000)
     began = time.monotonic()
     for _ in range(1000):
         sink.put(b"x" * 999 + b"\n")
@@ -60,7 +60,7 @@ def test_a_reader_that_does_not_read_is_not_waited_for(pipe: Pipe, blocking: boo
     os.close(write)
     reader.join()
     lines = got[0].splitlines()
-    counted = sum(int(line.split()[0]) for line in lines if not line.startswith(b"x"))
+    counted = sum(int(line.split()[1]) for line in lines if not line.startswith(b"x"))
     written = sum(line.startswith(b"x") for line in lines)
     assert written >= 300
     assert counted + written == 1000
@@ -103,13 +103,44 @@ def test_a_line_of_json() -> None:
 
 def test_nothing_in_a_message_moves_the_cursor() -> None:
     entry = Entry(0.0, 20, "rdk", "x.py:1", "a\x1b[2Jb\r\x07c\nd\te")
-    assert as_text(entry).endswith("\ta\\x1b[2Jb\\r\\x07c\nd\te")
+    assert as_text(entry).endswith("\ta\\x1b[2Jb\\r\\x07c\\nd\\te")
+
+
+FORGED = "x\n2026-01-01T00:00:00.000Z\tERROR\trdk\tx\tforged\x1b]0;title\x07\u202e\u2028\u061c"
+
+
+@pytest.mark.parametrize("render", [as_text, as_colored_text, as_json])
+def test_nothing_that_somebody_sends_starts_a_line_or_reaches_the_terminal(
+    render: Callable[[Entry], str],
+) -> None:
+    for entry in (
+        Entry(0.0, 20, FORGED, "x.py:1", "a"),
+        Entry(0.0, 20, "rdk", FORGED, "a"),
+        Entry(0.0, 20, "rdk", "x.py:1", FORGED),
+        Entry(0.0, 20, "rdk", "x.py:1", "a", {FORGED: 1}),
+        Entry(0.0, 20, "rdk", "x.py:1", "a", {"field": FORGED}),
+        Entry(0.0, 20, "rdk", "x.py:1", "a", trace=FORGED),
+    ):
+        lines = render(entry).split("\n")
+        assert not any(line.startswith("2026") for line in lines)
+        assert all(line.startswith("    ") for line in lines[1:])
+        assert not set("\x07\u202e\u2028\u061c") & set("".join(lines))
+        assert "\x1b]" not in "".join(lines)
+
+
+def test_lines_that_belong_to_a_message_stay_lines() -> None:
+    entry = Entry(0.0, 20, "rdk", "x.py:1", "failed", trace="Traceback:\n\tFile x\n    raise")
+    assert as_text(entry).split("\n")[1:] == [
+        "    Traceback:",
+        "        File x",
+        "        raise",
+    ]
 
 
 def test_colour_is_for_terminals_that_want_it(pipe: Pipe) -> None:
     controller, terminal = pty.openpty()
     try:
-        assert console_format(terminal, {}) is in_colour
+        assert console_format(terminal, {}) is as_colored_text
         assert console_format(terminal, {"NO_COLOR": "1"}) is as_text
         assert console_format(terminal, {"TERM": "dumb"}) is as_text
         assert console_format(pipe[1], {}) is as_text
@@ -117,4 +148,6 @@ def test_colour_is_for_terminals_that_want_it(pipe: Pipe) -> None:
     finally:
         os.close(controller)
         os.close(terminal)
-    assert in_colour(ENTRY).startswith("\x1b[2m1970-01-12T13:46:40.500Z\x1b[0m\t\x1b[31mERROR\x1b")
+    assert as_colored_text(ENTRY).startswith(
+        "\x1b[2m1970-01-12T13:46:40.500Z\x1b[0m\t\x1b[31mERROR\x1b"
+    )

@@ -7,7 +7,7 @@ from collections import defaultdict
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cogwork.logs.dedup import MOST, WINDOW, Dedup, Summary
+from cogwork.logs.dedup import MAX_PER_WINDOW, WINDOW, Dedup, RepeatSummary
 
 keys = st.sampled_from("abc")
 pauses = st.sampled_from([0.0, 0.001, 0.5, 1.0, 3.4, 5.0, 9.999, 10.0, 10.001, 3600.0])
@@ -21,7 +21,7 @@ class Naive:
 
     def log(self, key: str, now: float) -> tuple[bool, int]:
         recent = [moment for moment in self.printed[key] if now - moment < WINDOW]
-        if len(recent) >= MOST:
+        if len(recent) >= MAX_PER_WINDOW:
             self.held_back[key] += 1
             return False, 0
         self.printed[key].append(now)
@@ -31,7 +31,7 @@ class Naive:
         free = {
             key
             for key in self.held_back
-            if sum(now - moment < WINDOW for moment in self.printed[key]) < MOST
+            if sum(now - moment < WINDOW for moment in self.printed[key]) < MAX_PER_WINDOW
         }
         return {(key, self.held_back.pop(key)) for key in free}
 
@@ -44,11 +44,11 @@ def test_as_the_naive_one_does_it(steps: list[tuple[float, str, str]]) -> None:
     for pause, what, key in steps:
         now += pause
         if what == "due":
-            assert {(s.key, s.held_back) for s in dedup.due(now)} == naive.due(now)
+            assert {(s.key, s.suppressed) for s in dedup.take_due(now)} == naive.due(now)
         else:
-            verdict = dedup.judge(key, now)
-            assert (verdict.prints, verdict.held_back) == naive.log(key, now)
-    left = {(s.key, s.held_back) for s in dedup.close()}
+            verdict = dedup.decide(key, now)
+            assert (verdict.should_print, verdict.suppressed) == naive.log(key, now)
+    left = {(s.key, s.suppressed) for s in dedup.close()}
     assert left == {(key, count) for key, count in naive.held_back.items() if count}
 
 
@@ -59,15 +59,15 @@ def test_nothing_goes_uncounted(steps: list[tuple[float, str, str]]) -> None:
     for pause, what, key in steps:
         now += pause
         if what == "due":
-            counted += sum(summary.held_back for summary in dedup.due(now))
+            counted += sum(summary.suppressed for summary in dedup.take_due(now))
             continue
-        verdict = dedup.judge(key, now)
+        verdict = dedup.decide(key, now)
         logged += 1
-        printed += verdict.prints
-        counted += verdict.held_back
-        if (crowded_out := dedup.crowded_out()) is not None:
-            counted += crowded_out.held_back
-    counted += sum(summary.held_back for summary in dedup.close())
+        printed += verdict.should_print
+        counted += verdict.suppressed
+        if (crowded_out := dedup.evict_oldest()) is not None:
+            counted += crowded_out.suppressed
+    counted += sum(summary.suppressed for summary in dedup.close())
     assert logged == printed + counted
 
 
@@ -75,35 +75,54 @@ def test_a_hundred_times_a_second() -> None:
     dedup: Dedup[str] = Dedup()
     # 128 times, of which floats hold every moment exactly.
     moments = [number / 128 for number in range(60 * 128)]
-    printed = [moment for moment in moments if dedup.judge("a", moment).prints]
+    printed = [moment for moment in moments if dedup.decide("a", moment).should_print]
     assert len(printed) == 18
     for moment in moments:
-        assert sum(moment - WINDOW < each <= moment for each in printed) <= MOST
+        assert sum(moment - WINDOW < each <= moment for each in printed) <= MAX_PER_WINDOW
 
 
 def test_the_first_one_held_back_is_pointed_out_and_the_count_comes_first() -> None:
     dedup: Dedup[str] = Dedup()
-    verdicts = [dedup.judge("a", moment) for moment in (0, 1, 2, 3, 4)]
-    assert [verdict.prints for verdict in verdicts] == [True, True, True, False, False]
-    assert [verdict.starts for verdict in verdicts] == [False, False, False, True, False]
-    again = dedup.judge("a", 10.0)
-    assert again.prints
-    assert again.held_back == 2
+    verdicts = [dedup.decide("a", moment) for moment in (0, 1, 2, 3, 4)]
+    assert [verdict.should_print for verdict in verdicts] == [True, True, True, False, False]
+    assert [verdict.is_first_suppressed for verdict in verdicts] == [
+        False,
+        False,
+        False,
+        True,
+        False,
+    ]
+    again = dedup.decide("a", 10.0)
+    assert again.should_print
+    assert again.suppressed == 2
+
+
+def test_bytes_are_bounded() -> None:
+    dedup: Dedup[str] = Dedup(size=10_000, size_of=len)
+    crowded_out = 0
+    for number in range(100):
+        dedup.decide(f"{number:03}" + "x" * 997, 0.0)
+        while dedup.evict_oldest() is not None:
+            crowded_out += 1
+        assert sum(map(len, dedup._messages)) <= 10_000
+    assert crowded_out == 90
+    assert not [*dedup.take_due(WINDOW)]
+    assert dedup._size == 0
 
 
 def test_memory_is_bounded() -> None:
     dedup: Dedup[int] = Dedup(keys=100)
     for number in range(10_000):
-        dedup.judge(number, 0.0)
-        dedup.crowded_out()
-    assert len(dedup._seen) == 100
+        dedup.decide(number, 0.0)
+        dedup.evict_oldest()
+    assert len(dedup._messages) == 100
     for _ in range(5):
-        dedup.judge(9_999, 0.0)
-    assert list(dedup.close()) == [Summary(9_999, 3)]
+        dedup.decide(9_999, 0.0)
+    assert list(dedup.close()) == [RepeatSummary(9_999, 3)]
 
 
 def test_what_is_quiet_is_forgotten() -> None:
     dedup: Dedup[str] = Dedup()
-    dedup.judge("a", 0.0)
-    assert list(dedup.due(WINDOW)) == []
-    assert not dedup._seen
+    dedup.decide("a", 0.0)
+    assert list(dedup.take_due(WINDOW)) == []
+    assert not dedup._messages

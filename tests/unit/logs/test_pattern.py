@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import contextlib
+import time
 import warnings
 
 import pytest
@@ -48,7 +49,7 @@ def test_a_pattern_matches_whole_names(pattern: str, logger: str, matches: bool 
 
 
 def test_a_wildcard_takes_the_dot_as_it_is() -> None:
-    wildcard, _ = Pattern.parse("rdk.*").readings
+    wildcard, _ = Pattern.parse("rdk.*").expressions
     assert not wildcard.fullmatch("rdk")
     assert not wildcard.fullmatch("rdkx")
     assert wildcard.fullmatch("rdk.config")
@@ -59,7 +60,9 @@ def test_an_empty_pattern_is_none() -> None:
         Pattern.parse("")
 
 
-@pytest.mark.parametrize("text", ["a{99999999999999}", "(" * 5000 + ")" * 5000, "(?P<a>x)(?P<a>y)"])
+@pytest.mark.parametrize(
+    "text", ["a{1001}", "(" * 400, "((a{100}){100}){100}", "(?=x)y", r"(a)\1", "\ud800"]
+)
 def test_what_cannot_be_compiled_is_no_pattern(text: str) -> None:
     with pytest.raises(ValueError, match="neither a wildcard nor a regular expression"):
         Pattern.parse(text)
@@ -76,6 +79,25 @@ def test_an_odd_expression_makes_no_noise() -> None:
 def test_any_text_is_a_pattern_or_a_sentence(text: str) -> None:
     with contextlib.suppress(ValueError):
         assert Pattern.parse(text).text == text
+
+
+def test_a_pattern_has_a_longest() -> None:
+    with pytest.raises(ValueError, match="10000 characters; the maximum is 1000"):
+        Pattern.parse("x" * 10_000)
+
+
+@pytest.mark.parametrize("text", [r"(([a-z:_./]+)+)+!", "(a|aa)+!", "(.*)*x(.*)*y(.*)*z"])
+def test_a_hostile_expression_takes_linear_time(text: str) -> None:
+    """A backtracking engine takes longer than anybody has for any of these."""
+    pattern = Pattern.parse(text)
+    began = time.perf_counter()
+    assert not pattern.matches("a" * 10_000)
+    assert time.perf_counter() - began < 5
+
+
+def test_what_is_not_supported_is_named() -> None:
+    with pytest.raises(ValueError, match="look-around and back-references are not supported"):
+        Pattern.parse("(?!rdk).*")
 
 
 def test_equal_texts_are_equal_patterns() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import sys
 from collections.abc import Iterator
 
 import pytest
@@ -11,6 +12,7 @@ import pytest
 from cogwork.core.clock import ManualClock
 from cogwork.logs.entry import Entry
 from cogwork.logs.pipeline import Pipeline
+from cogwork.logs.redactor import Redactor
 
 
 class JumpingClock(ManualClock):
@@ -31,7 +33,8 @@ class Log:
     def __init__(self) -> None:
         self.clock = JumpingClock()
         self.entries: list[Entry] = []
-        self.pipeline = Pipeline(self.clock, [self.entries.append])
+        self.redactor = Redactor()
+        self.pipeline = Pipeline(self.clock, [self.entries.append], redactor=self.redactor)
         self.logger = loose_logger("rdk.test", logging.DEBUG)
         self.logger.addHandler(self.pipeline)
 
@@ -58,21 +61,21 @@ async def test_a_noisy_message(log: Log) -> None:
         "again 1",
         "again 1",
         "again 1",
-        "this repeats; for 10s it is only counted: again 1",
+        "repeated; suppressing for 10s: again 1",
     ]
     await log.clock.advance(7)
     log.logger.info("again %d", 1)
-    assert log.lines[4:] == ["came 5 times more: again 1", "again 1"]
+    assert log.lines[4:] == ["suppressed 5 repeats of: again 1", "again 1"]
 
 
 async def test_the_count_comes_without_another_message(log: Log) -> None:
     for _ in range(5):
         log.logger.warning("drip")
-    watching = asyncio.ensure_future(log.pipeline.watch())
+    watching = asyncio.ensure_future(log.pipeline.flush_periodically())
     await log.clock.advance(9)
     assert len(log.lines) == 4
     await log.clock.advance(2)
-    assert log.lines[4:] == ["came 2 times more: drip"]
+    assert log.lines[4:] == ["suppressed 2 repeats of: drip"]
     assert log.entries[-1].level == logging.WARNING
     watching.cancel()
     await asyncio.gather(watching, return_exceptions=True)
@@ -82,7 +85,7 @@ def test_the_count_comes_at_the_end(log: Log) -> None:
     for _ in range(4):
         log.logger.info("last words")
     log.pipeline.close()
-    assert log.lines[-1] == "came once more: last words"
+    assert log.lines[-1] == "suppressed 1 repeat of: last words"
 
 
 def test_what_is_the_same_message(log: Log) -> None:
@@ -127,27 +130,66 @@ def test_what_is_never_held_back(log: Log) -> None:
 def test_it_is_switched_off_and_on_live(log: Log) -> None:
     for _ in range(4):
         log.logger.info("x")
-    log.pipeline.deduplicate(False)
-    assert log.lines[-1] == "came once more: x"
+    log.pipeline.set_deduplication(False)
+    assert log.lines[-1] == "suppressed 1 repeat of: x"
     for _ in range(5):
         log.logger.info("x")
     assert log.lines[-5:] == ["x"] * 5
-    log.pipeline.deduplicate(True)
+    log.pipeline.set_deduplication(True)
     for _ in range(5):
         log.logger.info("x")
     assert log.lines[-4:-1] == ["x"] * 3
 
 
 def test_secrets_are_masked_wherever_they_are(log: Log) -> None:
-    log.pipeline.hide(["hunter-22", "hunter-22-longer", "abc"])
+    log.redactor.add_secrets(["hunter-22", "hunter-22-longer", "abc"])
     log.logger.info("the key is %s", "hunter-22")
-    log.logger.info("and hunter-22-longer, abc")
+    log.logger.info("and hunter-22-longer, abc, abcd")
     try:
         raise ValueError("hunter-22")
     except ValueError:
         log.logger.exception("hunter-22")
-    assert log.lines == ["the key is ***", "and ***, abc", "***"]
-    assert "hunter" not in (log.entries[-1].trace or "")
+    log.logger.info("fields", extra={"fields": {"a": {"b": ["hunter-22"]}}})
+    loose = loose_logger("rdk.hunter-22")
+    loose.addHandler(log.pipeline)
+    loose.info("name")
+    assert log.lines == ["the key is ***", "and ***, ***, abcd", "***", "fields", "name"]
+    assert "hunter" not in str(log.entries)
+
+
+def test_every_text_is_cut_and_the_cut_is_marked(log: Log) -> None:
+    long = "x" * (1 << 20)
+    logger = loose_logger(long)
+    logger.addHandler(log.pipeline)
+    try:
+        raise ValueError(long)
+    except ValueError:
+        logger.exception(long, extra={"fields": {"a": long, "b": [long], long: 1}})
+    (entry,) = log.entries
+    for text in (entry.message, entry.logger, entry.trace or "", *map(str, entry.fields.values())):
+        assert len(text) < 33 << 10
+    assert entry.message.endswith("… [cut 1,015,808 characters]")
+    assert len(str(entry.fields)) < 34 << 10
+    assert "cut 2 fields" in str(entry.fields)
+
+
+def test_a_cut_reveals_no_half_of_a_secret(log: Log) -> None:
+    log.redactor.add_secrets(["planted-secret"])
+    log.logger.info("%s", "x" * ((32 << 10) - 7) + "planted-secret" + "y" * 9000)
+    assert "plant" not in log.lines[0]
+
+
+def test_long_messages_that_repeat_are_counted_without_being_kept(log: Log) -> None:
+    for number in range(100):
+        for _ in range(5):
+            log.logger.info("%05d%s", number, "x" * (1 << 20))
+    dedup = log.pipeline._dedup
+    assert dedup is not None
+    assert len(log.lines) == 400
+    assert sum(sys.getsizeof(part) for key in dedup._messages for part in key) < 100_000
+    log.pipeline.close()
+    assert log.lines[-1].startswith("suppressed 2 repeats of: 00099xxx")
+    assert len(log.lines[-1]) < 400
 
 
 def test_a_mistake_in_a_log_call_takes_nothing_away(log: Log) -> None:

@@ -10,9 +10,9 @@ from dataclasses import replace
 import pytest
 
 from cogwork.logs.levels import Level
-from cogwork.logs.loggers import Loggers
+from cogwork.logs.loggers import LoggerLevels
 from cogwork.logs.pattern import Pattern
-from cogwork.logs.rules import Rules
+from cogwork.logs.rules import LevelRules
 
 BUILT_IN = "rdk:component:sensor/probe"
 MODULAR = "acme:component:arm/left"
@@ -65,15 +65,15 @@ CASES = list(
 
 def rules(
     debug: bool, log_level: Level | None, log_configuration: Level | None, patterns: str
-) -> Rules:
+) -> LevelRules:
     levels = (
         {} if log_configuration is None else dict.fromkeys((BUILT_IN, MODULAR), log_configuration)
     )
-    return Rules(
+    return LevelRules(
         patterns=tuple((Pattern.parse(text), level) for text, level in PATTERNS[patterns]),
         resources=levels,
         modules={MODULE: log_level},
-        provided={MODULAR: MODULE},
+        module_by_resource={MODULAR: MODULE},
         debug=debug,
     )
 
@@ -96,7 +96,7 @@ def expected(
 
 
 @pytest.fixture
-def loggers() -> Iterator[Loggers]:
+def loggers() -> Iterator[LoggerLevels]:
     root = logging.getLogger()
     before = root.level
     levels = {
@@ -104,10 +104,10 @@ def loggers() -> Iterator[Loggers]:
         for name, logger in logging.Logger.manager.loggerDict.items()
         if isinstance(logger, logging.Logger)
     }
-    loggers = Loggers()
-    loggers.take_over()
+    loggers = LoggerLevels()
+    loggers.install()
     yield loggers
-    loggers.let_go()
+    loggers.uninstall()
     root.setLevel(before)
     for name, logger in logging.Logger.manager.loggerDict.items():
         if isinstance(logger, logging.Logger):
@@ -121,7 +121,7 @@ def test_every_combination() -> None:
         assert given.level_of(KINDS[kind]) is wanted, (given, kind)
 
 
-def test_every_combination_after_a_live_change(loggers: Loggers) -> None:
+def test_every_combination_after_a_live_change(loggers: LoggerLevels) -> None:
     """For loggers that exist, and for those that come later."""
     for number, (debug, log_level, log_configuration, patterns, kind) in enumerate(CASES):
         logger = logging.getLogger(KINDS[kind])
@@ -136,13 +136,13 @@ def test_every_combination_after_a_live_change(loggers: Loggers) -> None:
 
 
 def test_what_a_resource_logs_below_its_own_name() -> None:
-    given = Rules(resources={BUILT_IN: Level.ERROR})
+    given = LevelRules(resources={BUILT_IN: Level.ERROR})
     assert given.level_of(f"rdk.resource_manager.{BUILT_IN}.bus") is Level.ERROR
     assert given.level_of(f"rdk.resource_manager.{BUILT_IN}-2") is Level.INFO
 
 
 def test_which_setting_is_overruled() -> None:
     given = rules(False, Level.ERROR, Level.WARN, "none")
-    assert given.overrules(MODULAR)
-    assert not given.overrules(BUILT_IN)
-    assert not replace(given, modules={MODULE: None}).overrules(MODULAR)
+    assert given.overrides_resource_level(MODULAR)
+    assert not given.overrides_resource_level(BUILT_IN)
+    assert not replace(given, modules={MODULE: None}).overrides_resource_level(MODULAR)

@@ -13,7 +13,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 from tests.sizes import size
 
-from cogwork.logs.sink import MOST, Sink, missing
+from cogwork.logs.sink import MAX_PENDING_BYTES, Sink, format_missing_notice
 
 DEADLINE = 10.0
 AT_ONCE = 1.0
@@ -53,10 +53,10 @@ def writer() -> Iterator[Writer]:
     writer.release()
 
 
-def held(writer: Writer, most: int = MOST) -> Sink:
+def held(writer: Writer, max_bytes: int = MAX_PENDING_BYTES) -> Sink:
     """A sink whose writer holds the line `first`."""
     writer.hold()
-    sink = Sink("test", writer, most)
+    sink = Sink("test", writer, max_bytes)
     sink.put(b"first\n")
     assert writer.writing.wait(DEADLINE)
     return sink
@@ -99,7 +99,7 @@ def test_nothing_put_nothing_written(writer: Writer) -> None:
 
 
 def test_what_exceeds_the_bound_is_left_out_and_counted(writer: Writer) -> None:
-    sink = held(writer, most=100)
+    sink = held(writer, max_bytes=100)
     for line in [b"x" * 49 + b"\n"] * 5:
         sink.put(line)
     writer.release()
@@ -107,27 +107,27 @@ def test_what_exceeds_the_bound_is_left_out_and_counted(writer: Writer) -> None:
     assert writer.lines == [
         b"first\n",
         *[b"x" * 49 + b"\n"] * 2,
-        b"3 lines are missing here: they came faster than they were written\n",
+        b"dropped 3 lines here: they were logged faster than they could be written\n",
     ]
 
 
 def test_what_is_missing_is_missing_in_one_place(writer: Writer) -> None:
-    sink = held(writer, most=100)
+    sink = held(writer, max_bytes=100)
     for line in (b"fits\n", b"x" * 100 + b"\n", b"would fit\n"):
         sink.put(line)
     writer.release()
     sink.close(DEADLINE)
     assert writer.lines[:2] == [b"first\n", b"fits\n"]
-    assert writer.lines[2].startswith(b"2 lines are missing here: ")
+    assert writer.lines[2].startswith(b"dropped 2 lines here: ")
     assert len(writer.lines) == 3
 
 
 def test_the_bound_is_free_again_once_the_writer_has_taken_what_waits(writer: Writer) -> None:
-    sink = held(writer, most=10)
+    sink = held(writer, max_bytes=10)
     sink.put(b"waits\n")
     sink.put(b"too much\n")
     writer.release()
-    written = wait_for(writer, b"1 line is missing here")
+    written = wait_for(writer, b"dropped 1 line here")
     sink.put(b"again\n")
     sink.close(DEADLINE)
     assert written[:2] == [b"first\n", b"waits\n"]
@@ -135,9 +135,9 @@ def test_the_bound_is_free_again_once_the_writer_has_taken_what_waits(writer: Wr
 
 
 def test_a_line_beyond_the_bound_is_told_of_without_another(writer: Writer) -> None:
-    sink = Sink("test", writer, most=10)
+    sink = Sink("test", writer, max_bytes=10)
     sink.put(b"x" * 20 + b"\n")
-    assert len(wait_for(writer, b"1 line is missing here")) == 1
+    assert len(wait_for(writer, b"dropped 1 line here")) == 1
     sink.put(b"y" * 20 + b"\n")
     sink.close(DEADLINE)
     assert len(writer.lines) == 2
@@ -154,12 +154,12 @@ def wait_for(writer: Writer, start: bytes) -> list[bytes]:
 def test_a_writer_that_hangs_does_not_hold_up_put(writer: Writer) -> None:
     sink = held(writer)
     started = time.monotonic()
-    for line in [bytes(1023) + b"\n"] * (MOST // 1024 + 10):
+    for line in [bytes(1023) + b"\n"] * (MAX_PENDING_BYTES // 1024 + 10):
         sink.put(line)
     assert time.monotonic() - started < AT_ONCE
     writer.release()
     sink.close(DEADLINE)
-    assert writer.lines[-1].startswith(b"10 lines are missing here: ")
+    assert writer.lines[-1].startswith(b"dropped 10 lines here: ")
 
 
 def test_closing_writes_what_waits(writer: Writer) -> None:
@@ -177,7 +177,7 @@ def test_closing_does_not_wait_for_a_writer_that_hangs(writer: Writer) -> None:
     sink = held(writer)
     sink.put(b"second\n")
     started = time.monotonic()
-    sink.close(patience=0.05)
+    sink.close(timeout=0.05)
     assert 0.05 <= time.monotonic() - started < AT_ONCE
     assert writer.batches == []
 
@@ -215,14 +215,14 @@ def test_each_of_several_threads_keeps_its_order(writer: Writer) -> None:
 
 
 def test_several_threads_do_not_break_the_bound(writer: Writer) -> None:
-    sink = held(writer, most=10_000)
+    sink = held(writer, max_bytes=10_000)
     with ThreadPoolExecutor(8) as pool:
         for _ in range(8):
             pool.submit(put_all, sink, [b"123456789\n"] * 1000)
     writer.release()
     sink.close(DEADLINE)
     assert writer.lines[1:-1] == [b"123456789\n"] * 1000
-    assert writer.lines[-1].startswith(b"7000 lines are missing here: ")
+    assert writer.lines[-1].startswith(b"dropped 7000 lines here: ")
 
 
 def put_all(sink: Sink, lines: list[bytes]) -> None:
@@ -292,6 +292,6 @@ class Alarms:
 
 
 def test_missing_lines_in_words() -> None:
-    assert missing(1, "why") == b"1 line is missing here: why\n"
-    assert missing(2, "why") == b"2 lines are missing here: why\n"
-    assert re.fullmatch(rb"3 lines .*: \?\n", missing(3, "\udcff"))
+    assert format_missing_notice(1, "why") == b"dropped 1 line here: why\n"
+    assert format_missing_notice(2, "why") == b"dropped 2 lines here: why\n"
+    assert re.fullmatch(rb"dropped 3 lines .*: \?\n", format_missing_notice(3, "\udcff"))

@@ -12,10 +12,10 @@ from pathlib import Path
 import pytest
 
 from cogwork.core.clock import ManualClock, Waitable
-from cogwork.logs.account import Batch
 from cogwork.logs.entry import Entry
 from cogwork.logs.spool import LOGGER, Spool
-from cogwork.logs.upload import Uploader, lines_of, retry_delay
+from cogwork.logs.spool_index import Batch
+from cogwork.logs.upload import Uploader, entries_to_send, retry_delay
 
 DEADLINE = 10.0
 SEGMENT_BYTES, MOST_BYTES = 10_000, 100_000
@@ -191,8 +191,8 @@ async def test_a_sender_that_does_not_answer_is_given_up_and_tried_again(
     first, second = upload.cloud.attempts[:2]
     assert 30 + 5 <= second - first <= 30 + 10
     assert [record.message for record in caplog.records] == [
-        f"the log cannot be uploaded: no answer within 30s; it waits in {upload.spool.directory}, "
-        "and is sent when that works again"
+        f"log upload failed: no response within 30s; keeping the log in {upload.spool.directory} "
+        "and retrying"
     ]
 
 
@@ -212,7 +212,7 @@ async def test_a_sender_that_refuses_is_tried_ever_more_rarely_and_told_of_once(
     assert sum(pauses[:2]) <= 10 + 20
     assert 1200 / 60 < len(pauses) < 1200 / 15
     assert [record.message.partition(";")[0] for record in caplog.records] == [
-        "the log cannot be uploaded: the cloud is not reachable"
+        "log upload failed: the cloud is not reachable"
     ]
 
 
@@ -414,11 +414,11 @@ def test_pauses_are_between_five_seconds_and_a_minute_and_differ() -> None:
 
 
 def test_the_line_about_dropped_ones_stands_where_they_are_missing() -> None:
-    assert lines_of(Batch(0, 1, [line(0)], more=False), 9.0) == [line(0)]
-    report, rest = lines_of(Batch(0, 4, [line(3)], more=False), 9.0)
+    assert entries_to_send(Batch(0, 1, [line(0)], more=False), 9.0) == [line(0)]
+    report, rest = entries_to_send(Batch(0, 4, [line(3)], more=False), 9.0)
     assert rest == line(3)
     assert (report.time, report.fields) == (3.0, {"dropped": 3})
-    assert report.message.startswith("3 lines were dropped while nobody could be reached")
-    (alone,) = lines_of(Batch(0, 1, [], more=False), 9.0)
+    assert report.message.startswith("dropped 3 log lines while the cloud was unreachable")
+    (alone,) = entries_to_send(Batch(0, 1, [], more=False), 9.0)
     assert alone.time == 9.0
-    assert alone.message.startswith("1 line was dropped")
+    assert alone.message.startswith("dropped 1 log line ")

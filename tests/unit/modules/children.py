@@ -10,9 +10,9 @@ from pathlib import Path
 from typing import TypeVar
 
 from cogwork.core.clock import Clock, SystemClock
-from cogwork.modules.limits import Limits
-from cogwork.modules.output import Stream
-from cogwork.modules.process import Child, Launch
+from cogwork.modules.limits import ProcessLimits
+from cogwork.modules.output import OutputStream
+from cogwork.modules.process import Child, LaunchSpec
 
 T = TypeVar("T")
 
@@ -27,8 +27,8 @@ class Said:
         self.err: list[str] = []
         self._news = asyncio.Event()
 
-    def __call__(self, stream: Stream, line: str) -> None:
-        (self.out if stream is Stream.STDOUT else self.err).append(line)
+    def __call__(self, stream: OutputStream, line: str) -> None:
+        (self.out if stream is OutputStream.STDOUT else self.err).append(line)
         self._news.set()
 
     async def line(self, wanted: Callable[[str], bool] = bool) -> str:
@@ -42,16 +42,18 @@ class Said:
                 await self._news.wait()
 
 
-def python(source: str, limits: Limits | None = None, **environment: str) -> Launch:
+def python(source: str, limits: ProcessLimits | None = None, **environment: str) -> LaunchSpec:
     # Without site-packages it starts in a third of the time.
     return _launch((sys.executable, "-S", "-u", "-c", source), limits, environment)
 
 
-def sh(script: str, limits: Limits | None = None, **environment: str) -> Launch:
+def sh(script: str, limits: ProcessLimits | None = None, **environment: str) -> LaunchSpec:
     return _launch(("/bin/sh", "-c", script), limits, environment)
 
 
-async def started(launch: Launch, said: Said | None = None, clock: Clock | None = None) -> Child:
+async def started(
+    launch: LaunchSpec, said: Said | None = None, clock: Clock | None = None
+) -> Child:
     return await Child.start(launch, said or Said(), clock or SystemClock())
 
 
@@ -72,5 +74,7 @@ async def gone(*pids: int) -> None:
             await asyncio.sleep(0.005)
 
 
-def _launch(argv: tuple[str, ...], limits: Limits | None, environment: dict[str, str]) -> Launch:
-    return Launch(argv, {**os.environ, **environment}, Path("/"), limits or Limits())
+def _launch(
+    argv: tuple[str, ...], limits: ProcessLimits | None, environment: dict[str, str]
+) -> LaunchSpec:
+    return LaunchSpec(argv, {**os.environ, **environment}, Path("/"), limits or ProcessLimits())

@@ -7,7 +7,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cogwork.modules.address import LONGEST, AddressTooLong, free_port, removed, unix_address
+from cogwork.modules.address import (
+    MAX_SOCKET_PATH,
+    AddressTooLong,
+    free_port,
+    remove_socket,
+    unix_address,
+)
 
 NAME = st.text(st.characters(exclude_characters="/\0", exclude_categories=["Cs"]), min_size=1)
 
@@ -19,7 +25,7 @@ def test_a_short_name_is_there_in_full() -> None:
 def test_a_long_name_is_cut_and_told_by_its_hash() -> None:
     address = unix_address(Path("/run/x"), "a" * 200, "abcde")
 
-    assert len(address) == LONGEST
+    assert len(address) == MAX_SOCKET_PATH
     assert address.startswith("/run/x/aaaaa")
     assert address != unix_address(Path("/run/x"), "a" * 200, "other")
     assert address != unix_address(Path("/run/x"), "a" * 201, "abcde")
@@ -32,12 +38,12 @@ def test_every_path_is_one_for_a_socket(name: str, depth: int) -> None:
 
     address = unix_address(directory, name, "abcde")
 
-    assert len(address.encode()) <= LONGEST
+    assert len(address.encode()) <= MAX_SOCKET_PATH
     assert Path(address).parent == directory
 
 
 def test_a_directory_that_is_too_long_is_told() -> None:
-    with pytest.raises(AddressTooLong, match="set TMPDIR to a shorter one"):
+    with pytest.raises(AddressTooLong, match="set TMPDIR to a shorter path"):
         unix_address(Path("/" + "d" * 100), "acme", "abcde")
 
 
@@ -50,8 +56,8 @@ def test_a_socket_is_removed_and_a_port_is_not_a_path(tmp_path: Path) -> None:
     path = tmp_path / "a.sock"
     path.touch()
 
-    removed(str(path))
-    removed(str(path))
-    removed("127.0.0.1:80")
+    remove_socket(str(path))
+    remove_socket(str(path))
+    remove_socket("127.0.0.1:80")
 
     assert not path.exists()

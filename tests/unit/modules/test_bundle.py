@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gzip
 import io
 import json
 import os
@@ -14,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from cogwork.core.clock import ManualClock, SystemClock
-from cogwork.modules.bundle import BadBundle, is_bundle, unpacked
+from cogwork.modules.bundle import BadBundle, is_bundle, unpack_bundle
 from cogwork.modules.meta import BadMeta
 
 META = json.dumps({"entrypoint": "bin/run.sh"}).encode()
@@ -48,7 +49,7 @@ class Shelf:
         os.utime(self.archive, (self._written, self._written))
 
     async def unpack(self) -> tuple[Path, Path]:
-        return await unpacked("acme", self.archive, self.home, self.said.append, SystemClock())
+        return await unpack_bundle("acme", self.archive, self.home, self.said.append, SystemClock())
 
 
 @pytest.fixture
@@ -122,7 +123,7 @@ async def test_one_that_is_cut_off_leaves_nothing(shelf: Shelf) -> None:
     shelf.pack({**FILES, "noise": os.urandom(100_000)})
     whole = shelf.archive.read_bytes()
     shelf.archive.write_bytes(whole[:50_000])
-    with pytest.raises(BadBundle, match="is no archive, or is not whole; pack it again"):
+    with pytest.raises(BadBundle, match="is not an archive, or is incomplete; pack it again"):
         await shelf.unpack()
     assert shelf.unpacked == []
     shelf.archive.write_bytes(whole)
@@ -131,7 +132,7 @@ async def test_one_that_is_cut_off_leaves_nothing(shelf: Shelf) -> None:
 
 async def test_one_that_is_no_archive(shelf: Shelf) -> None:
     shelf.archive.write_bytes(b"garbage")
-    with pytest.raises(BadBundle, match=r"^\S+ is no archive, or is not whole; pack it again"):
+    with pytest.raises(BadBundle, match=r"^\S+ is not an archive, or is incomplete; pack it again"):
         await shelf.unpack()
 
 
@@ -148,16 +149,45 @@ async def test_one_that_does_not_say_what_to_start(
     shelf: Shelf, files: Mapping[str, bytes]
 ) -> None:
     shelf.pack(files)
-    with pytest.raises(BadBundle, match=r'holds no meta.json that names its "entrypoint"'):
+    with pytest.raises(BadBundle, match=r'contains no meta.json that names its "entrypoint"'):
         await shelf.unpack()
 
 
 async def test_one_that_starts_something_else(shelf: Shelf) -> None:
     shelf.pack({**FILES, "meta.json": b'{"entrypoint": "/bin/sh"}'})
     with pytest.raises(
-        BadMeta, match=r'"entrypoint" in .* is "/bin/sh"; it names a file beside it'
+        BadMeta, match=r'"entrypoint" in .* is "/bin/sh"; it must name a file in that folder'
     ):
         await shelf.unpack()
+
+
+@pytest.mark.parametrize(
+    "meta",
+    [
+        b"[" * 100_000,
+        b'{"entrypoint": "a\\u0000b"}',
+        b'{"entrypoint": "\\ud800"}',
+        b'{"entrypoint": "circle"}',
+        b'{"entrypoint": ["run.sh"]}',
+    ],
+    ids=["deep", "NUL", "surrogate", "circle", "list"],
+)
+async def test_one_whose_meta_makes_no_sense(shelf: Shelf, meta: bytes) -> None:
+    shelf.pack({"meta.json": meta}, link("circle", "circle"))
+    with pytest.raises(BadMeta):
+        await shelf.unpack()
+
+
+async def test_a_bomb_is_given_up_before_it_fills_the_disk(shelf: Shelf) -> None:
+    with gzip.open(shelf.archive, "wb", 1) as packed:
+        member = tarfile.TarInfo("big")
+        member.size = 3 << 30
+        packed.write(member.tobuf(tarfile.GNU_FORMAT))
+        for _ in range(100):
+            packed.write(bytes(1 << 20))
+    with pytest.raises(BadBundle, match="unpacks to more than 200 times its size"):
+        await shelf.unpack()
+    assert shelf.unpacked == []
 
 
 async def test_a_slow_one_tells_how_far_it_is_and_can_be_given_up(shelf: Shelf) -> None:
@@ -165,7 +195,7 @@ async def test_a_slow_one_tells_how_far_it_is_and_can_be_given_up(shelf: Shelf) 
     os.mkfifo(shelf.archive)
     clock = ManualClock()
     waiting = asyncio.ensure_future(
-        unpacked("acme", shelf.archive, shelf.home, shelf.said.append, clock)
+        unpack_bundle("acme", shelf.archive, shelf.home, shelf.said.append, clock)
     )
     for _ in range(3):
         await asyncio.sleep(0.01)
@@ -181,12 +211,12 @@ async def test_a_disk_that_is_stuck_is_told(shelf: Shelf) -> None:
     os.mkfifo(shelf.archive)
     clock = ManualClock()
     waiting = asyncio.ensure_future(
-        unpacked("acme", shelf.archive, shelf.home, shelf.said.append, clock)
+        unpack_bundle("acme", shelf.archive, shelf.home, shelf.said.append, clock)
     )
     for _ in range(15):
         await asyncio.sleep(0.01)
         await clock.advance(5)
-    with pytest.raises(BadBundle, match=r"got no further for 6\d s; check the disk"):
+    with pytest.raises(BadBundle, match=r"made no progress for 6\d s; check the disk"):
         await waiting
     os.close(os.open(shelf.archive, os.O_WRONLY))
 

@@ -1,9 +1,15 @@
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from pathlib import Path
 
-from cogwork.modules.environment import CloudIds, module_argv, module_data, module_environment
+from cogwork.modules.environment import (
+    CloudIds,
+    module_argv,
+    module_data_directory,
+    module_environment,
+)
+from cogwork.modules.orphans import MARK_VARIABLE
 
 
 def environment(
@@ -12,6 +18,8 @@ def environment(
     module_id: str = "",
     cloud: CloudIds | None = None,
     tracing: bool = False,
+    withheld: Collection[str] = (),
+    clean: bool = False,
 ) -> dict[str, str]:
     return module_environment(
         base or {},
@@ -24,6 +32,8 @@ def environment(
         configured=configured or {},
         cloud=cloud,
         tracing=tracing,
+        withheld=withheld,
+        clean=clean,
     )
 
 
@@ -103,5 +113,45 @@ def test_arguments() -> None:
 
 
 def test_where_its_data_is() -> None:
-    assert module_data(Path("/h"), "", "acme") == Path("/h/module-data/local/acme")
-    assert module_data(Path("/h"), "part", "acme") == Path("/h/module-data/part/acme")
+    assert module_data_directory(Path("/h"), "", "acme") == Path("/h/module-data/local/acme")
+    assert module_data_directory(Path("/h"), "part", "acme") == Path("/h/module-data/part/acme")
+
+
+def test_variables_that_are_put_into_secrets_are_withheld() -> None:
+    base = {"DB_PASSWORD": "hunter2", "OTHER": "1", "HOME": "/home/me"}
+    assert environment(base, withheld={"DB_PASSWORD", "HOME"}) == {
+        **TOLD,
+        "OTHER": "1",
+        "HOME": "/home/me",
+    }
+
+
+def test_one_that_the_module_itself_is_given_is_not() -> None:
+    got = environment({"KEY": "a"}, {"KEY": "a"}, withheld={"KEY"}, clean=True)
+    assert got == {**TOLD, "KEY": "a"}
+
+
+def test_the_credentials_of_the_server_are_withheld() -> None:
+    base = {
+        "COGWORK_API_KEY": "a",
+        "COGWORK_CLOUD_SECRET": "b",
+        "CREDENTIALS_DIRECTORY": "/run/credentials",
+        "COGWORK_HOME": "/home",
+        "ACME_API_KEY": "c",
+    }
+    assert environment(base) == {**TOLD, "COGWORK_HOME": "/home", "ACME_API_KEY": "c"}
+
+
+def test_a_clean_one_has_what_every_program_needs() -> None:
+    base = {
+        "PATH": "/bin",
+        "HOME": "/home/me",
+        "LANG": "C",
+        "LC_ALL": "C",
+        "TZ": "UTC",
+        "TMPDIR": "/tmp",
+        "USER": "me",
+        MARK_VARIABLE: "1.2.3",
+    }
+    got = environment({**base, "DISPLAY": ":0", "PYTHONPATH": "/x"}, {"A": "1"}, clean=True)
+    assert got == {**TOLD, **base, "A": "1"}

@@ -11,7 +11,7 @@ import pytest
 from tests.unit.modules.children import DEADLINE, gone
 
 from cogwork.core.clock import Clock, ManualClock, SystemClock
-from cogwork.modules.first_run import FirstRunFailed, first_run
+from cogwork.modules.first_run import FirstRunFailed, perform_first_run
 from cogwork.modules.meta import BadMeta
 
 
@@ -41,7 +41,7 @@ class Package:
         environment = {**os.environ, "VIAM_MODULE_NAME": "acme"}
         if self.root is not None:
             environment["VIAM_MODULE_ROOT"] = str(self.root)
-        return await first_run(
+        return await perform_first_run(
             "acme",
             self.directory / "run",
             environment,
@@ -97,8 +97,8 @@ async def test_a_failure_tells_the_last_lines_and_is_tried_again(package: Packag
         await package.run()
 
     assert str(caught.value) == (
-        'the first run of module "acme" failed: it exited with code 3; correct what it complains '
-        "of, and it is tried again:\ncollecting\nno matching distribution"
+        'the first run of module "acme" failed: it exited with code 3; fix what it reports, '
+        "and it runs again:\ncollecting\nno matching distribution"
     )
     assert not package.marker.exists()
     package.write("exit 0")
@@ -109,9 +109,9 @@ async def test_a_failure_tells_the_last_lines_and_is_tried_again(package: Packag
     ("meta", "words"),
     [
         ("{", "cannot be read"),
-        ({"first_run": "../other.sh"}, "it names a file beside it"),
-        ({"first_run": 5}, "is 5; it names a file beside it"),
-        ({"first_run": "none.sh"}, "none.sh is not there"),
+        ({"first_run": "../other.sh"}, "it must name a file in that folder"),
+        ({"first_run": 5}, "is 5; it must name a file in that folder"),
+        ({"first_run": "none.sh"}, "none.sh does not exist"),
     ],
 )
 async def test_what_cannot_be_run_is_told(package: Package, meta: object, words: str) -> None:
@@ -133,11 +133,11 @@ async def test_progress_is_told_until_it_takes_too_long(package: Package) -> Non
         while not running.done():
             await clock.advance(1)
             await asyncio.sleep(0.01)
-    with pytest.raises(FirstRunFailed, match=r'took more than 12s .* "first_run_timeout"'):
+    with pytest.raises(FirstRunFailed, match=r'timed out after 12s; .* "first_run_timeout"'):
         await running
 
-    assert "first run of acme: 5 s" in package.said
-    assert "first run of acme: 10 s" in package.said
+    assert "first run of acme: still running after 5s" in package.said
+    assert "first run of acme: still running after 10s" in package.said
     await gone(pid)
 
 

@@ -3,7 +3,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cogwork.modules.output import LINES_A_SECOND, LONGEST_LINE, Lines
+from cogwork.modules.output import MAX_LINE_BYTES, MAX_LINES_PER_SECOND, LineSplitter
 
 LINE = st.binary(max_size=40).map(lambda line: line.translate(None, b"\n\r\t\x1b"))
 
@@ -11,7 +11,7 @@ LINE = st.binary(max_size=40).map(lambda line: line.translate(None, b"\n\r\t\x1b
 @given(st.lists(LINE, max_size=60), st.integers(1, 50))
 def test_however_the_bytes_come_the_lines_are_the_same(lines: list[bytes], piece: int) -> None:
     data = b"".join(line + b"\n" for line in lines)
-    reader = Lines()
+    reader = LineSplitter()
 
     told = [
         line
@@ -19,16 +19,16 @@ def test_however_the_bytes_come_the_lines_are_the_same(lines: list[bytes], piece
         for line in reader.feed(data[at : at + piece], now=5.0)
     ]
 
-    assert [*told, *reader.rest()] == [line.decode(errors="replace") for line in lines]
+    assert [*told, *reader.flush()] == [line.decode(errors="replace") for line in lines]
 
 
 def test_colours_and_tabs_are_not_told() -> None:
     """As the SDK writes its log."""
-    reader = Lines()
+    reader = LineSplitter()
     said = b"12,123\t\x1b[33;36mINFO\x1b[0m\tserver.py:99\n\tat main.go:7\n"
     told = list(reader.feed(said, now=5.0))
     assert told == ["12,123  INFO    server.py:99", "    at main.go:7"]
-    assert reader.last == ("12,123  INFO    server.py:99", "at main.go:7")
+    assert reader.last_lines == ("12,123  INFO    server.py:99", "at main.go:7")
 
 
 @given(
@@ -38,7 +38,7 @@ def test_colours_and_tabs_are_not_told() -> None:
 )
 def test_every_line_is_told_or_counted(pieces: list[tuple[int, bool, float]]) -> None:
     told: list[str] = []
-    reader, now, count = Lines(), 0.0, 0
+    reader, now, count = LineSplitter(), 0.0, 0
     for number, torn, pause in pieces:
         now += pause
         data = b"ab\n" * number
@@ -46,43 +46,46 @@ def test_every_line_is_told_or_counted(pieces: list[tuple[int, bool, float]]) ->
         if torn and data:
             told += reader.feed(data[-2:], now)
         count += number
-    told += reader.rest()
+    told += reader.flush()
 
     whole = told.count("ab")
-    left_out = sum(int(line.split()[0]) for line in told if line != "ab")
+    left_out = sum(int(line.split()[1]) for line in told if line != "ab")
     assert whole + left_out == count
-    assert whole <= LINES_A_SECOND * (int(now) + 1)
+    assert whole <= MAX_LINES_PER_SECOND * (int(now) + 1)
 
 
 def test_a_gap_is_told_where_it_is() -> None:
-    reader = Lines()
-    told = [*reader.feed(b"a\n" * (LINES_A_SECOND + 2) + b"half", 0.0), *reader.feed(b"\nb\n", 2.0)]
+    reader = LineSplitter()
+    told = [
+        *reader.feed(b"a\n" * (MAX_LINES_PER_SECOND + 2) + b"half", 0.0),
+        *reader.feed(b"\nb\n", 2.0),
+    ]
 
-    assert told[LINES_A_SECOND:] == ["3 lines were left out", "b"]
+    assert told[MAX_LINES_PER_SECOND:] == ["dropped 3 lines", "b"]
 
 
 def test_a_half_line_at_the_end_of_a_flood_counts() -> None:
-    reader = Lines()
-    told = [*reader.feed(b"a\n" * LINES_A_SECOND + b"half", 0.0), *reader.rest()]
+    reader = LineSplitter()
+    told = [*reader.feed(b"a\n" * MAX_LINES_PER_SECOND + b"half", 0.0), *reader.flush()]
 
-    assert told[LINES_A_SECOND:] == ["1 line was left out"]
-    assert reader.last == ("a", "a", "a", "a", "half")
+    assert told[MAX_LINES_PER_SECOND:] == ["dropped 1 line"]
+    assert reader.last_lines == ("a", "a", "a", "a", "half")
 
 
 def test_a_line_is_as_long_as_it_may_be() -> None:
-    reader = Lines()
-    fits, longer = b"x" * LONGEST_LINE, b"y" * (LONGEST_LINE + 1)
+    reader = LineSplitter()
+    fits, longer = b"x" * MAX_LINE_BYTES, b"y" * (MAX_LINE_BYTES + 1)
     told = [*reader.feed(fits + b"\n" + longer + b"\nz\n", 0.0)]
 
     assert told[0] == fits.decode()
-    assert told[1] == "y" * LONGEST_LINE + " … (the rest of the line was left out)"
+    assert told[1] == "y" * MAX_LINE_BYTES + " … (line truncated)"
     assert told[2] == "z"
 
 
 def test_the_last_lines_are_few_short_and_not_blank() -> None:
-    reader = Lines()
+    reader = LineSplitter()
     for _ in reader.feed(b"1\n2\n3\n4\n5\n\n  \n6\n" + b"x" * 1000 + b"\n", 0.0):
         pass
 
-    assert reader.last[:4] == ("3", "4", "5", "6")
-    assert reader.last[4] == "x" * 299 + "…"
+    assert reader.last_lines[:4] == ("3", "4", "5", "6")
+    assert reader.last_lines[4] == "x" * 299 + "…"

@@ -14,13 +14,13 @@ from tests.sizes import size
 from tests.unit.modules.children import DEADLINE, Said, alive, gone, python, sh, started, within
 
 from cogwork.core.clock import ManualClock, SystemClock
-from cogwork.modules import orphans, process, program
+from cogwork.modules import executable_check, orphans, process
+from cogwork.modules.executable_check import CannotStart
 from cogwork.modules.orphans import adopt_orphans
-from cogwork.modules.process import CannotStop, Child, Exit, Launch, Patience
-from cogwork.modules.program import CannotStart
+from cogwork.modules.process import CannotStop, Child, ExitStatus, LaunchSpec, StopTimeouts
 
 OPEN = Path("/proc/self/fd")
-SHORT = Patience(process=0.3, group=0.3)
+SHORT = StopTimeouts(process=0.3, group=0.3)
 DEAF = "import signal; signal.signal(signal.SIGTERM, signal.SIG_IGN); print('up'); "
 FOR_EVER = "import time; time.sleep(1000)"
 
@@ -33,7 +33,7 @@ def adopting() -> Iterator[None]:
     adopt_orphans(False)
 
 
-async def ended(launch: Launch, said: Said | None = None) -> Exit:
+async def ended(launch: LaunchSpec, said: Said | None = None) -> ExitStatus:
     child = await started(launch, said)
     try:
         return await within(DEADLINE, child.exited)
@@ -46,8 +46,8 @@ async def test_an_exit_code_and_the_last_line_of_stderr_are_told() -> None:
 
     end = await ended(sh("echo hello; echo oh >&2; echo 'no numpy' >&2; exit 3"), said)
 
-    assert end == Exit(3, ("oh", "no numpy"))
-    assert end.words == "exited with code 3 (last line: no numpy)"
+    assert end == ExitStatus(3, ("oh", "no numpy"))
+    assert end.description == "exited with code 3 (last line: no numpy)"
     assert said.out == ["hello"]
     assert said.err == ["oh", "no numpy"]
 
@@ -60,17 +60,19 @@ async def test_a_signal_is_told_by_its_name() -> None:
     end = await ended(sh("kill -SEGV $$"))
 
     assert end.code == -signal.SIGSEGV
-    assert end.words == "was killed by SIGSEGV"
+    assert end.description == "was killed by SIGSEGV"
 
 
 async def test_a_signal_without_a_name_is_told_by_its_number() -> None:
-    assert (await ended(sh("kill -40 $$"))).words == "was killed by signal 40"
+    assert (await ended(sh("kill -40 $$"))).description == "was killed by signal 40"
 
 
 async def test_it_gets_its_environment_its_directory_and_no_input(tmp_path: Path) -> None:
     said = Said()
     script = 'echo "$A"; pwd; cat; echo "${HOME-none}"'
-    launch = Launch(("/bin/sh", "-c", script), {"A": "b c", "PATH": os.environ["PATH"]}, tmp_path)
+    launch = LaunchSpec(
+        ("/bin/sh", "-c", script), {"A": "b c", "PATH": os.environ["PATH"]}, tmp_path
+    )
 
     assert (await ended(launch, said)).code == 0
     assert said.out == ["b c", str(tmp_path), "none"]
@@ -149,8 +151,8 @@ os._exit(9)
     end = await ended(python(source), said)
 
     assert end.last_lines[-1] == "the reason"
-    summaries = [line for line in said.err if line.endswith("were left out")]
-    left_out = sum(int(line.split()[0]) for line in summaries)
+    summaries = [line for line in said.err if line.startswith("dropped ")]
+    left_out = sum(int(line.split()[1]) for line in summaries)
     assert left_out + len(said.err) - len(summaries) == megabytes * 65536 + 1
     assert len(said.err) < 1010 * (2 + megabytes // 50)
     assert _peak() - memory < 8 << 10
@@ -189,7 +191,7 @@ async def test_a_line_without_end_is_cut() -> None:
     await ended(sh("head -c 50000000 /dev/zero | tr '\\0' x; echo; echo next"), said)
 
     assert said.out[0].startswith("xxx")
-    assert said.out[0].endswith("x … (the rest of the line was left out)")
+    assert said.out[0].endswith("x … (line truncated)")
     assert len(said.out[0]) < 17 << 10
     assert said.out[1:] == ["next"]
 
@@ -198,9 +200,9 @@ async def test_what_was_left_out_is_told_when_it_calms_down() -> None:
     said = Said()
     child = await started(sh("seq 1 5000; sleep 1000"), said)
 
-    summary = await said.line(lambda line: "left out" in line)
+    summary = await said.line(lambda line: "dropped" in line)
 
-    assert summary == "4000 lines were left out"
+    assert summary == "dropped 4000 lines"
     assert said.out[:1000] == [str(number) for number in range(1, 1001)]
     await child.stop()
 
@@ -307,7 +309,7 @@ async def test_killing_ends_a_stop_that_is_patient() -> None:
     said = Said()
     child = await started(python(DEAF + FOR_EVER), said)
     await said.line()
-    stopping = asyncio.create_task(child.stop(Patience(100, 100)))
+    stopping = asyncio.create_task(child.stop(StopTimeouts(100, 100)))
     await asyncio.sleep(0)
 
     await within(2, child.kill())
@@ -400,13 +402,13 @@ async def test_without_being_told_of_exits_it_looks_for_them(
 async def test_who_outlives_being_killed_is_told_within_a_bound(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(process, "_ENDING", 0.2)
+    monkeypatch.setattr(process, "_KILL_TIMEOUT", 0.2)
     # As if somebody in the group waited for a disk.
     monkeypatch.setattr(orphans, "signal_group", lambda group, number: True)
     child = await started(sh("exit 3"))
 
     assert (await within(2, child.exited)).code == 3
-    with pytest.raises(CannotStop, match=rf"process {child.pid}, or one that it started, does not"):
+    with pytest.raises(CannotStop, match=rf"process {child.pid}, or one that it started, survives"):
         await within(2, child.stop())
 
 
@@ -414,10 +416,10 @@ async def test_a_disk_that_does_not_answer_holds_up_only_the_start(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     answer = threading.Event()
-    monkeypatch.setattr(process, "_LOOK", 0.1)
-    monkeypatch.setattr(program, "look", lambda *_: answer.wait(DEADLINE))
+    monkeypatch.setattr(process, "_CHECK_TIMEOUT", 0.1)
+    monkeypatch.setattr(executable_check, "check_executable", lambda *_: answer.wait(DEADLINE))
 
-    with pytest.raises(CannotStart, match=r"/bin/sh cannot be started: its disk did not answer"):
+    with pytest.raises(CannotStart, match=r"/bin/sh cannot be started: its disk did not respond"):
         await started(sh("exit 0"))
 
     answer.set()
@@ -428,8 +430,8 @@ async def test_a_loop_that_ends_first_takes_the_process_along() -> None:
     child = await started(python(DEAF + FOR_EVER), said)
     await said.line()
 
-    child._over.cancel()
-    await asyncio.wait({child._over}, timeout=DEADLINE)
+    child._end_task.cancel()
+    await asyncio.wait({child._end_task}, timeout=DEADLINE)
 
     assert not alive(child.pid)
 
@@ -437,12 +439,20 @@ async def test_a_loop_that_ends_first_takes_the_process_along() -> None:
 @pytest.mark.parametrize(
     ("content", "mode", "words"),
     [
-        (None, 0, r"is not there; correct the path"),
+        (None, 0, r"does not exist; correct the path"),
         ("#!/bin/sh\n", 0o600, r"is not executable; run: chmod \+x /"),
-        ("#!/no/such/python -u\n", 0o700, r"asks for /no/such/python in its #! line, which is not"),
-        ("#!/bin/sh\r\necho\r\n", 0o700, r"lines that end as on Windows.*sed -i 's/\\r\$//' /"),
-        ("echo hello\n", 0o700, r"is no program; if it is a script, begin it with a line such as"),
-        ("", 0o700, r"is no program"),
+        (
+            "#!/no/such/python -u\n",
+            0o700,
+            r"names /no/such/python in its #! line, which is missing",
+        ),
+        ("#!/bin/sh\r\necho\r\n", 0o700, r"Windows line endings.*sed -i 's/\\r\$//' /"),
+        (
+            "echo hello\n",
+            0o700,
+            r"is not a program; if it is a script, start it with a line such as",
+        ),
+        ("", 0o700, r"is not a program"),
         (b"\x7fELF\x02\x01\x01".ljust(18, b"\0") + b"\xf3\0".ljust(200, b"\0"), 0o700, "riscv64"),
     ],
 )
@@ -455,7 +465,7 @@ async def test_what_cannot_be_started_is_told_with_advice(
         file.chmod(mode)
 
     with pytest.raises(CannotStart, match=words) as caught:
-        await started(Launch((str(file),), dict(os.environ), tmp_path))
+        await started(LaunchSpec((str(file),), dict(os.environ), tmp_path))
 
     assert str(file) in str(caught.value)
     assert caught.value.status == "FAILED_PRECONDITION"
@@ -464,22 +474,22 @@ async def test_what_cannot_be_started_is_told_with_advice(
 async def test_a_directory_is_no_program_and_a_missing_one_is_none_to_run_in(
     tmp_path: Path,
 ) -> None:
-    with pytest.raises(CannotStart, match="is no file"):
-        await started(Launch((str(tmp_path),), {}, tmp_path))
-    with pytest.raises(CannotStart, match="the directory to run in, /no/such, is not there"):
-        await started(Launch(("/bin/true",), {}, Path("/no/such")))
-    with pytest.raises(CannotStart, match='"true" cannot be started: write its whole path'):
-        await started(Launch(("true",), {}, tmp_path))
-    with pytest.raises(CannotStart, match="correct its environment"):
-        await started(Launch(("/bin/true",), {"A=B": "c"}, tmp_path))
+    with pytest.raises(CannotStart, match="is not a file"):
+        await started(LaunchSpec((str(tmp_path),), {}, tmp_path))
+    with pytest.raises(CannotStart, match="the working directory /no/such does not exist"):
+        await started(LaunchSpec(("/bin/true",), {}, Path("/no/such")))
+    with pytest.raises(CannotStart, match='"true" cannot be started: use its absolute path'):
+        await started(LaunchSpec(("true",), {}, tmp_path))
+    with pytest.raises(CannotStart, match="fix its environment"):
+        await started(LaunchSpec(("/bin/true",), {"A=B": "c"}, tmp_path))
 
 
 async def test_a_program_that_is_being_written_to_is_told(tmp_path: Path) -> None:
     file = tmp_path / "program"
     file.write_bytes(Path("/bin/true").read_bytes())
     file.chmod(stat.S_IRWXU)
-    with file.open("ab"), pytest.raises(CannotStart, match="somebody is writing to it"):
-        await started(Launch((str(file),), {}, tmp_path))
+    with file.open("ab"), pytest.raises(CannotStart, match="it is being written"):
+        await started(LaunchSpec((str(file),), {}, tmp_path))
 
 
 def _peak() -> int:

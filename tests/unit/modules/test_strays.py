@@ -13,7 +13,7 @@ from tests.unit.modules.children import DEADLINE, Said, alive, gone, python, sh,
 
 from cogwork.core.clock import ManualClock
 from cogwork.modules import orphans
-from cogwork.modules.process import MARK
+from cogwork.modules.orphans import MARK_VARIABLE
 
 DAEMON = """
 import os, sys, time
@@ -100,7 +100,7 @@ async def test_the_daemons_of_others_are_left_alone() -> None:
 
 async def test_the_mark_of_whoever_is_above_stays() -> None:
     said = Said()
-    child = await started(sh(f'echo "${MARK}"', None, **{MARK: "above"}), said)
+    child = await started(sh(f'echo "${MARK_VARIABLE}"', None, **{MARK_VARIABLE: "above"}), said)
     await within(DEADLINE, child.exited)
     await child.stop()
 

@@ -12,8 +12,8 @@ from viam.gen.component.arm.v1 import arm_pb2 as messages
 
 from cogwork.core.errors import InvalidRequest
 from cogwork.graph.name import Api, ResourceName
-from cogwork.resource.arm_service import StreamedMoves, arm_methods
-from cogwork.wire import first
+from cogwork.resource.arm_service import StreamedMoveService, arm_methods
+from cogwork.wire import first_message
 from cogwork.wire.handlers import Stream
 
 API = Api.parse("rdk:component:arm")
@@ -106,7 +106,7 @@ async def serve(arm: Any, stream: Any) -> None:
         return arm
 
     call: Stream = stream
-    await StreamedMoves(API, find).serve(call)
+    await StreamedMoveService(API, find).serve(call)
 
 
 @pytest.mark.parametrize("kind", [Following, Awaited])
@@ -142,21 +142,24 @@ class Silent(Sent):
 
 
 async def test_a_stream_that_never_begins_ends(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(first, "PATIENCE", 0.01)
-    with pytest.raises(InvalidRequest, match="got no message within"):
+    monkeypatch.setattr(first_message, "FIRST_MESSAGE_TIMEOUT", 0.01)
+    with pytest.raises(InvalidRequest, match="received no message within"):
         await asyncio.wait_for(serve(Following(), Silent()), 10)
 
 
 @pytest.mark.parametrize(
     ("requests", "words"),
     [
-        ([], "ended ahead of its first message"),
-        ([batch(point(0))], "the first message of a streamed move is init"),
-        ([INIT, INIT], "nothing but batches"),
-        ([INIT, Request()], "nothing but batches"),
-        ([INIT, batch(Point(time=Duration(seconds=2**62)))], "has no sound time"),
-        ([INIT, batch(point(0), point(2)), batch(point(1))], "the times of a trajectory ascend"),
-        ([INIT, batch(*(point(each) for each in range(10_001)))], "10000 points at most"),
+        ([], "ended before its first message"),
+        ([batch(point(0))], "the first message of a streamed move must be init"),
+        ([INIT, INIT], "accepts only batches"),
+        ([INIT, Request()], "accepts only batches"),
+        ([INIT, batch(Point(time=Duration(seconds=2**62)))], "has an invalid time"),
+        (
+            [INIT, batch(point(0), point(2)), batch(point(1))],
+            "the times of a trajectory must increase",
+        ),
+        ([INIT, batch(*(point(each) for each in range(10_001)))], "at most 10000 points"),
     ],
 )
 async def test_a_stream_that_makes_no_sense_is_refused(requests: list[Any], words: str) -> None:

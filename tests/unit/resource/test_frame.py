@@ -15,17 +15,17 @@ from tests.pictures import colours, distances, written
 
 from cogwork.core.clock import ManualClock
 from cogwork.core.errors import Interrupted
-from cogwork.core.newest import NewestOfEach
+from cogwork.core.single_flight import SingleFlightGroup
 from cogwork.core.workers import TooMuchWork, Workers
 from cogwork.resource import image as image_module
 from cogwork.resource.frame import (
-    BadPicture,
+    Annotation,
+    BadCameraImage,
     Frame,
-    Mark,
     Picture,
-    frames_of,
-    offers_frames,
-    picture_of,
+    decode_picture,
+    get_frames,
+    produces_frames,
 )
 from cogwork.resource.image import NoSuchEncoding, decode, encode
 from cogwork.resource.image_header import DEPTH, JPEG, PNG, RGBA
@@ -84,23 +84,23 @@ class TestPictures:
     @pytest.mark.parametrize("data", [JPEG_DATA, PNG_DATA, DEPTH_DATA, encode(colours(), RGBA)])
     def test_decoded_ones_neither(self, workers: Workers, data: bytes) -> None:
         with pytest.raises(ValueError, match="read-only"):
-            picture_of(data, workers).pixels[0, 0] = 7
+            decode_picture(data, workers).pixels[0, 0] = 7
 
     def test_frames_describe_them(self, workers: Workers) -> None:
         colour = Frame(Picture(colours(96, 64), workers), 1.5, "color")
         assert (colour.width, colour.height, colour.is_depth) == (96, 64, False)
-        assert colour.usual_type == JPEG
+        assert colour.default_mime_type == JPEG
         depth = Frame(Picture(distances(96, 64), workers), 1.5, "depth")
         assert (depth.width, depth.height, depth.is_depth) == (96, 64, True)
-        assert depth.usual_type == DEPTH
+        assert depth.default_mime_type == DEPTH
 
     async def test_a_later_look_is_at_the_same(self, workers: Workers, encodings: Counted) -> None:
-        first = Frame(Picture(colours(), workers), 1.0, "color", (Mark("nut", 0, 0, 1, 1),))
-        later = first.seen_at(2.0)
+        first = Frame(Picture(colours(), workers), 1.0, "color", (Annotation("nut", 0, 0, 1, 1),))
+        later = first.with_capture_time(2.0)
         assert (first.captured_at, later.captured_at) == (1.0, 2.0)
         assert later.pixels is first.pixels
-        assert (later.source, later.marks) == (first.source, first.marks)
-        assert await later.encoded(JPEG) is await first.encoded(JPEG)
+        assert (later.source, later.annotations) == (first.source, first.annotations)
+        assert await later.encode(JPEG) is await first.encode(JPEG)
         assert encodings.calls == 1
 
 
@@ -108,12 +108,12 @@ class TestEncoding:
     async def test_once_however_many_ask(self, workers: Workers, encodings: Counted) -> None:
         picture = Picture(colours(), workers)
         encodings.may_go_on.clear()
-        asked = [asyncio.ensure_future(picture.encoded(JPEG)) for _ in range(50)]
+        asked = [asyncio.ensure_future(picture.encode(JPEG)) for _ in range(50)]
         await asyncio.sleep(0)
         encodings.may_go_on.set()
         first, *others = await asyncio.gather(*asked)
         assert all(each is first for each in others)
-        assert await picture.encoded(JPEG) is first
+        assert await picture.encode(JPEG) is first
         assert encodings.calls == 1
         assert decode(first).shape == colours().shape
 
@@ -121,7 +121,7 @@ class TestEncoding:
         picture = Picture(colours(), workers)
         for _ in range(2):
             for mime_type in (JPEG, PNG, RGBA):
-                assert await picture.encoded(mime_type) == encode(colours(), mime_type)
+                assert await picture.encode(mime_type) == encode(colours(), mime_type)
         assert encodings.calls == 3
 
     async def test_whoever_leaves_does_not_spoil_it(
@@ -129,7 +129,7 @@ class TestEncoding:
     ) -> None:
         picture = Picture(colours(), workers)
         encodings.may_go_on.clear()
-        asked = [asyncio.ensure_future(picture.encoded(JPEG)) for _ in range(3)]
+        asked = [asyncio.ensure_future(picture.encode(JPEG)) for _ in range(3)]
         await asyncio.sleep(0)
         asked[0].cancel()
         encodings.may_go_on.set()
@@ -139,16 +139,16 @@ class TestEncoding:
     async def test_what_is_known_is_not_made_again(
         self, workers: Workers, encodings: Counted
     ) -> None:
-        picture = await workers.run(picture_of, JPEG_DATA, workers)
-        assert await picture.encoded(JPEG) is JPEG_DATA
+        picture = await workers.run(decode_picture, JPEG_DATA, workers)
+        assert await picture.encode(JPEG) is JPEG_DATA
         assert encodings.calls == 0
-        assert decode(await picture.encoded(PNG)).shape == colours().shape
+        assert decode(await picture.encode(PNG)).shape == colours().shape
 
     async def test_types_that_cannot_be_leave_nothing_behind(self, workers: Workers) -> None:
         picture = Picture(colours(), workers)
         for number in range(100):
             with pytest.raises(NoSuchEncoding, match="cannot be"):
-                await picture.encoded(f"image/x-{number}")
+                await picture.encode(f"image/x-{number}")
         assert picture._encodings == {}
 
     async def test_too_much_at_once_is_refused_and_forgotten(
@@ -156,13 +156,13 @@ class TestEncoding:
     ) -> None:
         encodings.may_go_on.clear()
         pictures = [Picture(colours(8, 8, step), workers) for step in range(6)]
-        asked = [asyncio.ensure_future(each.encoded(JPEG)) for each in pictures[:5]]
+        asked = [asyncio.ensure_future(each.encode(JPEG)) for each in pictures[:5]]
         await asyncio.sleep(0)
-        with pytest.raises(TooMuchWork, match="test has 5 pieces of work"):
-            await pictures[5].encoded(JPEG)
+        with pytest.raises(TooMuchWork, match="test is busy: 5 tasks"):
+            await pictures[5].encode(JPEG)
         encodings.may_go_on.set()
         await asyncio.gather(*asked)
-        assert await pictures[5].encoded(JPEG)
+        assert await pictures[5].encode(JPEG)
 
     async def test_failures_are_not_kept(
         self, workers: Workers, monkeypatch: pytest.MonkeyPatch
@@ -174,24 +174,24 @@ class TestEncoding:
         with monkeypatch.context() as patch:
             patch.setattr(image_module, "encode", fail)
             with pytest.raises(MemoryError):
-                await picture.encoded(JPEG)
-        assert await picture.encoded(JPEG)
+                await picture.encode(JPEG)
+        assert await picture.encode(JPEG)
 
     async def test_of_a_closed_camera(self, workers: Workers) -> None:
         picture = Picture(colours(), workers)
-        data = await picture.encoded(JPEG)
+        data = await picture.encode(JPEG)
         workers.close()
-        assert await picture.encoded(JPEG) is data
+        assert await picture.encode(JPEG) is data
         with pytest.raises(Interrupted, match="test is closed"):
-            await picture.encoded(PNG)
+            await picture.encode(PNG)
 
     async def test_a_picture_is_gone_when_nobody_has_it(self, workers: Workers) -> None:
         """At once, and not when Python looks for circles: pictures are large."""
         gc.disable()
         try:
             picture = Picture(colours(), workers)
-            await picture.encoded(JPEG)
-            await picture.encoded(JPEG)
+            await picture.encode(JPEG)
+            await picture.encode(JPEG)
             await workers.run(int)  # until the thread has let go of the last work
             gone = weakref.ref(picture)
             del picture
@@ -214,7 +214,7 @@ class TestFramesOf:
     async def test_one_of_ours_hands_over_the_same_memory(self, workers: Workers) -> None:
         pixels: NDArray[Any] = colours()
         camera = OwnCamera([Frame(Picture(pixels, workers), 1.0)])
-        seen = await asyncio.gather(*(frames_of(camera, workers, ManualClock()) for _ in range(3)))
+        seen = await asyncio.gather(*(get_frames(camera, workers, ManualClock()) for _ in range(3)))
         for (frame,) in seen:
             assert frame.pixels is pixels
             assert np.shares_memory(frame.pixels, pixels)
@@ -223,7 +223,7 @@ class TestFramesOf:
         camera = ForeignCamera(
             captured_at=1234.5, color=JPEG_DATA, depth=DEPTH_DATA, other=PNG_DATA
         )
-        frames = await frames_of(camera, workers, ManualClock())
+        frames = await get_frames(camera, workers, ManualClock())
         assert [frame.source for frame in frames] == ["color", "depth", "other"]
         assert [frame.captured_at for frame in frames] == [1234.5] * 3
         assert [frame.is_depth for frame in frames] == [False, True, False]
@@ -236,56 +236,56 @@ class TestFramesOf:
         self, workers: Workers, encodings: Counted
     ) -> None:
         camera = ForeignCamera(color=JPEG_DATA, depth=DEPTH_DATA, other=PNG_DATA)
-        color, depth, other = await frames_of(camera, workers, ManualClock())
-        assert await color.encoded(JPEG) is JPEG_DATA
-        assert await depth.encoded(DEPTH) is DEPTH_DATA
-        assert await other.encoded(PNG) is PNG_DATA  # whatever the SDK calls it
+        color, depth, other = await get_frames(camera, workers, ManualClock())
+        assert await color.encode(JPEG) is JPEG_DATA
+        assert await depth.encode(DEPTH) is DEPTH_DATA
+        assert await other.encode(PNG) is PNG_DATA  # whatever the SDK calls it
         assert encodings.calls == 0
 
     async def test_some_sources(self, workers: Workers) -> None:
         camera = ForeignCamera(color=JPEG_DATA, depth=DEPTH_DATA)
-        (frame,) = await frames_of(camera, workers, ManualClock(), ["depth"])
+        (frame,) = await get_frames(camera, workers, ManualClock(), ["depth"])
         assert frame.source == "depth"
         assert camera.asked == [["depth"]]
-        assert await frames_of(camera, workers, ManualClock(), ["elsewhere"]) == []
+        assert await get_frames(camera, workers, ManualClock(), ["elsewhere"]) == []
 
     async def test_one_that_does_not_say_when(self, workers: Workers) -> None:
         clock = ManualClock(5000.0)
-        (frame,) = await frames_of(ForeignCamera(color=JPEG_DATA), workers, clock)
+        (frame,) = await get_frames(ForeignCamera(color=JPEG_DATA), workers, clock)
         assert frame.captured_at == 5000.0
 
     async def test_what_others_call_frames(self) -> None:
-        assert offers_frames(OwnCamera([]))
+        assert produces_frames(OwnCamera([]))
         camera = ForeignCamera()
         for theirs in ("a text", 5, None, list):
             camera.frames = theirs
-            assert not offers_frames(camera)
+            assert not produces_frames(camera)
 
     @pytest.mark.parametrize("kind", [bytearray, memoryview])
     async def test_bytes_of_other_kinds(
         self, workers: Workers, kind: Callable[[bytes], Any]
     ) -> None:
-        (frame,) = await frames_of(ForeignCamera(c=kind(JPEG_DATA)), workers, ManualClock())
+        (frame,) = await get_frames(ForeignCamera(c=kind(JPEG_DATA)), workers, ManualClock())
         assert (frame.width, frame.height) == (96, 64)
 
     @pytest.mark.parametrize(
         ("data", "words"),
         [
-            (b"", "there are no bytes"),
-            (JPEG_DATA[:500], "cut off"),
+            (b"", "it has no data"),
+            (JPEG_DATA[:500], "truncated"),
             (b"GIF89a....", "a GIF"),
-            ("text", "no bytes, but of type str"),
-            (None, "no bytes, but of type NoneType"),
-            (10**12, "no bytes, but of type int"),
+            ("text", "must be bytes, not str"),
+            (None, "must be bytes, not NoneType"),
+            (10**12, "must be bytes, not int"),
         ],
     )
     async def test_bad_pictures(self, workers: Workers, data: Any, words: str) -> None:
         camera = ForeignCamera("belt", good=JPEG_DATA, bad=data)
-        with pytest.raises(BadPicture, match='camera "belt" hands over a bad picture: ') as error:
-            await frames_of(camera, workers, ManualClock())
+        with pytest.raises(BadCameraImage, match='camera "belt" returned a bad image: ') as error:
+            await get_frames(camera, workers, ManualClock())
         assert words in str(error.value)
         assert error.value.status == "INTERNAL"
-        (frame,) = await frames_of(camera, workers, ManualClock(), ["good"])
+        (frame,) = await get_frames(camera, workers, ManualClock(), ["good"])
         assert frame.width == 96
 
 
@@ -295,10 +295,10 @@ class TestSharedDecoding:
     async def test_one_at_a_time_however_many_want_it(
         self, workers: Workers, decodings: Counted
     ) -> None:
-        camera, shared = ForeignCamera(color=JPEG_DATA), NewestOfEach[Frame]()
+        camera, shared = ForeignCamera(color=JPEG_DATA), SingleFlightGroup[Frame]()
         decodings.may_go_on.clear()
         asked = [
-            asyncio.ensure_future(frames_of(camera, workers, ManualClock(), (), shared))
+            asyncio.ensure_future(get_frames(camera, workers, ManualClock(), (), shared))
             for _ in range(40)  # more than may wait
         ]
         await camera.was_asked(40)
@@ -311,24 +311,24 @@ class TestSharedDecoding:
     async def test_the_same_picture_is_not_decoded_again(
         self, workers: Workers, decodings: Counted
     ) -> None:
-        camera, shared = ForeignCamera(captured_at=7.0, color=JPEG_DATA), NewestOfEach[Frame]()
+        camera, shared = ForeignCamera(captured_at=7.0, color=JPEG_DATA), SingleFlightGroup[Frame]()
         for _ in range(3):
-            await frames_of(camera, workers, ManualClock(), (), shared)
+            await get_frames(camera, workers, ManualClock(), (), shared)
         assert decodings.calls == 1
         camera.captured_at = 8.0
-        (frame,) = await frames_of(camera, workers, ManualClock(), (), shared)
+        (frame,) = await get_frames(camera, workers, ManualClock(), (), shared)
         assert (decodings.calls, frame.captured_at) == (2, 8.0)
         camera.images = [("color", PNG_DATA)]
-        (frame,) = await frames_of(camera, workers, ManualClock(), (), shared)
+        (frame,) = await get_frames(camera, workers, ManualClock(), (), shared)
         assert (decodings.calls, frame.width) == (3, 32)
         await shared.aclose()
 
     async def test_pictures_of_one_name_are_told_apart(self, workers: Workers) -> None:
-        camera, shared = ForeignCamera(), NewestOfEach[Frame]()
+        camera, shared = ForeignCamera(), SingleFlightGroup[Frame]()
         camera.images = [("", JPEG_DATA), ("", PNG_DATA), ("", DEPTH_DATA)]
         clock = ManualClock()
         answers = await asyncio.gather(
-            *(frames_of(camera, workers, clock, (), shared) for _ in range(5))
+            *(get_frames(camera, workers, clock, (), shared) for _ in range(5))
         )
         for frames in answers:
             assert [frame.width for frame in frames] == [96, 32, 96]
@@ -336,21 +336,21 @@ class TestSharedDecoding:
         await shared.aclose()
 
     async def test_names_without_end_do_not_fill_memory(self, workers: Workers) -> None:
-        camera, shared = ForeignCamera(), NewestOfEach[Frame]()
+        camera, shared = ForeignCamera(), SingleFlightGroup[Frame]()
         alive: weakref.WeakSet[Picture] = weakref.WeakSet()
         for number in range(60):
             camera.images = [(f"at {number}", PNG_DATA)]
-            (frame,) = await frames_of(camera, workers, ManualClock(), (), shared)
+            (frame,) = await get_frames(camera, workers, ManualClock(), (), shared)
             alive.add(frame.picture)
         gc.collect()
         assert len(alive) <= 17
         await shared.aclose()
 
     async def test_a_bad_picture_is_bad_for_those_who_saw_it(self, workers: Workers) -> None:
-        camera, shared = ForeignCamera(color=b"no"), NewestOfEach[Frame]()
+        camera, shared = ForeignCamera(color=b"no"), SingleFlightGroup[Frame]()
         for _ in range(2):
-            with pytest.raises(BadPicture):
-                await frames_of(camera, workers, ManualClock(), (), shared)
+            with pytest.raises(BadCameraImage):
+                await get_frames(camera, workers, ManualClock(), (), shared)
         camera.images = [("color", JPEG_DATA)]
-        assert await frames_of(camera, workers, ManualClock(), (), shared)
+        assert await get_frames(camera, workers, ManualClock(), (), shared)
         await shared.aclose()

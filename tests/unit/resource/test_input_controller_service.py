@@ -61,7 +61,7 @@ async def test_a_moment_that_the_api_has_not_is_refused(stub: Any, time: Timesta
     with refused() as told:
         await trigger(stub, time)
     assert told.status is Status.INVALID_ARGUMENT
-    assert "not between the years 1 and 9999; give it in seconds" in told.words
+    assert "not between the years 1 and 9999; set it in seconds" in told.words
     assert await last(stub) == before
 
 

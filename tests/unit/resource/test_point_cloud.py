@@ -11,7 +11,7 @@ from hypothesis.extra import numpy as npst
 from numpy.typing import NDArray
 from tests.pictures import colours, distances
 
-from cogwork.resource.point_cloud import Intrinsics, to_pcd
+from cogwork.resource.point_cloud import Intrinsics, depth_to_pcd
 
 LENS = Intrinsics(96, 64, focal_x=80.0, focal_y=90.0, center_x=47.5, center_y=31.5)
 KINDS = {"F": "f", "I": "i", "U": "u"}
@@ -45,7 +45,7 @@ def read_pcd(data: bytes) -> NDArray[Any]:
 
 def test_the_header_byte_by_byte() -> None:
     depth = np.array([[0, 2000], [0, 0]], np.uint16)
-    assert to_pcd(depth, Intrinsics(2, 2, 1.0, 1.0, 0.0, 0.0)) == (
+    assert depth_to_pcd(depth, Intrinsics(2, 2, 1.0, 1.0, 0.0, 0.0)) == (
         b"VERSION .7\nFIELDS x y z\nSIZE 4 4 4\nTYPE F F F\nCOUNT 1 1 1\nWIDTH 1\nHEIGHT 1\n"
         b"VIEWPOINT 0 0 0 1 0 0 0\nPOINTS 1\nDATA binary\n"
         b"\0\0\0\x40\0\0\0\0\0\0\0\x40"  # (2, 0, 2)
@@ -58,7 +58,7 @@ def test_metres_ahead_of_the_lens() -> None:
     depth[30, 40] = 1500  # where the lens looks
     depth[30, 80] = 2000  # half a focal length to the right
     depth[60, 40] = 3000  # a third of one further down
-    points = read_pcd(to_pcd(depth, lens))
+    points = read_pcd(depth_to_pcd(depth, lens))
     found = [tuple(round(float(each), 5) for each in point) for point in points]
     assert found == [(0, 0, 1.5), (1, 0, 2), (0, 1, 3)]
 
@@ -66,25 +66,25 @@ def test_metres_ahead_of_the_lens() -> None:
 def test_without_a_distance_there_is_no_point() -> None:
     depth = distances()
     depth[10:20, :] = 0
-    points = read_pcd(to_pcd(depth, LENS))
+    points = read_pcd(depth_to_pcd(depth, LENS))
     assert len(points) == np.count_nonzero(depth)
     assert points["z"].min() > 0
-    assert len(read_pcd(to_pcd(np.zeros((64, 96), np.uint16), LENS))) == 0
-    assert len(read_pcd(to_pcd(np.zeros((64, 96), np.uint16), LENS, colours()))) == 0
+    assert len(read_pcd(depth_to_pcd(np.zeros((64, 96), np.uint16), LENS))) == 0
+    assert len(read_pcd(depth_to_pcd(np.zeros((64, 96), np.uint16), LENS, colours()))) == 0
 
 
 def test_colours() -> None:
     depth = np.array([[1000, 0], [1000, 1000]], np.uint16)
     bgr = np.array([[[3, 2, 1], [9, 9, 9]], [[255, 0, 0], [0, 128, 255]]], np.uint8)
-    points = read_pcd(to_pcd(depth, Intrinsics(2, 2, 1.0, 1.0, 0.0, 0.0), bgr))
+    points = read_pcd(depth_to_pcd(depth, Intrinsics(2, 2, 1.0, 1.0, 0.0, 0.0), bgr))
     assert points.dtype.names == ("x", "y", "z", "rgb")
     assert [f"{value:06x}" for value in points["rgb"]] == ["010203", "0000ff", "ff8000"]
 
 
 def test_colours_do_not_move_points() -> None:
     plain, coloured = (
-        read_pcd(to_pcd(distances(), LENS)),
-        read_pcd(to_pcd(distances(), LENS, colours())),
+        read_pcd(depth_to_pcd(distances(), LENS)),
+        read_pcd(depth_to_pcd(distances(), LENS, colours())),
     )
     for axis in "xyz":
         assert np.array_equal(plain[axis], coloured[axis])
@@ -97,7 +97,7 @@ def test_a_plane_is_flat() -> None:
     down = (rows - LENS.center_y) / LENS.focal_y
     normal, away = np.array([0.2, -0.3, 1.0]), 2.0
     metres = away / (normal[0] * across + normal[1] * down + normal[2])
-    points = read_pcd(to_pcd(np.round(metres * 1000).astype(np.uint16), LENS))
+    points = read_pcd(depth_to_pcd(np.round(metres * 1000).astype(np.uint16), LENS))
     seen = np.stack([points["x"], points["y"], points["z"]], axis=1).astype(np.float64)
     assert len(seen) == 96 * 64
     assert np.abs(seen @ normal - away).max() < 0.001  # distances are whole millimetres
@@ -114,7 +114,7 @@ def test_every_point_is_seen_where_it_was(
     depth: NDArray[np.uint16], fx: float, fy: float, cx: float, cy: float
 ) -> None:
     lens = Intrinsics(depth.shape[1], depth.shape[0], fx, fy, cx, cy)
-    points = read_pcd(to_pcd(depth, lens))
+    points = read_pcd(depth_to_pcd(depth, lens))
     rows, columns = np.nonzero(depth)
     z = points["z"].astype(np.float64)
     assert np.allclose(z * 1000, depth[rows, columns])
@@ -127,5 +127,5 @@ def test_it_keeps_up_with_a_camera(coloured: bool) -> None:
     depth = np.full((720, 1280), 1500, np.uint16)
     lens = Intrinsics(1280, 720, 900.0, 900.0, 640.0, 360.0)
     began = time.thread_time()
-    to_pcd(depth, lens, colours(1280, 720) if coloured else None)
+    depth_to_pcd(depth, lens, colours(1280, 720) if coloured else None)
     assert time.thread_time() - began < 0.5

@@ -11,16 +11,16 @@ from pathlib import Path
 
 import pytest
 
-from cogwork.config.catalogue import Catalogue
 from cogwork.config.fields import Attributes
-from cogwork.config.load import load
-from cogwork.config.surroundings import Surroundings
-from cogwork.drivers.table import builtin_models
+from cogwork.config.load_context import LoadContext
+from cogwork.config.loader import load
+from cogwork.config.model_catalog import ModelCatalog
+from cogwork.drivers.builtin_models import builtin_models
 from cogwork.graph.name import Api, ModelName, ResourceName
 from cogwork.graph.provider import Dependencies, Offer
 from cogwork.graph.spec import Spec
 from cogwork.resource.model import Model
-from cogwork.resource.registry import Registry, plugged_in
+from cogwork.resource.registry import Registry, entry_point_models
 
 SOURCE = """
 from cogwork.config.fields import Attributes
@@ -99,7 +99,7 @@ def installed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]
 @pytest.mark.usefixtures("installed")
 def test_the_good_ones_are_usable_and_the_others_reported(caplog: pytest.LogCaptureFixture) -> None:
     with caplog.at_level(logging.ERROR, "rdk.resource_manager"):
-        models = [model for model in plugged_in() if model.name.namespace == "acme"]
+        models = [model for model in entry_point_models() if model.name.namespace == "acme"]
     assert sorted(model.name.name for model in models) == ["flood", "lamp", "spot"]
     said = {record.getMessage() for record in caplog.records}
     for name, reason in (
@@ -112,7 +112,9 @@ def test_the_good_ones_are_usable_and_the_others_reported(caplog: pytest.LogCapt
         ("quits", "SystemExit: not today"),
         ("broken", "SyntaxError"),
     ):
-        (message,) = (m for m in said if m.startswith(f"plug-in {name} of acme-lights cannot be"))
+        (message,) = (
+            m for m in said if m.startswith(f"cannot load plug-in {name} of acme-lights: ")
+        )
         assert reason in message
         assert message.endswith("; update or uninstall it")
     assert len(said) == 8
@@ -120,19 +122,19 @@ def test_the_good_ones_are_usable_and_the_others_reported(caplog: pytest.LogCapt
 
 @pytest.mark.usefixtures("installed")
 def test_a_plugged_in_model_is_checked_and_built(caplog: pytest.LogCaptureFixture) -> None:
-    registry = Registry([*builtin_models(), *plugged_in()])
-    around = Surroundings(registry, Path("/home"), {})
+    registry = Registry([*builtin_models(), *entry_point_models()])
+    around = LoadContext(registry, Path("/home"), {})
     lamp = (
         '{"components": [{"name": "l", "api": "rdk:component:generic", "model": "acme:lights:%s",'
     )
     good = load(lamp % "lamp" + '"attributes": {"watts": 40}}]}', around)
-    assert good.faults == ()
-    (spec,) = good.checked.specs
+    assert good.diagnostics == ()
+    (spec,) = good.result.specs
     assert asyncio.run(built(registry, spec)) == 40.0
     bad = load(lamp % "lamp" + '"attributes": {"watts": "bright"}}]}', around)
-    assert [fault.diagnostic.code.id for fault in bad.faults] == ["E101"]
+    assert [fault.diagnostic.code.id for fault in bad.diagnostics] == ["E101"]
     unknown = load(lamp % "lmap" + '"attributes": {}}]}', around)
-    assert [fault.diagnostic.hint for fault in unknown.faults] == [
+    assert [fault.diagnostic.hint for fault in unknown.diagnostics] == [
         'did you mean "acme:lights:lamp"?'
     ]
 
@@ -172,13 +174,13 @@ BARE = Model(GENERIC, ModelName.parse("bare"), Attributes, bare)
 
 
 def test_it_is_a_catalogue() -> None:
-    catalogue: Catalogue = Registry([PATIENT, BARE])
+    catalogue: ModelCatalog = Registry([PATIENT, BARE])
     shape = catalogue.find(GENERIC, ModelName.parse("patient"))
     assert shape is not None
     assert (shape.attributes, shape.reconfigures) == (Attributes, True)
     assert catalogue.find(GENERIC, ModelName.parse("nobody")) is None
     assert catalogue.find(Api.parse("rdk:service:generic"), ModelName.parse("bare")) is None
-    assert len(list(catalogue.shapes())) == 2
+    assert len(list(catalogue.schemas())) == 2
 
 
 def test_of_two_the_first_counts() -> None:

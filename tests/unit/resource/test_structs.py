@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import pytest
@@ -12,15 +13,17 @@ from hypothesis import strategies as st
 from cogwork.core.errors import InvalidRequest
 from cogwork.resource import sdk
 from cogwork.resource.structs import (
-    MOST_EXTRA,
+    MAX_EXTRA_VALUES,
     extra_to_dict,
     to_dict,
-    to_dict_aside,
+    to_dict_async,
     to_struct,
-    to_struct_aside,
+    to_struct_async,
 )
 
 assert sdk.VERSION  # it comes before anything else of the SDK
+from viam.gen.app.v1.robot_pb2 import ComponentConfig  # noqa: E402
+from viam.gen.module.v1.module_pb2 import AddResourceRequest  # noqa: E402
 from viam.utils import dict_to_struct, struct_to_dict  # noqa: E402
 
 numbers = st.floats(allow_nan=False)
@@ -49,15 +52,15 @@ def test_as_the_sdk_does_it(mapping: dict[str, Any]) -> None:
 
 async def test_large_ones_are_converted_beside_the_loop() -> None:
     mapping = {"points": [float(number) for number in range(20_000)], "name": "belt"}
-    struct = await to_struct_aside(mapping)
-    assert await to_dict_aside(struct) == mapping
+    struct = await to_struct_async(mapping)
+    assert await to_dict_async(struct) == mapping
 
 
 def test_an_extra_is_bounded() -> None:
-    most = to_struct({"points": [1.0] * (MOST_EXTRA - 1)})
-    assert len(extra_to_dict(most)["points"]) == MOST_EXTRA - 1
-    with pytest.raises(InvalidRequest, match="more than 10000 values"):
-        extra_to_dict(to_struct({"points": [1.0] * MOST_EXTRA}))
+    most = to_struct({"points": [1.0] * (MAX_EXTRA_VALUES - 1)})
+    assert len(extra_to_dict(most)["points"]) == MAX_EXTRA_VALUES - 1
+    with pytest.raises(InvalidRequest, match="more than 2000 values"):
+        extra_to_dict(to_struct({"points": [1.0] * MAX_EXTRA_VALUES}))
     long = to_struct({"text": "a" * 100_000})
     assert extra_to_dict(long) == {"text": "a" * 100_000}
 
@@ -65,5 +68,20 @@ def test_an_extra_is_bounded() -> None:
 def test_nothing_and_what_has_no_place() -> None:
     assert to_struct(None) == Struct()
     assert to_struct({"a": (1, 2)}) == to_struct({"a": [1.0, 2.0]})
-    with pytest.raises(TypeError, match="bytes has no place"):
+    with pytest.raises(TypeError, match="type bytes cannot be sent"):
         to_struct({"a": b"x"})
+
+
+@pytest.mark.parametrize(("opening", "closing", "levels"), [('{"a":', "}", 32), ("[", "]", 46)])
+def test_a_value_is_refused_if_no_receiver_could_read_it(
+    opening: str, closing: str, levels: int
+) -> None:
+    def nested(depth: int) -> dict[str, Any]:
+        value = json.loads(opening * depth + "1" + closing * depth)
+        return value if isinstance(value, dict) else {"a": value}
+
+    # With the messages that are around it in a request to a module.
+    sent = AddResourceRequest(config=ComponentConfig(attributes=to_struct(nested(levels))))
+    AddResourceRequest.FromString(sent.SerializeToString())
+    with pytest.raises(TypeError, match="nested too deeply"):
+        to_struct(nested(levels + 1))

@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 
 from cogwork.core.errors import InvalidRequest
 from cogwork.resource import sdk
+from cogwork.resource.protobuf_reader import MAX_FIELDS
 from cogwork.resource.tensors import (
     Tensors,
     decode_tensors,
@@ -29,8 +30,7 @@ from cogwork.resource.tensors import (
     write_infer_reply,
     write_infer_request,
 )
-from cogwork.resource.wire_fields import MOST_FIELDS
-from cogwork.wire.delimited import delimited, varint
+from cogwork.wire.protobuf_encoding import encode_field_header, encode_varint
 
 assert sdk.VERSION  # it comes before anything else of the SDK
 from viam.proto.service import mlmodel  # noqa: E402
@@ -105,7 +105,7 @@ def test_every_bit_of_a_number_survives(bits: int) -> None:
 
 
 def field(number: int, content: bytes) -> bytes:
-    return delimited(number, len(content)) + content
+    return encode_field_header(number, len(content)) + content
 
 
 def tensor(*parts: bytes, name: str = "a") -> bytes:
@@ -121,11 +121,11 @@ def floats(*values: float) -> bytes:
 
 
 UNKNOWN = (
-    varint(200 << 3) + b"\xff" * 9 + b"\x01",
-    varint(200 << 3 | 1) + b"12345678",
+    encode_varint(200 << 3) + b"\xff" * 9 + b"\x01",
+    encode_varint(200 << 3 | 1) + b"12345678",
     field(200, b"\x0a\xff"),
-    varint(200 << 3 | 5) + b"1234",
-    varint(16 << 3 | 5) + b"1234" + varint(16 << 3 | 5) + b"1234",
+    encode_varint(200 << 3 | 5) + b"1234",
+    encode_varint(16 << 3 | 5) + b"1234" + encode_varint(16 << 3 | 5) + b"1234",
     # A group with another in it, and a field that is known, but of another kind.
     b"\x9b\x06" + b"\xa3\x06" + b"\x0a\x02ab" + b"\xa4\x06" + b"\x08\x01" + b"\x9c\x06",
     b"\x08\x01",
@@ -296,30 +296,30 @@ def test_16_bits_are_cut_from_32_however_the_rest_is_filled() -> None:
 @pytest.mark.parametrize(
     ("data", "words"),
     [
-        (tensor(shape(2, 3), floats(1)), r'tensor "a" has 1 values, and its shape \[2, 3\] has '),
-        (tensor(shape(2**63, 2), floats()), r"shape \[9223372036854775808, 2\] has room for 1844"),
-        (tensor(shape(2**64 - 1), floats(1)), "has 1 values, and its shape"),
-        (tensor(shape(2**32, 2**32), floats()), "has 0 values, and its shape"),
-        (tensor(shape(0, 2**63), floats()), r"is empty, and its shape \[0, 92.*\], huge"),
-        (tensor(shape(2**31, 0, 2**31), floats()), r"is empty, and its shape .*\], huge"),
-        (tensor(shape(*[1] * 65), floats(1)), "65 dimensions: at most 32"),
-        (tensor(shape(*[2**64 - 1] * 32), floats(1)), "has room for "),
-        (tensor(field(1, b"1234567"), floats(1)), "7 bytes are not numbers of 8 bytes each"),
-        (tensor(field(10, field(1, b"123"))), "3 bytes are not numbers of 4 bytes each"),
-        (tensor(field(10, b"\x0d123")), "a field of 4 bytes where 3 are left"),
-        (tensor(field(10, b"\x0d1234\x0d123")), "a field of 4 bytes where 3 are left"),
-        (tensor(floats(1))[:-1], "a field of 13 bytes where 12 are left"),
-        (b"\x0a" + b"\xff" * 9 + b"\x01", "a field of 18446744073709551615 bytes where 0 are left"),
-        (b"\x0a" + b"\xff" * 10 + b"\x01", "damaged at byte 1: a number without an end"),
-        (b"\x0a", "damaged at byte 1: a number without an end"),
-        (b"\x02\x00", "no field has such a number"),
-        (b"\xfa\xff\xff\xff\x1f\x00", "no field has such a number"),
-        (b"\x8a\x80\x80\x80\x80\x00\x00", "no field has such a number"),
-        (b"\x0e", "no field is of kind 6"),
-        (b"\x14", "no field is of kind 4"),
-        (b"\x13\x1c", "the end of a group that did not begin"),
-        (b"\x13" * 101 + b"\x14" * 101, "more than 100 groups in each other"),
-        (field(1, field(1, b"\xff")), "the text is not UTF-8"),
+        (tensor(shape(2, 3), floats(1)), r'tensor "a" has 1 values, but its shape \[2, 3\] needs '),
+        (tensor(shape(2**63, 2), floats()), r"shape \[9223372036854775808, 2\] needs 1844"),
+        (tensor(shape(2**64 - 1), floats(1)), "has 1 values, but its shape"),
+        (tensor(shape(2**32, 2**32), floats()), "has 0 values, but its shape"),
+        (tensor(shape(0, 2**63), floats()), r"is empty, but its shape \[0, 92.*\] is too large"),
+        (tensor(shape(2**31, 0, 2**31), floats()), r"is empty, but its shape .*\] is too large"),
+        (tensor(shape(*[1] * 65), floats(1)), "65 dimensions; the limit is 32"),
+        (tensor(shape(*[2**64 - 1] * 32), floats(1)), "needs "),
+        (tensor(field(1, b"1234567"), floats(1)), "7 bytes is not a multiple of 8"),
+        (tensor(field(10, field(1, b"123"))), "3 bytes is not a multiple of 4"),
+        (tensor(field(10, b"\x0d123")), "has 4 bytes, but only 3 are left"),
+        (tensor(field(10, b"\x0d1234\x0d123")), "has 4 bytes, but only 3 are left"),
+        (tensor(floats(1))[:-1], "has 13 bytes, but only 12 are left"),
+        (b"\x0a" + b"\xff" * 9 + b"\x01", "has 18446744073709551615 bytes, but only 0 are left"),
+        (b"\x0a" + b"\xff" * 10 + b"\x01", "damaged at byte 1: the varint is not terminated"),
+        (b"\x0a", "damaged at byte 1: the varint is not terminated"),
+        (b"\x02\x00", "the field number is invalid"),
+        (b"\xfa\xff\xff\xff\x1f\x00", "the field number is invalid"),
+        (b"\x8a\x80\x80\x80\x80\x00\x00", "the field number is invalid"),
+        (b"\x0e", "wire type 6 is not allowed"),
+        (b"\x14", "wire type 4 is not allowed"),
+        (b"\x13\x1c", "the end of a group does not match"),
+        (b"\x13" * 101 + b"\x14" * 101, "more than 100 groups are nested"),
+        (field(1, field(1, b"\xff")), "the string is not UTF-8"),
     ],
 )
 def test_what_is_refused(data: bytes, words: str) -> None:
@@ -344,7 +344,7 @@ def test_what_is_refused(data: bytes, words: str) -> None:
 def test_a_type_that_has_no_place_is_named(array: NDArray[Any]) -> None:
     with pytest.raises(InvalidRequest) as error:
         encode_tensors({"good": np.zeros(1, np.int8), "bad\n": array})
-    assert str(error.value).startswith(f'tensor "badU+000A" is of type {array.dtype}, which cannot')
+    assert str(error.value).startswith(f'tensor "badU+000A" has type {array.dtype}, which cannot')
     assert "one of int8, uint8, int16, " in str(error.value)
 
 
@@ -374,6 +374,6 @@ def test_many_unpacked_numbers_are_one_field() -> None:
 def test_a_message_of_countless_fields_is_refused_early(piece: bytes) -> None:
     data = piece * (8_000_000 // len(piece))
     began = time.process_time()
-    with pytest.raises(InvalidRequest, match=f"more than {MOST_FIELDS} fields"):
+    with pytest.raises(InvalidRequest, match=f"more than {MAX_FIELDS} fields"):
         decode_tensors(data)
     assert time.process_time() - began < 5

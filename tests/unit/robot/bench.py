@@ -16,19 +16,19 @@ from grpclib.const import Cardinality
 from grpclib.metadata import Deadline
 
 from cogwork.config.fields import Attributes
-from cogwork.config.load import load
+from cogwork.config.load_context import LoadContext
+from cogwork.config.loader import load
 from cogwork.config.schema import JobConfig
-from cogwork.config.surroundings import Surroundings
 from cogwork.core.clock import ManualClock
-from cogwork.graph.limits import Limits
+from cogwork.graph.limits import GraphLimits
 from cogwork.graph.name import Api, ModelName, ResourceName
 from cogwork.graph.provider import Dependencies, Providers
-from cogwork.graph.reconcile import Outcome
+from cogwork.graph.reconciler import Outcome
 from cogwork.resource import sdk
 from cogwork.resource.model import Model
 from cogwork.resource.registry import Registry
+from cogwork.robot.handler_table import build_handler_table
 from cogwork.robot.machine import Machine
-from cogwork.robot.table import handler_table
 from cogwork.wire.handlers import Metadata
 from cogwork.wire.status import status_of
 
@@ -171,10 +171,10 @@ class Bench:
         self.machine = Machine(
             Providers({"built in": self.registry}),
             self.clock,
-            limits=Limits(),
+            limits=GraphLimits(),
             observe=lambda _event: None,
         )
-        self.table = handler_table(self.machine, self.clock, self.asked_to_shut_down.append)
+        self.table = build_handler_table(self.machine, self.clock, self.asked_to_shut_down.append)
 
     def _model(
         self, api: Api, name: str, kind: Callable[..., object], *, reconfigures: bool = False
@@ -195,7 +195,7 @@ class Bench:
 
     def begin(self, config: Mapping[str, Any] | str) -> asyncio.Future[Outcome]:
         text = config if isinstance(config, str) else json.dumps(config)
-        return self.machine.apply(load(text, Surroundings(self.registry, Path("/home"), {})))
+        return self.machine.apply(load(text, LoadContext(self.registry, Path("/home"), {})))
 
     async def apply(self, *resources: dict[str, Any], **sections: Any) -> Outcome:
         outcome = self.begin({"components": list(resources), **sections})

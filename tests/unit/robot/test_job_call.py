@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 from tests.unit.robot.bench import Bench, Thing, failing, for_ever, job, probe, thing
-from tests.unit.robot.brought import HERS, OWN_API, Brought, described
+from tests.unit.robot.module_api import HERS, OWN_API, Brought, described
 from viam.gen.common.v1 import common_pb2 as common
 from viam.gen.component.inputcontroller.v1 import input_controller_pb2 as input_controller
 from viam.utils import dict_to_struct
@@ -16,17 +16,19 @@ from cogwork.config.schema import JobConfig
 from cogwork.core.errors import CogworkError, InvalidName, InvalidRequest, NotFound, Unsupported
 from cogwork.graph.name import Api, ResourceName
 from cogwork.resource.services import public_services
-from cogwork.robot.job_call import caller, named
-from cogwork.robot.jobs import Jobs
+from cogwork.robot.job_call import make_job_call, resolve_name
+from cogwork.robot.job_scheduler import JobScheduler
 from cogwork.robot.operations import current_operation
-from cogwork.wire.described import described_methods
+from cogwork.wire.descriptor_service import methods_from_descriptor
 from cogwork.wire.handlers import HandlerTable, Stream
 
 SERVICES = {served.api: served.service for served in public_services()}
 
 
 def call_on(bench: Bench) -> Callable[[JobConfig], Awaitable[None]]:
-    return caller(bench.table, SERVICES, lambda text: named(text, bench.machine.nodes))
+    return make_job_call(
+        bench.table, SERVICES, lambda text: resolve_name(text, bench.machine.nodes)
+    )
 
 
 class TestMethods:
@@ -86,10 +88,10 @@ class TestMethods:
         table = HandlerTable()
         table.add(
             descriptor.full_name,
-            lambda: described_methods(descriptor, {"GetControls": controls}, refusals),
+            lambda: methods_from_descriptor(descriptor, {"GetControls": controls}, refusals),
         )
         pad = ResourceName(Api.parse("rdk:component:input_controller"), "pad", "line2")
-        await caller(table, SERVICES, lambda _: pad)(job(method="GetControls"))
+        await make_job_call(table, SERVICES, lambda _: pad)(job(method="GetControls"))
         assert seen == [input_controller.GetControlsRequest(controller="line2:pad")]
 
     async def test_a_resource_that_is_not_ready_says_why(self, bench: Bench) -> None:
@@ -109,13 +111,13 @@ class TestMethods:
 
     async def test_a_stream_is_refused(self, bench: Bench) -> None:
         board = ResourceName(Api.parse("rdk:component:board"), "a")
-        call = caller(bench.table, SERVICES, lambda _: board)
+        call = make_job_call(bench.table, SERVICES, lambda _: board)
         with pytest.raises(Unsupported, match=r'BoardService streams "StreamTicks"; a job can'):
             await call(job(method="StreamTicks"))
 
     @pytest.mark.parametrize("api", ["rdk:component:sensor", "acme:component:own"])
     async def test_an_api_that_is_not_served(self, api: str) -> None:
-        call = caller(HandlerTable(), SERVICES, lambda _: ResourceName(Api.parse(api), "a"))
+        call = make_job_call(HandlerTable(), SERVICES, lambda _: ResourceName(Api.parse(api), "a"))
         with pytest.raises(Unsupported, match=f"{api} is not served by this machine"):
             await call(job())
 
@@ -124,7 +126,7 @@ class TestMethods:
     ) -> None:
         await bench.apply(thing("a"))
         bench.deeds["a"] = for_ever
-        jobs = Jobs(bench.clock, call_on(bench))
+        jobs = JobScheduler(bench.clock, call_on(bench))
         jobs.apply([job(method="DoCommand")])
         await bench.clock.advance(10)
         (operation,) = bench.machine.operations.others()
@@ -143,7 +145,9 @@ class TestWhatModulesBring:
             said.append((path, await stream.recv_message()))
             await stream.send_message(b"")
 
-        call = caller(HandlerTable(unknown=carry), SERVICES, lambda _: HERS, described(OWN_API))
+        call = make_job_call(
+            HandlerTable(fallback=carry), SERVICES, lambda _: HERS, described(OWN_API)
+        )
         await call(job(method="Greet"))
         await call(job(method="DoCommand", command={"go": "far"}))
         (greet, greeted), (do, done) = said
@@ -152,12 +156,12 @@ class TestWhatModulesBring:
         assert (do, done) == ("/acme.own.v1.OwnService/DoCommand", command.SerializeToString())
 
     async def test_a_stream_is_refused(self) -> None:
-        call = caller(HandlerTable(), SERVICES, lambda _: HERS, described(OWN_API))
+        call = make_job_call(HandlerTable(), SERVICES, lambda _: HERS, described(OWN_API))
         with pytest.raises(Unsupported, match=r'streams "Flow"; a job can call Greet, DoCommand$'):
             await call(job(method="Flow"))
 
     async def test_without_a_description_nobody_can_call_it(self) -> None:
-        call = caller(HandlerTable(), SERVICES, lambda _: HERS, Brought)
+        call = make_job_call(HandlerTable(), SERVICES, lambda _: HERS, Brought)
         with pytest.raises(Unsupported, match="OwnService is not described by the module"):
             await call(job(method="Greet"))
 
@@ -171,24 +175,24 @@ class TestNames:
     )
 
     def test_by_what_people_say(self) -> None:
-        assert named("arm", self.NAMES) is self.NAMES[2]
-        assert named("line2:arm", self.NAMES) is self.NAMES[3]
-        assert named("rdk:component:sensor/front", self.NAMES) == self.NAMES[1]
+        assert resolve_name("arm", self.NAMES) is self.NAMES[2]
+        assert resolve_name("line2:arm", self.NAMES) is self.NAMES[3]
+        assert resolve_name("rdk:component:sensor/front", self.NAMES) == self.NAMES[1]
 
     def test_one_that_is_not_there(self) -> None:
         with pytest.raises(NotFound, match='there is no resource "amr"; did you mean "arm"'):
-            named("amr", self.NAMES)
-        with pytest.raises(NotFound, match='there is no resource "x"; configure it'):
-            named("x", ())
+            resolve_name("amr", self.NAMES)
+        with pytest.raises(NotFound, match='there is no resource "x"; add it to the configuration'):
+            resolve_name("x", ())
 
     def test_one_that_could_be_several(self) -> None:
         with pytest.raises(InvalidRequest) as refused:
-            named("front", self.NAMES)
+            resolve_name("front", self.NAMES)
         assert str(refused.value) == (
-            'several resources are called "front": write "rdk:component:camera/front" or '
+            'several resources are named "front"; use "rdk:component:camera/front" or '
             '"rdk:component:sensor/front"'
         )
 
     def test_one_that_is_no_name(self) -> None:
         with pytest.raises(InvalidName):
-            named("sensor/front", self.NAMES)
+            resolve_name("sensor/front", self.NAMES)

@@ -32,7 +32,9 @@ from viam.gen.robot.v1 import robot_pb2 as robot
 from viam.gen.service.motion.v1 import motion_pb2 as motion
 from viam.utils import dict_to_struct
 
-from cogwork.graph.reconcile import Applied, Superseded
+from cogwork.graph.name import Api
+from cogwork.graph.reconciler import Applied, Superseded
+from cogwork.robot.module_host import NoModules
 
 GO_FOR = "/viam.component.motor.v1.MotorService/GoFor"
 PUSH = "/viam.component.button.v1.ButtonService/Push"
@@ -49,9 +51,9 @@ class TestWhoMayBeCalled:
         [
             ("belr", 'did you mean "belt"?'),
             ("gauge", "rdk:component:sensor/gauge has that name"),
-            ("zzzzzz", "of this API there are belt, door"),
+            ("zzzzzz", "resources of this API: belt, door"),
             ("far:belt", 'did you mean "belt"?'),
-            ("", "of this API there are belt, door"),
+            ("", "resources of this API: belt, door"),
         ],
     )
     async def test_a_name_that_nobody_has(self, bench: Bench, name: str, hint: str) -> None:
@@ -66,7 +68,7 @@ class TestWhoMayBeCalled:
         with refused() as told:
             await bench.call(READ, common.GetReadingsRequest(name="gauge"))
         assert told.status is Status.NOT_FOUND
-        assert told.words.endswith("of this API there is none")
+        assert told.words.endswith("resources of this API: none")
 
     async def test_one_that_could_not_be_built(self, bench: Bench) -> None:
         bench.scripts["build", "belt"] = failing("the cable was pulled")
@@ -147,7 +149,7 @@ class TestWhoMayBeCalled:
             with refused() as told:
                 await bench.call(FILM, common.GetReadingsRequest(name=name).SerializeToString())
             assert told.status is Status.NOT_FOUND
-            assert told.words.endswith("of this API there are eye")
+            assert told.words.endswith("resources of this API: eye")
 
     async def test_what_a_machine_without_configuration_says(self, bench: Bench) -> None:
         with refused() as told:
@@ -245,6 +247,18 @@ class TestState:
             "viam.component.generic.v1.GenericService",
             "viam.component.sensor.v1.SensorService",
         ]
+
+    async def test_a_module_cannot_bring_another_service_for_a_public_api(
+        self, bench: Bench
+    ) -> None:
+        class Hijacker(NoModules):
+            def services(self) -> dict[Api, str]:
+                return {GENERIC: "evil.v1.Stolen"}
+
+        bench.machine.modules = Hijacker()
+        await bench.apply(thing("a"))
+        (kind,) = (await bench.ask("ResourceRPCSubtypes")).resource_rpc_subtypes
+        assert kind.proto_service == "viam.component.generic.v1.GenericService"
 
 
 class TestStoppingEverything:
@@ -475,7 +489,7 @@ class TestClosing:
         assert closing.result() == []
         assert ("stop", "arm", {}) in bench.history
         assert (
-            "the machine closes while something may still move: "
+            "closing the machine although something may still move: "
             "failed to stop component named wheel with error the brake is worn"
         ) in caplog.messages
 
@@ -490,7 +504,7 @@ class TestClosing:
         assert ("close", "lamp") not in bench.history
         await bench.clock.advance(0.2)
         assert ("close", "lamp") in bench.history
-        assert "something still moves after 2s; it is closed all the same" in caplog.messages
+        assert "some resources still move after 2s; closing them anyway" in caplog.messages
         await bench.clock.advance(30)
         assert closing.result() == []
         assert "named wheel with error it did not stop within 10s" in caplog.text

@@ -12,7 +12,12 @@ from hypothesis import strategies as st
 from tests.unit.robot.bench import Bench, Deed, failing, for_ever, probe, thing
 
 from cogwork.core.errors import InvalidRequest
-from cogwork.robot.maintenance import TIMEOUT, Permission, judge, permission
+from cogwork.robot.maintenance import (
+    TIMEOUT,
+    MaintenancePermission,
+    check_maintenance,
+    evaluate_readings,
+)
 
 SAFE = "rdk:component:sensor/safe"
 GATE = {"sensor_name": SAFE, "maintenance_allowed_key": "idle"}
@@ -25,40 +30,45 @@ def reading(value: object) -> Deed:
     return read
 
 
-async def asked(bench: Bench) -> Permission:
-    task = await bench.begun(permission(bench.machine, bench.clock))
+async def asked(bench: Bench) -> MaintenancePermission:
+    task = await bench.begun(check_maintenance(bench.machine, bench.clock))
     assert task.done(), "it waits for something"
     return task.result()
 
 
 async def test_without_a_sensor_it_is_always_allowed(bench: Bench) -> None:
     await bench.apply(thing("a"))
-    assert await asked(bench) == Permission(True, "no maintenance sensor is configured")
+    assert await asked(bench) == MaintenancePermission(True, "no maintenance sensor is configured")
 
 
 @pytest.mark.parametrize(
     ("readings", "verdict"),
     [
-        ({"idle": True}, Permission(True, f'"idle" of {SAFE} is true')),
-        ({"idle": False}, Permission(False, f'"idle" of {SAFE} is false')),
+        ({"idle": True}, MaintenancePermission(True, f'"idle" of {SAFE} is true')),
+        ({"idle": False}, MaintenancePermission(False, f'"idle" of {SAFE} is false')),
         (
             {"busy": True, "a": 1},
-            Permission(False, f'{SAFE} has no reading "idle"; it reads a, busy'),
+            MaintenancePermission(False, f'{SAFE} has no reading "idle"; its readings: a, busy'),
         ),
-        ({}, Permission(False, f'{SAFE} has no reading "idle"; it reads nothing')),
+        ({}, MaintenancePermission(False, f'{SAFE} has no reading "idle"; its readings: none')),
         *(
-            ({"idle": value}, Permission(False, f'"idle" of {SAFE} is {shown}'))
+            ({"idle": value}, MaintenancePermission(False, f'"idle" of {SAFE} is {shown}'))
             for value, shown in (
-                (1, "1, which is not true or false"),
-                (0, "0, which is not true or false"),
-                ("true", "'true', which is not true or false"),
-                (None, "None, which is not true or false"),
-                ([True], "[True], which is not true or false"),
-                (1.0, "1.0, which is not true or false"),
+                (1, "1; it must be true or false"),
+                (0, "0; it must be true or false"),
+                ("true", "'true'; it must be true or false"),
+                (None, "None; it must be true or false"),
+                ([True], "[True]; it must be true or false"),
+                (1.0, "1.0; it must be true or false"),
             )
         ),
         *(
-            (odd, Permission(False, f"{SAFE} could not be read: it returned {kind}, no readings"))
+            (
+                odd,
+                MaintenancePermission(
+                    False, f"{SAFE} could not be read: it returned {kind} instead of readings"
+                ),
+            )
             for odd, kind in (
                 (None, "NoneType"),
                 (["idle"], "list"),
@@ -69,7 +79,7 @@ async def test_without_a_sensor_it_is_always_allowed(bench: Bench) -> None:
     ],
 )
 async def test_what_the_sensor_reads_decides(
-    bench: Bench, readings: object, verdict: Permission
+    bench: Bench, readings: object, verdict: MaintenancePermission
 ) -> None:
     await bench.apply(probe("safe"), maintenance=GATE)
     bench.deeds["safe"] = reading(readings)
@@ -85,7 +95,7 @@ values = st.recursive(
 
 @given(st.dictionaries(st.sampled_from(["idle", "Idle", "busy"]) | st.text(), values))
 def test_nothing_but_true_is_a_yes(readings: dict[str, Any]) -> None:
-    verdict = judge(readings, SAFE, "idle")
+    verdict = evaluate_readings(readings, SAFE, "idle")
     assert verdict.allowed == (readings.get("idle") is True)
     assert verdict.reason
 
@@ -107,7 +117,7 @@ async def test_a_sensor_that_is_not_there(bench: Bench) -> None:
 async def test_a_sensor_that_is_not_ready(bench: Bench) -> None:
     bench.scripts["build", "safe"] = failing("no such device")
     await bench.apply(probe("safe"), maintenance=GATE)
-    assert await asked(bench) == Permission(
+    assert await asked(bench) == MaintenancePermission(
         False, f"resource {SAFE} not available; reason=no such device"
     )
 
@@ -130,7 +140,7 @@ async def test_a_sensor_that_fails(bench: Bench, error: BaseException, reason: s
 
     await bench.apply(probe("safe"), maintenance=GATE)
     bench.deeds["safe"] = fail
-    assert await asked(bench) == Permission(False, f"{SAFE} {reason}")
+    assert await asked(bench) == MaintenancePermission(False, f"{SAFE} {reason}")
 
 
 @pytest.mark.parametrize("stubborn", [False, True])
@@ -148,11 +158,11 @@ async def test_a_sensor_that_does_not_answer(bench: Bench, stubborn: bool) -> No
 
     await bench.apply(probe("safe"), maintenance=GATE)
     bench.deeds["safe"] = hangs
-    asking = await bench.begun(permission(bench.machine, bench.clock))
+    asking = await bench.begun(check_maintenance(bench.machine, bench.clock))
     await bench.clock.advance(TIMEOUT - 0.1)
     assert not asking.done()
     await bench.clock.advance(0.2)
-    assert asking.result() == Permission(False, f"{SAFE} did not answer within 5s")
+    assert asking.result() == MaintenancePermission(False, f"{SAFE} did not answer within 5s")
     released.set()
     await bench.clock.settle()
 
@@ -160,7 +170,7 @@ async def test_a_sensor_that_does_not_answer(bench: Bench, stubborn: bool) -> No
 async def test_whoever_no_longer_asks_leaves_nothing_behind(bench: Bench) -> None:
     await bench.apply(probe("safe"), maintenance=GATE)
     bench.deeds["safe"] = for_ever
-    asking = await bench.begun(permission(bench.machine, bench.clock))
+    asking = await bench.begun(check_maintenance(bench.machine, bench.clock))
     asking.cancel()
     await asyncio.gather(asking, return_exceptions=True)
     await bench.clock.settle()
@@ -172,10 +182,10 @@ async def test_not_while_the_machine_is_being_reconfigured(bench: Bench) -> None
     bench.deeds["safe"] = reading({"idle": True})
     assert (await asked(bench)).allowed
     bench.scripts["build", "slow"] = lambda: bench.clock.sleep(5)
-    busy = Permission(False, "the machine is being reconfigured")
+    busy = MaintenancePermission(False, "the machine is being reconfigured")
     bench.begin({"components": [probe("safe"), thing("slow")], "maintenance": GATE})
     # From the first moment on, when nothing has been started yet.
-    assert await permission(bench.machine, bench.clock) == busy
+    assert await check_maintenance(bench.machine, bench.clock) == busy
     await bench.clock.advance(1)
     assert await asked(bench) == busy
     await bench.clock.advance(5)
@@ -229,7 +239,7 @@ async def test_a_faulty_section_is_no_open_gate(bench: Bench, section: object) -
     bench.deeds["safe"] = reading({"idle": True})
     verdict = await asked(bench)
     assert not verdict.allowed
-    assert verdict.reason.startswith('"maintenance" in the configuration is faulty: ')
+    assert verdict.reason.startswith('"maintenance" in the configuration is invalid: ')
     await bench.apply(probe("safe"), maintenance=GATE)
     assert (await asked(bench)).allowed
     await bench.apply(probe("safe"))

@@ -17,7 +17,7 @@ from viam.gen.robot.v1 import robot_pb2 as robot
 from viam.utils import struct_to_dict
 
 from cogwork.core.errors import InvalidRequest
-from cogwork.robot.operations import LONGEST, current_operation
+from cogwork.robot.operations import MAX_CALL_SECONDS, current_operation
 
 
 def by_id(operation_id: str) -> robot.CancelOperationRequest:
@@ -63,7 +63,7 @@ class TestListing:
     async def test_health_and_reflection_are_not_operations(self, bench: Bench) -> None:
         method = bench.table.find("/grpc.health.v1.Health/Check")
         assert method is not None
-        assert bench.machine.operations.around(method, method.handle) is method.handle
+        assert bench.machine.operations.wrap(method, method.handle) is method.handle
 
     @pytest.mark.parametrize(
         ("command", "shown"),
@@ -264,15 +264,14 @@ class TestDeadline:
         await bench.apply(thing("a"))
         bench.deeds["a"] = for_ever
         task = await bench.begun(bench.do("a"))
-        await bench.clock.advance(LONGEST - 1)
+        await bench.clock.advance(MAX_CALL_SECONDS - 1)
         assert not task.done()
         await bench.clock.advance(2)
         with refused() as told:
             await task
         assert told.status is Status.DEADLINE_EXCEEDED
         assert told.words == (
-            f"{DO_COMMAND} was ended after 600s; "
-            "set a deadline of your own for calls that take longer"
+            f"{DO_COMMAND} was cancelled after 600s; set a deadline for calls that take longer"
         )
 
     async def test_each_has_its_own_ten_minutes(self, bench: Bench) -> None:
@@ -295,7 +294,7 @@ class TestDeadline:
         bench.deeds["a"] = for_ever
         long = await bench.begun(bench.do("a", timeout=7200))
         short = await bench.begun(bench.do("a"))
-        await bench.clock.advance(LONGEST + 2)
+        await bench.clock.advance(MAX_CALL_SECONDS + 2)
         assert (long.done(), short.done()) == (False, True)
         with refused():
             await short
@@ -305,10 +304,10 @@ class TestDeadline:
         await bench.apply(thing("a"))
         method = bench.table.find("/acme.Nobody/Converses")
         assert method is not None
-        handle = bench.machine.operations.around(method, for_ever)
+        handle = bench.machine.operations.wrap(method, for_ever)
         stream: Any = None
         task = await bench.begun(handle(stream))
-        await bench.clock.advance(10 * LONGEST)
+        await bench.clock.advance(10 * MAX_CALL_SECONDS)
         assert not task.done()
         task.cancel()
         await asyncio.gather(task, return_exceptions=True)

@@ -15,7 +15,7 @@ from tests.served import CHANNELS, _channel, refused
 
 from cogwork.config.network import TunnelEndpoint
 from cogwork.resource import sdk
-from cogwork.robot.tunnel import PIECE, list_tunnels, tunnel
+from cogwork.robot.tunnel import MAX_CHUNK_SIZE, list_tunnels, serve_tunnel
 from cogwork.wire.grpc import grpc_server
 from cogwork.wire.handlers import HandlerTable, Method, Stream
 
@@ -38,7 +38,7 @@ async def tunnelled(*endpoints: TunnelEndpoint, by: str = "ours") -> AsyncIterat
         task = asyncio.current_task()
         assert task is not None
         ended.append(task)
-        await tunnel(stream, endpoints)
+        await serve_tunnel(stream, endpoints)
 
     path = "/viam.robot.v1.RobotService/Tunnel"
     method = Method(
@@ -126,7 +126,7 @@ async def test_a_port_that_has_said_its_last_still_hears_what_is_sent() -> None:
         writer.write_eof()
         heard.extend(await reader.read())
 
-    sent = [os.urandom(PIECE) for _ in range(20)]
+    sent = [os.urandom(MAX_CHUNK_SIZE) for _ in range(20)]
     async with listening(listen) as to, tunnelled(to) as stub, stub.Tunnel.open() as stream:
         await stream.send_message(request(to.port))
         assert (await stream.recv_message()).data == b"go on"
@@ -171,12 +171,12 @@ async def test_what_a_port_does_not_take_any_more_is_no_good_end() -> None:
                 await asyncio.sleep(0.2)
             await rest(stream)
     assert error.status is Status.UNAVAILABLE
-    assert error.words == f"port {to.port} closed before it had taken all that was sent"
+    assert error.words == f"port {to.port} closed before it received all data"
 
 
 @pytest.mark.parametrize("by", CHANNELS)
 async def test_every_byte_arrives_both_ways_at_once(by: str) -> None:
-    sent, replied = os.urandom(10 * PIECE + 7), os.urandom(10 * PIECE + 3)
+    sent, replied = os.urandom(10 * MAX_CHUNK_SIZE + 7), os.urandom(10 * MAX_CHUNK_SIZE + 3)
     heard = bytearray()
 
     async def converse(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -195,8 +195,8 @@ async def test_every_byte_arrives_both_ways_at_once(by: str) -> None:
         await stream.send_message(request(to.port))
 
         async def send() -> None:
-            for at in range(0, len(sent), PIECE):
-                await stream.send_message(request(0, sent[at : at + PIECE]))
+            for at in range(0, len(sent), MAX_CHUNK_SIZE):
+                await stream.send_message(request(0, sent[at : at + MAX_CHUNK_SIZE]))
             await stream.end()
 
         _, answer = await asyncio.gather(send(), rest(stream))
@@ -206,14 +206,14 @@ async def test_every_byte_arrives_both_ways_at_once(by: str) -> None:
 
 async def test_messages_are_no_larger_than_a_piece() -> None:
     async def flood(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        writer.write(bytes(8 * PIECE))
+        writer.write(bytes(8 * MAX_CHUNK_SIZE))
         await writer.drain()
 
     async with listening(flood) as to, tunnelled(to) as stub, stub.Tunnel.open() as stream:
         await stream.send_message(request(to.port))
         sizes = [len(message.data) async for message in stream]
-    assert sum(sizes) == 8 * PIECE
-    assert max(sizes) <= PIECE
+    assert sum(sizes) == 8 * MAX_CHUNK_SIZE
+    assert max(sizes) <= MAX_CHUNK_SIZE
 
 
 async def test_a_slow_reader_stops_the_port() -> None:
@@ -225,19 +225,19 @@ async def test_a_slow_reader_stops_the_port() -> None:
         nonlocal written
         writer.transport.set_write_buffer_limits(0)
         for _ in range(1024):
-            writer.write(bytes(PIECE))
+            writer.write(bytes(MAX_CHUNK_SIZE))
             try:
                 await asyncio.wait_for(writer.drain(), 0.5)
             except TimeoutError:
                 stuck.set()
                 await writer.drain()
-            written += PIECE
+            written += MAX_CHUNK_SIZE
 
     async with listening(flood) as to, tunnelled(to) as stub, stub.Tunnel.open() as stream:
         await stream.send_message(request(to.port))
         await asyncio.wait_for(stuck.wait(), DEADLINE)
-        assert written < 64 * PIECE
-        assert len(await rest(stream)) == 1024 * PIECE
+        assert written < 64 * MAX_CHUNK_SIZE
+        assert len(await rest(stream)) == 1024 * MAX_CHUNK_SIZE
 
 
 async def test_a_port_that_reads_slowly_stops_the_client() -> None:
@@ -246,21 +246,21 @@ async def test_a_port_that_reads_slowly_stops_the_client() -> None:
     async def dawdle(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         nonlocal heard
         await go_on.wait()
-        while data := await reader.read(PIECE):
+        while data := await reader.read(MAX_CHUNK_SIZE):
             heard += len(data)
 
     async with listening(dawdle) as to, tunnelled(to) as stub, stub.Tunnel.open() as stream:
         await stream.send_message(request(to.port))
         sent = 0
         with contextlib.suppress(TimeoutError):
-            while sent < 1024 * PIECE:
+            while sent < 1024 * MAX_CHUNK_SIZE:
                 async with asyncio.timeout(0.5):
-                    await stream.send_message(request(0, bytes(PIECE)))
-                sent += PIECE
-        assert sent < 128 * PIECE
+                    await stream.send_message(request(0, bytes(MAX_CHUNK_SIZE)))
+                sent += MAX_CHUNK_SIZE
+        assert sent < 128 * MAX_CHUNK_SIZE
         go_on.set()
         await stream.cancel()
-    assert heard <= sent + PIECE
+    assert heard <= sent + MAX_CHUNK_SIZE
 
 
 async def test_a_client_that_goes_closes_the_connection() -> None:

@@ -12,11 +12,11 @@ import pytest
 from tests.contract.conftest import grpc_core
 from tests.running import http_get
 
-from cogwork.server.address import Address, Listen
+from cogwork.server.address import Address, ListenAddresses
 from cogwork.server.listeners import Listeners
-from cogwork.server.sockets import private_directory
-from cogwork.wire.front import CannotListen
+from cogwork.server.socket_directory import private_directory
 from cogwork.wire.handlers import HandlerTable
+from cogwork.wire.listener import CannotListen
 
 __all__ = ["grpc_core"]
 
@@ -35,7 +35,7 @@ async def listeners() -> AsyncIterator[Listeners]:
         try:
             yield made
         finally:
-            made.refuse_newcomers()
+            made.stop_accepting()
             await made.aclose()
 
 
@@ -47,8 +47,8 @@ def taken() -> Any:
         yield other.getsockname()[1]
 
 
-def on(host: str, port: int, *warnings: str, grpc: Address | None = None) -> Listen:
-    return Listen(Address(host, port), grpc, warnings)
+def on(host: str, port: int, *warnings: str, grpc: Address | None = None) -> ListenAddresses:
+    return ListenAddresses(Address(host, port), grpc, warnings)
 
 
 def free_port() -> int:
@@ -64,7 +64,7 @@ async def answers(listeners: Listeners) -> bool:
 
 
 async def test_a_port_that_is_taken_cannot_be_started_on(listeners: Listeners, taken: int) -> None:
-    with pytest.raises(CannotListen, match="another program listens there"):
+    with pytest.raises(CannotListen, match="the port is in use by another program"):
         await listeners.start(on("127.0.0.1", taken))
 
 
@@ -162,6 +162,6 @@ async def test_another_address_for_grpc_alone_needs_a_restart(
         for _ in range(3):
             await listeners.change(on("127.0.0.1", 0))
     assert [record.getMessage() for record in caplog.records] == [
-        "network.grpc_address takes effect when the server is started again; "
+        "the change of network.grpc_address takes effect after a restart; "
         "until then it is 127.0.0.1:0"
     ]

@@ -18,9 +18,9 @@ from cogwork.server.options import (
     Option,
     Options,
     UsageError,
-    notes,
+    format_usage,
+    list_option_warnings,
     parse,
-    usage,
 )
 
 HERE = ("-config", "m.json")
@@ -67,35 +67,39 @@ FORMS = {
 }
 
 FAULTS = {
-    (): "which machine to run is not said; write -config machine.json",
-    ("-debug",): "which machine to run is not said; write -config machine.json",
-    ("-config=",): "which machine to run is not said; write -config machine.json",
-    ("-version=false",): "which machine to run is not said; write -config machine.json",
-    ("-config",): "-config needs a value; write -config FILE",
-    (*HERE, "--shareddir"): "-shareddir needs a value; write -shareddir DIR",
-    ("-confg", "m.json"): 'there is no option -confg; did you mean "-config"?',
-    ("--Config=m.json",): 'there is no option --Config; did you mean "-config"?',
-    ("-disable_mdns",): 'there is no option -disable_mdns; did you mean "-disable-mdns"?',
-    ("-zzz",): "there is no option -zzz; `cogwork-server -h` lists them all",
-    ("-\x1b[2J",): "there is no option -�[2J; `cogwork-server -h` lists them all",
-    ("---debug",): '"---debug" is not an option; write one like -debug or --debug',
-    ("-=x",): '"-=x" is not an option; write one like -debug or --debug',
-    ("--=x",): '"--=x" is not an option; write one like -debug or --debug',
-    ("-debug=yes",): ('-debug is true or false, not "yes"; write -debug=true or -debug=false'),
-    ("-debug=",): '-debug is true or false, not ""; write -debug=true or -debug=false',
-    ("-ftdc", "false", *HERE): ('"false" is out of place; write -ftdc=false, with an equals sign'),
-    ("m.json",): '"m.json" is out of place; if it is the configuration, write -config m.json',
-    ("-",): '"-" is out of place; if it is the configuration, write -config -',
+    (): "missing required option: -config FILE",
+    ("-debug",): "missing required option: -config FILE",
+    ("-config=",): "missing required option: -config FILE",
+    ("-version=false",): "missing required option: -config FILE",
+    ("-config",): "-config requires a value; write -config FILE",
+    (*HERE, "--shareddir"): "-shareddir requires a value; write -shareddir DIR",
+    ("-confg", "m.json"): 'unknown option -confg; did you mean "-config"?',
+    ("--Config=m.json",): 'unknown option --Config; did you mean "-config"?',
+    ("-disable_mdns",): 'unknown option -disable_mdns; did you mean "-disable-mdns"?',
+    ("-zzz",): "unknown option -zzz; run `cogwork-server -h` to list all options",
+    ("-\x1b[2J",): "unknown option -�[2J; run `cogwork-server -h` to list all options",
+    ("---debug",): 'invalid option "---debug"; write options like -debug or --debug',
+    ("-=x",): 'invalid option "-=x"; write options like -debug or --debug',
+    ("--=x",): 'invalid option "--=x"; write options like -debug or --debug',
+    ("-debug=yes",): ('invalid value "yes" for -debug; write -debug=true or -debug=false'),
+    ("-debug=",): 'invalid value "" for -debug; write -debug=true or -debug=false',
+    ("-ftdc", "false", *HERE): (
+        'unexpected argument "false"; write -ftdc=false, with an equals sign'
+    ),
+    (
+        "m.json",
+    ): 'unexpected argument "m.json"; if it is the configuration file, write -config m.json',
+    ("-",): 'unexpected argument "-"; if it is the configuration file, write -config -',
     ("-debug", "--", "m.json"): (
-        '"m.json" is out of place; if it is the configuration, write -config m.json'
+        'unexpected argument "m.json"; if it is the configuration file, write -config m.json'
     ),
     ("-config", "my", "machine.json"): (
-        '"machine.json" is out of place; '
-        "a value with spaces needs quotes, and `cogwork-server -h` lists them all"
+        'unexpected argument "machine.json"; '
+        "quote values that contain spaces, or run `cogwork-server -h` to list all options"
     ),
     (*HERE, "--", "-debug"): (
-        '"-debug" is out of place; '
-        "a value with spaces needs quotes, and `cogwork-server -h` lists them all"
+        'unexpected argument "-debug"; '
+        "quote values that contain spaces, or run `cogwork-server -h` to list all options"
     ),
 }
 
@@ -124,7 +128,7 @@ def test_what_go_takes_for_false(word: str) -> None:
 
 @pytest.mark.parametrize("word", ["tRUE", "yes", "no", "on", "off", "2", " true", "true "])
 def test_anything_else_is_neither(word: str) -> None:
-    with pytest.raises(UsageError, match="is true or false"):
+    with pytest.raises(UsageError, match="invalid value"):
         parse([*HERE, f"-debug={word}"])
 
 
@@ -183,38 +187,48 @@ class TestNotes:
     def test_what_is_set_and_comes_later_is_said(self, option: Option) -> None:
         value = Path("x") if option.default is None else not option.default
         written = f"-{option.name}=false" if value is False else f"-{option.name}"
-        assert notes(with_(Options(), option, value)) == (
-            [f"{written} has no effect yet: {option.later}"] if option.later else []
+        assert list_option_warnings(with_(Options(), option, value)) == (
+            [f"{written} has no effect yet: {option.unsupported_reason}"]
+            if option.unsupported_reason
+            else []
         )
 
     def test_what_is_as_ever_is_not(self) -> None:
-        assert notes(Options()) == []
-        assert notes(parse([*HERE, "-ftdc", "-webrtc=true", "-no-tls=false", "-debug"])) == []
+        assert list_option_warnings(Options()) == []
+        assert (
+            list_option_warnings(parse([*HERE, "-ftdc", "-webrtc=true", "-no-tls=false", "-debug"]))
+            == []
+        )
 
     def test_one_sentence_each_in_the_order_of_the_table(self) -> None:
-        assert notes(parse([*HERE, "-webrtc=false", "-no-tls", "-disable-mdns"])) == [
-            "-disable-mdns has no effect yet: this release announces nothing by multicast DNS",
-            "-no-tls has no effect yet: this release has no TLS and always serves plaintext",
+        assert list_option_warnings(
+            parse([*HERE, "-webrtc=false", "-no-tls", "-disable-mdns"])
+        ) == [
+            "-disable-mdns has no effect yet: this release does not use mDNS",
+            "-no-tls has no effect yet: "
+            "this release does not support TLS and always serves plaintext",
             "-webrtc=false has no effect yet: "
-            "WebRTC comes with a later release, and all connections are direct",
+            "WebRTC is planned for a later release; all connections are direct",
         ]
 
 
 class TestUsage:
     def test_it_fits_a_terminal(self) -> None:
-        lines = usage().splitlines()
+        lines = format_usage().splitlines()
         assert lines[0] == "usage: cogwork-server -config FILE [options]"
         assert max(map(len, lines)) <= 80
         assert all(line == line.rstrip() and line.isprintable() for line in lines)
 
     def test_every_option_is_listed_in_order_with_what_it_does(self) -> None:
-        text = " ".join(usage().split())
-        places = [text.index(f" {option.usage} {option.effect}") for option in OPTIONS]
+        text = " ".join(format_usage().split())
+        places = [text.index(f" {option.usage} {option.description}") for option in OPTIONS]
         assert places == sorted(places)
 
     def test_it_ends_with_the_exit_codes(self) -> None:
         assert list(EXIT_CODES) == [0, 1, 2]
-        assert usage().endswith("exit codes:\n  0  asked to stop\n  1  failure\n  2  wrong usage")
+        assert format_usage().endswith(
+            "exit codes:\n  0  stopped on request\n  1  failure\n  2  usage error"
+        )
 
 
 def test_it_needs_nothing_but_python() -> None:

@@ -6,7 +6,7 @@ import json
 import math
 from typing import NamedTuple
 
-from cogwork.spatial.kinematics import Chain, read_sva
+from cogwork.spatial.kinematics import Chain, parse_sva
 
 
 class Row(NamedTuple):
@@ -98,4 +98,4 @@ def _urdf_joint(number: int, kind: str, at: Row, limit: float) -> str:
 
 
 def six_axes(limit: float = 360) -> Chain:
-    return read_sva(six_axis_sva(limit))
+    return parse_sva(six_axis_sva(limit))

@@ -23,7 +23,7 @@ def matrix_of(point: Sequence[float], rotation: Rotation) -> Matrix:
 
 
 def pose_matrix(pose: Pose) -> Matrix:
-    return matrix_of(pose.point, scipy_of(pose.turned))
+    return matrix_of(pose.point, scipy_of(pose.rotation))
 
 
 def scipy_of(turned: Quaternion) -> Rotation:

@@ -33,13 +33,13 @@ from tests.unit.spatial.matrices import (
 from cogwork.spatial.kinematics import (
     Chain,
     Joint,
-    Kind,
-    Limits,
+    JointLimits,
+    JointType,
     Link,
+    format_sva,
     gantry_chain,
-    read_sva,
-    read_urdf,
-    write_sva,
+    parse_sva,
+    parse_urdf,
 )
 from cogwork.spatial.pose import Pose, Quaternion
 
@@ -57,11 +57,11 @@ def by_matrices(inputs: Sequence[float]) -> Matrix:
 @pytest.mark.parametrize(
     "chain",
     [
-        read_sva(six_axis_sva()),
-        read_sva(six_axis_dh()),
-        read_urdf(six_axis_urdf()),
-        read_sva(write_sva(read_urdf(six_axis_urdf()))),
-        read_sva(write_sva(read_sva(six_axis_sva()))),
+        parse_sva(six_axis_sva()),
+        parse_sva(six_axis_dh()),
+        parse_urdf(six_axis_urdf()),
+        parse_sva(format_sva(parse_urdf(six_axis_urdf()))),
+        parse_sva(format_sva(parse_sva(six_axis_sva()))),
     ],
     ids=["sva", "dh", "urdf", "urdf written as sva", "sva written again"],
 )
@@ -81,7 +81,7 @@ def test_every_link_has_its_pose() -> None:
     poses = chain.poses(inputs)
     assert list(poses) == [f"link{number}" for number in range(1, 7)]
     assert poses["link6"] == chain.pose(inputs)
-    first = Chain.of("first", chain.steps[:2])
+    first = Chain.from_elements("first", chain.elements[:2])
     assert poses["link1"] == first.pose(inputs[:1])
 
 
@@ -89,13 +89,13 @@ def test_joints_that_turn_and_slide_along_any_axis() -> None:
     rng = random.Random(2)
     for _ in range(50):
         one, other = random_pose(rng), random_pose(rng)
-        chain = Chain.of(
+        chain = Chain.from_elements(
             "mixed",
             [
                 Link("a", "world", one),
-                Joint("b", "a", Kind.CONTINUOUS, (0.6, 0.0, 0.8)),
-                Joint("c", "b", Kind.PRISMATIC, (0.0, 3.0, -4.0), -500, 500),
-                Joint("d", "c", Kind.FIXED),
+                Joint("b", "a", JointType.CONTINUOUS, (0.6, 0.0, 0.8)),
+                Joint("c", "b", JointType.PRISMATIC, (0.0, 3.0, -4.0), -500, 500),
+                Joint("d", "c", JointType.FIXED),
                 Link("e", "d", other),
             ],
         )
@@ -107,48 +107,49 @@ def test_joints_that_turn_and_slide_along_any_axis() -> None:
             @ pose_matrix(other)
         )
         assert apart(chain.pose([turn, slide]), wanted) < 1e-9
-        assert chain.limits == (Limits(-math.inf, math.inf), Limits(-500, 500))
+        assert chain.limits == (JointLimits(-math.inf, math.inf), JointLimits(-500, 500))
 
 
 def test_inputs_are_counted_and_held_to_the_limits() -> None:
     chain = six_axes(90)
-    chain.check([0] * 6)
-    chain.check([math.radians(90)] * 6)
+    chain.check_inputs([0] * 6)
+    chain.check_inputs([math.radians(90)] * 6)
     with pytest.raises(ValueError, match='"six" takes 6 joint positions, not 5'):
-        chain.check([0] * 5)
+        chain.check_inputs([0] * 5)
     with pytest.raises(ValueError, match='"six" takes 6 joint positions, not 7'):
         chain.pose([0] * 7)
     with pytest.raises(ValueError) as raised:
-        chain.check([0, 0, math.radians(-91), 0, 0, 0])
+        chain.check_inputs([0, 0, math.radians(-91), 0, 0, 0])
     assert str(raised.value) == (
-        'joint "joint3" of "six" cannot go to -91 degrees; it goes from -90 degrees to 90 degrees'
+        'joint "joint3" of "six" cannot move to -91 degrees; '
+        "its limits are -90 degrees to 90 degrees"
     )
     with pytest.raises(ValueError, match="nan degrees"):
-        chain.check([0, 0, 0, math.nan, 0, 0])
+        chain.check_inputs([0, 0, 0, math.nan, 0, 0])
 
 
 def test_a_joint_without_limits_turns_as_often_as_it_likes() -> None:
-    chain = Chain.of("spindle", [Joint("s", "world", Kind.CONTINUOUS)])
-    chain.check([1e6])
+    chain = Chain.from_elements("spindle", [Joint("s", "world", JointType.CONTINUOUS)])
+    chain.check_inputs([1e6])
     with pytest.raises(ValueError, match="inf degrees"):
-        chain.check([math.inf])
-    written = read_sva(write_sva(chain))
-    written.check([100.0])
+        chain.check_inputs([math.inf])
+    written = parse_sva(format_sva(chain))
+    written.check_inputs([100.0])
     assert written.pose([100.0]) == chain.pose([100.0])
 
 
 def test_a_rail_without_ends_is_written_with_far_ones() -> None:
-    chain = Chain.of("rail", [Joint("r", "world", Kind.PRISMATIC)])
-    chain.check([9e5])
-    read_sva(write_sva(chain)).check([9e5])
+    chain = Chain.from_elements("rail", [Joint("r", "world", JointType.PRISMATIC)])
+    chain.check_inputs([9e5])
+    parse_sva(format_sva(chain)).check_inputs([9e5])
 
 
 def test_what_is_written_reads_back() -> None:
-    chain = read_sva(six_axis_sva(170))
-    assert json.loads(write_sva(chain))["kinematic_param_type"] == "SVA"
-    again = read_sva(write_sva(chain))
+    chain = parse_sva(six_axis_sva(170))
+    assert json.loads(format_sva(chain))["kinematic_param_type"] == "SVA"
+    again = parse_sva(format_sva(chain))
     assert again.name == chain.name
-    assert [step.id for step in again.steps] == [step.id for step in chain.steps]
+    assert [step.id for step in again.elements] == [step.id for step in chain.elements]
     assert again.links[0].geometry == {"type": "capsule", "r": 40, "l": 200}
     for one, other in zip(again.joints, chain.joints, strict=True):
         assert replace(one, minimum=0, maximum=0) == replace(other, minimum=0, maximum=0)
@@ -157,20 +158,20 @@ def test_what_is_written_reads_back() -> None:
 
 def test_a_fixed_joint_is_written_as_a_link() -> None:
     """Others that read the format know only joints that move."""
-    written = json.loads(write_sva(read_urdf(six_axis_urdf())))
+    written = json.loads(format_sva(parse_urdf(six_axis_urdf())))
     assert {joint["type"] for joint in written["joints"]} == {"revolute"}
     assert "joint7" in {link["id"] for link in written["links"]}
 
 
 def test_a_gantry_slides_along_its_axes() -> None:
     chain = gantry_chain([300, 400, 500])
-    assert chain.limits == (Limits(0, 300), Limits(0, 400), Limits(0, 500))
+    assert chain.limits == (JointLimits(0, 300), JointLimits(0, 400), JointLimits(0, 500))
     assert chain.pose([1, 2, 3]) == Pose((1, 2, 3), Quaternion.identity())
-    with pytest.raises(ValueError, match="cannot go to 301 mm; it goes from 0 mm to 300 mm"):
-        chain.check([301, 0, 0])
+    with pytest.raises(ValueError, match="cannot move to 301 mm; its limits are 0 mm to 300 mm"):
+        chain.check_inputs([301, 0, 0])
     leaning = gantry_chain([100], [(0, 3, 4)], name="lift")
     assert leaning.pose([50]).point == pytest.approx((0, 30, 40))
-    assert apart(read_sva(write_sva(leaning)).pose([50]), pose_matrix(leaning.pose([50]))) < 1e-9
+    assert apart(parse_sva(format_sva(leaning)).pose([50]), pose_matrix(leaning.pose([50]))) < 1e-9
 
 
 @pytest.mark.parametrize(
@@ -193,27 +194,31 @@ def test_a_gantry_that_cannot_be_is_refused(
 @pytest.mark.parametrize(
     ("parents", "words"),
     [
-        ({"b": "world"}, 'branches: both "a" and "b" follow "world"'),
-        ({"c": "a"}, 'branches: both "b" and "c" follow "a"'),
-        ({"c": "z"}, '"c" of "x" follows "z", which is not there'),
-        ({"a": "c"}, '"a", "b", "c" of "x" run in a circle'),
-        ({"b": "b", "c": "a"}, '"b" of "x" run in a circle'),
+        ({"b": "world"}, 'branches: "a" and "b" have the same parent "world"'),
+        ({"c": "a"}, 'branches: "b" and "c" have the same parent "a"'),
+        ({"c": "z"}, 'the parent "z" of "c" in "x" does not exist'),
+        ({"a": "c"}, '"x" has a cycle that does not lead to world: "a", "b", "c"'),
+        ({"b": "b", "c": "a"}, '"x" has a cycle that does not lead to world: "b"'),
     ],
 )
 def test_what_is_no_chain_is_refused(parents: dict[str, str], words: str) -> None:
     row = {"a": "world", "b": "a", "c": "b", **parents}
     with pytest.raises(ValueError) as raised:
-        Chain.of("x", [Link(name, parent) for name, parent in row.items()])
+        Chain.from_elements("x", [Link(name, parent) for name, parent in row.items()])
     assert words in str(raised.value)
 
 
 @pytest.mark.parametrize(
     ("names", "words"),
-    [([], "neither"), (["a", "a"], 'two parts called "a"'), (["world"], '"world" is no name')],
+    [
+        ([], "neither"),
+        (["a", "a"], 'two parts called "a"'),
+        (["world"], '"world" is not a valid name'),
+    ],
 )
 def test_every_part_has_a_name_of_its_own(names: list[str], words: str) -> None:
     with pytest.raises(ValueError, match=words):
-        Chain.of("x", [Link(name, "world") for name in names])
+        Chain.from_elements("x", [Link(name, "world") for name in names])
 
 
 def sva(**changes: Any) -> str:
@@ -231,17 +236,26 @@ def link(**changes: Any) -> str:
         ("{", "not JSON"),
         ("[" * 100_000, "not JSON"),
         ("[]", "not a JSON object"),
+        (f'{{"a": {"9" * 5000}}}', "not JSON"),
+        (
+            link(geometry={"x": math.nan}),
+            "the kinematics contain NaN, which is not a finite number",
+        ),
+        ('{"links": [{"x": 1e999}]}', "the kinematics contain 1e999, which is not a finite number"),
         ("{}", "neither links nor joints"),
-        ('{"kinematic_param_type": "PoE"}', 'is SVA or DH, not "PoE"'),
+        ('{"kinematic_param_type": "PoE"}', 'must be SVA or DH, not "PoE"'),
         ('{"links": {}, "joints": 5}', '"joints" of the kinematics is not a list of objects'),
         ('{"links": [5]}', '"links" of the kinematics is not a list of objects'),
         ('{"links": [{"parent": "world"}]}', 'has no "id": {"parent": "world"}'),
-        (sva(type="ball"), 'joint "j" has type "ball"; there are revolute, prismatic'),
-        (sva(axis={"z": 0}), 'joint "j" has no axis'),
+        (
+            sva(type="ball"),
+            'joint "j" has the unknown type "ball"; the types are revolute, prismatic',
+        ),
+        (sva(axis={"z": 0}), 'joint "j" has no valid axis'),
         (sva(axis={"z": "up"}), '"z" of the axis of joint "j" is not a finite number'),
         (sva(min=None), '"min" of joint "j" is missing'),
         (sva(max="far"), '"max" of joint "j" is not a finite number'),
-        (sva(min=91), 'joint "j" goes from 91 to 90'),
+        (sva(min=91), 'joint "j" has a min of 91 above its max of 90'),
         (sva(mimic={"joint": "k"}), 'joint "j" mimics another joint'),
         (link(translation=[1]), '"translation" of link "l" is not an object'),
         (link(translation={"x": None}), '"x" of the translation of link "l" is not a finite'),
@@ -257,7 +271,7 @@ def link(**changes: Any) -> str:
 )
 def test_a_bad_kinematics_file_is_refused_in_a_sentence(text: str, words: str) -> None:
     with pytest.raises(ValueError) as raised:
-        read_sva(text)
+        parse_sva(text)
     assert words in str(raised.value)
 
 
@@ -279,4 +293,10 @@ entries = st.lists(st.dictionaries(keys, json_values), max_size=3)
 def test_no_file_makes_it_stumble(links: object, joints: object, form: object) -> None:
     data = {"kinematic_param_type": form, "links": links, "joints": joints, "dhParams": joints}
     with suppress(ValueError):
-        read_sva(json.dumps(data))
+        parse_sva(json.dumps(data))
+
+
+def test_a_message_about_a_long_text_is_short() -> None:
+    with pytest.raises(ValueError, match="SVA or DH") as refused:
+        parse_sva(json.dumps({"kinematic_param_type": "D" * 100_000}))
+    assert len(str(refused.value)) < 2000

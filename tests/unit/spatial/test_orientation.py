@@ -26,7 +26,7 @@ from cogwork.spatial.orientation import (
     from_matrix,
     from_ov,
     from_ov_degrees,
-    read_orientation,
+    parse_orientation,
     to_matrix,
     to_ov,
     to_ov_degrees,
@@ -43,7 +43,7 @@ def test_each_type_reads_as_in_scipy(kind: str) -> None:
     rng = random.Random(kind)
     for _ in range(500):
         value, wanted = random_orientation(kind, rng)
-        assert turned_apart(read_orientation(kind, value), wanted) < 1e-12
+        assert turned_apart(parse_orientation(kind, value), wanted) < 1e-12
 
 
 @given(angles, latitudes, angles)
@@ -171,11 +171,11 @@ def test_matrices_come_back_the_same_rotation() -> None:
 @pytest.mark.parametrize("kind", ["", *TYPES])
 @pytest.mark.parametrize("value", [None, {}])
 def test_nothing_written_is_nothing_turned(kind: str, value: dict[str, object] | None) -> None:
-    assert read_orientation(kind, value) == Quaternion.identity()
+    assert parse_orientation(kind, value) == Quaternion.identity()
 
 
 def test_capital_letters_are_read_as_upstream_does() -> None:
-    turned = read_orientation("quaternion", {"W": 1, "X": 2, "Y": 3, "Z": 4})
+    turned = parse_orientation("quaternion", {"W": 1, "X": 2, "Y": 3, "Z": 4})
     assert turned_apart(turned, Rotation.from_quat([2, 3, 4, 1])) < 1e-12
     assert scipy_of(turned).magnitude() > 0
 
@@ -186,7 +186,11 @@ def test_capital_letters_are_read_as_upstream_does() -> None:
         ("ov_degree", {"x": 1}, 'did you mean "ov_degrees"?'),
         ("spin", {}, "ov_degrees, ov_radians, euler_angles, axis_angles and quaternion"),
         ("", {"x": 1}, "needs a type"),
-        ("ov_degrees", {"theta": 5}, '"theta" is not a field of ov_degrees; it has x, y, z, th'),
+        (
+            "ov_degrees",
+            {"theta": 5},
+            '"theta" is not a field of ov_degrees; the fields are x, y, z, th',
+        ),
         ("euler_angles", {"roll": "0"}, '"roll" of euler_angles is not a finite number'),
         ("euler_angles", {"yaw": True}, '"yaw" of euler_angles is not a finite number'),
         ("euler_angles", {"yaw": math.nan}, "not a finite number"),
@@ -200,5 +204,5 @@ def test_what_is_no_rotation_is_refused_in_a_sentence(
     kind: str, value: dict[str, object], words: str
 ) -> None:
     with pytest.raises(ValueError) as raised:
-        read_orientation(kind, value)
+        parse_orientation(kind, value)
     assert words in str(raised.value)

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from cogwork.spatial.pose import Pose, Quaternion
-from cogwork.spatial.shape import Shape, read_shape
+from cogwork.spatial.shape import Shape, parse_shape
 
 HERE = Pose((0.0, 0.0, 0.0), Quaternion.identity())
 
@@ -24,28 +24,28 @@ HERE = Pose((0.0, 0.0, 0.0), Quaternion.identity())
     ],
 )
 def test_each_with_its_sizes(written: dict[str, Any], kind: str, sizes: tuple[float, ...]) -> None:
-    assert read_shape(written) == Shape(kind, sizes, HERE)
+    assert parse_shape(written) == Shape(kind, sizes, HERE)
 
 
 def test_its_middle_may_be_elsewhere_and_turned() -> None:
     turned = {"type": "euler_angles", "value": {"roll": 0, "pitch": 0, "yaw": 3.141592653589793}}
-    shape = read_shape({"r": 1, "translation": {"x": 1, "z": 25}, "orientation": turned})
+    shape = parse_shape({"r": 1, "translation": {"x": 1, "z": 25}, "orientation": turned})
     assert shape.center.point == (1.0, 0.0, 25.0)
-    assert abs(shape.center.turned.z) == pytest.approx(1.0)
+    assert abs(shape.center.rotation.z) == pytest.approx(1.0)
 
 
 @pytest.mark.parametrize(
     ("written", "words"),
     [
-        ({"type": "cone"}, '"cone" is no shape; there are box, sphere, capsule, point'),
-        ({"type": ["box"]}, "is no shape"),
+        ({"type": "cone"}, '"cone" is not a shape; the shapes are box, sphere, capsule, point'),
+        ({"type": ["box"]}, "is not a shape"),
         ({"type": "box", "x": 1}, '"y" of a box is missing, or not above 0'),
         ({"type": "sphere", "r": float("nan")}, '"r" of a sphere is not a finite number'),
-        ({"translation": [1]}, '"translation" is an object'),
+        ({"translation": [1]}, '"translation" must be an object'),
         ({"translation": {"x": "1"}}, '"x" of the translation is not a finite number'),
-        ({"orientation": {"value": 1}}, '"value" is an object'),
+        ({"orientation": {"value": 1}}, '"value" must be an object'),
     ],
 )
 def test_what_is_no_shape(written: dict[str, Any], words: str) -> None:
     with pytest.raises(ValueError, match=words):
-        read_shape(written)
+        parse_shape(written)

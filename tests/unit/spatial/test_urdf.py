@@ -6,7 +6,7 @@ import math
 
 import pytest
 
-from cogwork.spatial.kinematics import Kind, Limits, read_urdf
+from cogwork.spatial.kinematics import JointLimits, JointType, parse_urdf
 
 LIFT = """<?xml version="1.0" encoding="utf-8"?>
 <robot name="lift">
@@ -38,19 +38,19 @@ LIFT = """<?xml version="1.0" encoding="utf-8"?>
 
 
 def test_a_description_becomes_a_chain() -> None:
-    chain = read_urdf(LIFT)
+    chain = parse_urdf(LIFT)
     assert chain.name == "lift"
     assert [joint.id for joint in chain.joints] == ["turn", "rise"]
-    assert [joint.kind for joint in chain.joints] == [Kind.CONTINUOUS, Kind.PRISMATIC]
-    assert chain.limits == (Limits(-math.inf, math.inf), Limits(-500, 250))
+    assert [joint.kind for joint in chain.joints] == [JointType.CONTINUOUS, JointType.PRISMATIC]
+    assert chain.limits == (JointLimits(-math.inf, math.inf), JointLimits(-500, 250))
     end = chain.pose([math.pi / 2, -100])
     assert end.point == pytest.approx((0, 200, 200))
-    assert end.turned.rotate((0, 0, 1)) == pytest.approx((0, 1, 0))
+    assert end.rotation.rotate((0, 0, 1)) == pytest.approx((0, 1, 0))
     assert chain.poses([0, 0])["head"].point == pytest.approx((0, 0, 100))
 
 
 def test_shapes_are_in_millimetres() -> None:
-    shapes = {link.id: link.geometry for link in read_urdf(LIFT).links}
+    shapes = {link.id: link.geometry for link in parse_urdf(LIFT).links}
     base = shapes["base"]
     assert base is not None
     assert {key: base[key] for key in ("type", "x", "y", "z")} == {
@@ -73,12 +73,12 @@ def test_shapes_are_in_millimetres() -> None:
 
 
 def test_a_base_called_world_is_the_world() -> None:
-    chain = read_urdf(LIFT.replace('"base"', '"world"'))
+    chain = parse_urdf(LIFT.replace('"base"', '"world"'))
     assert chain.pose([0, 0]).point == pytest.approx((200, 0, 100))
 
 
 def test_an_axis_that_is_not_written_is_x() -> None:
-    chain = read_urdf(LIFT.replace('<axis xyz="0 0 1"/>', ""))
+    chain = parse_urdf(LIFT.replace('<axis xyz="0 0 1"/>', ""))
     assert chain.joints[0].axis == (1, 0, 0)
 
 
@@ -88,26 +88,35 @@ def test_an_axis_that_is_not_written_is_x() -> None:
         ("<robot", "<!DOCTYPE x [<!ENTITY a 'b'>]><robot", "declares a document type or entities"),
         ("</robot>", "", "not XML"),
         ("robot", "model", "starts with <model>"),
-        ('type="fixed"', 'type="floating"', 'joint "hold" has type "floating"; there are'),
+        (
+            'type="fixed"',
+            'type="floating"',
+            'joint "hold" has the unknown type "floating"; the types are',
+        ),
         ('type="fixed"', 'type="revolute"', 'joint "hold" has no <limit>'),
         ('<parent link="head"/>', '<parent link="mast"/>', "branches"),
-        ('<parent link="head"/>', '<parent link="tip"/>', "run in a circle"),
-        ('<parent link="head"/>', '<parent link="neck"/>', '"neck", which is not there'),
-        ('<parent link="head"/>', "", 'joint "hold" of the URDF lacks its <parent> or <child>'),
-        ('<child link="tip"/>', '<child link="head"/>', "carry the same link"),
+        ('<parent link="head"/>', '<parent link="tip"/>', "has a cycle"),
+        (
+            '<parent link="head"/>',
+            '<parent link="neck"/>',
+            'the parent "neck" of "hold_origin" in "lift" does not exist',
+        ),
+        ('<parent link="head"/>', "", 'joint "hold" of the URDF has no <parent> or no <child>'),
+        ('<child link="tip"/>', '<child link="head"/>', "have the same child link"),
         ('<link name="base">', "<link>", "a <link> of the URDF has no name"),
-        ('<axis xyz="0 0 1"/>', '<axis xyz="0 0 0"/>', 'joint "turn" has no axis'),
+        ('<axis xyz="0 0 1"/>', '<axis xyz="0 0 0"/>', 'joint "turn" has no valid axis'),
         ('<axis xyz="0 0 1"/>', '<axis xyz="0 0"/>', "not three numbers"),
         ('<axis xyz="0 0 1"/>', '<mimic joint="rise"/>', 'joint "turn" mimics another joint'),
         ('lower="-0.5"', 'lower="0.5"', 'the lower limit of joint "rise" is above'),
-        ('lower="-0.5"', 'lower="low"', 'holds "low", which is not a finite number'),
-        ('xyz="0 0 0.1"', 'xyz="0 0 nan"', 'holds "nan", which is not a finite number'),
-        ('radius="0.03"', "", 'the radius of link "head" holds ""'),
+        ('lower="-0.5"', 'lower="low"', 'contains "low", which is not a finite number'),
+        ('xyz="0 0 0.1"', 'xyz="0 0 nan"', 'contains "nan", which is not a finite number'),
+        ('xyz="0 0 0.1"', 'xyz="0 0 1e306"', 'contains "1e306", which is not a finite number'),
+        ('radius="0.03"', "", 'the radius of link "head" contains ""'),
     ],
     ids=lambda value: value[:30],
 )
 def test_a_bad_description_is_refused_in_a_sentence(old: str, new: str, words: str) -> None:
     assert old in LIFT
     with pytest.raises(ValueError) as raised:
-        read_urdf(LIFT.replace(old, new))
+        parse_urdf(LIFT.replace(old, new))
     assert words in str(raised.value)

@@ -5,7 +5,7 @@ from typing import NoReturn
 import pytest
 from grpclib.const import Cardinality
 
-from cogwork.wire.handlers import Handle, HandlerTable, Method, Stream
+from cogwork.wire.handlers import Handler, HandlerTable, Method, Stream
 
 SERVICE = "test.Service"
 
@@ -57,18 +57,18 @@ def test_a_service_that_could_not_be_loaded_is_tried_again() -> None:
 def test_paths_that_clients_make_up_are_not_kept() -> None:
     wrapped: list[str] = []
 
-    def around(method: Method, handle: Handle) -> Handle:
+    def around(method: Method, handle: Handler) -> Handler:
         wrapped.append(method.path)
         return handle
 
     async def unknown(_: str, __: Stream) -> NoReturn:
         raise NotImplementedError
 
-    table = HandlerTable(around=[around], unknown=unknown)
+    table = HandlerTable(middleware=[around], fallback=unknown)
     for number in range(3):
         found = table.find(f"/made.up/{number}")
         assert found is not None
-        assert found.foreign
+        assert found.is_unregistered
     assert len(wrapped) == 3
     assert not table._methods
 

@@ -15,7 +15,7 @@ from starlette.responses import PlainTextResponse, Response
 from starlette.routing import Route
 
 from cogwork.wire import http1
-from cogwork.wire.http1 import Application, Http1
+from cogwork.wire.http1 import Application, Http1Server
 
 MIB = 1 << 20
 DEADLINE = 10.0
@@ -39,7 +39,7 @@ def pages() -> Application:
 
 @contextlib.asynccontextmanager
 async def served(make_application: Callable[[], Application]) -> AsyncIterator[Site]:
-    site = Site(Http1(make_application))
+    site = Site(Http1Server(make_application))
     accepting = asyncio.ensure_future(site.accept())
     try:
         async with asyncio.timeout(30):
@@ -56,7 +56,7 @@ async def served(make_application: Callable[[], Application]) -> AsyncIterator[S
 
 
 class Site:
-    def __init__(self, http: Http1) -> None:
+    def __init__(self, http: Http1Server) -> None:
         self.http = http
         self.listener = socket.create_server(("127.0.0.1", 0))
         self.listener.setblocking(False)
@@ -65,7 +65,7 @@ class Site:
     async def accept(self) -> None:
         while True:
             connection, _ = await asyncio.get_running_loop().sock_accept(self.listener)
-            await self.http.take(connection)
+            await self.http.take_over(connection, lambda: None)
 
     async def connect(self) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
         reader, writer = await asyncio.open_connection(*self.listener.getsockname())
@@ -108,7 +108,7 @@ async def test_a_connection_is_used_again_and_again() -> None:
         for path, status in (("/", 200), ("/status.json", 200), ("/nothing", 404), ("/", 200)):
             writer.write(get(path))
             assert (await response(reader))[0] == status
-        assert site.http.connections == 1
+        assert site.http.connection_count == 1
 
 
 async def test_requests_sent_ahead_are_answered_in_order() -> None:
@@ -159,6 +159,8 @@ async def test_a_malformed_request(name: str, caplog: pytest.LogCaptureFixture) 
         answer = await site.answer(MALFORMED[name])
         # Bytes that are still on their way when the server closes may cost the answer.
         assert answer.startswith(b"HTTP/1.1 400 Bad Request") or len(MALFORMED[name]) > 10_000
+        for header, value in http1.SECURITY_HEADERS.items():
+            assert not answer or f"\r\n{header}: {value}\r\n".encode() in answer
         assert b"Traceback" not in answer
         reader, writer = await site.connect()
         writer.write(get("/"))
@@ -180,9 +182,21 @@ async def test_a_body_that_turns_bad_after_the_answer(
     assert tracebacks(caplog) == []
 
 
+@pytest.mark.parametrize("body", [b"zz\r\n", b"3;a=\nb\r\nabc\r\n0\r\n\r\n"])
+async def test_a_body_that_is_bad_before_the_answer(
+    body: bytes, caplog: pytest.LogCaptureFixture
+) -> None:
+    head = b"POST /no HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n"
+    async with served(pages) as site:
+        answer = await site.answer(head + body)
+        assert answer.startswith(b"HTTP/1.1 400 Bad Request")
+        assert answer.count(b"HTTP/1.1") == 1
+    assert tracebacks(caplog) == []
+
+
 async def test_a_head_that_does_not_end(monkeypatch: pytest.MonkeyPatch) -> None:
     """However often another byte of it comes."""
-    monkeypatch.setattr(http1, "_HEADERS_WITHIN", 0.3)
+    monkeypatch.setattr(http1, "_HEADERS_TIMEOUT", 0.3)
     async with served(pages) as site:
         reader, writer = await site.connect()
         dripping = asyncio.ensure_future(_drip(writer, get("/", "Host: " + "x" * 1000)))
@@ -195,7 +209,7 @@ async def test_a_head_that_does_not_end(monkeypatch: pytest.MonkeyPatch) -> None
 
 
 async def test_a_second_head_that_does_not_end(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(http1, "_HEADERS_WITHIN", 0.3)
+    monkeypatch.setattr(http1, "_HEADERS_TIMEOUT", 0.3)
     async with served(pages) as site:
         reader, writer = await site.connect()
         writer.write(get("/"))
@@ -208,7 +222,7 @@ async def test_a_second_head_that_does_not_end(monkeypatch: pytest.MonkeyPatch) 
 
 
 async def test_a_slow_answer_is_not_a_slow_head(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(http1, "_HEADERS_WITHIN", 0.1)
+    monkeypatch.setattr(http1, "_HEADERS_TIMEOUT", 0.1)
     go_on = asyncio.Event()
 
     async def slow(scope: Any, receive: Any, send: Any) -> None:
@@ -284,6 +298,47 @@ async def test_a_client_that_does_not_read_holds_up_only_itself() -> None:
         assert sent < 32
 
 
+async def test_a_client_that_does_not_read_is_dropped(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(http1, "_WRITE_TIMEOUT", 0.3)
+    ended = asyncio.Event()
+
+    async def flood(scope: Any, receive: Any, send: Any) -> None:
+        await send({"type": "http.response.start", "status": 200, "headers": []})
+        for _ in range(64):
+            await send({"type": "http.response.body", "body": bytes(MIB), "more_body": True})
+        await send({"type": "http.response.body", "body": b""})
+        ended.set()
+
+    async with served(lambda: flood) as site:
+        _, lazy = await site.connect()
+        cast("asyncio.Transport", lazy.transport).pause_reading()
+        lazy.write(get("/"))
+        async with asyncio.timeout(DEADLINE):
+            await ended.wait()
+        await _until(lambda: site.http.connection_count == 0)
+
+
+async def test_a_client_that_reads_slowly_is_not_dropped(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(http1, "_WRITE_TIMEOUT", 1.0)
+    size, part = 8 * MIB, 16 * 1024
+
+    async def large(scope: Any, receive: Any, send: Any) -> None:
+        await send({"type": "http.response.start", "status": 200, "headers": []})
+        for _ in range(size // part):
+            await send({"type": "http.response.body", "body": bytes(part), "more_body": True})
+        await send({"type": "http.response.body", "body": b""})
+
+    async with served(lambda: large) as site:
+        reader, writer = await site.connect()
+        writer.write(get("/", "Host: x", "Connection: close"))
+        received = 0
+        async with asyncio.timeout(DEADLINE):
+            while data := await reader.read(128 * 1024):
+                received += len(data)
+                await asyncio.sleep(0.03)  # slowness is the point
+        assert received > size
+
+
 @pytest.mark.parametrize("error", [ValueError("ouch"), SystemExit(1), KeyboardInterrupt()])
 async def test_an_application_that_fails(error: BaseException) -> None:
     async def failing(scope: Any, receive: Any, send: Any) -> None:
@@ -334,29 +389,29 @@ async def test_closing_ends_what_is_under_way() -> None:
             reader, writer = await site.connect()
             writer.write(request)
             readers.append(reader)
-        await _until(lambda: site.http.connections == 3)
+        await _until(lambda: site.http.connection_count == 3)
         async with asyncio.timeout(5):
             await site.http.aclose()
         assert ended.is_set()
-        assert site.http.connections == 0
+        assert site.http.connection_count == 0
         for reader in readers:
             with contextlib.suppress(ConnectionResetError):
                 await reader.read()
 
 
 async def test_closing_before_anybody_came() -> None:
-    await Http1(pages).aclose()
+    await Http1Server(pages).aclose()
 
 
 async def test_an_application_that_cannot_be_made() -> None:
     def broken() -> Application:
         raise ImportError("no starlette")
 
-    http = Http1(broken)
+    http = Http1Server(broken)
     for _ in range(2):
         ours, theirs = socket.socketpair()
         with ours, theirs, pytest.raises(ImportError, match="no starlette"):
-            await http.take(ours)
+            await http.take_over(ours, lambda: None)
     await http.aclose()
 
 

@@ -1,4 +1,4 @@
-"""What the arms read from their configuration."""
+"""Attributes of the arm models."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from cogwork.config.fields import Attributes, FileField
 
 class FakeArmAttributes(Attributes):
     kinematics_file: FileField | None = None
-    """Its links and joints: kinematics in JSON (SVA or DH), or a URDF. Without one it is a desk arm
-    with six joints."""
+    """Kinematics of the arm: JSON (SVA or DH) or URDF. Without a file, a desk arm with six
+    joints."""
     speed_degs_per_sec: Annotated[float, Field(gt=0)] = 60.0
-    """How fast its joints turn at most, in degrees per second. One that slides goes as many
-    millimetres per second."""
+    """Maximum speed of the joints in degrees per second, or in millimeters per second for prismatic
+    joints."""
     joints: list[float] | None = None
-    """Where its joints are at first, in degrees, or in millimetres if they slide. Without it they
-    are at 0, or at the limit that is nearest to it."""
+    """Initial joint positions in degrees, or in millimeters for prismatic joints. By default 0, or
+    the limit closest to 0."""

@@ -1,34 +1,36 @@
-"""A sine tone that goes on forever."""
+"""An endless sine tone."""
 
 from __future__ import annotations
 
 import math
 
-from cogwork.drivers.audio_out.pcm import CODECS, Codec, Format
+from cogwork.drivers.audio_out.pcm import CODECS, Codec, PcmFormat
 
-_LOUDNESS = 0.5
+_AMPLITUDE = 0.5
 
 
 class Tone:
-    """It repeats itself, so that only the shortest stretch that does is worked out."""
+    """A tone that stores one period, as the shortest number of whole frames, and repeats it."""
 
     def __init__(self, frequency: int, rate: int, channels: int) -> None:
-        """Takes time for some frequencies: make it in a thread."""
+        """Compute the period, which is slow for some frequencies: call this in a thread."""
         self._rate = rate
-        self._frames = rate // math.gcd(rate, frequency)
-        turn = math.tau * frequency / rate
-        samples = [_LOUDNESS * math.sin(turn * frame) for frame in range(self._frames)]
-        self._once = {codec: _on_each(channels, samples, codec) for codec in CODECS.values()}
+        self._period_frames = rate // math.gcd(rate, frequency)
+        step = math.tau * frequency / rate
+        samples = [_AMPLITUDE * math.sin(step * frame) for frame in range(self._period_frames)]
+        self._periods = {
+            codec: _encode_channels(channels, samples, codec) for codec in CODECS.values()
+        }
 
-    def heard(self, since: float, frames: int, form: Format) -> bytes:
-        once, size = self._once[form.codec], form.frame_size
-        first = round(since * self._rate) % self._frames
-        times = (first + frames) // self._frames + 1
-        return (once * times)[first * size : (first + frames) * size]
+    def render(self, since: float, frames: int, pcm_format: PcmFormat) -> bytes:
+        period, size = self._periods[pcm_format.codec], pcm_format.frame_size
+        first = round(since * self._rate) % self._period_frames
+        times = (first + frames) // self._period_frames + 1
+        return (period * times)[first * size : (first + frames) * size]
 
 
-def _on_each(channels: int, samples: list[float], codec: Codec) -> bytes:
-    one = codec.encoded(samples)
+def _encode_channels(channels: int, samples: list[float], codec: Codec) -> bytes:
+    one = codec.encode(samples)
     size = len(one) // len(samples)
     frames = bytearray(len(one) * channels)
     for channel in range(channels):

@@ -1,4 +1,4 @@
-"""A speaker that makes no noise: a sound takes as long as it lasts."""
+"""A fake speaker that plays audio in real time without making a sound."""
 
 from __future__ import annotations
 
@@ -13,22 +13,22 @@ from viam.proto.common import AudioInfo
 
 from cogwork.core.clock import Clock, SystemClock
 from cogwork.core.errors import Interrupted, InvalidRequest
-from cogwork.drivers.audio_out.air import Air, Piece
 from cogwork.drivers.audio_out.attributes import FakeAudioOutAttributes
-from cogwork.drivers.audio_out.pcm import CODECS, HIGHEST_RATE, Format, codec_named
-from cogwork.drivers.shapeless import Shapeless
+from cogwork.drivers.audio_out.pcm import CODECS, MAX_SAMPLE_RATE, PcmFormat, find_codec
+from cogwork.drivers.audio_out.playback_buffer import AudioClip, PlaybackBuffer
+from cogwork.drivers.no_geometry import NoGeometry
 from cogwork.graph.name import ResourceName
 from cogwork.graph.provider import Dependencies
 from cogwork.resource.model import logger_of
 
-_AHEAD = 0.5
-"""Seconds of a stream that are taken before they are played."""
-_KEPT = 1 << 20
-"""Bytes of the last sound, for whoever asks for it."""
+_BUFFER_SECONDS = 0.5
+"""Seconds of a stream to accept ahead of playback."""
+_MAX_CAPTURED_BYTES = 1 << 20
+"""Maximum bytes to keep of the last audio."""
 
 
-class FakeAudioOut(Shapeless, AudioOut):
-    """The newest sound has it: an older one ends, and whoever played that is told."""
+class FakeAudioOut(NoGeometry, AudioOut):
+    """A fake speaker. A newer call interrupts the running playback, which then fails."""
 
     def __init__(
         self, name: ResourceName, attributes: FakeAudioOutAttributes, clock: Clock
@@ -36,9 +36,9 @@ class FakeAudioOut(Shapeless, AudioOut):
         super().__init__(name.name, logger=logger_of(name))
         self._attributes = attributes
         self._clock = clock
-        self._air = Air()
-        self._sound: Sound | None = None
-        self._sounds = 0
+        self._buffer = PlaybackBuffer()
+        self._playback: Playback | None = None
+        self._playback_count = 0
 
     @classmethod
     async def new(
@@ -52,26 +52,26 @@ class FakeAudioOut(Shapeless, AudioOut):
         return cls(name, attributes, clock or SystemClock())
 
     async def play(self, data: bytes, info: AudioInfo | None = None, **_: Any) -> None:
-        form = self._format(info)
-        self._refuse_broken_frames(data, form)
-        sound = self._begin("play", form)
+        pcm_format = self._parse_format(info)
+        self._check_whole_frames(data, pcm_format)
+        playback = self._begin("play", pcm_format)
         try:
-            sound.add(data)
-            await sound.wait(0.0)
+            playback.add(data)
+            await playback.wait(0.0)
         finally:
-            sound.end("play")
+            playback.end("play")
 
     async def play_stream(self, info: AudioInfo, chunks: AsyncIterable[bytes], **_: Any) -> None:
-        sound = self._begin("play_stream", self._format(info))
+        playback = self._begin("play_stream", self._parse_format(info))
         try:
-            async with contextlib.aclosing(_arriving(chunks, sound)) as arriving:
+            async with contextlib.aclosing(_read_chunks(chunks, playback)) as arriving:
                 async for chunk in arriving:
-                    self._refuse_broken_frames(chunk, sound.format)
-                    sound.add(chunk)
-                    await sound.wait(_AHEAD)
-            await sound.wait(0.0)
+                    self._check_whole_frames(chunk, playback.format)
+                    playback.add(chunk)
+                    await playback.wait(_BUFFER_SECONDS)
+            await playback.wait(0.0)
         finally:
-            sound.end("play_stream")
+            playback.end("play_stream")
 
     async def get_properties(self, **_: Any) -> AudioOut.Properties:
         return AudioOut.Properties(
@@ -81,127 +81,138 @@ class FakeAudioOut(Shapeless, AudioOut):
         )
 
     async def do_command(self, command: Mapping[str, Any], **_: Any) -> Mapping[str, Any]:
-        """`{"last_played": true}` answers with the sound itself, as far as it is kept."""
+        """Handle `{"last_played": true}`, which returns the last audio as far as it is kept."""
         if set(command) != {"last_played"}:
-            raise InvalidRequest(f'{self._called} knows one command: {{"last_played": true}}')
-        if self._sound is None:
+            raise InvalidRequest(
+                f'{self._display_name} supports one command: {{"last_played": true}}'
+            )
+        if self._playback is None:
             return {}
-        kept = base64.b64encode(self._sound.kept).decode()
-        return {**self._sound.described(), "audio_base64": kept}
+        audio = base64.b64encode(self._playback.captured).decode()
+        return {**self._playback.describe(), "audio_base64": audio}
 
     async def get_status(self, **_: Any) -> Mapping[str, Any]:
-        sound = self._sound
-        if sound is None:
+        playback = self._playback
+        if playback is None:
             return {"playing": False, "sounds": 0}
         return {
-            "playing": not sound.is_over,
-            "sounds": self._sounds,
-            "last": sound.described(),
+            "playing": not playback.has_ended,
+            "sounds": self._playback_count,
+            "last": playback.describe(),
         }
 
     async def close(self) -> None:
-        if self._sound is not None:
-            self._sound.end("close")
+        if self._playback is not None:
+            self._playback.end("close")
 
-    def heard(self, since: float, frames: int, form: Format) -> bytes:
-        """What a microphone beside it hears from that moment on."""
-        return self._air.heard(since, frames, form)
+    def render(self, since: float, frames: int, pcm_format: PcmFormat) -> bytes:
+        """Return what a microphone records from that time on."""
+        return self._buffer.render(since, frames, pcm_format)
 
-    def _begin(self, call: str, form: Format) -> Sound:
-        if self._sound is not None:
-            self._sound.end(call)
-        self._sounds += 1
-        self._sound = Sound(
-            f"{self._called} did not finish {call}",
-            form,
+    def _begin(self, call: str, pcm_format: PcmFormat) -> Playback:
+        if self._playback is not None:
+            self._playback.end(call)
+        self._playback_count += 1
+        self._playback = Playback(
+            f"{self._display_name} did not finish {call}",
+            pcm_format,
             self._attributes.speed,
             self._clock,
-            self._air,
+            self._buffer,
         )
-        return self._sound
+        return self._playback
 
-    def _format(self, info: AudioInfo | None) -> Format:
+    def _parse_format(self, info: AudioInfo | None) -> PcmFormat:
         if info is None:
             raise InvalidRequest(
-                f"{self._called} needs the audio_info: samples do not say what they are"
+                f"{self._display_name} needs the audio_info: samples do not contain their format"
             )
-        codec = codec_named(info.codec, self._called)
-        if not 0 < info.sample_rate_hz <= HIGHEST_RATE:
+        codec = find_codec(info.codec, self._display_name)
+        if not 0 < info.sample_rate_hz <= MAX_SAMPLE_RATE:
             raise InvalidRequest(
-                f"{self._called} plays from 1 to {HIGHEST_RATE} samples a second, "
+                f"{self._display_name} plays from 1 to {MAX_SAMPLE_RATE} samples per second, "
                 f"not {info.sample_rate_hz}"
             )
-        most = self._attributes.num_channels
-        if not 0 < info.num_channels <= most:
+        maximum = self._attributes.num_channels
+        if not 0 < info.num_channels <= maximum:
             raise InvalidRequest(
-                f"{self._called} plays from 1 to {most} channels, not {info.num_channels}"
+                f"{self._display_name} plays from 1 to {maximum} channels, not {info.num_channels}"
             )
-        return Format(codec, info.sample_rate_hz, info.num_channels)
+        return PcmFormat(codec, info.sample_rate_hz, info.num_channels)
 
-    def _refuse_broken_frames(self, data: bytes, form: Format) -> None:
-        if len(data) % form.frame_size:
+    def _check_whole_frames(self, data: bytes, pcm_format: PcmFormat) -> None:
+        if len(data) % pcm_format.frame_size:
             raise InvalidRequest(
-                f"{self._called} got {len(data)} bytes, and {form.channels} channels of "
-                f"{form.codec.name} take {form.frame_size} for each moment: some are missing"
+                f"{self._display_name} got {len(data)} bytes, which is not a multiple of "
+                f"{pcm_format.frame_size} bytes, the size of {pcm_format.channels} samples "
+                f"of {pcm_format.codec.name}"
             )
 
     @property
-    def _called(self) -> str:
+    def _display_name(self) -> str:
         return f'audio_out "{self.name}"'
 
 
-class Sound:
-    """One sound on its way out, from the first of it that came."""
+class Playback:
+    """The playback of one sound."""
 
-    def __init__(self, unfinished: str, form: Format, speed: float, clock: Clock, air: Air) -> None:
-        """`unfinished`: what is said when another one ends it."""
-        self.format = form
-        self.kept = bytearray()
-        self._unfinished = unfinished
+    def __init__(
+        self,
+        message: str,
+        pcm_format: PcmFormat,
+        speed: float,
+        clock: Clock,
+        buffer: PlaybackBuffer,
+    ) -> None:
+        """`message` is the start of the error message if another call interrupts the
+        playback."""
+        self.format = pcm_format
+        self.captured = bytearray()
+        self._interrupted_message = message
         self._speed = speed
         self._clock = clock
-        self._air = air
+        self._buffer = buffer
         self._frames = 0
         self._finished = False
         self._played_until = clock.monotonic()
         self._ended: asyncio.Future[str] = asyncio.get_running_loop().create_future()
 
     @property
-    def is_over(self) -> bool:
+    def has_ended(self) -> bool:
         return self._ended.done()
 
     def add(self, data: bytes) -> None:
-        """After what came before; at once, where that is over."""
+        """Append the data, or play it at once if the previous data has ended."""
         frames = len(data) // self.format.frame_size
         if not frames:
             return
         now = self._clock.monotonic()
         since = max(self._played_until, now)
         self._played_until = since + frames / self.format.rate / self._speed
-        self._air.add(Piece(self.format, data, since, self._played_until, self._speed), now)
+        self._buffer.add(AudioClip(self.format, data, since, self._played_until, self._speed), now)
         self._frames += frames
-        self.kept += data[: _KEPT - len(self.kept)]
+        self.captured += data[: _MAX_CAPTURED_BYTES - len(self.captured)]
 
     async def wait(self, ahead: float) -> None:
-        """Until no more than so many seconds of it are left."""
-        left = self._played_until - ahead - self._clock.monotonic()
-        if left > 0 and not self._ended.done():
-            await self._clock.wait([self._ended], left)
-        self._refuse_if_ended()
+        """Wait until at most `ahead` seconds are left to play."""
+        remaining = self._played_until - ahead - self._clock.monotonic()
+        if remaining > 0 and not self._ended.done():
+            await self._clock.wait([self._ended], remaining)
+        self._raise_if_ended()
         self._finished = ahead == 0.0
 
-    async def wait_for(self, more: asyncio.Future[Any]) -> None:
-        """Until that is there."""
-        await self._clock.wait([more, self._ended], None)
-        self._refuse_if_ended()
+    async def wait_for(self, future: asyncio.Future[Any]) -> None:
+        """Wait for the future; raise Interrupted if the playback is interrupted first."""
+        await self._clock.wait([future, self._ended], None)
+        self._raise_if_ended()
 
     def end(self, by: str) -> None:
         if not self._ended.done():
             self._ended.set_result(by)
             if not self._finished:
-                self._air.silence(self._clock.monotonic())
+                self._buffer.cut_off(self._clock.monotonic())
 
-    def described(self) -> Mapping[str, Any]:
+    def describe(self) -> Mapping[str, Any]:
         return {
             "codec": self.format.codec.name,
             "sample_rate_hz": self.format.rate,
@@ -210,18 +221,20 @@ class Sound:
             "finished": self._finished,
         }
 
-    def _refuse_if_ended(self) -> None:
+    def _raise_if_ended(self) -> None:
         if self._ended.done():
-            raise Interrupted(f"{self._unfinished}: {self._ended.result()} ended it")
+            raise Interrupted(f"{self._interrupted_message}: interrupted by {self._ended.result()}")
 
 
-async def _arriving(chunks: AsyncIterable[bytes], sound: Sound) -> AsyncGenerator[bytes, None]:
-    """Whoever sends nothing is told, too, when the sound is ended."""
+async def _read_chunks(
+    chunks: AsyncIterable[bytes], playback: Playback
+) -> AsyncGenerator[bytes, None]:
+    """Yield the chunks; raise Interrupted also while the client sends nothing."""
     parts = aiter(chunks)
     while True:
-        part = asyncio.ensure_future(_next(parts))
+        part = asyncio.ensure_future(_next_or_none(parts))
         try:
-            await sound.wait_for(part)
+            await playback.wait_for(part)
         finally:
             part.cancel()
             await asyncio.wait([part])
@@ -231,6 +244,6 @@ async def _arriving(chunks: AsyncIterable[bytes], sound: Sound) -> AsyncGenerato
         yield chunk
 
 
-async def _next(parts: AsyncIterator[bytes]) -> bytes | None:
-    """None after the last one."""
+async def _next_or_none(parts: AsyncIterator[bytes]) -> bytes | None:
+    """Return the next chunk, or None after the last one."""
     return await anext(parts, None)

@@ -1,4 +1,4 @@
-"""Sound as plain samples: what each codec makes of them, without a library."""
+"""PCM codecs, without a library."""
 
 from __future__ import annotations
 
@@ -13,41 +13,45 @@ from viam.proto.common import AudioInfo
 
 from cogwork.core.errors import InvalidRequest
 
-HIGHEST_RATE = 384_000
-"""Samples a second: no device has more."""
+MAX_SAMPLE_RATE = 384_000
+"""Samples per second; no device supports more."""
 
 
 @dataclass(frozen=True, slots=True)
 class Codec:
     name: str
-    letter: str
-    """As `array` calls the type of its samples."""
-    full: float | None
-    """What the loudest sample is, where samples are integers."""
+    typecode: str
+    """The type of a sample, as a type code of `array`."""
+    full_scale: float | None
+    """The absolute value of the loudest sample, if samples are integers."""
 
-    def encoded(self, samples: Iterable[float]) -> bytes:
-        """Of samples from -1 to 1. As integers, what is louder is cut off, and what is no number is
-        silence."""
+    def encode(self, samples: Iterable[float]) -> bytes:
+        """Encode samples from -1 to 1.
+
+        Integer codecs clip louder samples and replace NaN and infinity by silence.
+        """
         numbers: array[Any]
-        if self.full is None:
-            numbers = array(self.letter, samples)
+        if self.full_scale is None:
+            numbers = array(self.typecode, samples)
         else:
-            full, most = self.full, self.full - 1
+            full_scale, maximum = self.full_scale, self.full_scale - 1
             numbers = array(
-                self.letter,
+                self.typecode,
                 [
-                    round(level) if -full <= (level := each * full) <= most else _cut(level, most)
+                    round(level)
+                    if -full_scale <= (level := each * full_scale) <= maximum
+                    else _clip(level, maximum)
                     for each in samples
                 ],
             )
-        return _little(numbers).tobytes()
+        return _to_little_endian(numbers).tobytes()
 
-    def decoded(self, data: bytes) -> Sequence[float]:
-        numbers: array[Any] = array(self.letter)
+    def decode(self, data: bytes) -> Sequence[float]:
+        numbers: array[Any] = array(self.typecode)
         numbers.frombytes(data)
-        samples = _little(numbers)
-        full = self.full
-        return samples if full is None else [each / full for each in samples]
+        samples = _to_little_endian(numbers)
+        full_scale = self.full_scale
+        return samples if full_scale is None else [each / full_scale for each in samples]
 
 
 CODECS = {
@@ -61,39 +65,40 @@ CODECS = {
 
 
 @dataclass(frozen=True, slots=True)
-class Format:
+class PcmFormat:
     codec: Codec
     rate: int
-    """Frames a second. A frame has a sample for each channel."""
+    """Frames per second. A frame has one sample per channel."""
     channels: int
 
     @property
     def frame_size(self) -> int:
-        """In bytes."""
-        return array(self.codec.letter).itemsize * self.channels
+        """Bytes per frame."""
+        return array(self.codec.typecode).itemsize * self.channels
 
-    def info(self) -> AudioInfo:
+    def to_audio_info(self) -> AudioInfo:
         return AudioInfo(
             codec=self.codec.name, sample_rate_hz=self.rate, num_channels=self.channels
         )
 
 
-def codec_named(name: str, called: str) -> Codec:
-    """`called`: what errors call the device, such as `audio_out "speaker"`."""
+def find_codec(name: str, display_name: str) -> Codec:
+    """Return the codec. `display_name` is how errors refer to the device, such as `audio_out
+    "mic"`."""
     codec = CODECS.get(name)
     if codec is None:
-        asked = f'has no codec "{name}"' if name else "needs to know which codec"
-        raise InvalidRequest(f"{called} {asked}; it has {', '.join(CODECS)}")
+        problem = f'has no codec "{name}"' if name else "needs a codec"
+        raise InvalidRequest(f"{display_name} {problem}; it supports {', '.join(CODECS)}")
     return codec
 
 
-def _cut(level: float, most: float) -> int:
-    """Ahead of rounding: what is not finite has no integer."""
-    return int(max(-most - 1, min(level, most))) if math.isfinite(level) else 0
+def _clip(level: float, maximum: float) -> int:
+    """Clip before rounding: a value that is not finite has no integer."""
+    return int(max(-maximum - 1, min(level, maximum))) if math.isfinite(level) else 0
 
 
-def _little(numbers: array[Any]) -> array[Any]:
-    """On the wire the low byte comes first, whatever this computer is."""
+def _to_little_endian(numbers: array[Any]) -> array[Any]:
+    """Convert to little endian, the byte order on the wire."""
     if sys.byteorder == "big":
         numbers.byteswap()
     return numbers

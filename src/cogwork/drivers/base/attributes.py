@@ -1,4 +1,4 @@
-"""What the bases read from their configuration."""
+"""Attributes of the base models."""
 
 from __future__ import annotations
 
@@ -10,46 +10,46 @@ from cogwork.config import codes
 from cogwork.config.fields import Attributes, Needs, fault
 
 Positive = Annotated[float, Field(gt=0)]
-Motors = Annotated[
+MotorNames = Annotated[
     list[Annotated[str, Field(min_length=1), Needs("rdk:component:motor")]], Field(min_length=1)
 ]
 
 
 class FakeBaseAttributes(Attributes):
     width_mm: Positive = 600.0
-    """How far apart its wheels are."""
+    """Distance between the wheels."""
     length_mm: Positive = 600.0
-    """How long the box is that it fills."""
+    """Length of the base's bounding box."""
     height_mm: Positive = 300.0
-    """How high the box is that it fills."""
+    """Height of the base's bounding box."""
     turning_radius_mm: Annotated[float, Field(ge=0)] = 0.0
-    """How narrow it says that it turns; 0 is on the spot."""
+    """Turning radius to report; 0 is a turn in place."""
     wheel_circumference_mm: Positive = 300.0
-    """How far it says that one turn of a wheel takes it."""
+    """Wheel circumference to report."""
     max_mm_per_sec: Positive = 1000.0
-    """How fast it drives at full power."""
+    """Speed at full power."""
     max_degs_per_sec: Positive = 180.0
-    """How fast it turns at full power."""
+    """Angular speed at full power."""
 
 
 class WheeledBaseAttributes(Attributes):
-    left: Motors
-    """The motors of its left side. Forward is the direction in which they all turn forward."""
-    right: Motors
-    """The motors of its right side."""
+    left: MotorNames
+    """Motors on the left side. The base moves forward when all motors turn forward."""
+    right: MotorNames
+    """Motors on the right side."""
     width_mm: Positive
-    """How far apart the middles of its left and right wheels are."""
+    """Distance between the centers of the left and right wheels."""
     wheel_circumference_mm: Positive
-    """How far one turn of a wheel takes it."""
+    """Distance per revolution of a wheel."""
     spin_slip_factor: Positive = 1.0
-    """How much farther the wheels have to turn than they would if they did not slip, whenever the
-    base turns; 1.2 is a fifth more. Measure it: let the base spin, and divide the angle that you
-    asked for by the one that it made."""
+    """Factor by which the wheels must turn farther than without slip whenever the base turns; 1.2
+    is a fifth more. To measure it, spin the base and divide the requested angle by the actual
+    one."""
 
     @model_validator(mode="after")
-    def _each_motor_once(self) -> Self:
+    def _check_motors_unique(self) -> Self:
         motors = [*self.left, *self.right]
-        twice = next((motor for motor in motors if motors.count(motor) > 1), None)
-        if twice is not None:
-            raise fault(codes.BAD_VALUE, f'motor "{twice}" can only be in one place')
+        duplicate = next((motor for motor in motors if motors.count(motor) > 1), None)
+        if duplicate is not None:
+            raise fault(codes.BAD_VALUE, f'motor "{duplicate}" is used more than once')
         return self

@@ -1,4 +1,4 @@
-"""A base on wheels, with motors on its left and on its right: it turns as they differ."""
+"""A wheeled base with motors on its left and right side (differential drive)."""
 
 from __future__ import annotations
 
@@ -11,24 +11,30 @@ from viam.components.base import Base, Vector3
 from viam.components.motor import Motor
 
 from cogwork.drivers.base.attributes import WheeledBaseAttributes
-from cogwork.drivers.base.drive import Leg
-from cogwork.drivers.base.orders import read_power, read_spin, read_straight, read_velocity
-from cogwork.drivers.shapeless import Shapeless
-from cogwork.drivers.turns import Turn, Turns
+from cogwork.drivers.base.planar_motion import Leg
+from cogwork.drivers.base.validation import (
+    parse_move_straight,
+    parse_set_power,
+    parse_set_velocity,
+    parse_spin,
+)
+from cogwork.drivers.command_lock import CommandLease, CommandLock
+from cogwork.drivers.no_geometry import NoGeometry
 from cogwork.graph.name import ResourceName
 from cogwork.graph.provider import Dependencies
-from cogwork.resource.model import logger_of, named
+from cogwork.resource.model import find_dependency, logger_of
 
-Order = Callable[[Motor, float], Coroutine[Any, Any, None]]
-"""What one motor is told, given the number for its side."""
-Sides = tuple[float, float]
-"""A number for the left side, and one for the right."""
+MotorCommand = Callable[[Motor, float], Coroutine[Any, Any, None]]
+"""A command to one motor, with the value for its side."""
+SideValues = tuple[float, float]
+"""The values for the left and the right side."""
 
-_STOPPED_WITHIN = 5.0
+_STOP_TIMEOUT = 5.0
 
 
-class WheeledBase(Shapeless, Base):
-    """The newest command has the base, and whatever ends one ends it for all motors."""
+class WheeledBase(NoGeometry, Base):
+    """A wheeled base. A newer command, or the failure of one motor, ends a command for all
+    motors."""
 
     def __init__(
         self,
@@ -41,45 +47,45 @@ class WheeledBase(Shapeless, Base):
         self._attributes = attributes
         self._left = left
         self._right = right
-        self._called = f'base "{self.name}"'
-        self._turns = Turns(self._called)
-        self._one_at_a_time = asyncio.Lock()
+        self._display_name = f'base "{self.name}"'
+        self._command_lock = CommandLock(self._display_name)
+        self._lock = asyncio.Lock()
         self._at_rest = True
 
     @classmethod
     async def new(
         cls, name: ResourceName, attributes: WheeledBaseAttributes, dependencies: Dependencies
     ) -> WheeledBase:
-        left = [named(dependencies, each) for each in attributes.left]
-        right = [named(dependencies, each) for each in attributes.right]
+        left = [find_dependency(dependencies, each) for each in attributes.left]
+        right = [find_dependency(dependencies, each) for each in attributes.right]
         return cls(name, attributes, left, right)
 
     async def move_straight(self, distance: int, velocity: float, **_: Any) -> None:
-        await self._go("move_straight", read_straight(self._called, distance, velocity))
+        await self._go("move_straight", parse_move_straight(self._display_name, distance, velocity))
 
     async def spin(self, angle: float, velocity: float, **_: Any) -> None:
-        await self._go("spin", read_spin(self._called, angle, velocity))
+        await self._go("spin", parse_spin(self._display_name, angle, velocity))
 
     async def set_power(self, linear: Vector3, angular: Vector3, **_: Any) -> None:
-        power = read_power(self._called, linear, angular)
+        power = parse_set_power(self._display_name, linear, angular)
         left, right = power.linear - power.angular, power.linear + power.angular
-        # Beyond all there is both give in, so that the arc stays the same.
-        most = max(1.0, abs(left), abs(right))
-        await self._command("set_power", (left / most, right / most), _set_power)
+        # Scale both sides down together, so that the arc stays the same.
+        maximum = max(1.0, abs(left), abs(right))
+        await self._run_command("set_power", (left / maximum, right / maximum), _set_power)
 
     async def set_velocity(self, linear: Vector3, angular: Vector3, **_: Any) -> None:
-        speed = read_velocity(self._called, linear, angular)
-        left, right = self._wheels(speed.linear, speed.angular)
-        await self._command("set_velocity", (left * 60, right * 60), _turn_at)
+        speed = parse_set_velocity(self._display_name, linear, angular)
+        left, right = self._wheel_revolutions(speed.linear, speed.angular)
+        await self._run_command("set_velocity", (left * 60, right * 60), _set_rpm)
 
     async def stop(self, **_: Any) -> None:
-        """At once, whatever an older command may still be ending."""
-        await self._halt(self._turns.take("stop"))
+        """Stop at once, without waiting for an older command to end."""
+        await self._stop_motors(self._command_lock.acquire("stop"))
 
     async def close(self) -> None:
-        turn = self._turns.take("close")
+        lease = self._command_lock.acquire("close")
         if not self._at_rest:
-            await self._halt(turn)
+            await self._stop_motors(lease)
 
     async def is_moving(self) -> bool:
         return any([await motor.is_moving() for motor in self._motors])
@@ -101,78 +107,85 @@ class WheeledBase(Shapeless, Base):
 
     async def _go(self, command: str, leg: Leg | None) -> None:
         if leg is None:
-            await self._command(command, (0.0, 0.0), _turn_at)
+            await self._run_command(command, (0.0, 0.0), _set_rpm)
             return
-        # Straight on or on the spot, the wheels of both sides turn alike but for the sign.
-        rpm = abs(self._wheels(leg.speed.linear, leg.speed.angular)[0]) * 60
+        # Driving straight or turning in place, both sides have the same absolute speed.
+        rpm = abs(self._wheel_revolutions(leg.speed.linear, leg.speed.angular)[0]) * 60
 
         async def go_for(motor: Motor, revolutions: float) -> None:
             await motor.go_for(rpm, revolutions)
 
-        await self._command(command, self._wheels(leg.distance, leg.turn), go_for)
+        await self._run_command(command, self._wheel_revolutions(leg.distance, leg.turn), go_for)
 
-    async def _command(self, command: str, sides: Sides, order: Order) -> None:
-        turn = self._turns.take(command)
+    async def _run_command(
+        self, command: str, sides: SideValues, command_motor: MotorCommand
+    ) -> None:
+        lease = self._command_lock.acquire(command)
         try:
-            async with self._one_at_a_time:
-                turn.check()
+            async with self._lock:
+                lease.raise_if_revoked()
                 self._at_rest = False
-                await turn.outcome(self._at_once(turn, sides, order))
+                await lease.run(self._command_motors(lease, sides, command_motor))
         except BaseException:
-            if not turn.is_over:
-                await self._give_up(turn)
+            if not lease.is_revoked:
+                await self._try_stop(lease)
             raise
 
-    async def _at_once(self, turn: Turn, sides: Sides, order: Order) -> None:
-        """All motors; when one of them cannot, the others do not either."""
+    async def _command_motors(
+        self, lease: CommandLease, sides: SideValues, command_motor: MotorCommand
+    ) -> None:
+        """Command all motors; cancel the others if one of them fails."""
         try:
             async with asyncio.TaskGroup() as group:
                 for motors, number in zip((self._left, self._right), sides, strict=True):
                     for motor in motors:
-                        group.create_task(_tell(turn, order, motor, number))
-        except ExceptionGroup as failed:
-            raise failed.exceptions[0] from None
+                        group.create_task(_command_motor(lease, command_motor, motor, number))
+        except ExceptionGroup as errors:
+            raise errors.exceptions[0] from None
 
-    async def _halt(self, turn: Turn) -> None:
-        """All motors, whatever is wrong with some of them."""
+    async def _stop_motors(self, lease: CommandLease) -> None:
+        """Stop all motors, even if some of them fail."""
         stops = (motor.stop() for motor in self._motors)
         for result in await asyncio.gather(*stops, return_exceptions=True):
             if isinstance(result, BaseException):
                 raise result
-        # Whoever took over meanwhile may have it move again.
-        if not turn.is_over:
+        # A newer command may have started another motion meanwhile.
+        if not lease.is_revoked:
             self._at_rest = True
 
-    async def _give_up(self, turn: Turn) -> None:
-        """Half a command leads anywhere, and nobody else is watching."""
+    async def _try_stop(self, lease: CommandLease) -> None:
+        """Stop after a failure: motors that run alone move the base anywhere, and nothing
+        supervises it."""
         try:
-            async with asyncio.timeout(_STOPPED_WITHIN):
-                await self._halt(turn)
+            async with asyncio.timeout(_STOP_TIMEOUT):
+                await self._stop_motors(lease)
         except Exception:
-            self.logger.exception("it could not be stopped")
+            self.logger.exception("the base could not be stopped")
 
-    def _wheels(self, linear: float, angular: float) -> Sides:
-        """How far the wheels turn for so many millimetres ahead and degrees to the left."""
-        apart = math.radians(angular) * self.turning_width_mm / 2
-        around = self._attributes.wheel_circumference_mm
-        return (linear - apart) / around, (linear + apart) / around
+    def _wheel_revolutions(self, linear: float, angular: float) -> SideValues:
+        """Return the wheel revolutions for millimeters forward and degrees to the left."""
+        difference = math.radians(angular) * self.turning_width_mm / 2
+        circumference = self._attributes.wheel_circumference_mm
+        return (linear - difference) / circumference, (linear + difference) / circumference
 
     @property
     def _motors(self) -> tuple[Motor, ...]:
         return (*self._left, *self._right)
 
 
-async def _tell(turn: Turn, order: Order, motor: Motor, number: float) -> None:
-    # Whoever took over may have told the motor something else by the time this runs.
-    turn.check()
-    await order(motor, number)
+async def _command_motor(
+    lease: CommandLease, command_motor: MotorCommand, motor: Motor, number: float
+) -> None:
+    # A newer command may have commanded the motor before this task runs.
+    lease.raise_if_revoked()
+    await command_motor(motor, number)
 
 
 async def _set_power(motor: Motor, power: float) -> None:
     await motor.set_power(power)
 
 
-async def _turn_at(motor: Motor, rpm: float) -> None:
+async def _set_rpm(motor: Motor, rpm: float) -> None:
     if rpm:
         await motor.set_rpm(rpm)
     else:

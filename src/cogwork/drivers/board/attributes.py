@@ -1,4 +1,4 @@
-"""What the boards read from their configuration."""
+"""Attributes of the board models."""
 
 from __future__ import annotations
 
@@ -11,61 +11,68 @@ from cogwork.config import codes
 from cogwork.config.fields import Attributes, Duration, fault
 
 
-class Part(Attributes):
+class BoardPart(Attributes):
     name: Annotated[str, Field(min_length=1)]
-    """What calls ask for."""
+    """Name that clients use."""
 
 
-class AnalogAttributes(Part):
-    """A pin with a value, to be read and written."""
+class AnalogAttributes(BoardPart):
+    """A pin with a value that can be read and written."""
 
     pin: str = ""
-    """Which pin it is, for people: a fake wires nothing."""
+    """Pin label, for information only: a fake board has no wiring."""
     value: Annotated[int, Field(ge=-(2**31), lt=2**31)] = 0
-    """What it reads until another value is written."""
+    """Initial value."""
     min: float = 0.0
-    """The lowest voltage it can measure."""
+    """Lowest voltage that it can measure."""
     max: float = 0.0
-    """The highest voltage it can measure."""
+    """Highest voltage that it can measure."""
     step_size: float = 0.0
-    """How many volts a value of one more is."""
+    """Volts per step of the value."""
 
 
-class InterruptAttributes(Part):
+class InterruptAttributes(BoardPart):
     """A pin whose changes are counted and streamed."""
 
     pin: str
-    """The GPIO pin it watches."""
+    """GPIO pin to watch."""
 
 
-PartOf = TypeVar("PartOf", bound=Part)
+PartOf = TypeVar("PartOf", bound=BoardPart)
 
 
-def _distinct(parts: list[PartOf]) -> list[PartOf]:
+def _check_unique_names(parts: list[PartOf]) -> list[PartOf]:
     name, times = Counter(part.name for part in parts).most_common(1)[0] if parts else ("", 0)
     if times > 1:
-        raise fault(codes.BAD_VALUE, f'"{name}" is the name of {times} of them')
+        raise fault(
+            codes.BAD_VALUE, f'the name "{name}" is used {times} times; names must be unique'
+        )
     return parts
 
 
 class FakeBoardAttributes(Attributes):
-    analogs: Annotated[list[AnalogAttributes], AfterValidator(_distinct)] = []
-    """Its analog pins: `name`, and if you like `pin`, `value`, `min`, `max` and `step_size`."""
-    digital_interrupts: Annotated[list[InterruptAttributes], AfterValidator(_distinct)] = []
-    """Its digital interrupts: the `name` of each, and the GPIO `pin` that it watches."""
+    analogs: Annotated[list[AnalogAttributes], AfterValidator(_check_unique_names)] = []
+    """Analog pins: `name`, and optionally `pin`, `value`, `min`, `max` and `step_size`."""
+    digital_interrupts: Annotated[
+        list[InterruptAttributes], AfterValidator(_check_unique_names)
+    ] = []
+    """Digital interrupts: `name`, and the GPIO `pin` to watch."""
 
 
 class GpioInterruptAttributes(InterruptAttributes):
     pull: Literal["up", "down", "none"] = "none"
-    """Which resistor of the computer holds the pin while nothing drives it. A button that connects
-    the pin to ground wants `up`."""
+    """Internal resistor that holds the pin while nothing drives it. Use `up` for a button that
+    connects the pin to ground."""
     debounce: Annotated[Duration, Field(ge=0)] = 0.0
-    """How long a level must last to count. A button wants `5ms`, an encoder nothing."""
+    """Minimum duration of a level that counts. Use `5ms` for a button; leave it out for an
+    encoder."""
 
 
 class GpioBoardAttributes(Attributes):
     pin_factory: Literal["lgpio", "mock"] = "lgpio"
-    """Where the pins are: `lgpio` uses those of this Raspberry Pi, `mock` only pretends to."""
-    digital_interrupts: Annotated[list[GpioInterruptAttributes], AfterValidator(_distinct)] = []
-    """Pins whose changes are counted and streamed: the `name` of each and its `pin`, and if you
-    like `pull` and `debounce`."""
+    """Source of the pins: `lgpio` uses the pins of this Raspberry Pi, `mock` simulates them."""
+    digital_interrupts: Annotated[
+        list[GpioInterruptAttributes], AfterValidator(_check_unique_names)
+    ] = []
+    """Pins whose changes are counted and streamed: `name` and `pin`, and optionally `pull` and
+    `debounce`."""

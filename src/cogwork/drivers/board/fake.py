@@ -1,4 +1,4 @@
-"""A board whose pins keep what is written to them."""
+"""A fake board whose pins keep the values written to them."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 from viam.components.board import Board, Tick
 from viam.proto.component.board import PowerMode
 
-from cogwork.config.diagnose import did_you_mean
+from cogwork.config.diagnostics import did_you_mean
 from cogwork.core.clock import Clock, SystemClock
 from cogwork.core.errors import Interrupted, InvalidRequest, NotFound
 from cogwork.drivers.board.attributes import (
@@ -19,18 +19,18 @@ from cogwork.drivers.board.attributes import (
     FakeBoardAttributes,
     InterruptAttributes,
 )
-from cogwork.drivers.board.ticks import Ticks
-from cogwork.drivers.shapeless import Shapeless
+from cogwork.drivers.board.tick_queue import TickQueue
+from cogwork.drivers.no_geometry import NoGeometry
 from cogwork.graph.name import ResourceName
 from cogwork.graph.provider import Dependencies
 from cogwork.resource.model import logger_of
 
 PartOf = TypeVar("PartOf")
 
-_MOST_PINS = 1000
+_MAX_PINS = 1000
 
 
-class FakeBoard(Shapeless, Board):
+class FakeBoard(NoGeometry, Board):
     def __init__(self, name: ResourceName, attributes: FakeBoardAttributes, clock: Clock) -> None:
         super().__init__(name.name, logger=logger_of(name))
         self._clock = clock
@@ -39,10 +39,10 @@ class FakeBoard(Shapeless, Board):
         self._interrupts = {
             each.name: FakeInterrupt(each) for each in attributes.digital_interrupts
         }
-        # Nobody says when a reader is gone: its stream just goes with it.
-        self._streams: weakref.WeakSet[Ticks] = weakref.WeakSet()
+        # The SDK does not report closed streams, so hold them weakly.
+        self._streams: weakref.WeakSet[TickQueue] = weakref.WeakSet()
         self._power_mode = PowerMode.POWER_MODE_NORMAL
-        self._normal_again = math.inf
+        self._normal_mode_at = math.inf
 
     @classmethod
     async def new(
@@ -56,21 +56,23 @@ class FakeBoard(Shapeless, Board):
         return cls(name, attributes, clock or SystemClock())
 
     async def gpio_pin_by_name(self, name: str) -> FakePin:
-        """Any name is a pin, until there are more of them than any board has."""
+        """Return the pin; create it on first use, up to the limit."""
         if name not in self._pins:
-            if len(self._pins) >= _MOST_PINS:
-                raise NotFound(f'board "{self.name}" has {_MOST_PINS} pins, and no "{name}"')
-            self._pins[name] = FakePin(name, self._changed)
+            if len(self._pins) >= _MAX_PINS:
+                raise NotFound(
+                    f'board "{self.name}" has no pin "{name}": all {_MAX_PINS} pins are used'
+                )
+            self._pins[name] = FakePin(name, self._on_pin_change)
         return self._pins[name]
 
     async def analog_by_name(self, name: str) -> FakeAnalog:
-        return self._part("analog", name, self._analogs)
+        return self._find_part("analog", name, self._analogs)
 
     async def digital_interrupt_by_name(self, name: str) -> FakeInterrupt:
-        return self._part("digital interrupt", name, self._interrupts)
+        return self._find_part("digital interrupt", name, self._interrupts)
 
-    async def stream_ticks(self, interrupts: list[Board.DigitalInterrupt], **_: Any) -> Ticks:
-        ticks = Ticks({interrupt.name for interrupt in interrupts})
+    async def stream_ticks(self, interrupts: list[Board.DigitalInterrupt], **_: Any) -> TickQueue:
+        ticks = TickQueue({interrupt.name for interrupt in interrupts})
         self._streams.add(ticks)
         return ticks
 
@@ -81,14 +83,14 @@ class FakeBoard(Shapeless, Board):
             raise InvalidRequest(f'board "{self.name}" has no power mode {mode}')
         self._power_mode = mode
         seconds = duration.total_seconds() if duration else math.inf
-        self._normal_again = self._clock.monotonic() + seconds
+        self._normal_mode_at = self._clock.monotonic() + seconds
 
     async def get_status(self, **_: Any) -> Mapping[str, Any]:
         return {
-            "analogs": {name: analog.held for name, analog in self._analogs.items()},
+            "analogs": {name: analog.current_value for name, analog in self._analogs.items()},
             "digital_interrupts": {name: each.count for name, each in self._interrupts.items()},
             "pins_high": [name for name, pin in self._pins.items() if pin.high],
-            "power_mode": PowerMode.Name(self._mode()),
+            "power_mode": PowerMode.Name(self._current_power_mode()),
             "tick_streams": len(self._streams),
         }
 
@@ -96,37 +98,37 @@ class FakeBoard(Shapeless, Board):
         for ticks in list(self._streams):
             ticks.end(Interrupted(f'board "{self.name}" was closed'))
 
-    def _changed(self, pin: str, high: bool) -> None:
+    def _on_pin_change(self, pin: str, high: bool) -> None:
         for interrupt in self._interrupts.values():
             if interrupt.pin == pin:
                 interrupt.count += high
-                self._stream(Tick(pin_name=interrupt.name, time=self._nanoseconds(), high=high))
+                self._broadcast(Tick(pin_name=interrupt.name, time=self._now_ns(), high=high))
 
-    def _stream(self, tick: Tick) -> None:
+    def _broadcast(self, tick: Tick) -> None:
         for ticks in list(self._streams):
             ticks.add(tick)
 
-    def _nanoseconds(self) -> int:
-        # Whoever measures speed by ticks needs a time that never jumps.
+    def _now_ns(self) -> int:
+        # Clients derive speeds from tick times, so use a clock that never jumps.
         return int(self._clock.monotonic() * 1e9)
 
-    def _mode(self) -> PowerMode.ValueType:
-        over = self._clock.monotonic() >= self._normal_again
-        return PowerMode.POWER_MODE_NORMAL if over else self._power_mode
+    def _current_power_mode(self) -> PowerMode.ValueType:
+        expired = self._clock.monotonic() >= self._normal_mode_at
+        return PowerMode.POWER_MODE_NORMAL if expired else self._power_mode
 
-    def _part(self, kind: str, name: str, parts: Mapping[str, PartOf]) -> PartOf:
+    def _find_part(self, kind: str, name: str, parts: Mapping[str, PartOf]) -> PartOf:
         if name in parts:
             return parts[name]
-        those = f"it has {', '.join(sorted(parts))}" if parts else "it has none at all"
-        hint = did_you_mean(name, parts) or those
+        available = f"it has {', '.join(sorted(parts))}" if parts else "it has none"
+        hint = did_you_mean(name, parts) or available
         raise NotFound(f'board "{self.name}" has no {kind} "{name}": {hint}')
 
 
 class FakePin(Board.GPIOPin):
-    def __init__(self, name: str, changed: Callable[[str, bool], None]) -> None:
+    def __init__(self, name: str, on_change: Callable[[str, bool], None]) -> None:
         super().__init__(name)
         self.high = False
-        self._changed = changed
+        self._on_change = on_change
         self._duty_cycle = 0.0
         self._frequency = 0
 
@@ -134,7 +136,7 @@ class FakePin(Board.GPIOPin):
         self._duty_cycle = 0.0
         if high != self.high:
             self.high = high
-            self._changed(self.name, high)
+            self._on_change(self.name, high)
 
     async def get(self, **_: Any) -> bool:
         return self.high
@@ -159,19 +161,19 @@ class FakePin(Board.GPIOPin):
 class FakeAnalog(Board.Analog):
     def __init__(self, attributes: AnalogAttributes) -> None:
         super().__init__(attributes.name)
-        self.held = attributes.value
+        self.current_value = attributes.value
         self._attributes = attributes
 
     async def read(self, **_: Any) -> Board.Analog.Value:
         return Board.Analog.Value(
-            value=self.held,
+            value=self.current_value,
             min_range=self._attributes.min,
             max_range=self._attributes.max,
             step_size=self._attributes.step_size,
         )
 
     async def write(self, value: int, **_: Any) -> None:
-        self.held = value
+        self.current_value = value
 
 
 class FakeInterrupt(Board.DigitalInterrupt):
@@ -179,7 +181,7 @@ class FakeInterrupt(Board.DigitalInterrupt):
         super().__init__(attributes.name)
         self.pin = attributes.pin
         self.count = 0
-        """How often the pin went from low to high."""
+        """Number of rising edges."""
 
     async def value(self, **_: Any) -> int:
         return self.count

@@ -1,4 +1,4 @@
-"""A board of the pins of this computer, through gpiozero."""
+"""A board with the GPIO pins of this computer, through gpiozero."""
 
 from __future__ import annotations
 
@@ -11,71 +11,75 @@ from gpiozero import PinInvalidPin
 from viam.components.board import Board, Tick
 from viam.proto.component.board import PowerMode
 
-from cogwork.config.diagnose import did_you_mean
+from cogwork.config.diagnostics import did_you_mean
 from cogwork.core.errors import (
     CogworkError,
-    FellBehind,
     Interrupted,
     InvalidRequest,
     NotFound,
+    SlowConsumer,
     Unsupported,
 )
 from cogwork.drivers.board.attributes import (
     GpioBoardAttributes,
     GpioInterruptAttributes,
 )
-from cogwork.drivers.board.ticks import Ticks
-from cogwork.drivers.gpio.edges import Edges
-from cogwork.drivers.gpio.factory import Factory, opened
+from cogwork.drivers.board.tick_queue import TickQueue
+from cogwork.drivers.gpio.edge_queue import EdgeQueue
+from cogwork.drivers.gpio.factory import PinFactory, open_pin_factory
 from cogwork.drivers.gpio.pin import GpioPin, PinFault
-from cogwork.drivers.shapeless import Shapeless
+from cogwork.drivers.no_geometry import NoGeometry
 from cogwork.graph.name import ResourceName
 from cogwork.graph.provider import Dependencies
 from cogwork.resource.model import logger_of
 
 
-class GpioBoard(Shapeless, Board):
+class GpioBoard(NoGeometry, Board):
     def __init__(
-        self, name: ResourceName, attributes: GpioBoardAttributes, factory: Factory
+        self, name: ResourceName, attributes: GpioBoardAttributes, factory: PinFactory
     ) -> None:
         super().__init__(name.name, logger=logger_of(name))
         self._is_mock = attributes.pin_factory == "mock"
         self._factory = factory
         self._pins: dict[Any, GpioPin] = {}
-        self._edges = Edges(self._stream, self._lose)
+        self._edge_queue = EdgeQueue(self._broadcast, self._on_lost_ticks)
         self._interrupts: dict[str, GpioInterrupt] = {}
-        # Nobody says when a reader is gone: its stream just goes with it.
-        self._streams: weakref.WeakSet[Ticks] = weakref.WeakSet()
+        # The SDK does not report closed streams, so hold them weakly.
+        self._streams: weakref.WeakSet[TickQueue] = weakref.WeakSet()
 
     @classmethod
     async def new(
         cls, name: ResourceName, attributes: GpioBoardAttributes, dependencies: Dependencies
     ) -> GpioBoard:
         del dependencies
-        board = cls(name, attributes, await opened(attributes.pin_factory))
+        board = cls(name, attributes, await open_pin_factory(attributes.pin_factory))
         try:
-            board._wire(attributes)
+            board._watch_interrupts(attributes)
         except BaseException:
             await board.close()
             raise
         return board
 
     async def gpio_pin_by_name(self, name: str) -> GpioPin:
-        return self._pin(name)
+        return self._find_pin(name)
 
     async def analog_by_name(self, name: str) -> NoReturn:
-        raise NotFound(f'{self._called} has no analog "{name}": the computer has no analog pins')
+        raise NotFound(
+            f'{self._display_name} has no analog "{name}": this computer has no analog pins'
+        )
 
     async def digital_interrupt_by_name(self, name: str) -> GpioInterrupt:
-        found = self._interrupts.get(name)
-        if found is None:
-            those = f"it has {', '.join(self._interrupts)}" if self._interrupts else "it has none"
-            hint = did_you_mean(name, self._interrupts) or those
-            raise NotFound(f'{self._called} has no digital interrupt "{name}": {hint}')
-        return found
+        interrupt = self._interrupts.get(name)
+        if interrupt is None:
+            available = (
+                f"it has {', '.join(self._interrupts)}" if self._interrupts else "it has none"
+            )
+            hint = did_you_mean(name, self._interrupts) or available
+            raise NotFound(f'{self._display_name} has no digital interrupt "{name}": {hint}')
+        return interrupt
 
-    async def stream_ticks(self, interrupts: list[Board.DigitalInterrupt], **_: Any) -> Ticks:
-        ticks = Ticks({interrupt.name for interrupt in interrupts})
+    async def stream_ticks(self, interrupts: list[Board.DigitalInterrupt], **_: Any) -> TickQueue:
+        ticks = TickQueue({interrupt.name for interrupt in interrupts})
         self._streams.add(ticks)
         return ticks
 
@@ -83,23 +87,32 @@ class GpioBoard(Shapeless, Board):
         self, mode: PowerMode.ValueType, duration: timedelta | None = None, **_: Any
     ) -> None:
         del mode, duration
-        raise Unsupported(f"{self._called} has no power modes: it is the computer that it runs on")
+        raise Unsupported(
+            f"{self._display_name} has no power modes: it is the server's own computer"
+        )
 
     async def do_command(self, command: Mapping[str, Any], **_: Any) -> Mapping[str, Any]:
-        """`{"drive": {"GPIO17": true}}` is what a button wired to the pin would do."""
+        """Handle `{"drive": {"GPIO17": true}}`, which simulates a button wired to a mock pin."""
         levels = command.get("drive")
         if not isinstance(levels, Mapping) or len(command) > 1:
             raise InvalidRequest(
-                f'{self._called} knows one command, for mock pins: {{"drive": {{"GPIO17": true}}}}'
+                f"{self._display_name} supports one command, for mock pins: "
+                '{"drive": {"GPIO17": true}}'
             )
         if not self._is_mock:
-            raise Unsupported(f'{self._called} drives inputs only with "pin_factory": "mock"')
+            raise Unsupported(
+                f'{self._display_name} can only drive inputs with "pin_factory": "mock"'
+            )
         for name, high in levels.items():
-            self._drive(self._pin(name), bool(high))
+            self._drive_input(self._find_pin(name), bool(high))
         return {}
 
     async def get_status(self, **_: Any) -> Mapping[str, Any]:
-        outputs = {pin.name: pin.output for pin in self._pins.values() if pin.output is not None}
+        outputs = {
+            pin.name: pin.output_level
+            for pin in self._pins.values()
+            if pin.output_level is not None
+        }
         return {
             "digital_interrupts": {name: each.count for name, each in self._interrupts.items()},
             "outputs": outputs,
@@ -107,97 +120,105 @@ class GpioBoard(Shapeless, Board):
         }
 
     async def close(self) -> None:
-        """Nothing goes on pulsing. A steady pin is let go as it is: whoever was wired to it left
-        it at rest, which need not be low."""
+        """Stop PWM and release all pins.
+
+        A steady pin keeps its level: the driver that used it left it in its rest state, which is
+        not always low.
+        """
         for ticks in list(self._streams):
-            ticks.end(Interrupted(f"{self._called} was closed"))
+            ticks.end(Interrupted(f"{self._display_name} was closed"))
         for interrupt in self._interrupts.values():
             interrupt.unwatch()
         for pin in self._pins.values():
             try:
-                pin.rest()
+                pin.stop_pwm()
             except CogworkError as error:
-                self.logger.warning("it may go on pulsing: %s", error)
+                self.logger.warning("PWM may still be running: %s", error)
         self._factory.close()
 
-    def _wire(self, attributes: GpioBoardAttributes) -> None:
-        for watched in attributes.digital_interrupts:
-            pin = self._pin(watched.pin)
+    def _watch_interrupts(self, attributes: GpioBoardAttributes) -> None:
+        for interrupt in attributes.digital_interrupts:
+            pin = self._find_pin(interrupt.pin)
             if pin.watcher is not None:
                 raise InvalidRequest(
-                    f'pin "{watched.pin}" has two digital interrupts, "{pin.watcher}" and '
-                    f'"{watched.name}": one is enough for any number of readers'
+                    f'pin "{interrupt.pin}" is used by two digital interrupts, "{pin.watcher}" and '
+                    f'"{interrupt.name}": remove one; it serves any number of clients'
                 )
-            pin.watcher = watched.name
-            wire = self._factory.pin(_written(watched.pin))
-            self._interrupts[watched.name] = GpioInterrupt(watched, wire, self._edges)
+            pin.watcher = interrupt.name
+            gpio_pin = self._factory.pin(_gpiozero_name(interrupt.pin))
+            self._interrupts[interrupt.name] = GpioInterrupt(interrupt, gpio_pin, self._edge_queue)
 
-    def _pin(self, name: str) -> GpioPin:
+    def _find_pin(self, name: str) -> GpioPin:
         try:
-            pin = self._factory.pin(_written(name))
+            pin = self._factory.pin(_gpiozero_name(name))
         except PinInvalidPin:
             raise NotFound(
-                f'{self._called} has no GPIO pin "{name}": write GPIO17 or 17 for the GPIO of that '
-                "number, or BOARD11 for its place on the header"
+                f'{self._display_name} has no GPIO pin "{name}": '
+                "use GPIO17 or 17 for the GPIO number, "
+                "or BOARD11 for the position on the header"
             ) from None
         except Exception as error:
-            raise PinFault(f'{self._called} does not get its pin "{name}": {error}') from error
+            raise PinFault(f'{self._display_name} cannot open pin "{name}": {error}') from error
         if pin not in self._pins:
-            self._pins[pin] = GpioPin(f'pin "{pin.info.name}" of {self._called}', pin)
+            self._pins[pin] = GpioPin(f'pin "{pin.info.name}" of {self._display_name}', pin)
         return self._pins[pin]
 
-    def _drive(self, pin: GpioPin, high: bool) -> None:
-        if pin.output is not None:
-            raise InvalidRequest(f'pin "{pin.name}" of {self._called} is an output: set it instead')
-        wire = self._factory.pin(pin.name)
+    def _drive_input(self, pin: GpioPin, high: bool) -> None:
+        if pin.output_level is not None:
+            raise InvalidRequest(
+                f'pin "{pin.name}" of {self._display_name} is an output: use set instead'
+            )
+        gpio_pin = self._factory.pin(pin.name)
         if high:
-            wire.drive_high()
+            gpio_pin.drive_high()
         else:
-            wire.drive_low()
+            gpio_pin.drive_low()
 
-    def _stream(self, tick: Tick) -> None:
+    def _broadcast(self, tick: Tick) -> None:
         for ticks in list(self._streams):
             ticks.add(tick)
 
-    def _lose(self, number: int) -> None:
-        lost = FellBehind(f"{self._called} had {number} ticks more than it could hand on")
+    def _on_lost_ticks(self, number: int) -> None:
+        lost = SlowConsumer(f"{self._display_name} dropped {number} ticks: they arrived too fast")
         for ticks in list(self._streams):
             ticks.end(lost)
 
     @property
-    def _called(self) -> str:
+    def _display_name(self) -> str:
         return f'board "{self.name}"'
 
 
 class GpioInterrupt(Board.DigitalInterrupt):
-    def __init__(self, attributes: GpioInterruptAttributes, wire: Any, edges: Edges) -> None:
+    def __init__(
+        self, attributes: GpioInterruptAttributes, gpio_pin: Any, edges: EdgeQueue
+    ) -> None:
         super().__init__(attributes.name)
         self.count = 0
-        """How often the pin went from low to high."""
-        self._wire = wire
-        self._edges = edges
+        """Number of rising edges."""
+        self._pin = gpio_pin
+        self._edge_queue = edges
         try:
-            wire.function = "input"
-            wire.pull = "floating" if attributes.pull == "none" else attributes.pull
-            wire.bounce = attributes.debounce or None
-            # Kept by a weak reference: this object must outlive what it watches.
-            wire.when_changed = self._changed
-        except Exception as error:  # also lgpio's own
+            gpio_pin.function = "input"
+            gpio_pin.pull = "floating" if attributes.pull == "none" else attributes.pull
+            gpio_pin.bounce = attributes.debounce or None
+            # gpiozero keeps a weak reference: this object must outlive the callback.
+            gpio_pin.when_changed = self._on_edge
+        except Exception as error:  # lgpio has its own exception types
             raise PinFault(f'pin "{attributes.pin}" cannot be watched: {error}') from error
 
     async def value(self, **_: Any) -> int:
         return self.count
 
     def unwatch(self) -> None:
-        self._wire.when_changed = None
+        self._pin.when_changed = None
 
-    def _changed(self, seconds: float, level: float) -> None:
-        """On a thread of lgpio, and on no other. The kernel says when it was."""
+    def _on_edge(self, seconds: float, level: float) -> None:
+        """Handle an edge on the single callback thread of lgpio; the kernel supplies the time."""
         high = bool(level)
         self.count += high
-        self._edges.add(Tick(pin_name=self.name, time=int(seconds * 1e9), high=high))
+        self._edge_queue.add(Tick(pin_name=self.name, time=int(seconds * 1e9), high=high))
 
 
-def _written(name: str) -> str:
-    """As gpiozero wants it, which is particular about capitals."""
+def _gpiozero_name(name: str) -> str:
+    """Return the name in the upper case that gpiozero requires."""
     return name.strip().upper()

@@ -1,4 +1,4 @@
-"""What the buttons read from their configuration."""
+"""Attributes of the button models."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ from cogwork.config.fields import Attributes, Duration, Needs, fault
 
 class FakeButtonAttributes(Attributes):
     board: Annotated[str, Field(min_length=1), Needs("rdk:component:board")] | None = None
-    """A board one of whose pins goes high for a moment with every push."""
+    """Board with a pin that every push sets high for a moment."""
     pin: Annotated[str, Field(min_length=1)] | None = None
-    """The pin of the board."""
+    """Pin of the board."""
     pulse: Annotated[Duration, Field(gt=0)] = 0.1
-    """For how long the pin is high, such as `100ms`."""
+    """Duration of the pulse, such as `100ms`."""
 
     @model_validator(mode="after")
-    def _agree(self) -> Self:
+    def _check_consistency(self) -> Self:
         if (self.board is None) != (self.pin is None):
             missing = "board" if self.board is None else "pin"
             raise fault(
-                codes.MISSING_FIELD, f'"board" and "pin" go together: "{missing}" is missing'
+                codes.MISSING_FIELD, f'"board" and "pin" require each other: "{missing}" is missing'
             )
         return self

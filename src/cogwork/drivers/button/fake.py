@@ -1,4 +1,4 @@
-"""A button that counts how often it is pushed, and may pulse a pin each time."""
+"""A fake button that counts pushes and optionally pulses a pin."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from cogwork.core.clock import Clock, SystemClock
 from cogwork.drivers.button.attributes import FakeButtonAttributes
 from cogwork.graph.name import ResourceName
 from cogwork.graph.provider import Dependencies
-from cogwork.resource.model import logger_of, named
+from cogwork.resource.model import find_dependency, logger_of
 
 
 class FakeButton(Button):
@@ -29,9 +29,9 @@ class FakeButton(Button):
         self._attributes = attributes
         self._board = board
         self._clock = clock
-        self._one_at_a_time = asyncio.Lock()
+        self._lock = asyncio.Lock()
         self._pushes = 0
-        self._last: float | None = None
+        self._last_push: float | None = None
 
     @classmethod
     async def new(
@@ -41,23 +41,27 @@ class FakeButton(Button):
         dependencies: Dependencies,
         clock: Clock | None = None,
     ) -> FakeButton:
-        board = named(dependencies, attributes.board) if attributes.board is not None else None
+        board = (
+            find_dependency(dependencies, attributes.board)
+            if attributes.board is not None
+            else None
+        )
         return cls(name, attributes, board, clock or SystemClock())
 
     async def push(self, **_: Any) -> None:
-        # Two pushes at once are two pulses, one after the other.
-        async with self._one_at_a_time:
+        # Serialize concurrent pushes, so that each one is a separate pulse.
+        async with self._lock:
             self._pushes += 1
-            self._last = self._clock.time()
+            self._last_push = self._clock.time()
             if self._board is not None and self._attributes.pin is not None:
                 await self._pulse(await self._board.gpio_pin_by_name(self._attributes.pin))
 
     async def get_status(self, **_: Any) -> Mapping[str, Any]:
-        """The last push as RFC 3339 has it, once there is one."""
+        """Return the count of pushes, and the time of the last one in RFC 3339 format."""
         status: dict[str, Any] = {"pushes": self._pushes}
-        if self._last is None:
+        if self._last_push is None:
             return status
-        return {**status, "last_push": datetime.fromtimestamp(self._last, UTC).isoformat()}
+        return {**status, "last_push": datetime.fromtimestamp(self._last_push, UTC).isoformat()}
 
     async def _pulse(self, pin: Board.GPIOPin) -> None:
         try:

@@ -10,21 +10,21 @@ from viam.components.button import Button
 
 from cogwork.core.clock import Clock, SystemClock
 from cogwork.drivers.button.gpio_attributes import GpioButtonAttributes
-from cogwork.drivers.gpio.wire import Wire
+from cogwork.drivers.gpio.pin_link import PinLink
 from cogwork.graph.name import ResourceName
 from cogwork.graph.provider import Dependencies
-from cogwork.resource.model import logger_of, named
+from cogwork.resource.model import find_dependency, logger_of
 
 
 class GpioButton(Button):
     def __init__(
-        self, name: ResourceName, attributes: GpioButtonAttributes, wire: Wire, clock: Clock
+        self, name: ResourceName, attributes: GpioButtonAttributes, link: PinLink, clock: Clock
     ) -> None:
         super().__init__(name.name, logger=logger_of(name))
         self._duration = attributes.duration
-        self._wire = wire
+        self._link = link
         self._clock = clock
-        self._one_at_a_time = asyncio.Lock()
+        self._lock = asyncio.Lock()
         self._pushes = 0
 
     @classmethod
@@ -35,23 +35,23 @@ class GpioButton(Button):
         dependencies: Dependencies,
         clock: Clock | None = None,
     ) -> GpioButton:
-        board = named(dependencies, attributes.board)
-        wire = await Wire.to(board, attributes.pin, inverted=attributes.inverted)
-        await wire.set(False)
-        return cls(name, attributes, wire, clock or SystemClock())
+        board = find_dependency(dependencies, attributes.board)
+        link = await PinLink.connect(board, attributes.pin, inverted=attributes.inverted)
+        await link.set(False)
+        return cls(name, attributes, link, clock or SystemClock())
 
     async def push(self, **_: Any) -> None:
-        """Until it is released. Two pushes at once are two pulses, one after the other."""
-        async with self._one_at_a_time:
+        """Push and release the button; concurrent pushes are separate pulses."""
+        async with self._lock:
             self._pushes += 1
             try:
-                await self._wire.set(True)
+                await self._link.set(True)
                 await self._clock.sleep(self._duration)
             finally:
-                await self._wire.set(False)
+                await self._link.set(False)
 
     async def get_status(self, **_: Any) -> Mapping[str, Any]:
-        return {"is_pushed": self._one_at_a_time.locked(), "pushes": self._pushes}
+        return {"is_pushed": self._lock.locked(), "pushes": self._pushes}
 
     async def close(self) -> None:
-        await self._wire.set(False)
+        await self._link.set(False)

@@ -1,4 +1,4 @@
-"""What a button on a pin reads from its configuration."""
+"""Attributes of the GPIO button model."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from cogwork.config.fields import Attributes, Duration, Needs
 
 class GpioButtonAttributes(Attributes):
     board: Annotated[str, Field(min_length=1), Needs("rdk:component:board")]
-    """The board that it is wired to."""
+    """Board that the button is connected to."""
     pin: Annotated[str, Field(min_length=1)]
-    """The pin that a push pulses."""
+    """Pin that a push pulses."""
     duration: Annotated[Duration, Field(gt=0, le=60)] = 0.2
-    """How long a push lasts, such as `200ms`."""
+    """Duration of a push, such as `200ms`."""
     inverted: bool = False
-    """Whether a push is low instead of high, as many relays want it."""
+    """Whether a push is low instead of high, as many relays require."""

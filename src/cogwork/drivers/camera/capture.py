@@ -1,7 +1,7 @@
-"""The one loop that reads a device, however many want its pictures.
+"""The capture loop that reads a device on behalf of all its users.
 
-A thread of its own opens the source, reads it, and opens it again when it is lost. Only the
-newest picture is kept: nothing queues, and nobody's slowness is anybody else's delay.
+A dedicated thread opens the source, reads it, and reopens it after a fault. Only the latest frame
+is kept: nothing queues, and a slow consumer does not delay others.
 """
 
 from __future__ import annotations
@@ -16,273 +16,275 @@ from typing import Any, Protocol
 
 from cogwork.core.clock import Clock
 from cogwork.core.errors import CogworkError
-from cogwork.core.newest import Newest
+from cogwork.core.single_flight import SingleFlight
 from cogwork.core.workers import Workers
 from cogwork.resource.frame import Frame, Picture
 from cogwork.resource.image import Pixels
 
-_FIRST_PICTURE = 10.0
-"""Seconds that a source gets to be opened, while callers wait for it."""
-_PAUSES = (0.25, 0.5, 1.0, 1.5)
-"""Seconds before the source is opened again; the last one stays."""
-_ENDING = 5.0
-"""Seconds that the thread gets to leave the source."""
+_OPEN_TIMEOUT = 10.0
+"""Seconds that callers wait for a source to open."""
+_RETRY_DELAYS = (0.25, 0.5, 1.0, 1.5)
+"""Back-off in seconds before the source is reopened; the last delay repeats."""
+_CLOSE_TIMEOUT = 5.0
+"""Seconds that the thread gets to release the source."""
 
 
 class SourceFault(CogworkError):
-    """There are no pictures, and why."""
+    """The source does not deliver frames, for the given reason."""
 
     status = "UNAVAILABLE"
 
     def __init__(self, code: str, sentence: str, *, final: bool = False) -> None:
-        """`final`: it stays so, and is not tried again."""
+        """Set `final` if the fault is permanent and the source is not reopened."""
         super().__init__(sentence)
         self.code = code
         self.final = final
 
 
-Shot = Callable[[], Pixels]
-"""Makes a picture of what was read. A source with work to put off, such as converting colours,
-puts it here: it is done for pictures that somebody wants."""
+DeferredPixels = Callable[[], Pixels]
+"""Decodes a captured frame. Sources put expensive work here, such as color conversion, because it
+runs only for frames that are requested."""
 
 
-class Opened(Protocol):
+class OpenedSource(Protocol):
     @property
     def rate(self) -> float | None:
-        """Pictures a second, where the source says so."""
+        """Frames per second, if the source reports it."""
 
-    def read(self) -> Shot:
-        """Blocks until the next picture, a few seconds at most. Raises SourceFault."""
+    def read(self) -> DeferredPixels:
+        """Block until the next frame, a few seconds at most. Raises SourceFault."""
 
     def close(self) -> None: ...
 
 
-class Source(Protocol):
-    def open(self) -> Opened:
-        """Blocks. Raises SourceFault."""
+class FrameSource(Protocol):
+    def open(self) -> OpenedSource:
+        """Open the source. Blocks. Raises SourceFault."""
 
 
 @dataclass(frozen=True, slots=True)
-class _Taken:
+class _CapturedPicture:
     number: int
-    shot: Shot
-    at: float
-    """On the clock's own time."""
+    decode: DeferredPixels
+    monotonic_at: float
+    """Capture time on the monotonic clock."""
     captured_at: float
 
 
 class Capture:
     def __init__(
         self,
-        source: Source,
+        source: FrameSource,
         clock: Clock,
         logger: logging.Logger,
         workers: Workers,
         *,
         stall: float = 3.0,
-        pauses: tuple[float, ...] = _PAUSES,
+        retry_delays: tuple[float, ...] = _RETRY_DELAYS,
     ) -> None:
-        """`stall`: seconds without a picture after which a source counts as lost."""
+        """`stall` is the number of seconds without a frame after which the source counts as
+        lost."""
         self._source = source
         self._clock = clock
         self._log = logger
         self._workers = workers
-        self._stall = stall
-        self._pauses = pauses
+        self._stall_timeout = stall
+        self._retry_delays = retry_delays
         self._fault: SourceFault | None = None
         self._lost_at = 0.0
-        self._taken: _Taken | None = None
-        self._pace = Pace()
-        self._frame: Newest[Frame] = Newest()
+        self._latest: _CapturedPicture | None = None
+        self._rate_meter = FrameRateMeter()
+        self._latest_frame: SingleFlight[Frame] = SingleFlight()
         self._stop = threading.Event()
         self._loop = asyncio.get_running_loop()
-        self._news = self._loop.create_future()
-        self._ended = self._loop.create_future()
-        self._told = threading.Event()
+        self._update_future = self._loop.create_future()
+        self._thread_ended = self._loop.create_future()
+        self._update_pending = threading.Event()
         self._thread = threading.Thread(target=self._run, name=workers.name, daemon=True)
-        self._watch = self._loop.create_task(self._watched())
+        self._stall_watcher = self._loop.create_task(self._watch_for_stall())
         self._thread.start()
 
     @property
     def trouble(self) -> str | None:
-        """Why there are no pictures."""
+        """Reason why there are no frames, or None."""
         if self._fault is None:
             return None
-        age = self._age()
-        last = f"the last picture is {age:.1f} s old" if age is not None else "no picture came yet"
-        return f"{self._fault}; {last}{_prospect(self._fault)}"
+        age = self._picture_age()
+        last = f"last frame is {age:.1f} s old" if age is not None else "no frames yet"
+        return f"{self._fault}; {last}{_retry_hint(self._fault)}"
 
     def status(self) -> Mapping[str, Any]:
         return {
             "state": self._state(),
             "code": self._fault.code if self._fault is not None else "",
             "reason": self.trouble or "",
-            "pictures": self._taken.number if self._taken is not None else 0,
-            "missed": self._pace.missed,
-            "rate": round(self._pace.rate(self._clock.monotonic()), 2),
-            "age_seconds": self._age(),
+            "pictures": self._latest.number if self._latest is not None else 0,
+            "missed": self._rate_meter.missed,
+            "rate": round(self._rate_meter.rate(self._clock.monotonic()), 2),
+            "age_seconds": self._picture_age(),
         }
 
-    async def frame(self) -> Frame:
-        """The newest picture. Whoever comes before the first one waits for it."""
-        while self._taken is None and self._fault is None:
-            await self._clock.wait([self._news], _FIRST_PICTURE)
+    async def latest_frame(self) -> Frame:
+        """Return the latest frame; before the first one, wait for it."""
+        while self._latest is None and self._fault is None:
+            await self._clock.wait([self._update_future], _OPEN_TIMEOUT)
         if self._fault is not None:
             raise SourceFault(self._fault.code, self.trouble or "")
-        taken = self._taken
-        assert taken is not None
-        return await self._frame.of(
-            taken.number, lambda: asyncio.wrap_future(self._workers.submit(self._develop, taken))
+        captured = self._latest
+        assert captured is not None
+        return await self._latest_frame.get(
+            captured.number,
+            lambda: asyncio.wrap_future(self._workers.submit(self._make_frame, captured)),
         )
 
     async def aclose(self) -> None:
         self._stop.set()
         self._fault = SourceFault("closed", "the camera is closed", final=True)
-        self._wake()
-        self._watch.cancel()
-        await asyncio.wait([self._watch])
-        await self._frame.aclose()
-        await self._clock.wait([self._ended], _ENDING)
-        if self._ended.done():
+        self._notify_waiters()
+        self._stall_watcher.cancel()
+        await asyncio.wait([self._stall_watcher])
+        await self._latest_frame.aclose()
+        await self._clock.wait([self._thread_ended], _CLOSE_TIMEOUT)
+        if self._thread_ended.done():
             self._thread.join()
         else:
-            self._log.warning("the source does not let go; its thread is left to itself")
+            self._log.warning("the source did not close in time; abandoning its thread")
 
-    def _develop(self, taken: _Taken) -> Frame:
-        return Frame(Picture(taken.shot(), self._workers), taken.captured_at)
+    def _make_frame(self, captured: _CapturedPicture) -> Frame:
+        return Frame(Picture(captured.decode(), self._workers), captured.captured_at)
 
     def _state(self) -> str:
         if self._fault is not None:
             return "lost"
-        return "opening" if self._taken is None else "live"
+        return "opening" if self._latest is None else "live"
 
-    def _age(self) -> float | None:
-        return None if self._taken is None else self._clock.monotonic() - self._taken.at
+    def _picture_age(self) -> float | None:
+        return None if self._latest is None else self._clock.monotonic() - self._latest.monotonic_at
 
-    # The thread's side.
+    # Runs in the capture thread.
 
     def _run(self) -> None:
         failures = 0
         while not self._stop.is_set():
-            before = self._taken
-            fault = self._failure()
-            self._told.clear()  # a picture after this is news again
-            self._tell(self._lose, fault)
+            before = self._latest
+            fault = self._read_until_fault()
+            self._update_pending.clear()  # so that the next frame notifies the loop again
+            self._call_in_loop(self._on_fault, fault)
             if fault.final:
                 break
-            failures = 0 if self._taken is not before else failures
-            self._stop.wait(self._pauses[min(failures, len(self._pauses) - 1)])
+            failures = 0 if self._latest is not before else failures
+            self._stop.wait(self._retry_delays[min(failures, len(self._retry_delays) - 1)])
             failures += 1
-        self._tell(self._ended.set_result, None)
+        self._call_in_loop(self._thread_ended.set_result, None)
 
-    def _failure(self) -> SourceFault:
-        """Reads for as long as it can."""
+    def _read_until_fault(self) -> SourceFault:
+        """Read until a fault occurs."""
         try:
-            self._read_on()
+            self._read_loop()
         except SourceFault as fault:
-            # A traceback keeps what was open, such as the threads of a decoder: this has none.
+            # Drop the traceback, which keeps resources alive, such as the threads of a decoder.
             return SourceFault(fault.code, str(fault), final=fault.final)
         except Exception as error:
             self._log.debug("reading failed", exc_info=True)
-            return SourceFault("failed", f"reading it failed: {error}")
+            return SourceFault("failed", f"reading failed: {error}")
         return SourceFault("closed", "the camera is closed", final=True)
 
-    def _read_on(self) -> None:
+    def _read_loop(self) -> None:
         opened = self._source.open()
         try:
-            self._pace.begin(opened.rate)
+            self._rate_meter.reset(opened.rate)
             while not self._stop.is_set():
-                shot = opened.read()
-                self._arrive(shot)
+                decode = opened.read()
+                self._on_picture_read(decode)
         finally:
             opened.close()
 
-    def _arrive(self, shot: Shot) -> None:
+    def _on_picture_read(self, decode: DeferredPixels) -> None:
         now = self._clock.monotonic()
-        self._pace.count(now)
-        number = self._taken.number + 1 if self._taken is not None else 1
-        self._taken = _Taken(number, shot, now, self._clock.time())
-        # One message is enough until it is read, however many pictures come meanwhile.
-        if not self._told.is_set():
-            self._told.set()
-            self._tell(self._seen)
+        self._rate_meter.record(now)
+        number = self._latest.number + 1 if self._latest is not None else 1
+        self._latest = _CapturedPicture(number, decode, now, self._clock.time())
+        # One notification is enough until it is handled, regardless of further frames.
+        if not self._update_pending.is_set():
+            self._update_pending.set()
+            self._call_in_loop(self._on_picture)
 
-    def _tell(self, what: Callable[..., None], *arguments: Any) -> None:
+    def _call_in_loop(self, callback: Callable[..., None], *arguments: Any) -> None:
         try:
-            self._loop.call_soon_threadsafe(what, *arguments)
+            self._loop.call_soon_threadsafe(callback, *arguments)
         except RuntimeError:
-            self._stop.set()  # the loop is gone, and so is everybody who would look
+            self._stop.set()  # the loop is closed, so there are no consumers left
 
-    # The loop's side.
+    # Runs in the event loop.
 
-    def _seen(self) -> None:
-        self._told.clear()
+    def _on_picture(self) -> None:
+        self._update_pending.clear()
         if self._stop.is_set():
             return
         if self._fault is not None:
             lost = self._clock.monotonic() - self._lost_at
-            self._log.info("there are pictures again, after %.1f s", lost)
+            self._log.info("receiving frames again after %.1f s", lost)
             self._fault = None
-        self._wake()
+        self._notify_waiters()
 
-    def _lose(self, fault: SourceFault) -> None:
+    def _on_fault(self, fault: SourceFault) -> None:
         if self._stop.is_set():
             return
         if self._fault is None:
-            self._log.warning("there are no pictures: %s%s", fault, _prospect(fault))
+            self._log.warning("no frames: %s%s", fault, _retry_hint(fault))
             self._lost_at = self._clock.monotonic()
         self._fault = fault
-        self._wake()
+        self._notify_waiters()
 
-    def _wake(self) -> None:
-        if not self._news.done():
-            self._news.set_result(None)
+    def _notify_waiters(self) -> None:
+        if not self._update_future.done():
+            self._update_future.set_result(None)
 
-    async def _watched(self) -> None:
-        """A source that hangs cannot say so itself."""
+    async def _watch_for_stall(self) -> None:
+        """Detect a stalled source, which cannot report it itself."""
         while True:
-            patience = _FIRST_PICTURE if self._taken is None else self._stall
-            await self._clock.wait([self._news], patience)
-            if self._news.done():
-                self._news = self._loop.create_future()
+            timeout = _OPEN_TIMEOUT if self._latest is None else self._stall_timeout
+            await self._clock.wait([self._update_future], timeout)
+            if self._update_future.done():
+                self._update_future = self._loop.create_future()
             elif self._fault is None:
-                self._lose(self._silence(patience))
+                self._on_fault(self._stall_fault(timeout))
 
-    def _silence(self, seconds: float) -> SourceFault:
-        if self._taken is None:
+    def _stall_fault(self, seconds: float) -> SourceFault:
+        if self._latest is None:
             return SourceFault("opening", f"the source has been opening for {seconds:g} s")
-        return SourceFault("stalled", f"the source is open and sent nothing for {seconds:g} s")
+        return SourceFault("stalled", f"the source is open but sent nothing for {seconds:g} s")
 
 
-def _prospect(fault: SourceFault) -> str:
-    return "" if fault.final else "; it is tried again"
+def _retry_hint(fault: SourceFault) -> str:
+    return "" if fault.final else "; retrying"
 
 
-class Pace:
-    """How many pictures come, and how many should have."""
+class FrameRateMeter:
+    """Measures the frame rate and counts missed frames."""
 
     def __init__(self) -> None:
         self.missed = 0
-        """Pictures that the source should have brought by its own rate, and did not."""
+        """Frames that were expected from the source's own rate but did not arrive."""
         self._rate: float | None = None
         self._arrivals: deque[float] = deque(maxlen=1200)
 
-    def begin(self, rate: float | None) -> None:
+    def reset(self, rate: float | None) -> None:
         self._rate = rate
         self._arrivals.clear()
 
-    def count(self, now: float) -> None:
+    def record(self, now: float) -> None:
         if self._rate and self._arrivals:
             gap = (now - self._arrivals[-1]) * self._rate
-            # Late by less than one and a half is jitter.
+            # A delay below one and a half intervals is jitter.
             self.missed += max(round(gap) - 1, 0) if gap > 1.5 else 0
         self._arrivals.append(now)
 
     def rate(self, now: float) -> float:
-        """Pictures a second, over the last five seconds."""
-        # A copy first: the thread goes on counting.
+        """Return the frames per second over the last five seconds."""
+        # Copy first: the thread keeps recording.
         recent = [each for each in tuple(self._arrivals) if now - each < 5]
         if len(recent) < 2:
             return 0.0
-        # A stream begins with what it had ready, all at once.
+        # A stream starts with a burst of buffered frames.
         return (len(recent) - 1) / max(recent[-1] - recent[0], 1.0)

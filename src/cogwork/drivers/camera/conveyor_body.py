@@ -1,4 +1,4 @@
-"""The bodies of the parts on the conveyor, each lying straight, one long, around its centre."""
+"""Shapes of the parts on the conveyor, unrotated, of length 1 and centered at the origin."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 Polygon = NDArray[np.float64]
-"""Its points, as rows of x and y."""
+"""Points as rows of x and y."""
 Plane = NDArray[np.floating[Any]]
 
 
-class Kind(enum.StrEnum):
+class PartKind(enum.StrEnum):
     GEAR = "gear"
     BOLT = "bolt"
     NUT = "nut"
@@ -23,55 +23,55 @@ class Kind(enum.StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Gear:
-    turned: ClassVar[bool] = True
-    """Whether its face was made on a lathe."""
+    is_lathe_turned: ClassVar[bool] = True
+    """Whether its face is finished on a lathe."""
     teeth: int
     bore: float
-    windows: int
-    """How many holes it has around its bore."""
+    hole_count: int
+    """Number of holes around the bore."""
 
     @property
     def thickness(self) -> float:
         return 0.3 * self.bore + 0.1
 
     @property
-    def root(self) -> float:
-        """The radius between its teeth."""
+    def root_radius(self) -> float:
+        """Radius between the teeth."""
         return 0.5 - 1.7 / (self.teeth + 2)
 
     def outline(self) -> list[Polygon]:
-        """What is inside an odd number of these is metal."""
-        middle = (self.root + 0.5) / 2
-        flank = [(self.root, 0.34), (middle, 0.27), (0.5, 0.15)]
+        """Return polygons; points inside an odd number of them are metal."""
+        middle = (self.root_radius + 0.5) / 2
+        flank = [(self.root_radius, 0.34), (middle, 0.27), (0.5, 0.15)]
         tooth = [(r, -turn) for r, turn in flank] + [(r, turn) for r, turn in reversed(flank)]
         rim = [(r, number + turn) for number in range(self.teeth) for r, turn in tooth]
         radius, turn = np.array(rim).T
-        return [_polar(radius, turn / self.teeth), _circle(self.bore), *self._windows()]
+        return [_polar(radius, turn / self.teeth), _circle(self.bore), *self._holes()]
 
-    def _windows(self) -> list[Polygon]:
-        inner, outer = self._web()
-        holes = [_circle((outer - inner) * 0.36) for _ in range(self.windows)]
-        around = _polar((inner + outer) / 2, np.arange(self.windows) / max(1, self.windows))
-        return [hole + centre for hole, centre in zip(holes, around, strict=True)]
+    def _holes(self) -> list[Polygon]:
+        inner, outer = self._web_radii()
+        holes = [_circle((outer - inner) * 0.36) for _ in range(self.hole_count)]
+        around = _polar((inner + outer) / 2, np.arange(self.hole_count) / max(1, self.hole_count))
+        return [hole + center for hole, center in zip(holes, around, strict=True)]
 
-    def _web(self) -> tuple[float, float]:
-        """The radii between which it is thinner."""
-        return 1.55 * self.bore, self.root - 0.06
+    def _web_radii(self) -> tuple[float, float]:
+        """Return the radii between which the gear is thinner."""
+        return 1.55 * self.bore, self.root_radius - 0.06
 
     def relief(self, x: Plane, y: Plane) -> Plane:
-        """How high its surface is, but for the bevel of its edges."""
+        """Return the height of the surface without the bevel of its edges."""
         radius = np.hypot(x, y)
-        inner, outer = self._web()
+        inner, outer = self._web_radii()
         return 0.03 * np.maximum(_ramp(radius, outer, 0.02), 1 - _ramp(radius, inner, 0.02))
 
-    def brushing(self, x: Plane, y: Plane) -> Plane:
-        """Runs along with the strokes of the tool that made its surface, and changes across."""
+    def brush_coordinate(self, x: Plane, y: Plane) -> Plane:
+        """Return a coordinate that is constant along the tool marks of the surface."""
         return np.hypot(x, y)
 
 
 @dataclass(frozen=True, slots=True)
 class Nut:
-    turned: ClassVar[bool] = True
+    is_lathe_turned: ClassVar[bool] = True
     bore: float
 
     @property
@@ -87,94 +87,94 @@ class Nut:
         mouth = 0.9 * np.maximum(1.22 * self.bore - radius, 0)
         return -corners - mouth
 
-    def brushing(self, x: Plane, y: Plane) -> Plane:
+    def brush_coordinate(self, x: Plane, y: Plane) -> Plane:
         return np.hypot(x, y)
 
 
 @dataclass(frozen=True, slots=True)
 class Bolt:
-    turned: ClassVar[bool] = False
+    is_lathe_turned: ClassVar[bool] = False
     shank: float
-    """The radius of its shank."""
-    plain: float
-    """Which share of the shank, from the head on, has no thread."""
-    domed: bool
-    """Whether its head is round, rather than hexagonal."""
+    """Radius of the shank."""
+    unthreaded_share: float
+    """Fraction of the shank without a thread, starting at the head."""
+    is_domed: bool
+    """Whether the head is domed rather than hexagonal."""
 
     @property
     def thickness(self) -> float:
-        return 2 * self._head()[1]
+        return 2 * self._head_size()[1]
 
     @property
     def pitch(self) -> float:
         return max(0.5 * self.shank, 0.04)
 
     def outline(self) -> list[Polygon]:
-        long, wide = self._head()
+        long, wide = self._head_size()
         neck = long - 0.5
-        crests = np.arange(self._thread_from(), 0.5 - self.shank / 2, self.pitch / 2)
+        crests = np.arange(self._thread_start(), 0.5 - self.shank / 2, self.pitch / 2)
         depth = np.where(np.arange(len(crests)) % 2, 0.86, 1.0) * self.shank
         tip = [(0.5 - self.shank / 2.5, 0.9 * self.shank), (0.5, 0.6 * self.shank)]
         side = [*self._head_side(), (neck, wide), (neck, self.shank)]
         side += [*zip(crests, depth, strict=True), *tip]
         return [np.array(side + [(x, -y) for x, y in reversed(side)])]
 
-    def _head(self) -> tuple[float, float]:
-        """How long it is, and half of how wide."""
+    def _head_size(self) -> tuple[float, float]:
+        """Return the length and half the width of the head."""
         return (
             (1.15 * self.shank, 1.8 * self.shank)
-            if self.domed
+            if self.is_domed
             else (1.35 * self.shank, 2 * self.shank)
         )
 
     def _head_side(self) -> list[tuple[float, float]]:
-        long, wide = self._head()
-        if not self.domed:
+        long, wide = self._head_size()
+        if not self.is_domed:
             return [(-0.5, 0.8 * wide), (0.2 * long - 0.5, wide)]
         turns = np.linspace(0.1, 1.0, 9) * math.pi / 2
         return [(long * (1 - math.cos(t)) - 0.5, wide * math.sin(t)) for t in turns]
 
-    def _thread_from(self) -> float:
-        neck = self._head()[0] - 0.5
-        return neck + max(self.plain * (0.5 - neck), 0.03)
+    def _thread_start(self) -> float:
+        neck = self._head_size()[0] - 0.5
+        return neck + max(self.unthreaded_share * (0.5 - neck), 0.03)
 
     def relief(self, x: Plane, y: Plane) -> Plane:
         shank = np.sqrt(np.maximum(self.shank**2 - y**2, 0)) + self._thread(x, y)
-        along = (x + 0.5) / self._head()[0]
-        head = self._dome(along, y) if self.domed else self._flats(along, y)
+        along = (x + 0.5) / self._head_size()[0]
+        head = self._dome(along, y) if self.is_domed else self._flats(along, y)
         return np.where(along < 1, head, shank)
 
     def _dome(self, along: Plane, y: Plane) -> Plane:
-        wide = self._head()[1]
+        wide = self._head_size()[1]
         return wide * np.sqrt(np.maximum(1 - (y / wide) ** 2 - (1 - along) ** 2, 0))
 
     def _flats(self, along: Plane, y: Plane) -> Plane:
-        wide = self._head()[1]
+        wide = self._head_size()[1]
         flats: Plane = np.minimum(0.45 * wide, 0.9 * (wide - np.abs(y)))
         chamfer: Plane = 0.3 * wide * np.maximum(0.2 - along, 0)
         return flats - chamfer
 
     def _thread(self, x: Plane, y: Plane) -> Plane:
-        start = self._thread_from()
+        start = self._thread_start()
         wave = np.cos((2 * math.pi / self.pitch) * (x - start + 0.25 * y))
         return 0.16 * self.pitch * wave * ((x > start) & (x < 0.5 - self.shank / 3))
 
-    def brushing(self, x: Plane, y: Plane) -> Plane:
-        return np.where(x + 0.5 < self._head()[0], x, y)
+    def brush_coordinate(self, x: Plane, y: Plane) -> Plane:
+        return np.where(x + 0.5 < self._head_size()[0], x, y)
 
 
 Body = Gear | Nut | Bolt
 
 
-def random_body(kind: Kind, rng: np.random.Generator) -> Body:
+def random_body(kind: PartKind, rng: np.random.Generator) -> Body:
     match kind:
-        case Kind.GEAR:
+        case PartKind.GEAR:
             teeth = int(rng.integers(8, 15))
             windows = int(rng.choice((0, 0, 4, 5, 6))) if teeth > 10 else 0
             return Gear(teeth, rng.uniform(0.075, 0.125), windows)
-        case Kind.NUT:
+        case PartKind.NUT:
             return Nut(rng.uniform(0.22, 0.28))
-        case Kind.BOLT:
+        case PartKind.BOLT:
             return Bolt(rng.uniform(0.075, 0.115), rng.uniform(0, 0.45), bool(rng.integers(2)))
 
 
@@ -188,6 +188,6 @@ def _circle(radius: float) -> Polygon:
 
 
 def _ramp(plane: Plane, start: float, width: float) -> Plane:
-    """From 0 up to 1, over `width` around `start`."""
+    """Rise linearly from 0 to 1 over `width`, centered at `start`."""
     ramp: Plane = np.clip((plane - start) / width + 0.5, 0, 1)
     return ramp

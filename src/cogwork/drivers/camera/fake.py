@@ -1,4 +1,4 @@
-"""A camera without a lens: colours, or a conveyor belt with parts on it."""
+"""A simulated camera: a color gradient, or a conveyor belt with parts."""
 
 from __future__ import annotations
 
@@ -6,35 +6,37 @@ import asyncio
 from collections.abc import Sequence
 
 from cogwork.core.clock import Clock, SystemClock
-from cogwork.core.newest import Newest
+from cogwork.core.single_flight import SingleFlight
 from cogwork.drivers.camera.attributes import FakeCameraAttributes, IntrinsicParameters, Optics
 from cogwork.drivers.camera.conveyor import Conveyor, Scene
 from cogwork.drivers.camera.frame_camera import FrameCamera
-from cogwork.drivers.camera.gradient import gradient
+from cogwork.drivers.camera.gradient import draw_gradient
 from cogwork.graph.name import ResourceName
 from cogwork.graph.provider import Dependencies
-from cogwork.resource.frame import Frame, Mark, Picture
+from cogwork.resource.frame import Annotation, Frame, Picture
 from cogwork.resource.image import Pixels
 from cogwork.resource.point_cloud import Intrinsics
 
 
 class FakeCamera(FrameCamera):
     def __init__(self, name: ResourceName, attributes: FakeCameraAttributes, clock: Clock) -> None:
-        belt = _is_belt(attributes)
+        is_conveyor = _is_conveyor(attributes)
         conveyor = Conveyor(attributes.seed, attributes.width, attributes.height)
         super().__init__(
             name,
-            Optics.model_construct(intrinsic_parameters=_lens(conveyor.intrinsics)),
-            sources=("color", "depth") if belt else ("",),
-            has_depth=belt,
-            frame_rate=attributes.frame_rate if belt or attributes.animated else None,
+            Optics.model_construct(
+                intrinsic_parameters=_to_intrinsic_parameters(conveyor.intrinsics)
+            ),
+            sources=("color", "depth") if is_conveyor else ("",),
+            has_depth=is_conveyor,
+            frame_rate=attributes.frame_rate if is_conveyor or attributes.animated else None,
         )
         self._attributes = attributes
         self._clock = clock
         self._start = clock.monotonic()
         self._epoch = clock.time()
         self._conveyor = conveyor
-        self._newest: Newest[dict[str, Frame]] = Newest()
+        self._latest: SingleFlight[dict[str, Frame]] = SingleFlight()
 
     @classmethod
     async def new(
@@ -49,65 +51,69 @@ class FakeCamera(FrameCamera):
 
     async def frames(self, sources: Sequence[str] = ()) -> Sequence[Frame]:
         self.check_sources(sources)
-        step = self._step()
-        pictures = await self._newest.of(
-            step, lambda: asyncio.wrap_future(self.workers.submit(self._draw, step))
+        step = self._current_step()
+        frames_by_source = await self._latest.get(
+            step, lambda: asyncio.wrap_future(self.workers.submit(self._draw_frames, step))
         )
         now = self._clock.time()
-        frames = (pictures[source] for source in sources or self.sources)
-        return [frame if self._moves else frame.seen_at(now) for frame in frames]
+        frames = (frames_by_source[source] for source in sources or self.sources)
+        return [frame if self._is_moving else frame.with_capture_time(now) for frame in frames]
 
     async def close(self) -> None:
-        await self._newest.aclose()
+        await self._latest.aclose()
         await super().close()
 
     @property
-    def _moves(self) -> bool:
-        return _is_belt(self._attributes) or self._attributes.animated
+    def _is_moving(self) -> bool:
+        return _is_conveyor(self._attributes) or self._attributes.animated
 
-    def _step(self) -> int:
-        if not self._moves:
+    def _current_step(self) -> int:
+        if not self._is_moving:
             return 0
         return int((self._clock.monotonic() - self._start) * self._attributes.frame_rate)
 
-    def _draw(self, step: int) -> dict[str, Frame]:
+    def _draw_frames(self, step: int) -> dict[str, Frame]:
         seconds = step / self._attributes.frame_rate
         width, height = self._attributes.width, self._attributes.height
-        if not _is_belt(self._attributes):
-            return {"": self._frame(gradient(width, height, step), seconds)}
-        scene = self._conveyor.scene(seconds)
-        colours, depth = self._conveyor.render(scene)
-        marks = self._marks(scene) if self._attributes.ground_truth else ()
+        if not _is_conveyor(self._attributes):
+            return {"": self._make_frame(draw_gradient(width, height, step), seconds)}
+        scene = self._conveyor.scene_at(seconds)
+        color, depth = self._conveyor.render(scene)
+        annotations = self._ground_truth_annotations(scene) if self._attributes.ground_truth else ()
         return {
-            "color": self._frame(colours, seconds, "color", marks),
-            "depth": self._frame(depth, seconds, "depth", marks),
+            "color": self._make_frame(color, seconds, "color", annotations),
+            "depth": self._make_frame(depth, seconds, "depth", annotations),
         }
 
-    def _frame(
-        self, pixels: Pixels, seconds: float, source: str = "", marks: Sequence[Mark] = ()
+    def _make_frame(
+        self,
+        pixels: Pixels,
+        seconds: float,
+        source: str = "",
+        annotations: Sequence[Annotation] = (),
     ) -> Frame:
         picture = Picture(pixels, self.workers)
-        return Frame(picture, self._epoch + seconds, source, tuple(marks))
+        return Frame(picture, self._epoch + seconds, source, tuple(annotations))
 
-    def _marks(self, scene: Scene) -> list[Mark]:
+    def _ground_truth_annotations(self, scene: Scene) -> list[Annotation]:
         width, height = self._attributes.width, self._attributes.height
         return [
-            Mark(
+            Annotation(
                 part.kind.value,
                 part.box.x_min / width,
                 part.box.y_min / height,
                 part.box.x_max / width,
                 part.box.y_max / height,
             )
-            for part in scene.truth
+            for part in scene.ground_truth
         ]
 
 
-def _is_belt(attributes: FakeCameraAttributes) -> bool:
+def _is_conveyor(attributes: FakeCameraAttributes) -> bool:
     return attributes.scene == "conveyor"
 
 
-def _lens(intrinsics: Intrinsics) -> IntrinsicParameters:
+def _to_intrinsic_parameters(intrinsics: Intrinsics) -> IntrinsicParameters:
     return IntrinsicParameters.model_construct(
         width_px=intrinsics.width,
         height_px=intrinsics.height,

@@ -1,4 +1,4 @@
-"""What the built-in cameras share: the SDK's contract, answered from frames."""
+"""Base class of the built-in cameras: implements the SDK's interface on frames."""
 
 from __future__ import annotations
 
@@ -15,19 +15,19 @@ from viam.proto.component.camera import IntrinsicParameters as IntrinsicMessage
 from cogwork.core.errors import InvalidRequest, Unsupported
 from cogwork.core.workers import Workers
 from cogwork.drivers.camera.attributes import DistortionParameters, IntrinsicParameters, Optics
-from cogwork.drivers.shapeless import Shapeless
+from cogwork.drivers.no_geometry import NoGeometry
 from cogwork.graph.name import ResourceName
-from cogwork.resource.camera_service import annotations_of, captured, wanted_type
+from cogwork.resource.camera_service import make_response_metadata, parse_mime_type, to_annotations
 from cogwork.resource.frame import Frame
-from cogwork.resource.image import COLOUR_TYPES, DEPTH_TYPES
+from cogwork.resource.image import COLOR_TYPES, DEPTH_TYPES
 from cogwork.resource.image_header import PCD
 from cogwork.resource.model import logger_of
-from cogwork.resource.point_cloud import Intrinsics, to_pcd
+from cogwork.resource.point_cloud import Intrinsics, depth_to_pcd
 
 
 class FrameImage(NamedImage):
-    """A picture with what is marked on it. Its size is known, also of a type that the SDK cannot
-    measure."""
+    """An encoded frame with its annotations. Its size is known even for types that the SDK cannot
+    parse."""
 
     def __init__(self, frame: Frame, data: bytes, mime_type: str) -> None:
         self.name = frame.source
@@ -35,11 +35,11 @@ class FrameImage(NamedImage):
         self._mime_type = CameraMimeType.from_string(mime_type)
         self._width = frame.width
         self._height = frame.height
-        self.annotations = annotations_of(frame.marks)
+        self.annotations = to_annotations(frame.annotations)
 
 
-class FrameCamera(Shapeless, Camera):
-    """A camera that has `frames`; everything else follows from them."""
+class FrameCamera(NoGeometry, Camera):
+    """A camera that implements `frames`; all other calls build on it."""
 
     def __init__(
         self,
@@ -71,12 +71,12 @@ class FrameCamera(Shapeless, Camera):
         **_: Any,
     ) -> tuple[Sequence[NamedImage], ResponseMetadata]:
         frames = await self.frames(filter_source_names or ())
-        wanted = wanted_type(extra)
+        mime_type = parse_mime_type(extra)
         images = []
         for frame in frames:
-            kind = wanted or frame.usual_type
-            images.append(FrameImage(frame, await frame.encoded(kind), kind))
-        return images, captured(frames)
+            kind = mime_type or frame.default_mime_type
+            images.append(FrameImage(frame, await frame.encode(kind), kind))
+        return images, make_response_metadata(frames)
 
     @property
     def supports_pcd(self) -> bool:
@@ -86,20 +86,27 @@ class FrameCamera(Shapeless, Camera):
         frames = await self.frames() if self._has_depth else ()
         depth = next((frame for frame in frames if frame.is_depth), None)
         if depth is None:
-            raise Unsupported(f'camera "{self.name}" has no point clouds: it does not see depth')
-        colour = next((f for f in frames if not f.is_depth and _aligned(f, depth)), None)
-        pixels = colour.pixels if colour is not None else None
-        cloud = await self.workers.run(to_pcd, depth.pixels, self._intrinsics(depth), pixels)
+            raise Unsupported(
+                f'camera "{self.name}" has no point clouds: it does not provide depth'
+            )
+        color = next((f for f in frames if not f.is_depth and _is_aligned(f, depth)), None)
+        pixels = color.pixels if color is not None else None
+        cloud = await self.workers.run(
+            depth_to_pcd, depth.pixels, self._depth_intrinsics(depth), pixels
+        )
         return cloud, PCD
 
     async def get_properties(self, **_: Any) -> Camera.Properties:
         properties = Camera.Properties(supports_pcd=self.supports_pcd)
-        lens, bend = self._optics.intrinsic_parameters, self._optics.distortion_parameters
-        if lens is not None:
-            properties.intrinsic_parameters.CopyFrom(_lens_message(lens))
-        if bend is not None:
-            properties.distortion_parameters.CopyFrom(_bend_message(bend))
-        properties.mime_types.extend(dict.fromkeys(self._types()))
+        intrinsics, distortion = (
+            self._optics.intrinsic_parameters,
+            self._optics.distortion_parameters,
+        )
+        if intrinsics is not None:
+            properties.intrinsic_parameters.CopyFrom(_intrinsics_to_proto(intrinsics))
+        if distortion is not None:
+            properties.distortion_parameters.CopyFrom(_distortion_to_proto(distortion))
+        properties.mime_types.extend(dict.fromkeys(self._mime_types()))
         if self._frame_rate is not None:
             properties.frame_rate = self._frame_rate
         return properties
@@ -107,46 +114,55 @@ class FrameCamera(Shapeless, Camera):
     async def get_status(self, **_: Any) -> Mapping[str, Any]:
         return {}
 
-    def check_sources(self, wanted: Iterable[str]) -> None:
-        for source in wanted:
+    def check_sources(self, names: Iterable[str]) -> None:
+        for source in names:
             if source not in self.sources:
                 known = ", ".join(f'"{each}"' for each in self.sources) or "none"
                 raise InvalidRequest(f"invalid source name: {source}; this camera has {known}")
 
-    def _types(self) -> tuple[str, ...]:
-        return (*COLOUR_TYPES, *DEPTH_TYPES) if self._has_depth else COLOUR_TYPES
+    def _mime_types(self) -> tuple[str, ...]:
+        return (*COLOR_TYPES, *DEPTH_TYPES) if self._has_depth else COLOR_TYPES
 
-    def _intrinsics(self, depth: Frame) -> Intrinsics:
-        lens = self._optics.intrinsic_parameters
-        if lens is None:
+    def _depth_intrinsics(self, depth: Frame) -> Intrinsics:
+        intrinsics = self._optics.intrinsic_parameters
+        if intrinsics is None:
             raise Unsupported(
-                f'camera "{self.name}" has no point clouds: its configuration lacks '
-                '"intrinsic_parameters"'
+                f'camera "{self.name}" has no point clouds: "intrinsic_parameters" is missing in '
+                "its configuration"
             )
-        if (lens.width_px, lens.height_px) != (depth.width, depth.height):
+        if (intrinsics.width_px, intrinsics.height_px) != (depth.width, depth.height):
             raise Unsupported(
                 f'camera "{self.name}" has no point clouds: its "intrinsic_parameters" are for '
-                f"{lens.width_px}x{lens.height_px}, its depth is {depth.width}x{depth.height}"
+                f"{intrinsics.width_px}x{intrinsics.height_px}, its depth is "
+                f"{depth.width}x{depth.height}"
             )
-        return Intrinsics(lens.width_px, lens.height_px, lens.fx, lens.fy, lens.ppx, lens.ppy)
+        return Intrinsics(
+            intrinsics.width_px,
+            intrinsics.height_px,
+            intrinsics.fx,
+            intrinsics.fy,
+            intrinsics.ppx,
+            intrinsics.ppy,
+        )
 
 
-def _lens_message(lens: IntrinsicParameters) -> IntrinsicMessage:
+def _intrinsics_to_proto(intrinsics: IntrinsicParameters) -> IntrinsicMessage:
     return IntrinsicMessage(
-        width_px=lens.width_px,
-        height_px=lens.height_px,
-        focal_x_px=lens.fx,
-        focal_y_px=lens.fy,
-        center_x_px=lens.ppx,
-        center_y_px=lens.ppy,
+        width_px=intrinsics.width_px,
+        height_px=intrinsics.height_px,
+        focal_x_px=intrinsics.fx,
+        focal_y_px=intrinsics.fy,
+        center_x_px=intrinsics.ppx,
+        center_y_px=intrinsics.ppy,
     )
 
 
-def _bend_message(bend: DistortionParameters) -> DistortionMessage:
+def _distortion_to_proto(distortion: DistortionParameters) -> DistortionMessage:
     return DistortionMessage(
-        model="brown_conrady", parameters=[bend.rk1, bend.rk2, bend.rk3, bend.tp1, bend.tp2]
+        model="brown_conrady",
+        parameters=[distortion.rk1, distortion.rk2, distortion.rk3, distortion.tp1, distortion.tp2],
     )
 
 
-def _aligned(colour: Frame, depth: Frame) -> bool:
-    return (colour.width, colour.height) == (depth.width, depth.height)
+def _is_aligned(color: Frame, depth: Frame) -> bool:
+    return (color.width, color.height) == (depth.width, depth.height)

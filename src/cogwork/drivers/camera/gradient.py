@@ -1,4 +1,4 @@
-"""Colours that fill a picture, and may move."""
+"""A color gradient that may move."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ import cv2
 import numpy as np
 from numpy.typing import NDArray
 
-_TURN = 180
-"""OpenCV's hues go round in this many steps."""
+_HUE_STEPS = 180
+"""Number of hue steps of the full color wheel in OpenCV."""
 
 
-def gradient(width: int, height: int, step: int) -> NDArray[Any]:
-    """Hues from left to right, darker towards the top; each step shifts the hues."""
-    hues = (np.arange(width) * _TURN // width + step * 2) % _TURN
+def draw_gradient(width: int, height: int, step: int) -> NDArray[Any]:
+    """Draw hues from left to right, darker toward the top; each step shifts the hues."""
+    hues = (np.arange(width) * _HUE_STEPS // width + step * 2) % _HUE_STEPS
     hsv = np.empty((height, width, 3), np.uint8)
     hsv[..., 0] = hues
     hsv[..., 1] = 200

@@ -1,4 +1,4 @@
-"""A camera that sees files."""
+"""A camera that shows files."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from cogwork.drivers.camera.attributes import ImageFileAttributes
 from cogwork.drivers.camera.frame_camera import FrameCamera
 from cogwork.graph.name import ResourceName
 from cogwork.graph.provider import Dependencies
-from cogwork.resource.frame import Frame, picture_of
-from cogwork.resource.image_header import MOST_BYTES, PCD, BadImage
+from cogwork.resource.frame import Frame, decode_picture
+from cogwork.resource.image_header import MAX_BYTES, PCD, BadImage
 
 
 class BadFile(CogworkError):
-    """A file that is not what its attribute promises."""
+    """The file does not have the content that its attribute requires."""
 
 
 class ImageFileCamera(FrameCamera):
@@ -34,7 +34,7 @@ class ImageFileCamera(FrameCamera):
         )
         self._clock = clock
         self._frames: dict[str, Frame] = {}
-        self._cloud: bytes | None = None
+        self._point_cloud: bytes | None = None
 
     @classmethod
     async def new(
@@ -56,53 +56,55 @@ class ImageFileCamera(FrameCamera):
     async def frames(self, sources: Sequence[str] = ()) -> Sequence[Frame]:
         self.check_sources(sources)
         now = self._clock.time()
-        return [self._frames[source].seen_at(now) for source in sources or self.sources]
+        return [self._frames[source].with_capture_time(now) for source in sources or self.sources]
 
     @property
     def supports_pcd(self) -> bool:
-        return self._cloud is not None or super().supports_pcd
+        return self._point_cloud is not None or super().supports_pcd
 
     async def get_point_cloud(self, **kwargs: Any) -> tuple[bytes, str]:
-        if self._cloud is not None:
-            return self._cloud, PCD
+        if self._point_cloud is not None:
+            return self._point_cloud, PCD
         return await super().get_point_cloud(**kwargs)
 
     async def _load(self, cloud: str | None) -> None:
         for source in self.sources:
             path = self._paths[source]
             assert path is not None
-            self._frames[source] = await self.workers.run(self._read, path, source)
+            self._frames[source] = await self.workers.run(self._read_frame, path, source)
         if cloud:
-            self._cloud = await self.workers.run(_read_cloud, cloud)
+            self._point_cloud = await self.workers.run(_read_point_cloud, cloud)
 
-    def _read(self, path: str, source: str) -> Frame:
-        data = _bytes_of(path)
+    def _read_frame(self, path: str, source: str) -> Frame:
+        data = _read_bytes(path)
         try:
-            frame = Frame(picture_of(data, self.workers), self._clock.time(), source)
+            frame = Frame(decode_picture(data, self.workers), self._clock.time(), source)
         except BadImage as error:
-            raise BadFile(f"{path} cannot be shown: {error}") from error
+            raise BadFile(f"{path} is not a usable image: {error}") from error
         if frame.is_depth != (source == "depth"):
-            wanted = "no depth: it must be a PNG of 16 bits" if source == "depth" else "depth"
-            raise BadFile(f'{path} is {wanted}; it is given as "{source}_image_file_path"')
+            problem = (
+                "not a depth image: use a 16-bit PNG" if source == "depth" else "a depth image"
+            )
+            raise BadFile(f'{path} is {problem}; it is set as "{source}_image_file_path"')
         return frame
 
 
-def _bytes_of(path: str) -> bytes:
+def _read_bytes(path: str) -> bytes:
     file = Path(path)
     try:
         if file.exists() and not file.is_file():
-            raise BadFile(f"{path} is no file: there is nothing to read to its end")
+            raise BadFile(f"{path} is not a regular file")
         size = file.stat().st_size
-        if size > MOST_BYTES:
-            raise BadFile(f"{path} is too large: {size} bytes, at most {MOST_BYTES} are read")
+        if size > MAX_BYTES:
+            raise BadFile(f"{path} is too large: {size} bytes; the limit is {MAX_BYTES} bytes")
         return file.read_bytes()
     except OSError as error:
         raise BadFile(f"{path} cannot be read: {error.strerror}") from error
 
 
-def _read_cloud(path: str) -> bytes:
-    data = _bytes_of(path)
+def _read_point_cloud(path: str) -> bytes:
+    data = _read_bytes(path)
     head = data[:2048]
     if b"FIELDS" not in head or b"DATA" not in head:
-        raise BadFile(f"{path} is no point cloud: a PCD file begins with its fields")
+        raise BadFile(f"{path} is not a point cloud: a PCD file starts with its fields")
     return data

@@ -1,4 +1,4 @@
-"""A camera that shows what another one sees, changed."""
+"""A camera that transforms the images of another camera."""
 
 from __future__ import annotations
 
@@ -8,29 +8,29 @@ from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
 
 from cogwork.core.clock import Clock, SystemClock
-from cogwork.core.newest import NewestOfEach
-from cogwork.drivers.camera.annotate import DrawnClassifications, DrawnDetections
+from cogwork.core.single_flight import SingleFlightGroup
+from cogwork.drivers.camera.annotation_stages import ClassificationOverlay, DetectionOverlay
 from cogwork.drivers.camera.attributes import (
     ClassificationsAttributes,
     CropAttributes,
     DetectionsAttributes,
+    PipelineStep,
     ResizeAttributes,
     RotateAttributes,
-    Step,
     TransformAttributes,
 )
 from cogwork.drivers.camera.frame_camera import FrameCamera
-from cogwork.drivers.camera.transforms import crop, resize, rotate
+from cogwork.drivers.camera.image_operations import crop, resize, rotate
 from cogwork.graph.name import ResourceName
 from cogwork.graph.provider import Dependencies
-from cogwork.resource.frame import Frame, Picture, Place, frames_of, places
+from cogwork.resource.frame import Frame, Picture, SourceKey, get_frames, make_source_keys
 from cogwork.resource.image import Pixels
-from cogwork.resource.model import named
+from cogwork.resource.model import find_dependency
 
 Stage = Callable[[Frame], Awaitable[Frame]]
-"""One thing done to a picture. It may ask others, such as a vision service."""
-Origin = weakref.ref[Picture]
-"""Which picture was changed; it is not kept for that."""
+"""A step of the pipeline. It may call other resources, such as a vision service."""
+PictureRef = weakref.ref[Picture]
+"""Identifies the source picture without keeping it alive."""
 
 
 class TransformCamera(FrameCamera):
@@ -41,14 +41,14 @@ class TransformCamera(FrameCamera):
         dependencies: Dependencies,
         clock: Clock,
     ) -> None:
-        # Whether its source sees depth shows in the pictures; a lens is only given for that.
+        # Only frames show whether the source has depth, but a lens is configured only for depth.
         super().__init__(name, attributes, has_depth=attributes.intrinsic_parameters is not None)
-        self._source = named(dependencies, attributes.source)
+        self._source = find_dependency(dependencies, attributes.source)
         self._clock = clock
-        self._stages = [self._stage(step, dependencies) for step in attributes.pipeline]
-        self._drawn_by = next(filter(None, map(_drawer, attributes.pipeline)), None)
-        self._decoded: NewestOfEach[Frame] = NewestOfEach()
-        self._changed: NewestOfEach[tuple[Origin, Frame]] = NewestOfEach()
+        self._stages = [self._make_stage(step, dependencies) for step in attributes.pipeline]
+        self._drawn_by = next(filter(None, map(_vision_service_name, attributes.pipeline)), None)
+        self._decoded_frames: SingleFlightGroup[Frame] = SingleFlightGroup()
+        self._transformed: SingleFlightGroup[tuple[PictureRef, Frame]] = SingleFlightGroup()
 
     @classmethod
     async def new(
@@ -62,70 +62,78 @@ class TransformCamera(FrameCamera):
 
     @property
     def drawn_by(self) -> str | None:
-        """Whose findings its pictures show, wherever in a chain of cameras they were drawn."""
+        """Name of the vision service whose results are drawn, here or in a source camera."""
         return self._drawn_by or getattr(self._source, "drawn_by", None)
 
     async def frames(self, sources: Sequence[str] = ()) -> Sequence[Frame]:
-        seen = await frames_of(self._source, self.workers, self._clock, sources, self._decoded)
-        each = zip(places(frame.source for frame in seen), seen, strict=True)
-        return [await self._newest(place, frame) for place, frame in each]
+        source_frames = await get_frames(
+            self._source, self.workers, self._clock, sources, self._decoded_frames
+        )
+        keys = make_source_keys(frame.source for frame in source_frames)
+        return [
+            await self._transform_latest(key, frame)
+            for key, frame in zip(keys, source_frames, strict=True)
+        ]
 
     async def close(self) -> None:
-        await self._decoded.aclose()
-        await self._changed.aclose()
+        await self._decoded_frames.aclose()
+        await self._transformed.aclose()
         await super().close()
 
-    async def _newest(self, place: Place, seen: Frame) -> Frame:
-        wanted = weakref.ref(seen.picture)
-        origin, changed = await self._changed.of(
-            place, wanted, lambda: asyncio.ensure_future(self._change(seen))
+    async def _transform_latest(self, key: SourceKey, frame: Frame) -> Frame:
+        reference = weakref.ref(frame.picture)
+        origin, transformed = await self._transformed.get(
+            key, reference, lambda: asyncio.ensure_future(self._transform(frame))
         )
-        return changed.seen_at(seen.captured_at) if origin is wanted else changed
+        is_same = origin is reference
+        return transformed.with_capture_time(frame.captured_at) if is_same else transformed
 
-    async def _change(self, frame: Frame) -> tuple[Origin, Frame]:
+    async def _transform(self, frame: Frame) -> tuple[PictureRef, Frame]:
         origin = weakref.ref(frame.picture)
         for stage in self._stages:
             frame = await stage(frame)
         return origin, frame
 
-    def _stage(self, step: Step, dependencies: Dependencies) -> Stage:
+    def _make_stage(self, step: PipelineStep, dependencies: Dependencies) -> Stage:
         match step:
-            case RotateAttributes(attributes=by):
-                return self._on_pixels(partial(rotate, degrees=by.angle_degs))
-            case ResizeAttributes(attributes=to):
-                return self._on_pixels(partial(resize, width=to.width_px, height=to.height_px))
-            case CropAttributes(attributes=to):
-                return self._on_pixels(
+            case RotateAttributes(attributes=settings):
+                return self._make_pixel_stage(partial(rotate, degrees=settings.angle_degs))
+            case ResizeAttributes(attributes=settings):
+                return self._make_pixel_stage(
+                    partial(resize, width=settings.width_px, height=settings.height_px)
+                )
+            case CropAttributes(attributes=settings):
+                return self._make_pixel_stage(
                     partial(
                         crop,
-                        x_min=to.x_min_px,
-                        y_min=to.y_min_px,
-                        x_max=to.x_max_px,
-                        y_max=to.y_max_px,
-                        overlay=to.overlay_crop_box,
+                        x_min=settings.x_min_px,
+                        y_min=settings.y_min_px,
+                        x_max=settings.x_max_px,
+                        y_max=settings.y_max_px,
+                        overlay=settings.overlay_crop_box,
                     )
                 )
-            case DetectionsAttributes(attributes=by):
-                detector = named(dependencies, by.detector_name)
-                return DrawnDetections(detector, by, self.workers)
-            case ClassificationsAttributes(attributes=by):
-                classifier = named(dependencies, by.classifier_name)
-                return DrawnClassifications(classifier, by, self.workers)
+            case DetectionsAttributes(attributes=settings):
+                detector = find_dependency(dependencies, settings.detector_name)
+                return DetectionOverlay(detector, settings, self.workers)
+            case ClassificationsAttributes(attributes=settings):
+                classifier = find_dependency(dependencies, settings.classifier_name)
+                return ClassificationOverlay(classifier, settings, self.workers)
 
-    def _on_pixels(self, change: Callable[[Pixels], Pixels]) -> Stage:
+    def _make_pixel_stage(self, operation: Callable[[Pixels], Pixels]) -> Stage:
         async def stage(frame: Frame) -> Frame:
-            pixels = await self.workers.run(change, frame.pixels)
+            pixels = await self.workers.run(operation, frame.pixels)
             if pixels is frame.pixels:
-                return frame  # with what it is already encoded as
+                return frame  # reuse what is already encoded
             return Frame(Picture(pixels, self.workers), frame.captured_at, frame.source)
 
         return stage
 
 
-def _drawer(step: Step) -> str | None:
+def _vision_service_name(step: PipelineStep) -> str | None:
     match step:
-        case DetectionsAttributes(attributes=by):
-            return by.detector_name
-        case ClassificationsAttributes(attributes=by):
-            return by.classifier_name
+        case DetectionsAttributes(attributes=settings):
+            return settings.detector_name
+        case ClassificationsAttributes(attributes=settings):
+            return settings.classifier_name
     return None

@@ -1,4 +1,4 @@
-"""What Linux says about its video devices (V4L2), asked by ioctl.
+"""Queries of the video devices of Linux (V4L2) by ioctl.
 
 Requests and layouts are those of `linux/videodev2.h`.
 """
@@ -23,7 +23,7 @@ Ioctl = Callable[[int, int, bytearray], object]
 
 
 class DeviceFault(CogworkError):
-    """A video device cannot be asked. The code is `no_device`, `no_access`, `busy` or
+    """A video device cannot be queried. The code is `no_device`, `no_access`, `busy` or
     `no_picture`."""
 
     status = "UNAVAILABLE"
@@ -36,26 +36,26 @@ class DeviceFault(CogworkError):
 @dataclass(frozen=True, slots=True)
 class Device:
     path: str
-    """Such as `/dev/video0`. Which camera has which number may change at every plugging."""
+    """Path such as `/dev/video0`. Its number may change whenever a camera is plugged in."""
     links: tuple[str, ...] = ()
-    """Those of udev that lead to it, by-id ahead of by-path."""
+    """Links of udev to the device, by-id before by-path."""
     name: str = ""
-    """As its driver calls it; empty for one that could not be asked."""
-    captures: bool = True
-    """Whether pictures come from it. Most webcams have a second device, for metadata. One that
-    could not be asked counts: opening it will tell why."""
+    """Name reported by the driver; empty if the query failed."""
+    can_capture: bool = True
+    """Whether the device captures video. Most webcams have a second device for metadata. A device
+    that refuses the query counts as capturing: opening it reports the reason."""
 
     @property
     def by_id(self) -> str | None:
-        """Stays the same wherever the camera is plugged in."""
-        return self._link("by-id")
+        """Link that does not depend on the port."""
+        return self._find_link("by-id")
 
     @property
     def by_path(self) -> str | None:
-        """Stays the same whichever camera is plugged in there."""
-        return self._link("by-path")
+        """Link that depends only on the port."""
+        return self._find_link("by-path")
 
-    def _link(self, directory: str) -> str | None:
+    def _find_link(self, directory: str) -> str | None:
         return next((link for link in self.links if Path(link).parent.name == directory), None)
 
     def __str__(self) -> str:
@@ -63,81 +63,82 @@ class Device:
 
 
 @dataclass(frozen=True, slots=True)
-class Format:
+class VideoFormat:
     fourcc: str
     width: int
     height: int
     rates: tuple[float, ...]
-    """Pictures a second, the fastest first. None at all: the driver does not say."""
+    """Frames per second, fastest first. Empty if the driver does not report them."""
 
 
 @dataclass(frozen=True, slots=True)
-class Steps:
-    least: int
-    most: int
+class SteppedRange:
+    minimum: int
+    maximum: int
     step: int = 1
 
     def nearest(self, wanted: float) -> int:
-        most = (self.most - self.least) // self.step
-        return self.least + self.step * min(max(round((wanted - self.least) / self.step), 0), most)
+        most = (self.maximum - self.minimum) // self.step
+        return self.minimum + self.step * min(
+            max(round((wanted - self.minimum) / self.step), 0), most
+        )
 
 
 @dataclass(frozen=True, slots=True)
 class FormatRange:
-    """A format in any size, or at any rate, between two. Whether a size can be had at a rate only
-    trying tells."""
+    """A format with a range of sizes or rates. Only trying shows whether a size supports a rate."""
 
     fourcc: str
-    widths: Steps
-    heights: Steps
+    widths: SteppedRange
+    heights: SteppedRange
     rates: tuple[float, float] | None
-    """The slowest and the fastest, at the smallest size. None: the driver does not say."""
+    """Slowest and fastest rate at the smallest size. None if the driver does not report them."""
 
 
-Offer = Format | FormatRange
+FormatOffer = VideoFormat | FormatRange
 
 
 def list_devices(root: Path = Path("/dev"), ioctl: Ioctl = fcntl.ioctl) -> list[Device]:
-    """Those of the lowest numbers first."""
-    links = _links(root / "v4l")
+    """List the video devices by ascending number."""
+    links = _find_links(root / "v4l")
     numbers = sorted(
-        int(found[1]) for name in _names(root) if (found := re.fullmatch(r"video(\d+)", name))
+        int(found[1]) for name in _list_names(root) if (found := re.fullmatch(r"video(\d+)", name))
     )
     nodes = [root / f"video{number}" for number in numbers]
-    return [_device(str(node), tuple(links.get(node.resolve(), ())), ioctl) for node in nodes]
+    return [_probe_device(str(node), tuple(links.get(node.resolve(), ())), ioctl) for node in nodes]
 
 
 def find_device(video_path: str, devices: Sequence[Device]) -> Device | None:
-    """By `/dev/video0`, by a link to it, or by the last part of either. An empty path means the
-    first device that captures."""
+    """Find a device by `/dev/video0`, by a link to it, or by the last part of either. An empty path
+    selects the first device that captures."""
     if not video_path:
-        return next((device for device in devices if device.captures), None)
+        return next((device for device in devices if device.can_capture), None)
     if "/" not in video_path:
-        return next((device for device in devices if video_path in _last_parts(device)), None)
-    # A link need not be one of udev's usual ones: many people write a rule of their own.
+        return next((device for device in devices if video_path in _base_names(device)), None)
+    # Users may have links from their own udev rules.
     known = {video_path, str(Path(video_path).resolve())}
     return next((device for device in devices if known & {device.path, *device.links}), None)
 
 
-def read_formats(path: str, ioctl: Ioctl = fcntl.ioctl) -> tuple[Offer, ...]:
-    """In the driver's order. Raises DeviceFault."""
-    with _Node(path, ioctl) as node:
-        capability = node.capability()
-        if not capability.captures:
+def read_formats(path: str, ioctl: Ioctl = fcntl.ioctl) -> tuple[FormatOffer, ...]:
+    """Return the formats in the driver's order. Raises DeviceFault."""
+    with _DeviceNode(path, ioctl) as node:
+        capability = node.query_capability()
+        if not capability.can_capture:
             raise DeviceFault(
                 "no_device",
-                f"{path} is no camera but another part of one ({capability.card}), such as its "
-                "metadata: most often the camera itself has the number before",
+                f"{path} is not a camera but another device of one ({capability.card}), such as "
+                "its metadata: the camera itself usually has the previous number",
             )
-        return tuple(dict.fromkeys(_offers(node, capability.buffer_type)))
+        return tuple(dict.fromkeys(_list_formats(node, capability.buffer_type)))
 
 
 def is_busy(path: str, ioctl: Ioctl = fcntl.ioctl) -> bool:
-    """Whether another program takes pictures from it."""
+    """Return whether another program captures from the device."""
     try:
-        with _Node(path, ioctl) as node:
-            # Frees the buffers that this open file has, which are none.
-            node.ask(_REQBUFS, 0, node.capability().buffer_type, _MEMORY_MMAP)
+        with _DeviceNode(path, ioctl) as node:
+            # Frees the buffers of this file descriptor, of which there are none.
+            node.send_request(_REQBUFS, 0, node.query_capability().buffer_type, _MEMORY_MMAP)
     except DeviceFault as fault:
         return fault.code == "busy"
     except OSError as error:
@@ -154,91 +155,97 @@ def fourcc_text(code: int) -> str:
     return f"{text}-BE" if code & _BIG_ENDIAN else text
 
 
-def _names(directory: Path) -> list[str]:
+def _list_names(directory: Path) -> list[str]:
     try:
         return sorted(entry.name for entry in directory.iterdir())
     except OSError:
         return []
 
 
-def _links(directory: Path) -> dict[Path, list[str]]:
+def _find_links(directory: Path) -> dict[Path, list[str]]:
     found: dict[Path, list[str]] = {}
     for kind in ("by-id", "by-path"):
-        for name in _names(directory / kind):
+        for name in _list_names(directory / kind):
             link = directory / kind / name
             found.setdefault(link.resolve(), []).append(str(link))
     return found
 
 
-def _last_parts(device: Device) -> list[str]:
+def _base_names(device: Device) -> list[str]:
     return [Path(each).name for each in (device.path, *device.links)]
 
 
-def _device(path: str, links: tuple[str, ...], ioctl: Ioctl) -> Device:
+def _probe_device(path: str, links: tuple[str, ...], ioctl: Ioctl) -> Device:
     try:
-        with _Node(path, ioctl) as node:
-            capability = node.capability()
+        with _DeviceNode(path, ioctl) as node:
+            capability = node.query_capability()
     except DeviceFault as fault:
-        return Device(path, links, captures=fault.code in ("no_access", "busy"))
-    # Behind a media controller nothing arrives before somebody has wired its parts together.
-    captures = capability.captures and not capability.flags & _CAP_IO_MC
+        return Device(path, links, can_capture=fault.code in ("no_access", "busy"))
+    # A media controller delivers nothing until its entities are linked.
+    captures = capability.can_capture and not capability.flags & _CAP_IO_MC
     return Device(path, links, capability.card, captures)
 
 
-def _offers(node: _Node, buffer_type: int) -> Iterator[Offer]:
-    for _, _, _, _, code, _ in node.each(_ENUM_FMT, buffer_type):
-        sizes = [_steps(size) for size in node.each(_ENUM_FRAMESIZES, code)]
-        for widths, heights in sizes or [node.current_size(buffer_type)]:
-            yield _offer(node, code, widths, heights)
+def _list_formats(node: _DeviceNode, buffer_type: int) -> Iterator[FormatOffer]:
+    for _, _, _, _, code, _ in node.enumerate_all(_ENUM_FMT, buffer_type):
+        sizes = [_parse_size(size) for size in node.enumerate_all(_ENUM_FRAMESIZES, code)]
+        for widths, heights in sizes or [node.query_current_size(buffer_type)]:
+            yield _read_format(node, code, widths, heights)
 
 
-def _steps(size: tuple[Any, ...]) -> tuple[Steps, Steps]:
-    _, _, kind, least_width, most_width, width_step, least_height, most_height, height_step = size
+def _parse_size(size: tuple[Any, ...]) -> tuple[SteppedRange, SteppedRange]:
+    _, _, kind, min_width, max_width, width_step, min_height, max_height, height_step = size
     if kind == _DISCRETE:
-        # The second number is the height there.
-        return Steps(least_width, least_width), Steps(most_width, most_width)
+        # For discrete sizes, the second number is the height.
+        return SteppedRange(min_width, min_width), SteppedRange(max_width, max_width)
     return (
-        Steps(least_width, most_width, max(1, width_step)),
-        Steps(least_height, most_height, max(1, height_step)),
+        SteppedRange(min_width, max_width, max(1, width_step)),
+        SteppedRange(min_height, max_height, max(1, height_step)),
     )
 
 
-def _offer(node: _Node, code: int, widths: Steps, heights: Steps) -> Offer:
-    # Asked at the smallest size: the fastest is there, and nothing is refused that can be had.
-    intervals = list(node.each(_ENUM_FRAMEINTERVALS, code, widths.least, heights.least))
-    rates = sorted({rate for interval in intervals for rate in _rates(interval)}, reverse=True)
-    one_size = widths.least == widths.most and heights.least == heights.most
+def _read_format(
+    node: _DeviceNode, code: int, widths: SteppedRange, heights: SteppedRange
+) -> FormatOffer:
+    # Query the smallest size: it has the fastest rate and excludes nothing that is available.
+    intervals = list(
+        node.enumerate_all(_ENUM_FRAMEINTERVALS, code, widths.minimum, heights.minimum)
+    )
+    rates = sorted(
+        {rate for interval in intervals for rate in _parse_rates(interval)}, reverse=True
+    )
+    one_size = widths.minimum == widths.maximum and heights.minimum == heights.maximum
     if one_size and all(interval[4] == _DISCRETE for interval in intervals):
-        return Format(fourcc_text(code), widths.least, heights.least, tuple(rates))
+        return VideoFormat(fourcc_text(code), widths.minimum, heights.minimum, tuple(rates))
     ends = (rates[-1], rates[0]) if rates else None
     return FormatRange(fourcc_text(code), widths, heights, ends)
 
 
-def _rates(interval: tuple[Any, ...]) -> list[float]:
+def _parse_rates(interval: tuple[Any, ...]) -> list[float]:
     kind, *numbers = interval[4:]
     seconds = [numbers[0:2]] if kind == _DISCRETE else [numbers[0:2], numbers[2:4]]
     return [below / above for above, below in seconds if above and below]
 
 
 @dataclass(frozen=True, slots=True)
-class _Request:
+class _IoctlRequest:
     number: int
     layout: struct.Struct
     direction: int = 3
-    """1: the kernel is told, 2: it tells, 3: both."""
+    """1 writes to the kernel, 2 reads from it, 3 does both."""
 
     @property
     def code(self) -> int:
         return self.direction << 30 | self.layout.size << 16 | ord("V") << 8 | self.number
 
 
-_QUERYCAP = _Request(0, struct.Struct("=16s32s32s3I12x"), direction=2)
-_ENUM_FMT = _Request(2, struct.Struct("=3I32s2I12x"))
-# What follows the type is a union that also has pointers, and is aligned for them.
-_G_FMT = _Request(4, struct.Struct("@I0P3I188x"))
-_REQBUFS = _Request(8, struct.Struct("=5I"))
-_ENUM_FRAMESIZES = _Request(74, struct.Struct("=9I8x"))
-_ENUM_FRAMEINTERVALS = _Request(75, struct.Struct("=11I8x"))
+_QUERYCAP = _IoctlRequest(0, struct.Struct("=16s32s32s3I12x"), direction=2)
+_ENUM_FMT = _IoctlRequest(2, struct.Struct("=3I32s2I12x"))
+# The type is followed by a union that contains pointers and is aligned for them.
+_G_FMT = _IoctlRequest(4, struct.Struct("@I0P3I188x"))
+_REQBUFS = _IoctlRequest(8, struct.Struct("=5I"))
+_ENUM_FRAMESIZES = _IoctlRequest(74, struct.Struct("=9I8x"))
+_ENUM_FRAMEINTERVALS = _IoctlRequest(75, struct.Struct("=11I8x"))
 
 _CAP_VIDEO_CAPTURE = 0x1
 _CAP_VIDEO_CAPTURE_MPLANE = 0x1000
@@ -250,8 +257,8 @@ _MEMORY_MMAP = 1
 _DISCRETE = 1
 _BIG_ENDIAN = 0x8000_0000
 
-# More than any device takes; a driver whose lists have no end must not hold up the server.
-_MOST_QUESTIONS = 10_000
+# More than any device needs; stops drivers whose lists never end.
+_MAX_REQUESTS = 10_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -260,7 +267,7 @@ class _Capability:
     flags: int
 
     @property
-    def captures(self) -> bool:
+    def can_capture(self) -> bool:
         return bool(self.flags & (_CAP_VIDEO_CAPTURE | _CAP_VIDEO_CAPTURE_MPLANE))
 
     @property
@@ -269,17 +276,17 @@ class _Capability:
         return _BUFFER_CAPTURE_MPLANE if mplane else _BUFFER_CAPTURE
 
 
-class _Node:
-    """An open device, for questions."""
+class _DeviceNode:
+    """An open device for queries."""
 
     def __init__(self, path: str, ioctl: Ioctl) -> None:
         self._path = path
         self._ioctl = ioctl
-        self._questions = 0
+        self._request_count = 0
         try:
             self._file = os.open(path, os.O_RDWR | os.O_NONBLOCK | os.O_CLOEXEC)
         except OSError as error:
-            raise _fault(path, error) from error
+            raise _to_fault(path, error) from error
 
     def __enter__(self) -> Self:
         return self
@@ -287,46 +294,46 @@ class _Node:
     def __exit__(self, *_: object) -> None:
         os.close(self._file)
 
-    def ask(self, request: _Request, *front: int) -> tuple[Any, ...]:
-        """What a request says begins with whole numbers, whatever it is answered with."""
-        self._questions += 1
+    def send_request(self, request: _IoctlRequest, *values: int) -> tuple[Any, ...]:
+        """Send a request that starts with the given integers, and return the unpacked response."""
+        self._request_count += 1
         buffer = bytearray(request.layout.size)
-        struct.pack_into(f"@{len(front)}I", buffer, 0, *front)
+        struct.pack_into(f"@{len(values)}I", buffer, 0, *values)
         self._ioctl(self._file, request.code, buffer)
         return request.layout.unpack(buffer)
 
-    def each(self, request: _Request, *front: int) -> Iterator[tuple[Any, ...]]:
+    def enumerate_all(self, request: _IoctlRequest, *values: int) -> Iterator[tuple[Any, ...]]:
         for index in itertools.count():
-            if self._questions > _MOST_QUESTIONS:
+            if self._request_count > _MAX_REQUESTS:
                 return
             try:
-                answer = self.ask(request, index, *front)
+                response = self.send_request(request, index, *values)
             except OSError as error:
-                # After the last one; or the driver does not know the question.
+                # The end of the list, or a request that the driver does not support.
                 if error.errno in (errno.EINVAL, errno.ENOTTY):
                     return
-                raise _fault(self._path, error) from error
-            yield answer
+                raise _to_fault(self._path, error) from error
+            yield response
 
-    def capability(self) -> _Capability:
+    def query_capability(self) -> _Capability:
         try:
-            _, card, _, _, all_flags, flags = self.ask(_QUERYCAP)
+            _, card, _, _, all_flags, flags = self.send_request(_QUERYCAP)
         except OSError as error:
-            raise _fault(self._path, error) from error
-        # The first are those of all devices of the camera, also of the one for metadata.
+            raise _to_fault(self._path, error) from error
+        # The first flags cover all devices of the camera, including the one for metadata.
         flags = flags if all_flags & _CAP_DEVICE_CAPS else all_flags
         return _Capability(card.split(b"\0")[0].decode(errors="replace").strip(), flags)
 
-    def current_size(self, buffer_type: int) -> tuple[Steps, Steps]:
-        """The only one there is to know of a driver that lists none."""
+    def query_current_size(self, buffer_type: int) -> tuple[SteppedRange, SteppedRange]:
+        """Return the current size, for drivers that do not list sizes."""
         try:
-            _, width, height, _ = self.ask(_G_FMT, buffer_type)
+            _, width, height, _ = self.send_request(_G_FMT, buffer_type)
         except OSError as error:
-            raise _fault(self._path, error) from error
-        return Steps(width, width), Steps(height, height)
+            raise _to_fault(self._path, error) from error
+        return SteppedRange(width, width), SteppedRange(height, height)
 
 
-def _fault(path: str, error: OSError) -> DeviceFault:
+def _to_fault(path: str, error: OSError) -> DeviceFault:
     match error.errno:
         case errno.ENOENT | errno.ENODEV | errno.ENXIO:
             return DeviceFault("no_device", f"there is no camera at {path}: plug it in")
@@ -335,25 +342,25 @@ def _fault(path: str, error: OSError) -> DeviceFault:
         case errno.EACCES | errno.EPERM:
             return DeviceFault(
                 "no_access",
-                f"the server may not open {path}: add the user to the video group: "
-                f"sudo usermod -aG video {_user()}, and start the server anew",
+                f"no permission to open {path}: add the user to the video group with "
+                f"sudo usermod -aG video {_user_name()}, and restart the server",
             )
         case errno.EBUSY:
-            return DeviceFault("busy", busy_sentence(path))
+            return DeviceFault("busy", busy_message(path))
         case _:
             return DeviceFault(
                 "no_picture",
-                f"{path} does not answer ({error.strerror}): unplug it and plug it in again",
+                f"{path} does not respond ({error.strerror}): unplug it and plug it in again",
             )
 
 
-def busy_sentence(path: str) -> str:
-    return f"another program has {path}: close it (fuser -v {path} tells which it is)"
+def busy_message(path: str) -> str:
+    return f"another program is using {path}: close it (find it with fuser -v {path})"
 
 
-def _user() -> str:
+def _user_name() -> str:
     try:
         return pwd.getpwuid(os.geteuid()).pw_name
     except KeyError:
-        # In a container the number often has no name.
+        # In a container, the user ID often has no name.
         return str(os.geteuid())

@@ -1,4 +1,4 @@
-"""A camera of this computer as a source of pictures, by V4L2 and OpenCV. Everything here blocks."""
+"""Frames from a camera of this computer, by V4L2 and OpenCV. All calls block."""
 
 from __future__ import annotations
 
@@ -12,13 +12,18 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from cogwork.drivers.camera.capture import Shot, SourceFault
-from cogwork.drivers.camera.negotiate import Choice, NoSuchFormat, Wanted, choose
+from cogwork.drivers.camera.capture import DeferredPixels, SourceFault
+from cogwork.drivers.camera.format_selection import (
+    FormatChoice,
+    FormatRequest,
+    NoSuchFormat,
+    choose_format,
+)
 from cogwork.drivers.camera.v4l2 import (
     Device,
     DeviceFault,
-    Offer,
-    busy_sentence,
+    FormatOffer,
+    busy_message,
     find_device,
     fourcc_code,
     fourcc_text,
@@ -27,24 +32,24 @@ from cogwork.drivers.camera.v4l2 import (
     read_formats,
 )
 
-_WAIT = 2
-"""Seconds that OpenCV waits for one picture."""
-_FIRST_PICTURE = 3.0
-"""Seconds for the first one, which some cameras take long for."""
-_PICTURE = 2.0
-"""Seconds for each of the others."""
-_ATTEMPTS = 5
-"""A picture may be damaged on its way; after so many in a row, the camera is."""
-_PAUSE = 0.02
-"""Seconds between them: a camera that is pulled out fails a moment before its device is gone."""
-_BUFFERS = 2
-"""One is filled while the other is read: with a single one, pictures that begin meanwhile are
-lost. Nothing grows old in them, as they are read all the time."""
-_JPEGS = ("MJPG", "JPEG")
+_SELECT_TIMEOUT = 2
+"""Seconds that OpenCV waits for one frame."""
+_FIRST_PICTURE_TIMEOUT = 3.0
+"""Seconds for the first frame, for which some cameras take long."""
+_PICTURE_TIMEOUT = 2.0
+"""Seconds for each further frame."""
+_MAX_ATTEMPTS = 5
+"""Consecutive read errors after which the camera counts as failed; single frames may be damaged."""
+_RETRY_DELAY = 0.02
+"""Seconds between attempts: an unplugged camera fails shortly before its device disappears."""
+_BUFFER_COUNT = 2
+"""One buffer is filled while the other is read; a single one would drop frames. Frames do not age
+in the buffers, because they are read continuously."""
+_JPEG_FORMATS = ("MJPG", "JPEG")
 
 
 class VideoCapture(Protocol):
-    """What is used of OpenCV's."""
+    """The part of OpenCV's interface that is used here."""
 
     def isOpened(self) -> bool: ...  # noqa: N802 - as OpenCV spells it
 
@@ -58,88 +63,90 @@ class VideoCapture(Protocol):
 
 
 def open_capture(path: str) -> VideoCapture:
-    """OpenCV has no way to say how long one device may take; it reads this variable at the first
-    wait of the process. Its own 10 seconds are longer than anybody would wait."""
-    os.environ.setdefault("OPENCV_VIDEOIO_V4L_SELECT_TIMEOUT", str(_WAIT))
+    """Open a device with a shorter timeout. OpenCV has no timeout per device; it reads this
+    variable at the first wait of the process. Its default of 10 seconds is too long for callers."""
+    os.environ.setdefault("OPENCV_VIDEOIO_V4L_SELECT_TIMEOUT", str(_SELECT_TIMEOUT))
     import cv2
 
     return cv2.VideoCapture(path, cv2.CAP_V4L2)
 
 
 class WebcamSource:
-    """Looks for its device at each `open`: a camera that is plugged in again may be another
-    `/dev/video`."""
+    """A webcam. Each `open` searches for the device: after replugging, it may have another
+    `/dev/video` number."""
 
     def __init__(
         self,
         video_path: str,
-        wanted: Wanted,
+        request: FormatRequest,
         devices: Callable[[], Sequence[Device]] = list_devices,
-        formats: Callable[[str], Sequence[Offer]] = read_formats,
+        formats: Callable[[str], Sequence[FormatOffer]] = read_formats,
         capture: Callable[[str], VideoCapture] = open_capture,
         busy: Callable[[str], bool] = is_busy,
     ) -> None:
         self._video_path = video_path
-        self._wanted = wanted
-        self._devices = devices
-        self._formats = formats
-        self._capture = capture
-        self._busy = busy
+        self._request = request
+        self._list_devices = devices
+        self._read_formats = formats
+        self._open_capture = capture
+        self._is_busy = busy
 
     def open(self) -> OpenedWebcam:
-        device = self._device()
-        choice = self._choice(device)
-        capture = self._capture(device.path)
+        device = self._find_device()
+        choice = self._choose_format(device)
+        capture = self._open_capture(device.path)
         try:
-            return self._opened(device, choice, capture)
+            return self._configure_opened(device, choice, capture)
         except BaseException:
             capture.release()
             raise
 
-    def _device(self) -> Device:
-        devices = self._devices()
+    def _find_device(self) -> Device:
+        devices = self._list_devices()
         device = find_device(self._video_path, devices)
         if device is None:
-            raise SourceFault("no_device", _no_device(self._video_path, devices))
+            raise SourceFault("no_device", _explain_no_device(self._video_path, devices))
         return device
 
-    def _choice(self, device: Device) -> Choice:
+    def _choose_format(self, device: Device) -> FormatChoice:
         try:
-            return choose(self._formats(device.path), self._wanted)
+            return choose_format(self._read_formats(device.path), self._request)
         except DeviceFault as fault:
             raise SourceFault(fault.code, str(fault)) from fault
         except NoSuchFormat as error:
             raise SourceFault("no_format", f"{device}: {error}") from error
 
-    def _opened(self, device: Device, choice: Choice, capture: VideoCapture) -> OpenedWebcam:
+    def _configure_opened(
+        self, device: Device, choice: FormatChoice, capture: VideoCapture
+    ) -> OpenedWebcam:
         _configure(capture, choice)
-        # OpenCV also closes a device that another program takes meanwhile.
+        # OpenCV also closes a device that another program opens meanwhile.
         if not capture.isOpened():
-            raise self._not_opened(device)
-        granted = _granted(capture)
-        if granted.unmet(self._wanted):
-            raise self._not_granted(device, granted)
-        if granted.fourcc in _JPEGS:
-            _put_off_decoding(capture)
-        return OpenedWebcam(capture, device, granted, lambda: self._is_there(device))
+            raise self._open_fault(device)
+        actual = _read_actual_format(capture)
+        if actual.count_unmet(self._request):
+            raise self._format_fault(device, actual)
+        if actual.fourcc in _JPEG_FORMATS:
+            _disable_decoding(capture)
+        return OpenedWebcam(capture, device, actual, lambda: self._is_connected(device))
 
-    def _not_opened(self, device: Device) -> SourceFault:
-        """OpenCV does not say why."""
-        if self._busy(device.path):
-            return SourceFault("busy", busy_sentence(device.path))
-        if not self._is_there(device):
+    def _open_fault(self, device: Device) -> SourceFault:
+        """Determine why opening failed, because OpenCV does not report it."""
+        if self._is_busy(device.path):
+            return SourceFault("busy", busy_message(device.path))
+        if not self._is_connected(device):
             return SourceFault("no_device", f"{device} was unplugged while it was being opened")
         return SourceFault("no_picture", f"{device} does not start: unplug it and plug it in again")
 
-    def _not_granted(self, device: Device, granted: Choice) -> SourceFault:
+    def _format_fault(self, device: Device, actual: FormatChoice) -> SourceFault:
         return SourceFault(
             "no_format",
-            f"{device} was asked for {self._wanted}, and set itself to {granted}: ask for "
-            "something else, or leave a part out",
+            f"{device} does not support {self._request} and selected {actual}: request another "
+            "format, or omit an attribute",
         )
 
-    def _is_there(self, device: Device) -> bool:
-        return any(each.path == device.path for each in self._devices())
+    def _is_connected(self, device: Device) -> bool:
+        return any(each.path == device.path for each in self._list_devices())
 
 
 class OpenedWebcam:
@@ -147,121 +154,121 @@ class OpenedWebcam:
         self,
         capture: VideoCapture,
         device: Device,
-        granted: Choice,
-        is_there: Callable[[], bool],
+        actual: FormatChoice,
+        is_connected: Callable[[], bool],
     ) -> None:
-        self.granted = granted
-        """What the device was set to."""
+        self.actual_format = actual
+        """The format that the device selected."""
         self._capture = capture
         self._device = device
-        self._is_there = is_there
-        self._patience = _FIRST_PICTURE
+        self._is_connected = is_connected
+        self._timeout = _FIRST_PICTURE_TIMEOUT
 
     @property
     def rate(self) -> float | None:
-        return self.granted.rate
+        return self.actual_format.rate
 
-    def read(self) -> Shot:
-        until = time.monotonic() + self._patience
-        for _ in range(_ATTEMPTS):
-            shot = self._shot()
-            if shot is not None:
-                self._patience = _PICTURE
-                return shot
-            if not self._is_there():
+    def read(self) -> DeferredPixels:
+        deadline = time.monotonic() + self._timeout
+        for _ in range(_MAX_ATTEMPTS):
+            decode = self._read_picture()
+            if decode is not None:
+                self._timeout = _PICTURE_TIMEOUT
+                return decode
+            if not self._is_connected():
                 raise SourceFault("gone", f"{self._device} was unplugged: plug it in again")
-            if time.monotonic() > until:
+            if time.monotonic() > deadline:
                 break
-            time.sleep(_PAUSE)
+            time.sleep(_RETRY_DELAY)
         raise SourceFault(
             "no_picture",
-            f"{self._device} sends no pictures: if it shares a USB port or hub with others, plug "
-            "it in elsewhere, or ask for less (a smaller size, or the format MJPG); else unplug "
-            "it and plug it in again",
+            f"{self._device} does not send frames: if it shares a USB port or hub with other "
+            "devices, use another port, or request a smaller size or the format MJPG; otherwise "
+            "unplug it and plug it in again",
         )
 
     def close(self) -> None:
         self._capture.release()
 
-    def _shot(self) -> Shot | None:
+    def _read_picture(self) -> DeferredPixels | None:
         import cv2
 
         try:
-            done, picture = self._capture.read()
+            ok, frame = self._capture.read()
         except cv2.error:
             return None
-        if not done or picture is None:
+        if not ok or frame is None:
             return None
-        return _developed(picture, self.granted)
+        return _defer_decoding(frame, self.actual_format)
 
 
-def _developed(picture: NDArray[np.uint8], granted: Choice) -> Shot | None:
-    """None: damaged on its way."""
-    if picture.ndim == 3:
-        return lambda: picture
-    if granted.fourcc in _JPEGS:
-        # Decoding is the dear part, and for those who want the picture.
-        is_jpeg = picture.ravel()[:2].tobytes() == b"\xff\xd8"
-        return functools.partial(_decoded, picture) if is_jpeg else None
-    # OpenCV leaves pictures that are BGR already in one row.
-    shape = (granted.height, granted.width, 3)
-    return (lambda: picture.reshape(shape)) if picture.size == math.prod(shape) else None
+def _defer_decoding(frame: NDArray[np.uint8], actual: FormatChoice) -> DeferredPixels | None:
+    """Return the decoder of a frame, or None if the frame is damaged."""
+    if frame.ndim == 3:
+        return lambda: frame
+    if actual.fourcc in _JPEG_FORMATS:
+        # Decoding is expensive and only done for frames that are requested.
+        is_jpeg = frame.ravel()[:2].tobytes() == b"\xff\xd8"
+        return functools.partial(_decode_jpeg, frame) if is_jpeg else None
+    # OpenCV returns frames that are already BGR as a single row.
+    shape = (actual.height, actual.width, 3)
+    return (lambda: frame.reshape(shape)) if frame.size == math.prod(shape) else None
 
 
-def _decoded(jpeg: NDArray[np.uint8]) -> NDArray[Any]:
+def _decode_jpeg(jpeg: NDArray[np.uint8]) -> NDArray[Any]:
     import cv2
 
-    # Not by `image.decode`, which wants whole ones: many cameras leave the end mark out.
+    # Do not use `image.decode`, which requires complete files: many cameras omit the end marker.
     pixels = cv2.imdecode(jpeg, cv2.IMREAD_COLOR | cv2.IMREAD_IGNORE_ORIENTATION)
     if pixels is None:
-        raise SourceFault("no_picture", "the camera sent a damaged picture; try again")
+        raise SourceFault("no_picture", "the camera sent a damaged frame; try again")
     return pixels
 
 
-def _configure(capture: VideoCapture, choice: Choice) -> None:
-    """The rate last: with every other property OpenCV sets it anew, and makes 15 of 7.5."""
+def _configure(capture: VideoCapture, choice: FormatChoice) -> None:
+    """Configure the device. Set the rate last: other properties reset it, and 7.5 becomes 15."""
     import cv2
 
     capture.set(cv2.CAP_PROP_FOURCC, fourcc_code(choice.fourcc))
-    capture.set(cv2.CAP_PROP_BUFFERSIZE, _BUFFERS)
+    capture.set(cv2.CAP_PROP_BUFFERSIZE, _BUFFER_COUNT)
     capture.set(cv2.CAP_PROP_FRAME_WIDTH, choice.width)
     capture.set(cv2.CAP_PROP_FRAME_HEIGHT, choice.height)
     if choice.rate is not None:
         capture.set(cv2.CAP_PROP_FPS, choice.rate)
 
 
-def _granted(capture: VideoCapture) -> Choice:
+def _read_actual_format(capture: VideoCapture) -> FormatChoice:
     import cv2
 
-    return Choice(
+    return FormatChoice(
         fourcc_text(int(capture.get(cv2.CAP_PROP_FOURCC))),
         int(capture.get(cv2.CAP_PROP_FRAME_WIDTH)),
         int(capture.get(cv2.CAP_PROP_FRAME_HEIGHT)),
-        _rate(capture.get(cv2.CAP_PROP_FPS)),
+        _parse_rate(capture.get(cv2.CAP_PROP_FPS)),
     )
 
 
-def _put_off_decoding(capture: VideoCapture) -> None:
+def _disable_decoding(capture: VideoCapture) -> None:
     import cv2
 
     capture.set(cv2.CAP_PROP_CONVERT_RGB, 0)
 
 
-def _rate(said: float) -> float | None:
-    """Some drivers have none to tell."""
-    return said if math.isfinite(said) and said > 0 else None
+def _parse_rate(rate: float) -> float | None:
+    """Return the rate, or None if the driver does not report one."""
+    return rate if math.isfinite(rate) and rate > 0 else None
 
 
-def _no_device(video_path: str, devices: Sequence[Device]) -> str:
-    there = "; ".join(_listed(device) for device in devices if device.captures)
-    if not there:
-        at = f' at "{video_path}", nor anywhere else' if video_path else ""
+def _explain_no_device(video_path: str, devices: Sequence[Device]) -> str:
+    available = "; ".join(_describe_device(device) for device in devices if device.can_capture)
+    if not available:
+        at = f' at "{video_path}" or anywhere else' if video_path else ""
         return f"there is no camera{at} on this computer: plug it in"
     return (
-        f'there is no camera at "{video_path}": plug it in, or give one of those that are there '
-        f'as "video_path": {there}'
+        f'there is no camera at "{video_path}": plug it in, or set "video_path" to one of these '
+        f"devices: {available}"
     )
 
 
-def _listed(device: Device) -> str:
+def _describe_device(device: Device) -> str:
     return f"{device.by_id} ({device.name or device.path})" if device.by_id else str(device)

@@ -1,4 +1,4 @@
-"""What the discovery services read from their configuration."""
+"""Attributes of the discovery services."""
 
 from __future__ import annotations
 
@@ -10,19 +10,19 @@ from cogwork.config.fields import ApiField, Attributes, Duration, LongNameField,
 
 
 class Discovered(Attributes):
-    """A resource that can be configured."""
+    """A resource that a discovery service suggests to configure."""
 
     name: LongNameField
-    """What it is called, unless somebody changes that."""
+    """Suggested name of the resource."""
     api: ApiField
-    """Such as `rdk:component:camera`."""
+    """API of the resource, such as `rdk:component:camera`."""
     model: ModelField
-    """Such as `webcam`."""
+    """Model of the resource, such as `webcam`."""
     attributes: dict[str, JsonValue] = {}
-    """What it is configured with."""
+    """Attributes of the resource."""
 
 
-_USUAL: list[dict[str, Any]] = [
+_DEFAULT_RESOURCES: list[dict[str, Any]] = [
     {"name": "fake-camera", "api": "rdk:component:camera", "model": "fake"},
     {
         "name": "fake-sensor",
@@ -35,13 +35,12 @@ _USUAL: list[dict[str, Any]] = [
 
 class FakeDiscoveryAttributes(Attributes):
     resources: list[Discovered] = Field(
-        default_factory=lambda: [Discovered.model_validate(each) for each in _USUAL]
+        default_factory=lambda: [Discovered.model_validate(each) for each in _DEFAULT_RESOURCES]
     )
-    """What it finds, each as it would be configured: `name`, `api`, `model` and `attributes`. A
-    fake camera and a fake sensor when left out."""
+    """Resources to report, each as it would be configured: `name`, `api`, `model` and `attributes`.
+    Defaults to a fake camera and a fake sensor."""
 
 
 class SystemDiscoveryAttributes(Attributes):
     patience: Annotated[Duration, Field(gt=0, le=60)] = 5.0
-    """How long the computer gets to tell about each kind of device. A kind that takes longer is
-    left out."""
+    """Timeout of the search for each kind of device. A kind that takes longer is skipped."""

@@ -1,6 +1,6 @@
-"""What is plugged into this computer, and how it would be configured.
+"""Devices that are connected to this computer, and their configuration.
 
-Asking takes time: call it in a thread.
+Searching takes time: call these functions in a thread.
 """
 
 from __future__ import annotations
@@ -14,66 +14,68 @@ from typing import Any
 from cogwork.drivers.camera.v4l2 import Device, Ioctl, list_devices
 from cogwork.drivers.discovery.attributes import Discovered
 
-Look = Callable[[], list[Discovered]]
+DeviceSearch = Callable[[], list[Discovered]]
 
-_LONGEST_NAME = 50
-
-
-def cameras(root: Path, ioctl: Ioctl) -> list[Discovered]:
-    return [_camera(device) for device in list_devices(root, ioctl) if device.captures]
+_MAX_NAME_LENGTH = 50
 
 
-def gamepads(root: Path) -> list[Discovered]:
-    """By the links that stay the same wherever a gamepad is plugged in."""
+def find_cameras(root: Path, ioctl: Ioctl) -> list[Discovered]:
+    return [_describe_camera(device) for device in list_devices(root, ioctl) if device.can_capture]
+
+
+def find_gamepads(root: Path) -> list[Discovered]:
+    """Find gamepads by their links, which do not depend on the USB port."""
     links = sorted((root / "input" / "by-id").glob("*-event-joystick"))
-    return [_gamepad(link) for link in links]
+    return [_describe_gamepad(link) for link in links]
 
 
-def serial_ports(root: Path) -> list[Discovered]:
-    """None where pyserial is not installed, without which none could be read either."""
+def find_serial_ports(root: Path) -> list[Discovered]:
+    """Find serial ports; returns none without pyserial, which reading them requires, too."""
     try:
         found: Any = importlib.import_module("serial.tools.list_ports")
     except ImportError:
         return []
     links = {link.resolve(): link for link in sorted((root / "serial" / "by-id").glob("*"))}
     ports = sorted(found.comports(), key=lambda port: str(port.device))
-    return [_serial_sensor(port, links) for port in ports]
+    return [_describe_serial_sensor(port, links) for port in ports]
 
 
-def distinct(found: Iterable[Discovered]) -> Iterator[Discovered]:
-    """No two have the same name: they may all be pasted into one machine."""
-    taken: set[str] = set()
+def make_names_unique(found: Iterable[Discovered]) -> Iterator[Discovered]:
+    """Make names unique, so that all resources can be pasted into one configuration."""
+    used: set[str] = set()
     for each in found:
         name, number = each.name, 1
-        while name in taken:
+        while name in used:
             number += 1
             name = f"{each.name}-{number}"
-        taken.add(name)
+        used.add(name)
         yield each.model_copy(update={"name": name})
 
 
-def _camera(device: Device) -> Discovered:
+def _describe_camera(device: Device) -> Discovered:
     path = device.by_id or device.by_path or device.path
-    return _discovered(device.name or "camera", "camera", "webcam", {"video_path": path})
+    return _make_discovered(device.name or "camera", "camera", "webcam", {"video_path": path})
 
 
-def _gamepad(link: Path) -> Discovered:
+def _describe_gamepad(link: Path) -> Discovered:
     name = link.name.removeprefix("usb-").removesuffix("-event-joystick")
-    return _discovered(name or "gamepad", "input_controller", "gamepad", {"device": str(link)})
+    return _make_discovered(name or "gamepad", "input_controller", "gamepad", {"device": str(link)})
 
 
-def _serial_sensor(port: Any, links: Mapping[Path, Path]) -> Discovered:
+def _describe_serial_sensor(port: Any, links: Mapping[Path, Path]) -> Discovered:
     path = Path(port.device)
-    called = port.product or f"serial {path.name}"
-    # Whatever is at the other end: lines of text are what nearly everything sends.
+    label = port.product or f"serial {path.name}"
+    # The device is unknown, but nearly all send lines of text.
     attributes = {"port": str(links.get(path.resolve(), path)), "format": "text"}
-    return _discovered(called, "sensor", "serial", attributes)
+    return _make_discovered(label, "sensor", "serial", attributes)
 
 
-def _discovered(called: str, component: str, model: str, attributes: dict[str, str]) -> Discovered:
+def _make_discovered(
+    label: str, component: str, model: str, attributes: dict[str, str]
+) -> Discovered:
     return Discovered.model_validate(
         {
-            "name": _name(called, component),
+            "name": _make_resource_name(label, component),
             "api": f"rdk:component:{component}",
             "model": model,
             "attributes": attributes,
@@ -81,7 +83,7 @@ def _discovered(called: str, component: str, model: str, attributes: dict[str, s
     )
 
 
-def _name(text: str, otherwise: str) -> str:
-    """As a resource may be called."""
+def _make_resource_name(text: str, default: str) -> str:
+    """Convert a text to a valid resource name."""
     words = re.sub(r"[^a-zA-Z0-9]+", "-", text).strip("-").lower()
-    return words[:_LONGEST_NAME].rstrip("-") or otherwise
+    return words[:_MAX_NAME_LENGTH].rstrip("-") or default

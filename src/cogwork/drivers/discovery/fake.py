@@ -1,4 +1,4 @@
-"""A discovery service that finds what its configuration says."""
+"""A discovery service that reports the configured resources."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from viam.proto.app.robot import ComponentConfig
 from viam.services.discovery import Discovery
 
 from cogwork.drivers.discovery.attributes import FakeDiscoveryAttributes
-from cogwork.drivers.discovery.configs import config_of
+from cogwork.drivers.discovery.config_proto import to_component_config
 from cogwork.graph.name import ResourceName
 from cogwork.graph.provider import Dependencies
 from cogwork.resource.model import logger_of
@@ -19,7 +19,7 @@ class FakeDiscovery(Discovery):
     def __init__(self, name: ResourceName, attributes: FakeDiscoveryAttributes) -> None:
         super().__init__(name.name, logger=logger_of(name))
         self._resources = attributes.resources
-        self._searches = 0
+        self._search_count = 0
 
     @classmethod
     async def new(
@@ -29,8 +29,8 @@ class FakeDiscovery(Discovery):
         return cls(name, attributes)
 
     async def discover_resources(self, **_: Any) -> list[ComponentConfig]:
-        self._searches += 1
-        return [config_of(each) for each in self._resources]
+        self._search_count += 1
+        return [to_component_config(each) for each in self._resources]
 
     async def get_status(self, **_: Any) -> Mapping[str, Any]:
-        return {"resources": len(self._resources), "searches": self._searches}
+        return {"resources": len(self._resources), "searches": self._search_count}

@@ -1,4 +1,4 @@
-"""A discovery service for what is plugged into the computer that the server runs on."""
+"""A discovery service for devices that are connected to this computer."""
 
 from __future__ import annotations
 
@@ -16,8 +16,14 @@ from viam.services.discovery import Discovery
 from cogwork.core.workers import Workers
 from cogwork.drivers.camera.v4l2 import Ioctl
 from cogwork.drivers.discovery.attributes import Discovered, SystemDiscoveryAttributes
-from cogwork.drivers.discovery.configs import config_of
-from cogwork.drivers.discovery.devices import Look, cameras, distinct, gamepads, serial_ports
+from cogwork.drivers.discovery.config_proto import to_component_config
+from cogwork.drivers.discovery.devices import (
+    DeviceSearch,
+    find_cameras,
+    find_gamepads,
+    find_serial_ports,
+    make_names_unique,
+)
 from cogwork.graph.name import ResourceName
 from cogwork.graph.provider import Dependencies
 from cogwork.resource.model import logger_of
@@ -25,18 +31,21 @@ from cogwork.resource.model import logger_of
 
 class SystemDiscovery(Discovery):
     def __init__(
-        self, name: ResourceName, attributes: SystemDiscoveryAttributes, looks: Mapping[str, Look]
+        self,
+        name: ResourceName,
+        attributes: SystemDiscoveryAttributes,
+        searches: Mapping[str, DeviceSearch],
     ) -> None:
-        """`looks`: how each kind of device is found."""
+        """`searches` finds the devices, by kind."""
         super().__init__(name.name, logger=logger_of(name))
-        self._patience = attributes.patience
-        self._looks = looks
-        # One thread for each kind: a device that hangs keeps nobody from finding the others.
-        self._threads = {
-            kind: Workers(f"discovery-{name.name}-{kind}", waiting=8) for kind in looks
+        self._timeout = attributes.patience
+        self._searches = searches
+        # One thread per kind, so that a device that hangs does not block the other kinds.
+        self._workers = {
+            kind: Workers(f"discovery-{name.name}-{kind}", waiting=8) for kind in searches
         }
-        self._found: dict[str, int] = {}
-        self._trouble: dict[str, str] = {}
+        self._found_counts: dict[str, int] = {}
+        self._errors: dict[str, str] = {}
 
     @classmethod
     async def new(
@@ -48,43 +57,46 @@ class SystemDiscovery(Discovery):
         ioctl: Ioctl = fcntl.ioctl,
     ) -> SystemDiscovery:
         del dependencies
-        looks: dict[str, Look] = {
-            "cameras": partial(cameras, root, ioctl),
-            "gamepads": partial(gamepads, root),
-            "serial ports": partial(serial_ports, root),
+        searches: dict[str, DeviceSearch] = {
+            "cameras": partial(find_cameras, root, ioctl),
+            "gamepads": partial(find_gamepads, root),
+            "serial ports": partial(find_serial_ports, root),
         }
-        return cls(name, attributes, looks)
+        return cls(name, attributes, searches)
 
     async def discover_resources(self, **_: Any) -> list[ComponentConfig]:
         found = await asyncio.gather(
-            *(self._look(kind, look) for kind, look in self._looks.items())
+            *(self._search(kind, search) for kind, search in self._searches.items())
         )
-        return [config_of(each) for each in distinct(itertools.chain.from_iterable(found))]
+        return [
+            to_component_config(each)
+            for each in make_names_unique(itertools.chain.from_iterable(found))
+        ]
 
     async def get_status(self, **_: Any) -> Mapping[str, Any]:
-        """What the last search came to."""
-        return {"found": dict(self._found), "trouble": dict(self._trouble)}
+        """Return the result of the last search."""
+        return {"found": dict(self._found_counts), "trouble": dict(self._errors)}
 
     async def close(self) -> None:
-        for thread in self._threads.values():
-            thread.close()
+        for workers in self._workers.values():
+            workers.close()
 
-    async def _look(self, kind: str, look: Look) -> list[Discovered]:
-        """Nothing, where that fails: the other kinds are told all the same."""
+    async def _search(self, kind: str, search: DeviceSearch) -> list[Discovered]:
+        """Search one kind of device; a failure returns none and does not affect other kinds."""
         try:
-            async with asyncio.timeout(self._patience):
-                found = await self._threads[kind].run(look)
+            async with asyncio.timeout(self._timeout):
+                found = await self._workers[kind].run(search)
         except TimeoutError:
-            self._leave_out(kind, f"they were not found within {self._patience:g} s")
+            self._report_failure(kind, f"the search took longer than {self._timeout:g} s")
             return []
         except Exception as error:
-            self._leave_out(kind, str(error) or type(error).__name__)
+            self._report_failure(kind, str(error) or type(error).__name__)
             return []
-        self._trouble.pop(kind, None)
-        self._found[kind] = len(found)
+        self._errors.pop(kind, None)
+        self._found_counts[kind] = len(found)
         return found
 
-    def _leave_out(self, kind: str, why: str) -> None:
-        self._found.pop(kind, None)
-        self._trouble[kind] = why
-        self.logger.warning("%s are left out: %s", kind, why)
+    def _report_failure(self, kind: str, reason: str) -> None:
+        self._found_counts.pop(kind, None)
+        self._errors[kind] = reason
+        self.logger.warning("skipped %s: %s", kind, reason)

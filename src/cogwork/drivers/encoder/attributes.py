@@ -1,4 +1,4 @@
-"""What the encoders read from their configuration."""
+"""Attributes of the encoder models."""
 
 from __future__ import annotations
 
@@ -12,16 +12,14 @@ from cogwork.config.fields import Attributes, Needs, fault
 
 class FakeEncoderAttributes(Attributes):
     motor: Annotated[str, Field(min_length=1), Needs("rdk:component:motor")] | None = None
-    """The motor whose turns it counts; any that reports its position."""
+    """Motor to follow, which must report its position."""
     ticks_per_revolution: Annotated[float, Field(gt=0)] = 360.0
-    """How many ticks it counts while its shaft turns once."""
+    """Ticks per revolution of the shaft."""
     rate: float = 0.0
-    """How many ticks it counts each second, without a motor. Negative ones count down."""
+    """Ticks per second without a motor. A negative rate counts down."""
 
     @model_validator(mode="after")
-    def _agree(self) -> Self:
+    def _check_consistency(self) -> Self:
         if self.motor is not None and self.rate:
-            raise fault(
-                codes.BAD_VALUE, 'the motor says how fast it turns: leave "rate" or "motor" out'
-            )
+            raise fault(codes.BAD_VALUE, 'remove "rate" or "motor": the motor determines the rate')
         return self

@@ -1,4 +1,4 @@
-"""What the encoders on digital interrupts of a board have in common."""
+"""The common base of encoders on digital interrupts of a board."""
 
 from __future__ import annotations
 
@@ -12,22 +12,22 @@ from viam.proto.component.encoder import PositionType
 from cogwork.core.clock import Clock
 from cogwork.core.errors import InvalidRequest, Unsupported
 from cogwork.drivers.gpio.tick_reader import TickReader
-from cogwork.drivers.shapeless import Shapeless
+from cogwork.drivers.no_geometry import NoGeometry
 from cogwork.graph.name import ResourceName
 from cogwork.resource.model import logger_of
 
 _TICKS = PositionType.POSITION_TYPE_TICKS_COUNT
 
 
-class GpioEncoder(Shapeless, Encoder):
-    """Counts ticks from where it was when it was built, or reset."""
+class GpioEncoder(NoGeometry, Encoder):
+    """An encoder that counts ticks since it was built or reset."""
 
     def __init__(
         self, name: ResourceName, board: Board, interrupts: Sequence[str], clock: Clock
     ) -> None:
         super().__init__(name.name, logger=logger_of(name))
         self._ticks = 0
-        self._reader = TickReader(board, interrupts, self._hear, clock, logger_of(name))
+        self._reader = TickReader(board, interrupts, self._on_tick, clock, logger_of(name))
 
     @property
     def trouble(self) -> str | None:
@@ -40,10 +40,10 @@ class GpioEncoder(Shapeless, Encoder):
         self, position_type: PositionType.ValueType | None = None, **_: Any
     ) -> tuple[float, PositionType.ValueType]:
         if position_type == PositionType.POSITION_TYPE_ANGLE_DEGREES:
-            raise Unsupported(f'encoder "{self.name}" counts ticks, and knows no degrees')
+            raise Unsupported(f'encoder "{self.name}" counts ticks and does not support degrees')
         if position_type not in (None, PositionType.POSITION_TYPE_UNSPECIFIED, _TICKS):
             raise InvalidRequest(f'encoder "{self.name}" has no position of type {position_type}')
-        self._reader.check()
+        self._reader.raise_if_lost()
         return float(self._ticks), _TICKS
 
     async def reset_position(self, **_: Any) -> None:
@@ -58,5 +58,5 @@ class GpioEncoder(Shapeless, Encoder):
     async def close(self) -> None:
         await self._reader.aclose()
 
-    def _hear(self, tick: Tick) -> None:
+    def _on_tick(self, tick: Tick) -> None:
         raise NotImplementedError

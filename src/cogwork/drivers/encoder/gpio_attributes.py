@@ -1,4 +1,4 @@
-"""What the encoders on digital interrupts read from their configuration."""
+"""Attributes of the GPIO encoder models."""
 
 from __future__ import annotations
 
@@ -13,27 +13,27 @@ _Interrupt = Annotated[str, Field(min_length=1)]
 
 class IncrementalPins(Attributes):
     a: _Interrupt
-    """The digital interrupt of the board for one of its two signals."""
+    """Digital interrupt of the board for the first signal."""
     b: _Interrupt
-    """The one for the other. Swap them to count the other way."""
+    """Digital interrupt for the second signal. Swap `a` and `b` to reverse the direction."""
 
 
 class IncrementalEncoderAttributes(Attributes):
     board: Annotated[str, Field(min_length=1), Needs("rdk:component:board")]
-    """The board that it is wired to."""
+    """Board that the encoder is connected to."""
     pins: IncrementalPins
-    """The names of the board's digital interrupts `a` and `b`. Every edge of either is a tick: an
-    encoder of 100 pulses makes 400 ticks in one revolution."""
+    """Names of the board's digital interrupts `a` and `b`. Every edge of either is a tick: an
+    encoder with 100 pulses per revolution counts 400 ticks."""
 
 
 class SinglePins(Attributes):
     i: _Interrupt
-    """The digital interrupt of the board for its signal."""
+    """Digital interrupt of the board for the signal."""
 
 
 class SingleEncoderAttributes(Attributes):
     board: Annotated[str, Field(min_length=1), Needs("rdk:component:board")]
-    """The board that it is wired to."""
+    """Board that the encoder is connected to."""
     pins: SinglePins
-    """The name of the board's digital interrupt `i`. Each time that it goes high is a tick. The
-    motor that names this encoder says which way it counts; without one, it counts up."""
+    """Name of the board's digital interrupt `i`. Every rising edge is a tick. The motor that uses
+    this encoder determines the direction; without a motor, the encoder counts up."""

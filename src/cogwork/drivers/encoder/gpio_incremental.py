@@ -1,4 +1,4 @@
-"""An encoder of two signals, which knows which way it turns."""
+"""An incremental encoder with two signals, which measures the direction."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from viam.components.board import Board, Tick
 from cogwork.core.clock import Clock, SystemClock
 from cogwork.drivers.encoder.gpio import GpioEncoder
 from cogwork.drivers.encoder.gpio_attributes import IncrementalEncoderAttributes
-from cogwork.drivers.encoder.gpio_quadrature import Quadrature
+from cogwork.drivers.encoder.gpio_quadrature import QuadratureDecoder
 from cogwork.graph.name import ResourceName
 from cogwork.graph.provider import Dependencies
-from cogwork.resource.model import named
+from cogwork.resource.model import find_dependency
 
 
 class IncrementalEncoder(GpioEncoder):
@@ -25,7 +25,7 @@ class IncrementalEncoder(GpioEncoder):
         clock: Clock,
     ) -> None:
         self._pins = attributes.pins
-        self._quadrature = Quadrature()
+        self._quadrature = QuadratureDecoder()
         super().__init__(name, board, [attributes.pins.a, attributes.pins.b], clock)
 
     @classmethod
@@ -36,7 +36,7 @@ class IncrementalEncoder(GpioEncoder):
         dependencies: Dependencies,
         clock: Clock | None = None,
     ) -> IncrementalEncoder:
-        board = named(dependencies, attributes.board)
+        board = find_dependency(dependencies, attributes.board)
         encoder = cls(name, attributes, board, clock or SystemClock())
         await encoder.start()
         return encoder
@@ -44,6 +44,6 @@ class IncrementalEncoder(GpioEncoder):
     async def get_status(self, **_: Any) -> Mapping[str, Any]:
         return {**await super().get_status(), "missed": self._quadrature.missed}
 
-    def _hear(self, tick: Tick) -> None:
-        signal = self._quadrature.a if tick.pin_name == self._pins.a else self._quadrature.b
+    def _on_tick(self, tick: Tick) -> None:
+        signal = self._quadrature.on_a if tick.pin_name == self._pins.a else self._quadrature.on_b
         self._ticks += signal(tick.high)

@@ -1,4 +1,4 @@
-"""An encoder of one signal, which does not know which way it turns."""
+"""An encoder with one signal, which cannot measure the direction."""
 
 from __future__ import annotations
 
@@ -7,17 +7,17 @@ from viam.components.board import Board, Tick
 from cogwork.core.clock import Clock, SystemClock
 from cogwork.drivers.encoder.gpio import GpioEncoder
 from cogwork.drivers.encoder.gpio_attributes import SingleEncoderAttributes
-from cogwork.drivers.gpio.turning import Direction
+from cogwork.drivers.gpio.direction import DirectionSource
 from cogwork.graph.name import ResourceName
 from cogwork.graph.provider import Dependencies
-from cogwork.resource.model import named
+from cogwork.resource.model import find_dependency
 
 
 class SingleEncoder(GpioEncoder):
     def __init__(
         self, name: ResourceName, attributes: SingleEncoderAttributes, board: Board, clock: Clock
     ) -> None:
-        self._direction: Direction = lambda: 1
+        self._direction: DirectionSource = lambda: 1
         super().__init__(name, board, [attributes.pins.i], clock)
 
     @classmethod
@@ -28,15 +28,16 @@ class SingleEncoder(GpioEncoder):
         dependencies: Dependencies,
         clock: Clock | None = None,
     ) -> SingleEncoder:
-        board = named(dependencies, attributes.board)
+        board = find_dependency(dependencies, attributes.board)
         encoder = cls(name, attributes, board, clock or SystemClock())
         await encoder.start()
         return encoder
 
-    def turn_with(self, direction: Direction) -> None:
-        """The motor on the same shaft says so, when it is built."""
+    def set_direction_source(self, direction: DirectionSource) -> None:
+        """Set the source of the direction; the motor on the same shaft calls this when it is
+        built."""
         self._direction = direction
 
-    def _hear(self, tick: Tick) -> None:
+    def _on_tick(self, tick: Tick) -> None:
         if tick.high:
             self._ticks += self._direction()

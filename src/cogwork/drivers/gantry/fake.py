@@ -1,4 +1,4 @@
-"""A gantry whose axes slide in time, and nowhere else."""
+"""A fake gantry that simulates motion over time."""
 
 from __future__ import annotations
 
@@ -10,22 +10,22 @@ from viam.proto.common import Geometry, KinematicsFileFormat
 
 from cogwork.core.clock import Clock, SystemClock
 from cogwork.core.errors import InvalidRequest
-from cogwork.drivers.course import Joints
 from cogwork.drivers.gantry.attributes import FakeGantryAttributes
+from cogwork.drivers.joint_trajectory import Joints
 from cogwork.drivers.mover import Mover
 from cogwork.graph.name import ResourceName
 from cogwork.graph.provider import Dependencies
 from cogwork.resource.model import logger_of
-from cogwork.resource.poses import shape_of
-from cogwork.spatial.kinematics import Chain, gantry_chain, write_sva
+from cogwork.resource.pose_proto import geometry_to_proto
+from cogwork.spatial.kinematics import Chain, format_sva, gantry_chain
 from cogwork.spatial.pose import Pose
 
 _RAIL_MM = 40.0
-"""How thick its rails are."""
+"""Thickness of the rails."""
 
 
 class FakeGantry(Gantry):
-    """The newest command has the gantry; an older move that it ends fails and says so."""
+    """A fake gantry. A newer command preempts a running move, which then fails with Interrupted."""
 
     def __init__(self, name: ResourceName, attributes: FakeGantryAttributes, clock: Clock) -> None:
         super().__init__(name.name, logger=logger_of(name))
@@ -49,12 +49,12 @@ class FakeGantry(Gantry):
     async def move_to_position(
         self, positions: Sequence[float], speeds: Sequence[float], **_: Any
     ) -> None:
-        """Each axis at its own speed: none of them waits for another."""
-        end = self._checked_positions(positions)
-        await self._mover.go_apart("move_to_position", end, self._checked_speeds(speeds))
+        """Move each axis at its own speed; axes do not wait for each other."""
+        end = self._check_positions(positions)
+        await self._mover.move_independently("move_to_position", end, self._check_speeds(speeds))
 
     async def home(self, **_: Any) -> bool:
-        await self._mover.go_apart("home", self._home, self._checked_speeds([]))
+        await self._mover.move_independently("home", self._home, self._check_speeds([]))
         return True
 
     async def get_position(self, **_: Any) -> list[float]:
@@ -69,18 +69,21 @@ class FakeGantry(Gantry):
     async def close(self) -> None:
         self._mover.halt("close")
 
+    def emergency_stop(self) -> None:
+        self._mover.emergency_stop()
+
     async def is_moving(self) -> bool:
         return self._mover.is_moving
 
     async def get_kinematics(self, **_: Any) -> tuple[KinematicsFileFormat.ValueType, bytes]:
         return (
             KinematicsFileFormat.KINEMATICS_FILE_FORMAT_SVA,
-            write_sva(self._chain).encode(),
+            format_sva(self._chain).encode(),
         )
 
     async def get_geometries(self, **_: Any) -> Sequence[Geometry]:
-        """Its rails, where they are now: each is carried by those before it."""
-        return list(_rails(self._chain, self._mover.joints))
+        """Return the rails at their current positions; each rail is mounted on the previous one."""
+        return list(_rail_geometries(self._chain, self._mover.joints))
 
     async def get_status(self, **_: Any) -> Mapping[str, Any]:
         return {
@@ -89,44 +92,47 @@ class FakeGantry(Gantry):
             "is_moving": self._mover.is_moving,
         }
 
-    def _checked_positions(self, positions: Sequence[float]) -> Joints:
+    def _check_positions(self, positions: Sequence[float]) -> Joints:
         self._check_count("positions", positions)
         for number, (position, length) in enumerate(zip(positions, self._lengths, strict=True), 1):
             if not 0 <= position <= length:
                 raise InvalidRequest(
-                    f"axis {number} of {self._mover.called} goes from 0 to {length:g} mm, "
+                    f"axis {number} of {self._mover.display_name} goes from 0 to {length:g} mm, "
                     f"not to {position:g}"
                 )
         return tuple(positions)
 
-    def _checked_speeds(self, speeds: Sequence[float]) -> Joints:
+    def _check_speeds(self, speeds: Sequence[float]) -> Joints:
         if not speeds:
             return (self._speed,) * len(self._lengths)
         self._check_count("speeds", speeds)
         for number, speed in enumerate(speeds, 1):
             if not 0 < speed <= self._speed:
                 raise InvalidRequest(
-                    f"axis {number} of {self._mover.called} takes a speed above 0, and "
-                    f"{self._speed:g} mm per second at most, not {speed:g}"
+                    f"axis {number} of {self._mover.display_name} takes a speed above 0 and up to "
+                    f"{self._speed:g} mm per second, not {speed:g}"
                 )
         return tuple(speeds)
 
     def _check_count(self, what: str, values: Sequence[float]) -> None:
         if len(values) != len(self._lengths):
             raise InvalidRequest(
-                f"{self._mover.called} has {len(self._lengths)} axes, and takes as many {what}, "
+                f"{self._mover.display_name} has {len(self._lengths)} axes and takes as many "
+                f"{what}, "
                 f"not {len(values)}"
             )
 
 
-def _rails(chain: Chain, positions: Joints) -> Iterator[Geometry]:
-    carriage = Pose.zero()
+def _rail_geometries(chain: Chain, positions: Joints) -> Iterator[Geometry]:
+    carriage = Pose.identity()
     for joint, position in zip(chain.joints, positions, strict=True):
         length = joint.maximum
         sides = [abs(part) * length + (1 - abs(part)) * _RAIL_MM for part in joint.axis]
-        middle = carriage.then(joint.pose(length / 2)).point
-        yield shape_of({"type": "box", **_xyz(sides), "translation": _xyz(middle)}, joint.id)
-        carriage = carriage.then(joint.pose(position))
+        middle = carriage.compose(joint.pose(length / 2)).point
+        yield geometry_to_proto(
+            {"type": "box", **_xyz(sides), "translation": _xyz(middle)}, joint.id
+        )
+        carriage = carriage.compose(joint.pose(position))
 
 
 def _xyz(values: Sequence[float]) -> dict[str, float]:

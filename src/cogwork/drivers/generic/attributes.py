@@ -1,4 +1,4 @@
-"""What the generic resources read from their configuration."""
+"""Attributes of the generic models."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A generic component or service that answers a command with the command."""
+"""A fake generic component or service that echoes commands."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from viam.components.generic import Generic as GenericComponent
 from viam.services.generic import Generic as GenericService
 
 from cogwork.drivers.generic.attributes import FakeGenericAttributes
-from cogwork.drivers.shapeless import Shapeless
+from cogwork.drivers.no_geometry import NoGeometry
 from cogwork.graph.name import ResourceName
 from cogwork.graph.provider import Dependencies
 from cogwork.resource.model import logger_of
@@ -26,7 +26,7 @@ class _Echo:
         return {"commands": self._commands}
 
 
-class FakeGeneric(_Echo, Shapeless, GenericComponent):
+class FakeGeneric(_Echo, NoGeometry, GenericComponent):
     @classmethod
     async def new(
         cls, name: ResourceName, attributes: FakeGenericAttributes, dependencies: Dependencies

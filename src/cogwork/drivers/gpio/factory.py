@@ -1,4 +1,4 @@
-"""Where a board's pins come from: this computer, or nowhere at all to try things out."""
+"""Pin factories: the GPIO pins of this computer, or mock pins."""
 
 from __future__ import annotations
 
@@ -17,45 +17,47 @@ from cogwork.core.errors import CogworkError
 from cogwork.resource.model import MissingExtra
 
 DEVICES = Path("/dev")
-_TRY_WITHOUT = 'to try the configuration without pins, set "pin_factory" to "mock"'
+_MOCK_HINT = 'to try the configuration without pins, set "pin_factory" to "mock"'
 
 
 class NoPins(CogworkError):
-    """A computer without pins, or one that does not let its pins be used."""
+    """The computer has no GPIO pins, or does not allow using them."""
 
     status = "FAILED_PRECONDITION"
 
 
-class Factory(Protocol):
-    """What gpiozero calls a pin factory. Each board has one of its own: gpiozero's common one is
-    left alone."""
+class PinFactory(Protocol):
+    """A pin factory of gpiozero.
+
+    Each board has its own; gpiozero's default factory is not used.
+    """
 
     def pin(self, name: str) -> Any: ...
 
     def close(self) -> None: ...
 
 
-async def opened(kind: str) -> Factory:
-    """In a thread: it imports, and opens files."""
-    return await asyncio.to_thread(_hardware if kind == "lgpio" else _mock)
+async def open_pin_factory(kind: str) -> PinFactory:
+    """Open the factory in a thread, because it imports modules and opens files."""
+    return await asyncio.to_thread(_open_hardware if kind == "lgpio" else _open_mock)
 
 
-def _mock() -> Factory:
-    factory: Factory = MockFactory(pin_class=MockPWMPin)
+def _open_mock() -> PinFactory:
+    factory: PinFactory = MockFactory(pin_class=MockPWMPin)
     return factory
 
 
-def _hardware() -> Factory:
+def _open_hardware() -> PinFactory:
     check_devices(DEVICES)
-    with _IMPORTING:
+    with _IMPORT_LOCK:
         _import_lgpio()
-        fine = importlib.import_module("cogwork.drivers.gpio.fine")
+        patches = importlib.import_module("cogwork.drivers.gpio.lgpio_patches")
     try:
-        factory: Factory = fine.FineFactory()
+        factory: PinFactory = patches.PatchedLgpioFactory()
     except PinUnknownPi:
         raise NoPins(
-            "this computer has GPIO pins, but is not a Raspberry Pi, and gpiozero knows no other; "
-            f"use a board of a module for it, or, {_TRY_WITHOUT}"
+            "this computer has GPIO pins, but is not a Raspberry Pi, the only kind gpiozero "
+            f"supports; use a board from a module, or, {_MOCK_HINT}"
         ) from None
     except Exception as error:
         raise NoPins(f"the GPIO pins cannot be opened: {error}") from error
@@ -63,28 +65,31 @@ def _hardware() -> Factory:
 
 
 def check_devices(devices: Path) -> None:
-    """What lgpio says about all of this is "can not open gpiochip"."""
+    """Raise NoPins with a helpful reason; lgpio only reports "can not open gpiochip"."""
     chips = sorted(devices.glob("gpiochip*"))
     if not chips:
         raise NoPins(
-            f"this computer has no GPIO pins: there is no {devices / 'gpiochip0'}; {_TRY_WITHOUT}"
+            f"this computer has no GPIO pins: {devices / 'gpiochip0'} does not exist; {_MOCK_HINT}"
         )
     if not any(os.access(chip, os.R_OK | os.W_OK) for chip in chips):
         raise NoPins(
-            f"this user may not use {chips[0]}: run `sudo usermod -aG gpio $USER`, log in again "
-            "and start the server anew"
+            f"permission denied for {chips[0]}: run `sudo usermod -aG gpio $USER`, log in again "
+            "and restart the server"
         )
 
 
-_IMPORTING = threading.Lock()
-"""Two boards may be built at once."""
+_IMPORT_LOCK = threading.Lock()
+"""Two boards may be built at the same time."""
 
 
 def _import_lgpio() -> None:
-    """Imported, lgpio makes a pipe in the current directory, which it may not be allowed to, or
-    changes to the directory that LG_WD names, and stays there. It gets one that nobody needs, and
-    the process is brought back. Its one thread stays until the process ends."""
-    here = Path.cwd()
+    """Import lgpio without side effects on the working directory.
+
+    On import, lgpio creates a pipe in the current directory, which may not be writable, or changes
+    to the directory in LG_WD and stays there. It gets a temporary directory, and the working
+    directory is restored. Its single thread stays until the process ends.
+    """
+    working_directory = Path.cwd()
     before = os.environ.get("LG_WD")
     with tempfile.TemporaryDirectory() as directory:
         os.environ["LG_WD"] = directory
@@ -95,7 +100,7 @@ def _import_lgpio() -> None:
                 f"lgpio cannot be imported ({error}); install it with `pip install 'cogwork[gpio]'`"
             ) from error
         finally:
-            os.chdir(here)
+            os.chdir(working_directory)
             if before is None:
                 del os.environ["LG_WD"]
             else:

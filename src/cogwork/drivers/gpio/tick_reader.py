@@ -1,4 +1,4 @@
-"""Reads the ticks of a board's digital interrupts for as long as somebody wants them."""
+"""Reads the ticks of a board's digital interrupts."""
 
 from __future__ import annotations
 
@@ -11,42 +11,43 @@ from viam.components.board import Board, Tick, TickStream
 from cogwork.core.clock import Clock
 from cogwork.core.errors import CogworkError
 
-_PAUSES = (0.25, 0.5, 1.0, 2.0)
-"""Seconds before the ticks are asked for again; the last one stays."""
+_BACKOFF = (0.25, 0.5, 1.0, 2.0)
+"""Seconds before each attempt to reopen the stream; the last value repeats."""
 
 
 class TicksLost(CogworkError):
-    """A board that does not say what its pins do."""
+    """The board does not report its ticks."""
 
     status = "UNAVAILABLE"
 
 
 class TickReader:
-    """Asks again when the board fails. What happened meanwhile is lost, and that is said."""
+    """Reads ticks and reopens the stream when the board fails; meanwhile `trouble` reports the
+    loss."""
 
     def __init__(
         self,
         board: Board,
         interrupts: Sequence[str],
-        hear: Callable[[Tick], None],
+        on_tick: Callable[[Tick], None],
         clock: Clock,
         logger: logging.Logger,
     ) -> None:
         self.trouble: str | None = None
-        """Why no ticks come."""
+        """The reason why there are no ticks."""
         self._board = board
         self._interrupts = interrupts
-        self._hear = hear
+        self._on_tick = on_tick
         self._clock = clock
         self._log = logger
         self._task: asyncio.Task[None] | None = None
 
     async def start(self) -> None:
-        """An interrupt that the board does not have is an error here and now."""
-        stream = await self._opened()
+        """Start reading; fail immediately if the board does not have an interrupt."""
+        stream = await self._open_stream()
         self._task = asyncio.create_task(self._read(stream))
 
-    def check(self) -> None:
+    def raise_if_lost(self) -> None:
         if self.trouble is not None:
             raise TicksLost(self.trouble)
 
@@ -55,7 +56,7 @@ class TickReader:
             self._task.cancel()
             await asyncio.wait([self._task])
 
-    async def _opened(self) -> TickStream:
+    async def _open_stream(self) -> TickStream:
         parts = [await self._board.digital_interrupt_by_name(name) for name in self._interrupts]
         return await self._board.stream_ticks(parts)
 
@@ -63,19 +64,19 @@ class TickReader:
         failures = 0
         while True:
             try:
-                stream = stream or await self._opened()
+                stream = stream or await self._open_stream()
                 self.trouble = None
                 async for tick in stream:
-                    self._hear(tick)
+                    self._on_tick(tick)
                     failures = 0
-                self._lose("the board ended the stream", failures)
+                self._report_loss("the board ended the stream", failures)
             except Exception as error:
-                self._lose(str(error), failures)
+                self._report_loss(str(error), failures)
             stream = None
-            await self._clock.sleep(_PAUSES[min(failures, len(_PAUSES) - 1)])
+            await self._clock.sleep(_BACKOFF[min(failures, len(_BACKOFF) - 1)])
             failures += 1
 
-    def _lose(self, reason: str, failures: int) -> None:
+    def _report_loss(self, reason: str, failures: int) -> None:
         if failures == 0:
-            self._log.warning("ticks are lost: %s", reason)
-        self.trouble = f"no ticks come, and some are lost: {reason}; it is tried again"
+            self._log.warning("ticks were lost: %s; retrying", reason)
+        self.trouble = f"ticks were lost: {reason}; retrying"

@@ -1,4 +1,4 @@
-"""What the grippers read from their configuration."""
+"""Attributes of the gripper models."""
 
 from __future__ import annotations
 
@@ -12,19 +12,19 @@ from cogwork.config.fields import Attributes, fault
 
 class FakeGripperAttributes(Attributes):
     opening_mm: Annotated[float, Field(gt=0)] = 80.0
-    """How far apart its fingers are when it is open, which it is at first."""
+    """Distance between the fingers when the gripper is open, which is the initial state."""
     speed_mm_per_sec: Annotated[float, Field(gt=0)] = 100.0
-    """How fast its fingers come together, or go apart."""
+    """Speed of the fingers."""
     object_width_mm: Annotated[float, Field(gt=0)] | None = None
-    """How wide the thing is that lies between its fingers: they meet it when they close. Without
-    one they close all the way, and hold nothing."""
+    """Width of the object between the fingers, which stop at it when they close. Without an object
+    they close completely and hold nothing."""
 
     @model_validator(mode="after")
-    def _fits(self) -> FakeGripperAttributes:
+    def _check_object_fits(self) -> FakeGripperAttributes:
         if self.object_width_mm is not None and self.object_width_mm > self.opening_mm:
             raise fault(
                 codes.BAD_VALUE,
-                f'"object_width_mm" is {self.object_width_mm:g}, and the fingers are only '
+                f'"object_width_mm" is {self.object_width_mm:g}, but the fingers are only '
                 f'{self.opening_mm:g} mm apart: make "opening_mm" larger',
             )
         return self

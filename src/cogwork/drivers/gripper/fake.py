@@ -1,4 +1,4 @@
-"""A gripper whose fingers move in time, and hold what lies between them."""
+"""A fake gripper whose fingers move over time and hold a configured object."""
 
 from __future__ import annotations
 
@@ -15,18 +15,20 @@ from cogwork.drivers.mover import Mover
 from cogwork.graph.name import ResourceName
 from cogwork.graph.provider import Dependencies
 from cogwork.resource.model import logger_of
-from cogwork.resource.poses import shape_of
-from cogwork.spatial.kinematics import WORLD, Chain, Joint, Kind, write_sva
+from cogwork.resource.pose_proto import geometry_to_proto
+from cogwork.spatial.kinematics import WORLD, Chain, Joint, JointType, format_sva
 
 _PALM_MM = (40.0, 60.0)
-"""How wide and how high its palm is, beside its fingers and under them."""
+"""Width and height of the palm, beyond the fingers."""
 _FINGER_MM = (10.0, 20.0, 60.0)
-"""How thick, wide and long its fingers are."""
+"""Thickness, width and length of a finger."""
 
 
 class FakeGripper(Gripper):
-    """Its only joint is the gap between its fingers. The newest command has the gripper; an older
-    move that it ends fails and says so."""
+    """A fake gripper with one joint, the gap between the fingers.
+
+    A newer command preempts a running move, which then fails with Interrupted.
+    """
 
     def __init__(self, name: ResourceName, attributes: FakeGripperAttributes, clock: Clock) -> None:
         super().__init__(name.name, logger=logger_of(name))
@@ -53,11 +55,11 @@ class FakeGripper(Gripper):
         return self._is_holding
 
     async def go_to_inputs(self, values: Sequence[float], **_: Any) -> None:
-        most = self._attributes.opening_mm
-        if len(values) != 1 or not 0 <= values[0] <= most:
+        maximum = self._attributes.opening_mm
+        if len(values) != 1 or not 0 <= values[0] <= maximum:
             raise InvalidRequest(
-                f"{self._mover.called} takes one input, how many millimetres its fingers are "
-                f"apart, from 0 to {most:g}, not {_listed(values)}"
+                f"{self._mover.display_name} takes one input, the gap between the fingers in "
+                f"millimeters, from 0 to {maximum:g}, not {_format_values(values)}"
             )
         await self._go("go_to_inputs", values[0])
 
@@ -71,31 +73,34 @@ class FakeGripper(Gripper):
         return Gripper.HoldingStatus(self._is_holding, meta)
 
     async def stop(self, **_: Any) -> None:
-        """What it holds it goes on holding."""
+        """Stop the fingers; an object that is held stays held."""
         self._mover.halt("stop")
 
     async def close(self) -> None:
         self._mover.halt("close")
 
+    def emergency_stop(self) -> None:
+        self._mover.emergency_stop()
+
     async def is_moving(self) -> bool:
         return self._mover.is_moving
 
     async def get_kinematics(self, **_: Any) -> tuple[KinematicsFileFormat.ValueType, bytes]:
-        most = self._attributes.opening_mm
-        fingers = Joint("fingers", WORLD, Kind.PRISMATIC, (1.0, 0.0, 0.0), 0.0, most)
-        described = write_sva(Chain.of(self.name, [fingers]))
-        return KinematicsFileFormat.KINEMATICS_FILE_FORMAT_SVA, described.encode()
+        maximum = self._attributes.opening_mm
+        fingers = Joint("fingers", WORLD, JointType.PRISMATIC, (1.0, 0.0, 0.0), 0.0, maximum)
+        kinematics = format_sva(Chain.from_elements(self.name, [fingers]))
+        return KinematicsFileFormat.KINEMATICS_FILE_FORMAT_SVA, kinematics.encode()
 
     async def get_geometries(self, **_: Any) -> Sequence[Geometry]:
-        """Its palm stands on its origin, and its fingers on the palm; they close along x."""
+        """Return the palm on the origin and the fingers on the palm; they close along x."""
         width, height = _PALM_MM
         thick, long = _FINGER_MM[0], _FINGER_MM[2]
-        across = self._attributes.opening_mm + 2 * thick
-        aside = (self._gap + thick) / 2
+        width_across = self._attributes.opening_mm + 2 * thick
+        offset = (self._gap + thick) / 2
         return [
-            _box("palm", (across, width, height), 0.0, height / 2),
-            _box("left_finger", _FINGER_MM, -aside, height + long / 2),
-            _box("right_finger", _FINGER_MM, aside, height + long / 2),
+            _box_geometry("palm", (width_across, width, height), 0.0, height / 2),
+            _box_geometry("left_finger", _FINGER_MM, -offset, height + long / 2),
+            _box_geometry("right_finger", _FINGER_MM, offset, height + long / 2),
         ]
 
     async def get_status(self, **_: Any) -> Mapping[str, Any]:
@@ -106,12 +111,14 @@ class FakeGripper(Gripper):
         }
 
     async def _go(self, command: str, gap: float) -> None:
-        """Until the fingers are that far apart, or meet what lies between them."""
-        met = self._attributes.object_width_mm or 0.0
-        meets = gap < met
-        self._is_holding = self._is_holding and meets
-        await self._mover.go(command, [(max(gap, met),)], (self._attributes.speed_mm_per_sec,))
-        self._is_holding = meets
+        """Move the fingers to that gap, or until they touch the object."""
+        object_width = self._attributes.object_width_mm or 0.0
+        touches = gap < object_width
+        self._is_holding = self._is_holding and touches
+        await self._mover.move_through(
+            command, [(max(gap, object_width),)], (self._attributes.speed_mm_per_sec,)
+        )
+        self._is_holding = touches
 
     @property
     def _gap(self) -> float:
@@ -119,10 +126,10 @@ class FakeGripper(Gripper):
         return gap
 
 
-def _box(label: str, sides: tuple[float, float, float], x: float, z: float) -> Geometry:
+def _box_geometry(label: str, sides: tuple[float, float, float], x: float, z: float) -> Geometry:
     lengths = dict(zip("xyz", sides, strict=True))
-    return shape_of({"type": "box", **lengths, "translation": {"x": x, "z": z}}, label)
+    return geometry_to_proto({"type": "box", **lengths, "translation": {"x": x, "z": z}}, label)
 
 
-def _listed(values: Sequence[float]) -> str:
+def _format_values(values: Sequence[float]) -> str:
     return ", ".join(f"{value:g}" for value in values) or "none"

@@ -1,4 +1,4 @@
-"""What the input controllers read from their configuration."""
+"""Attributes of the input controller models."""
 
 from __future__ import annotations
 
@@ -48,35 +48,34 @@ EventName = Literal[
 ]
 Value = Annotated[float, Field(ge=-1, le=1)]
 
-_SHORTEST = 0.01
+_MIN_INTERVAL = 0.01
 
 
 class ScriptedEvent(Attributes):
-    """Something that happens to a control, again and again."""
+    """An event of a control that repeats."""
 
     at: Annotated[Duration, Field(ge=0)] = 0.0
-    """When it happens, from the beginning of the round."""
+    """Time of the event, from the beginning of the round."""
     control: ControlName
-    """What it happens to."""
+    """Control of the event."""
     event: EventName
-    """What happens."""
+    """Type of the event."""
     value: Value = 0.0
-    """Where the control is then: 0 or 1 for buttons, -1 to 1 for axes."""
+    """Value of the control after the event: 0 or 1 for buttons, -1 to 1 for axes."""
 
 
 class FakeInputControllerAttributes(Attributes):
     controls: list[ControlName] = ["AbsoluteX", "AbsoluteY", "ButtonSouth", "ButtonStart"]
-    """The buttons and axes that it has."""
+    """Buttons and axes."""
     events: list[ScriptedEvent] = []
-    """What happens by itself, round after round, such as
-    `{"at": "500ms", "control": "ButtonSouth", "event": "ButtonPress", "value": 1}`."""
-    round: Annotated[Duration, Field(ge=_SHORTEST)] | None = None
-    """How long a round takes; a second longer than its last event when left out."""
-    callback_delay_sec: Annotated[float, Field(ge=_SHORTEST)] | None = None
-    """Instead of `events`: how many seconds pass until every control reports `event_value`
-    again."""
+    """Events to generate in every round, such as `{"at": "500ms", "control": "ButtonSouth",
+    "event": "ButtonPress", "value": 1}`."""
+    round: Annotated[Duration, Field(ge=_MIN_INTERVAL)] | None = None
+    """Duration of a round; by default one second longer than its last event."""
+    callback_delay_sec: Annotated[float, Field(ge=_MIN_INTERVAL)] | None = None
+    """Seconds between reports of `event_value` by every control, instead of `events`."""
     event_value: Value = 0.7
-    """The position that all controls report, with `callback_delay_sec`."""
+    """Position that all controls report, with `callback_delay_sec`."""
 
     @property
     def script(self) -> list[ScriptedEvent]:
@@ -93,10 +92,10 @@ class FakeInputControllerAttributes(Attributes):
         return self.callback_delay_sec or self.round or last + 1
 
     @model_validator(mode="after")
-    def _agree(self) -> Self:
+    def _check_consistency(self) -> Self:
         if self.events and self.callback_delay_sec is not None:
             raise fault(
-                codes.BAD_VALUE, '"events" and "callback_delay_sec" do not agree: leave one out'
+                codes.BAD_VALUE, '"events" and "callback_delay_sec" exclude each other: remove one'
             )
         for event in self.events:
             if event.control not in self.controls:
@@ -106,7 +105,7 @@ class FakeInputControllerAttributes(Attributes):
             if event.at > self.round_seconds:
                 raise fault(
                     codes.BAD_VALUE,
-                    f"an event at {event.at:g} s is beyond the end of the round, "
+                    f"an event at {event.at:g} s is after the end of the round, "
                     f"which takes {self.round_seconds:g} s",
                 )
         return self

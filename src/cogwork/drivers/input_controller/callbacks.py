@@ -1,4 +1,4 @@
-"""Who listens to the controls of an input controller."""
+"""Callbacks for the events of an input controller."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from viam.components.input import Control, ControlFunction, Event, EventType
 
 
 class Callbacks:
-    """One function for each kind of event of a control."""
+    """One function per control and event type."""
 
     def __init__(self, logger: logging.Logger) -> None:
         self._log = logger
@@ -21,14 +21,14 @@ class Callbacks:
     def register(
         self, control: Control, triggers: Sequence[EventType], function: ControlFunction | None
     ) -> None:
-        """None takes away what was there."""
-        for trigger in _expanded(triggers):
+        """Register a function, or remove it with None."""
+        for trigger in _expand_triggers(triggers):
             if function is None:
                 self._functions.pop((control, trigger), None)
             else:
                 self._functions[control, trigger] = function
 
-    def tell(self, event: Event) -> None:
+    def dispatch(self, event: Event) -> None:
         for trigger in (event.event, EventType.ALL_EVENTS):
             function = self._functions.get((event.control, trigger))
             if function is not None:
@@ -41,12 +41,12 @@ class Callbacks:
         try:
             function(event)
         except Exception:
-            # The others shall hear of it, too.
+            # A failing callback must not keep the others from being called.
             self._log.exception("a callback for %s failed", event.control.value)
 
 
-def _expanded(triggers: Sequence[EventType]) -> Sequence[EventType]:
-    """A change is a press or a release: nothing happens that is called so."""
+def _expand_triggers(triggers: Sequence[EventType]) -> Sequence[EventType]:
+    """Expand a change into press and release: a change is never an event itself."""
     if EventType.BUTTON_CHANGE not in triggers:
         return triggers
     return [*triggers, EventType.BUTTON_PRESS, EventType.BUTTON_RELEASE]

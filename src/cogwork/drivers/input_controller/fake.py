@@ -1,4 +1,4 @@
-"""An input controller that nobody holds: it plays a script, and what clients make happen."""
+"""A fake input controller that plays a script and the events that clients trigger."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from cogwork.drivers.input_controller.attributes import (
     ScriptedEvent,
 )
 from cogwork.drivers.input_controller.callbacks import Callbacks
-from cogwork.drivers.shapeless import Shapeless
+from cogwork.drivers.no_geometry import NoGeometry
 from cogwork.graph.name import ResourceName
 from cogwork.graph.provider import Dependencies
 from cogwork.resource.model import logger_of
 
 
-class FakeInputController(Shapeless, Controller):
+class FakeInputController(NoGeometry, Controller):
     def __init__(
         self, name: ResourceName, attributes: FakeInputControllerAttributes, clock: Clock
     ) -> None:
@@ -34,7 +34,7 @@ class FakeInputController(Shapeless, Controller):
             for control in self._controls
         }
         self._callbacks = Callbacks(logger_of(name))
-        self._happened = 0
+        self._event_count = 0
         self._player: asyncio.Task[None] | None = None
         if attributes.script:
             play = self._play(attributes.script, attributes.round_seconds)
@@ -64,24 +64,26 @@ class FakeInputController(Shapeless, Controller):
         function: ControlFunction | None,
         **_: Any,
     ) -> None:
-        """One function for each kind of event; None takes it away."""
+        """Register one function per event type, or remove it with None."""
         self._check_control(control)
         self._callbacks.register(control, triggers, function)
 
     async def trigger_event(self, event: Event, **_: Any) -> None:
-        """As if the event had happened, at this moment unless it says when."""
+        """Emit the event, with the current time unless it has one."""
         self._check_control(event.control)
         if event.event in (EventType.ALL_EVENTS, EventType.BUTTON_CHANGE):
             raise InvalidRequest(
-                f"{event.event.value} is for those who listen: trigger what has happened"
+                f"{event.event.value} can only be listened to: trigger a specific event"
             )
         if not -1 <= event.value <= 1:
-            raise InvalidRequest(f"{self._called} has values from -1 to 1, not {event.value:g}")
-        self._happen(event if event.time else replace(event, time=self._clock.time()))
+            raise InvalidRequest(
+                f"{self._display_name} has values from -1 to 1, not {event.value:g}"
+            )
+        self._emit(event if event.time else replace(event, time=self._clock.time()))
 
     async def get_status(self, **_: Any) -> Mapping[str, Any]:
         return {
-            "events": self._happened,
+            "events": self._event_count,
             "values": {control.value: event.value for control, event in self._events.items()},
             "callbacks": len(self._callbacks),
         }
@@ -94,10 +96,10 @@ class FakeInputController(Shapeless, Controller):
 
     async def _play(self, script: Sequence[ScriptedEvent], seconds: float) -> None:
         while True:
-            began = self._clock.monotonic()
+            round_start = self._clock.monotonic()
             for step in script:
-                await self._clock.sleep(began + step.at - self._clock.monotonic())
-                self._happen(
+                await self._clock.sleep(round_start + step.at - self._clock.monotonic())
+                self._emit(
                     Event(
                         self._clock.time(),
                         EventType(step.event),
@@ -105,18 +107,20 @@ class FakeInputController(Shapeless, Controller):
                         step.value,
                     )
                 )
-            await self._clock.sleep(began + seconds - self._clock.monotonic())
+            await self._clock.sleep(round_start + seconds - self._clock.monotonic())
 
-    def _happen(self, event: Event) -> None:
-        self._happened += 1
+    def _emit(self, event: Event) -> None:
+        self._event_count += 1
         self._events[event.control] = event
-        self._callbacks.tell(event)
+        self._callbacks.dispatch(event)
 
     def _check_control(self, control: Control) -> None:
         if control not in self._controls:
-            those = ", ".join(each.value for each in self._controls) or "none at all"
-            raise NotFound(f"{self._called} has no control {control.value}: it has {those}")
+            available = ", ".join(each.value for each in self._controls) or "none"
+            raise NotFound(
+                f"{self._display_name} has no control {control.value}: it has {available}"
+            )
 
     @property
-    def _called(self) -> str:
+    def _display_name(self) -> str:
         return f'input controller "{self.name}"'

@@ -1,4 +1,4 @@
-"""A gamepad that is plugged into this computer, or paired with it."""
+"""A gamepad that is connected to this computer."""
 
 from __future__ import annotations
 
@@ -15,22 +15,22 @@ from cogwork.core.errors import NotFound
 from cogwork.core.workers import Workers
 from cogwork.drivers.input_controller.callbacks import Callbacks
 from cogwork.drivers.input_controller.gamepad_attributes import GamepadAttributes
-from cogwork.drivers.input_controller.gamepad_controls import Controls
-from cogwork.drivers.input_controller.gamepad_device import GamepadFault, opened
-from cogwork.drivers.shapeless import Shapeless
+from cogwork.drivers.input_controller.gamepad_controls import GamepadControls
+from cogwork.drivers.input_controller.gamepad_device import GamepadFault, open_gamepad
+from cogwork.drivers.no_geometry import NoGeometry
 from cogwork.graph.name import ResourceName
 from cogwork.graph.provider import Dependencies
 from cogwork.resource.model import logger_of
 
-_AGAIN = 1.0
-"""Seconds before a gamepad is looked for again."""
-_FIRST_LOOK = 5.0
-"""Seconds that the machine waits for the first look."""
+_RETRY_INTERVAL = 1.0
+"""Seconds between two searches for a gamepad."""
+_FIRST_SEARCH_TIMEOUT = 5.0
+"""Seconds that construction waits for the first search."""
 
 
-class Gamepad(Shapeless, Controller):
-    """It is there before anything is plugged in, and stays when it is pulled: whoever listens is
-    told of both."""
+class Gamepad(NoGeometry, Controller):
+    """An input controller that exists without its gamepad; callbacks receive connect and
+    disconnect."""
 
     def __init__(
         self,
@@ -48,9 +48,9 @@ class Gamepad(Shapeless, Controller):
         self._controls: list[Control] = []
         self._events: dict[Control, Event] = {}
         self._callbacks = Callbacks(logger_of(name))
-        self._looked = asyncio.get_running_loop().create_future()
+        self._first_search = asyncio.get_running_loop().create_future()
         self._thread = Workers(f"gamepad-{name.name}")
-        self._reader = asyncio.create_task(self._read())
+        self._reader = asyncio.create_task(self._run())
 
     @classmethod
     async def new(
@@ -59,13 +59,13 @@ class Gamepad(Shapeless, Controller):
         attributes: GamepadAttributes,
         dependencies: Dependencies,
         clock: Clock | None = None,
-        find: Callable[[str], Any] = opened,
+        find: Callable[[str], Any] = open_gamepad,
     ) -> Gamepad:
-        """`find`: blocks, and returns evdev's device of that path, or raises GamepadFault."""
+        """`find` blocks and returns the evdev device for the path, or raises GamepadFault."""
         del dependencies
         gamepad = cls(name, attributes, clock or SystemClock(), find)
         try:
-            await gamepad._clock.wait([gamepad._looked], _FIRST_LOOK)
+            await gamepad._clock.wait([gamepad._first_search], _FIRST_SEARCH_TIMEOUT)
         except BaseException:
             await gamepad.close()
             raise
@@ -76,11 +76,11 @@ class Gamepad(Shapeless, Controller):
         return self._trouble
 
     async def get_controls(self, **_: Any) -> list[Control]:
-        self._check_known()
+        self._check_controls_known()
         return list(self._controls)
 
     async def get_events(self, **_: Any) -> dict[Control, Event]:
-        self._check_known()
+        self._check_controls_known()
         return dict(self._events)
 
     def register_control_callback(
@@ -90,11 +90,15 @@ class Gamepad(Shapeless, Controller):
         function: ControlFunction | None,
         **_: Any,
     ) -> None:
-        """One function for each kind of event; None takes it away. Before anything was plugged in,
-        any control may be one of it."""
+        """Register one function per event type, or remove it with None.
+
+        Until a gamepad was connected, any control is accepted.
+        """
         if self._controls and control not in self._controls:
-            those = ", ".join(each.value for each in self._controls)
-            raise NotFound(f"{self._called} has no control {control.value}: it has {those}")
+            available = ", ".join(each.value for each in self._controls)
+            raise NotFound(
+                f"{self._display_name} has no control {control.value}: it has {available}"
+            )
         self._callbacks.register(control, triggers, function)
 
     async def get_status(self, **_: Any) -> Mapping[str, Any]:
@@ -110,30 +114,32 @@ class Gamepad(Shapeless, Controller):
         await asyncio.wait([self._reader])
         self._thread.close()
 
-    async def _read(self) -> None:
+    async def _run(self) -> None:
         while True:
             try:
-                await self._listen(await self._thread.run(self._find, self._path))
+                await self._read_device(await self._thread.run(self._find, self._path))
             except GamepadFault as fault:
-                self._lose(str(fault))
+                self._on_disconnect(str(fault))
             except Exception as error:
-                # Whatever it was: as long as nobody looks again, nothing gets better.
-                self._lose(f"the gamepad cannot be read: {error}")
-            self._have_looked()
-            await self._clock.sleep(_AGAIN)
+                # Search again after any error: otherwise the gamepad would stay disconnected.
+                self._on_disconnect(f"the gamepad cannot be read: {error}")
+            self._finish_first_search()
+            await self._clock.sleep(_RETRY_INTERVAL)
 
-    async def _listen(self, device: Any) -> None:
+    async def _read_device(self, device: Any) -> None:
         try:
-            await self._follow(device)
+            await self._read_events(device)
         except OSError as error:
-            raise GamepadFault(f"{device.path} is gone ({error.strerror or error})") from error
+            raise GamepadFault(
+                f"{device.path} was disconnected ({error.strerror or error})"
+            ) from error
         finally:
             device.close()
 
-    async def _follow(self, device: Any) -> None:
-        controls = Controls(device.capabilities())
-        self._connect(device, controls)
-        self._have_looked()
+    async def _read_events(self, device: Any) -> None:
+        controls = GamepadControls(device.capabilities())
+        self._on_connect(device, controls)
+        self._finish_first_search()
         ready = asyncio.Event()
         loop = asyncio.get_running_loop()
         loop.add_reader(device.fd, ready.set)
@@ -141,56 +147,58 @@ class Gamepad(Shapeless, Controller):
             while True:
                 await ready.wait()
                 ready.clear()
-                self._hear(device, controls)
+                self._handle_events(device, controls)
         finally:
             loop.remove_reader(device.fd)
 
-    def _hear(self, device: Any, controls: Controls) -> None:
+    def _handle_events(self, device: Any, controls: GamepadControls) -> None:
         try:
-            heard = list(device.read())
+            events = list(device.read())
         except BlockingIOError:
             return
-        if any(each.type == ecodes.EV_SYN and each.code == ecodes.SYN_DROPPED for each in heard):
-            # The kernel had no room for all of it: what counts is how everything stands.
-            self._catch_up(controls.state(device, self._clock.time()))
+        if any(each.type == ecodes.EV_SYN and each.code == ecodes.SYN_DROPPED for each in events):
+            # The kernel dropped events: read the current state instead.
+            self._resync(controls.read_state(device, self._clock.time()))
             return
-        for each in heard:
-            event = controls.event(each.type, each.code, each.value, each.timestamp())
+        for each in events:
+            event = controls.to_event(each.type, each.code, each.value, each.timestamp())
             if event is not None:
-                self._happen(event)
+                self._emit(event)
 
-    def _connect(self, device: Any, controls: Controls) -> None:
+    def _on_connect(self, device: Any, controls: GamepadControls) -> None:
         self._controls = controls.names
         self._device = f"{device.path} ({device.name})"
         self._trouble = None
         self.logger.info("%s is connected", self._device)
-        for event in controls.state(device, self._clock.time()):
-            self._happen(replace(event, event=EventType.CONNECT))
+        for event in controls.read_state(device, self._clock.time()):
+            self._emit(replace(event, event=EventType.CONNECT))
 
-    def _have_looked(self) -> None:
-        if not self._looked.done():
-            self._looked.set_result(None)
+    def _finish_first_search(self) -> None:
+        if not self._first_search.done():
+            self._first_search.set_result(None)
 
-    def _catch_up(self, state: list[Event]) -> None:
+    def _resync(self, state: list[Event]) -> None:
         for event in state:
             if self._events[event.control].value != event.value:
-                self._happen(event)
+                self._emit(event)
 
-    def _lose(self, reason: str) -> None:
+    def _on_disconnect(self, reason: str) -> None:
         if self._trouble is None:
             self.logger.warning("%s", reason)
             for control in self._controls:
-                self._happen(Event(self._clock.time(), EventType.DISCONNECT, control, 0.0))
+                self._emit(Event(self._clock.time(), EventType.DISCONNECT, control, 0.0))
         self._trouble = reason
 
-    def _happen(self, event: Event) -> None:
+    def _emit(self, event: Event) -> None:
         self._events[event.control] = event
-        self._callbacks.tell(event)
+        self._callbacks.dispatch(event)
 
-    def _check_known(self) -> None:
+    def _check_controls_known(self) -> None:
         if not self._controls:
-            raise GamepadFault(self._trouble or "its controls are not known yet")
+            raise GamepadFault(
+                self._trouble or "its controls are unknown until a gamepad is connected"
+            )
 
     @property
-    def _called(self) -> str:
+    def _display_name(self) -> str:
         return f'input controller "{self.name}"'

@@ -1,4 +1,4 @@
-"""What a gamepad reads from its configuration."""
+"""Attributes of the gamepad model."""
 
 from __future__ import annotations
 
@@ -7,5 +7,5 @@ from cogwork.config.fields import Attributes
 
 class GamepadAttributes(Attributes):
     device: str = ""
-    """The device, such as `/dev/input/by-id/usb-…-event-joystick`; without it, the first that looks
-    like a gamepad."""
+    """Input device, such as `/dev/input/by-id/usb-…-event-joystick`; by default the first gamepad
+    that is found."""

@@ -1,4 +1,4 @@
-"""What the buttons and axes of a gamepad are called. Pure: it knows no device."""
+"""Map the buttons and axes of a gamepad to controls. Pure: independent of any device."""
 
 from __future__ import annotations
 
@@ -38,37 +38,37 @@ _AXES = {
     ecodes.ABS_GAS: Control.ABSOLUTE_PEDAL_ACCELERATOR,
     ecodes.ABS_BRAKE: Control.ABSOLUTE_PEDAL_BRAKE,
 }
-_KINDS = {0: EventType.BUTTON_RELEASE, 1: EventType.BUTTON_PRESS, 2: EventType.BUTTON_HOLD}
+_BUTTON_EVENTS = {0: EventType.BUTTON_RELEASE, 1: EventType.BUTTON_PRESS, 2: EventType.BUTTON_HOLD}
 
 Capabilities = Mapping[int, Sequence[Any]]
-"""As evdev has them: codes by type of event, those of axes with their ranges."""
+"""Capabilities as evdev returns them: codes by event type, axes with their ranges."""
 
 
 @dataclass(frozen=True, slots=True)
 class Axis:
     control: Control
-    least: int
-    most: int
+    minimum: int
+    maximum: int
     flat: int
-    """How far from the middle still is the middle."""
+    """The dead zone around the center."""
 
     def position(self, value: int) -> float:
-        """From -1 to 1."""
-        middle = (self.least + self.most) / 2
-        if abs(value - middle) <= self.flat or self.most <= self.least:
+        """Return the position from -1 to 1."""
+        center = (self.minimum + self.maximum) / 2
+        if abs(value - center) <= self.flat or self.maximum <= self.minimum:
             return 0.0
-        return max(-1.0, min(1.0, (value - middle) / (self.most - middle)))
+        return max(-1.0, min(1.0, (value - center) / (self.maximum - center)))
 
 
 def looks_like_gamepad(capabilities: Capabilities) -> bool:
-    """Keyboards have keys, and mice axes; a stick with a button is neither."""
+    """Return whether the device has a stick and a button; keyboards and mice do not have both."""
     axes = {code for code, _ in capabilities.get(ecodes.EV_ABS, ())}
     buttons = set(capabilities.get(ecodes.EV_KEY, ()))
     return bool(buttons & {ecodes.BTN_SOUTH, ecodes.BTN_TRIGGER}) and ecodes.ABS_X in axes
 
 
-class Controls:
-    """Those of one gamepad."""
+class GamepadControls:
+    """The controls of one gamepad."""
 
     def __init__(self, capabilities: Capabilities) -> None:
         keys = capabilities.get(ecodes.EV_KEY, ())
@@ -83,23 +83,24 @@ class Controls:
     def names(self) -> list[Control]:
         return [*(axis.control for axis in self._axes.values()), *self._buttons.values()]
 
-    def event(self, kind: int, code: int, value: int, time: float) -> Event | None:
-        """None for what the API has no name for."""
-        if kind == ecodes.EV_KEY and code in self._buttons and value in _KINDS:
-            return Event(time, _KINDS[value], self._buttons[code], float(value > 0))
+    def to_event(self, kind: int, code: int, value: int, time: float) -> Event | None:
+        """Return the event, or None if the API has no name for it."""
+        if kind == ecodes.EV_KEY and code in self._buttons and value in _BUTTON_EVENTS:
+            return Event(time, _BUTTON_EVENTS[value], self._buttons[code], float(value > 0))
         if kind == ecodes.EV_ABS and code in self._axes:
             axis = self._axes[code]
             position = axis.position(value)
             return Event(time, EventType.POSITION_CHANGE_ABSOLUTE, axis.control, position)
         return None
 
-    def state(self, device: Any, time: float) -> list[Event]:
-        """How everything stands, for whoever missed how it came to that. `device`: evdev's."""
+    def read_state(self, device: Any, time: float) -> list[Event]:
+        """Return events with the current state of the evdev device."""
         pressed = set(device.active_keys())
         buttons = (
-            self.event(ecodes.EV_KEY, code, int(code in pressed), time) for code in self._buttons
+            self.to_event(ecodes.EV_KEY, code, int(code in pressed), time) for code in self._buttons
         )
         axes = (
-            self.event(ecodes.EV_ABS, code, device.absinfo(code).value, time) for code in self._axes
+            self.to_event(ecodes.EV_ABS, code, device.absinfo(code).value, time)
+            for code in self._axes
         )
         return [event for event in (*axes, *buttons) if event is not None]

@@ -1,4 +1,4 @@
-"""Finds and opens gamepads. Blocks: for a thread."""
+"""Find and open gamepads. Blocks: call it in a thread."""
 
 from __future__ import annotations
 
@@ -14,26 +14,26 @@ DEVICES = Path("/dev/input")
 
 
 class GamepadFault(CogworkError):
-    """There is no gamepad, and why."""
+    """There is no usable gamepad; the message is the reason."""
 
     status = "UNAVAILABLE"
 
 
-def opened(path: str) -> Any:
-    """evdev's device of that path; without a path, of the first gamepad."""
+def open_gamepad(path: str) -> Any:
+    """Return the evdev device for the path, or the first gamepad if the path is empty."""
     if not path:
-        return _first()
+        return _open_first_gamepad()
     try:
         return InputDevice(path)
     except FileNotFoundError:
-        raise GamepadFault(f'there is no {path}: plug it in, or change "device"') from None
+        raise GamepadFault(f'{path} does not exist: plug it in or change "device"') from None
     except PermissionError:
-        raise GamepadFault(_not_permitted(path)) from None
+        raise GamepadFault(_permission_hint(path)) from None
     except OSError as error:
         raise GamepadFault(f"{path} cannot be opened: {error}") from None
 
 
-def _first() -> Any:
+def _open_first_gamepad() -> Any:
     forbidden = None
     for path in sorted(DEVICES.glob("event*"), key=lambda path: int(path.name[5:] or 0)):
         try:
@@ -41,14 +41,14 @@ def _first() -> Any:
         except PermissionError:
             forbidden = path
             continue
-        except OSError:  # gone already, or none of evdev's
+        except OSError:  # already removed, or not an evdev device
             continue
         if _is_gamepad(device):
             return device
         device.close()
     if forbidden is not None:
-        raise GamepadFault(_not_permitted(str(forbidden)))
-    raise GamepadFault("no gamepad is plugged in: none of the devices in /dev/input looks like one")
+        raise GamepadFault(_permission_hint(str(forbidden)))
+    raise GamepadFault("no gamepad is plugged in: no device in /dev/input is a gamepad")
 
 
 def _is_gamepad(device: Any) -> bool:
@@ -58,8 +58,8 @@ def _is_gamepad(device: Any) -> bool:
         return False
 
 
-def _not_permitted(path: str) -> str:
+def _permission_hint(path: str) -> str:
     return (
-        f"this user may not open {path}: run `sudo usermod -aG input $USER`, log in again and "
-        "start the server anew"
+        f"permission denied for {path}: run `sudo usermod -aG input $USER`, log in again and "
+        "restart the server"
     )

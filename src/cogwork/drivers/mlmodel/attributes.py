@@ -1,4 +1,4 @@
-"""What the ML models read from their configuration."""
+"""Attributes of the ML model services."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ Threads = Annotated[int, Field(ge=1, le=256)]
 
 class ModelAttributes(Attributes):
     model_path: FileField
-    """The model's file."""
+    """Path of the model file."""
     label_path: FileField | None = None
-    """What the numbers that the model gives out are called: a text with one name a line. Labels
-    inside the model's file are used when left out."""
+    """Path of a text file with one label per line, in the order of the class index. Defaults to the
+    labels inside the model file."""
     num_threads: Threads | None = None
-    """How many cores one run of the model may use. All of the computer, at most 4, when left
-    out. Runs of several callers share the cores."""
+    """Number of CPU cores that one run of the model may use. Defaults to all cores, at most 4.
+    Concurrent runs share the cores."""
 
 
 class OnnxAttributes(ModelAttributes):
@@ -36,10 +36,10 @@ class TorchAttributes(ModelAttributes):
 
 class TensorflowAttributes(ModelAttributes):
     model_path: str
-    """A SavedModel folder, or a `.keras` file."""
+    """Path of a SavedModel folder or a `.keras` file."""
 
 
 class OpenvinoAttributes(ModelAttributes):
     precision: Literal["float32", "reduced"] = "float32"
-    """`reduced` lets the processor round, which is quicker on those that can and changes the
-    results a little."""
+    """`reduced` allows the CPU to round, which is faster where supported and changes the results
+    slightly."""

@@ -1,4 +1,4 @@
-"""What runs a model. Everything here blocks, and is called in threads of its own."""
+"""The interface of inference engines. All calls block and run in dedicated threads."""
 
 from __future__ import annotations
 
@@ -8,49 +8,49 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from cogwork.core.errors import CogworkError
 
-if TYPE_CHECKING:  # the table of models is read without NumPy
+if TYPE_CHECKING:  # the list of models is read without importing NumPy
     from numpy.typing import NDArray
 
-    from cogwork.drivers.mlmodel.facts import ModelFacts
+    from cogwork.drivers.mlmodel.model_info import ModelInfo
     from cogwork.resource.tensors import Tensors
 
-_MOST_THREADS = 4
-"""By default. Small models gain nothing from more, and other work has to run, too."""
+_MAX_DEFAULT_THREADS = 4
+"""Small models do not benefit from more, and other work needs cores, too."""
 
 
 class BadModel(CogworkError):
-    """A file that this engine cannot run, and what to do."""
+    """This engine cannot run the file. The message says why and what to do."""
 
     status = "FAILED_PRECONDITION"
 
 
 class RunFailed(CogworkError):
-    """The engine could not make anything of the tensors."""
+    """The engine failed to run the model on the given tensors."""
 
     status = "INVALID_ARGUMENT"
 
 
 class Engine(Protocol):
-    """One model file, loaded."""
+    """A loaded model file."""
 
     @property
-    def facts(self) -> ModelFacts: ...
+    def info(self) -> ModelInfo: ...
 
     def run(self, tensors: Tensors) -> dict[str, NDArray[Any]]:
-        """The tensors fit the facts. Several threads may run it at a time."""
+        """Run the model on tensors that match `info`. Thread-safe."""
 
     def close(self) -> None:
-        """When no run is under way any more."""
+        """Free the model. Called when no run is in progress."""
 
 
-Run = Callable[["Tensors"], "dict[str, NDArray[Any]]"]
-"""An engine's `run`."""
+RunFunction = Callable[["Tensors"], "dict[str, NDArray[Any]]"]
+"""The `run` method of an engine."""
 
 
-def threads_of_a_run(num_threads: int | None) -> int:
-    return num_threads or min(os.cpu_count() or 1, _MOST_THREADS)
+def threads_per_run(num_threads: int | None) -> int:
+    return num_threads or min(os.cpu_count() or 1, _MAX_DEFAULT_THREADS)
 
 
-def runs_at_once(num_threads: int) -> int:
-    """As many as the cores have room for."""
+def max_concurrent_runs(num_threads: int) -> int:
+    """Return how many runs the CPU cores allow at a time."""
     return max(1, (os.cpu_count() or 1) // num_threads)

@@ -1,4 +1,4 @@
-"""A model behind the SDK's contract, whichever engine runs it."""
+"""An ML model service on top of any inference engine."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from viam.proto.service.mlmodel import Metadata
 from viam.services.mlmodel import MLModel
 
 from cogwork.drivers.mlmodel.attributes import ModelAttributes
-from cogwork.drivers.mlmodel.engine import BadModel, Engine, Run, threads_of_a_run
-from cogwork.drivers.mlmodel.facts import ModelFacts, fitting
-from cogwork.drivers.mlmodel.loaded import Edition, LoadedModel, LoadedModels
-from cogwork.drivers.mlmodel.metadata import metadata_of
+from cogwork.drivers.mlmodel.engine import BadModel, Engine, RunFunction, threads_per_run
+from cogwork.drivers.mlmodel.metadata_proto import build_metadata
+from cogwork.drivers.mlmodel.model_cache import FileVersion, LoadedModel, ModelCache
+from cogwork.drivers.mlmodel.model_info import ModelInfo, validate_inputs
 from cogwork.graph.name import ResourceName
 from cogwork.graph.provider import Dependencies
-from cogwork.resource.labels import Labels, labels_in
+from cogwork.resource.labels import Labels, load_labels
 from cogwork.resource.model import logger_of
 
 T = TypeVar("T")
@@ -29,18 +29,18 @@ class EngineModel(MLModel):
         self,
         name: ResourceName,
         model: LoadedModel,
-        models: LoadedModels,
+        models: ModelCache,
         labels: Labels | None,
         metadata: Metadata,
     ) -> None:
         super().__init__(name.name, logger=logger_of(name))
         self._model = model
-        self._models = models
-        self._facts = model.engine.facts
+        self._cache = models
+        self._info = model.engine.info
         self.labels = labels
-        """What its numbers are called, where anybody said so."""
+        """Labels from the configuration or the model file, if any."""
         self._metadata = metadata
-        self._runs = 0
+        self._run_count = 0
         self._closed = False
 
     @classmethod
@@ -49,81 +49,81 @@ class EngineModel(MLModel):
         name: ResourceName,
         attributes: Any,
         dependencies: Dependencies,
-        models: LoadedModels,
+        models: ModelCache,
     ) -> Self:
         del dependencies
-        threads = threads_of_a_run(attributes.num_threads)
+        threads = threads_per_run(attributes.num_threads)
         path = attributes.label_path
-        labels = await asyncio.to_thread(labels_in, path) if path is not None else None
-        model = await models.take(
+        labels = await asyncio.to_thread(load_labels, path) if path is not None else None
+        model = await models.acquire(
             attributes.model_path,
             (cls, cls.options(attributes)),
             threads,
             lambda: cls.load(attributes, threads),
         )
         try:
-            facts = model.engine.facts
-            labels = labels if labels is not None else facts.labels
-            # There may be thousands of labels.
-            metadata = await asyncio.to_thread(metadata_of, facts, path, labels)
+            info = model.engine.info
+            labels = labels if labels is not None else info.labels
+            # There may be thousands of labels, so build the messages in a thread.
+            metadata = await asyncio.to_thread(build_metadata, info, path, labels)
         except BaseException:
-            models.give_back(model)
+            models.release(model)
             raise
         return cls(name, model, models, labels, metadata)
 
     @staticmethod
     @abstractmethod
     def load(attributes: Any, threads: int) -> Engine:
-        """Blocks. Raises BadModel. `threads` is how many cores one run may use."""
+        """Load the model. Blocks. Raises BadModel. `threads` is the number of cores per run."""
 
     @staticmethod
     def options(attributes: ModelAttributes) -> Hashable:
-        """What makes an engine differ from another of the same file, beside its threads."""
+        """Return the options, beside the threads, that distinguish engines for the same file."""
         del attributes
         return ()
 
     @property
-    def facts(self) -> ModelFacts:
-        return self._facts
+    def info(self) -> ModelInfo:
+        return self._info
 
     async def infer(
         self, input_tensors: Mapping[str, NDArray[Any]], **_: Any
     ) -> dict[str, NDArray[Any]]:
-        tensors = fitting(self._facts.inputs, input_tensors)
+        tensors = validate_inputs(self._info.inputs, input_tensors)
         outputs = await self._model.run(tensors)
-        self._runs += 1
+        self._run_count += 1
         return outputs
 
-    async def work(self, work: Callable[[Run], T]) -> T:
-        """For whoever has things to do before and after a run: all of it in the engine's own
-        threads, in one turn. The tensors are not looked at."""
-        self._runs += 1
-        return await self._model.work(work)
+    async def run_with_engine(self, work: Callable[[RunFunction], T]) -> T:
+        """Run `work`, which calls the engine and may do work before and after it, as one job in the
+        engine's threads. The tensors are not validated."""
+        self._run_count += 1
+        return await self._model.run_with_engine(work)
 
     async def metadata(self, **_: Any) -> Metadata:
         return self._metadata
 
     async def get_status(self, **_: Any) -> Mapping[str, Any]:
-        loaded = self._model.edition
+        version = self._model.version
         return {
-            "file": loaded.path,
-            "bytes": loaded.size,
-            "kind": self._facts.kind,
-            "runs": self._runs,
-            "services": self._model.users,
-            "file_changed": await asyncio.to_thread(_has_changed, loaded),
+            "file": version.path,
+            "bytes": version.size,
+            "kind": self._info.kind,
+            "runs": self._run_count,
+            "services": self._model.user_count,
+            "file_changed": await asyncio.to_thread(_has_changed, version),
         }
 
     async def close(self) -> None:
-        """Once: others may use what it gives back."""
+        """Release the model once; other services may share it."""
         if not self._closed:
             self._closed = True
-            self._models.give_back(self._model)
+            self._cache.release(self._model)
 
 
-def _has_changed(loaded: Edition) -> bool:
-    """A model on disk that is replaced is used when its resource is configured anew."""
+def _has_changed(version: FileVersion) -> bool:
+    """Return whether the file was replaced; the new one is used after a reconfiguration."""
     try:
-        return Edition.of(loaded.path) != loaded
+        return FileVersion.from_path(version.path) != version
     except BadModel:
         return True

@@ -1,7 +1,7 @@
-"""Flatbuffers without their schema: tables, whose fields are known by number.
+"""A flatbuffer reader without a schema: fields of tables are accessed by number.
 
-Every place is looked up only if the bytes have it, and in time that the number of tables bounds:
-whatever is wrong with a file ends as `Malformed`.
+Every offset is checked against the size of the data, and the number of visited tables is bounded.
+Invalid data of any kind raises `MalformedFlatbuffer`.
 """
 
 from __future__ import annotations
@@ -10,108 +10,121 @@ import struct
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-_MOST_TABLES = 500_000
-"""That may be visited, each as often as it is: tables may share their parts."""
-_LONGEST_TEXT = 1 << 16
-"""Bytes; the rest of a text is left out."""
+_MAX_TABLES = 500_000
+"""Maximum number of table visits; tables may share parts and count once per visit."""
+_MAX_TEXT_SIZE = 1 << 16
+"""Maximum bytes of a text; the rest is cut off."""
+_MAX_COPIED = 16 << 20
+"""Maximum bytes of all texts and vectors: many tables may share one text and copy it each."""
 
 _U8, _U16, _U32, _I32 = (struct.Struct(f"<{kind}") for kind in "BHIi")
 
 
-class Malformed(ValueError):
-    """The bytes are not the flatbuffer that was expected."""
+class MalformedFlatbuffer(ValueError):
+    """The data is not a flatbuffer of the expected type."""
 
 
 class Flatbuffer:
     def __init__(self, data: bytes | memoryview, identifier: bytes) -> None:
         self.data = memoryview(data)
-        self._left = _MOST_TABLES
+        self._tables_left = _MAX_TABLES
+        self._copy_budget = _MAX_COPIED
         if self.data[4:8] != identifier:
-            raise Malformed(f"it does not begin as a {identifier.decode()} file does")
+            raise MalformedFlatbuffer(f"it does not start like a {identifier.decode()} file")
 
     def root(self) -> Table:
         return self.table_at(self.read(_U32, 0))
 
     def table_at(self, at: int) -> Table:
-        self._left -= 1
-        if self._left < 0:
-            raise Malformed(f"it has more than {_MOST_TABLES} tables")
+        self._tables_left -= 1
+        if self._tables_left < 0:
+            raise MalformedFlatbuffer(f"it has more than {_MAX_TABLES} tables")
         fields = at - self.read(_I32, at)
         return Table(self, at, fields, self.read(_U16, fields))
 
     def read(self, kind: struct.Struct, at: int) -> int:
-        self.check(at, kind.size)
+        self.check_range(at, kind.size)
         value: int = kind.unpack_from(self.data, at)[0]
         return value
 
-    def check(self, at: int, size: int) -> None:
+    def copy(self, vector: memoryview) -> bytes:
+        self._copy_budget -= len(vector)
+        if self._copy_budget < 0:
+            raise MalformedFlatbuffer(f"its texts and vectors exceed {_MAX_COPIED} bytes")
+        return bytes(vector)
+
+    def check_range(self, at: int, size: int) -> None:
         if at < 0 or at + size > len(self.data):
-            raise Malformed(f"it ends before byte {at + size}")
+            raise MalformedFlatbuffer(f"it ends before byte {at + size}")
 
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """Every field has a default, which it has where it is left out: 0, or nothing."""
+    """A table. Omitted fields have their default: 0 or empty."""
 
     buffer: Flatbuffer
-    at: int
-    fields: int
-    """Where the places of the fields are."""
-    size: int
-    """Of those places, in bytes."""
+    position: int
+    vtable: int
+    """Position of the vtable, which holds the offsets of the fields."""
+    vtable_size: int
+    """Size of the vtable in bytes."""
 
     def byte(self, field: int) -> int:
-        return self._number(field, _U8)
+        return self._read_number(field, _U8)
 
     def int32(self, field: int) -> int:
-        return self._number(field, _I32)
+        return self._read_number(field, _I32)
 
     def uint32(self, field: int) -> int:
-        return self._number(field, _U32)
+        return self._read_number(field, _U32)
 
     def text(self, field: int) -> str:
-        return bytes(self._vector(field, 1)[:_LONGEST_TEXT]).decode(errors="replace")
+        text = self._vector(field, 1)[:_MAX_TEXT_SIZE]
+        return self.buffer.copy(text).decode(errors="replace")
 
     def octets(self, field: int) -> memoryview:
         return self._vector(field, 1)
 
     def floats(self, field: int) -> list[float]:
-        return [value for (value,) in struct.iter_unpack("<f", self._vector(field, 4))]
+        return [value for (value,) in struct.iter_unpack("<f", self._copy_vector(field))]
 
     def int32s(self, field: int) -> list[int]:
-        return [value for (value,) in struct.iter_unpack("<i", self._vector(field, 4))]
+        return [value for (value,) in struct.iter_unpack("<i", self._copy_vector(field))]
 
     def table(self, field: int) -> Table | None:
-        at = self._place(field)
-        return None if at is None else self.buffer.table_at(self._target(at))
+        at = self._field_position(field)
+        return None if at is None else self.buffer.table_at(self._follow_offset(at))
 
     def tables(self, field: int) -> Iterator[Table]:
-        at = self._place(field)
+        at = self._field_position(field)
         if at is None:
             return
-        vector = self._target(at)
+        vector = self._follow_offset(at)
         for index in range(self.buffer.read(_U32, vector)):
-            yield self.buffer.table_at(self._target(vector + 4 + 4 * index))
+            yield self.buffer.table_at(self._follow_offset(vector + 4 + 4 * index))
 
-    def _number(self, field: int, kind: struct.Struct) -> int:
-        at = self._place(field)
+    def _read_number(self, field: int, kind: struct.Struct) -> int:
+        at = self._field_position(field)
         return 0 if at is None else self.buffer.read(kind, at)
 
     def _vector(self, field: int, width: int) -> memoryview:
-        at = self._place(field)
+        at = self._field_position(field)
         if at is None:
             return memoryview(b"")
-        vector = self._target(at)
+        vector = self._follow_offset(at)
         size = width * self.buffer.read(_U32, vector)
-        self.buffer.check(vector + 4, size)
+        self.buffer.check_range(vector + 4, size)
         return self.buffer.data[vector + 4 : vector + 4 + size]
 
-    def _target(self, at: int) -> int:
+    def _copy_vector(self, field: int) -> bytes:
+        return self.buffer.copy(self._vector(field, 4))
+
+    def _follow_offset(self, at: int) -> int:
         return at + self.buffer.read(_U32, at)
 
-    def _place(self, field: int) -> int | None:
+    def _field_position(self, field: int) -> int | None:
         entry = 4 + 2 * field
-        if entry + 2 > self.size:
+        if entry + 2 > self.vtable_size:
             return None
-        offset = self.buffer.read(_U16, self.fields + entry)
-        return self.at + offset if offset else None
+        offset = self.buffer.read(_U16, self.vtable + entry)
+        return self.position + offset if offset else None

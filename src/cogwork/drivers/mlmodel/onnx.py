@@ -1,4 +1,4 @@
-"""ONNX models, by onnxruntime."""
+"""ONNX models, run by onnxruntime."""
 
 from __future__ import annotations
 
@@ -14,20 +14,20 @@ from onnxruntime.capi import onnxruntime_pybind11_state as faults
 from cogwork.drivers.mlmodel.attributes import OnnxAttributes
 from cogwork.drivers.mlmodel.engine import BadModel, RunFailed
 from cogwork.drivers.mlmodel.engine_model import EngineModel
-from cogwork.drivers.mlmodel.facts import ANY, ModelFacts, TensorFacts
-from cogwork.drivers.mlmodel.notes import data_files_of_onnx, read_notes
+from cogwork.drivers.mlmodel.file_metadata import list_onnx_data_files, parse_file_metadata
+from cogwork.drivers.mlmodel.model_info import DYNAMIC, ModelInfo, TensorSpec
 from cogwork.drivers.mlmodel.wire_types import (
-    after_a_run,
-    before_a_run,
-    cast,
-    not_carried,
-    on_the_wire,
+    cast_tensors,
+    input_casts,
+    output_casts,
+    to_wire_dtype,
+    unsupported_type_error,
 )
 from cogwork.resource.tensors import Tensors
 
-_ONLY_THE_END = 4
-"""What else it says is in its errors, too; a client could fill the log with it."""
-onnxruntime.set_default_logger_severity(_ONLY_THE_END)
+_FATAL_ONLY = 4
+"""Errors carry the same text as lesser log lines, and clients could flood the log with them."""
+onnxruntime.set_default_logger_severity(_FATAL_ONLY)
 _DTYPES = {
     "tensor(float)": np.float32,
     "tensor(double)": np.float64,
@@ -53,52 +53,54 @@ class OnnxModel(EngineModel):
 class OnnxEngine:
     def __init__(self, path: str, threads: int) -> None:
         try:
-            self._session = _session(path, threads)
-            self._stored = {
-                each.name: _dtype(path, each)
+            self._session = _create_session(path, threads)
+            self._stored_dtypes = {
+                each.name: _parse_dtype(path, each)
                 for each in (*self._session.get_inputs(), *self._session.get_outputs())
             }
-            self.facts = self._read_facts()
-        except _NOT_A_MODEL as error:
+            self.info = self._read_info()
+        except _LOAD_ERRORS as error:
             raise BadModel(
                 f"{path} is not a model that onnxruntime {onnxruntime.__version__} can run: "
-                f"{_words(error)}; check that the file is whole, or export it anew"
+                f"{_format_error(error)}; check that the file is complete, or export it again"
             ) from error
-        self._cast_in = before_a_run(self._stored)
-        self._cast_out = after_a_run(self._stored)
-        self._outputs = [each.name for each in self._session.get_outputs()]
+        self._cast_in = input_casts(self._stored_dtypes)
+        self._cast_out = output_casts(self._stored_dtypes)
+        self._output_names = [each.name for each in self._session.get_outputs()]
 
     def run(self, tensors: Tensors) -> dict[str, NDArray[Any]]:
         try:
-            outputs = self._session.run(self._outputs, cast(tensors, self._cast_in))
-        except _RUN_FAULTS as error:
-            raise RunFailed(f"the model cannot be run on these tensors: {_words(error)}") from error
-        return cast(dict(zip(self._outputs, outputs, strict=True)), self._cast_out)
+            outputs = self._session.run(self._output_names, cast_tensors(tensors, self._cast_in))
+        except _RUN_ERRORS as error:
+            raise RunFailed(f"the model failed on these tensors: {_format_error(error)}") from error
+        return cast_tensors(dict(zip(self._output_names, outputs, strict=True)), self._cast_out)
 
     def close(self) -> None:
         del self._session
 
-    def _read_facts(self) -> ModelFacts:
+    def _read_info(self) -> ModelInfo:
         meta = self._session.get_modelmeta()
-        notes = read_notes(meta.custom_metadata_map)
-        return ModelFacts(
+        metadata = parse_file_metadata(meta.custom_metadata_map)
+        return ModelInfo(
             "ONNX",
-            inputs=tuple(self._tensor(each) for each in self._session.get_inputs()),
-            outputs=tuple(self._tensor(each) for each in self._session.get_outputs()),
+            inputs=tuple(self._tensor_spec(each) for each in self._session.get_inputs()),
+            outputs=tuple(self._tensor_spec(each) for each in self._session.get_outputs()),
             name=meta.graph_name,
-            description=meta.description or notes.description,
-            labels=notes.labels,
-            notes=notes.others,
+            description=meta.description or metadata.description,
+            labels=metadata.labels,
+            properties=metadata.properties,
         )
 
-    def _tensor(self, described: Any) -> TensorFacts:
-        # A text, such as "batch", names an extent that is open. Of a scalar, onnxruntime says the
-        # same as of a tensor of any shape, and takes every one.
-        shape = tuple(e if isinstance(e, int) and e > 0 else ANY for e in described.shape)
-        return TensorFacts(described.name, on_the_wire(self._stored[described.name]), shape or None)
+    def _tensor_spec(self, described: Any) -> TensorSpec:
+        # A string, such as "batch", names a dynamic dimension. A scalar is reported like a tensor
+        # of any shape, and onnxruntime accepts every tensor for it.
+        shape = tuple(e if isinstance(e, int) and e > 0 else DYNAMIC for e in described.shape)
+        return TensorSpec(
+            described.name, to_wire_dtype(self._stored_dtypes[described.name]), shape or None
+        )
 
 
-_NOT_A_MODEL = (
+_LOAD_ERRORS = (
     faults.Fail,
     faults.InvalidGraph,
     faults.InvalidProtobuf,
@@ -106,10 +108,10 @@ _NOT_A_MODEL = (
     faults.NoSuchFile,
     faults.NotImplemented,
     faults.RuntimeException,
-    UnicodeDecodeError,  # of a name
-    OSError,  # of a file beside it
+    UnicodeDecodeError,  # invalid name
+    OSError,  # external data file
 )
-_RUN_FAULTS = (
+_RUN_ERRORS = (
     faults.Fail,
     faults.InvalidArgument,
     faults.NotImplemented,
@@ -117,49 +119,49 @@ _RUN_FAULTS = (
 )
 
 
-def _session(path: str, threads: int) -> onnxruntime.InferenceSession:
-    options = _options(threads)
-    # Left to itself, it maps these files: whoever shortens one would end the whole process.
-    # Those it would refuse, elsewhere or missing, are left to it.
+def _create_session(path: str, threads: int) -> onnxruntime.InferenceSession:
+    options = _session_options(threads)
+    # By default, onnxruntime maps external data files: truncating one would kill the process.
+    # Files that it rejects, outside the folder or missing, are left for it to report.
     folder = Path(path).parent
     data = {
         name: (folder / name).read_bytes()
-        for name in data_files_of_onnx(path)
+        for name in list_onnx_data_files(path)
         if ".." not in Path(name).parts and not Path(name).is_absolute()
         if (folder / name).is_file()
     }
     options.add_external_initializers_from_files_in_memory(
         list(data), list(data.values()), [len(each) for each in data.values()]
     )
-    # Its way out of a fault is to print it, and to do the same again.
+    # Its fallback prints the error and tries the same again.
     return onnxruntime.InferenceSession(
         path, options, providers=["CPUExecutionProvider"], enable_fallback=0
     )
 
 
-def _options(threads: int) -> onnxruntime.SessionOptions:
+def _session_options(threads: int) -> onnxruntime.SessionOptions:
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = threads
     options.inter_op_num_threads = 1
-    options.log_severity_level = _ONLY_THE_END
-    # A pool that spins after each run takes the processor from everybody else.
+    options.log_severity_level = _FATAL_ONLY
+    # A thread pool that spins after each run takes CPU time from other work.
     options.add_session_config_entry("session.intra_op.allow_spinning", "0")
     return options
 
 
-def _dtype(path: str, described: Any) -> np.dtype[Any]:
+def _parse_dtype(path: str, described: Any) -> np.dtype[Any]:
     dtype = _DTYPES.get(described.type)
     if dtype is None:
-        raise not_carried(path, described.name, described.type)
+        raise unsupported_type_error(path, described.name, described.type)
     return np.dtype(dtype)
 
 
-def _words(error: Exception) -> str:
-    """Without the code that onnxruntime puts first, `[ONNXRuntimeError] : 7 : NAME : words`, and
-    the places in its source."""
-    return _NOT_WORDS.sub("", str(error)).strip()[:300]
+def _format_error(error: Exception) -> str:
+    """Return the message without the error code, `[ONNXRuntimeError] : 7 : NAME : message`, and the
+    source locations."""
+    return _ERROR_NOISE.sub("", str(error)).strip()[:300]
 
 
-_NOT_WORDS = re.compile(
+_ERROR_NOISE = re.compile(
     r"\[ONNXRuntimeError\] : \d+ : \w+ : |/onnxruntime_src/\S+ [^()]*\([^()]*\)(?: const)? "
 )

@@ -1,4 +1,4 @@
-"""ONNX, TensorFlow Lite and OpenVINO's own models, by OpenVINO: quicker on many x86 processors."""
+"""ONNX, TensorFlow Lite and OpenVINO IR models, run by OpenVINO: faster on many x86 CPUs."""
 
 from __future__ import annotations
 
@@ -11,21 +11,21 @@ import openvino
 from numpy.typing import NDArray
 
 from cogwork.drivers.mlmodel.attributes import ModelAttributes, OpenvinoAttributes
-from cogwork.drivers.mlmodel.engine import BadModel, RunFailed, runs_at_once
+from cogwork.drivers.mlmodel.engine import BadModel, RunFailed, max_concurrent_runs
 from cogwork.drivers.mlmodel.engine_model import EngineModel
-from cogwork.drivers.mlmodel.facts import ANY, ModelFacts, TensorFacts
-from cogwork.drivers.mlmodel.notes import read_notes, texts_of_onnx
+from cogwork.drivers.mlmodel.file_metadata import parse_file_metadata, read_onnx_properties
+from cogwork.drivers.mlmodel.model_info import DYNAMIC, ModelInfo, TensorSpec
 from cogwork.drivers.mlmodel.wire_types import (
     Dtypes,
-    after_a_run,
-    before_a_run,
-    cast,
-    not_carried,
-    on_the_wire,
+    cast_tensors,
+    input_casts,
+    output_casts,
+    to_wire_dtype,
+    unsupported_type_error,
 )
 from cogwork.resource.tensors import Tensors
 
-_KINDS = (".onnx", ".tflite", ".xml")
+_EXTENSIONS = (".onnx", ".tflite", ".xml")
 _DTYPES = {
     "f32": np.float32,
     "f64": np.float64,
@@ -55,101 +55,104 @@ class OpenvinoModel(EngineModel):
 
 class OpenvinoEngine:
     def __init__(self, path: str, threads: int, precision: str) -> None:
-        if not path.endswith(_KINDS):
+        if not path.endswith(_EXTENSIONS):
             raise BadModel(
-                f"{path} is not a model that OpenVINO runs here: it takes {', '.join(_KINDS)}"
+                f"OpenVINO cannot run {path}: supported formats are {', '.join(_EXTENSIONS)}"
             )
         try:
             core = openvino.Core()
-            # A mapped file that somebody overwrites would end the whole process.
+            # Overwriting a memory-mapped file would kill the process.
             core.set_property({"ENABLE_MMAP": False})
             model = core.read_model(path)
-            compiled = core.compile_model(model, "CPU", _options(threads, precision))
+            compiled = core.compile_model(model, "CPU", _compile_options(threads, precision))
             ports = (*model.inputs, *model.outputs)
-            stored = {_name(each): _dtype(path, each) for each in ports}
-            self.facts = _facts(path, model, stored)
-        except (RuntimeError, UnicodeDecodeError) as error:  # the latter of its own words
+            stored = {_port_name(each): _parse_dtype(path, each) for each in ports}
+            self.info = _read_info(path, model, stored)
+        except (RuntimeError, UnicodeDecodeError) as error:  # the latter from its error messages
             raise BadModel(
-                f"{path} is not a model that OpenVINO can run: {_words(error)}; check that the "
-                "file is whole, or export it anew"
+                f"{path} is not a model that OpenVINO can run: {_format_error(error)}; check that "
+                "the file is complete, or export it again"
             ) from error
-        self._cast_in = before_a_run(stored)
-        self._cast_out = after_a_run(stored)
-        self._inputs = [each.name for each in self.facts.inputs]
-        self._outputs = [each.name for each in self.facts.outputs]
-        # A request holds the memory of one run.
+        self._cast_in = input_casts(stored)
+        self._cast_out = output_casts(stored)
+        self._input_names = [each.name for each in self.info.inputs]
+        self._output_names = [each.name for each in self.info.outputs]
+        # A request owns the memory of one run.
         self._requests: queue.SimpleQueue[Any] = queue.SimpleQueue()
-        for _ in range(runs_at_once(threads)):
+        for _ in range(max_concurrent_runs(threads)):
             self._requests.put(compiled.create_infer_request())
 
     def run(self, tensors: Tensors) -> dict[str, NDArray[Any]]:
         requests = self._requests
         request = requests.get()
-        given = cast(tensors, self._cast_in)
+        inputs = cast_tensors(tensors, self._cast_in)
         try:
             results = request.infer(
-                {number: given[name] for number, name in enumerate(self._inputs)},
+                {number: inputs[name] for number, name in enumerate(self._input_names)},
                 share_inputs=True,
                 share_outputs=False,
             )
         except RuntimeError as error:
-            raise RunFailed(f"the model cannot be run on these tensors: {_words(error)}") from error
+            raise RunFailed(f"the model failed on these tensors: {_format_error(error)}") from error
         finally:
             requests.put(request)
-        outputs = {name: np.asarray(results[number]) for number, name in enumerate(self._outputs)}
-        return cast(outputs, self._cast_out)
+        outputs = {
+            name: np.asarray(results[number]) for number, name in enumerate(self._output_names)
+        }
+        return cast_tensors(outputs, self._cast_out)
 
     def close(self) -> None:
-        """Runs that have begun keep what they need."""
+        """Free the requests; runs in progress keep theirs."""
         del self._requests
 
 
-def _options(threads: int, precision: str) -> dict[str, Any]:
+def _compile_options(threads: int, precision: str) -> dict[str, Any]:
     options: dict[str, Any] = {
-        "INFERENCE_NUM_THREADS": threads * runs_at_once(threads),
-        "NUM_STREAMS": runs_at_once(threads),
+        "INFERENCE_NUM_THREADS": threads * max_concurrent_runs(threads),
+        "NUM_STREAMS": max_concurrent_runs(threads),
     }
     if precision == "float32":
         options["INFERENCE_PRECISION_HINT"] = "f32"
-        # Or else it still rounds what meets weights of eight bits: boxes are pixels off.
+        # Otherwise it still rounds inputs of layers with 8-bit weights, and boxes are pixels off.
         options["EXECUTION_MODE_HINT"] = "ACCURACY"
     return options
 
 
-def _facts(path: str, model: Any, stored: Dtypes) -> ModelFacts:
-    notes = read_notes(texts_of_onnx(path) if path.endswith(".onnx") else {})
-    return ModelFacts(
+def _read_info(path: str, model: Any, stored: Dtypes) -> ModelInfo:
+    metadata = parse_file_metadata(read_onnx_properties(path) if path.endswith(".onnx") else {})
+    return ModelInfo(
         "OpenVINO",
-        inputs=tuple(_tensor(each, stored) for each in model.inputs),
-        outputs=tuple(_tensor(each, stored) for each in model.outputs),
-        description=notes.description,
-        labels=notes.labels,
-        notes=notes.others,
+        inputs=tuple(_tensor_spec(each, stored) for each in model.inputs),
+        outputs=tuple(_tensor_spec(each, stored) for each in model.outputs),
+        description=metadata.description,
+        labels=metadata.labels,
+        properties=metadata.properties,
     )
 
 
-def _tensor(port: Any, stored: Dtypes) -> TensorFacts:
+def _tensor_spec(port: Any, stored: Dtypes) -> TensorSpec:
     partial = port.get_partial_shape()
     shape = None
     if not partial.rank.is_dynamic:
-        shape = tuple(e.get_length() if e.is_static else ANY for e in partial)
-    return TensorFacts(_name(port), on_the_wire(stored[_name(port)]), shape)
+        shape = tuple(e.get_length() if e.is_static else DYNAMIC for e in partial)
+    return TensorSpec(_port_name(port), to_wire_dtype(stored[_port_name(port)]), shape)
 
 
-def _dtype(path: str, port: Any) -> np.dtype[Any]:
+def _parse_dtype(path: str, port: Any) -> np.dtype[Any]:
     kind = port.get_element_type().get_type_name()
     if kind not in _DTYPES:
-        raise not_carried(path, _name(port), kind)
+        raise unsupported_type_error(path, _port_name(port), kind)
     return np.dtype(_DTYPES[kind])
 
 
-def _name(port: Any) -> str:
-    """Of a port of the model as it was read: compiled, it has the names of dropped layers, too."""
+def _port_name(port: Any) -> str:
+    """Return the name of a port of the uncompiled model; a compiled one adds names of fused
+    layers."""
     name: str = port.get_any_name() if port.get_names() else port.get_node().get_friendly_name()
     return name
 
 
-def _words(error: Exception) -> str:
-    """The last line that says something: the first ones name files of OpenVINO's own source."""
+def _format_error(error: Exception) -> str:
+    """Return the last line; the first ones refer to OpenVINO's source files."""
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
     return (lines[-1] if lines else type(error).__name__)[:300]

@@ -1,4 +1,4 @@
-"""TensorFlow Lite models, by LiteRT."""
+"""TensorFlow Lite models, run by LiteRT."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ import numpy as np
 from ai_edge_litert.interpreter import Interpreter
 from numpy.typing import NDArray
 
-from cogwork.drivers.mlmodel import tflite_trial
+from cogwork.drivers.mlmodel import tflite_crash_probe
 from cogwork.drivers.mlmodel.attributes import TfliteAttributes
-from cogwork.drivers.mlmodel.engine import BadModel, RunFailed, runs_at_once
+from cogwork.drivers.mlmodel.engine import BadModel, RunFailed, max_concurrent_runs
 from cogwork.drivers.mlmodel.engine_model import EngineModel
-from cogwork.drivers.mlmodel.facts import ANY, ModelFacts, Quantisation, TensorFacts
+from cogwork.drivers.mlmodel.model_info import DYNAMIC, ModelInfo, Quantization, TensorSpec
 from cogwork.drivers.mlmodel.tflite_file import IDENTIFIER, TfliteFile
 from cogwork.drivers.mlmodel.tflite_metadata import (
     TensorMetadata,
@@ -31,24 +31,24 @@ from cogwork.drivers.mlmodel.tflite_metadata import (
     read_metadata,
 )
 from cogwork.drivers.mlmodel.wire_types import (
-    after_a_run,
-    before_a_run,
-    cast,
-    not_carried,
-    on_the_wire,
+    cast_tensors,
+    input_casts,
+    output_casts,
+    to_wire_dtype,
+    unsupported_type_error,
 )
 from cogwork.resource.tensors import Tensors
 
-_LARGE = 100_000_000
-"""Bytes of a file."""
-_LONGEST_TRIAL = 120
-"""Seconds."""
-_FAULTS = (ValueError, RuntimeError, TypeError, MemoryError)
-"""What LiteRT raises, and what Python does with names and types that it hands out."""
+_LARGE_FILE = 100_000_000
+"""File size in bytes above which a model gets a single interpreter."""
+_PROBE_TIMEOUT = 120
+"""Seconds that loading and one run may take in the probe."""
+_LITERT_ERRORS = (ValueError, RuntimeError, TypeError, MemoryError)
+"""Errors of LiteRT, and of Python for the names and types that it returns."""
 
 _Details = Mapping[str, Any]
-"""Of a tensor, as LiteRT tells them."""
-_Run = Callable[[Tensors], dict[str, NDArray[Any]]]
+"""Details of a tensor, as returned by LiteRT."""
+_RunFunction = Callable[[Tensors], dict[str, NDArray[Any]]]
 
 
 class TfliteModel(EngineModel):
@@ -59,68 +59,70 @@ class TfliteModel(EngineModel):
 
 class TfliteEngine:
     def __init__(self, path: str, threads: int) -> None:
-        data = _read(path)
+        data = _read_model(path)
         metadata = read_metadata(data)
         try:
             file = TfliteFile(data)
-            file.check_operators()
+            file.check_operator_inputs()
             file.check_unpacked_weights()
-            interpreter = _allocated(data, threads)
-            layout = _layout(interpreter, file.signatures, metadata)
-            inputs = {name: _dtype(path, name, each) for name, each in layout.inputs.items()}
-            outputs = {name: _dtype(path, name, each) for name, each in layout.outputs.items()}
-            # An interpreter runs one call at a time. Each packs the weights for itself, which a
-            # large file has no room for, and what a model remembers from run to run it has once.
-            only_one = len(data) > _LARGE or file.keeps_state()
-        except _FAULTS as error:
-            raise _refusal(path, error) from error
-        self._cast_in = before_a_run(inputs)
-        self._cast_out = after_a_run(outputs)
-        self._runs = _Runs(
-            layout.run_of(interpreter),
-            lambda: layout.run_of(_allocated(data, threads)),
-            most=1 if only_one else runs_at_once(threads),
+            interpreter = _create_interpreter(data, threads)
+            layout = _bind_tensors(interpreter, file.signatures, metadata)
+            inputs = {name: _parse_dtype(path, name, each) for name, each in layout.inputs.items()}
+            outputs = {
+                name: _parse_dtype(path, name, each) for name, each in layout.outputs.items()
+            }
+            # An interpreter runs one call at a time. Each packs its own copy of the weights, which
+            # is too much for a large file, and a stateful model keeps its state in the interpreter.
+            is_single = len(data) > _LARGE_FILE or file.is_stateful()
+        except _LITERT_ERRORS as error:
+            raise _load_error(path, error) from error
+        self._cast_in = input_casts(inputs)
+        self._cast_out = output_casts(outputs)
+        self._interpreters = _InterpreterPool(
+            layout.bind(interpreter),
+            lambda: layout.bind(_create_interpreter(data, threads)),
+            most=1 if is_single else max_concurrent_runs(threads),
         )
-        self.facts = ModelFacts(
+        self.info = ModelInfo(
             "TensorFlow Lite",
-            inputs=tuple(_facts(layout.inputs, inputs, layout.descriptions)),
-            outputs=tuple(_facts(layout.outputs, outputs, layout.descriptions)),
+            inputs=tuple(_tensor_specs(layout.inputs, inputs, layout.descriptions)),
+            outputs=tuple(_tensor_specs(layout.outputs, outputs, layout.descriptions)),
             name=metadata.name,
             description=metadata.description,
             labels=metadata.labels,
-            notes=metadata.notes,
+            properties=metadata.properties,
         )
 
     def run(self, tensors: Tensors) -> dict[str, NDArray[Any]]:
         try:
-            with self._runs.one() as run:
-                outputs = run(cast(tensors, self._cast_in))
-        except _FAULTS as error:
-            raise RunFailed(f"the model cannot be run on these tensors: {_words(error)}") from error
-        return cast(outputs, self._cast_out)
+            with self._interpreters.borrow() as run:
+                outputs = run(cast_tensors(tensors, self._cast_in))
+        except _LITERT_ERRORS as error:
+            raise RunFailed(f"the model failed on these tensors: {_format_error(error)}") from error
+        return cast_tensors(outputs, self._cast_out)
 
     def close(self) -> None:
-        self._runs.close()
+        self._interpreters.close()
 
 
-class _Runs:
-    """As many interpreters as calls run at a time, made when they are first needed."""
+class _InterpreterPool:
+    """A pool of interpreters, one per concurrent call, created on demand."""
 
-    def __init__(self, first: _Run, make: Callable[[], _Run], most: int) -> None:
+    def __init__(self, first: _RunFunction, make: Callable[[], _RunFunction], most: int) -> None:
         self._idle = [first]
         self._make = make
-        self._places = threading.BoundedSemaphore(most)
+        self._slots = threading.BoundedSemaphore(most)
         self._closed = False
 
     @contextmanager
-    def one(self) -> Iterator[_Run]:
-        with self._places:
+    def borrow(self) -> Iterator[_RunFunction]:
+        with self._slots:
             try:
                 run = self._idle.pop()
             except IndexError:
                 run = self._make()
             yield run
-            # Not after a fault: it keeps the words of each, and half of what it had allocated.
+            # Discard it after an error: it accumulates messages and stays partly allocated.
             if not self._closed:
                 self._idle.append(run)
 
@@ -130,24 +132,24 @@ class _Runs:
 
 
 @dataclass(frozen=True, slots=True)
-class _Layout:
-    """How the model's tensors are called, and how it is run by these names."""
+class _TensorBindings:
+    """Names of the model's tensors, and how to run it by these names."""
 
     signature: str | None
-    """What has to be run, unless it is the model's main graph."""
+    """Signature to run; None for the main graph."""
     inputs: Mapping[str, _Details]
     outputs: Mapping[str, _Details]
     descriptions: Mapping[int, str]
-    """By the index of the tensor."""
+    """Descriptions by tensor index."""
 
-    def run_of(self, interpreter: Interpreter) -> _Run:
+    def bind(self, interpreter: Interpreter) -> _RunFunction:
         if self.signature is None:
-            return _MainGraph(interpreter, self.inputs, self.outputs)
+            return _MainGraphRunner(interpreter, self.inputs, self.outputs)
         runner = interpreter.get_signature_runner(self.signature)
         return lambda tensors: runner(**tensors)
 
 
-class _MainGraph:
+class _MainGraphRunner:
     def __init__(
         self,
         interpreter: Interpreter,
@@ -164,7 +166,7 @@ class _MainGraph:
         for name, tensor in tensors.items():
             self._interpreter.set_tensor(self._inputs[name], tensor)
         self._interpreter.invoke()
-        return {name: self._output(index) for name, index in self._outputs.items()}
+        return {name: self._read_output(index) for name, index in self._outputs.items()}
 
     def _resize(self, shapes: dict[str, tuple[int, ...]]) -> None:
         if shapes == self._shapes:
@@ -174,11 +176,11 @@ class _MainGraph:
         self._interpreter.allocate_tensors()
         self._shapes = shapes
 
-    def _output(self, index: int) -> NDArray[Any]:
+    def _read_output(self, index: int) -> NDArray[Any]:
         try:
             values: NDArray[Any] = self._interpreter.get_tensor(index)
         except ValueError:
-            # LiteRT has no array for a tensor without values, such as the boxes around nothing.
+            # LiteRT does not return empty tensors, such as the boxes of an empty image.
             for each in self._interpreter.get_output_details():
                 if each["index"] == index and 0 in each["shape"]:
                     return np.empty(each["shape"], each["dtype"])
@@ -186,78 +188,79 @@ class _MainGraph:
         return values
 
 
-def _read(path: str) -> bytes:
-    """The bytes, not a view of the file: somebody may write another model over it."""
+def _read_model(path: str) -> bytes:
+    """Return a copy of the file, not a memory map: the file may be overwritten."""
     try:
         with FileIO(path) as file:
-            _check_kind(path, file.read(8))
-            edition = _edition(file)
-            _try(path, file)
+            _check_format(path, file.read(8))
+            version = _file_version(file)
+            _probe_for_crash(path, file)
             file.seek(0)
             data = file.read()
-            if _edition(file) != edition:
-                raise BadModel(f"{path} was written to while it was loaded; load it again")
+            if _file_version(file) != version:
+                raise BadModel(f"{path} was modified while it was loaded; load it again")
     except OSError as error:
         raise BadModel(f"{path} cannot be read: {error.strerror}") from error
     return data
 
 
-def _edition(file: FileIO) -> tuple[int, int]:
+def _file_version(file: FileIO) -> tuple[int, int]:
     stat = os.fstat(file.fileno())
     return stat.st_mtime_ns, stat.st_size
 
 
-_OTHER_KINDS = {
-    b"PK\3\4": "a zip archive, as .keras, .pt and .task files are",
-    b"\x89HDF": "an HDF5 file, as Keras wrote them",
-    b"vers": "the pointer that Git LFS has in place of a file; fetch it with `git lfs pull`",
+_OTHER_FORMATS = {
+    b"PK\3\4": "a zip archive, like .keras, .pt and .task files",
+    b"\x89HDF": "an HDF5 file, as written by older versions of Keras",
+    b"vers": "a Git LFS pointer; fetch the file with `git lfs pull`",
 }
 
 
-def _check_kind(path: str, head: bytes) -> None:
+def _check_format(path: str, head: bytes) -> None:
     if not head:
         raise BadModel(f"{path} is empty; copy the model again")
     if head[4:8] != IDENTIFIER:
-        found = _OTHER_KINDS.get(head[:4])
+        found = _OTHER_FORMATS.get(head[:4])
         raise BadModel(
             f"{path} is not a TensorFlow Lite file"
             + (f" but {found}" if found else "")
-            + "; give the .tflite file of the model, or use the engine of its own kind"
+            + "; set model_path to the .tflite file, or use the engine for its format"
         )
 
 
-def _try(path: str, file: FileIO) -> None:
-    """A damaged file that would bring the server down brings down a child instead."""
+def _probe_for_crash(path: str, file: FileIO) -> None:
+    """Load the file in a child process first, because a damaged file can crash LiteRT."""
     if getattr(sys, "frozen", False):
-        return  # There is no Python to run the trial.
-    command = [sys.executable, "-P", tflite_trial.__file__]
+        return  # There is no Python interpreter to run the probe.
+    command = [sys.executable, "-P", tflite_crash_probe.__file__]
     try:
-        tried = subprocess.run(  # noqa: S603
+        probe = subprocess.run(  # noqa: S603
             command,
             stdin=file,
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
-            timeout=_LONGEST_TRIAL,
+            timeout=_PROBE_TIMEOUT,
             check=False,
         )
     except subprocess.TimeoutExpired as error:
         raise BadModel(
-            f"{path} was tried for {_LONGEST_TRIAL} s and did not come to an end; "
-            "check that the file is whole, or export it anew"
+            f"{path} did not finish its load test within {_PROBE_TIMEOUT} s; "
+            "check that the file is complete, or export it again"
         ) from error
-    if tried.returncode:
+    if probe.returncode:
         raise BadModel(
-            f"{path} brings LiteRT {ai_edge_litert.__version__} down ({_death(tried.returncode)}), "
-            "which a damaged file does; copy the model again, or export it anew"
+            f"{path} crashes LiteRT {ai_edge_litert.__version__} "
+            f"({_format_exit(probe.returncode)}), probably because the file is damaged; "
+            "copy the model again, or export it again"
         )
 
 
-def _death(code: int) -> str:
+def _format_exit(code: int) -> str:
     return signal.Signals(-code).name if code < 0 else f"exit code {code}"
 
 
-def _allocated(data: bytes, threads: int) -> Interpreter:
-    # Without options of its own it has the quick kernels of XNNPACK wherever they fit.
+def _create_interpreter(data: bytes, threads: int) -> Interpreter:
+    # By default, LiteRT uses the fast XNNPACK kernels where possible.
     interpreter = Interpreter(model_content=data, num_threads=threads)
     interpreter.allocate_tensors()
     return interpreter
@@ -267,63 +270,70 @@ _MAIN_GRAPH = 0
 _DEFAULT_SIGNATURE = "serving_default"
 
 
-def _layout(
+def _bind_tensors(
     interpreter: Interpreter, signatures: Mapping[str, int], metadata: TfliteMetadata
-) -> _Layout:
+) -> _TensorBindings:
     inputs, outputs = interpreter.get_input_details(), interpreter.get_output_details()
     descriptions = dict(_descriptions(inputs, metadata.inputs))
     descriptions.update(_descriptions(outputs, metadata.outputs))
     if not signatures:
-        inputs, outputs = _named(inputs, metadata.inputs), _named(outputs, metadata.outputs)
-        return _Layout(None, inputs, outputs, descriptions)
+        inputs, outputs = (
+            _name_tensors(inputs, metadata.inputs),
+            _name_tensors(outputs, metadata.outputs),
+        )
+        return _TensorBindings(None, inputs, outputs, descriptions)
     key = _DEFAULT_SIGNATURE if _DEFAULT_SIGNATURE in signatures else next(iter(signatures))
     runner = interpreter.get_signature_runner(key)
     inputs, outputs = runner.get_input_details(), runner.get_output_details()
     if signatures[key] == _MAIN_GRAPH:
-        return _Layout(None, inputs, outputs, descriptions)
-    return _Layout(key, inputs, outputs, {})
+        return _TensorBindings(None, inputs, outputs, descriptions)
+    return _TensorBindings(key, inputs, outputs, {})
 
 
-def _named(tensors: list[_Details], told: tuple[TensorMetadata, ...]) -> dict[str, _Details]:
-    """As the metadata calls them, if it tells them apart."""
-    names = [each.name for each in told if each.name]
-    if len(set(names)) == len(told) == len(tensors):
+def _name_tensors(
+    tensors: list[_Details], metadata: tuple[TensorMetadata, ...]
+) -> dict[str, _Details]:
+    """Use the names in the metadata if they are unique."""
+    names = [each.name for each in metadata if each.name]
+    if len(set(names)) == len(metadata) == len(tensors):
         return dict(zip(names, tensors, strict=True))
     named = dict[str, _Details]()
     for tensor in tensors:
-        taken = named.get(tensor["name"], tensor)["index"] != tensor["index"]
-        named[f"{tensor['name']}:{tensor['index']}" if taken else tensor["name"]] = tensor
+        is_duplicate = named.get(tensor["name"], tensor)["index"] != tensor["index"]
+        named[f"{tensor['name']}:{tensor['index']}" if is_duplicate else tensor["name"]] = tensor
     return named
 
 
 def _descriptions(
-    tensors: list[_Details], told: tuple[TensorMetadata, ...]
+    tensors: list[_Details], metadata: tuple[TensorMetadata, ...]
 ) -> Iterator[tuple[int, str]]:
-    if len(told) == len(tensors):
-        for tensor, metadata in zip(tensors, told, strict=True):
-            yield tensor["index"], metadata.description
+    if len(metadata) == len(tensors):
+        for tensor, declared in zip(tensors, metadata, strict=True):
+            yield tensor["index"], declared.description
 
 
-def _dtype(path: str, name: str, tensor: _Details) -> np.dtype[Any]:
+def _parse_dtype(path: str, name: str, tensor: _Details) -> np.dtype[Any]:
     dtype = np.dtype(tensor["dtype"])
-    if on_the_wire(dtype).kind not in "fiu":
-        raise not_carried(path, name, "text" if dtype.kind in "SO" else dtype.name)
+    if to_wire_dtype(dtype).kind not in "fiu":
+        raise unsupported_type_error(path, name, "text" if dtype.kind in "SO" else dtype.name)
     return dtype
 
 
-def _facts(
+def _tensor_specs(
     tensors: Mapping[str, _Details],
     stored: Mapping[str, np.dtype[Any]],
     descriptions: Mapping[int, str],
-) -> Iterable[TensorFacts]:
+) -> Iterable[TensorSpec]:
     for name, tensor in tensors.items():
         scale, zero_point = tensor["quantization"]
-        yield TensorFacts(
+        yield TensorSpec(
             name,
-            on_the_wire(stored[name]),
-            tuple(extent if extent > 0 else ANY for extent in tensor["shape_signature"].tolist()),
+            to_wire_dtype(stored[name]),
+            tuple(
+                extent if extent > 0 else DYNAMIC for extent in tensor["shape_signature"].tolist()
+            ),
             descriptions.get(tensor["index"], ""),
-            Quantisation(scale, zero_point) if scale else None,
+            Quantization(scale, zero_point) if scale else None,
         )
 
 
@@ -331,24 +341,24 @@ _CUSTOM_OP = re.compile(r"unresolved custom op: (.+?)\.? See instructions")
 _SELECT_OP = re.compile(r"Node number \d+ \(Flex(\w+)\) failed to prepare")
 
 
-def _refusal(path: str, error: Exception) -> BadModel:
-    words = _words(error)
-    if select := _SELECT_OP.search(words):
+def _load_error(path: str, error: Exception) -> BadModel:
+    message = _format_error(error)
+    if select := _SELECT_OP.search(message):
         return BadModel(
-            f"{path} cannot be run: its operation {select[1]} is one of TensorFlow's own, which "
-            "LiteRT does not have; convert the model with TFLITE_BUILTINS only, "
-            "or give it as a SavedModel"
+            f"{path} cannot be run: its operation {select[1]} is a TensorFlow operation that "
+            "LiteRT does not support; convert the model with TFLITE_BUILTINS only, or use a "
+            "SavedModel"
         )
-    if custom := _CUSTOM_OP.search(words):
+    if custom := _CUSTOM_OP.search(message):
         return BadModel(
-            f'{path} cannot be run: its operation "{custom[1]}" is not one of LiteRT\'s; '
+            f'{path} cannot be run: LiteRT does not support its operation "{custom[1]}"; '
             "convert the model without it, and not for an accelerator"
         )
     return BadModel(
-        f"{path} is not a model that LiteRT {ai_edge_litert.__version__} can run: {words}; "
-        "check that the file is whole, or export it anew"
+        f"{path} is not a model that LiteRT {ai_edge_litert.__version__} can run: {message}; "
+        "check that the file is complete, or export it again"
     )
 
 
-def _words(error: Exception) -> str:
+def _format_error(error: Exception) -> str:
     return " ".join(str(error).split())[:600].rstrip(".")

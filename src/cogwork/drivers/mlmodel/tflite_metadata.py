@@ -1,12 +1,13 @@
-"""What a TensorFlow Lite file says of itself: its metadata, and the files that are packed with it.
+"""Metadata of a TensorFlow Lite file, and the files that are packed with it.
 
-The metadata is a flatbuffer in one of the model's buffers. The files are a zip archive behind the
-model. A model runs without either, so what cannot be read is left out.
+The metadata is a flatbuffer in one of the model's buffers. The files are in a zip archive after the
+model. A model runs without either, so invalid ones are ignored.
 """
 
 from __future__ import annotations
 
 import ast
+import contextlib
 import io
 import json
 import math
@@ -16,18 +17,18 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from cogwork.drivers.mlmodel.flatbuffer import Flatbuffer, Malformed, Table
-from cogwork.drivers.mlmodel.notes import read_notes
+from cogwork.drivers.mlmodel.file_metadata import parse_file_metadata
+from cogwork.drivers.mlmodel.flatbuffer import Flatbuffer, MalformedFlatbuffer, Table
 from cogwork.drivers.mlmodel.tflite_file import TfliteFile
-from cogwork.resource.labels import InvalidLabels, Labels, read_labels
+from cogwork.resource.labels import InvalidLabels, Labels, parse_labels
 
 _IDENTIFIER = b"M001"
 
-_LONGEST_FILE = 1 << 20
-"""Bytes of a packed file."""
-_MOST_FILES = 64
-_MOST_VALUES = 4096
-"""Of a mean, a deviation or a limit: one for each channel."""
+_MAX_FILE_SIZE = 1 << 20
+"""Maximum size of a packed file in bytes."""
+_MAX_FILES = 64
+_MAX_VALUES = 4096
+"""Maximum number of values of a mean, a standard deviation or a range: one per channel."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +43,7 @@ class TensorMetadata:
     name: str = ""
     description: str = ""
     files: tuple[PackedFile, ...] = ()
-    notes: Mapping[str, Any] = field(default_factory=dict)
+    properties: Mapping[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,32 +51,32 @@ class TfliteMetadata:
     name: str = ""
     description: str = ""
     inputs: tuple[TensorMetadata, ...] = ()
-    """In the order of the model's own; none where the file does not say."""
+    """Inputs in the order of the model; empty if not declared."""
     outputs: tuple[TensorMetadata, ...] = ()
     labels: Labels | None = None
-    notes: Mapping[str, Any] = field(default_factory=dict)
-    """Plain values."""
+    properties: Mapping[str, Any] = field(default_factory=dict)
+    """Values that JSON can represent."""
 
 
 def read_metadata(data: bytes) -> TfliteMetadata:
     try:
-        told = _told(TfliteFile(data).metadata("TFLITE_METADATA"))
-    except Malformed:
-        told = TfliteMetadata()
-    files = dict(_packed_files(data))
-    exported = read_notes(_exported(files))
+        metadata = _parse_metadata(TfliteFile(data).find_metadata("TFLITE_METADATA"))
+    except MalformedFlatbuffer:
+        metadata = TfliteMetadata()
+    files = dict(_read_packed_files(data))
+    exported = parse_file_metadata(_find_exporter_properties(files))
     return replace(
-        told,
-        description=told.description or exported.description,
-        labels=_labels(told.outputs, files) or exported.labels,
-        notes={**exported.others, **_of_the_inputs(told.inputs)},
+        metadata,
+        description=metadata.description or exported.description,
+        labels=_find_labels(metadata.outputs, files) or exported.labels,
+        properties={**exported.properties, **_merge_input_properties(metadata.inputs)},
     )
 
 
-class _Field:
-    """Of the schema of the metadata."""
+class _MetadataField:
+    """Field numbers of the metadata schema."""
 
-    NAME, DESCRIPTION = 0, 1  # of all that have one
+    NAME, DESCRIPTION = 0, 1  # in all tables that have them
     MODEL_SUBGRAPHS = 3
     SUBGRAPH_INPUTS, SUBGRAPH_OUTPUTS = 2, 3
     TENSOR_UNITS, TENSOR_STATS, TENSOR_FILES = 4, 5, 6
@@ -89,145 +90,158 @@ _AXIS_LABELS, _VALUE_LABELS = 2, 3
 _NORMALIZATION = 1
 
 
-def _told(data: memoryview | None) -> TfliteMetadata:
+def _parse_metadata(data: memoryview | None) -> TfliteMetadata:
     if data is None:
         return TfliteMetadata()
     model = Flatbuffer(data, _IDENTIFIER).root()
-    graph = next(model.tables(_Field.MODEL_SUBGRAPHS), None)
+    graph = next(model.tables(_MetadataField.MODEL_SUBGRAPHS), None)
     return TfliteMetadata(
-        model.text(_Field.NAME),
-        model.text(_Field.DESCRIPTION),
-        inputs=tuple(map(_tensor, graph.tables(_Field.SUBGRAPH_INPUTS))) if graph else (),
-        outputs=tuple(map(_tensor, graph.tables(_Field.SUBGRAPH_OUTPUTS))) if graph else (),
+        model.text(_MetadataField.NAME),
+        model.text(_MetadataField.DESCRIPTION),
+        inputs=tuple(map(_parse_tensor, graph.tables(_MetadataField.SUBGRAPH_INPUTS)))
+        if graph
+        else (),
+        outputs=tuple(map(_parse_tensor, graph.tables(_MetadataField.SUBGRAPH_OUTPUTS)))
+        if graph
+        else (),
     )
 
 
-def _tensor(table: Table) -> TensorMetadata:
+def _parse_tensor(table: Table) -> TensorMetadata:
     return TensorMetadata(
-        table.text(_Field.NAME),
-        table.text(_Field.DESCRIPTION),
-        tuple(map(_file, table.tables(_Field.TENSOR_FILES))),
-        dict(_tensor_notes(table)),
+        table.text(_MetadataField.NAME),
+        table.text(_MetadataField.DESCRIPTION),
+        tuple(map(_parse_packed_file, table.tables(_MetadataField.TENSOR_FILES))),
+        dict(_tensor_properties(table)),
     )
 
 
-def _file(table: Table) -> PackedFile:
+def _parse_packed_file(table: Table) -> PackedFile:
     return PackedFile(
-        table.text(_Field.NAME), table.byte(_Field.FILE_KIND), table.text(_Field.FILE_LOCALE)
+        table.text(_MetadataField.NAME),
+        table.byte(_MetadataField.FILE_KIND),
+        table.text(_MetadataField.FILE_LOCALE),
     )
 
 
-def _tensor_notes(table: Table) -> Iterator[tuple[str, Any]]:
-    for unit in table.tables(_Field.TENSOR_UNITS):
-        options = unit.table(_Field.UNIT_OPTIONS)
-        if options is not None and unit.byte(_Field.UNIT_KIND) == _NORMALIZATION:
-            mean = _values(options, _Field.NORMALIZATION_MEAN)
-            deviation = _values(options, _Field.NORMALIZATION_STD)
-            if mean and deviation:
-                yield "normalization", {"mean": mean, "std": deviation}
-    stats = table.table(_Field.TENSOR_STATS)
+def _tensor_properties(table: Table) -> Iterator[tuple[str, Any]]:
+    for unit in table.tables(_MetadataField.TENSOR_UNITS):
+        options = unit.table(_MetadataField.UNIT_OPTIONS)
+        if options is not None and unit.byte(_MetadataField.UNIT_KIND) == _NORMALIZATION:
+            mean = _read_floats(options, _MetadataField.NORMALIZATION_MEAN)
+            std = _read_floats(options, _MetadataField.NORMALIZATION_STD)
+            if mean and std:
+                yield "normalization", {"mean": mean, "std": std}
+    stats = table.table(_MetadataField.TENSOR_STATS)
     if stats is not None:
-        least, most = _values(stats, _Field.STATS_MIN), _values(stats, _Field.STATS_MAX)
-        if least and most:
-            yield "range", {"min": least, "max": most}
+        low, high = (
+            _read_floats(stats, _MetadataField.STATS_MIN),
+            _read_floats(stats, _MetadataField.STATS_MAX),
+        )
+        if low and high:
+            yield "range", {"min": low, "max": high}
 
 
-def _values(table: Table, number: int) -> list[float]:
+def _read_floats(table: Table, number: int) -> list[float]:
     values = table.floats(number)
-    if len(values) > _MOST_VALUES or not all(map(math.isfinite, values)):
-        raise Malformed("it has limits that are no numbers")
+    if len(values) > _MAX_VALUES or not all(map(math.isfinite, values)):
+        raise MalformedFlatbuffer("its limits are not finite numbers")
     return values
 
 
-def _of_the_inputs(inputs: Iterable[TensorMetadata]) -> dict[str, Any]:
-    """Of the first that has them: that is the picture, where there are several."""
-    return {key: value for each in reversed(list(inputs)) for key, value in each.notes.items()}
+def _merge_input_properties(inputs: Iterable[TensorMetadata]) -> dict[str, Any]:
+    """Merge properties; the first input wins, which is the image if there are several."""
+    return {key: value for each in reversed(list(inputs)) for key, value in each.properties.items()}
 
 
-def _labels(outputs: Iterable[TensorMetadata], files: Mapping[str, str]) -> Labels | None:
-    told = [file for each in outputs for file in each.files]
-    # Others are translations.
-    told.sort(key=lambda file: file.locale not in ("", "en"))
-    names = [file.name for file in told if file.kind in (_AXIS_LABELS, _VALUE_LABELS)]
+def _find_labels(outputs: Iterable[TensorMetadata], files: Mapping[str, str]) -> Labels | None:
+    declared = [file for each in outputs for file in each.files]
+    # Prefer English: other locales are translations.
+    declared.sort(key=lambda file: file.locale not in ("", "en"))
+    names = [file.name for file in declared if file.kind in (_AXIS_LABELS, _VALUE_LABELS)]
     guessed = [name for name in files if "label" in name.lower() and name.endswith(".txt")]
     for name in [*names, *guessed]:
         try:
-            return read_labels(files[name])
+            return parse_labels(files[name])
         except (KeyError, InvalidLabels):
             continue
     return None
 
 
-def _exported(files: Mapping[str, str]) -> dict[str, str]:
-    """What Ultralytics packs: a dict of all it has to say, as JSON or as Python prints it."""
+def _find_exporter_properties(files: Mapping[str, str]) -> dict[str, str]:
+    """Return the metadata that Ultralytics packs: a dict, as JSON or as a Python literal."""
     for name, text in files.items():
         if "meta" in name.lower():
-            told = _literal(text)
-            if isinstance(told, dict):
-                return {
-                    str(key): value if isinstance(value, str) else repr(value)
-                    for key, value in told.items()
-                }
+            properties = _parse_literal(text)
+            if isinstance(properties, dict):
+                return dict(_to_texts(properties))
     return {}
 
 
-def _literal(text: str) -> Any:
+def _to_texts(properties: dict[Any, Any]) -> Iterator[tuple[str, str]]:
+    for key, value in properties.items():
+        # Skip integers with too many digits and lists that are too deep.
+        with contextlib.suppress(ValueError, RecursionError):
+            yield str(key), value if isinstance(value, str) else repr(value)
+
+
+def _parse_literal(text: str) -> Any:
     for read in (json.loads, ast.literal_eval):
         try:
             return read(text)
-        except (ValueError, SyntaxError, MemoryError, RecursionError):
+        except (ValueError, TypeError, SyntaxError, MemoryError, RecursionError):
             continue
     return None
 
 
-_UNREADABLE = (
+_ARCHIVE_ERRORS = (
     zipfile.BadZipFile,
     zlib.error,
     OSError,
     EOFError,
     ValueError,
-    NotImplementedError,  # a compression or a version that zipfile does not know
+    NotImplementedError,  # unsupported compression or version
     RuntimeError,  # encrypted
     OverflowError,
 )
 
 
-def _packed_files(data: bytes) -> Iterator[tuple[str, str]]:
-    """The texts among them, by name."""
+def _read_packed_files(data: bytes) -> Iterator[tuple[str, str]]:
+    """Yield the names and contents of packed text files."""
     if not _has_small_directory(data):
         return
     try:
         with zipfile.ZipFile(io.BytesIO(data)) as archive:
-            for entry in archive.infolist()[:_MOST_FILES]:
+            for entry in archive.infolist()[:_MAX_FILES]:
                 if entry.compress_type in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
-                    yield from _read(archive, entry)
-    except _UNREADABLE:
+                    yield from _read_entry(archive, entry)
+    except _ARCHIVE_ERRORS:
         return
 
 
-def _read(archive: zipfile.ZipFile, entry: zipfile.ZipInfo) -> Iterator[tuple[str, str]]:
+def _read_entry(archive: zipfile.ZipFile, entry: zipfile.ZipInfo) -> Iterator[tuple[str, str]]:
     try:
-        # The size that an entry claims may be far from what it unpacks to.
+        # The declared size of an entry may be far from its real one.
         with archive.open(entry) as file:
-            content = file.read(_LONGEST_FILE + 1)
-        if len(content) <= _LONGEST_FILE:
+            content = file.read(_MAX_FILE_SIZE + 1)
+        if len(content) <= _MAX_FILE_SIZE:
             yield entry.filename, content.decode()
-    except _UNREADABLE:
+    except _ARCHIVE_ERRORS:
         return
 
 
-_END = b"PK\5\6"
-_END_SIZE, _LONGEST_COMMENT = 22, 1 << 16
+_EOCD = b"PK\5\6"
+_EOCD_SIZE, _MAX_COMMENT = 22, 1 << 16
 _DIRECTORY_SIZE = slice(12, 16)
-_LARGEST_DIRECTORY = 1 << 16
-_END_64 = b"PK\6\7"
-_END_64_SIZE = 20
+_MAX_DIRECTORY_SIZE = 1 << 16
+_ZIP64_LOCATOR = b"PK\6\7"
+_ZIP64_LOCATOR_SIZE = 20
 
 
 def _has_small_directory(data: bytes) -> bool:
-    """zipfile reads the whole directory of an archive, however many files it names."""
-    at = data.rfind(_END, -_END_SIZE - _LONGEST_COMMENT)
+    """Return whether the directory is small, because zipfile always reads all of it."""
+    at = data.rfind(_EOCD, -_EOCD_SIZE - _MAX_COMMENT)
     if at < 0:
         return False
     size = int.from_bytes(data[at:][_DIRECTORY_SIZE], "little")
-    return size <= _LARGEST_DIRECTORY and data[at - _END_64_SIZE :][:4] != _END_64
+    return size <= _MAX_DIRECTORY_SIZE and data[at - _ZIP64_LOCATOR_SIZE :][:4] != _ZIP64_LOCATOR

@@ -1,17 +1,17 @@
-"""PyTorch models, by torch: TorchScript, and the programs of torch.export.
+"""PyTorch models, run by torch: TorchScript, and programs of torch.export.
 
-TorchScript says what its inputs are called and nothing else of them. Without a note in its file
-(see `torch_archive`) any tensor is taken, and the outputs are not known ahead of a run. Programs
-of torch.export say it all.
+TorchScript declares only the names of its inputs. Without a manifest in the file (see
+`torch_archive`), any tensor is accepted, and outputs are unknown before a run. Programs of
+torch.export declare everything.
 
-A tensor that a model gives out is called `output`, those of a list `output_0` and so on, those of
-a dictionary or a named tuple what they are called there.
+A single output tensor is named `output`, those of a list `output_0` and so on, and those of a
+dictionary or a named tuple after their keys.
 
-How many cores a run may use holds for the whole process in torch, so every run says it anew;
-where models differ in it and run at the same time, whichever began last decides.
+The number of threads is a process-wide setting in torch, so every run sets it; if models with
+different settings run concurrently, the run that started last decides.
 
-Nothing of a file is unpickled, and none of its Python is run. Yet there is no sandbox: a model can
-take all the memory and time there is.
+Nothing in a file is unpickled, and none of its Python code is run. However, there is no sandbox: a
+model can use all memory and time.
 """
 
 from __future__ import annotations
@@ -26,21 +26,21 @@ from numpy.typing import NDArray
 from cogwork.drivers.mlmodel.attributes import TorchAttributes
 from cogwork.drivers.mlmodel.engine import BadModel, RunFailed
 from cogwork.drivers.mlmodel.engine_model import EngineModel
-from cogwork.drivers.mlmodel.facts import ANY, ModelFacts, TensorFacts
-from cogwork.drivers.mlmodel.notes import read_notes
-from cogwork.drivers.mlmodel.torch_archive import TorchArchive, words
-from cogwork.drivers.mlmodel.torch_network import Slot, load_network, shape_of
-from cogwork.drivers.mlmodel.wire_types import not_carried
+from cogwork.drivers.mlmodel.file_metadata import parse_file_metadata
+from cogwork.drivers.mlmodel.model_info import DYNAMIC, ModelInfo, TensorSpec
+from cogwork.drivers.mlmodel.torch_archive import TorchArchive, format_error
+from cogwork.drivers.mlmodel.torch_network import TensorSlot, load_network, tensor_shape
+from cogwork.drivers.mlmodel.wire_types import unsupported_type_error
 from cogwork.resource.labels import Labels
 from cogwork.resource.tensors import Tensors
 
-_INSTEAD = {
+_WIRE_DTYPES = {
     torch.float16: torch.float32,
     torch.bfloat16: torch.float32,
     torch.bool: torch.uint8,
 }
-"""The API has none of them; the nearest that holds every value."""
-_CARRIED: dict[torch.dtype, np.dtype[Any]] = {
+"""Types that the API does not support, and the nearest type that holds every value."""
+_NUMPY_DTYPES: dict[torch.dtype, np.dtype[Any]] = {
     torch.float32: np.dtype(np.float32),
     torch.float64: np.dtype(np.float64),
     torch.int8: np.dtype(np.int8),
@@ -52,9 +52,9 @@ _CARRIED: dict[torch.dtype, np.dtype[Any]] = {
     torch.int64: np.dtype(np.int64),
     torch.uint64: np.dtype(np.uint64),
 }
-_RUN_FAULTS = (RuntimeError, ValueError, TypeError, IndexError, AssertionError, MemoryError)
-_TRIED = ((1, 64), (2, 128))
-"""What the first extent of a tensor, and any other, is tried with where it is open."""
+_RUN_ERRORS = (RuntimeError, ValueError, TypeError, IndexError, AssertionError, MemoryError)
+_PROBE_EXTENTS = ((1, 64), (2, 128))
+"""Sizes to probe with for the first dimension and for others, where they are dynamic."""
 
 
 class TorchModel(EngineModel):
@@ -68,144 +68,153 @@ class TorchEngine:
         self._path = path
         self._threads = threads
         archive = TorchArchive(path)
-        note = archive.note()
-        others = read_notes({key: _written(each) for key, each in archive.ultralytics().items()})
-        self._names = note.outputs
-        self._network = load_network(archive, note)
-        inputs = tuple(self._fact(each) for each in self._network.inputs)
-        self.facts = ModelFacts(
+        manifest = archive.read_manifest()
+        exported = parse_file_metadata(
+            {key: _to_text(each) for key, each in archive.read_ultralytics_metadata().items()}
+        )
+        self._output_names = manifest.outputs
+        self._network = load_network(archive, manifest)
+        inputs = tuple(self._tensor_spec(each) for each in self._network.inputs)
+        self.info = ModelInfo(
             archive.kind.value,
             inputs=inputs,
-            outputs=self._outputs(inputs),
+            outputs=self._determine_outputs(inputs),
             name=self._network.name,
-            description=note.description or others.description,
-            labels=Labels(dict(enumerate(note.labels))) if note.labels else others.labels,
-            notes=others.others,
+            description=manifest.description or exported.description,
+            labels=Labels(dict(enumerate(manifest.labels))) if manifest.labels else exported.labels,
+            properties=exported.properties,
         )
 
     def run(self, tensors: Tensors) -> dict[str, NDArray[Any]]:
-        given = [_given(each, tensors[each.name]) for each in self._network.inputs]
-        taken = {each.untyped_storage().data_ptr() for each in given}
-        return {name: _array(output, taken) for name, output in self._result(given)}
+        inputs = [_to_torch(each, tensors[each.name]) for each in self._network.inputs]
+        input_pointers = {each.untyped_storage().data_ptr() for each in inputs}
+        return {
+            name: _to_numpy(output, input_pointers) for name, output in self._run_network(inputs)
+        }
 
     def close(self) -> None:
         del self._network
 
-    def _result(self, given: Sequence[torch.Tensor]) -> Iterable[tuple[str, torch.Tensor]]:
+    def _run_network(self, inputs: Sequence[torch.Tensor]) -> Iterable[tuple[str, torch.Tensor]]:
         torch.set_num_threads(self._threads)
         try:
             with torch.inference_mode():
-                result = self._network.run(given)
-        except _RUN_FAULTS as error:
-            raise RunFailed(f"the model cannot be run on these tensors: {words(error)}") from error
-        return self._named(result)
+                result = self._network.run(inputs)
+        except _RUN_ERRORS as error:
+            raise RunFailed(f"the model failed on these tensors: {format_error(error)}") from error
+        return self._name_outputs(result)
 
-    def _named(self, result: Any) -> Iterable[tuple[str, torch.Tensor]]:
-        found = list(_flat(result, ""))
-        if not self._names:
+    def _name_outputs(self, result: Any) -> Iterable[tuple[str, torch.Tensor]]:
+        found = list(_flatten(result, ""))
+        if not self._output_names:
             return found
-        if len(found) != len(self._names):
+        if len(found) != len(self._output_names):
             raise RunFailed(
-                f"the model gives {len(found)} tensors, and the cogwork.json in its file names "
-                f"{len(self._names)}; name each"
+                f"the model returns {len(found)} tensors, but the cogwork.json in its file names "
+                f"{len(self._output_names)}; name each"
             )
-        return zip(self._names, (tensor for _, tensor in found), strict=True)
+        return zip(self._output_names, (tensor for _, tensor in found), strict=True)
 
-    def _outputs(self, inputs: Sequence[TensorFacts]) -> tuple[TensorFacts, ...]:
-        """None where only a run can tell, and none succeeds with whatever shape comes to mind."""
+    def _determine_outputs(self, inputs: Sequence[TensorSpec]) -> tuple[TensorSpec, ...]:
+        """Return the outputs, or none if only a run can determine them and the probe fails."""
         if any(each.shape is None for each in inputs):
             return ()
-        is_open = any(ANY in (each.shape or ()) for each in inputs)
+        is_dynamic = any(DYNAMIC in (each.shape or ()) for each in inputs)
         try:
-            if self._network.gives is not None:
-                return self._described(self._named(self._network.gives))
-            tried = [self._tried(inputs, extents) for extents in _TRIED[: 1 + is_open]]
+            if self._network.output_template is not None:
+                return self._tensor_specs(self._name_outputs(self._network.output_template))
+            probes = [
+                self._probe_outputs(inputs, extents) for extents in _PROBE_EXTENTS[: 1 + is_dynamic]
+            ]
         except RunFailed as error:
-            if is_open:
+            if is_dynamic:
                 return ()
             raise BadModel(f"{self._path} cannot be served: {error}") from error
-        return tuple(map(_common, tried[0], tried[-1]))
+        return tuple(map(_merge_specs, probes[0], probes[-1]))
 
-    def _tried(
-        self, inputs: Sequence[TensorFacts], extents: tuple[int, int]
-    ) -> tuple[TensorFacts, ...]:
-        zeros = [np.zeros(_closed(each.shape or (), extents), each.dtype) for each in inputs]
+    def _probe_outputs(
+        self, inputs: Sequence[TensorSpec], extents: tuple[int, int]
+    ) -> tuple[TensorSpec, ...]:
+        zeros = [np.zeros(_fill_dynamic(each.shape or (), extents), each.dtype) for each in inputs]
         slots = self._network.inputs
-        given = [_given(slot, zero) for slot, zero in zip(slots, zeros, strict=True)]
-        return self._described(self._result(given))
+        tensors = [_to_torch(slot, zero) for slot, zero in zip(slots, zeros, strict=True)]
+        return self._tensor_specs(self._run_network(tensors))
 
-    def _described(self, named: Iterable[tuple[str, torch.Tensor]]) -> tuple[TensorFacts, ...]:
-        return tuple(self._fact(Slot(name, each.dtype, shape_of(each))) for name, each in named)
+    def _tensor_specs(self, named: Iterable[tuple[str, torch.Tensor]]) -> tuple[TensorSpec, ...]:
+        return tuple(
+            self._tensor_spec(TensorSlot(name, each.dtype, tensor_shape(each)))
+            for name, each in named
+        )
 
-    def _fact(self, slot: Slot) -> TensorFacts:
+    def _tensor_spec(self, slot: TensorSlot) -> TensorSpec:
         dtype = slot.dtype or torch.float32
-        carried = _CARRIED.get(_INSTEAD.get(dtype, dtype))
-        if carried is None:
-            raise not_carried(self._path, slot.name, str(dtype))
-        return TensorFacts(slot.name, carried, slot.shape)
+        wire_dtype = _NUMPY_DTYPES.get(_WIRE_DTYPES.get(dtype, dtype))
+        if wire_dtype is None:
+            raise unsupported_type_error(self._path, slot.name, str(dtype))
+        return TensorSpec(slot.name, wire_dtype, slot.shape)
 
 
-class _Lent:
-    """An array that torch takes without a copy, or a warning that it could be written to."""
+class _BorrowedArray:
+    """Wraps an array for torch without a copy and without a warning about read-only memory."""
 
     def __init__(self, array: NDArray[Any]) -> None:
-        self._array = array  # torch keeps this, and this keeps the memory
+        self._array = array  # torch keeps this object, which keeps the memory
         self.__array_interface__ = {**array.__array_interface__, "data": (array.ctypes.data, False)}
 
 
-def _given(slot: Slot, tensor: NDArray[Any]) -> torch.Tensor:
-    """Without a copy, unless the model writes to what it is given."""
+def _to_torch(slot: TensorSlot, tensor: NDArray[Any]) -> torch.Tensor:
+    """Convert without a copy, unless the model writes to the input."""
     plain = np.require(tensor, requirements="C")
-    own = plain.copy() if slot.written else np.asarray(_Lent(plain))
-    return torch.from_numpy(own).to(slot.dtype)
+    memory = plain.copy() if slot.is_mutated else np.asarray(_BorrowedArray(plain))
+    return torch.from_numpy(memory).to(slot.dtype)
 
 
-def _array(output: torch.Tensor, taken: set[int]) -> NDArray[Any]:
-    """Without a copy, unless the model gives back what it was given. It may also be the model's
-    own, so nobody can write to it."""
-    if output.untyped_storage().data_ptr() in taken:
+def _to_numpy(output: torch.Tensor, input_pointers: set[int]) -> NDArray[Any]:
+    """Convert without a copy, unless the output shares memory with an input. It may share memory
+    with the model, so it is read-only."""
+    if output.untyped_storage().data_ptr() in input_pointers:
         output = output.clone()
-    array: NDArray[Any] = output.to(_INSTEAD.get(output.dtype, output.dtype)).numpy(force=True)
+    array: NDArray[Any] = output.to(_WIRE_DTYPES.get(output.dtype, output.dtype)).numpy(force=True)
     array.flags.writeable = False
     return array
 
 
-def _flat(result: Any, name: str) -> Iterator[tuple[str, torch.Tensor]]:
-    """The tensors by their names, however they are nested."""
+def _flatten(result: Any, name: str) -> Iterator[tuple[str, torch.Tensor]]:
+    """Yield all tensors of a nested result with their names."""
     match result:
         case torch.Tensor():
             yield name or "output", result
         case Mapping():
             for key, each in result.items():
-                yield from _flat(each, f"{name}_{key}" if name else str(key))
+                yield from _flatten(each, f"{name}_{key}" if name else str(key))
         case tuple() if hasattr(result, "_fields"):
-            yield from _flat(dict(zip(result._fields, result, strict=True)), name)
+            yield from _flatten(dict(zip(result._fields, result, strict=True)), name)
         case tuple() | list():
             for number, each in enumerate(result):
-                yield from _flat(each, f"{name or 'output'}_{number}")
+                yield from _flatten(each, f"{name or 'output'}_{number}")
         case None:
             pass
         case _:
             raise RunFailed(
-                f'the model gives a {type(result).__name__} as "{name or "output"}": export a '
-                "module that gives tensors"
+                f'the model returns a {type(result).__name__} as "{name or "output"}": export a '
+                "module that returns tensors"
             )
 
 
-def _closed(shape: Sequence[int], extents: tuple[int, int]) -> tuple[int, ...]:
+def _fill_dynamic(shape: Sequence[int], extents: tuple[int, int]) -> tuple[int, ...]:
     return tuple(
-        extents[place > 0] if extent == ANY else extent for place, extent in enumerate(shape)
+        extents[index > 0] if extent == DYNAMIC else extent for index, extent in enumerate(shape)
     )
 
 
-def _common(one: TensorFacts, other: TensorFacts) -> TensorFacts:
-    """What holds for both of two runs."""
+def _merge_specs(one: TensorSpec, other: TensorSpec) -> TensorSpec:
+    """Return what both runs have in common."""
     if one.shape is None or other.shape is None or len(one.shape) != len(other.shape):
-        return TensorFacts(one.name, one.dtype, None)
+        return TensorSpec(one.name, one.dtype, None)
     extents = zip(one.shape, other.shape, strict=True)
-    return TensorFacts(one.name, one.dtype, tuple(a if a == b else ANY for a, b in extents))
+    return TensorSpec(one.name, one.dtype, tuple(a if a == b else DYNAMIC for a, b in extents))
 
 
-def _written(value: Any) -> str:
-    """As Python spells it, which is how notes are read."""
+def _to_text(value: Any) -> str:
+    """Format as a Python literal, which is how metadata is parsed."""
     return value if isinstance(value, str) else repr(value)

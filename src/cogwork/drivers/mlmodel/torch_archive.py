@@ -1,15 +1,15 @@
 """The file of a PyTorch model: a zip archive that is read without unpickling anything.
 
-What torch.save writes is a pickle, which can run anything while it is read: it is refused, and so
-is all else in the other kinds of files that would run Python or reach the computer's files. Those
-kinds are TorchScript and the programs of torch.export; which of them a file is, its content says.
+torch.save writes pickles, which can run any code on loading: they are rejected, and so is
+everything in the other formats that would run Python or access files. Those formats are TorchScript
+and programs of torch.export; the content of the file decides which one it is.
 
-A model may carry notes, in an extra file of its archive. Ours is `cogwork.json`:
+A model may carry metadata in an extra file of its archive. Ours is the manifest, `cogwork.json`:
 
     {"inputs": [{"name": "image", "dtype": "float32", "shape": [-1, 3, 224, 224]}],
      "outputs": ["scores"], "labels": ["cat", "dog"], "description": "..."}
 
-Whatever is left out is found out, or stays unknown. `config.txt` is what Ultralytics writes.
+Omitted values are determined from the model or stay unknown. Ultralytics writes `config.txt`.
 """
 
 from __future__ import annotations
@@ -26,158 +26,171 @@ from torch._C import PyTorchFileReader
 
 from cogwork.drivers.mlmodel.engine import BadModel
 
-_NOTE = "extra/cogwork.json"
-_ULTRALYTICS = "extra/config.txt"
-_PICKLE = b"\x80"
-"""How a file begins that was written by torch.save before PyTorch 1.6."""
+_MANIFEST = "extra/cogwork.json"
+_ULTRALYTICS_METADATA = "extra/config.txt"
+_PICKLE_MAGIC = b"\x80"
+"""First byte of files written by torch.save before PyTorch 1.6."""
 
 
-class Kind(Enum):
+class TorchFileKind(Enum):
     SCRIPT = "TorchScript"
     PROGRAM = "torch.export"
 
 
-class TensorNote(BaseModel):
+class ManifestTensor(BaseModel):
     name: str
     shape: tuple[Annotated[int, Field(ge=-1)], ...]
     dtype: str = "float32"
 
 
-class Note(BaseModel):
-    """What the file says of the model in words of ours."""
+class ModelManifest(BaseModel):
+    """The content of `cogwork.json` in a model file."""
 
     model_config = ConfigDict(frozen=True)
 
-    inputs: tuple[TensorNote, ...] = ()
+    inputs: tuple[ManifestTensor, ...] = ()
     outputs: tuple[str, ...] = ()
     labels: tuple[str, ...] = ()
     description: str = ""
 
 
 class TorchArchive:
-    """Read as torch itself reads it: what is checked here is what torch gets to see."""
+    """The archive, read with torch's own reader, so that torch sees exactly what is checked
+    here."""
 
     def __init__(self, path: str) -> None:
         self.path = path
         try:
             self._reader = PyTorchFileReader(path)
-            self._names = frozenset(self._reader.get_all_records())
+            self._record_names = frozenset(self._reader.get_all_records())
         except (RuntimeError, ValueError) as error:
-            raise _pickled(path) if _is_pickle(path) else not_whole(path, error) from error
-        self.kind = self._kind()
+            raise (
+                _pickle_error(path) if _is_pickle(path) else invalid_model_error(path, error)
+            ) from error
+        self.kind = self._detect_kind()
 
     def __contains__(self, name: str) -> bool:
-        return name in self._names
+        return name in self._record_names
 
     def read(self, name: str) -> bytes:
         try:
             return self._reader.get_record(name)
         except RuntimeError as error:
-            raise not_whole(self.path, error) from error
+            raise invalid_model_error(self.path, error) from error
 
     def read_json(self, name: str) -> Any:
         try:
             return json.loads(self.read(name))
         except (ValueError, RecursionError) as error:
-            raise not_whole(self.path, error) from error
+            raise invalid_model_error(self.path, error) from error
 
-    def note(self) -> Note:
-        if _NOTE not in self:
-            return Note()
+    def read_manifest(self) -> ModelManifest:
+        if _MANIFEST not in self:
+            return ModelManifest()
         try:
-            return Note.model_validate_json(self.read(_NOTE))
+            return ModelManifest.model_validate_json(self.read(_MANIFEST))
         except ValidationError as error:
-            fault = error.errors()[0]
-            place = ".".join(map(str, fault["loc"]))
+            problem = error.errors()[0]
+            location = ".".join(map(str, problem["loc"]))
             raise BadModel(
-                f"the cogwork.json in {self.path} cannot be used: {place}: {fault['msg']}; correct "
-                "it, and export the model anew"
+                f"the cogwork.json in {self.path} is invalid: {location}: {problem['msg']}; fix "
+                "it, and export the model again"
             ) from error
 
-    def ultralytics(self) -> Mapping[str, Any]:
-        """A model without readable notes still runs."""
+    def read_ultralytics_metadata(self) -> Mapping[str, Any]:
+        """Return the metadata; a model with invalid metadata still runs."""
         try:
-            notes = json.loads(self.read(_ULTRALYTICS)) if _ULTRALYTICS in self else {}
+            metadata = (
+                json.loads(self.read(_ULTRALYTICS_METADATA))
+                if _ULTRALYTICS_METADATA in self
+                else {}
+            )
         except (ValueError, RecursionError):
             return {}
-        return notes if isinstance(notes, dict) else {}
+        return metadata if isinstance(metadata, dict) else {}
 
-    def refuse_reach(self) -> None:
-        """Raises BadModel where the code of a TorchScript model could reach files."""
-        for name in self._names:
-            if name.lower().startswith("code/") and _reaches_files(self.read(name)):
+    def reject_file_access(self) -> None:
+        """Raise BadModel if the code of a TorchScript model could access files."""
+        for name in self._record_names:
+            if name.lower().startswith("code/") and _accesses_files(self.read(name)):
                 raise BadModel(
-                    f"{self.path} is refused: its code reads or writes files of this computer "
+                    f"{self.path} is rejected: its code accesses files of this computer "
                     "(torch.save or torch.from_file); export the model without that"
                 )
 
-    def _kind(self) -> Kind:
-        if any(name.startswith("data/aotinductor/") for name in self._names):
+    def _detect_kind(self) -> TorchFileKind:
+        if any(name.startswith("data/aotinductor/") for name in self._record_names):
             raise BadModel(
-                f"{self.path} holds a compiled library, which is never loaded: {_HOW}, and not "
-                "with AOTInductor"
+                f"{self.path} contains a compiled library, which is never loaded: {_EXPORT_HINT}, "
+                "and not with AOTInductor"
             )
-        if "models/model.json" in self._names:
-            return Kind.PROGRAM
-        # In files of PyTorch 1.0, `model.json` says where the code is.
-        if "constants.pkl" in self._names and not _has(self._names, "model.json"):
-            return Kind.SCRIPT
-        if "data.pkl" in self._names:
-            raise _pickled(self.path)
-        raise not_whole(self.path, ValueError("the archive holds no model"))
+        if "models/model.json" in self._record_names:
+            return TorchFileKind.PROGRAM
+        # In files of PyTorch 1.0, `model.json` refers to the code.
+        if "constants.pkl" in self._record_names and not _has_ignoring_case(
+            self._record_names, "model.json"
+        ):
+            return TorchFileKind.SCRIPT
+        if "data.pkl" in self._record_names:
+            raise _pickle_error(self.path)
+        raise invalid_model_error(self.path, ValueError("the archive does not contain a model"))
 
 
-_HOW = (
+_EXPORT_HINT = (
     "export the model with torch.export.save(torch.export.export(model, (example,)), path) or "
     "torch.jit.save(torch.jit.script(model), path)"
 )
-_FILES = re.compile(rb"\.(?:[\s\\]|#[^\n]*\n)*(?:save|from_file|load_tensor)\b")
-_ATTRIBUTE = re.compile(rb'\bgetattr\((?!torch\b|ops\b)[A-Za-z_][\w.]*, "[^"\\]*"\)')
-"""As torch writes it where the name of a part is a number. Other forms could hide a name."""
+_FILE_ACCESS = re.compile(rb"\.(?:[\s\\]|#[^\n]*\n)*(?:save|from_file|load_tensor)\b")
+_GETATTR_CALL = re.compile(rb'\bgetattr\((?!torch\b|ops\b)[A-Za-z_][\w.]*, "[^"\\]*"\)')
+"""The form that torch writes for attributes with numeric names. Other forms could hide a name."""
+_MAX_DEPTH = 100
+"""Maximum nesting of attribute accesses. Code with deeper nesting is rejected."""
 
 
-def not_whole(path: str, error: Exception) -> BadModel:
+def invalid_model_error(path: str, error: Exception) -> BadModel:
     return BadModel(
-        f"{path} is not a model that PyTorch can run: {words(error)}; check that the file is "
-        f"whole, or {_HOW}"
+        f"{path} is not a model that PyTorch can run: {format_error(error)}; check that the file "
+        f"is complete, or {_EXPORT_HINT}"
     )
 
 
-def words(error: Exception) -> str:
-    """Errors inside a model tell the way through its code first; others, much of themselves."""
+def format_error(error: Exception) -> str:
+    """Return the relevant line: the last one of errors inside a model, which start with a
+    traceback, and otherwise the first."""
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
     if not lines:
         return type(error).__name__
-    said = lines[-1] if "TorchScript interpreter" in lines[0] else lines[0]
-    return _OF_ITSELF.split(said.removeprefix("RuntimeError: "))[0][:300]
+    message = lines[-1] if "TorchScript interpreter" in lines[0] else lines[0]
+    return _ERROR_NOISE.split(message.removeprefix("RuntimeError: "))[0][:300]
 
 
-_OF_ITSELF = re.compile(r"\. This is an internal|\.? +\(Could this error message be improved")
+_ERROR_NOISE = re.compile(r"\. This is an internal|\.? +\(Could this error message be improved")
 
 
-def _pickled(path: str) -> BadModel:
+def _pickle_error(path: str) -> BadModel:
     return BadModel(
-        f"{path} holds pickled Python objects (torch.save), which could run anything and are never "
-        f"loaded: {_HOW}"
+        f"{path} contains pickled Python objects (torch.save), which could run any code and are "
+        f"never loaded: {_EXPORT_HINT}"
     )
 
 
 def _is_pickle(path: str) -> bool:
     try:
         with Path(path).open("rb") as file:
-            return file.read(1) == _PICKLE
+            return file.read(1) == _PICKLE_MAGIC
     except OSError:
         return False
 
 
-def _has(names: frozenset[str], wanted: str) -> bool:
-    """As torch looks for it, whatever the case."""
-    return any(name.lower() == wanted for name in names)
+def _has_ignoring_case(names: frozenset[str], expected: str) -> bool:
+    """Return whether the name exists, ignoring case like torch."""
+    return any(name.lower() == expected for name in names)
 
 
-def _reaches_files(code: bytes) -> bool:
-    before = b""
+def _accesses_files(code: bytes) -> bool:
     plain = code
-    while plain != before:
-        before, plain = plain, _ATTRIBUTE.sub(b"_", plain)
-    return b"getattr" in plain or _FILES.search(plain) is not None
+    for _ in range(_MAX_DEPTH):
+        plain, count = _GETATTR_CALL.subn(b"_", plain)
+        if not count:
+            break
+    return b"getattr" in plain or _FILE_ACCESS.search(plain) is not None

@@ -1,4 +1,4 @@
-"""A model as torch runs it, whichever kind of file it came in."""
+"""A loaded torch model, independent of its file format."""
 
 from __future__ import annotations
 
@@ -17,11 +17,16 @@ from torch.export.graph_signature import (
 )
 
 from cogwork.drivers.mlmodel.engine import BadModel
-from cogwork.drivers.mlmodel.facts import ANY
-from cogwork.drivers.mlmodel.torch_archive import Kind, Note, TorchArchive, not_whole
+from cogwork.drivers.mlmodel.model_info import DYNAMIC
+from cogwork.drivers.mlmodel.torch_archive import (
+    ModelManifest,
+    TorchArchive,
+    TorchFileKind,
+    invalid_model_error,
+)
 from cogwork.drivers.mlmodel.torch_program import load_program
 
-DTYPES = {
+DTYPES_BY_NAME = {
     str(dtype).removeprefix("torch."): dtype
     for dtype in (
         torch.float16,
@@ -39,92 +44,100 @@ DTYPES = {
         torch.uint64,
     )
 }
-"""By the names that notes use."""
+"""Types by the names used in the manifest."""
 
 
 @dataclass(frozen=True, slots=True)
-class Slot:
-    """A tensor that a model takes."""
+class TensorSlot:
+    """An input tensor of a model."""
 
     name: str
     dtype: torch.dtype | None = None
-    """None, as the shape, where the file does not say."""
+    """None, like the shape, if the file does not declare it."""
     shape: tuple[int, ...] | None = None
-    written: bool = False
-    """Whether the model writes to it."""
+    is_mutated: bool = False
+    """Whether the model writes to the tensor."""
 
 
 @dataclass(frozen=True, slots=True)
 class Network:
-    inputs: tuple[Slot, ...]
+    inputs: tuple[TensorSlot, ...]
     run: Callable[[Sequence[torch.Tensor]], Any]
-    """Takes a tensor for each input, and gives whatever the model does."""
-    gives: Any = None
-    """The same without values, where it is known ahead of a run."""
+    """Run the model on one tensor per input, and return its result unchanged."""
+    output_template: Any = None
+    """The result without values, if it is known before a run."""
     name: str = ""
 
 
-def load_network(archive: TorchArchive, note: Note) -> Network:
-    """Raises BadModel."""
-    return _program(archive) if archive.kind is Kind.PROGRAM else _script(archive, note)
+def load_network(archive: TorchArchive, manifest: ModelManifest) -> Network:
+    """Load the model of either format. Raises BadModel."""
+    return (
+        _load_exported(archive)
+        if archive.kind is TorchFileKind.PROGRAM
+        else _load_script(archive, manifest)
+    )
 
 
-def shape_of(tensor: torch.Tensor) -> tuple[int, ...]:
-    extents: Sequence[Any] = tensor.shape  # formulas, where they are open
-    return tuple(extent if isinstance(extent, int) else ANY for extent in extents)
+def tensor_shape(tensor: torch.Tensor) -> tuple[int, ...]:
+    extents: Sequence[Any] = tensor.shape  # symbolic expressions if dynamic
+    return tuple(extent if isinstance(extent, int) else DYNAMIC for extent in extents)
 
 
-def _script(archive: TorchArchive, note: Note) -> Network:
-    archive.refuse_reach()
+def _load_script(archive: TorchArchive, manifest: ModelManifest) -> Network:
+    archive.reject_file_access()
     try:
         loaded: Any = torch.jit.load(archive.path, "cpu")  # type: ignore[no-untyped-call]
         module = loaded.eval()
         arguments = module.forward.schema.arguments
         graph = module.inlined_graph
     except (RuntimeError, ValueError, AttributeError) as error:
-        raise not_whole(archive.path, error) from error
+        raise invalid_model_error(archive.path, error) from error
     aliases = graph.alias_db()
-    wanted = [
+    required = [
         (argument, aliases.has_writers(value))
         for argument, value in zip(arguments, graph.inputs(), strict=True)
         if not argument.has_default_value()
-    ][1:]  # the first is the module itself
-    for argument, _ in wanted:
+    ][1:]  # the first argument is the module itself
+    for argument, _ in required:
         if str(argument.type) != "Tensor":
             raise BadModel(
                 f'{archive.path} cannot be served: its input "{argument.name}" is a '
-                f"{argument.type}; export a module whose forward takes tensors and calls it"
+                f"{argument.type}; export a module whose forward takes tensors and calls this one"
             )
-    names = [argument.name for argument, _ in wanted]
-    slots = [Slot(argument.name, written=written) for argument, written in wanted]
+    names = [argument.name for argument, _ in required]
+    slots = [TensorSlot(argument.name, is_mutated=is_mutated) for argument, is_mutated in required]
     return Network(
-        _noted(archive, note, slots),
-        lambda given: module(**dict(zip(names, given, strict=True))),
+        _apply_manifest(archive, manifest, slots),
+        lambda inputs: module(**dict(zip(names, inputs, strict=True))),
         name=str(module.original_name),
     )
 
 
-def _noted(archive: TorchArchive, note: Note, slots: Sequence[Slot]) -> tuple[Slot, ...]:
-    """With what the file says of the inputs beside their names."""
-    if not note.inputs:
-        shape = _ultralytics_shape(archive.ultralytics())
+def _apply_manifest(
+    archive: TorchArchive, manifest: ModelManifest, slots: Sequence[TensorSlot]
+) -> tuple[TensorSlot, ...]:
+    """Add the types and shapes that the file declares for the inputs."""
+    if not manifest.inputs:
+        shape = _ultralytics_shape(archive.read_ultralytics_metadata())
         if shape is None or len(slots) != 1:
             return tuple(slots)
-        return (Slot(slots[0].name, torch.float32, shape, slots[0].written),)
-    if len(note.inputs) != len(slots) or any(each.dtype not in DTYPES for each in note.inputs):
+        return (TensorSlot(slots[0].name, torch.float32, shape, slots[0].is_mutated),)
+    if len(manifest.inputs) != len(slots) or any(
+        each.dtype not in DTYPES_BY_NAME for each in manifest.inputs
+    ):
         takes = ", ".join(f'"{slot.name}"' for slot in slots) or "nothing"
         raise BadModel(
-            f"the cogwork.json in {archive.path} does not fit its model, which takes {takes}: name "
-            f"each input in that order, with one of the types {', '.join(DTYPES)}"
+            f"the cogwork.json in {archive.path} does not match its model, which takes {takes}: "
+            f"name each input in that order, with one of the types {', '.join(DTYPES_BY_NAME)}"
         )
     return tuple(
-        Slot(said.name, DTYPES[said.dtype], said.shape, slot.written)
-        for said, slot in zip(note.inputs, slots, strict=True)
+        TensorSlot(declared.name, DTYPES_BY_NAME[declared.dtype], declared.shape, slot.is_mutated)
+        for declared, slot in zip(manifest.inputs, slots, strict=True)
     )
 
 
-def _ultralytics_shape(notes: Mapping[str, Any]) -> tuple[int, ...] | None:
-    match notes:
+def _ultralytics_shape(metadata: Mapping[str, Any]) -> tuple[int, ...] | None:
+    match metadata:
         case {"imgsz": [int(height), int(width)], "batch": int(batch)}:
             return (batch, 3, height, width)
         case {"shape": [int(), int(), int(), int()] as shape}:
@@ -132,17 +145,17 @@ def _ultralytics_shape(notes: Mapping[str, Any]) -> tuple[int, ...] | None:
     return None
 
 
-def _program(archive: TorchArchive) -> Network:
+def _load_exported(archive: TorchArchive) -> Network:
     program, module = load_program(archive)
     try:
         values = {node.name: node.meta.get("val") for node in program.graph.nodes}
         leaves = [
-            _leaf(archive, program, spec, values)
+            _parse_input(archive, program, spec, values)
             for spec in program.graph_signature.input_specs
             if spec.kind is InputKind.USER_INPUT
         ]
-        nested = program.call_spec
-        gives = nested.out_spec.unflatten(
+        call_spec = program.call_spec
+        template = call_spec.out_spec.unflatten(
             [
                 spec.arg.value if isinstance(spec.arg, ConstantArgument) else values[spec.arg.name]
                 for spec in program.graph_signature.output_specs
@@ -150,28 +163,28 @@ def _program(archive: TorchArchive) -> Network:
             ]
         )
     except (LookupError, AttributeError, ValueError) as error:
-        raise not_whole(archive.path, error) from error
+        raise invalid_model_error(archive.path, error) from error
 
-    def run(given: Sequence[torch.Tensor]) -> Any:
-        tensors = iter(given)
-        flat = [next(tensors) if isinstance(leaf, Slot) else leaf for leaf in leaves]
-        positional, named = nested.in_spec.unflatten(flat)
+    def run(inputs: Sequence[torch.Tensor]) -> Any:
+        tensors = iter(inputs)
+        flat = [next(tensors) if isinstance(leaf, TensorSlot) else leaf for leaf in leaves]
+        positional, named = call_spec.in_spec.unflatten(flat)
         return module(*positional, **named)
 
-    return Network(tuple(leaf for leaf in leaves if isinstance(leaf, Slot)), run, gives)
+    return Network(tuple(leaf for leaf in leaves if isinstance(leaf, TensorSlot)), run, template)
 
 
-def _leaf(
+def _parse_input(
     archive: TorchArchive, program: ExportedProgram, spec: InputSpec, values: Mapping[str, Any]
 ) -> Any:
-    """Programs also keep a place for what was no tensor when they were exported."""
+    """Return the slot of an input, or the constant for an argument that is not a tensor."""
     if isinstance(spec.arg, ConstantArgument):
         return spec.arg.value
     if not isinstance(spec.arg, TensorArgument):
         raise BadModel(
-            f'{archive.path} cannot be served: its input "{spec.arg.name}" is no tensor; export '
+            f'{archive.path} cannot be served: its input "{spec.arg.name}" is not a tensor; export '
             "the model without it"
         )
     name, value = spec.arg.name, values[spec.arg.name]
-    written = name in program.graph_signature.user_inputs_to_mutate.values()
-    return Slot(name, value.dtype, shape_of(value), written)
+    is_mutated = name in program.graph_signature.user_inputs_to_mutate.values()
+    return TensorSlot(name, value.dtype, tensor_shape(value), is_mutated)

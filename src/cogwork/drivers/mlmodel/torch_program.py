@@ -1,10 +1,10 @@
-"""Programs of torch.export, taken apart and put together again before torch reads them.
+"""Sanitizes programs of torch.export before torch loads them.
 
-torch.export.load runs Python that a file brings with it: in pickles of sample inputs and of
-weights, in the formulas of its shapes and in its guards, which are evaluated, and in its names,
-which become source. So only what a program consists of is taken over, every text of it held
-against what torch writes there, and what a run can do without is left behind: all pickles, all
-guards, and what is told of the source the program came from.
+torch.export.load runs Python code from the file: in pickles of sample inputs and of weights, in
+shape expressions and guards, which are evaluated, and in names, which become source code. So only
+the parts that make up the program are copied, each text is checked against what torch writes there,
+and everything that a run does not need is dropped: all pickles, all guards, and the references to
+the original source code.
 """
 
 from __future__ import annotations
@@ -21,35 +21,35 @@ from torch.export import ExportedProgram
 from torch.fx import GraphModule
 
 from cogwork.drivers.mlmodel.engine import BadModel
-from cogwork.drivers.mlmodel.torch_archive import TorchArchive, not_whole
+from cogwork.drivers.mlmodel.torch_archive import TorchArchive, invalid_model_error
 
-_MODEL = "models/model.json"
-_PARTS = (
+_MODEL_RECORD = "models/model.json"
+_TENSOR_FOLDERS = (
     ("data/weights/", "model_weights_config.json", re.compile(r"weight_[0-9]+")),
     ("data/constants/", "model_constants_config.json", re.compile(r"tensor_[0-9]+")),
 )
-_SAMPLES = "data/sample_inputs/model.pt"
-_ONE_AT_A_TIME = threading.Lock()
-"""What reads programs keeps its state in the module."""
+_SAMPLE_INPUTS = "data/sample_inputs/model.pt"
+_LOAD_LOCK = threading.Lock()
+"""The loader keeps its state in a module."""
 
 
 def load_program(archive: TorchArchive) -> tuple[ExportedProgram, GraphModule]:
-    """With what runs it. Raises BadModel."""
-    records = dict(_records(archive))
-    with _ONE_AT_A_TIME:
-        # It brings a compiler along: whoever runs TorchScript does without.
+    """Load the program and the module that runs it. Raises BadModel."""
+    records = dict(_safe_records(archive))
+    with _LOAD_LOCK:
+        # Import here: it imports a compiler, which TorchScript models do not need.
         from torch.export.pt2_archive._package import load_pt2
 
         try:
-            program = load_pt2(_archive_of(records)).exported_programs["model"]
-            # Guards would be made into source; the shapes are checked all the same.
+            program = load_pt2(_write_archive(records)).exported_programs["model"]
+            # Guards would be compiled from source; shapes are checked without them, too.
             return program, program.module(check_guards=False)
-        # It is Python all the way, and raises whatever it stumbles over.
+        # The loader is Python code and may raise any exception.
         except Exception as error:
-            raise not_whole(archive.path, error) from error
+            raise invalid_model_error(archive.path, error) from error
 
 
-def _archive_of(records: dict[str, bytes]) -> io.BytesIO:
+def _write_archive(records: dict[str, bytes]) -> io.BytesIO:
     file = io.BytesIO()
     writer = PyTorchFileWriter(file)
     for name, data in records.items():
@@ -59,67 +59,69 @@ def _archive_of(records: dict[str, bytes]) -> io.BytesIO:
     return file
 
 
-def _records(archive: TorchArchive) -> Iterator[tuple[str, bytes]]:
+def _safe_records(archive: TorchArchive) -> Iterator[tuple[str, bytes]]:
     for name in ("archive_format", "archive_version"):
         yield name, archive.read(name)
-    yield _MODEL, _checked_json(archive, _MODEL)
-    yield _SAMPLES, b""
-    for folder, config, expected in _PARTS:
-        yield folder + config, _checked_json(archive, folder + config)
-        for path in _tensors(archive, folder + config, expected):
+    yield _MODEL_RECORD, _sanitize_json(archive, _MODEL_RECORD)
+    yield _SAMPLE_INPUTS, b""
+    for folder, config, expected in _TENSOR_FOLDERS:
+        yield folder + config, _sanitize_json(archive, folder + config)
+        for path in _tensor_paths(archive, folder + config, expected):
             yield folder + path, archive.read(folder + path)
 
 
-def _tensors(archive: TorchArchive, config: str, expected: re.Pattern[str]) -> set[str]:
+def _tensor_paths(archive: TorchArchive, config: str, expected: re.Pattern[str]) -> set[str]:
     try:
         parts = list(archive.read_json(config)["config"].values())
         pickled = any(each["use_pickle"] is not False for each in parts)
         paths = {each["path_name"] for each in parts}
         known = all(expected.fullmatch(path) for path in paths)
     except (LookupError, TypeError, AttributeError) as error:
-        raise not_whole(archive.path, error) from error
+        raise invalid_model_error(archive.path, error) from error
     if pickled or not known:
         raise BadModel(
-            f"{archive.path} is refused: it holds pickled Python objects, which could run "
-            "anything; export the model with plain tensors as its weights"
+            f"{archive.path} is rejected: it contains pickled Python objects, which could run any "
+            "code; export the model with plain tensors as its weights"
         )
     return paths
 
 
-def _checked_json(archive: TorchArchive, name: str) -> bytes:
+def _sanitize_json(archive: TorchArchive, name: str) -> bytes:
     read = archive.read_json(name)
     try:
-        return json.dumps(_checked(read, "")).encode()
-    except _Unexpected as found:
+        return json.dumps(_sanitize(read, "")).encode()
+    except _UnexpectedText as found:
         raise BadModel(
-            f"{archive.path} is refused: it says {found} where no program of plain tensors does, "
-            "and torch could run that; export the model anew"
+            f"{archive.path} is rejected: it contains the unexpected text {found}, which torch "
+            "might run as code; export the model again"
         ) from None
     except RecursionError as error:
-        raise not_whole(archive.path, error) from error
+        raise invalid_model_error(archive.path, error) from error
 
 
-class _Unexpected(ValueError):
+class _UnexpectedText(ValueError):
     pass
 
 
-def _checked(value: Any, key: str) -> Any:
+def _sanitize(value: Any, key: str) -> Any:
     match value:
         case {"type": str(), "index": int() | None, **rest} if not rest:
-            return {"type": "cpu", "index": None}  # wherever the model was trained
+            return {"type": "cpu", "index": None}  # regardless of the training device
         case dict():
             return {
-                _text("", name): type(each)() if _left_behind(name, value) else _checked(each, name)
+                _check_text("", name): type(each)()
+                if _is_dropped(name, value)
+                else _sanitize(each, name)
                 for name, each in value.items()
             }
         case list():
-            return [_checked(each, key) for each in value]
+            return [_sanitize(each, key) for each in value]
         case str():
-            return _text(key, value)
+            return _check_text(key, value)
     return value
 
 
-def _left_behind(name: str, parent: dict[str, Any]) -> bool:
+def _is_dropped(name: str, parent: dict[str, Any]) -> bool:
     if name == "guards_code":
         return "graph_module" in parent
     return name == "metadata" and ("target" in parent or "graph" in parent)
@@ -144,42 +146,42 @@ _FORMULA = re.compile(
     r"|'[\w.+-]*'|\b[0-9]+\b|[-(),= ])*",
     re.ASCII,
 )
-_FREE = ("as_string", "as_strings")
+_FREE_TEXT_KEYS = ("as_string", "as_strings")
 """Arguments of operators, which become literals."""
 
 
-def _text(key: str, text: str) -> str:
-    if key in _FREE:
+def _check_text(key: str, text: str) -> str:
+    if key in _FREE_TEXT_KEYS:
         return text
     if key in ("in_spec", "out_spec"):
-        return _tree(text)
+        return _check_tree(text)
     expected = {"target": _OPERATOR, "as_operator": _OPERATOR, "expr_str": _FORMULA}.get(key, _NAME)
     if not expected.fullmatch(text):
-        raise _Unexpected(json.dumps(text[:80]))
+        raise _UnexpectedText(json.dumps(text[:80]))
     return text
 
 
-_BRANCHES = ("builtins.tuple", "builtins.list", "builtins.dict", "collections.OrderedDict")
+_CONTAINER_TYPES = ("builtins.tuple", "builtins.list", "builtins.dict", "collections.OrderedDict")
 
 
-def _tree(text: str) -> str:
-    """How the inputs and outputs are nested: JSON in JSON."""
+def _check_tree(text: str) -> str:
+    """Check the nesting of inputs and outputs, which is JSON inside JSON."""
     try:
         protocol, root = json.loads(text)
-        if protocol == 1 and _is_tree(root):
+        if protocol == 1 and _is_valid_tree(root):
             return text
     except (ValueError, TypeError, AttributeError, RecursionError):
         pass
-    raise _Unexpected(json.dumps(text[:80]))
+    raise _UnexpectedText(json.dumps(text[:80]))
 
 
-def _is_tree(node: dict[str, Any]) -> bool:
+def _is_valid_tree(node: dict[str, Any]) -> bool:
     kind, context, branches = node.get("type"), node.get("context"), node.get("children_spec")
-    if not isinstance(branches, list) or not all(map(_is_tree, branches)):
+    if not isinstance(branches, list) or not all(map(_is_valid_tree, branches)):
         return False
     if kind is None:
         return context is None and not branches
     names = json.loads(context or "")
-    return kind in _BRANCHES and (
+    return kind in _CONTAINER_TYPES and (
         names is None or all(isinstance(each, str) and _NAME.fullmatch(each) for each in names)
     )

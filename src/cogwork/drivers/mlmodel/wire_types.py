@@ -1,4 +1,4 @@
-"""The types of a model's tensors that the API cannot carry, and what goes in their place."""
+"""Conversion of tensor types that the API does not support."""
 
 from __future__ import annotations
 
@@ -12,31 +12,31 @@ from cogwork.drivers.mlmodel.engine import BadModel
 from cogwork.resource.tensors import Tensors
 
 Dtypes = Mapping[str, np.dtype[Any]]
-"""By the name of the tensor."""
+"""Types by tensor name."""
 
-_INSTEAD: dict[str, np.dtype[Any]] = {
+_WIRE_DTYPES: dict[str, np.dtype[Any]] = {
     "float16": np.dtype(np.float32),
     "bool": np.dtype(np.uint8),
 }
-"""The nearest that holds every value of them."""
+"""The nearest type that holds every value."""
 
 
-def on_the_wire(dtype: np.dtype[Any]) -> np.dtype[Any]:
-    return _INSTEAD.get(dtype.name, dtype)
+def to_wire_dtype(dtype: np.dtype[Any]) -> np.dtype[Any]:
+    return _WIRE_DTYPES.get(dtype.name, dtype)
 
 
-def before_a_run(stored: Dtypes) -> Dtypes:
-    """What the tensors of a call have to be cast to."""
-    return {name: dtype for name, dtype in stored.items() if dtype.name in _INSTEAD}
+def input_casts(stored: Dtypes) -> Dtypes:
+    """Return the types to cast the tensors of a call to."""
+    return {name: dtype for name, dtype in stored.items() if dtype.name in _WIRE_DTYPES}
 
 
-def after_a_run(stored: Dtypes) -> Dtypes:
-    """What the tensors of the model have to be cast to."""
-    return {name: on_the_wire(dtype) for name, dtype in before_a_run(stored).items()}
+def output_casts(stored: Dtypes) -> Dtypes:
+    """Return the types to cast the outputs of the model to."""
+    return {name: to_wire_dtype(dtype) for name, dtype in input_casts(stored).items()}
 
 
-def cast(tensors: Tensors, to: Dtypes) -> dict[str, NDArray[Any]]:
-    """Those that `to` does not name are left as they are; what is too large becomes infinite."""
+def cast_tensors(tensors: Tensors, to: Dtypes) -> dict[str, NDArray[Any]]:
+    """Cast the tensors named in `to`, and keep the others; overflow becomes infinity."""
     with np.errstate(over="ignore"):
         return {
             name: tensor.astype(to[name]) if name in to else tensor
@@ -44,8 +44,8 @@ def cast(tensors: Tensors, to: Dtypes) -> dict[str, NDArray[Any]]:
         }
 
 
-def not_carried(path: str, tensor: str, kind: str) -> BadModel:
+def unsupported_type_error(path: str, tensor: str, kind: str) -> BadModel:
     return BadModel(
-        f'{path} cannot be served: its tensor "{tensor}" is a {kind}, '
-        "which the API cannot carry; export the model without it"
+        f'{path} cannot be served: its tensor "{tensor}" has the type {kind}, '
+        "which the API does not support; export the model without it"
     )

@@ -1,4 +1,4 @@
-"""What the motion services read from their configuration."""
+"""Attributes of the motion service models."""
 
 from __future__ import annotations
 
@@ -11,6 +11,6 @@ from cogwork.config.fields import Attributes
 
 class BuiltinMotionAttributes(Attributes):
     linear_m_per_sec: Annotated[float, Field(gt=0)] = 0.3
-    """How fast a base drives, unless a call says otherwise."""
+    """Default speed of a base."""
     angular_degs_per_sec: Annotated[float, Field(gt=0)] = 60.0
-    """How fast a base turns, unless a call says otherwise."""
+    """Default angular speed of a base."""

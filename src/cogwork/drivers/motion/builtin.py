@@ -1,5 +1,5 @@
-"""Straight motions of what is there: nothing is planned around obstacles, and whoever asks for that
-is told so."""
+"""A motion service for straight motions: it does not plan around obstacles and rejects calls that
+ask for it."""
 
 from __future__ import annotations
 
@@ -28,21 +28,34 @@ from viam.services.slam import SLAM
 from cogwork.core.clock import Clock, SystemClock
 from cogwork.core.errors import Interrupted, InvalidRequest, Unsupported
 from cogwork.drivers.motion.attributes import BuiltinMotionAttributes
-from cogwork.drivers.motion.carrier import ARM, BASE, carrier_of, origin_of
-from cogwork.drivers.motion.drive import Find, Locator, Pace, drive, go, turn
-from cogwork.drivers.motion.gantry import positions_for
-from cogwork.drivers.motion.locators import OnGlobe, OnMap, has_direction, on_globe, yaw
-from cogwork.drivers.motion.moves import moved
-from cogwork.drivers.motion.plans import Execution, Plans
+from cogwork.drivers.motion.base_drive import (
+    DriveSettings,
+    FindBase,
+    Locator,
+    drive_to_goal,
+    go_straight,
+    turn,
+)
+from cogwork.drivers.motion.gantry_kinematics import solve_positions
+from cogwork.drivers.motion.locators import (
+    GlobeLocator,
+    MapLocator,
+    globe_pose,
+    has_orientation,
+    yaw,
+)
+from cogwork.drivers.motion.moving_component import ARM, BASE, find_moving_component, origin_frame
+from cogwork.drivers.motion.plan_history import MotionExecution, PlanHistory
+from cogwork.drivers.motion.supervised_move import run_move
 from cogwork.graph.name import Api, ResourceName
 from cogwork.graph.provider import Dependencies
+from cogwork.resource.machine_access import CoordinateFrames, MachineAccess, NoMachine
 from cogwork.resource.model import logger_of
-from cogwork.resource.neighbours import Alone, Frames, Neighbours
-from cogwork.resource.poses import from_message, placed, to_message
-from cogwork.resource.supplements import supplements
+from cogwork.resource.pose_proto import pose_from_proto, pose_to_proto, to_pose_in_frame
+from cogwork.resource.supplemental_transforms import read_supplemental_transforms
 from cogwork.spatial.chain import WORLD
+from cogwork.spatial.frame_tree import FramePart
 from cogwork.spatial.pose import Pose
-from cogwork.spatial.tree import Part
 from cogwork.wire.status import status_of
 
 MOVEMENT_SENSOR = Api.parse("rdk:component:movement_sensor")
@@ -50,42 +63,43 @@ SLAM_SERVICE = Api.parse("rdk:service:slam")
 
 MAP_TOLERANCE = 0.1
 GLOBE_TOLERANCE = 2.6
-"""Metres from the destination at which a base has arrived; a satellite tells no better."""
+"""Meters from the goal at which a base counts as arrived; satellite positions are not more
+precise."""
 
-_GRACE = 10.0
+_STOP_TIMEOUT = 10.0
 """Seconds that a base gets to stop."""
 
 
 @dataclass(frozen=True, slots=True)
-class Run:
-    """A move that is under way."""
+class PlanRun:
+    """A running plan."""
 
-    execution: Execution
+    execution: MotionExecution
     task: asyncio.Task[None]
 
 
 class BuiltinMotion(Motion):
-    """A component moves by the arm, gantry or base that carries it.
+    """Moves a component with the arm, gantry or base that carries it.
 
-    A base is moved on a plane: how high its destination is does not count. The newest plan has a
-    base, and stops the one before it. A plan is also over when its base is told to stop, or when
-    somebody else takes the base over during a leg.
+    A base moves on a plane: the height of its destination is ignored. A newer plan for a base stops
+    the older one. A plan also ends when its base is stopped, or when another client takes control
+    of the base during a leg.
     """
 
     def __init__(
         self,
         name: ResourceName,
         attributes: BuiltinMotionAttributes,
-        neighbours: Neighbours,
+        machine: MachineAccess,
         clock: Clock,
     ) -> None:
         super().__init__(name.name, logger=logger_of(name))
         self._attributes = attributes
-        self._neighbours = neighbours
+        self._machine = machine
         self._clock = clock
-        self._plans = Plans(clock)
-        self._runs: dict[str, Run] = {}
-        """The newest of each component."""
+        self._plans = PlanHistory(clock)
+        self._runs: dict[str, PlanRun] = {}
+        """The newest run of each component."""
         self._tasks: set[asyncio.Task[None]] = set()
 
     @classmethod
@@ -94,11 +108,11 @@ class BuiltinMotion(Motion):
         name: ResourceName,
         attributes: BuiltinMotionAttributes,
         dependencies: Dependencies,
-        neighbours: Neighbours,
+        machine: MachineAccess,
         clock: Clock | None = None,
     ) -> BuiltinMotion:
         del dependencies
-        return cls(name, attributes, neighbours, clock or SystemClock())
+        return cls(name, attributes, machine, clock or SystemClock())
 
     async def move(
         self,
@@ -110,23 +124,25 @@ class BuiltinMotion(Motion):
     ) -> bool:
         _refuse_obstacles(world_state)
         _refuse_constraints(constraints)
-        frames = self._frames()
-        extra = supplements(world_state.transforms if world_state is not None else (), frames)
-        carrier = carrier_of(component_name, self._neighbours, frames, extra)
-        find = self._leader(carrier)
-        goal = await _goal(frames, extra, component_name, destination, carrier)
+        frames = self._require_frames()
+        extra = read_supplemental_transforms(
+            world_state.transforms if world_state is not None else (), frames
+        )
+        carrier = find_moving_component(component_name, self._machine, frames, extra)
+        find = self._make_finder(carrier)
+        goal = await _goal_pose(frames, extra, component_name, destination, carrier)
         if carrier.api == ARM:
             arm = cast("Arm", find())
-            await moved(arm, arm.move_to_position(to_message(goal)), self._clock)
+            await run_move(arm, arm.move_to_position(pose_to_proto(goal)), self._clock)
         elif carrier.api == BASE:
-            rides = component_name != carrier.short
-            faces_somewhere = rides or has_direction(destination.pose)
-            await self._send(cast("Find", find), goal, faces_somewhere)
+            is_carried = component_name != carrier.short
+            has_heading = is_carried or has_orientation(destination.pose)
+            await self._drive_to(cast("FindBase", find), goal, has_heading)
         else:
-            positions = await positions_for(cast("Gantry", find()), goal)
+            positions = await solve_positions(cast("Gantry", find()), goal)
             gantry = cast("Gantry", find())
-            # Without speeds it is as fast as it likes.
-            await moved(gantry, gantry.move_to_position(positions, []), self._clock)
+            # Without speeds the gantry uses its own.
+            await run_move(gantry, gantry.move_to_position(positions, []), self._clock)
         return True
 
     async def get_pose(
@@ -136,9 +152,11 @@ class BuiltinMotion(Motion):
         supplemental_transforms: Sequence[Transform] | None = None,
         **_: Any,
     ) -> PoseInFrame:
-        frames, frame = self._frames(), destination_frame or WORLD
-        extra = supplements(supplemental_transforms or (), frames)
-        return placed(await frames.transform(Pose.zero(), component_name, frame, extra), frame)
+        frames, frame = self._require_frames(), destination_frame or WORLD
+        extra = read_supplemental_transforms(supplemental_transforms or (), frames)
+        return to_pose_in_frame(
+            await frames.transform(Pose.identity(), component_name, frame, extra), frame
+        )
 
     async def move_on_map(
         self,
@@ -150,13 +168,13 @@ class BuiltinMotion(Motion):
         **_: Any,
     ) -> str:
         if obstacles:
-            raise _no_way_around("obstacles")
-        pace = self._pace(configuration, MAP_TOLERANCE)
-        locator = OnMap(
-            lambda: cast("SLAM", self._neighbours.named(slam_service_name, SLAM_SERVICE)),
+            raise _unsupported("obstacles")
+        settings = self._drive_settings(configuration, MAP_TOLERANCE)
+        locator = MapLocator(
+            lambda: cast("SLAM", self._machine.find_by_name(slam_service_name, SLAM_SERVICE)),
             destination,
         )
-        return await self._begin(component_name, locator, pace, destination)
+        return await self._start_plan(component_name, locator, settings, destination)
 
     async def move_on_globe(
         self,
@@ -171,29 +189,31 @@ class BuiltinMotion(Motion):
         **_: Any,
     ) -> str:
         if obstacles:
-            raise _no_way_around("obstacles")
+            raise _unsupported("obstacles")
         if bounding_regions:
-            raise _no_way_around("bounding regions")
-        pace = self._pace(configuration, GLOBE_TOLERANCE)
-        locator = OnGlobe(
+            raise _unsupported("bounding regions")
+        settings = self._drive_settings(configuration, GLOBE_TOLERANCE)
+        locator = GlobeLocator(
             lambda: cast(
-                "MovementSensor", self._neighbours.named(movement_sensor_name, MOVEMENT_SENSOR)
+                "MovementSensor", self._machine.find_by_name(movement_sensor_name, MOVEMENT_SENSOR)
             ),
             destination,
             heading,
         )
-        return await self._begin(component_name, locator, pace, on_globe(destination, heading))
+        return await self._start_plan(
+            component_name, locator, settings, globe_pose(destination, heading)
+        )
 
     async def stop_plan(self, component_name: str, **_: Any) -> None:
-        self._plans.newest(component_name)  # or there is none to stop
+        self._plans.find_newest(component_name)  # raises NotFound if there is no plan
         run = self._runs.get(component_name)
         if run is not None:
-            await self._end([run], "stop_plan ended it")
+            await self._stop_runs([run], "stopped by stop_plan")
 
     async def list_plan_statuses(
         self, only_active_plans: bool = False, **_: Any
     ) -> Sequence[PlanStatusWithID]:
-        return self._plans.listed(only_active_plans)
+        return self._plans.list_statuses(only_active_plans)
 
     async def get_plan(
         self,
@@ -202,167 +222,183 @@ class BuiltinMotion(Motion):
         execution_id: str | None = None,
         **_: Any,
     ) -> GetPlanResponse:
-        del last_plan_only  # an execution has no other
-        execution = self._plans.newest(component_name, execution_id or None)
-        return GetPlanResponse(current_plan_with_status=execution.told)
+        del last_plan_only  # an execution has only one plan
+        execution = self._plans.find_newest(component_name, execution_id or None)
+        return GetPlanResponse(current_plan_with_status=execution.plan_message)
 
     async def stop(self, **_: Any) -> None:
-        """All plans. What else moves, and whoever waits for it, is stopped by itself."""
-        await self._end(list(self._runs.values()), "everything was told to stop")
+        """Stop all plans. Other moves stop with the components themselves."""
+        await self._stop_runs(list(self._runs.values()), "all motion was stopped")
 
     async def close(self) -> None:
-        await self._end(list(self._runs.values()), "the motion service was closed")
+        await self._stop_runs(list(self._runs.values()), "the motion service was closed")
         if self._tasks:
-            await asyncio.wait(self._tasks, timeout=_GRACE)
+            await asyncio.wait(self._tasks, timeout=_STOP_TIMEOUT)
 
     async def get_status(self, **_: Any) -> Mapping[str, Any]:
         return {"moving": sorted(name for name, run in self._runs.items() if _is_active(run))}
 
-    async def _send(self, find: Find, goal: Pose, faces_somewhere: bool) -> None:
-        """To a pose that is seen from where the base stands, looking along y."""
-        pace = self._pace(None, MAP_TOLERANCE)
+    async def _drive_to(self, find: FindBase, goal: Pose, has_heading: bool) -> None:
+        """Drive to a pose that is relative to the base, which faces along y."""
+        settings = self._drive_settings(None, MAP_TOLERANCE)
         x, y, _ = goal.point
         distance = math.hypot(x, y)
-        towards = math.degrees(math.atan2(-x, y)) if round(distance) else 0.0
-        await turn(find, towards, pace, self._clock)
-        await go(find, distance, pace, self._clock)
-        if faces_somewhere:
-            await turn(find, yaw(goal) - towards, pace, self._clock)
+        bearing = math.degrees(math.atan2(-x, y)) if round(distance) else 0.0
+        await turn(find, bearing, settings, self._clock)
+        await go_straight(find, distance, settings, self._clock)
+        if has_heading:
+            await turn(find, yaw(goal) - bearing, settings, self._clock)
 
-    async def _begin(
-        self, component: str, locator: OnMap | OnGlobe, pace: Pace, destination: PoseMessage
+    async def _start_plan(
+        self,
+        component: str,
+        locator: MapLocator | GlobeLocator,
+        settings: DriveSettings,
+        destination: PoseMessage,
     ) -> str:
-        """What can be wrong at once is told at once."""
-        find = cast("Find", self._leader(self._neighbours.name_of(component, BASE)))
+        """Start a plan; report immediate errors to the caller."""
+        find = cast("FindBase", self._make_finder(self._machine.resolve_name(component, BASE)))
         find()
-        start = await locator.place()
+        start = await locator.current_pose()
         before = self._runs.get(component)
         if before is not None:
-            self._stopping(before, "a newer plan took over")
+            self._cancel_run(before, "replaced by a newer plan")
         execution = self._plans.begin(component, [start, destination])
-        going = self._go(execution, find, locator, pace, before.task if before else None)
-        # It outlives the call that began it: a context of its own holds nothing of that.
-        task = asyncio.get_running_loop().create_task(going, context=contextvars.Context())
-        self._runs[component] = Run(execution, task)
+        plan = self._execute_plan(
+            execution, find, locator, settings, before.task if before else None
+        )
+        # The plan outlives the call: an empty context keeps nothing of it alive.
+        task = asyncio.get_running_loop().create_task(plan, context=contextvars.Context())
+        self._runs[component] = PlanRun(execution, task)
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
         return execution.id
 
-    async def _go(
+    async def _execute_plan(
         self,
-        execution: Execution,
-        find: Find,
+        execution: MotionExecution,
+        find: FindBase,
         locator: Locator,
-        pace: Pace,
+        settings: DriveSettings,
         before: asyncio.Task[None] | None,
     ) -> None:
         if before is not None and not before.done():
-            await asyncio.wait([before], timeout=_GRACE)
+            await asyncio.wait([before], timeout=_STOP_TIMEOUT)
         try:
-            await drive(find, locator, pace, self._clock)
+            await drive_to_goal(find, locator, settings, self._clock)
         except Exception as error:
-            _, words = status_of(error, "the plan")
-            self.logger.warning("%s did not arrive: %s", execution.component, words)
-            self._plans.end(execution, PlanState.PLAN_STATE_FAILED, words)
+            _, message = status_of(error, "the plan")
+            self.logger.warning("%s did not arrive: %s", execution.component, message)
+            self._plans.end(execution, PlanState.PLAN_STATE_FAILED, message)
         else:
             self._plans.end(execution, PlanState.PLAN_STATE_SUCCEEDED)
 
-    async def _end(self, runs: Sequence[Run], reason: str) -> None:
-        """Until their bases stand."""
+    async def _stop_runs(self, runs: Sequence[PlanRun], reason: str) -> None:
+        """Cancel the runs and wait until their bases have stopped."""
         for run in runs:
-            self._stopping(run, reason)
+            self._cancel_run(run, reason)
         tasks = [run.task for run in runs if not run.task.done()]
         if tasks:
-            await asyncio.wait(tasks, timeout=_GRACE)
+            await asyncio.wait(tasks, timeout=_STOP_TIMEOUT)
 
-    def _stopping(self, run: Run, reason: str) -> None:
+    def _cancel_run(self, run: PlanRun, reason: str) -> None:
         self._plans.end(run.execution, PlanState.PLAN_STATE_STOPPED, reason)
         run.task.cancel()
 
-    def _leader(self, carrier: ResourceName) -> Callable[[], object]:
-        """Leads it from step to step, until somebody else stops it. Between two steps, when it
-        stands and is asked where it is, nobody who stops it would be heard by it."""
-        stops = self._neighbours.stops(carrier)
+    def _make_finder(self, carrier: ResourceName) -> Callable[[], object]:
+        """Return a function that finds the component for the next step, unless it was stopped
+        meanwhile.
+
+        Between two steps, while only the position is read, a stop would otherwise go unnoticed.
+        """
+        stops = self._machine.stop_count(carrier)
 
         def find() -> object:
-            if self._neighbours.stops(carrier) != stops:
+            if self._machine.stop_count(carrier) != stops:
                 raise Interrupted(
-                    f'{carrier.api.subtype} "{carrier.short}" was told to stop, and stays where it '
-                    "is"
+                    f'{carrier.api.subtype} "{carrier.short}" was stopped during the move'
                 )
-            return self._neighbours.find(carrier)
+            return self._machine.find(carrier)
 
         return find
 
-    def _frames(self) -> Frames:
-        if self._neighbours.frames is None:
-            raise Alone(f'motion service "{self.name}" belongs to no machine, which has the frames')
-        return self._neighbours.frames
+    def _require_frames(self) -> CoordinateFrames:
+        if self._machine.frames is None:
+            raise NoMachine(
+                f'motion service "{self.name}" does not belong to a machine, so it has no frames'
+            )
+        return self._machine.frames
 
-    def _pace(self, configuration: MotionConfiguration | None, tolerance: float) -> Pace:
-        wanted = configuration or MotionConfiguration()
-        if wanted.obstacle_detectors:
-            raise _no_way_around("obstacle detectors")
+    def _drive_settings(
+        self, configuration: MotionConfiguration | None, tolerance: float
+    ) -> DriveSettings:
+        requested = configuration or MotionConfiguration()
+        if requested.obstacle_detectors:
+            raise _unsupported("obstacle detectors")
         attributes = self._attributes
-        return Pace(
-            _positive(wanted, "linear_m_per_sec", attributes.linear_m_per_sec) * 1000,
-            _positive(wanted, "angular_degs_per_sec", attributes.angular_degs_per_sec),
-            # How far it may be off its way is not how far it may stay away.
-            min(_positive(wanted, "plan_deviation_m", tolerance), tolerance) * 1000,
+        return DriveSettings(
+            _positive_or_default(requested, "linear_m_per_sec", attributes.linear_m_per_sec) * 1000,
+            _positive_or_default(
+                requested, "angular_degs_per_sec", attributes.angular_degs_per_sec
+            ),
+            # The allowed deviation from the path must not loosen the tolerance at the goal.
+            min(_positive_or_default(requested, "plan_deviation_m", tolerance), tolerance) * 1000,
         )
 
 
-async def _goal(
-    frames: Frames,
-    extra: Sequence[Part],
+async def _goal_pose(
+    frames: CoordinateFrames,
+    extra: Sequence[FramePart],
     component: str,
     destination: PoseInFrame,
     carrier: ResourceName,
 ) -> Pose:
-    """Where the carrier has to be, so that the component is at its destination. Whatever an arm
-    does not carry stays turned as it is, unless the destination says how to be turned."""
+    """Return the pose of the carrier that puts the component at its destination.
+
+    Without an orientation in the destination, a gantry or base keeps the current one.
+    """
     frame = destination.reference_frame
-    wanted = from_message(destination.pose)
-    if carrier.api != ARM and not has_direction(destination.pose):
-        here = await frames.transform(Pose.zero(), component, frame, extra)
-        wanted = Pose(wanted.point, here.turned)
-    goal = await frames.transform(wanted, frame, origin_of(carrier), extra)
+    requested = pose_from_proto(destination.pose)
+    if carrier.api != ARM and not has_orientation(destination.pose):
+        current = await frames.transform(Pose.identity(), component, frame, extra)
+        requested = Pose(requested.point, current.rotation)
+    goal = await frames.transform(requested, frame, origin_frame(carrier), extra)
     if component == carrier.short:
         return goal
-    return goal.then(await frames.transform(Pose.zero(), carrier.short, component, extra))
+    return goal.compose(await frames.transform(Pose.identity(), carrier.short, component, extra))
 
 
 def _refuse_obstacles(world_state: WorldState | None) -> None:
     if world_state is not None and any(each.geometries for each in world_state.obstacles):
-        raise _no_way_around("obstacles")
+        raise _unsupported("obstacles")
 
 
 def _refuse_constraints(constraints: Constraints | None) -> None:
-    """Collisions that are allowed are: nothing here avoids any."""
+    """Refuse motion constraints. Allowed collisions need no check: nothing here avoids any."""
     if constraints is None:
         return
     for kind in ("linear", "orientation", "pseudolinear"):
         if getattr(constraints, f"{kind}_constraint"):
             raise Unsupported(
-                f"this motion service keeps to no {kind} constraint: how an arm gets to a pose is "
-                "up to the arm; leave the constraint out, or use another motion service"
+                f"this motion service does not support {kind} constraints: the arm chooses its own "
+                "path; remove the constraint, or use another motion service"
             )
 
 
-def _no_way_around(what: str) -> Unsupported:
+def _unsupported(feature: str) -> Unsupported:
     return Unsupported(
-        f"this motion service moves straight and minds no {what}: leave them out if the way is "
-        "clear, or use another motion service"
+        f"this motion service moves in straight lines and does not support {feature}: remove them "
+        "if the path is clear, or use another motion service"
     )
 
 
-def _positive(configuration: MotionConfiguration, field: str, usual: float) -> float:
-    """What is not said, or 0, is as usual."""
+def _positive_or_default(configuration: MotionConfiguration, field: str, default: float) -> float:
+    """Return the value of the field, or the default if it is 0 or not set."""
     value: float = getattr(configuration, field)
     if not 0 <= value < math.inf:
-        raise InvalidRequest(f'"{field}" of a motion configuration is above 0, not {value:g}')
-    return value or usual
+        raise InvalidRequest(f'"{field}" of a motion configuration must be above 0, not {value:g}')
+    return value or default
 
 
-def _is_active(run: Run) -> bool:
+def _is_active(run: PlanRun) -> bool:
     return run.execution.is_active

@@ -1,4 +1,4 @@
-"""What tells a base where it is: a map, or the globe."""
+"""Locators: the position of a base on a map or on the globe."""
 
 from __future__ import annotations
 
@@ -11,87 +11,93 @@ from viam.proto.common import Pose as PoseMessage
 from viam.services.slam import SLAM
 
 from cogwork.core.errors import InvalidRequest
-from cogwork.drivers.motion.drive import Sight
-from cogwork.resource.poses import from_message
-from cogwork.spatial.earth import Spot
+from cogwork.drivers.motion.base_drive import GoalBearing
+from cogwork.resource.pose_proto import pose_from_proto
+from cogwork.spatial.geodesy import GeoCoordinate
 from cogwork.spatial.pose import Pose
 
-PATIENCE = 10.0
-"""Seconds that a position may take."""
+POSITION_TIMEOUT = 10.0
+"""Timeout of a position request, in seconds."""
 
 
-class OnMap:
-    """On the map of a SLAM service, where whoever is not turned looks along x."""
+class MapLocator:
+    """Locates a base on the map of a SLAM service, where an unrotated base faces along x."""
 
     def __init__(self, find: Callable[[], SLAM], destination: PoseMessage) -> None:
         self._find = find
-        self._destination = from_message(destination)
-        self._faces_somewhere = has_direction(destination)
+        self._destination = pose_from_proto(destination)
+        self._has_final_heading = has_orientation(destination)
 
-    async def place(self) -> PoseMessage:
-        return await self._find().get_position(timeout=PATIENCE)
+    async def current_pose(self) -> PoseMessage:
+        return await self._find().get_position(timeout=POSITION_TIMEOUT)
 
-    async def sight(self) -> Sight:
-        here = from_message(await self.place())
-        x, y = (to - of for to, of in zip(self._destination.point[:2], here.point[:2], strict=True))
-        return Sight(math.hypot(x, y), math.degrees(math.atan2(y, x)) - yaw(here))
+    async def locate_goal(self) -> GoalBearing:
+        position = pose_from_proto(await self.current_pose())
+        x, y = (
+            to - of for to, of in zip(self._destination.point[:2], position.point[:2], strict=True)
+        )
+        return GoalBearing(math.hypot(x, y), math.degrees(math.atan2(y, x)) - yaw(position))
 
-    async def last_turn(self) -> float:
-        if not self._faces_somewhere:
+    async def final_turn(self) -> float:
+        if not self._has_final_heading:
             return 0.0
-        return yaw(self._destination) - yaw(from_message(await self.place()))
+        return yaw(self._destination) - yaw(pose_from_proto(await self.current_pose()))
 
 
-class OnGlobe:
-    """Where a movement sensor says; headings are degrees clockwise from north."""
+class GlobeLocator:
+    """Locates a base with a movement sensor; headings are degrees clockwise from north."""
 
     def __init__(
         self, find: Callable[[], MovementSensor], destination: GeoPoint, heading: float | None
     ) -> None:
         if heading is not None and not 0 <= heading < 360:
-            raise InvalidRequest(f"a heading is from 0 to less than 360 degrees, not {heading:g}")
+            raise InvalidRequest(
+                f"a heading must be from 0 to less than 360 degrees, not {heading:g}"
+            )
         self._find = find
-        self._destination = place_at(destination.latitude, destination.longitude)
+        self._destination = parse_location(destination.latitude, destination.longitude)
         self._heading = heading
 
-    async def place(self) -> PoseMessage:
-        """As plans show it: the longitude as x, the latitude as y, in degrees."""
-        here, _ = await self._find().get_position(timeout=PATIENCE)
-        return on_globe(here, await self._facing())
+    async def current_pose(self) -> PoseMessage:
+        """Return the pose as plans show it: longitude as x and latitude as y, in degrees."""
+        position, _ = await self._find().get_position(timeout=POSITION_TIMEOUT)
+        return globe_pose(position, await self._compass_heading())
 
-    async def sight(self) -> Sight:
-        here, _ = await self._find().get_position(timeout=PATIENCE)
-        east, north = Spot(here.latitude, here.longitude).offset(self._destination)
-        towards = math.degrees(math.atan2(east, north))
-        return Sight(math.hypot(east, north) * 1000, await self._facing() - towards)
+    async def locate_goal(self) -> GoalBearing:
+        position, _ = await self._find().get_position(timeout=POSITION_TIMEOUT)
+        east, north = GeoCoordinate(position.latitude, position.longitude).offset_to(
+            self._destination
+        )
+        bearing = math.degrees(math.atan2(east, north))
+        return GoalBearing(math.hypot(east, north) * 1000, await self._compass_heading() - bearing)
 
-    async def last_turn(self) -> float:
-        return 0.0 if self._heading is None else await self._facing() - self._heading
+    async def final_turn(self) -> float:
+        return 0.0 if self._heading is None else await self._compass_heading() - self._heading
 
-    async def _facing(self) -> float:
-        return await self._find().get_compass_heading(timeout=PATIENCE)
-
-
-def on_globe(place: GeoPoint, heading: float | None) -> PoseMessage:
-    return PoseMessage(x=place.longitude, y=place.latitude, o_z=1, theta=-(heading or 0.0))
+    async def _compass_heading(self) -> float:
+        return await self._find().get_compass_heading(timeout=POSITION_TIMEOUT)
 
 
-def has_direction(pose: PoseMessage) -> bool:
-    """Whether it says how to be turned. One that does not leaves that open."""
+def globe_pose(point: GeoPoint, heading: float | None) -> PoseMessage:
+    return PoseMessage(x=point.longitude, y=point.latitude, o_z=1, theta=-(heading or 0.0))
+
+
+def has_orientation(pose: PoseMessage) -> bool:
+    """Return whether the pose specifies an orientation."""
     return any((pose.o_x, pose.o_y, pose.o_z, pose.theta))
 
 
 def yaw(pose: Pose) -> float:
-    """Degrees by which it is turned to the left, seen from above."""
-    x, y, _ = pose.turned.rotate((1.0, 0.0, 0.0))
+    """Return the rotation to the left, seen from above, in degrees."""
+    x, y, _ = pose.rotation.rotate((1.0, 0.0, 0.0))
     return math.degrees(math.atan2(y, x))
 
 
-def place_at(latitude: float, longitude: float) -> Spot:
-    """As a client gives it."""
-    found = Spot(latitude, longitude)
-    if not found.is_on_earth:
+def parse_location(latitude: float, longitude: float) -> GeoCoordinate:
+    """Parse a location that a client gives."""
+    location = GeoCoordinate(latitude, longitude)
+    if not location.is_valid:
         raise InvalidRequest(
-            f"there is no place at latitude {latitude:g} and longitude {longitude:g}"
+            f"latitude {latitude:g} and longitude {longitude:g} are not a valid location"
         )
-    return found
+    return location

@@ -1,4 +1,4 @@
-"""What the motors read from their configuration."""
+"""Attributes of the motor models."""
 
 from __future__ import annotations
 
@@ -13,23 +13,23 @@ from cogwork.config.fields import Attributes, Needs, fault
 
 class FakeMotorAttributes(Attributes):
     max_rpm: Annotated[float, Field(gt=0)] = 100.0
-    """How many revolutions per minute it makes at full power."""
+    """Revolutions per minute at full power."""
     position_reporting: bool = True
-    """Whether it knows its position, as a motor with an encoder does."""
+    """Whether the motor reports its position, as a motor with an encoder does."""
 
 
 class GpioMotorPins(Attributes):
-    """Which pins of the board the motor driver is wired to: `dir` and `pwm`, or `a` and `b`, or
-    `a`, `b` and `pwm`."""
+    """Board pins that the motor driver is connected to: `dir` and `pwm`, or `a` and `b`, or `a`,
+    `b` and `pwm`."""
 
     a: str = ""
-    """High to turn forward. Without `pwm`, it carries the power, too."""
+    """High to turn forward. Without `pwm`, it also carries the PWM signal."""
     b: str = ""
-    """High to turn backward. Without `pwm`, it carries the power, too."""
+    """High to turn backward. Without `pwm`, it also carries the PWM signal."""
     dir: str = ""
     """High to turn forward, low to turn backward."""
     pwm: str = ""
-    """How much power, as a share of the time that it is high."""
+    """PWM signal, whose duty cycle is the power."""
     en_high: str = ""
     """High while the motor is driven."""
     en_low: str = ""
@@ -37,57 +37,59 @@ class GpioMotorPins(Attributes):
 
     @property
     def names(self) -> list[str]:
-        every = (self.a, self.b, self.dir, self.pwm, self.en_high, self.en_low)
-        return [name for name in every if name]
+        pins = (self.a, self.b, self.dir, self.pwm, self.en_high, self.en_low)
+        return [name for name in pins if name]
 
     @property
-    def pulsed(self) -> list[str]:
-        """Those that carry power."""
+    def pwm_pins(self) -> list[str]:
+        """The pins that carry a PWM signal."""
         return [self.pwm] if self.pwm else [self.a, self.b]
 
     @model_validator(mode="after")
-    def _is_a_wiring(self) -> Self:
+    def _check_wiring(self) -> Self:
         given = {key for key in ("a", "b", "dir", "pwm") if getattr(self, key)}
         if given not in ({"dir", "pwm"}, {"a", "b"}, {"a", "b", "pwm"}):
             raise fault(
                 codes.BAD_VALUE,
-                'a motor driver is wired to "dir" and "pwm", to "a" and "b", or to "a", "b" and '
-                f'"pwm", and not to {" and ".join(sorted(given)) or "nothing"}',
+                'a motor driver is connected to "dir" and "pwm", to "a" and "b", or to "a", "b" '
+                f'and "pwm", not to {" and ".join(sorted(given)) or "nothing"}',
             )
         twice = [name for name, times in Counter(self.names).items() if times > 1]
         if twice:
-            raise fault(codes.BAD_VALUE, f'pin "{twice[0]}" stands here twice')
+            raise fault(codes.BAD_VALUE, f'pin "{twice[0]}" is used twice')
         return self
 
 
 class GpioMotorAttributes(Attributes):
     board: Annotated[str, Field(min_length=1), Needs("rdk:component:board")]
-    """The board that the motor driver is wired to."""
+    """Board that the motor driver is connected to."""
     pins: GpioMotorPins
-    """The pins that it is wired to: `dir` and `pwm`, or `a` and `b`, or `a`, `b` and `pwm`; and
-    `en_high` or `en_low` if it wants to be enabled."""
+    """Pins that the motor driver is connected to: `dir` and `pwm`, or `a` and `b`, or `a`, `b` and
+    `pwm`; and `en_high` or `en_low` if it has an enable pin."""
     max_rpm: Annotated[float, Field(ge=0)] = 0.0
-    """About how many revolutions per minute it makes at full power. Without it, it has no speeds,
-    only powers."""
+    """Approximate revolutions per minute at full power. Without it, only powers can be set, not
+    speeds."""
     dir_flip: bool = False
-    """Whether forward is the other way round."""
+    """Whether forward and backward are swapped."""
     pwm_freq: Annotated[int, Field(ge=0)] = 0
-    """The frequency of the PWM in hertz; 0 is what the board usually makes."""
+    """PWM frequency in hertz; 0 is the default of the board."""
     min_power_pct: Annotated[float, Field(ge=0, le=1)] = 0.0
-    """The power at which it begins to turn, from 0 to 1: any that is less, but 0, is raised to
+    """Power from 0 to 1 at which the motor starts to turn. Lower powers, except 0, are raised to
     it."""
     max_power_pct: Annotated[float, Field(gt=0, le=1)] = 1.0
-    """The power that it may get at most, from 0 to 1."""
+    """Maximum power, from 0 to 1."""
     encoder: Annotated[str, Needs("rdk:component:encoder")] = ""
-    """The encoder on its shaft, by which it knows its position. Without one, `go_for` is timed by
+    """Encoder on the shaft, which measures the position. Without one, `go_for` is timed by
     `max_rpm`."""
     ticks_per_rotation: Annotated[int, Field(ge=0)] = 0
-    """How many ticks of the encoder are one revolution."""
+    """Encoder ticks per revolution."""
 
     @model_validator(mode="after")
-    def _agree(self) -> Self:
+    def _check_consistency(self) -> Self:
         if bool(self.encoder) != bool(self.ticks_per_rotation):
-            raise fault(codes.HALF_SET, '"encoder" and "ticks_per_rotation" belong together')
+            raise fault(
+                codes.INCOMPLETE_PAIR, '"encoder" and "ticks_per_rotation" require each other'
+            )
         if self.min_power_pct > self.max_power_pct:
             raise fault(
                 codes.BAD_VALUE,

@@ -1,4 +1,4 @@
-"""A DC motor, on a motor driver that is wired to pins of a board."""
+"""A DC motor on a motor driver that is connected to pins of a board."""
 
 from __future__ import annotations
 
@@ -14,54 +14,54 @@ from viam.proto.component.encoder import PositionType
 
 from cogwork.core.clock import Clock, SystemClock
 from cogwork.core.errors import CogworkError, Unsupported
-from cogwork.drivers.gpio.bridge import Bridge
-from cogwork.drivers.gpio.turning import lead
-from cogwork.drivers.gpio.wire import answer
+from cogwork.drivers.command_lock import CommandLease, CommandLock
+from cogwork.drivers.gpio.direction import bind_direction
+from cogwork.drivers.gpio.h_bridge import HBridge
+from cogwork.drivers.gpio.pin_link import await_answer
 from cogwork.drivers.motor.attributes import GpioMotorAttributes
-from cogwork.drivers.motor.orders import (
+from cogwork.drivers.motor.position_tracker import PositionReading, PositionTracker
+from cogwork.drivers.motor.validation import (
     check_go_to,
     check_offset,
     check_power,
     check_speed,
-    read_go_for,
+    parse_go_for,
 )
-from cogwork.drivers.motor.travel import Look, Travel
-from cogwork.drivers.shapeless import Shapeless
-from cogwork.drivers.turns import Turn, Turns
+from cogwork.drivers.no_geometry import NoGeometry
 from cogwork.graph.name import ResourceName
 from cogwork.graph.provider import Dependencies
-from cogwork.resource.model import logger_of, named
+from cogwork.resource.model import find_dependency, logger_of
 
-_LOOK = 0.01
-"""Seconds between two looks at the encoder, at least."""
-_BRAKING = 0.1
-"""Seconds ahead of the end from which on it slows down."""
-_SLOWEST = 0.1
-"""The part of its speed that it keeps until it is there."""
-_STUCK = 3.0
-"""Seconds without a tick after which it counts as stuck, at least."""
-_MISSING_TICKS = 3
-"""Ticks that should have come by then."""
-_ASTRAY = 0.25
-"""Revolutions away from the end, after which it counts as going the wrong way."""
-_FASTER = 2.0
-"""How many times faster than it is said to be it may be."""
+_POLL_INTERVAL = 0.01
+"""Minimum seconds between two encoder readings."""
+_BRAKING_TIME = 0.1
+"""Seconds before the end at which the motor starts to slow down."""
+_MIN_SPEED_FRACTION = 0.1
+"""Fraction of the speed that the motor keeps until it arrives."""
+_STALL_TIMEOUT = 3.0
+"""Minimum seconds without a tick before the motor counts as stalled."""
+_STALL_TICKS = 3
+"""Ticks that should have arrived by then."""
+_WRONG_WAY_LIMIT = 0.25
+"""Revolutions away from the goal after which the motor counts as turning the wrong way."""
+_SPEED_MARGIN = 2.0
+"""Factor by which the motor may exceed its configured speed."""
 
 
-class Stuck(CogworkError):
-    """A motor that has power, and does not get where it should."""
+class MotorStalled(CogworkError):
+    """A motor has power, but does not reach its goal."""
 
     status = "FAILED_PRECONDITION"
 
 
-class GpioMotor(Shapeless, Motor):
-    """The newest command has the motor; an older move that it ends fails and says so."""
+class GpioMotor(NoGeometry, Motor):
+    """A GPIO motor. A newer command preempts a running move, which then fails with Interrupted."""
 
     def __init__(
         self,
         name: ResourceName,
         attributes: GpioMotorAttributes,
-        bridge: Bridge,
+        bridge: HBridge,
         encoder: Encoder | None,
         clock: Clock,
     ) -> None:
@@ -72,12 +72,14 @@ class GpioMotor(Shapeless, Motor):
         self._clock = clock
         self._zero = 0.0
         self._direction = 1
-        # A power takes until the end of a pulse: more of them would queue.
-        self._look = max(_LOOK, 2 / attributes.pwm_freq if attributes.pwm_freq else 0.0)
-        self._called = f'motor "{self.name}"'
-        self._turns = Turns(self._called)
-        self._pins = asyncio.Lock()
-        lead(encoder, lambda: self._direction)
+        # Setting a power takes until the end of a pulse; a shorter interval would queue writes.
+        self._poll_interval = max(
+            _POLL_INTERVAL, 2 / attributes.pwm_freq if attributes.pwm_freq else 0.0
+        )
+        self._display_name = f'motor "{self.name}"'
+        self._command_lock = CommandLock(self._display_name)
+        self._pin_lock = asyncio.Lock()
+        bind_direction(encoder, lambda: self._direction)
 
     @classmethod
     async def new(
@@ -87,35 +89,37 @@ class GpioMotor(Shapeless, Motor):
         dependencies: Dependencies,
         clock: Clock | None = None,
     ) -> GpioMotor:
-        board = named(dependencies, attributes.board)
-        encoder = named(dependencies, attributes.encoder) if attributes.encoder else None
-        bridge = await Bridge.on(board, attributes.pins, attributes.pwm_freq)
+        board = find_dependency(dependencies, attributes.board)
+        encoder = find_dependency(dependencies, attributes.encoder) if attributes.encoder else None
+        bridge = await HBridge.connect(board, attributes.pins, attributes.pwm_freq)
         return cls(name, attributes, bridge, encoder, clock or SystemClock())
 
     async def set_power(self, power: float, **_: Any) -> None:
-        check_power(self._called, power)
+        check_power(self._display_name, power)
         await self._spin("set_power", power)
 
     async def set_rpm(self, rpm: float, **_: Any) -> None:
-        most = self._most("set_rpm")
-        check_speed(self._called, rpm, most)
-        await self._spin("set_rpm", rpm / most)
+        maximum = self._require_max_rpm("set_rpm")
+        check_speed(self._display_name, rpm, maximum)
+        await self._spin("set_rpm", rpm / maximum)
 
     async def go_for(self, rpm: float, revolutions: float, **_: Any) -> None:
-        turns = read_go_for(self._called, rpm, revolutions, self._most("go_for"))
-        async with self._commanded("go_for") as turn:
+        distance = parse_go_for(
+            self._display_name, rpm, revolutions, self._require_max_rpm("go_for")
+        )
+        async with self._exclusive_command("go_for") as lease:
             if self._encoder is None:
-                await self._go_timed(turn, math.copysign(rpm, turns), abs(turns))
+                await self._go_timed(lease, math.copysign(rpm, distance), abs(distance))
             else:
-                travel = await self._set_out(turn)
-                await self._go(turn, travel, travel.here + turns, abs(rpm))
+                tracker = await self._start_tracking(lease)
+                await self._drive_to(lease, tracker, tracker.position + distance, abs(rpm))
 
     async def go_to(self, rpm: float, position_revolutions: float, **_: Any) -> None:
         self._check_encoder("go_to")
-        check_go_to(self._called, rpm, position_revolutions, self._most("go_to"))
-        async with self._commanded("go_to") as turn:
-            travel = await self._set_out(turn)
-            await self._go(turn, travel, position_revolutions + self._zero, abs(rpm))
+        check_go_to(self._display_name, rpm, position_revolutions, self._require_max_rpm("go_to"))
+        async with self._exclusive_command("go_to") as lease:
+            tracker = await self._start_tracking(lease)
+            await self._drive_to(lease, tracker, position_revolutions + self._zero, abs(rpm))
 
     async def stop(self, **_: Any) -> None:
         await self._spin("stop", 0.0)
@@ -123,14 +127,17 @@ class GpioMotor(Shapeless, Motor):
     async def close(self) -> None:
         await self._spin("close", 0.0)
 
+    def emergency_stop(self) -> None:
+        self._bridge.emergency_stop()
+
     async def reset_zero_position(self, offset: float, **_: Any) -> None:
         self._check_encoder("reset_zero_position")
-        check_offset(self._called, offset)
-        self._zero = await self._turned() + offset
+        check_offset(self._display_name, offset)
+        self._zero = await self._read_revolutions() + offset
 
     async def get_position(self, **_: Any) -> float:
         self._check_encoder("get_position")
-        return await self._position()
+        return await self._read_position()
 
     async def get_properties(self, **_: Any) -> Motor.Properties:
         return Motor.Properties(position_reporting=self._encoder is not None)
@@ -146,130 +153,139 @@ class GpioMotor(Shapeless, Motor):
     async def get_status(self, **_: Any) -> Mapping[str, Any]:
         powered, power = await self.is_powered()
         status = {"is_powered": powered, "is_moving": powered, "power": power}
-        known = self._encoder is not None
-        return {**status, "position": await self._position()} if known else status
+        has_position = self._encoder is not None
+        return {**status, "position": await self._read_position()} if has_position else status
 
     async def _spin(self, command: str, power: float) -> None:
-        async with self._commanded(command) as turn:
-            await self._drive(turn, power)
+        async with self._exclusive_command(command) as lease:
+            await self._drive(lease, power)
 
     @asynccontextmanager
-    async def _commanded(self, command: str) -> AsyncIterator[Turn]:
-        """The command has the motor from here on, whatever it must find out first."""
-        turn = self._turns.take(command)
+    async def _exclusive_command(self, command: str) -> AsyncIterator[CommandLease]:
+        """Hold the motor for a command, and stop the motor if the command fails."""
+        lease = self._command_lock.acquire(command)
         try:
-            yield turn
-            turn.check()
+            yield lease
+            lease.raise_if_revoked()
         except BaseException:
-            # At rest, it was told so already, on every pin.
-            if not turn.is_over and self._bridge.told:
-                await self._give_up(turn)
+            # If the requested power is 0, all pins already have their rest state.
+            if not lease.is_revoked and self._bridge.requested_power:
+                await self._try_stop(lease)
             raise
 
-    async def _give_up(self, turn: Turn) -> None:
-        """Whoever asked is gone, or something failed: nobody else is watching where it turns."""
+    async def _try_stop(self, lease: CommandLease) -> None:
+        """Stop the motor after a failure: nothing else supervises its motion."""
         try:
-            await self._drive(turn, 0.0)
+            await self._drive(lease, 0.0)
         except Exception:
-            self.logger.exception("it could not be stopped")
+            self.logger.exception("the motor could not be stopped")
 
-    async def _go_timed(self, turn: Turn, rpm: float, revolutions: float) -> None:
-        """Its limits may make it slower or faster than it should be: how far it goes counts."""
+    async def _go_timed(self, lease: CommandLease, rpm: float, revolutions: float) -> None:
+        """Turn for the time that the distance takes at the speed that the power limits allow."""
         power = rpm / self._attributes.max_rpm
-        await self._drive(turn, power)
-        await turn.wait(self._clock, revolutions / self._speed(power) * 60)
-        await self._drive(turn, 0.0)
+        await self._drive(lease, power)
+        await lease.wait(self._clock, revolutions / self._rpm_at_power(power) * 60)
+        await self._drive(lease, 0.0)
 
-    async def _set_out(self, turn: Turn) -> Travel:
-        fastest = self._attributes.max_rpm / 60 * _FASTER
-        return Travel(await self._seen(turn), fastest, 1 / self._attributes.ticks_per_rotation)
-
-    async def _seen(self, turn: Turn) -> Look:
-        asked = self._clock.monotonic()
-        turned = await turn.outcome(self._turned())
-        return Look(turned, asked, self._clock.monotonic())
-
-    async def _go(self, turn: Turn, travel: Travel, end: float, rpm: float) -> None:
-        """Until the encoder says that it is there."""
-        start = seen = travel.here
-        side = math.copysign(1.0, end - start)
-        since = self._clock.monotonic()
-        while (end - travel.here) * side > 0:
-            power = _approach(abs(end - travel.here), rpm) * side / self._attributes.max_rpm
-            await self._drive(turn, power)
-            await turn.wait(self._clock, self._look)
-            travel.add(await self._seen(turn))
-            if (start - travel.here) * side > _ASTRAY:
-                raise Stuck(self._astray(turn.command))
-            if travel.here != seen:
-                seen, since = travel.here, self._clock.monotonic()
-            elif self._clock.monotonic() - since >= (patience := self._patience(power)):
-                raise Stuck(self._stuck(turn.command, patience))
-        await self._drive(turn, 0.0)
-
-    def _patience(self, power: float) -> float:
-        """Seconds that it gets for a tick."""
-        tick = 60 / (self._speed(power) * self._attributes.ticks_per_rotation)
-        return max(_STUCK, _MISSING_TICKS * tick)
-
-    def _stuck(self, command: str, seconds: float) -> str:
-        return (
-            f"{self._called} did not finish {command}: its encoder saw nothing turn for "
-            f'{seconds:g} s; look whether it is blocked, raise "min_power_pct", or check the '
-            "encoder's wires"
+    async def _start_tracking(self, lease: CommandLease) -> PositionTracker:
+        fastest = self._attributes.max_rpm / 60 * _SPEED_MARGIN
+        return PositionTracker(
+            await self._take_reading(lease), fastest, 1 / self._attributes.ticks_per_rotation
         )
 
-    def _astray(self, command: str) -> str:
+    async def _take_reading(self, lease: CommandLease) -> PositionReading:
+        asked_at = self._clock.monotonic()
+        revolutions = await lease.run(self._read_revolutions())
+        return PositionReading(revolutions, asked_at, self._clock.monotonic())
+
+    async def _drive_to(
+        self, lease: CommandLease, tracker: PositionTracker, end: float, rpm: float
+    ) -> None:
+        """Turn until the encoder reports the goal."""
+        start_position = last_position = tracker.position
+        direction = math.copysign(1.0, end - start_position)
+        last_change = self._clock.monotonic()
+        while (end - tracker.position) * direction > 0:
+            power = (
+                _approach_speed(abs(end - tracker.position), rpm)
+                * direction
+                / self._attributes.max_rpm
+            )
+            await self._drive(lease, power)
+            await lease.wait(self._clock, self._poll_interval)
+            tracker.add(await self._take_reading(lease))
+            if (start_position - tracker.position) * direction > _WRONG_WAY_LIMIT:
+                raise MotorStalled(self._wrong_way_message(lease.command))
+            if tracker.position != last_position:
+                last_position, last_change = tracker.position, self._clock.monotonic()
+            elif self._clock.monotonic() - last_change >= (timeout := self._stall_timeout(power)):
+                raise MotorStalled(self._stall_message(lease.command, timeout))
+        await self._drive(lease, 0.0)
+
+    def _stall_timeout(self, power: float) -> float:
+        """Return the seconds that a tick may take."""
+        tick = 60 / (self._rpm_at_power(power) * self._attributes.ticks_per_rotation)
+        return max(_STALL_TIMEOUT, _STALL_TICKS * tick)
+
+    def _stall_message(self, command: str, seconds: float) -> str:
         return (
-            f"{self._called} did not finish {command}: its encoder counts the other way round; "
-            'swap the encoder\'s pins, or change "dir_flip"'
+            f"{self._display_name} did not finish {command}: its encoder reported no motion for "
+            f'{seconds:g} s; check whether it is blocked, raise "min_power_pct", or check the '
+            "encoder's wiring"
         )
 
-    async def _drive(self, turn: Turn, power: float) -> None:
-        """One command at a time sets the pins, and none that was overtaken meanwhile."""
-        async with self._pins:
-            turn.check()
+    def _wrong_way_message(self, command: str) -> str:
+        return (
+            f"{self._display_name} did not finish {command}: its encoder counts in the wrong "
+            'direction; swap the encoder\'s pins, or change "dir_flip"'
+        )
+
+    async def _drive(self, lease: CommandLease, power: float) -> None:
+        """Drive the motor, one command at a time, unless preempted meanwhile."""
+        async with self._pin_lock:
+            lease.raise_if_revoked()
             self._direction = int(math.copysign(1, power)) if power else self._direction
-            power = self._within_limits(power)
+            power = self._clamp_power(power)
             await self._bridge.drive(-power if self._attributes.dir_flip else power)
 
-    def _within_limits(self, power: float) -> float:
+    def _clamp_power(self, power: float) -> float:
         if power == 0:
             return 0.0
-        least, most = self._attributes.min_power_pct, self._attributes.max_power_pct
-        return math.copysign(min(max(abs(power), least), most), power)
+        minimum, maximum = self._attributes.min_power_pct, self._attributes.max_power_pct
+        return math.copysign(min(max(abs(power), minimum), maximum), power)
 
-    def _speed(self, power: float) -> float:
-        """Revolutions per minute, whichever way, that it makes of a power it is told."""
-        return abs(self._within_limits(power)) * self._attributes.max_rpm
+    def _rpm_at_power(self, power: float) -> float:
+        """Return the absolute revolutions per minute at a requested power."""
+        return abs(self._clamp_power(power)) * self._attributes.max_rpm
 
-    async def _position(self) -> float:
-        return await self._turned() - self._zero
+    async def _read_position(self) -> float:
+        return await self._read_revolutions() - self._zero
 
-    async def _turned(self) -> float:
-        """Revolutions, as the encoder has them."""
+    async def _read_revolutions(self) -> float:
+        """Return the encoder's position in revolutions."""
         assert self._encoder is not None
-        asking = self._encoder.get_position(PositionType.POSITION_TYPE_TICKS_COUNT)
-        ticks, _ = await answer(f'encoder "{self._encoder.name}"', asking)
+        request = self._encoder.get_position(PositionType.POSITION_TYPE_TICKS_COUNT)
+        ticks, _ = await await_answer(f'encoder "{self._encoder.name}"', request)
         return ticks / self._attributes.ticks_per_rotation
 
-    def _most(self, command: str) -> float:
-        """The speed that it turns at, at most."""
+    def _require_max_rpm(self, command: str) -> float:
+        """Return the maximum speed, or fail if it is unknown."""
         if not self._attributes.max_rpm:
             raise Unsupported(
-                f'{self._called} has no {command}, because its speed is not known: set "max_rpm"'
+                f"{self._display_name} does not support {command}, because its speed is unknown: "
+                'set "max_rpm"'
             )
         return self._attributes.max_rpm
 
     def _check_encoder(self, command: str) -> None:
         if self._encoder is None:
             raise Unsupported(
-                f"{self._called} has no {command}, because nothing tells its position: "
-                'give it an "encoder"'
+                f"{self._display_name} does not support {command}, because its position is "
+                'unknown: configure an "encoder"'
             )
 
 
-def _approach(revolutions: float, rpm: float) -> float:
-    """How fast to turn with so much left to go."""
-    braking = rpm / 60 * _BRAKING
-    return rpm * min(1.0, max(revolutions / braking, _SLOWEST))
+def _approach_speed(revolutions: float, rpm: float) -> float:
+    """Return the speed for the remaining distance."""
+    braking = rpm / 60 * _BRAKING_TIME
+    return rpm * min(1.0, max(revolutions / braking, _MIN_SPEED_FRACTION))

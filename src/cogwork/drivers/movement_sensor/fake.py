@@ -1,4 +1,4 @@
-"""A movement sensor that rides on a fake base, or stays where it is."""
+"""A fake movement sensor that moves with a fake base or stays in place."""
 
 from __future__ import annotations
 
@@ -7,32 +7,32 @@ from typing import Any
 from viam.components.movement_sensor import MovementSensor, Vector3
 
 from cogwork.core.errors import Unsupported
-from cogwork.drivers.base.tracked import Tracked
+from cogwork.drivers.base.protocols import HasOdometry
 from cogwork.drivers.movement_sensor.attributes import (
     FakeMovementSensorAttributes,
     VectorAttributes,
 )
-from cogwork.drivers.movement_sensor.motion import Motion
-from cogwork.drivers.movement_sensor.motion_sensor import MotionSensor
+from cogwork.drivers.movement_sensor.snapshot import MovementSnapshot
+from cogwork.drivers.movement_sensor.snapshot_sensor import SnapshotMovementSensor
 from cogwork.graph.name import ResourceName
 from cogwork.graph.provider import Dependencies
-from cogwork.resource.model import logger_of, named
-from cogwork.spatial.earth import Spot
+from cogwork.resource.model import find_dependency, logger_of
+from cogwork.spatial.geodesy import GeoCoordinate
 
-_SIMULATED = 8
-"""The quality of a fix that NMEA 0183 has for simulators."""
+_NMEA_FIX_SIMULATED = 8
+"""The fix quality that NMEA 0183 defines for simulators."""
 
 
-class FakeMovementSensor(MotionSensor):
+class FakeMovementSensor(SnapshotMovementSensor):
     def __init__(
         self,
         name: ResourceName,
         attributes: FakeMovementSensorAttributes,
-        base: Tracked | None,
+        base: HasOdometry | None,
     ) -> None:
         super().__init__(name.name, logger=logger_of(name))
         self._attributes = attributes
-        self._origin = Spot(attributes.origin.latitude, attributes.origin.longitude)
+        self._origin = GeoCoordinate(attributes.origin.latitude, attributes.origin.longitude)
         self._base = base
 
     @classmethod
@@ -44,39 +44,43 @@ class FakeMovementSensor(MotionSensor):
     ) -> FakeMovementSensor:
         if attributes.base is None:
             return cls(name, attributes, None)
-        base = named(dependencies, attributes.base)
-        if not isinstance(base, Tracked):
+        base = find_dependency(dependencies, attributes.base)
+        if not isinstance(base, HasOdometry):
             raise Unsupported(
                 f'movement sensor "{name.name}" cannot follow base "{attributes.base}", which does '
-                'not tell where it is: name a fake base, or leave "base" out'
+                'not report its pose: use a fake base, or remove "base"'
             )
         return cls(name, attributes, base)
 
     async def get_accuracy(self, **_: Any) -> MovementSensor.Accuracy:
-        """It makes no mistakes."""
+        """Return perfect accuracy."""
         return MovementSensor.Accuracy(
             position_hdop=0,
             position_vdop=0,
-            position_nmea_gga_fix=_SIMULATED,
+            position_nmea_gga_fix=_NMEA_FIX_SIMULATED,
             compass_degrees_error=0,
         )
 
-    async def motion(self) -> Motion:
-        its = self._attributes
+    async def take_snapshot(self) -> MovementSnapshot:
+        attributes = self._attributes
         if self._base is not None:
-            seen = await self._base.odometry()
-            return Motion.of(
-                seen.place, seen.speed, self._origin, its.compass_heading, its.altitude
+            odometry = await self._base.odometry()
+            return MovementSnapshot.from_base(
+                odometry.pose,
+                odometry.speed,
+                self._origin,
+                attributes.compass_heading,
+                attributes.altitude,
             )
-        return Motion(
+        return MovementSnapshot(
             self._origin,
-            its.altitude,
-            its.compass_heading,
-            _vector(its.linear_velocity),
-            _vector(its.angular_velocity),
-            _vector(its.linear_acceleration),
+            attributes.altitude,
+            attributes.compass_heading,
+            _to_vector(attributes.linear_velocity),
+            _to_vector(attributes.angular_velocity),
+            _to_vector(attributes.linear_acceleration),
         )
 
 
-def _vector(given: VectorAttributes) -> Vector3:
-    return Vector3(x=given.x, y=given.y, z=given.z)
+def _to_vector(vector: VectorAttributes) -> Vector3:
+    return Vector3(x=vector.x, y=vector.y, z=vector.z)

@@ -1,4 +1,4 @@
-"""A movement sensor that works out from the turns of its wheels where a base is."""
+"""Wheel odometry: a movement sensor that computes the pose of a base from its wheels."""
 
 from __future__ import annotations
 
@@ -15,66 +15,66 @@ from viam.components.movement_sensor import MovementSensor, Vector3
 
 from cogwork.core.clock import Clock, SystemClock
 from cogwork.core.errors import CogworkError, Unsupported
-from cogwork.drivers.base.drive import REST, Place, Speed
-from cogwork.drivers.base.slipping import Slipping
-from cogwork.drivers.motor.travel import Look, Travel
+from cogwork.drivers.base.planar_motion import REST, BasePose, Speed
+from cogwork.drivers.base.protocols import HasTurningWidth
+from cogwork.drivers.motor.position_tracker import PositionReading, PositionTracker
 from cogwork.drivers.movement_sensor.attributes import WheeledOdometryAttributes
-from cogwork.drivers.movement_sensor.motion import Motion
-from cogwork.drivers.movement_sensor.motion_sensor import MotionSensor
+from cogwork.drivers.movement_sensor.snapshot import MovementSnapshot
+from cogwork.drivers.movement_sensor.snapshot_sensor import SnapshotMovementSensor
 from cogwork.graph.name import ResourceName
 from cogwork.graph.provider import Dependencies
-from cogwork.resource.model import logger_of, named
-from cogwork.spatial.earth import Spot
+from cogwork.resource.model import find_dependency, logger_of
+from cogwork.spatial.geodesy import GeoCoordinate
 
-_ANSWERED_WITHIN = 5.0
-_ABSURD = 10.0
-"""How many times faster than it is said to be no wheel turns."""
+_ANSWER_TIMEOUT = 5.0
+_IMPOSSIBLE_SPEED_FACTOR = 10.0
+"""Factor by which no wheel exceeds its configured speed."""
 
 
 class LostTrack(CogworkError):
-    """The motors do not say how far they have turned."""
+    """The motors do not report how far they have turned."""
 
     status = "UNAVAILABLE"
 
 
 @dataclass(frozen=True, slots=True)
-class Measures:
-    """Of a base, in millimetres."""
+class BaseDimensions:
+    """Dimensions of a base, in millimeters."""
 
-    around: float
-    """How far one turn of its wheels takes it."""
-    width: float
-    """How far apart its wheels are; as many times farther as they slip when it turns."""
+    wheel_circumference: float
+    """Distance per revolution of the wheels."""
+    turning_width: float
+    """Distance between the wheels, multiplied by the slip when the base turns."""
 
 
-class Wheels(NamedTuple):
-    """How far they have turned, in revolutions, at a moment in seconds."""
+class WheelPositions(NamedTuple):
+    """Revolutions of both sides at a time in seconds."""
 
     left: float
     right: float
-    moment: float
+    time: float
 
 
-class WheeledOdometry(MotionSensor):
+class WheeledOdometry(SnapshotMovementSensor):
     def __init__(
         self,
         name: ResourceName,
         attributes: WheeledOdometryAttributes,
         sides: tuple[Sequence[Motor], Sequence[Motor]],
-        measures: Measures,
+        dimensions: BaseDimensions,
         clock: Clock,
     ) -> None:
         super().__init__(name.name, logger=logger_of(name))
         self._attributes = attributes
         self._sides = sides
-        self._measures = measures
+        self._dimensions = dimensions
         self._clock = clock
-        self._place = Place()
+        self._pose = BasePose()
         self._speed = REST
-        self._travels: list[Travel] = []
-        self._seen: Wheels | None = None
+        self._trackers: list[PositionTracker] = []
+        self._last_positions: WheelPositions | None = None
         self._trouble: str | None = None
-        self._watching = asyncio.create_task(self._watch())
+        self._poll_task = asyncio.create_task(self._poll_motors())
 
     @classmethod
     async def new(
@@ -84,19 +84,23 @@ class WheeledOdometry(MotionSensor):
         dependencies: Dependencies,
         clock: Clock | None = None,
     ) -> WheeledOdometry:
-        left = [named(dependencies, each) for each in attributes.left_motors]
-        right = [named(dependencies, each) for each in attributes.right_motors]
+        left = [find_dependency(dependencies, each) for each in attributes.left_motors]
+        right = [find_dependency(dependencies, each) for each in attributes.right_motors]
         for motor in (*left, *right):
-            await _check_reports(motor)
-        measures = await _measures(attributes.base, named(dependencies, attributes.base))
-        return cls(name, attributes, (left, right), measures, clock or SystemClock())
+            await _check_position_reporting(motor)
+        dimensions = await _read_dimensions(
+            attributes.base, find_dependency(dependencies, attributes.base)
+        )
+        return cls(name, attributes, (left, right), dimensions, clock or SystemClock())
 
-    async def motion(self) -> Motion:
+    async def take_snapshot(self) -> MovementSnapshot:
         if self._trouble is not None:
             raise LostTrack(f'movement sensor "{self.name}" lost track: {self._trouble}')
-        its = self._attributes
-        origin = Spot(its.origin.latitude, its.origin.longitude)
-        return Motion.of(self._place, self._speed, origin, its.compass_heading, 0.0)
+        attributes = self._attributes
+        origin = GeoCoordinate(attributes.origin.latitude, attributes.origin.longitude)
+        return MovementSnapshot.from_base(
+            self._pose, self._speed, origin, attributes.compass_heading, 0.0
+        )
 
     async def get_linear_acceleration(self, **_: Any) -> Vector3:
         raise Unsupported(f'movement sensor "{self.name}" does not measure acceleration')
@@ -107,7 +111,7 @@ class WheeledOdometry(MotionSensor):
         return properties
 
     async def get_accuracy(self, **_: Any) -> MovementSensor.Accuracy:
-        """Nobody knows how much the wheels have slipped."""
+        """Return an empty accuracy: the slip of the wheels is unknown."""
         return MovementSensor.Accuracy()
 
     async def get_readings(self, **_: Any) -> dict[str, Any]:
@@ -116,85 +120,94 @@ class WheeledOdometry(MotionSensor):
         return readings
 
     async def close(self) -> None:
-        self._watching.cancel()
-        await asyncio.wait([self._watching])
+        self._poll_task.cancel()
+        await asyncio.wait([self._poll_task])
 
-    async def _watch(self) -> None:
+    async def _poll_motors(self) -> None:
         while True:
             try:
-                async with asyncio.timeout(_ANSWERED_WITHIN):
-                    looks = await self._look()
+                async with asyncio.timeout(_ANSWER_TIMEOUT):
+                    readings = await self._read_motors()
             except Exception as error:
-                self._miss(error)
+                self._report_failure(error)
             else:
                 self._trouble = None
-                self._follow(self._turned(looks))
+                self._integrate(self._update_trackers(readings))
             await self._clock.sleep(self._attributes.time_interval_msec / 1000)
 
-    async def _look(self) -> list[Look]:
+    async def _read_motors(self) -> list[PositionReading]:
         left, right = self._sides
-        asking = (self._look_at(motor) for motor in (*left, *right))
-        return [_told(each) for each in await asyncio.gather(*asking, return_exceptions=True)]
+        requests = (self._read_motor(motor) for motor in (*left, *right))
+        return [_unwrap(each) for each in await asyncio.gather(*requests, return_exceptions=True)]
 
-    async def _look_at(self, motor: Motor) -> Look:
-        asked = self._clock.monotonic()
-        return Look(await motor.get_position(), asked, self._clock.monotonic())
+    async def _read_motor(self, motor: Motor) -> PositionReading:
+        asked_at = self._clock.monotonic()
+        return PositionReading(await motor.get_position(), asked_at, self._clock.monotonic())
 
-    def _turned(self, looks: Sequence[Look]) -> Wheels:
-        """Whoever sets a motor to zero does not move the base."""
-        if self._travels:
-            for travel, look in zip(self._travels, looks, strict=True):
-                travel.add(look)
+    def _update_trackers(self, readings: Sequence[PositionReading]) -> WheelPositions:
+        """Add the readings; resetting a motor to zero does not move the base."""
+        if self._trackers:
+            for tracker, reading in zip(self._trackers, readings, strict=True):
+                tracker.add(reading)
         else:
             fastest = self._attributes.max_rpm / 60
-            self._travels = [Travel(look, fastest, 0.0, fastest * _ABSURD) for look in looks]
-        turned = [travel.here for travel in self._travels]
-        border = len(self._sides[0])
-        return Wheels(
-            statistics.fmean(turned[:border]),
-            statistics.fmean(turned[border:]),
+            self._trackers = [
+                PositionTracker(reading, fastest, 0.0, fastest * _IMPOSSIBLE_SPEED_FACTOR)
+                for reading in readings
+            ]
+        revolutions = [tracker.position for tracker in self._trackers]
+        left_count = len(self._sides[0])
+        return WheelPositions(
+            statistics.fmean(revolutions[:left_count]),
+            statistics.fmean(revolutions[left_count:]),
             self._clock.monotonic(),
         )
 
-    def _follow(self, wheels: Wheels) -> None:
-        """Along the arc since the last look; the first one only shows where the motors stand."""
-        before, self._seen = self._seen, wheels
-        if before is None or wheels.moment <= before.moment:
+    def _integrate(self, wheels: WheelPositions) -> None:
+        """Integrate the arc since the last reading; the first reading is only the reference."""
+        before, self._last_positions = self._last_positions, wheels
+        if before is None or wheels.time <= before.time:
             return
-        around = self._measures.around
-        left, right = (wheels.left - before.left) * around, (wheels.right - before.right) * around
+        circumference = self._dimensions.wheel_circumference
+        left, right = (
+            (wheels.left - before.left) * circumference,
+            (wheels.right - before.right) * circumference,
+        )
         distance = (left + right) / 2
-        turn = math.degrees((right - left) / self._measures.width)
-        seconds = wheels.moment - before.moment
-        self._place = self._place.along(distance, turn)
+        turn = math.degrees((right - left) / self._dimensions.turning_width)
+        seconds = wheels.time - before.time
+        self._pose = self._pose.move_along_arc(distance, turn)
         self._speed = Speed(distance / seconds, turn / seconds)
 
-    def _miss(self, error: Exception) -> None:
+    def _report_failure(self, error: Exception) -> None:
         if self._trouble is None:
-            self.logger.warning("the motors do not say how far they have turned: %s", error)
-        self._trouble = str(error) or f"no motor answered within {_ANSWERED_WITHIN:g} s"
+            self.logger.warning("the motors do not report their positions: %s", error)
+        self._trouble = str(error) or f"no motor answered within {_ANSWER_TIMEOUT:g} s"
 
 
-def _told(answer: Look | BaseException) -> Look:
-    """Only when all have answered, so that nobody is still asked."""
+def _unwrap(answer: PositionReading | BaseException) -> PositionReading:
+    """Raise the error of a reading, after all motors have answered."""
     if isinstance(answer, BaseException):
         raise answer
     return answer
 
 
-async def _check_reports(motor: Motor) -> None:
+async def _check_position_reporting(motor: Motor) -> None:
     if not (await motor.get_properties()).position_reporting:
         raise Unsupported(
             f'motor "{motor.name}" does not report its position: odometry needs an encoder on it'
         )
 
 
-async def _measures(name: str, base: Base) -> Measures:
-    told = await base.get_properties()
-    if not (told.width_meters > 0 and told.wheel_circumference_meters > 0):
+async def _read_dimensions(name: str, base: Base) -> BaseDimensions:
+    properties = await base.get_properties()
+    if not (properties.width_meters > 0 and properties.wheel_circumference_meters > 0):
         raise Unsupported(
-            f'base "{name}" does not tell how wide it is and how large its wheels are: '
-            "odometry needs both"
+            f'base "{name}" does not report its width and wheel circumference: odometry needs both'
         )
-    width = base.turning_width_mm if isinstance(base, Slipping) else told.width_meters * 1000
-    return Measures(told.wheel_circumference_meters * 1000, width)
+    width = (
+        base.turning_width_mm
+        if isinstance(base, HasTurningWidth)
+        else properties.width_meters * 1000
+    )
+    return BaseDimensions(properties.wheel_circumference_meters * 1000, width)

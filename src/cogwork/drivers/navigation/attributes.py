@@ -1,4 +1,4 @@
-"""What the navigation services read from their configuration."""
+"""Attributes of the navigation models."""
 
 from __future__ import annotations
 
@@ -8,21 +8,22 @@ from pydantic import Field
 
 from cogwork.config.fields import Attributes
 
-Metres = Annotated[float, Field(gt=0)]
+Meters = Annotated[float, Field(gt=0)]
 
 
 class FakeNavigationAttributes(Attributes):
     map_type: Literal["local", "gps"] = "local"
-    """Whether positions are poses on a map, in millimetres, or places on the globe."""
+    """Type of positions: `local`, poses on a map in millimeters; `gps`, coordinates on the
+    globe."""
     latitude: Annotated[float, Field(ge=-80, le=80)] = 40.7
-    """Where it starts, in degrees, if `map_type` is `gps`."""
+    """Start latitude in degrees, if `map_type` is `gps`."""
     longitude: Annotated[float, Field(ge=-180, le=180)] = -73.98
-    """Where it starts, in degrees, if `map_type` is `gps`."""
-    linear_m_per_sec: Metres = 0.5
-    """How fast it goes, where no zone and no call says otherwise."""
-    footprint_length_m: Metres = 0.6
-    """How long it is."""
-    footprint_width_m: Metres = 0.4
-    """How wide it is."""
+    """Start longitude in degrees, if `map_type` is `gps`."""
+    linear_m_per_sec: Meters = 0.5
+    """Default speed, unless a zone or a call sets another."""
+    footprint_length_m: Meters = 0.6
+    """Length of the machine."""
+    footprint_width_m: Meters = 0.4
+    """Width of the machine."""
     localized: bool = True
-    """Whether it knows where it is. Without that it goes nowhere."""
+    """Whether the machine knows its position. If not, it does not move."""

@@ -1,4 +1,4 @@
-"""A picture of the zones, cell by cell: what it costs to be there."""
+"""A costmap of the zones: the cost of each cell."""
 
 from __future__ import annotations
 
@@ -6,61 +6,63 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from cogwork.drivers.navigation.chart import Spot
-from cogwork.drivers.navigation.outline import Outline
+from cogwork.drivers.navigation.coordinates import MapPoint
+from cogwork.drivers.navigation.polygon import Polygon
 
-FINEST = 0.05
-"""Metres that a cell measures, before it is made coarser."""
-MOST_CELLS = 200
-"""Along each side."""
-KEEP_OUT = 100
-SLOW = 50
+MIN_CELL_SIZE = 0.05
+"""Minimum size of a cell in meters."""
+MAX_CELLS = 200
+"""Maximum cells along each side."""
+KEEPOUT_COST = 100
+SLOW_COST = 50
 
 
 @dataclass(frozen=True, slots=True)
 class Costmap:
-    origin: Spot
-    """Of its lower left corner."""
+    origin: MapPoint
+    """The lower left corner."""
     resolution: float
     width: int
     height: int
     data: bytes
-    """Row by row, from the lowest on."""
+    """The costs row by row, from the bottom."""
 
 
 @dataclass(frozen=True, slots=True)
-class Area:
-    low: Spot
-    high: Spot
+class CostmapArea:
+    low: MapPoint
+    high: MapPoint
 
     @classmethod
-    def around(cls, spots: Sequence[Spot], margin: float) -> Area:
-        xs, ys = zip(*spots, strict=True)
+    def around(cls, points: Sequence[MapPoint], margin: float) -> CostmapArea:
+        xs, ys = zip(*points, strict=True)
         return cls((min(xs) - margin, min(ys) - margin), (max(xs) + margin, max(ys) + margin))
 
 
-def drawn(area: Area, stride: int, slow: Sequence[Outline], keepouts: Sequence[Outline]) -> Costmap:
-    """What is to be kept out of covers what is slow."""
+def build_costmap(
+    area: CostmapArea, stride: int, slow: Sequence[Polygon], keepouts: Sequence[Polygon]
+) -> Costmap:
+    """Build the costmap; keepout zones override speed limits."""
     width, height = area.high[0] - area.low[0], area.high[1] - area.low[1]
-    resolution = max(FINEST * stride, width / MOST_CELLS, height / MOST_CELLS)
+    resolution = max(MIN_CELL_SIZE * stride, width / MAX_CELLS, height / MAX_CELLS)
     columns, rows = (max(math.ceil(side / resolution - 1e-9), 1) for side in (width, height))
     cells = [bytearray(columns) for _ in range(rows)]
-    for cost, outlines in ((SLOW, slow), (KEEP_OUT, keepouts)):
-        for outline in outlines:
-            _fill(cells, outline, cost, area.low, resolution)
+    for cost, polygons in ((SLOW_COST, slow), (KEEPOUT_COST, keepouts)):
+        for polygon in polygons:
+            _fill(cells, polygon, cost, area.low, resolution)
     return Costmap(area.low, resolution, columns, rows, b"".join(cells))
 
 
 def _fill(
-    cells: list[bytearray], outline: Outline, cost: int, origin: Spot, resolution: float
+    cells: list[bytearray], polygon: Polygon, cost: int, origin: MapPoint, resolution: float
 ) -> None:
-    """The cells whose middles are inside."""
+    """Set the cost of the cells whose centers are inside the polygon."""
     columns = len(cells[0])
-    first = max(math.floor((outline.low[1] - origin[1]) / resolution), 0)
-    last = min(math.ceil((outline.high[1] - origin[1]) / resolution), len(cells))
+    first = max(math.floor((polygon.low[1] - origin[1]) / resolution), 0)
+    last = min(math.ceil((polygon.high[1] - origin[1]) / resolution), len(cells))
     for row in range(first, last):
-        crossed = outline.crossed_at(origin[1] + (row + 0.5) * resolution)
-        for start, end in zip(crossed[::2], crossed[1::2], strict=True):
+        crossings = polygon.scanline_crossings(origin[1] + (row + 0.5) * resolution)
+        for start, end in zip(crossings[::2], crossings[1::2], strict=True):
             left = max(math.ceil((start - origin[0]) / resolution - 0.5), 0)
             right = min(math.ceil((end - origin[0]) / resolution - 0.5), columns)
             if left < right:

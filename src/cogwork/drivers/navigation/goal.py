@@ -1,4 +1,4 @@
-"""Where the machine is sent, and what became of that."""
+"""A navigation goal and its progress."""
 
 from __future__ import annotations
 
@@ -20,22 +20,22 @@ from viam.proto.service.navigation import (
 )
 
 from cogwork.core.clock import Clock
-from cogwork.drivers.navigation.atlas import Stop
-from cogwork.drivers.navigation.chart import Chart, Place, Spot
-from cogwork.drivers.navigation.planning import length
-from cogwork.drivers.navigation.trip import Trip
-from cogwork.resource.moments import timestamp
+from cogwork.drivers.navigation.coordinates import MapCoordinates, MapPoint, MapPose
+from cogwork.drivers.navigation.map_store import Destination
+from cogwork.drivers.navigation.path_motion import PathMotion
+from cogwork.drivers.navigation.planning import path_length
+from cogwork.resource.timestamps import to_timestamp
 
-MOST_LAPS = 2**32 - 1
-"""As many as a message can tell."""
+MAX_LAPS = 2**32 - 1
+"""The maximum that a message can represent."""
 
 
 @dataclass(frozen=True, slots=True)
-class Tour:
-    """A route that is gone along."""
+class ActiveRoute:
+    """A route that is being followed."""
 
     name: str
-    """Empty if nobody saved it."""
+    """The name, or empty if the route is not saved."""
     waypoints: Sequence[Waypoint]
     loop: bool = False
 
@@ -43,23 +43,23 @@ class Tour:
 @dataclass(slots=True)
 class Goal:
     mode: NavMode.ValueType
-    stops: Sequence[Stop]
+    stops: Sequence[Destination]
     speed: float
-    """Metres per second."""
+    """Speed in meters per second."""
     started_at: float
-    """Seconds since 1970."""
-    tour: Tour | None = None
-    path: Sequence[Spot] | None = None
-    """The rest of the way that it was told to go to its only stop; None: it looks for one."""
+    """Start time in seconds since 1970."""
+    route: ActiveRoute | None = None
+    path: Sequence[MapPoint] | None = None
+    """The rest of the path that the client gave for the only stop, or None to plan one."""
     index: int = 0
-    """The stop that the trip leads to first."""
+    """The first stop of the motion."""
     lap: int = 0
-    """How often it has been around, as far as that can be told."""
+    """The number of completed laps, up to the limit of the message."""
     state: GoalState.ValueType = GoalState.GOAL_STATE_ACTIVE
-    trip: Trip | None = None
-    """None while a way is looked for, and while it goes nowhere."""
-    circuit: Trip | None = None
-    """From the last stop past all of them, if it does not end there."""
+    motion: PathMotion | None = None
+    """The current motion, or None while planning and at rest."""
+    loop_motion: PathMotion | None = None
+    """The motion of one lap, from the last stop past all stops, for a route that loops."""
     suspend_reason: str | None = None
     error: NavError | None = None
     finished_at: float | None = None
@@ -69,97 +69,104 @@ class Goal:
         return self.state == GoalState.GOAL_STATE_ACTIVE
 
     @property
-    def is_over(self) -> bool:
+    def has_ended(self) -> bool:
         return not self.is_active and self.state != GoalState.GOAL_STATE_SUSPENDED
 
     @property
-    def minds_zones(self) -> bool:
+    def avoids_zones(self) -> bool:
         return self.mode != NavMode.NAV_MODE_DIRECT
 
     def next_stop(self, now: float) -> int:
-        passed = self.trip.passed(now) if self.trip is not None else 0
-        return min(self.index + passed, len(self.stops) - 1)
+        stops_passed = self.motion.stops_passed(now) if self.motion is not None else 0
+        return min(self.index + stops_passed, len(self.stops) - 1)
 
-    def hold(self, now: float) -> None:
-        """It goes nowhere. What is ahead of it still is."""
-        if self.trip is None:
+    def pause(self, now: float) -> None:
+        """Stop moving; keep the remaining stops and path."""
+        if self.motion is None:
             return
         if self.path is not None:
-            # The last one is ahead until it has arrived.
-            self.path = self.path[self.trip.passed(now) :] or self.path[-1:]
+            # The last point remains until it is reached.
+            self.path = self.path[self.motion.stops_passed(now) :] or self.path[-1:]
         self.index = self.next_stop(now)
-        self.trip = self.circuit = None
+        self.motion = self.loop_motion = None
 
-    def arrive(self, clock: Clock) -> Place | None:
-        """Once its trip is over, it ends or goes around once more. Returns where it ended."""
+    def advance(self, clock: Clock) -> MapPose | None:
+        """Finish the goal or start the next lap when its motion has ended; return the final
+        pose."""
         now = clock.monotonic()
-        if self.trip is None or not self.trip.is_over(now):
+        if self.motion is None or not self.motion.has_ended(now):
             return None
-        since, end = self.trip.ends, self.trip.end
-        if self.circuit is None:
+        since, end = self.motion.end_time, self.motion.end_pose
+        if self.loop_motion is None:
             self.finish(GoalState.GOAL_STATE_SUCCEEDED, clock.time() - (now - since))
             return end
-        laps = math.floor((now - since) / self.circuit.seconds)
-        self.lap = min(self.lap + 1 + laps, MOST_LAPS)
+        laps = math.floor((now - since) / self.loop_motion.seconds)
+        self.lap = min(self.lap + 1 + laps, MAX_LAPS)
         self.index = 0
-        self.trip = self.circuit.begun(since + laps * self.circuit.seconds)
+        self.motion = self.loop_motion.start_at(since + laps * self.loop_motion.seconds)
         return None
 
-    def finish(self, state: GoalState.ValueType, at: float) -> None:
+    def finish(self, state: GoalState.ValueType, time: float) -> None:
         if state == GoalState.GOAL_STATE_SUCCEEDED:
             self.index = len(self.stops) - 1
-        self.state, self.finished_at = state, at
-        self.trip = self.circuit = None
+        self.state, self.finished_at = state, time
+        self.motion = self.loop_motion = None
         self.suspend_reason = None
 
-    def fail(self, code: NavErrorCode.ValueType, words: str, at: float) -> None:
-        self.error = NavError(code=code, message=words)
-        self.finish(GoalState.GOAL_STATE_FAILED, at)
+    def fail(self, code: NavErrorCode.ValueType, message: str, time: float) -> None:
+        self.error = NavError(code=code, message=message)
+        self.finish(GoalState.GOAL_STATE_FAILED, time)
 
-    def status(self, chart: Chart, now: float) -> GoalStatus:
-        at = self.next_stop(now)
-        stop = self.stops[at]
+    def status(self, coordinates: MapCoordinates, now: float) -> GoalStatus:
+        index = self.next_stop(now)
+        stop = self.stops[index]
         return GoalStatus(
             state=self.state,
             mode=self.mode,
             target=stop.position,
             location=stop.location,
-            progress=self._progress(chart, now),
-            route=self._route(at),
+            progress=self._progress(coordinates, now),
+            route=self._route_progress(index),
             suspend_reason=self.suspend_reason,
             error=self.error,
-            started_at=timestamp(self.started_at),
-            finished_at=None if self.finished_at is None else timestamp(self.finished_at),
+            started_at=to_timestamp(self.started_at),
+            finished_at=None if self.finished_at is None else to_timestamp(self.finished_at),
         )
 
-    def _progress(self, chart: Chart, now: float) -> Progress | None:
-        if self.trip is None:
+    def _progress(self, coordinates: MapCoordinates, now: float) -> Progress | None:
+        if self.motion is None:
             return None
-        path = written(self.trip.path, self.trip.arrives, chart) if self.minds_zones else ()
+        path = (
+            to_positions(self.motion.path, self.motion.end_yaw, coordinates)
+            if self.avoids_zones
+            else ()
+        )
         return Progress(
-            distance_remaining_m=self.trip.remaining(now),
+            distance_remaining_m=self.motion.remaining_distance(now),
             path=path,
-            length_m=length(self.trip.path),
+            length_m=path_length(self.motion.path),
         )
 
-    def _route(self, at: int) -> RouteProgress | None:
-        if self.tour is None:
+    def _route_progress(self, index: int) -> RouteProgress | None:
+        if self.route is None:
             return None
         return RouteProgress(
-            name=self.tour.name,
-            waypoints=self.tour.waypoints,
-            index=at,
-            loop=self.tour.loop,
+            name=self.route.name,
+            waypoints=self.route.waypoints,
+            index=index,
+            loop=self.route.loop,
             lap=self.lap,
         )
 
 
-def written(path: Sequence[Spot], arrives: float | None, chart: Chart) -> list[Position]:
-    """Each of them looks to the next."""
+def to_positions(
+    path: Sequence[MapPoint], end_yaw: float | None, coordinates: MapCoordinates
+) -> list[Position]:
+    """Return the positions of a path, each facing the next one."""
     yaws = [
         math.degrees(math.atan2(there[1] - here[1], there[0] - here[0]))
         for here, there in itertools.pairwise(path)
     ]
-    last = arrives if arrives is not None else (yaws[-1] if yaws else 0.0)
-    places = zip(path, [*yaws, last], strict=True)
-    return [chart.write(Place(spot, yaw)) for spot, yaw in places]
+    last = end_yaw if end_yaw is not None else (yaws[-1] if yaws else 0.0)
+    poses = zip(path, [*yaws, last], strict=True)
+    return [coordinates.to_position(MapPose(point, yaw)) for point, yaw in poses]

@@ -1,4 +1,4 @@
-"""Ways that keep out of what is to be kept out of: straight where that is clear, else around."""
+"""Path planning around keepout zones: straight if possible, else along their corners."""
 
 from __future__ import annotations
 
@@ -8,105 +8,113 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from cogwork.drivers.navigation.chart import Spot
-from cogwork.drivers.navigation.effort import Effort, NoWay
-from cogwork.drivers.navigation.outline import Outline
+from cogwork.drivers.navigation.coordinates import MapPoint
+from cogwork.drivers.navigation.polygon import Polygon
+from cogwork.drivers.navigation.search_budget import NoPath, SearchBudget
 
-MOST_CORNERS = 160
-"""Of the zones to go around on one way: each is looked at from each."""
+MAX_DETOUR_CORNERS = 160
+"""Maximum corners of the zones on one path: visibility is checked between all pairs."""
 
-_APART = 0.01
-"""Metres from a corner at which a way goes around it."""
+_CORNER_CLEARANCE = 0.01
+"""Meters between a corner and the path around it."""
 
 
 @dataclass(frozen=True, slots=True)
 class Keepout:
     name: str
-    outline: Outline
-    """With the room that the machine takes up on its side of it."""
+    polygon: Polygon
+    """The polygon of the zone, inflated by the radius of the machine."""
 
 
-def way_through(
-    stops: Sequence[Spot], keepouts: Sequence[Keepout], effort: Effort
-) -> list[list[Spot]]:
-    """From the first to the last. One list for each stop after the first, which ends there."""
-    return [way(start, end, keepouts, effort)[1:] for start, end in itertools.pairwise(stops)]
+def plan_through(
+    stops: Sequence[MapPoint], keepouts: Sequence[Keepout], budget: SearchBudget
+) -> list[list[MapPoint]]:
+    """Plan from the first to the last stop; return one list of points per stop after the first."""
+    return [plan_path(start, end, keepouts, budget)[1:] for start, end in itertools.pairwise(stops)]
 
 
-def way(start: Spot, end: Spot, keepouts: Sequence[Keepout], effort: Effort) -> list[Spot]:
+def plan_path(
+    start: MapPoint, end: MapPoint, keepouts: Sequence[Keepout], budget: SearchBudget
+) -> list[MapPoint]:
     for each in keepouts:
-        for spot, whose in ((start, "it starts"), (end, "the destination is")):
-            if each.outline.contains(spot):
-                raise NoWay(f'{whose} in zone "{each.name}", or too close to it')
+        for point, subject in ((start, "the start is"), (end, "the destination is")):
+            if each.polygon.contains(point):
+                raise NoPath(f'{subject} in zone "{each.name}" or too close to it')
     path = [start, end]
-    minded: list[Keepout] = []
+    avoided: list[Keepout] = []
     while blocking := [
-        each for each in keepouts if each not in minded and _blocks(each, path, effort)
+        each for each in keepouts if each not in avoided and _blocks_path(each, path, budget)
     ]:
-        minded += blocking
-        path = _around(start, end, minded, effort)
+        avoided += blocking
+        path = _plan_around(start, end, avoided, budget)
     return path
 
 
-def first_block(
-    path: Sequence[Spot], keepouts: Sequence[Keepout], effort: Effort
+def find_blocking_zone(
+    path: Sequence[MapPoint], keepouts: Sequence[Keepout], budget: SearchBudget
 ) -> Keepout | None:
-    return next((each for each in keepouts if _blocks(each, path, effort)), None)
+    return next((each for each in keepouts if _blocks_path(each, path, budget)), None)
 
 
-def length(path: Sequence[Spot]) -> float:
+def path_length(path: Sequence[MapPoint]) -> float:
     return sum(math.dist(start, end) for start, end in itertools.pairwise(path))
 
 
-def _blocks(keepout: Keepout, path: Sequence[Spot], effort: Effort) -> bool:
-    return any(_is_between(keepout, start, end, effort) for start, end in itertools.pairwise(path))
+def _blocks_path(keepout: Keepout, path: Sequence[MapPoint], budget: SearchBudget) -> bool:
+    return any(
+        _blocks_segment(keepout, start, end, budget) for start, end in itertools.pairwise(path)
+    )
 
 
-def _is_between(keepout: Keepout, start: Spot, end: Spot, effort: Effort) -> bool:
-    effort.spend(1)
-    return keepout.outline.blocks(start, end)
+def _blocks_segment(keepout: Keepout, start: MapPoint, end: MapPoint, budget: SearchBudget) -> bool:
+    budget.spend(1)
+    return keepout.polygon.intersects(start, end)
 
 
-def _around(start: Spot, end: Spot, keepouts: Sequence[Keepout], effort: Effort) -> list[Spot]:
-    """The shortest way by the corners of the zones."""
+def _plan_around(
+    start: MapPoint, end: MapPoint, keepouts: Sequence[Keepout], budget: SearchBudget
+) -> list[MapPoint]:
+    """Return the shortest path along the corners of the zones."""
     corners = [
-        spot
+        point
         for keepout in keepouts
-        for spot in keepout.outline.grown(_APART).corners
-        if not any(each.outline.contains(spot) for each in keepouts)
+        for point in keepout.polygon.inflate(_CORNER_CLEARANCE).corners
+        if not any(each.polygon.contains(point) for each in keepouts)
     ]
-    if len(corners) > MOST_CORNERS:
-        raise NoWay(f"{len(keepouts)} zones are in the way: too many to find a way around them")
-    return _shortest([start, end, *corners], keepouts, effort)
+    if len(corners) > MAX_DETOUR_CORNERS:
+        raise NoPath(f"{len(keepouts)} zones block the path, which is too many to plan around")
+    return _a_star([start, end, *corners], keepouts, budget)
 
 
-def _shortest(spots: Sequence[Spot], keepouts: Sequence[Keepout], effort: Effort) -> list[Spot]:
-    """From the first to the second. The one that promises most is tried first."""
+def _a_star(
+    points: Sequence[MapPoint], keepouts: Sequence[Keepout], budget: SearchBudget
+) -> list[MapPoint]:
+    """Return the shortest path from the first to the second point, by A* on a visibility graph."""
     start, end = 0, 1
-    best = {start: 0.0}
-    before: dict[int, int] = {}
-    waiting = [(math.dist(spots[start], spots[end]), start)]
-    done: set[int] = set()
-    while waiting:
-        _, here = heapq.heappop(waiting)
-        if here == end:
-            return _traced(spots, before)
-        if here in done:
+    best_cost = {start: 0.0}
+    came_from: dict[int, int] = {}
+    open_set = [(math.dist(points[start], points[end]), start)]
+    closed_set: set[int] = set()
+    while open_set:
+        _, current = heapq.heappop(open_set)
+        if current == end:
+            return _reconstruct_path(points, came_from)
+        if current in closed_set:
             continue
-        done.add(here)
-        for there, spot in enumerate(spots):
-            gone = best[here] + math.dist(spots[here], spot)
-            if there in done or gone >= best.get(there, math.inf):
+        closed_set.add(current)
+        for neighbor, point in enumerate(points):
+            cost = best_cost[current] + math.dist(points[current], point)
+            if neighbor in closed_set or cost >= best_cost.get(neighbor, math.inf):
                 continue
-            if not any(_is_between(each, spots[here], spot, effort) for each in keepouts):
-                best[there], before[there] = gone, here
-                heapq.heappush(waiting, (gone + math.dist(spot, spots[end]), there))
+            if not any(_blocks_segment(each, points[current], point, budget) for each in keepouts):
+                best_cost[neighbor], came_from[neighbor] = cost, current
+                heapq.heappush(open_set, (cost + math.dist(point, points[end]), neighbor))
     names = ", ".join(f'"{each.name}"' for each in keepouts[:10])
-    raise NoWay(f"no way leads past the zones {names}")
+    raise NoPath(f"no path leads around the zones {names}")
 
 
-def _traced(spots: Sequence[Spot], before: dict[int, int]) -> list[Spot]:
+def _reconstruct_path(points: Sequence[MapPoint], came_from: dict[int, int]) -> list[MapPoint]:
     path = [1]
     while path[-1] != 0:
-        path.append(before[path[-1]])
-    return [spots[each] for each in reversed(path)]
+        path.append(came_from[path[-1]])
+    return [points[each] for each in reversed(path)]

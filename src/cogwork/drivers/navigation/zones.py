@@ -1,4 +1,4 @@
-"""Zones: areas to keep out of, and areas to be slow in."""
+"""Zones: keepout areas and areas with a speed limit."""
 
 from __future__ import annotations
 
@@ -10,30 +10,30 @@ from typing import Any
 from viam.proto.service.navigation import Zone as ZoneMessage
 
 from cogwork.core.errors import InvalidRequest
-from cogwork.drivers.navigation.chart import Chart, number
-from cogwork.drivers.navigation.outline import Outline
+from cogwork.drivers.navigation.coordinates import MapCoordinates, parse_number
+from cogwork.drivers.navigation.polygon import Polygon
 from cogwork.resource.structs import to_struct
 
 KEEPOUT = "keepout"
 SPEED_LIMIT = "speed_limit"
-MOST_CORNERS = 64
+MAX_CORNERS = 64
 
 _FIELDS = {
     "circle": {"type", "center", "radius"},
     "box": {"type", "center", "size", "theta"},
     "polygon": {"type", "points"},
 }
-_SMALLEST = 1e-6
-"""Square metres."""
+_MIN_AREA = 1e-6
+"""Square meters."""
 
 
 @dataclass(frozen=True, slots=True)
 class Zone:
     message: ZoneMessage
     geometry: Mapping[str, Any]
-    outline: Outline
-    kept: Outline
-    """With the room around it that a machine takes up which keeps out of it."""
+    polygon: Polygon
+    inflated_polygon: Polygon
+    """The polygon inflated by the clearance of the machine."""
 
     @property
     def name(self) -> str:
@@ -48,80 +48,92 @@ class Zone:
         return self.message.max_speed if self.message.HasField("max_speed") else None
 
 
-def zone(
+def make_zone(
     name: str,
     kind: str,
     geometry: Mapping[str, Any],
     max_speed: float | None,
-    chart: Chart,
-    apart: float,
+    coordinates: MapCoordinates,
+    clearance: float,
 ) -> Zone:
-    """`apart`: the metres to stay away from it, if it is to be kept out of."""
-    check_kind(kind)
+    """`clearance` is the distance in meters to keep from a keepout zone."""
+    check_zone_type(kind)
     if max_speed is None and kind == SPEED_LIMIT:
-        raise InvalidRequest(f'zone "{name}" limits the speed, and "max_speed" is missing')
+        raise InvalidRequest(f'zone "{name}" limits the speed, but "max_speed" is missing')
     if max_speed is not None and not 0 < max_speed < math.inf:
         raise InvalidRequest(
-            f'"max_speed" of zone "{name}" is above 0 metres per second, not {max_speed:g}'
+            f'"max_speed" of zone "{name}" must be above 0 meters per second, not {max_speed:g}'
         )
-    outline = _outline(f'the geometry of zone "{name}"', geometry, chart)
+    polygon = _parse_geometry(f'the geometry of zone "{name}"', geometry, coordinates)
     message = ZoneMessage(name=name, type=kind, geometry=to_struct(geometry), max_speed=max_speed)
-    return Zone(message, geometry, outline, outline.grown(apart))
+    return Zone(message, geometry, polygon, polygon.inflate(clearance))
 
 
-def check_kind(kind: str) -> None:
+def check_zone_type(kind: str) -> None:
     if kind not in (KEEPOUT, SPEED_LIMIT):
-        raise InvalidRequest(
-            f'"{kind}" is no type of a zone; there are "{KEEPOUT}" and "{SPEED_LIMIT}"'
-        )
+        raise InvalidRequest(f'unknown zone type "{kind}"; use "{KEEPOUT}" or "{SPEED_LIMIT}"')
 
 
-def _outline(what: str, geometry: Mapping[str, Any], chart: Chart) -> Outline:
+def _parse_geometry(
+    description: str, geometry: Mapping[str, Any], coordinates: MapCoordinates
+) -> Polygon:
     kind = geometry.get("type")
     if not isinstance(kind, str) or kind not in _FIELDS:
-        raise InvalidRequest(f'"type" of {what} is circle, box or polygon')
+        raise InvalidRequest(f'"type" of {description} must be circle, box or polygon')
     unknown = sorted(set(geometry) - _FIELDS[kind])
     if unknown:
         raise InvalidRequest(
-            f'{what} has "{unknown[0]}", which a {kind} does not: it has '
+            f'{description} has the unknown field "{unknown[0]}"; the fields of a {kind} are '
             + ", ".join(sorted(_FIELDS[kind]))
         )
-    outline = _SHAPES[kind](what, geometry, chart)
-    if outline.area < _SMALLEST:
-        raise InvalidRequest(f"{what} has no area")
-    return outline
+    polygon = _PARSERS[kind](description, geometry, coordinates)
+    if polygon.area < _MIN_AREA:
+        raise InvalidRequest(f"{description} has no area")
+    return polygon
 
 
-def _circle(what: str, geometry: Mapping[str, Any], chart: Chart) -> Outline:
-    center = chart.spot(geometry.get("center"), f'"center" of {what}')
-    return Outline.circle(center, _length(geometry, "radius", what, chart))
+def _parse_circle(
+    description: str, geometry: Mapping[str, Any], coordinates: MapCoordinates
+) -> Polygon:
+    center = coordinates.parse_point(geometry.get("center"), f'"center" of {description}')
+    return Polygon.from_circle(center, _parse_length(geometry, "radius", description, coordinates))
 
 
-def _box(what: str, geometry: Mapping[str, Any], chart: Chart) -> Outline:
-    center = chart.spot(geometry.get("center"), f'"center" of {what}')
+def _parse_box(
+    description: str, geometry: Mapping[str, Any], coordinates: MapCoordinates
+) -> Polygon:
+    center = coordinates.parse_point(geometry.get("center"), f'"center" of {description}')
     size = geometry.get("size")
     if not isinstance(size, Mapping):
-        raise InvalidRequest(f'"size" of {what} is an object with "x" and "y"')
-    x, y = (_length(size, axis, f'"size" of {what}', chart) for axis in ("x", "y"))
-    theta = number(geometry, "theta", what) if "theta" in geometry else 0.0
-    return Outline.box(center, (x, y), theta)
+        raise InvalidRequest(f'"size" of {description} must be an object with "x" and "y"')
+    x, y = (
+        _parse_length(size, axis, f'"size" of {description}', coordinates) for axis in ("x", "y")
+    )
+    theta = parse_number(geometry, "theta", description) if "theta" in geometry else 0.0
+    return Polygon.from_box(center, (x, y), theta)
 
 
-def _polygon(what: str, geometry: Mapping[str, Any], chart: Chart) -> Outline:
+def _parse_polygon(
+    description: str, geometry: Mapping[str, Any], coordinates: MapCoordinates
+) -> Polygon:
     points = geometry.get("points")
-    if not isinstance(points, list) or not 3 <= len(points) <= MOST_CORNERS:
-        raise InvalidRequest(f'"points" of {what} is a list of 3 to {MOST_CORNERS} points')
-    corners = [chart.spot(each, f"a point of {what}") for each in points]
+    if not isinstance(points, list) or not 3 <= len(points) <= MAX_CORNERS:
+        raise InvalidRequest(
+            f'"points" of {description} must be a list of 3 to {MAX_CORNERS} points'
+        )
+    corners = [coordinates.parse_point(each, f"a point of {description}") for each in points]
     if any(one == other for one, other in zip(corners, corners[1:] + corners[:1], strict=True)):
-        raise InvalidRequest(f"{what} has the same point twice in a row")
-    return Outline.polygon(corners)
+        raise InvalidRequest(f"{description} has the same point twice in a row")
+    return Polygon.from_corners(corners)
 
 
-_SHAPES = {"circle": _circle, "box": _box, "polygon": _polygon}
+_PARSERS = {"circle": _parse_circle, "box": _parse_box, "polygon": _parse_polygon}
 
 
-def _length(written: Mapping[str, Any], key: str, what: str, chart: Chart) -> float:
-    length = chart.metres(number(written, key, what))
+def _parse_length(
+    mapping: Mapping[str, Any], key: str, description: str, coordinates: MapCoordinates
+) -> float:
+    length = coordinates.to_meters(parse_number(mapping, key, description))
     if length <= 0:
-        raise InvalidRequest(f'"{key}" of {what} is above 0')
+        raise InvalidRequest(f'"{key}" of {description} must be above 0')
     return length

@@ -1,4 +1,4 @@
-"""What the pose trackers read from their configuration."""
+"""Attributes of the pose tracker models."""
 
 from __future__ import annotations
 
@@ -13,60 +13,64 @@ from cogwork.config.fields import Attributes, Duration, fault
 Period = Annotated[Duration, Field(ge=0.01, le=86_400)]
 
 
-class Place(Attributes):
+class PointAttributes(Attributes):
     x: float = 0.0
-    """Millimetres along x."""
+    """Millimeters along x."""
     y: float = 0.0
-    """Millimetres along y."""
+    """Millimeters along y."""
     z: float = 0.0
-    """Millimetres along z."""
+    """Millimeters along z."""
 
 
-class Body(Attributes):
+class BodyAttributes(Attributes):
     name: Annotated[str, Field(min_length=1)]
-    """What calls ask for."""
+    """Name that clients use."""
 
 
-class CircleAttributes(Body):
+class CircleAttributes(BodyAttributes):
     path: Literal["circle"]
-    """Goes round, as the hand of a clock does not, and looks ahead."""
-    center: Place = Field(default_factory=Place)
-    """What it goes round: `x`, `y`, `z`, each 0 when left out."""
+    """Counterclockwise motion on a circle, facing forward."""
+    center: PointAttributes = Field(default_factory=PointAttributes)
+    """Center of the circle: `x`, `y`, `z`, each 0 by default."""
     radius_mm: Annotated[float, Field(gt=0)] = 200.0
-    """How far from there."""
+    """Radius of the circle."""
     period: Period = 10.0
-    """How long it takes to go round once."""
+    """Duration of one revolution."""
 
 
-class LineAttributes(Body):
+class LineAttributes(BodyAttributes):
     path: Literal["line"]
-    """Goes there and back."""
-    start: Place = Field(default_factory=Place)
-    """Where it begins: `x`, `y`, `z`, each 0 when left out."""
-    end: Place = Field(default_factory=lambda: Place(x=500.0))
-    """Where it turns back; 500 mm along x when left out."""
+    """Motion along a line and back."""
+    start: PointAttributes = Field(default_factory=PointAttributes)
+    """Start point: `x`, `y`, `z`, each 0 by default."""
+    end: PointAttributes = Field(default_factory=lambda: PointAttributes(x=500.0))
+    """Turning point; 500 mm along x by default."""
     period: Period = 10.0
-    """How long it takes there and back."""
+    """Duration of one round trip."""
 
 
-class StillAttributes(Body):
+class StillAttributes(BodyAttributes):
     path: Literal["still"]
-    """Stays where it is."""
-    at: Place = Field(default_factory=Place)
-    """Where that is: `x`, `y`, `z`, each 0 when left out."""
+    """No motion."""
+    at: PointAttributes = Field(default_factory=PointAttributes)
+    """Position: `x`, `y`, `z`, each 0 by default."""
 
 
-Moving = Annotated[CircleAttributes | LineAttributes | StillAttributes, Field(discriminator="path")]
+TrackedBody = Annotated[
+    CircleAttributes | LineAttributes | StillAttributes, Field(discriminator="path")
+]
 
 
-def _distinct(bodies: list[Moving]) -> list[Moving]:
+def _check_unique_names(bodies: list[TrackedBody]) -> list[TrackedBody]:
     name, times = Counter(body.name for body in bodies).most_common(1)[0] if bodies else ("", 0)
     if times > 1:
-        raise fault(codes.BAD_VALUE, f'"{name}" is the name of {times} of them')
+        raise fault(
+            codes.BAD_VALUE, f'the name "{name}" is used {times} times; names must be unique'
+        )
     return bodies
 
 
-def _usual() -> list[Moving]:
+def _default_bodies() -> list[TrackedBody]:
     return [
         CircleAttributes(name="runner", path="circle"),
         LineAttributes(name="shuttle", path="line"),
@@ -74,8 +78,10 @@ def _usual() -> list[Moving]:
 
 
 class FakePoseTrackerAttributes(Attributes):
-    bodies: Annotated[list[Moving], AfterValidator(_distinct)] = Field(default_factory=_usual)
-    """What it tracks, such as `{"name": "ball", "path": "circle", "radius_mm": 300, "period":
-    "5s"}`, `line` or `still`. Two bodies when left out: `runner` and `shuttle`."""
+    bodies: Annotated[list[TrackedBody], AfterValidator(_check_unique_names)] = Field(
+        default_factory=_default_bodies
+    )
+    """Bodies to track, such as `{"name": "ball", "path": "circle", "radius_mm": 300, "period":
+    "5s"}`. `path` is `circle`, `line` or `still`. By default two bodies: `runner` and `shuttle`."""
     reference_frame: Annotated[str, Field(min_length=1)] = "world"
-    """The frame in which their poses are told."""
+    """Frame of the reported poses."""

@@ -1,4 +1,4 @@
-"""A pose tracker of bodies that move by themselves."""
+"""A fake pose tracker of bodies that move by themselves."""
 
 from __future__ import annotations
 
@@ -8,19 +8,19 @@ from typing import Any
 from viam.components.pose_tracker import PoseTracker
 from viam.proto.common import PoseInFrame
 
-from cogwork.config.diagnose import did_you_mean
+from cogwork.config.diagnostics import did_you_mean
 from cogwork.core.clock import Clock, SystemClock
 from cogwork.core.errors import NotFound
-from cogwork.drivers.pose_tracker.attributes import FakePoseTrackerAttributes, Moving
-from cogwork.drivers.pose_tracker.paths import pose_of
-from cogwork.drivers.shapeless import Shapeless
+from cogwork.drivers.no_geometry import NoGeometry
+from cogwork.drivers.pose_tracker.attributes import FakePoseTrackerAttributes, TrackedBody
+from cogwork.drivers.pose_tracker.paths import body_pose
 from cogwork.graph.name import ResourceName
 from cogwork.graph.provider import Dependencies
 from cogwork.resource.model import logger_of
-from cogwork.resource.poses import placed
+from cogwork.resource.pose_proto import to_pose_in_frame
 
 
-class FakePoseTracker(Shapeless, PoseTracker):
+class FakePoseTracker(NoGeometry, PoseTracker):
     def __init__(
         self, name: ResourceName, attributes: FakePoseTrackerAttributes, clock: Clock
     ) -> None:
@@ -42,22 +42,22 @@ class FakePoseTracker(Shapeless, PoseTracker):
         return cls(name, attributes, clock or SystemClock())
 
     async def get_poses(self, body_names: list[str], **_: Any) -> dict[str, PoseInFrame]:
-        """No names at all are those of all bodies."""
-        bodies = [self._body(name) for name in dict.fromkeys(body_names)]
-        # All of one moment: they may be compared.
+        """Return the poses of the named bodies, or of all bodies if no names are given."""
+        bodies = [self._find_body(name) for name in dict.fromkeys(body_names)]
+        # Use one point in time for all poses, so that they can be compared.
         seconds = self._clock.monotonic() - self._since
         return {
-            body.name: placed(pose_of(body, seconds), self._frame)
+            body.name: to_pose_in_frame(body_pose(body, seconds), self._frame)
             for body in bodies or self._bodies.values()
         }
 
     async def get_status(self, **_: Any) -> Mapping[str, Any]:
         return {"bodies": list(self._bodies), "reference_frame": self._frame}
 
-    def _body(self, name: str) -> Moving:
+    def _find_body(self, name: str) -> TrackedBody:
         body = self._bodies.get(name)
         if body is None:
-            those = ", ".join(self._bodies) or "none at all"
-            hint = did_you_mean(name, self._bodies) or f"it tracks {those}"
+            tracked = ", ".join(self._bodies) or "none"
+            hint = did_you_mean(name, self._bodies) or f"it tracks {tracked}"
             raise NotFound(f'pose_tracker "{self.name}" tracks no body "{name}": {hint}')
         return body

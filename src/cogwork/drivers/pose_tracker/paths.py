@@ -1,41 +1,48 @@
-"""Where a body is that goes round, or there and back. Pure: it depends on the time alone."""
+"""Poses of bodies on a circle or a line. Pure: a function of time."""
 
 from __future__ import annotations
 
 import math
 
-from cogwork.drivers.course import Course, Leg
+from cogwork.drivers.joint_trajectory import JointTrajectory, TrajectorySegment
 from cogwork.drivers.pose_tracker.attributes import (
     CircleAttributes,
     LineAttributes,
-    Moving,
-    Place,
+    PointAttributes,
+    TrackedBody,
 )
 from cogwork.spatial.pose import Pose, Quaternion, Vector
 
 _UP: Vector = (0.0, 0.0, 1.0)
 
 
-def pose_of(body: Moving, seconds: float) -> Pose:
-    """So many seconds after it began."""
+def body_pose(body: TrackedBody, seconds: float) -> Pose:
+    """Return the pose at a time in seconds after the start."""
     match body:
         case CircleAttributes():
-            return on_circle(_point(body.center), body.radius_mm, seconds / body.period)
+            return circle_pose(_to_vector(body.center), body.radius_mm, seconds / body.period)
         case LineAttributes():
-            start, end = _point(body.start), _point(body.end)
-            legs = [Leg(end, body.period / 2), Leg(start, body.period / 2)]
-            x, y, z = Course.rest(start, 0.0).along(legs, 0.0).at(seconds % body.period)
+            start, end = _to_vector(body.start), _to_vector(body.end)
+            segments = [
+                TrajectorySegment(end, body.period / 2),
+                TrajectorySegment(start, body.period / 2),
+            ]
+            x, y, z = (
+                JointTrajectory.at_rest(start, 0.0)
+                .follow_segments(segments, 0.0)
+                .position_at(seconds % body.period)
+            )
             return Pose((x, y, z), Quaternion.identity())
-    return Pose(_point(body.at), Quaternion.identity())
+    return Pose(_to_vector(body.at), Quaternion.identity())
 
 
-def on_circle(center: Vector, radius: float, turns: float) -> Pose:
-    """So many turns after it was in the direction of x; its own x axis points ahead."""
+def circle_pose(center: Vector, radius: float, turns: float) -> Pose:
+    """Return the pose after `turns` from the direction of x; its x axis points forward."""
     angle = math.tau * (turns % 1.0)
     x, y, z = center
-    place = (x + radius * math.cos(angle), y + radius * math.sin(angle), z)
-    return Pose(place, Quaternion.about(_UP, angle + math.pi / 2))
+    position = (x + radius * math.cos(angle), y + radius * math.sin(angle), z)
+    return Pose(position, Quaternion.from_axis_angle(_UP, angle + math.pi / 2))
 
 
-def _point(place: Place) -> Vector:
-    return (place.x, place.y, place.z)
+def _to_vector(point: PointAttributes) -> Vector:
+    return (point.x, point.y, point.z)

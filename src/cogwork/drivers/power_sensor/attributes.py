@@ -1,4 +1,4 @@
-"""What the power sensors read from their configuration."""
+"""Attributes of the power sensor models."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from cogwork.config.fields import Attributes, Needs
 
 class FakePowerSensorAttributes(Attributes):
     voltage: float = 12.0
-    """How many volts it measures."""
+    """Measured voltage in volts."""
     current: float = 0.5
-    """How many amperes flow, whatever else is powered."""
+    """Current in amperes, not counting the motor."""
     is_ac: bool = False
     """Whether the current alternates."""
     motor: Annotated[str, Field(min_length=1), Needs("rdk:component:motor")] | None = None
-    """A motor that draws more while it is powered."""
+    """Motor that draws additional current while it is powered."""
     motor_current: Annotated[float, Field(ge=0)] = 2.0
-    """How many amperes the motor draws at full power."""
+    """Amperes that the motor draws at full power."""

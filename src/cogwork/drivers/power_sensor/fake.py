@@ -1,4 +1,4 @@
-"""A power sensor that measures what its configuration says, and what a motor draws."""
+"""A fake power sensor that measures configured values and the current of a motor."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from viam.components.power_sensor import PowerSensor
 from cogwork.drivers.power_sensor.attributes import FakePowerSensorAttributes
 from cogwork.graph.name import ResourceName
 from cogwork.graph.provider import Dependencies
-from cogwork.resource.model import logger_of, named
+from cogwork.resource.model import find_dependency, logger_of
 
 
 class FakePowerSensor(PowerSensor):
@@ -26,20 +26,24 @@ class FakePowerSensor(PowerSensor):
     async def new(
         cls, name: ResourceName, attributes: FakePowerSensorAttributes, dependencies: Dependencies
     ) -> FakePowerSensor:
-        motor = named(dependencies, attributes.motor) if attributes.motor is not None else None
+        motor = (
+            find_dependency(dependencies, attributes.motor)
+            if attributes.motor is not None
+            else None
+        )
         return cls(name, attributes, motor)
 
     async def get_voltage(self, **_: Any) -> tuple[float, bool]:
         return self._attributes.voltage, self._attributes.is_ac
 
     async def get_current(self, **_: Any) -> tuple[float, bool]:
-        return await self._amperes(), self._attributes.is_ac
+        return await self._total_current(), self._attributes.is_ac
 
     async def get_power(self, **_: Any) -> float:
-        return self._attributes.voltage * await self._amperes()
+        return self._attributes.voltage * await self._total_current()
 
     async def get_readings(self, **_: Any) -> Mapping[str, Any]:
-        volts, amperes = self._attributes.voltage, await self._amperes()
+        volts, amperes = self._attributes.voltage, await self._total_current()
         return {
             "voltage": volts,
             "current": amperes,
@@ -50,7 +54,7 @@ class FakePowerSensor(PowerSensor):
     async def get_status(self, **_: Any) -> Mapping[str, Any]:
         return await self.get_readings()
 
-    async def _amperes(self) -> float:
+    async def _total_current(self) -> float:
         if self._motor is None:
             return self._attributes.current
         powered, power = await self._motor.is_powered()

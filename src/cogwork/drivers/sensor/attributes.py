@@ -1,4 +1,4 @@
-"""What the sensors read from their configuration."""
+"""Attributes of the sensor models."""
 
 from __future__ import annotations
 
@@ -10,69 +10,75 @@ from cogwork.config import codes
 from cogwork.config.fields import Attributes, Duration, fault
 
 
-class Trouble(Attributes):
-    """Something that takes long, fails, or does both."""
+class FaultAttributes(Attributes):
+    """An injected fault: a delay, an error, or both."""
 
     delay: Annotated[Duration, Field(ge=0)] = 0.0
-    """How long it takes."""
+    """Duration of the delay."""
     error: str | None = None
-    """What it fails with, after the delay."""
+    """Message of the error, which is raised after the delay."""
 
     @model_validator(mode="after")
-    def _does_something(self) -> Self:
+    def _check_has_effect(self) -> Self:
         if not self.delay and self.error is None:
-            raise fault(codes.MISSING_FIELD, '"delay" or "error" is missing: nothing would happen')
+            raise fault(
+                codes.MISSING_FIELD,
+                'set "delay" or "error"; without either, the fault has no effect',
+            )
         return self
 
 
-class FaultyReadings(Trouble):
-    """Trouble with some of the readings."""
+class FaultyReadings(FaultAttributes):
+    """A fault that affects some of the readings."""
 
     from_call: Annotated[int, Field(ge=1)] = 1
-    """The first reading it befalls; the first of all is 1."""
+    """Number of the first affected reading; counting starts at 1."""
     calls: Annotated[int, Field(ge=0)] = 0
-    """How many readings it befalls; 0 is every one from there on."""
+    """Number of affected readings; 0 affects every reading from `from_call` on."""
 
-    def befalls(self, call: int) -> bool:
+    def applies_to(self, call: int) -> bool:
         since = call - self.from_call
         return since >= 0 and (self.calls == 0 or since < self.calls)
 
 
 class FakeSensorAttributes(Attributes):
     readings: dict[str, JsonValue] = {"a": 1, "b": 2, "c": 3}
-    """What every reading returns."""
+    """Values that every reading returns."""
     faults: list[FaultyReadings] = []
-    """Trouble with readings, such as
-    `{"from_call": 3, "calls": 2, "delay": "500ms", "error": "the cable was pulled"}`. Without
-    `calls` it does not end. Readings are counted anew when the configuration changes."""
-    start: Trouble | None = None
-    """Trouble whenever the sensor is built: a `delay`, an `error`, or both."""
+    """Faults to inject into readings, such as `{"from_call": 3, "calls": 2, "delay": "500ms",
+    "error": "the cable was pulled"}`. Without `calls` a fault is permanent. The count of readings
+    restarts when the configuration changes."""
+    start: FaultAttributes | None = None
+    """Fault to inject whenever the sensor is built: a `delay`, an `error`, or both."""
 
 
 class SystemSensorAttributes(Attributes):
     path: str = "/"
-    """Where the disk is mounted whose space is measured."""
+    """Mount point of the disk whose space is measured."""
     per_core: bool = False
-    """Whether to measure each core of the processor, too."""
+    """Whether to measure each processor core, too."""
 
 
 class SerialSensorAttributes(Attributes):
     port: Annotated[str, Field(min_length=1)]
-    """The serial port, such as `/dev/ttyUSB0`, or, so that it is the same after the next start,
-    `/dev/serial/by-id/…`."""
+    """Serial port, such as `/dev/ttyUSB0`. A path below `/dev/serial/by-id/` stays the same across
+    restarts."""
     baud_rate: Annotated[int, Field(ge=50, le=4_000_000)] = 9600
-    """How many bits a second the other side sends."""
+    """Bits per second that the device sends."""
     format: Literal["json", "csv", "key=value", "text"] = "json"
-    """What a line is: `json`, an object; `csv`, the values of `fields`; `key=value`, any number of
-    such pairs; `text`, one reading of that name."""
+    """Format of a line: `json`, an object; `csv`, the values of `fields`; `key=value`, any number
+    of such pairs; `text`, a single reading named `text`."""
     fields: list[Annotated[str, Field(min_length=1)]] = []
-    """What the values of a line are called, in their order, with the format `csv`."""
+    """Names of the values of a line, in order, for the format `csv`."""
     stale_after: Annotated[Duration, Field(ge=0)] = 10.0
-    """How old the newest line may be, such as `10s`. What is older is not given out as a reading;
-    with `0s`, it always is."""
+    """Maximum age of the newest line, such as `10s`. Readings fail when it is older; with `0s`
+    there is no limit."""
 
     @model_validator(mode="after")
-    def _agree(self) -> Self:
+    def _check_consistency(self) -> Self:
         if (self.format == "csv") != bool(self.fields):
-            raise fault(codes.HALF_SET, 'the format "csv" and "fields" belong together')
+            raise fault(
+                codes.INCOMPLETE_PAIR,
+                'the format "csv" requires "fields", and other formats do not allow it',
+            )
         return self

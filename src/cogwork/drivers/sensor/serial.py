@@ -1,4 +1,4 @@
-"""A sensor on a serial port, which sends its readings line by line."""
+"""A sensor on a serial port that sends its readings line by line."""
 
 from __future__ import annotations
 
@@ -12,26 +12,26 @@ from viam.components.sensor import Sensor
 from cogwork.core.clock import Clock, SystemClock
 from cogwork.core.errors import CogworkError, InvalidRequest
 from cogwork.core.workers import Workers
+from cogwork.drivers.no_geometry import NoGeometry
 from cogwork.drivers.sensor.attributes import SerialSensorAttributes
-from cogwork.drivers.sensor.serial_lines import readings
+from cogwork.drivers.sensor.serial_lines import parse_line
 from cogwork.drivers.sensor.serial_port import PortFault, SerialPort
-from cogwork.drivers.shapeless import Shapeless
 from cogwork.graph.name import ResourceName
 from cogwork.graph.provider import Dependencies
 from cogwork.resource.model import logger_of
 
-_FIRST_LINE = 3.0
+_FIRST_LINE_TIMEOUT = 3.0
 """Seconds that callers wait for the first line."""
 
 
 class NoReadings(CogworkError):
-    """A sensor that has said nothing of use, or nothing of late."""
+    """The sensor has sent no usable line, or none recently."""
 
     status = "UNAVAILABLE"
 
 
-class SerialSensor(Shapeless, Sensor):
-    """It is there before its cable is, and stays when the cable goes: a call says what is wrong."""
+class SerialSensor(NoGeometry, Sensor):
+    """A sensor that exists without its cable: calls report why there are no readings."""
 
     def __init__(
         self, name: ResourceName, attributes: SerialSensorAttributes, clock: Clock
@@ -43,7 +43,7 @@ class SerialSensor(Shapeless, Sensor):
         self._port = SerialPort(
             attributes.port,
             attributes.baud_rate,
-            partial(readings, attributes.format, attributes.fields),
+            partial(parse_line, attributes.format, attributes.fields),
             clock,
             logger_of(name),
         )
@@ -61,27 +61,27 @@ class SerialSensor(Shapeless, Sensor):
 
     @property
     def trouble(self) -> str | None:
-        return self._port.fault or self._stale()
+        return self._port.fault or self._stale_reason()
 
     async def get_readings(self, **_: Any) -> Mapping[str, Any]:
-        """The newest line's. Whoever comes before the first one waits for it."""
-        await self._port.news(_FIRST_LINE)
+        """Return the readings of the newest line; wait for the first one if there is none yet."""
+        await self._port.wait_for_first_event(_FIRST_LINE_TIMEOUT)
         if self._port.fault is not None:
-            raise PortFault(f"{self._port.fault}{self._last()}")
-        stale = self._stale()
+            raise PortFault(f"{self._port.fault}{self._format_last_line_age()}")
+        stale = self._stale_reason()
         if stale is not None:
             raise NoReadings(stale)
         newest = self._port.newest
         if newest is None:
-            raise NoReadings(f"{self._attributes.port} sent {self._what(' yet')}")
+            raise NoReadings(f"{self._attributes.port} sent {self._describe_silence(' yet')}")
         return newest.values
 
     async def do_command(self, command: Mapping[str, Any], **_: Any) -> Mapping[str, Any]:
-        """`{"write": "text"}` sends the text as a line."""
+        """Handle `{"write": "text"}`, which sends the text as a line."""
         text = command.get("write")
         if not isinstance(text, str) or len(command) > 1:
             raise InvalidRequest(
-                f'sensor "{self.name}" knows one command, which sends a line: {{"write": "text"}}'
+                f'sensor "{self.name}" supports one command, to send a line: {{"write": "text"}}'
             )
         await self._writer.run(self._port.write, f"{text}\n")
         return {}
@@ -91,8 +91,8 @@ class SerialSensor(Shapeless, Sensor):
             "is_open": self._port.is_open,
             "reason": self.trouble or "",
             "lines": self._port.received,
-            "unreadable": self._port.refused,
-            "why_unreadable": self._port.unreadable or "",
+            "unreadable": self._port.rejected,
+            "why_unreadable": self._port.parse_error or "",
             "age_seconds": self._age(),
         }
 
@@ -100,21 +100,21 @@ class SerialSensor(Shapeless, Sensor):
         self._writer.close()
         await self._port.aclose()
 
-    def _stale(self) -> str | None:
+    def _stale_reason(self) -> str | None:
         since = self._port.newest.at if self._port.newest else self._port.opened_at
         age = 0.0 if since is None else self._clock.monotonic() - since
         if age <= (self._attributes.stale_after or math.inf):
             return None
-        return f"{self._attributes.port} sent {self._what(f' for {age:.1f} s')}"
+        return f"{self._attributes.port} sent {self._describe_silence(f' for {age:.1f} s')}"
 
-    def _what(self, how_long: str) -> str:
-        reason = self._port.unreadable
+    def _describe_silence(self, how_long: str) -> str:
+        reason = self._port.parse_error
         if reason is None:
             return f"nothing{how_long}"
         kind = self._attributes.format
-        return f'no line that can be read as "{kind}"{how_long} ({reason}); check "baud_rate"'
+        return f'no valid "{kind}" line{how_long} ({reason}); check "baud_rate"'
 
-    def _last(self) -> str:
+    def _format_last_line_age(self) -> str:
         age = self._age()
         return "" if age is None else f"; the last line is {age:.1f} s old"
 

@@ -1,4 +1,4 @@
-"""Lines of a serial port, and the readings in them. Pure: it knows no port."""
+"""Split serial data into lines and parse their readings. Pure: independent of any port."""
 
 from __future__ import annotations
 
@@ -9,100 +9,120 @@ import re
 from collections.abc import Sequence
 from typing import Any
 
-LONGEST = 65_536
-"""Bytes of a line; what is longer is no line, but noise."""
-_PAIR = re.compile(r"([^\s=,;]+)\s*=\s*([^\s,;]+)")
+MAX_LINE_BYTES = 65_536
+"""Maximum bytes of a line; anything longer is noise."""
+_MAX_DEPTH = 30
+_SURROGATE = re.compile("[\ud800-\udfff]")
+# A key only matches at the start of a word; matching at every character takes quadratic time.
+_PAIR = re.compile(r"(?<![^\s=,;])([^\s=,;]++)\s*+=\s*+([^\s,;]++)")
 
 Readings = dict[str, Any]
 
 
 class BadLine(ValueError):
-    """A line that is not what it should be, and why."""
+    """A line that does not match the format; the message is the reason."""
 
 
-class Lines:
-    """Cuts what comes into lines, and leaves out any that does not end."""
+class SerialLineSplitter:
+    """Splits received data into lines and drops lines that are too long."""
 
     def __init__(self) -> None:
         self.too_long = 0
-        self._begun = bytearray()
+        self._partial = bytearray()
         self._skipping = False
 
     def feed(self, data: bytes) -> list[bytes]:
-        """The lines that end in it, without their ends. Empty ones are none."""
-        *ended, rest = data.replace(b"\r", b"\n").split(b"\n")
+        """Return the lines that the data completes, without line endings; skip empty lines."""
+        *complete, rest = data.replace(b"\r", b"\n").split(b"\n")
         lines = []
-        for piece in ended:
+        for piece in complete:
             self._add(piece)
-            if self._begun and not self._skipping:
-                lines.append(bytes(self._begun))
-            self._begun.clear()
+            if self._partial and not self._skipping:
+                lines.append(bytes(self._partial))
+            self._partial.clear()
             self._skipping = False
         self._add(rest)
         return lines
 
     def _add(self, piece: bytes) -> None:
-        if not self._skipping and len(self._begun) + len(piece) > LONGEST:
+        if not self._skipping and len(self._partial) + len(piece) > MAX_LINE_BYTES:
             self.too_long += 1
             self._skipping = True
-            self._begun.clear()
+            self._partial.clear()
         if not self._skipping:
-            self._begun += piece
+            self._partial += piece
 
 
-def readings(kind: str, fields: Sequence[str], line: bytes) -> Readings:
-    """`kind`: the format, as the configuration names it."""
+def parse_line(kind: str, fields: Sequence[str], line: bytes) -> Readings:
+    """Parse a line of the configured format `kind`; raise BadLine if it does not match."""
     if kind == "text":
         return {"text": line.decode(errors="replace").strip()}
     try:
         text = line.decode().strip()
     except UnicodeDecodeError:
-        raise BadLine("it is not text") from None
+        raise BadLine("it is not valid UTF-8 text") from None
     if kind == "json":
-        return _json(text)
-    return _csv(text, fields) if kind == "csv" else _pairs(text)
+        return _parse_json(text)
+    return _parse_csv(text, fields) if kind == "csv" else _parse_pairs(text)
 
 
-def _json(text: str) -> Readings:
+def _parse_json(text: str) -> Readings:
     try:
-        value = json.loads(text, parse_float=_finite, parse_int=_finite, parse_constant=_finite)
+        value = json.loads(
+            text, parse_float=_parse_finite, parse_int=_parse_finite, parse_constant=_parse_finite
+        )
     except json.JSONDecodeError as error:
         raise BadLine(f"it is not JSON: {error}") from None
     except RecursionError:
         raise BadLine("its JSON is nested too deeply") from None
+    _check_fits_reply(value, _MAX_DEPTH)
     return value if isinstance(value, dict) else {"value": value}
 
 
-def _csv(text: str, fields: Sequence[str]) -> Readings:
+def _check_fits_reply(value: Any, depth: int) -> None:
+    """Check that a reply can carry the value: UTF-8 text of limited nesting depth."""
+    if depth < 0:
+        raise BadLine("its JSON is nested too deeply")
+    if isinstance(value, str) and _SURROGATE.search(value):
+        raise BadLine("it contains an unpaired surrogate, which is not valid text")
+    if isinstance(value, list | dict):
+        for member in value:
+            _check_fits_reply(member, depth - 1)
+    if isinstance(value, dict):
+        for member in value.values():
+            _check_fits_reply(member, depth - 1)
+
+
+def _parse_csv(text: str, fields: Sequence[str]) -> Readings:
     try:
         (values,) = csv.reader([text])
     except (csv.Error, ValueError):
         raise BadLine("it is not CSV") from None
     if len(values) != len(fields):
         raise BadLine(f"it has {len(values)} values instead of {len(fields)}")
-    return {name: _value(text.strip()) for name, text in zip(fields, values, strict=True)}
+    return {name: _parse_value(text.strip()) for name, text in zip(fields, values, strict=True)}
 
 
-def _pairs(text: str) -> Readings:
-    found = {key: _value(value) for key, value in _PAIR.findall(text)}
-    if not found:
-        raise BadLine("there is no key=value in it")
-    return found
+def _parse_pairs(text: str) -> Readings:
+    pairs = {key: _parse_value(value) for key, value in _PAIR.findall(text)}
+    if not pairs:
+        raise BadLine("it contains no key=value pair")
+    return pairs
 
 
-def _value(text: str) -> float | str:
+def _parse_value(text: str) -> float | str:
     try:
-        return _finite(text)
+        return _parse_finite(text)
     except BadLine:
         return text
 
 
-def _finite(text: str) -> float:
-    """A reading is a double on the wire, and JSON there has no others."""
+def _parse_finite(text: str) -> float:
+    """Parse a finite number: readings are doubles on the wire, and JSON allows only finite ones."""
     try:
         number = float(text)
     except ValueError:
         raise BadLine(f"{text} is not a number") from None
     if not math.isfinite(number):
-        raise BadLine(f"{text} is not a number that there is")
+        raise BadLine(f"{text} is not a finite number")
     return number

@@ -1,4 +1,4 @@
-"""A thread that reads lines from a serial port, and opens it again when the cable is pulled."""
+"""A thread that reads lines from a serial port and reopens the port when it is lost."""
 
 from __future__ import annotations
 
@@ -17,29 +17,29 @@ from serial.tools import list_ports
 
 from cogwork.core.clock import Clock
 from cogwork.core.errors import CogworkError
-from cogwork.drivers.sensor.serial_lines import BadLine, Lines, Readings
+from cogwork.drivers.sensor.serial_lines import BadLine, Readings, SerialLineSplitter
 
-_PAUSES = (0.25, 0.5, 1.0, 2.0)
-"""Seconds before the port is opened again; the last one stays."""
-_WAIT = 1.0
-"""Seconds that a read blocks at most, and a write."""
-_MOST = 4096
-"""Bytes of one read."""
-_ENDING = 5.0
-"""Seconds that the thread gets to end."""
+_BACKOFF = (0.25, 0.5, 1.0, 2.0)
+"""Seconds before each attempt to reopen the port; the last value repeats."""
+_IO_TIMEOUT = 1.0
+"""Maximum seconds that a read or a write blocks."""
+_READ_SIZE = 4096
+"""Maximum bytes of one read."""
+_JOIN_TIMEOUT = 5.0
+"""Seconds that the thread gets to exit."""
 
 
 class PortFault(CogworkError):
-    """A serial port that cannot be used, and why."""
+    """A serial port that cannot be used; the message is the reason."""
 
     status = "UNAVAILABLE"
 
 
 @dataclass(frozen=True, slots=True)
-class Received:
+class ReceivedLine:
     values: Readings
     at: float
-    """On the clock's own time."""
+    """Monotonic time of the clock."""
 
 
 class SerialPort:
@@ -51,148 +51,156 @@ class SerialPort:
         clock: Clock,
         logger: logging.Logger,
     ) -> None:
-        """`parse`: raises BadLine."""
-        self.newest: Received | None = None
+        """`parse` raises BadLine for an invalid line."""
+        self.newest: ReceivedLine | None = None
         self.opened_at: float | None = None
-        """When it was opened for the first time, on the clock's own time."""
+        """Monotonic time of the first successful open."""
         self.fault: str | None = None
-        """Why the port is not open."""
-        self.unreadable: str | None = None
-        """Why the newest line was none, until one is."""
+        """The reason why the port is not open."""
+        self.parse_error: str | None = None
+        """The reason why the newest line is invalid, until a valid one arrives."""
         self.received = 0
-        self.refused = 0
+        self.rejected = 0
         self._port = port
         self._baud_rate = baud_rate
         self._parse = parse
         self._clock = clock
         self._log = logger
-        self._opened: Any = None
+        self._device: Any = None
         self._stop = threading.Event()
         self._loop = asyncio.get_running_loop()
-        self._news = self._loop.create_future()
+        self._first_event = self._loop.create_future()
         self._ended = self._loop.create_future()
         self._thread = threading.Thread(target=self._run, name=f"serial-{port}", daemon=True)
         self._thread.start()
 
     @property
     def is_open(self) -> bool:
-        return self._opened is not None
+        return self._device is not None
 
-    async def news(self, seconds: float) -> None:
-        """Until there is a line, or trouble, for the first time."""
-        await self._clock.wait([self._news], seconds)
+    async def wait_for_first_event(self, seconds: float) -> None:
+        """Wait for the first line or the first fault."""
+        await self._clock.wait([self._first_event], seconds)
 
     def write(self, text: str) -> None:
-        """Blocks for a second at most. From any thread."""
-        opened = self._opened
-        if opened is None:
+        """Write the text from any thread; block for at most one second."""
+        device = self._device
+        if device is None:
             raise PortFault(self.fault or f"{self._port} is not open yet")
         try:
-            opened.write(text.encode())
+            device.write(text.encode())
         except serial.SerialTimeoutException:
-            raise PortFault(f"{self._port} takes nothing: the other side does not read") from None
-        except Exception as error:  # also those of a port that was closed meanwhile
-            raise PortFault(f"{self._port} is gone: {error}") from None
+            raise PortFault(f"{self._port} accepts no data: the device does not read it") from None
+        except Exception as error:  # including errors of a port that was closed meanwhile
+            raise PortFault(f"{self._port} was lost: {error}") from None
 
     async def aclose(self) -> None:
         self._stop.set()
-        with suppress(Exception):  # it may be closing by itself
-            self._opened.cancel_read()
-        await self._clock.wait([self._ended], _ENDING)
+        with suppress(Exception):  # the thread may be closing it already
+            self._device.cancel_read()
+        await self._clock.wait([self._ended], _JOIN_TIMEOUT)
         if self._ended.done():
             self._thread.join()
         else:
-            self._log.warning("%s does not let go; its thread is left to itself", self._port)
+            self._log.warning(
+                "%s did not close within %gs; abandoning its thread", self._port, _JOIN_TIMEOUT
+            )
 
-    # The thread's side.
+    # Called on the thread.
 
     def _run(self) -> None:
         failures = 0
         while not self._stop.is_set():
-            before = self.received + self.refused
+            before = self.received + self.rejected
             try:
-                self._read_on()
+                self._read_lines()
             except Exception as error:
-                # pyserial lets the errors of termios through, and others of a port that is closed
-                # meanwhile. Whatever it was: without this thread nothing is read any more.
-                self._lose(explained(self._port, error))
-            if self.received + self.refused > before:
+                # pyserial passes on termios errors, and other errors when the port is closed
+                # meanwhile. Catch all of them: without this thread nothing is read.
+                self._report_fault(explain_error(self._port, error))
+            if self.received + self.rejected > before:
                 failures = 0
-            self._stop.wait(_PAUSES[min(failures, len(_PAUSES) - 1)])
+            self._stop.wait(_BACKOFF[min(failures, len(_BACKOFF) - 1)])
             failures += 1
-        self._tell(self._end)
+        self._call_on_loop(self._mark_ended)
 
-    def _read_on(self) -> None:
+    def _read_lines(self) -> None:
         with serial.Serial(
-            self._port, self._baud_rate, timeout=_WAIT, write_timeout=_WAIT, exclusive=True
-        ) as opened:
+            self._port,
+            self._baud_rate,
+            timeout=_IO_TIMEOUT,
+            write_timeout=_IO_TIMEOUT,
+            exclusive=True,
+        ) as device:
             if self.fault is not None:
                 self._log.info("%s is open again", self._port)
             self.fault = None
             self.opened_at = self.opened_at or self._clock.monotonic()
-            self._opened = opened
-            lines = Lines()
+            self._device = device
+            lines = SerialLineSplitter()
             try:
                 while not self._stop.is_set():
-                    data = opened.read(min(max(opened.in_waiting, 1), _MOST))
+                    data = device.read(min(max(device.in_waiting, 1), _READ_SIZE))
                     too_long = lines.too_long
                     for line in lines.feed(data):
-                        self._take(line)
+                        self._handle_line(line)
                     if lines.too_long > too_long:
-                        self._refuse("it does not end")
+                        self._reject("it is too long")
             finally:
-                self._opened = None
+                self._device = None
 
-    def _take(self, line: bytes) -> None:
+    def _handle_line(self, line: bytes) -> None:
         try:
             values = self._parse(line)
         except BadLine as error:
-            self._refuse(str(error))
+            self._reject(str(error))
             return
         self.received += 1
-        self.unreadable = None
-        self.newest = Received(values, self._clock.monotonic())
+        self.parse_error = None
+        self.newest = ReceivedLine(values, self._clock.monotonic())
         if self.received == 1:
-            self._tell(self._wake)
+            self._call_on_loop(self._wake)
 
-    def _refuse(self, reason: str) -> None:
-        self.refused += 1
-        self.unreadable = reason
+    def _reject(self, reason: str) -> None:
+        self.rejected += 1
+        self.parse_error = reason
 
-    def _lose(self, fault: str) -> None:
+    def _report_fault(self, fault: str) -> None:
         if self.fault is None and not self._stop.is_set():
-            self._log.warning("%s; it is tried again", fault)
+            self._log.warning("%s; retrying", fault)
         self.fault = fault
-        self._tell(self._wake)
+        self._call_on_loop(self._wake)
 
-    def _tell(self, what: Callable[[], object]) -> None:
+    def _call_on_loop(self, callback: Callable[[], object]) -> None:
         try:
-            self._loop.call_soon_threadsafe(what)
+            self._loop.call_soon_threadsafe(callback)
         except RuntimeError:
-            self._stop.set()  # the loop is gone, and so is everybody who would read
+            self._stop.set()  # the loop is closed, so there are no readers left
 
-    # The loop's side.
+    # Called on the event loop.
 
-    def _end(self) -> None:
+    def _mark_ended(self) -> None:
         self._ended.set_result(None)
 
     def _wake(self) -> None:
-        if not self._news.done():
-            self._news.set_result(None)
+        if not self._first_event.done():
+            self._first_event.set_result(None)
 
 
-def explained(port: str, error: BaseException) -> str:
-    """What a person can do about it."""
+def explain_error(port: str, error: BaseException) -> str:
+    """Return an error message that says what to do."""
     number = error.args[0] if isinstance(error, termios.error) else getattr(error, "errno", None)
     if number == errno.ENOENT:
         found = sorted(each.device for each in list_ports.comports())
-        those = f"there are {', '.join(found)}" if found else "there is no other, either"
-        return f'there is no {port}: plug it in, or change "port"; {those}'
+        available = (
+            f"available ports: {', '.join(found)}" if found else "no serial ports were found"
+        )
+        return f'{port} does not exist: plug it in or change "port"; {available}'
     if number in (errno.EACCES, errno.EPERM):
         return (
-            f"this user may not open {port}: run `sudo usermod -aG dialout $USER`, log in again "
-            "and start the server anew"
+            f"permission denied for {port}: run `sudo usermod -aG dialout $USER`, log in again "
+            "and restart the server"
         )
     if number in (errno.EBUSY, errno.EAGAIN):
-        return f"another program has {port}: end it"
+        return f"{port} is in use by another program: stop that program"
     return f"{port} cannot be read: {error}"

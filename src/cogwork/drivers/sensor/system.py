@@ -1,4 +1,4 @@
-"""A sensor of the computer that the server runs on."""
+"""A sensor that measures the computer that the server runs on."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from viam.components.sensor import Sensor
 
 from cogwork.core.errors import NotFound
 from cogwork.core.workers import Workers
+from cogwork.drivers.no_geometry import NoGeometry
 from cogwork.drivers.sensor.attributes import SystemSensorAttributes
-from cogwork.drivers.shapeless import Shapeless
 from cogwork.graph.name import ResourceName
 from cogwork.graph.provider import Dependencies
 from cogwork.resource.model import logger_of
@@ -21,13 +21,14 @@ from cogwork.resource.model import logger_of
 Numbers = dict[str, float]
 
 
-class SystemSensor(Shapeless, Sensor):
-    """The processor's load is that since the last reading, whoever took it."""
+class SystemSensor(NoGeometry, Sensor):
+    """A system sensor. The processor load covers the time since the previous reading of any
+    client."""
 
     def __init__(self, name: ResourceName, attributes: SystemSensorAttributes) -> None:
         super().__init__(name.name, logger=logger_of(name))
         self._attributes = attributes
-        # A disk may hang, and psutil remembers the processor's last times per thread.
+        # Use one thread: a disk may hang, and psutil keeps the previous processor times per thread.
         self._thread = Workers(f"sensor-{name.name}", waiting=100)
 
     @classmethod
@@ -37,7 +38,8 @@ class SystemSensor(Shapeless, Sensor):
         del dependencies
         sensor = cls(name, attributes)
         try:
-            await sensor.get_readings()  # the times that the first reading compares with
+            # Sets the processor times that the next reading starts from.
+            await sensor.get_readings()
         except BaseException:
             await sensor.close()
             raise
@@ -51,17 +53,17 @@ class SystemSensor(Shapeless, Sensor):
 
     def _read(self) -> Numbers:
         return {
-            **_processor(),
-            **(_cores() if self._attributes.per_core else {}),
-            **_memory(),
-            **_disk(self._attributes.path),
-            **_temperatures(),
+            **_read_cpu(),
+            **(_read_cores() if self._attributes.per_core else {}),
+            **_read_memory(),
+            **_read_disk(self._attributes.path),
+            **_read_temperatures(),
             "uptime_seconds": time.time() - psutil.boot_time(),
             "server_memory_bytes": psutil.Process().memory_info().rss,
         }
 
 
-def _processor() -> Numbers:
+def _read_cpu() -> Numbers:
     names = ("load_1_minute", "load_5_minutes", "load_15_minutes")
     return {
         "cpu_percent": psutil.cpu_percent(interval=None),
@@ -69,12 +71,12 @@ def _processor() -> Numbers:
     }
 
 
-def _cores() -> Numbers:
+def _read_cores() -> Numbers:
     percentages = psutil.cpu_percent(interval=None, percpu=True)
     return {f"cpu_{core}_percent": percent for core, percent in enumerate(percentages)}
 
 
-def _memory() -> Numbers:
+def _read_memory() -> Numbers:
     memory = psutil.virtual_memory()
     return {
         "memory_total_bytes": memory.total,
@@ -83,12 +85,12 @@ def _memory() -> Numbers:
     }
 
 
-def _disk(path: str) -> Numbers:
+def _read_disk(path: str) -> Numbers:
     try:
         disk = psutil.disk_usage(path)
     except FileNotFoundError:
         raise NotFound(
-            f'there is no "{path}" to measure the disk of: mount it, or change "path"'
+            f'cannot measure the disk: "{path}" does not exist; mount it or change "path"'
         ) from None
     return {
         "disk_total_bytes": disk.total,
@@ -97,8 +99,9 @@ def _disk(path: str) -> Numbers:
     }
 
 
-def _temperatures() -> Numbers:
-    """None on a machine that measures none, as a virtual one does not."""
+def _read_temperatures() -> Numbers:
+    """Return the temperatures, which are empty on machines without sensors, such as virtual
+    ones."""
     return {
         _temperature_key(chip, number, sensor.label): sensor.current
         for chip, sensors in psutil.sensors_temperatures().items()

@@ -1,4 +1,4 @@
-"""What the servos read from their configuration."""
+"""Attributes of the servo models."""
 
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ _Angle = Annotated[int, Field(ge=0, lt=2**32)]
 
 class FakeServoAttributes(Attributes):
     degrees_per_second: Annotated[float, Field(gt=0)] = 180.0
-    """How fast it turns."""
+    """Speed of rotation."""
     minimum: _Angle = 0
-    """The smallest angle that it goes to, in degrees; this is where it is at first."""
+    """Smallest angle in degrees, which is also the initial one."""
     maximum: _Angle = 180
-    """The largest angle that it goes to, in degrees."""
+    """Largest angle in degrees."""
 
     @model_validator(mode="after")
-    def _in_order(self) -> FakeServoAttributes:
+    def _check_limits(self) -> FakeServoAttributes:
         if self.minimum > self.maximum:
             raise fault(
                 codes.BAD_VALUE,
-                f'"minimum" is {self.minimum}, more than "maximum", which is {self.maximum}',
+                f'"minimum" {self.minimum} is greater than "maximum" {self.maximum}',
             )
         return self

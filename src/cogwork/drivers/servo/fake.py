@@ -1,4 +1,4 @@
-"""A servo that turns in time, and nowhere else."""
+"""A fake servo that simulates motion over time."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ from viam.components.servo import Servo
 from cogwork.core.clock import Clock, SystemClock
 from cogwork.core.errors import InvalidRequest
 from cogwork.drivers.mover import Mover
+from cogwork.drivers.no_geometry import NoGeometry
 from cogwork.drivers.servo.attributes import FakeServoAttributes
-from cogwork.drivers.shapeless import Shapeless
 from cogwork.graph.name import ResourceName
 from cogwork.graph.provider import Dependencies
 from cogwork.resource.model import logger_of
 
 
-class FakeServo(Shapeless, Servo):
-    """The newest command has the servo; an older move that it ends fails and says so."""
+class FakeServo(NoGeometry, Servo):
+    """A fake servo. A newer command preempts a running move, which then fails with Interrupted."""
 
     def __init__(self, name: ResourceName, attributes: FakeServoAttributes, clock: Clock) -> None:
         super().__init__(name.name, logger=logger_of(name))
@@ -37,15 +37,18 @@ class FakeServo(Shapeless, Servo):
         return cls(name, attributes, clock or SystemClock())
 
     async def move(self, angle: int, **_: Any) -> None:
-        least, most = self._attributes.minimum, self._attributes.maximum
-        if not least <= angle <= most:
+        minimum, maximum = self._attributes.minimum, self._attributes.maximum
+        if not minimum <= angle <= maximum:
             raise InvalidRequest(
-                f"{self._mover.called} turns from {least} to {most} degrees, not to {angle}"
+                f"{self._mover.display_name} turns from {minimum} to {maximum} degrees, "
+                f"not to {angle}"
             )
-        await self._mover.go("move", [(float(angle),)], (self._attributes.degrees_per_second,))
+        await self._mover.move_through(
+            "move", [(float(angle),)], (self._attributes.degrees_per_second,)
+        )
 
     async def get_position(self, **_: Any) -> int:
-        """In whole degrees: the API has no others."""
+        """Return whole degrees, the only unit of the API."""
         (angle,) = self._mover.joints
         return round(angle)
 
@@ -54,6 +57,9 @@ class FakeServo(Shapeless, Servo):
 
     async def close(self) -> None:
         self._mover.halt("close")
+
+    def emergency_stop(self) -> None:
+        self._mover.emergency_stop()
 
     async def is_moving(self) -> bool:
         return self._mover.is_moving

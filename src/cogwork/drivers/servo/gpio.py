@@ -1,4 +1,4 @@
-"""A hobby servo, whose angle is the length of the pulses on a pin of a board."""
+"""A hobby servo whose angle is set by the width of the pulses on a board's pin."""
 
 from __future__ import annotations
 
@@ -11,34 +11,37 @@ from viam.components.servo import Servo
 
 from cogwork.core.clock import Clock, SystemClock
 from cogwork.core.errors import InvalidRequest
-from cogwork.drivers.gpio.wire import Wire
-from cogwork.drivers.mover import Held, Mover
+from cogwork.drivers.gpio.pin_link import PinLink
+from cogwork.drivers.mover import Mover, MoverLease
+from cogwork.drivers.no_geometry import NoGeometry
 from cogwork.drivers.servo.gpio_attributes import GpioServoAttributes
-from cogwork.drivers.shapeless import Shapeless
 from cogwork.graph.name import ResourceName
 from cogwork.graph.provider import Dependencies
-from cogwork.resource.model import logger_of, named
+from cogwork.resource.model import find_dependency, logger_of
 
-_STEP = 0.02
-"""Seconds between two angles on the way, at least."""
+_STEP_INTERVAL = 0.02
+"""Minimum seconds between two intermediate angles."""
 
 
-class GpioServo(Shapeless, Servo):
-    """What it reports is where it was sent: nothing tells where it really is. The newest command
-    has the servo; an older move that it ends fails and says so."""
+class GpioServo(NoGeometry, Servo):
+    """A GPIO servo.
+
+    It reports the angle it was sent to, because it has no feedback. A newer command preempts a
+    running move, which then fails with Interrupted.
+    """
 
     def __init__(
-        self, name: ResourceName, attributes: GpioServoAttributes, wire: Wire, clock: Clock
+        self, name: ResourceName, attributes: GpioServoAttributes, link: PinLink, clock: Clock
     ) -> None:
         super().__init__(name.name, logger=logger_of(name))
         self._attributes = attributes
-        self._wire = wire
-        self._pin = asyncio.Lock()
-        self._pointed = attributes.start
-        """The angle that the pin was last set to."""
-        # An angle takes until the end of a pulse: more of them would queue.
-        self._step = max(_STEP, 2 / attributes.frequency_hz)
-        self._mover = Mover(f'servo "{name.name}"', (attributes.start,), clock)
+        self._link = link
+        self._pin_lock = asyncio.Lock()
+        self._last_angle = attributes.start_angle
+        """The last angle written to the pin."""
+        # Setting an angle takes until the end of a pulse; a shorter interval would queue writes.
+        self._step_interval = max(_STEP_INTERVAL, 2 / attributes.frequency_hz)
+        self._mover = Mover(f'servo "{name.name}"', (attributes.start_angle,), clock)
 
     @classmethod
     async def new(
@@ -48,41 +51,43 @@ class GpioServo(Shapeless, Servo):
         dependencies: Dependencies,
         clock: Clock | None = None,
     ) -> GpioServo:
-        wire = await Wire.to(named(dependencies, attributes.board), attributes.pin)
-        await wire.pulse_at(attributes.frequency_hz)
-        servo = cls(name, attributes, wire, clock or SystemClock())
+        link = await PinLink.connect(
+            find_dependency(dependencies, attributes.board), attributes.pin
+        )
+        await link.set_pwm_frequency(attributes.frequency_hz)
+        servo = cls(name, attributes, link, clock or SystemClock())
         await servo.stop()
         return servo
 
     async def move(self, angle: int, **_: Any) -> None:
-        least, most = self._attributes.min_angle_deg, self._attributes.max_angle_deg
-        if not least <= angle <= most:
+        minimum, maximum = self._attributes.min_angle_deg, self._attributes.max_angle_deg
+        if not minimum <= angle <= maximum:
             raise InvalidRequest(
-                f'servo "{self.name}" turns from {least:g} to {most:g} degrees, not to {angle}'
+                f'servo "{self.name}" turns from {minimum:g} to {maximum:g} degrees, not to {angle}'
             )
         speed = self._attributes.degrees_per_second or math.inf
-        with self._mover.hold("move") as held:
-            held.course = held.course.through([(float(angle),)], (speed,), held.now)
-            while (left := held.course.left(held.now)) > 0:
-                await held.wait(min(left, self._step))
-                await self._point(held)
-            await held.arrive()
-            await self._point(held)
+        with self._mover.acquire("move") as lease:
+            lease.trajectory = lease.trajectory.move_through([(float(angle),)], (speed,), lease.now)
+            while (left := lease.trajectory.remaining_seconds(lease.now)) > 0:
+                await lease.wait(min(left, self._step_interval))
+                await self._write_angle(lease)
+            await lease.wait_for_arrival()
+            await self._write_angle(lease)
 
     async def get_position(self, **_: Any) -> int:
-        """In whole degrees: the API has no others."""
+        """Return whole degrees, the only unit of the API."""
         return round(self._angle)
 
     async def stop(self, **_: Any) -> None:
-        """It holds the angle that it has."""
-        with self._mover.hold("stop") as held:
-            await self._point(held)
+        """Hold the current angle."""
+        with self._mover.acquire("stop") as lease:
+            await self._write_angle(lease)
 
     async def close(self) -> None:
-        """Without pulses it lets go."""
+        """Stop the pulses, which releases the servo."""
         self._mover.halt("close")
-        async with self._pin:
-            await self._wire.pulse(0.0)
+        async with self._pin_lock:
+            await self._link.set_pwm(0.0)
 
     async def is_moving(self) -> bool:
         return self._mover.is_moving
@@ -94,26 +99,26 @@ class GpioServo(Shapeless, Servo):
             "pulse_us": pulse_width(self._attributes, self._angle),
         }
 
-    async def _point(self, held: Held) -> None:
-        """One command at a time sets the pin, and none that was overtaken meanwhile."""
-        async with self._pin:
-            held.check()
+    async def _write_angle(self, lease: MoverLease) -> None:
+        """Write the current angle to the pin, one command at a time, unless preempted meanwhile."""
+        async with self._pin_lock:
+            lease.raise_if_revoked()
             (angle,) = self._mover.joints
             width = pulse_width(self._attributes, angle)
-            await self._wire.pulse(width * self._attributes.frequency_hz / 1_000_000)
-            self._pointed = angle
-        held.check()
+            await self._link.set_pwm(width * self._attributes.frequency_hz / 1_000_000)
+            self._last_angle = angle
+        lease.raise_if_revoked()
 
     @property
     def _angle(self) -> float:
         if not self._mover.is_moving:
-            return self._pointed
+            return self._last_angle
         (angle,) = self._mover.joints
         return angle
 
 
 def pulse_width(attributes: GpioServoAttributes, angle: float) -> float:
-    """In microseconds."""
-    least, most = attributes.min_angle_deg, attributes.max_angle_deg
-    share = (angle - least) / (most - least)
-    return attributes.min_width_us + share * (attributes.max_width_us - attributes.min_width_us)
+    """Return the pulse width in microseconds."""
+    minimum, maximum = attributes.min_angle_deg, attributes.max_angle_deg
+    fraction = (angle - minimum) / (maximum - minimum)
+    return attributes.min_width_us + fraction * (attributes.max_width_us - attributes.min_width_us)

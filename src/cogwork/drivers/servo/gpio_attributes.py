@@ -1,4 +1,4 @@
-"""What a servo on a pin reads from its configuration."""
+"""Attributes of the GPIO servo model."""
 
 from __future__ import annotations
 
@@ -14,41 +14,43 @@ _Angle = Annotated[float, Field(ge=0, le=360)]
 
 class GpioServoAttributes(Attributes):
     board: Annotated[str, Field(min_length=1), Needs("rdk:component:board")]
-    """The board that its signal wire goes to."""
+    """Board that the signal wire is connected to."""
     pin: Annotated[str, Field(min_length=1)]
-    """The pin of its signal wire."""
+    """Pin of the signal wire."""
     min_angle_deg: _Angle = 0.0
-    """The smallest angle that it goes to, in degrees."""
+    """Smallest angle in degrees."""
     max_angle_deg: _Angle = 180.0
-    """The largest angle that it goes to, in degrees."""
+    """Largest angle in degrees."""
     starting_position_deg: _Angle | None = None
-    """Where it turns when the machine starts; without it, to its smallest angle."""
+    """Angle to move to when the machine starts; the smallest angle by default."""
     frequency_hz: Annotated[int, Field(ge=40, le=450)] = 50
-    """How many pulses a second it gets. Digital servos take up to 330."""
+    """Pulses per second. Digital servos accept up to 330."""
     min_width_us: Annotated[int, Field(gt=0)] = 500
-    """How long a pulse for the smallest angle is, in microseconds."""
+    """Pulse width for the smallest angle, in microseconds."""
     max_width_us: Annotated[int, Field(gt=0)] = 2500
-    """How long a pulse for the largest angle is, in microseconds."""
+    """Pulse width for the largest angle, in microseconds."""
     degrees_per_second: Annotated[float, Field(gt=0)] | None = None
-    """How fast it is led to where it should be. Without it, it jumps as fast as it can, and a move
-    ends at once."""
+    """Speed of rotation. Without it, the servo moves as fast as it can, and a move returns
+    immediately."""
 
     @property
-    def start(self) -> float:
+    def start_angle(self) -> float:
         given = self.starting_position_deg
         return self.min_angle_deg if given is None else given
 
     @model_validator(mode="after")
-    def _in_order(self) -> Self:
+    def _check_limits(self) -> Self:
         if self.min_angle_deg >= self.max_angle_deg:
             raise fault(
                 codes.BAD_VALUE,
                 f'"min_angle_deg" {self.min_angle_deg:g} is not less than "max_angle_deg" '
                 f"{self.max_angle_deg:g}",
             )
-        if not self.min_angle_deg <= self.start <= self.max_angle_deg:
+        if not self.min_angle_deg <= self.start_angle <= self.max_angle_deg:
             raise fault(
-                codes.BAD_VALUE, f"it cannot start at {self.start:g} degrees, where it never goes"
+                codes.BAD_VALUE,
+                f'"starting_position_deg" {self.start_angle:g} is not between "min_angle_deg" and '
+                '"max_angle_deg"',
             )
         if self.min_width_us >= self.max_width_us:
             raise fault(codes.BAD_VALUE, '"min_width_us" is not less than "max_width_us"')

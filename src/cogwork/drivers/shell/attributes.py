@@ -1,4 +1,4 @@
-"""What the shell services read from their configuration."""
+"""Attributes of the shell service models."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from cogwork.config.fields import Attributes
 
 class BuiltinShellAttributes(Attributes):
     shell: str = ""
-    """The program that people talk to, such as `/bin/bash`. Empty is the one of the server's user,
-    or `/bin/sh`."""
+    """Program to run as the shell, such as `/bin/bash`. If empty, the login shell of the server's
+    user, or `/bin/sh`."""
     directory: str = ""
-    """Where it starts, and what paths of copied files are relative to. Empty is the home directory
-    of the server's user."""
+    """Directory that the shell starts in and that relative paths of copied files refer to. If
+    empty, the home directory of the server's user."""

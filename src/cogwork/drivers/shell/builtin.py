@@ -1,4 +1,4 @@
-"""A shell of this computer, for people and for files. It may do whatever the server's user may."""
+"""A shell on this computer and file copies, with the permissions of the server's user."""
 
 from __future__ import annotations
 
@@ -13,22 +13,26 @@ from viam.resource.types import API, RESOURCE_NAMESPACE_RDK, RESOURCE_TYPE_SERVI
 from viam.services.service_base import ServiceBase
 
 from cogwork.core.errors import CogworkError, InvalidRequest
-from cogwork.core.home import cogwork_home
-from cogwork.drivers.shell.aside import IncomingAside, OutgoingAside
+from cogwork.core.paths import cogwork_home
+from cogwork.core.workers import Workers
 from cogwork.drivers.shell.attributes import BuiltinShellAttributes
-from cogwork.drivers.shell.files import SourceType
-from cogwork.drivers.shell.terminal import Terminal
+from cogwork.drivers.shell.file_copy import SourceType
+from cogwork.drivers.shell.terminal import PtyTerminal
+from cogwork.drivers.shell.threaded_copy import ThreadedReceiver, ThreadedSender
 from cogwork.graph.name import ResourceName
 from cogwork.graph.provider import Dependencies
 from cogwork.resource.model import logger_of
 
-_HOME = "VIAM_HOME"
-"""What clients call the directory where the server keeps its state."""
-_KIND = "xterm-256color"
+_HOME_VARIABLE = "VIAM_HOME"
+"""The name that clients use for the directory where the server keeps its state."""
+_TERM = "xterm-256color"
+_MAX_CONCURRENT_STARTS = 2
+_START_INTERVAL = 0.05
+"""Seconds between two starts in the same slot: many starts at once would starve other clients."""
 
 
 class NoShell(CogworkError):
-    """A shell that cannot be started."""
+    """The shell cannot be started."""
 
     status = "FAILED_PRECONDITION"
 
@@ -41,7 +45,9 @@ class BuiltinShell(ServiceBase):
         self._log = logger_of(name)
         self._program = attributes.shell or os.environ.get("SHELL") or "/bin/sh"
         self._directory = Path(attributes.directory or "~").expanduser()
-        self._terminals: set[Terminal] = set()
+        self._terminals: set[PtyTerminal] = set()
+        self._start_slots = asyncio.Semaphore(_MAX_CONCURRENT_STARTS)
+        self._workers = Workers("shell", threads=_MAX_CONCURRENT_STARTS)
         self._copies = 0
 
     @classmethod
@@ -58,52 +64,57 @@ class BuiltinShell(ServiceBase):
 
     def check(self) -> None:
         if shutil.which(self._program) is None:
-            raise NoShell(f'"{self._program}" is no program that can be run; correct "shell"')
+            raise NoShell(f'"{self._program}" is not an executable program; correct "shell"')
         if not self._directory.is_dir():
-            raise NoShell(f'{self._directory} is no directory; correct "directory"')
+            raise NoShell(f'{self._directory} is not a directory; correct "directory"')
 
-    async def terminal(self) -> Terminal:
-        self._log.info("a shell begins")
+    async def open_terminal(self) -> PtyTerminal:
+        await self._start_slots.acquire()
+        self._log.info("starting a shell")
         try:
-            terminal = await Terminal.start(
+            terminal = await PtyTerminal.start(
+                self._workers,
                 (self._program, "-i"),
                 self._directory,
-                {**os.environ, "TERM": _KIND},
+                {**os.environ, "TERM": _TERM},
                 self._terminals.discard,
             )
         except OSError as error:
             raise NoShell(f"{self._program} cannot be started: {error.strerror}") from error
+        finally:
+            asyncio.get_running_loop().call_later(_START_INTERVAL, self._start_slots.release)
         self._terminals.add(terminal)
         return terminal
 
-    async def incoming(
+    async def receive_files(
         self,
         destination: str,
         source_type: SourceType,
         *,
         preserve: bool,
-    ) -> IncomingAside:
+    ) -> ThreadedReceiver:
         self._copies += 1
-        path = self._path(destination)
-        self._log.info("files come to %s", path)
-        return await IncomingAside.open(path, source_type, preserve=preserve)
+        path = self._resolve_path(destination)
+        self._log.info("receiving files in %s", path)
+        return await ThreadedReceiver.open(path, source_type, preserve=preserve)
 
-    async def outgoing(
+    async def send_files(
         self, paths: Sequence[str], *, recursive: bool, preserve: bool
-    ) -> OutgoingAside:
+    ) -> ThreadedSender:
         self._copies += 1
         if not all(paths):
             raise InvalidRequest("one of the paths is empty")
-        sources = [self._path(path) for path in paths]
-        self._log.info("files go from %s", ", ".join(map(str, sources)))
-        return await OutgoingAside.open(
-            sources, recursive=recursive, preserve=preserve, tell=self._tell_left_out
+        sources = [self._resolve_path(path) for path in paths]
+        self._log.info("sending files from %s", ", ".join(map(str, sources)))
+        return await ThreadedSender.open(
+            sources, recursive=recursive, preserve=preserve, on_skipped=self._log_skipped
         )
 
     async def do_command(self, command: Mapping[str, Any], **_: Any) -> Mapping[str, Any]:
-        """Clients ask where they find what the server writes."""
+        """Return the directory where the server keeps its files; the content of the command is
+        ignored."""
         del command
-        return {_HOME: str(cogwork_home(os.environ))}
+        return {_HOME_VARIABLE: str(cogwork_home(os.environ))}
 
     async def get_status(self, **_: Any) -> Mapping[str, Any]:
         return {
@@ -114,30 +125,31 @@ class BuiltinShell(ServiceBase):
         }
 
     async def close(self) -> None:
+        self._workers.close()
         await asyncio.gather(*(terminal.aclose() for terminal in tuple(self._terminals)))
 
-    def _path(self, text: str) -> Path:
-        """As clients write them: relative to where the shell starts, or to a home directory."""
+    def _resolve_path(self, text: str) -> Path:
+        """Resolve a client's path relative to the shell's directory or to a home directory."""
         if "\0" in text:
-            raise InvalidRequest("a path has no zero byte in it")
-        if text == f"${_HOME}" or text.startswith(f"${_HOME}/"):
-            return cogwork_home(os.environ) / text.removeprefix(f"${_HOME}").lstrip("/")
+            raise InvalidRequest("a path must not contain a null byte")
+        if text == f"${_HOME_VARIABLE}" or text.startswith(f"${_HOME_VARIABLE}/"):
+            return cogwork_home(os.environ) / text.removeprefix(f"${_HOME_VARIABLE}").lstrip("/")
         try:
             return self._directory / Path(text).expanduser()
         except RuntimeError as error:
             raise InvalidRequest(f"{text}: {error}") from error
 
-    def _tell_left_out(self, left_out: Sequence[str]) -> None:
-        if left_out:
+    def _log_skipped(self, skipped: Sequence[str]) -> None:
+        if skipped:
             self._log.warning(
-                "%d were not copied, for they are links that lead elsewhere or no files: %s",
-                len(left_out),
-                ", ".join(left_out[:5]),
+                "skipped %d entries that are not files or are links to outside the directory: %s",
+                len(skipped),
+                ", ".join(skipped[:5]),
             )
 
 
 class RefusedShell:
-    """What stands in the place of the shell where nobody may have one."""
+    """The replacement for the shell where shells are not allowed."""
 
     @classmethod
     async def new(
@@ -148,6 +160,6 @@ class RefusedShell:
     ) -> RefusedShell:
         del name, attributes, dependencies
         raise NoShell(
-            "shells are off, for the server was started with -untrusted-env; start it without, or "
-            "remove the shell from the configuration"
+            "shells are disabled because the server was started with -untrusted-env; start it "
+            "without that option, or remove the shell from the configuration"
         )

@@ -1,4 +1,4 @@
-"""An interactive program in a terminal of its own, as its user at the other end sees it."""
+"""An interactive program in a pseudoterminal."""
 
 from __future__ import annotations
 
@@ -17,106 +17,103 @@ from typing import Any, Self
 
 import psutil
 
-_PIECE = 1 << 16
-_LAST_WORDS = 1 << 20
-"""Bytes that are read after the program has ended: what it left running may go on for ever."""
-_MERCY = 1.0
-"""Seconds from the hang-up until whoever is left is killed."""
-_LOOK = 0.05
-"""Seconds between two looks at who is left."""
-# A session gets the first terminal that its leader opens. Opening it in the new process, ahead of
-# the program, needs no code of ours between fork and exec, where threads make that unsafe.
-_STARTER = ("/bin/sh", "-c", 'exec 0<>"$0" 1>&0 2>&0 && exec "$@"')
+from cogwork.core.workers import Workers
+from cogwork.drivers.shell import child_process
+
+_READ_SIZE = 1 << 16
+_MAX_FINAL_OUTPUT = 1 << 20
+"""Maximum bytes to read after the program has ended: background jobs may write forever."""
+_HANGUP_GRACE = 1.0
+"""Seconds between SIGHUP and SIGKILL."""
+_POLL_INTERVAL = 0.05
+"""Seconds between two checks for remaining processes."""
+# A session gets the first terminal that its leader opens. The shell opens it in the new process
+# before exec, so no code of ours runs between fork and exec, where threads make that unsafe.
+_LAUNCH_COMMAND = ("/bin/sh", "-c", 'exec 0<>"$0" 1>&0 2>&0 && exec "$@"')
 
 
-class Terminal:
-    """Nothing is kept of what comes out: a program whose output nobody reads waits.
+class PtyTerminal:
+    """A program in a pseudoterminal.
 
-    With it ends all that was started in it, also what minds no hang-up. Whoever is to stay takes a
-    session of its own, as `setsid` gives one.
+    Output is not buffered: a program whose output is not read blocks. Closing the terminal ends
+    every process of its session, including those that ignore SIGHUP. A process that should survive
+    needs its own session, for example from `setsid`.
     """
 
     def __init__(
         self,
-        process: asyncio.subprocess.Process,
+        process: child_process.Process,
         controller: int,
-        inside: int,
-        closed: Callable[[Terminal], None],
+        tty: int,
+        on_closed: Callable[[PtyTerminal], None],
     ) -> None:
         self._process = process
         self._controller = controller
-        self._inside = inside
-        """Keeps the terminal alive between two programs that have it open."""
-        self._exited: asyncio.Future[Any] = asyncio.ensure_future(process.wait())
-        self._left = _LAST_WORDS
-        self._closed = closed
+        self._tty = tty
+        """Keeps the terminal open while no program has it open."""
+        self._exited: asyncio.Future[Any] = asyncio.ensure_future(child_process.wait(process))
+        self._final_output_left = _MAX_FINAL_OUTPUT
+        self._on_closed = on_closed
         self._closing: asyncio.Future[None] | None = None
-        self._gone = False
-        """The terminal is closed, and its number may be another file's."""
+        self._is_released = False
+        """Whether the terminal is closed; its descriptor number may have been reused."""
 
     @classmethod
     async def start(
         cls,
+        workers: Workers,
         command: tuple[str, ...],
         directory: Path,
         environment: Mapping[str, str],
-        closed: Callable[[Terminal], None],
+        on_closed: Callable[[PtyTerminal], None],
     ) -> Self:
-        """`closed` is told when it is."""
-        controller, inside = pty.openpty()
+        """Start the command on one of the workers; `on_closed` is called after the terminal
+        closes."""
+        controller, tty = pty.openpty()
         try:
             os.set_blocking(controller, False)
-            process = await asyncio.create_subprocess_exec(
-                *_STARTER,
-                os.ttyname(inside),
-                *command,
-                stdin=asyncio.subprocess.DEVNULL,
-                stdout=asyncio.subprocess.DEVNULL,
-                stderr=asyncio.subprocess.DEVNULL,
-                cwd=directory,
-                env=environment,
-                start_new_session=True,
-            )
+            argv = (*_LAUNCH_COMMAND, os.ttyname(tty), *command)
+            process = await child_process.start(workers, argv, directory, environment)
         except BaseException:
             os.close(controller)
-            os.close(inside)
+            os.close(tty)
             raise
-        return cls(process, controller, inside, closed)
+        return cls(process, controller, tty, on_closed)
 
     @property
     def pid(self) -> int:
         return self._process.pid
 
     def resize(self, columns: int, rows: int) -> None:
-        if self._gone:
+        if self._is_released:
             return
         size = struct.pack("HHHH", rows, columns, 0, 0)
         fcntl.ioctl(self._controller, termios.TIOCSWINSZ, size)
 
     async def read(self) -> bytes:
-        """What has come out since, empty after the last of it."""
+        """Return new output, or empty bytes after the end."""
         loop = asyncio.get_running_loop()
-        while not (data := self._output()):
-            if self._exited.done() or self._gone:
+        while not (data := self._read_available()):
+            if self._exited.done() or self._is_released:
                 return b""
-            await self._ready(loop.add_reader, loop.remove_reader)
+            await self._wait_ready(loop.add_reader, loop.remove_reader)
         if self._exited.done():
-            self._left -= len(data)
+            self._final_output_left -= len(data)
         return data
 
     async def write(self, data: bytes) -> None:
-        """Returns when the terminal has taken all. A program that has ended takes nothing."""
+        """Write all data. Return early if the program has ended."""
         loop, rest = asyncio.get_running_loop(), memoryview(data)
-        while rest and not (self._exited.done() or self._gone):
+        while rest and not (self._exited.done() or self._is_released):
             try:
                 rest = rest[os.write(self._controller, rest) :]
             except BlockingIOError:
-                await self._ready(loop.add_writer, loop.remove_writer)
+                await self._wait_ready(loop.add_writer, loop.remove_writer)
             except OSError:
                 return
 
     async def aclose(self) -> None:
-        """Hangs up. However often it is asked for, it is done once, and to its end."""
+        """Hang up. Concurrent calls share one complete shutdown."""
         if self._closing is None:
             self._closing = asyncio.ensure_future(self._close())
         await asyncio.shield(self._closing)
@@ -125,86 +122,88 @@ class Terminal:
         try:
             await self._hang_up()
         finally:
-            await self._signal(signal.SIGKILL)
-            await self._signal(signal.SIGKILL)  # who was started meanwhile
-            self._let_go()
+            await self._signal_session(signal.SIGKILL)
+            await self._signal_session(signal.SIGKILL)  # processes that were started meanwhile
+            self._release()
         await self._exited
-        self._closed(self)
+        self._on_closed(self)
 
     async def _hang_up(self) -> None:
-        """Returns when nobody is left, or mercy ends."""
-        # Programs may sleep through a hang-up while they are stopped.
-        await self._signal(signal.SIGHUP, signal.SIGCONT)
+        """Send SIGHUP; return when no process is left or the grace period expires."""
+        # A stopped process handles SIGHUP only after SIGCONT.
+        await self._signal_session(signal.SIGHUP, signal.SIGCONT)
         with contextlib.suppress(TimeoutError):
-            async with asyncio.timeout(_MERCY):
+            async with asyncio.timeout(_HANGUP_GRACE):
                 await asyncio.wait({self._exited})
-                while await self._signal():  # noqa: ASYNC110 - nobody tells when orphans end
-                    await asyncio.sleep(_LOOK)
+                while await self._signal_session():  # noqa: ASYNC110 - orphans send no notification
+                    await asyncio.sleep(_POLL_INTERVAL)
 
-    async def _signal(self, *numbers: signal.Signals) -> set[int]:
-        """Gets to everybody in the program's session, jobs in the background too; who that was."""
-        members = await asyncio.to_thread(_session, self.pid, is_over=self._exited.done())
+    async def _signal_session(self, *numbers: signal.Signals) -> set[int]:
+        """Signal every process of the session, including background jobs; return their PIDs."""
+        members = await asyncio.to_thread(
+            _session_members, self.pid, leader_exited=self._exited.done()
+        )
         for number in numbers:
             for pid in members:
                 with contextlib.suppress(ProcessLookupError, PermissionError):
                     os.kill(pid, number)
         return members
 
-    def _let_go(self) -> None:
-        self._gone = True
+    def _release(self) -> None:
+        self._is_released = True
         loop = asyncio.get_running_loop()
         loop.remove_reader(self._controller)
         loop.remove_writer(self._controller)
         os.close(self._controller)
-        os.close(self._inside)
+        os.close(self._tty)
 
-    def _output(self) -> bytes:
-        """All that is there, up to a piece: a terminal hands it out in small ones."""
+    def _read_available(self) -> bytes:
+        """Read what is available, up to one chunk: a terminal delivers small pieces."""
         pieces: list[bytes] = []
-        room = min(_PIECE, self._left) if not self._gone else 0
-        while room > 0:
+        remaining = min(_READ_SIZE, self._final_output_left) if not self._is_released else 0
+        while remaining > 0:
             try:
-                data = os.read(self._controller, room)
+                data = os.read(self._controller, remaining)
             except BlockingIOError:
                 break
             except OSError as error:
                 if error.errno != errno.EIO:
                     raise
-                break  # nobody has it open
+                break  # no program has the terminal open
             if not data:
                 break
             pieces.append(data)
-            room -= len(data)
+            remaining -= len(data)
         return b"".join(pieces)
 
-    async def _ready(self, add: Callable[..., None], remove: Callable[[int], object]) -> None:
-        """Or the program has ended."""
+    async def _wait_ready(self, add: Callable[..., None], remove: Callable[[int], object]) -> None:
+        """Wait until the terminal is ready or the program has ended."""
         ready: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
-        add(self._controller, _set, ready)
+        add(self._controller, _resolve_future, ready)
         try:
             await asyncio.wait({ready, self._exited}, return_when=asyncio.FIRST_COMPLETED)
         finally:
-            if not self._gone:
+            if not self._is_released:
                 remove(self._controller)
             ready.cancel()
 
 
-def _set(future: asyncio.Future[Any]) -> None:
+def _resolve_future(future: asyncio.Future[Any]) -> None:
     if not future.done():
         future.set_result(None)
 
 
-def _session(leader: int, *, is_over: bool) -> set[int]:
-    """The processes in it. Blocks."""
+def _session_members(leader: int, *, leader_exited: bool) -> set[int]:
+    """Return the processes of the session. Blocks."""
     pids = psutil.pids()
-    if is_over and leader in pids:
-        # Its number is another's, which is only given away when nobody is left in the session.
+    if leader_exited and leader in pids:
+        # The PID was reused, which only happens when no process of the session is left.
         return set()
-    return {pid for pid in pids if _session_of(pid) == leader}
+    return {pid for pid in pids if _session_id(pid) == leader}
 
 
-def _session_of(pid: int) -> int | None:
+def _session_id(pid: int) -> int | None:
     try:
         return os.getsid(pid)
     except OSError:
-        return None  # it has ended
+        return None  # the process has ended

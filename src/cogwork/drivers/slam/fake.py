@@ -1,4 +1,4 @@
-"""A SLAM service that knows its room from the start."""
+"""A fake SLAM service with a predefined map of a room."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ from viam.services.slam import SLAM
 from cogwork.core.clock import Clock, SystemClock
 from cogwork.core.errors import Unsupported
 from cogwork.core.workers import Workers
-from cogwork.drivers.base.tracked import Tracked
+from cogwork.drivers.base.protocols import HasOdometry
 from cogwork.drivers.slam.attributes import FakeSlamAttributes
-from cogwork.drivers.slam.room import Room, pose_of, pose_on
+from cogwork.drivers.slam.room import Room, base_to_map_pose, pose_along
 from cogwork.graph.name import ResourceName
 from cogwork.graph.provider import Dependencies
-from cogwork.resource.model import logger_of, named
-from cogwork.resource.poses import to_message
+from cogwork.resource.model import find_dependency, logger_of
+from cogwork.resource.pose_proto import pose_to_proto
 from cogwork.spatial.pose import Pose as Place
 
-CHUNK = 1 << 20
-"""Bytes of a map that are sent at a time."""
+CHUNK_SIZE = 1 << 20
+"""Maximum bytes of a map per message."""
 
 
 class FakeSlam(SLAM):
@@ -34,13 +34,13 @@ class FakeSlam(SLAM):
         clock: Clock,
         room: Room,
         cloud: bytes,
-        base: Tracked | None = None,
+        base: HasOdometry | None = None,
     ) -> None:
         super().__init__(name.name, logger=logger_of(name))
         self._attributes = attributes
         self._clock = clock
         self._since = clock.monotonic()
-        self._way = room.way(attributes.speed_mm_per_sec or 1.0)
+        self._loop = room.loop_trajectory(attributes.speed_mm_per_sec or 1.0)
         self._cloud = cloud
         self._base = base
 
@@ -52,7 +52,7 @@ class FakeSlam(SLAM):
         dependencies: Dependencies,
         clock: Clock | None = None,
     ) -> FakeSlam:
-        base = _followed(name, attributes, dependencies)
+        base = _find_base(name, attributes, dependencies)
         room = Room(
             attributes.room_width_mm,
             attributes.room_depth_mm,
@@ -61,24 +61,24 @@ class FakeSlam(SLAM):
         )
         thread = Workers(f"slam-{name.name}")
         try:
-            cloud = await thread.run(room.cloud)
+            cloud = await thread.run(room.point_cloud)
         finally:
             thread.close()
         return cls(name, attributes, clock or SystemClock(), room, cloud, base)
 
     async def get_position(self, **_: Any) -> Pose:
-        return to_message(await self._place())
+        return pose_to_proto(await self._current_pose())
 
     async def get_point_cloud_map(self, return_edited_map: bool = False, **_: Any) -> list[bytes]:
-        """Nobody has edited it: it is the same either way."""
+        """Return the map; there is no edited version."""
         del return_edited_map
-        return _chunks(self._cloud)
+        return _split_chunks(self._cloud)
 
     async def get_internal_state(self, **_: Any) -> list[bytes]:
-        """What it would go on from: the room, and where it was left."""
-        x, y, _z = (await self._place()).point
+        """Return the room and the current position as JSON."""
+        x, y, _z = (await self._current_pose()).point
         state = {"room": self._attributes.model_dump(), "position_mm": [x, y]}
-        return _chunks(json.dumps(state).encode())
+        return _split_chunks(json.dumps(state).encode())
 
     async def get_properties(self, **_: Any) -> SLAM.Properties:
         return SLAM.Properties(
@@ -88,31 +88,31 @@ class FakeSlam(SLAM):
         )
 
     async def get_status(self, **_: Any) -> Mapping[str, Any]:
-        x, y, _z = (await self._place()).point
+        x, y, _z = (await self._current_pose()).point
         return {"position_mm": [x, y], "map_bytes": len(self._cloud)}
 
-    async def _place(self) -> Place:
-        start = pose_on(self._way, 0.0)
+    async def _current_pose(self) -> Place:
+        start = pose_along(self._loop, 0.0)
         if self._base is not None:
-            return start.then(pose_of((await self._base.odometry()).place))
+            return start.compose(base_to_map_pose((await self._base.odometry()).pose))
         if not self._attributes.speed_mm_per_sec:
             return start
-        return pose_on(self._way, self._clock.monotonic() - self._since)
+        return pose_along(self._loop, self._clock.monotonic() - self._since)
 
 
-def _followed(
+def _find_base(
     name: ResourceName, attributes: FakeSlamAttributes, dependencies: Dependencies
-) -> Tracked | None:
+) -> HasOdometry | None:
     if attributes.base is None:
         return None
-    base = named(dependencies, attributes.base)
-    if not isinstance(base, Tracked):
+    base = find_dependency(dependencies, attributes.base)
+    if not isinstance(base, HasOdometry):
         raise Unsupported(
             f'SLAM service "{name.name}" cannot follow base "{attributes.base}", which does not '
-            'tell where it is: name a fake base, or leave "base" out'
+            'report its pose: use a fake base, or remove "base"'
         )
     return base
 
 
-def _chunks(data: bytes) -> list[bytes]:
-    return [data[start : start + CHUNK] for start in range(0, len(data), CHUNK)]
+def _split_chunks(data: bytes) -> list[bytes]:
+    return [data[start : start + CHUNK_SIZE] for start in range(0, len(data), CHUNK_SIZE)]

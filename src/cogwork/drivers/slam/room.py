@@ -1,4 +1,4 @@
-"""A room with a pillar in its middle, and a way round it."""
+"""A simulated room with a pillar in its center and a path around the pillar."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from array import array
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from cogwork.drivers.base.drive import Place
-from cogwork.drivers.course import Course
+from cogwork.drivers.base.planar_motion import BasePose
+from cogwork.drivers.joint_trajectory import JointTrajectory
 from cogwork.spatial.pose import Pose, Quaternion
 
-_HEADER = """\
+_PCD_HEADER = """\
 VERSION .7
 FIELDS x y z
 SIZE 4 4 4
@@ -25,26 +25,26 @@ VIEWPOINT 0 0 0 1 0 0 0
 POINTS {points}
 DATA binary
 """
-_PILLAR = 0.25
-"""Its share of the room, along each side."""
-_WAY = 0.625
-"""Half way between the pillar and the walls."""
+_PILLAR_FRACTION = 0.25
+"""Size of the pillar as a fraction of the room, along each side."""
+_LOOP_FRACTION = 0.625
+"""Size of the path as a fraction of the room: halfway between pillar and walls."""
 
 Corner = tuple[float, float]
 
 
 @dataclass(frozen=True, slots=True)
 class Room:
-    """In millimetres; the origin is in the middle of the floor."""
+    """A room in millimeters; the origin is in the center of the floor."""
 
     width: float
     depth: float
     height: float
     resolution: float
 
-    def cloud(self) -> bytes:
-        """The walls and the pillar as a PCD file, in metres. Takes time: call it in a thread."""
-        lines = [*self._around(1.0), *self._around(_PILLAR)]
+    def point_cloud(self) -> bytes:
+        """Return the walls and the pillar as a PCD file, in meters. Slow: call it in a thread."""
+        lines = [*self._perimeter_points(1.0), *self._perimeter_points(_PILLAR_FRACTION)]
         points = array("f")
         for level in _steps(self.height, self.resolution):
             z = level / 1000
@@ -52,41 +52,45 @@ class Room:
                 points.extend((x / 1000, y / 1000, z))
         if sys.byteorder == "big":
             points.byteswap()
-        return _HEADER.format(points=len(points) // 3).encode() + points.tobytes()
+        return _PCD_HEADER.format(points=len(points) // 3).encode() + points.tobytes()
 
-    def way(self, speed: float) -> Course:
-        """Once round the pillar."""
-        corners = self._corners(_WAY)
-        start = Course.rest(corners[0], 0.0)
-        return start.through([*corners[1:], corners[0]], (speed, speed), 0.0)
+    def loop_trajectory(self, speed: float) -> JointTrajectory:
+        """Return one lap around the pillar."""
+        corners = self._corners(_LOOP_FRACTION)
+        start = JointTrajectory.at_rest(corners[0], 0.0)
+        return start.move_through([*corners[1:], corners[0]], (speed, speed), 0.0)
 
-    def _around(self, share: float) -> Iterator[Corner]:
-        corners = self._corners(share)
+    def _perimeter_points(self, fraction: float) -> Iterator[Corner]:
+        corners = self._corners(fraction)
         for (x, y), (to_x, to_y) in itertools.pairwise([*corners, corners[0]]):
             length = math.dist((x, y), (to_x, to_y))
             for step in _steps(length, self.resolution):
                 yield x + (to_x - x) * step / length, y + (to_y - y) * step / length
 
-    def _corners(self, share: float) -> list[Corner]:
-        x, y = self.width / 2 * share, self.depth / 2 * share
+    def _corners(self, fraction: float) -> list[Corner]:
+        x, y = self.width / 2 * fraction, self.depth / 2 * fraction
         return [(x, -y), (x, y), (-x, y), (-x, -y)]
 
 
-def pose_on(way: Course, seconds: float) -> Pose:
-    """Of somebody who goes it again and again, and looks ahead."""
-    at = seconds % way.seconds
-    x, y = way.at(at)
-    # Ahead is where the next moment is; at a corner, round it.
-    ahead_x, ahead_y = way.at((at + way.seconds / 1e6) % way.seconds)
+def pose_along(trajectory: JointTrajectory, seconds: float) -> Pose:
+    """Return the pose of a body that repeats the trajectory and faces forward."""
+    time = seconds % trajectory.seconds
+    x, y = trajectory.position_at(time)
+    # The next position along the trajectory gives the heading, also at corners.
+    ahead_x, ahead_y = trajectory.position_at(
+        (time + trajectory.seconds / 1e6) % trajectory.seconds
+    )
     heading = math.atan2(ahead_y - y, ahead_x - x)
-    return Pose((x, y, 0.0), Quaternion.about((0.0, 0.0, 1.0), heading))
+    return Pose((x, y, 0.0), Quaternion.from_axis_angle((0.0, 0.0, 1.0), heading))
 
 
-def pose_of(place: Place) -> Pose:
-    """Seen from where the base first stood. On a map whoever looks ahead looks along x, and a base
-    looks along its y."""
-    turned = Quaternion.about((0.0, 0.0, 1.0), math.radians(place.heading))
-    return Pose((place.y, -place.x, 0.0), turned)
+def base_to_map_pose(pose: BasePose) -> Pose:
+    """Convert a pose relative to the base's start.
+
+    On a map, forward is along x; for a base, forward is along its y.
+    """
+    rotation = Quaternion.from_axis_angle((0.0, 0.0, 1.0), math.radians(pose.heading))
+    return Pose((pose.y, -pose.x, 0.0), rotation)
 
 
 def _steps(length: float, step: float) -> Iterator[float]:

@@ -1,4 +1,4 @@
-"""A switch that stays where it is put."""
+"""A fake switch that keeps its position."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class FakeSwitch(Switch):
     async def set_position(self, position: int, **_: Any) -> None:
         if not 0 <= position < self._count:
             raise InvalidRequest(
-                f'switch "{self.name}" has the positions 0 to {self._count - 1}, and no {position}'
+                f'switch "{self.name}" has the positions 0 to {self._count - 1}, not {position}'
             )
         self._position = position
 

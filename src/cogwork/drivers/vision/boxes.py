@@ -1,47 +1,51 @@
-"""Boxes as models tell them, and as edges in pixels of the input."""
+"""Conversion of box formats to edges in pixels of the model input."""
 
 from __future__ import annotations
 
 import numpy as np
 
-from cogwork.drivers.mlmodel.facts import TensorFacts
-from cogwork.drivers.vision.candidates import Fit, Floats
-from cogwork.drivers.vision.reading import BadOutput
+from cogwork.drivers.mlmodel.model_info import TensorSpec
+from cogwork.drivers.vision.candidates import Floats, ImageFit
+from cogwork.drivers.vision.decoder import BadOutput
 
-_LARGEST_PART = 2.0
-"""No box leaves a picture so far, and none that is worth telling is so few pixels large."""
-_NEARLY_ALL = 0.98
+_MAX_NORMALIZED = 2.0
+"""Larger coordinates are pixels: no normalized box extends this far beyond the image, and no useful
+box in pixels is this small."""
+_REQUIRED_SHARE = 0.98
 
-UNIT = "whether boxes are in pixels or in parts of the input is told by their largest number"
-
-
-def from_centres(boxes: Floats) -> Floats:
-    """From [4, N] of centre and size to [N, 4] of edges."""
-    centres, halves = boxes[:2].T, boxes[2:4].T / 2
-    return np.concatenate((centres - halves, centres + halves), axis=1)
+UNIT_ASSUMPTION = "the largest coordinate decides whether boxes are in pixels or normalized"
 
 
-def unit(numbers: Floats, fit: Fit) -> Floats:
-    """What [N, 4] boxes are multiplied with to be in pixels, judged by some of their numbers."""
-    finite = numbers[np.isfinite(numbers)]
-    if np.abs(finite).max(initial=0) > _LARGEST_PART:
+def cxcywh_to_xyxy(boxes: Floats) -> Floats:
+    """Convert [4, N] centers and sizes to [N, 4] edges."""
+    centers, halves = boxes[:2].T, boxes[2:4].T / 2
+    return np.concatenate((centers - halves, centers + halves), axis=1)
+
+
+def pixel_scale(coordinates: Floats, fit: ImageFit) -> Floats:
+    """Return the factors that convert [N, 4] boxes to pixels, judged by a sample of coordinates."""
+    finite = coordinates[np.isfinite(coordinates)]
+    if np.abs(finite).max(initial=0) > _MAX_NORMALIZED:
         return np.ones(4, np.float32)
-    return whole(fit)
+    return input_scale(fit)
 
 
-def whole(fit: Fit) -> Floats:
+def input_scale(fit: ImageFit) -> Floats:
     return np.array([fit.input_width, fit.input_height] * 2, np.float32)
 
 
-def edges(boxes: Floats, facts: TensorFacts) -> Floats:
-    """From [4, N] of either kind to [N, 4]: with centres, the second pair often is the smaller."""
+def to_xyxy(boxes: Floats, spec: TensorSpec) -> Floats:
+    """Convert [4, N] boxes of either format to [N, 4] edges.
+
+    In center format, the second pair of coordinates is often smaller than the first.
+    """
     low, high = boxes[:2], boxes[2:4]
-    if (high >= low).all(axis=0).sum() >= _NEARLY_ALL * boxes.shape[1]:
+    if (high >= low).all(axis=0).sum() >= _REQUIRED_SHARE * boxes.shape[1]:
         return boxes[:4].T
-    if (high >= 0).all(axis=0).sum() >= _NEARLY_ALL * boxes.shape[1]:
-        return from_centres(boxes)
+    if (high >= 0).all(axis=0).sum() >= _REQUIRED_SHARE * boxes.shape[1]:
+        return cxcywh_to_xyxy(boxes)
     raise BadOutput(
-        f'the numbers in the output "{facts.name}" are neither edges nor centres and sizes of '
-        "boxes. If they are distances from anchors, the file does not say where these are: export "
-        "the model with its decoding"
+        f'the values of the output "{spec.name}" are neither box edges nor box centers and sizes. '
+        "If they are offsets from anchors, the file does not contain the anchors: export the model "
+        "with box decoding included"
     )

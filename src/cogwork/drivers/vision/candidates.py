@@ -1,4 +1,4 @@
-"""What a model found in a picture, before anybody chose from it."""
+"""Raw detections of a model, before filtering by label and confidence."""
 
 from __future__ import annotations
 
@@ -9,34 +9,34 @@ import numpy as np
 from numpy.typing import NDArray
 
 Floats = NDArray[np.float32]
-Numbers = NDArray[np.int64]
+Integers = NDArray[np.int64]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Candidates:
-    """Things with a place: row by row what, where and how sure."""
+    """Detected boxes with scores and classes, one row each."""
 
     boxes: Floats
-    """[N, 4]: x_min, y_min, x_max, y_max as parts of the picture, from 0 to 1, min <= max."""
+    """[N, 4]: x_min, y_min, x_max, y_max as fractions of the image, from 0 to 1, min <= max."""
     scores: Floats
     """[N], from 0 to 1."""
-    classes: Numbers
-    """[N], the model's own numbers."""
+    classes: Integers
+    """[N], class indices of the model."""
 
     def __len__(self) -> int:
         return len(self.scores)
 
-    def pick(self, rows: NDArray[Any]) -> Candidates:
-        """Those rows, by number or by mask."""
+    def select(self, rows: NDArray[Any]) -> Candidates:
+        """Return the given rows, selected by index or by mask."""
         return Candidates(self.boxes[rows], self.scores[rows], self.classes[rows])
 
 
 @dataclass(frozen=True, slots=True)
-class Fit:
-    """How a picture lies in a model's input.
+class ImageFit:
+    """The placement of an image in a model's input.
 
-    A point of the picture, as a part of it, is at `offset + scale x part` of the input, in
-    the input's pixels. Stretched: no offset, and the input's size as the scale.
+    A point at a fraction of the image is at `offset + scale * fraction` in pixels of the input.
+    A stretched image has no offset, and its scale is the size of the input.
     """
 
     input_width: int
@@ -46,13 +46,14 @@ class Fit:
     offset_x: float = 0.0
     offset_y: float = 0.0
 
-    def to_picture(self, boxes: Floats) -> Floats:
-        """From pixels of the input to parts of the picture; [N, 4] of x, y, x, y. Not clamped."""
+    def to_normalized(self, boxes: Floats) -> Floats:
+        """Convert [N, 4] boxes (x, y, x, y) from input pixels to image fractions, without
+        clamping."""
         offsets = np.array([self.offset_x, self.offset_y] * 2, np.float32)
         scales = np.array([self.scale_x, self.scale_y] * 2, np.float32)
-        parts: Floats = (boxes - offsets) / scales
-        return parts
+        fractions: Floats = (boxes - offsets) / scales
+        return fractions
 
 
-def stretched(input_width: int, input_height: int) -> Fit:
-    return Fit(input_width, input_height, float(input_width), float(input_height))
+def stretch_fit(input_width: int, input_height: int) -> ImageFit:
+    return ImageFit(input_width, input_height, float(input_width), float(input_height))

@@ -1,4 +1,4 @@
-"""The DETR family: a fixed number of questions to a picture, each answered once."""
+"""DETR models: a fixed number of object queries, each predicting one box."""
 
 from __future__ import annotations
 
@@ -8,176 +8,191 @@ from functools import partial
 
 import numpy as np
 
-from cogwork.drivers.mlmodel.facts import ANY
-from cogwork.drivers.vision.boxes import from_centres, whole
-from cogwork.drivers.vision.candidates import Candidates, Fit, Floats
-from cogwork.drivers.vision.clues import Clues
-from cogwork.drivers.vision.pairs import Pair, check_rows, pair_of
-from cogwork.drivers.vision.reading import BadOutput, DetectorReading, Pixels, Tensors
-from cogwork.drivers.vision.sieve import Sieve
-from cogwork.drivers.vision.tables import Table
+from cogwork.drivers.mlmodel.model_info import DYNAMIC
+from cogwork.drivers.vision.boxes import cxcywh_to_xyxy, input_scale
+from cogwork.drivers.vision.candidates import Candidates, Floats, ImageFit
+from cogwork.drivers.vision.decoder import BadOutput, DetectorDecoder, Normalization, Tensors
+from cogwork.drivers.vision.model_hints import ModelHints
+from cogwork.drivers.vision.output_pair import OutputPair, check_row_counts, find_output_pair
+from cogwork.drivers.vision.output_table import OutputTable
+from cogwork.drivers.vision.postprocessor import Postprocessor
 
-_MOST_QUERIES = 1000
+_MAX_QUERIES = 1000
 _LOGITS = "logits"
-_COCO_IDS = (91, 92)
-"""Columns of models that number 80 classes from 1 to 90, as the first ones did."""
-_RF_DETR = ["dets", "labels"]
-"""What its exporter calls boxes and scores."""
-_FARTHEST = 2.0
+_COCO_COLUMNS = (91, 92)
+"""Score columns of models that use the original COCO class ids 1 to 90 for 80 classes."""
+_RF_DETR_NAMES = ["dets", "labels"]
+"""Output names of boxes and scores in RF-DETR exports."""
+_MAX_NORMALIZED = 2.0
 _ROUNDING = 0.01
 
 
 @dataclass(frozen=True, slots=True)
-class Answers:
-    """Boxes and scores, in two outputs or behind one another in one."""
+class DetrOutputs:
+    """Boxes and scores, in two outputs or concatenated in one."""
 
-    boxes: Table
-    scores: Table | None
-    labels: int | None
+    boxes: OutputTable
+    scores: OutputTable | None
+    label_count: int | None
 
     @property
-    def columns(self) -> int:
-        """Of scores; ANY where the model leaves it open."""
+    def score_columns(self) -> int:
+        """Number of score columns; DYNAMIC if the model does not fix it."""
         if self.scores is not None:
             return self.scores.columns
-        return self.boxes.columns - 4 if self.boxes.columns != ANY else ANY
+        return self.boxes.columns - 4 if self.boxes.columns != DYNAMIC else DYNAMIC
 
     @property
-    def is_rf(self) -> bool:
-        return [each.facts.name for each in (self.boxes, self.scores) if each] == _RF_DETR
+    def is_rf_detr(self) -> bool:
+        return [each.spec.name for each in (self.boxes, self.scores) if each] == _RF_DETR_NAMES
 
     def read(self, tensors: Tensors) -> tuple[Floats, Floats]:
-        """Centres and sizes [4, N], and scores [N, columns]."""
+        """Return centers and sizes [4, N], and scores [N, columns]."""
         if self.scores is None:
             columns = self.boxes.read(tensors, 5)
             return columns[:4], columns[4:].T
         boxes, scores = self.boxes.read(tensors, 4), self.scores.read(tensors, 1)
-        check_rows(Pair(self.boxes, self.scores), boxes.shape[1], scores.shape[1])
+        check_row_counts(OutputPair(self.boxes, self.scores), boxes.shape[1], scores.shape[1])
         return boxes[:4], scores.T
 
 
-def detr_reading(clues: Clues, sieve: Sieve) -> DetectorReading | None:
-    if clues.family not in (None, "detr"):
+def match_detr(hints: ModelHints, postprocessor: Postprocessor) -> DetectorDecoder | None:
+    if hints.family not in (None, "detr"):
         return None
-    answers = _answers(clues)
-    if answers is None:
+    detr = _find_outputs(hints)
+    if detr is None:
         return None
-    return DetectorReading(
+    return DetectorDecoder(
         "detr",
-        (*_evidence(answers, clues), *sieve.assumed),
-        partial(_read, answers, sieve),
-        pixels=_pixels(answers),
+        (*_explain_match(detr, hints), *postprocessor.assumptions),
+        partial(_decode, detr, postprocessor),
+        normalization=_choose_normalization(detr),
     )
 
 
-def _answers(clues: Clues) -> Answers | None:
-    """By its number of rows: hundreds, and not that of the cells of a picture."""
-    pair, told = pair_of(clues), clues.family is not None
+def _find_outputs(hints: ModelHints) -> DetrOutputs | None:
+    """Recognize DETR by its row count: a multiple of 100 that does not match a YOLO grid."""
+    pair, is_configured = find_output_pair(hints), hints.family is not None
     if pair is not None:
-        likely = _are_queries(pair.rows, clues) or _LOGITS in pair.scores.facts.name
-        return Answers(pair.boxes, pair.scores, clues.labels) if told or likely else None
-    if clues.sole is None:
+        is_likely = _is_query_count(pair.rows, hints) or _LOGITS in pair.scores.spec.name
+        return (
+            DetrOutputs(pair.boxes, pair.scores, hints.label_count)
+            if is_configured or is_likely
+            else None
+        )
+    if hints.single_table is None:
         return None
-    _, upright = clues.sole.both_ways()
-    fits = clues.labels is not None and upright.columns == 4 + clues.labels
-    likely = fits and _are_queries(upright.rows, clues)
-    return Answers(upright, None, clues.labels) if told or likely else None
+    _, rows_first = hints.single_table.both_orientations()
+    fits = hints.label_count is not None and rows_first.columns == 4 + hints.label_count
+    is_likely = fits and _is_query_count(rows_first.rows, hints)
+    return DetrOutputs(rows_first, None, hints.label_count) if is_configured or is_likely else None
 
 
-def _are_queries(rows: int, clues: Clues) -> bool:
-    return 0 < rows <= _MOST_QUERIES and rows % 100 == 0 and clues.grid(rows) is None
+def _is_query_count(rows: int, hints: ModelHints) -> bool:
+    return 0 < rows <= _MAX_QUERIES and rows % 100 == 0 and hints.match_grid(rows) is None
 
 
-def _evidence(answers: Answers, clues: Clues) -> Iterator[str]:
-    outputs = str(answers.boxes.facts)
-    if answers.scores is not None:
-        outputs = str(Pair(answers.boxes, answers.scores)).removeprefix("the outputs ")
-    if clues.family is not None:
+def _explain_match(detr: DetrOutputs, hints: ModelHints) -> Iterator[str]:
+    outputs = str(detr.boxes.spec)
+    if detr.scores is not None:
+        outputs = str(OutputPair(detr.boxes, detr.scores)).removeprefix("the outputs ")
+    if hints.family is not None:
         why = "as `family` is set"
-    elif answers.boxes.rows == ANY:
-        why = "by its name"
+    elif detr.boxes.rows == DYNAMIC:
+        why = "recognized by its name"
     else:
-        why = f"{answers.boxes.rows} rows are a number of questions, not of cells"
-    yield f"{outputs} is read as the answers of a DETR, centres and sizes in parts: {why}"
-    match _exclusive_by_labels(answers, answers.columns):
+        why = f"{detr.boxes.rows} rows are a query count, not a YOLO grid"
+    yield f"{outputs} is decoded as DETR with normalized centers and sizes: {why}"
+    match _has_background_class(detr, detr.score_columns):
         case True:
-            yield f"the last of {answers.columns} columns of scores is `nothing`, beyond the labels"
+            yield (
+                f"the last of {detr.score_columns} score columns is the background class, which "
+                "has no label"
+            )
         case False:
-            yield "the classes do not exclude one another, and none of them is `nothing`"
+            yield "classes are independent (sigmoid), without a background class"
         case None:
-            yield "whether the last column of scores is `nothing` is told by its numbers"
-    if _pixels(answers) == "0..1":
+            yield "the scores decide whether their last column is a background class"
+    if _choose_normalization(detr) == "0..1":
         yield (
-            "the picture's values go from 0 to 1, as RT-DETR and D-FINE take them; for others set "
+            "pixel values range from 0 to 1, as for RT-DETR and D-FINE; for other models set "
             "`input_image_mean_value` to [0.485, 0.456, 0.406] and `input_image_std_dev` to "
             "[0.229, 0.224, 0.225]"
         )
 
 
-def _pixels(answers: Answers) -> Pixels:
-    exclusive = _exclusive_by_labels(answers, answers.columns)
-    usual = exclusive or answers.columns in _COCO_IDS or answers.is_rf
+def _choose_normalization(detr: DetrOutputs) -> Normalization:
+    exclusive = _has_background_class(detr, detr.score_columns)
+    usual = exclusive or detr.score_columns in _COCO_COLUMNS or detr.is_rf_detr
     return "imagenet" if usual else "0..1"
 
 
-def _exclusive_by_labels(answers: Answers, columns: int) -> bool | None:
-    """Whether a column more than there are labels says that there is nothing. None: unknown."""
-    if answers.is_rf or columns == 1:
+def _has_background_class(detr: DetrOutputs, columns: int) -> bool | None:
+    """Return whether the scores have one column more than labels, for the background class. None if
+    unknown."""
+    if detr.is_rf_detr or columns == 1:
         return False
-    if answers.labels is None or columns not in (answers.labels, answers.labels + 1):
+    if detr.label_count is None or columns not in (detr.label_count, detr.label_count + 1):
         return None
-    return columns == answers.labels + 1
+    return columns == detr.label_count + 1
 
 
-def _read(answers: Answers, sieve: Sieve, tensors: Tensors, fit: Fit) -> Candidates:
-    boxes, scores = answers.read(tensors)
-    _check_parts(boxes, answers)
-    scores, exclusive = _shares(scores, _exclusive_by_labels(answers, scores.shape[1]))
+def _decode(
+    detr: DetrOutputs, postprocessor: Postprocessor, tensors: Tensors, fit: ImageFit
+) -> Candidates:
+    boxes, scores = detr.read(tensors)
+    _check_normalized(boxes, detr)
+    scores, exclusive = _to_probabilities(scores, _has_background_class(detr, scores.shape[1]))
     if exclusive:
         rows, classes = np.arange(len(scores)), scores.argmax(axis=1)
     else:
-        # One answer may stand for several classes.
-        rows, classes = np.nonzero(scores >= sieve.floor)
-    sieve = replace(sieve, most=min(sieve.most, len(scores)))
-    corners = from_centres(boxes[:, rows]) * whole(fit)
-    return sieve.sift(corners, scores[rows, classes], classes, fit, overlapping=False)
+        # A query may predict several classes.
+        rows, classes = np.nonzero(scores >= postprocessor.min_score)
+    postprocessor = replace(
+        postprocessor, max_detections=min(postprocessor.max_detections, len(scores))
+    )
+    corners = cxcywh_to_xyxy(boxes[:, rows]) * input_scale(fit)
+    return postprocessor.process(corners, scores[rows, classes], classes, fit, overlapping=False)
 
 
-def _check_parts(boxes: Floats, answers: Answers) -> None:
-    if boxes.size and np.median(boxes) > _FARTHEST:
+def _check_normalized(boxes: Floats, detr: DetrOutputs) -> None:
+    if boxes.size and np.median(boxes) > _MAX_NORMALIZED:
         raise BadOutput(
-            f'the boxes in the output "{answers.boxes.facts.name}" are not in parts of the '
-            "picture, as those of a DETR are: set another `family`"
+            f'the boxes in the output "{detr.boxes.spec.name}" are not normalized, as DETR boxes '
+            "are: set another `family`"
         )
 
 
-def _shares(scores: Floats, exclusive: bool | None) -> tuple[Floats, bool]:
-    """From 0 to 1, without the column of `nothing`; and whether there was one."""
+def _to_probabilities(scores: Floats, exclusive: bool | None) -> tuple[Floats, bool]:
+    """Return probabilities without the background column, and whether there was one."""
     finite = scores[np.isfinite(scores)]
     if finite.min(initial=0) >= 0 and finite.max(initial=0) <= 1:
         if exclusive is None:
             exclusive = bool(np.abs(scores.sum(axis=1) - 1).max(initial=0) < _ROUNDING)
     else:
         if exclusive is None:
-            exclusive = _is_mostly_nothing(scores)
+            exclusive = _is_mostly_background(scores)
         scores = _softmax(scores) if exclusive else _sigmoid(scores)
     return (scores[:, :-1], True) if exclusive else (scores, False)
 
 
-def _is_mostly_nothing(logits: Floats) -> bool:
-    """Most questions to a picture find nothing. Where a column says so, it is large in their rows;
-    where none does, all are below zero."""
+def _is_mostly_background(logits: Floats) -> bool:
+    """Return whether the last column is a background class.
+
+    Most queries find nothing. A background class dominates their rows; without one, all their
+    logits are negative.
+    """
     last = logits[:, -1]
-    nothing = (last > 0) & (last >= logits.max(axis=1))
-    return bool(2 * nothing.sum() > len(nothing))
+    is_background = (last > 0) & (last >= logits.max(axis=1))
+    return bool(2 * is_background.sum() > len(is_background))
 
 
 def _sigmoid(logits: Floats) -> Floats:
-    shares: Floats = np.reciprocal(1 + np.exp(-logits))
-    return shares
+    probabilities: Floats = np.reciprocal(1 + np.exp(-logits))
+    return probabilities
 
 
 def _softmax(logits: Floats) -> Floats:
-    powers = np.exp(logits - logits.max(axis=1, keepdims=True))
-    shares: Floats = powers / powers.sum(axis=1, keepdims=True)
-    return shares
+    exponentials = np.exp(logits - logits.max(axis=1, keepdims=True))
+    probabilities: Floats = exponentials / exponentials.sum(axis=1, keepdims=True)
+    return probabilities

@@ -1,4 +1,4 @@
-"""A vision service that finds what its configuration says, in every picture."""
+"""A vision service that reports the configured results for every image."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ import numpy as np
 from cogwork.core.clock import SystemClock
 from cogwork.drivers.vision.attributes import FakeVisionAttributes
 from cogwork.drivers.vision.candidates import Candidates
-from cogwork.drivers.vision.choose import EVERYTHING, Classified, detections
-from cogwork.drivers.vision.frame_vision import Found, FrameVision, default_camera
+from cogwork.drivers.vision.frame_vision import FrameVision, VisionResult, find_default_camera
+from cogwork.drivers.vision.label_filter import NO_FILTER, ClassificationResult, select_detections
 from cogwork.graph.name import ResourceName
 from cogwork.graph.provider import Dependencies
 from cogwork.resource.frame import Frame
@@ -19,7 +19,7 @@ class FakeVision(FrameVision):
     def __init__(
         self, name: ResourceName, attributes: FakeVisionAttributes, dependencies: Dependencies
     ) -> None:
-        camera = default_camera(attributes.camera_name, dependencies)
+        camera = find_default_camera(attributes.camera_name, dependencies)
         super().__init__(name, SystemClock(), camera=camera)
         things = attributes.detections
         self._labels = Labels({number: each.label for number, each in enumerate(things)})
@@ -28,8 +28,11 @@ class FakeVision(FrameVision):
             np.array([each.confidence for each in things], np.float32),
             np.arange(len(things), dtype=np.int64),
         )
-        self._classified = sorted(
-            (Classified(each.label, each.confidence) for each in attributes.classifications),
+        self._classifications = sorted(
+            (
+                ClassificationResult(each.label, each.confidence)
+                for each in attributes.classifications
+            ),
             key=lambda each: -each.confidence,
         )
 
@@ -40,16 +43,18 @@ class FakeVision(FrameVision):
         return cls(name, attributes, dependencies)
 
     @property
-    def detects(self) -> bool:
+    def is_detector(self) -> bool:
         return True
 
     @property
-    def classifies(self) -> bool:
+    def is_classifier(self) -> bool:
         return True
 
-    def why_not(self, role: str) -> str:
+    def explain_unsupported(self, role: str) -> str:
         return f"it is a {role}"
 
-    async def find(self, frame: Frame) -> Found:
-        found = detections(self._candidates, self._labels, EVERYTHING, frame.width, frame.height)
-        return Found(found, self._classified)
+    async def analyze_frame(self, frame: Frame) -> VisionResult:
+        found = select_detections(
+            self._candidates, self._labels, NO_FILTER, frame.width, frame.height
+        )
+        return VisionResult(found, self._classifications)

@@ -1,4 +1,4 @@
-"""Detectors whose outputs have names of their own: which family one is of, by its looks."""
+"""Recognition of detector families by the shapes and metadata of their outputs."""
 
 from __future__ import annotations
 
@@ -9,85 +9,86 @@ from functools import partial
 import numpy as np
 
 from cogwork.drivers.vision.attributes import MlmodelVisionAttributes
-from cogwork.drivers.vision.candidates import Candidates, Fit
-from cogwork.drivers.vision.clues import Clues, clues_of
-from cogwork.drivers.vision.detr import detr_reading
-from cogwork.drivers.vision.end_to_end import end_to_end_reading
-from cogwork.drivers.vision.pairs import yolo_pair_reading
-from cogwork.drivers.vision.reading import DetectorReading, ModelView, Refusal, Tensors
-from cogwork.drivers.vision.sieve import Sieve, sieve_of
-from cogwork.drivers.vision.tables import Table
-from cogwork.drivers.vision.yolo import yolo_reading
+from cogwork.drivers.vision.candidates import Candidates, ImageFit
+from cogwork.drivers.vision.decoder import DetectorDecoder, Mismatch, ModelView, Tensors
+from cogwork.drivers.vision.detr import match_detr
+from cogwork.drivers.vision.end_to_end import match_end_to_end
+from cogwork.drivers.vision.model_hints import ModelHints, gather_hints
+from cogwork.drivers.vision.output_pair import match_yolo_pair
+from cogwork.drivers.vision.output_table import OutputTable
+from cogwork.drivers.vision.postprocessor import Postprocessor, make_postprocessor
+from cogwork.drivers.vision.yolo import match_yolo
 
-_Read = Callable[[Tensors, Fit], Candidates]
-_Recognise = Callable[[Clues, Sieve], DetectorReading | Refusal | None]
+_Decode = Callable[[Tensors, ImageFit], Candidates]
+_Matcher = Callable[[ModelHints, Postprocessor], DetectorDecoder | Mismatch | None]
 
-_FAMILIES: tuple[_Recognise, ...] = (
-    end_to_end_reading,
-    detr_reading,
-    yolo_pair_reading,
-    yolo_reading,
+_MATCHERS: tuple[_Matcher, ...] = (
+    match_end_to_end,
+    match_detr,
+    match_yolo_pair,
+    match_yolo,
 )
 
 
-def family_reading(view: ModelView, settings: MlmodelVisionAttributes) -> DetectorReading | Refusal:
-    """A configured family is taken at its word; without one, what is seen must agree."""
-    clues, sieve = clues_of(view, settings), sieve_of(settings)
-    if clues.family is None and (reason := _known_otherwise(clues)):
-        return Refusal((reason,))
-    for recognise in _FAMILIES:
-        match recognise(clues, sieve):
-            case DetectorReading() as reading:
-                return replace(reading, read=partial(_quietly, reading.read))
-            case Refusal() as refusal:
-                return refusal
-    return Refusal((_unknown(clues),))
+def match_family(view: ModelView, settings: MlmodelVisionAttributes) -> DetectorDecoder | Mismatch:
+    """Return the decoder of the configured family, or of the first one that the outputs match."""
+    hints, postprocessor = gather_hints(view, settings), make_postprocessor(settings)
+    if hints.family is None and (reason := _explain_unsupported(hints)):
+        return Mismatch((reason,))
+    for match_outputs in _MATCHERS:
+        match match_outputs(hints, postprocessor):
+            case DetectorDecoder() as decoder:
+                return replace(decoder, decode=partial(_decode_quietly, decoder.decode))
+            case Mismatch() as mismatch:
+                return mismatch
+    return Mismatch((_explain_unknown(hints),))
 
 
-def _quietly(read: _Read, tensors: Tensors, fit: Fit) -> Candidates:
-    """What is not a number is left out in the end; until then it may be reckoned with."""
+def _decode_quietly(decode: _Decode, tensors: Tensors, fit: ImageFit) -> Candidates:
+    """Decode without NumPy warnings; NaN and infinite values are dropped at the end."""
     with np.errstate(all="ignore"):
-        return read(tensors, fit)
+        return decode(tensors, fit)
 
 
-def _known_otherwise(clues: Clues) -> str | None:
-    """Why a model that is recognised cannot be read."""
-    if clues.task == "classify":
-        return "the model's file notes that its task is to classify: it finds no boxes"
-    if clues.task == "obb":
+def _explain_unsupported(hints: ModelHints) -> str | None:
+    """Explain why a recognized model cannot be decoded."""
+    if hints.task == "classify":
+        return "the metadata of the model declares the task `classify`: it does not detect boxes"
+    if hints.task == "obb":
         return (
-            "the model's file notes that its boxes are turned (`obb`), and the boxes of a vision "
-            "service are upright: export a model that was trained to detect"
+            "the metadata of the model declares oriented boxes (`obb`), but a vision service "
+            "reports axis-aligned boxes: export a model that was trained for the task `detect`"
         )
-    if any(each.shape is None for each in clues.outputs):
+    if any(each.shape is None for each in hints.outputs):
         return (
-            f"the model's file does not say what {_listed(clues)} hold: set `family` to what it is"
+            f"the model's file does not declare the shape of {_format_outputs(hints)}: "
+            "set `family` to the family of the model"
         )
-    if _has_anchors(clues.tables):
+    if _has_anchors(hints.tables):
         return (
-            f"{_listed(clues)} look like those of an anchor-based face or hand detector: its boxes "
-            "are distances from anchors that the file does not carry. Export it with its decoding, "
-            "or use a model that has its boxes in an output of four columns"
+            f"{_format_outputs(hints)} match an anchor-based face or hand detector: its boxes are "
+            "offsets from anchors that the file does not contain. Export it with box decoding "
+            "included, or use a model with an output of four columns for boxes"
         )
-    if clues.outputs and len(clues.maps) == len(clues.outputs):
+    if hints.outputs and len(hints.map_outputs) == len(hints.outputs):
         return (
-            f"{_listed(clues)} are maps, not lists of boxes: if they are the raw head of a "
-            "detector, export the model with its decoding"
+            f"{_format_outputs(hints)} are feature maps, not lists of boxes: if they are the raw "
+            "head of a detector, export the model with box decoding included"
         )
     return None
 
 
-def _has_anchors(tables: list[Table]) -> bool:
-    """One column of scores, and boxes followed by points."""
-    columns = [each.both_ways()[1].columns for each in tables]
-    rows = {each.both_ways()[1].rows for each in tables}
+def _has_anchors(tables: list[OutputTable]) -> bool:
+    """Return whether there is one column of scores, and boxes followed by keypoints."""
+    columns = [each.both_orientations()[1].columns for each in tables]
+    rows = {each.both_orientations()[1].rows for each in tables}
     return len(columns) == 2 and len(rows) == 1 and min(columns) == 1 and max(columns) > 5
 
 
-def _unknown(clues: Clues) -> str:
-    told = f"`family` is set to `{clues.family}`, but " if clues.family is not None else ""
-    return f"{told}{_listed(clues)} are not those of a detector that is known by its looks"
+def _explain_unknown(hints: ModelHints) -> str:
+    prefix = f"`family` is set to `{hints.family}`, but " if hints.family is not None else ""
+    return f"{prefix}{_format_outputs(hints)} match no known detector format"
 
 
-def _listed(clues: Clues) -> str:
-    return f"the outputs {', '.join(map(str, clues.outputs)) or '(there are none)'}"
+def _format_outputs(hints: ModelHints) -> str:
+    return f"the outputs {', '.join(map(str, hints.outputs)) or '(none)'}"

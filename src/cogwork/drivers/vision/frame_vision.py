@@ -1,4 +1,4 @@
-"""What the built-in vision services share: the SDK's contract, answered from frames."""
+"""Base class of the built-in vision services: implements the SDK's interface on frames."""
 
 from __future__ import annotations
 
@@ -16,66 +16,70 @@ from viam.services.vision import CaptureAllResult, Vision
 
 from cogwork.core.clock import Clock
 from cogwork.core.errors import CogworkError, Unsupported
-from cogwork.core.newest import Newest, NewestOfEach
+from cogwork.core.single_flight import SingleFlight, SingleFlightGroup
 from cogwork.core.workers import Workers
 from cogwork.drivers.camera.frame_camera import FrameImage
-from cogwork.drivers.vision.choose import Classified, Detected
-from cogwork.drivers.vision.objects import Scenery, objects_of, places_of
+from cogwork.drivers.vision.label_filter import ClassificationResult, DetectionResult
+from cogwork.drivers.vision.objects_3d import DepthScene, build_detections_3d, build_point_clouds
 from cogwork.graph.name import ResourceName
 from cogwork.graph.provider import Dependencies
-from cogwork.resource.frame import Frame, Picture, frames_of, picture_of
-from cogwork.resource.model import logger_of, named
-from cogwork.resource.vision_service import NoCamera, Seen, Wishes
+from cogwork.resource.frame import Frame, Picture, decode_picture, get_frames
+from cogwork.resource.model import find_dependency, logger_of
+from cogwork.resource.vision_service import NoCamera, VisionCapture, VisionQuery
 
-_MANY = 2000
-"""Messages that would keep the loop for some milliseconds."""
+_LARGE_RESULT = 2000
+"""Number of results whose conversion would block the event loop for some milliseconds."""
 
 
-class Unsuitable(CogworkError):
-    """A camera that cannot be looked through."""
+class UnsuitableCamera(CogworkError):
+    """The camera cannot be used for this vision call."""
 
     status = "FAILED_PRECONDITION"
 
 
 @runtime_checkable
-class Draws(Protocol):
-    """A camera that may show what a vision service found, drawn on its pictures."""
+class AnnotatingCamera(Protocol):
+    """A camera that may draw the results of a vision service on its images."""
 
     @property
     def drawn_by(self) -> str | None:
-        """Which service, wherever in a chain of cameras it draws."""
+        """Name of the service whose results are drawn, here or in a source camera."""
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
-    """In one picture. None: the service does not look for it."""
+class VisionResult:
+    """Results for one image. None means that the service does not support this kind."""
 
-    detections: Sequence[Detected] | None = None
-    """The surest first."""
-    classifications: Sequence[Classified] | None = None
-    """The surest first."""
+    detections: Sequence[DetectionResult] | None = None
+    """Highest confidence first."""
+    classifications: Sequence[ClassificationResult] | None = None
+    """Highest confidence first."""
     extra: Mapping[str, Any] | None = None
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
-    """What was found, in messages: made once, however many are told."""
+class ResultMessages:
+    """The results as protobuf messages, built once and shared by all callers."""
 
-    found: Found
+    result: VisionResult
     detections: Sequence[Detection]
     classifications: Sequence[Classification]
 
     @classmethod
-    def of(cls, found: Found) -> Told:
-        return cls(found, _boxes(found.detections or ()), _labels(found.classifications or ()))
+    def from_result(cls, found: VisionResult) -> ResultMessages:
+        return cls(
+            found,
+            _to_detection_messages(found.detections or ()),
+            _to_classification_messages(found.classifications or ()),
+        )
 
-    def surest(self, most: int) -> list[Classification]:
-        """All of them if it is not above 0."""
+    def top_classifications(self, most: int) -> list[Classification]:
+        """Return the first `most`, or all if `most` is not positive."""
         return list(self.classifications[: most if most > 0 else None])
 
 
 class FrameVision(Vision):
-    """A service that has `find`; everything else follows from it."""
+    """A vision service that implements `analyze_frame`; all other calls build on it."""
 
     def __init__(
         self,
@@ -84,19 +88,21 @@ class FrameVision(Vision):
         *,
         camera: tuple[str, Any] | None = None,
     ) -> None:
-        """`camera`: the name and the camera of calls that name none."""
+        """`camera` is the name and the camera to use for calls that do not name one."""
         super().__init__(name.name, logger=logger_of(name))
         self.workers = Workers(f"vision {name.short}", threads=2)
         self._clock = clock
         self._camera = camera
-        # Of each camera, and of each picture: as long as somebody has it.
-        self._decoded: weakref.WeakKeyDictionary[Any, NewestOfEach[Frame]]
-        self._decoded = weakref.WeakKeyDictionary()
-        self._pictures: weakref.WeakKeyDictionary[Picture, Newest[Told]]
-        self._pictures = weakref.WeakKeyDictionary()
-        self._newest: NewestOfEach[tuple[Frame, Told]] = NewestOfEach()
+        # Weak keys: entries live as long as the camera or the picture.
+        self._decoded_frames: weakref.WeakKeyDictionary[Any, SingleFlightGroup[Frame]]
+        self._decoded_frames = weakref.WeakKeyDictionary()
+        self._results_by_picture: weakref.WeakKeyDictionary[Picture, SingleFlight[ResultMessages]]
+        self._results_by_picture = weakref.WeakKeyDictionary()
+        self._latest_by_camera: SingleFlightGroup[tuple[Frame, ResultMessages]] = (
+            SingleFlightGroup()
+        )
         self.skipped = 0
-        """Pictures that were there to be looked at while an older one was."""
+        """Images that were skipped because an older one was still being analyzed."""
 
     @property
     def default_camera(self) -> str | None:
@@ -104,97 +110,107 @@ class FrameVision(Vision):
 
     @property
     @abc.abstractmethod
-    def detects(self) -> bool: ...
+    def is_detector(self) -> bool: ...
 
     @property
     @abc.abstractmethod
-    def classifies(self) -> bool: ...
+    def is_classifier(self) -> bool: ...
 
     @abc.abstractmethod
-    def why_not(self, role: str) -> str:
-        """Why it is no `detector` or `classifier`."""
+    def explain_unsupported(self, role: str) -> str:
+        """Explain why the service is not a `detector` or `classifier`."""
 
     @abc.abstractmethod
-    async def find(self, frame: Frame) -> Found:
-        """Everything there is to find, of both roles."""
+    async def analyze_frame(self, frame: Frame) -> VisionResult:
+        """Return all results for the frame, for both roles."""
 
-    async def look(self, camera: Any, camera_name: str, wishes: Wishes) -> Seen:
-        self._check(wishes)
-        _refuse_drawn(camera, camera_name)
-        in_depth = (wishes.objects or wishes.detections_3d) and self.detects
-        decoded = self._decoded.setdefault(camera, NewestOfEach())
-        frames = await frames_of(
-            camera, self.workers, self._clock, _sources(camera, in_depth), decoded
+    async def analyze_camera(
+        self, camera: Any, camera_name: str, query: VisionQuery
+    ) -> VisionCapture:
+        self._check_supported(query)
+        _reject_annotated(camera, camera_name)
+        in_depth = (query.objects or query.detections_3d) and self.is_detector
+        decoded = self._decoded_frames.setdefault(camera, SingleFlightGroup())
+        frames = await get_frames(
+            camera, self.workers, self._clock, _select_sources(camera, in_depth), decoded
         )
-        colour = next((frame for frame in frames if not frame.is_depth), None)
-        if colour is None:
-            raise Unsuitable(f'camera "{camera_name}" gives no picture in colour')
-        frame, told = colour, Told(Found(), (), ())
-        scenery = await self._scenery(camera, frames, wishes) if in_depth else None
+        color = next((frame for frame in frames if not frame.is_depth), None)
+        if color is None:
+            raise UnsuitableCamera(f'camera "{camera_name}" does not provide color images')
+        frame, messages = color, ResultMessages(VisionResult(), (), ())
+        scene = await self._load_depth_scene(camera, frames, query) if in_depth else None
         if in_depth:
-            # What others wait for may be of a moment before this depth.
-            told = await self._told_of(colour)
-        elif self._has_answers(wishes):
-            frame, told = await self._newest_of(camera_name, colour)
-            self.skipped += frame.picture is not colour.picture
+            # A result shared with other callers may be older than this depth image.
+            messages = await self._analyze_once(color)
+        elif self._can_answer(query):
+            frame, messages = await self._analyze_latest(camera_name, color)
+            self.skipped += frame.picture is not color.picture
         objects: Sequence[PointCloudObject] = ()
-        places: Sequence[Detection3D] = ()
-        if scenery is not None:
-            detections = told.found.detections or ()
-            if wishes.objects:
-                objects = await self.workers.run(objects_of, detections, scenery, camera_name)
-            if wishes.detections_3d:
-                places = await self.workers.run(places_of, detections, scenery, camera_name)
-        return Seen(
+        detections_3d: Sequence[Detection3D] = ()
+        if scene is not None:
+            detections = messages.result.detections or ()
+            if query.objects:
+                objects = await self.workers.run(build_point_clouds, detections, scene, camera_name)
+            if query.detections_3d:
+                detections_3d = await self.workers.run(
+                    build_detections_3d, detections, scene, camera_name
+                )
+        return VisionCapture(
             frame,
-            detections=told.detections if wishes.detections else (),
+            detections=messages.detections if query.detections else (),
             classifications=(
-                told.surest(wishes.most_classifications) if wishes.classifications else ()
+                messages.top_classifications(query.max_classifications)
+                if query.classifications
+                else ()
             ),
             objects=objects,
-            detections_3d=places,
-            extra=told.found.extra,
+            detections_3d=detections_3d,
+            extra=messages.result.extra,
         )
 
-    async def detections_in(self, frame: Frame) -> list[Detection]:
-        self._check(Wishes(detections=True))
-        return list((await self._told_of(frame)).detections)
+    async def detect_in_frame(self, frame: Frame) -> list[Detection]:
+        self._check_supported(VisionQuery(detections=True))
+        return list((await self._analyze_once(frame)).detections)
 
-    async def classifications_in(self, frame: Frame, most: int) -> list[Classification]:
-        self._check(Wishes(classifications=True))
-        return (await self._told_of(frame)).surest(most)
+    async def classify_frame(self, frame: Frame, most: int) -> list[Classification]:
+        self._check_supported(VisionQuery(classifications=True))
+        return (await self._analyze_once(frame)).top_classifications(most)
 
-    async def find_in(self, data: bytes) -> Found:
-        """In somebody's JPEG or PNG."""
-        picture = await self.workers.run(picture_of, data, self.workers)
-        return await self.find(Frame(picture, self._clock.time()))
+    async def analyze_image(self, data: bytes) -> VisionResult:
+        """Analyze an encoded JPEG or PNG image."""
+        picture = await self.workers.run(decode_picture, data, self.workers)
+        return await self.analyze_frame(Frame(picture, self._clock.time()))
 
     async def get_detections(self, image: ViamImage, **_: Any) -> list[Detection]:
-        self._check(Wishes(detections=True))
-        return list((await self._told(await self.find_in(image.data))).detections)
+        self._check_supported(VisionQuery(detections=True))
+        return list((await self._to_messages(await self.analyze_image(image.data))).detections)
 
     async def get_classifications(
         self, image: ViamImage, count: int = 0, **_: Any
     ) -> list[Classification]:
-        self._check(Wishes(classifications=True))
-        return (await self._told(await self.find_in(image.data))).surest(count)
+        self._check_supported(VisionQuery(classifications=True))
+        return (await self._to_messages(await self.analyze_image(image.data))).top_classifications(
+            count
+        )
 
     async def get_detections_from_camera(self, camera_name: str, **_: Any) -> list[Detection]:
-        seen = await self._look_by_default(camera_name, Wishes(detections=True))
-        return list(seen.detections)
+        capture = await self._query_default_camera(camera_name, VisionQuery(detections=True))
+        return list(capture.detections)
 
     async def get_classifications_from_camera(
         self, camera_name: str, count: int = 0, **_: Any
     ) -> list[Classification]:
-        wishes = Wishes(classifications=True, most_classifications=count)
-        return list((await self._look_by_default(camera_name, wishes)).classifications)
+        query = VisionQuery(classifications=True, max_classifications=count)
+        return list((await self._query_default_camera(camera_name, query)).classifications)
 
     async def get_object_point_clouds(self, camera_name: str, **_: Any) -> list[PointCloudObject]:
-        return list((await self._look_by_default(camera_name, Wishes(objects=True))).objects)
+        return list(
+            (await self._query_default_camera(camera_name, VisionQuery(objects=True))).objects
+        )
 
     async def get_detections_3d(self, camera_name: str, **_: Any) -> list[Detection3D]:
-        seen = await self._look_by_default(camera_name, Wishes(detections_3d=True))
-        return list(seen.detections_3d)
+        capture = await self._query_default_camera(camera_name, VisionQuery(detections_3d=True))
+        return list(capture.detections_3d)
 
     async def capture_all_from_camera(
         self,
@@ -206,129 +222,137 @@ class FrameVision(Vision):
         return_detections_3d: bool = False,
         **_: Any,
     ) -> CaptureAllResult:
-        wishes = Wishes(
+        query = VisionQuery(
             return_detections,
             return_classifications,
             return_object_point_clouds,
             return_detections_3d,
-            optional=True,
+            skip_unsupported=True,
         )
-        seen = await self._look_by_default(camera_name, wishes)
+        capture = await self._query_default_camera(camera_name, query)
         image: FrameImage | None = None
         if return_image:
-            kind = seen.frame.usual_type
-            image = FrameImage(seen.frame, await seen.frame.encoded(kind), kind)
+            kind = capture.frame.default_mime_type
+            image = FrameImage(capture.frame, await capture.frame.encode(kind), kind)
         return CaptureAllResult(
             image,
-            list(seen.classifications) if return_classifications else None,
-            list(seen.detections) if return_detections else None,
-            list(seen.objects) if return_object_point_clouds else None,
-            list(seen.detections_3d) if return_detections_3d else None,
-            seen.extra,
+            list(capture.classifications) if return_classifications else None,
+            list(capture.detections) if return_detections else None,
+            list(capture.objects) if return_object_point_clouds else None,
+            list(capture.detections_3d) if return_detections_3d else None,
+            capture.extra,
         )
 
     async def get_properties(self, **_: Any) -> Vision.Properties:
         return Vision.Properties(
-            classifications_supported=self.classifies,
-            detections_supported=self.detects,
-            object_point_clouds_supported=self.detects,
+            classifications_supported=self.is_classifier,
+            detections_supported=self.is_detector,
+            object_point_clouds_supported=self.is_detector,
             default_camera=self.default_camera,
-            detections_3d_supported=self.detects,
+            detections_3d_supported=self.is_detector,
         )
 
     async def close(self) -> None:
-        await self._newest.aclose()
-        for found in list(self._pictures.values()):
+        await self._latest_by_camera.aclose()
+        for found in list(self._results_by_picture.values()):
             await found.aclose()
-        for decoded in list(self._decoded.values()):
+        for decoded in list(self._decoded_frames.values()):
             await decoded.aclose()
         self.workers.close()
 
-    def _check(self, wishes: Wishes) -> None:
-        if wishes.optional:
+    def _check_supported(self, query: VisionQuery) -> None:
+        if query.skip_unsupported:
             return
-        if wishes.classifications and not self.classifies:
+        if query.classifications and not self.is_classifier:
             raise Unsupported(
                 f'vision model "{self.name}" does not implement a Classifier: '
-                f"{self.why_not('classifier')}"
+                f"{self.explain_unsupported('classifier')}"
             )
-        if (wishes.detections or wishes.objects or wishes.detections_3d) and not self.detects:
-            kind = "Detector" if wishes.detections else "3D segmenter"
+        if (query.detections or query.objects or query.detections_3d) and not self.is_detector:
+            kind = "Detector" if query.detections else "3D segmenter"
             raise Unsupported(
                 f'vision model "{self.name}" does not implement a {kind}: '
-                f"{self.why_not('detector')}"
+                f"{self.explain_unsupported('detector')}"
             )
 
-    def _has_answers(self, wishes: Wishes) -> bool:
-        return (wishes.detections and self.detects) or (wishes.classifications and self.classifies)
+    def _can_answer(self, query: VisionQuery) -> bool:
+        return (query.detections and self.is_detector) or (
+            query.classifications and self.is_classifier
+        )
 
-    async def _told(self, found: Found) -> Told:
+    async def _to_messages(self, found: VisionResult) -> ResultMessages:
         count = len(found.detections or ()) + len(found.classifications or ())
-        return Told.of(found) if count < _MANY else await self.workers.run(Told.of, found)
+        return (
+            ResultMessages.from_result(found)
+            if count < _LARGE_RESULT
+            else await self.workers.run(ResultMessages.from_result, found)
+        )
 
-    async def _told_of(self, frame: Frame) -> Told:
-        """Found once for each picture, however many ask, through whichever cameras."""
+    async def _analyze_once(self, frame: Frame) -> ResultMessages:
+        """Analyze each picture once, even for several callers and through different cameras."""
 
-        async def find() -> Told:
-            return await self._told(await self.find(frame))
+        async def find() -> ResultMessages:
+            return await self._to_messages(await self.analyze_frame(frame))
 
-        told = self._pictures.setdefault(frame.picture, Newest())
-        return await told.of(None, lambda: asyncio.ensure_future(find()))
+        messages = self._results_by_picture.setdefault(frame.picture, SingleFlight())
+        return await messages.get(None, lambda: asyncio.ensure_future(find()))
 
-    async def _newest_of(self, camera_name: str, frame: Frame) -> tuple[Frame, Told]:
-        """Where the camera is quicker than the service, pictures are left out."""
+    async def _analyze_latest(self, camera_name: str, frame: Frame) -> tuple[Frame, ResultMessages]:
+        """Join the analysis that is running for the camera; a fast camera's images are skipped."""
 
-        async def find() -> tuple[Frame, Told]:
-            return frame, await self._told_of(frame)
+        async def find() -> tuple[Frame, ResultMessages]:
+            return frame, await self._analyze_once(frame)
 
-        return await self._newest.of(
+        return await self._latest_by_camera.get(
             camera_name, frame.picture, lambda: asyncio.ensure_future(find())
         )
 
-    async def _scenery(
-        self, camera: Any, frames: Sequence[Frame], wishes: Wishes
-    ) -> Scenery | None:
+    async def _load_depth_scene(
+        self, camera: Any, frames: Sequence[Frame], query: VisionQuery
+    ) -> DepthScene | None:
         depth = next((frame for frame in frames if frame.is_depth), None)
         if depth is None:
-            if wishes.optional:
+            if query.skip_unsupported:
                 return None
-            raise Unsuitable("there are no point clouds of objects: the camera does not see depth")
+            raise UnsuitableCamera(
+                "object point clouds are not available: the camera does not provide depth"
+            )
         properties = await camera.get_properties()
-        scenery = Scenery(depth.pixels, properties.intrinsic_parameters)
-        if scenery.intrinsics is None and not wishes.optional:
-            raise Unsuitable(
-                "there are no point clouds of objects: the camera does not tell its "
+        scene = DepthScene(depth.pixels, properties.intrinsic_parameters)
+        if scene.intrinsics is None and not query.skip_unsupported:
+            raise UnsuitableCamera(
+                "object point clouds are not available: the camera does not report "
                 f"intrinsic_parameters for {depth.width}x{depth.height}"
             )
-        return scenery
+        return scene
 
-    async def _look_by_default(self, camera_name: str, wishes: Wishes) -> Seen:
-        """For callers in this process, who know no other camera than the service itself."""
+    async def _query_default_camera(self, camera_name: str, query: VisionQuery) -> VisionCapture:
+        """Query the default camera, for in-process callers without access to other cameras."""
         if self._camera is None or camera_name not in ("", self._camera[0]):
-            raise NoCamera(f'the service "{self.name}" has not been given a camera "{camera_name}"')
+            raise NoCamera(f'vision service "{self.name}" has no camera "{camera_name}"')
         name, camera = self._camera
-        return await self.look(camera, name, wishes)
+        return await self.analyze_camera(camera, name, query)
 
 
-def default_camera(name: str | None, dependencies: Dependencies) -> tuple[str, Any] | None:
-    return (name, named(dependencies, name)) if name else None
+def find_default_camera(name: str | None, dependencies: Dependencies) -> tuple[str, Any] | None:
+    return (name, find_dependency(dependencies, name)) if name else None
 
 
-def _sources(camera: Any, in_depth: bool) -> Sequence[str]:
-    """A camera of ours that sees depth need not draw it for those who do not want it."""
+def _select_sources(camera: Any, in_depth: bool) -> Sequence[str]:
+    """Select only the color source of a built-in depth camera if depth is not needed."""
     known: Sequence[str] = getattr(camera, "sources", ())
     return ("color",) if not in_depth and "color" in known and len(known) > 1 else ()
 
 
-def _refuse_drawn(camera: Any, camera_name: str) -> None:
-    if isinstance(camera, Draws) and camera.drawn_by is not None:
-        raise Unsuitable(
-            f'camera "{camera_name}" shows what vision service "{camera.drawn_by}" has drawn on '
-            "its pictures: look through its source instead"
+def _reject_annotated(camera: Any, camera_name: str) -> None:
+    if isinstance(camera, AnnotatingCamera) and camera.drawn_by is not None:
+        raise UnsuitableCamera(
+            f'camera "{camera_name}" shows the results of vision service "{camera.drawn_by}" on '
+            "its images: use its source camera instead"
         )
 
 
-def _boxes(detections: Sequence[Detected]) -> list[Detection]:
+def _to_detection_messages(detections: Sequence[DetectionResult]) -> list[Detection]:
     return [
         Detection(
             x_min=each.x_min,
@@ -346,7 +370,9 @@ def _boxes(detections: Sequence[Detected]) -> list[Detection]:
     ]
 
 
-def _labels(classifications: Sequence[Classified]) -> list[Classification]:
+def _to_classification_messages(
+    classifications: Sequence[ClassificationResult],
+) -> list[Classification]:
     return [
         Classification(class_name=each.label, confidence=each.confidence)
         for each in classifications

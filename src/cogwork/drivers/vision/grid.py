@@ -1,4 +1,4 @@
-"""The cells of a picture that a YOLO looks into."""
+"""The grid of cells in which a YOLO model predicts boxes."""
 
 from __future__ import annotations
 
@@ -18,40 +18,40 @@ _ANCHORS = (1, 3)
 
 @dataclass(frozen=True, slots=True)
 class Grid:
-    """Row by row, those of the finest stride first."""
+    """A YOLO grid. Cells are in row-major order, the finest stride first."""
 
     strides: tuple[int, ...]
-    anchors: int
-    """Boxes of each cell."""
+    anchors_per_cell: int
+    """Boxes per cell."""
 
     def cells(self, width: int, height: int) -> Floats:
-        """[3, cells]: the column and the row of each, and its stride."""
-        return _cells(self.strides, width, height)
+        """Return [3, cells]: column, row and stride of each cell."""
+        return _compute_cells(self.strides, width, height)
 
 
 @lru_cache(maxsize=8)
-def _cells(strides: tuple[int, ...], width: int, height: int) -> Floats:
-    levels = [_level(stride, width, height) for stride in strides]
+def _compute_cells(strides: tuple[int, ...], width: int, height: int) -> Floats:
+    levels = [_compute_level(stride, width, height) for stride in strides]
     cells: Floats = np.concatenate(levels, axis=1, dtype=np.float32)
     cells.flags.writeable = False
     return cells
 
 
-def _level(stride: int, width: int, height: int) -> NDArray[Any]:
-    wide, high = _extents(stride, width, height)
+def _compute_level(stride: int, width: int, height: int) -> NDArray[Any]:
+    wide, high = _grid_size(stride, width, height)
     down, across = np.indices((high, wide)).reshape(2, -1)
     return np.stack((across, down, np.full_like(across, stride)))
 
 
-def grid_of(rows: int, width: int, height: int) -> Grid | None:
-    """The one with so many boxes."""
+def find_grid(rows: int, width: int, height: int) -> Grid | None:
+    """Return the grid with this many boxes."""
     for strides in _STRIDES:
-        cells = sum(math.prod(_extents(stride, width, height)) for stride in strides)
+        cells = sum(math.prod(_grid_size(stride, width, height)) for stride in strides)
         for anchors in _ANCHORS:
             if rows == cells * anchors:
                 return Grid(strides, anchors)
     return None
 
 
-def _extents(stride: int, width: int, height: int) -> tuple[int, int]:
+def _grid_size(stride: int, width: int, height: int) -> tuple[int, int]:
     return math.ceil(width / stride), math.ceil(height / stride)

@@ -1,4 +1,4 @@
-"""Boxes and labels from an ML model: prepare, infer, read, choose."""
+"""A vision service on top of an ML model: preprocess, infer, decode, filter."""
 
 from __future__ import annotations
 
@@ -13,47 +13,47 @@ from numpy.typing import NDArray
 
 from cogwork.core.clock import Clock, SystemClock
 from cogwork.core.errors import CogworkError
-from cogwork.drivers.mlmodel.engine import Run
+from cogwork.drivers.mlmodel.engine import RunFunction
 from cogwork.drivers.mlmodel.engine_model import EngineModel
 from cogwork.drivers.vision.attributes import MlmodelVisionAttributes
-from cogwork.drivers.vision.candidates import Fit
-from cogwork.drivers.vision.choose import classifications, detections
-from cogwork.drivers.vision.frame_vision import Found, FrameVision, default_camera
-from cogwork.drivers.vision.input_plan import blank
-from cogwork.drivers.vision.model_view import view_of
-from cogwork.drivers.vision.prepare import Preparer
-from cogwork.drivers.vision.reading import Tensors
-from cogwork.drivers.vision.roles import Roles, roles_of
+from cogwork.drivers.vision.candidates import ImageFit
+from cogwork.drivers.vision.capabilities import ModelCapabilities, determine_capabilities
+from cogwork.drivers.vision.decoder import Tensors
+from cogwork.drivers.vision.frame_vision import FrameVision, VisionResult, find_default_camera
+from cogwork.drivers.vision.input_plan import blank_image
+from cogwork.drivers.vision.label_filter import select_classifications, select_detections
+from cogwork.drivers.vision.model_view import load_model_view
+from cogwork.drivers.vision.preprocessor import Preprocessor
 from cogwork.graph.name import ResourceName
 from cogwork.graph.provider import Dependencies
 from cogwork.resource.frame import Frame
-from cogwork.resource.image import Pixels, decode_for
+from cogwork.resource.image import Pixels, decode_reduced
 from cogwork.resource.image_header import read_header
-from cogwork.resource.model import named
+from cogwork.resource.model import find_dependency
 
 T = TypeVar("T")
 
-_AVERAGED_OVER = 20
-"""Pictures, for the times in the status."""
+_TIMING_WINDOW = 20
+"""Number of images that the times in the status are averaged over."""
 
 
-class NoRole(CogworkError):
-    """A model that is neither a detector nor a classifier, and why."""
+class NoCapability(CogworkError):
+    """The model is neither a detector nor a classifier, for the reasons given."""
 
     status = "FAILED_PRECONDITION"
 
-    def __init__(self, model: str, roles: Roles) -> None:
+    def __init__(self, model: str, capabilities: ModelCapabilities) -> None:
         super().__init__(
             f'model "{model}" does not fulfill any method of the vision service. It is neither a '
-            f"detector ({roles.why_not('detector')}), nor a classifier "
-            f"({roles.why_not('classifier')}), nor a 3D segmenter"
+            f"detector ({capabilities.explain_unsupported('detector')}), nor a classifier "
+            f"({capabilities.explain_unsupported('classifier')}), nor a 3D segmenter"
         )
-        self.roles = roles
+        self.capabilities = capabilities
 
 
 @dataclass(slots=True)
 class Timing:
-    """Seconds of each step, averaged over the last pictures."""
+    """Seconds per step, averaged over the last images."""
 
     pictures: int = 0
     prepare: float = 0.0
@@ -61,9 +61,9 @@ class Timing:
     read: float = 0.0
     last: tuple[float, float, float] = (0.0, 0.0, 0.0)
 
-    def count(self, prepare: float, infer: float, read: float) -> None:
+    def record(self, prepare: float, infer: float, read: float) -> None:
         self.pictures += 1
-        share = 1 / min(self.pictures, _AVERAGED_OVER)
+        share = 1 / min(self.pictures, _TIMING_WINDOW)
         self.prepare += share * (prepare - self.prepare)
         self.infer += share * (infer - self.infer)
         self.read += share * (read - self.read)
@@ -76,17 +76,17 @@ class MlmodelVision(FrameVision):
         name: ResourceName,
         attributes: MlmodelVisionAttributes,
         model: Any,
-        roles: Roles,
+        capabilities: ModelCapabilities,
         camera: tuple[str, Any] | None,
         clock: Clock,
     ) -> None:
         super().__init__(name, clock, camera=camera)
         self._attributes = attributes
         self._model = model
-        self._roles = roles
-        assert roles.plan is not None  # there is no role without one
-        self._plan = roles.plan
-        self._preparer = Preparer(self._plan)
+        self._capabilities = capabilities
+        assert capabilities.plan is not None  # every role requires a plan
+        self._plan = capabilities.plan
+        self._preprocessor = Preprocessor(self._plan)
         self._timing = Timing()
 
     @classmethod
@@ -97,12 +97,12 @@ class MlmodelVision(FrameVision):
         dependencies: Dependencies,
         clock: Clock | None = None,
     ) -> MlmodelVision:
-        model = named(dependencies, attributes.mlmodel_name)
-        camera = default_camera(attributes.camera_name, dependencies)
-        roles = roles_of(await view_of(model, attributes), attributes)
-        if not roles.any:
-            raise NoRole(attributes.mlmodel_name, roles)
-        vision = cls(name, attributes, model, roles, camera, clock or SystemClock())
+        model = find_dependency(dependencies, attributes.mlmodel_name)
+        camera = find_default_camera(attributes.camera_name, dependencies)
+        capabilities = determine_capabilities(await load_model_view(model, attributes), attributes)
+        if not capabilities.has_any:
+            raise NoCapability(attributes.mlmodel_name, capabilities)
+        vision = cls(name, attributes, model, capabilities, camera, clock or SystemClock())
         try:
             await vision.probe()
         except BaseException:
@@ -111,42 +111,44 @@ class MlmodelVision(FrameVision):
         return vision
 
     @property
-    def roles(self) -> Roles:
-        return self._roles
+    def capabilities(self) -> ModelCapabilities:
+        return self._capabilities
 
     @property
-    def detects(self) -> bool:
-        return self._roles.detector is not None
+    def is_detector(self) -> bool:
+        return self._capabilities.detector is not None
 
     @property
-    def classifies(self) -> bool:
-        return self._roles.classifier is not None
+    def is_classifier(self) -> bool:
+        return self._capabilities.classifier is not None
 
-    def why_not(self, role: str) -> str:
-        return self._roles.why_not(role)
+    def explain_unsupported(self, role: str) -> str:
+        return self._capabilities.explain_unsupported(role)
 
     async def probe(self) -> None:
-        """One run on a black picture: what cannot be read then is no role of the model's."""
-        picture = blank(self._plan)
-        self._roles = await self._work(lambda run: self._probed(picture, run))
-        if not self._roles.any:
-            raise NoRole(self._attributes.mlmodel_name, self._roles)
-        self.logger.info("model %s is %s", self._attributes.mlmodel_name, self._roles)
+        """Run the model on a black image, and drop the roles whose outputs cannot be decoded."""
+        image = blank_image(self._plan)
+        self._capabilities = await self._run_with_engine(
+            lambda run: self._probe_capabilities(image, run)
+        )
+        if not self._capabilities.has_any:
+            raise NoCapability(self._attributes.mlmodel_name, self._capabilities)
+        self.logger.info("model %s is %s", self._attributes.mlmodel_name, self._capabilities)
 
-    async def find(self, frame: Frame) -> Found:
-        return await self._work(
-            lambda run: self._look_at(frame.pixels, frame.width, frame.height, run)
+    async def analyze_frame(self, frame: Frame) -> VisionResult:
+        return await self._run_with_engine(
+            lambda run: self._analyze_pixels(frame.pixels, frame.width, frame.height, run)
         )
 
-    async def find_in(self, data: bytes) -> Found:
-        """Decoded where it is used, and no finer than the model looks at it."""
-        return await self._work(lambda run: self._look_at_image(data, run))
+    async def analyze_image(self, data: bytes) -> VisionResult:
+        """Decode the image in the engine's thread, at no higher resolution than the model needs."""
+        return await self._run_with_engine(lambda run: self._analyze_bytes(data, run))
 
     async def do_command(self, command: Mapping[str, Any], **_: Any) -> Mapping[str, Any]:
         if command.get("inspect"):
-            return self._roles.described()
+            return self._capabilities.to_dict()
         raise NotImplementedError(
-            'the commands of this service: {"inspect": true} tells how the model is read, and why'
+            'supported command: {"inspect": true} returns how the model is decoded, and why'
         )
 
     async def get_status(self, **_: Any) -> Mapping[str, Any]:
@@ -163,68 +165,78 @@ class MlmodelVision(FrameVision):
             "last_milliseconds": dict(
                 zip(("prepare", "infer", "read"), (1e3 * t for t in timing.last), strict=True)
             ),
-            **self._roles.described(),
+            **self._capabilities.to_dict(),
         }
 
-    def _look_at_image(self, data: bytes, run: Run) -> Found:
+    def _analyze_bytes(self, data: bytes, run: RunFunction) -> VisionResult:
         header = read_header(data)
         width = self._plan.width or header.width
         height = self._plan.height or header.height
-        pixels = decode_for(data, header, width, height)
-        return self._look_at(pixels, header.width, header.height, run)
+        pixels = decode_reduced(data, header, width, height)
+        return self._analyze_pixels(pixels, header.width, header.height, run)
 
-    def _look_at(self, pixels: Pixels, width: int, height: int, run: Run) -> Found:
-        """In the engine's thread: from pixels to what was found, without a copy in between. The
-        picture itself may be larger than its pixels here."""
+    def _analyze_pixels(
+        self, pixels: Pixels, width: int, height: int, run: RunFunction
+    ) -> VisionResult:
+        """Analyze pixels in the engine's thread without intermediate copies. `pixels` may be a
+        reduced version of an image of the given size."""
         start = time.perf_counter()
-        with self._preparer.prepared(pixels) as (tensor, fit):
+        with self._preprocessor.prepared(pixels) as (tensor, fit):
             prepared = time.perf_counter()
             tensors = run({self._plan.name: tensor})
             inferred = time.perf_counter()
-            found = self._read(tensors, fit, width, height)
+            found = self._decode(tensors, fit, width, height)
         ended = time.perf_counter()
-        self._timing.count(prepared - start, inferred - prepared, ended - inferred)
+        self._timing.record(prepared - start, inferred - prepared, ended - inferred)
         return found
 
-    def _read(self, tensors: Tensors, fit: Fit, width: int, height: int) -> Found:
-        roles, settings = self._roles, self._attributes
-        given = roles.renamed(tensors)
-        return Found(
-            detections(roles.detector.read(given, fit), roles.labels, settings, width, height)
-            if roles.detector is not None
+    def _decode(self, tensors: Tensors, fit: ImageFit, width: int, height: int) -> VisionResult:
+        capabilities, settings = self._capabilities, self._attributes
+        outputs = capabilities.rename_outputs(tensors)
+        return VisionResult(
+            select_detections(
+                capabilities.detector.decode(outputs, fit),
+                capabilities.labels,
+                settings,
+                width,
+                height,
+            )
+            if capabilities.detector is not None
             else None,
-            classifications(roles.classifier.read(given), roles.labels, settings, 0)
-            if roles.classifier is not None
+            select_classifications(
+                capabilities.classifier.decode(outputs), capabilities.labels, settings, 0
+            )
+            if capabilities.classifier is not None
             else None,
         )
 
-    def _probed(self, picture: Pixels, run: Run) -> Roles:
-        with self._preparer.prepared(picture) as (tensor, fit):
-            tensors = self._roles.renamed(run({self._plan.name: tensor}))
-            return self._roles.tried(tensors, fit)
+    def _probe_capabilities(self, image: Pixels, run: RunFunction) -> ModelCapabilities:
+        with self._preprocessor.prepared(image) as (tensor, fit):
+            tensors = self._capabilities.rename_outputs(run({self._plan.name: tensor}))
+            return self._capabilities.verify(tensors, fit)
 
-    async def _work(self, work: Callable[[Run], T]) -> T:
+    async def _run_with_engine(self, work: Callable[[RunFunction], T]) -> T:
         if isinstance(self._model, EngineModel):
-            return await self._model.work(work)
-        # A model elsewhere is awaited; what is done before and after blocks a thread, not the loop.
+            return await self._model.run_with_engine(work)
+        # A remote model is awaited on the event loop; the steps around it run in a thread.
         loop = asyncio.get_running_loop()
-        answers: list[Future[dict[str, NDArray[Any]]]] = []
-        given_up = False
+        replies: list[Future[dict[str, NDArray[Any]]]] = []
+        is_cancelled = False
 
         def run(tensors: Tensors) -> dict[str, NDArray[Any]]:
             copies = {name: tensor.copy() for name, tensor in tensors.items()}
             infer: Coroutine[Any, Any, dict[str, NDArray[Any]]] = self._model.infer(copies)
-            answer = asyncio.run_coroutine_threadsafe(infer, loop)
-            answers.append(answer)
-            if given_up:
-                answer.cancel()
-            return answer.result()
+            reply = asyncio.run_coroutine_threadsafe(infer, loop)
+            replies.append(reply)
+            if is_cancelled:
+                reply.cancel()
+            return reply.result()
 
         try:
             return await self.workers.run(work, run)
         except asyncio.CancelledError:
-            # Else the thread would wait for as long as the model likes.
-            given_up = True
-            for answer in answers:
-                answer.cancel()
+            # Otherwise the thread would wait until the model responds.
+            is_cancelled = True
+            for reply in replies:
+                reply.cancel()
             raise

@@ -1,4 +1,4 @@
-"""What a vision service gets to know of its model."""
+"""The description of a model, read from an ML model service."""
 
 from __future__ import annotations
 
@@ -12,75 +12,75 @@ from viam.proto.service.mlmodel import Metadata, TensorInfo
 
 from cogwork.core.errors import CogworkError
 from cogwork.drivers.mlmodel.engine_model import EngineModel
-from cogwork.drivers.mlmodel.facts import ANY, Quantisation, TensorFacts
-from cogwork.drivers.mlmodel.metadata import LABELS, NAMES
+from cogwork.drivers.mlmodel.metadata_proto import LABELS_KEY, NAMES_KEY
+from cogwork.drivers.mlmodel.model_info import DYNAMIC, Quantization, TensorSpec
 from cogwork.drivers.vision.attributes import MlmodelVisionAttributes
-from cogwork.drivers.vision.reading import ModelView
-from cogwork.resource.labels import InvalidLabels, Labels, labels_in
+from cogwork.drivers.vision.decoder import ModelView
+from cogwork.resource.labels import InvalidLabels, Labels, load_labels
 from cogwork.resource.structs import to_dict
 
-_ABOUT_THE_TENSOR = (LABELS, "label", NAMES, "quantization")
+_TENSOR_KEYS = (LABELS_KEY, "label", NAMES_KEY, "quantization")
 
 
 class BadMetadata(CogworkError):
-    """A model whose own description cannot be used."""
+    """The metadata of the model is invalid."""
 
     status = "FAILED_PRECONDITION"
 
 
-async def view_of(model: Any, attributes: MlmodelVisionAttributes) -> ModelView:
-    """Of any ML model service: one of ours is asked directly."""
+async def load_model_view(model: Any, attributes: MlmodelVisionAttributes) -> ModelView:
+    """Describe any ML model service; built-in ones are read directly, others by metadata."""
     if isinstance(model, EngineModel):
-        facts = model.facts
-        view = ModelView(facts.inputs, facts.outputs, model.labels, facts.notes)
+        info = model.info
+        view = ModelView(info.inputs, info.outputs, model.labels, info.properties)
     else:
-        view = await asyncio.to_thread(_of_metadata, await model.metadata())
+        view = await asyncio.to_thread(_view_from_metadata, await model.metadata())
     if attributes.label_path is not None:
-        labels = await asyncio.to_thread(labels_in, attributes.label_path)
+        labels = await asyncio.to_thread(load_labels, attributes.label_path)
         view = replace(view, labels=labels)
     return view
 
 
-def _of_metadata(metadata: Metadata) -> ModelView:
+def _view_from_metadata(metadata: Metadata) -> ModelView:
     outputs = [(info, to_dict(info.extra)) for info in metadata.output_info]
-    about = outputs[0][1] if outputs else {}
+    properties = outputs[0][1] if outputs else {}
     return ModelView(
-        tuple(_tensor(info, to_dict(info.extra)) for info in metadata.input_info),
-        tuple(_tensor(info, extra) for info, extra in outputs),
-        _labels_of(about),
-        {key: value for key, value in about.items() if key not in _ABOUT_THE_TENSOR},
+        tuple(_parse_tensor(info, to_dict(info.extra)) for info in metadata.input_info),
+        tuple(_parse_tensor(info, extra) for info, extra in outputs),
+        _find_labels(properties),
+        {key: value for key, value in properties.items() if key not in _TENSOR_KEYS},
     )
 
 
-def _tensor(info: TensorInfo, extra: Mapping[str, Any]) -> TensorFacts:
+def _parse_tensor(info: TensorInfo, extra: Mapping[str, Any]) -> TensorSpec:
     try:
-        # Some services leave the type out; nearly all of those take floats.
+        # Some services omit the type; nearly all of those take floats.
         dtype = np.dtype(info.data_type or "float32")
     except TypeError:
         raise BadMetadata(
-            f'the model says that its tensor "{info.name}" is of type "{info.data_type}", which '
-            "is no type of numbers"
+            f'the model declares the type "{info.data_type}" for its tensor "{info.name}", which '
+            "is not a numeric type"
         ) from None
-    shape = tuple(extent if extent > 0 else ANY for extent in info.shape)
-    return TensorFacts(info.name, dtype, shape, info.description, _quantisation(extra))
+    shape = tuple(extent if extent > 0 else DYNAMIC for extent in info.shape)
+    return TensorSpec(info.name, dtype, shape, info.description, _parse_quantization(extra))
 
 
-def _quantisation(extra: Mapping[str, Any]) -> Quantisation | None:
+def _parse_quantization(extra: Mapping[str, Any]) -> Quantization | None:
     match extra.get("quantization"):
         case {"scale": float(scale), "zero_point": float(zero)}:
-            return Quantisation(scale, int(zero))
+            return Quantization(scale, int(zero))
     return None
 
 
-def _labels_of(about: Mapping[str, Any]) -> Labels | None:
-    """The names themselves, or the path of a file that this computer may have, too."""
-    match about.get(NAMES):
+def _find_labels(properties: Mapping[str, Any]) -> Labels | None:
+    """Return the labels in the metadata, or those in a label file that also exists here."""
+    match properties.get(NAMES_KEY):
         case [*names]:
             return Labels(dict(enumerate(map(str, names))))
-    path = about.get(LABELS) or about.get("label")
+    path = properties.get(LABELS_KEY) or properties.get("label")
     if not isinstance(path, str) or not path:
         return None
     try:
-        return labels_in(path)
+        return load_labels(path)
     except InvalidLabels:
         return None

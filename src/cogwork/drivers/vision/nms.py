@@ -1,73 +1,77 @@
-"""Which of many overlapping candidates stay."""
+"""Non-maximum suppression."""
 
 from __future__ import annotations
 
 import numpy as np
 from numpy.typing import NDArray
 
-from cogwork.drivers.vision.candidates import Candidates, Numbers
-from cogwork.drivers.vision.choose import surest_rows
+from cogwork.drivers.vision.candidates import Candidates, Integers
+from cogwork.drivers.vision.label_filter import top_k_rows
 
-POOL = 10_000
-"""How many candidates are compared, the surest ones: this bounds the time of the worst picture."""
-_BLOCK = 128
+MAX_CANDIDATES = 10_000
+"""Number of candidates to compare, highest scores first. This bounds the worst-case time."""
+_BLOCK_SIZE = 128
 
 _Doubles = NDArray[np.float64]
 _Flags = NDArray[np.bool_]
 
 
-def suppress(candidates: Candidates, overlap: float, most: int) -> Candidates:
-    """At most so many, the surest first, without those that overlap a surer one of their class.
+def non_max_suppression(candidates: Candidates, iou_threshold: float, most: int) -> Candidates:
+    """Return at most `most` candidates, without those that overlap a better one of their class.
 
-    The overlap of two boxes is what they share as a part of what they cover together. Of equally
-    sure ones the first goes first.
+    Candidates are sorted by score; ties keep their order. Two boxes overlap if their intersection
+    over union (IoU) exceeds `overlap`.
 
-    Candidates come in blocks: each is compared with all that are kept, and then within itself. That
-    is a few large operations where boxes are many, and one where they are few.
+    Candidates are processed in blocks: each block is compared with all kept candidates and then
+    within itself. This takes a few large array operations for many boxes, and one for a few boxes.
     """
-    pool = surest(candidates, POOL)
+    pool = top_k(candidates, MAX_CANDIDATES)
     edges, classes = pool.boxes.T.astype(np.float64, order="C"), pool.classes
-    kept: Numbers = np.empty(0, np.int64)
-    for start in range(0, len(pool), _BLOCK):
-        block = np.arange(start, min(start + _BLOCK, len(pool)))
-        covered = _overlapping(edges, classes, block, kept, overlap).any(axis=1)
-        block = block[~covered]
-        kept = np.concatenate((kept, block[_free(edges, classes, block, overlap)]))
+    kept: Integers = np.empty(0, np.int64)
+    for start in range(0, len(pool), _BLOCK_SIZE):
+        block = np.arange(start, min(start + _BLOCK_SIZE, len(pool)))
+        is_suppressed = _exceeds_iou(edges, classes, block, kept, iou_threshold).any(axis=1)
+        block = block[~is_suppressed]
+        kept = np.concatenate((kept, block[_find_survivors(edges, classes, block, iou_threshold)]))
         if len(kept) >= most:
             break
-    return pool.pick(kept[:most])
+    return pool.select(kept[:most])
 
 
-def surest(candidates: Candidates, most: int) -> Candidates:
-    """The surest first; equally sure ones stay in their order."""
-    return candidates.pick(surest_rows(candidates.scores, np.arange(len(candidates)), most))
+def top_k(candidates: Candidates, most: int) -> Candidates:
+    """Return the `most` best candidates, highest score first; ties keep their order."""
+    return candidates.select(top_k_rows(candidates.scores, np.arange(len(candidates)), most))
 
 
-def _free(edges: _Doubles, classes: Numbers, rows: Numbers, overlap: float) -> _Flags:
-    """Which of the rows no surer one of them covers that itself is free."""
-    covers = np.triu(_overlapping(edges, classes, rows, rows, overlap), k=1)
-    free = np.ones(len(rows), np.bool_)
-    for row in np.flatnonzero(covers.any(axis=1)):
-        if free[row]:
-            free &= ~covers[row]
-    return free
-
-
-def _overlapping(
-    edges: _Doubles, classes: Numbers, some: Numbers, others: Numbers, overlap: float
+def _find_survivors(
+    edges: _Doubles, classes: Integers, rows: Integers, iou_threshold: float
 ) -> _Flags:
-    """[some, others]"""
+    """Return which rows survive non-maximum suppression among themselves."""
+    suppresses = np.triu(_exceeds_iou(edges, classes, rows, rows, iou_threshold), k=1)
+    survives = np.ones(len(rows), np.bool_)
+    for row in np.flatnonzero(suppresses.any(axis=1)):
+        if survives[row]:
+            survives &= ~suppresses[row]
+    return survives
+
+
+def _exceeds_iou(
+    edges: _Doubles, classes: Integers, some: Integers, others: Integers, iou_threshold: float
+) -> _Flags:
+    """Return [some, others]: whether the classes are equal and the IoU exceeds `overlap`."""
     one, other = edges[:, some, np.newaxis], edges[:, np.newaxis, others]
-    shared = _side(one[0], one[2], other[0], other[2])
-    shared *= _side(one[1], one[3], other[1], other[3])
-    together = _area(one) + _area(other)
-    together -= shared
-    together *= overlap
-    alike: _Flags = classes[some][:, np.newaxis] == classes[others]
-    return alike & (shared > together)
+    intersection = _intersection_side(one[0], one[2], other[0], other[2])
+    intersection *= _intersection_side(one[1], one[3], other[1], other[3])
+    union = _area(one) + _area(other)
+    union -= intersection
+    union *= iou_threshold
+    same_class: _Flags = classes[some][:, np.newaxis] == classes[others]
+    return same_class & (intersection > union)
 
 
-def _side(low: _Doubles, high: _Doubles, other_low: _Doubles, other_high: _Doubles) -> _Doubles:
+def _intersection_side(
+    low: _Doubles, high: _Doubles, other_low: _Doubles, other_high: _Doubles
+) -> _Doubles:
     side: _Doubles = np.minimum(high, other_high)
     side -= np.maximum(low, other_low)
     return np.maximum(side, 0, out=side)

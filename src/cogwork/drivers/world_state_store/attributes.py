@@ -1,4 +1,4 @@
-"""What the world state stores read from their configuration."""
+"""Attributes of the world state store models."""
 
 from __future__ import annotations
 
@@ -9,27 +9,27 @@ from pydantic import Field, model_validator
 from cogwork.config import codes
 from cogwork.config.fields import Attributes, Duration, fault
 
-_MOST_THINGS = 200
+_MAX_OBJECTS = 200
 
 
 class FakeWorldStateStoreAttributes(Attributes):
     interval: Annotated[Duration, Field(ge=0.01, le=86_400)] = 2.0
-    """How long it takes until another thing appears."""
+    """Seconds until the next object appears."""
     lifetime: Annotated[Duration, Field(ge=0.01, le=86_400)] = 10.0
-    """How long a thing stays, moving round the middle of the world, before it vanishes."""
+    """Duration that an object circles the origin before it disappears."""
     update_rate_hz: Annotated[float, Field(gt=0, le=100)] = 10.0
-    """How often a second things move."""
+    """Movements of the objects per second."""
     radius_mm: Annotated[float, Field(gt=0)] = 500.0
-    """How far from the middle they move."""
+    """Distance of the objects from the origin."""
     reference_frame: Annotated[str, Field(min_length=1)] = "world"
-    """The frame whose middle that is."""
+    """Frame whose origin the objects circle."""
 
     @model_validator(mode="after")
-    def _can_be_listed(self) -> Self:
-        if self.lifetime / self.interval > _MOST_THINGS:
+    def _check_object_count(self) -> Self:
+        if self.lifetime / self.interval > _MAX_OBJECTS:
             raise fault(
                 codes.BAD_VALUE,
-                f'"lifetime" must be at most {_MOST_THINGS} times "interval": there would be too '
-                "many things",
+                f'"lifetime" must be at most {_MAX_OBJECTS} times "interval": there would be too '
+                "many objects",
             )
         return self

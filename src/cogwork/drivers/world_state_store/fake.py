@@ -1,4 +1,4 @@
-"""A world state store of a world that changes by itself."""
+"""A fake world state store whose world changes by itself."""
 
 from __future__ import annotations
 
@@ -14,23 +14,24 @@ from viam.services.worldstatestore import WorldStateStore
 from cogwork.core.clock import Clock, SystemClock
 from cogwork.core.errors import Interrupted, InvalidRequest, NotFound
 from cogwork.drivers.world_state_store.attributes import FakeWorldStateStoreAttributes
-from cogwork.drivers.world_state_store.world import Things, World, changes
+from cogwork.drivers.world_state_store.world import SimulatedWorld, Transforms, diff_transforms
 from cogwork.graph.name import ResourceName
 from cogwork.graph.provider import Dependencies
 from cogwork.resource.model import logger_of
 
 
 class FakeWorldStateStore(WorldStateStore):
-    """Between two moves nothing changes, whoever asks in whichever way.
+    """A fake world state store.
 
-    No changes wait for anybody: who reads slowly gets what changed since the last time.
+    The world changes in discrete steps, so all calls between two steps agree. Changes are not
+    queued: a slow client gets the difference since its last read.
     """
 
     def __init__(
         self, name: ResourceName, attributes: FakeWorldStateStoreAttributes, clock: Clock
     ) -> None:
         super().__init__(name.name, logger=logger_of(name))
-        self._world = World(str(name), attributes)
+        self._world = SimulatedWorld(str(name), attributes)
         self._rate = attributes.update_rate_hz
         self._clock = clock
         self._since = clock.monotonic()
@@ -49,59 +50,65 @@ class FakeWorldStateStore(WorldStateStore):
         return cls(name, attributes, clock or SystemClock())
 
     async def list_uuids(self, **_: Any) -> list[bytes]:
-        return list(self._things(self._move()))
+        return list(self._transforms_at(self._current_step()))
 
     async def get_transform(self, uuid: bytes, **_: Any) -> Transform:
         if not uuid:
-            raise InvalidRequest(f"{self._called} needs the uuid of a transform")
-        thing = self._things(self._move()).get(uuid)
-        if thing is None:
+            raise InvalidRequest(f"{self._display_name} needs the uuid of a transform")
+        transform = self._transforms_at(self._current_step()).get(uuid)
+        if transform is None:
             raise NotFound(
-                f"{self._called} has no transform {uuid[:32].hex()}: it has vanished, or never "
-                "was; ask for the UUIDs again"
+                f"{self._display_name} has no transform {uuid[:32].hex()}: it has disappeared or "
+                "never existed; list the UUIDs again"
             )
-        return thing
+        return transform
 
-    # A generator, as the SDK's service wants it; its base class says something else.
+    # The SDK's service requires a generator, although the base class declares another type.
     async def stream_transform_changes(  # type: ignore[override]
         self, **_: Any
     ) -> AsyncGenerator[StreamTransformChangesResponse, None]:
-        """From the call on: who lists the UUIDs after it has begun misses nothing."""
+        """Stream the changes from the call on.
+
+        A client that lists the UUIDs after the stream has started misses nothing.
+        """
         self._streams += 1
         try:
-            move = self._move()
-            things = self._things(move)
+            step = self._current_step()
+            transforms = self._transforms_at(step)
             while True:
-                await self._passed(move + 1)
-                before, move = things, self._move()
-                things = self._things(move)
-                for change in changes(before, things):
+                await self._wait_for_step(step + 1)
+                before, step = transforms, self._current_step()
+                transforms = self._transforms_at(step)
+                for change in diff_transforms(before, transforms):
                     yield change
         finally:
             self._streams -= 1
 
     async def get_status(self, **_: Any) -> Mapping[str, Any]:
-        return {"transforms": len(self._things(self._move())), "change_streams": self._streams}
+        return {
+            "transforms": len(self._transforms_at(self._current_step())),
+            "change_streams": self._streams,
+        }
 
     async def close(self) -> None:
         if not self._closed.done():
             self._closed.set_result(None)
 
-    def _move(self) -> int:
-        """How often the things have moved."""
-        # A hair more, or a timer that rings at the moment itself would be too early.
+    def _current_step(self) -> int:
+        """Return how many times the objects have moved."""
+        # The margin keeps a timer that fires exactly on time from counting as early.
         return math.floor((self._clock.monotonic() - self._since) * self._rate + 1e-6)
 
-    def _things(self, move: int) -> Things:
-        return self._world.things(move / self._rate)
+    def _transforms_at(self, step: int) -> Transforms:
+        return self._world.transforms_at(step / self._rate)
 
-    async def _passed(self, move: int) -> None:
-        while not self._closed.done() and self._move() < move:
-            left = self._since + move / self._rate - self._clock.monotonic()
-            await self._clock.wait([self._closed], max(left, 0.001))
+    async def _wait_for_step(self, step: int) -> None:
+        while not self._closed.done() and self._current_step() < step:
+            remaining = self._since + step / self._rate - self._clock.monotonic()
+            await self._clock.wait([self._closed], max(remaining, 0.001))
         if self._closed.done():
-            raise Interrupted(f"{self._called} was closed")
+            raise Interrupted(f"{self._display_name} was closed")
 
     @property
-    def _called(self) -> str:
+    def _display_name(self) -> str:
         return f'world_state_store "{self.name}"'

@@ -1,4 +1,4 @@
-"""A world of things that appear, move and vanish. Pure: it depends on the time alone."""
+"""A simulated world of objects that appear, move and disappear. Pure: a function of time."""
 
 from __future__ import annotations
 
@@ -22,61 +22,63 @@ from viam.proto.service.worldstatestore import (
     TransformChangeType,
 )
 
-from cogwork.drivers.pose_tracker.paths import on_circle
+from cogwork.drivers.pose_tracker.paths import circle_pose
 from cogwork.drivers.world_state_store.attributes import FakeWorldStateStoreAttributes
-from cogwork.resource.poses import placed
+from cogwork.resource.pose_proto import to_pose_in_frame
 from cogwork.resource.structs import to_struct
 
-Things = Mapping[bytes, Transform]
-"""By their UUIDs."""
+Transforms = Mapping[bytes, Transform]
+"""Transforms by UUID."""
 
-_COLOURS = (
+_COLORS = (
     {"r": 230, "g": 80, "b": 60},
     {"r": 60, "g": 160, "b": 230},
     {"r": 90, "g": 200, "b": 90},
 )
-_KINDS = ("box", "ball", "pill")
+_SHAPES = ("box", "ball", "pill")
 
 
 @dataclass(frozen=True, slots=True)
-class World:
+class SimulatedWorld:
     name: str
-    """The same name has the same things at the same times."""
+    """The seed: the same name yields the same objects at the same times."""
     attributes: FakeWorldStateStoreAttributes
 
-    def things(self, seconds: float) -> Things:
-        """There from the start are those that would have appeared before."""
+    def transforms_at(self, seconds: float) -> Transforms:
+        """Return the objects at that time. At time 0 the world is already populated."""
         lifetime, interval = self.attributes.lifetime, self.attributes.interval
-        # A thing is there from its birth, and gone when its time is over.
+        # An object exists from its birth until just before the end of its lifetime.
         first = math.floor((seconds - lifetime) / interval) + 1
         last = math.floor(seconds / interval)
-        found = (self._thing(number, seconds) for number in range(first, last + 1))
-        return {thing.uuid: thing for thing in found}
+        transforms = (self._transform_at(number, seconds) for number in range(first, last + 1))
+        return {transform.uuid: transform for transform in transforms}
 
-    def _thing(self, number: int, seconds: float) -> Transform:
+    def _transform_at(self, number: int, seconds: float) -> Transform:
         age = seconds - number * self.attributes.interval
-        kind = _KINDS[number % len(_KINDS)]
-        # The golden angle keeps neighbours in time apart in space.
+        kind = _SHAPES[number % len(_SHAPES)]
+        # The golden angle keeps successive objects apart in space.
         turns = number * 0.381966 + age / self.attributes.lifetime
         height = 100.0 * (number % 5)
-        pose = on_circle((0.0, 0.0, height), self.attributes.radius_mm, turns)
-        # Those that are there from the start are counted from 1.
+        pose = circle_pose((0.0, 0.0, height), self.attributes.radius_mm, turns)
+        # Labels of the initial objects start at 1.
         label = f"{kind}-{number + math.ceil(self.attributes.lifetime / self.attributes.interval)}"
         return Transform(
             uuid=uuid.uuid5(uuid.NAMESPACE_OID, f"{self.name}/{number}").bytes,
             reference_frame=label,
-            pose_in_observer_frame=placed(pose, self.attributes.reference_frame),
-            physical_object=_shape(kind, label),
-            metadata=to_struct({"color": _COLOURS[number % len(_COLOURS)], "opacity": 0.8}),
+            pose_in_observer_frame=to_pose_in_frame(pose, self.attributes.reference_frame),
+            physical_object=_make_geometry(kind, label),
+            metadata=to_struct({"color": _COLORS[number % len(_COLORS)], "opacity": 0.8}),
         )
 
 
-def changes(before: Things, after: Things) -> Iterator[StreamTransformChangesResponse]:
-    """What makes the one into the other."""
+def diff_transforms(
+    before: Transforms, after: Transforms
+) -> Iterator[StreamTransformChangesResponse]:
+    """Yield the changes that turn `before` into `after`."""
     for key, old in before.items():
         if key not in after:
-            yield _removed(key)
-        elif fields := list(_changed(old, after[key])):
+            yield _removal(key)
+        elif fields := list(_changed_fields(old, after[key])):
             yield StreamTransformChangesResponse(
                 change_type=TransformChangeType.TRANSFORM_CHANGE_TYPE_UPDATED,
                 transform=after[key],
@@ -89,7 +91,7 @@ def changes(before: Things, after: Things) -> Iterator[StreamTransformChangesRes
             )
 
 
-def _removed(key: bytes) -> StreamTransformChangesResponse:
+def _removal(key: bytes) -> StreamTransformChangesResponse:
     return StreamTransformChangesResponse(
         change_type=TransformChangeType.TRANSFORM_CHANGE_TYPE_REMOVED,
         transform=Transform(uuid=key),
@@ -97,15 +99,15 @@ def _removed(key: bytes) -> StreamTransformChangesResponse:
     )
 
 
-def _changed(old: Transform, new: Transform) -> Iterator[str]:
-    """Only its pose ever does."""
+def _changed_fields(old: Transform, new: Transform) -> Iterator[str]:
+    """Yield the paths of the fields that differ; only the pose ever changes."""
     here, there = old.pose_in_observer_frame.pose, new.pose_in_observer_frame.pose
     for field in Pose.DESCRIPTOR.fields_by_name:
         if getattr(here, field) != getattr(there, field):
             yield f"pose_in_observer_frame.pose.{field}"
 
 
-def _shape(kind: str, label: str) -> Geometry:
+def _make_geometry(kind: str, label: str) -> Geometry:
     shape = Geometry(center=Pose(o_z=1.0), label=label)
     match kind:
         case "box":

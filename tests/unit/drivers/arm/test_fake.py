@@ -18,11 +18,11 @@ from viam.proto.common import KinematicsFileFormat
 
 from cogwork.core.clock import ManualClock
 from cogwork.core.errors import Interrupted
+from cogwork.drivers.arm.arm_model import BadArmModel
 from cogwork.drivers.arm.attributes import FakeArmAttributes
-from cogwork.drivers.arm.described import BadDescription
 from cogwork.drivers.arm.fake import FakeArm
 from cogwork.graph.name import ResourceName
-from cogwork.spatial.kinematics import read_sva
+from cogwork.spatial.kinematics import parse_sva
 
 NAME = ResourceName.parse("rdk:component:arm/a")
 SLIDER = Path(__file__).parent / "slider.urdf"
@@ -135,10 +135,10 @@ async def test_there_is_no_such_pace(client: ArmClient, options: MoveOptions, wo
     [
         (
             [171, 0, 0, 0, 0, 0],
-            'arm "a" cannot move there: joint "waist" of "desk_arm" cannot go to 171 degrees; '
-            "it goes from -170 degrees to 170 degrees",
+            'arm "a" cannot move there: joint "waist" of "desk_arm" cannot move to 171 degrees; '
+            "its limits are -170 degrees to 170 degrees",
         ),
-        ([0, 0, 0, 0, math.nan, 0], 'joint "wrist_pitch" of "desk_arm" cannot go to nan'),
+        ([0, 0, 0, 0, math.nan, 0], 'joint "wrist_pitch" of "desk_arm" cannot move to nan'),
         ([0, 0, 0], '"desk_arm" takes 6 joint positions, not 3'),
         ([0] * 7, '"desk_arm" takes 6 joint positions, not 7'),
     ],
@@ -185,10 +185,10 @@ async def test_its_end_goes_where_it_is_sent(client: ArmClient, clock: ManualClo
         (
             Pose(x=2000, o_z=1),
             'arm "a" cannot move there: that point is 2000 mm from its base, '
-            "and no part of it gets further than 810 mm",
+            "but its maximum reach is 810 mm",
         ),
-        (Pose(x=640, z=150, o_x=-1), "it reaches that point, but not turned that way"),
-        (Pose(z=-500, o_z=1), "it finds no way to that point"),
+        (Pose(x=640, z=150, o_x=-1), "it reaches that point, but not with that orientation"),
+        (Pose(z=-500, o_z=1), "no joint positions reach that point"),
     ],
 )
 async def test_some_places_are_out_of_reach(client: ArmClient, pose: Pose, words: str) -> None:
@@ -209,7 +209,7 @@ async def test_it_can_be_stopped_while_it_thinks(arm: FakeArm, clock: ManualCloc
     move = asyncio.ensure_future(arm.move_to_position(Pose(x=350, z=200, o_z=-1)))
     await asyncio.sleep(0)
     await arm.stop()
-    with pytest.raises(Interrupted, match="did not finish move_to_position: stop ended it"):
+    with pytest.raises(Interrupted, match="did not finish move_to_position: interrupted by stop"):
         await asyncio.wait_for(move, 10)
     await clock.advance(60)
     assert not await arm.is_moving()
@@ -223,7 +223,7 @@ async def test_stopped_it_stays(client: ArmClient, clock: ManualClock) -> None:
     with refused() as told:
         await asyncio.wait_for(move, 10)
     assert told.status is Status.ABORTED
-    assert told.words == 'arm "a" did not finish move_to_joint_positions: stop ended it'
+    assert told.words == 'arm "a" did not finish move_to_joint_positions: interrupted by stop'
     await clock.advance(1)
     assert await where(client) == pytest.approx([10, 0, 0, 0, 0, 0])
 
@@ -248,7 +248,7 @@ async def test_by_hand_it_is_moved_by_nothing_else(client: ArmClient, clock: Man
     await client.set_manual_mode(True)
     with refused() as told:
         await asyncio.wait_for(move, 10)
-    assert "set_manual_mode ended it" in told.words
+    assert "interrupted by set_manual_mode" in told.words
     assert await client.get_manual_mode()
     calls: dict[str, Any] = {
         "move_to_joint_positions": client.move_to_joint_positions(at(*HOME)),
@@ -260,7 +260,7 @@ async def test_by_hand_it_is_moved_by_nothing_else(client: ArmClient, clock: Man
             await call
         assert told.status is Status.FAILED_PRECONDITION
         assert told.words == (
-            f'arm "a" is in manual mode, which has no {command}: end it with set_manual_mode'
+            f'arm "a" is in manual mode and rejects {command}: end it with set_manual_mode'
         )
     await client.stop()
     await client.set_manual_mode(False)
@@ -304,7 +304,7 @@ async def test_it_tells_about_itself(client: ArmClient) -> None:
 async def test_others_can_read_what_it_is(client: ArmClient) -> None:
     form, data, *_ = await client.get_kinematics()
     assert form == KinematicsFileFormat.KINEMATICS_FILE_FORMAT_SVA
-    chain = read_sva(data.decode())
+    chain = parse_sva(data.decode())
     assert [joint.id for joint in chain.joints] == [
         "waist",
         "shoulder",
@@ -337,7 +337,7 @@ async def test_it_may_begin_elsewhere(clock: ManualClock) -> None:
     [([1.0], "takes 6 joint positions, not 1"), ([200.0, 0, 0, 0, 0, 0], 'joint "waist"')],
 )
 async def test_it_cannot_begin_everywhere(joints: list[float], words: str) -> None:
-    with pytest.raises(BadDescription, match=words):
+    with pytest.raises(BadArmModel, match=words):
         await FakeArm.new(NAME, FakeArmAttributes(joints=joints), {})
 
 
@@ -352,7 +352,7 @@ async def test_it_is_what_a_urdf_describes(serve: Serve, clock: ManualClock) -> 
         assert (end.x, end.y, end.z) == pytest.approx((0, 250, 100), abs=1e-9)
         form, data, *_ = await client.get_kinematics()
         assert form == KinematicsFileFormat.KINEMATICS_FILE_FORMAT_SVA
-        assert read_sva(data.decode()).pose([0, 250]).point == pytest.approx((250, 0, 100))
+        assert parse_sva(data.decode()).pose([0, 250]).point == pytest.approx((250, 0, 100))
         foot, boom = await client.get_geometries()
         assert (foot.capsule.radius_mm, foot.capsule.length_mm) == pytest.approx((40, 180))
         assert (boom.center.x, boom.center.y) == pytest.approx((0, 350), abs=1e-6)
@@ -379,19 +379,19 @@ async def test_it_is_what_a_kinematics_file_describes(tmp_path: Path, clock: Man
         ("<robot", "not XML"),
         (
             '{"links": [{"id": "a", "parent": "world", "translation": {"x": 1}}]}',
-            "none of its joints moves",
+            "it has no movable joint",
         ),
         (
             '{"links": [{"id": "a", "parent": "world", "geometry": {"type": "cone"}}], "joints": '
             '[{"id": "j", "parent": "a", "type": "continuous", "axis": {"z": 1}}]}',
-            '"cone" is no shape',
+            '"cone" is not a shape',
         ),
     ],
 )
 async def test_some_files_describe_no_arm(tmp_path: Path, text: str, words: str) -> None:
     file = tmp_path / "arm.json"
     file.write_text(text)
-    with pytest.raises(BadDescription) as refused:
+    with pytest.raises(BadArmModel) as refused:
         await FakeArm.new(NAME, FakeArmAttributes(kinematics_file=str(file)), {})
     assert str(refused.value).startswith(f"{file} does not describe an arm: ")
     assert words in str(refused.value)
@@ -400,7 +400,7 @@ async def test_some_files_describe_no_arm(tmp_path: Path, text: str, words: str)
 async def test_a_file_that_is_no_text_describes_no_arm(tmp_path: Path) -> None:
     file = tmp_path / "arm.json"
     file.write_bytes(b"\xff\xfe\x00")
-    with pytest.raises(BadDescription, match="does not describe an arm"):
+    with pytest.raises(BadArmModel, match="does not describe an arm"):
         await FakeArm.new(NAME, FakeArmAttributes(kinematics_file=str(file)), {})
 
 
@@ -408,5 +408,5 @@ async def test_closing_it_ends_a_move(arm: FakeArm, clock: ManualClock) -> None:
     move = asyncio.ensure_future(arm.move_to_joint_positions(at(50, 0, 0, 0, 0, 0)))
     await clock.settle()
     await arm.close()
-    with pytest.raises(Interrupted, match="close ended it"):
+    with pytest.raises(Interrupted, match="interrupted by close"):
         await move

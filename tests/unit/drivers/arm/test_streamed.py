@@ -16,8 +16,12 @@ from viam.gen.component.arm.v1 import arm_pb2 as messages
 from viam.proto.component.arm import JointPositions
 
 from cogwork.core.clock import ManualClock
-from cogwork.drivers.arm.trajectory import AHEAD, Trajectory, room
-from cogwork.drivers.course import Course
+from cogwork.drivers.arm.streamed_trajectory import (
+    MAX_POINTS_AHEAD,
+    StreamedTrajectory,
+    seconds_until_room,
+)
+from cogwork.drivers.joint_trajectory import JointTrajectory
 from cogwork.graph.name import ResourceName
 
 NAME = ResourceName.parse("rdk:component:arm/a")
@@ -172,7 +176,7 @@ async def test_it_can_be_stopped(client: ArmClient, sender: Sender, clock: Manua
         await sender.done()
     assert told.status is Status.ABORTED
     assert told.words == (
-        'arm "a" did not finish move_through_joint_positions_streamed: stop ended it'
+        'arm "a" did not finish move_through_joint_positions_streamed: interrupted by stop'
     )
     assert await waist(client) == pytest.approx(10)
 
@@ -185,7 +189,7 @@ async def test_a_newer_move_has_it(client: ArmClient, sender: Sender, clock: Man
     )
     with refused() as told:
         await sender.done()
-    assert "move_to_joint_positions ended it" in told.words
+    assert "interrupted by move_to_joint_positions" in told.words
     await clock.advance(1)
     await asyncio.wait_for(move, 10)
     assert await waist(client) == 0
@@ -205,12 +209,12 @@ async def test_a_deadline_stops_it(client: ArmClient) -> None:
 @pytest.mark.parametrize(
     ("points", "words"),
     [
-        ([point(1, 0)], "the first point of a trajectory is at 0 s, not at 1 s"),
+        ([point(1, 0)], "the first point of a trajectory must be at 0 s, not at 1 s"),
         ([point(0, 0), point(2, 0), point(2, 0)], "the point at 2 s follows one at 2 s"),
-        ([point(0, 20)], "the trajectory begins with joint 1 at 20, where it is not: it is at 0"),
+        ([point(0, 20)], "the trajectory starts with joint 1 at 20, but the joint is at 0"),
         ([point(0, 0), point(1, 11)], "joint 1 cannot go from 0 to 11 within 1 seconds"),
-        ([point(0, 0), point(99, 171)], 'joint "waist" of "desk_arm" cannot go to 171 degrees'),
-        ([point(0, 0), point(1, float("nan"))], 'joint "waist" of "desk_arm" cannot go to nan'),
+        ([point(0, 0), point(99, 171)], 'joint "waist" of "desk_arm" cannot move to 171 degrees'),
+        ([point(0, 0), point(1, float("nan"))], 'joint "waist" of "desk_arm" cannot move to nan'),
         ([Arm.TrajectoryPoint(timedelta(), [])], "the point at 0 s has no joint positions"),
         ([Arm.TrajectoryPoint(timedelta(), [0.0])], "takes 6 joint positions, not 1"),
     ],
@@ -249,7 +253,7 @@ def constrained(
     [
         (constrained([0.0] * 5), "its constraints need as many velocities"),
         (constrained([0.0] * 6, [0.0]), "as many accelerations if any"),
-        (constrained([0.0] * 5 + [1.0]), "a trajectory begins at rest"),
+        (constrained([0.0] * 5 + [1.0]), "a trajectory must begin at rest"),
     ],
 )
 async def test_constraints_that_cannot_be_are_refused(
@@ -270,14 +274,14 @@ async def test_a_stream_in_manual_mode_is_refused(client: ArmClient) -> None:
 
 
 def test_no_more_is_known_ahead_than_it_has_room_for() -> None:
-    trajectory = Trajectory(tuple, speed=10)
-    course = Course.rest((0.0,), 100)
+    trajectory = StreamedTrajectory(tuple, speed=10)
+    course = JointTrajectory.at_rest((0.0,), 100)
     for number in range(2):
         batch = [
             Arm.TrajectoryPoint(timedelta(seconds=each), [0.0])
-            for each in range(number * AHEAD, (number + 1) * AHEAD)
+            for each in range(number * MAX_POINTS_AHEAD, (number + 1) * MAX_POINTS_AHEAD)
         ]
         course = trajectory.extend(course, batch, 100)
-    assert room(Course.rest((0.0,), 100), 100) == 0
-    assert room(course, 100) == AHEAD
-    assert room(course, 100 + AHEAD) == 0
+    assert seconds_until_room(JointTrajectory.at_rest((0.0,), 100), 100) == 0
+    assert seconds_until_room(course, 100) == MAX_POINTS_AHEAD
+    assert seconds_until_room(course, 100 + MAX_POINTS_AHEAD) == 0

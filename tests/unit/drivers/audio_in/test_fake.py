@@ -16,7 +16,7 @@ from viam.proto.common import AudioInfo
 from viam.proto.component.audioin import AudioChunk, GetAudioResponse
 
 from cogwork.core.clock import ManualClock
-from cogwork.core.errors import FellBehind, Interrupted, Unsupported
+from cogwork.core.errors import Interrupted, SlowConsumer, Unsupported
 from cogwork.drivers.audio_in.attributes import FakeAudioInAttributes
 from cogwork.drivers.audio_in.fake import FakeAudioIn
 from cogwork.drivers.audio_out.attributes import FakeAudioOutAttributes
@@ -74,7 +74,7 @@ def listening(client: AudioInClient, number: int) -> Callable[[], Awaitable[bool
 
 def samples(chunks: list[AudioChunk]) -> list[float]:
     codec = CODECS[chunks[0].audio_info.codec]
-    return list(codec.decoded(b"".join(chunk.audio_data for chunk in chunks)))
+    return list(codec.decode(b"".join(chunk.audio_data for chunk in chunks)))
 
 
 async def test_sound_comes_as_time_passes(client: AudioInClient, clock: ManualClock) -> None:
@@ -149,9 +149,12 @@ async def test_it_goes_on_from_where_a_client_was(
 @pytest.mark.parametrize(
     ("previous", "words"),
     [
-        (START + 3_000_000_000, "cannot go on from 17.0 s ago: it keeps 10 s at most"),
-        (START - 1_000_000_000, "cannot go on from 21.0 s ago"),
-        (START + 30_000_000_000, f"cannot go on from {START + 30_000_000_000}: that is to come"),
+        (START + 3_000_000_000, "cannot resume 17.0 s ago: it keeps 10 s at most"),
+        (START - 1_000_000_000, "cannot resume 21.0 s ago"),
+        (
+            START + 30_000_000_000,
+            f"cannot resume at {START + 30_000_000_000}: that is in the future",
+        ),
     ],
 )
 async def test_it_goes_on_from_no_other_time(
@@ -181,15 +184,15 @@ async def test_who_reads_too_slowly_is_told_so(microphone: FakeAudioIn, clock: M
     await clock.advance(9)
     await anext(stream)
     await clock.advance(2)
-    with pytest.raises(FellBehind, match="keeps 10 s of sound: read it faster"):
+    with pytest.raises(SlowConsumer, match="keeps 10 s of sound: read it faster"):
         await anext(stream)
 
 
 @pytest.mark.parametrize(
     ("codec", "seconds", "words"),
     [
-        ("opus", 1.0, 'has no codec "opus"; it has pcm16, pcm32, pcm32_float'),
-        ("", 1.0, "needs to know which codec; it has pcm16, pcm32, pcm32_float"),
+        ("opus", 1.0, 'has no codec "opus"; it supports pcm16, pcm32, pcm32_float'),
+        ("", 1.0, "needs a codec; it supports pcm16, pcm32, pcm32_float"),
         ("pcm16", -1.0, "not for -1 s"),
         ("pcm16", math.nan, "not for nan s"),
         ("pcm16", math.inf, "not for inf s"),
@@ -302,7 +305,7 @@ async def test_closed_while_much_is_heard(clock: ManualClock) -> None:
 
 
 async def test_a_speaker_that_nobody_can_hear(clock: ManualClock) -> None:
-    with pytest.raises(Unsupported, match='audio_out "o" cannot be heard here'):
+    with pytest.raises(Unsupported, match='audio_out "o" cannot be recorded'):
         await beside(object(), clock)
 
 

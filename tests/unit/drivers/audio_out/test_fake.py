@@ -13,12 +13,12 @@ from viam.proto.common import AudioInfo
 from cogwork.core.clock import ManualClock
 from cogwork.drivers.audio_out.attributes import FakeAudioOutAttributes
 from cogwork.drivers.audio_out.fake import FakeAudioOut
-from cogwork.drivers.audio_out.pcm import CODECS, Format
+from cogwork.drivers.audio_out.pcm import CODECS, PcmFormat
 from cogwork.graph.name import ResourceName
 
 NAME = ResourceName.parse("rdk:component:audio_out/o")
 INFO = AudioInfo(codec="pcm16", sample_rate_hz=1000, num_channels=1)
-HEARING = Format(CODECS["pcm16"], 1000, 1)
+HEARING = PcmFormat(CODECS["pcm16"], 1000, 1)
 
 
 def sound(seconds: float, value: int = 1) -> bytes:
@@ -102,7 +102,7 @@ async def test_the_newest_sound_ends_an_older_one(
     with refused() as told:
         await asyncio.wait_for(older, 10)
     assert told.status is Status.ABORTED
-    assert told.words == 'audio_out "o" did not finish play: play ended it'
+    assert told.words == 'audio_out "o" did not finish play: interrupted by play'
     await clock.advance(1)
     await asyncio.wait_for(newer, 10)
 
@@ -118,7 +118,7 @@ async def test_a_sound_that_nobody_waits_for_stops(
     await asyncio.wait([play])
     await until(silent(client))
     await clock.advance(1)
-    assert speaker.heard(since, 2000, HEARING) == sound(1) + sound(1, 0)
+    assert speaker.render(since, 2000, HEARING) == sound(1) + sound(1, 0)
     last = (await client.get_status())["last"]
     assert isinstance(last, dict)
     assert last["finished"] is False
@@ -146,7 +146,7 @@ async def test_a_sound_that_comes_bit_by_bit_has_no_gaps(
         await clock.advance(0.1)
         await asyncio.wait([play], timeout=0.05)
     await play
-    heard = speaker.heard(since, 2000, HEARING)
+    heard = speaker.render(since, 2000, HEARING)
     assert heard == b"".join(sound(0.1, value) for value in range(1, 21))
     assert clock.monotonic() - since >= 1.999
 
@@ -197,7 +197,7 @@ async def test_who_streams_and_sends_nothing_is_told_of_another_sound(clock: Man
         with refused() as told:
             await asyncio.wait_for(stream, 10)
         assert told.status is Status.ABORTED
-        assert told.words == 'audio_out "o" did not finish play_stream: play ended it'
+        assert told.words == 'audio_out "o" did not finish play_stream: interrupted by play'
         await clock.advance(1)
         await asyncio.wait_for(play, 10)
 
@@ -216,7 +216,7 @@ async def test_a_stream_is_told_before_it_sends_again(clock: ManualClock) -> Non
     stream = asyncio.ensure_future(speaker.play_stream(INFO, nothing()))
     await clock.settle()
     await speaker.close()
-    with pytest.raises(Exception, match="did not finish play_stream: close ended it"):
+    with pytest.raises(Exception, match="did not finish play_stream: interrupted by close"):
         await asyncio.wait_for(stream, 10)
     assert left.is_set()
 
@@ -224,21 +224,21 @@ async def test_a_stream_is_told_before_it_sends_again(clock: ManualClock) -> Non
 @pytest.mark.parametrize(
     ("data", "info", "words"),
     [
-        (b"", None, 'audio_out "o" needs the audio_info: samples do not say what they are'),
+        (b"", None, 'audio_out "o" needs the audio_info: samples do not contain their format'),
         (
             b"",
             AudioInfo(codec="mp3", sample_rate_hz=1000, num_channels=1),
-            'audio_out "o" has no codec "mp3"; it has pcm16, pcm32, pcm32_float',
+            'audio_out "o" has no codec "mp3"; it supports pcm16, pcm32, pcm32_float',
         ),
         (
             b"",
             AudioInfo(sample_rate_hz=1000, num_channels=1),
-            'audio_out "o" needs to know which codec; it has pcm16, pcm32, pcm32_float',
+            'audio_out "o" needs a codec; it supports pcm16, pcm32, pcm32_float',
         ),
         (
             b"",
             AudioInfo(codec="pcm16", sample_rate_hz=0, num_channels=1),
-            'audio_out "o" plays from 1 to 384000 samples a second, not 0',
+            'audio_out "o" plays from 1 to 384000 samples per second, not 0',
         ),
         (
             b"",
@@ -248,8 +248,8 @@ async def test_a_stream_is_told_before_it_sends_again(clock: ManualClock) -> Non
         (
             bytes(6),
             AudioInfo(codec="pcm16", sample_rate_hz=1000, num_channels=2),
-            'audio_out "o" got 6 bytes, and 2 channels of pcm16 take 4 for each moment: some are '
-            "missing",
+            'audio_out "o" got 6 bytes, which is not a multiple of 4 bytes, the size of 2 '
+            "samples of pcm16",
         ),
     ],
 )
@@ -277,7 +277,7 @@ async def test_the_last_sound_can_be_had(client: AudioOutClient, clock: ManualCl
     assert answer["finished"] is True
     with refused() as told:
         await client.do_command({"louder": True})
-    assert told.words == 'audio_out "o" knows one command: {"last_played": true}'
+    assert told.words == 'audio_out "o" supports one command: {"last_played": true}'
 
 
 async def test_of_a_long_sound_only_the_beginning_is_kept(clock: ManualClock) -> None:

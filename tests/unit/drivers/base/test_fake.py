@@ -16,7 +16,7 @@ from cogwork.core.clock import ManualClock, SystemClock
 from cogwork.core.errors import Interrupted
 from cogwork.drivers.base.attributes import FakeBaseAttributes
 from cogwork.drivers.base.fake import FakeBase
-from cogwork.drivers.base.tracked import Tracked
+from cogwork.drivers.base.protocols import HasOdometry
 from cogwork.graph.name import ResourceName
 
 NAME = ResourceName.parse("rdk:component:base/b")
@@ -102,9 +102,9 @@ async def test_both_velocities_are_an_arc(client: BaseClient, clock: ManualClock
     ("ask", "words"),
     [
         (lambda c: c.move_straight(10, 501), "drives at 500 mm/s at most, not at 501"),
-        (lambda c: c.move_straight(10, math.nan), "cannot drive by nan: give it a number"),
+        (lambda c: c.move_straight(10, math.nan), "cannot drive by nan: give a finite number"),
         (lambda c: c.spin(10, 91), "turns at 90 degrees/s at most, not at 91"),
-        (lambda c: c.spin(math.inf, 9), "cannot drive by inf: give it a number"),
+        (lambda c: c.spin(math.inf, 9), "cannot drive by inf: give a finite number"),
         (lambda c: c.set_power(Vector3(y=2), STILL), "takes a power from -1 to 1, not 2"),
         (
             lambda c: c.set_velocity(Vector3(y=-501), STILL),
@@ -140,7 +140,7 @@ async def test_the_newest_command_has_it(client: BaseClient, clock: ManualClock)
     with refused() as told:
         await asyncio.wait_for(moving, 10)
     assert told.status is Status.ABORTED
-    assert told.words == 'base "b" did not finish move_straight: spin ended it'
+    assert told.words == 'base "b" did not finish move_straight: interrupted by spin'
     assert await pose(client) == near(0, 100, 0)
 
 
@@ -171,7 +171,7 @@ async def test_closing_it_ends_its_move(base: FakeBase) -> None:
     moving = asyncio.ensure_future(base.move_straight(1000, 100))
     await asyncio.sleep(0)
     await base.close()
-    with pytest.raises(Interrupted, match="close ended it"):
+    with pytest.raises(Interrupted, match="interrupted by close"):
         await moving
 
 
@@ -180,7 +180,7 @@ async def test_a_move_takes_real_time_by_the_clock_of_the_machine() -> None:
     before = SystemClock().monotonic()
     await base.move_straight(20, 1000)
     assert SystemClock().monotonic() - before >= 0.0199
-    assert (await base.odometry()).place.y == 20
+    assert (await base.odometry()).pose.y == 20
     assert not await base.is_moving()
 
 
@@ -194,7 +194,7 @@ async def test_it_tells_about_itself(base: FakeBase, client: BaseClient) -> None
     await client.set_velocity(Vector3(y=-100), Vector3(z=10))
     status = await client.get_status()
     assert (status["is_moving"], status["mm_per_sec"], status["degs_per_sec"]) == (True, -100, 10)
-    assert isinstance(base, Tracked)
+    assert isinstance(base, HasOdometry)
 
 
 @pytest.mark.parametrize("attributes", [{"width_mm": 0}, {"max_mm_per_sec": -1}, {"speed": 1}])

@@ -131,7 +131,7 @@ async def test_it_stops_all_motors(client: BaseClient, motors: Motors) -> None:
     with refused() as told:
         await asyncio.wait_for(moving, 10)
     assert told.status is Status.ABORTED
-    assert told.words == 'base "b" did not finish move_straight: stop ended it'
+    assert told.words == 'base "b" did not finish move_straight: interrupted by stop'
 
 
 async def test_a_stop_comes_after_what_was_just_told(base: WheeledBase, motors: Motors) -> None:
@@ -183,7 +183,9 @@ async def test_a_motor_that_somebody_else_takes_ends_the_move(
     moving = asyncio.ensure_future(base.move_straight(1000, 100))
     await clock.settle()
     await motors["r1"].set_power(0.1)
-    with pytest.raises(Interrupted, match='motor "r1" did not finish go_for: set_power ended it'):
+    with pytest.raises(
+        Interrupted, match='motor "r1" did not finish go_for: interrupted by set_power'
+    ):
         await moving
     assert await powers(motors) == [0] * 4
 
@@ -273,7 +275,7 @@ async def test_what_waits_for_its_turn_may_be_ended(
     slow.gate.set()
     await asyncio.wait([older, waiting], timeout=10)
     assert isinstance(older.exception(), Interrupted)
-    assert waiting.cancelled() or "close ended it" in str(waiting.exception())
+    assert waiting.cancelled() or "interrupted by close" in str(waiting.exception())
     assert await powers({**motors, "l1": slow}) == [0] * 4
 
 

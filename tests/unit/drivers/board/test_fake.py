@@ -13,10 +13,10 @@ from viam.components.board.client import BoardClient
 from viam.proto.component.board import PowerMode
 
 from cogwork.core.clock import ManualClock
-from cogwork.core.errors import FellBehind
+from cogwork.core.errors import SlowConsumer
 from cogwork.drivers.board.attributes import FakeBoardAttributes
 from cogwork.drivers.board.fake import FakeBoard
-from cogwork.drivers.board.ticks import MOST_WAITING
+from cogwork.drivers.board.tick_queue import MAX_PENDING
 from cogwork.graph.name import ResourceName
 
 NAME = ResourceName.parse("rdk:component:board/b")
@@ -124,7 +124,7 @@ async def test_a_board_without_any(serve: Serve) -> None:
     async with serve(await FakeBoard.new(NAME, FakeBoardAttributes(), {})) as channel:
         with refused() as told:
             await (await BoardClient("b", channel).analog_by_name("a")).write(1)
-    assert told.words == 'board "b" has no analog "a": it has none at all'
+    assert told.words == 'board "b" has no analog "a": it has none'
 
 
 async def ticks(client: BoardClient, *interrupts: str, count: int) -> list[Tick]:
@@ -239,9 +239,9 @@ async def test_who_reads_too_slowly_is_told_so(board: FakeBoard) -> None:
     """A slow reader costs neither memory nor, unnoticed, a tick."""
     stream = await board.stream_ticks([await board.digital_interrupt_by_name("door")])
     pin = await board.gpio_pin_by_name("11")
-    for number in range(MOST_WAITING + 10):
+    for number in range(MAX_PENDING + 10):
         await pin.set(number % 2 == 0)
-    found = [await stream.next() for _ in range(MOST_WAITING)]
-    assert [tick.high for tick in found] == [True, False] * (MOST_WAITING // 2)
-    with pytest.raises(FellBehind, match="1024 ticks were waiting to be read"):
+    found = [await stream.next() for _ in range(MAX_PENDING)]
+    assert [tick.high for tick in found] == [True, False] * (MAX_PENDING // 2)
+    with pytest.raises(SlowConsumer, match="1024 ticks were waiting to be read"):
         await stream.next()

@@ -14,10 +14,10 @@ from viam.components.board import Tick
 from viam.components.board.client import BoardClient
 from viam.proto.component.board import PowerMode
 
-from cogwork.core.errors import FellBehind, InvalidRequest, NotFound
+from cogwork.core.errors import InvalidRequest, NotFound, SlowConsumer
 from cogwork.drivers.board.attributes import GpioBoardAttributes
 from cogwork.drivers.board.gpio import GpioBoard
-from cogwork.drivers.board.ticks import MOST_WAITING
+from cogwork.drivers.board.tick_queue import MAX_PENDING
 from cogwork.drivers.gpio.pin import PinFault
 from cogwork.graph.name import ResourceName
 
@@ -67,7 +67,7 @@ async def test_a_pin_that_there_is_not(client: BoardClient, name: str) -> None:
     with refused() as told:
         await (await client.gpio_pin_by_name(name)).set(True)
     assert told.status is Status.NOT_FOUND
-    assert told.words.startswith(f'board "b" has no GPIO pin "{name}": write GPIO17 or 17')
+    assert told.words.startswith(f'board "b" has no GPIO pin "{name}": use GPIO17 or 17')
 
 
 async def test_a_pin_that_nobody_set_is_an_input(client: BoardClient, board: GpioBoard) -> None:
@@ -99,9 +99,7 @@ async def test_pwm_that_cannot_be(client: BoardClient) -> None:
     with refused() as told:
         await pin.set_pwm_frequency(20_000)
     assert told.status is Status.INVALID_ARGUMENT
-    assert told.words == (
-        'pin "GPIO18" of board "b" makes a PWM of 10000 Hz at most, not of 20000 Hz'
-    )
+    assert told.words == ('pin "GPIO18" of board "b" supports PWM of up to 10000 Hz, not 20000 Hz')
     with refused() as told:
         await pin.set_pwm(float("nan"))
     assert told.words == 'pin "GPIO18" of board "b" takes a duty cycle from 0 to 1, not nan'
@@ -185,7 +183,7 @@ async def test_changes_are_streamed_with_the_kernels_times(
 async def test_a_pin_that_flickers_fills_no_memory(board: GpioBoard) -> None:
     """The loop is busy meanwhile: nothing is taken away."""
     stream = await board.stream_ticks([await board.digital_interrupt_by_name("wheel")])
-    flickers = MOST_WAITING
+    flickers = MAX_PENDING
 
     def flicker() -> None:
         for _ in range(flickers):
@@ -195,10 +193,10 @@ async def test_a_pin_that_flickers_fills_no_memory(board: GpioBoard) -> None:
     thread = threading.Thread(target=flicker)
     thread.start()
     thread.join()
-    assert len(board._edges._waiting) == MOST_WAITING
-    found = [await stream.next() for _ in range(MOST_WAITING)]
-    assert [tick.high for tick in found] == [True, False] * (MOST_WAITING // 2)
-    with pytest.raises(FellBehind, match=f"{flickers} ticks more than it could hand on"):
+    assert len(board._edge_queue._pending) == MAX_PENDING
+    found = [await stream.next() for _ in range(MAX_PENDING)]
+    assert [tick.high for tick in found] == [True, False] * (MAX_PENDING // 2)
+    with pytest.raises(SlowConsumer, match=f"dropped {flickers} ticks"):
         await stream.next()
     assert await (await board.digital_interrupt_by_name("wheel")).value() == flickers
 
@@ -212,7 +210,7 @@ async def test_a_pin_that_is_watched_stays_an_input(client: BoardClient) -> None
             await action
         assert told.status is Status.INVALID_ARGUMENT
         assert told.words == (
-            'pin "GPIO5" of board "b" is watched by the digital interrupt "door", and stays an '
+            'pin "GPIO5" of board "b" is watched by the digital interrupt "door" and must stay an '
             "input"
         )
 
@@ -235,11 +233,11 @@ async def test_interrupts_that_cannot_be(
 async def test_what_it_has_not(client: BoardClient) -> None:
     with refused() as told:
         await (await client.analog_by_name("a")).read()
-    assert told.words == 'board "b" has no analog "a": the computer has no analog pins'
+    assert told.words == 'board "b" has no analog "a": this computer has no analog pins'
     with refused() as told:
         await client.set_power_mode(PowerMode.POWER_MODE_OFFLINE_DEEP)
     assert told.status is Status.UNIMPLEMENTED
-    assert told.words == 'board "b" has no power modes: it is the computer that it runs on'
+    assert told.words == 'board "b" has no power modes: it is the server\'s own computer'
 
 
 async def test_it_tells_about_itself(client: BoardClient) -> None:
@@ -256,7 +254,7 @@ async def test_outputs_cannot_be_driven_from_outside(client: BoardClient) -> Non
     await (await client.gpio_pin_by_name("17")).set(False)
     with refused() as told:
         await client.do_command({"drive": {"17": True}})
-    assert told.words == 'pin "GPIO17" of board "b" is an output: set it instead'
+    assert told.words == 'pin "GPIO17" of board "b" is an output: use set instead'
     with refused() as told:
         await client.do_command({"dive": {"17": True}})
     assert told.status is Status.INVALID_ARGUMENT

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from cogwork.drivers.camera.v4l2 import Format, FormatRange, Offer, Steps
+from cogwork.drivers.camera.v4l2 import FormatOffer, FormatRange, SteppedRange, VideoFormat
 
 Size = tuple[int, int]
 CAPTURE = 0x0420_0001
@@ -33,17 +33,17 @@ class Recorded:
     """Of this device; those of the whole camera always say that something captures."""
 
     @property
-    def offers(self) -> tuple[Offer, ...]:
+    def offers(self) -> tuple[FormatOffer, ...]:
         return tuple(
             offer for fourcc, sizes in self.formats.items() for offer in _offers(fourcc, sizes)
         )
 
 
-def _offers(fourcc: str, sizes: dict[Size, tuple[float, ...]] | Stepwise) -> list[Offer]:
+def _offers(fourcc: str, sizes: dict[Size, tuple[float, ...]] | Stepwise) -> list[FormatOffer]:
     if isinstance(sizes, dict):
-        return [Format(fourcc, *size, rates) for size, rates in sizes.items()]
+        return [VideoFormat(fourcc, *size, rates) for size, rates in sizes.items()]
     (left, low), (right, high), (across, down) = sizes.least, sizes.most, sizes.step
-    widths, heights = Steps(left, right, across), Steps(low, high, down)
+    widths, heights = SteppedRange(left, right, across), SteppedRange(low, high, down)
     return [FormatRange(fourcc, widths, heights, sizes.rates)]
 
 

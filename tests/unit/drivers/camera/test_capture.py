@@ -18,7 +18,7 @@ import pytest
 
 from cogwork.core.clock import Clock, ManualClock, SystemClock
 from cogwork.core.workers import Workers
-from cogwork.drivers.camera.capture import Capture, Pace, Shot, SourceFault
+from cogwork.drivers.camera.capture import Capture, DeferredPixels, FrameRateMeter, SourceFault
 from cogwork.resource.image import Pixels
 
 LOGGER = "test.camera"
@@ -72,7 +72,7 @@ class OpenedReel:
     def rate(self) -> float | None:
         return self._reel.rate
 
-    def read(self) -> Shot:
+    def read(self) -> DeferredPixels:
         event = self._reel.next()
         assert isinstance(event, int)
         return self._shot(event)
@@ -82,7 +82,7 @@ class OpenedReel:
         if self._reel.close_error is not None:
             raise self._reel.close_error
 
-    def _shot(self, number: int) -> Shot:
+    def _shot(self, number: int) -> DeferredPixels:
         reel = self._reel
 
         def shot() -> Pixels:
@@ -101,7 +101,7 @@ async def capturing(
 ) -> AsyncIterator[Capture]:
     workers = Workers("camera test")
     logger = logging.getLogger(LOGGER)
-    capture = Capture(reel, clock or SystemClock(), logger, workers, stall=3.0, pauses=pauses)
+    capture = Capture(reel, clock or SystemClock(), logger, workers, stall=3.0, retry_delays=pauses)
     try:
         yield capture
     finally:
@@ -122,12 +122,12 @@ def block() -> None:
 
 
 async def number_in(capture: Capture) -> int:
-    return int((await capture.frame()).pixels[0, 0, 0])
+    return int((await capture.latest_frame()).pixels[0, 0, 0])
 
 
 async def refusal(capture: Capture) -> SourceFault:
     with pytest.raises(SourceFault) as error:
-        await capture.frame()
+        await capture.latest_frame()
     return error.value
 
 
@@ -144,7 +144,7 @@ class TestFirstPicture:
     async def test_it_is_waited_for(self) -> None:
         reel, clock = Reel(), ManualClock()
         async with capturing(reel, clock) as capture:
-            frame = asyncio.create_task(capture.frame())
+            frame = asyncio.create_task(capture.latest_frame())
             await clock.advance(9)
             assert not frame.done()
             assert capture.status()["state"] == "opening"
@@ -157,20 +157,18 @@ class TestFirstPicture:
     async def test_who_comes_when_it_failed_is_told_at_once(self) -> None:
         reel, clock = Reel().tell(GONE), ManualClock()
         async with capturing(reel, clock) as capture:
-            assert str(await refusal(capture)) == (
-                "it is gone; no picture came yet; it is tried again"
-            )
+            assert str(await refusal(capture)) == ("it is gone; no frames yet; retrying")
 
     async def test_a_source_that_hangs_in_opening_is_noticed(
         self, caplog: pytest.LogCaptureFixture
     ) -> None:
         reel, clock = Reel(), ManualClock()
         async with capturing(reel, clock) as capture:
-            frame = asyncio.create_task(capture.frame())
+            frame = asyncio.create_task(capture.latest_frame())
             await clock.advance(9.9)
             assert not frame.done()
             await clock.advance(0.1)
-            with pytest.raises(SourceFault, match="has been opening for 10 s; no picture came yet"):
+            with pytest.raises(SourceFault, match="has been opening for 10 s; no frames yet"):
                 await frame
             assert (await refusal(capture)).code == "opening"
             await clock.advance(100)
@@ -178,8 +176,8 @@ class TestFirstPicture:
             await until(lambda: capture.trouble is None)
             assert await number_in(capture) == 1
         assert lines(caplog) == [
-            "there are no pictures: the source has been opening for 10 s; it is tried again",
-            "there are pictures again, after 100.0 s",
+            "no frames: the source has been opening for 10 s; retrying",
+            "receiving frames again after 100.0 s",
         ]
 
 
@@ -188,13 +186,13 @@ class TestChanges:
         self, caplog: pytest.LogCaptureFixture
     ) -> None:
         reel, clock = Reel().tell(OPEN, 1, 2), ManualClock()
-        other = SourceFault("refused", "nobody listens")
+        other = SourceFault("refused", "connection refused")
         async with capturing(reel, clock) as capture:
             await until(lambda: capture.status()["pictures"] == 2)
             await clock.advance(1)
             reel.tell(GONE, other, other, OPEN, other)
             await until(lambda: len(reel.opens) == 5)
-            words = "nobody listens; the last picture is 1.0 s old; it is tried again"
+            words = "connection refused; last frame is 1.0 s old; retrying"
             assert str(await refusal(capture)) == capture.trouble == words
             assert capture.status() == {
                 "state": "lost",
@@ -211,8 +209,8 @@ class TestChanges:
             assert await number_in(capture) == 3
             assert capture.status()["code"] == capture.status()["reason"] == ""
         assert lines(caplog) == [
-            "there are no pictures: it is gone; it is tried again",
-            "there are pictures again, after 2.5 s",
+            "no frames: it is gone; retrying",
+            "receiving frames again after 2.5 s",
         ]
         assert reel.closed == 3
 
@@ -233,17 +231,17 @@ class TestChanges:
             reel.tell(3)
             await until(lambda: capture.trouble is None)
         assert lines(caplog) == [
-            "there are no pictures: the source is open and sent nothing for 3 s; it is tried again",
-            "there are pictures again, after 50.0 s",
+            "no frames: the source is open but sent nothing for 3 s; retrying",
+            "receiving frames again after 50.0 s",
         ]
 
     async def test_what_is_final_is_not_tried_again(self, caplog: pytest.LogCaptureFixture) -> None:
         reel = Reel().tell(OPEN, 1, SourceFault("ended", "it has ended", final=True))
         async with capturing(reel, ManualClock()) as capture:
             await until(lambda: capture.trouble is not None)
-            assert capture.trouble == "it has ended; the last picture is 0.0 s old"
+            assert capture.trouble == "it has ended; last frame is 0.0 s old"
             assert len(reel.opens) == reel.closed == 1
-        assert lines(caplog) == ["there are no pictures: it has ended"]
+        assert lines(caplog) == ["no frames: it has ended"]
 
     async def test_a_busy_loop_takes_them_in_their_order(
         self, caplog: pytest.LogCaptureFixture
@@ -264,7 +262,7 @@ class TestChanges:
         async with capturing(reel, ManualClock()) as capture:
             fault = await refusal(capture)
             assert fault.code == "failed"
-            assert str(fault).startswith("reading it failed: a slip of its author; ")
+            assert str(fault).startswith("reading failed: a slip of its author; ")
             reel.tell(OPEN, 1)
             await until(lambda: capture.trouble is None)
 
@@ -272,7 +270,7 @@ class TestChanges:
         reel = Reel(close_error=OSError("jammed")).tell(OPEN, 1, GONE)
         async with capturing(reel) as capture:
             await until(lambda: capture.trouble is not None)
-            assert str(await refusal(capture)).startswith("reading it failed: jammed; ")
+            assert str(await refusal(capture)).startswith("reading failed: jammed; ")
             reel.close_error = None
             reel.tell(OPEN, 2)
             await until(lambda: capture.trouble is None)
@@ -302,12 +300,12 @@ class TestFrames:
     async def test_everybody_gets_the_same_and_it_is_made_once(self) -> None:
         reel = Reel().tell(OPEN, 1)
         async with capturing(reel) as capture:
-            frames = await asyncio.gather(*(capture.frame() for _ in range(8)))
+            frames = await asyncio.gather(*(capture.latest_frame() for _ in range(8)))
             assert len({id(frame) for frame in frames}) == 1
-            assert await capture.frame() is frames[0]
+            assert await capture.latest_frame() is frames[0]
             reel.tell(2)
             await until(lambda: capture.status()["pictures"] == 2)
-            assert await capture.frame() is not frames[0]
+            assert await capture.latest_frame() is not frames[0]
         assert reel.developed == [1, 2]
 
     async def test_only_the_newest_is_kept_and_those_nobody_wanted_are_not_made(self) -> None:
@@ -325,7 +323,7 @@ class TestFrames:
         reel = Reel().tell(OPEN, -1)
         async with capturing(reel) as capture:
             with pytest.raises(ZeroDivisionError, match="no such colour"):
-                await capture.frame()
+                await capture.latest_frame()
             reel.tell(2)
             await until(lambda: capture.status()["pictures"] == 2)
             assert await number_in(capture) == 2
@@ -352,7 +350,7 @@ class TestClosing:
     async def test_those_who_wait_are_told(self) -> None:
         reel = Reel()
         async with capturing(reel) as capture:
-            frame = asyncio.create_task(capture.frame())
+            frame = asyncio.create_task(capture.latest_frame())
             await until(lambda: reel.opens)
             reel.tell(GONE)
             await capture.aclose()
@@ -379,7 +377,7 @@ class TestClosing:
             await closing
             [thread] = [each for each in threading.enumerate() if each.name == "camera test"]
             assert thread.daemon
-        assert lines(caplog) == ["the source does not let go; its thread is left to itself"]
+        assert lines(caplog) == ["the source did not close in time; abandoning its thread"]
 
     def test_one_that_outlives_the_loop_ends_by_itself(self) -> None:
         reel = Reel().tell(OPEN, 1)
@@ -400,49 +398,49 @@ class TestClosing:
 
 class TestPace:
     def test_missed_is_what_the_rate_promised(self) -> None:
-        pace = Pace()
-        pace.begin(10.0)
+        pace = FrameRateMeter()
+        pace.reset(10.0)
         for now in (0.0, 0.1, 0.24, 0.3, 0.6, 1.6):
-            pace.count(now)
+            pace.record(now)
         assert pace.missed == 2 + 9
 
     def test_nothing_is_missed_while_the_source_is_lost(self) -> None:
-        pace = Pace()
-        pace.begin(10.0)
-        pace.count(0.0)
-        pace.begin(10.0)
-        pace.count(60.0)
+        pace = FrameRateMeter()
+        pace.reset(10.0)
+        pace.record(0.0)
+        pace.reset(10.0)
+        pace.record(60.0)
         assert pace.missed == 0
 
     def test_nothing_is_missed_of_a_source_without_a_rate(self) -> None:
-        pace = Pace()
-        pace.begin(None)
-        pace.count(0.0)
-        pace.count(60.0)
+        pace = FrameRateMeter()
+        pace.reset(None)
+        pace.record(0.0)
+        pace.record(60.0)
         assert pace.missed == 0
 
     def test_the_rate_is_that_of_the_last_seconds(self) -> None:
-        pace = Pace()
-        pace.begin(None)
+        pace = FrameRateMeter()
+        pace.reset(None)
         assert pace.rate(0.0) == 0.0
         for number in range(100):
-            pace.count(number / 20)
+            pace.record(number / 20)
         assert pace.rate(5.0) == pytest.approx(20, rel=0.02)
         assert pace.rate(60.0) == 0.0
 
     def test_a_burst_at_the_start_is_no_rate(self) -> None:
-        pace = Pace()
-        pace.begin(None)
-        pace.count(1.0)
-        pace.count(1.0)
+        pace = FrameRateMeter()
+        pace.reset(None)
+        pace.record(1.0)
+        pace.record(1.0)
         assert pace.rate(1.0) == 1.0
 
     def test_it_is_counted_while_it_is_read(self) -> None:
-        pace, stop = Pace(), threading.Event()
+        pace, stop = FrameRateMeter(), threading.Event()
 
         def count() -> None:
             while not stop.is_set():
-                pace.count(time.monotonic())
+                pace.record(time.monotonic())
 
         thread = threading.Thread(target=count)
         thread.start()

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from cogwork.drivers.camera.conveyor import Box, Conveyor, Kind, Part, Scene
+from cogwork.drivers.camera.conveyor import Box, Conveyor, ConveyorPart, PartKind, Scene
 
 
 def bare(conveyor: Conveyor, scene: Scene) -> tuple[NDArray[np.uint8], NDArray[np.uint16]]:
@@ -28,29 +28,31 @@ def within(box: Box) -> tuple[slice, slice]:
     return slice(box.y_min, box.y_max), slice(box.x_min, box.x_max)
 
 
-def passing(conveyor: Conveyor, seconds: int) -> dict[int, Part]:
-    scenes = (conveyor.scene(float(second)) for second in range(seconds))
+def passing(conveyor: Conveyor, seconds: int) -> dict[int, ConveyorPart]:
+    scenes = (conveyor.scene_at(float(second)) for second in range(seconds))
     return {part.number: part for scene in scenes for part in scene.parts}
 
 
 def test_the_same_seed_gives_the_same_pictures() -> None:
     one, other = Conveyor(7, 320, 240), Conveyor(7, 320, 240)
-    other.render(other.scene(99.0))
-    assert one.scene(4.2) == other.scene(4.2)
+    other.render(other.scene_at(99.0))
+    assert one.scene_at(4.2) == other.scene_at(4.2)
     for picture, again in zip(
-        one.render(one.scene(4.2)), other.render(other.scene(4.2)), strict=True
+        one.render(one.scene_at(4.2)), other.render(other.scene_at(4.2)), strict=True
     ):
         np.testing.assert_array_equal(picture, again)
 
 
 def test_another_seed_gives_another_scene() -> None:
-    shapes = {tuple(part.shape for part in Conveyor(seed).scene(0).parts) for seed in range(10)}
+    shapes = {
+        tuple(part.appearance for part in Conveyor(seed).scene_at(0).parts) for seed in range(10)
+    }
     assert len(shapes) == 10
 
 
 def test_what_was_drawn_before_does_not_show_in_a_scene_with_the_same_part_numbers() -> None:
     one, other = Conveyor(7, 320, 240), Conveyor(8, 320, 240)
-    own, foreign = one.scene(3), other.scene(3)
+    own, foreign = one.scene_at(3), other.scene_at(3)
     assert {part.number for part in own.parts} & {part.number for part in foreign.parts}
     one.render(own)
     np.testing.assert_array_equal(one.render(foreign)[1], other.render(foreign)[1])
@@ -58,7 +60,7 @@ def test_what_was_drawn_before_does_not_show_in_a_scene_with_the_same_part_numbe
 
 def test_pictures_are_fresh_and_have_the_layout_of_a_camera() -> None:
     conveyor = Conveyor(1)
-    scene = conveyor.scene(2)
+    scene = conveyor.scene_at(2)
     color, depth = conveyor.render(scene)
     assert color.shape == (480, 640, 3)
     assert depth.shape == (480, 640)
@@ -74,7 +76,7 @@ def test_pictures_are_fresh_and_have_the_layout_of_a_camera() -> None:
 @pytest.mark.parametrize(("width", "height"), [(64, 48), (240, 320), (480, 270)])
 def test_boxes_are_tight(width: int, height: int) -> None:
     conveyor = Conveyor(3, width, height)
-    for scene in map(conveyor.scene, (0.0, 1.7, 33.3)):
+    for scene in map(conveyor.scene_at, (0.0, 1.7, 33.3)):
         everything = np.zeros((height, width), np.bool_)
         for part in scene.parts:
             seen = covered(conveyor, replace(scene, parts=(part,)))
@@ -90,7 +92,7 @@ def test_boxes_are_tight(width: int, height: int) -> None:
 def test_parts_do_not_overlap(seed: int) -> None:
     conveyor = Conveyor(seed, 160, 120)
     for second in range(0, 60, 3):
-        boxes = [part.box for part in conveyor.scene(second).parts]
+        boxes = [part.box for part in conveyor.scene_at(second).parts]
         for one, other in itertools.combinations(boxes, 2):
             assert (
                 one.x_max <= other.x_min
@@ -103,7 +105,7 @@ def test_parts_do_not_overlap(seed: int) -> None:
 @pytest.mark.parametrize("seed", range(4))
 def test_a_few_parts_are_in_sight_at_any_time(seed: int) -> None:
     conveyor = Conveyor(seed, 64, 48)
-    counts = [len(conveyor.scene(second).truth) for second in range(100)]
+    counts = [len(conveyor.scene_at(second).ground_truth) for second in range(100)]
     assert min(counts) >= 2
     assert max(counts) <= 9
     assert 3 <= np.mean(counts) <= 7
@@ -111,19 +113,19 @@ def test_a_few_parts_are_in_sight_at_any_time(seed: int) -> None:
 
 def test_parts_move_with_the_belt_and_stay_what_they_are() -> None:
     conveyor = Conveyor(4)
-    before = {part.number: part for part in conveyor.scene(10).parts}
-    after = {part.number: part for part in conveyor.scene(10.5).parts}
+    before = {part.number: part for part in conveyor.scene_at(10).parts}
+    after = {part.number: part for part in conveyor.scene_at(10.5).parts}
     both = before.keys() & after.keys()
     assert both
     for number in both:
         old, new = before[number], after[number]
         assert new.x - old.x == pytest.approx(0.5 * conveyor.speed)
-        assert (new.y, new.shape) == (old.y, old.shape)
+        assert (new.y, new.appearance) == (old.y, old.appearance)
 
 
 def test_the_belt_moves_as_the_parts_do() -> None:
     conveyor = Conveyor(4)
-    scene = conveyor.scene(10)
+    scene = conveyor.scene_at(10)
     shifted = replace(scene, scroll=scene.scroll + 30)
     still, moved = (bare(conveyor, each)[0].astype(int).mean(axis=2) for each in (scene, shifted))
     belt = slice(100, 380)
@@ -133,28 +135,28 @@ def test_the_belt_moves_as_the_parts_do() -> None:
 
 def test_a_part_comes_in_at_the_left_and_leaves_at_the_right() -> None:
     conveyor = Conveyor(2)
-    number = max(part.number for part in conveyor.scene(0).parts) + 3
-    scenes = (conveyor.scene(step / 20) for step in range(240))
+    number = max(part.number for part in conveyor.scene_at(0).parts) + 3
+    scenes = (conveyor.scene_at(step / 20) for step in range(240))
     track = [(part, scene) for scene in scenes for part in scene.parts if part.number == number]
     (first, entry), (last, exit_) = track[0], track[-1]
     assert (first.box.x_min, last.box.x_max) == (0, 640)
-    assert first.visible < 1 / 3 > last.visible
-    assert first not in entry.truth
-    assert last not in exit_.truth
+    assert first.visible_share < 1 / 3 > last.visible_share
+    assert first not in entry.ground_truth
+    assert last not in exit_.ground_truth
     middle, seen = track[len(track) // 2]
-    assert middle.visible == 1
-    assert middle in seen.truth
+    assert middle.visible_share == 1
+    assert middle in seen.ground_truth
 
 
 def test_the_visible_share_is_that_of_its_pixels() -> None:
     conveyor = Conveyor(2, 320, 240)
     shares = []
     for step in range(40):
-        scene = conveyor.scene(step / 8)
+        scene = conveyor.scene_at(step / 8)
         for part in scene.parts:
             if part.number == 5:
                 seen = covered(conveyor, replace(scene, parts=(part,)))
-                shares.append((part.visible, int(seen.sum())))
+                shares.append((part.visible_share, int(seen.sum())))
     whole = max(pixels for _, pixels in shares)
     assert {share < 1 for share, _ in shares} == {True, False}
     assert all(share == pixels / whole for share, pixels in shares)
@@ -163,21 +165,21 @@ def test_the_visible_share_is_that_of_its_pixels() -> None:
 @pytest.mark.parametrize("seed", range(3))
 def test_depth_is_that_of_the_parts_top_and_of_the_belt_in_its_holes(seed: int) -> None:
     conveyor = Conveyor(seed)
-    scene = conveyor.scene(5)
+    scene = conveyor.scene_at(5)
     _, depth = conveyor.render(scene)
-    for part in scene.truth:
+    for part in scene.ground_truth:
         assert part.height_mm > 0
         levels = set(np.unique(depth[within(part.box)]).tolist())
-        assert levels == {conveyor.belt_mm, conveyor.belt_mm - part.height_mm}
-        if part.kind is not Kind.BOLT and part.visible == 1:
-            assert depth[round(part.y), round(part.x)] == conveyor.belt_mm
+        assert levels == {conveyor.belt_distance_mm, conveyor.belt_distance_mm - part.height_mm}
+        if part.kind is not PartKind.BOLT and part.visible_share == 1:
+            assert depth[round(part.y), round(part.x)] == conveyor.belt_distance_mm
 
 
 def test_colour_covers_the_belt_where_depth_does() -> None:
     conveyor = Conveyor(12)
-    scene = conveyor.scene(3)
+    scene = conveyor.scene_at(3)
     inside = covered(conveyor, scene)
-    on_belt = conveyor.render(scene)[1] >= conveyor.belt_mm
+    on_belt = conveyor.render(scene)[1] >= conveyor.belt_distance_mm
     other_belt = replace(scene, scroll=scene.scroll + 37)
     changes = (conveyor.render(scene)[0] != conveyor.render(other_belt)[0]).any(axis=2)
     assert not changes[shrunk(inside)].any()
@@ -193,15 +195,15 @@ def shrunk(mask: NDArray[np.bool_]) -> NDArray[np.bool_]:
 
 def test_the_light_drifts_slowly() -> None:
     conveyor = Conveyor(1, 64, 48)
-    light = np.array([conveyor.scene(second / 4).light for second in range(240)])
+    light = np.array([conveyor.scene_at(second / 4).light for second in range(240)])
     assert 0.05 < np.ptp(light) < 0.5
     assert np.abs(np.diff(light)).max() < 0.02
 
 
 def test_noise_differs_from_picture_to_picture() -> None:
     conveyor = Conveyor(1)
-    scene = conveyor.scene(1)
-    other = replace(scene, grain=conveyor.scene(1.001).grain)
+    scene = conveyor.scene_at(1)
+    other = replace(scene, noise_seed=conveyor.scene_at(1.001).noise_seed)
     first, second = (conveyor.render(each)[0].astype(int) for each in (scene, other))
     assert 1 < np.abs(first - second).mean() < 10
 
@@ -217,25 +219,25 @@ def test_kinds_are_equally_likely_and_parts_vary() -> None:
     parts = passing(Conveyor(0, 64, 48), 600).values()
     kinds = collections.Counter(part.kind for part in parts)
     assert sum(kinds.values()) > 400
-    assert all(kinds[kind] > 0.27 * len(parts) for kind in Kind)
-    assert len({part.shape.tint for part in parts}) == 3
+    assert all(kinds[kind] > 0.27 * len(parts) for kind in PartKind)
+    assert len({part.appearance.tint for part in parts}) == 3
     assert len({part.angle for part in parts}) == len(parts)
 
 
 @pytest.mark.parametrize(("width", "height"), [(64, 48), (3840, 2160), (64, 2160), (3840, 48)])
 def test_the_smallest_and_the_largest_picture(width: int, height: int) -> None:
     conveyor = Conveyor(1, width, height)
-    scene = conveyor.scene(0.5)
+    scene = conveyor.scene_at(0.5)
     color, depth = conveyor.render(scene)
     assert color.shape[:2] == depth.shape == (height, width)
-    assert scene.truth
+    assert scene.ground_truth
     for part in scene.parts:
-        assert (depth[within(part.box)] == conveyor.belt_mm - part.height_mm).any()
+        assert (depth[within(part.box)] == conveyor.belt_distance_mm - part.height_mm).any()
 
 
 def test_the_scene_is_the_same_at_every_size() -> None:
-    small, large = Conveyor(6, 320, 240).scene(8), Conveyor(6, 640, 480).scene(8)
-    kinds = [{part.number: part.kind for part in scene.truth} for scene in (small, large)]
+    small, large = Conveyor(6, 320, 240).scene_at(8), Conveyor(6, 640, 480).scene_at(8)
+    kinds = [{part.number: part.kind for part in scene.ground_truth} for scene in (small, large)]
     shared = kinds[0].keys() & kinds[1].keys()
     assert len(shared) >= 3
     assert all(kinds[0][number] is kinds[1][number] for number in shared)
@@ -244,9 +246,9 @@ def test_the_scene_is_the_same_at_every_size() -> None:
 def test_a_late_scene_is_as_quick_as_an_early_one() -> None:
     conveyor = Conveyor(1)
     start = time.perf_counter()
-    scene = conveyor.scene(36_000)
+    scene = conveyor.scene_at(36_000)
     assert time.perf_counter() - start < 0.5
-    assert 2 <= len(scene.truth) <= 9
+    assert 2 <= len(scene.ground_truth) <= 9
     assert covered(conveyor, scene).any()
 
 
@@ -255,7 +257,7 @@ def test_threads_see_the_same_scenes() -> None:
     seen: list[list[Scene]] = []
 
     def look() -> None:
-        seen.append([conveyor.scene(second) for second in range(30)])
+        seen.append([conveyor.scene_at(second) for second in range(30)])
 
     threads = [threading.Thread(target=look) for _ in range(4)]
     for thread in threads:
@@ -263,5 +265,5 @@ def test_threads_see_the_same_scenes() -> None:
     for thread in threads:
         thread.join()
     fresh = Conveyor(1, 160, 120)
-    expected = [fresh.scene(second) for second in range(30)]
+    expected = [fresh.scene_at(second) for second in range(30)]
     assert seen == [expected] * 4

@@ -17,7 +17,7 @@ from cogwork.core.clock import ManualClock
 from cogwork.core.errors import Interrupted
 from cogwork.drivers.camera.attributes import FakeCameraAttributes
 from cogwork.drivers.camera.fake import FakeCamera
-from cogwork.drivers.camera.gradient import gradient
+from cogwork.drivers.camera.gradient import draw_gradient
 from cogwork.graph.name import ResourceName
 from cogwork.resource.image import decode
 from cogwork.resource.image_header import DEPTH, JPEG, PCD, PNG, RGBA
@@ -50,11 +50,11 @@ async def build(clock: ManualClock) -> AsyncIterator[Build]:
 class TestGradient:
     @pytest.mark.parametrize(("width", "height"), [(64, 48), (1, 1), (2, 300), (1280, 720)])
     def test_it_fills_a_picture(self, width: int, height: int) -> None:
-        pixels = gradient(width, height, 0)
+        pixels = draw_gradient(width, height, 0)
         assert (pixels.shape, pixels.dtype.name) == ((height, width, 3), "uint8")
 
     def test_colours_go_across_and_light_goes_down(self) -> None:
-        pixels = gradient(360, 100, 0).astype(int)
+        pixels = draw_gradient(360, 100, 0).astype(int)
         assert len(np.unique(pixels[50], axis=0)) > 100
         brightness = pixels.max(axis=2)
         assert (np.diff(brightness, axis=0) >= 0).all()
@@ -62,9 +62,9 @@ class TestGradient:
         assert brightness[-1, 0] == 255
 
     def test_steps_move_it_and_it_comes_round(self) -> None:
-        assert not np.array_equal(gradient(64, 48, 0), gradient(64, 48, 1))
-        assert np.array_equal(gradient(64, 48, 3), gradient(64, 48, 93))
-        assert np.array_equal(gradient(64, 48, 10**12), gradient(64, 48, 10**12))
+        assert not np.array_equal(draw_gradient(64, 48, 0), draw_gradient(64, 48, 1))
+        assert np.array_equal(draw_gradient(64, 48, 3), draw_gradient(64, 48, 93))
+        assert np.array_equal(draw_gradient(64, 48, 10**12), draw_gradient(64, 48, 10**12))
 
 
 class TestStills:
@@ -72,7 +72,7 @@ class TestStills:
         async with serve(await build()) as channel:
             (image,), _ = await CameraClient("c", channel).get_images(extra={"mime_type": PNG})
         assert (image.name, image.mime_type) == ("", PNG)
-        assert np.array_equal(decode(image.data), gradient(1280, 720, 0))
+        assert np.array_equal(decode(image.data), draw_gradient(1280, 720, 0))
 
     @pytest.mark.parametrize("mime_type", [JPEG, PNG, RGBA])
     async def test_types(self, build: Build, serve: Serve, mime_type: str) -> None:
@@ -129,7 +129,7 @@ class TestMoving:
             for seconds, step in ((0.0, 0), (0.05, 0), (0.06, 1), (0.9, 10)):
                 await clock.advance(seconds)
                 (image,), metadata = await client.get_images(extra={"mime_type": PNG})
-                assert np.array_equal(decode(image.data), gradient(320, 240, step))
+                assert np.array_equal(decode(image.data), draw_gradient(320, 240, step))
                 assert metadata.captured_at.ToMilliseconds() == 5_000_000 + 100 * step
 
     async def test_one_picture_for_all_who_look(self, build: Build, clock: ManualClock) -> None:
@@ -215,7 +215,7 @@ class TestBelt:
         for _ in range(10):
             await clock.advance(1)
             (depth,) = await camera.frames(["depth"])
-            for mark in depth.marks:
+            for mark in depth.annotations:
                 left, right = int(mark.x_min * 320), int(np.ceil(mark.x_max * 320))
                 top, bottom = int(mark.y_min * 240), int(np.ceil(mark.y_max * 240))
                 inside = depth.pixels[top:bottom, left:right]

@@ -21,7 +21,7 @@ from cogwork.drivers.camera.image_file import BadFile, ImageFileCamera
 from cogwork.graph.name import ResourceName
 from cogwork.resource.image import decode, encode
 from cogwork.resource.image_header import DEPTH, JPEG, PCD, PNG, RGBA
-from cogwork.resource.point_cloud import Intrinsics, to_pcd
+from cogwork.resource.point_cloud import Intrinsics, depth_to_pcd
 
 NAME = ResourceName.parse("rdk:component:camera/c")
 LENS = {"width_px": 96, "height_px": 64, "fx": 80, "fy": 90, "ppx": 47.5, "ppy": 31.5}
@@ -132,7 +132,7 @@ class TestSources:
         assert time.monotonic() - began < 5
 
     async def test_a_camera_without_pictures(self, build: Build, serve: Serve) -> None:
-        cloud = to_pcd(distances(), Intrinsics(96, 64, 1, 1, 0, 0))
+        cloud = depth_to_pcd(distances(), Intrinsics(96, 64, 1, 1, 0, 0))
         async with serve(await build(pointcloud_file_path=cloud)) as channel:
             client = CameraClient("c", channel)
             assert (await client.get_images())[0] == []
@@ -169,10 +169,16 @@ class TestTypes:
     @pytest.mark.parametrize(
         ("wanted", "words"),
         [
-            ("image/webp", 'colour cannot be "image/webp"; ask for image/jpeg or image/png or'),
-            (JPEG, 'depth cannot be "image/jpeg"; ask for image/vnd.viam.dep or image/png'),
-            (5, 'extra "mime_type" is a text'),
-            ("x" * 1_000_000, 'colour cannot be "xxx'),
+            (
+                "image/webp",
+                'a color image cannot be encoded as "image/webp"; request image/jpeg',
+            ),
+            (
+                JPEG,
+                'a depth image cannot be encoded as "image/jpeg"; request image/vnd.viam.dep',
+            ),
+            (5, '"mime_type" in extra must be a string'),
+            ("x" * 200_000, 'a color image cannot be encoded as "xxx'),
         ],
     )
     async def test_what_cannot_be(
@@ -191,7 +197,7 @@ class TestTypes:
             with refused() as told:
                 await client.get_images(extra={"mime_type": RGBA})
             assert told.status == Status.RESOURCE_EXHAUSTED
-            assert "takes 36000012 bytes here, a reply holds at most 33554432" in told.words
+            assert "takes 36000012 bytes, but a reply holds at most 33554432" in told.words
             assert (await client.get_images())[0]
 
 
@@ -240,7 +246,7 @@ class TestPointClouds:
         assert mime_type == PCD
         (frame,) = await both.frames(["color"])
         lens = Intrinsics(96, 64, 80, 90, 47.5, 31.5)
-        assert cloud == to_pcd(distances(), lens, frame.pixels)
+        assert cloud == depth_to_pcd(distances(), lens, frame.pixels)
 
     async def test_of_depth_beside_colours_of_another_size(
         self, build: Build, serve: Serve
@@ -252,10 +258,10 @@ class TestPointClouds:
         )
         async with serve(camera) as channel:
             cloud, _ = await CameraClient("c", channel).get_point_cloud()
-        assert cloud == to_pcd(distances(), Intrinsics(96, 64, 80, 90, 47.5, 31.5))
+        assert cloud == depth_to_pcd(distances(), Intrinsics(96, 64, 80, 90, 47.5, 31.5))
 
     async def test_of_a_file(self, build: Build, serve: Serve) -> None:
-        cloud = to_pcd(distances(), Intrinsics(96, 64, 1, 1, 0, 0))
+        cloud = depth_to_pcd(distances(), Intrinsics(96, 64, 1, 1, 0, 0))
         camera = await build(pointcloud_file_path=cloud, color_image_file_path=png(8, 6))
         async with serve(camera) as channel:
             client = CameraClient("c", channel)
@@ -265,10 +271,10 @@ class TestPointClouds:
     @pytest.mark.parametrize(
         ("attributes", "words"),
         [
-            ({"color_image_file_path": png(8, 6)}, "it does not see depth"),
+            ({"color_image_file_path": png(8, 6)}, "it does not provide depth"),
             (
                 {"depth_image_file_path": png(8, 6, 16, 0)},
-                'its configuration lacks "intrinsic_parameters"',
+                '"intrinsic_parameters" is missing in its configuration',
             ),
             (
                 {"depth_image_file_path": png(8, 6, 16, 0), "intrinsic_parameters": LENS},
@@ -291,13 +297,13 @@ class TestBadFiles:
     @pytest.mark.parametrize(
         ("key", "data", "words"),
         [
-            ("color", b"", "cannot be shown: the image is empty: there are no bytes"),
-            ("color", b"GIF89a", "cannot be shown: the image seems to be a GIF"),
-            ("color", png(8, 6)[:-5], "cannot be shown: the image is cut off"),
-            ("color", png(20_000, 20_000), "cannot be shown: the image is too large"),
-            ("color", png(8, 6, 16, 0), 'is depth; it is given as "color_image_file_path"'),
-            ("depth", png(8, 6), "is no depth: it must be a PNG of 16 bits"),
-            ("depth", written(".jpg", colours()), "is no depth: it must be a PNG of 16 bits"),
+            ("color", b"", "is not a usable image: the image is empty: it has no data"),
+            ("color", b"GIF89a", "is not a usable image: the image appears to be a GIF"),
+            ("color", png(8, 6)[:-5], "is not a usable image: the image is truncated"),
+            ("color", png(20_000, 20_000), "is not a usable image: the image is too large"),
+            ("color", png(8, 6, 16, 0), 'is a depth image; it is set as "color_image_file_path"'),
+            ("depth", png(8, 6), "is not a depth image: use a 16-bit PNG"),
+            ("depth", written(".jpg", colours()), "is not a depth image: use a 16-bit PNG"),
         ],
     )
     async def test_it_says_which_and_why(
@@ -309,7 +315,7 @@ class TestBadFiles:
         assert str(error.value).startswith(f"{tmp_path / attribute} {words}")
 
     async def test_no_point_cloud(self, build: Build) -> None:
-        with pytest.raises(BadFile, match="is no point cloud: a PCD file begins with"):
+        with pytest.raises(BadFile, match="is not a point cloud: a PCD file starts with"):
             await build(pointcloud_file_path=png(8, 6))
 
     @pytest.mark.parametrize("kind", ["missing", "directory", "pipe"])
@@ -325,7 +331,7 @@ class TestBadFiles:
         )
         with pytest.raises(BadFile) as error:
             await ImageFileCamera.new(NAME, attributes, {})
-        words = "cannot be read: No such file" if kind == "missing" else "is no file"
+        words = "cannot be read: No such file" if kind == "missing" else "is not a regular file"
         assert f"{path} {words}" in str(error.value)
 
     def test_nothing_to_see(self) -> None:
@@ -338,4 +344,4 @@ async def test_a_closed_one_still_shows_what_it_has(build: Build) -> None:
     camera = await build(color_image_file_path=written(".jpg", colours()))
     (frame,) = await camera.frames()
     await camera.close()
-    assert await frame.encoded(JPEG) == written(".jpg", colours())
+    assert await frame.encode(JPEG) == written(".jpg", colours())

@@ -24,14 +24,14 @@ from cogwork.core.clock import ManualClock
 from cogwork.core.errors import InvalidRequest
 from cogwork.drivers.camera.attributes import Optics, TransformAttributes
 from cogwork.drivers.camera.frame_camera import FrameCamera
+from cogwork.drivers.camera.image_operations import crop, resize, rotate
 from cogwork.drivers.camera.transform import TransformCamera
-from cogwork.drivers.camera.transforms import crop, resize, rotate
 from cogwork.graph.name import ResourceName
 from cogwork.resource import image as image_module
-from cogwork.resource.frame import Frame, Mark, Picture
+from cogwork.resource.frame import Annotation, Frame, Picture
 from cogwork.resource.image import Pixels, decode, encode
-from cogwork.resource.image_header import DEPTH, JPEG, MOST_PIXELS, PCD, PNG, RGBA, read_header
-from cogwork.resource.point_cloud import Intrinsics, to_pcd
+from cogwork.resource.image_header import DEPTH, JPEG, MAX_PIXELS, PCD, PNG, RGBA, read_header
+from cogwork.resource.point_cloud import Intrinsics, depth_to_pcd
 
 API = "rdk:component:camera"
 NAME = ResourceName.parse(f"{API}/c")
@@ -54,7 +54,7 @@ class StillCamera(FrameCamera):
 
     async def frames(self, sources: Sequence[str] = ()) -> Sequence[Frame]:
         self.check_sources(sources)
-        marks = (Mark("nut", 0.0, 0.0, 0.5, 0.5),)
+        marks = (Annotation("nut", 0.0, 0.0, 0.5, 0.5),)
         return [
             Frame(self.pictures[source], self._clock.time(), source, marks)
             for source in sources or self.sources
@@ -178,7 +178,7 @@ class TestRotate:
         assert rotate(long, 90).shape == (60_000, 500, 3)
         with pytest.raises(InvalidRequest, match="would be too large"):
             rotate(long, 45)
-        with pytest.raises(InvalidRequest, match="by 90, 180 or 270 degrees only"):
+        with pytest.raises(InvalidRequest, match="can only be rotated by 90, 180 or 270 degrees"):
             rotate(np.zeros((5, 40_000, 3), np.uint8), 0.001)
 
 
@@ -204,9 +204,9 @@ class TestResize:
         assert set(np.unique(resize(stripes, 12, 8))) == {100}
 
     def test_too_large(self) -> None:
-        with pytest.raises(InvalidRequest, match="10000x10000, at most 36 million"):
+        with pytest.raises(InvalidRequest, match="10000x10000; the limit is 36 million"):
             resize(colours(), 10_000, 10_000)
-        assert MOST_PIXELS < 10_000**2
+        assert MAX_PIXELS < 10_000**2
 
 
 class TestCrop:
@@ -242,7 +242,7 @@ class TestCrop:
             with refused() as told:
                 await CameraClient("c", channel).get_images()
         assert told.status == Status.INVALID_ARGUMENT
-        assert "holds nothing of a picture of 96x64" in told.words
+        assert "contains no pixels of the 96x64 image" in told.words
 
     async def test_an_overlay_shows_the_edges(self, bench: Bench) -> None:
         still = bench.still(c=np.zeros((64, 96, 3), np.uint8))
@@ -468,7 +468,7 @@ class TestBadPictures:
                 await client.get_images()
             assert time.monotonic() - began < 1
             assert told.status == Status.INTERNAL
-            assert told.words.startswith('camera "source" hands over a bad picture: ')
+            assert told.words.startswith('camera "source" returned a bad image: ')
             assert words in told.words
             source.images = [("c", written(".jpg", colours()))]
             (image,), _ = await client.get_images()
@@ -500,7 +500,7 @@ class TestProperties:
         assert mime_type == PCD
         lens = Intrinsics(64, 96, 80, 90, 31.5, 47.5)
         expected = np.rot90(distances(), -1), np.rot90(colours(), -1)
-        assert cloud == to_pcd(expected[0], lens, expected[1])
+        assert cloud == depth_to_pcd(expected[0], lens, expected[1])
 
     async def test_without_a_lens(self, bench: Bench, serve: Serve) -> None:
         async with serve(await bench.over(bench.still(c=colours()), turn(90))) as channel:
@@ -517,7 +517,7 @@ class TestProperties:
         async with serve(camera) as channel:
             with refused() as told:
                 await CameraClient("c", channel).get_point_cloud()
-            assert told.words == 'camera "c" has no point clouds: it does not see depth'
+            assert told.words == 'camera "c" has no point clouds: it does not provide depth'
 
 
 async def test_closing_while_many_wait(bench: Bench) -> None:

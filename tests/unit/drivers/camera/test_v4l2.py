@@ -23,9 +23,9 @@ from tests.unit.drivers.camera.recorded_formats import (
 from cogwork.drivers.camera.v4l2 import (
     Device,
     DeviceFault,
-    Format,
     FormatRange,
-    Steps,
+    SteppedRange,
+    VideoFormat,
     find_device,
     fourcc_code,
     fourcc_text,
@@ -154,14 +154,14 @@ def test_a_size_at_any_rate_is_a_range(kernel: Kernel) -> None:
     same = Stepwise((1920, 1080), (1920, 1080), (0, 0), (1, 60))
     node = kernel.plug("video0", Recorded("HDMI", {"UYVY": same}))
     assert read_formats(str(node), kernel.ioctl) == (
-        FormatRange("UYVY", Steps(1920, 1920), Steps(1080, 1080), (1.0, 60.0)),
+        FormatRange("UYVY", SteppedRange(1920, 1920), SteppedRange(1080, 1080), (1.0, 60.0)),
     )
 
 
 def test_a_driver_that_lists_no_sizes_is_taken_at_the_size_it_has(kernel: Kernel) -> None:
     node = kernel.plug("video0", Recorded("usbtv", {"YUYV": {(720, 576): (25.0,)}}))
     kernel.errors = {ENUM_FRAMESIZES: errno.ENOTTY, ENUM_FRAMEINTERVALS: errno.ENOTTY}
-    assert read_formats(str(node), kernel.ioctl) == (Format("YUYV", 720, 576, ()),)
+    assert read_formats(str(node), kernel.ioctl) == (VideoFormat("YUYV", 720, 576, ()),)
 
 
 def test_what_a_driver_lists_twice_is_there_once(kernel: Kernel) -> None:
@@ -184,14 +184,16 @@ def test_a_driver_without_an_end_does_not_hang_anybody(kernel: Kernel) -> None:
             struct.pack_into("=I", buffer, 0, 0)
         return kernel.ioctl(file, request, buffer)
 
-    assert read_formats(str(node), endless) == (Format("YUYV", 640, 480, ()),)
+    assert read_formats(str(node), endless) == (VideoFormat("YUYV", 640, 480, ()),)
 
 
 def test_metadata_is_no_camera(kernel: Kernel) -> None:
     node = kernel.plug("video1", METADATA_NODE)
     code, sentence = fault(kernel, node)
     assert code == "no_device"
-    assert sentence.startswith(f"{node} is no camera but another part of one (HD Pro Webcam C920)")
+    assert sentence.startswith(
+        f"{node} is not a camera but another device of one (HD Pro Webcam C920)"
+    )
 
 
 @pytest.mark.parametrize(
@@ -199,7 +201,7 @@ def test_metadata_is_no_camera(kernel: Kernel) -> None:
     [
         (errno.ENODEV, "no_device", "plug it in"),
         (errno.ENOTTY, "no_device", "is not a video device"),
-        (errno.EACCES, "no_access", "add the user to the video group: sudo usermod -aG video "),
+        (errno.EACCES, "no_access", "add the user to the video group with sudo usermod -aG video "),
         (errno.EBUSY, "busy", "fuser -v"),
         (errno.EIO, "no_picture", "Input/output error"),
     ],
@@ -232,7 +234,7 @@ def test_what_is_no_device_at_all_is_told_by_linux_itself(tmp_path: Path) -> Non
     file.touch()
     with pytest.raises(DeviceFault, match="is not a video device"):
         read_formats(str(file), fcntl.ioctl)
-    assert [device.captures for device in list_devices(tmp_path)] == [False]
+    assert [device.can_capture for device in list_devices(tmp_path)] == [False]
 
 
 def test_no_file_stays_open(kernel: Kernel) -> None:
@@ -277,9 +279,9 @@ def test_devices_are_listed_with_their_links(kernel: Kernel) -> None:
     assert first.by_id.endswith("/v4l/by-id/usb-046d_HD_Pro_Webcam_C920_CAFE-video-index0")
     assert first.by_path is not None
     assert first.by_path.endswith("/v4l/by-path/pci-0000:00:14.0-usb-0:1:1.0-video-index0")
-    assert (first.name, first.captures) == ("HD Pro Webcam C920", True)
-    assert not second.captures
-    assert third == Device(str(kernel.root / "video10"), (), C270.card, captures=True)
+    assert (first.name, first.can_capture) == ("HD Pro Webcam C920", True)
+    assert not second.can_capture
+    assert third == Device(str(kernel.root / "video10"), (), C270.card, can_capture=True)
     assert (third.by_id, third.by_path) == (None, None)
 
 
@@ -292,7 +294,7 @@ def test_there_may_be_no_devices(tmp_path: Path) -> None:
 def test_a_device_that_cannot_be_asked_counts_as_a_camera(kernel: Kernel, number: int) -> None:
     node = kernel.plug("video0", C920)
     kernel.errors = {QUERYCAP: number}
-    assert list_devices(kernel.root, kernel.ioctl) == [Device(str(node), captures=True)]
+    assert list_devices(kernel.root, kernel.ioctl) == [Device(str(node), can_capture=True)]
 
 
 def test_what_a_media_controller_must_wire_first_is_not_the_first_camera(kernel: Kernel) -> None:
@@ -342,4 +344,4 @@ def test_known_numbers() -> None:
     ("wanted", "nearest"), [(1280, 1280), (1281.2, 1280), (1287, 1288), (1, 32), (9999, 2592)]
 )
 def test_steps(wanted: float, nearest: int) -> None:
-    assert Steps(32, 2599, 8).nearest(wanted) == nearest
+    assert SteppedRange(32, 2599, 8).nearest(wanted) == nearest

@@ -12,13 +12,13 @@ from tests.unit.drivers.camera.recorded_formats import C270, C920, H264_ONLY, LA
 
 from cogwork.drivers.camera import v4l2_source
 from cogwork.drivers.camera.capture import SourceFault
-from cogwork.drivers.camera.negotiate import Wanted
-from cogwork.drivers.camera.v4l2 import Device, DeviceFault, Offer, fourcc_code
+from cogwork.drivers.camera.format_selection import FormatRequest
+from cogwork.drivers.camera.v4l2 import Device, DeviceFault, FormatOffer, fourcc_code
 from cogwork.drivers.camera.v4l2_source import WebcamSource, open_capture
 
 LINK = "/dev/v4l/by-id/usb-046d_HD_Pro_Webcam_C920_CAFE-video-index0"
 C920_DEVICE = Device("/dev/video0", (LINK,), C920.card)
-METADATA_DEVICE = Device("/dev/video1", (), C920.card, captures=False)
+METADATA_DEVICE = Device("/dev/video1", (), C920.card, can_capture=False)
 BLUE = np.full((720, 1280, 3), (200, 30, 10), np.uint8)
 
 
@@ -69,17 +69,17 @@ class Computer:
     fault: DeviceFault | None = None
     opened: list[str] = field(default_factory=list)
 
-    def source(self, video_path: str = "", wanted: Wanted | None = None) -> WebcamSource:
+    def source(self, video_path: str = "", wanted: FormatRequest | None = None) -> WebcamSource:
         return WebcamSource(
             video_path,
-            wanted or Wanted(),
+            wanted or FormatRequest(),
             devices=lambda: self.devices,
             formats=self._formats,
             capture=self._capture,
             busy=lambda _: self.is_busy,
         )
 
-    def _formats(self, path: str) -> Sequence[Offer]:
+    def _formats(self, path: str) -> Sequence[FormatOffer]:
         if self.fault is not None:
             raise self.fault
         return self.recorded.offers
@@ -97,14 +97,14 @@ def fault_of(action: Callable[[], object]) -> tuple[str, str]:
 
 @pytest.fixture
 def computer(monkeypatch: pytest.MonkeyPatch) -> Computer:
-    monkeypatch.setattr(v4l2_source, "_PAUSE", 0.0)
+    monkeypatch.setattr(v4l2_source, "_RETRY_DELAY", 0.0)
     return Computer()
 
 
 def test_pictures_come_as_jpeg_and_are_decoded_for_those_who_want_them(computer: Computer) -> None:
     computer.camera.sends = [jpeg(BLUE), jpeg(BLUE[::2, ::2])]
     opened = computer.source().open()
-    assert str(opened.granted) == "MJPG 1280x720 at 30"
+    assert str(opened.actual_format) == "MJPG 1280x720 at 30"
     assert opened.rate == 30
     assert computer.camera.get(cv2.CAP_PROP_CONVERT_RGB) == 0
     first, second = opened.read()(), opened.read()()
@@ -116,7 +116,7 @@ def test_pictures_come_as_jpeg_and_are_decoded_for_those_who_want_them(computer:
 
 def test_raw_pictures_are_converted_by_opencv(computer: Computer) -> None:
     computer.camera.sends = [BLUE[:480, :640]]
-    opened = computer.source(wanted=Wanted("YUYV", 640, 480)).open()
+    opened = computer.source(wanted=FormatRequest("YUYV", 640, 480)).open()
     assert computer.camera.get(cv2.CAP_PROP_CONVERT_RGB) == -1
     assert np.array_equal(opened.read()(), BLUE[:480, :640])
 
@@ -135,21 +135,21 @@ def test_a_jpeg_need_not_have_an_end(computer: Computer) -> None:
 
 
 def test_it_is_set_as_asked_and_the_rate_comes_last(computer: Computer) -> None:
-    wanted = Wanted("yuy2", 1280, 720, 7.5)
+    wanted = FormatRequest("yuy2", 1280, 720, 7.5)
     opened = computer.source("video0", wanted).open()
-    assert (str(opened.granted), opened.rate) == ("YUYV 1280x720 at 7.5", 7.5)
+    assert (str(opened.actual_format), opened.rate) == ("YUYV 1280x720 at 7.5", 7.5)
     assert computer.camera.has[cv2.CAP_PROP_FOURCC] == fourcc_code("YUYV")
     assert list(computer.camera.has)[-1] == cv2.CAP_PROP_FPS
 
 
 def test_a_driver_may_not_know_its_rate(computer: Computer) -> None:
     computer.camera.insists = {cv2.CAP_PROP_FPS: float("nan")}
-    assert computer.source(wanted=Wanted(frame_rate=30)).open().rate is None
+    assert computer.source(wanted=FormatRequest(frame_rate=30)).open().rate is None
 
 
 def test_what_nobody_asked_for_may_be_otherwise(computer: Computer) -> None:
     computer.camera.insists = {cv2.CAP_PROP_FPS: 25.0, cv2.CAP_PROP_FRAME_WIDTH: 1184}
-    assert str(computer.source().open().granted) == "MJPG 1184x720 at 25"
+    assert str(computer.source().open().actual_format) == "MJPG 1184x720 at 25"
 
 
 def test_a_camera_that_sends_raw_pictures_after_all_has_them_converted(computer: Computer) -> None:
@@ -192,13 +192,13 @@ def test_a_camera_that_is_plugged_in_elsewhere_is_found_again(computer: Computer
         (
             "video7",
             [],
-            'there is no camera at "video7", nor anywhere else on this computer: plug it in',
+            'there is no camera at "video7" or anywhere else on this computer: plug it in',
         ),
         (
             "/dev/video7",
             [C920_DEVICE, METADATA_DEVICE, Device("/dev/video2", (), LAPTOP.card)],
-            'there is no camera at "/dev/video7": plug it in, or give one of those that are there '
-            f'as "video_path": {LINK} (HD Pro Webcam C920); '
+            'there is no camera at "/dev/video7": plug it in, or set "video_path" to one of these '
+            f"devices: {LINK} (HD Pro Webcam C920); "
             "/dev/video2 (Integrated Camera: Integrated C)",
         ),
     ],
@@ -223,7 +223,7 @@ def test_busy(computer: Computer) -> None:
     computer.is_busy = True
     assert fault_of(computer.source().open) == (
         "busy",
-        "another program has /dev/video0: close it (fuser -v /dev/video0 tells which it is)",
+        "another program is using /dev/video0: close it (find it with fuser -v /dev/video0)",
     )
     assert computer.camera.released
 
@@ -239,7 +239,7 @@ def test_a_camera_may_be_unplugged_while_it_is_opened(computer: Computer) -> Non
     computer.camera.opens = False
     source = WebcamSource(
         "",
-        Wanted(),
+        FormatRequest(),
         devices=iter([[C920_DEVICE], []]).__next__,
         formats=lambda _: C920.offers,
         capture=lambda _: computer.camera,
@@ -249,9 +249,11 @@ def test_a_camera_may_be_unplugged_while_it_is_opened(computer: Computer) -> Non
 
 
 def test_no_format(computer: Computer) -> None:
-    code, sentence = fault_of(computer.source(wanted=Wanted(width=1000, height=700)).open)
+    code, sentence = fault_of(computer.source(wanted=FormatRequest(width=1000, height=700)).open)
     assert code == "no_format"
-    assert sentence.startswith("/dev/video0 (HD Pro Webcam C920): the camera has no pictures 1000x")
+    assert sentence.startswith(
+        "/dev/video0 (HD Pro Webcam C920): the camera does not offer images 1000x"
+    )
     computer.recorded = H264_ONLY
     code, sentence = fault_of(computer.source().open)
     assert code == "no_format"
@@ -271,10 +273,10 @@ def test_a_device_that_does_otherwise_than_it_says(
     computer: Computer, insists: dict[int, float], granted: str
 ) -> None:
     computer.camera.insists = insists
-    assert fault_of(computer.source(wanted=Wanted("MJPG", 1280, 720, 30)).open) == (
+    assert fault_of(computer.source(wanted=FormatRequest("MJPG", 1280, 720, 30)).open) == (
         "no_format",
-        "/dev/video0 (HD Pro Webcam C920) was asked for MJPG 1280x720 at 30, and set itself to "
-        f"{granted}: ask for something else, or leave a part out",
+        "/dev/video0 (HD Pro Webcam C920) does not support MJPG 1280x720 at 30 and selected "
+        f"{granted}: request another format, or omit an attribute",
     )
     assert computer.camera.released
 
@@ -283,13 +285,13 @@ def test_no_picture(computer: Computer) -> None:
     opened = computer.source().open()
     code, sentence = fault_of(opened.read)
     assert code == "no_picture"
-    assert sentence.startswith("/dev/video0 (HD Pro Webcam C920) sends no pictures: ")
+    assert sentence.startswith("/dev/video0 (HD Pro Webcam C920) does not send frames: ")
 
 
 def test_a_camera_that_stays_silent_is_given_up_in_time(
     computer: Computer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(v4l2_source, "_PICTURE", -1.0)
+    monkeypatch.setattr(v4l2_source, "_PICTURE_TIMEOUT", -1.0)
     computer.camera.sends = [jpeg(BLUE), None, jpeg(BLUE)]
     opened = computer.source().open()
     opened.read()
@@ -307,7 +309,7 @@ def test_a_few_damaged_pictures_are_passed_over(computer: Computer) -> None:
 def test_a_picture_that_turns_out_damaged_is_told(computer: Computer) -> None:
     computer.camera.sends = [np.frombuffer(b"\xff\xd8 and no more", np.uint8)[None, :]]
     shot = computer.source().open().read()
-    assert fault_of(shot) == ("no_picture", "the camera sent a damaged picture; try again")
+    assert fault_of(shot) == ("no_picture", "the camera sent a damaged frame; try again")
 
 
 def test_opencv_itself_opens_nothing_where_nothing_is(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -81,7 +81,7 @@ async def test_a_motor_without_a_position_says_so(serve: Serve) -> None:
         with refused() as told:
             await EncoderClient("e", channel).get_position()
     assert told.status is Status.UNIMPLEMENTED
-    assert told.words.startswith('motor "m" has no get_position')
+    assert told.words.startswith('motor "m" does not support get_position')
 
 
 async def test_a_kind_of_position_that_nobody_has(counting: EncoderClient) -> None:

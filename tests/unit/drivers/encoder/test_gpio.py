@@ -23,7 +23,7 @@ from cogwork.drivers.encoder.gpio_attributes import (
     SingleEncoderAttributes,
 )
 from cogwork.drivers.encoder.gpio_incremental import IncrementalEncoder
-from cogwork.drivers.encoder.gpio_quadrature import Quadrature
+from cogwork.drivers.encoder.gpio_quadrature import QuadratureDecoder
 from cogwork.drivers.encoder.gpio_single import SingleEncoder
 from cogwork.graph.name import ResourceName
 
@@ -76,30 +76,30 @@ async def test_what_it_has_not(client: EncoderClient) -> None:
         await client.get_position(PositionType.POSITION_TYPE_ANGLE_DEGREES)
     assert (told.status, told.words) == (
         Status.UNIMPLEMENTED,
-        'encoder "e" counts ticks, and knows no degrees',
+        'encoder "e" counts ticks and does not support degrees',
     )
     assert await client.get_geometries() == []
 
 
 @given(st.lists(st.sampled_from([1, -1]), max_size=60))
 def test_quadrature_follows_the_shaft(steps: list[int]) -> None:
-    quadrature = Quadrature()
-    quadrature.a(False)
-    quadrature.b(False)
+    quadrature = QuadratureDecoder()
+    quadrature.on_a(False)
+    quadrature.on_b(False)
     signals = ((False, False), (True, False), (True, True), (False, True))
     places = list(accumulate(steps, initial=0))
     found = 0
     for before, after in pairwise(places):
         (old_a, _), (a, b) = signals[before % 4], signals[after % 4]
-        found += quadrature.a(a) if a != old_a else quadrature.b(b)
+        found += quadrature.on_a(a) if a != old_a else quadrature.on_b(b)
     assert found == places[-1]
     assert quadrature.missed == 0
 
 
 def test_quadrature_notices_what_it_missed() -> None:
-    quadrature = Quadrature()
+    quadrature = QuadratureDecoder()
     for high in (True, True, False):
-        quadrature.a(high)
+        quadrature.on_a(high)
     assert quadrature.missed == 1
 
 
@@ -108,7 +108,7 @@ async def test_a_single_one_counts_up(board: WatchedBoard, clock: ManualClock) -
     encoder = await SingleEncoder.new(NAME, attributes, {BOARD: board}, clock)
     await turn(board, clock, [("1", True), ("1", False)] * 3)
     assert await ticks(encoder) == 3
-    encoder.turn_with(lambda: -1)
+    encoder.set_direction_source(lambda: -1)
     await turn(board, clock, [("1", True)])
     assert await ticks(encoder) == 2
     await encoder.close()
@@ -134,7 +134,7 @@ async def test_it_says_when_ticks_are_lost_and_listens_again(
     caplog.set_level(logging.WARNING)
     await board.close()
     await clock.settle()
-    words = 'no ticks come, and some are lost: board "pins" was closed; it is tried again'
+    words = 'ticks were lost: board "pins" was closed; retrying'
     assert _trouble(encoder) == words
     with refused() as told:
         await client.get_position()
@@ -144,7 +144,7 @@ async def test_it_says_when_ticks_are_lost_and_listens_again(
     await turn(board, clock, FORWARD)
     assert await ticks(encoder) == 3  # of the first edge nobody knows which way it was
     assert [record.getMessage() for record in caplog.records] == [
-        'ticks are lost: board "pins" was closed'
+        'ticks were lost: board "pins" was closed; retrying'
     ]
 
 

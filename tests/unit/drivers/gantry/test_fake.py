@@ -16,7 +16,7 @@ from cogwork.core.errors import Interrupted
 from cogwork.drivers.gantry.attributes import FakeGantryAttributes
 from cogwork.drivers.gantry.fake import FakeGantry
 from cogwork.graph.name import ResourceName
-from cogwork.spatial.kinematics import read_sva
+from cogwork.spatial.kinematics import parse_sva
 
 NAME = ResourceName.parse("rdk:component:gantry/g")
 
@@ -73,7 +73,7 @@ async def test_stopped_it_stays(client: GantryClient, clock: ManualClock) -> Non
     with refused() as told:
         await asyncio.wait_for(move, 10)
     assert told.status is Status.ABORTED
-    assert told.words == 'gantry "g" did not finish move_to_position: stop ended it'
+    assert told.words == 'gantry "g" did not finish move_to_position: interrupted by stop'
     assert await client.get_status() == {
         "positions_mm": [100, 100],
         "lengths_mm": [400, 200],
@@ -96,7 +96,7 @@ async def test_when_the_client_is_gone_it_stops(client: GantryClient, clock: Man
         ([401, 0], 'axis 1 of gantry "g" goes from 0 to 400 mm, not to 401'),
         ([0, -1], 'axis 2 of gantry "g" goes from 0 to 200 mm, not to -1'),
         ([math.nan, 0], 'axis 1 of gantry "g" goes from 0 to 400 mm, not to nan'),
-        ([1], 'gantry "g" has 2 axes, and takes as many positions, not 1'),
+        ([1], 'gantry "g" has 2 axes and takes as many positions, not 1'),
     ],
 )
 async def test_it_has_its_ends(client: GantryClient, positions: list[float], words: str) -> None:
@@ -110,13 +110,13 @@ async def test_it_has_its_speeds(client: GantryClient, speeds: list[float]) -> N
     with refused() as told:
         await client.move_to_position([10, 10], speeds)
     assert told.status is Status.INVALID_ARGUMENT
-    assert "100 mm per second at most" in told.words or "as many speeds, not 1" in told.words
+    assert "up to 100 mm per second" in told.words or "as many speeds, not 1" in told.words
 
 
 async def test_its_kinematics_are_its_axes(client: GantryClient) -> None:
     form, data, *_ = await client.get_kinematics()
     assert form == KinematicsFileFormat.KINEMATICS_FILE_FORMAT_SVA
-    chain = read_sva(data.decode())
+    chain = parse_sva(data.decode())
     assert chain.name == "g"
     assert chain.pose([300, 50]).point == pytest.approx((300, 50, 0))
     assert [limits.maximum for limits in chain.limits] == [400, 200]
@@ -134,5 +134,5 @@ async def test_closing_it_ends_a_move(gantry: FakeGantry, clock: ManualClock) ->
     move = asyncio.ensure_future(gantry.move_to_position([400, 0], []))
     await clock.settle()
     await gantry.close()
-    with pytest.raises(Interrupted, match="close ended it"):
+    with pytest.raises(Interrupted, match="interrupted by close"):
         await move

@@ -9,15 +9,15 @@ from pathlib import Path
 
 import pytest
 
-from cogwork.drivers.gpio.factory import NoPins, check_devices, opened
+from cogwork.drivers.gpio.factory import NoPins, check_devices, open_pin_factory
 
 
 async def test_a_computer_without_pins(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setattr("cogwork.drivers.gpio.factory.DEVICES", tmp_path)
     with pytest.raises(NoPins) as error:
-        await opened("lgpio")
+        await open_pin_factory("lgpio")
     assert str(error.value) == (
-        f"this computer has no GPIO pins: there is no {tmp_path}/gpiochip0; "
+        f"this computer has no GPIO pins: {tmp_path}/gpiochip0 does not exist; "
         'to try the configuration without pins, set "pin_factory" to "mock"'
     )
 
@@ -29,13 +29,13 @@ def test_pins_that_are_not_for_this_user(monkeypatch: pytest.MonkeyPatch, tmp_pa
     with pytest.raises(NoPins) as error:
         check_devices(tmp_path)
     assert str(error.value) == (
-        f"this user may not use {tmp_path}/gpiochip0: run `sudo usermod -aG gpio $USER`, log in "
-        "again and start the server anew"
+        f"permission denied for {tmp_path}/gpiochip0: run `sudo usermod -aG gpio $USER`, log in "
+        "again and restart the server"
     )
 
 
 async def test_mock_pins_need_nothing() -> None:
-    factory = await opened("mock")
+    factory = await open_pin_factory("mock")
     assert factory.pin("GPIO17").frequency is None
     factory.close()
 
@@ -82,7 +82,7 @@ from cogwork.drivers.gpio import factory
 
 factory.check_devices = lambda _: None
 try:
-    asyncio.run(factory.opened("lgpio"))
+    asyncio.run(factory.open_pin_factory("lgpio"))
 except factory.NoPins as error:
     print(error)
 print(os.getcwd(), os.listdir(), os.environ.get("LG_WD"))
@@ -119,8 +119,8 @@ write_down("gpiochip_open", 7)
 lgpio.gpio_get_mode = lambda _, gpio: 2 if _is_output(gpio) else 0
 write_down("tx_pwm", 0)
 
-from cogwork.drivers.gpio.fine import FineFactory
-FineFactory._get_revision = lambda self: 0xa02082
+from cogwork.drivers.gpio.lgpio_patches import PatchedLgpioFactory
+PatchedLgpioFactory._get_revision = lambda self: 0xa02082
 """
 """A lgpio that writes down what it is told instead of doing it."""
 
@@ -130,7 +130,7 @@ def test_a_pin_rests_even_when_its_queue_is_full(tmp_path: Path) -> None:
 def full(*_):
     raise lgpio.error("TX queue full")
 
-pin = FineFactory().pin("GPIO18")
+pin = PatchedLgpioFactory().pin("GPIO18")
 pin.function = "output"
 pin.frequency = 50
 pin.state = 0.5
@@ -151,7 +151,7 @@ print(told, pin.frequency)
 
 def test_a_duty_cycle_is_not_rounded_to_percents(tmp_path: Path) -> None:
     code = f"""{FAKE_LGPIO}
-one, other = FineFactory(), FineFactory()
+one, other = PatchedLgpioFactory(), PatchedLgpioFactory()
 pin = one.pin("GPIO18")
 pin.function = "output"
 pin.frequency = 50
@@ -178,7 +178,7 @@ from cogwork.graph.name import ResourceName
 
 async def main():
     name = ResourceName.parse("rdk:component:board/b")
-    board = GpioBoard(name, GpioBoardAttributes(), FineFactory())
+    board = GpioBoard(name, GpioBoardAttributes(), PatchedLgpioFactory())
     await (await board.gpio_pin_by_name("17")).set(True)
     await (await board.gpio_pin_by_name("18")).set_pwm(0.5)
     await (await board.gpio_pin_by_name("22")).set(False)

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from cogwork.contracts.bench import bench
+from cogwork.contracts.harness import running_harness
 from cogwork.graph.name import ResourceName
 from cogwork.graph.node import State
 from cogwork.robot.health import health_of
@@ -25,11 +25,11 @@ async def test_the_board_says_what_is_wrong_and_the_motor_waits(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.setattr("cogwork.drivers.gpio.factory.DEVICES", tmp_path)
-    async with bench() as machine:
+    async with running_harness() as machine:
         await machine.run(BOARD, MOTOR)
         state, reason = health_of(machine.machine.nodes[name_of(BOARD)])
         assert state is State.UNHEALTHY
-        assert f"there is no {tmp_path}/gpiochip0; to try the" in str(reason)
+        assert f"{tmp_path}/gpiochip0 does not exist; to try the" in str(reason)
         state, reason = health_of(machine.machine.nodes[name_of(MOTOR)])
         assert state is State.UNHEALTHY
         assert str(reason).startswith('depends on "pins", which is not ready: this computer has no')

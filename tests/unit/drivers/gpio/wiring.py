@@ -40,7 +40,7 @@ class WatchedBoard(FakeBoard):
 
 class WatchedPin(FakePin):
     def __init__(self, board: WatchedBoard, name: str) -> None:
-        super().__init__(name, board._changed)
+        super().__init__(name, board._on_pin_change)
         self._board = board
 
     async def set(self, high: bool, **_: Any) -> None:

@@ -15,7 +15,7 @@ from cogwork.core.clock import ManualClock
 from cogwork.drivers.gripper.attributes import FakeGripperAttributes
 from cogwork.drivers.gripper.fake import FakeGripper
 from cogwork.graph.name import ResourceName
-from cogwork.spatial.kinematics import read_sva
+from cogwork.spatial.kinematics import parse_sva
 
 NAME = ResourceName.parse("rdk:component:gripper/g")
 
@@ -78,7 +78,7 @@ async def test_stopped_on_its_way_it_holds_nothing(
     with refused() as told:
         await asyncio.wait_for(grab, 10)
     assert told.status is Status.ABORTED
-    assert told.words == 'gripper "g" did not finish grab: stop ended it'
+    assert told.words == 'gripper "g" did not finish grab: interrupted by stop'
     assert await client.get_status() == {
         "opening_mm": 60,
         "is_holding_something": False,
@@ -121,7 +121,7 @@ async def test_its_fingers_have_their_ends(
 
 async def test_its_kinematics_are_its_fingers(client: GripperClient) -> None:
     _, data, *_ = await client.get_kinematics()
-    (fingers,) = read_sva(data.decode()).joints
+    (fingers,) = parse_sva(data.decode()).joints
     assert (fingers.id, fingers.minimum, fingers.maximum) == ("fingers", 0, 80)
 
 

@@ -186,7 +186,7 @@ async def test_a_callback_that_fails_keeps_nothing_from_the_others(
         (
             event(EventType.ALL_EVENTS),
             Status.INVALID_ARGUMENT,
-            "AllEvents is for those who listen: trigger what has happened",
+            "AllEvents can only be listened to: trigger a specific event",
         ),
     ],
 )

@@ -20,7 +20,7 @@ from cogwork.core.errors import NotFound
 from cogwork.drivers.input_controller import gamepad_device
 from cogwork.drivers.input_controller.gamepad import Gamepad
 from cogwork.drivers.input_controller.gamepad_attributes import GamepadAttributes
-from cogwork.drivers.input_controller.gamepad_device import GamepadFault, opened
+from cogwork.drivers.input_controller.gamepad_device import GamepadFault, open_gamepad
 from cogwork.graph.name import ResourceName
 
 NAME = ResourceName.parse("rdk:component:input_controller/g")
@@ -185,14 +185,14 @@ async def test_what_stands_counts_when_the_kernel_lost_events(
 
 
 async def test_a_device_that_there_is_not(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    with pytest.raises(GamepadFault, match='plug it in, or change "device"'):
-        opened(str(tmp_path / "none"))
+    with pytest.raises(GamepadFault, match='plug it in or change "device"'):
+        open_gamepad(str(tmp_path / "none"))
     (tmp_path / "event0").touch()
     with pytest.raises(GamepadFault, match="cannot be opened"):
-        opened(str(tmp_path / "event0"))
+        open_gamepad(str(tmp_path / "event0"))
     monkeypatch.setattr(gamepad_device, "DEVICES", tmp_path)
     with pytest.raises(GamepadFault, match="no gamepad is plugged in"):
-        opened("")
+        open_gamepad("")
 
 
 def test_a_device_that_is_pulled_while_it_is_looked_at(
@@ -208,7 +208,7 @@ def test_a_device_that_is_pulled_while_it_is_looked_at(
     monkeypatch.setattr(gamepad_device, "DEVICES", tmp_path)
     monkeypatch.setattr(gamepad_device, "InputDevice", lambda _: pad)
     with pytest.raises(GamepadFault, match="no gamepad is plugged in"):
-        opened("")
+        open_gamepad("")
     with pytest.raises(OSError, match="Bad file descriptor"):
         os.fstat(pad.fd)
 
@@ -226,8 +226,10 @@ def test_a_device_that_is_not_for_this_user(
     monkeypatch.setattr(gamepad_device, "InputDevice", refuse)
     for path in ("", str(tmp_path / "event3")):
         with pytest.raises(GamepadFault) as error:
-            opened(path)
-        assert f"may not open {tmp_path}/event3: run `sudo usermod -aG input" in str(error.value)
+            open_gamepad(path)
+        assert f"permission denied for {tmp_path}/event3: run `sudo usermod -aG input" in str(
+            error.value
+        )
 
 
 async def test_a_device_of_the_kernel(clock: ManualClock) -> None:

@@ -7,7 +7,7 @@ from viam.components.input import Control, Event, EventType
 
 from cogwork.drivers.input_controller.gamepad_controls import (
     Capabilities,
-    Controls,
+    GamepadControls,
     looks_like_gamepad,
 )
 
@@ -21,7 +21,9 @@ EVERYTHING: Capabilities = {
 
 
 def test_the_controls_of_a_pad() -> None:
-    assert [control.value for control in Controls(Pad.capabilities(Pad.__new__(Pad))).names] == [
+    assert [
+        control.value for control in GamepadControls(Pad.capabilities(Pad.__new__(Pad))).names
+    ] == [
         "AbsoluteX",
         "AbsoluteRY",
         "AbsoluteZ",
@@ -35,7 +37,7 @@ def test_the_controls_of_a_pad() -> None:
 
 def test_every_control_but_a_clutch_can_be_had() -> None:
     """Linux knows none."""
-    found = Controls(EVERYTHING).names
+    found = GamepadControls(EVERYTHING).names
     assert len(found) == len(set(found))
     assert set(Control) - set(found) == {Control.ABSOLUTE_PEDAL_CLUTCH}
 
@@ -59,8 +61,8 @@ def test_every_control_but_a_clutch_can_be_had() -> None:
 def test_events(
     kind: int, code: int, value: int, event: EventType, control: Control, position: float
 ) -> None:
-    controls = Controls(Pad.capabilities(Pad.__new__(Pad)))
-    found = controls.event(kind, code, value, 12.5)
+    controls = GamepadControls(Pad.capabilities(Pad.__new__(Pad)))
+    found = controls.to_event(kind, code, value, 12.5)
     assert found is not None
     assert (found.time, found.event, found.control) == (12.5, event, control)
     assert found.value == pytest.approx(position, abs=1e-4)
@@ -78,7 +80,9 @@ def test_events(
     ],
 )
 def test_what_has_no_name_is_left_out(kind: int, code: int, value: int) -> None:
-    found: Event | None = Controls(Pad.capabilities(Pad.__new__(Pad))).event(kind, code, value, 0)
+    found: Event | None = GamepadControls(Pad.capabilities(Pad.__new__(Pad))).to_event(
+        kind, code, value, 0
+    )
     assert found is None
 
 

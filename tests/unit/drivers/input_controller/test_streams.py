@@ -25,7 +25,7 @@ from viam.proto.component.inputcontroller import (
     TriggerEventRequest,
 )
 
-from cogwork.resource.input_controller_service import MOST_WAITING
+from cogwork.resource.input_controller_service import MAX_QUEUED_EVENTS
 
 SOUTH, EAST = Control.BUTTON_SOUTH, Control.BUTTON_EAST
 PRESS = EventType.BUTTON_PRESS
@@ -179,14 +179,14 @@ async def test_times_are_kept_whatever_the_zone(
 async def test_who_reads_too_slowly_is_told_so(pad: Pad, channel: Any) -> None:
     with refused() as told:
         async with streaming(channel, ("ButtonSouth", ["ButtonPress"], [])) as stream:
-            for number in range(MOST_WAITING + 10):
+            for number in range(MAX_QUEUED_EVENTS + 10):
                 pad.happen(press(number / 10_000))
-            for number in range(MOST_WAITING):
+            for number in range(MAX_QUEUED_EVENTS):
                 assert await value(stream) == number / 10_000
             assert await stream.recv_message() is None
             await stream.recv_trailing_metadata()
     assert told.status is Status.RESOURCE_EXHAUSTED
-    assert told.words == f"{MOST_WAITING} events were waiting to be read: read them faster"
+    assert told.words == f"{MAX_QUEUED_EVENTS} events were waiting to be read; read them faster"
     await until(has_functions(pad, channel, 0))
 
 

@@ -13,12 +13,12 @@ from typing import Any
 import numpy as np
 import pytest
 from numpy.typing import NDArray
-from scripts.demo_model.data import Image, as_input
-from scripts.demo_model.evaluation import Detections, tally, unseen
+from scripts.demo_model.data import Image, to_network_input
+from scripts.demo_model.evaluation import Detections, evaluate, render_unseen
 
 import cogwork.drivers.mlmodel
 from cogwork.drivers.camera.conveyor import Conveyor
-from cogwork.resource.labels import read_labels
+from cogwork.resource.labels import parse_labels
 
 DEMO = Path(cogwork.drivers.mlmodel.__file__).parent / "demo"
 SHAPES = {"location": (1, 32, 4), "category": (1, 32), "score": (1, 32)}
@@ -54,9 +54,9 @@ def detect(image: Image) -> Detections:
 def pictures() -> list[NDArray[np.uint8]]:
     """One as it is, one through JPEG, one stretched from another shape."""
     samples = (
-        *unseen(640, 480, moments=1, seeds=[2001]),
-        *unseen(640, 480, moments=1, seeds=[2002], jpeg=75),
-        *unseen(1280, 720, moments=1, seeds=[2003]),
+        *render_unseen(640, 480, moments=1, seeds=[2001]),
+        *render_unseen(640, 480, moments=1, seeds=[2002], jpeg=75),
+        *render_unseen(1280, 720, moments=1, seeds=[2003]),
     )
     return [sample.image[None] for sample in samples]
 
@@ -85,7 +85,7 @@ def test_onnx_names_its_tensors_and_labels() -> None:
     outputs = {each.name: (each.type, tuple(each.shape)) for each in session.get_outputs()}
     assert outputs == {name: ("tensor(float)", shape) for name, shape in SHAPES.items()}
     notes = session.get_modelmeta().custom_metadata_map
-    assert read_labels(notes["names"]).names == NAMES
+    assert parse_labels(notes["names"]).names == NAMES
     assert notes["description"]
     assert notes["author"]
 
@@ -93,7 +93,7 @@ def test_onnx_names_its_tensors_and_labels() -> None:
 def test_the_label_files_name_the_same() -> None:
     with zipfile.ZipFile(DEMO / "conveyor.tflite") as attached:
         texts = [attached.read("labels.txt").decode(), (DEMO / "labels.txt").read_text()]
-    assert [read_labels(text).names for text in texts] == [NAMES, NAMES]
+    assert [parse_labels(text).names for text in texts] == [NAMES, NAMES]
 
 
 def test_tflite_says_the_same_as_onnx() -> None:
@@ -134,8 +134,8 @@ def test_torchscript_says_the_same_as_onnx() -> None:
 
 def test_of_an_empty_belt_every_row_is_all_zeros() -> None:
     belt = Conveyor(2004)
-    empty = dataclasses.replace(belt.scene(20), parts=())
-    image = as_input(belt.render(empty)[0])
+    empty = dataclasses.replace(belt.scene_at(20), parts=())
+    image = to_network_input(belt.render(empty)[0])
     assert all(not tensor.any() for tensor in onnx_run()(image[None]).values())
 
 
@@ -145,8 +145,8 @@ def test_of_an_empty_belt_every_row_is_all_zeros() -> None:
 def test_it_is_right_about_conveyors_it_has_not_seen(
     width: int, height: int, jpeg: int | None
 ) -> None:
-    samples = unseen(width, height, moments=2, jpeg=jpeg, seeds=range(3000, 3010))
-    result = tally(detect, samples)
+    samples = render_unseen(width, height, moments=2, jpeg=jpeg, seeds=range(3000, 3010))
+    result = evaluate(detect, samples)
     assert result.precision >= 0.95, result
     assert result.recall >= 0.95, result
 

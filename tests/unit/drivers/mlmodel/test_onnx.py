@@ -22,25 +22,28 @@ from onnx import TensorProto, helper
 from tests.onnx_models import (
     FLOAT,
     INT64,
-    REAL,
     STRING,
     adding,
     model,
     one_node,
     product,
-    real,
     relu,
     saved,
     saved_apart,
 )
+from tests.real_models import ONNX, model_path
 from tests.served import Serve, refused
 
 from cogwork.core.clock import SystemClock
 from cogwork.core.errors import InvalidRequest
 from cogwork.drivers.mlmodel.attributes import OnnxAttributes
 from cogwork.drivers.mlmodel.engine import BadModel, RunFailed
-from cogwork.drivers.mlmodel.loaded import LoadedModels
-from cogwork.drivers.mlmodel.notes import data_files_of_onnx, read_notes, texts_of_onnx
+from cogwork.drivers.mlmodel.file_metadata import (
+    list_onnx_data_files,
+    parse_file_metadata,
+    read_onnx_properties,
+)
+from cogwork.drivers.mlmodel.model_cache import ModelCache
 from cogwork.graph.name import Api, ResourceName
 from cogwork.resource import sdk
 
@@ -62,7 +65,7 @@ Open = Callable[..., Awaitable[OnnxModel]]
 
 @pytest.fixture
 async def load() -> AsyncIterator[Open]:
-    models = LoadedModels(SystemClock())
+    models = ModelCache(SystemClock())
     async with AsyncExitStack() as stack:
 
         async def load(path: Path, **attributes: Any) -> OnnxModel:
@@ -100,13 +103,13 @@ def noise(shape: tuple[int, ...], dtype: Any = np.float32) -> NDArray[Any]:
     return np.asarray(np.random.default_rng(1).random(shape) * 3, dtype)
 
 
-@pytest.mark.parametrize("name", REAL)
+@pytest.mark.parametrize("name", ONNX)
 async def test_real_models_give_what_bare_onnxruntime_gives(
     name: str, load: Open, serve: Serve
 ) -> None:
-    path = real(name)
+    path = model_path(name)
     loaded = await load(path)
-    (wanted,) = loaded.facts.inputs
+    (wanted,) = loaded.info.inputs
     assert wanted.shape is not None
     tensors = {wanted.name: noise(wanted.shape)}
     expected = bare(path, tensors)
@@ -116,7 +119,7 @@ async def test_real_models_give_what_bare_onnxruntime_gives(
 
 
 async def test_a_real_yolo_says_what_it_was_trained_on(load: Open) -> None:
-    loaded = await load(real("yolov2tiny_v8layout_w8"))
+    loaded = await load(model_path("yolov2tiny_v8layout_w8.onnx"))
     assert loaded.labels is not None
     assert (len(loaded.labels), loaded.labels.get(15)) == (80, "cat")
     metadata = await loaded.metadata()
@@ -138,7 +141,7 @@ class TestTypes:
         dtype = np.dtype(name)
         kind = helper.np_dtype_to_tensor_dtype(dtype)
         loaded = await made(one_node("Identity", [("x", kind, ["n"])], ("y", kind, ["n"])))
-        (x,) = loaded.facts.inputs
+        (x,) = loaded.info.inputs
         assert (x.dtype, x.shape) == (dtype, (-1,))
         limits = np.finfo(dtype) if dtype.kind == "f" else np.iinfo(dtype)
         tensor = np.array([limits.min, 0, 1, limits.max], dtype)
@@ -179,15 +182,15 @@ class TestTypes:
         [
             (
                 one_node("Identity", [("x", STRING, [1])], ("y", STRING, [1])),
-                'its tensor "x" is a tensor(string), which the API cannot carry',
+                'its tensor "x" has the type tensor(string), which the API does not support',
             ),
             (
                 one_node("Cast", [("x", FLOAT, [1])], ("text", STRING, [1]), to=STRING),
-                'its tensor "text" is a tensor(string), which the API cannot carry',
+                'its tensor "text" has the type tensor(string), which the API does not support',
             ),
             (
                 one_node("Cast", [("x", FLOAT, [1])], ("y", TensorProto.BFLOAT16, [1]), to=16),
-                'its tensor "y" is a tensor(bfloat16), which the API cannot carry',
+                'its tensor "y" has the type tensor(bfloat16), which the API does not support',
             ),
         ],
     )
@@ -202,7 +205,7 @@ class TestTypes:
 class TestTensors:
     async def test_open_extents(self, made: Made) -> None:
         loaded = await made(relu(["batch", 3, "h", "w"]))
-        assert loaded.facts.inputs[0].shape == (-1, 3, -1, -1)
+        assert loaded.info.inputs[0].shape == (-1, 3, -1, -1)
         assert list((await loaded.metadata()).input_info[0].shape) == [-1, 3, -1, -1]
         for shape in ((1, 3, 2, 5), (4, 3, 7, 1), (0, 3, 2, 2)):
             x = noise(shape) - 1
@@ -215,7 +218,7 @@ class TestTensors:
     async def test_any_shape(self, extents: list[int] | None, made: Made) -> None:
         """Of a scalar, onnxruntime says the same as of any shape, and does not look itself."""
         loaded = await made(relu(extents))
-        assert str(loaded.facts.inputs[0]) == '"x" (any shape)'
+        assert str(loaded.info.inputs[0]) == '"x" (any shape)'
         x = np.array(-2.0, np.float32)
         assert_same(await loaded.infer({"x": x}), {"y": np.zeros((), np.float32)})
         with pytest.raises(RunFailed, match=r"Unexpected input data type.*double"):
@@ -337,7 +340,7 @@ class TestTensors:
         loaded = await made(proto)
         with pytest.raises(RunFailed) as error:
             await loaded.infer({"x": noise((2, 5))})
-        assert str(error.value).startswith("the model cannot be run on these tensors: Non-zero")
+        assert str(error.value).startswith("the model failed on these tensors: Non-zero")
         assert "dimension mismatch" in str(error.value)
         assert_same(await loaded.infer({"x": noise((1, 3))}), {"y": noise((1, 3)) @ noise((3, 2))})
         assert capfd.readouterr() == ("", "")
@@ -404,7 +407,7 @@ class TestNotes:
     async def test_what_is_no_plain_value_stays_a_text(
         self, text: str, load: Open, tmp_path: Path
     ) -> None:
-        assert read_notes({"note": text}).others == {"note": text}
+        assert parse_file_metadata({"note": text}).properties == {"note": text}
         loaded = await load(saved(tmp_path / "m.onnx", relu(notes={"note": text})))
         extra = (await loaded.metadata()).output_info[0].extra
         assert extra.FromString(extra.SerializeToString())["note"] == text
@@ -418,10 +421,10 @@ class TestNotes:
 
     def test_they_are_read_without_the_engine_too(self, tmp_path: Path) -> None:
         notes = {"a": "1", "ü": "ö", "empty": ""}
-        assert texts_of_onnx(str(saved(tmp_path / "m.onnx", relu(notes=notes)))) == notes
+        assert read_onnx_properties(str(saved(tmp_path / "m.onnx", relu(notes=notes)))) == notes
         for damaged in (b"", b"\x72\xff", b"hello", b"\x72\x02\x0a\x00"):
             (tmp_path / "bad.onnx").write_bytes(damaged)
-            assert texts_of_onnx(str(tmp_path / "bad.onnx")) == {}
+            assert read_onnx_properties(str(tmp_path / "bad.onnx")) == {}
 
 
 def damaged_files(folder: Path) -> dict[str, Path]:
@@ -460,7 +463,7 @@ class TestBadFiles:
             words = str(error.value)
             start = f"{path} is not a model that onnxruntime {onnxruntime.__version__} can run: "
             assert words.startswith(start), name
-            assert words.endswith("; check that the file is whole, or export it anew"), name
+            assert words.endswith("; check that the file is complete, or export it again"), name
             assert len(words) < 600
         assert capfd.readouterr() == ("", "")
 
@@ -498,7 +501,7 @@ class TestBadFiles:
         path = saved_apart(inside / "apart.onnx", product())
         (inside / "apart.data").rename(tmp_path / "m.data")
         path.write_bytes(path.read_bytes().replace(b"apart.data", b"..//m.data"))
-        assert data_files_of_onnx(str(path)) == {"..//m.data"}
+        assert list_onnx_data_files(str(path)) == {"..//m.data"}
         with pytest.raises(BadModel):
             await load(path)
 
@@ -523,8 +526,8 @@ import random, sys, tempfile, time
 from pathlib import Path
 from tests.onnx_models import product, relu
 from cogwork.drivers.mlmodel.engine import BadModel, RunFailed
-from cogwork.drivers.mlmodel.facts import fitting
-from cogwork.drivers.mlmodel.metadata import metadata_of
+from cogwork.drivers.mlmodel.model_info import validate_inputs
+from cogwork.drivers.mlmodel.metadata_proto import build_metadata
 from cogwork.drivers.mlmodel.onnx import OnnxEngine
 import numpy as np
 
@@ -551,14 +554,14 @@ for number in range(int(sys.argv[1])):
     except BadModel:
         refused += 1
     else:
-        metadata_of(engine.facts, None, engine.facts.labels).SerializeToString()
+        build_metadata(engine.info, None, engine.info.labels).SerializeToString()
         shapes = {each.name: [2 if e < 0 else e for e in each.shape or ()]
-            for each in engine.facts.inputs}
+            for each in engine.info.inputs}
         if all(np.prod(shape, dtype=float) < 1e6 for shape in shapes.values()):
             tensors = {each.name: np.ones(shapes[each.name], each.dtype)
-                for each in engine.facts.inputs}
+                for each in engine.info.inputs}
             try:
-                engine.run(fitting(engine.facts.inputs, tensors))
+                engine.run(validate_inputs(engine.info.inputs, tensors))
                 ran += 1
             except RunFailed:
                 refused += 1
@@ -569,7 +572,7 @@ print(f"{ran} mutants ran, {refused} were refused; the slowest took {slowest * 1
 
 
 def loaded_path(loaded: OnnxModel) -> str:
-    return loaded._model.edition.path
+    return loaded._model.version.path
 
 
 class TestReplacedFiles:

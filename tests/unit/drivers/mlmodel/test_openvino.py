@@ -17,24 +17,22 @@ from numpy.typing import NDArray
 from onnx import TensorProto, helper
 from tests.onnx_models import (
     FLOAT,
-    REAL,
-    SHARED,
     STRING,
     adding,
     model,
     one_node,
     product,
-    real,
     relu,
     saved,
 )
+from tests.real_models import ONNX, model_path, photo_path
 
 import cogwork.drivers.mlmodel
 from cogwork.core.clock import SystemClock
 from cogwork.core.errors import InvalidRequest
 from cogwork.drivers.mlmodel.attributes import OpenvinoAttributes
 from cogwork.drivers.mlmodel.engine import BadModel
-from cogwork.drivers.mlmodel.loaded import LoadedModels
+from cogwork.drivers.mlmodel.model_cache import ModelCache
 from cogwork.graph.name import Api, ResourceName
 
 pytest.importorskip("openvino", reason="OpenVINO is not installed: pip install 'cogwork[openvino]'")
@@ -52,7 +50,7 @@ Open = Callable[..., Awaitable[OpenvinoModel]]
 
 @pytest.fixture
 async def load() -> AsyncIterator[Open]:
-    models = LoadedModels(SystemClock())
+    models = ModelCache(SystemClock())
     async with AsyncExitStack() as stack:
 
         async def load(path: Path, **attributes: Any) -> OpenvinoModel:
@@ -83,9 +81,9 @@ def bare(path: Path, tensors: Tensors) -> dict[str, NDArray[Any]]:
 
 def photo(name: str, loaded: OpenvinoModel) -> dict[str, NDArray[Any]]:
     """Of a kind that the model knows: what it says of other pictures means nothing."""
-    (wanted,) = loaded.facts.inputs
+    (wanted,) = loaded.info.inputs
     assert wanted.shape is not None
-    read = cv2.imread(str(SHARED / "photos" / name))
+    read = cv2.imread(str(photo_path(name)))
     assert read is not None
     small = cv2.resize(read, wanted.shape[:1:-1])[:, :, ::-1].astype(np.float32) / 255
     scaled = small * 2 - 1 if wanted.name == "input" else small
@@ -103,9 +101,9 @@ def difference(got: Tensors, expected: Tensors) -> float:
     )
 
 
-@pytest.mark.parametrize("name", REAL)
+@pytest.mark.parametrize("name", ONNX)
 async def test_real_models_agree_with_onnxruntime(name: str, load: Open) -> None:
-    path = real(name)
+    path = model_path(name)
     loaded = await load(path)
     for shown in ("chelsea.jpg", "coffee.jpg", "astronaut.jpg"):
         tensors = photo(shown, loaded)
@@ -118,7 +116,7 @@ async def test_real_models_agree_with_onnxruntime(name: str, load: Open) -> None
 
 async def test_reduced_precision_means_the_same(load: Open) -> None:
     """Where the processor has nothing shorter, it also is the same."""
-    path = real("efficientnet_lite0_logits")
+    path = model_path("efficientnet_lite0_logits.onnx")
     exact, reduced = await load(path), await load(path, precision="reduced")
     assert exact._model is not reduced._model
     for shown in ("chelsea.jpg", "coffee.jpg"):
@@ -155,7 +153,7 @@ async def test_outputs_keep_the_names_of_the_file(made: Made) -> None:
     loaded = await made(model(nodes, [("x", FLOAT, [2])], [("y", FLOAT, [2])]))
     outputs = await loaded.infer({"x": np.array([-1, 1], np.float32)})
     assert {name: each.tolist() for name, each in outputs.items()} == {"y": [0, 1]}
-    assert [each.name for each in loaded.facts.outputs] == ["y"]
+    assert [each.name for each in loaded.info.outputs] == ["y"]
 
 
 CARRIED = ("int8", "uint8", "int16", "uint16", "int32", "uint32", "int64", "uint64")
@@ -186,13 +184,15 @@ async def test_types_that_are_cast(
 
 @pytest.mark.parametrize(("kind", "word"), [(TensorProto.BFLOAT16, "bf16"), (STRING, "string")])
 async def test_types_that_nothing_stands_for(kind: int, word: str, made: Made) -> None:
-    with pytest.raises(BadModel, match=f'its tensor "x" is a {word}, which the API cannot carry'):
+    with pytest.raises(
+        BadModel, match=f'its tensor "x" has the type {word}, which the API does not support'
+    ):
         await made(one_node("Identity", [("x", kind, [1])], ("y", kind, [1])))
 
 
 async def test_open_extents_and_what_does_not_fit(made: Made) -> None:
     loaded = await made(relu(["n", 4]))
-    assert loaded.facts.inputs[0].shape == (-1, 4)
+    assert loaded.info.inputs[0].shape == (-1, 4)
     for rows in (1, 5, 2):
         x = np.full((rows, 8), -1, np.float32)[:, ::2]
         assert (await loaded.infer({"x": x}))["y"].tolist() == [[0] * 4] * rows
@@ -223,7 +223,7 @@ async def test_bad_files_are_refused_in_a_sentence(load: Open, tmp_path: Path) -
         assert words.startswith(f"{tmp_path / name} is not a model that OpenVINO can run: ")
         assert len(words) < 700
     (tmp_path / "model.pt").write_bytes(whole)
-    with pytest.raises(BadModel, match=r"it takes \.onnx, \.tflite, \.xml"):
+    with pytest.raises(BadModel, match=r"supported formats are \.onnx, \.tflite, \.xml"):
         await load(tmp_path / "model.pt")
 
 

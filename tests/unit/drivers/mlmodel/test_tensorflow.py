@@ -19,8 +19,8 @@ from cogwork.core.clock import SystemClock
 from cogwork.core.errors import InvalidRequest
 from cogwork.drivers.mlmodel.attributes import TensorflowAttributes
 from cogwork.drivers.mlmodel.engine import BadModel, RunFailed
-from cogwork.drivers.mlmodel.facts import fitting
-from cogwork.drivers.mlmodel.loaded import LoadedModels
+from cogwork.drivers.mlmodel.model_cache import ModelCache
+from cogwork.drivers.mlmodel.model_info import validate_inputs
 from cogwork.graph.name import Api, ResourceName
 
 if TYPE_CHECKING:
@@ -116,11 +116,11 @@ class TestResults:
 
     def test_types_that_the_api_has_not_are_cast(self, load: Load, models: Path) -> None:
         engine = load(models / "types")
-        assert [str(each) for each in engine.facts.inputs] == [
+        assert [str(each) for each in engine.info.inputs] == [
             '"flag" (uint8 scalar)',
             '"x" (float32 ?)',
         ]
-        assert [str(each) for each in engine.facts.outputs] == [
+        assert [str(each) for each in engine.info.outputs] == [
             '"halved" (float32 ?)',
             '"positive" (uint8 ?)',
             '"size" (int32 1)',
@@ -128,8 +128,8 @@ class TestResults:
         outputs = engine.run({"flag": np.array(1, np.uint8), "x": np.array([-1, 3], np.float32)})
         assert outputs["halved"].tolist() == [-0.5, 1.5]
         assert outputs["positive"].tolist() == [0, 1]
-        assert [outputs[each.name].dtype for each in engine.facts.outputs] == [
-            each.dtype for each in engine.facts.outputs
+        assert [outputs[each.name].dtype for each in engine.info.outputs] == [
+            each.dtype for each in engine.info.outputs
         ]
 
 
@@ -137,7 +137,7 @@ class TestFacts:
     def test_tensors_are_called_what_the_signature_calls_them(
         self, load: Load, models: Path
     ) -> None:
-        facts = load(models / "exported").facts
+        facts = load(models / "exported").info
         assert facts.kind == "SavedModel"
         assert [str(each) for each in facts.inputs] == ['"image" (float32 ?x8x8x3)']
         assert [str(each) for each in facts.outputs] == [
@@ -159,30 +159,30 @@ class TestFacts:
         self, load: Load, models: Path, file: str, inputs: list[str], outputs: list[str]
     ) -> None:
         engine = load(models / file)
-        assert engine.facts.kind == "Keras"
-        assert [each.name for each in engine.facts.inputs] == inputs
-        assert [each.name for each in engine.facts.outputs] == outputs
-        shapes = {each.name: (2, *(each.shape or ())[1:]) for each in engine.facts.inputs}
+        assert engine.info.kind == "Keras"
+        assert [each.name for each in engine.info.inputs] == inputs
+        assert [each.name for each in engine.info.outputs] == outputs
+        shapes = {each.name: (2, *(each.shape or ())[1:]) for each in engine.info.inputs}
         given = {name: np.zeros(shape, np.float32) for name, shape in shapes.items()}
         assert list(engine.run(given)) == outputs
 
     def test_the_only_signature_serves_whatever_it_is_called(
         self, load: Load, models: Path
     ) -> None:
-        assert [each.name for each in load(models / "only").facts.inputs] == ["x"]
+        assert [each.name for each in load(models / "only").info.inputs] == ["x"]
 
     def test_outputs_stand_in_the_order_people_count(self, load: Load, models: Path) -> None:
-        names = [each.name for each in load(models / "many").facts.outputs]
+        names = [each.name for each in load(models / "many").info.outputs]
         assert names == [f"output_{number}" for number in range(12)]
 
     def test_a_shape_that_the_signature_leaves_open_is_unknown(
         self, load: Load, models: Path
     ) -> None:
         engine = load(models / "open")
-        assert [str(each) for each in engine.facts.inputs] == ['"x" (any shape)']
+        assert [str(each) for each in engine.info.inputs] == ['"x" (any shape)']
         for shape in ((), (2,), (2, 3)):
             tensor = np.ones(shape, np.float32)
-            taken = fitting(engine.facts.inputs, {"x": tensor})
+            taken = validate_inputs(engine.info.inputs, {"x": tensor})
             assert engine.run(taken)["output_0"].shape == shape
 
     async def test_a_client_is_told_and_served(
@@ -192,7 +192,7 @@ class TestFacts:
 
         name = ResourceName(Api.parse("rdk:service:mlmodel"), "model")
         attributes = TensorflowAttributes(model_path=str(models / "exported"), num_threads=1)
-        loaded = LoadedModels(SystemClock())
+        loaded = ModelCache(SystemClock())
         model = await TensorflowModel.new(name, attributes, {}, loaded)
         try:
             metadata = await model.metadata()
@@ -207,7 +207,7 @@ class TestFacts:
 
 class TestFaults:
     def test_signatures_to_choose_from_are_listed(self, load: Load, models: Path) -> None:
-        with pytest.raises(BadModel, match="called first, second; export it with one called"):
+        with pytest.raises(BadModel, match="signatures first, second; export it with one named"):
             load(models / "two")
 
     def test_a_model_without_a_signature_says_so(self, load: Load, models: Path) -> None:
@@ -215,7 +215,7 @@ class TestFaults:
             load(models / "none")
 
     def test_texts_cannot_be_carried(self, load: Load, models: Path) -> None:
-        with pytest.raises(BadModel, match='its tensor "x" is a string'):
+        with pytest.raises(BadModel, match='its tensor "x" has the type string'):
             load(models / "texts")
 
     @pytest.mark.parametrize("kind", ["empty", "text", "half", "zip", "other"])

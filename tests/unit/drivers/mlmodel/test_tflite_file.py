@@ -13,7 +13,7 @@ from tests.unit.drivers.mlmodel.tflite_files import (
     running_sum,
 )
 
-from cogwork.drivers.mlmodel.flatbuffer import Malformed
+from cogwork.drivers.mlmodel.flatbuffer import MalformedFlatbuffer
 from cogwork.drivers.mlmodel.tflite_file import TfliteFile
 
 WHOLE = file_of(
@@ -27,18 +27,18 @@ WHOLE = file_of(
 def test_signatures_and_metadata_are_found_by_name() -> None:
     file = TfliteFile(WHOLE)
     assert file.signatures == {"sum": 1}
-    assert bytes(file.metadata("TFLITE_METADATA") or b"") == b"told"
-    assert file.metadata("another") is None
+    assert bytes(file.find_metadata("TFLITE_METADATA") or b"") == b"told"
+    assert file.find_metadata("another") is None
 
 
 def test_a_model_with_a_variable_keeps_state() -> None:
-    assert TfliteFile(file_of(running_sum())).keeps_state()
-    assert not TfliteFile(file_of(addition())).keeps_state()
+    assert TfliteFile(file_of(running_sum())).is_stateful()
+    assert not TfliteFile(file_of(addition())).is_stateful()
 
 
 def test_weights_that_are_unpacked_into_more_than_they_are_are_refused() -> None:
     TfliteFile(WHOLE).check_unpacked_weights()
-    with pytest.raises(Malformed, match="tensor 2 is larger than the weights it is made of"):
+    with pytest.raises(MalformedFlatbuffer, match="tensor 2 is larger than its packed weights"):
         TfliteFile(file_of(packed_weights(unpacked=5))).check_unpacked_weights()
 
 
@@ -53,8 +53,8 @@ def test_whatever_is_damaged_is_malformed_or_read(damage: list[tuple[int, int]],
     for at, value in damage:
         content[at] = value
     for damaged in (content, content[:size]):
-        with contextlib.suppress(Malformed):
+        with contextlib.suppress(MalformedFlatbuffer):
             file = TfliteFile(bytes(damaged))
-            file.keeps_state()
+            file.is_stateful()
             file.check_unpacked_weights()
-            file.metadata("TFLITE_METADATA")
+            file.find_metadata("TFLITE_METADATA")

@@ -5,6 +5,7 @@ import importlib
 import json
 import os
 import pickle
+import time
 import zipfile
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -19,8 +20,8 @@ from cogwork.core.clock import SystemClock
 from cogwork.core.errors import InvalidRequest
 from cogwork.drivers.mlmodel.attributes import TorchAttributes
 from cogwork.drivers.mlmodel.engine import BadModel, RunFailed
-from cogwork.drivers.mlmodel.facts import fitting
-from cogwork.drivers.mlmodel.loaded import LoadedModels
+from cogwork.drivers.mlmodel.model_cache import ModelCache
+from cogwork.drivers.mlmodel.model_info import validate_inputs
 from cogwork.graph.name import Api, ResourceName
 
 if TYPE_CHECKING:
@@ -98,7 +99,7 @@ class TestResults:
         engine = load(tmp_path / "t.pt")
         outputs = engine.run({"x": x, "y": x})
         expected = outputs_of(bare, x, x)
-        assert [each.name for each in engine.facts.inputs] == ["x", "y"]
+        assert [each.name for each in engine.info.inputs] == ["x", "y"]
         assert np.array_equal(outputs["output_0"], expected[0].numpy())
         assert np.array_equal(outputs["output_1"], expected[1].numpy())
 
@@ -132,7 +133,7 @@ class TestResults:
     def test_four_threads_can_load_at_once(self, load: Load, conv: Path) -> None:
         with ThreadPoolExecutor(4) as pool:
             engines = list(pool.map(load, [conv] * 4))
-        assert all(engine.facts == engines[0].facts for engine in engines)
+        assert all(engine.info == engines[0].info for engine in engines)
 
     def test_an_input_that_the_model_writes_to_stays_as_it_was(
         self, networks: Networks, load: Load, tmp_path: Path
@@ -163,7 +164,7 @@ class TestResults:
 
 class TestFacts:
     def test_a_program_says_it_all(self, load: Load, conv: Path) -> None:
-        facts = load(conv).facts
+        facts = load(conv).info
         assert facts.kind == "torch.export"
         assert [str(each) for each in facts.inputs] == ['"image" (float32 ?x3x8x8)']
         assert [str(each) for each in facts.outputs] == [
@@ -176,11 +177,11 @@ class TestFacts:
     ) -> None:
         networks.script(tmp_path / "d.pt", networks.Double())
         engine = load(tmp_path / "d.pt")
-        assert engine.facts.kind == "TorchScript"
-        assert [str(each) for each in engine.facts.inputs] == ['"x" (any shape)']
-        assert engine.facts.outputs == ()
+        assert engine.info.kind == "TorchScript"
+        assert [str(each) for each in engine.info.inputs] == ['"x" (any shape)']
+        assert engine.info.outputs == ()
         for tensor in (np.ones((1, 2, 3), np.float32), np.ones(4, np.int64)):
-            taken = fitting(engine.facts.inputs, {"x": tensor})
+            taken = validate_inputs(engine.info.inputs, {"x": tensor})
             output = engine.run(taken)["output"]
             assert (output.dtype, output.shape) == (tensor.dtype, tensor.shape)
 
@@ -195,16 +196,16 @@ class TestFacts:
         }
         networks.script(tmp_path / "n.pt", networks.Conv(), {"cogwork.json": note})
         engine = load(tmp_path / "n.pt")
-        assert [str(each) for each in engine.facts.inputs] == ['"picture" (float32 ?x3x8x8)']
-        assert [str(each) for each in engine.facts.outputs] == [
+        assert [str(each) for each in engine.info.inputs] == ['"picture" (float32 ?x3x8x8)']
+        assert [str(each) for each in engine.info.outputs] == [
             '"maps" (float32 ?x4x6x6)',
             '"likelihood" (float32 ?x2)',
         ]
-        assert engine.facts.labels is not None
-        assert engine.facts.labels.names == {0: "cat", 1: "dog"}
-        assert engine.facts.description == "pets"
+        assert engine.info.labels is not None
+        assert engine.info.labels.names == {0: "cat", 1: "dog"}
+        assert engine.info.description == "pets"
         with pytest.raises(InvalidRequest, match=r"takes .*picture"):
-            fitting(engine.facts.inputs, {"picture": np.zeros((1, 3, 8, 9), np.float32)})
+            validate_inputs(engine.info.inputs, {"picture": np.zeros((1, 3, 8, 9), np.float32)})
 
     def test_a_program_may_carry_notes_too(
         self, networks: Networks, load: Load, tmp_path: Path
@@ -216,7 +217,7 @@ class TestFacts:
             networks.torch.ones(2, 3),
             notes={"cogwork.json": note},
         )
-        facts = load(tmp_path / "p.pt2").facts
+        facts = load(tmp_path / "p.pt2").info
         assert [each.name for each in facts.outputs] == ["sum"]
         assert facts.labels is not None
 
@@ -232,12 +233,12 @@ class TestFacts:
             "names": {"0": "gear", "1": "nut"},
         }
         networks.script(tmp_path / "y.torchscript", networks.Conv(), {"config.txt": notes})
-        facts = load(tmp_path / "y.torchscript").facts
+        facts = load(tmp_path / "y.torchscript").info
         assert [str(each) for each in facts.inputs] == ['"image" (float32 1x3x8x8)']
         assert facts.outputs[0].shape == (1, 4, 6, 6)
         assert facts.labels is not None
         assert facts.labels.get(1) == "nut"
-        assert (facts.notes["stride"], facts.notes["task"]) == (32, "detect")
+        assert (facts.properties["stride"], facts.properties["task"]) == (32, "detect")
 
     @pytest.mark.parametrize(
         ("network", "names"),
@@ -260,9 +261,9 @@ class TestFacts:
         example = networks.torch.ones(2, 3, dtype=networks.torch.bfloat16)
         networks.program(tmp_path / "t.pt2", networks.Types(), example)
         engine = load(tmp_path / "t.pt2")
-        dtypes = [each.dtype.name for each in engine.facts.outputs]
+        dtypes = [each.dtype.name for each in engine.info.outputs]
         assert dtypes == ["float32", "float32", "uint8"]
-        assert engine.facts.inputs[0].dtype == np.float32
+        assert engine.info.inputs[0].dtype == np.float32
         outputs = engine.run({"x": np.array([[0.5, 0, 2]], np.float32)})
         assert [each.dtype.name for each in outputs.values()] == dtypes
         assert outputs["output_1"].tolist() == [[0.5, 0, 2]]
@@ -276,7 +277,7 @@ class TestFacts:
         networks.script(tmp_path / "d.pt", networks.Double())
         name = ResourceName(Api.parse("rdk:service:mlmodel"), "model")
         attributes = TorchAttributes(model_path=str(tmp_path / "d.pt"), num_threads=1)
-        model = await TorchModel.new(name, attributes, {}, LoadedModels(SystemClock()))
+        model = await TorchModel.new(name, attributes, {}, ModelCache(SystemClock()))
         try:
             metadata = await model.metadata()
             assert [(i.name, i.data_type, list(i.shape)) for i in metadata.input_info] == [
@@ -352,7 +353,7 @@ class TestFaults:
         with zipfile.ZipFile(tmp_path / "other.pt", "w") as archive:
             archive.writestr("folder/notes.txt", "hello")
             archive.writestr("folder/version", "3")
-        with pytest.raises(BadModel, match="holds no model"):
+        with pytest.raises(BadModel, match="does not contain a model"):
             load(tmp_path / "other.pt")
 
     def test_an_input_that_is_no_tensor_is_named(
@@ -367,7 +368,7 @@ class TestFaults:
     ) -> None:
         example = networks.torch.ones(2, 3, 2)
         networks.program(tmp_path / "c.pt2", networks.Complex(), example)
-        with pytest.raises(BadModel, match=r'its tensor "output" is a torch\.complex64'):
+        with pytest.raises(BadModel, match=r'its tensor "output" has the type torch\.complex64'):
             load(tmp_path / "c.pt2")
 
     @pytest.mark.parametrize(
@@ -375,9 +376,9 @@ class TestFaults:
         [
             ({"inputs": [{"name": "x"}]}, r"inputs\.0\.shape"),
             ({"inputs": []}, None),
-            ({"inputs": [{"name": "x", "shape": [1], "dtype": "text"}]}, "does not fit"),
+            ({"inputs": [{"name": "x", "shape": [1], "dtype": "text"}]}, "does not match"),
             ({"inputs": [{"name": "x", "shape": [1]}] * 2}, 'which takes "x"'),
-            ({"inputs": [{"name": "x", "shape": [2]}], "outputs": ["a", "b"]}, "gives 1 tensors"),
+            ({"inputs": [{"name": "x", "shape": [2]}], "outputs": ["a", "b"]}, "returns 1 tensors"),
             ("nonsense", "cogwork.json"),
         ],
     )
@@ -386,7 +387,7 @@ class TestFaults:
     ) -> None:
         networks.script(tmp_path / "n.pt", networks.Double(), {"cogwork.json": note})
         if words is None:
-            assert load(tmp_path / "n.pt").facts.inputs[0].shape is None
+            assert load(tmp_path / "n.pt").info.inputs[0].shape is None
         else:
             with pytest.raises(BadModel, match=words):
                 load(tmp_path / "n.pt")
@@ -396,7 +397,7 @@ class TestFaults:
     ) -> None:
         note = {"inputs": [{"name": "x", "shape": [-1, -1, 5, 5]}]}
         networks.script(tmp_path / "n.pt", networks.Conv(), {"cogwork.json": note})
-        assert load(tmp_path / "n.pt").facts.outputs == ()
+        assert load(tmp_path / "n.pt").info.outputs == ()
 
     def test_a_run_that_fails_says_why_in_one_line(
         self, networks: Networks, load: Load, tmp_path: Path
@@ -541,7 +542,7 @@ class TestNothingOfAFileIsRun:
             records["models/model.json"] = json.dumps(model).encode()
 
         networks.changed(conv, tmp_path / "evil.pt2", change)
-        with pytest.raises(BadModel, match="torch could run that"):
+        with pytest.raises(BadModel, match="torch might run as code"):
             load(tmp_path / "evil.pt2")
 
     def test_guards_of_a_program_are_left_behind(
@@ -571,8 +572,24 @@ class TestNothingOfAFileIsRun:
         self, networks: Networks, load: Load, tmp_path: Path, network: str
     ) -> None:
         networks.script(tmp_path / "f.pt", getattr(networks, network)())
-        with pytest.raises(BadModel, match="reads or writes files"):
+        with pytest.raises(BadModel, match="accesses files"):
             load(tmp_path / "f.pt")
+
+    def test_code_with_many_nested_attributes_is_refused_in_linear_time(
+        self, networks: Networks, load: Load, tmp_path: Path
+    ) -> None:
+        networks.script(tmp_path / "f.pt", networks.Double())
+        depth = 20_000
+        nested = b"getattr(" * depth + b"a" + b', "0")' * depth
+
+        def change(records: Records) -> None:
+            records["code/nested.py"] = nested
+
+        networks.changed(tmp_path / "f.pt", tmp_path / "deep.pt", change)
+        begun = time.process_time()
+        with pytest.raises(BadModel, match="accesses files"):
+            load(tmp_path / "deep.pt")
+        assert time.process_time() - begun < 5
 
     @pytest.mark.parametrize(
         "call",
@@ -598,5 +615,5 @@ class TestNothingOfAFileIsRun:
                     records[name] = records[name].replace(b"torch.save", call)
 
         networks.changed(tmp_path / "f.pt", tmp_path / "evil.pt", change)
-        with pytest.raises(BadModel, match="reads or writes files"):
+        with pytest.raises(BadModel, match="accesses files"):
             load(tmp_path / "evil.pt")

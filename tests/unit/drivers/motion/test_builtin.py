@@ -41,8 +41,8 @@ from viam.services.slam import SLAM
 
 from cogwork.core.clock import ManualClock
 from cogwork.core.errors import Interrupted, NotFound, Unsupported
+from cogwork.drivers.arm.arm_model import ArmModel
 from cogwork.drivers.arm.attributes import FakeArmAttributes
-from cogwork.drivers.arm.described import Described
 from cogwork.drivers.arm.fake import FakeArm
 from cogwork.drivers.base.attributes import FakeBaseAttributes
 from cogwork.drivers.base.fake import FakeBase
@@ -53,9 +53,9 @@ from cogwork.drivers.motion.builtin import BuiltinMotion
 from cogwork.drivers.movement_sensor.attributes import FakeMovementSensorAttributes
 from cogwork.drivers.movement_sensor.fake import FakeMovementSensor
 from cogwork.graph.name import Api, ResourceName
-from cogwork.resource.neighbours import Neighbours
+from cogwork.resource.machine_access import MachineAccess
+from cogwork.spatial.frame_tree import FramePart, FrameTree
 from cogwork.spatial.pose import Pose as Place
-from cogwork.spatial.tree import FrameTree, Part
 
 ARM = ResourceName.parse("rdk:component:arm/hand")
 BASE = ResourceName.parse("rdk:component:base/rover")
@@ -79,7 +79,7 @@ class Follower(SLAM):
         await self.sight.wait()
         if self.lost:
             raise Unsupported("the map is lost")
-        seen = (await self._base.odometry()).place
+        seen = (await self._base.odometry()).pose
         return Pose(x=seen.x, y=seen.y, o_z=1, theta=seen.heading + 90)
 
     async def get_internal_state(self, **_: Any) -> list[bytes]:
@@ -95,11 +95,11 @@ class Follower(SLAM):
 class Standing:
     """Frames of what does not move by itself."""
 
-    def __init__(self, *parts: Part) -> None:
+    def __init__(self, *parts: FramePart) -> None:
         self._tree = FrameTree(parts)
 
     async def transform(
-        self, pose: Place, source: str, destination: str, extra: Iterable[Part] = ()
+        self, pose: Place, source: str, destination: str, extra: Iterable[FramePart] = ()
     ) -> Place:
         try:
             return self._tree.with_extra(extra).transform(pose, source, destination, {})
@@ -131,7 +131,7 @@ class Deaf:
 
 class Hand(Deaf, FakeArm):
     def __init__(self, clock: ManualClock) -> None:
-        super().__init__(ARM, FakeArmAttributes(), Described.desk_arm(), clock)
+        super().__init__(ARM, FakeArmAttributes(), ArmModel.desk_arm(), clock)
 
 
 class Rail(Deaf, FakeGantry):
@@ -150,7 +150,7 @@ class Rail(Deaf, FakeGantry):
 class SlowFrames(Standing):
     """Whose joints have to be asked where they are, which may take long."""
 
-    def __init__(self, *parts: Part) -> None:
+    def __init__(self, *parts: FramePart) -> None:
         super().__init__(*parts)
         self.asked = asyncio.Event()
         self.asked.set()
@@ -175,7 +175,7 @@ class Machine:
             MAP: self.map,
         }
         self.stops = Counter[ResourceName]()
-        self.neighbours = Neighbours(
+        self.neighbours = MachineAccess(
             self._find,
             lambda: self.resources,
             Standing(*_parts({"rover": "world"})),
@@ -202,12 +202,12 @@ class Machine:
         return name, frames
 
     async def at(self) -> tuple[float, float, float]:
-        seen = (await self.base.odometry()).place
+        seen = (await self.base.odometry()).pose
         return seen.x, seen.y, math.remainder(seen.heading, 360)
 
 
-def _parts(parents: dict[str, str], place: Place | None = None) -> Iterable[Part]:
-    return (Part(name, parent, place or Place.zero()) for name, parent in parents.items())
+def _parts(parents: dict[str, str], place: Place | None = None) -> Iterable[FramePart]:
+    return (FramePart(name, parent, place or Place.identity()) for name, parent in parents.items())
 
 
 @pytest.fixture
@@ -273,7 +273,7 @@ async def test_what_rides_on_a_base_gets_there(
     client: MotionClient, machine: Machine, clock: ManualClock
 ) -> None:
     """The camera looks back from 200 mm ahead; for it to be 300 mm ahead the base goes 100 mm."""
-    mast = Place((0.0, 200.0, 500.0), Place.zero().turned)
+    mast = Place((0.0, 200.0, 500.0), Place.identity().rotation)
     machine.neighbours.frames = Standing(
         *_parts({"rover": "world"}), *_parts({"camera": "rover"}, mast)
     )
@@ -288,7 +288,7 @@ async def test_nothing_moves_what_stands_on_the_world(
     with refused() as told:
         await client.move("lamp", on("world", x=1))
     assert told.status is Status.UNIMPLEMENTED
-    assert 'nothing moves "lamp"' in told.words
+    assert 'cannot move "lamp"' in told.words
 
 
 async def test_without_a_machine_there_are_no_frames(
@@ -303,10 +303,10 @@ async def test_without_a_machine_there_are_no_frames(
 @pytest.mark.parametrize(
     ("pose", "words"),
     [
-        ({"x": 600}, "axis 1 .* would have to be at 600 mm, and goes from 0 to 500"),
+        ({"x": 600}, "axis 1 .* would have to be at 600 mm, but its range is 0 to 500"),
         ({"y": -20}, "axis 2 .* at -20 mm"),
-        ({"z": 100}, "with its 2 axes it stays 100 mm beside that"),
-        ({"x": 100, "o_x": 1}, "would have to turn by 90 degrees, and cannot"),
+        ({"z": 100}, "the closest position of its 2 axes is 100 mm away"),
+        ({"x": 100, "o_x": 1}, "would have to rotate by 90 degrees, but cannot"),
     ],
 )
 async def test_a_gantry_that_cannot_get_there_says_so(
@@ -336,9 +336,9 @@ async def test_a_gantry_without_kinematics_has_its_axes_along_x_and_y(
 @pytest.mark.parametrize(
     ("kind", "slow", "words"),
     [
-        (Hand, "frames", 'arm "hand" was told to stop, and stays where it is'),
-        (Rail, "frames", 'gantry "rail" was told to stop, and stays where it is'),
-        (Rail, "lengths", 'gantry "rail" was told to stop, and stays where it is'),
+        (Hand, "frames", 'arm "hand" was stopped during the move'),
+        (Rail, "frames", 'gantry "rail" was stopped during the move'),
+        (Rail, "lengths", 'gantry "rail" was stopped during the move'),
     ],
 )
 async def test_what_is_stopped_before_it_moves_stays_where_it_is(
@@ -388,11 +388,11 @@ async def test_a_move_whose_caller_is_gone_is_stopped(
                     obstacles=[GeometriesInFrame(geometries=[Geometry(label="wall")])]
                 )
             },
-            "minds no obstacles",
+            "does not support obstacles",
         ),
         (
             {"constraints": Constraints(orientation_constraint=[OrientationConstraint()])},
-            "keeps to no orientation constraint",
+            "does not support orientation constraint",
         ),
     ],
 )
@@ -430,10 +430,10 @@ async def test_frames_that_a_call_brings(client: MotionClient) -> None:
 @pytest.mark.parametrize(
     ("name", "parent", "words"),
     [
-        ("rover", "world", "a name of its own"),
-        ("world", "rover", "a name of its own"),
-        ("", "rover", "names its frame and the frame it stands on"),
-        ("cup", "", "names its frame and the frame it stands on"),
+        ("rover", "world", "choose another name"),
+        ("world", "rover", "choose another name"),
+        ("", "rover", "must name its frame and its parent frame"),
+        ("cup", "", "must name its frame and its parent frame"),
     ],
 )
 async def test_frames_that_no_call_can_bring(
@@ -539,7 +539,7 @@ async def test_a_base_that_gets_nowhere_gives_up(
     await client.move_on_globe("rover", GeoPoint(latitude=41, longitude=-73.98), "gps")
     plan = await arrived(client, clock)
     assert plan.status.state == PlanState.PLAN_STATE_FAILED
-    assert "the last 3 legs brought it hardly nearer" in plan.status.reason
+    assert "the last 3 legs brought it hardly closer" in plan.status.reason
     assert not await machine.base.is_moving()
 
 
@@ -572,7 +572,7 @@ async def test_whoever_takes_the_base_over_keeps_it(
     await clock.settle()
     plan = await plan_of(client)
     assert plan.status.state == PlanState.PLAN_STATE_FAILED
-    assert "move_straight ended it" in plan.status.reason
+    assert "interrupted by move_straight" in plan.status.reason
     assert await machine.base.is_moving()
     await clock.advance(10)
     await taking
@@ -586,7 +586,7 @@ async def test_a_base_is_stopped_with_its_plan(
     assert await machine.base.is_moving()
     await client.stop_plan("rover")
     assert not await machine.base.is_moving()
-    assert (await plan_of(client)).status.reason == "stop_plan ended it"
+    assert (await plan_of(client)).status.reason == "stopped by stop_plan"
 
 
 class Stubborn(FakeBase):
@@ -638,7 +638,7 @@ async def test_a_base_that_is_stopped_while_it_looks_where_it_is_stays_there(
     machine.map.sight.set()
     plan = await arrived(client, clock)
     assert plan.status.state == PlanState.PLAN_STATE_FAILED
-    assert plan.status.reason == 'base "rover" was told to stop, and stays where it is'
+    assert plan.status.reason == 'base "rover" was stopped during the move'
     assert await machine.at() == pytest.approx((0, 5000, 0), abs=1)
 
 
@@ -663,7 +663,7 @@ async def test_the_newest_plan_has_the_base(
     await client.move_on_map("rover", Pose(x=100, y=500), "map")
     older = await plan_of(client, execution_id=first)
     assert older.status.state == PlanState.PLAN_STATE_STOPPED
-    assert older.status.reason == "a newer plan took over"
+    assert older.status.reason == "replaced by a newer plan"
     assert (await arrived(client, clock)).status.state == PlanState.PLAN_STATE_SUCCEEDED
     x, y, _ = await machine.at()
     assert (x, y) == pytest.approx((100, 500), abs=100)

@@ -124,7 +124,7 @@ async def test_a_newer_command_ends_a_move(
     with refused() as told:
         await asyncio.wait_for(move, 10)
     assert told.status is Status.ABORTED
-    assert told.words == f'motor "m" did not finish go_for: {ending} ended it'
+    assert told.words == f'motor "m" did not finish go_for: interrupted by {ending}'
     await clock.advance(1)
     assert await client.get_position() == pytest.approx(position)
 
@@ -135,7 +135,7 @@ async def test_the_newer_of_two_moves_is_finished(client: MotorClient, clock: Ma
     newer = asyncio.ensure_future(client.go_to(120, -1))
     with refused() as told:
         await asyncio.wait_for(older, 10)
-    assert "go_to ended it" in told.words
+    assert "interrupted by go_to" in told.words
     await clock.advance(0.5)
     await asyncio.wait_for(newer, 10)
     assert await client.get_position() == -1
@@ -145,7 +145,7 @@ async def test_closing_it_ends_a_move_and_stops_it(motor: FakeMotor, clock: Manu
     move = asyncio.ensure_future(motor.go_for(60, 10))
     await clock.settle()
     await motor.close()
-    with pytest.raises(Interrupted, match="close ended it"):
+    with pytest.raises(Interrupted, match="interrupted by close"):
         await move
     assert not await motor.is_moving()
     await motor.close()
@@ -200,7 +200,7 @@ async def test_a_move_needs_a_speed(client: MotorClient) -> None:
     with refused() as told:
         await client.go_to(0, 1)
     assert told.status is Status.INVALID_ARGUMENT
-    assert told.words == 'motor "m" gets nowhere at 0 rpm: give go_to a speed'
+    assert told.words == 'motor "m" does not move at 0 rpm: give go_to a nonzero speed'
 
 
 @pytest.mark.parametrize("revolutions", [0, math.nan, math.inf])

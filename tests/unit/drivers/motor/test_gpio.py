@@ -17,9 +17,9 @@ from cogwork.core.clock import ManualClock
 from cogwork.core.errors import Interrupted
 from cogwork.drivers.encoder.gpio_attributes import SingleEncoderAttributes
 from cogwork.drivers.encoder.gpio_single import SingleEncoder
-from cogwork.drivers.gpio.wire import NoAnswer
+from cogwork.drivers.gpio.pin_link import NoAnswer
 from cogwork.drivers.motor.attributes import GpioMotorAttributes
-from cogwork.drivers.motor.gpio import GpioMotor, Stuck
+from cogwork.drivers.motor.gpio import GpioMotor, MotorStalled
 from cogwork.graph.name import ResourceName
 
 NAME = ResourceName.parse("rdk:component:motor/m")
@@ -193,7 +193,7 @@ async def test_an_older_move_is_told_who_ended_it(
     going = asyncio.ensure_future(motor.go_for(60, 2))
     await clock.advance(1)
     await motor.set_power(-0.25)
-    with pytest.raises(Interrupted, match="did not finish go_for: set_power ended it"):
+    with pytest.raises(Interrupted, match="did not finish go_for: interrupted by set_power"):
         await going
     await clock.advance(10)
     assert levels(board) == (0, 0.25)
@@ -230,7 +230,7 @@ async def test_a_pin_that_fails_stops_it(motor: GpioMotor, board: WatchedBoard) 
 @pytest.fixture
 def hasty(monkeypatch: pytest.MonkeyPatch) -> None:
     """Nobody gets more than a moment to answer."""
-    monkeypatch.setattr("cogwork.drivers.gpio.wire.ANSWER", 0.02)
+    monkeypatch.setattr("cogwork.drivers.gpio.pin_link.ANSWER_TIMEOUT", 0.02)
 
 
 @pytest.mark.usefixtures("hasty")
@@ -285,7 +285,7 @@ async def test_a_stop_is_newer_than_a_move_that_still_asks_where_it_is(
         await motor.stop()
         shaft.answers.set()
         await clock.advance(1)
-        with pytest.raises(Interrupted, match="stop ended it"):
+        with pytest.raises(Interrupted, match="interrupted by stop"):
             await asyncio.wait_for(going, 10)
         assert levels(board)[1] == 0
 
@@ -339,7 +339,7 @@ async def test_a_load_only_makes_it_later(
 
 @pytest.mark.parametrize(
     ("factor", "words"),
-    [(0.0, "saw nothing turn for 3 s"), (-1.0, "its encoder counts the other way round")],
+    [(0.0, "reported no motion for 3 s"), (-1.0, "its encoder counts in the wrong direction")],
 )
 async def test_a_motor_that_does_not_get_there_is_stopped(
     board: WatchedBoard, clock: ManualClock, shaft: Shaft, factor: float, words: str
@@ -348,7 +348,7 @@ async def test_a_motor_that_does_not_get_there_is_stopped(
     motor = await built(board, clock, shaft)
     going = asyncio.ensure_future(motor.go_for(60, 5))
     await clock.advance(4)
-    with pytest.raises(Stuck, match=words):
+    with pytest.raises(MotorStalled, match=words):
         await going
     assert levels(board)[1] == 0
 
@@ -368,7 +368,7 @@ async def test_an_encoder_of_few_ticks_is_waited_for(
     await clock.advance(17.9)
     assert not going.done()
     await clock.advance(0.2)
-    with pytest.raises(Stuck, match="saw nothing turn for 18 s"):
+    with pytest.raises(MotorStalled, match="reported no motion for 18 s"):
         await asyncio.wait_for(going, 1)
 
 
@@ -445,11 +445,19 @@ async def test_it_tells_a_single_encoder_which_way_it_turns(
         ("set_power:1.5", Status.INVALID_ARGUMENT, "takes a power from -1 to 1, not 1.5"),
         ("set_rpm:121", Status.INVALID_ARGUMENT, "turns at 120 rpm at most, not at 121"),
         ("set_rpm:nan", Status.INVALID_ARGUMENT, "turns at 120 rpm at most, not at nan"),
-        ("go_for:0:1", Status.INVALID_ARGUMENT, "gets nowhere at 0 rpm: give go_for a speed"),
+        (
+            "go_for:0:1",
+            Status.INVALID_ARGUMENT,
+            "does not move at 0 rpm: give go_for a nonzero speed",
+        ),
         ("go_for:60:inf", Status.INVALID_ARGUMENT, "cannot go for inf revolutions"),
-        ("go_to:60:1", Status.UNIMPLEMENTED, "no go_to, because nothing tells its position: give"),
-        ("get_position", Status.UNIMPLEMENTED, "no get_position, because nothing tells"),
-        ("reset_zero_position:0", Status.UNIMPLEMENTED, 'give it an "encoder"'),
+        (
+            "go_to:60:1",
+            Status.UNIMPLEMENTED,
+            "does not support go_to, because its position is unknown: configure",
+        ),
+        ("get_position", Status.UNIMPLEMENTED, "does not support get_position, because"),
+        ("reset_zero_position:0", Status.UNIMPLEMENTED, 'configure an "encoder"'),
     ],
 )
 async def test_what_cannot_be(client: MotorClient, ask: str, status: Status, words: str) -> None:
@@ -469,7 +477,7 @@ async def test_a_motor_of_unknown_speed_has_only_powers(
             with refused() as told:
                 await asking
             assert told.status is Status.UNIMPLEMENTED
-            assert 'its speed is not known: set "max_rpm"' in told.words
+            assert 'its speed is unknown: set "max_rpm"' in told.words
         await client.set_power(1)
 
 
@@ -485,11 +493,11 @@ async def test_it_tells_about_itself(
 @pytest.mark.parametrize(
     ("attributes", "words"),
     [
-        ({"pins": {"a": "1"}}, "and not to a"),
-        ({"pins": {}}, "and not to nothing"),
-        ({"pins": {"a": "1", "b": "2", "dir": "3"}}, "and not to a and b and dir"),
-        ({"pins": {"a": "1", "b": "1"}}, 'pin "1" stands here twice'),
-        ({"encoder": "e"}, '"encoder" and "ticks_per_rotation" belong together'),
+        ({"pins": {"a": "1"}}, ", not to a"),
+        ({"pins": {}}, ", not to nothing"),
+        ({"pins": {"a": "1", "b": "2", "dir": "3"}}, ", not to a and b and dir"),
+        ({"pins": {"a": "1", "b": "1"}}, 'pin "1" is used twice'),
+        ({"encoder": "e"}, '"encoder" and "ticks_per_rotation" require each other'),
         ({"min_power_pct": 0.5, "max_power_pct": 0.4}, "is more than"),
         ({"max_power_pct": 0}, "greater than 0"),
     ],

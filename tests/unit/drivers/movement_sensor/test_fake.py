@@ -137,7 +137,7 @@ async def test_it_tells_about_itself(client: MovementSensorClient) -> None:
 
 async def test_a_base_that_does_not_tell_where_it_is() -> None:
     attributes = FakeMovementSensorAttributes(base="b")
-    with pytest.raises(Unsupported, match='cannot follow base "b", which does not tell where'):
+    with pytest.raises(Unsupported, match='cannot follow base "b", which does not report its pose'):
         await FakeMovementSensor.new(NAME, attributes, {BASE: object()})
 
 

@@ -212,7 +212,7 @@ async def test_a_base_that_does_not_know_its_size(
         return WheeledBase.Properties(0, 0, 0)
 
     monkeypatch.setattr(around[BASE], "get_properties", unknown)
-    with pytest.raises(Unsupported, match='base "b" does not tell how wide it is'):
+    with pytest.raises(Unsupported, match='base "b" does not report its width'):
         await sensor_of(around, clock)
 
 

@@ -27,11 +27,11 @@ from viam.services.navigation.client import NavigationClient
 
 from cogwork.core.clock import ManualClock
 from cogwork.core.errors import Interrupted
-from cogwork.drivers.navigation import pilot
+from cogwork.drivers.navigation import goal_executor
 from cogwork.drivers.navigation.attributes import FakeNavigationAttributes
-from cogwork.drivers.navigation.effort import Effort
 from cogwork.drivers.navigation.fake import FakeNavigation
-from cogwork.drivers.navigation.shelf import MOST
+from cogwork.drivers.navigation.named_store import MAX_ITEMS
+from cogwork.drivers.navigation.search_budget import SearchBudget
 from cogwork.graph.name import ResourceName
 
 NAME = ResourceName.parse("rdk:service:navigation/n")
@@ -142,7 +142,7 @@ async def test_a_zone_on_the_destination_ends_it(
     await client.update_zone("pit", geometry={**away, "center": {"x": 10_000, "y": 0}})
     status = await client.get_navigation_status()
     assert status.goal.error.code == NavErrorCode.NAV_ERROR_CODE_BLOCKED
-    assert status.goal.error.message == 'the destination is in zone "pit", or too close to it'
+    assert status.goal.error.message == 'the destination is in zone "pit" or too close to it'
     await clock.advance(5)
     assert await spot(client) == pytest.approx((2, 0))
 
@@ -307,7 +307,7 @@ async def test_nor_is_one_whose_places_are_almost_the_same(
     with refused() as told:
         await client.navigate_route(waypoints=waypoints, loop=True)
     assert told.status is GrpcStatus.INVALID_ARGUMENT
-    assert "once around is 1 mm at least" in told.words
+    assert "a lap must have at least 1 mm" in told.words
 
 
 async def test_laps_are_counted_as_far_as_they_can_be_told(
@@ -348,10 +348,10 @@ async def test_there_is_room_for_so_many(service: FakeNavigation, type_: str) ->
             case "zone":
                 await service.add_zone(name, "keepout", WALL)
 
-    for number in range(MOST):
+    for number in range(MAX_ITEMS):
         await add(number)
-    with pytest.raises(Exception, match=f"there are {MOST} {type_}s already"):
-        await add(MOST)
+    with pytest.raises(Exception, match=f"there are already {MAX_ITEMS} {type_}s"):
+        await add(MAX_ITEMS)
 
 
 async def test_the_newest_goal_has_it(
@@ -360,7 +360,7 @@ async def test_the_newest_goal_has_it(
     older = asyncio.ensure_future(service.go_to_point(at(10)))
     await clock.advance(2)
     await client.navigate_to_point(at(2, 1))
-    with pytest.raises(Interrupted, match="a newer goal took over"):
+    with pytest.raises(Interrupted, match="a newer goal replaced this one"):
         await older
     await clock.advance(1)
     assert await spot(client) == pytest.approx((2, 1))
@@ -384,7 +384,7 @@ async def test_a_goal_that_comes_while_a_way_is_looked_for(service: FakeNavigati
         older = asyncio.ensure_future(service.navigate_to_point(at(10)))
         await asyncio.sleep(0)
         status = await service.go_to_point(at(1), wait=False)
-    with pytest.raises(Interrupted, match="a newer goal took over"):
+    with pytest.raises(Interrupted, match="a newer goal replaced this one"):
         await older
     assert (await service.get_navigation_status()).goal.target == status.goal.target == at(1)
 
@@ -460,7 +460,7 @@ async def a_maze(service: FakeNavigation) -> list[Waypoint]:
 async def test_ways_that_nobody_waits_for_hold_nobody_up(
     service: FakeNavigation, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(pilot, "Effort", partial(Effort, 10**12))
+    monkeypatch.setattr(goal_executor, "SearchBudget", partial(SearchBudget, 10**12))
     route = await a_maze(service)
     for _ in range(3):
         asking = asyncio.ensure_future(service.navigate_route(waypoints=route))
@@ -493,12 +493,12 @@ async def test_a_way_is_found_while_the_threads_of_the_loop_are_busy(
 
 
 async def test_what_takes_too_long_to_find_fails(service: FakeNavigation) -> None:
-    for number in range(MOST):
+    for number in range(MAX_ITEMS):
         await service.add_zone(f"slow {number}", "speed_limit", WALL, 0.1)
     route = [Waypoint(position=at(number)) for number in range(1000)]
     status = await service.navigate_route(waypoints=route)
     assert status.goal.state == GoalState.GOAL_STATE_FAILED
-    assert "send it past fewer stops at once" in status.goal.error.message
+    assert "use fewer stops at once" in status.goal.error.message
 
 
 async def test_held_while_a_way_is_looked_for_it_stays(
@@ -538,9 +538,12 @@ async def test_lost_it_goes_nowhere(clock: ManualClock) -> None:
     ("geometry", "words"),
     [
         ({"type": "circle", "center": {"x": 0, "y": 0}}, '"radius" of the geometry of zone "z"'),
-        ({"type": "circle", "center": {"x": 0, "y": 0}, "radius": -1}, "is above 0"),
+        ({"type": "circle", "center": {"x": 0, "y": 0}, "radius": -1}, "must be above 0"),
         ({"type": "circle", "center": {"x": 0}, "radius": 1}, 'an object with "x" and "y"'),
-        ({"type": "circle", "center": {"x": 0, "y": 0}, "radius": 1, "r": 1}, 'has "r", which'),
+        (
+            {"type": "circle", "center": {"x": 0, "y": 0}, "radius": 1, "r": 1},
+            'the unknown field "r"',
+        ),
         ({"type": "box", "center": {"x": 0, "y": 0}, "size": 3}, '"size" of the geometry'),
         ({"type": "polygon", "points": [{"x": 0, "y": 0}] * 2}, "a list of 3 to 64 points"),
         ({"type": "polygon", "points": [{"x": 0, "y": 0}] * 3}, "the same point twice"),

@@ -5,51 +5,51 @@ import random
 
 import pytest
 
-from cogwork.drivers.navigation.effort import Effort, NoWay
-from cogwork.drivers.navigation.outline import Outline
 from cogwork.drivers.navigation.planning import (
     Keepout,
-    first_block,
-    length,
-    way,
-    way_through,
+    find_blocking_zone,
+    path_length,
+    plan_path,
+    plan_through,
 )
+from cogwork.drivers.navigation.polygon import Polygon
+from cogwork.drivers.navigation.search_budget import NoPath, SearchBudget
 
 
 def keepout(name: str, x: float, y: float, width: float, height: float) -> Keepout:
-    return Keepout(name, Outline.box((x, y), (width, height), 0.0))
+    return Keepout(name, Polygon.from_box((x, y), (width, height), 0.0))
 
 
 def test_where_nothing_is_in_the_way_it_is_straight() -> None:
     aside = keepout("aside", 5, 5, 2, 2)
-    assert way((0, 0), (10, 0), [aside], Effort()) == [(0, 0), (10, 0)]
+    assert plan_path((0, 0), (10, 0), [aside], SearchBudget()) == [(0, 0), (10, 0)]
 
 
 def test_around_what_is_in_the_way() -> None:
     wall = keepout("wall", 5, 1, 1, 4)
-    path = way((0, 0), (10, 0), [wall], Effort())
-    assert first_block(path, [wall], Effort()) is None
+    path = plan_path((0, 0), (10, 0), [wall], SearchBudget())
+    assert find_blocking_zone(path, [wall], SearchBudget()) is None
     # Below it, which is shorter.
     assert min(y for _, y in path) == pytest.approx(-1.01)
-    assert length(path) == pytest.approx(10.2, abs=0.2)
+    assert path_length(path) == pytest.approx(10.2, abs=0.2)
 
 
 def test_around_what_is_only_met_on_the_way_around() -> None:
     zones = [keepout("wall", 5, 0, 1, 4), keepout("low", 5, -4, 3, 4.5), keepout("far", 5, 9, 3, 3)]
-    path = way((0, 0), (10, 0), zones, Effort())
-    assert first_block(path, zones, Effort()) is None
+    path = plan_path((0, 0), (10, 0), zones, SearchBudget())
+    assert find_blocking_zone(path, zones, SearchBudget()) is None
     assert max(y for _, y in path) == pytest.approx(2.01)
 
 
 @pytest.mark.parametrize(
     ("start", "end", "words"),
-    [((5, 0), (9, 9), "it starts in zone"), ((0, 0), (5, 0), "the destination is in zone")],
+    [((5, 0), (9, 9), "the start is in zone"), ((0, 0), (5, 0), "the destination is in zone")],
 )
 def test_where_it_must_not_be_no_way_leads(
     start: tuple[float, float], end: tuple[float, float], words: str
 ) -> None:
-    with pytest.raises(NoWay, match=words):
-        way(start, end, [keepout("pit", 5, 0, 2, 2)], Effort())
+    with pytest.raises(NoPath, match=words):
+        plan_path(start, end, [keepout("pit", 5, 0, 2, 2)], SearchBudget())
 
 
 def test_out_of_a_closed_yard_no_way_leads() -> None:
@@ -59,29 +59,29 @@ def test_out_of_a_closed_yard_no_way_leads() -> None:
         keepout("east", 5, 0, 1, 12),
         keepout("west", -5, 0, 1, 12),
     ]
-    with pytest.raises(NoWay, match="no way leads past the zones"):
-        way((0, 0), (20, 0), yard, Effort())
+    with pytest.raises(NoPath, match="no path leads around the zones"):
+        plan_path((0, 0), (20, 0), yard, SearchBudget())
 
 
 def test_too_much_to_go_around_is_said() -> None:
     teeth = [keepout(f"tooth {x}", x, 0, 0.1, 10) for x in range(1, 100)]
-    with pytest.raises(NoWay, match="too many"):
-        way((0, 0), (100, 0), teeth, Effort())
+    with pytest.raises(NoPath, match="too many"):
+        plan_path((0, 0), (100, 0), teeth, SearchBudget())
 
 
 def test_too_many_legs_are_refused() -> None:
     wall = keepout("wall", 5, 0, 1, 4)
     legs: list[tuple[float, float]] = [(0, 0), (10, 0)]
-    assert len(way_through(legs, [wall], Effort(1000))) == 1
-    with pytest.raises(NoWay, match="too many stops and zones"):
-        way_through(legs * 100, [wall], Effort(1000))
+    assert len(plan_through(legs, [wall], SearchBudget(1000))) == 1
+    with pytest.raises(NoPath, match="too many stops and zones"):
+        plan_through(legs * 100, [wall], SearchBudget(1000))
 
 
 def test_what_is_given_up_ends() -> None:
-    effort = Effort()
-    effort.give_up()
-    with pytest.raises(NoWay):
-        way((0, 0), (10, 0), [keepout("aside", 5, 5, 2, 2)], effort)
+    effort = SearchBudget()
+    effort.cancel()
+    with pytest.raises(NoPath):
+        plan_path((0, 0), (10, 0), [keepout("aside", 5, 5, 2, 2)], effort)
 
 
 @pytest.mark.parametrize("seed", range(20))
@@ -91,7 +91,7 @@ def test_whatever_is_in_the_way_it_keeps_out(seed: int) -> None:
         keepout(str(number), chance.uniform(2, 18), chance.uniform(-8, 8), 2, chance.uniform(1, 4))
         for number in range(12)
     ]
-    path = way((0, 0), (20, 0), zones, Effort())
+    path = plan_path((0, 0), (20, 0), zones, SearchBudget())
     assert (path[0], path[-1]) == ((0, 0), (20, 0))
-    assert first_block(path, zones, Effort()) is None
+    assert find_blocking_zone(path, zones, SearchBudget()) is None
     assert all(one != other for one, other in itertools.pairwise(path))

@@ -21,7 +21,7 @@ from viam.components.sensor.client import SensorClient
 from cogwork.core.clock import ManualClock
 from cogwork.drivers.sensor.attributes import SerialSensorAttributes
 from cogwork.drivers.sensor.serial import NoReadings, SerialSensor
-from cogwork.drivers.sensor.serial_port import PortFault, explained
+from cogwork.drivers.sensor.serial_port import PortFault, explain_error
 from cogwork.graph.name import ResourceName
 
 NAME = ResourceName.parse("rdk:component:sensor/s")
@@ -147,7 +147,7 @@ async def test_what_is_old_is_no_reading(
     device.send(b"noise\n")
     await until_status(client, unreadable=1)
     assert trouble(sensor) == (
-        f'{device.path} sent no line that can be read as "json" for 10.5 s '
+        f'{device.path} sent no valid "json" line for 10.5 s '
         '(it is not JSON: Expecting value: line 1 column 1 (char 0)); check "baud_rate"'
     )
     device.send(b'{"t": 2}\n')
@@ -166,7 +166,7 @@ async def test_a_line_that_does_not_end_costs_no_memory(
     client: SensorClient, device: Device
 ) -> None:
     await device.send_much(b"x" * 1_000_000)
-    await until_status(client, why_unreadable="it does not end")
+    await until_status(client, why_unreadable="it is too long")
     await device.send_much(b'\n{"t": 1}\n')
     await until_status(client, lines=1)
     assert await client.get_readings() == {"t": 1}
@@ -191,7 +191,9 @@ async def test_the_cable_may_be_pulled(
     with refused() as told:
         await client.get_readings()
     assert told.status is Status.UNAVAILABLE
-    assert told.words.startswith((f"{device.path} cannot be read: ", f"there is no {device.path}"))
+    assert told.words.startswith(
+        (f"{device.path} cannot be read: ", f"{device.path} does not exist")
+    )
     assert told.words.endswith("; the last line is 0.0 s old")
     device.plug_in()
     await until_status(client, is_open=True)
@@ -200,7 +202,7 @@ async def test_the_cable_may_be_pulled(
     await until_status(client, lines=2)
     assert await client.get_readings() == {"t": 2}
     lost, again = [record.getMessage() for record in caplog.records if "tty" in record.message]
-    assert lost.endswith("; it is tried again")
+    assert lost.endswith("; retrying")
     assert again == f"{device.path} is open again"
 
 
@@ -208,7 +210,7 @@ async def test_the_cable_may_be_pulled(
     ("fault", "words"),
     [
         (termios.error(errno.EIO, "Input/output error"), "cannot be read: (5, 'Input/output error"),
-        (termios.error(errno.EACCES, "Permission denied"), "may not open"),
+        (termios.error(errno.EACCES, "Permission denied"), "permission denied for"),
         (ValueError("not a valid baudrate"), "cannot be read: not a valid baudrate"),
     ],
 )
@@ -259,11 +261,11 @@ async def test_it_is_there_before_its_cable(tmp_path: Path, serve: Serve) -> Non
                 await client.get_readings()
             assert told.status is Status.UNAVAILABLE
             assert told.words.startswith(
-                f'there is no {device.path}: plug it in, or change "port"; there '
+                f'{device.path} does not exist: plug it in or change "port"; '
             )
             with refused() as told:
                 await client.do_command({"write": "x"})
-            assert told.words.startswith(f"there is no {device.path}")
+            assert told.words.startswith(f"{device.path} does not exist")
             device.plug_in()
             await until_status(client, is_open=True)
             device.send(b"hello\n")
@@ -280,7 +282,7 @@ async def test_a_port_has_one_reader(client: SensorClient, device: Device) -> No
     try:
 
         async def is_told() -> bool:
-            return other.trouble == f"another program has {device.path}: end it"
+            return other.trouble == f"{device.path} is in use by another program: stop that program"
 
         await until(is_told)
     finally:
@@ -304,7 +306,7 @@ async def test_lines_can_be_sent(client: SensorClient, device: Device) -> None:
         with refused() as told:
             await client.do_command(command)
         assert told.status is Status.INVALID_ARGUMENT
-        assert told.words == ('sensor "s" knows one command, which sends a line: {"write": "text"}')
+        assert told.words == ('sensor "s" supports one command, to send a line: {"write": "text"}')
 
 
 async def test_it_tells_about_itself(client: SensorClient, device: Device) -> None:
@@ -322,9 +324,12 @@ async def test_it_tells_about_itself(client: SensorClient, device: Device) -> No
 
 
 def test_what_can_be_done_about_it() -> None:
-    assert "sudo usermod -aG dialout $USER" in explained("p", OSError(errno.EACCES, "no"))
-    assert explained("p", OSError(errno.EBUSY, "no")) == "another program has p: end it"
-    assert explained("p", OSError("what?")) == "p cannot be read: what?"
+    assert "sudo usermod -aG dialout $USER" in explain_error("p", OSError(errno.EACCES, "no"))
+    assert (
+        explain_error("p", OSError(errno.EBUSY, "no"))
+        == "p is in use by another program: stop that program"
+    )
+    assert explain_error("p", OSError("what?")) == "p cannot be read: what?"
 
 
 @pytest.mark.parametrize(

@@ -1,10 +1,17 @@
 from __future__ import annotations
 
+import time
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cogwork.drivers.sensor.serial_lines import LONGEST, BadLine, Lines, readings
+from cogwork.drivers.sensor.serial_lines import (
+    MAX_LINE_BYTES,
+    BadLine,
+    SerialLineSplitter,
+    parse_line,
+)
 
 
 @pytest.mark.parametrize(
@@ -25,31 +32,42 @@ from cogwork.drivers.sensor.serial_lines import LONGEST, BadLine, Lines, reading
     ],
 )
 def test_the_readings_of_a_line(kind: str, line: bytes, found: dict[str, object]) -> None:
-    assert readings(kind, ["t", "state", "n"], line) == found
+    assert parse_line(kind, ["t", "state", "n"], line) == found
 
 
 @pytest.mark.parametrize(
     ("kind", "line", "words"),
     [
         ("json", b'{"t": 21.', "it is not JSON: "),
-        ("json", b'{"t": NaN}', "NaN is not a number that there is"),
-        ("json", b'{"t": 1e999}', "1e999 is not a number that there is"),
+        ("json", b'{"t": NaN}', "NaN is not a finite number"),
+        ("json", b'{"t": 1e999}', "1e999 is not a finite number"),
         ("json", b"[" * 60_000, "nested too deeply"),
-        ("json", b"\xff\xfe", "it is not text"),
+        ("json", b"[" * 40 + b"]" * 40, "nested too deeply"),
+        ("json", b'{"a": ["\\ud800"]}', "an unpaired surrogate"),
+        ("json", b'{"\\udfff": 1}', "an unpaired surrogate"),
+        ("json", b"\xff\xfe", "it is not valid UTF-8 text"),
         ("csv", b"1,2", "it has 2 values instead of 3"),
         ("csv", b'"' + b"a" * 200_000, "it is not CSV"),
-        ("key=value", b"nothing", "there is no key=value in it"),
+        ("key=value", b"nothing", "it contains no key=value pair"),
     ],
 )
 def test_lines_that_are_none(kind: str, line: bytes, words: str) -> None:
     with pytest.raises(BadLine, match=words):
-        readings(kind, ["t", "state", "n"], line)
+        parse_line(kind, ["t", "state", "n"], line)
+
+
+@pytest.mark.parametrize("noise", [b"3" * 65_000, b"a " * 32_000, b"a" + b" " * 65_000 + b"b"])
+def test_a_long_line_of_noise_takes_linear_time(noise: bytes) -> None:
+    begun = time.process_time()
+    with pytest.raises(BadLine, match="no key=value"):
+        parse_line("key=value", [], noise)
+    assert time.process_time() - begun < 1
 
 
 @given(st.sampled_from(["json", "csv", "key=value", "text"]), st.binary(max_size=200))
 def test_noise_is_refused_or_read_but_nothing_else(kind: str, noise: bytes) -> None:
     try:
-        found = readings(kind, ["t"], noise)
+        found = parse_line(kind, ["t"], noise)
     except BadLine:
         return
     assert all(isinstance(key, str) for key in found)
@@ -58,7 +76,7 @@ def test_noise_is_refused_or_read_but_nothing_else(kind: str, noise: bytes) -> N
 @given(st.lists(st.text("ab ", min_size=1, max_size=9), max_size=9), st.integers(1, 7))
 def test_lines_are_found_however_they_come(texts: list[str], size: int) -> None:
     sent = "".join(f"{text}\r\n" for text in texts).encode()
-    lines = Lines()
+    lines = SerialLineSplitter()
     found = [
         line
         for start in range(0, len(sent), size)
@@ -68,10 +86,10 @@ def test_lines_are_found_however_they_come(texts: list[str], size: int) -> None:
 
 
 def test_a_line_that_does_not_end_is_left_out() -> None:
-    lines = Lines()
+    lines = SerialLineSplitter()
     for _ in range(100):
         assert lines.feed(b"x" * 10_000) == []
-        assert len(lines._begun) <= LONGEST
+        assert len(lines._partial) <= MAX_LINE_BYTES
     assert lines.feed(b"the rest\nnext\n") == [b"next"]
     assert lines.too_long == 1
-    assert lines.feed(b"x" * LONGEST + b"\n") == [b"x" * LONGEST]
+    assert lines.feed(b"x" * MAX_LINE_BYTES + b"\n") == [b"x" * MAX_LINE_BYTES]

@@ -96,7 +96,7 @@ async def test_it_cannot_be_built_for_a_disk_that_is_not_there(tmp_path: Path) -
     missing = tmp_path / "missing"
     with pytest.raises(NotFound) as told:
         await SystemSensor.new(NAME, SystemSensorAttributes(path=str(missing)), {})
-    assert str(told.value).startswith(f'there is no "{missing}" to measure the disk of')
+    assert str(told.value).startswith(f'cannot measure the disk: "{missing}" does not exist')
     # While the error is around, and with it the sensor, only closing that ends its thread.
     for thread in threading.enumerate():
         if thread.name.startswith("sensor-s"):

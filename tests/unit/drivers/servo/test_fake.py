@@ -51,7 +51,7 @@ async def test_on_its_way_it_is_somewhere_in_between(
     with refused() as told:
         await asyncio.wait_for(move, 10)
     assert told.status is Status.ABORTED
-    assert told.words == 'servo "s" did not finish move: stop ended it'
+    assert told.words == 'servo "s" did not finish move: interrupted by stop'
     await clock.advance(1)
     assert await client.get_position() == 36
 
@@ -84,7 +84,7 @@ async def test_closing_it_ends_a_move(servo: FakeServo, clock: ManualClock) -> N
     move = asyncio.ensure_future(servo.move(160))
     await clock.settle()
     await servo.close()
-    with pytest.raises(Interrupted, match="close ended it"):
+    with pytest.raises(Interrupted, match="interrupted by close"):
         await move
 
 
@@ -93,5 +93,5 @@ async def test_it_takes_up_no_room(client: ServoClient) -> None:
 
 
 def test_a_range_has_its_ends_in_order() -> None:
-    with pytest.raises(ValidationError, match='"minimum" is 90, more than "maximum", which is 45'):
+    with pytest.raises(ValidationError, match='"minimum" 90 is greater than "maximum" 45'):
         FakeServoAttributes(minimum=90, maximum=45)

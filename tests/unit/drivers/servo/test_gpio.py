@@ -90,7 +90,7 @@ async def test_stopped_it_holds_its_angle(board: WatchedBoard, clock: ManualCloc
     moving = asyncio.ensure_future(servo.move(180))
     await clock.advance(1)
     await servo.stop()
-    with pytest.raises(Interrupted, match="did not finish move: stop ended it"):
+    with pytest.raises(Interrupted, match="did not finish move: interrupted by stop"):
         await moving
     await clock.advance(5)
     assert pulse(board) == pytest.approx(1000)
@@ -113,7 +113,7 @@ async def test_a_newer_move_leads_it_elsewhere(board: WatchedBoard, clock: Manua
     await clock.advance(1)
     newer = asyncio.ensure_future(servo.move(0))
     await clock.advance(1)
-    with pytest.raises(Interrupted, match="move ended it"):
+    with pytest.raises(Interrupted, match="interrupted by move"):
         await older
     await newer
     assert pulse(board) == pytest.approx(500)
@@ -138,7 +138,7 @@ async def test_of_two_at_once_it_points_where_the_newer_sent_it(
     newer = await begun(servo.move(180))
     gate.set()
     await asyncio.wait_for(newer, 10)
-    with pytest.raises(Interrupted, match="did not finish move: move ended it"):
+    with pytest.raises(Interrupted, match="did not finish move: interrupted by move"):
         await older
     assert pulse(board) == pytest.approx(2500)
     assert await servo.get_position() == 180
@@ -199,7 +199,7 @@ async def test_it_tells_about_itself(client: ServoClient) -> None:
     ("attributes", "words"),
     [
         ({"min_angle_deg": 90, "max_angle_deg": 90}, "is not less than"),
-        ({"starting_position_deg": 181}, "cannot start at 181 degrees"),
+        ({"starting_position_deg": 181}, '"starting_position_deg" 181 is not between'),
         ({"min_width_us": 3000}, '"min_width_us" is not less'),
         ({"frequency_hz": 400}, "400 pulses of 2500 us do not fit into a second"),
         ({"pin": ""}, "at least 1 character"),

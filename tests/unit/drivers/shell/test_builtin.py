@@ -30,10 +30,10 @@ from viam.gen.service.shell.v1.shell_grpc import ShellServiceStub  # noqa: E402
 
 from cogwork.drivers.shell.attributes import BuiltinShellAttributes  # noqa: E402
 from cogwork.drivers.shell.builtin import BuiltinShell, NoShell, RefusedShell  # noqa: E402
-from cogwork.drivers.shell.files import PIECE  # noqa: E402
+from cogwork.drivers.shell.file_copy import CHUNK_SIZE  # noqa: E402
 
 API = Api.parse("rdk:service:shell")
-NAME = ResourceName.of(API, "sh")
+NAME = ResourceName.from_short(API, "sh")
 DEADLINE = 20.0
 FILE = messages.COPY_FILES_SOURCE_TYPE_SINGLE_FILE
 DIRECTORY = messages.COPY_FILES_SOURCE_TYPE_SINGLE_DIRECTORY
@@ -161,7 +161,7 @@ class TestShell:
             with refused() as error:
                 await last_words(stream)
         assert error.status is Status.INVALID_ARGUMENT
-        assert error.words == '"cols" of window-change is a number up to 65535'
+        assert error.words == '"cols" of window-change must be a number from 0 to 65535'
 
     async def test_ctrl_c_reaches_what_runs(self, stub: ShellServiceStub) -> None:
         async with stub.Shell.open() as stream:
@@ -246,8 +246,8 @@ class TestNew:
     @pytest.mark.parametrize(
         ("attributes", "words"),
         [
-            ({"shell": "/no/such/shell"}, '"/no/such/shell" is no program that can be run'),
-            ({"directory": "/no/such/place"}, "/no/such/place is no directory"),
+            ({"shell": "/no/such/shell"}, '"/no/such/shell" is not an executable program'),
+            ({"directory": "/no/such/place"}, "/no/such/place is not a directory"),
         ],
         ids=["shell", "directory"],
     )
@@ -256,7 +256,9 @@ class TestNew:
             await BuiltinShell.new(NAME, BuiltinShellAttributes(**attributes), {})
 
     async def test_an_untrusted_environment_has_none(self) -> None:
-        with pytest.raises(NoShell, match="shells are off, for the server was started with -untr"):
+        with pytest.raises(
+            NoShell, match="shells are disabled because the server was started with -untr"
+        ):
             await RefusedShell.new(NAME, BuiltinShellAttributes(), {})
 
 
@@ -330,8 +332,8 @@ class TestToMachine:
         assert stat.S_IMODE(there.stat().st_mode) == 0o644
 
     async def test_a_file_of_several_pieces(self, stub: ShellServiceStub, tmp_path: Path) -> None:
-        data = os.urandom(3 * PIECE + 5)
-        parts = [data[:PIECE], data[PIECE:]]
+        data = os.urandom(3 * CHUNK_SIZE + 5)
+        parts = [data[:CHUNK_SIZE], data[CHUNK_SIZE:]]
         sent = [to_machine("there"), piece("here", parts[0]), piece("", parts[1]), end()]
         assert await copied_in(stub, *sent) == 1
         assert (tmp_path / "there").read_bytes() == data
@@ -417,7 +419,7 @@ class TestToMachine:
             ("nowhere/file", FILE, Status.NOT_FOUND, "nowhere does not exist"),
             ("nowhere", MULTIPLE, Status.NOT_FOUND, "nowhere does not exist"),
             ("file", DIRECTORY, Status.FAILED_PRECONDITION, "file is an existing file"),
-            ("file", 0, Status.INVALID_ARGUMENT, "0 is no type of source"),
+            ("file", 0, Status.INVALID_ARGUMENT, "unknown source type 0"),
         ],
         ids=["no parent", "no directory", "a file", "no type"],
     )
@@ -438,7 +440,7 @@ class TestToMachine:
                     stub, to_machine("", MULTIPLE), piece("a", b"1"), piece("b", b"2"), end()
                 )
             await until(lambda: list(tmp_path.iterdir()) == [])
-        assert error.words == '"b" began ahead of the end of "a"'
+        assert error.words == '"b" started before "a" was complete'
 
 
 async def until(condition: Callable[[], bool]) -> None:
@@ -471,7 +473,7 @@ async def copied_out(
             else:
                 assert not got.name
             assert not (got.eof and got.data), "the end has a message of its own"
-            assert len(got.data) <= PIECE
+            assert len(got.data) <= CHUNK_SIZE
             data += got.data
             if got.eof:
                 files.append((current, data))
@@ -488,7 +490,7 @@ def names(files: Iterable[tuple[messages.FileData, bytes]]) -> list[str]:
 
 class TestFromMachine:
     async def test_a_file_of_several_pieces(self, tmp_path: Path) -> None:
-        data = os.urandom(3 * PIECE + 5)
+        data = os.urandom(3 * CHUNK_SIZE + 5)
         (tmp_path / "file").write_bytes(data)
         async with served(tmp_path) as (stub, _):
             kind, [(described, got)] = await copied_out(stub, "file")
@@ -537,7 +539,7 @@ class TestFromMachine:
             _, files = await copied_out(stub, "tree", recursive=True)
         assert names(files) == ["tree/inside", "tree/plain", "tree"]
         assert files[0][1] == b"plain"
-        assert "4 were not copied" in caplog.text
+        assert "skipped 4 entries" in caplog.text
         assert "tree/out" in caplog.text
 
     async def test_a_link_that_is_asked_for_is_followed(self, tmp_path: Path) -> None:
@@ -571,7 +573,7 @@ class TestFromMachine:
         assert words in error.words
 
     async def test_a_client_that_goes_closes_the_file(self, tmp_path: Path) -> None:
-        (tmp_path / "file").write_bytes(bytes(64 * PIECE))
+        (tmp_path / "file").write_bytes(bytes(64 * CHUNK_SIZE))
         async with served(tmp_path) as (stub, _), stub.CopyFilesFromMachine.open() as stream:
             await stream.send_message(
                 messages.CopyFilesFromMachineRequest(

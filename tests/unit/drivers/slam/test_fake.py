@@ -23,9 +23,9 @@ from cogwork.drivers.base.fake import FakeBase
 from cogwork.drivers.motion.attributes import BuiltinMotionAttributes
 from cogwork.drivers.motion.builtin import BuiltinMotion
 from cogwork.drivers.slam.attributes import FakeSlamAttributes
-from cogwork.drivers.slam.fake import CHUNK, FakeSlam
+from cogwork.drivers.slam.fake import CHUNK_SIZE, FakeSlam
 from cogwork.graph.name import ResourceName
-from cogwork.resource.neighbours import Neighbours
+from cogwork.resource.machine_access import MachineAccess
 
 NAME = ResourceName.parse("rdk:service:slam/s")
 BASE = ResourceName.parse("rdk:component:base/b")
@@ -75,7 +75,7 @@ async def test_a_large_map_comes_in_parts(clock: ManualClock) -> None:
     slam = await FakeSlam.new(NAME, FakeSlamAttributes(resolution_mm=15), {}, clock)
     chunks = await slam.get_point_cloud_map()
     assert len(chunks) > 1
-    assert [len(chunk) for chunk in chunks[:-1]] == [CHUNK] * (len(chunks) - 1)
+    assert [len(chunk) for chunk in chunks[:-1]] == [CHUNK_SIZE] * (len(chunks) - 1)
     assert points_of(b"".join(chunks))
 
 
@@ -156,7 +156,7 @@ async def test_a_base_is_moved_on_its_map(
     following: FakeSlam, base: FakeBase, clock: ManualClock, serve: Serve, destination: Pose
 ) -> None:
     things = {BASE: base, NAME: following}
-    around = Neighbours(things.__getitem__, lambda: things, None, lambda _: 0)
+    around = MachineAccess(things.__getitem__, lambda: things, None, lambda _: 0)
     name = ResourceName.parse("rdk:service:motion/m")
     motion = await BuiltinMotion.new(name, BuiltinMotionAttributes(), {}, around, clock)
     async with serve(motion) as channel:
@@ -171,14 +171,14 @@ async def test_a_base_is_moved_on_its_map(
     here = await following.get_position()
     assert math.dist((here.x, here.y), (destination.x, destination.y)) < 100
     # The base is there, too: nothing but its wheels took it there.
-    place = (await base.odometry()).place
+    place = (await base.odometry()).pose
     assert (1875 + place.x, place.y - 1250) == pytest.approx((here.x, here.y))
     if destination.o_z:
         assert math.remainder(here.theta - destination.theta, 360) == pytest.approx(0, abs=1)
 
 
 async def test_a_base_that_does_not_tell_where_it_is() -> None:
-    with pytest.raises(Unsupported, match='cannot follow base "b", which does not tell where'):
+    with pytest.raises(Unsupported, match='cannot follow base "b", which does not report its pose'):
         await FakeSlam.new(NAME, FakeSlamAttributes(base="b"), {BASE: object()})
 
 
@@ -205,7 +205,7 @@ async def test_it_tells_about_itself(client: SLAMClient) -> None:
         (lambda: FakeSlamAttributes(room_depth_mm=1), "greater than or equal to 1000"),
         (
             lambda: FakeSlamAttributes(base="b", speed_mm_per_sec=1),
-            'the base says how it moves: leave "speed_mm_per_sec" out',
+            'remove "speed_mm_per_sec": the base determines the motion',
         ),
     ],
 )

@@ -47,16 +47,16 @@ async def test_there_is_nothing_beyond_its_last_position(serve: Serve) -> None:
         with refused() as told:
             await client.set_position(3)
         assert told.status is Status.INVALID_ARGUMENT
-        assert told.words == 'switch "s" has the positions 0 to 2, and no 3'
+        assert told.words == 'switch "s" has the positions 0 to 2, not 3'
         assert await client.get_position() == 0
 
 
 @pytest.mark.parametrize(
     ("attributes", "words"),
     [
-        ({"position_count": 2, "labels": ["a", "b", "c"]}, "2 positions and 3 labels do not agree"),
-        ({"position": 2}, "position 2 is beyond the last, which is 1"),
-        ({"labels": ["only"], "position": 1}, "position 1 is beyond the last, which is 0"),
+        ({"position_count": 2, "labels": ["a", "b", "c"]}, "there are 2 positions, but 3 labels"),
+        ({"position": 2}, "position 2 does not exist: the last one is 1"),
+        ({"labels": ["only"], "position": 1}, "position 1 does not exist: the last one is 0"),
     ],
 )
 def test_attributes_that_do_not_agree(attributes: dict[str, object], words: str) -> None:

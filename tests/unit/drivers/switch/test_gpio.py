@@ -73,7 +73,7 @@ async def test_a_position_that_there_is_not(board: WatchedBoard, serve: Serve) -
         with refused() as told:
             await SwitchClient("s", channel).set_position(2)
     assert told.status is Status.INVALID_ARGUMENT
-    assert told.words == 'switch "s" has the positions 0 to 1, and no 2'
+    assert told.words == 'switch "s" has the positions 0 to 1, not 2'
 
 
 @pytest.mark.parametrize("inverted", [False, True])
@@ -141,8 +141,8 @@ async def test_a_switch_that_cannot_go_back_does_not_know_where_it_stands(
             await client.get_position()
         assert told.status is Status.UNAVAILABLE
         assert told.words == (
-            'where switch "s" stands is not known, because its pins did not obey when it was set; '
-            "look at its board, and set it again"
+            'the position of switch "s" is unknown, because a pin failed when it was set; '
+            "check its board and set it again"
         )
         assert await client.get_status() == {"trouble": told.words}
         with refused():
@@ -158,9 +158,9 @@ async def test_a_switch_that_cannot_go_back_does_not_know_where_it_stands(
     ("attributes", "words"),
     [
         ({"pins": []}, "at least 1 item"),
-        ({"pins": ["x"] * 2}, "the same pin stands here twice"),
-        ({"pins": ["x"], "labels": ["a"]}, "1 labels are not one for each of 2"),
-        ({"pins": ["x"], "position": 2}, "position 2 is beyond the last, which is 1"),
+        ({"pins": ["x"] * 2}, "a pin is used twice"),
+        ({"pins": ["x"], "labels": ["a"]}, "there are 1 labels, but 2 positions"),
+        ({"pins": ["x"], "position": 2}, "position 2 does not exist: the last one is 1"),
     ],
 )
 def test_attributes_that_cannot_be(attributes: dict[str, Any], words: str) -> None:

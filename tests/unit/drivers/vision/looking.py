@@ -1,33 +1,34 @@
-"""Real models on real photos, on computers that have them, and what others say of these."""
+"""Real models on real photos."""
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Callable
 from functools import cache
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import cv2
 import numpy as np
-import pytest
 from numpy.typing import NDArray
+from tests.real_models import model_path, photo_path
 
 from cogwork.drivers.mlmodel.engine import Engine
 from cogwork.drivers.vision.attributes import MlmodelVisionAttributes
-from cogwork.drivers.vision.choose import Classified, Detected, classifications, detections
-from cogwork.drivers.vision.classify import classifier_reading
-from cogwork.drivers.vision.input_plan import InputPlan, input_plan
-from cogwork.drivers.vision.named import named_detector
-from cogwork.drivers.vision.prepare import Preparer
-from cogwork.drivers.vision.reading import ClassifierReading, DetectorReading, ModelView
-from cogwork.resource.labels import read_labels
+from cogwork.drivers.vision.classifier import match_classifier
+from cogwork.drivers.vision.decoder import ClassifierDecoder, DetectorDecoder, ModelView
+from cogwork.drivers.vision.input_plan import InputPlan, plan_input
+from cogwork.drivers.vision.label_filter import (
+    ClassificationResult,
+    DetectionResult,
+    select_classifications,
+    select_detections,
+)
+from cogwork.drivers.vision.named_outputs import match_named_detector
+from cogwork.drivers.vision.preprocessor import Preprocessor
+from cogwork.resource.labels import parse_labels
 
 # Only looked at when onnxruntime is imported, which reports to its makers otherwise.
 os.environ["ORT_DISABLE_TELEMETRY"] = "1"
-
-MODELS = Path(__file__).parents[5] / "shared" / "models"
 
 
 class Found(NamedTuple):
@@ -37,15 +38,8 @@ class Found(NamedTuple):
     """Left, upper, right, lower edge as parts of the picture."""
 
 
-def golden(model: str) -> dict[str, list[Any]]:
-    if not (MODELS / "golden_outputs.json").exists():
-        pytest.skip("this computer does not have the models")
-    found: dict[str, list[Any]] = json.loads((MODELS / "golden_outputs.json").read_text())[model]
-    return found
-
-
 def photo(name: str) -> NDArray[np.uint8]:
-    pixels = cv2.imread(str(MODELS / "photos" / name))
+    pixels = cv2.imread(str(photo_path(name)))
     assert pixels is not None
     return pixels.astype(np.uint8, copy=False)
 
@@ -56,60 +50,61 @@ def settings(**attributes: Any) -> MlmodelVisionAttributes:
 
 @cache
 def engine(file: str) -> Engine:
-    if not (MODELS / file).exists():
-        pytest.skip("this computer does not have the models")
+    path = str(model_path(file))
     if file.endswith(".onnx"):
         from cogwork.drivers.mlmodel.onnx import OnnxEngine
 
-        return OnnxEngine(str(MODELS / file), 1)
+        return OnnxEngine(path, 1)
     from cogwork.drivers.mlmodel.tflite import TfliteEngine
 
-    return TfliteEngine(str(MODELS / file), 1)
+    return TfliteEngine(path, 1)
 
 
 def view(file: str, labels: str | None = None) -> ModelView:
-    facts = engine(file).facts
-    names = read_labels((MODELS / labels).read_text()) if labels is not None else facts.labels
-    return ModelView(facts.inputs, facts.outputs, names, facts.notes)
+    facts = engine(file).info
+    names = parse_labels(model_path(labels).read_text()) if labels is not None else facts.labels
+    return ModelView(facts.inputs, facts.outputs, names, facts.properties)
 
 
 def detector(
     file: str, labels: str | None = None, **attributes: Any
 ) -> Callable[[NDArray[np.uint8]], list[Found]]:
     wanted, known = settings(**attributes), view(file, labels)
-    reading = named_detector(known, wanted)
-    assert isinstance(reading, DetectorReading)
-    plan = input_plan(known, wanted, reading)
+    reading = match_named_detector(known, wanted)
+    assert isinstance(reading, DetectorDecoder)
+    plan = plan_input(known, wanted, reading)
     assert isinstance(plan, InputPlan)
-    preparer = Preparer(plan)
+    preparer = Preprocessor(plan)
 
     def detect(pixels: NDArray[np.uint8]) -> list[Found]:
         height, width = pixels.shape[:2]
         with preparer.prepared(pixels) as (tensor, fit):
-            candidates = reading.read(engine(file).run({plan.name: tensor}), fit)
-        return [_found(e) for e in detections(candidates, known.labels, wanted, width, height)]
+            candidates = reading.decode(engine(file).run({plan.name: tensor}), fit)
+        return [
+            _found(e) for e in select_detections(candidates, known.labels, wanted, width, height)
+        ]
 
     return detect
 
 
 def classifier(
     file: str, labels: str | None = None, **attributes: Any
-) -> Callable[[NDArray[np.uint8], int], list[Classified]]:
+) -> Callable[[NDArray[np.uint8], int], list[ClassificationResult]]:
     wanted, known = settings(**attributes), view(file, labels)
-    reading, plan = classifier_reading(known, wanted), input_plan(known, wanted)
-    assert isinstance(reading, ClassifierReading)
+    reading, plan = match_classifier(known, wanted), plan_input(known, wanted)
+    assert isinstance(reading, ClassifierDecoder)
     assert isinstance(plan, InputPlan)
-    preparer = Preparer(plan)
+    preparer = Preprocessor(plan)
 
-    def classify(pixels: NDArray[np.uint8], most: int) -> list[Classified]:
+    def classify(pixels: NDArray[np.uint8], most: int) -> list[ClassificationResult]:
         with preparer.prepared(pixels) as (tensor, _):
-            scores = reading.read(engine(file).run({plan.name: tensor}))
-        return classifications(scores, known.labels, wanted, most)
+            scores = reading.decode(engine(file).run({plan.name: tensor}))
+        return select_classifications(scores, known.labels, wanted, most)
 
     return classify
 
 
-def _found(each: Detected) -> Found:
+def _found(each: DetectionResult) -> Found:
     return Found(
         each.label,
         each.confidence,

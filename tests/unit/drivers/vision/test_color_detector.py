@@ -112,7 +112,7 @@ async def test_what_it_is_called(colour: str, pixel: tuple[int, int, int], name:
 
 @pytest.mark.parametrize("grey", ["#000000", "#808080", "#ffffff"])
 async def test_grey_has_no_hue(grey: str) -> None:
-    with pytest.raises(InvalidRequest, match=f"{grey}, a shade of grey"):
+    with pytest.raises(InvalidRequest, match=f"{grey}, a shade of gray"):
         await built(detect_color=grey)
 
 
@@ -134,12 +134,12 @@ async def test_through_its_camera() -> None:
             with refused() as told:
                 await client.get_classifications_from_camera("", 1)
             assert told.status is Status.UNIMPLEMENTED
-            assert told.words.endswith("a color_detector is no classifier")
+            assert told.words.endswith("a color_detector is not a classifier")
             depth = written(".png", np.ones((4, 4), np.uint16))
             with refused() as told:
                 await client.get_detections(ViamImage(depth, CameraMimeType.PNG))
             assert told.status is Status.INVALID_ARGUMENT
-            assert "in colour" in told.words
+            assert "color images" in told.words
     finally:
         await detector.close()
         await eye.close()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from functools import cache
 from pathlib import Path
@@ -15,18 +14,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 from numpy.typing import NDArray
+from tests.real_models import golden_outputs, model_path, photo_path, photo_paths
 from tests.unit.drivers.vision import recorded_heads as recorded
 
-from cogwork.drivers.mlmodel.facts import ANY, Quantisation, TensorFacts
+from cogwork.drivers.mlmodel.model_info import DYNAMIC, Quantization, TensorSpec
 from cogwork.drivers.mlmodel.onnx import OnnxEngine
 from cogwork.drivers.vision.attributes import MlmodelVisionAttributes
-from cogwork.drivers.vision.candidates import Candidates, Fit, stretched
-from cogwork.drivers.vision.families import family_reading
-from cogwork.drivers.vision.reading import BadOutput, DetectorReading, ModelView, Refusal
+from cogwork.drivers.vision.candidates import Candidates, ImageFit, stretch_fit
+from cogwork.drivers.vision.decoder import BadOutput, DetectorDecoder, Mismatch, ModelView
+from cogwork.drivers.vision.families import match_family
 from cogwork.resource.labels import Labels
-
-MODELS = Path(__file__).parents[5] / "shared" / "models"
-GOLDEN = MODELS / "golden_outputs.json"
 
 Shape = tuple[int, ...] | None
 
@@ -38,10 +35,10 @@ def view(
     size: tuple[int, int] | None = (640, 640),
     **notes: Any,
 ) -> ModelView:
-    width, height = size or (ANY, ANY)
+    width, height = size or (DYNAMIC, DYNAMIC)
     return ModelView(
-        (TensorFacts("images", np.dtype(np.float32), (1, 3, height, width)),),
-        tuple(TensorFacts(name, np.dtype(np.float32), shape) for name, shape in outputs.items()),
+        (TensorSpec("images", np.dtype(np.float32), (1, 3, height, width)),),
+        tuple(TensorSpec(name, np.dtype(np.float32), shape) for name, shape in outputs.items()),
         Labels({number: f"label {number}" for number in range(labels)}) if labels else None,
         notes,
     )
@@ -51,9 +48,9 @@ def settings(**attributes: Any) -> MlmodelVisionAttributes:
     return MlmodelVisionAttributes(mlmodel_name="model", **attributes)
 
 
-def reading(seen: ModelView, **attributes: Any) -> DetectorReading:
-    found = family_reading(seen, settings(**attributes))
-    assert isinstance(found, DetectorReading), found
+def reading(seen: ModelView, **attributes: Any) -> DetectorDecoder:
+    found = match_family(seen, settings(**attributes))
+    assert isinstance(found, DetectorDecoder), found
     return found
 
 
@@ -69,7 +66,7 @@ def read(
 ) -> Candidates:
     """As a model with these outputs, whose picture is stretched."""
     seen = view({name: each.shape for name, each in tensors.items()}, labels=labels, size=size)
-    return reading(seen, **attributes).read(tensors, stretched(*size))
+    return reading(seen, **attributes).decode(tensors, stretch_fit(*size))
 
 
 def expect(found: Candidates, rows: Sequence[recorded.Row], size: tuple[int, int]) -> None:
@@ -145,9 +142,9 @@ def test_the_columns_of_rows_are_told_by_their_numbers(order: list[int], padding
 
 
 def test_one_thing_found_may_be_turned_over_and_beyond_the_labels() -> None:
-    seen = view({"output": (ANY, 6)}, labels=80, size=(320, 256))
+    seen = view({"output": (DYNAMIC, 6)}, labels=80, size=(320, 256))
     output = table([(30, 40, 10, 20, 0.75, 90)])
-    found = reading(seen).read({"output": output}, stretched(320, 256))
+    found = reading(seen).decode({"output": output}, stretch_fit(320, 256))
     expect(found, [(10, 20, 30, 40, 0.75, 90)], (320, 256))
 
 
@@ -200,12 +197,12 @@ def test_an_rt_detr_in_one_output_that_has_done_its_sigmoid() -> None:
 @pytest.mark.parametrize("photo", ["collage_1280x720", "chelsea", "coffee", "astronaut"])
 def test_real_models_find_in_photos_what_they_should(layout: str, photo: str) -> None:
     engine = _engine(layout)
-    expected = json.loads(GOLDEN.read_text())["yolov2tiny_nms_stretch"][f"{photo}.jpg"]
-    facts = engine.facts
-    seen = ModelView(facts.inputs, facts.outputs, facts.labels, facts.notes)
+    expected = golden_outputs("yolov2tiny_nms_stretch")[f"{photo}.jpg"]
+    facts = engine.info
+    seen = ModelView(facts.inputs, facts.outputs, facts.labels, facts.properties)
     found = reading(seen, default_minimum_confidence=0.3)
     assert found.family == f"yolo_{layout}"
-    things = found.read(engine.run({"images": _stretched(photo)}), stretched(416, 416))
+    things = found.decode(engine.run({"images": _stretched(photo)}), stretch_fit(416, 416))
     assert facts.labels is not None
     names = [facts.labels.get(int(number)) for number in things.classes]
     assert sorted(map(str, names)) == sorted(each["label"] for each in expected)
@@ -221,14 +218,11 @@ def test_real_models_find_in_photos_what_they_should(layout: str, photo: str) ->
 
 @cache
 def _engine(layout: str) -> OnnxEngine:
-    path = MODELS / f"yolov2tiny_{layout}layout_w8.onnx"
-    if not path.exists():
-        pytest.skip("this computer has no such model")
-    return OnnxEngine(str(path), threads=1)
+    return OnnxEngine(str(model_path(f"yolov2tiny_{layout}layout_w8.onnx")), threads=1)
 
 
 def _stretched(photo: str) -> NDArray[np.float32]:
-    pixels = cv2.imread(str(MODELS / "photos" / f"{photo}.jpg"), cv2.IMREAD_COLOR_RGB)
+    pixels = cv2.imread(str(photo_path(f"{photo}.jpg")), cv2.IMREAD_COLOR_RGB)
     assert pixels is not None
     small = cv2.resize(pixels, (416, 416), interpolation=cv2.INTER_AREA)
     tensor = np.ascontiguousarray(small.transpose(2, 0, 1)[np.newaxis], np.float32)
@@ -241,17 +235,17 @@ def test_a_real_yolox_finds_what_its_own_code_finds() -> None:
     own = detection_engine.DetectionEngine()
     engine = OnnxEngine(str(Path(detection_engine.__file__).parents[1] / "common_det.onnx"), 1)
     found = reading(
-        ModelView(engine.facts.inputs, engine.facts.outputs), default_minimum_confidence=0.1
+        ModelView(engine.info.inputs, engine.info.outputs), default_minimum_confidence=0.1
     )
     total = 0
-    for path in sorted((MODELS / "photos").glob("*.jpg")):
+    for path in photo_paths():
         pixels = cv2.imread(str(path))
         assert pixels is not None
         expected = own.get_bbox(path.read_bytes())
         tensor, ratio = own.preproc(pixels, (416, 416))
         height, width = pixels.shape[:2]
         outputs = engine.run({"images": tensor[np.newaxis]})
-        things = found.read(outputs, Fit(416, 416, width * ratio, height * ratio))
+        things = found.decode(outputs, ImageFit(416, 416, width * ratio, height * ratio))
         edges = things.boxes * [width, height, width, height]
         assert len(edges) == len(expected)
         assert np.abs(edges - np.array(expected).reshape(-1, 4)).max(initial=0) < 1
@@ -267,8 +261,8 @@ COCO = {"output0": (1, 84, 8400)}
     [
         ("yolo_v8", view(COCO, labels=80)),
         ("yolo_v8", view(COCO)),
-        ("yolo_v8", view({"output0": (ANY, 84, ANY)}, labels=80, size=None)),
-        ("yolo_v8", view({"output0": (ANY, 84, 8400)}, size=None, imgsz=[640.0, 640.0])),
+        ("yolo_v8", view({"output0": (DYNAMIC, 84, DYNAMIC)}, labels=80, size=None)),
+        ("yolo_v8", view({"output0": (DYNAMIC, 84, 8400)}, size=None, imgsz=[640.0, 640.0])),
         ("yolo_v8", view({"output0": (1, 8400, 84)})),
         ("yolo_v8", view({"output0": (1, 8400, 5)}, labels=1)),
         ("yolo_v8", view({"output0": (1, 5, 8400)})),
@@ -284,19 +278,19 @@ COCO = {"output0": (1, 84, 8400)}
         ("yolo_v5", view({"output0": (1, 25200, 85)})),
         ("yolo_v5", view({"output0": (1, 85, 25200)})),
         ("yolo_v5", view({"output": (1, 25200, 6), "raw": (1, 3, 80, 80, 6)}, labels=1)),
-        ("yolo_v5", view({"output": (1, ANY, 85)}, labels=80)),
+        ("yolo_v5", view({"output": (1, DYNAMIC, 85)}, labels=80)),
         ("yolo_v5", view({"output": (1, 25200, 117), "m": (1, 32, 160, 160)}, labels=80)),
         ("yolox", view({"output": (1, 8400, 85)}, labels=80)),
         ("yolox", view({"output": (1, 3549, 6)}, size=(416, 416))),
         ("end_to_end", view({"output0": (1, 300, 6)}, labels=80)),
         ("end_to_end", view({"output0": (1, 300, 6)}, labels=2)),
-        ("end_to_end", view({"output0": (1, ANY, 6)}, labels=1, end2end=True)),
-        ("end_to_end", view({"output0": (1, ANY, 6)}, labels=1, args={"nms": True})),
-        ("end_to_end", view({"output0": (1, ANY, 6)}, labels=80)),
+        ("end_to_end", view({"output0": (1, DYNAMIC, 6)}, labels=1, end2end=True)),
+        ("end_to_end", view({"output0": (1, DYNAMIC, 6)}, labels=1, args={"nms": True})),
+        ("end_to_end", view({"output0": (1, DYNAMIC, 6)}, labels=80)),
         ("end_to_end", view({"output0": (1, 300, 38), "m": (1, 32, 160, 160)}, labels=80)),
-        ("end_to_end", view({"output": (ANY, 7)}, labels=80)),
+        ("end_to_end", view({"output": (DYNAMIC, 7)}, labels=80)),
         ("end_to_end", view({"output": (1, 1, 200, 7)})),
-        ("detr", view({"logits": (ANY, ANY, 92), "pred_boxes": (ANY, ANY, 4)})),
+        ("detr", view({"logits": (DYNAMIC, DYNAMIC, 92), "pred_boxes": (DYNAMIC, DYNAMIC, 4)})),
         ("detr", view({"dets": (1, 300, 4), "labels": (1, 300, 91)})),
         ("detr", view({"output0": (1, 300, 84)}, labels=80)),
     ],
@@ -305,18 +299,28 @@ COCO = {"output0": (1, 84, 8400)}
 def test_the_family_is_recognised(family: str, seen: ModelView) -> None:
     found = reading(seen)
     assert found.family == family
-    assert found.assumed
+    assert found.assumptions
 
 
 def test_what_the_families_are_used_to() -> None:
     yolo = reading(view(COCO))
-    assert (yolo.letterbox, yolo.corner, yolo.pixels, yolo.bgr) == (True, False, "0..1", False)
+    assert (yolo.letterbox, yolo.align_top_left, yolo.normalization, yolo.bgr) == (
+        True,
+        False,
+        "0..1",
+        False,
+    )
     yolox = reading(view({"output": (1, 8400, 85)}))
-    assert (yolox.letterbox, yolox.corner, yolox.pixels, yolox.bgr) == (True, True, "0..255", True)
+    assert (yolox.letterbox, yolox.align_top_left, yolox.normalization, yolox.bgr) == (
+        True,
+        True,
+        "0..255",
+        True,
+    )
     old = reading(view({"logits": (1, 100, 92), "pred_boxes": (1, 100, 4)}, labels=91))
-    assert (old.letterbox, old.pixels) == (False, "imagenet")
+    assert (old.letterbox, old.normalization) == (False, "imagenet")
     rt = reading(view({"logits": (1, 300, 80), "pred_boxes": (1, 300, 4)}, labels=80))
-    assert (rt.letterbox, rt.pixels) == (False, "0..1")
+    assert (rt.letterbox, rt.normalization) == (False, "0..1")
 
 
 @pytest.mark.parametrize(
@@ -325,15 +329,15 @@ def test_what_the_families_are_used_to() -> None:
         ("anchors", view({"r": (1, 896, 16), "c": (1, 896, 1)}), None),
         ("anchors", view({"b": (1, 1917, 4), "s": (1, 1917, 91)}, labels=90), None),
         ("there are 91 labels", view(COCO, labels=91), None),
-        ("Give the labels", view({"o": (1, 84, 845)}), None),
-        ("turned", view({"o": (1, 20, 8400)}, labels=15, task="obb"), None),
+        ("Set `label_path`", view({"o": (1, 84, 845)}), None),
+        ("oriented boxes", view({"o": (1, 20, 8400)}, labels=15, task="obb"), None),
         ("classify", view({"o": (1, 1000)}, labels=1000, task="classify"), None),
-        ("not those of a detector", view({"o": (1, 1000)}), None),
-        ("not those of a detector", view({"o": (ANY, 7)}, labels=7), None),
+        ("match no known detector format", view({"o": (1, 1000)}), None),
+        ("match no known detector format", view({"o": (DYNAMIC, 7)}, labels=7), None),
         ("maps", view({"a": (1, 255, 80, 80), "b": (1, 255, 40, 40)}), None),
-        ("`end_to_end`, `yolo_v8` or `yolo_v5`", view({"o": (1, ANY, 6)}, labels=2), None),
-        ("there are none", view({}), None),
-        ("does not say", view({"o": None}, labels=80), None),
+        ("`end_to_end`, `yolo_v8` or `yolo_v5`", view({"o": (1, DYNAMIC, 6)}, labels=2), None),
+        ("(none)", view({}), None),
+        ("does not declare", view({"o": None}, labels=80), None),
         ("set to `detr`", view(COCO | {"x": (1, 7)}), "detr"),
         ("set to `end_to_end`", view(COCO), "end_to_end"),
         ("set to `yolo_v8`", view({"o": (1, 4, 8400)}), "yolo_v8"),
@@ -341,8 +345,8 @@ def test_what_the_families_are_used_to() -> None:
     ],
 )
 def test_others_are_refused_with_a_reason(words: str, seen: ModelView, family: str | None) -> None:
-    found = family_reading(seen, settings(family=family))
-    assert isinstance(found, Refusal)
+    found = match_family(seen, settings(family=family))
+    assert isinstance(found, Mismatch)
     assert words in " ".join(found.reasons)
 
 
@@ -351,25 +355,25 @@ def test_a_configured_family_is_not_questioned() -> None:
     assert reading(view({"o": (1, 25200, 85)}, labels=81), family="yolo_v8").family == "yolo_v8"
 
 
-@pytest.mark.parametrize("shape", [None, (ANY, ANY, ANY)])
+@pytest.mark.parametrize("shape", [None, (DYNAMIC, DYNAMIC, DYNAMIC)])
 def test_a_configured_family_needs_no_shapes(shape: Shape) -> None:
     seen = view({"o": shape}, size=None)
     for family in ("yolo_v8", "yolo_v5", "yolox", "end_to_end", "detr"):
         assert reading(seen, family=family).family == family
     rows = table(recorded.YOLO_V8).T[np.newaxis]
-    found = reading(seen, family="yolo_v8").read({"o": rows}, stretched(320, 256))
+    found = reading(seen, family="yolo_v8").decode({"o": rows}, stretch_fit(320, 256))
     expect(found, recorded.YOLO_V8_BY_ULTRALYTICS, (320, 256))
 
 
 def test_quantised_outputs_are_read_as_what_they_stand_for() -> None:
     rows = table(recorded.YOLO_V8)
     rows[:, :4] /= [320, 256, 320, 256]
-    quantisation = Quantisation(1 / 250, -120)
+    quantisation = Quantization(1 / 250, -120)
     stored = np.round(rows * 250 - 120).astype(np.int8).T[np.newaxis]
-    facts = TensorFacts("o", stored.dtype, stored.shape, quantisation=quantisation)
+    facts = TensorSpec("o", stored.dtype, stored.shape, quantization=quantisation)
     seen = view({}, labels=3, size=(320, 256))
     seen = ModelView(seen.inputs, (facts,), seen.labels)
-    found = reading(seen).read({"o": stored}, stretched(320, 256))
+    found = reading(seen).decode({"o": stored}, stretch_fit(320, 256))
     expected = np.array(recorded.YOLO_V8_BY_ULTRALYTICS)
     assert sorted(found.classes) == sorted(expected[:, 5])
     np.testing.assert_allclose(found.scores, expected[:, 4], atol=1 / 250)
@@ -392,12 +396,12 @@ def one_box(*box: float, score: float = 0.9) -> NDArray[np.float32]:
 
 def test_boxes_are_parts_of_the_picture_and_not_of_the_input() -> None:
     # 200x100 pixels in 64x64 are 64x32, with 16 empty rows above.
-    fit = Fit(64, 64, scale_x=64, scale_y=32, offset_y=16)
-    found = reading(view({"o": (1, 5, 84)}, size=SMALL)).read({"o": one_box(16, 32, 8, 8)}, fit)
+    fit = ImageFit(64, 64, scale_x=64, scale_y=32, offset_y=16)
+    found = reading(view({"o": (1, 5, 84)}, size=SMALL)).decode({"o": one_box(16, 32, 8, 8)}, fit)
     np.testing.assert_allclose(found.boxes, [[12 / 64, 12 / 32, 20 / 64, 20 / 32]])
-    over = reading(view({"o": (1, 5, 84)}, size=SMALL)).read({"o": one_box(4, 16, 16, 8)}, fit)
+    over = reading(view({"o": (1, 5, 84)}, size=SMALL)).decode({"o": one_box(4, 16, 16, 8)}, fit)
     np.testing.assert_allclose(over.boxes, [[0, 0, 12 / 64, 4 / 32]])
-    beside = reading(view({"o": (1, 5, 84)}, size=SMALL)).read({"o": one_box(32, 6, 9, 9)}, fit)
+    beside = reading(view({"o": (1, 5, 84)}, size=SMALL)).decode({"o": one_box(32, 6, 9, 9)}, fit)
     assert len(beside) == 0
 
 
@@ -426,9 +430,9 @@ def test_the_least_score() -> None:
     assert len(read({"o": output}, SMALL, None, default_minimum_confidence=0.3)) == 0
     by_label = {"label 0": 0.1, "other": 0.9}
     assert len(read({"o": output}, SMALL, None, label_confidences=by_label)) == 1
-    assert any("0.25" in each for each in reading(view(COCO)).assumed)
+    assert any("0.25" in each for each in reading(view(COCO)).assumptions)
     assert not any(
-        "0.25" in each for each in reading(view(COCO), label_confidences={"a": 1}).assumed
+        "0.25" in each for each in reading(view(COCO), label_confidences={"a": 1}).assumptions
     )
 
 
@@ -460,20 +464,20 @@ DETR = view({"logits": (1, 100, 4), "pred_boxes": (1, 100, 4)})
 @pytest.mark.parametrize(
     ("words", "seen", "outputs"),
     [
-        ("did not answer", view(COCO), {}),
-        ("one picture", view(COCO), {"output0": np.zeros((2, 84, 8400))}),
+        ("did not return", view(COCO), {}),
+        ("one image", view(COCO), {"output0": np.zeros((2, 84, 8400))}),
         ("5 are needed", view(COCO), {"output0": np.zeros((1, 3, 8400))}),
         ("from 0 to 1", view(COCO), {"output0": np.full((1, 84, 8400), 9)}),
-        ("not made of numbers", view(COCO), {"output0": np.array([["cat"]])}),
+        ("is not numeric", view(COCO), {"output0": np.array([["cat"]])}),
         ("`yolo_v5`", YOLOX, {"o": _decoded()}),
         ("`yolo_v5`", YOLOX, {"o": _decoded() / 416}),
-        ("number of cells", YOLOX, {"o": np.zeros((1, 100, 6))}),
+        ("YOLO grid", YOLOX, {"o": np.zeros((1, 100, 6))}),
         (
             "`yolox`",
-            view({"o": (1, ANY, 8)}, labels=3, size=(416, 416)),
+            view({"o": (1, DYNAMIC, 8)}, labels=3, size=(416, 416)),
             {"o": np.zeros((1, 3549, 8))},
         ),
-        ("no known order", view({"o": (1, 300, 6)}), {"o": np.full((1, 300, 6), 0.5)}),
+        ("unknown order", view({"o": (1, 300, 6)}), {"o": np.full((1, 300, 6), 0.5)}),
         (
             "anchors",
             PAIR,
@@ -481,7 +485,7 @@ DETR = view({"logits": (1, 100, 4), "pred_boxes": (1, 100, 4)})
         ),
         ("7 boxes", PAIR, {"b": np.zeros((1, 7, 4)), "s": np.zeros((1, 9, 2))}),
         (
-            "not in parts",
+            "not normalized",
             DETR,
             {"logits": np.zeros((1, 100, 4)), "pred_boxes": np.full((1, 100, 4), 50)},
         ),
@@ -493,7 +497,7 @@ def test_outputs_that_cannot_be_what_they_were_taken_for(
     shape = seen.inputs[0].shape
     assert shape is not None
     with pytest.raises(BadOutput, match=words):
-        reading(seen).read(outputs, stretched(shape[3], shape[2]))
+        reading(seen).decode(outputs, stretch_fit(shape[3], shape[2]))
 
 
 HEADS = (
@@ -502,7 +506,7 @@ HEADS = (
     view({"o": (1, 252, 8)}, labels=3, size=SMALL),
     view({"o": (1, 84, 8)}, labels=3, size=SMALL),
     view({"o": (1, 20, 6)}, labels=3, size=SMALL),
-    view({"o": (ANY, 7)}, size=SMALL),
+    view({"o": (DYNAMIC, 7)}, size=SMALL),
     view({"o": (1, 1, 20, 7)}, size=SMALL),
     view({"boxes": (1, 84, 4), "s": (1, 84, 3)}, size=SMALL),
     view({"logits": (1, 9, 4), "pred_boxes": (1, 9, 4)}, labels=3, size=SMALL),
@@ -520,7 +524,7 @@ def test_no_output_is_too_odd(data: st.DataObject) -> None:
         facts.name: data.draw(
             arrays.arrays(
                 data.draw(st.sampled_from((np.float32, np.float64))),
-                tuple(3 if extent == ANY else extent for extent in facts.shape or ()),
+                tuple(3 if extent == DYNAMIC else extent for extent in facts.shape or ()),
                 elements=numbers,
                 fill=numbers,
             )
@@ -529,7 +533,7 @@ def test_no_output_is_too_odd(data: st.DataObject) -> None:
     }
     found = reading(seen, default_minimum_confidence=data.draw(_LIKELY), maximum_detections=30)
     try:
-        things = found.read(outputs, Fit(64, 64, 64, 48, 0, 8))
+        things = found.decode(outputs, ImageFit(64, 64, 64, 48, 0, 8))
     except BadOutput:
         return
     assert len(things) <= 30
@@ -541,7 +545,7 @@ def test_no_output_is_too_odd(data: st.DataObject) -> None:
     assert things.boxes.dtype == things.scores.dtype == np.dtype(np.float32)
 
 
-_EXTENT = st.sampled_from((ANY, 1, 2, 3, 4, 5, 6, 7, 16, 80, 84, 85, 100, 300, 8400, 25200))
+_EXTENT = st.sampled_from((DYNAMIC, 1, 2, 3, 4, 5, 6, 7, 16, 80, 84, 85, 100, 300, 8400, 25200))
 _OUTPUTS = st.dictionaries(
     st.sampled_from(("o", "boxes", "scores", "labels", "logits", "pred_boxes", "num_dets")),
     st.none() | st.lists(_EXTENT, max_size=5).map(tuple),
@@ -573,12 +577,10 @@ def test_no_model_is_too_odd(
     notes: dict[str, Any],
     family: str | None,
 ) -> None:
-    found = family_reading(
-        view(outputs, labels=labels, size=size, **notes), settings(family=family)
-    )
-    if isinstance(found, Refusal):
+    found = match_family(view(outputs, labels=labels, size=size, **notes), settings(family=family))
+    if isinstance(found, Mismatch):
         assert found.reasons
     else:
         assert family in (None, found.family)
         with pytest.raises(BadOutput):
-            found.read({}, stretched(640, 640))
+            found.decode({}, stretch_fit(640, 640))

@@ -35,17 +35,17 @@ from tests.vision_models import (
     workshop,
 )
 
-from cogwork.config.load import load
-from cogwork.config.surroundings import Surroundings
+from cogwork.config.load_context import LoadContext
+from cogwork.config.loader import load
 from cogwork.core.clock import ManualClock
+from cogwork.drivers.builtin_models import builtin_models
 from cogwork.drivers.camera import conveyor
 from cogwork.drivers.camera.attributes import FakeCameraAttributes, Optics
 from cogwork.drivers.camera.conveyor import Conveyor
 from cogwork.drivers.camera.fake import FakeCamera
 from cogwork.drivers.mlmodel.engine import RunFailed
-from cogwork.drivers.table import builtin_models
 from cogwork.drivers.vision.attributes import MlmodelVisionAttributes
-from cogwork.drivers.vision.mlmodel import MlmodelVision, NoRole
+from cogwork.drivers.vision.mlmodel import MlmodelVision, NoCapability
 from cogwork.graph.name import ResourceName
 from cogwork.resource import sdk
 from cogwork.resource.image_header import JPEG
@@ -117,7 +117,7 @@ class TestConfiguration:
         ]
         components = [{"name": "belt", "api": str(CAMERA), "model": "fake"}]
         text = json.dumps({"services": services, "components": components})
-        return load(text, Surroundings(Registry(builtin_models()), tmp_path, {})).checked
+        return load(text, LoadContext(Registry(builtin_models()), tmp_path, {})).result
 
     def test_the_model_is_required(self, tmp_path: Path) -> None:
         words = [each.message for each in self.loaded(tmp_path).diagnostics]
@@ -211,7 +211,7 @@ class TestInput:
         assert await classified(vision) == close_to(red=1.0, green=0.8, blue=0.6)
 
     async def test_a_deviation_of_0(self, shop: Workshop) -> None:
-        with pytest.raises(NoRole, match="input_image_std_dev holds a 0"):
+        with pytest.raises(NoCapability, match="input_image_std_dev contains 0"):
             await shop.vision(echo(*LABELS), input_image_std_dev=[1, 0, 1])
 
     async def test_the_input_that_is_mapped_gets_the_picture(self, shop: Workshop) -> None:
@@ -227,7 +227,7 @@ class TestInput:
             assert (given[0], given[1].shape) == (name, (1, side, side, 3))
 
     async def test_a_misspelt_input(self, shop: Workshop) -> None:
-        with pytest.raises(NoRole) as error:
+        with pytest.raises(NoCapability) as error:
             await shop.vision(echo(*LABELS), remap_input_names={"imge": "image"})
         assert 'remap_input_names maps "imge" to "image"' in str(error.value)
         assert "image" in str(error.value).split("no such input")[1]
@@ -266,7 +266,7 @@ class TestOutputs:
             },
             *LABELS,
         )
-        with pytest.raises(NoRole, match='a classifier has an output called "probability"'):
+        with pytest.raises(NoCapability, match='a classifier needs an output named "probability"'):
             await shop.vision(two)
         for name, surest in (("p", "red"), ("q", "blue")):
             vision = await shop.vision(two, remap_output_names={name: "probability"})
@@ -277,7 +277,7 @@ class TestOutputs:
     )
     async def test_misspelt(self, shop: Workshop, names: dict[str, str]) -> None:
         made = detector([(0, 0.9)], "cat", names=("boxes", "x", "y"))
-        with pytest.raises(NoRole) as error:
+        with pytest.raises(NoCapability) as error:
             await shop.vision(made, remap_output_names=names)
         assert re.search(r"boxs|locaton", str(error.value))
         assert "boxes" in str(error.value) or "location" in str(error.value)
@@ -411,7 +411,7 @@ class TestCameras:
                 assert told.status is Status.FAILED_PRECONDITION
                 assert f'camera "{camera.name}"' in told.words
                 assert '"drawer"' in told.words
-                assert "look through its source" in told.words
+                assert "use its source camera" in told.words
 
     async def test_other_transforms_are_fine(self, shop: Workshop) -> None:
         turn = {"type": "rotate", "attributes": {"angle_degs": 90}}
@@ -428,7 +428,7 @@ class TestCameras:
             with refused() as told:
                 await client.get_classifications_from_camera("eye", 1)
         assert told.status is Status.FAILED_PRECONDITION
-        assert told.words == 'camera "eye" gives no picture in colour'
+        assert told.words == 'camera "eye" does not provide color images'
 
     async def test_depth_is_no_picture_to_look_at(self, shop: Workshop) -> None:
         vision = await shop.vision(echo(*LABELS))
@@ -437,7 +437,7 @@ class TestCameras:
             with refused() as told:
                 await client.get_classifications(ViamImage(depth, CameraMimeType.PNG), 1)
         assert told.status is Status.INVALID_ARGUMENT
-        assert "in colour" in told.words
+        assert "color images" in told.words
 
     async def test_depth_is_not_asked_for_in_vain(self, shop: Workshop) -> None:
         camera = shop.still(color=solid(1, 2, 3), depth=np.ones((4, 4), np.uint16))
@@ -616,18 +616,18 @@ class TestRefusals:
                 assert told.status is Status.UNIMPLEMENTED
                 assert told.words == (
                     'vision model "detector" does not implement a Classifier: '
-                    "its outputs are read as boxes"
+                    "its outputs are decoded as boxes"
                 )
 
     async def test_neither_a_detector_nor_a_classifier(self, shop: Workshop) -> None:
         odd = constant({"wave": np.zeros((1, 7, 5, 3), np.float32)})
-        with pytest.raises(NoRole) as error:
+        with pytest.raises(NoCapability) as error:
             await shop.vision(odd)
         words = str(error.value)
         assert words.startswith('model "model" does not fulfill any method of the vision service')
         assert "wave" in words
-        assert error.value.roles.described()["roles"] == {}
-        assert set(error.value.roles.described()["refused"]) == {"detector", "classifier"}
+        assert error.value.capabilities.to_dict()["roles"] == {}
+        assert set(error.value.capabilities.to_dict()["refused"]) == {"detector", "classifier"}
 
     async def test_an_image_that_is_none(self, shop: Workshop) -> None:
         vision = await shop.vision(echo(*LABELS))
@@ -644,7 +644,10 @@ class TestRefusals:
         blind = shop.still("blind", color=solid(1, 2, 3), depth=np.ones((8, 16), np.uint16))
         vision = await shop.vision(detector([(0, 0.9)], "cat"))
         async with client_of(vision, eye, blind) as client:
-            for name, words in (("eye", "does not see depth"), ("blind", "intrinsic_parameters")):
+            for name, words in (
+                ("eye", "does not provide depth"),
+                ("blind", "intrinsic_parameters"),
+            ):
                 for call in (client.get_object_point_clouds(name), client.get_detections_3d(name)):
                     with refused() as told:
                         await call
@@ -668,7 +671,7 @@ class TestInSpace:
     async def test_objects_are_where_they_are(self, shop: Workshop, seed: int) -> None:
         eye, scene = belt(shop, seed), Conveyor(seed)
         vision = await shop.vision(DEMO, eye, camera_name="belt", default_minimum_confidence=0.5)
-        truth = [part for part in scene.scene(3.0).truth if part.visible > 0.99]
+        truth = [part for part in scene.scene_at(3.0).ground_truth if part.visible_share > 0.99]
         assert len(truth) >= 2
         async with client_of(vision, eye) as client:
             objects = await client.get_object_point_clouds("")
@@ -690,7 +693,7 @@ class TestInSpace:
             assert abs(geometry.center.x - x) < 20
             assert abs(geometry.center.y - y) < 20
             points = _points(thing.point_cloud)
-            top = scene.belt_mm - part.height_mm
+            top = scene.belt_distance_mm - part.height_mm
             assert np.allclose(points[:, 2] * 1000, top, atol=0.5)
             assert abs(geometry.center.z - top) < 1
             assert any(
@@ -704,7 +707,7 @@ class TestInSpace:
     @staticmethod
     def in_space(scene: Conveyor, part: Any) -> tuple[float, float]:
         """The middle of its box, in millimetres."""
-        lens, away = scene.intrinsics, scene.belt_mm - part.height_mm
+        lens, away = scene.intrinsics, scene.belt_distance_mm - part.height_mm
         x = (part.box.x_min + part.box.x_max - 1) / 2
         y = (part.box.y_min + part.box.y_max - 1) / 2
         return (
@@ -838,11 +841,11 @@ class TestAboutIt:
                 )
             },
         )
-        with pytest.raises(NoRole) as error:
+        with pytest.raises(NoCapability) as error:
             await shop.vision(broken)
         assert "2" in str(error.value)
         assert "3" in str(error.value)
-        assert error.value.roles.described()["roles"] == {}
+        assert error.value.capabilities.to_dict()["roles"] == {}
 
 
 def _shaped(_: str, name: str, shape: tuple[int, ...]) -> Any:
@@ -879,7 +882,7 @@ class TestTheirs:
     async def test_a_model_of_no_type_of_numbers(self, shop: Workshop) -> None:
         theirs = SdkModel()
         theirs.data_type = "colour"
-        with pytest.raises(Exception, match='of type "colour", which is no type of numbers'):
+        with pytest.raises(Exception, match="which is not a numeric type"):
             await shop.vision(theirs)
 
     async def test_a_model_that_never_answers_is_given_up(self, shop: Workshop) -> None:
@@ -909,11 +912,11 @@ class TestTheirs:
             camera.images = [("one", b"<html>")]
             with refused() as told:
                 await client.get_classifications_from_camera("theirs", 0)
-            assert told.words.startswith('camera "theirs" hands over a bad picture')
+            assert told.words.startswith('camera "theirs" returned a bad image')
             camera.images = []
             with refused() as told:
                 await client.get_classifications_from_camera("theirs", 0)
-            assert told.words == 'camera "theirs" gives no picture in colour'
+            assert told.words == 'camera "theirs" does not provide color images'
 
     async def test_a_vision_service(self) -> None:
         theirs = TheirVision("theirs")

@@ -1,4 +1,4 @@
-"""Which of many overlapping candidates stay."""
+"""Non-maximum suppression."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from tests.unit.drivers.vision.recorded_heads import KEPT_BY_SUPERVISION, OVERLAPPING, Row
 
 from cogwork.drivers.vision.candidates import Candidates
-from cogwork.drivers.vision.nms import POOL, suppress, surest
+from cogwork.drivers.vision.nms import MAX_CANDIDATES, non_max_suppression, top_k
 
 _SLOWEST = 15.0
 """Seconds, on a busy computer; a comparison of every pair would take minutes."""
@@ -50,7 +50,7 @@ def _overlap(one: Row, other: Row) -> float:
 
 def test_it_keeps_what_supervision_keeps() -> None:
     expected = sorted((OVERLAPPING[row] for row in KEPT_BY_SUPERVISION), key=lambda row: -row[4])
-    assert rows_of(suppress(candidates(OVERLAPPING), 0.3, 100)) == expected
+    assert rows_of(non_max_suppression(candidates(OVERLAPPING), 0.3, 100)) == expected
 
 
 _EDGE = st.integers(0, 16)
@@ -68,7 +68,7 @@ _ROW = st.tuples(
 
 @given(st.lists(_ROW, max_size=40), st.sampled_from((0.0, 0.25, 0.5, 0.71, 1.0)))
 def test_it_keeps_what_a_plain_loop_keeps(rows: list[Row], overlap: float) -> None:
-    assert rows_of(suppress(candidates(rows), overlap, 100)) == one_by_one(rows, overlap)
+    assert rows_of(non_max_suppression(candidates(rows), overlap, 100)) == one_by_one(rows, overlap)
 
 
 @pytest.mark.parametrize("number", [1, 127, 128, 129, 1000])
@@ -82,20 +82,23 @@ def test_it_keeps_what_opencv_keeps(number: int) -> None:
         score_threshold=0.0,
         nms_threshold=0.45,
     )
-    expected = found.pick(np.array(rows, np.int64))
-    assert rows_of(suppress(found, 0.45, number)) == rows_of(expected)
+    expected = found.select(np.array(rows, np.int64))
+    assert rows_of(non_max_suppression(found, 0.45, number)) == rows_of(expected)
 
 
 def test_the_first_of_equally_sure_ones_goes_first() -> None:
     rows: list[Row] = [(0.5, 0.5, 0.75, 0.75, 0.5, 0)]
     rows += [(x / 64, 0, 0.5, 1, 0.5, 0) for x in range(4)]
-    assert rows_of(suppress(candidates(rows), 0.5, 10)) == rows[:2]
-    assert rows_of(surest(candidates(rows), 3)) == rows[:3]
+    assert rows_of(non_max_suppression(candidates(rows), 0.5, 10)) == rows[:2]
+    assert rows_of(top_k(candidates(rows), 3)) == rows[:3]
 
 
 def test_no_more_than_asked_for() -> None:
     found = _scattered(500, seed=1)
-    assert rows_of(suppress(found, 0.45, 7)) == rows_of(suppress(found, 0.45, 500))[:7]
+    assert (
+        rows_of(non_max_suppression(found, 0.45, 7))
+        == rows_of(non_max_suppression(found, 0.45, 500))[:7]
+    )
 
 
 def test_classes_do_not_cover_one_another_however_they_are_numbered() -> None:
@@ -103,16 +106,16 @@ def test_classes_do_not_cover_one_another_however_they_are_numbered() -> None:
     boxes = np.array([row[:4] for row in rows], np.float32)
     classes = np.array([row[5] for row in rows], np.int64)
     found = Candidates(boxes, np.full(4, 0.5, np.float32), classes)
-    assert suppress(found, 0.1, 10).classes.tolist() == classes.tolist()
+    assert non_max_suppression(found, 0.1, 10).classes.tolist() == classes.tolist()
 
 
 @pytest.mark.parametrize(("spread", "most"), [(0.0, 300), (0.001, 300), (1.0, 300), (1.0, 10_000)])
 def test_the_worst_pictures_take_bounded_time(spread: float, most: int) -> None:
     found = _scattered(100_000, seed=2, spread=spread, size=0.002)
     began = time.perf_counter()
-    kept = suppress(found, 0.45, most)
+    kept = non_max_suppression(found, 0.45, most)
     assert time.perf_counter() - began < _SLOWEST
-    assert 0 < len(kept) <= min(most, POOL)
+    assert 0 < len(kept) <= min(most, MAX_CANDIDATES)
 
 
 def _scattered(number: int, *, seed: int, spread: float = 1.0, size: float = 0.1) -> Candidates:

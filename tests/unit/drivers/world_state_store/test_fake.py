@@ -18,7 +18,7 @@ from viam.services.worldstatestore.client import WorldStateStoreClient
 from cogwork.core.clock import ManualClock
 from cogwork.drivers.world_state_store.attributes import FakeWorldStateStoreAttributes
 from cogwork.drivers.world_state_store.fake import FakeWorldStateStore
-from cogwork.drivers.world_state_store.world import Things, World, changes
+from cogwork.drivers.world_state_store.world import SimulatedWorld, Transforms, diff_transforms
 from cogwork.graph.name import ResourceName
 
 NAME = ResourceName.parse("rdk:service:world_state_store/w")
@@ -69,8 +69,8 @@ async def test_one_comes_one_goes(client: WorldStateStoreClient, clock: ManualCl
         await client.get_transform(before[0])
     assert told.status is Status.NOT_FOUND
     assert told.words == (
-        f'world_state_store "w" has no transform {before[0].hex()}: it has vanished, or never was; '
-        "ask for the UUIDs again"
+        f'world_state_store "w" has no transform {before[0].hex()}: it has disappeared or never '
+        "existed; list the UUIDs again"
     )
 
 
@@ -157,17 +157,17 @@ def test_changes_make_one_world_into_another(
     attributes = FakeWorldStateStoreAttributes.model_construct(
         interval=interval, lifetime=lifetime, radius_mm=100.0, reference_frame="world"
     )
-    world = World("w", attributes)
+    world = SimulatedWorld("w", attributes)
     now, later = moments[0], sum(moments)
-    followed: dict[bytes, Transform] = dict(world.things(now))
-    for change in changes(world.things(now), world.things(later)):
+    followed: dict[bytes, Transform] = dict(world.transforms_at(now))
+    for change in diff_transforms(world.transforms_at(now), world.transforms_at(later)):
         apply(change, followed)
-    assert followed == world.things(later)
+    assert followed == world.transforms_at(later)
 
 
 def test_the_same_name_has_the_same_world() -> None:
-    def things(name: str) -> Things:
-        return World(name, ATTRIBUTES).things(12.3)
+    def things(name: str) -> Transforms:
+        return SimulatedWorld(name, ATTRIBUTES).transforms_at(12.3)
 
     assert things("a") == things("a")
     assert not set(things("a")) & set(things("b"))

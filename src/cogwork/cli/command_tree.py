@@ -1,0 +1,173 @@
+"""The commands of `cogwork` and `cogwork-server` as values, for completion and documentation."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import PurePath
+
+from cogwork.cli.commands import build_parser
+from cogwork.server.options import EXIT_CODES, OPTIONS, Option
+
+HELP = frozenset(("-h", "-help", "--help"))
+_OPTIONS_IN_USAGE = 8
+
+
+@dataclass(frozen=True, slots=True)
+class Argument:
+    """An option, or a positional argument if it has no flags."""
+
+    help: str
+    flags: tuple[str, ...] = ()
+    metavar: str | None = None
+    """The placeholder of its value; None for a switch."""
+    choices: tuple[str, ...] = ()
+    required: bool = False
+    repeated: bool = False
+    optional_value: bool = False
+
+    @property
+    def usage(self) -> str:
+        """How it is written, with all its flags."""
+        if not self.flags:
+            return self.value
+        return ", ".join(self.flags) + (f" {self.value}" if self.metavar else "")
+
+    @property
+    def synopsis(self) -> str:
+        """How it stands in the usage line of a command."""
+        text = " ".join((*self.flags[:1], self.value)).strip()
+        text += "..." if self.repeated else ""
+        return text if self.required else f"[{text}]"
+
+    @property
+    def meaning(self) -> str:
+        choices = f"one of {', '.join(self.choices)}" if self.choices else ""
+        return "; ".join(part for part in (self.help, choices) if part)
+
+    @property
+    def value(self) -> str:
+        return f"[{self.metavar}]" if self.optional_value else self.metavar or ""
+
+
+@dataclass(frozen=True, slots=True)
+class Command:
+    words: tuple[str, ...]
+    """The program, and the command if it is one of a program: `("cogwork", "config", "check")`."""
+    summary: str
+    notes: str = ""
+    """What follows the list of arguments."""
+    arguments: tuple[Argument, ...] = ()
+    commands: tuple[Command, ...] = ()
+
+    @property
+    def name(self) -> str:
+        return " ".join(self.words)
+
+    @property
+    def phrase(self) -> str:
+        """The summary as it stands behind a name."""
+        return self.summary[:1].lower() + self.summary[1:].removesuffix(".")
+
+    @property
+    def sentence(self) -> str:
+        return self.summary[:1].upper() + self.summary[1:].removesuffix(".") + "."
+
+    @property
+    def usage(self) -> str:
+        """One line; options that may be left out are summed up if they are many."""
+        options = [option for option in self.options if not HELP.intersection(option.flags)]
+        required = [option for option in options if option.required]
+        summed_up = len(options) > _OPTIONS_IN_USAGE
+        words = [option.synopsis for option in (required if summed_up else options)]
+        words += ["[OPTION]..."] * summed_up
+        words += [argument.synopsis for argument in self.positional]
+        words += ["COMMAND"] * bool(self.commands)
+        return " ".join((self.name, *words))
+
+    @property
+    def options(self) -> list[Argument]:
+        return [argument for argument in self.arguments if argument.flags]
+
+    @property
+    def positional(self) -> list[Argument]:
+        return [argument for argument in self.arguments if not argument.flags]
+
+
+def programs() -> tuple[Command, Command]:
+    return _from_parser(build_parser(), ("cogwork",)), _server()
+
+
+def find_program(path: str) -> Command | None:
+    """The program with the name of this file."""
+    name = PurePath(path).name
+    return next((program for program in programs() if program.name == name), None)
+
+
+def walk(command: Command) -> Iterator[Command]:
+    """The command and all below it, in the order in which they are declared."""
+    yield command
+    for inner in command.commands:
+        yield from walk(inner)
+
+
+def _from_parser(
+    parser: argparse.ArgumentParser, words: tuple[str, ...], summary: str | None = None
+) -> Command:
+    # argparse has no public way to look at what was declared.
+    actions = parser._actions  # noqa: SLF001
+    shown = [action for action in actions if action.help != argparse.SUPPRESS]
+    return Command(
+        words,
+        summary or parser.description or "",
+        parser.epilog or "",
+        tuple(_from_action(action) for action in shown if not _has_commands(action)),
+        tuple(_commands(words, [action for action in shown if _has_commands(action)])),
+    )
+
+
+def _has_commands(action: argparse.Action) -> bool:
+    return isinstance(action, argparse._SubParsersAction)  # noqa: SLF001
+
+
+def _commands(words: tuple[str, ...], actions: Sequence[argparse.Action]) -> Iterator[Command]:
+    for action in actions:
+        assert isinstance(action, argparse._SubParsersAction)  # noqa: SLF001
+        summaries = {each.dest: each.help for each in action._choices_actions}  # noqa: SLF001
+        for name, parser in action.choices.items():
+            yield _from_parser(parser, (*words, name), summaries.get(name))
+
+
+def _from_action(action: argparse.Action) -> Argument:
+    takes_value = action.nargs != 0
+    metavar = action.metavar or action.dest.upper()
+    return Argument(
+        action.help or "",
+        tuple(action.option_strings),
+        str(metavar) if takes_value else None,
+        tuple(map(str, action.choices or ())),
+        required=action.required,
+        repeated=action.nargs in (argparse.ONE_OR_MORE, argparse.ZERO_OR_MORE),
+        optional_value=bool(action.option_strings) and action.nargs == argparse.OPTIONAL,
+    )
+
+
+def _server() -> Command:
+    exits = "; ".join(f"{code}: {meaning}" for code, meaning in EXIT_CODES.items())
+    return Command(
+        ("cogwork-server",),
+        "Run the machine that FILE describes, and follow FILE when it changes.",
+        "An option is written -x or --x, its value -x=VALUE or -x VALUE. A switch is turned off by "
+        f"-x=false. Exit codes: {exits}.",
+        tuple(map(_from_option, OPTIONS)),
+    )
+
+
+def _from_option(option: Option) -> Argument:
+    flags = ("-h", "-help") if option.name == "help" else (f"-{option.name}",)
+    remarks = ["on by default"] * (option.default is True) + ["no effect yet"] * bool(
+        option.unsupported_reason
+    )
+    text = f"{option.description} ({', '.join(remarks)})" if remarks else option.description
+    return Argument(text, flags, option.placeholder, required=option.name == "config")

@@ -1,0 +1,15 @@
+# bash completion for cogwork and cogwork-server
+_cogwork() {
+    local IFS=$'\n' current=${COMP_WORDS[COMP_CWORD]}
+    # Words are split at "=", too.
+    [[ $current == "=" ]] && current=""
+    COMPREPLY=($(cogwork completion bash --words "${COMP_LINE:0:COMP_POINT}" 2>/dev/null))
+    case ${COMPREPLY[0]} in
+        :files) COMPREPLY=($(compgen -f -- "$current")) ;;
+        :directories) COMPREPLY=($(compgen -d -- "$current")) ;;
+        *) return ;;
+    esac
+    # Quotes names and adds slashes; bash 3 does without.
+    compopt -o filenames 2>/dev/null
+}
+complete -F _cogwork cogwork cogwork-server

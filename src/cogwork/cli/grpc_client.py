@@ -1,0 +1,76 @@
+"""gRPC client of a running machine, for commands.
+
+Separate from `http_client`, so that commands without gRPC do not wait for its import.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import grpc
+
+from cogwork.cli.http_client import Unreachable
+from cogwork.cli.terminal import EXIT_FAILURE, EXIT_USAGE, print_error
+from cogwork.config.diagnostics import replace_unprintable
+from cogwork.core.errors import CogworkError
+from cogwork.resource import sdk
+from cogwork.wire.grpc import GRPC_OPTIONS
+
+assert sdk.VERSION  # before anything else imports the SDK
+from viam.gen.common.v1 import common_pb2 as common  # noqa: E402
+from viam.gen.robot.v1 import robot_pb2 as robot  # noqa: E402
+
+_TIMEOUT = 10.0
+# Reconnect soon after a machine comes back; the default back-off grows to two minutes.
+_RECONNECT_OPTIONS = (
+    ("grpc.initial_reconnect_backoff_ms", 250),
+    ("grpc.max_reconnect_backoff_ms", 500),
+)
+
+
+class CommandError(CogworkError):
+    """The arguments of the command are invalid or name something that does not exist."""
+
+
+def with_channel(address: str, run: Callable[[grpc.Channel], int]) -> int:
+    """Run a command on a channel, report its errors and return the exit code."""
+    with grpc.insecure_channel(address, GRPC_OPTIONS + _RECONNECT_OPTIONS) as channel:
+        try:
+            return run(channel)
+        except CommandError as error:
+            print_error(str(error))
+            return EXIT_USAGE
+        except grpc.RpcError as error:
+            print_error(format_rpc_error(error, address))
+            return EXIT_USAGE if _is_unreachable(error) else EXIT_FAILURE
+
+
+def format_rpc_error(error: grpc.RpcError, address: str) -> str:
+    if _is_unreachable(error):
+        return str(Unreachable(address, "connection refused"))
+    lines = (error.details() or "").split("\n")
+    return f"{error.code().name}: " + "\n".join(map(replace_unprintable, lines))
+
+
+def list_resources(channel: grpc.Channel) -> dict[str, common.ResourceName]:
+    """Return the resources by full name, such as `rdk:component:camera/belt`."""
+    listed = call_robot(
+        channel, "ResourceNames", robot.ResourceNamesRequest(), robot.ResourceNamesResponse
+    )
+    return {f"{r.namespace}:{r.type}:{r.subtype}/{r.name}": r for r in listed.resources}
+
+
+def call_robot(channel: grpc.Channel, method: str, request: Any, reply: Any) -> Any:
+    """Call a method of RobotService."""
+    call = channel.unary_unary(
+        f"/viam.robot.v1.RobotService/{method}",
+        request_serializer=type(request).SerializeToString,
+        response_deserializer=reply.FromString,
+    )
+    return call(request, timeout=_TIMEOUT)
+
+
+def _is_unreachable(error: grpc.RpcError) -> bool:
+    unavailable = error.code() is grpc.StatusCode.UNAVAILABLE
+    return unavailable and "failed to connect" in (error.details() or "")

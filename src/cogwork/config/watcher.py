@@ -1,0 +1,269 @@
+"""Watch a configuration source: load each candidate, apply it and report the verdict."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+import threading
+from collections.abc import Callable
+from typing import NamedTuple
+
+from cogwork.config import codes, diagnostic_format
+from cogwork.config.diagnostic_collector import CheckCancelled
+from cogwork.config.diagnostics import Diagnostic
+from cogwork.config.file import Unreadable
+from cogwork.config.last_good import DamagedCopy, LastGood
+from cogwork.config.load_context import LoadContext
+from cogwork.config.loader import LoadedConfig, load, load_unreadable, load_value
+from cogwork.config.sources import Candidate, ConfigRefused, ConfigSource
+from cogwork.core.clock import Clock, SystemClock
+from cogwork.core.errors import CogworkError
+from cogwork.core.workers import TooMuchWork, Workers
+from cogwork.graph.reconciler import Applied, Outcome, Superseded
+from cogwork.logs.pipeline import EXTRA_LINES
+
+Apply = Callable[[LoadedConfig], asyncio.Future[Outcome]]
+"""Starts to apply a configuration immediately and supersedes the previous one."""
+
+_FIRST_RETRY, _MAX_RETRY = 0.2, 5.0
+"""First and longest delay between two attempts to check a configuration when memory or threads are
+exhausted, in seconds."""
+
+_log = logging.getLogger("rdk.config")
+
+
+class ProtectionMissing(CogworkError):
+    """The file asks for login or TLS, which this release cannot provide."""
+
+
+class ConfigWatcher:
+    def __init__(
+        self,
+        source: ConfigSource,
+        context: LoadContext,
+        apply: Apply,
+        last_good: LastGood | None = None,
+        clock: Clock | None = None,
+    ) -> None:
+        self._source = source
+        self._context = context
+        self._apply = apply
+        self._last_good = last_good
+        self._applying: set[asyncio.Task[None]] = set()
+        self._clock = clock or SystemClock()
+        # Two threads: a superseded check cannot be interrupted, and the next must not wait for it.
+        self._thread = Workers("config", threads=2)
+        self._has_loaded_first = False
+        self._first: tuple[Candidate, LoadedConfig] | None = None
+
+    async def run(self) -> None:
+        """Load and apply configurations until cancelled."""
+        following: asyncio.Task[Candidate] | None = None
+        try:
+            await self.load_first()
+            if self._first is not None:
+                self._start_applying(*self._first)
+            while True:
+                candidate = await (following or self._source.next())
+                following = asyncio.create_task(self._source.next(), name="next configuration")
+                await self._process(candidate, following)
+        finally:
+            if following is not None:
+                following.cancel()
+                await asyncio.gather(following, return_exceptions=True)
+            await self.aclose()
+
+    async def load_first(self) -> LoadedConfig | None:
+        """Load the first configuration, so that its addresses are known before anything is built.
+
+        Return None if there is no usable configuration; `run` still watches for later ones.
+        Raises ProtectionMissing if the file asks for login or TLS, because running the last good
+        configuration instead would ignore that.
+        """
+        if not self._has_loaded_first:
+            self._has_loaded_first = True
+            candidate = await self._source.next()
+            loaded = await self._load_once(candidate)
+            if loaded.is_refused:
+                candidate.decide(ConfigRefused(loaded.diagnostics))
+                _require_protection(loaded)
+                self._first = await self._load_last_good(candidate.file)
+            else:
+                self._first = candidate, loaded
+        return self._first[1] if self._first is not None else None
+
+    async def _process(self, candidate: Candidate, following: asyncio.Task[Candidate]) -> None:
+        """Check the candidate and apply it, unless a newer one arrives during the check."""
+        check = asyncio.create_task(self._load_with_retry(candidate), name="check configuration")
+        try:
+            await asyncio.wait({check, following}, return_when=asyncio.FIRST_COMPLETED)
+            if not check.done():
+                candidate.decide(Superseded(""))
+                _log.info("a newer configuration arrived while the previous one was being checked")
+                return
+            loaded = check.result()
+        finally:
+            check.cancel()
+            await asyncio.gather(check, return_exceptions=True)
+        if loaded.is_refused:
+            candidate.decide(ConfigRefused(loaded.diagnostics))
+            _log.error("the changed configuration is refused; keeping the current configuration")
+        else:
+            self._start_applying(candidate, loaded)
+
+    async def _load_with_retry(self, candidate: Candidate) -> LoadedConfig:
+        """Load a candidate; retry while memory or threads are exhausted."""
+        pause = _FIRST_RETRY
+        while True:
+            try:
+                return await self._load(candidate)
+            except (MemoryError, TooMuchWork) as error:
+                if pause == _FIRST_RETRY:
+                    _log.error(
+                        "cannot check %s: %s; keeping the current configuration and retrying",
+                        candidate.file or "the changed configuration",
+                        str(error) or "not enough memory",
+                    )
+            await self._clock.sleep(pause)
+            pause = min(2 * pause, _MAX_RETRY)
+
+    async def _load_last_good(self, file: str | None) -> tuple[Candidate, LoadedConfig] | None:
+        try:
+            text = await self._thread.run(self._last_good.read) if self._last_good else None
+        except DamagedCopy as error:
+            _log.error("%s", error)
+            text = None
+        if text is None:
+            _log.error(
+                "there is no earlier configuration to run: fix %s; it reloads automatically",
+                file or "the configuration",
+            )
+            return None
+        candidate = Candidate(text)
+        loaded = await self._load_once(candidate)
+        if loaded.is_refused:
+            _log.error(
+                "the last good configuration cannot be used either: "
+                "fix %s; it reloads automatically",
+                file or "the configuration",
+            )
+            return None
+        _log.error(
+            "RUNNING THE LAST GOOD CONFIGURATION because %s cannot be used: "
+            "fix the file; it reloads automatically",
+            file or "the current one",
+        )
+        return candidate, loaded
+
+    def _start_applying(self, candidate: Candidate, loaded: LoadedConfig) -> None:
+        try:
+            outcome = self._apply(loaded)
+        except Exception as error:
+            _log.exception("applying the configuration failed")
+            candidate.fail(error)
+            return
+        task = asyncio.get_running_loop().create_task(
+            self._await_outcome(candidate, loaded, outcome)
+        )
+        self._applying.add(task)
+        task.add_done_callback(self._applying.discard)
+
+    async def _await_outcome(
+        self, candidate: Candidate, loaded: LoadedConfig, outcome: asyncio.Future[Outcome]
+    ) -> None:
+        try:
+            verdict = await outcome
+        except asyncio.CancelledError:
+            candidate.decide(Superseded(""))
+            raise
+        except Exception as error:
+            _log.exception("applying the configuration failed")
+            candidate.fail(error)
+            return
+        if isinstance(verdict, Applied) and self._last_good is not None:
+            await self._save_last_good(
+                self._last_good, loaded.text or json.dumps(candidate.content)
+            )
+        candidate.decide(verdict)
+
+    async def _save_last_good(self, last_good: LastGood, text: str) -> None:
+        try:
+            await self._thread.run(lambda: last_good.save(text))
+        except (OSError, ValueError) as error:
+            _log.warning("cannot store the last good configuration: %s", error)
+
+    async def aclose(self) -> None:
+        """Close a watcher that was never run; cancel `run` otherwise."""
+        for task in self._applying:
+            task.cancel()
+        await asyncio.gather(*self._applying, return_exceptions=True)
+        await self._source.aclose()
+        self._thread.close()
+
+    async def _load_once(self, candidate: Candidate) -> LoadedConfig:
+        try:
+            return await self._load(candidate)
+        except MemoryError:
+            return load_unreadable(Unreadable("not enough memory to check the configuration"))
+
+    async def _load(self, candidate: Candidate) -> LoadedConfig:
+        """Load a candidate in a thread and log its faults. Raises MemoryError and TooMuchWork."""
+        cancelled = threading.Event()
+        try:
+            result = await self._thread.run(
+                _load_and_format, candidate, self._context, cancelled.is_set
+            )
+        finally:
+            # A thread cannot be cancelled from outside, and at exit the process waits for it.
+            cancelled.set()
+        for level, text in result.log_lines:
+            message, _, excerpt = text.partition("\n")
+            _log.log(level, "%s", message, extra={EXTRA_LINES: excerpt})
+        return result.loaded
+
+
+class _LoadResult(NamedTuple):
+    loaded: LoadedConfig
+    log_lines: list[tuple[int, str]]
+    """The level and the text of each fault."""
+
+
+def _load_and_format(
+    candidate: Candidate, context: LoadContext, is_cancelled: Callable[[], bool]
+) -> _LoadResult:
+    loaded = _load_candidate(candidate, context, is_cancelled)
+    log_lines = [
+        (_log_level(fault.diagnostic), diagnostic_format.as_text(fault, candidate.file))
+        for fault in loaded.diagnostics
+    ]
+    return _LoadResult(loaded, log_lines)
+
+
+def _log_level(found: Diagnostic) -> int:
+    return logging.ERROR if found.code.severity is codes.Severity.ERROR else logging.WARNING
+
+
+def _require_protection(loaded: LoadedConfig) -> None:
+    for fault in loaded.diagnostics:
+        found = fault.diagnostic
+        if found.code is codes.UNSUPPORTED_PROTECTION:
+            raise ProtectionMissing(f"refusing to start: {found.message}; {found.hint}")
+
+
+def _load_candidate(
+    candidate: Candidate, context: LoadContext, is_cancelled: Callable[[], bool]
+) -> LoadedConfig:
+    content = candidate.content
+    if isinstance(content, Unreadable):
+        return load_unreadable(content)
+    try:
+        if isinstance(content, str):
+            return load(content, context, is_cancelled)
+        return load_value(content, context, is_cancelled)
+    except (MemoryError, CheckCancelled):
+        raise
+    except (Exception, SystemExit) as error:
+        # A bug, here or in a plug-in, must not stop a running machine.
+        _log.critical("checking a configuration failed", exc_info=error)
+        return load_unreadable(Unreadable(f"checking it failed with {type(error).__name__}"))

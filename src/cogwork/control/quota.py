@@ -1,0 +1,101 @@
+"""Quotas that HTTP clients share, and responses that count against a quota while they are sent."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+from starlette.responses import Response
+
+from cogwork.control.overload import Overloaded, overload_response
+from cogwork.wire.http1 import ABORT_KEY
+
+OnEvict = Callable[[], None]
+"""Ends the holder of an allocation. Returns immediately."""
+
+
+@dataclass(eq=False, slots=True)
+class _Allocation:
+    address: str
+    amount: int
+    on_evict: OnEvict | None
+
+
+class Quota:
+    """A limited amount, in total and per client address."""
+
+    def __init__(self, what: str, total: int, per_address: int) -> None:
+        """`what` names the limited items in error messages."""
+        self._what = what
+        self._total = total
+        self._per_address = per_address
+        self._allocations: dict[_Allocation, None] = {}
+        """Oldest first."""
+        self._held_by_address = Counter[str]()
+
+    @contextmanager
+    def hold(
+        self, address: str, amount: int = 1, on_evict: OnEvict | None = None
+    ) -> Iterator[None]:
+        """Hold an amount, evicting older allocations if necessary.
+
+        Raises Overloaded if too little is left and the oldest allocation cannot be evicted. An
+        amount that is larger than the quota is granted while nothing else is held.
+        """
+        self._make_room(address, amount)
+        allocation = _Allocation(address, amount, on_evict)
+        self._allocations[allocation] = None
+        self._held_by_address[address] += amount
+        try:
+            yield
+        finally:
+            self._release(allocation)
+
+    def _make_room(self, address: str, amount: int) -> None:
+        while (heaviest := self._find_heaviest_user(address, amount)) is not None:
+            oldest = next((each for each in self._allocations if each.address == heaviest), None)
+            if oldest is None or oldest.on_evict is None:
+                raise Overloaded(f"too many {self._what} at once; try again later")
+            self._release(oldest)
+            oldest.on_evict()
+
+    def _find_heaviest_user(self, address: str, amount: int) -> str | None:
+        """Return the address that has to release something, or None if the amount is available."""
+        held, total = self._held_by_address[address], self._held_by_address.total()
+        if held and held + amount > self._per_address:
+            return address
+        if total and total + amount > self._total:
+            return max(self._held_by_address, key=self._held_by_address.__getitem__)
+        return None
+
+    def _release(self, allocation: _Allocation) -> None:
+        if allocation not in self._allocations:
+            return  # evicted
+        del self._allocations[allocation]
+        self._held_by_address[allocation.address] -= allocation.amount
+        if not self._held_by_address[allocation.address]:
+            del self._held_by_address[allocation.address]
+
+
+class MeteredResponse:
+    """A response that counts against a quota until its last byte is sent."""
+
+    def __init__(
+        self, response: Response, quota: Quota, amount: int = 1, *, evictable: bool = False
+    ) -> None:
+        """`evictable`: whether the connection is closed when another response needs the quota."""
+        self._response = response
+        self._quota = quota
+        self._amount = amount
+        self._is_evictable = evictable
+
+    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
+        on_evict = scope.get("state", {}).get(ABORT_KEY) if self._is_evictable else None
+        try:
+            with self._quota.hold(scope["client"][0], self._amount, on_evict):
+                await self._response(scope, receive, send)
+        except Overloaded as error:
+            await overload_response(error)(scope, receive, send)

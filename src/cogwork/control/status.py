@@ -1,0 +1,52 @@
+"""The encoded status of a machine: JSON for programs, HTML for people."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from typing import Any
+
+from cogwork.control.page import render_page
+from cogwork.core.clock import Clock
+from cogwork.core.workers import run_in_thread
+from cogwork.robot.machine import Machine
+from cogwork.robot.status_view import build_status_view
+
+_THREAD_THRESHOLD = 200
+"""Number of resources from which the status is encoded in a thread."""
+_TIMEOUT = 10.0
+"""Seconds to encode the status in a thread."""
+
+
+async def encode_status(machine: Machine) -> bytes:
+    return await _encode(await build_status_view(machine), _as_json)
+
+
+async def encode_page(machine: Machine, clock: Clock) -> bytes:
+    now = clock.time()
+    return await _encode(await build_status_view(machine), lambda view: render_page(view, now))
+
+
+async def _encode(view: dict[str, Any], render: Callable[[dict[str, Any]], str]) -> bytes:
+    def encode() -> bytes:
+        return render(view).encode(errors="backslashreplace")
+
+    if len(view["resources"]) < _THREAD_THRESHOLD:
+        return encode()
+    return await run_in_thread("status", _TIMEOUT, encode)
+
+
+def _as_json(view: dict[str, Any]) -> str:
+    members = ",".join(f"{_dump(key)}:{_dump_each(value)}" for key, value in view.items())
+    return f"{{{members}}}"
+
+
+def _dump_each(value: Any) -> str:
+    """Encode a list element by element, because the encoder holds the GIL for each call."""
+    if isinstance(value, list):
+        return f"[{','.join(map(_dump, value))}]"
+    return _dump(value)
+
+
+def _dump(value: Any) -> str:
+    return json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":"))

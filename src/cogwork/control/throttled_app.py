@@ -1,0 +1,20 @@
+"""HTTP requests spread over iterations of the event loop, so that a burst does not block it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from cogwork.core.loop_throttle import LoopThrottle
+from cogwork.wire.http1 import Application
+
+
+class ThrottledApp:
+    """ASGI middleware that lets each request wait for the throttle."""
+
+    def __init__(self, application: Application, throttle: LoopThrottle) -> None:
+        self._application = application
+        self._throttle = throttle
+
+    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
+        await self._throttle.acquire()
+        await self._application(scope, receive, send)

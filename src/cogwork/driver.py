@@ -1,0 +1,60 @@
+"""The public interface for authors of drivers and plug-ins; everything else may change.
+
+Import it before the SDK: it undoes what importing the SDK does to a process (it replaces
+`sys.excepthook` and gives its loggers handlers of their own).
+"""
+
+from __future__ import annotations
+
+from cogwork.resource import sdk as _sdk  # isort: skip - ahead of all that imports the SDK
+
+from cogwork.config.fields import Attributes, Duration, ExistingFile, Needs, Wants
+from cogwork.core.clock import Clock, SystemClock
+from cogwork.core.errors import (
+    CogworkError,
+    Interrupted,
+    InvalidRequest,
+    NotFound,
+    Unsupported,
+)
+from cogwork.core.workers import Workers
+from cogwork.graph.name import Api, ModelName, ResourceName
+from cogwork.graph.provider import Dependencies
+from cogwork.resource.emergency_stop import EmergencyStop
+from cogwork.resource.frame import Frame, FrameProducer, Picture
+from cogwork.resource.health import ReportsTrouble
+from cogwork.resource.model import Model, find_dependency, logger_of
+from cogwork.resource.sdk_adapter import model_from_sdk_class
+
+SDK_VERSION = _sdk.VERSION
+"""The version of the SDK that is installed."""
+
+__all__ = [
+    "SDK_VERSION",
+    "Api",
+    "Attributes",
+    "Clock",
+    "CogworkError",
+    "Dependencies",
+    "Duration",
+    "EmergencyStop",
+    "ExistingFile",
+    "Frame",
+    "FrameProducer",
+    "Interrupted",
+    "InvalidRequest",
+    "Model",
+    "ModelName",
+    "Needs",
+    "NotFound",
+    "Picture",
+    "ReportsTrouble",
+    "ResourceName",
+    "SystemClock",
+    "Unsupported",
+    "Wants",
+    "Workers",
+    "find_dependency",
+    "logger_of",
+    "model_from_sdk_class",
+]

@@ -1,0 +1,20 @@
+"""Discovered resources as protobuf messages: configurations, ready to be pasted."""
+
+from __future__ import annotations
+
+from viam.proto.app.robot import ComponentConfig
+
+from cogwork.drivers.discovery.attributes import Discovered
+from cogwork.resource.structs import to_struct
+
+
+def to_component_config(found: Discovered) -> ComponentConfig:
+    return ComponentConfig(
+        name=found.name,
+        # Older clients identify an API by these two fields.
+        namespace=found.api.namespace,
+        type=found.api.subtype,
+        api=str(found.api),
+        model=str(found.model),
+        attributes=to_struct(found.attributes),
+    )

@@ -1,0 +1,54 @@
+"""gpiozero's lgpio pins with four fixes. Imports lgpio: see `factory.py`."""
+
+from __future__ import annotations
+
+import lgpio
+from gpiozero import PinInvalidState
+from gpiozero.pins.lgpio import LGPIOFactory, LGPIOPin
+
+
+class PatchedLgpioFactory(LGPIOFactory):  # type: ignore[misc]  # gpiozero is untyped
+    def __init__(self) -> None:
+        super().__init__()
+        # gpiozero shares one set of pins between factories: closing one would close the pins of
+        # others.
+        self.pins: dict[object, PatchedLgpioPin] = {}
+        self.pin_class = PatchedLgpioPin
+
+
+class PatchedLgpioPin(LGPIOPin):  # type: ignore[misc]
+    """A pin that accepts any duty cycle. gpiozero rounds to whole percents, of which a servo's
+    range has only ten."""
+
+    _pwm: tuple[float, float] | None
+
+    def output_with_state(self, state: float) -> None:
+        """Claim the output with its level in one step; gpiozero sets it low first, which turns many
+        relays on."""
+        chip = self.factory._handle  # noqa: SLF001 - like the base class
+        lgpio.gpio_claim_output(chip, self._number, int(bool(state)))
+
+    def _set_state(self, value: float) -> None:
+        if not self._pwm:
+            super()._set_state(value)
+            return
+        frequency, _ = self._pwm
+        chip = self.factory._handle  # noqa: SLF001 - like the base class
+        try:
+            lgpio.tx_pwm(chip, self._number, frequency, value * 100)
+        except lgpio.error as error:
+            raise PinInvalidState(f"lgpio rejected the duty cycle {value:g}: {error}") from error
+        self._pwm = (frequency, value * 100)
+
+    def _set_frequency(self, value: float | None) -> None:
+        try:
+            super()._set_frequency(value)
+        except lgpio.error:
+            if value:
+                raise
+            # The transmit queue is full: release the pin instead of waiting, because it must come
+            # to rest.
+            chip = self.factory._handle  # noqa: SLF001
+            lgpio.gpio_free(chip, self._number)
+            lgpio.gpio_claim_output(chip, self._number, 0)
+            self._pwm = None

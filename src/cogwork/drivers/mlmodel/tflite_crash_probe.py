@@ -1,0 +1,33 @@
+"""Loads a TensorFlow Lite file in a separate process, which it may crash.
+
+    python tflite_crash_probe.py < model.tflite
+
+LiteRT checks that a file is a flatbuffer and trusts most of its content: one wrong number may make
+it read beyond its memory. Ordinary errors are ignored here, because the server reports them.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import sys
+
+
+def main() -> None:
+    import numpy as np
+    from ai_edge_litert.interpreter import Interpreter
+
+    # The server shares the file position and has read the header.
+    sys.stdin.buffer.seek(0)
+    interpreter = Interpreter(model_content=sys.stdin.buffer.read())
+    interpreter.allocate_tensors()
+    inputs = interpreter.get_input_details()
+    if any((each["shape_signature"] < 0).any() for each in inputs):
+        return  # The model may not support the smallest size.
+    for each in inputs:
+        interpreter.set_tensor(each["index"], np.zeros(each["shape"], each["dtype"]))
+    interpreter.invoke()
+
+
+if __name__ == "__main__":
+    with contextlib.suppress(Exception):
+        main()

@@ -1,0 +1,32 @@
+"""A budget for path searches, which ends searches that are canceled or take too long."""
+
+from __future__ import annotations
+
+from cogwork.core.errors import CogworkError
+
+MAX_CHECKS = 500_000
+"""Maximum line-to-zone checks per path, which take some seconds."""
+
+
+class NoPath(CogworkError):
+    """There is no path, or none was found within the budget."""
+
+    status = "FAILED_PRECONDITION"
+
+
+class SearchBudget:
+    """A budget that is spent in a thread and can be canceled from another one."""
+
+    def __init__(self, max_checks: int = MAX_CHECKS) -> None:
+        self._remaining = max_checks
+
+    def spend(self, checks: int) -> None:
+        self._remaining -= checks
+        if self._remaining < 0:
+            raise NoPath(
+                "there are too many stops and zones to find a path: use fewer stops at "
+                "once, or delete zones"
+            )
+
+    def cancel(self) -> None:
+        self._remaining = 0

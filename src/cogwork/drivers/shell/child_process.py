@@ -1,0 +1,67 @@
+"""Start a process in a thread, because starting one blocks."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import subprocess
+from collections.abc import Mapping, Sequence
+from concurrent.futures import Future
+from pathlib import Path
+
+from cogwork.core.workers import Workers, await_future
+
+_POLL_INTERVAL = 0.05
+"""Seconds between two polls, where the system has no notification for the end of a process."""
+
+Process = subprocess.Popen[bytes]
+
+
+async def start(
+    workers: Workers, command: Sequence[str], directory: Path, environment: Mapping[str, str]
+) -> Process:
+    """Start the process in its own session, without input or output; raise OSError on failure."""
+    starting = workers.submit(_spawn, command, directory, environment)
+    try:
+        return await await_future(starting)
+    except asyncio.CancelledError:
+        if not starting.cancel():
+            starting.add_done_callback(_kill)
+        raise
+
+
+def _spawn(command: Sequence[str], directory: Path, environment: Mapping[str, str]) -> Process:
+    return subprocess.Popen(  # noqa: S603 - the command is configured
+        command,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        cwd=directory,
+        env=environment,
+        start_new_session=True,
+    )
+
+
+def _kill(started: Future[Process]) -> None:
+    if started.exception() is None:
+        process = started.result()
+        process.kill()
+        process.wait()
+
+
+async def wait(process: Process) -> None:
+    """Wait until the process has ended."""
+    try:
+        descriptor = os.pidfd_open(process.pid)
+    except (AttributeError, OSError):
+        while process.poll() is None:  # noqa: ASYNC110 - no notification
+            await asyncio.sleep(_POLL_INTERVAL)
+        return
+    loop, ended = asyncio.get_running_loop(), asyncio.Event()
+    loop.add_reader(descriptor, ended.set)
+    try:
+        await ended.wait()
+    finally:
+        loop.remove_reader(descriptor)
+        os.close(descriptor)
+    process.wait()

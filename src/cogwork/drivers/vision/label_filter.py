@@ -1,0 +1,151 @@
+"""Selection of the results to report by label and confidence."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cogwork.drivers.vision.attributes import MlmodelVisionAttributes
+from cogwork.drivers.vision.candidates import Candidates, Floats, Integers
+from cogwork.resource.labels import Labels
+
+_MAX_DIGITS = 18
+"""Decimal digits that always fit into 64 bits."""
+
+
+@dataclass(frozen=True, slots=True)
+class DetectionResult:
+    label: str
+    confidence: float
+    x_min: int
+    """In pixels, like the three fields that follow."""
+    y_min: int
+    x_max: int
+    y_max: int
+    x_min_normalized: float
+    """Pixel coordinate as a fraction of the image's width or height, like the three fields that
+    follow. Clients compute the image size from both."""
+    y_min_normalized: float
+    x_max_normalized: float
+    y_max_normalized: float
+
+
+@dataclass(frozen=True, slots=True)
+class ClassificationResult:
+    label: str
+    confidence: float
+
+
+NO_FILTER = MlmodelVisionAttributes.model_construct()
+"""Settings of services that do their own filtering."""
+
+
+def select_detections(
+    candidates: Candidates,
+    labels: Labels | None,
+    settings: MlmodelVisionAttributes,
+    width: int,
+    height: int,
+) -> list[DetectionResult]:
+    """Return the detections to report in an image of this size, highest confidence first."""
+    wanted = filter_rows(candidates.scores, candidates.classes, labels, settings)
+    rows = top_k_rows(candidates.scores, wanted, settings.maximum_detections)
+    selected = candidates.select(rows)
+    corners = _to_pixels(selected.boxes, width, height)
+    fractions = corners / (width, height, width, height)
+    return [
+        DetectionResult(label_name(index, labels), score, *corner, *fraction)
+        for index, score, corner, fraction in zip(
+            selected.classes.tolist(),
+            selected.scores.tolist(),
+            corners.tolist(),
+            fractions.tolist(),
+            strict=True,
+        )
+    ]
+
+
+def select_classifications(
+    scores: Floats, labels: Labels | None, settings: MlmodelVisionAttributes, n: int
+) -> list[ClassificationResult]:
+    """Return the `n` best, highest confidence first, or all if `n` is not positive."""
+    wanted = filter_rows(scores, np.arange(len(scores)), labels, settings)
+    rows = top_k_rows(scores, wanted, n if n > 0 else len(scores))
+    return [
+        ClassificationResult(label_name(index, labels), score)
+        for index, score in zip(rows.tolist(), scores[rows].tolist(), strict=True)
+    ]
+
+
+def label_name(index: int, labels: Labels | None) -> str:
+    """Return the label of a class, or its index if it has none."""
+    return (labels.get(index) if labels is not None else None) or str(index)
+
+
+def filter_rows(
+    scores: Floats, classes: Integers, labels: Labels | None, settings: MlmodelVisionAttributes
+) -> Integers:
+    """Return the rows that pass the confidence thresholds."""
+    rows = np.flatnonzero(scores >= min_confidence(settings))
+    if not settings.label_confidences:
+        return rows
+    by_class = _min_confidence_by_class(settings.label_confidences, labels)
+    if not by_class:
+        return rows[:0]
+    known_classes = np.array(sorted(by_class), np.int64)
+    thresholds = np.array([by_class[each] for each in known_classes.tolist()], np.float32)
+    positions = np.searchsorted(known_classes, classes[rows]).clip(max=len(known_classes) - 1)
+    kept: Integers = rows[
+        (known_classes[positions] == classes[rows]) & (scores[rows] >= thresholds[positions])
+    ]
+    return kept
+
+
+def top_k_rows(scores: Floats, rows: Integers, most: int) -> Integers:
+    """Return at most `most` rows, highest score first; ties keep their order."""
+    values = scores[rows]
+    if len(rows) > most:
+        threshold = np.partition(values, len(values) - most)[len(values) - most]
+        rows, values = rows[values >= threshold], values[values >= threshold]
+    return rows[np.argsort(-values, kind="stable")[:most]]
+
+
+def min_confidence(settings: MlmodelVisionAttributes) -> float:
+    """Return the confidence below which no result is reported. NaN never passes."""
+    if settings.label_confidences:
+        return min(settings.label_confidences.values())
+    return settings.default_minimum_confidence or 0.0
+
+
+def _min_confidence_by_class(
+    confidences: Mapping[str, float], labels: Labels | None
+) -> dict[int, float]:
+    by_name = dict[str, float]()
+    for name, threshold in confidences.items():
+        known = by_name.get(name.casefold(), threshold)
+        by_name[name.casefold()] = min(known, threshold)
+    names = labels.names if labels is not None else {}
+    found = {
+        index: by_name[name.casefold()]
+        for index, name in names.items()
+        if name.casefold() in by_name
+    }
+    for name, threshold in by_name.items():
+        if _is_class_number(name) and int(name) not in names:
+            found[int(name)] = threshold
+    return found
+
+
+def _is_class_number(name: str) -> bool:
+    """Return whether the name is a class index, which labels a class without a name."""
+    return name.isdecimal() and len(name) <= _MAX_DIGITS and str(int(name)) == name
+
+
+def _to_pixels(boxes: Floats, width: int, height: int) -> NDArray[np.int64]:
+    """Convert fractions to pixels; 1 becomes the last pixel of the image."""
+    last = np.array((width - 1, height - 1, width - 1, height - 1), np.float64)
+    pixels: NDArray[np.int64] = (np.clip(boxes, 0, 1) * last).astype(np.int64)
+    return pixels

@@ -1,0 +1,353 @@
+"""Calls into drivers and modules: constructors, reconfigurations and closes.
+
+Each call has a deadline and a supervisor, which writes the outcome to the node even if no other
+task awaits it. A call that does not return is abandoned, and its late result is closed.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import itertools
+import logging
+import random
+from collections.abc import Awaitable, Callable, Coroutine, Iterator, Mapping
+from typing import TypeVar
+
+from cogwork.core import duration
+from cogwork.core.clock import Clock
+from cogwork.core.errors import CogworkError
+from cogwork.graph.events import CallAbandoned, CallFailed, CallSlow, Observer, StateChanged
+from cogwork.graph.limits import GraphLimits, retry_delay, slow_warning_times
+from cogwork.graph.name import ResourceName
+from cogwork.graph.node import (
+    Activity,
+    BuildFailure,
+    BuildInputs,
+    Call,
+    LiveResource,
+    Node,
+    Reason,
+    State,
+)
+from cogwork.graph.progress import progress_listener
+from cogwork.graph.provider import Dependencies, Offer
+
+_T = TypeVar("_T")
+_log = logging.getLogger("rdk.resource_manager")
+_UNFINISHED = "an earlier reconfiguration was not finished"
+
+
+class LifecycleCalls:
+    def __init__(
+        self,
+        clock: Clock,
+        limits: GraphLimits,
+        observe: Observer,
+        rng: random.Random,
+        on_end: Callable[[Node], None],
+        on_late_return: Callable[[Node], None],
+        before_close: Callable[[ResourceName, object], Awaitable[None]],
+        redact: Callable[[str], str],
+    ) -> None:
+        self._clock = clock
+        self._limits = limits
+        self._observe = observe
+        self._rng = rng
+        self._on_end = on_end
+        self._on_abandoned_return = on_late_return
+        self._before_close = before_close
+        self._redact = redact
+        self._generations = itertools.count(1)
+        self._tasks: dict[asyncio.Task[object], ResourceName] = {}
+        self._abandoned: dict[ResourceName, dict[asyncio.Task[None], float]] = {}
+
+    def build(
+        self,
+        node: Node,
+        offer: Offer,
+        inputs: BuildInputs,
+        dependencies: Dependencies,
+        holds: Mapping[ResourceName, int],
+    ) -> None:
+        def succeeded(resource: object) -> None:
+            node.held = LiveResource(resource, inputs.spec, offer, next(self._generations), holds)
+            node.failure = None
+            node.ready_at = self._clock.monotonic()
+            self.set_state(node, State.READY)
+
+        def failed(error: str) -> None:
+            count = node.failure.count + 1 if node.failure else 1
+            node.failure = self._make_failure(inputs, count, error)
+            self.set_state(node, State.UNHEALTHY, Reason(error))
+
+        def show_progress(text: str) -> None:
+            # Not an event, because constructors may report progress many times a second.
+            if node.call is call and node.state is State.CONFIGURING:
+                node.reason = Reason(self._redact(text))
+
+        async def construct() -> object:
+            with _trap_exit(), progress_listener(show_progress):
+                return await offer.builder.build(inputs.spec, dependencies)
+
+        work = self._create_task(construct(), node)
+        call = Call(Activity.BUILDING, work, inputs, holds, offer)
+        self._start(node, call, self._limits.build, succeeded, failed)
+
+    def reconfigure(
+        self,
+        node: Node,
+        held: LiveResource,
+        inputs: BuildInputs,
+        dependencies: Dependencies,
+        holds: Mapping[ResourceName, int],
+    ) -> None:
+        def succeeded(_: object) -> None:
+            held.spec = inputs.spec
+            held.holds = holds
+            if held.broken_reason == _UNFINISHED:
+                held.broken_reason = None
+                self.set_state(node, State.READY)
+
+        def failed(error: str) -> None:
+            held.broken_reason = f"it could not be reconfigured: {error}"
+            self._observe(CallFailed(node.spec.name, Activity.RECONFIGURING, error))
+
+        # Until the call returns, it is unknown whether the change has been applied.
+        held.broken_reason = held.broken_reason or _UNFINISHED
+        held.holds = {**held.holds, **holds}
+
+        async def change() -> object:
+            with _trap_exit():
+                await held.offer.builder.reconfigure(held.resource, inputs.spec, dependencies)
+            return None
+
+        call = Call(Activity.RECONFIGURING, self._create_task(change(), node), inputs, holds)
+        self._start(node, call, self._limits.build, succeeded, failed)
+
+    def close(self, node: Node, held: LiveResource) -> None:
+        held.is_closing = True
+
+        def closed(_: object) -> None:
+            node.held = None
+
+        def failed(error: str) -> None:
+            node.held = None
+            self._observe(CallFailed(node.spec.name, Activity.CLOSING, error))
+
+        async def close() -> object:
+            await self._before_close(node.spec.name, held.resource)
+            return await _close_resource(held.offer, held.resource)
+
+        call = Call(Activity.CLOSING, self._create_task(close(), node))
+        self._start(node, call, self._limits.close, closed, failed)
+
+    def mark_lost(
+        self, node: Node, held: LiveResource, why: str, inputs: BuildInputs | None
+    ) -> None:
+        """Have the resource rebuilt: at once, or with back-off if it is lost repeatedly."""
+        held.broken_reason = why
+        lasted = self._clock.monotonic() - node.ready_at
+        node.losses = node.losses + 1 if lasted < self._limits.max_retry_delay else 1
+        if node.losses > 1 and inputs is not None:
+            node.failure = self._make_failure(inputs, node.losses - 1, why)
+
+    async def wait_finished(self, node: Node) -> None:
+        """Wait for the running call; cancelling the wait does not cancel the call."""
+        if node.call is not None and node.call.supervisor is not None:
+            await asyncio.wait({node.call.supervisor})
+
+    async def wait_abandoned(self, node: Node) -> None:
+        """Wait a little for abandoned calls: they may hold the device that the next call needs."""
+        while node.abandoned:
+            deadline = max(node.abandoned.values()) + self._limits.abandon_grace
+            left = deadline - self._clock.monotonic()
+            if left <= 0:
+                return
+            await self._clock.wait(node.abandoned, left)
+
+    def abandon(self, node: Node) -> None:
+        """Abandon the running call, because its result is obsolete."""
+        call = node.call
+        if call is None:
+            return
+        node.call = None
+        if call.supervisor is not None:
+            call.supervisor.cancel()
+        self._abandon_call(node, call)
+
+    def set_state(self, node: Node, state: State, reason: Reason | None = None) -> None:
+        before, reason_before = node.state, node.reason
+        if reason is not None:
+            # It may quote a driver or a module.
+            reason = reason.redact_with(self._redact)
+        node.state, node.reason = state, reason
+        if before is not state:
+            node.since = self._clock.time()
+        elif reason_before == reason:
+            return
+        text = reason.text if reason else None
+        self._observe(StateChanged(node.spec.name, before, state, text))
+
+    async def aclose(self, patience: float) -> set[ResourceName]:
+        """Wait `patience` seconds for running calls, then cancel them.
+
+        Returns the names of the resources whose calls did not end by themselves.
+        """
+        await self._wait_all_tasks(patience)
+        unfinished = set(self._tasks.values())
+        for task in self._tasks:
+            task.cancel()
+        await self._wait_all_tasks(self._limits.abandon_grace)
+        return unfinished
+
+    def abandoned_calls(self, name: ResourceName) -> dict[asyncio.Task[None], float]:
+        """Return the abandoned calls of a resource, including those of removed nodes."""
+        return self._abandoned.setdefault(name, {})
+
+    def forget_abandoned(self, name: ResourceName) -> None:
+        if not self._abandoned.get(name):
+            self._abandoned.pop(name, None)
+
+    def _make_failure(self, inputs: BuildInputs, count: int, why: str) -> BuildFailure:
+        delay = retry_delay(count, self._limits, self._rng)
+        return BuildFailure(inputs, count, self._clock.monotonic() + delay, why)
+
+    async def _wait_all_tasks(self, patience: float) -> None:
+        deadline = self._clock.monotonic() + patience
+        while self._tasks and (left := deadline - self._clock.monotonic()) > 0:
+            await self._clock.wait(self._tasks, left)
+
+    def _start(
+        self,
+        node: Node,
+        call: Call,
+        limit: float,
+        succeeded: Callable[[object], None],
+        failed: Callable[[str], None],
+    ) -> None:
+        node.call = call
+        call.supervisor = self._create_task(
+            self._supervise(node, call, limit, succeeded, failed), node
+        )
+
+    async def _supervise(
+        self,
+        node: Node,
+        call: Call,
+        limit: float,
+        succeeded: Callable[[object], None],
+        failed: Callable[[str], None],
+    ) -> None:
+        returned = await self._wait_with_warnings(node, call, limit)
+        node.call = None
+        if not returned:
+            self._abandon_call(node, call)
+            failed(f"{call.activity} timed out after {duration.render(limit)}")
+        elif (error := self._redacted_error(call.work)) is not None:
+            if node.failure is None:
+                _log_code_error(node.spec.name, call.work)
+            failed(error)
+        else:
+            succeeded(call.work.result())
+        self._on_end(node)
+
+    async def _wait_with_warnings(self, node: Node, call: Call, limit: float) -> bool:
+        started = self._clock.monotonic()
+        for elapsed in slow_warning_times(limit):
+            left = started + elapsed - self._clock.monotonic()
+            await self._clock.wait({call.work}, left)
+            if call.work.done():
+                return True
+            if elapsed < limit:
+                self._observe(CallSlow(node.spec.name, call.activity, elapsed))
+        return False
+
+    def _abandon_call(self, node: Node, call: Call) -> None:
+        call.work.cancel()
+        reaper = self._create_task(self._reap(node, call), node)
+        node.abandoned[reaper] = self._clock.monotonic()
+        reaper.add_done_callback(lambda _: self._on_reaped(node, reaper))
+
+    async def _reap(self, node: Node, call: Call) -> None:
+        """Await an abandoned call, and close the resource that it may return."""
+        await self._clock.wait({call.work}, self._limits.abandon_grace)
+        if not call.work.done():
+            self._observe(CallAbandoned(node.spec.name, call.activity))
+            await asyncio.wait({call.work})
+        if self._redacted_error(call.work) is None and call.offer is not None:
+            await self._close_late_result(node, call.offer, call.work.result())
+
+    def _on_reaped(self, node: Node, reaper: asyncio.Task[None]) -> None:
+        del node.abandoned[reaper]
+        self._on_abandoned_return(node)
+
+    async def _close_late_result(self, node: Node, offer: Offer, resource: object) -> None:
+        closing = self._create_task(_close_resource(offer, resource), node)
+        await self._clock.wait({closing}, self._limits.close)
+        closing.cancel()
+        await self._clock.wait({closing}, self._limits.abandon_grace)
+        if not closing.done():
+            self._observe(CallAbandoned(node.spec.name, Activity.CLOSING))
+        elif (error := self._redacted_error(closing)) is not None:
+            self._observe(CallFailed(node.spec.name, Activity.CLOSING, error))
+
+    def _redacted_error(self, task: asyncio.Future[object]) -> str | None:
+        error = _task_error(task)
+        return self._redact(error) if error is not None else None
+
+    def _create_task(self, work: Coroutine[None, None, _T], node: Node) -> asyncio.Task[_T]:
+        task = asyncio.get_running_loop().create_task(work)
+        self._tasks[task] = node.spec.name
+        task.add_done_callback(self._tasks.pop)
+        return task
+
+
+async def _close_resource(offer: Offer, resource: object) -> object:
+    with _trap_exit():
+        await offer.builder.close(resource)
+    return None
+
+
+@contextlib.contextmanager
+def _trap_exit() -> Iterator[None]:
+    """Turn SystemExit into an error: otherwise a driver that exits would end the process."""
+    try:
+        yield
+    except SystemExit as error:
+        raise RuntimeError(f"it called sys.exit({error.code!r})") from None
+
+
+def _task_error(task: asyncio.Future[object]) -> str | None:
+    if task.cancelled():
+        return "it was cancelled"
+    error = task.exception()
+    if error is None:
+        return None
+    _log.debug("a driver failed", exc_info=error)
+    return _error_message(error)
+
+
+def _log_code_error(name: ResourceName, task: asyncio.Future[object]) -> None:
+    """Log the traceback for the author of the driver, once and not at every attempt."""
+    error = None if task.cancelled() else task.exception()
+    if _is_code_error(error):
+        logging.getLogger(f"{_log.name}.{name}").error("bug in the driver", exc_info=error)
+
+
+def _is_code_error(error: BaseException | None) -> bool:
+    return isinstance(error, _CODE_ERRORS) and not isinstance(error, CogworkError)
+
+
+def _error_message(error: BaseException) -> str:
+    kind = type(error).__name__
+    try:
+        # It may quote a file name that is not valid text and cannot be encoded.
+        text = str(error).encode(errors="backslashreplace").decode()
+    except Exception:
+        return f"{kind} (its message cannot be rendered)"
+    # The message of a programming error, such as "'fps'", is meaningless without its type.
+    return f"{kind}: {text}".removesuffix(": ") if _is_code_error(error) else text or kind
+
+
+_CODE_ERRORS = (LookupError, TypeError, AttributeError, NameError, ImportError, AssertionError)

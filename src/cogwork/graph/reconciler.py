@@ -1,0 +1,302 @@
+"""The reconciler: keeps the current state equal to the desired state.
+
+Every trigger (a new configuration, a provider that appears or fails, a retry that is due, a lost
+resource) only marks the plan stale. One loop then makes a new plan from the current state and
+executes it; there is no other way to change the graph.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import random
+from collections.abc import Awaitable, Callable, Iterable, Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Any
+
+from cogwork.core.clock import Clock
+from cogwork.graph.edges import MissingDependency
+from cogwork.graph.events import Event, Observer, log_event
+from cogwork.graph.executor import PlanExecution
+from cogwork.graph.lifecycle_calls import LifecycleCalls
+from cogwork.graph.limits import GraphLimits
+from cogwork.graph.name import Reference, ResourceName
+from cogwork.graph.node import Node, State
+from cogwork.graph.plan import Plan, build_inputs, plan
+from cogwork.graph.provider import Providers
+from cogwork.graph.spec import Spec
+
+_log = logging.getLogger("rdk.resource_manager")
+
+
+@dataclass(frozen=True, slots=True)
+class Applied:
+    """The configuration is applied: every node is ready, or unhealthy with a reason."""
+
+    revision: str
+    seconds: float
+    ready: int
+    unhealthy: int
+
+
+@dataclass(frozen=True, slots=True)
+class Superseded:
+    """Another configuration arrived before this one was applied."""
+
+    revision: str
+
+
+Outcome = Applied | Superseded
+
+
+BeforeClose = Callable[[ResourceName, object], Awaitable[None]]
+"""Waits for calls that still use a resource, before it is closed."""
+
+
+class Reconciler:
+    def __init__(
+        self,
+        providers: Providers,
+        clock: Clock,
+        *,
+        limits: GraphLimits | None = None,
+        observe: Observer = log_event,
+        rng: random.Random | None = None,
+        before_close: BeforeClose | None = None,
+        redact: Callable[[str], str] = str,
+    ) -> None:
+        """`redact` removes the secrets of the configuration from a text."""
+        self._providers = providers
+        self._clock = clock
+        self._limits = limits or GraphLimits()
+        rng = rng or random.Random()  # noqa: S311 - jitter, not a secret
+        self._calls = LifecycleCalls(
+            clock,
+            self._limits,
+            _guard_observer(observe),
+            rng,
+            self._on_call_end,
+            self._on_abandoned_return,
+            before_close or _noop,
+            redact,
+        )
+        self._desired: dict[ResourceName, Spec] = {}
+        self._nodes: dict[ResourceName, Node] = {}
+        self._execution: PlanExecution | None = None
+        self._stale = False
+        self._wakeup: asyncio.Future[None] | None = None
+        self._pending: _Pending | None = None
+        self._revision = ""
+        self._loop_task: asyncio.Task[None] | None = None
+        self._close_outcome: asyncio.Future[Outcome] | None = None
+        self._unsubscribe = providers.subscribe(self._replan)
+
+    @property
+    def nodes(self) -> Mapping[ResourceName, Node]:
+        return MappingProxyType(self._nodes)
+
+    @property
+    def revision(self) -> str:
+        """The last revision that was applied completely."""
+        return self._revision
+
+    def dependencies(self, name: ResourceName) -> tuple[ResourceName, ...]:
+        """Return the dependencies of a resource that are configured."""
+        if self._execution is None:
+            return ()
+        edges = self._execution.plan.edges
+        return (*edges.needs.get(name, ()), *edges.wants.get(name, ()))
+
+    def missing_dependencies(self, name: ResourceName) -> tuple[Reference, ...]:
+        """Return the dependencies of a resource that are not configured."""
+        if self._execution is None:
+            return ()
+        faults = self._execution.plan.edges.faults.get(name, ())
+        return tuple(fault.reference for fault in faults if isinstance(fault, MissingDependency))
+
+    def apply(self, specs: Iterable[Spec], revision: str = "") -> asyncio.Future[Outcome]:
+        """Set the desired state. The future is done when it is applied or superseded."""
+        if self._close_outcome is not None:
+            raise RuntimeError("the graph is being closed and accepts no other configuration")
+        if self._loop_task is not None and self._loop_task.done():
+            raise RuntimeError("the graph stopped working; restart the server")
+        return self._set_desired(specs, revision)
+
+    def report_lost(self, name: ResourceName, resource: object, why: str) -> None:
+        """Report that a resource no longer works: it is closed and rebuilt.
+
+        A late report about an object that has been replaced has no effect.
+        """
+        node = self._nodes.get(name)
+        if node is None or node.live is None or self._execution is None:
+            return
+        if node.live.resource is resource:
+            needs = self._execution.plan.edges.needs.get(name, ())
+            inputs = build_inputs(node.spec, needs, self._nodes, node.live.offer)
+            self._calls.mark_lost(node, node.live, why, inputs)
+            self._replan()
+
+    async def aclose(self, budget: float = 20.0) -> list[ResourceName]:
+        """Close everything, dependents first. Returns what did not close within the budget."""
+        started = self._clock.monotonic()
+        if self._close_outcome is None:
+            self._close_outcome = self._set_desired((), self._revision)
+        waitables: set[asyncio.Future[Any]] = {self._close_outcome}
+        if self._loop_task is not None:
+            waitables.add(self._loop_task)
+        await self._clock.wait(waitables, budget)
+        self._close_outcome.cancel()
+        if self._loop_task is not None:
+            self._loop_task.cancel()
+            await asyncio.gather(self._loop_task, return_exceptions=True)
+        self._unsubscribe()
+        left = max(0.0, budget - (self._clock.monotonic() - started))
+        unfinished = await self._calls.aclose(left)
+        return sorted(unfinished | self._nodes.keys())
+
+    def _set_desired(self, specs: Iterable[Spec], revision: str) -> asyncio.Future[Outcome]:
+        self._desired = {}
+        for spec in specs:
+            if spec.name not in self._desired:
+                self._desired[spec.name] = self._adopt_spec(spec)
+        if self._pending is not None:
+            self._pending.resolve(Superseded(self._pending.revision))
+        self._pending = _Pending(revision, self._clock.monotonic())
+        if self._loop_task is None:
+            self._loop_task = asyncio.get_running_loop().create_task(self._run(), name="reconciler")
+            self._loop_task.add_done_callback(self._on_loop_done)
+        self._replan()
+        return self._pending.future
+
+    def _adopt_spec(self, spec: Spec) -> Spec:
+        """Return the node's own spec if it is equal, so that plans can compare by identity."""
+        node = self._nodes.get(spec.name)
+        if node is None:
+            self._nodes[spec.name] = self._make_node(spec)
+            return spec
+        if node.spec == spec:
+            return node.spec
+        node.spec = spec
+        node.failure = None
+        if node.state is State.UNHEALTHY:
+            self._calls.set_state(node, State.CONFIGURING)
+        return spec
+
+    def _make_node(self, spec: Spec) -> Node:
+        return Node(
+            spec, since=self._clock.time(), abandoned=self._calls.abandoned_calls(spec.name)
+        )
+
+    async def _run(self) -> None:
+        while True:
+            self._stale = False
+            self._execution = PlanExecution(
+                self._make_plan(), self._nodes, self._calls, self._clock, self._limits, self._replan
+            )
+            self._execution.start()
+            try:
+                await self._wait_until_stale(self._execution)
+            finally:
+                await self._execution.interrupt()
+
+    def _on_loop_done(self, loop: asyncio.Task[None]) -> None:
+        """Log any end of the loop other than cancellation: it is a fault of the server."""
+        if not loop.cancelled() and (error := loop.exception()) is not None:
+            _log.critical("the resource graph stopped working; restart the server", exc_info=error)
+            if self._pending is not None:
+                self._pending.fail(error)
+
+    def _make_plan(self) -> Plan:
+        for name, spec in self._desired.items():
+            # The previous plan may have removed a node that is desired again.
+            if name not in self._nodes:
+                self._nodes[name] = self._make_node(spec)
+        return plan(self._desired, self._nodes, self._providers.offer, self._clock.monotonic())
+
+    async def _wait_until_stale(self, current: PlanExecution) -> None:
+        """Wait until the plan is stale or a retry is due."""
+        while not self._stale:
+            self._wakeup = asyncio.get_running_loop().create_future()
+            waitables: set[asyncio.Future[None]] = {self._wakeup}
+            if current.done.done():
+                self._resolve_pending()
+            else:
+                waitables.add(current.done)
+            left = self._seconds_to_retry(current)
+            if left is not None and left <= 0:
+                return
+            await self._clock.wait(waitables, left)
+
+    def _seconds_to_retry(self, current: PlanExecution) -> float | None:
+        due = [
+            node.failure.retry_at
+            for node in self._nodes.values()
+            if node.failure is not None and node.failure.retry_at > current.planned_at
+        ]
+        return min(due) - self._clock.monotonic() if due else None
+
+    def _resolve_pending(self) -> None:
+        pending, self._pending = self._pending, None
+        if pending is None:
+            return
+        self._revision = pending.revision
+        ready = 0
+        for node in self._nodes.values():
+            if node.state is State.READY:
+                node.revision = pending.revision
+                ready += 1
+        seconds = self._clock.monotonic() - pending.since
+        pending.resolve(Applied(pending.revision, seconds, ready, len(self._nodes) - ready))
+
+    def _on_call_end(self, node: Node) -> None:
+        """Replan if the running execution does not take the result into account."""
+        lost = node.live is not None and node.usable is None
+        if lost or (self._execution is not None and self._execution.needs_replan(node.spec.name)):
+            self._replan()
+        self._wake_loop()
+
+    def _on_abandoned_return(self, node: Node) -> None:
+        if node.live is None and node.call is None:
+            self._replan()
+
+    def _replan(self) -> None:
+        self._stale = True
+        self._wake_loop()
+
+    def _wake_loop(self) -> None:
+        if self._wakeup is not None and not self._wakeup.done():
+            self._wakeup.set_result(None)
+
+
+class _Pending:
+    """The configuration that is being applied, and the future of its outcome."""
+
+    def __init__(self, revision: str, since: float) -> None:
+        self.revision = revision
+        self.since = since
+        self.future: asyncio.Future[Outcome] = asyncio.get_running_loop().create_future()
+
+    def resolve(self, outcome: Outcome) -> None:
+        if not self.future.done():
+            self.future.set_result(outcome)
+
+    def fail(self, error: BaseException) -> None:
+        if not self.future.done():
+            self.future.set_exception(error)
+
+
+async def _noop(name: ResourceName, resource: object) -> None:
+    del name, resource
+
+
+def _guard_observer(observe: Observer) -> Observer:
+    """Wrap an observer so that its errors do not stop the graph."""
+
+    def notify(event: Event) -> None:
+        try:
+            observe(event)
+        except Exception:
+            _log.exception("an observer of the resource graph failed on %s", event)
+
+    return notify

@@ -1,0 +1,32 @@
+"""Limits on the replies of modules, which are stored, compared and displayed."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+
+@dataclass(frozen=True, slots=True)
+class AnswerLimits:
+    message: int = 4 << 20
+    """Bytes of a reply to the server's own calls."""
+    apis: int = 1_000
+    models: int = 10_000
+    dependencies: int = 1_000
+    """Dependencies of one resource."""
+    name: int = 1_000
+    """Characters of any name."""
+    error: int = 4_096
+    """Characters of an error message."""
+    descriptions: int = 4 << 20
+    """Bytes of the descriptors of all services of a module."""
+
+
+LIMITS: Final = AnswerLimits()
+
+
+def truncate(text: str, length: int = LIMITS.error) -> str:
+    """Return the text, truncated and marked as such if it is too long."""
+    if len(text) <= length:
+        return text
+    return f"{text[:length]}… ({len(text) - length} more characters)"

@@ -1,0 +1,45 @@
+"""Convert the configuration of a resource to the message for its module."""
+
+from __future__ import annotations
+
+from viam.gen.app.v1 import robot_pb2 as app
+
+from cogwork.config.frame import FrameConfig
+from cogwork.config.schema import ResourceConfig
+from cogwork.logs.levels import Level
+from cogwork.resource.structs import to_struct
+
+
+def resource_to_proto(config: ResourceConfig, level: Level | None = None) -> app.ComponentConfig:
+    """Convert a component or a service: both use the same message."""
+    message = app.ComponentConfig(
+        name=config.name,
+        namespace=config.api.namespace,
+        type=config.api.subtype,
+        api=str(config.api),
+        model=str(config.model),
+        attributes=to_struct(config.attributes),
+        depends_on=config.depends_on,
+        service_configs=[
+            app.ResourceLevelServiceConfig(type=each.type, attributes=to_struct(each.attributes))
+            for each in config.service_configs
+        ],
+    )
+    if config.frame is not None:
+        message.frame.CopyFrom(_frame_to_proto(config.frame))
+    if level is not None:
+        message.log_configuration.level = level.name.lower()
+    return message
+
+
+def _frame_to_proto(frame: FrameConfig) -> app.Frame:
+    translation, rotation = frame.translation, frame.pose.rotation
+    return app.Frame(
+        parent=frame.parent,
+        translation=app.Translation(x=translation.x, y=translation.y, z=translation.z),
+        orientation=app.Orientation(
+            quaternion=app.Orientation.Quaternion(
+                w=rotation.w, x=rotation.x, y=rotation.y, z=rotation.z
+            )
+        ),
+    )

@@ -1,0 +1,90 @@
+"""What all modules of a machine share: clock, directories, deadlines and callbacks."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Collection, Mapping
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from cogwork.core import duration
+from cogwork.core.clock import Clock
+from cogwork.graph.limits import GraphLimits
+from cogwork.graph.name import Api, ModelName
+from cogwork.logs.rules import LevelRules
+from cogwork.modules.environment import CloudIds
+from cogwork.modules.reaper import Reaper
+
+_log = logging.getLogger("rdk.modmanager")
+
+RecordEvent = Callable[[str, Mapping[str, Any]], None]
+"""Records an event in the machine's journal."""
+
+
+@dataclass(frozen=True, slots=True)
+class Deadlines:
+    """Deadlines of a module, in seconds."""
+
+    start: float = 300.0
+    """From the start until it is ready."""
+    validate: float = 5.0
+    add: float = 120.0
+    remove: float = 5.0
+    drain: float = 20.0
+    """For closing all of its resources before its process is stopped."""
+    probe: float = 10.0
+    """For a health check, and between two health checks."""
+
+
+@dataclass(frozen=True, slots=True)
+class ModuleContext:
+    clock: Clock
+    socket_directory: Path
+    """A directory that only the server's user can access."""
+    open_parent_socket: Callable[[str], AbstractContextManager[str]]
+    """Opens a socket on which the module of this name reaches the machine."""
+    home: Path
+    environment: Mapping[str, str]
+    get_log_rules: Callable[[], LevelRules]
+    """Returns the current log level rules."""
+    notify_changed: Callable[[], None]
+    """To be called when the offers of a module change."""
+    record_event: RecordEvent = lambda *_: None
+    is_in_process: Callable[[Api, ModelName], bool] = lambda *_: False
+    """Whether the server itself has the model, so that no module provides it."""
+    resource_modules: dict[str, str] = field(default_factory=dict)
+    """Module names by the full names of the resources that they provide. It is shared."""
+    cloud: CloudIds = field(default_factory=CloudIds)
+    deadlines: Deadlines = field(default_factory=Deadlines)
+    backoff: GraphLimits = field(default_factory=GraphLimits)
+    """The back-off before a failed module is restarted."""
+    get_withheld_variables: Callable[[], Collection[str]] = tuple
+    """Returns the environment variables that modules currently do not inherit."""
+    reaper: Reaper = field(default_factory=Reaper)
+    """Ends the modules if the server is killed."""
+    redact: Callable[[str], str] = str
+    """Removes the secrets of the configuration from a text."""
+
+
+def read_deadlines(environment: Mapping[str, str]) -> Deadlines:
+    """Read the deadlines from the public variables; an invalid duration is logged and ignored."""
+    defaults = Deadlines()
+    return replace(
+        defaults,
+        start=_read_seconds(environment, "VIAM_MODULE_STARTUP_TIMEOUT", defaults.start),
+        add=_read_seconds(environment, "VIAM_RESOURCE_CONFIGURATION_TIMEOUT", defaults.add),
+    )
+
+
+def _read_seconds(environment: Mapping[str, str], name: str, default: float) -> float:
+    text = environment.get(name, "")
+    if not text:
+        return default
+    try:
+        seconds = duration.parse(text)
+    except ValueError as error:
+        _log.warning("%s has no effect: %s", name, error)
+        return default
+    return seconds if seconds > 0 else default

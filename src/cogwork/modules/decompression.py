@@ -1,0 +1,47 @@
+"""Decompress a file as a stream, with bounded memory."""
+
+from __future__ import annotations
+
+import bz2
+import gzip
+import io
+import lzma
+from typing import IO
+
+_MAX_XZ_MEMORY = 256 << 20
+"""Memory limit in bytes: `xz -9` needs 65 MiB, but a file may request 4 GiB."""
+_CHUNK = 1 << 16
+
+
+def decompress(file: IO[bytes]) -> IO[bytes]:
+    """Return the content of the file, whose format is detected from its first bytes."""
+    magic = file.read(6)
+    file.seek(0)
+    if magic.startswith(b"\x1f\x8b"):
+        return io.BufferedReader(gzip.GzipFile(fileobj=file), _CHUNK)
+    if magic.startswith(b"BZh"):
+        return bz2.BZ2File(file)
+    if magic.startswith(b"\xfd7zXZ"):
+        return io.BufferedReader(_XzReader(file), _CHUNK)
+    return file
+
+
+class _XzReader(io.RawIOBase):
+    """A reader of xz files with a memory limit, which the standard library's reader lacks."""
+
+    def __init__(self, file: IO[bytes]) -> None:
+        self._file = file
+        self._decompressor = lzma.LZMADecompressor(lzma.FORMAT_XZ, memlimit=_MAX_XZ_MEMORY)
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: memoryview) -> int:  # type: ignore[override]
+        data = b""
+        while not data and not self._decompressor.eof:
+            fresh = self._file.read(_CHUNK) if self._decompressor.needs_input else b""
+            if not fresh and self._decompressor.needs_input:
+                raise EOFError("the compressed file is incomplete")
+            data = self._decompressor.decompress(fresh, len(buffer))
+        buffer[: len(data)] = data
+        return len(data)

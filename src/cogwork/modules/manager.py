@@ -1,0 +1,270 @@
+"""The module manager: runs the modules that are configured."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import importlib
+import logging
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from google.protobuf.descriptor_pool import DescriptorPool
+
+from cogwork.config.module import ModuleConfig
+from cogwork.core.errors import NotFound
+from cogwork.core.workers import run_in_thread
+from cogwork.graph.name import Api, ModelName
+from cogwork.graph.provider import Offer, Unavailable
+from cogwork.graph.spec import Spec
+from cogwork.modules.context import ModuleContext
+from cogwork.modules.orphans import adopt_orphans
+from cogwork.modules.reaper import CLOSE_TIMEOUT
+from cogwork.robot.module_host import ModuleModel, ModuleStatus
+from cogwork.robot.module_host import ModuleState as State
+
+if TYPE_CHECKING:
+    from cogwork.modules.module import Module
+
+_log = logging.getLogger("rdk.modmanager")
+
+
+class ModuleManager:
+    """Runs the modules of a machine, and provides their models to the graph."""
+
+    def __init__(self, context: ModuleContext, trusted: Iterable[str] | None = None) -> None:
+        """`trusted`: namespaces of the module ids that may run; None: all."""
+        self._context = replace(
+            context, notify_changed=self._on_change, get_withheld_variables=lambda: self._withheld
+        )
+        self._withheld: frozenset[str] = frozenset()
+        self._restricted: frozenset[str] = frozenset()
+        self._notify_graph = context.notify_changed
+        self._module_by_model: dict[tuple[Api, ModelName], Module] = {}
+        """The first module that provides each model."""
+        self._pending: tuple[str, bool] | None = None
+        """Why modules are not ready that may provide missing models, and whether all of them are
+        still starting; None if all modules are ready."""
+        self._duplicates: frozenset[str] = frozenset()
+        """Warnings about models that are provided twice."""
+        self._trusted = None if trusted is None else frozenset(trusted)
+        self._modules: dict[str, Module] = {}
+        self._stopping: dict[str, asyncio.Task[None]] = {}
+
+    @property
+    def by_name(self) -> Mapping[str, Module]:
+        return self._modules
+
+    def apply(
+        self, configs: Sequence[ModuleConfig], withheld: frozenset[str] = frozenset()
+    ) -> None:
+        """Start, stop and restart modules to match the configuration; unchanged ones keep running.
+
+        `withheld`: environment variables that modules started from now on do not inherit.
+        """
+        self._withheld = withheld
+        wanted = {config.name: config for config in configs if self._may_run(config)}
+        self._restricted = frozenset(
+            name for name, config in wanted.items() if config.access == "dependencies"
+        )
+        for name, module in tuple(self._modules.items()):
+            if name not in wanted or _comparable(wanted[name]) != _comparable(module.config):
+                self._stop_module(name)
+        for name, config in wanted.items():
+            if name not in self._modules:
+                self._add_module(_make_module(config, self._context))
+            else:
+                self._modules[name].config = config
+                self._modules[name].restart_if_too_quiet()
+        # The order decides which of two modules provides a model that both have.
+        self._modules = {name: self._modules[name] for name in wanted}
+        self._on_change()
+
+    def offer(self, spec: Spec) -> Offer | Unavailable | None:
+        module = self._module_by_model.get((spec.name.api, spec.model))
+        if module is not None:
+            return module.offer(spec)
+        if self._pending is None:
+            return None
+        reasons, soon = self._pending
+        return Unavailable(f"no module provides model {spec.model} yet: {reasons}", soon)
+
+    def services(self) -> dict[Api, str]:
+        """Return the gRPC services of the APIs that modules provide."""
+        found: dict[Api, str] = {}
+        for module in self._modules.values():
+            if module.capabilities is not None:
+                found.update(module.capabilities.services)
+        return found
+
+    def descriptor_pools(self) -> dict[str, DescriptorPool]:
+        found: dict[str, DescriptorPool] = {}
+        for module in self._modules.values():
+            found.update(module.descriptors)
+        return found
+
+    def pending_reason(self) -> str | None:
+        return self._pending[0] if self._pending is not None else None
+
+    def any_configured(self) -> bool:
+        return bool(self._modules)
+
+    def restricted_modules(self) -> frozenset[str]:
+        return self._restricted
+
+    def provides_model(self, module: str, api: Api, model: ModelName) -> bool:
+        provider = self._module_by_model.get((api, model))
+        return (
+            provider is not None
+            and provider.name == module
+            and not self._context.is_in_process(api, model)
+        )
+
+    def models(self) -> list[ModuleModel]:
+        return [
+            ModuleModel(module.name, api, model, module.config.type == "local")
+            for module in self._modules.values()
+            if module.capabilities is not None
+            for api, model in sorted(module.capabilities.models)
+        ]
+
+    def statuses(self) -> list[ModuleStatus]:
+        return [module.status for module in self._modules.values()]
+
+    def restart(self, name: str, module_id: str) -> None:
+        for module in self._modules.values():
+            if (module.config.module_id == module_id) if module_id else (module.name == name):
+                module.restart("requested")
+                return
+        raise NotFound(f"module not found with id={module_id}, name={name}; {self._format_names()}")
+
+    async def aclose(self) -> list[str]:
+        """Stop all modules at once, without waiting for their resources to close.
+
+        Returns the names of resources and modules that did not end in time.
+        """
+        modules = tuple(self._modules.values())
+        for module in modules:
+            self._stop_module(module.name, patience=0.0)
+        await asyncio.gather(*self._stopping.values(), return_exceptions=True)
+        with contextlib.suppress(TimeoutError):
+            await run_in_thread("reaper", CLOSE_TIMEOUT, self._context.reaper.close)
+        return [each for module in modules for each in module.unfinished]
+
+    def _on_change(self) -> None:
+        """Update the indexes that plans read for every resource, and notify the graph."""
+        self._module_by_model = self._index_models()
+        self._pending = self._find_pending()
+        self._warn_duplicates()
+        self._notify_graph()
+
+    def _index_models(self) -> dict[tuple[Api, ModelName], Module]:
+        providers: dict[tuple[Api, ModelName], Module] = {}
+        for module in self._modules.values():
+            for each in module.capabilities.models if module.capabilities is not None else ():
+                providers.setdefault(each, module)
+        return providers
+
+    def _find_pending(self) -> tuple[str, bool] | None:
+        pending = [each for each in self._modules.values() if each.state is not State.READY]
+        if not pending:
+            return None
+        failed = [module.unavailable_reason for module in pending if not module.is_starting]
+        starting = [module.unavailable_reason for module in pending if module.is_starting]
+        if len(starting) > 1:
+            # Without names: otherwise the reason of every waiting resource would change each time.
+            starting = ["several modules are starting"]
+        return "; ".join((*failed, *starting)), not failed
+
+    def _warn_duplicates(self) -> None:
+        before, self._duplicates = self._duplicates, frozenset(self._find_duplicates())
+        for warning in sorted(self._duplicates - before):
+            _log.warning("%s", warning)
+
+    def _find_duplicates(self) -> Iterator[str]:
+        for module in self._modules.values():
+            for api, model in module.capabilities.models if module.capabilities is not None else ():
+                first = self._module_by_model[api, model]
+                if self._context.is_in_process(api, model):
+                    yield (
+                        f"model {model} of module {module.name} is not used: the server has one of "
+                        "that name in its own process; uninstall its package, or rename a model"
+                    )
+                elif first is not module:
+                    yield (
+                        f"model {model} is provided by modules {first.name} and {module.name}; "
+                        f"using {first.name}, which is first in the configuration"
+                    )
+
+    def _add_module(self, module: Module) -> None:
+        # Lets the server find and end processes that a module leaves behind.
+        adopt_orphans()
+        self._modules[module.name] = module
+        stopping = self._stopping.get(module.name)
+        if stopping is None:
+            module.start()
+        else:
+            stopping.add_done_callback(lambda _: self._start_if_wanted(module))
+
+    def _start_if_wanted(self, module: Module) -> None:
+        if self._modules.get(module.name) is module:
+            module.start()
+
+    def _stop_module(self, name: str, patience: float | None = None) -> None:
+        module = self._modules.pop(name)
+        if patience is None:
+            patience = self._context.deadlines.drain
+        before = self._stopping.get(name)
+        task = asyncio.get_running_loop().create_task(self._stop_after(module, before, patience))
+        self._stopping[name] = task
+        task.add_done_callback(lambda done: self._on_stopped(name, done))
+
+    async def _stop_after(
+        self, module: Module, before: asyncio.Task[None] | None, patience: float
+    ) -> None:
+        if before is not None:
+            await asyncio.wait({before})
+        await module.stop(patience)
+
+    def _on_stopped(self, name: str, task: asyncio.Task[None]) -> None:
+        if self._stopping.get(name) is task:
+            del self._stopping[name]
+        if not task.cancelled() and (error := task.exception()) is not None:
+            _log.error("module %s could not be stopped: %s", name, error)
+
+    def _may_run(self, config: ModuleConfig) -> bool:
+        if self._trusted is None:
+            return True
+        namespace = config.module_id.partition(":")[0]
+        if namespace and namespace in self._trusted:
+            return True
+        why = f'its namespace is "{namespace}"' if namespace else "it has no module_id"
+        _log.error(
+            "module %s is not started: %s; in an untrusted environment, modules run only if their "
+            "namespace is listed in COGWORK_TRUSTED_NAMESPACES",
+            *(config.name, why),
+        )
+        return False
+
+    def _format_names(self) -> str:
+        names = ", ".join(self._modules)
+        return f"configured modules: {names}" if names else "no modules are configured"
+
+
+def _make_module(config: ModuleConfig, context: ModuleContext) -> Module:
+    """Import the class with the first module: a machine without modules starts without the SDK."""
+    importlib.import_module("cogwork.resource.sdk")  # must come before any import of the SDK
+    from cogwork.modules.module import Module
+
+    return Module(config, context)
+
+
+def read_trusted_namespaces(environment: Mapping[str, str]) -> frozenset[str]:
+    """Read the namespaces whose modules may run in an untrusted environment."""
+    return frozenset(environment.get("COGWORK_TRUSTED_NAMESPACES", "").replace(",", " ").split())
+
+
+def _comparable(config: ModuleConfig) -> dict[str, Any]:
+    """Return what requires a restart when it changes: all but the cloud status and log level."""
+    return config.model_dump(exclude={"status", "log_level"})

@@ -1,0 +1,126 @@
+"""The gRPC server on which modules call back into their machine."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import itertools
+import logging
+import secrets
+import socket
+from collections.abc import Iterator
+from pathlib import Path
+
+import grpc.aio
+
+from cogwork.modules.address import remove_socket, unix_address
+from cogwork.robot.access import module_peer
+from cogwork.wire.grpc import grpc_server
+from cogwork.wire.grpc_relay import GrpcRelay
+from cogwork.wire.handlers import HandlerTable
+from cogwork.wire.supervised_server import SupervisedServer
+
+GRACE = 1.0
+_MAX_CONNECTIONS = 128
+"""Connections that one module may have open; the SDK opens one or two."""
+_ACCEPT_PAUSE = 0.5
+"""Seconds to wait before accepting again after the process ran out of descriptors."""
+
+_log = logging.getLogger("rdk.modmanager")
+
+
+class ParentServer:
+    """One gRPC server with a socket for each module, so that the module of each call is known.
+
+    The sockets are in a directory that only the server's user can access. Modules run as that user,
+    so access rules protect against mistakes, not against a malicious program.
+    """
+
+    def __init__(self, table: HandlerTable, directory: Path) -> None:
+        self._table = table
+        self._directory = directory
+        self._sockets = (directory / f"parent{number}" for number in itertools.count(1))
+        self._relay = GrpcRelay(directory / "parent")
+        self._server = SupervisedServer(self._start_server)
+
+    async def start(self) -> None:
+        await self._server.start()
+
+    async def aclose(self) -> None:
+        await self._server.stop(GRACE)
+        self._relay.close()
+
+    @contextlib.contextmanager
+    def open_socket(self, module: str) -> Iterator[str]:
+        """Open a socket for this module alone, and remove it at the end."""
+        address = unix_address(self._directory, f"parent-{module}", secrets.token_hex(3))
+        listener = _Listener(address, module_peer(module), self._relay)
+        try:
+            yield address
+        finally:
+            listener.close()
+            remove_socket(address)
+
+    async def _start_server(self) -> grpc.aio.Server:
+        server = grpc_server(self._table, self._relay.peer)
+        # Every server gets a new socket: the previous one may not have removed its own yet.
+        private = next(self._sockets)
+        server.add_insecure_port(f"unix:{private}")
+        await server.start()
+        self._relay.grpc_socket = private
+        return server
+
+
+class _Listener:
+    def __init__(self, address: str, peer: str, relay: GrpcRelay) -> None:
+        self._peer = peer
+        self._relay = relay
+        self._loop = asyncio.get_running_loop()
+        self._connections = 0
+        self._resume_timer: asyncio.TimerHandle | None = None
+        self._socket = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        try:
+            self._socket.setblocking(False)
+            self._socket.bind(address)
+            self._socket.listen(_MAX_CONNECTIONS)
+        except OSError:
+            self._socket.close()
+            raise
+        self._resume()
+
+    def close(self) -> None:
+        if self._resume_timer is not None:
+            self._resume_timer.cancel()
+        self._loop.remove_reader(self._socket.fileno())
+        self._socket.close()
+
+    def _resume(self) -> None:
+        self._loop.add_reader(self._socket.fileno(), self._accept)
+
+    def _accept(self) -> None:
+        try:
+            connection, _ = self._socket.accept()
+        except (BlockingIOError, InterruptedError, ConnectionAbortedError):
+            return
+        except OSError as error:
+            _log.error("cannot accept connections of %s: %s; retrying", self._peer, error.strerror)
+            self._loop.remove_reader(self._socket.fileno())
+            self._resume_timer = self._loop.call_later(_ACCEPT_PAUSE, self._resume)
+            return
+        connection.setblocking(False)
+        if self._connections >= _MAX_CONNECTIONS:
+            _log.warning(
+                "refused a connection of %s: %d are open, the limit", self._peer, _MAX_CONNECTIONS
+            )
+            connection.close()
+            return
+        try:
+            self._relay.start(connection, self._peer, self._on_closed)
+        except OSError as error:
+            _log.warning("lost a connection of %s: %s", self._peer, error.strerror)
+            connection.close()
+        else:
+            self._connections += 1
+
+    def _on_closed(self) -> None:
+        self._connections -= 1

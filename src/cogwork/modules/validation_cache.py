@@ -1,0 +1,137 @@
+"""Validation results of a module: the dependencies of its resources, before they are built."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import random
+from collections.abc import Awaitable, Callable, Coroutine
+from dataclasses import dataclass, replace
+from typing import Any
+
+from cogwork.core.clock import Clock
+from cogwork.core.errors import CogworkError
+from cogwork.graph.limits import GraphLimits, retry_delay
+from cogwork.graph.name import ResourceName
+from cogwork.graph.provider import Unavailable
+from cogwork.graph.spec import Spec
+from cogwork.modules.client import ModuleCallError, ValidationResult
+
+Validate = Callable[[Spec], Awaitable[ValidationResult]]
+"""Raises a CogworkError if the module rejects the configuration."""
+
+_log = logging.getLogger("rdk.modmanager")
+
+
+@dataclass(frozen=True, slots=True)
+class _CacheEntry:
+    spec: Spec
+    """The configuration that was validated."""
+    outcome: ValidationResult | str
+    """The result, or why the configuration was rejected."""
+    failures: int = 0
+    due: bool = False
+    """Whether to validate it again."""
+
+
+class ValidationCache:
+    """Validates each configuration of a resource once; rejected ones are retried with back-off."""
+
+    def __init__(
+        self,
+        validate: Validate,
+        notify_changed: Callable[[], None],
+        clock: Clock,
+        backoff: GraphLimits,
+    ) -> None:
+        """`notify_changed` is called when `get` would return something else."""
+        self._validate = validate
+        self._notify_changed = notify_changed
+        self._clock = clock
+        self._backoff = backoff
+        self._entries: dict[ResourceName, _CacheEntry] = {}
+        self._validating: dict[ResourceName, asyncio.Task[None]] = {}
+        self._retry_timers: set[asyncio.Task[None]] = set()
+        self._closed = False
+        self._rng = random.Random()  # noqa: S311 - jitter, not a secret
+
+    def get(self, spec: Spec, *, lives: bool) -> ValidationResult | Unavailable:
+        """Return the cached result, or start a validation and report the resource unavailable.
+
+        `lives`: whether the resource exists, maybe with an earlier configuration. If it does, the
+        old result is used and it keeps running; the change is validated when it is applied.
+        """
+        entry = self._entries.get(spec.name)
+        if entry is None or (entry.spec is not spec and not lives):
+            self._start_validation(spec)
+            return Unavailable("its module is validating the configuration", is_temporary=True)
+        if isinstance(entry.outcome, ValidationResult):
+            return entry.outcome
+        if entry.due:
+            self._start_validation(spec)
+        return Unavailable(entry.outcome)
+
+    async def ensure_validated(self, spec: Spec) -> None:
+        """Validate the configuration unless the cached result is for this very one.
+
+        Raises ModuleCallError if it is rejected, or if the dependencies changed.
+        """
+        entry = self._entries.get(spec.name)
+        if entry is not None and entry.spec is spec:
+            return
+        result = await self._validate(spec)
+        self._entries[spec.name] = _CacheEntry(spec, result)
+        if entry is None or entry.outcome != result:
+            self._notify_changed()
+            raise ModuleCallError(
+                "ABORTED", "its dependencies changed with its attributes; retrying"
+            )
+
+    async def aclose(self) -> None:
+        self._closed = True
+        tasks = (*self._validating.values(), *self._retry_timers)
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+    def _start_validation(self, spec: Spec) -> None:
+        if spec.name not in self._validating and not self._closed:
+            task = _create_task(self._run_validation(spec))
+            self._validating[spec.name] = task
+            task.add_done_callback(lambda _: self._on_validated(spec.name))
+
+    async def _run_validation(self, spec: Spec) -> None:
+        try:
+            self._entries[spec.name] = _CacheEntry(spec, await self._validate(spec))
+        except CogworkError as error:
+            self._record_refusal(spec, f"its module rejected the configuration: {error}")
+        except Exception as error:
+            _log.exception("failed to validate the configuration of %s", spec.name)
+            self._record_refusal(spec, f"its module could not validate the configuration: {error}")
+
+    def _record_refusal(self, spec: Spec, why: str) -> None:
+        before = self._entries.get(spec.name)
+        failures = before.failures + 1 if before is not None and before.spec is spec else 1
+        entry = self._entries[spec.name] = _CacheEntry(spec, why, failures)
+        delay = retry_delay(failures, self._backoff, self._rng)
+        task = _create_task(self._mark_due_later(entry, delay))
+        self._retry_timers.add(task)
+        task.add_done_callback(self._retry_timers.discard)
+
+    async def _mark_due_later(self, entry: _CacheEntry, delay: float) -> None:
+        """Mark an entry for validation, which happens only if `get` is called for it again."""
+        await self._clock.sleep(delay)
+        name = entry.spec.name
+        if self._entries.get(name) is entry:
+            self._entries[name] = replace(entry, due=True)
+            self._notify_changed()
+
+    def _on_validated(self, name: ResourceName) -> None:
+        del self._validating[name]
+        # Notify once for all results, so that one plan covers them.
+        if not self._validating and not self._closed:
+            self._notify_changed()
+
+
+def _create_task(work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
+    return asyncio.get_running_loop().create_task(work)

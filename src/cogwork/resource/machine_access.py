@@ -1,0 +1,73 @@
+"""Access of a service to the resources and frames of its machine, resolved on each call.
+
+A dependency must be ready before its dependent is built, and its loss closes the dependent. That
+does not fit a service that moves any resource that a call names.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import Protocol
+
+from cogwork.core.errors import CogworkError
+from cogwork.graph.name import Api, ResourceName
+from cogwork.spatial.frame_tree import FramePart
+from cogwork.spatial.pose import Pose
+
+
+class NoMachine(CogworkError):
+    """A resource is used outside of a running machine."""
+
+    status = "FAILED_PRECONDITION"
+
+
+class CoordinateFrames(Protocol):
+    """The coordinate frames of the machine.
+
+    A frame has the name of its resource; the root is `world`.
+    """
+
+    async def transform(
+        self, pose: Pose, source: str, destination: str, extra: Iterable[FramePart] = ()
+    ) -> Pose:
+        """Transform a pose to another frame, with the current joint positions.
+
+        `extra` holds additional frames for this call.
+        """
+
+    def parent(self, name: str) -> str:
+        """Return the parent frame of a component, which its own poses are relative to."""
+
+
+def _no_stops(_: object) -> int:
+    return 0
+
+
+def _raise_no_machine(_: object) -> object:
+    raise NoMachine("the resource does not belong to a machine")
+
+
+@dataclass(slots=True)
+class MachineAccess:
+    """The interface to the machine. The server fills it before any resource is built."""
+
+    find: Callable[[ResourceName], object] = _raise_no_machine
+    """Returns a ready resource, which the current call holds until it ends; or raises an error with
+    the reason."""
+    names: Callable[[], Iterable[ResourceName]] = tuple
+    """Returns the names of all configured resources."""
+    frames: CoordinateFrames | None = None
+    stop_count: Callable[[ResourceName], int] = _no_stops
+    """Returns how often a resource was stopped. A motion in several steps compares the counts to
+    detect that it was cancelled."""
+
+    def find_by_name(self, short: str, *apis: Api) -> object:
+        """Return the resource with a short name in any of the APIs."""
+        return self.find(self.resolve_name(short, *apis))
+
+    def resolve_name(self, short: str, *apis: Api) -> ResourceName:
+        for name in self.names():
+            if name.short == short and name.api in apis:
+                return name
+        return ResourceName.from_short(apis[0], short)

@@ -1,0 +1,128 @@
+"""Forwards calls to resources that run in a module's process."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from typing import Any
+
+from grpclib.const import Cardinality
+
+from cogwork.core.errors import CogworkError, InvalidRequest
+from cogwork.graph.name import Api, ResourceName
+from cogwork.resource.clients import RemoteResource
+from cogwork.resource.services import public_services
+from cogwork.robot.machine import Machine, NotAvailable
+from cogwork.robot.operations import MAX_CALL_SECONDS, TookTooLong
+from cogwork.wire.first_message import recv_first_message
+from cogwork.wire.handlers import Method, ProxyRoute, Stream
+from cogwork.wire.proxy import forward
+from cogwork.wire.raw_request import read_nested_resource_name, read_resource_name
+from cogwork.wire.resource_field import name_field
+
+
+class ModuleProxy:
+    def __init__(self, machine: Machine) -> None:
+        self._machine = machine
+        self._public_apis = {served.service: served.api for served in public_services()}
+
+    def make_proxy_route(self, method: Method) -> ProxyRoute | None:
+        """Return the proxy route of a method of the public API; None for any other method."""
+        api = self._public_apis.get(method.service)
+        if api is None or (method.request is None and method.cardinality.client_streaming):
+            return None
+        read_name = _raw_name_reader(method)
+        machine, nodes = self._machine, self._machine.nodes
+
+        def matches(first: bytes) -> bool:
+            node = nodes.get(ResourceName.from_short(api, read_name(first) or ""))
+            live = node.usable if node is not None else None
+            return live is not None and isinstance(live.resource, RemoteResource)
+
+        async def handle(stream: Stream) -> None:
+            first = stream.request if stream.request is not None else await stream.recv_message()
+            name = ResourceName.from_short(api, read_name(first) or "")
+            await self._forward(name, method.path, method.cardinality, stream, first)
+
+        return ProxyRoute(lambda: machine.modules.any_configured(), matches, handle)
+
+    async def forward_unknown(self, path: str, stream: Stream) -> None:
+        """Forward a call of an unregistered method, if a module provides its service."""
+        service, _, method = path.lstrip("/").rpartition("/")
+        api = self._public_apis.get(service) or self._find_module_api(service)
+        if api is None:
+            raise self._not_served_error(path, service)
+        first = await recv_first_message(stream, path)
+        if not (name := read_resource_name(first)):
+            raise InvalidRequest(
+                f"{path} names no resource: the first field of its request must be the name of a "
+                f"resource of {api}"
+            )
+        full = ResourceName.from_short(api, name)
+        if self._is_unary(service, method):
+            await self._forward_unary(full, path, stream, first)
+        else:
+            await self._forward(full, path, Cardinality.STREAM_STREAM, stream, first)
+
+    async def _forward_unary(
+        self, name: ResourceName, path: str, stream: Stream, request: bytes
+    ) -> None:
+        """Forward a unary call with a time limit.
+
+        The machine treats unregistered methods as streams, which it does not limit.
+        """
+        timeout = MAX_CALL_SECONDS if stream.deadline is None else None
+        try:
+            async with asyncio.timeout(timeout) as limit:
+                await self._forward(name, path, Cardinality.UNARY_UNARY, stream, request)
+        except TimeoutError:
+            if not limit.expired():
+                raise
+            raise TookTooLong(
+                f"{path} was cancelled after {MAX_CALL_SECONDS:g}s; set a deadline for calls that "
+                "take longer"
+            ) from None
+
+    async def _forward(
+        self,
+        name: ResourceName,
+        path: str,
+        cardinality: Cardinality,
+        stream: Stream,
+        first: bytes | None,
+    ) -> None:
+        resource = self._machine.find(name)
+        if not isinstance(resource, RemoteResource):
+            raise NotImplementedError(
+                f"{path} is not served: {name.api} is not part of this release yet"
+            )
+        await forward(resource.raw_channel, path, cardinality, stream, first)
+
+    def _find_module_api(self, service: str) -> Api | None:
+        services = self._machine.modules.services()
+        return next((api for api, name in services.items() if name == service), None)
+
+    def _not_served_error(self, path: str, service: str) -> CogworkError | NotImplementedError:
+        if reason := self._machine.modules.pending_reason():
+            return NotAvailable(f"{path} is not served yet: {reason}")
+        return NotImplementedError(
+            f"{path} is not served: no module of this machine provides {service}"
+        )
+
+    def _is_unary(self, service: str, method: str) -> bool:
+        """Return whether the module's descriptors declare the method as unary."""
+        pool: Any = self._machine.modules.descriptor_pools().get(service)
+        if pool is None:
+            return False
+        descriptor = pool.FindServiceByName(service).methods_by_name.get(method)
+        return descriptor is not None and not (
+            descriptor.client_streaming or descriptor.server_streaming
+        )
+
+
+def _raw_name_reader(method: Method) -> Callable[[bytes], str | None]:
+    """Return a function that reads the resource name from the first field or, if that is a message,
+    from the first field of that message."""
+    request = method.request
+    is_nested = request is not None and name_field(request.DESCRIPTOR) is None
+    return read_nested_resource_name if is_nested else read_resource_name

@@ -1,0 +1,125 @@
+"""The open sessions, their limits, and which session is evicted for a new one."""
+
+from __future__ import annotations
+
+import ipaddress
+import uuid
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+from cogwork.core.errors import CogworkError
+from cogwork.graph.name import ResourceName
+
+_LOOPBACK = "localhost"
+
+
+class TooManySessions(CogworkError):
+    status = "RESOURCE_EXHAUSTED"
+
+
+@dataclass(frozen=True, slots=True)
+class SessionLimits:
+    total: int = 4096
+    per_owner: int = 2048
+    """High, because a thousand programs may run on one computer."""
+    per_client: int = 8
+
+
+@dataclass(eq=False, slots=True)
+class Session:
+    owner: str
+    peer: str
+    """The connection that started the session."""
+    last_heard: float
+    """Time of the last heartbeat."""
+    id: str = field(default_factory=lambda: str(uuid.uuid4()))
+    moved: set[ResourceName] = field(default_factory=set)
+    """Resources that this session was the last to move."""
+
+
+class OpenSessions:
+    """The open sessions.
+
+    When a limit is reached, an idle session is evicted: a flood of sessions does not lock out other
+    clients, and never stops a motion.
+    """
+
+    def __init__(self, limits: SessionLimits | None = None) -> None:
+        self._limits = limits or SessionLimits()
+        self._by_id: dict[str, Session] = {}
+        self._by_client: dict[str, dict[str, Session]] = {}
+        self._per_owner = Counter[str]()
+
+    def __len__(self) -> int:
+        return len(self._by_id)
+
+    def __contains__(self, session_id: str) -> bool:
+        return session_id in self._by_id
+
+    def all(self) -> list[Session]:
+        return list(self._by_id.values())
+
+    def find(self, session_id: str, owner: str) -> Session | None:
+        session = self._by_id.get(session_id)
+        return session if session is not None and session.owner == owner else None
+
+    def add(self, session: Session) -> None:
+        """Add a session. Raise TooManySessions if a limit is reached and none is idle."""
+        self._enforce_limits(session)
+        self._by_id[session.id] = session
+        self._by_client.setdefault(session.peer, {})[session.id] = session
+        self._per_owner[session.owner] += 1
+
+    def remove(self, session: Session) -> None:
+        del self._by_id[session.id]
+        of_client = self._by_client[session.peer]
+        del of_client[session.id]
+        if not of_client:
+            del self._by_client[session.peer]
+        self._per_owner[session.owner] -= 1
+        if not self._per_owner[session.owner]:
+            del self._per_owner[session.owner]
+
+    def _enforce_limits(self, new: Session) -> None:
+        limits, sessions = self._limits, self._by_id.values()
+        of_client = self._by_client.get(new.peer, {})
+        if len(of_client) >= limits.per_client:
+            self._evict(of_client.values(), limits.per_client)
+        elif self._per_owner[new.owner] >= limits.per_owner:
+            of_owner = (each for each in sessions if each.owner == new.owner)
+            self._evict(of_owner, limits.per_owner)
+        elif len(self._by_id) >= limits.total:
+            self._evict(sessions, limits.total)
+
+    def _evict(self, candidates: Iterable[Session], limit: int) -> None:
+        """Remove the longest silent idle session of the client with the most sessions."""
+        idle = [session for session in candidates if not session.moved]
+        if not idle:
+            raise TooManySessions(
+                f"too many concurrent sessions: all {limit} sessions are moving something; "
+                "close some clients"
+            )
+        self.remove(min(idle, key=lambda each: (-len(self._by_client[each.peer]), each.last_heard)))
+
+
+def host_of(peer: str) -> str:
+    """Return a peer without its port: `ipv4:10.0.0.7`. A peer without a port is unchanged."""
+    family, _, address = peer.partition(":")
+    if family not in ("ipv4", "ipv6"):
+        return peer
+    return f"{family}:{address.rpartition(':')[0]}"
+
+
+def owner_of(peer: str) -> str:
+    """Return the owner of a session.
+
+    Without authentication, that is the host of the client: the SDK sends heartbeats and calls over
+    different connections, and on this computer possibly from different loopback addresses.
+    """
+    host = host_of(peer)
+    try:
+        address = ipaddress.ip_address(host.partition(":")[2].strip("[]"))
+    except ValueError:
+        return host
+    return _LOOPBACK if address.is_loopback else host

@@ -1,0 +1,63 @@
+"""The status of the machine as plain data, for programs and web pages."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import asdict
+from typing import Any
+
+from cogwork.graph.name import ResourceName
+from cogwork.robot.health import health_of
+from cogwork.robot.machine import Machine
+from cogwork.robot.module_host import ModuleState, ModuleStatus
+
+_BATCH_SIZE = 100
+"""Resources that are processed before yielding to the event loop."""
+
+
+async def build_status_view(machine: Machine) -> dict[str, Any]:
+    return {
+        "state": machine.state.name.lower(),
+        "revision": machine.revision,
+        "applied_at": machine.applied_at,
+        "resources": await _build_resource_views(machine),
+        "modules": [_module_view(status) for status in machine.modules.statuses()],
+        "jobs": [asdict(record) for record in machine.jobs.statuses()],
+    }
+
+
+async def _build_resource_views(machine: Machine) -> list[dict[str, Any]]:
+    names = list(machine.nodes)
+    views: list[dict[str, Any]] = []
+    for start in range(0, len(names), _BATCH_SIZE):
+        if start:
+            await asyncio.sleep(0)
+        batch = [name for name in names[start : start + _BATCH_SIZE] if name in machine.nodes]
+        views.extend(_resource_view(machine, name) for name in batch)
+    return views
+
+
+def _module_view(status: ModuleStatus) -> dict[str, Any]:
+    return {
+        "name": status.name,
+        "state": ModuleState(status.state).name.lower(),
+        "reason": status.error or None,
+        "since": status.since,
+        "failures": status.failures,
+        "starts": status.starts,
+        "pid": status.pid,
+    }
+
+
+def _resource_view(machine: Machine, name: ResourceName) -> dict[str, Any]:
+    node = machine.nodes[name]
+    health = health_of(node, machine.redact)
+    return {
+        "name": str(name),
+        "model": node.spec.model.short if node.spec.model.name else "",
+        "state": health.state.name.lower(),
+        "reason": health.reason,
+        "since": node.since,
+        "revision": node.revision,
+        "depends_on": [str(other) for other in machine.dependencies(name)],
+    }

@@ -1,0 +1,57 @@
+"""The private directory that holds the server's Unix sockets."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+import shutil
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+_PREFIX = "cogwork-"
+_STALE_NAME = re.compile(rf"{_PREFIX}(\d+)-\w+")
+_MAX_PARENT_PATH = 70
+"""Bytes of the parent's path: the path of a Unix socket has at most 107 in all."""
+
+
+@contextlib.contextmanager
+def private_directory() -> Iterator[Path]:
+    """Create a directory that only this user can access, and remove it at the end.
+
+    Directories that killed servers left behind are removed first.
+    """
+    parent = Path(tempfile.gettempdir())
+    if len(os.fsencode(parent)) > _MAX_PARENT_PATH:
+        parent = Path("/tmp")  # noqa: S108 - mkdtemp makes it private
+    for entry in parent.iterdir():
+        match = _STALE_NAME.fullmatch(entry.name)
+        if match is not None and not _is_running(match[1]):
+            _remove_stale(entry)
+    directory = tempfile.mkdtemp(prefix=f"{_PREFIX}{os.getpid()}-", dir=parent)
+    try:
+        yield Path(directory)
+    finally:
+        remove_directory(Path(directory))
+
+
+def remove_directory(directory: Path) -> None:
+    shutil.rmtree(directory, ignore_errors=True)
+
+
+def _remove_stale(directory: Path) -> None:
+    """Remove the directory if it holds only sockets: other programs may use such names, too."""
+    with contextlib.suppress(OSError):
+        if not directory.is_symlink() and all(entry.is_socket() for entry in directory.iterdir()):
+            shutil.rmtree(directory)
+
+
+def _is_running(pid: str) -> bool:
+    try:
+        os.kill(int(pid), 0)
+    except ProcessLookupError:
+        return False
+    except (OverflowError, PermissionError):
+        return True
+    return True

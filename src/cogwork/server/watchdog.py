@@ -1,0 +1,123 @@
+"""The server's watchdog: if the event loop is stuck, stop the machine, and finally the process."""
+
+from __future__ import annotations
+
+import asyncio
+import faulthandler
+import logging
+import os
+import signal
+from collections.abc import Callable, Mapping
+
+from cogwork.core import duration
+from cogwork.core.watchdog import LoopWatchdog, WatchdogLimits, run_with_timeout
+from cogwork.robot.machine import Machine
+from cogwork.server.process import STDERR
+
+STUCK_VARIABLE = "COGWORK_LOOP_STUCK"
+GIVE_UP_VARIABLE = "COGWORK_LOOP_GIVE_UP"
+_LOG_TIMEOUT = 0.5
+"""Seconds that logging may take: the stuck thread may hold one of its locks."""
+
+_log = logging.getLogger("rdk.watchdog")
+
+
+class ServerWatchdog:
+    """A watchdog for the server's event loop, to be created on that loop.
+
+    If the loop is stuck, the watchdog stops everything that moves and logs the loop's stack. If the
+    loop recovers, everything is stopped once more in the usual way, which also ends the calls that
+    moved it. If it does not, the process exits, and its supervisor starts another.
+    """
+
+    def __init__(
+        self, machine: Machine, force_exit: Callable[[], None], limits: WatchdogLimits
+    ) -> None:
+        self._machine = machine
+        self._force_exit = force_exit
+        self._limits = limits
+        self._loop = asyncio.get_running_loop()
+        self._stop_task: asyncio.Task[None] | None = None
+        self._cpu_watchdog = _CpuWatchdog(limits.give_up)
+        self._watchdog = LoopWatchdog(
+            self._on_stuck, self._on_recovery, self._on_give_up, limits, self._cpu_watchdog.reset
+        )
+
+    def close(self) -> None:
+        self._watchdog.close()
+        self._cpu_watchdog.close()
+        if self._stop_task is not None:
+            self._stop_task.cancel()
+
+    def _on_stuck(self, stack: str) -> None:
+        failed = self._machine.emergency_stop()
+        _log_critical(
+            f"the event loop has been stuck for {self._limits.stuck:g}s; everything that moves was "
+            f"stopped. Stack of the loop:\n{stack}"
+        )
+        for name, why in failed.items():
+            _log_critical(f"{name} may still move: {why}")
+
+    def _on_recovery(self, seconds: float) -> None:
+        self._loop.call_soon_threadsafe(self._recover, seconds)
+
+    def _recover(self, seconds: float) -> None:
+        _log.error("the event loop recovered after %.1fs", seconds)
+        self._stop_task = self._loop.create_task(self._stop_all(), name="stop after a stuck loop")
+
+    async def _stop_all(self) -> None:
+        try:
+            await self._machine.stop_all({})
+        except Exception as error:
+            _log.error("could not stop everything after the event loop was stuck: %s", error)
+
+    def _on_give_up(self, stack: str) -> None:
+        _log_critical(
+            f"the event loop has been stuck for {self._limits.give_up:g}s; exiting. Stack of the "
+            f"loop:\n{stack}"
+        )
+        self._force_exit()
+
+
+class _CpuWatchdog:
+    """Ends the process when even the watchdog's thread cannot run.
+
+    C code that computes without releasing the interpreter lock stops every thread. The kernel
+    measures the CPU time that the process uses, and kills it unless the timer is reset in time.
+    Time during which the process is suspended or waits does not count.
+    """
+
+    def __init__(self, seconds: float) -> None:
+        self._seconds = seconds * (os.cpu_count() or 1)
+        faulthandler.register(signal.SIGPROF, STDERR, all_threads=True, chain=True)
+        self.reset()
+
+    def reset(self) -> None:
+        signal.setitimer(signal.ITIMER_PROF, self._seconds)
+
+    def close(self) -> None:
+        signal.setitimer(signal.ITIMER_PROF, 0)
+        faulthandler.unregister(signal.SIGPROF)
+
+
+def read_watchdog_limits(environment: Mapping[str, str]) -> WatchdogLimits:
+    defaults = WatchdogLimits()
+    return WatchdogLimits(
+        _read_seconds(environment, STUCK_VARIABLE, defaults.stuck),
+        _read_seconds(environment, GIVE_UP_VARIABLE, defaults.give_up),
+    )
+
+
+def _read_seconds(environment: Mapping[str, str], name: str, default: float) -> float:
+    text = environment.get(name, "")
+    try:
+        seconds = duration.parse(text) if text else default
+    except ValueError as error:
+        _log.warning("%s has no effect: %s", name, error)
+        return default
+    return seconds if seconds > 0 else default
+
+
+def _log_critical(text: str) -> None:
+    if not run_with_timeout(_LOG_TIMEOUT, "watchdog log", lambda: _log.critical("%s", text)):
+        os.write(STDERR, f"{text}\n".encode(errors="backslashreplace"))

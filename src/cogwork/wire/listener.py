@@ -1,0 +1,436 @@
+"""Listens on the one public port, and distinguishes gRPC from HTTP/1.1 by the first bytes.
+
+grpc core cannot share a port, so HTTP/2 connections are relayed to its listener on a private Unix
+socket. HTTP/1.1 connections are handed to the HTTP server as they are. TLS will terminate here too.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import errno
+import logging
+import socket
+import sys
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+from cogwork.core.errors import CogworkError
+from cogwork.core.loop_throttle import LoopThrottle
+from cogwork.wire.connections import ConnectionLimits, Connections, ConnectionState
+from cogwork.wire.grpc_relay import GrpcRelay
+
+_HTTP2_PREFIX = b"PRI"
+"""The first bytes of an HTTP/2 connection. No HTTP/1.1 method begins with them."""
+
+_ACCEPT_BATCH = 8
+"""Connections accepted per iteration of the event loop. The others wait in the kernel's backlog."""
+_MAX_PARKED = 1024
+_PARK_TIMEOUT = 1.0
+"""Seconds that a connection waits for a free slot before it is refused."""
+_URGENT_AFTER = 0.4
+"""Seconds of waiting after which recently used, idle connections are evicted for it."""
+_PARK_RETRY_INTERVAL = 0.02
+"""Seconds between two attempts to admit waiting connections."""
+
+_log = logging.getLogger("rdk.networking")
+
+
+class CannotListen(CogworkError):
+    """The address cannot be listened on; the message explains why and what to do."""
+
+
+OnClient = Callable[[str, bool], None]
+"""Takes the peer and whether it connected or disconnected. Must not block."""
+
+
+class ServedConnection(Protocol):
+    """A connection that the relay or the HTTP server has taken over."""
+
+    @property
+    def state(self) -> ConnectionState: ...
+
+    @property
+    def last_active(self) -> float: ...
+
+    def close(self) -> None: ...
+
+
+class HttpServer(Protocol):
+    """Serves the connections that are not HTTP/2."""
+
+    async def take_over(
+        self, connection: socket.socket, on_close: Callable[[], None]
+    ) -> ServedConnection:
+        """Take ownership of the connection. Bytes received so far are still unread."""
+
+    async def aclose(self) -> None: ...
+
+
+@dataclass(frozen=True, slots=True)
+class ListenerLimits:
+    connections: ConnectionLimits = field(default_factory=ConnectionLimits)
+    peek_timeout: float = 5.0
+    """Maximum seconds until a connection has sent enough to detect its protocol."""
+    peek_interval: float = 0.02
+    """Seconds between two checks of a prefix that is still incomplete."""
+    accept_retry_delay: float = 0.5
+    """Seconds without accepting after the process ran out of file descriptors."""
+    unread_timeout: float = 80.0
+    """Maximum seconds for which a client may leave received data unread."""
+
+
+class PublicListener:
+    def __init__(
+        self, relay: GrpcRelay, http: HttpServer, limits: ListenerLimits | None = None
+    ) -> None:
+        """`relay` serves HTTP/2 connections, `http` all others."""
+        self._relay = relay
+        self._http = http
+        self._limits = limits or ListenerLimits()
+        self._listeners: list[socket.socket] = []
+        self._connections = Connections(time.monotonic, self._limits.connections)
+        self._dispatch_tasks: set[asyncio.Task[None]] = set()
+        self._throttle = LoopThrottle()
+        self._parked: list[_AcceptedConnection] = []
+        """Connections that wait for a free slot."""
+        self._refused_count = 0
+        self.on_client: OnClient = lambda *_: None
+        """Called when a gRPC client connects or disconnects."""
+
+    @property
+    def addresses(self) -> list[tuple[str, int]]:
+        return [listener.getsockname()[:2] for listener in self._listeners]
+
+    @property
+    def connection_count(self) -> int:
+        return len(self._connections)
+
+    async def listen(self, host: str, port: int) -> None:
+        """Listen on this address instead of the current one; open connections stay open.
+
+        Raise CannotListen, in which case the current address is kept.
+        """
+        addresses = await _resolve_addresses(host, port)
+        before = [_address_of(listener) for listener in self._listeners]
+        if port in {own for _, own in self.addresses}:
+            # The current sockets would block the bind: "all interfaces" includes their own.
+            self.stop_listening()
+        try:
+            fresh = _open_listeners(addresses)
+        except OSError as error:
+            if before and not self._listeners:
+                self._start_accepting(_open_listeners(before))
+            raise CannotListen(
+                f"cannot listen on {host or '*'}:{port}: {_explain_bind_error(error)}"
+            ) from error
+        self.stop_listening()
+        self._start_accepting(fresh)
+
+    async def aclose(self) -> None:
+        self.stop_listening()
+        while self._parked:
+            self._parked.pop().close()
+        for connection in tuple(self._connections):
+            if connection.state is ConnectionState.UNDETECTED:
+                connection.close()
+        for task in self._dispatch_tasks:
+            task.cancel()
+        await asyncio.gather(*self._dispatch_tasks, return_exceptions=True)
+        self._relay.close()
+        await self._http.aclose()
+
+    def stop_listening(self) -> None:
+        """Accept no new connections; open connections stay open."""
+        for listener in self._listeners:
+            asyncio.get_running_loop().remove_reader(listener.fileno())
+            listener.close()
+        self._listeners = []
+
+    def _start_accepting(self, listeners: list[socket.socket]) -> None:
+        self._listeners = listeners
+        for listener in listeners:
+            asyncio.get_running_loop().add_reader(listener.fileno(), self._accept, listener)
+
+    def _accept(self, listener: socket.socket) -> None:
+        for _ in range(_ACCEPT_BATCH):
+            try:
+                accepted, address = listener.accept()
+            except (BlockingIOError, InterruptedError, ConnectionAbortedError):
+                return
+            except OSError as error:
+                self._pause_accepting(listener, error)
+                return
+            accepted.setblocking(False)
+            connection = _AcceptedConnection(accepted, address, self._connections.remove)
+            if not self._admit(connection):
+                self._park(connection)
+
+    def _park(self, connection: _AcceptedConnection) -> None:
+        """Let a connection wait: one of the busy connections may become idle soon."""
+        if len(self._parked) >= _MAX_PARKED:
+            self._refuse(connection)
+            return
+        self._parked.append(connection)
+        if len(self._parked) == 1:
+            asyncio.get_running_loop().call_later(_PARK_RETRY_INTERVAL, self._retry_parked)
+
+    def _retry_parked(self) -> None:
+        parked, self._parked = self._parked, []
+        now = time.monotonic()
+        full = set[str]()
+        for connection in parked:
+            waited = now - connection.last_active
+            if connection.host not in full and self._admit(
+                connection, urgent=waited >= _URGENT_AFTER
+            ):
+                continue
+            full.add(connection.host)
+            if waited >= _PARK_TIMEOUT:
+                self._refuse(connection)
+            else:
+                self._parked.append(connection)
+        if self._parked:
+            asyncio.get_running_loop().call_later(_PARK_RETRY_INTERVAL, self._retry_parked)
+
+    def _admit(self, connection: _AcceptedConnection, *, urgent: bool = False) -> bool:
+        if not self._connections.admit(connection, urgent=urgent):
+            return False
+        task = asyncio.get_running_loop().create_task(self._dispatch(connection))
+        connection.dispatch_task = task
+        self._dispatch_tasks.add(task)
+        task.add_done_callback(self._dispatch_tasks.discard)
+        return True
+
+    def _pause_accepting(self, listener: socket.socket, error: OSError) -> None:
+        """Stop accepting for a moment after running out of file descriptors.
+
+        Clients wait in the backlog until some are free.
+        """
+        _log.error(
+            "cannot accept connections: %s; retrying in %gs",
+            error.strerror,
+            self._limits.accept_retry_delay,
+        )
+        loop = asyncio.get_running_loop()
+        loop.remove_reader(listener.fileno())
+
+        def resume() -> None:
+            if listener in self._listeners:
+                loop.add_reader(listener.fileno(), self._accept, listener)
+
+        loop.call_later(self._limits.accept_retry_delay, resume)
+
+    def _refuse(self, connection: _AcceptedConnection) -> None:
+        connection.close()
+        self._refused_count += 1
+        if self._refused_count.bit_count() == 1:
+            _log.warning(
+                "refused a connection from %s: all %d connections are in use (%d refused so far)",
+                connection.host,
+                len(self._connections),
+                self._refused_count,
+            )
+
+    async def _dispatch(self, connection: _AcceptedConnection) -> None:
+        try:
+            _set_socket_options(connection.socket, self._limits.unread_timeout)
+            async with asyncio.timeout(self._limits.peek_timeout):
+                is_http2 = await self._detect_http2(connection.socket)
+            if is_http2 is None:
+                connection.close()
+                return
+            # Starting to serve a connection takes time. Throttling keeps thousands of new ones from
+            # delaying connected clients, and those evicted while they wait cost nothing.
+            await self._throttle.acquire()
+            if is_http2:
+                self._relay_grpc(connection, _format_peer(connection.address))
+            else:
+                connection.is_handed_over = True
+                connection.served = await self._http.take_over(
+                    connection.socket, connection.notify_closed
+                )
+        except TimeoutError:
+            _log.debug(
+                "closed a connection from %s: its protocol was not detected within %gs",
+                connection.host,
+                self._limits.peek_timeout,
+            )
+            connection.close()
+        except OSError as error:
+            _log.debug("lost a connection from %s: %s", connection.host, error)
+            connection.close()
+        except BaseException:
+            connection.close()
+            raise
+
+    def _relay_grpc(self, connection: _AcceptedConnection, peer: str) -> None:
+        def on_close() -> None:
+            connection.notify_closed()
+            self.on_client(peer, False)
+
+        connection.served = self._relay.start(connection.socket, peer, on_close)
+        self.on_client(peer, True)
+
+    async def _detect_http2(self, connection: socket.socket) -> bool | None:
+        """Return whether the client uses HTTP/2; None if it closed without sending anything."""
+        await _wait_readable(connection)
+        while True:
+            try:
+                prefix = connection.recv(len(_HTTP2_PREFIX), socket.MSG_PEEK)
+            except BlockingIOError:
+                await _wait_readable(connection)
+                continue
+            if not prefix:
+                return None
+            if len(prefix) == len(_HTTP2_PREFIX) or not _HTTP2_PREFIX.startswith(prefix):
+                return prefix == _HTTP2_PREFIX
+            # Peeked bytes keep the socket readable, so the only option is to poll.
+            await asyncio.sleep(self._limits.peek_interval)
+
+
+class _AcceptedConnection:
+    """A connection from accept to close, before and after a server takes it over."""
+
+    def __init__(
+        self,
+        accepted: socket.socket,
+        address: tuple[str, int],
+        on_close: Callable[[_AcceptedConnection], None],
+    ) -> None:
+        self.socket = accepted
+        self.address = address
+        self.host = address[0]
+        self.served: ServedConnection | None = None
+        """The connection as its server knows it, once a server has taken it over."""
+        self.is_handed_over = False
+        """Whether the HTTP server is taking it over, and closes it from then on."""
+        self.dispatch_task: asyncio.Task[None] | None = None
+        self._accepted_at = time.monotonic()
+        self._on_close = on_close
+
+    @property
+    def state(self) -> ConnectionState:
+        if self.served is not None:
+            return self.served.state
+        return ConnectionState.BUSY if self.is_handed_over else ConnectionState.UNDETECTED
+
+    @property
+    def last_active(self) -> float:
+        return self.served.last_active if self.served is not None else self._accepted_at
+
+    def close(self) -> None:
+        if self.served is not None:
+            self.served.close()
+        else:
+            if self.dispatch_task is not None:
+                self.dispatch_task.cancel()
+            if self.socket.fileno() >= 0:
+                # Before the waiting task does so: by then the descriptor may have been reused.
+                asyncio.get_running_loop().remove_reader(self.socket.fileno())
+            self.socket.close()
+        self.notify_closed()
+
+    def notify_closed(self) -> None:
+        """Report that the connection is closed."""
+        self._on_close(self)
+
+
+def _set_socket_options(connection: socket.socket, unread_timeout: float) -> None:
+    connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    connection.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+    if sys.platform == "linux":
+        # Otherwise a client that stops reading would stay forever: its kernel still answers probes.
+        milliseconds = round(unread_timeout * 1000)
+        connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, milliseconds)
+
+
+async def _wait_readable(connection: socket.socket) -> None:
+    loop = asyncio.get_running_loop()
+    ready = asyncio.Event()
+    loop.add_reader(connection.fileno(), ready.set)
+    try:
+        await ready.wait()
+    finally:
+        if connection.fileno() >= 0:
+            loop.remove_reader(connection.fileno())
+
+
+_SocketAddress = tuple[int, tuple[Any, ...]]
+"""An address family and an address of that family."""
+
+
+async def _resolve_addresses(host: str, port: int) -> list[_SocketAddress]:
+    try:
+        found = await asyncio.get_running_loop().getaddrinfo(
+            host or None, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
+        )
+    except (OSError, ValueError) as error:
+        why = error.strerror if isinstance(error, OSError) else "it is not a valid host name"
+        raise CannotListen(
+            f'cannot listen on {host}:{port}: "{host}" is not an address of this computer '
+            f"({why}); check network.bind_address"
+        ) from error
+    return list(dict.fromkeys((family, address) for family, _, _, _, address in found))
+
+
+def _address_of(listener: socket.socket) -> _SocketAddress:
+    return listener.family, listener.getsockname()
+
+
+def _open_listeners(addresses: list[_SocketAddress], attempts: int = 5) -> list[socket.socket]:
+    """Open one socket per address, all on the same port; skip addresses this computer lacks.
+
+    The port that the system chose for the first address may be in use on another one; then the
+    system chooses again.
+    """
+    listeners: list[socket.socket] = []
+    failures: list[OSError] = []
+    for family, (host, port, *rest) in addresses:
+        port = port or (listeners[0].getsockname()[1] if listeners else 0)
+        try:
+            listeners.append(_open_listener(family, (host, port, *rest)))
+        except OSError as error:
+            failures.append(error)
+    in_use = [error for error in failures if error.errno == errno.EADDRINUSE]
+    if listeners and not in_use:
+        return listeners
+    for listener in listeners:
+        listener.close()
+    if in_use and attempts > 1 and not any(port for _, (_, port, *_) in addresses):
+        return _open_listeners(addresses, attempts - 1)
+    raise (in_use or failures)[0]
+
+
+def _open_listener(family: int, address: tuple[Any, ...]) -> socket.socket:
+    listener = socket.socket(family, socket.SOCK_STREAM)
+    try:
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        if family == socket.AF_INET6:
+            listener.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
+        listener.setblocking(False)
+        listener.bind(address)
+        listener.listen(socket.SOMAXCONN)
+    except OSError:
+        listener.close()
+        raise
+    return listener
+
+
+def _explain_bind_error(error: OSError) -> str:
+    match error.errno:
+        case errno.EADDRINUSE:
+            return "the port is in use by another program; stop it or set network.bind_address"
+        case errno.EACCES:
+            return "permission denied; use a port above 1023 or set network.bind_address"
+        case errno.EADDRNOTAVAIL:
+            return "this computer has no such address; check network.bind_address"
+        case _:
+            return f"{error.strerror}; check network.bind_address"
+
+
+def _format_peer(address: tuple[str, int]) -> str:
+    """Return an address in gRPC's notation."""
+    host, port = address[:2]
+    return f"ipv6:[{host}]:{port}" if ":" in host else f"ipv4:{host}:{port}"

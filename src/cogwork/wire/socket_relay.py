@@ -1,0 +1,198 @@
+"""Relays bytes between two sockets, in both directions.
+
+Every byte of every gRPC call passes through here, so it reads into one reused buffer and writes at
+once. It copies only what the other side does not accept yet, and stops reading until that is sent.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+from collections.abc import Callable
+
+from cogwork.wire.http2_monitor import Http2Monitor, ProtocolViolation
+
+CHUNK_SIZE = 256 * 1024
+_INITIAL_CHUNK_SIZE = 16 * 1024
+"""Bytes per read at first, and after bytes were held back, because those must be copied."""
+_LINGER_TIMEOUT = 1.0
+"""Seconds for the client to close its side after the server has closed."""
+_RETRY_DELAY = 0.05
+"""Seconds until held-back bytes are retried, unless a reply triggers the retry earlier."""
+
+
+class SocketRelay:
+    """Relays one client's connection.
+
+    Relays may share the buffer: it holds nothing between iterations of the event loop.
+    """
+
+    def __init__(
+        self,
+        public: socket.socket,
+        private: socket.socket,
+        buffer: memoryview,
+        monitor: Http2Monitor,
+        on_close: Callable[[], object],
+    ) -> None:
+        self.violation: str | None = None
+        """Why the relay was closed, if the client violated the protocol."""
+        self._sockets = (public, private)
+        self._on_close = on_close
+        self._closed = False
+        self._linger_timer: asyncio.TimerHandle | None = None
+        inward = _Direction(public, private, buffer, monitor.feed_client, self._on_direction_end)
+
+        def from_server(data: memoryview) -> int:
+            accepted = monitor.feed_server(data)
+            inward.retry()
+            return accepted
+
+        outward = _Direction(private, public, buffer, from_server, self._on_direction_end)
+        self._directions = (inward, outward)
+
+    def start(self) -> None:
+        for direction in self._directions:
+            direction.start()
+
+    def close(self, violation: str | None = None) -> None:
+        """Close both sockets. `violation` is what the client did wrong, if that is the reason."""
+        if self._closed:
+            return
+        self._closed = True
+        self.violation = violation
+        if self._linger_timer is not None:
+            self._linger_timer.cancel()
+        for direction in self._directions:
+            direction.stop()
+        for end in self._sockets:
+            end.close()
+        self._on_close()
+
+    def _on_direction_end(self, *, broken: bool, violation: str | None = None) -> None:
+        from_public, from_private = self._directions
+        if broken or (from_public.has_ended and from_private.has_ended):
+            self.close(violation)
+        elif from_private.has_ended:
+            # A server that has closed its side reads nothing more; the client may not notice.
+            self._linger_timer = asyncio.get_running_loop().call_later(_LINGER_TIMEOUT, self.close)
+
+
+class _Direction:
+    """Forwards bytes from one socket to the other."""
+
+    def __init__(
+        self,
+        source: socket.socket,
+        target: socket.socket,
+        buffer: memoryview,
+        inspect: Callable[[memoryview], int],
+        on_end: Callable[..., None],
+    ) -> None:
+        """`inspect` returns how many bytes may be forwarded now, or raises ProtocolViolation."""
+        self._loop = asyncio.get_running_loop()
+        self._source = source
+        self._target = target
+        self._inspect = inspect
+        self._on_end = on_end
+        self._buffer = buffer
+        self._read_size = _INITIAL_CHUNK_SIZE
+        """Bytes per read."""
+        self._unsent = memoryview(b"")
+        """Bytes that may be forwarded but that the target does not accept yet."""
+        self._held_back = b""
+        """Bytes after those, which may not be forwarded yet."""
+        self._retry_timer: asyncio.TimerHandle | None = None
+        self.has_ended = False
+
+    def start(self) -> None:
+        self._loop.add_reader(self._source.fileno(), self._read)
+
+    def stop(self) -> None:
+        self._cancel_retry()
+        self._loop.remove_reader(self._source.fileno())
+        self._loop.remove_writer(self._target.fileno())
+
+    def retry(self) -> None:
+        """Try again to forward the bytes that were held back."""
+        if not self._held_back or self._unsent:
+            return
+        self._cancel_retry()
+        waiting, self._held_back = self._held_back, b""
+        if self._forward(memoryview(waiting)) and not self._unsent:
+            self.start()
+
+    def _read(self) -> None:
+        try:
+            size = self._source.recv_into(self._buffer[: self._read_size])
+        except (BlockingIOError, InterruptedError):
+            return
+        except OSError:
+            self._on_end(broken=True)
+            return
+        if size == 0:
+            self._half_close()
+            return
+        if self._forward(self._buffer[:size]):
+            if size == self._read_size:
+                self._read_size = min(4 * size, CHUNK_SIZE)
+        else:
+            self._read_size = _INITIAL_CHUNK_SIZE
+
+    def _forward(self, data: memoryview) -> bool:
+        """Return whether all of the data was sent or queued, and nothing is held back."""
+        try:
+            allowed = self._inspect(data)
+        except ProtocolViolation as error:
+            self._on_end(broken=True, violation=str(error))
+            return False
+        sent = self._send(data[:allowed]) if allowed else 0
+        if sent is None:
+            return False
+        if sent < allowed:
+            self._unsent = memoryview(bytes(data[sent:allowed]))
+            self._loop.add_writer(self._target.fileno(), self._write_unsent)
+        if allowed < len(data):
+            self._held_back = bytes(data[allowed:])
+            self._retry_timer = self._loop.call_later(_RETRY_DELAY, self.retry)
+        if self._unsent or self._held_back:
+            self._loop.remove_reader(self._source.fileno())
+        return not self._held_back
+
+    def _write_unsent(self) -> None:
+        sent = self._send(self._unsent)
+        if sent is None:
+            return
+        self._unsent = self._unsent[sent:]
+        if not self._unsent:
+            self._loop.remove_writer(self._target.fileno())
+            if self._held_back:
+                self.retry()
+            else:
+                self.start()
+
+    def _send(self, data: memoryview) -> int | None:
+        """Return how many bytes the target accepted; None if its connection is lost."""
+        try:
+            return self._target.send(data)
+        except (BlockingIOError, InterruptedError):
+            return 0
+        except OSError:
+            self._on_end(broken=True)
+            return None
+
+    def _cancel_retry(self) -> None:
+        if self._retry_timer is not None:
+            self._retry_timer.cancel()
+            self._retry_timer = None
+
+    def _half_close(self) -> None:
+        """Pass the end of the source's data on; the other direction continues."""
+        self.has_ended = True
+        self._loop.remove_reader(self._source.fileno())
+        try:
+            self._target.shutdown(socket.SHUT_WR)
+        except OSError:
+            self._on_end(broken=True)
+        else:
+            self._on_end(broken=False)

@@ -1,0 +1,49 @@
+"""A file that asks for login or TLS is never served without them."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.fault.watched import FAKES
+from tests.running import running, save, served_anywhere
+
+KEYS = {"handlers": [{"type": "api-key", "config": {"keys": ["id1"], "id1": "planted-key"}}]}
+CERTIFICATE = {"tls_cert_file": "/etc/hostname", "tls_key_file": "/etc/hostname"}
+REASONS = [
+    ({"auth": KEYS}, "login is configured at /auth"),
+    ({"auth": {"handlers": "api-key"}}, "login is configured at /auth"),
+    ({"network": CERTIFICATE}, "TLS is configured at /network/tls_cert_file"),
+]
+
+
+@pytest.mark.parametrize(("asks", "reason"), REASONS, ids=["keys", "broken", "certificate"])
+async def test_it_refuses_to_start(tmp_path: Path, asks: dict[str, Any], reason: str) -> None:
+    async with running({**FAKES, **asks}, tmp_path, exits=1, serves=False) as server:
+        assert await server.exit_code() == 1
+    assert f"refusing to start: {reason}" in server.out.text
+    assert "but this release does not support it; remove" in server.out.text
+    assert "serving" not in server.out.text
+    assert "planted-key" not in server.said
+
+
+async def test_an_earlier_configuration_is_not_served_instead(tmp_path: Path) -> None:
+    async with running(FAKES, tmp_path) as server:
+        await server.out.says("applied in")
+    async with running({**FAKES, "auth": KEYS}, tmp_path, exits=1, serves=False) as server:
+        assert await server.exit_code() == 1
+    assert "serving" not in server.out.text
+
+
+async def test_a_running_machine_refuses_the_change(tmp_path: Path) -> None:
+    async with running(FAKES, tmp_path) as server:
+        before = await server.until(state="running")
+        locked = {**served_anywhere(FAKES), "components": [], "auth": KEYS}
+        save(server.file, json.dumps(locked))
+        await server.out.says("login is configured at /auth.*E405")
+        await server.out.says("the changed configuration is refused")
+        after = await server.status()
+        assert len(after["resources"]) == len(before["resources"])
+        assert after["state"] == "running"

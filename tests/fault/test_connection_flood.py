@@ -1,0 +1,122 @@
+"""More connections than there is room for, most of them held for nothing: newcomers get in."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import time
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import psutil
+import pytest
+from hyperframe.frame import SettingsFrame
+from tests import frames
+from tests.fault.watched import Watched, watched
+from tests.http2 import connected
+from tests.running import http_get
+from tests.sizes import size
+
+CONNECTIONS = size(ci=1500, full=4000)
+LIMIT = 1024
+NEWCOMER = 1.0
+"""Seconds within which a newcomer is served."""
+ASK = "/viam.robot.v1.RobotService/ResourceNames"
+PICTURE = "/viam.component.camera.v1.CameraService/GetImages"
+MOST_GROWTH = 100.0
+"""MiB that the server may grow; gRPC keeps some for each connection."""
+
+SLOW = {
+    "silent": b"",
+    "slow heads": b"GET / HTTP/1.1\r\nHost: localhost\r\n",
+    "slow bodies": b"POST / HTTP/1.1\r\nHost: localhost\r\nContent-Length: 1000000\r\n\r\n",
+    "idle HTTP/2": frames.opening(),
+    "headers alone": frames.opening() + frames.headers(1, ASK),
+}
+
+
+@pytest.fixture
+async def server(tmp_path: Path) -> AsyncIterator[Watched]:
+    async with watched(tmp_path, CAMERA) as server:
+        yield server
+
+
+CAMERA = {"components": [{"name": "cam", "api": "rdk:component:camera", "model": "fake"}]}
+
+
+@contextlib.asynccontextmanager
+async def many(port: int, first: bytes, count: int) -> AsyncIterator[list[asyncio.StreamWriter]]:
+    """They read nothing, and say nothing but their first words."""
+    writers: list[asyncio.StreamWriter] = []
+    try:
+        for _ in range(count):
+            _, writer = await asyncio.open_connection("127.0.0.1", port)
+            writer.write(first)
+            writers.append(writer)
+        yield writers
+    finally:
+        for writer in writers:
+            writer.transport.abort()
+        for writer in writers:
+            with contextlib.suppress(OSError):
+                await writer.wait_closed()
+
+
+async def newcomer(port: int) -> float:
+    """Seconds that one more client takes for its first answers, over gRPC and over HTTP."""
+    began = time.monotonic()
+    async with asyncio.timeout(10), connected(port) as client:
+        assert (await client.call(ASK, b"")).status == 0
+    assert (await http_get("localhost", port, "/restart_status"))[0] == 200
+    return time.monotonic() - began
+
+
+@pytest.mark.timeout(120)
+@pytest.mark.parametrize("first", SLOW.values(), ids=SLOW)
+async def test_newcomers_get_in(server: Watched, first: bytes) -> None:
+    port = server.server.port
+    await newcomer(port)
+    before = psutil.Process(server.server.pid).num_fds()
+    await server.begin()
+    async with many(port, first, CONNECTIONS):
+        took = [await newcomer(port) for _ in range(5)]
+        held = psutil.Process(server.server.pid).num_fds() - before
+        # A connection of gRPC takes three descriptors, any other one.
+        assert held <= 3 * LIMIT + 100
+        if first and not first.startswith(frames.PREFACE):
+            assert held <= LIMIT + 100
+    phase = await server.end(f"{CONNECTIONS} connections")
+    print(f"  {held} descriptors, newcomers {max(took):.2f} s")
+    assert max(took) < NEWCOMER + server_lag(phase.late)
+    assert phase.bystander.failed == 0
+    assert phase.growth < MOST_GROWTH
+
+
+def server_lag(late: float) -> float:
+    """Seconds that this computer, busy with other things, adds to every turn of the loop."""
+    return 4 * late / 1000
+
+
+@pytest.mark.timeout(120)
+async def test_streams_that_wait_for_their_request_are_bounded(server: Watched) -> None:
+    await server.begin()
+    flood = frames.opening() + b"".join(frames.headers(1 + 2 * i, PICTURE) for i in range(1000))
+    async with many(server.server.port, flood, size(ci=20, full=100)):
+        assert await newcomer(server.server.port) < 10
+        phase = await server.end("idle streams")
+    assert phase.bystander.failed == 0
+    assert phase.growth < MOST_GROWTH
+
+
+@pytest.mark.timeout(120)
+async def test_replies_that_are_not_read_are_bounded(server: Watched) -> None:
+    await server.begin()
+    request = b"\x0a\x03cam"
+    closed_window = frames.PREFACE + frames.settings({SettingsFrame.INITIAL_WINDOW_SIZE: 0})
+    asked = b"".join(frames.call(1 + 2 * i, PICTURE, request) for i in range(500))
+    async with many(server.server.port, closed_window + asked, size(ci=10, full=40)):
+        for _ in range(3):
+            assert await newcomer(server.server.port) < 10
+        phase = await server.end("pictures that nobody reads")
+    assert phase.bystander.failed == 0
+    assert phase.growth < 2 * MOST_GROWTH

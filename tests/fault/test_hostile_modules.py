@@ -1,0 +1,155 @@
+"""Modules and their archives that mean harm: the machine says what is wrong, and serves others."""
+
+from __future__ import annotations
+
+import gzip
+import io
+import json
+import tarfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.fault.watched import FAKES, Phase, watched
+from tests.modules import make
+from tests.running import served_anywhere
+
+MOST_KEPT = 50.0
+"""MiB that may be left of an attack."""
+GIB = 1 << 30
+HOSTILE = Path(__file__).with_name("hostile.py")
+API = "rdk:component:generic"
+
+Settings = dict[str, Any]
+
+
+def assert_unhurt(phase: Phase) -> None:
+    assert phase.bystander.failed == 0
+    assert phase.growth < MOST_KEPT
+
+
+def declaring(name: str, kind: bytes, size: int) -> bytes:
+    member = tarfile.TarInfo(name)
+    member.type, member.size = kind, size
+    return member.tobuf(tarfile.GNU_FORMAT)
+
+
+def zeros(file: Path, header: bytes) -> None:
+    """As many as it takes to see whether they are kept."""
+    with gzip.open(file, "wb", 1) as packed:
+        packed.write(header)
+        for _ in range(200):
+            packed.write(bytes(1 << 20))
+
+
+def escape(file: Path) -> None:
+    """Through links that are too long to be resolved."""
+    steps, component, path = "abcdefghijklmnop", "d" * 247, ""
+    with tarfile.open(file, "w:gz", format=tarfile.PAX_FORMAT) as archive:
+
+        def add(name: str, kind: bytes, target: str = "", content: bytes = b"") -> None:
+            member = tarfile.TarInfo(name)
+            member.type, member.linkname, member.size = kind, target, len(content)
+            archive.addfile(member, io.BytesIO(content))
+
+        for step in steps:
+            add(f"{path}{component}", tarfile.DIRTYPE)
+            add(f"{path}{step}", tarfile.SYMTYPE, component)
+            path += f"{component}/"
+        long = f"{'/'.join(steps)}/{'l' * 254}"
+        add(long, tarfile.SYMTYPE, "../" * len(steps))
+        add("escape", tarfile.SYMTYPE, f"{long}/../../../../outside")
+        add("flag", tarfile.LNKTYPE, "escape/flag")
+        add("flag", tarfile.REGTYPE, content=b"overwritten")
+
+
+ARCHIVES: dict[str, tuple[Callable[[Path], None], str]] = {
+    "escape": (escape, "is too long"),
+    "pax": (lambda file: zeros(file, declaring("x", b"x", GIB)), "has a header of 1073741824"),
+    "name": (lambda file: zeros(file, declaring("x", b"L", GIB)), "has a header of 1073741824"),
+    "disk": (lambda file: zeros(file, declaring("x", b"0", 3 * GIB)), "200 times its size"),
+}
+
+
+@pytest.mark.parametrize("name", ARCHIVES)
+async def test_archives(name: str, tmp_path: Path) -> None:
+    write, words = ARCHIVES[name]
+    outside = tmp_path / "outside"
+    outside.mkdir()
+    (outside / "flag").write_text("original")
+    file = tmp_path / "bad.tar.gz"
+    write(file)
+    async with watched(tmp_path) as server:
+        await server.begin()
+        module = {"name": "bad", "executable_path": str(file)}
+        server.server.save(served_anywhere({**FAKES, "modules": [module]}))
+        await server.server.out.says(f"bad.tar.gz cannot be unpacked: .*{words}")
+        assert_unhurt(await server.end(name))
+    assert [each.read_text() for each in outside.iterdir()] == ["original"]
+    left = sum(each.stat().st_size for each in (tmp_path / "home").rglob("*") if each.is_file())
+    assert left < 1 << 20
+
+
+def machine(directory: Path, mode: str, **settings: Any) -> Settings:
+    """The fakes, and a module with a resource that depends on another."""
+    file = make.executable(directory, HOSTILE, "hostile")
+    module = {
+        "name": "bad",
+        "executable_path": str(file),
+        **settings,
+        "env": {"HOSTILE": mode, **settings.get("env", {})},
+    }
+    own = {"name": "own", "api": API, "model": f"acme:{mode}:thing", "depends_on": ["needed"]}
+    needed = {"name": "needed", "api": API, "model": "fake"}
+    components = [*FAKES["components"], needed, own]
+    return dict(served_anywhere({**FAKES, "components": components, "modules": [module]}))
+
+
+@pytest.mark.parametrize(
+    ("mode", "words"),
+    [
+        ("models", "module bad cannot be used: it names 100001 models; the limit is 10000"),
+        ("dependencies", r"its reply to ValidateConfig has \d+ bytes; the limit is 4194304"),
+    ],
+)
+async def test_answers(mode: str, words: str, tmp_path: Path) -> None:
+    async with watched(tmp_path) as server:
+        await server.begin()
+        server.server.save(machine(tmp_path / "bin", mode))
+        await server.server.out.says(words)
+        assert_unhurt(await server.end(mode))
+
+
+async def test_endless_descriptions(tmp_path: Path) -> None:
+    async with watched(tmp_path) as server:
+        await server.begin()
+        server.server.save(machine(tmp_path / "bin", "descriptions"))
+        await server.server.out.says("generic/own is ready")
+        await server.calm()
+        assert_unhurt(await server.end("descriptions"))
+
+
+async def test_the_environment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("DB_PASSWORD", "PLAIN", "COGWORK_API_KEY"):
+        monkeypatch.setenv(name, f"value of {name}")
+    async with watched(tmp_path) as server:
+        config = machine(tmp_path / "bin", "environment")
+        config["components"][0]["attributes"] = {"readings": {"password": "$DB_PASSWORD"}}
+        server.server.save(config)
+        inherited = json.loads((await server.server.out.says(r"environment (\[.*\])"))[1])
+        assert "PLAIN" in inherited
+        assert "DB_PASSWORD" not in inherited
+        assert "COGWORK_API_KEY" not in inherited
+
+
+@pytest.mark.parametrize(
+    ("access", "others"), [("machine", "OK"), ("dependencies", "PERMISSION_DENIED")]
+)
+async def test_calls_of_others(access: str, others: str, tmp_path: Path) -> None:
+    async with watched(tmp_path) as server:
+        server.server.save(machine(tmp_path / "bin", "calls", access=access))
+        became = json.loads((await server.server.out.says(r"calls (\{.*\})"))[1])
+        assert became["own"] == became["needed"] == "OK"
+        assert became["g"] == others
+        assert became["restart"] == ("NOT_FOUND" if access == "machine" else others)

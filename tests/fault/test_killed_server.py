@@ -1,0 +1,103 @@
+"""A server that is killed with kill -9: its modules do not outlive it."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import shutil
+import tempfile
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import psutil
+import pytest
+from tests.fault.modules import DEADLINE, config, environment_of, marked, rogue_module, thing
+from tests.running import Server, running
+
+from cogwork.modules.reaper import KILL_DELAY
+
+MARK = "KILLED_SERVER_TEST"
+
+
+@pytest.fixture
+def environment(tmp_path: Path) -> Iterator[dict[str, str]]:
+    """With a place for the private directory that a killed server leaves."""
+    sockets = tempfile.mkdtemp()
+    yield {MARK: str(tmp_path), "TMPDIR": sockets}
+    shutil.rmtree(sockets)
+
+
+def machine(directory: Path, *words: str) -> dict[str, Any]:
+    """One module for each of the words."""
+    names = [f"m{number}" for number in range(len(words))]
+    modules = [rogue_module(directory, name, each) for name, each in zip(names, words, strict=True)]
+    return config(modules, [thing(f"t-{name}", f"acme:{name}:thing") for name in names])
+
+
+def alive(mark: str) -> list[int]:
+    """Whoever adopts them may take a while to reap them."""
+    found = []
+    for pid in marked(mark):
+        with contextlib.suppress(psutil.NoSuchProcess):
+            if psutil.Process(pid).status() != psutil.STATUS_ZOMBIE:
+                found.append(pid)
+    return found
+
+
+async def modules_of(server: Server, mark: str, count: int) -> None:
+    async with asyncio.timeout(DEADLINE):
+        while len(alive(mark)) <= count or (await server.status())["state"] != "running":  # noqa: ASYNC110
+            await asyncio.sleep(0.02)
+
+
+async def seconds_until_gone(mark: str) -> float:
+    began = time.monotonic()
+    async with asyncio.timeout(DEADLINE):
+        while alive(mark):  # noqa: ASYNC110
+            await asyncio.sleep(0.02)
+    return time.monotonic() - began
+
+
+@pytest.mark.parametrize(
+    ("words", "patience"),
+    [(("", "daemon"), KILL_DELAY), (("", "deaf", "bomb"), KILL_DELAY + 5)],
+    ids=["ordinary", "deaf"],
+)
+async def test_modules_do_not_outlive_it(
+    tmp_path: Path, environment: dict[str, str], words: tuple[str, ...], patience: float
+) -> None:
+    mark = environment[MARK]
+    async with running(
+        machine(tmp_path, *words), tmp_path, exits=None, environment=environment
+    ) as server:
+        await modules_of(server, mark, len(words))
+        server.process.kill()
+        await server.exit_code()
+        seconds = await seconds_until_gone(mark)
+    print(f"{words}: gone {seconds:.2f} s after the server was killed")
+    assert seconds < patience
+
+
+async def test_one_that_is_started_again_ends_what_is_left(
+    tmp_path: Path, environment: dict[str, str]
+) -> None:
+    """When what ends them was killed as well, as by a supervisor that kills all it knows."""
+    mark = environment[MARK]
+    wanted = machine(tmp_path, "", "deaf")
+    async with running(wanted, tmp_path, exits=None, environment=environment) as server:
+        await modules_of(server, mark, 2)
+        left = [pid for pid in alive(mark) if pid != server.pid]
+        for child in psutil.Process(server.pid).children():
+            if not environment_of(child.pid).count(mark.encode()):
+                child.kill()
+        server.process.kill()
+        await server.exit_code()
+    assert [pid for pid in left if psutil.pid_exists(pid)] == left
+    async with running(machine(tmp_path, ""), tmp_path, environment=environment) as server:
+        await server.out.says("processes left behind by a killed server")
+        async with asyncio.timeout(DEADLINE):
+            while set(left) & set(alive(mark)):  # noqa: ASYNC110
+                await asyncio.sleep(0.02)
+        await server.until(state="running")

@@ -1,0 +1,74 @@
+"""Clients write to the log what they should not: too much, lines of others, times from nowhere."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import grpc.aio
+import pytest
+from google.protobuf.timestamp_pb2 import Timestamp
+from tests.fault.watched import LONGEST_TURN, Watched, watched
+
+from cogwork.resource import sdk
+
+assert sdk.VERSION  # it comes before anything else of the SDK
+from viam.gen.common.v1 import common_pb2 as common  # noqa: E402
+from viam.gen.robot.v1 import robot_pb2 as robot  # noqa: E402
+
+KIB = 1 << 10
+MOST_KEPT = 50.0
+"""MiB that the server may have grown."""
+FORGED = "2026-01-01T00:00:00.000Z\tERROR\trdk.activity\tserve.py:1\tforged"
+
+
+@pytest.fixture
+async def server(tmp_path: Path) -> AsyncIterator[Watched]:
+    async with watched(tmp_path) as server:
+        yield server
+
+
+async def log(server: Watched, *entries: common.LogEntry) -> None:
+    async with grpc.aio.insecure_channel(f"127.0.0.1:{server.server.port}") as channel:
+        call: Any = channel.unary_unary("/viam.robot.v1.RobotService/Log")
+        await call(robot.LogRequest(logs=entries).SerializeToString(), timeout=20)
+
+
+async def test_many_and_long_lines(server: Watched) -> None:
+    await log(server, common.LogEntry(level="info", message="first"))
+
+    async def attack() -> None:
+        await log(server, *[common.LogEntry(level="info", message="again")] * 10_000)
+        for number in range(50):
+            await log(server, common.LogEntry(level="info", message=f"{number}{'x' * 200 * KIB}"))
+
+    phase = await server.attack("lines", attack)
+    assert phase.bystander.failed == 0
+    assert phase.busy < LONGEST_TURN
+    assert phase.growth < MOST_KEPT
+    longest = max(map(len, server.server.out.lines))
+    assert longest < 34 * KIB
+    assert "characters]" in server.server.out.lines[-1]
+
+
+async def test_no_line_is_forged(server: Watched) -> None:
+    mark = "\x1b]0;title\x07\u202e"
+    await log(
+        server,
+        common.LogEntry(level="info", logger_name="a", message=f"b\n{FORGED}{mark}"),
+        common.LogEntry(level="info", logger_name=f"rdk.{mark}\n{FORGED}", message="c"),
+        common.LogEntry(level="info", message="future", time=Timestamp(seconds=1 << 37)),
+        common.LogEntry(level="info", logger_name="a", message="the last"),
+    )
+    await server.server.out.says("the last")
+    lines = server.server.out.lines
+    assert not any(line.startswith("2026-01-01") for line in lines)
+    assert "\x1b" not in "".join(lines)
+    assert "\u202e" not in "".join(lines)
+    _, kept = await server.server.get("/logs.jsonl?text=future")
+    (entry,) = (json.loads(line) for line in kept.splitlines() if line.startswith("{"))
+    assert re.match("6325-", entry["fields"]["client_time"])
+    assert not entry["time"].startswith("6325")

@@ -1,0 +1,30 @@
+"""A file of 20,000 faults does not delay the change that follows, nor fill memory or the log."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+from tests.fault.watched import FAKES, watched
+from tests.running import served_anywhere
+
+BROKEN = [{"name": f"g{n}", "api": "rdk:component:nope", "model": "fakee"} for n in range(20_000)]
+REFUSED = json.dumps({"components": BROKEN, "network": {"bind_address": "nowhere"}})
+
+
+async def test_the_next_change_is_taken_over_soon(tmp_path: Path) -> None:
+    """The file is refused as a whole: what is measured is how long it is judged."""
+    async with watched(tmp_path) as machine:
+        server = machine.server
+        await machine.begin()
+        since = len(server.out.lines)
+        server.save(REFUSED)
+        await server.out.says("the changed configuration is refused", since=since)
+        assert len(server.out.lines) - since < 1_000
+        await server.out.says(r"19,8\d\d more faults", since=since)
+        server.save(REFUSED + " ")
+        server.save({**served_anywhere(FAKES), "components": FAKES["components"][:2]})
+        await server.out.says("applied in", since=since, within=10)
+        phase = await machine.end("20,000 faults")
+        assert not phase.bystander.failed
+        assert phase.growth < 100

@@ -1,0 +1,311 @@
+"""A loop that does not turn must not leave a machine moving."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import signal
+import sys
+import tempfile
+import time
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import psutil
+import pytest
+from grpclib.client import Channel
+from tests.modules.make import sdk_module
+from tests.running import SERVING, Config, plug_in, running, save, served_anywhere
+
+from cogwork.resource import sdk
+
+assert sdk.VERSION  # it comes before anything else of the SDK
+from viam.components.generic.client import GenericClient  # noqa: E402
+from viam.components.motor.client import MotorClient  # noqa: E402
+
+AT_REST = 3.0
+"""Seconds from the loop's last turn until everything that moved stands."""
+SLACK = 1.0
+"""Seconds more on a computer that is busy with other things."""
+
+BLOCKER = """
+import asyncio, re, threading, time
+from pathlib import Path
+from typing import Annotated
+from cogwork.config.fields import Attributes, Needs
+from cogwork.graph.name import Api, ModelName
+from cogwork.resource.model import Model, find_dependency
+from viam.components.generic import Generic
+
+
+class Watcher(Attributes):
+    board: Annotated[str, Needs("rdk:component:board")] = ""
+    pin: str = ""
+    record: str
+
+
+class Blocker(Generic):
+    '''Blocks the event loop in the way that it is told.'''
+
+    async def do_command(self, command, **_):
+        record(self.file, "blocked")
+        if "seconds" in command:
+            time.sleep(command["seconds"])
+        elif "holding the interpreter lock" in command:
+            re.match("(a+)+$", "a" * 60 + "b")
+        else:
+            threading.Event().wait()
+        return {}
+
+
+def record(file, what):
+    with Path(file).open("a") as opened:
+        opened.write(f"{time.monotonic()} {what}\\n")
+
+
+def watch(pin, file):
+    before = None
+    while True:
+        if (level := pin.output_level) != before:
+            record(file, level)
+            before = level
+        time.sleep(0.01)
+
+
+async def new(name, attributes, dependencies):
+    blocker = Blocker(name.name)
+    blocker.file = attributes.record
+    if attributes.board:
+        pin = await find_dependency(dependencies, attributes.board).gpio_pin_by_name(attributes.pin)
+        threading.Thread(target=watch, args=(pin, attributes.record), daemon=True).start()
+    return blocker
+
+
+BLOCKER = Model(
+    Api.parse("rdk:component:generic"), ModelName.parse("acme:test:blocker"), Watcher, new
+)
+"""
+
+
+@pytest.fixture
+def acme(tmp_path: Path) -> dict[str, str]:
+    return plug_in(tmp_path / "plugged-in", BLOCKER, "blocker = {module}:BLOCKER")
+
+
+def events(file: Path) -> list[tuple[float, str]]:
+    if not file.exists():
+        return []
+    pairs = [line.split(" ", 1) for line in file.read_text().splitlines()]
+    return [(float(moment), what) for moment, what in pairs]
+
+
+def machine(directory: Path) -> Config:
+    """A motor on GPIO pins and one in a module, each with a record of what it does."""
+    pins = {"pwm": "18", "dir": "23"}
+    return served_anywhere(
+        {
+            "components": [
+                {
+                    "name": "pins",
+                    "api": "rdk:component:board",
+                    "model": "gpio",
+                    "attributes": {"pin_factory": "mock"},
+                },
+                {
+                    "name": "wheel",
+                    "api": "rdk:component:motor",
+                    "model": "gpio",
+                    "attributes": {"board": "pins", "pins": pins},
+                },
+                {"name": "modular", "api": "rdk:component:motor", "model": "acme:test:recorder"},
+                {
+                    "name": "blocker",
+                    "api": "rdk:component:generic",
+                    "model": "acme:test:blocker",
+                    "attributes": {
+                        "board": "pins",
+                        "pin": "18",
+                        "record": str(directory / "gpio"),
+                    },
+                },
+            ],
+            "modules": [
+                {
+                    "name": "recorder",
+                    "executable_path": str(sdk_module(directory, "recorder")),
+                    "env": {"RECORD": str(directory / "module")},
+                }
+            ],
+        }
+    )
+
+
+def blocker(directory: Path) -> Config:
+    return {
+        "components": [
+            {
+                "name": "blocker",
+                "api": "rdk:component:generic",
+                "model": "acme:test:blocker",
+                "attributes": {"record": str(directory / "gpio")},
+            },
+            {"name": "wheel", "api": "rdk:component:motor", "model": "fake"},
+        ]
+    }
+
+
+class Supervisor:
+    """Starts the server again whenever it exits, as systemd does."""
+
+    def __init__(self, file: Path, environment: dict[str, str]) -> None:
+        self._command = [sys.executable, "-m", "cogwork.server.main", "-config", str(file)]
+        self._environment = {**os.environ, **environment}
+        self.starts: asyncio.Queue[int] = asyncio.Queue()
+        """The port of each server that serves."""
+        self.pids: list[int] = []
+        self.exits: list[int] = []
+        self.said: list[str] = []
+
+    async def run(self) -> None:
+        while True:
+            process = await asyncio.create_subprocess_exec(
+                *self._command,
+                env=self._environment,
+                stdout=asyncio.subprocess.PIPE,
+                stderr=asyncio.subprocess.STDOUT,
+            )
+            self.pids.append(process.pid)
+            try:
+                assert process.stdout is not None
+                async for line in process.stdout:
+                    self.said.append(line.decode(errors="replace"))
+                    if found := SERVING.search(self.said[-1]):
+                        self.starts.put_nowait(int(found[1].rpartition(":")[2]))
+                self.exits.append(await process.wait())
+            finally:
+                if process.returncode is None:
+                    process.terminate()
+                    await process.communicate()
+
+
+@contextlib.asynccontextmanager
+async def supervised(
+    directory: Path, config: Config, environment: dict[str, str]
+) -> AsyncIterator[Supervisor]:
+    file = directory / "machine.json"
+    save(file, config)
+    supervisor = Supervisor(file, {"COGWORK_HOME": str(directory / "home"), **environment})
+    running = asyncio.ensure_future(supervisor.run())
+    try:
+        yield supervisor
+    finally:
+        print("".join(supervisor.said))
+        running.cancel()
+        await asyncio.gather(running, return_exceptions=True)
+
+
+async def until_ready(motor: MotorClient) -> None:
+    async with asyncio.timeout(30):
+        while True:
+            with contextlib.suppress(Exception):
+                await motor.is_moving(timeout=2)
+                return
+            await asyncio.sleep(0.05)
+
+
+@pytest.mark.timeout(120)
+async def test_motors_of_pins_and_modules_rest_and_the_server_is_restarted(
+    tmp_path: Path, acme: dict[str, str]
+) -> None:
+    environment = {**acme, "COGWORK_LOOP_GIVE_UP": "5s"}
+    async with supervised(tmp_path, machine(tmp_path), environment) as supervisor:
+        port = await asyncio.wait_for(supervisor.starts.get(), 30)
+        async with Channel("localhost", port) as channel:
+            for name in ("wheel", "modular"):
+                motor = MotorClient(name, channel)
+                await until_ready(motor)
+                await motor.set_power(1.0)
+            await asyncio.wait_for(until_event(tmp_path / "gpio", "1.0"), 5)
+            module = next(iter(psutil.Process(supervisor.pids[0]).children(recursive=True)))
+            with contextlib.suppress(Exception):
+                await GenericClient("blocker", channel).do_command({}, timeout=0.5)
+        again = await asyncio.wait_for(supervisor.starts.get(), 60)
+        gpio, modular = events(tmp_path / "gpio"), events(tmp_path / "module")
+        blocked = next(moment for moment, what in gpio if what == "blocked")
+        rests = {
+            "gpio": next(at for at, what in gpio if at > blocked and float(what) == 0.0),
+            "module": next(at for at, what in modular if at > blocked and float(what) == 0.0),
+        }
+        took = {name: round(moment - blocked, 2) for name, moment in rests.items()}
+        print(f"at rest after {took}, exit codes {supervisor.exits}")
+        assert all(seconds <= AT_REST + SLACK for seconds in took.values())
+        assert supervisor.exits == [1]
+        said = "".join(supervisor.said)
+        assert "the event loop has been stuck for 2s; everything that moves was stopped" in said
+        assert "in do_command" in said
+        assert not psutil.pid_exists(module.pid) or module.status() == psutil.STATUS_ZOMBIE
+        async with Channel("localhost", again) as channel:
+            await until_ready(MotorClient("modular", channel))
+
+
+async def until_event(file: Path, what: str) -> None:
+    while not any(event == what for _, event in events(file)):  # noqa: ASYNC110 - a file tells
+        await asyncio.sleep(0.01)
+
+
+async def test_a_loop_that_turns_again_goes_on_with_everything_at_rest(
+    tmp_path: Path, acme: dict[str, str]
+) -> None:
+    async with running(blocker(tmp_path), tmp_path, environment=acme) as server:
+        await server.until(state="running")
+        async with Channel("localhost", server.port) as channel:
+            wheel = MotorClient("wheel", channel)
+            turning = asyncio.ensure_future(wheel.go_for(1, 1000))
+            while not await wheel.is_moving():  # noqa: ASYNC110 - nothing tells
+                await asyncio.sleep(0.01)
+            await GenericClient("blocker", channel).do_command({"seconds": 3.5})
+            await server.out.says("the event loop recovered")
+            with pytest.raises(Exception, match="told to stop"):
+                await asyncio.wait_for(turning, 10)
+            assert not await wheel.is_moving()
+            await wheel.set_power(0.5)
+            assert await wheel.is_moving()
+
+
+async def test_a_server_that_was_suspended_is_not_stuck(tmp_path: Path, acme: Any) -> None:
+    async with running(blocker(tmp_path), tmp_path, environment=acme) as server:
+        await server.until(state="running")
+        async with Channel("localhost", server.port) as channel:
+            wheel = MotorClient("wheel", channel)
+            await wheel.set_power(0.5)
+            server.signal(signal.SIGSTOP)
+            await asyncio.sleep(4)  # time is what is tested
+            server.signal(signal.SIGCONT)
+            assert await wheel.is_moving()
+            await asyncio.sleep(1)  # time is what is tested
+            assert await wheel.is_moving()
+        assert "the event loop has been stuck" not in server.said
+
+
+@pytest.mark.timeout(120)
+async def test_code_that_holds_the_interpreter_lock_ends_with_the_process(
+    tmp_path: Path, acme: dict[str, str]
+) -> None:
+    """No thread of Python runs any more: the kernel counts the processor time."""
+    environment = {**acme, "COGWORK_LOOP_GIVE_UP": "2s"}
+    async with running(blocker(tmp_path), tmp_path, exits=None, environment=environment) as server:
+        await server.until(state="running")
+        async with Channel("localhost", server.port) as channel:
+            began = time.monotonic()
+            with contextlib.suppress(Exception):
+                command = {"holding the interpreter lock": True}
+                await GenericClient("blocker", channel).do_command(command, timeout=0.5)
+            code = await server.exit_code(60)
+        print(f"exit code {code} after {time.monotonic() - began:.1f} s")
+        assert code == -signal.SIGPROF
+        assert "do_command" in server.err.text
+        # What a killed server leaves behind, the next one removes.
+        async with running(blocker(tmp_path), tmp_path, environment=acme):
+            assert not [*Path(tempfile.gettempdir()).glob(f"cogwork-{server.pid}-*")]

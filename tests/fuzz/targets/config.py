@@ -1,0 +1,278 @@
+"""Parsers of the configuration: JSON, substitution, placeholders, secrets, and all of it."""
+
+from __future__ import annotations
+
+import json
+import math
+from pathlib import Path
+
+from tests.fuzz.target import BrokenPromise, Target, refuses, text_of
+from tests.unit.config.workshop import loaded
+
+from cogwork.config import diagnostic_format
+from cogwork.config.file import Unreadable, decode_text
+from cogwork.config.json_errors import JsonSyntaxError
+from cogwork.config.json_reader import read_json
+from cogwork.config.last_good import DamagedCopy, LastGood
+from cogwork.config.placeholders import (
+    PackagePath,
+    fill_placeholders,
+    find_environment_placeholders,
+)
+from cogwork.config.positions import Json, Pointer
+from cogwork.config.schedule import parse_schedule
+from cogwork.config.secrets import environment_scrubber, mask_secrets
+from cogwork.config.substitution import substitute
+from cogwork.core import duration
+
+COMPLETE = Path(__file__).parents[2] / "unit" / "config" / "complete.json"
+ENVIRONMENT = {"HOME": "/home/cog", "QUOTE": 'a"b', "NUMBER": "5", "BROKEN": "}{", "LONG": "x" * 50}
+PACKAGES = {"detector": PackagePath("ml_model", "/data/detector")}
+
+_JSON_TOKENS = (
+    *(character.encode() for character in "{}[],:\"\\/*$#'\n\r\t-+.eE"),
+    b"true",
+    b"null",
+    b"//",
+    b"/*",
+    b"*/",
+    b"\\u",
+    b"\\ud800",
+    b"\\udc00",
+    b"\xef\xbb\xbf",
+    b"1e999",
+)
+_FORMS = (b"${", b"}", b"$$", b"$HOME", b"${QUOTE}", b"$BROKEN", b"${NUMBER:-", b":+", b"$schema")
+
+
+def target_json(data: bytes) -> None:
+    text = text_of(data)
+    try:
+        document = read_json(text)
+    except JsonSyntaxError as fault:
+        _check_span(fault.span.start, fault.span.end, text)
+        if _is_plain_json(text):
+            raise BrokenPromise("JSON that the standard library reads is refused") from fault
+        return
+    _check_places(document.value, (), lambda pointer: document.value_span(pointer), text)
+    for double in document.duplicates:
+        _check_span(double.first.start, double.second.end, text)
+
+
+def _is_plain_json(text: str) -> bool:
+    """Strict JSON within the limits of the reader: depth, digits, and size of numbers."""
+    if len(text) > 100:  # no more than 100 brackets, no number with more than 300 digits
+        return False
+    try:
+        json.loads(text, parse_constant=_refuse, parse_float=_finite).__class__  # noqa: B018
+        json.dumps(json.loads(text), ensure_ascii=False).encode()
+    except (ValueError, RecursionError):
+        return False
+    return True
+
+
+def _refuse(constant: str) -> float:
+    raise ValueError(constant)
+
+
+def _finite(text: str) -> float:
+    if math.isinf(value := float(text)):
+        raise ValueError(text)
+    return value
+
+
+def _check_places(value: Json, pointer: Pointer, span_of: object, text: str) -> None:
+    span = span_of(pointer)  # type: ignore[operator]
+    _check_span(span.start, span.end, text)
+    inner = (
+        value.items()
+        if isinstance(value, dict)
+        else enumerate(value or ())
+        if isinstance(value, list)
+        else ()
+    )
+    for step, each in inner:
+        _check_places(each, (*pointer, step), span_of, text)
+
+
+def _check_span(start: int, end: int, text: str) -> None:
+    if not 0 <= start <= end <= len(text):
+        raise BrokenPromise(f"a span from {start} to {end} in {len(text)} characters")
+
+
+def target_substitute(data: bytes) -> None:
+    text = text_of(data)
+    done = substitute(text, ENVIRONMENT)
+    longest = max(map(len, ENVIRONMENT.values())) + 10
+    if len(done.text) > (1 + longest) * (len(text) + 1):
+        raise BrokenPromise(f"{len(text)} characters became {len(done.text)}")
+    for unset in done.unset:
+        _check_span(unset.span.start, unset.span.end, text)
+    from cogwork.config.positions import Span
+
+    step = max(1, len(done.text) // 16)
+    for start in range(0, len(done.text), step):
+        origin = done.original_span(Span(start, min(len(done.text), start + step)))
+        _check_span(origin.start, origin.end, text)
+
+
+def target_placeholders(data: bytes) -> None:
+    text = text_of(data)
+    value: Json = {"a": text, "b": [text, 1]}
+    filled, faults = fill_placeholders(value, PACKAGES, ENVIRONMENT)
+    if not faults and text.count("${") == 0 and filled is not value:
+        raise BrokenPromise("a value without placeholders was copied")
+    if sum(len(fault.message) for fault in faults) > 2000 * (1 + len(faults)) + 20 * len(text):
+        raise BrokenPromise("the messages are longer than what they are about")
+    find_environment_placeholders(text)
+
+
+def target_secrets(data: bytes) -> None:
+    text = text_of(data)
+    shown = mask_secrets(text)
+    if len(shown) != len(text) or shown.count("\n") != text.count("\n"):
+        raise BrokenPromise("the text without secrets has another size")
+    if mask_secrets(shown.replace("*", "x")).count("\n") != text.count("\n"):
+        raise BrokenPromise("line breaks were hidden")
+    environment_scrubber(text, ENVIRONMENT)(text)
+
+
+def target_load(data: bytes) -> None:
+    with refuses(data, Unreadable):
+        result = loaded(decode_text(data), ENVIRONMENT)
+        for fault in result.diagnostics[:50]:
+            diagnostic_format.as_text(fault, "machine.json")
+            json.dumps(diagnostic_format.as_json(fault, "machine.json"), allow_nan=False).encode()
+
+
+def target_schedule(data: bytes) -> None:
+    with refuses(data, ValueError):
+        parse_schedule(text_of(data))
+
+
+def target_duration(data: bytes) -> None:
+    with refuses(data, ValueError):
+        seconds = duration.parse(text_of(data))
+        if abs(seconds) < 9e9 and duration.parse(duration.render(seconds)) != seconds:
+            raise BrokenPromise(f"{seconds!r} does not survive being written")
+
+
+def target_last_good(data: bytes) -> None:
+    """With a checksum that is right: what is wrong is behind it."""
+    from cogwork.config.last_good import _header
+
+    place = LastGood(Path("/nowhere"))
+    with refuses(data, DamagedCopy):
+        place._decode(data)
+    with refuses(data, DamagedCopy):
+        place._decode(_header(data) + data)
+
+
+def _texts(*texts: str) -> list[bytes]:
+    return [text.encode() for text in texts]
+
+
+def _configurations() -> list[bytes]:
+    return [
+        COMPLETE.read_bytes(),
+        *_texts(
+            "{}",
+            '{"components": [{"name": "a", "api": "rdk:component:camera", "model": "fake",'
+            ' "attributes": {"width": 3, "x": [1.5e3, null, true]}}]} // comment',
+            '{"services": [{"name": "v", "type": "vision", "model": "rdk:builtin:mlmodel",'
+            ' "depends_on": ["a"], "log_configuration": {"level": "debug"}}]}',
+            '{"modules": [{"name": "m", "executable_path": "/bin/acme", "env": {"TOKEN": "abc"}}],'
+            ' "remotes": [{"name": "r", "address": "localhost:1"}]}',
+            '{"network": {"bind_address": "[::1]:80"}, "jobs": [{"name": "j", "schedule": "10m",'
+            ' "resource": "a", "method": "DoCommand", "command": {"a": [1]}}]}',
+            '{"log": [{"pattern": "rdk.*", "level": "debug"}], "auth": {"handlers": []}}',
+        ),
+    ]
+
+
+_SCHEDULES = _texts("10m", "1h30m", "*/15 * * * *", "0 0 1,15 * 5", "0 30 9 * * MON-FRI",
+                    "continuous", "0 0 L * *", "0 0 * * 5#2", "0 0 1-7/2 JAN,FEB *")  # fmt: skip
+
+TARGETS = (
+    Target(
+        "config.json",
+        target_json,
+        _configurations,
+        ("cogwork.config.json_reader", "cogwork.config.json_errors"),
+        _JSON_TOKENS,
+    ),
+    Target(
+        "config.substitute",
+        target_substitute,
+        lambda: _texts(
+            '{"a": "$HOME/${QUOTE}", $NUMBER: ${NUMBER:-7}, "$schema": 1} // $X',
+            '"${A:-x}${B:+y}$$ \\$HOME ${LONG=z}" /* ${C} */ ${BROKEN}',
+        ),
+        ("cogwork.config.substitution",),
+        (*_FORMS, *_JSON_TOKENS),
+    ),
+    Target(
+        "config.placeholders",
+        target_placeholders,
+        lambda: _texts(
+            "${packages.ml_model.detector}/x ${packages.detector} ${environment.HOME}",
+            "${packages.module.detector} ${nope} ${environment.NOPE}",
+        ),
+        ("cogwork.config.placeholders",),
+        (b"${packages.", b"${environment.", b"}", b".", b"ml_model"),
+    ),
+    Target(
+        "config.secrets",
+        target_secrets,
+        lambda: [
+            *_texts(
+                '{"password": "abc", "auth": {"x": [1, "y"]}, "env": {"TOKEN": "t"}}',
+                "{'api_key': 'x', token: ${HOME}, \"a\": /* password x */ \"b\"} // secret: 5",
+            ),
+            *_configurations(),
+        ],
+        ("cogwork.config.secrets",),
+        (b'"password"', b"token", b"auth", b"env", b"=", *_JSON_TOKENS, *_FORMS),
+    ),
+    Target(
+        "config.load",
+        target_load,
+        _configurations,
+        (
+            "cogwork.config.loader",
+            "cogwork.config.check",
+            "cogwork.config.crosscheck",
+            "cogwork.config.validator",
+            "cogwork.config.diagnostic_collector",
+            "cogwork.config.redacted_text",
+        ),
+        (*_JSON_TOKENS, *_FORMS, b'"components"', b'"name"', b'"attributes"', b'"depends_on"'),
+        largest=8192,
+    ),
+    Target(
+        "config.schedule",
+        target_schedule,
+        lambda: _SCHEDULES,
+        (
+            "cogwork.config.schedule:parse_schedule",
+            "cogwork.config.schedule:_parse_interval",
+            "cogwork.config.schedule:_parse_cron",
+        ),
+        (b"*", b"/", b",", b"-", b"#", b"L", b"W", b"MON", b"JAN", b" ", b"continuous"),
+        largest=300,
+    ),
+    Target(
+        "config.duration",
+        target_duration,
+        lambda: _texts("5m", "1m30s", "200ms", "-1.5h", ".5us", "0", "+1µs", "2540400h"),
+        ("cogwork.core.duration",),
+        (b"ns", b"us", b"\xc2\xb5s", b"ms", b"s", b"m", b"h", b".", b"-", b"0" * 40),
+        largest=400,
+    ),
+    Target(
+        "config.last_good",
+        target_last_good,
+        lambda: [b"{}", '{"a": "ü"}'.encode(), b"cogwork-last-good 1 2 abc\n{}"],
+        ("cogwork.config.last_good:LastGood",),
+    ),
+)

@@ -1,0 +1,110 @@
+"""Parsers of images and point clouds."""
+
+from __future__ import annotations
+
+import numpy as np
+from tests.fuzz.target import BrokenPromise, Target, refuses
+from tests.pictures import chunk, colours, distances, jpeg, png, progressive, with_exif, written
+
+from cogwork.core.errors import InvalidRequest
+from cogwork.resource.image import decode, decode_reduced
+from cogwork.resource.image import encode as encode_image
+from cogwork.resource.image_header import (
+    DEPTH,
+    RGBA,
+    BadImage,
+    peek_size,
+    read_header,
+)
+from cogwork.resource.pcd_transform import transform_cloud
+from cogwork.spatial.pose import Pose, Quaternion
+
+_MOST_DECODED = 1 << 20
+"""Pixels: larger pictures take OpenCV's time, which is not what is tested."""
+
+
+def target_header(data: bytes) -> None:
+    peek_size(data)
+    with refuses(data, BadImage):
+        header = read_header(data)
+        if not (0 < header.width <= 65_500 and 0 < header.height <= 65_500):
+            raise BrokenPromise(f"an image of {header.width}x{header.height}")
+
+
+def target_pixels(data: bytes) -> None:
+    with refuses(data, BadImage):
+        header = read_header(data)
+        if header.width * header.height > _MOST_DECODED:
+            return
+        pixels = decode(data, header)
+        if pixels.shape[:2] != (header.height, header.width):
+            raise BrokenPromise(f"{pixels.shape} is not {header.width}x{header.height}")
+        decode_reduced(data, header, header.width // 8, header.height // 8)
+
+
+def target_pcd(data: bytes) -> None:
+    still = Pose((0.0, 0.0, 0.0), Quaternion.identity())
+    with refuses(data, InvalidRequest), np.errstate(all="ignore"):
+        first = transform_cloud(data, still)
+        try:
+            second = transform_cloud(first, still)
+        except InvalidRequest as error:
+            raise BrokenPromise("a moved point cloud cannot be read") from error
+        if len(second) != len(first):
+            raise BrokenPromise("a point cloud changes size when it is moved")
+
+
+def _pictures() -> list[bytes]:
+    small = colours(16, 8)
+    return [
+        written(".jpg", small),
+        progressive(small),
+        with_exif(written(".jpg", small), orientation=6, thumbnail=b"\xff\xd8\xff\xd9"),
+        jpeg(8, 8, (128,)),
+        written(".png", small),
+        written(".png", distances(8, 4)),
+        png(5, 7, bits=1, kind=3, extra=chunk(b"PLTE", bytes(6)) + chunk(b"tEXt", b"a\0b")),
+        png(5, 7, interlaced=True),
+        encode_image(small, RGBA),
+        encode_image(distances(4, 4), DEPTH),
+    ]
+
+
+_FIELDS = (
+    b"VERSION .7\nFIELDS x y z rgb\nSIZE 4 4 4 4\nTYPE F F F I\nCOUNT 1 1 1 1\nWIDTH 2\nHEIGHT 1\n"
+)
+
+
+def _clouds() -> list[bytes]:
+    return [
+        _FIELDS + b"VIEWPOINT 0 0 0 1 0 0 0\nPOINTS 2\nDATA binary\n" + bytes(32),
+        _FIELDS + b"POINTS 2\nDATA ascii\n1 2 3 4\n-1.5 2e3 nan 255\n",
+        b"# .PCD\nFIELDS x y z _ n\nSIZE 8 8 8 1 2\nTYPE F F F U U\nCOUNT 1 1 1 4 2\nPOINTS 1\n"
+        b"DATA binary\n" + bytes(32),
+    ]
+
+
+_PARTS = (
+    "cogwork.resource.image_header",
+    "cogwork.resource.image:decode",
+    "cogwork.resource.image:decode_reduced",
+    "cogwork.resource.image:_decode_compressed",
+    "cogwork.resource.image:_decode_with_cv2",
+    "cogwork.resource.image:_strip_chunks",
+    "cogwork.resource.image:_check_compressed_size",
+)
+_MARKERS = (b"\xff\xd8", b"\xff\xd9", b"\xff\xda", b"\xff\xc0", b"\xff\xc2", b"\xff\xff", b"IHDR",
+            b"IDAT", b"IEND", b"\x89PNG\r\n\x1a\n", b"RGBA", b"DEPTHMAP")  # fmt: skip
+
+TARGETS = (
+    Target("images.header", target_header, _pictures, _PARTS[:1], _MARKERS),
+    Target("images.pixels", target_pixels, _pictures, _PARTS, _MARKERS),
+    Target(
+        "images.pcd",
+        target_pcd,
+        _clouds,
+        ("cogwork.resource.pcd_transform",),
+        (b"FIELDS", b"SIZE", b"TYPE", b"COUNT", b"POINTS", b"DATA binary\n", b"DATA ascii\n", b" 8",
+         b" U", b" I", b"nan", b"1e400", b"-1", b"99999999999999999999"),
+    ),
+)  # fmt: skip

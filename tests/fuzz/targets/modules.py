@@ -1,0 +1,271 @@
+"""Parsers of what modules bring: meta.json, archives, output, descriptions."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import functools
+import gzip
+import io
+import json
+import os
+import shutil
+import tarfile
+import tempfile
+from collections.abc import AsyncIterator, Callable
+from pathlib import Path
+from unittest import mock
+
+from google.protobuf.descriptor_pb2 import FileDescriptorProto
+from grpclib.reflection.v1.reflection_pb2 import FileDescriptorResponse, ServerReflectionResponse
+from tests.fuzz.target import BrokenPromise, Target, refuses
+
+from cogwork.core.clock import SystemClock
+from cogwork.modules.bundle import BadBundle, unpack_bundle
+from cogwork.modules.meta import BadMeta, read_meta
+from cogwork.modules.output import MAX_LINE_BYTES, MAX_LINES_PER_SECOND, LineSplitter
+from cogwork.modules.reflection import DescriptorBudget, NotDescribed, fetch_descriptors
+from cogwork.modules.tar import BadArchive, TarReader
+from cogwork.robot.event_journal import EventJournal
+
+_KEYS = ("entrypoint", "first_run")
+
+
+def target_meta(data: bytes) -> None:
+    with tempfile.TemporaryDirectory(prefix="cogwork-fuzz-") as temporary:
+        folder = Path(temporary)
+        (folder / "meta.json").write_bytes(data)
+        for key in _KEYS:
+            with refuses(data, BadMeta):
+                meta = read_meta(folder)
+                found = meta.resolve_file(key) if meta is not None else None
+                if found is not None and not found.is_relative_to(folder.resolve()):
+                    raise BrokenPromise(f"{found} is outside of the module's folder")
+
+
+def target_tar(data: bytes) -> None:
+    for archive in (data, _with_checksums(data)):
+        with refuses(data, BadArchive):
+            reader, total = TarReader(io.BytesIO(archive).read), 0
+            for member in reader:
+                total += sum(map(len, reader.content()))
+                member.path.encode(errors="surrogateescape")
+            if total > len(archive):
+                raise BrokenPromise(f"{total} bytes in an archive of {len(archive)}")
+
+
+def target_bundle(data: bytes) -> None:
+    """An archive, plain or compressed, writes below the home only."""
+    archive = _with_checksums(data)
+    for content in (data, archive, gzip.compress(archive, 1)):
+        _unpack(content, data)
+
+
+def _with_checksums(data: bytes) -> bytes:
+    """The archive with headers that are accepted, whatever is in them."""
+    blocks = [bytearray(data[at : at + 512]) for at in range(0, len(data), 512)]
+    for block in blocks:
+        if block[257:262] == b"ustar":
+            block[148:156] = b" " * 8
+            block[148:156] = b"%06o\0 " % sum(block)
+    return b"".join(blocks)
+
+
+def _unpack(content: bytes, data: bytes) -> None:
+    place = Path(tempfile.mkdtemp(prefix="cogwork-fuzz-"))
+    home = place / "a" / "b" / "home"
+    home.mkdir(parents=True)
+    archive = place / "acme.tar"
+    archive.write_bytes(content)
+    try:
+        # It would wait for every disk of this computer.
+        with refuses(data, BadBundle, BadMeta), mock.patch.object(os, "sync"):
+            asyncio.run(unpack_bundle("acme", archive, home, _ignore, SystemClock()))
+        outside = [*place.iterdir(), *(place / "a").iterdir(), *(place / "a" / "b").iterdir()]
+        if len(outside) != 4 or [each.name for each in home.iterdir()] not in ([], ["modules"]):
+            raise BrokenPromise(f"something was written outside: {outside}")
+        if archive.read_bytes() != content:
+            raise BrokenPromise("the archive was changed")
+    finally:
+        _remove(place)
+
+
+def _ignore(_: str) -> None:
+    pass
+
+
+def _remove(place: Path) -> None:
+    for folder, _, _ in os.walk(place):
+        with contextlib.suppress(OSError):
+            Path(folder).chmod(0o700)
+    shutil.rmtree(place)
+
+
+def target_output(data: bytes) -> None:
+    """However a program writes, few lines are told, and none is long."""
+    lines, told = LineSplitter(), list[str]()
+    for at in range(0, len(data), 97):
+        told += lines.feed(data[at : at + 97], now=at / 1e6)
+    told += lines.flush()
+    if len(told) > MAX_LINES_PER_SECOND + 3:
+        raise BrokenPromise(f"{len(told)} lines in a second")
+    # A tab takes up to four columns.
+    if any(len(line) > 4 * MAX_LINE_BYTES + 60 for line in (*told, *lines.last_lines)):
+        raise BrokenPromise("a line is longer than it may be")
+
+
+def target_story(data: bytes) -> None:
+    """What another run has left in the journal never keeps it from being read."""
+    with tempfile.TemporaryDirectory(prefix="cogwork-fuzz-") as temporary:
+        file = Path(temporary) / "story.jsonl"
+        file.write_bytes(data)
+        story = EventJournal(file, SystemClock())
+        try:
+            story.read()
+            story.read("belt")
+        finally:
+            story.close()
+
+
+class _Channel:
+    """To a module that answers every question with the same descriptions."""
+
+    def __init__(self, reply: bytes) -> None:
+        self._reply = reply
+
+    def stream_stream(self, _: str, **__: object) -> Callable[..., _Channel]:
+        return lambda *_, **__: self
+
+    async def __aiter__(self) -> AsyncIterator[bytes]:
+        yield self._reply
+
+    def cancel(self) -> None:
+        pass
+
+
+def target_description(data: bytes) -> None:
+    files = data.split(b"\xfe\xfe")
+    reply = ServerReflectionResponse(
+        file_descriptor_response=FileDescriptorResponse(file_descriptor_proto=files)
+    )
+    channel = _Channel(reply.SerializeToString())
+    asking = fetch_descriptors(channel, "acme.Widgets", DescriptorBudget(1 << 20))  # type: ignore[arg-type]
+    with refuses(data, NotDescribed), contextlib.suppress(StopIteration):
+        asking.send(None)  # nothing in it waits
+
+
+def _descriptions() -> list[bytes]:
+    file = FileDescriptorProto(name="a.proto", package="acme", dependency=["b.proto"])
+    file.message_type.add(name="Ask").field.add(name="x", number=1, type=1, label=1)
+    method = file.service.add(name="Widgets").method.add(name="Turn")
+    method.input_type = method.output_type = ".acme.Ask"
+    imported = FileDescriptorProto(name="b.proto", syntax="proto3")
+    imported.enum_type.add(name="E").value.add(name="A", number=0)
+    return [
+        b"\xfe\xfe".join(each.SerializeToString() for each in files)
+        for files in ((imported, file), (file, imported), (imported,))
+    ]
+
+
+@functools.cache
+def _archives() -> tuple[bytes, ...]:
+    plain = _tar(
+        _member("meta.json", b'{"entrypoint": "run.sh"}'), _member("run.sh", b"#!/bin/sh\n")
+    )
+    link = tarfile.TarInfo("out")
+    link.type, link.linkname = tarfile.SYMTYPE, "../../.."
+    hard = tarfile.TarInfo("hard")
+    hard.type, hard.linkname = tarfile.LNKTYPE, "meta.json"
+    folder = tarfile.TarInfo("bin")
+    folder.type, folder.mode = tarfile.DIRTYPE, 0o755
+    return (
+        plain,
+        _tar(
+            (folder, b""),
+            _member("bin/run.sh", b"x"),
+            (hard, b""),
+            (link, b""),
+            _member("out/x", b"y"),
+        ),
+        _tar(_member("n" * 120, b"z"), _member("../x", b"y"), _member("/abs", b"y")),
+    )
+
+
+def _member(name: str, content: bytes) -> tuple[tarfile.TarInfo, bytes]:
+    info = tarfile.TarInfo(name)
+    info.size, info.mode = len(content), 0o755
+    return info, content
+
+
+def _tar(*members: tuple[tarfile.TarInfo, bytes]) -> bytes:
+    file = io.BytesIO()
+    with tarfile.open(fileobj=file, mode="w") as archive:
+        for info, content in members:
+            archive.addfile(info, io.BytesIO(content))
+    return file.getvalue()[:4096]
+
+
+_META = json.dumps({"entrypoint": "bin/run.sh", "first_run": "setup.sh", "models": []}).encode()
+
+_TAR_TOKENS = (
+    *(b"ustar\x0000", b"../", b"meta.json", b"PaxHeaders", b"path=", b"linkpath=", b"\x80"),
+    *(b"12 path=a/b\n", b"17 linkpath=a/b\n", b"././@LongLink", b"x", b"g", b"L", b"K", b"size="),
+)
+
+TARGETS = (
+    Target(
+        "modules.meta",
+        target_meta,
+        lambda: [_META, b'{"entrypoint": "../x"}', b'{"entrypoint": 5}', b"[]"],
+        ("cogwork.modules.meta",),
+        (b'"entrypoint"', b'"first_run"', b"../", b"/", b"\\u0000", b"\\ud800", b"[", b"{", b"~"),
+    ),
+    Target(
+        "modules.tar",
+        target_tar,
+        _archives,
+        ("cogwork.modules.tar",),
+        _TAR_TOKENS,
+        largest=6144,
+    ),
+    Target(
+        "modules.bundle",
+        target_bundle,
+        _archives,
+        ("cogwork.modules.bundle", "cogwork.modules.extraction", "cogwork.modules.decompression"),
+        _TAR_TOKENS,
+        largest=6144,
+    ),
+    Target(
+        "modules.output",
+        target_output,
+        lambda: [b"hello\nworld\r\n\x1b[31mred\x1b[0m\ttab", b"\n" * 1500, b"x" * 2000],
+        ("cogwork.modules.output:LineSplitter", "cogwork.modules.output:_decode_line"),
+        (b"\n", b"\r", b"\t", b"\x1b[", b"m", b"\xff"),
+        largest=8192,
+    ),
+    Target(
+        "modules.story",
+        target_story,
+        lambda: [
+            b'{"time": "x", "event": "resource", "resource": "rdk:component:camera/belt"}\n{"a'
+        ],
+        ("cogwork.robot.event_journal:EventJournal",),
+        (b"\n", b'"resource"', b'"belt"', b"[", b"{", b"null"),
+    ),
+    Target(
+        "modules.description",
+        target_description,
+        _descriptions,
+        ("cogwork.modules.reflection",),
+        (
+            b"\xfe\xfe",
+            b"acme",
+            b"a.proto",
+            b"b.proto",
+            b"proto3",
+            b".acme.Ask",
+            b"google/protobuf/",
+        ),
+    ),
+)

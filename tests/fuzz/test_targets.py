@@ -1,0 +1,41 @@
+"""Every fuzz target over its seeds and a fixed number of mutations."""
+
+from __future__ import annotations
+
+import itertools
+import random
+import warnings
+
+import pytest
+from tests.fuzz.mutation import mutated, stretched
+from tests.fuzz.table import GROUPS, NAMES, load_target, targets_of
+from tests.fuzz.target import run_within_budget
+from tests.sizes import size
+
+MUTATIONS = size(ci=200, full=5000)
+STRETCHES = 2
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_parser_keeps_its_contract(name: str) -> None:
+    generator = random.Random(name)
+    with warnings.catch_warnings():
+        # NumPy and ast warn about strange values, which are what is tested here.
+        warnings.simplefilter("ignore")
+        target = load_target(name)
+        seeds = target.seeds()
+        larger = (stretched(seed, target.stretched, generator) for seed in seeds[:STRETCHES])
+        target.run(seeds[0])  # without a budget: parsers import what they need when they need it
+        changed = itertools.islice(mutated(target, generator), MUTATIONS)
+        for data in (b"", *seeds, *larger, *changed):
+            try:
+                run_within_budget(target, data)
+            except BaseException as error:
+                error.add_note(f"input: {data[:300]!r}")
+                raise
+
+
+@pytest.mark.parametrize("group", GROUPS)
+def test_the_table_lists_all_targets(group: str) -> None:
+    listed = [f"{group}.{name}" for name in GROUPS[group]]
+    assert [target.name for target in targets_of(group)] == listed

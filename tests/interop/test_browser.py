@@ -1,0 +1,111 @@
+"""A real browser on a page of another site, which learns nothing about the machine."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+import os
+import re
+import shutil
+import signal
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+from tests.running import running
+
+CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
+DEADLINE = 60.0
+CAMERA = {"name": "cam", "api": "rdk:component:camera", "model": "fake"}
+PAGE = """<!doctype html><title>elsewhere</title><pre id=seen></pre><script>
+const seen = {}, machine = "http://localhost:PORT";
+const tell = (what, came) => {
+  seen[what] = came;
+  document.getElementById("seen").textContent = "SEEN " + JSON.stringify(seen);
+};
+const picture = new Image();
+picture.onload = () => tell("picture", "shown");
+picture.onerror = () => tell("picture", "refused");
+picture.src = machine + "/camera/cam";
+for (const [what, mode] of [["cors", "cors"], ["opaque", "no-cors"]])
+  fetch(machine + "/status.json", {mode})
+    .then(() => tell(what, "read"), () => tell(what, "refused"));
+fetch(machine + "/status.json", {method: "POST", mode: "no-cors", body: "x"})
+  .then(() => tell("post", "sent"), () => tell("post", "refused"));
+const script = document.createElement("script");
+script.src = machine + "/history.json";
+script.onload = () => tell("script", "run");
+script.onerror = () => tell("script", "refused");
+document.body.append(script);
+</script>"""
+
+pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="Debian's chromium is not installed")
+
+
+@contextlib.asynccontextmanager
+async def site(page: str) -> AsyncIterator[int]:
+    """The port of a web site that has one page."""
+
+    async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        with contextlib.suppress(OSError, asyncio.IncompleteReadError):
+            await reader.readuntil(b"\r\n\r\n")
+            head = f"HTTP/1.1 200 OK\r\nContent-Type: text/html\r\nContent-Length: {len(page)}\r\n"
+            writer.write(f"{head}Connection: close\r\n\r\n{page}".encode())
+            await writer.drain()
+        writer.close()
+
+    server = await asyncio.start_server(answer, "127.0.0.1", 0)
+    try:
+        yield server.sockets[0].getsockname()[1]
+    finally:
+        server.close()
+        await server.wait_closed()
+
+
+async def visit(url: str, profile: Path) -> str:
+    """The document as a browser has it a few seconds after it opened the address."""
+    assert CHROMIUM is not None
+    options = ("--headless", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage")
+    process = await asyncio.create_subprocess_exec(
+        CHROMIUM,
+        *options,
+        f"--user-data-dir={profile}",
+        "--virtual-time-budget=4000",
+        "--dump-dom",
+        url,
+        stdin=asyncio.subprocess.DEVNULL,
+        stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.DEVNULL,
+        start_new_session=True,
+    )
+    try:
+        async with asyncio.timeout(DEADLINE):
+            document, _ = await process.communicate()
+    finally:
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)
+        await process.wait()
+    return document.decode()
+
+
+@pytest.mark.timeout(120)
+async def test_a_page_of_another_site(tmp_path: Path) -> None:
+    async with running({"components": [CAMERA]}, tmp_path) as server:
+        await server.until(state="running")
+        async with site(PAGE.replace("PORT", str(server.port))) as port:
+            document = await visit(f"http://127.0.0.1:{port}/", tmp_path / "profile")
+        found = re.search(r"SEEN (.*?)</pre>", document, re.DOTALL)
+        assert found is not None, document
+        seen = json.loads(found[1])
+        assert seen == dict.fromkeys(("picture", "cors", "opaque", "post", "script"), "refused")
+
+
+@pytest.mark.timeout(120)
+async def test_our_own_page(tmp_path: Path) -> None:
+    """Its policy lets it have its style, its script and its pictures."""
+    async with running({"components": [CAMERA]}, tmp_path) as server:
+        await server.until(state="running")
+        document = await visit(f"http://localhost:{server.port}/", tmp_path / "profile")
+    # The script asks for the next picture when one is there.
+    assert re.search(r'<img src="[^"]*/camera/cam\?\d+', document) is not None, document

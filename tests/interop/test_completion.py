@@ -1,0 +1,126 @@
+"""Completion in real shells: keys are typed, and the line they make is read."""
+
+from __future__ import annotations
+
+import os
+import pty
+import select
+import shutil
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+from tests.running import DEADLINE
+
+LINES = [
+    ("cogwork conf\tche\t--js\t", "cogwork config check --json"),
+    ("cogwork config check mach\t", "cogwork config check machine.json"),
+    ("cogwork demo fol\t", "cogwork demo folder"),
+    ("cogwork graph --format s\t", "cogwork graph --format svg"),
+    ("cogwork-server -conf\tmach\t", "cogwork-server -config machine.json"),
+    ("cogwork-server -config=mach\t", "cogwork-server -config=machine.json"),
+]
+STARTS = {
+    "bash": (["--noprofile", "--norc", "-i"], 'eval "$(cogwork completion bash)"'),
+    "zsh": (
+        ["-f", "-i"],
+        'autoload -U compinit && compinit -u -D && eval "$(cogwork completion zsh)"',
+    ),
+}
+
+
+@pytest.fixture
+def directory(tmp_path: Path) -> Path:
+    """Where a shell has something to complete, and Cogwork on its path."""
+    (tmp_path / "machine.json").touch()
+    (tmp_path / "folder").mkdir()
+    (tmp_path / "bin").mkdir()
+    program = tmp_path / "bin" / "cogwork"
+    program.write_text(f'#!/bin/sh\nexec "{sys.executable}" -m cogwork.cli.main "$@"\n')
+    program.chmod(0o755)
+    (tmp_path / "bin" / "cogwork-server").symlink_to(program)
+    return tmp_path
+
+
+def environment(directory: Path) -> dict[str, str]:
+    path = f"{directory / 'bin'}{os.pathsep}{os.environ['PATH']}"
+    return {**os.environ, "PATH": path, "HOME": str(directory), "TERM": "dumb", "PS1": "$ "}
+
+
+@pytest.mark.parametrize("shell", STARTS)
+def test_a_line_is_completed_as_it_is_typed(shell: str, directory: Path) -> None:
+    if shutil.which(shell) is None:
+        pytest.skip(f"{shell} is not installed")
+    with terminal(shell, directory) as keyboard:
+        type_and_wait(keyboard, f"{STARTS[shell][1]}; echo read''y\n", "ready")
+        for typed, expected in LINES:
+            # Ctrl-A and an echo in front: the line is printed, not run.
+            keys, marks = typed.split("\t"), "echo '<' "
+            for part in keys[:-1]:
+                os.write(keyboard, f"{part}\t".encode())
+            printed = type_and_wait(keyboard, f"\x01{marks}\x05'>'\n", ">\r\n")
+            assert f"< {expected}" in printed.replace("\\", ""), printed
+
+
+@contextmanager
+def terminal(shell: str, directory: Path) -> Iterator[int]:
+    """The keyboard and screen of a shell."""
+    keyboard, screen = pty.openpty()
+    with subprocess.Popen(
+        [shell, *STARTS[shell][0]],
+        stdin=screen,
+        stdout=screen,
+        stderr=screen,
+        cwd=directory,
+        env=environment(directory),
+        start_new_session=True,
+    ) as process:
+        os.close(screen)
+        try:
+            yield keyboard
+        finally:
+            process.kill()
+            os.close(keyboard)
+
+
+def type_and_wait(keyboard: int, keys: str, expected: str) -> str:
+    os.write(keyboard, keys.encode())
+    printed, deadline = "", time.monotonic() + DEADLINE
+    while expected not in printed:
+        assert time.monotonic() < deadline, printed
+        if select.select([keyboard], [], [], 0.1)[0]:
+            printed += os.read(keyboard, 4096).decode(errors="replace")
+    return printed
+
+
+@pytest.mark.parametrize(
+    ("line", "candidate"),
+    [
+        ("cogwork conf", "config"),
+        ("cogwork config ", "schema"),
+        ("cogwork config check --js", "--json"),
+        ("cogwork config check mach", "machine.json"),
+        ("cogwork demo fol", "folder/"),
+        ("cogwork graph --format ", "svg"),
+        ("cogwork-server -conf", "-config"),
+        ("cogwork-server -config mach", "machine.json"),
+    ],
+)
+def test_fish_completes(line: str, candidate: str, directory: Path) -> None:
+    if shutil.which("fish") is None:
+        pytest.skip("fish is not installed")
+    script = "cogwork completion fish | source; complete --do-complete $argv"
+    done = subprocess.run(
+        ["fish", "--no-config", "-c", script, line],
+        capture_output=True,
+        text=True,
+        cwd=directory,
+        env=environment(directory),
+        timeout=DEADLINE,
+        check=True,
+    )
+    assert candidate in [word.partition("\t")[0] for word in done.stdout.splitlines()], done

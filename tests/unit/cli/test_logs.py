@@ -1,0 +1,32 @@
+"""`cogwork logs` on a terminal."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from cogwork.cli.logs import format_entry
+from cogwork.cli.terminal import print_error, print_json
+
+FORGED = "x\n2026-01-01T00:00:00.000Z  ERROR  forged\x1b]0;title\x07\u202e\u2028"
+
+
+def test_nothing_of_an_entry_starts_a_line_or_reaches_the_terminal() -> None:
+    plain = {"time": "2026-11-15T00:00:00.000Z", "level": "info", "logger": "rdk", "message": "m"}
+    for part in (*plain, "trace"):
+        lines = format_entry({**plain, part: FORGED}).split("\n")
+        assert not any(line.startswith("2026-01-01") for line in lines)
+        assert not set("\x1b\x07\u202e\u2028") & set("".join(lines))
+        assert len(lines) == (3 if part == "trace" else 1)
+
+
+def test_nothing_that_a_command_quotes_reaches_the_terminal(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    print_error(f"first\n{FORGED}")
+    print_json({"a": FORGED, "b": "\x9b"})
+    out, err = capsys.readouterr()
+    assert not set("\x1b\x07\u202e\u2028\x9b") & set(out + err)
+    assert err.startswith("first\nx\n2026-01-01")
+    assert json.loads(out) == {"a": FORGED, "b": "\x9b"}

@@ -1,0 +1,36 @@
+"""Which values of a configuration no output may show."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from cogwork.config.log_rules import find_secret_values
+from cogwork.config.secrets import secret_variable_values
+
+
+@pytest.mark.parametrize(
+    ("config", "secrets"),
+    [
+        ({"attributes": {"password": "pw1"}}, {"pw1"}),
+        ({"attributes": {"password": 12345}}, {"12345"}),
+        ({"attributes": {"password": True, "tokens": ["abc"]}}, {"abc"}),
+        # Short texts beside a secret are not secrets themselves.
+        ({"credentials": {"type": "api", "user": "longer-name"}}, {"longer-name"}),
+        ({"auth": {"keys": ["id1"], "id1": "the-key-itself"}}, {"the-key-itself"}),
+        ({"url": "rtsp://admin:p%40ss@host/x"}, {"p%40ss", "p@ss"}),
+        ({"url": "http://host:8080/a@b", "other": "a:b@c"}, set()),
+        ({"env": {"API_TOKEN": "tok", "EVIL": "everyday"}}, {"tok"}),
+        ({"password": ""}, set()),
+        ({"token": "${environment.NAME}"}, {"${environment.NAME}", "value"}),
+    ],
+)
+def test_values_that_are_secret(config: Any, secrets: set[str]) -> None:
+    assert find_secret_values(config, {"NAME": "value"}) == secrets
+
+
+def test_variables_that_are_named_like_secrets() -> None:
+    text = '{"url": "rtsp://${CAM_PASSWORD}@x", "a": "$API_TOKEN ${HOST} ${environment.MY_SECRET}"}'
+    environment = {"CAM_PASSWORD": "one", "API_TOKEN": "two", "HOST": "three", "MY_SECRET": "four"}
+    assert {*secret_variable_values(text, environment)} == {"one", "two", "four"}

@@ -1,0 +1,324 @@
+"""The whole way a configuration takes: source, load, apply, verdict, last-known-good copy."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+import stat
+import threading
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pytest
+
+from cogwork.config import watcher
+from cogwork.config.fields import Attributes
+from cogwork.config.last_good import LastGood
+from cogwork.config.load_context import LoadContext
+from cogwork.config.loader import LoadedConfig, load
+from cogwork.config.positions import Json
+from cogwork.config.sources import ConfigRefused, ConfigSource, FileSource, PushedSource
+from cogwork.config.watcher import ConfigWatcher
+from cogwork.core.clock import SystemClock
+from cogwork.graph.name import Api, ModelName, ResourceName
+from cogwork.graph.node import State
+from cogwork.graph.provider import Dependencies, Providers
+from cogwork.graph.reconciler import Applied, Outcome, Reconciler, Superseded
+from cogwork.resource.model import Model
+from cogwork.resource.registry import Registry
+
+Abandoned = Callable[[], bool]
+API = Api.parse("rdk:component:generic")
+
+
+class StepAttributes(Attributes):
+    hangs: bool = False
+    label: str = ""
+
+    def model_post_init(self, _: object) -> None:
+        if self.label == "exit":
+            raise SystemExit(3)
+
+
+@dataclass
+class Machine:
+    """A reconciler behind a follower, as the server will have it."""
+
+    home: Path
+    environment: dict[str, str] = field(default_factory=dict)
+    loaded: list[LoadedConfig] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        model = Model(API, ModelName.parse("step"), StepAttributes, construct)
+        self.registry = Registry([model])
+        self.last_good = LastGood(self.home / "last-good.json")
+        self.reconciler = Reconciler(Providers({"built-in": self.registry}), SystemClock())
+
+    def apply(self, loaded: LoadedConfig) -> asyncio.Future[Outcome]:
+        self.loaded.append(loaded)
+        return self.reconciler.apply(loaded.result.specs, loaded.result.config.revision)
+
+    def states(self) -> dict[str, State]:
+        return {name.short: node.state for name, node in self.reconciler.nodes.items()}
+
+    @asynccontextmanager
+    async def following(self, source: ConfigSource) -> AsyncIterator[None]:
+        around = LoadContext(self.registry, self.home, self.environment)
+        follower = ConfigWatcher(source, around, self.apply, self.last_good)
+        task = asyncio.ensure_future(follower.run())
+        try:
+            yield
+        finally:
+            task.cancel()
+            await asyncio.gather(task, return_exceptions=True)
+            await self.reconciler.aclose()
+
+
+async def construct(
+    name: ResourceName, attributes: StepAttributes, dependencies: Dependencies
+) -> object:
+    if attributes.hangs:
+        await asyncio.Event().wait()
+    return object()
+
+
+def machine_text(*names: str, revision: str = "1", **attributes: Json) -> str:
+    components = [
+        {"name": name, "api": str(API), "model": "step", "attributes": attributes} for name in names
+    ]
+    return json.dumps({"components": components, "revision": revision})
+
+
+@pytest.fixture
+def machine(tmp_path: Path) -> Machine:
+    return Machine(tmp_path)
+
+
+async def until(condition: Callable[[], bool]) -> None:
+    async with asyncio.timeout(5):
+        while not condition():  # noqa: ASYNC110 - what is waited for has no event
+            await asyncio.sleep(0.002)
+
+
+async def verdict(of: Awaitable[object]) -> object:
+    return await asyncio.wait_for(of, 5)
+
+
+async def test_a_push_is_applied_and_kept(machine: Machine) -> None:
+    source = PushedSource()
+    text = machine_text("a", "b", revision="7")
+    async with machine.following(source):
+        outcome = await verdict(source.push(text))
+        assert isinstance(outcome, Applied)
+        assert (outcome.revision, outcome.ready, outcome.unhealthy) == ("7", 2, 0)
+        assert machine.reconciler.revision == "7"
+        assert machine.last_good.read() == text
+        assert stat.S_IMODE(machine.last_good.path.stat().st_mode) == 0o600
+
+
+async def test_a_refused_push_says_why_and_changes_nothing(machine: Machine) -> None:
+    source = PushedSource()
+    good = machine_text("a")
+    async with machine.following(source):
+        await verdict(source.push(good))
+        kept = machine.reconciler.nodes[ResourceName(API, "a")].held
+        outcome = await verdict(source.push('{"network": {"bind_address": 5}}'))
+        assert isinstance(outcome, ConfigRefused)
+        assert outcome.reason == "expected a string, got the number 5"
+        outcome = await verdict(source.push("{"))
+        assert isinstance(outcome, ConfigRefused)
+        assert machine.reconciler.nodes[ResourceName(API, "a")].held is kept
+        assert machine.reconciler.revision == "1"
+        assert machine.last_good.read() == good
+
+
+async def test_a_value_is_taken_as_text_is(machine: Machine) -> None:
+    source = PushedSource()
+    value = json.loads(machine_text("a"))
+    async with machine.following(source):
+        assert isinstance(await verdict(source.push(value)), Applied)
+        kept = machine.last_good.read()
+        assert kept is not None
+        assert json.loads(kept) == value
+
+
+async def test_a_pass_that_hangs_is_superseded(machine: Machine) -> None:
+    source = PushedSource()
+    async with machine.following(source):
+        hanging = source.push(machine_text("a", revision="1", hangs=True))
+        await until(lambda: machine.states() == {"a": State.CONFIGURING})
+        following = source.push(machine_text("a", revision="2"))
+        assert await verdict(hanging) == Superseded("1")
+        outcome = await verdict(following)
+        assert isinstance(outcome, Applied)
+        assert outcome.revision == "2"
+        assert machine.states() == {"a": State.READY}
+
+
+async def test_a_superseded_configuration_is_not_kept(machine: Machine) -> None:
+    source = PushedSource()
+    first = machine_text("a")
+    async with machine.following(source):
+        await verdict(source.push(first))
+        source.push(machine_text("a", "b", revision="2", hangs=True))
+        await until(lambda: "b" in machine.states())
+        assert machine.last_good.read() == first
+
+
+async def test_many_pushes_in_a_row_end_with_the_last(machine: Machine) -> None:
+    source = PushedSource()
+    async with machine.following(source):
+        verdicts = []
+        for turn in range(50):
+            verdicts.append(source.push(machine_text("a", label=str(turn), revision=str(turn))))
+            await asyncio.sleep(0.001)
+        outcomes = [await verdict(pushed) for pushed in verdicts]
+        assert isinstance(outcomes[-1], Applied)
+        assert all(isinstance(outcome, Applied | Superseded) for outcome in outcomes)
+        assert machine.reconciler.revision == "49"
+
+
+async def test_a_broken_file_at_start_runs_the_last_good_one(
+    machine: Machine, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    path = tmp_path / "machine.json"
+    machine.last_good.save(machine_text("a", revision="old"))
+    path.write_text('{"components": [')
+    source = FileSource(path, SystemClock(), poll_interval=0.005, debounce=0.02)
+    with caplog.at_level(logging.ERROR):
+        async with machine.following(source):
+            await until(lambda: machine.reconciler.revision == "old")
+            assert machine.states() == {"a": State.READY}
+            path.write_text(machine_text("a", "b", revision="new"))
+            await until(lambda: machine.reconciler.revision == "new")
+            assert machine.states() == {"a": State.READY, "b": State.READY}
+    assert "RUNNING THE LAST GOOD CONFIGURATION" in caplog.text
+    assert f"{path}:1:16" in caplog.text
+
+
+@pytest.mark.parametrize("copy", [None, b"not what was written"])
+async def test_without_a_sound_copy_the_machine_waits_for_a_sound_file(
+    machine: Machine, tmp_path: Path, copy: bytes | None
+) -> None:
+    path = tmp_path / "machine.json"
+    if copy is not None:
+        machine.last_good.path.write_bytes(copy)
+    source = FileSource(path, SystemClock(), poll_interval=0.005, debounce=0.02)
+    async with machine.following(source):
+        await asyncio.sleep(0.05)
+        assert not machine.loaded
+        path.write_text(machine_text("a"))
+        await until(lambda: machine.states() == {"a": State.READY})
+        await until(lambda: machine.last_good.path.exists())
+
+
+async def test_the_environment_is_substituted_at_start_and_on_change(
+    machine: Machine, tmp_path: Path
+) -> None:
+    machine.environment["LABEL"] = "from-the-environment"
+    path = tmp_path / "machine.json"
+    path.write_text(machine_text("a", label="${LABEL}", revision="1"))
+    source = FileSource(path, SystemClock(), poll_interval=0.005, debounce=0.02)
+    async with machine.following(source):
+        for revision in ("1", "2"):
+            path.write_text(machine_text("a", label="${LABEL}", revision=revision))
+            await until(lambda wanted=revision: machine.reconciler.revision == wanted)  # type: ignore[misc]
+            settings = machine.loaded[-1].result.specs[0].settings
+            assert settings == StepAttributes(label="from-the-environment")
+            await until(lambda wanted=revision: f'"{wanted}"' in (machine.last_good.read() or ""))  # type: ignore[misc]
+            assert "from-the-environment" not in machine.last_good.path.read_text()
+
+
+async def test_a_last_good_copy_that_is_refused_is_not_applied(
+    machine: Machine, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    machine.last_good.save('{"network": {"bind_address": 5}}')
+    path = tmp_path / "machine.json"
+    path.write_text("{")
+    async with machine.following(
+        FileSource(path, SystemClock(), poll_interval=0.005, debounce=0.02)
+    ):
+        await until(lambda: "cannot be used either" in caplog.text)
+        assert not machine.loaded
+
+
+async def test_a_candidate_that_cannot_be_applied_hears_of_it(machine: Machine) -> None:
+    source = PushedSource()
+    async with machine.following(source):
+        await machine.reconciler.aclose()
+        with pytest.raises(RuntimeError, match="is being closed"):
+            await verdict(source.push(machine_text("a")))
+
+
+async def test_a_plug_in_that_exits_while_it_judges_stops_nothing(
+    machine: Machine, caplog: pytest.LogCaptureFixture
+) -> None:
+    source = PushedSource()
+    async with machine.following(source):
+        await verdict(source.push(machine_text("a")))
+        outcome = await verdict(source.push(machine_text("a", label="exit")))
+        assert isinstance(outcome, ConfigRefused)
+        assert outcome.reason == "checking it failed with SystemExit"
+        assert machine.states() == {"a": State.READY}
+        assert isinstance(await verdict(source.push(machine_text("a", "b"))), Applied)
+    assert "checking a configuration failed" in caplog.text
+
+
+async def test_whoever_stops_following_decides_what_was_under_way(machine: Machine) -> None:
+    source = PushedSource()
+    async with machine.following(source):
+        hanging = source.push(machine_text("a", hangs=True))
+        await until(lambda: machine.states() == {"a": State.CONFIGURING})
+    assert isinstance(await verdict(hanging), Superseded)
+    assert isinstance(await verdict(source.push("{}")), Superseded)
+
+
+async def test_a_newer_one_does_not_wait_for_one_that_is_still_judged(
+    machine: Machine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    begun, end = asyncio.Event(), threading.Event()
+    loop = asyncio.get_running_loop()
+
+    def slow_load(text: str, surroundings: LoadContext, abandoned: Abandoned) -> LoadedConfig:
+        if "slow" in text:
+            loop.call_soon_threadsafe(begun.set)
+            assert end.wait(10)
+        return load(text, surroundings, abandoned)
+
+    monkeypatch.setattr(watcher, "load", slow_load)
+    source = PushedSource()
+    try:
+        async with machine.following(source):
+            await verdict(source.push(machine_text("a")))
+            slow = source.push(machine_text("slow"))
+            await verdict(begun.wait())
+            newer = source.push(machine_text("b", revision="2"))
+            assert isinstance(await verdict(newer), Applied)
+            assert isinstance(await verdict(slow), Superseded)
+            assert machine.states() == {"b": State.READY}
+    finally:
+        end.set()
+
+
+async def test_a_configuration_without_memory_to_judge_it_is_judged_later(
+    machine: Machine, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    attempts = 0
+
+    def short_of_memory(text: str, surroundings: LoadContext, abandoned: Abandoned) -> LoadedConfig:
+        nonlocal attempts
+        attempts += "big" in text
+        if "big" in text and attempts < 3:
+            raise MemoryError
+        return load(text, surroundings, abandoned)
+
+    monkeypatch.setattr(watcher, "load", short_of_memory)
+    source = PushedSource()
+    async with machine.following(source):
+        await verdict(source.push(machine_text("a")))
+        assert isinstance(await verdict(source.push(machine_text("big"))), Applied)
+    assert attempts == 3
+    assert sum("cannot check" in record.message for record in caplog.records) == 1

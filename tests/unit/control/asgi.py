@@ -1,0 +1,60 @@
+"""An ASGI application called without a network."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass
+from typing import Any
+
+from cogwork.wire.http1 import Application
+
+
+@dataclass
+class Answer:
+    status: int
+    headers: dict[str, str]
+    body: bytes
+
+
+async def ask(
+    application: Application,
+    path: str = "/",
+    *,
+    method: str = "GET",
+    query: str = "",
+    client: str = "127.0.0.1",
+    **headers: str,
+) -> Answer:
+    """`headers`: with underscores for hyphens."""
+    sent: list[dict[str, Any]] = []
+
+    requests = [{"type": "http.request", "body": b"", "more_body": False}]
+
+    async def receive() -> dict[str, Any]:
+        if not requests:
+            await asyncio.Event().wait()  # the client stays
+        return requests.pop()
+
+    async def send(message: Any) -> None:
+        sent.append(message)
+
+    given = {"host": "localhost:8080", **headers}
+    scope = {
+        "type": "http",
+        "method": method,
+        "path": path,
+        "raw_path": path.encode(),
+        "root_path": "",
+        "query_string": query.encode(),
+        "headers": [
+            (name.replace("_", "-").encode(), value.encode()) for name, value in given.items()
+        ],
+        "scheme": "http",
+        "http_version": "1.1",
+        "client": (client, 50112),
+        "server": ("127.0.0.1", 8080),
+    }
+    await application(scope, receive, send)
+    answered = {name.decode(): value.decode() for name, value in sent[0]["headers"]}
+    body = b"".join(message.get("body", b"") for message in sent[1:])
+    return Answer(sent[0]["status"], answered, body)

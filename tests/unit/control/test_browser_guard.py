@@ -1,0 +1,216 @@
+"""Pages of other sites get nothing of a machine, and every answer says how it may be used."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import re
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from starlette.applications import Starlette
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import Route
+from tests.unit.control.asgi import Answer, ask
+from tests.unit.robot.bench import Bench, thing
+from tests.unit.robot.conftest import bench
+
+from cogwork.config.cloud import CloudConfig
+from cogwork.config.network import NetworkConfig
+from cogwork.config.schema import MachineConfig
+from cogwork.control.browser_guard import BrowserGuard, allowed_host_names, is_allowed_host
+from cogwork.control.http import create_app
+from cogwork.control.page import render_page
+from cogwork.logs.ring_buffer import RingBuffer
+from cogwork.robot.event_journal import EventJournal
+from cogwork.wire.http1 import SECURITY_HEADERS, Application
+
+__all__ = ["bench"]
+
+NAMES = frozenset({"localhost", "robot", "robot.local"})
+PATHS = ("/", "/status.json", "/restart_status", "/logs.jsonl", "/history.json", "/camera/c")
+FOREIGN_PAGE = {"origin": "https://evil.example", "sec_fetch_site": "cross-site"}
+
+
+@pytest.fixture
+async def site(bench: Bench, tmp_path: Path) -> AsyncIterator[Application]:
+    await bench.apply(thing("a"))
+    story = EventJournal(tmp_path / "story.jsonl", bench.clock)
+    yield create_app(bench.machine, bench.clock, RingBuffer(), story)
+    story.close()
+
+
+@pytest.mark.parametrize(
+    "host",
+    [
+        "localhost",
+        "LOCALHOST:8080",
+        "localhost.",
+        "robot:9000",
+        "robot.local",
+        "127.0.0.1:8080",
+        "[::1]:8080",
+        "[::1]",
+        "192.168.1.7",
+        "[fe80::1%25eth0]:80",
+    ],
+)
+def test_names_and_addresses_of_this_machine(host: str) -> None:
+    assert is_allowed_host(host, NAMES)
+
+
+@pytest.mark.parametrize(
+    "host",
+    [
+        "",
+        "evil.example",
+        "evil.example:8080",
+        "localhost.evil.example",
+        "evil.example#localhost",
+        "localhost/..",
+        "localhost?x",
+        "localhost@evil.example",
+        "evil.example@localhost",
+        "localhost:x",
+        "localhost:99999",
+        "127.0.0.1.evil.example",
+        "127.1",
+        "[::1",
+        "[localhost]",
+        "\xff",
+    ],
+)
+def test_other_names(host: str) -> None:
+    assert not is_allowed_host(host, NAMES)
+
+
+def test_names_that_the_configuration_gives() -> None:
+    network = NetworkConfig.model_construct(
+        bind_address="desk:8080", fqdn="Robot.Example", allowed_hosts=["a.example", "b.example"]
+    )
+    cloud = CloudConfig.model_construct(fqdn="r.cloud.example", local_fqdn="r.local.example")
+    config = MachineConfig.model_construct(network=network, cloud=cloud)
+    assert allowed_host_names(config, "pi.lab") == {
+        *("localhost", "pi.lab", "pi", "pi.local", "desk", "robot.example"),
+        *("a.example", "b.example", "r.cloud.example", "r.local.example"),
+    }
+    assert allowed_host_names(MachineConfig.model_construct(), "") >= {"localhost"}
+
+
+@pytest.mark.parametrize("path", PATHS)
+async def test_a_name_that_was_rebound_to_this_machine(site: Application, path: str) -> None:
+    answer = await ask(site, path, host="evil.example:8080")
+    assert answer.status == 421
+    assert b"'evil.example:8080'" in answer.body
+    assert b"network.allowed_hosts" in answer.body
+
+
+@pytest.mark.parametrize("path", PATHS)
+async def test_a_page_of_another_site(site: Application, path: str) -> None:
+    assert (await ask(site, path, **FOREIGN_PAGE)).status == 403
+    for headers in (
+        {"origin": "null"},
+        {"origin": "http://localhost:3000"},
+        {"origin": "http://localhost:8080.evil.example"},
+        {"sec_fetch_site": "cross-site"},
+        {"sec_fetch_site": "same-site"},
+        {"sec_fetch_site": "cross-site", "sec_fetch_mode": "navigate", "sec_fetch_dest": "iframe"},
+    ):
+        assert (await ask(site, path, **headers)).status == 403, headers
+
+
+async def test_our_own_page_and_programs(site: Application) -> None:
+    for headers in (
+        {},
+        {"origin": "http://localhost:8080"},
+        {"origin": "https://LOCALHOST:8080"},
+        {"sec_fetch_site": "same-origin"},
+        {"sec_fetch_site": "none"},
+    ):
+        assert (await ask(site, "/status.json", **headers)).status == 200, headers
+
+
+async def test_following_a_link_to_the_page(site: Application) -> None:
+    link = {
+        "sec_fetch_site": "cross-site",
+        "sec_fetch_mode": "navigate",
+        "sec_fetch_dest": "document",
+    }
+    assert (await ask(site, "/", **link)).status == 200
+    assert (await ask(site, "/status.json", **link)).status == 403
+
+
+@pytest.mark.parametrize("method", ["POST", "PUT", "DELETE", "OPTIONS", "TRACE", "CONNECT"])
+async def test_methods_that_change_something(site: Application, method: str) -> None:
+    for path in (*PATHS, "/viam.robot.v1.RobotService/Shutdown"):
+        answer = await ask(site, path, method=method)
+        assert (answer.status, answer.headers["allow"]) == (405, "GET, HEAD")
+
+
+async def test_a_request_that_proxies_read_in_two_ways(site: Application) -> None:
+    answer = await ask(site, "/", content_length="4", transfer_encoding="chunked")
+    assert (answer.status, answer.headers["connection"]) == (400, "close")
+
+
+async def test_what_every_answer_says(site: Application) -> None:
+    answers = [await ask(site, path) for path in (*PATHS, "/nothing")]
+    answers += [
+        await ask(site, "/logs.jsonl", query="level=nonsense"),
+        await ask(site, host="evil.example"),
+        await ask(site, method="POST"),
+        await ask(site, **FOREIGN_PAGE),
+        await ask(site, method="HEAD"),
+    ]
+    assert {answer.status for answer in answers} == {200, 400, 403, 404, 405, 421}
+    for answer in answers:
+        for name, value in SECURITY_HEADERS.items():
+            if name != "Content-Security-Policy":
+                assert answer.headers[name.lower()] == value
+        assert "default-src 'none'" in policy(answer)
+        assert "frame-ancestors 'none'" in policy(answer)
+        assert "unsafe" not in policy(answer)
+        assert not any(name.startswith("access-control-") for name in answer.headers)
+
+
+async def test_what_an_answer_says_that_failed() -> None:
+    async def fail(_: Request) -> Response:
+        raise ValueError("ouch")
+
+    sent: list[Any] = []
+
+    async def send(message: Any) -> None:
+        sent.append(message)
+
+    guard = BrowserGuard(Starlette(routes=[Route("/", fail)]), lambda: NAMES)
+    scope = {"type": "http", "method": "GET", "path": "/", "headers": [], "query_string": b""}
+    with pytest.raises(ValueError, match="ouch"):
+        await guard(scope, None, send)
+    assert sent[0]["status"] == 500
+    assert (b"x-content-type-options", b"nosniff") in sent[0]["headers"]
+
+
+async def test_the_page_may_have_its_own_style_and_script_only(site: Application) -> None:
+    allowed = policy(await ask(site))
+    camera = {"name": "rdk:component:camera/c", "model": "m", "state": "ready", "since": 0.0}
+    view = {"state": "running", "revision": "", "resources": [{**camera, "reason": None}]}
+    text = render_page(view, 1.0)
+    inline = re.findall(r"<(style|script)>(.*?)</\1>", text, re.DOTALL)
+    assert [kind for kind, _ in inline] == ["style", "script"]
+    for kind, content in inline:
+        digest = base64.b64encode(hashlib.sha256(content.encode()).digest()).decode()
+        assert f"{kind}-src 'sha256-{digest}'" in allowed
+    assert "style=" not in text
+    assert not re.search(r"\son\w+=", re.sub(r"<script>.*</script>", "", text, flags=re.DOTALL))
+
+
+def test_a_state_is_escaped_too() -> None:
+    module = {"name": "m", "state": "'><script>", "reason": None, "since": 0.0, "pid": None}
+    view = {"state": "running", "revision": "", "resources": [], "modules": [module]}
+    assert "<script>" not in render_page(view, 1.0)
+
+
+def policy(answer: Answer) -> str:
+    return answer.headers["content-security-policy"]

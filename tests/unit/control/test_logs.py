@@ -1,0 +1,70 @@
+"""Lines of the log over HTTP: a few at a time, and followers that cost little."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+
+import pytest
+
+from cogwork.control.logs import parse_query, stream_log_lines
+from cogwork.core.clock import ManualClock
+from cogwork.core.loop_throttle import LoopThrottle
+from cogwork.logs.entry import Entry
+from cogwork.logs.ring_buffer import LogQuery, RingBuffer
+
+
+def fill(ring: RingBuffer, count: int, message: str = "line") -> None:
+    for number in range(count):
+        ring.put(Entry(float(number), 20, "rdk", "x.py:1", f"{message} {number}"))
+
+
+async def test_all_lines_come_a_few_at_a_time() -> None:
+    ring = RingBuffer()
+    fill(ring, 5000)
+    parts = [
+        part
+        async for part in stream_log_lines(
+            ring, LogQuery(), ManualClock(), LoopThrottle(), follow=False
+        )
+    ]
+    lines = "".join(parts).splitlines()
+    assert [json.loads(line)["time"] for line in lines] == sorted(
+        json.loads(line)["time"] for line in lines
+    )
+    assert len(lines) == 5000
+    assert max(part.count("\n") for part in parts) <= 100
+
+
+async def test_a_client_that_does_not_read_keeps_no_lines() -> None:
+    ring = RingBuffer(lines=1000)
+    fill(ring, 1000, "old")
+    lines = stream_log_lines(ring, LogQuery(), ManualClock(), LoopThrottle(), follow=False)
+    assert "old 0" in await anext(lines)
+    fill(ring, 1000, "new")
+    assert "new 0" in await anext(lines)
+    await lines.aclose()  # type: ignore[attr-defined]
+
+
+async def test_a_follower_looks_only_at_what_is_new(monkeypatch: pytest.MonkeyPatch) -> None:
+    looked_at = 0
+    wants = LogQuery.matches
+
+    def count(query: LogQuery, entry: Entry) -> bool:
+        nonlocal looked_at
+        looked_at += 1
+        return wants(query, entry)
+
+    monkeypatch.setattr(LogQuery, "matches", count)
+    ring, clock = RingBuffer(), ManualClock()
+    fill(ring, 5000)
+    query = parse_query({"text": "news"})
+    lines = stream_log_lines(ring, query, clock, LoopThrottle(), follow=True)
+    following = asyncio.ensure_future(anext(lines))
+    await clock.advance(60)
+    assert looked_at == 5000
+    fill(ring, 3, "news")
+    await clock.advance(0.3)
+    assert (await following).count("\n") == 3
+    assert looked_at == 5003
+    await lines.aclose()  # type: ignore[attr-defined]

@@ -1,0 +1,35 @@
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from cogwork.core.shield import await_shielded
+
+
+async def test_what_it_comes_to() -> None:
+    assert await await_shielded(asyncio.sleep(0, "done")) == "done"
+    with pytest.raises(ZeroDivisionError):
+        await await_shielded(asyncio.to_thread(lambda: 1 / 0))
+
+
+@pytest.mark.parametrize("fails", [False, True])
+async def test_whoever_gives_up_waits_for_the_end_however_often(fails: bool) -> None:
+    release, ended = asyncio.Event(), asyncio.Event()
+
+    async def work() -> None:
+        await release.wait()
+        ended.set()
+        if fails:
+            raise ValueError("it went wrong in the end")
+
+    waiting = asyncio.ensure_future(await_shielded(work()))
+    for _ in range(3):
+        await asyncio.sleep(0)
+        waiting.cancel()
+    await asyncio.sleep(0)
+    assert not waiting.done()
+    release.set()
+    with pytest.raises(asyncio.CancelledError):
+        await waiting
+    assert ended.is_set()

@@ -1,0 +1,67 @@
+from __future__ import annotations
+
+import itertools
+import math
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from cogwork.drivers.arm.motion_limits import MotionLimits
+from cogwork.drivers.joint_trajectory import Joints, JointTrajectory
+from cogwork.spatial.pose import Vector
+
+PIECES = 200
+
+PLACE = st.tuples(st.floats(-100, 100), st.floats(-100, 100))
+LIMIT = st.tuples(st.floats(1, 100), st.floats(1, 100))
+
+
+def nowhere(_: Joints) -> Vector:
+    return (0.0, 0.0, 0.0)
+
+
+def on_a_circle(joints: Joints) -> Vector:
+    """The first joint turns an arm of 100 mm."""
+    angle = math.radians(joints[0])
+    return (100 * math.cos(angle), 100 * math.sin(angle), 0.0)
+
+
+@given(PLACE, PLACE, LIMIT, LIMIT)
+def test_no_joint_is_faster_than_it_may_be(
+    start: Joints, end: Joints, speeds: Joints, accelerations: Joints
+) -> None:
+    (leg,) = MotionLimits(speeds, accelerations).plan_segments(start, [end], nowhere)
+    course = JointTrajectory.at_rest(start, 0).follow_segments([leg], 0)
+    piece = max(course.seconds, 1e-3) / PIECES
+    moments = [number * piece for number in range(-1, PIECES + 2)]
+    places = [course.position_at(moment) for moment in moments]
+    for number in range(2):
+        velocities = [(to[number] - of[number]) / piece for of, to in itertools.pairwise(places)]
+        assert max(map(abs, velocities)) <= speeds[number] * 1.001 + 1e-6
+        changes = [abs(to - of) / piece for of, to in itertools.pairwise(velocities)]
+        assert max(changes) <= accelerations[number] * 1.001 + 1e-3
+
+
+def test_it_takes_no_longer_than_it_must() -> None:
+    (leg,) = MotionLimits((10.0,), (10.0,)).plan_segments((0.0,), [(20.0,)], nowhere)
+    assert (leg.seconds, leg.ramp) == pytest.approx((3, 1))
+    (short,) = MotionLimits((10.0,), (10.0,)).plan_segments((0.0,), [(2.5,)], nowhere)
+    assert (short.seconds, short.ramp) == pytest.approx((1, 0.5))
+
+
+def test_its_end_may_be_what_it_waits_for() -> None:
+    quarter = math.pi / 2 * 100
+    (leg,) = MotionLimits((90.0,), (math.inf,), tool_speed=quarter / 4).plan_segments(
+        (0.0,), [(90.0,)], on_a_circle
+    )
+    assert leg.seconds == pytest.approx(4, rel=1e-3)
+    (turning,) = MotionLimits((90.0,), (math.inf,), tool_speed=1.0).plan_segments(
+        (0.0,), [(90.0,)], nowhere
+    )
+    assert turning.seconds == pytest.approx(1)
+
+
+def test_where_it_is_it_is_at_once() -> None:
+    (leg,) = MotionLimits((1.0,), (math.inf,)).plan_segments((5.0,), [(5.0,)], nowhere)
+    assert leg.seconds == 0

@@ -1,0 +1,332 @@
+from __future__ import annotations
+
+import contextlib
+import gc
+import itertools
+import os
+import resource
+import time
+import wave
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import av
+import av.error
+import pytest
+from tests.films import PICTURES, film, number_of
+from tests.pictures import png
+
+from cogwork.drivers.camera.attributes import FfmpegAttributes
+from cogwork.drivers.camera.capture import SourceFault
+from cogwork.drivers.camera.video_source import OpenedVideo, Pacer, VideoSource
+
+QUICK = 200
+"""Pictures a second of a film that a test need not wait for."""
+
+
+def video(path: object, **attributes: Any) -> VideoSource:
+    return VideoSource(FfmpegAttributes.model_validate({"video_path": str(path), **attributes}))
+
+
+@contextlib.contextmanager
+def opened(path: object, **attributes: Any) -> Iterator[OpenedVideo]:
+    source = video(path, **attributes).open()
+    try:
+        yield source
+    finally:
+        source.close()
+
+
+def numbers(source: OpenedVideo, count: int) -> list[int]:
+    return [number_of(source.read()()) for _ in range(count)]
+
+
+def fault_of(path: object, pictures: int = 0, **attributes: Any) -> SourceFault:
+    with pytest.raises(SourceFault) as error, opened(path, **attributes) as source:
+        numbers(source, pictures + 1)
+    return error.value
+
+
+def threads() -> int:
+    """Those of libraries, too."""
+    return len(os.listdir("/proc/self/task"))  # noqa: PTH208 - a mere count
+
+
+class TestPacer:
+    def test_pictures_are_due_at_their_moments(self) -> None:
+        pacer = Pacer(25)
+        assert pacer.delay(5.0, 100.0) == 0.0
+        assert pacer.delay(5.1, 100.0) == pytest.approx(0.1)
+        assert pacer.delay(5.2, 100.15) == pytest.approx(0.05)
+
+    def test_one_that_is_late_does_not_delay_the_others(self) -> None:
+        pacer = Pacer(25)
+        pacer.delay(0.0, 100.0)
+        assert pacer.delay(0.1, 100.5) == 0.0
+        assert pacer.delay(0.7, 100.5) == pytest.approx(0.2)
+
+    def test_far_behind_it_goes_on_from_there(self) -> None:
+        pacer = Pacer(25)
+        pacer.delay(0.0, 100.0)
+        assert pacer.delay(0.1, 160.0) == 0.0
+        assert pacer.delay(0.2, 160.0) == pytest.approx(0.1)
+
+    def test_nobody_waits_long_for_a_picture(self) -> None:
+        pacer = Pacer(25)
+        pacer.delay(0.0, 100.0)
+        assert pacer.delay(3600.0, 100.0) == 1.0
+        assert pacer.delay(3600.1, 101.0) == pytest.approx(0.1)
+
+    def test_the_last_picture_lasts_as_long_as_the_others(self) -> None:
+        pacer = Pacer(20)
+        pacer.delay(0.0, 100.0)
+        pacer.delay(0.05, 100.0)
+        assert pacer.delay(0.0, 100.05) == pytest.approx(0.05)
+
+    def test_without_moments_the_rate_counts(self) -> None:
+        pacer = Pacer(10)
+        assert [pacer.delay(None, 100.0) for _ in range(3)] == pytest.approx([0.0, 0.1, 0.2])
+
+
+class TestPlaying:
+    @pytest.mark.parametrize(
+        ("name", "codec"),
+        [
+            ("film.mp4", "mpeg4"),
+            ("film.mp4", "libx264"),
+            ("film.mkv", "libx264"),
+            ("film.ts", "libx264"),
+            ("film.avi", "mpeg4"),
+            ("film.h264", "libx264"),
+        ],
+    )
+    def test_all_pictures_come_in_order_and_come_again(
+        self, tmp_path: Path, name: str, codec: str
+    ) -> None:
+        path = film(tmp_path / name, codec=codec, rate=QUICK)
+        with opened(path) as source:
+            assert numbers(source, 25) == [number % PICTURES for number in range(25)]
+
+    def test_at_the_pace_of_the_file(self, tmp_path: Path) -> None:
+        with opened(film(tmp_path / "film.mp4", pictures=4, rate=20)) as source:
+            assert source.rate == 20
+            source.read()
+            began = time.monotonic()
+            for _ in range(8):
+                source.read()
+            assert time.monotonic() - began == pytest.approx(0.4, abs=0.1)
+
+    def test_one_that_does_not_say_its_pace_has_a_usual_one(self, tmp_path: Path) -> None:
+        with opened(film(tmp_path / "film.h264", codec="libx264")) as source:
+            assert source.rate is None
+            source.read()
+            began = time.monotonic()
+            for _ in range(10):
+                source.read()
+            assert time.monotonic() - began == pytest.approx(0.4, abs=0.1)
+
+    def test_a_single_picture_is_not_shown_as_fast_as_can_be(self, tmp_path: Path) -> None:
+        (tmp_path / "one.png").write_bytes(png(64, 48))
+        with opened(tmp_path / "one.png") as source:
+            source.read()
+            began = time.monotonic()
+            for _ in range(5):
+                assert source.read()().shape == (48, 64, 3)
+            assert time.monotonic() - began == pytest.approx(0.2, abs=0.1)
+
+    def test_one_that_does_not_loop_ends(self, tmp_path: Path) -> None:
+        path = film(tmp_path / "film.mp4", rate=QUICK)
+        fault = fault_of(path, pictures=PICTURES, loop=False)
+        assert (fault.code, fault.final) == ("ended", True)
+        assert str(fault) == f"{path} has ended and does not loop"
+
+    def test_one_that_is_gone_when_it_begins_again(self, tmp_path: Path) -> None:
+        path = film(tmp_path / "film.mp4", rate=QUICK)
+        with opened(path) as source:
+            numbers(source, PICTURES)
+            path.unlink()
+            with pytest.raises(SourceFault, match="no such file"):
+                source.read()
+
+    def test_damaged_parts_are_skipped(self, tmp_path: Path) -> None:
+        path = film(tmp_path / "film.avi", rate=QUICK, pictures=40)
+        data = bytearray(path.read_bytes())
+        data[len(data) // 2 : len(data) // 2 + 400] = bytes(400)
+        path.write_bytes(data)
+        with opened(path) as source:
+            assert {0, 9} <= set(numbers(source, 40))
+
+    def test_a_size_that_changes_on_the_way(self, tmp_path: Path) -> None:
+        """Also through filters."""
+        parts = [
+            film(tmp_path / "large.h264", codec="libx264", rate=QUICK, size=(320, 240)),
+            film(tmp_path / "small.h264", codec="libx264", rate=QUICK, size=(64, 48)),
+        ]
+        both = tmp_path / "both.h264"
+        both.write_bytes(b"".join(part.read_bytes() for part in parts))
+        with opened(both, filters=[{"name": "hflip"}]) as source:
+            shapes = [source.read()().shape[:2] for _ in range(2 * PICTURES)]
+        assert shapes == [(240, 320)] * PICTURES + [(48, 64)] * PICTURES
+
+    def test_filters_begin_again_with_the_film(self, tmp_path: Path) -> None:
+        """One that drops pictures by their moments would drop all of them."""
+        path = film(tmp_path / "film.mp4", rate=QUICK)
+        with opened(path, filters=[{"name": "fps", "args": [str(QUICK // 2)]}]) as source:
+            shown = numbers(source, 12)
+        assert len(set(shown[:4])) == 4
+        assert shown.count(shown[0]) >= 2
+
+
+class TestHolding:
+    """Decoders and converters have threads of their own, one for each processor."""
+
+    def test_closing_lets_go_of_all(self, tmp_path: Path) -> None:
+        path = film(tmp_path / "film.mp4", codec="libx264", rate=QUICK, size=(640, 480))
+        gc.collect()
+        before = threads()
+        gc.disable()
+        try:
+            with opened(path) as source:
+                shots = [source.read() for _ in range(15)]
+                assert [shot().shape for shot in shots] == [(480, 640, 3)] * 15
+            assert threads() == before
+            assert shots[0]().shape == (480, 640, 3)
+        finally:
+            gc.enable()
+
+    def test_closing_lets_go_of_filters(self, tmp_path: Path) -> None:
+        path = film(tmp_path / "film.mp4", codec="libx264", rate=QUICK, size=(640, 480))
+        gc.collect()
+        before = threads()
+        with opened(path, filters=[{"name": "scale", "args": ["320", "240"]}]) as source:
+            shots = [source.read() for _ in range(15)]
+            assert [shot().shape for shot in shots] == [(240, 320, 3)] * 15
+        # PyAV's filters and their graph refer to each other, in its build for Python 3.12.
+        gc.collect()
+        assert threads() == before
+        assert shots[0]().shape == (240, 320, 3)
+
+    def test_pictures_have_no_threads(self, tmp_path: Path) -> None:
+        path = film(tmp_path / "film.avi", rate=QUICK, size=(640, 480))
+        before = threads()
+        with opened(path) as source:
+            shots = [source.read() for _ in range(15)]
+            assert {shot().shape for shot in shots} == {(480, 640, 3)}
+            assert threads() == before
+
+
+class TestFaults:
+    def test_no_video(self, tmp_path: Path) -> None:
+        with wave.open(str(tmp_path / "sound.wav"), "wb") as sound:
+            sound.setparams((1, 2, 8000, 1000, "NONE", ""))
+            sound.writeframes(bytes(2000))
+        fault = fault_of(tmp_path / "sound.wav")
+        assert fault.code == "no_video"
+        assert str(fault) == (
+            f'{tmp_path}/sound.wav contains no video; set "video_path" to a source that does'
+        )
+
+    def test_a_video_that_cannot_be_decoded(self, tmp_path: Path) -> None:
+        path = film(tmp_path / "film.mkv")
+        path.write_bytes(path.read_bytes().replace(b"V_MPEG4/ISO/ASP", b"V_MPEG4/NOT/ASP"))
+        assert str(fault_of(path)) == f"FFmpeg has no decoder for the video of {path}"
+
+    def test_pictures_too_large_to_be_decoded_are_not(self, tmp_path: Path) -> None:
+        (tmp_path / "huge.png").write_bytes(png(10_000, 6_000))
+        before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+        assert fault_of(tmp_path / "huge.png").code == "failed"
+        assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 50_000  # kB
+
+    def test_a_format_that_does_not_exist(self, tmp_path: Path) -> None:
+        path = film(tmp_path / "film.mp4")
+        fault = fault_of(path, input_kw_args={"format": "nosuch"})
+        assert str(fault) == f"{path} cannot be opened: no container format 'nosuch'"
+
+    def test_a_format_that_is_said_is_believed(self, tmp_path: Path) -> None:
+        path = film(tmp_path / "film", kind="mp4")
+        assert fault_of(path, input_kw_args={"f": "avi"}).code == "no_video"
+
+    @pytest.mark.parametrize(
+        ("filters", "words"),
+        [
+            ([{"name": "nosuch"}], "nosuch"),
+            ([{"name": "scale", "args": ["many", "few"]}], "Invalid argument"),
+            ([{"name": "scale", "kw_args": {"wydth": 3}}], "Option not found"),
+            ([{"name": "overlay"}], "Invalid argument"),
+            ([{"name": "volume"}], "Invalid argument"),
+        ],
+    )
+    def test_filters_that_make_no_sense(
+        self, tmp_path: Path, filters: list[dict[str, Any]], words: str
+    ) -> None:
+        fault = fault_of(film(tmp_path / "film.mp4"), filters=filters)
+        assert fault.code == "bad_filters"
+        assert str(fault).startswith('FFmpeg rejects the "filters": ')
+        assert words in str(fault)
+
+    def test_an_unknown_host(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        def fail(*_: object, **__: object) -> None:
+            raise av.error.OSError(5, "Input/output error", "http://nowhere.invalid/x")
+
+        monkeypatch.setattr(av, "open", fail)
+        assert fault_of("http://nowhere.invalid/x").code == "unreachable"
+        assert fault_of("/a/file").code == "failed"
+
+    @pytest.mark.parametrize(
+        ("path", "shown"),
+        [
+            ("rtsp://cam.local/stream", "rtsp://cam.local/stream"),
+            ("rtsp://me:secret@cam.local/stream", "rtsp://…@cam.local/stream"),
+            ("rtsp://me:sec@ret@cam.local/stream", "rtsp://…@cam.local/stream"),
+            ("rtsp://me:sec/ret@cam.local/stream", "rtsp://…@cam.local/stream"),
+            ("rtsp://me:sec?ret@cam.local/stream", "rtsp://…"),
+            ("http://cam/x?user=me&pwd=secret", "http://cam/x?…"),
+            ("http://cam/x?user=me&pwd=sec@ret", "http://…"),
+            ("http://me:secret@cam/x?pwd=secret", "http://…@cam/x?…"),
+            ("concat:http://a:secret@cam/x|http://b:secret@cam/y", "concat:http://…@cam/y"),
+            ("/videos/me@home?.mp4", "/videos/me@home?.mp4"),
+        ],
+    )
+    def test_users_and_passwords_are_hidden(self, path: str, shown: str) -> None:
+        assert str(video(path).lost_fault()) == f"{shown} was lost: connection closed by peer"
+
+
+class TestOptions:
+    @pytest.fixture
+    def asked(self, monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
+        """What FFmpeg was asked for."""
+        asked: dict[str, Any] = {}
+
+        def fail(path: str, **options: Any) -> None:
+            asked.update(options)
+            raise av.error.FileNotFoundError(2, "No such file or directory")
+
+        monkeypatch.setattr(av, "open", fail)
+        return asked
+
+    def test_a_stream_comes_over_tcp_unless_it_is_said(self, asked: dict[str, Any]) -> None:
+        fault_of("rtsp://cam/x")
+        assert asked["options"]["rtsp_transport"] == "tcp"
+        fault_of("rtsp://cam/x", input_kw_args={"rtsp_transport": "udp", "reorder_queue_size": 5})
+        assert asked["options"]["rtsp_transport"] == "udp"
+        assert asked["options"]["reorder_queue_size"] == "5"
+
+    def test_a_file_is_opened_as_ffmpeg_does(self, asked: dict[str, Any]) -> None:
+        fault_of("/a/file", input_kw_args={"f": "mp4"})
+        assert asked["format"] == "mp4"
+        assert asked["options"].keys() == {"max_pixels"}
+
+    def test_nothing_may_take_longer_than_the_stall(self, asked: dict[str, Any]) -> None:
+        fault_of("rtsp://cam/x", stall="1.5s")
+        assert asked["timeout"] == (3.5, 1.5)
+
+
+def test_each_picture_is_its_own(tmp_path: Path) -> None:
+    """A shot that is made later still shows what was read then."""
+    with opened(film(tmp_path / "film.mp4", rate=QUICK)) as source:
+        shots = [source.read() for _ in range(PICTURES)]
+        shown = [number_of(shot()) for shot in reversed(shots)]
+    assert shown == list(reversed(range(PICTURES)))
+    pixels = [shot() for shot in shots]
+    assert all(one is not other for one, other in itertools.combinations(pixels, 2))

@@ -1,0 +1,61 @@
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+from tests.unit.drivers.gpio.wiring import WatchedBoard
+
+from cogwork.drivers.gpio.pin_link import NoAnswer, PinLink, await_answer, run_all
+
+
+async def test_a_pin_gets_only_so_long(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Even one that makes nothing of a timeout that it is given."""
+    monkeypatch.setattr("cogwork.drivers.gpio.pin_link.ANSWER_TIMEOUT", 0.02)
+    board = WatchedBoard()
+    wire = await PinLink.connect(board, "p")
+    board.gates["p"] = asyncio.Event()
+    for asking in (wire.set(True), wire.set_pwm(0.5)):
+        with pytest.raises(NoAnswer) as error:
+            await asyncio.wait_for(asking, 10)
+        assert str(error.value) == (
+            'pin "p" of board "pins" did not answer within 0.02 s; check the log of its board '
+            "or of the module that provides it"
+        )
+    assert board.told == []
+
+
+async def test_a_timeout_of_the_pin_s_own_is_told_as_it_is() -> None:
+    async def fail() -> None:
+        raise TimeoutError("no acknowledgement on the bus")
+
+    with pytest.raises(TimeoutError, match="on the bus"):
+        await await_answer("it", fail())
+
+
+async def test_a_wire_may_mean_yes_by_low() -> None:
+    board = WatchedBoard()
+    wire = await PinLink.connect(board, "p", inverted=True)
+    await wire.set(True)
+    await wire.set(False)
+    assert board.told == [("p", 0.0), ("p", 1.0)]
+
+
+async def test_all_are_written_whatever_is_wrong_with_some() -> None:
+    """Even if whoever asked is gone. The first that failed is told."""
+    board = WatchedBoard()
+    wires = [await PinLink.connect(board, name) for name in "xyz"]
+    board.broken = "x"
+    with pytest.raises(OSError, match="loose"):
+        await run_all(wire.set(True) for wire in wires)
+    assert [board.level(name) for name in "xyz"] == [0, 1, 1]
+    board.gates["z"] = gate = asyncio.Event()
+    writing = asyncio.ensure_future(run_all(wire.set(False) for wire in wires))
+    for _ in range(2):
+        await asyncio.sleep(0)
+        writing.cancel()
+    await asyncio.sleep(0)
+    assert not writing.done()
+    gate.set()
+    await asyncio.wait([writing], timeout=10)
+    assert writing.cancelled()
+    assert [board.level(name) for name in "xyz"] == [0, 0, 0]

@@ -1,0 +1,167 @@
+"""What becomes of process groups when the server that started them is gone."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from tests.unit.modules.children import DEADLINE
+
+from cogwork.modules.orphans import MARK_VARIABLE, list_children, process_identity
+from cogwork.modules.reaper import KILL_DELAY, Reaper
+
+SERVER = """
+import os, sys, subprocess
+from cogwork.modules.orphans import MARK_VARIABLE, process_identity
+from cogwork.modules.reaper import Reaper
+reaper = Reaper()
+mark = {MARK_VARIABLE: f"above {process_identity(os.getpid())}.0123"}
+for script in sys.argv[1:]:
+    child = subprocess.Popen(
+        ["/bin/sh", "-c", script], start_new_session=True, env={**os.environ, **mark}
+    )
+    reaper.watch(child.pid)
+    print(child.pid, flush=True)
+sys.stdin.read()
+"""
+"""Starts each of its arguments, and waits to be killed."""
+DEAF = "trap '' TERM; while :; do sleep 1; done"
+DAEMON = "setsid sh -c 'exec sleep 1000' & wait"
+
+
+class Killed:
+    """A server that is killed, and what it started."""
+
+    def __init__(self, *scripts: str) -> None:
+        self.server = subprocess.Popen(
+            [sys.executable, "-c", SERVER, *scripts],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+        assert self.server.stdout is not None
+        self.groups = [int(self.server.stdout.readline()) for _ in scripts]
+
+    def kill(self) -> None:
+        self.server.kill()
+        self.server.wait(DEADLINE)
+
+    def close(self) -> None:
+        self.kill()
+        for stream in (self.server.stdin, self.server.stdout):
+            if stream is not None:
+                stream.close()
+        for group in self.groups:
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(group, signal.SIGKILL)
+
+
+def seconds_until_gone(*groups: int) -> float:
+    began = time.monotonic()
+    while any(_runs(group) for group in groups):
+        assert time.monotonic() - began < DEADLINE
+        time.sleep(0.01)
+    return time.monotonic() - began
+
+
+def _runs(group: int) -> bool:
+    """Whoever adopts them may take a while to reap them."""
+    for each in Path("/proc").glob("[0-9]*/stat"):
+        with contextlib.suppress(OSError):
+            state, _, of, *_ = each.read_text().rpartition(") ")[2].split()
+            if int(of) == group and state != "Z":
+                return True
+    return False
+
+
+@pytest.fixture
+def reaper() -> Iterator[Reaper]:
+    reaper = Reaper()
+    yield reaper
+    reaper.close()
+
+
+def test_groups_get_a_signal_they_can_handle(tmp_path: Path) -> None:
+    note = tmp_path / "stopped"
+    killed = Killed(f"trap 'touch {note}; exit' TERM; while :; do sleep 0.05; done", "sleep 1000")
+    try:
+        killed.kill()
+        assert seconds_until_gone(*killed.groups) < KILL_DELAY
+        assert note.exists()
+    finally:
+        killed.close()
+
+
+def test_deaf_and_stopped_ones_are_killed() -> None:
+    killed = Killed(DEAF, DEAF)
+    try:
+        os.killpg(killed.groups[1], signal.SIGSTOP)
+        killed.kill()
+        assert KILL_DELAY - 1 < seconds_until_gone(*killed.groups) < KILL_DELAY + 5
+    finally:
+        killed.close()
+
+
+def test_one_that_left_its_group_is_found_by_its_mark() -> None:
+    killed = Killed(DAEMON)
+    try:
+        daemons = _daemons(process_identity(killed.server.pid))
+        killed.kill()
+        assert seconds_until_gone(*killed.groups, *daemons) < KILL_DELAY
+    finally:
+        killed.close()
+
+
+def _daemons(server: str) -> list[int]:
+    """Those with the mark that lead a group of their own and have begun to sleep."""
+    until = time.monotonic() + DEADLINE
+    while time.monotonic() < until:
+        for each in Path("/proc").glob("[0-9]*"):
+            with contextlib.suppress(OSError):
+                marked = (
+                    f"{MARK_VARIABLE}=above {server}.".encode() in (each / "environ").read_bytes()
+                )
+                if marked and (each / "cmdline").read_bytes() == b"sleep\x001000\0":
+                    return [int(each.name)]
+        time.sleep(0.01)
+    raise AssertionError("there is no daemon")
+
+
+def test_a_server_that_closes_it_leaves_nothing(reaper: Reaper) -> None:
+    reaper.watch(1 << 22)
+    assert len(set(list_children())) == 1
+    reaper.forget(1 << 22)
+    reaper.close()
+    assert not set(list_children())
+
+
+def test_groups_that_are_gone_are_forgotten(reaper: Reaper) -> None:
+    """Their numbers may be another's by then."""
+    with subprocess.Popen(["/bin/sleep", "1000"], start_new_session=True) as other:
+        try:
+            reaper.watch(other.pid)
+            reaper.watch(1 << 22)  # so that there is one to end
+            reaper.forget(other.pid)
+            reaper.close()
+            assert other.poll() is None
+        finally:
+            other.kill()
+
+
+def test_another_is_started_when_it_is_gone(reaper: Reaper) -> None:
+    reaper.watch(1 << 22)
+    (first,) = list_children()
+    os.kill(first, signal.SIGKILL)
+    until = time.monotonic() + DEADLINE
+    while set(list_children()) == {first} and time.monotonic() < until:
+        reaper.watch((1 << 22) + 1)
+    assert set(list_children()) != {first}
+    reaper.forget(1 << 22)
+    reaper.forget((1 << 22) + 1)

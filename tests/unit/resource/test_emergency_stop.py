@@ -1,0 +1,51 @@
+from __future__ import annotations
+
+import asyncio
+import threading
+
+import pytest
+
+from cogwork.driver import EmergencyStop
+from cogwork.resource.emergency_stop import NeedsLoop, run_without_loop, stop_all
+
+DEADLINE = 20.0
+
+
+def test_all_are_stopped_whatever_some_do() -> None:
+    release, stopped = threading.Event(), threading.Event()
+
+    def fail() -> None:
+        raise OSError("the wire is loose")
+
+    def wait() -> None:
+        release.wait(DEADLINE)
+
+    try:
+        failed = stop_all({"good": stopped.set, "bad": fail, "stuck": wait}, within=0.5)
+    finally:
+        release.set()
+    assert stopped.is_set()
+    assert failed == {"bad": "the wire is loose", "stuck": "it did not stop within 0.5s"}
+
+
+def test_a_coroutine_that_awaits_nothing_runs_without_a_loop() -> None:
+    async def answer() -> int:
+        return 42
+
+    assert run_without_loop(answer()) == 42
+
+
+def test_a_coroutine_that_waits_needs_the_loop() -> None:
+    async def wait() -> None:
+        await asyncio.sleep(0)
+
+    with pytest.raises(NeedsLoop):
+        run_without_loop(wait())
+
+
+def test_a_driver_is_known_by_its_method() -> None:
+    class Driver:
+        def emergency_stop(self) -> None: ...
+
+    assert isinstance(Driver(), EmergencyStop)
+    assert not isinstance(object(), EmergencyStop)

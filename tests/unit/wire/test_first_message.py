@@ -1,0 +1,38 @@
+from __future__ import annotations
+
+import asyncio
+from typing import Any, cast
+
+import pytest
+
+from cogwork.core.errors import InvalidRequest
+from cogwork.wire import first_message
+from cogwork.wire.first_message import recv_first_message
+from cogwork.wire.handlers import Stream
+
+
+class Sent:
+    def __init__(self, message: Any) -> None:
+        self._message = message
+
+    async def recv_message(self) -> Any:
+        if self._message is Ellipsis:
+            await asyncio.sleep(3600)
+        return self._message
+
+
+async def test_it_is_what_came_first() -> None:
+    assert await recv_first_message(cast("Stream", Sent("hello")), "/a.B/C") == "hello"
+
+
+@pytest.mark.parametrize(
+    ("message", "words"),
+    [(None, "/a.B/C ended before its first message"), (..., "/a.B/C received no message within")],
+    ids=["none", "never"],
+)
+async def test_without_one_the_call_ends(
+    message: Any, words: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(first_message, "FIRST_MESSAGE_TIMEOUT", 0.01)
+    with pytest.raises(InvalidRequest, match=words):
+        await recv_first_message(cast("Stream", Sent(message)), "/a.B/C")

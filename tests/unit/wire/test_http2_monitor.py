@@ -1,0 +1,234 @@
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Sequence
+
+import pytest
+from hpack import Encoder
+from hypothesis import given
+from hypothesis import strategies as st
+from tests import frames
+
+from cogwork.wire.http2_monitor import (
+    Http2Monitor,
+    MonitorLimits,
+    ProtocolViolation,
+    headers_are_text,
+)
+
+PATH = "/viam.robot.v1.RobotService/ResourceNames"
+REPLY = b"\x88"
+
+
+class Connection:
+    def __init__(self, limits: MonitorLimits | None = None) -> None:
+        self.now = 0.0
+        self.monitor = Http2Monitor(lambda: self.now, limits)
+        self.send(frames.opening())
+
+    def send(self, data: bytes) -> None:
+        self.monitor.feed_client(memoryview(data))
+
+    def answer(self, data: bytes) -> None:
+        self.monitor.feed_server(memoryview(data))
+
+
+def reply(stream: int, *, end: bool = True) -> bytes:
+    flags = 0x4 | (0x1 if end else 0)
+    return len(REPLY).to_bytes(3, "big") + bytes([1, flags]) + stream.to_bytes(4, "big") + REPLY
+
+
+def test_a_call_is_busy_until_it_is_answered() -> None:
+    connection = Connection()
+    seen = [(connection.monitor.is_busy, connection.monitor.request_count)]
+    connection.send(frames.call(1, PATH, b"hello"))
+    seen.append((connection.monitor.is_busy, connection.monitor.request_count))
+    connection.answer(reply(1, end=False))
+    seen.append((connection.monitor.is_busy, connection.monitor.request_count))
+    connection.now = 5.0
+    connection.answer(reply(1))
+    seen.append((connection.monitor.is_busy, connection.monitor.request_count))
+    assert seen == [(False, 0), (True, 1), (True, 1), (False, 1)]
+    assert connection.monitor.last_active == 5.0
+
+
+def test_a_reset_ends_a_call() -> None:
+    connection = Connection()
+    connection.send(frames.call(1, PATH) + frames.call(3, PATH))
+    connection.send(frames.reset(1))
+    assert connection.monitor.is_busy
+    connection.answer(frames.reset(3))
+    assert not connection.monitor.is_busy
+
+
+def test_headers_alone_wait() -> None:
+    connection = Connection()
+    connection.now = 3.0
+    connection.send(frames.headers(1, PATH))
+    connection.now = 4.0
+    connection.send(frames.headers(3, PATH))
+    seen = [(connection.monitor.waiting_since, connection.monitor.is_busy)]
+    connection.send(frames.data(1, b"x"))
+    seen.append((connection.monitor.waiting_since, connection.monitor.is_busy))
+    connection.answer(reply(3, end=False))
+    seen.append((connection.monitor.waiting_since, connection.monitor.is_busy))
+    assert seen == [(3.0, False), (4.0, True), (None, True)]
+
+
+def test_too_many_that_wait_are_a_violation() -> None:
+    connection = Connection(MonitorLimits(waiting=3))
+    for number in (1, 3, 5):
+        connection.send(frames.headers(number, PATH))
+    with pytest.raises(ProtocolViolation, match="4 requests have sent headers but no message"):
+        connection.send(frames.headers(7, PATH))
+
+
+def test_requests_beyond_a_burst_wait() -> None:
+    connection = Connection()
+    connection.monitor = Http2Monitor(lambda: connection.now, burst_limit=lambda: 2)
+    connection.send(frames.opening())
+    calls = [frames.call(number, PATH, b"x") for number in (1, 3, 5)]
+    taken = connection.monitor.feed_client(memoryview(b"".join(calls)))
+    assert taken == len(calls[0]) + len(calls[1])
+    assert connection.monitor.is_bursting
+    assert connection.monitor.feed_client(memoryview(calls[2])) == 0
+    connection.answer(reply(1))
+    assert connection.monitor.feed_client(memoryview(calls[2])) == len(calls[2])
+
+
+def test_a_connection_whose_request_waits_is_busy() -> None:
+    connection = Connection()
+    connection.monitor = Http2Monitor(lambda: connection.now, burst_limit=lambda: 1)
+    connection.send(frames.opening())
+    connection.send(frames.call(1, PATH) + frames.reset(1))
+    assert not connection.monitor.is_busy
+    assert connection.monitor.feed_client(memoryview(frames.call(3, PATH))) == 0
+    assert connection.monitor.is_busy
+
+
+def test_requests_that_take_long_do_not_count_as_a_burst() -> None:
+    connection = Connection()
+    connection.monitor = Http2Monitor(lambda: connection.now, burst_limit=lambda: 1)
+    connection.send(frames.opening())
+    connection.send(frames.call(1, PATH))
+    assert connection.monitor.feed_client(memoryview(frames.call(3, PATH))) == 0
+    connection.now = 0.3
+    assert connection.monitor.feed_client(memoryview(frames.call(3, PATH))) > 0
+
+
+def test_a_request_that_is_taken_back_counts() -> None:
+    connection = Connection()
+    connection.monitor = Http2Monitor(lambda: connection.now, burst_limit=lambda: 1)
+    connection.send(frames.opening())
+    connection.send(frames.call(1, PATH) + frames.reset(1))
+    assert connection.monitor.feed_client(memoryview(frames.call(3, PATH))) == 0
+
+
+@pytest.mark.parametrize(
+    "frame", [frames.ping(), frames.settings(), frames.data(1, b"", end=False)]
+)
+def test_frames_that_carry_nothing_are_bounded_in_a_second(frame: bytes) -> None:
+    connection = Connection(MonitorLimits(control_frames=10))
+    for second in range(5):
+        connection.now = float(second)
+        connection.send(frame * 9)
+    with pytest.raises(ProtocolViolation, match="more than 10 frames per second"):
+        connection.send(frame * 30)
+
+
+@pytest.mark.parametrize("piece", [1, 2, 5, 8, 9, 10, 100, 10_000])
+def test_frames_are_found_however_they_are_cut(piece: int) -> None:
+    connection = Connection()
+    sent = b"".join(
+        (
+            frames.headers(1, PATH, more=True),
+            frames.continuation(1, b"", last=True),
+            frames.data(1, b"x" * 3000, end=True),
+            frames.ping(),
+            frames.call(3, PATH, b"y" * 500),
+        )
+    )
+    for at in range(0, len(sent), piece):
+        connection.send(sent[at : at + piece])
+    assert connection.monitor.request_count == 2
+    answers = reply(1, end=False) + reply(1) + reply(3)
+    for at in range(0, len(answers), piece):
+        connection.answer(answers[at : at + piece])
+    assert not connection.monitor.is_busy
+
+
+def block(*headers: tuple[str | bytes, str | bytes], coded: bool) -> bytes:
+    return bytes(Encoder().encode(headers, huffman=coded))
+
+
+@pytest.mark.parametrize("coded", [True, False])
+@pytest.mark.parametrize(
+    ("header", "fine"),
+    [
+        ((":path", PATH), True),
+        ((":path", "/ü/ß"), True),
+        (("user-agent", "".join(map(chr, range(0x20, 0x7F)))), True),
+        ((":path", b"/\xff\xfe/\x80"), False),
+        ((":path", b"/\xc3"), False),
+        (("x-anything", b"\xff"), False),
+        ((b"x-\xff", b"value"), False),
+        (("x-bin", b"/+8="), True),
+    ],
+)
+def test_only_text_is_text(
+    header: tuple[str | bytes, str | bytes], fine: bool, coded: bool
+) -> None:
+    assert (
+        headers_are_text(block((":method", "POST"), header, ("te", "trailers"), coded=coded))
+        is fine
+    )
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        b"\x44\x84\xff\xff\xff\xff",
+        b"\x40",
+        b"\x40\x05abc",
+        b"\xff\xff\xff\xff\xff\xff",
+        b"\x00\x7f",
+    ],
+)
+def test_a_block_that_cannot_be_read_is_not_text(data: bytes) -> None:
+    assert not headers_are_text(data)
+
+
+@given(st.binary(max_size=60), st.booleans())
+def test_text_is_what_decodes(value: bytes, coded: bool) -> None:
+    try:
+        value.decode()
+        fine = True
+    except UnicodeDecodeError:
+        fine = False
+    assert headers_are_text(block((":path", value), coded=coded)) is fine
+
+
+def test_headers_that_are_not_text_are_a_violation() -> None:
+    connection = Connection()
+    with pytest.raises(ProtocolViolation, match="not valid UTF-8"):
+        connection.send(frames.block(1, block((":path", b"/\xff"), coded=True)))
+
+
+def test_headers_are_bounded() -> None:
+    with pytest.raises(ProtocolViolation, match="too large"):
+        Connection().send(frames.block(1, b"x" * 100_000))
+    flood = frames.headers(1, PATH, more=True) + frames.continuation(1, b"") * 100
+    with pytest.raises(ProtocolViolation, match="too large"):
+        Connection().send(flood)
+    huge = (1 << 20).to_bytes(3, "big") + b"\x01\x04" + (1).to_bytes(4, "big")
+    with pytest.raises(ProtocolViolation, match="too large"):
+        Connection().send(huge)
+
+
+@given(st.lists(st.binary(max_size=80), max_size=8))
+def test_any_bytes_are_followed_or_refused(pieces: Sequence[bytes]) -> None:
+    connection = Connection()
+    with contextlib.suppress(ProtocolViolation):
+        for piece in pieces:
+            connection.send(piece)
+            connection.answer(piece)

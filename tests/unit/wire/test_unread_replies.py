@@ -1,0 +1,68 @@
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from cogwork.wire.unread_replies import RepliesNotRead, UnreadReplies
+
+
+def replies(timeout: float = 20.0) -> UnreadReplies:
+    return UnreadReplies(total=100, per_client=80, slack=10, timeout=timeout, max_waiting=2)
+
+
+def test_a_client_that_reads_is_never_behind() -> None:
+    unread = replies()
+    for _ in range(100):
+        unread.add("a", 50)
+        assert not unread.is_behind("a")
+        unread.remove("a", 50)
+    assert unread.is_within_slack
+
+
+def test_a_client_with_its_share_unread_is_behind() -> None:
+    unread = replies()
+    unread.add("a", 80)
+    assert unread.is_behind("a")
+    assert not unread.is_behind("b")
+
+
+def test_when_there_is_much_in_all_little_is_too_much() -> None:
+    unread = replies()
+    unread.add("a", 79)
+    unread.add("b", 21)
+    assert unread.is_behind("b")
+    assert not unread.is_behind("c")
+    unread.add("c", 9)
+    assert not unread.is_behind("c")
+
+
+async def test_a_call_waits_until_its_client_has_read() -> None:
+    unread = replies()
+    unread.add("a", 80)
+    waiting = asyncio.ensure_future(unread.wait_until_read("a"))
+    await asyncio.sleep(0)
+    unread.add("b", 5)
+    unread.remove("b", 5)
+    await asyncio.sleep(0)
+    assert not waiting.done()
+    unread.remove("a", 80)
+    await asyncio.wait_for(waiting, 20)
+
+
+async def test_waiting_for_a_reader_times_out() -> None:
+    unread = replies(timeout=0.01)
+    unread.add("a", 80)
+    with pytest.raises(RepliesNotRead, match="80 bytes of replies are unread"):
+        await unread.wait_until_read("a")
+
+
+async def test_few_calls_wait() -> None:
+    unread = replies()
+    unread.add("a", 80)
+    waiting = [asyncio.ensure_future(unread.wait_until_read("a")) for _ in range(2)]
+    await asyncio.sleep(0)
+    with pytest.raises(RepliesNotRead):
+        await unread.wait_until_read("a")
+    unread.remove("a", 80)
+    await asyncio.wait_for(asyncio.gather(*waiting), 20)
