@@ -10,8 +10,8 @@ BUILD = $(BUILD_VENV)/bin
 # Without a network, tests of real models are skipped; the others run.
 FETCH = -@$(MAKE) --no-print-directory models
 
-# A real RTSP server to test streams with, and shells and man to test completion and man pages with.
-DEBIAN = gir1.2-gst-rtsp-server-1.0 gstreamer1.0-plugins-base gstreamer1.0-plugins-good python3-gi fish man-db zsh
+# A real RTSP server to test streams with, Graphviz, and shells and man to test completion and man pages with.
+DEBIAN = gir1.2-gst-rtsp-server-1.0 gstreamer1.0-plugins-base gstreamer1.0-plugins-good python3-gi fish graphviz man-db zsh
 
 .PHONY: system setup server test coverage lint bench soak docs site demo models
 
@@ -43,7 +43,7 @@ test: setup  ## everything but the soaks
 
 # The tests that take seconds, not minutes. Left out is one whose signal handlers would wait for a lock of coverage.py.
 MEASURED = tests/unit --ignore tests/unit/config/test_mutations.py --ignore tests/unit/drivers/mlmodel/test_demo_model.py \
-  --ignore tests/unit/spatial/test_inverse.py --ignore tests/unit/cli/test_demo.py \
+  --ignore tests/unit/spatial/test_inverse_kinematics.py --ignore tests/unit/cli/test_demo.py \
   --deselect tests/unit/logs/test_spool.py::test_signal_handlers_and_threads_put_without_losing_any
 
 coverage: setup  ## branches that the unit tests take, as information; build/coverage has every line

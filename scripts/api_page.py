@@ -12,7 +12,7 @@ from google.protobuf.descriptor import MethodDescriptor, ServiceDescriptor
 
 from cogwork.core.clock import SystemClock
 from cogwork.graph.provider import Providers
-from cogwork.resource.services import public_services
+from cogwork.graph.public_apis import SERVICE_BY_API
 from cogwork.robot.handler_table import build_handler_table
 from cogwork.robot.machine import Machine
 from cogwork.wire.handlers import HandlerTable
@@ -43,7 +43,7 @@ def render_api_page() -> str:
         Machine(Providers({}), SystemClock()), SystemClock(), lambda _: None
     )
     sections = [_render_section("Machine", ROBOT, table)]
-    sections += [_render_section(str(each.api), each.service, table) for each in public_services()]
+    sections += [_render_section(str(api), name, table) for api, name in SERVICE_BY_API.items()]
     return _INTRO + "\n".join(sections)
 
 

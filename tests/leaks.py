@@ -12,7 +12,7 @@ from collections.abc import Hashable, Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
-PATIENCE = 2.0
+PATIENCE = 10.0
 """How many seconds something that is just finishing gets before it counts as leaked."""
 
 

@@ -17,8 +17,9 @@ from grpclib.client import Channel
 from grpclib.const import Status
 
 from cogwork.graph.name import Api, ResourceName
+from cogwork.graph.public_apis import PUBLIC_APIS, SERVICE_BY_API
 from cogwork.resource import sdk
-from cogwork.resource.services import load_methods, public_services
+from cogwork.resource.services import load_methods
 from cogwork.wire.channel import SdkChannel
 from cogwork.wire.grpc import grpc_server
 from cogwork.wire.handlers import HandlerTable
@@ -50,9 +51,9 @@ def _table(resources: tuple[ResourceBase, ...]) -> HandlerTable:
     named = {ResourceName(_api(each), each.name): each for each in resources}
     apis = {_api(each) for each in resources}
     table = HandlerTable()
-    for each in public_services():
-        if each.api in apis:
-            table.add(each.service, partial(load_methods, each, named.__getitem__))
+    for api in apis:
+        load = partial(load_methods, PUBLIC_APIS[api], named.__getitem__)
+        table.add(SERVICE_BY_API[api], load)
     return table
 
 

@@ -26,9 +26,9 @@ from tests.modules import make
 
 from cogwork.config.load_context import LoadContext
 from cogwork.config.loader import load
+from cogwork.core.backoff import Backoff
 from cogwork.core.clock import SystemClock
 from cogwork.drivers.builtin_models import builtin_models
-from cogwork.graph.limits import GraphLimits
 from cogwork.graph.provider import Providers
 from cogwork.logs.rules import LevelRules
 from cogwork.modules.context import Deadlines, ModuleContext
@@ -62,7 +62,7 @@ MIB = 1 << 20
 MARK = "COGWORK_TEST_HOUSE"
 
 SHORT = Deadlines(start=1.0, validate=0.5, add=0.5, remove=0.5, probe=0.2)
-NO_PAUSE = GraphLimits(min_retry_delay=0.0, max_retry_delay=0.0)
+NO_PAUSE = Backoff(0.0, 0.0)
 READY, UNHEALTHY = 3, 4
 """As ModuleStatus numbers them."""
 
@@ -104,7 +104,7 @@ def config(modules: Sequence[Config], components: Sequence[Config]) -> Config:
 class House:
     """What its clients and modules see of the machine, by the socket of its modules."""
 
-    def __init__(self, directory: Path, deadlines: Deadlines, pauses: GraphLimits, sockets: Path):
+    def __init__(self, directory: Path, deadlines: Deadlines, pauses: Backoff, sockets: Path):
         self.story: deque[Mapping[str, Any]] = deque(maxlen=100)
         self.mark = secrets.token_hex(8)
         self._home = directory / "home"
@@ -112,10 +112,7 @@ class House:
         self._registry = Registry(builtin_models(neighbours))
         providers = Providers({"built in": self._registry})
         clock = SystemClock()
-        self.machine = Machine(providers, clock, observe=lambda _: None)
-        self.machine.bind(neighbours)
-        table = build_handler_table(self.machine, clock, lambda _: None)
-        self._parent = ParentServer(table, sockets)
+        self._parent = ParentServer(sockets)
         self.modules = ModuleManager(
             ModuleContext(
                 clock,
@@ -132,12 +129,14 @@ class House:
             )
         )
         providers.add("modules", self.modules)
-        self.machine.modules = self.modules
+        self.machine = Machine(providers, clock, observe=lambda _: None, modules=self.modules)
+        self.machine.bind(neighbours)
+        self._table = build_handler_table(self.machine, clock, lambda _: None)
         self._carrier: grpc.aio.Channel | None = None
         self._open = contextlib.ExitStack()
 
     async def start(self) -> None:
-        await self._parent.start()
+        await self._parent.start(self._table)
         address = self._open.enter_context(self._parent.open_socket("visitor"))
         self._carrier = grpc.aio.insecure_channel(f"unix:{address}")
 
@@ -242,7 +241,7 @@ def unhealthy(name: str, words: str = "") -> Callable[[GetMachineStatusResponse]
 
 @contextlib.asynccontextmanager
 async def housed(
-    directory: Path, deadlines: Deadlines = SHORT, pauses: GraphLimits = NO_PAUSE
+    directory: Path, deadlines: Deadlines = SHORT, pauses: Backoff = NO_PAUSE
 ) -> AsyncIterator[House]:
     """Nothing of its modules is left when it is closed."""
     assert adopt_orphans()

@@ -16,8 +16,8 @@ from grpclib.health.v1 import health_pb2
 from grpclib.reflection.v1 import reflection_pb2
 from grpclib.reflection.v1alpha import reflection_pb2 as old_reflection_pb2
 
+from cogwork.graph.public_apis import PUBLIC_APIS
 from cogwork.resource import sdk
-from cogwork.resource.services import public_services
 
 assert sdk.VERSION  # it comes before anything else of the SDK
 import viam.gen  # noqa: E402
@@ -44,7 +44,7 @@ class Method:
 def public_methods() -> list[Method]:
     """Those of the machine and of its resources, also of APIs that are not served yet."""
     _import_all()
-    served = {each.service: each.is_served for each in public_services()}
+    served = {each.service: each.is_served for each in PUBLIC_APIS.values() if each.service}
     found = [
         _method(method, served[service.full_name])
         for module in _modules()

@@ -25,12 +25,12 @@ from tests.fault.modules import (
     unhealthy,
 )
 
-from cogwork.graph.limits import GraphLimits
+from cogwork.core.backoff import Backoff
 from cogwork.modules.process import CannotStop, Child
 
 PATIENT = replace(SHORT, start=30.0, add=5.0, remove=3.0)
 """Longer than anything here takes."""
-PAUSES = GraphLimits(min_retry_delay=0.1, max_retry_delay=0.1)
+PAUSES = Backoff(0.1, 0.1)
 MODEL = "acme:bad:thing"
 
 
@@ -120,7 +120,7 @@ async def test_a_restart_ends_a_start_that_hangs(house: House, tmp_path: Path) -
 async def test_what_was_not_answered_is_asked_again(tmp_path: Path) -> None:
     deadlines, pauses = (
         replace(PATIENT, validate=0.3),
-        GraphLimits(min_retry_delay=0.5, max_retry_delay=0.5),
+        Backoff(0.5, 0.5),
     )
     async with housed(tmp_path, deadlines, pauses) as house:
         apply(house, tmp_path, "stall(ValidateConfig)", "a")
@@ -136,7 +136,7 @@ async def test_nonsense_is_told_and_does_not_keep_the_server_busy(
     began, before = time.monotonic(), len(notes.about("ValidateConfig"))
     await notes.until("ValidateConfig", times=before + 3)
     asked = len(notes.about("ValidateConfig")) - before
-    assert asked <= (time.monotonic() - began) / PAUSES.min_retry_delay + 1
+    assert asked <= (time.monotonic() - began) / PAUSES.first + 1
 
 
 async def test_what_is_added_too_late_is_removed(

@@ -48,7 +48,7 @@ from tests.modules import make
 from tests.running import running, served_anywhere
 from tests.sizes import FULL, size
 
-from cogwork.graph.limits import GraphLimits
+from cogwork.core.backoff import Backoff
 from cogwork.modules.context import Deadlines
 from cogwork.modules.module import Module
 from cogwork.resource import sdk
@@ -57,7 +57,7 @@ from cogwork.server.shutdown import SIGNAL_DEBOUNCE
 assert sdk.VERSION  # it comes before anything else of the SDK
 from viam.components.generic.client import GenericClient  # noqa: E402
 
-PAUSES = GraphLimits(min_retry_delay=0.5, max_retry_delay=0.5)
+PAUSES = Backoff(0.5, 0.5)
 """Long enough to be seen."""
 LITTLE = 1.0
 """Seconds within which what has nothing to do with a fault is done, on a computer that is busy."""
@@ -508,7 +508,7 @@ async def test_of_a_model_that_several_bring_it_is_told_whose_counts(
 
 
 async def test_the_pause_grows_with_each_failure_and_is_told(tmp_path: Path) -> None:
-    pauses = GraphLimits(min_retry_delay=0.05, max_retry_delay=0.4)
+    pauses = Backoff(0.05, 0.4)
     async with housed(tmp_path, pauses=pauses) as house:
         house.apply(both(tmp_path, "exit(start)"))
         await house.until(lambda status: module_in(status, "bad").consecutive_failures >= 6)

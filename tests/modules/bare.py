@@ -22,8 +22,9 @@ from google.protobuf.json_format import ParseDict
 from tests.running import DEADLINE, Output
 
 from cogwork.graph.name import Api, ResourceName
+from cogwork.graph.public_apis import PUBLIC_APIS, SERVICE_BY_API
 from cogwork.resource import sdk
-from cogwork.resource.services import load_methods, public_services
+from cogwork.resource.services import load_methods
 from cogwork.wire.channel import SdkChannel
 from cogwork.wire.grpc import grpc_server
 from cogwork.wire.grpc_services import add_standard_services
@@ -84,9 +85,9 @@ def _table(serving: Parent) -> HandlerTable:
     table.add("viam.robot.v1.RobotService", lambda: methods_from_service(_RobotService(serving)))
     named = {ResourceName(_api(each), each.name): each for each in serving.resources}
     apis = {_api(each) for each in serving.resources}
-    for each in public_services():
-        if each.api in apis:
-            table.add(each.service, partial(load_methods, each, named.__getitem__))
+    for api in apis:
+        load = partial(load_methods, PUBLIC_APIS[api], named.__getitem__)
+        table.add(SERVICE_BY_API[api], load)
     add_standard_services(table)
     return table
 

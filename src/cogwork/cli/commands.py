@@ -122,10 +122,15 @@ def _add_graph(commands: Subparsers) -> None:
     graph = commands.add_parser("graph", help="Draw a machine's resource graph")
     _add_address_option(graph)
     graph.add_argument(
-        "--format", choices=("text", "dot", "svg"), help="output format (default: text)"
+        "--format",
+        choices=("text", "dot", "svg"),
+        help="output format (default: text); svg needs Graphviz",
     )
     graph.add_argument(
-        "-o", "--output", metavar="FILE", help="write to FILE; .svg and .dot set the format"
+        "-o",
+        "--output",
+        metavar="FILE",
+        help="write to FILE; .dot, .svg, .png and .pdf set the format",
     )
     graph.set_defaults(run="cogwork.cli.status:graph")
 

@@ -13,14 +13,13 @@ from cogwork.graph.name import BUILTIN_FAMILY, BUILTIN_NAMESPACE
 NO_RESOURCES = "this machine has no resources"
 MISSING = "missing"
 COLORS = {
-    "ready": ("#1a7f37", "#3fb950"),
-    "unhealthy": ("#cf222e", "#f85149"),
-    "configuring": ("#bf8700", "#d29922"),
-    "unconfigured": ("#6e7781", "#8b949e"),
-    "removing": ("#8250df", "#a371f7"),
-    MISSING: ("#cf222e", "#f85149"),
+    "ready": "#1a7f37",
+    "unhealthy": "#cf222e",
+    "configuring": "#bf8700",
+    "unconfigured": "#6e7781",
+    "removing": "#8250df",
+    MISSING: "#cf222e",
 }
-"""Colors for a light and for a dark background."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,7 +138,7 @@ def _dot_node(node: DiagramNode) -> str:
         f"  {json.dumps(node.name)} ["
         f'label="{_escape_dot(node.short_name)}\\n{_escape_dot(node.type_label)}", '
         f'tooltip="{_escape_dot(node.state_text)}", '
-        f'color="{COLORS[node.display_state][0]}"{style}];'
+        f'color="{COLORS[node.display_state]}"{style}];'
     )
 
 

@@ -15,16 +15,14 @@ from pathlib import Path
 from typing import Any
 
 from cogwork.cli.terminal import EXIT_OK, EXIT_USAGE, print_error
-from cogwork.config.apis import PUBLIC_APIS
 from cogwork.config.diagnostics import did_you_mean
 from cogwork.core.errors import CogworkError, InvalidName
 from cogwork.graph.name import Api, ModelName
+from cogwork.graph.public_apis import PUBLIC_APIS
 
 TEMPLATES = Path(__file__).parent / "templates"
 _COMPLETE_TEMPLATES = ("motor", "sensor")
 """Components with a template that works as it is."""
-_WITHOUT_SDK_CLASS = frozenset({"base_remote_control", "data_manager", "shell", "video"})
-"""Services without a class in the SDK."""
 _STUBBED_METHODS = frozenset({"get_readings"})
 """Methods that some SDK classes implement with an empty stub."""
 _RESERVED_NAMES = frozenset({"cogwork", "main", "tests", "viam"})
@@ -186,7 +184,7 @@ def _find_api(text: str) -> Api:
 
 
 def _has_sdk_class(api: Api) -> bool:
-    return api.kind == "component" or api.subtype not in _WITHOUT_SDK_CLASS
+    return PUBLIC_APIS[api].sdk_client is not None
 
 
 def _contract_names(api: Api) -> tuple[str, str]:

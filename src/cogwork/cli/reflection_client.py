@@ -1,49 +1,38 @@
-"""gRPC reflection client: fetch the descriptors of a machine's services."""
+"""Fetches the descriptors of a machine's services by gRPC reflection."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
 import grpc
 from google.protobuf.descriptor import ServiceDescriptor
 from google.protobuf.descriptor_pb2 import FileDescriptorProto
-from google.protobuf.descriptor_pool import DescriptorPool
 from grpclib.reflection.v1.reflection_pb2 import ServerReflectionRequest, ServerReflectionResponse
+
+from cogwork.wire.reflection_client import query_descriptors, read_files, reflection_path
 
 _TIMEOUT = 10.0
 
 
 def fetch_service(channel: grpc.Channel, name: str) -> ServiceDescriptor:
     """Fetch a service descriptor with all its messages."""
-    pool = DescriptorPool()
-    added: set[str] = set()
-    for file in _fetch_files(channel, ServerReflectionRequest(file_containing_symbol=name)):
-        _add_file(channel, file, pool, added)
-    service: ServiceDescriptor = pool.FindServiceByName(name)  # type: ignore[no-untyped-call]
-    return service
+    queries = query_descriptors(name)
+    request = next(queries)
+    try:
+        while True:
+            request = queries.send(_fetch_files(channel, request))
+    except StopIteration as end:
+        service: ServiceDescriptor = end.value.FindServiceByName(name)
+        return service
 
 
-def _add_file(
-    channel: grpc.Channel, file: FileDescriptorProto, pool: DescriptorPool, added: set[str]
-) -> None:
-    """Add a file to the pool, after the files that it imports."""
-    if file.name in added:
-        return
-    added.add(file.name)
-    for name in file.dependency:
-        if name not in added:
-            for imported in _fetch_files(channel, ServerReflectionRequest(file_by_filename=name)):
-                _add_file(channel, imported, pool, added)
-    pool.Add(file)  # type: ignore[no-untyped-call]
-
-
-def _fetch_files(channel: grpc.Channel, request: ServerReflectionRequest) -> Iterator[Any]:
-    start = channel.stream_stream(
-        "/grpc.reflection.v1.ServerReflection/ServerReflectionInfo",
+def _fetch_files(
+    channel: grpc.Channel, request: ServerReflectionRequest
+) -> list[FileDescriptorProto]:
+    start: Any = channel.stream_stream(
+        reflection_path("v1"),
         request_serializer=ServerReflectionRequest.SerializeToString,
         response_deserializer=ServerReflectionResponse.FromString,
     )
-    for reply in start(iter([request]), timeout=_TIMEOUT):
-        for data in reply.file_descriptor_response.file_descriptor_proto:
-            yield FileDescriptorProto.FromString(data)
+    replies = start(iter([request]), timeout=_TIMEOUT)
+    return [file for reply in replies for file in read_files(reply)]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
 import time
 from collections.abc import Iterator
@@ -10,6 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from cogwork.cli.module_project import ModuleProject
+from cogwork.config.file import FileSignature, file_signature
 
 _DEBOUNCE = 0.25
 """Seconds without a change after which a save is complete."""
@@ -23,8 +23,7 @@ _SOURCE_SUFFIXES = frozenset(
 _IGNORED_FOLDERS = frozenset({"__pycache__", "node_modules", "venv", "build", "dist", "target"})
 _MAX_FILES = 10_000
 
-Signature = tuple[int, int, int, int]
-Signatures = dict[Path, Signature]
+Signatures = dict[Path, FileSignature]
 
 
 @dataclass
@@ -56,8 +55,8 @@ class PollingWatcher:
         seen: Signatures = {}
         for file in self._iter_files():
             # The file may have been deleted since it was listed.
-            with contextlib.suppress(OSError):
-                seen[file] = _signature(file.stat())
+            if (signature := file_signature(file)) is not None:
+                seen[file] = signature
             if len(seen) >= _MAX_FILES:
                 break
         return seen
@@ -84,7 +83,3 @@ class PollingWatcher:
             or file.name == "meta.json"
             or file == self.module.executable
         )
-
-
-def _signature(status: os.stat_result) -> Signature:
-    return status.st_mtime_ns, status.st_ctime_ns, status.st_size, status.st_ino

@@ -8,8 +8,8 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from cogwork.cli.graph_svg import as_svg
 from cogwork.cli.graph_text import DiagramNode, as_dot, as_text
+from cogwork.cli.graphviz import IMAGE_FORMATS, CannotDraw, draw
 from cogwork.cli.http_client import Declined, Unreachable, fetch_history, fetch_status
 from cogwork.cli.terminal import EXIT_FAILURE, EXIT_OK, EXIT_USAGE, paint, print_error, print_json
 from cogwork.config.diagnostics import replace_unprintable
@@ -75,12 +75,16 @@ def graph(arguments: argparse.Namespace) -> int:
     except (Declined, Unreachable) as error:
         print_error(str(error))
         return EXIT_USAGE
-    diagram = _render_graph(view["resources"], _choose_format(arguments))
+    try:
+        diagram = _render_graph(view["resources"], _choose_format(arguments))
+    except CannotDraw as error:
+        print_error(str(error))
+        return EXIT_USAGE
     if arguments.output is None:
-        print(diagram)
+        print(diagram.decode(), end="")
         return EXIT_OK
     try:
-        Path(arguments.output).write_text(f"{diagram}\n", encoding="utf-8")
+        Path(arguments.output).write_bytes(diagram)
     except OSError as error:
         print_error(f"cannot write {arguments.output}: {error.strerror}")
         return EXIT_USAGE
@@ -155,18 +159,15 @@ def _choose_format(arguments: argparse.Namespace) -> str:
     if arguments.format is not None:
         return str(arguments.format)
     suffix = Path(arguments.output or "").suffix.removeprefix(".")
-    return suffix if suffix in ("dot", "svg") else "text"
+    return suffix if suffix in ("dot", *IMAGE_FORMATS) else "text"
 
 
-def _render_graph(resources: list[dict[str, Any]], form: str) -> str:
+def _render_graph(resources: list[dict[str, Any]], form: str) -> bytes:
     nodes = [
         DiagramNode(r["name"], r["model"], r["state"], r["reason"], tuple(r["depends_on"]))
         for r in resources
     ]
-    match form:
-        case "dot":
-            return as_dot(nodes)
-        case "svg":
-            return as_svg(nodes)
-        case _:
-            return as_text(nodes, paint)
+    if form in IMAGE_FORMATS:
+        return draw(as_dot(nodes), form)
+    text = as_dot(nodes) if form == "dot" else as_text(nodes, paint)
+    return f"{text}\n".encode(errors="backslashreplace")

@@ -6,7 +6,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from cogwork.config import codes
-from cogwork.config.apis import PUBLIC_APIS
 from cogwork.config.diagnostic_collector import DiagnosticCollector
 from cogwork.config.diagnostics import ConfigLocation, Effect, RelatedInfo
 from cogwork.config.model_catalog import ModelCatalog
@@ -25,6 +24,7 @@ from cogwork.graph.edges import (
     resolve,
 )
 from cogwork.graph.name import BUILTIN_NAMESPACE, Api, Reference, ResourceName
+from cogwork.graph.public_apis import PUBLIC_APIS
 
 _ALL_INTERFACES = ("", "0.0.0.0", "::", "[::]")  # noqa: S104
 

@@ -18,12 +18,12 @@ from pydantic import (
 from pydantic_core import CoreSchema, PydanticCustomError
 
 from cogwork.config import codes
-from cogwork.config.apis import PUBLIC_APIS
 from cogwork.config.codes import Code
 from cogwork.config.docstrings import field_docstrings
 from cogwork.core import duration
 from cogwork.core.errors import InvalidName
 from cogwork.graph.name import BUILTIN_NAMESPACE, Api, ModelName, check_name
+from cogwork.graph.public_apis import PUBLIC_APIS
 from cogwork.logs.levels import Level
 from cogwork.logs.pattern import Pattern
 

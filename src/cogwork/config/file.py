@@ -27,6 +27,18 @@ class TemporarilyUnreadable(Unreadable):
     """Reading failed, but may succeed later without a change of the file."""
 
 
+FileSignature = tuple[int, int, int, int]
+
+
+def file_signature(path: Path) -> FileSignature | None:
+    """Return a value that changes whenever the file is written or replaced; None without a file."""
+    try:
+        status = path.stat()
+    except OSError:
+        return None
+    return status.st_mtime_ns, status.st_ctime_ns, status.st_size, status.st_ino
+
+
 def read_text(path: Path) -> str:
     try:
         if not stat.S_ISREG(path.stat().st_mode) and not path.is_dir():

@@ -10,12 +10,12 @@ from pydantic import BaseModel
 from pydantic.json_schema import GenerateJsonSchema, JsonSchemaValue, models_json_schema
 from pydantic_core import core_schema
 
-from cogwork.config.apis import PUBLIC_APIS
 from cogwork.config.fields import Section
 from cogwork.config.model_catalog import ModelCatalog, ModelSchema
 from cogwork.config.schema import ComponentConfig, MachineConfig, ServiceConfig
 from cogwork.core import duration
 from cogwork.graph.name import ModelName
+from cogwork.graph.public_apis import PUBLIC_APIS
 
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
 _REF_PREFIX = "#/$defs/"

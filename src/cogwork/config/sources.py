@@ -8,21 +8,29 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import random
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol
 
-from cogwork.config.file import NoSuchFile, TemporarilyUnreadable, Unreadable, read_text
+from cogwork.config.file import (
+    FileSignature,
+    NoSuchFile,
+    TemporarilyUnreadable,
+    Unreadable,
+    file_signature,
+    read_text,
+)
 from cogwork.config.loader import LocatedDiagnostic
 from cogwork.config.positions import Json
+from cogwork.core.backoff import Backoff
 from cogwork.core.clock import Clock
 from cogwork.core.errors import CogworkError
 from cogwork.core.workers import TooMuchWork, Workers
 from cogwork.graph.reconciler import Applied, Superseded
 
-_FIRST_RETRY, _MAX_RETRY = 0.2, 5.0
-"""First and longest delay between two attempts to read a temporarily unreadable file, in
-seconds."""
+RETRY = Backoff(first=0.2, longest=5.0)
+"""Delays between attempts to read or check a file while the system is short of something."""
 
 _log = logging.getLogger("rdk.config")
 
@@ -115,11 +123,12 @@ class FileSource:
         self._clock = clock
         self._poll_interval = poll_interval
         self._debounce_time = debounce
-        self._last_signature: _Signature | None = None
+        self._last_signature: FileSignature | None = None
         self._last_text: str | None = None
         self._has_delivered = False
-        self._retry_delay: float | None = None
-        """Seconds until the next attempt, while the file is temporarily unreadable."""
+        self._failures = 0
+        """How often in a row the file was temporarily unreadable."""
+        self._rng = random.Random()  # noqa: S311 - not for secrets
         self._thread = Workers("config-file")
 
     async def next(self) -> Candidate:
@@ -131,14 +140,10 @@ class FileSource:
     async def _poll(self) -> Candidate | None:
         """Return a changed configuration; wait and return None if there is no change."""
         try:
-            if self._retry_delay is not None:
-                await self._clock.sleep(self._retry_delay)
+            if self._failures:
+                await self._clock.sleep(RETRY.delay(self._failures, self._rng))
             signature = await self._read_signature()
-            if (
-                self._retry_delay is None
-                and self._has_delivered
-                and signature == self._last_signature
-            ):
+            if not self._failures and self._has_delivered and signature == self._last_signature:
                 await self._clock.sleep(self._poll_interval)
                 return None
             if self._has_delivered:
@@ -146,8 +151,8 @@ class FileSource:
             content = await self._read_content()
         except (TemporarilyUnreadable, TooMuchWork) as error:
             return self._schedule_retry(error)
-        if self._retry_delay is not None:
-            self._retry_delay = None
+        if self._failures:
+            self._failures = 0
             _log.info("%s is readable again", self._path)
         # A file that was deleted after the last poll may reappear with the same signature.
         self._last_signature = None if isinstance(content, NoSuchFile) else signature
@@ -156,7 +161,7 @@ class FileSource:
     async def aclose(self) -> None:
         self._thread.close()
 
-    async def _debounce(self, signature: _Signature) -> _Signature:
+    async def _debounce(self, signature: FileSignature | None) -> FileSignature | None:
         """Wait until the file has stopped changing, but not forever."""
         deadline = self._clock.monotonic() + 8 * self._debounce_time
         while self._clock.monotonic() < deadline:
@@ -188,29 +193,17 @@ class FileSource:
     def _schedule_retry(self, error: CogworkError) -> Candidate | None:
         """Schedule another attempt. If this was the first read, return the error as a candidate;
         otherwise the last candidate stays in effect."""
-        if self._retry_delay is None:
+        if not self._failures:
             _log.error(
                 "cannot read %s: %s; keeping the current configuration and retrying",
                 self._path,
                 error,
             )
-        self._retry_delay = min(2 * (self._retry_delay or _FIRST_RETRY / 2), _MAX_RETRY)
+        self._failures += 1
         if self._has_delivered:
             return None
         self._has_delivered = True
         return Candidate(Unreadable(str(error)), str(self._path))
 
-    async def _read_signature(self) -> _Signature:
-        return await self._thread.run(lambda: _file_signature(self._path))
-
-
-_Signature = tuple[int, int, int, int] | None
-
-
-def _file_signature(path: Path) -> _Signature:
-    """Return a value that changes whenever the file is written or replaced."""
-    try:
-        status = path.stat()
-    except OSError:
-        return None
-    return status.st_mtime_ns, status.st_ctime_ns, status.st_size, status.st_ino
+    async def _read_signature(self) -> FileSignature | None:
+        return await self._thread.run(lambda: file_signature(self._path))

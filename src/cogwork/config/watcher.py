@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
+import random
 import threading
 from collections.abc import Callable
 from typing import NamedTuple
@@ -16,7 +17,7 @@ from cogwork.config.file import Unreadable
 from cogwork.config.last_good import DamagedCopy, LastGood
 from cogwork.config.load_context import LoadContext
 from cogwork.config.loader import LoadedConfig, load, load_unreadable, load_value
-from cogwork.config.sources import Candidate, ConfigRefused, ConfigSource
+from cogwork.config.sources import RETRY, Candidate, ConfigRefused, ConfigSource
 from cogwork.core.clock import Clock, SystemClock
 from cogwork.core.errors import CogworkError
 from cogwork.core.workers import TooMuchWork, Workers
@@ -26,9 +27,6 @@ from cogwork.logs.pipeline import EXTRA_LINES
 Apply = Callable[[LoadedConfig], asyncio.Future[Outcome]]
 """Starts to apply a configuration immediately and supersedes the previous one."""
 
-_FIRST_RETRY, _MAX_RETRY = 0.2, 5.0
-"""First and longest delay between two attempts to check a configuration when memory or threads are
-exhausted, in seconds."""
 
 _log = logging.getLogger("rdk.config")
 
@@ -54,6 +52,7 @@ class ConfigWatcher:
         self._clock = clock or SystemClock()
         # Two threads: a superseded check cannot be interrupted, and the next must not wait for it.
         self._thread = Workers("config", threads=2)
+        self._rng = random.Random()  # noqa: S311 - not for secrets
         self._has_loaded_first = False
         self._first: tuple[Candidate, LoadedConfig] | None = None
 
@@ -114,19 +113,19 @@ class ConfigWatcher:
 
     async def _load_with_retry(self, candidate: Candidate) -> LoadedConfig:
         """Load a candidate; retry while memory or threads are exhausted."""
-        pause = _FIRST_RETRY
+        failures = 0
         while True:
             try:
                 return await self._load(candidate)
             except (MemoryError, TooMuchWork) as error:
-                if pause == _FIRST_RETRY:
+                failures += 1
+                if failures == 1:
                     _log.error(
                         "cannot check %s: %s; keeping the current configuration and retrying",
                         candidate.file or "the changed configuration",
                         str(error) or "not enough memory",
                     )
-            await self._clock.sleep(pause)
-            pause = min(2 * pause, _MAX_RETRY)
+            await self._clock.sleep(RETRY.delay(failures, self._rng))
 
     async def _load_last_good(self, file: str | None) -> tuple[Candidate, LoadedConfig] | None:
         try:

@@ -28,8 +28,8 @@ from grpclib.const import Cardinality, Status
 
 from cogwork.contracts.harness import Harness, running_harness
 from cogwork.graph.name import Api, ResourceName
+from cogwork.graph.public_apis import SERVICE_BY_API
 from cogwork.resource.model import Model
-from cogwork.resource.services import public_services
 from cogwork.wire.resource_field import name_field
 
 TIMEOUT = 5.0
@@ -210,7 +210,7 @@ def _unary_methods(api: str) -> list[MethodDescriptor]:
 
 
 def _service_descriptor(api: str) -> ServiceDescriptor:
-    (name,) = (each.service for each in public_services() if str(each.api) == api)
+    name = SERVICE_BY_API[Api.parse(api)]
     found: ServiceDescriptor = descriptor_pool.Default().FindServiceByName(name)  # type: ignore[no-untyped-call]
     return found
 

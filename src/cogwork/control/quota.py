@@ -8,13 +8,22 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
-from starlette.responses import Response
+from starlette.responses import PlainTextResponse, Response
 
-from cogwork.control.overload import Overloaded, overload_response
+from cogwork.core.errors import CogworkError
 from cogwork.wire.http1 import ABORT_KEY
 
 OnEvict = Callable[[], None]
 """Ends the holder of an allocation. Returns immediately."""
+
+
+_RETRY_AFTER = "1"
+
+
+class Overloaded(CogworkError):
+    """A limit is reached; the message names the limit and what to do."""
+
+    status = "RESOURCE_EXHAUSTED"
 
 
 @dataclass(eq=False, slots=True)
@@ -98,4 +107,5 @@ class MeteredResponse:
             with self._quota.hold(scope["client"][0], self._amount, on_evict):
                 await self._response(scope, receive, send)
         except Overloaded as error:
-            await overload_response(error)(scope, receive, send)
+            response = PlainTextResponse(f"{error}\n", 503, {"Retry-After": _RETRY_AFTER})
+            await response(scope, receive, send)

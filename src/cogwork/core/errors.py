@@ -17,6 +17,7 @@ CogworkError
 ├── TooManySessions more sessions than the limit
 ├── NoFrame         a frame that does not exist (robot/frame_system.py, with the next)
 ├── NoKinematics    an arm without a kinematic model, or without joint positions
+├── InvalidReadings a maintenance sensor without readings (robot/maintenance.py)
 ├── BrokenTunnel    a tunneled connection that its port closed (robot/tunnel.py)
 ├── NoCloudMetadata a call that only works for a cloud machine (robot/robot_service.py)
 ├── TooManyCalls    a resource with too many concurrent calls (wire/concurrency_limit.py)
@@ -26,7 +27,7 @@ CogworkError
 ├── NoReply         a method that returned without a reply (wire/grpc.py)
 ├── ProtectionMissing  login or TLS, which this release does not support (config/watcher.py)
 ├── NotAnImage      camera data that is unsafe for a browser (control/camera_images.py)
-├── Overloaded      more HTTP requests than the limits allow (control/overload.py)
+├── Overloaded      more HTTP requests than the limits allow (control/quota.py)
 ├── CannotListen    an address that cannot be bound (wire/listener.py)
 ├── TooMuchWork     more work than the threads can queue (core/workers.py)
 ├── BadImage        data that is not an image (resource/image_header.py)

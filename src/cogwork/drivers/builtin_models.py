@@ -11,8 +11,7 @@ from cogwork.drivers.audio_in.attributes import FakeAudioInAttributes
 from cogwork.drivers.audio_out.attributes import FakeAudioOutAttributes
 from cogwork.drivers.base.attributes import FakeBaseAttributes, WheeledBaseAttributes
 from cogwork.drivers.board.attributes import FakeBoardAttributes, GpioBoardAttributes
-from cogwork.drivers.button.attributes import FakeButtonAttributes
-from cogwork.drivers.button.gpio_attributes import GpioButtonAttributes
+from cogwork.drivers.button.attributes import FakeButtonAttributes, GpioButtonAttributes
 from cogwork.drivers.camera.attributes import (
     FakeCameraAttributes,
     FfmpegAttributes,
@@ -24,16 +23,18 @@ from cogwork.drivers.discovery.attributes import (
     FakeDiscoveryAttributes,
     SystemDiscoveryAttributes,
 )
-from cogwork.drivers.encoder.attributes import FakeEncoderAttributes
-from cogwork.drivers.encoder.gpio_attributes import (
+from cogwork.drivers.encoder.attributes import (
+    FakeEncoderAttributes,
     IncrementalEncoderAttributes,
     SingleEncoderAttributes,
 )
 from cogwork.drivers.gantry.attributes import FakeGantryAttributes
 from cogwork.drivers.generic.attributes import FakeGenericAttributes
 from cogwork.drivers.gripper.attributes import FakeGripperAttributes
-from cogwork.drivers.input_controller.attributes import FakeInputControllerAttributes
-from cogwork.drivers.input_controller.gamepad_attributes import GamepadAttributes
+from cogwork.drivers.input_controller.attributes import (
+    FakeInputControllerAttributes,
+    GamepadAttributes,
+)
 from cogwork.drivers.mlmodel.attributes import (
     OnnxAttributes,
     OpenvinoAttributes,
@@ -56,8 +57,7 @@ from cogwork.drivers.sensor.attributes import (
     SerialSensorAttributes,
     SystemSensorAttributes,
 )
-from cogwork.drivers.servo.attributes import FakeServoAttributes
-from cogwork.drivers.servo.gpio_attributes import GpioServoAttributes
+from cogwork.drivers.servo.attributes import FakeServoAttributes, GpioServoAttributes
 from cogwork.drivers.shell.attributes import BuiltinShellAttributes
 from cogwork.drivers.slam.attributes import FakeSlamAttributes
 from cogwork.drivers.switch.attributes import FakeSwitchAttributes, GpioSwitchAttributes

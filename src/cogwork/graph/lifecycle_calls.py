@@ -16,9 +16,9 @@ from typing import TypeVar
 
 from cogwork.core import duration
 from cogwork.core.clock import Clock
-from cogwork.core.errors import CogworkError
+from cogwork.core.error_text import error_text, is_code_error
 from cogwork.graph.events import CallAbandoned, CallFailed, CallSlow, Observer, StateChanged
-from cogwork.graph.limits import GraphLimits, retry_delay, slow_warning_times
+from cogwork.graph.limits import GraphLimits, slow_warning_times
 from cogwork.graph.name import ResourceName
 from cogwork.graph.node import (
     Activity,
@@ -148,7 +148,7 @@ class LifecycleCalls:
         """Have the resource rebuilt: at once, or with back-off if it is lost repeatedly."""
         held.broken_reason = why
         lasted = self._clock.monotonic() - node.ready_at
-        node.losses = node.losses + 1 if lasted < self._limits.max_retry_delay else 1
+        node.losses = node.losses + 1 if lasted < self._limits.retry.longest else 1
         if node.losses > 1 and inputs is not None:
             node.failure = self._make_failure(inputs, node.losses - 1, why)
 
@@ -210,7 +210,7 @@ class LifecycleCalls:
             self._abandoned.pop(name, None)
 
     def _make_failure(self, inputs: BuildInputs, count: int, why: str) -> BuildFailure:
-        delay = retry_delay(count, self._limits, self._rng)
+        delay = self._limits.retry.delay(count, self._rng)
         return BuildFailure(inputs, count, self._clock.monotonic() + delay, why)
 
     async def _wait_all_tasks(self, patience: float) -> None:
@@ -325,29 +325,11 @@ def _task_error(task: asyncio.Future[object]) -> str | None:
     if error is None:
         return None
     _log.debug("a driver failed", exc_info=error)
-    return _error_message(error)
+    return error_text(error)
 
 
 def _log_code_error(name: ResourceName, task: asyncio.Future[object]) -> None:
     """Log the traceback for the author of the driver, once and not at every attempt."""
     error = None if task.cancelled() else task.exception()
-    if _is_code_error(error):
+    if is_code_error(error):
         logging.getLogger(f"{_log.name}.{name}").error("bug in the driver", exc_info=error)
-
-
-def _is_code_error(error: BaseException | None) -> bool:
-    return isinstance(error, _CODE_ERRORS) and not isinstance(error, CogworkError)
-
-
-def _error_message(error: BaseException) -> str:
-    kind = type(error).__name__
-    try:
-        # It may quote a file name that is not valid text and cannot be encoded.
-        text = str(error).encode(errors="backslashreplace").decode()
-    except Exception:
-        return f"{kind} (its message cannot be rendered)"
-    # The message of a programming error, such as "'fps'", is meaningless without its type.
-    return f"{kind}: {text}".removesuffix(": ") if _is_code_error(error) else text or kind
-
-
-_CODE_ERRORS = (LookupError, TypeError, AttributeError, NameError, ImportError, AssertionError)

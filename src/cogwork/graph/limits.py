@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-import random
 from collections.abc import Iterator
 from dataclasses import dataclass
+
+from cogwork.core.backoff import Backoff
+
+RETRY = Backoff(first=0.5, longest=30.0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -17,15 +20,8 @@ class GraphLimits:
     """Seconds a node waits for an optional dependency that is being built."""
     abandon_grace: float = 1.0
     """Seconds an abandoned constructor gets to return before another is started."""
-    min_retry_delay: float = 0.5
-    max_retry_delay: float = 30.0
-
-
-def retry_delay(failures: int, limits: GraphLimits, rng: random.Random) -> float:
-    """Return the exponential back-off, with jitter so that failed nodes do not retry in step."""
-    doubled = limits.min_retry_delay * 2.0 ** min(failures - 1, 30)
-    jittered = min(doubled, limits.max_retry_delay) * rng.uniform(0.75, 1.25)
-    return min(max(jittered, limits.min_retry_delay), limits.max_retry_delay)
+    retry: Backoff = RETRY
+    """Delays between attempts to build a resource."""
 
 
 def slow_warning_times(limit: float) -> Iterator[float]:

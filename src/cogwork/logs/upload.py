@@ -11,7 +11,9 @@ from functools import partial
 from typing import TypeVar
 
 from cogwork.core import duration
+from cogwork.core.backoff import Backoff
 from cogwork.core.clock import Clock
+from cogwork.core.error_text import error_text
 from cogwork.core.workers import Workers
 from cogwork.logs.entry import Entry
 from cogwork.logs.spool import LOGGER, Spool
@@ -21,8 +23,7 @@ DEADLINE = 30.0
 """Seconds that sending one batch may take."""
 GRACE = 1.0
 """Seconds that a cancelled send may take to finish."""
-FIRST_RETRY = 5.0
-MAX_RETRY = 60.0
+RETRY = Backoff(first=5.0, longest=60.0)
 PAUSE = 0.1
 """Seconds to wait after the queue was emptied, so that new lines are sent together."""
 IDLE = 60.0
@@ -63,7 +64,7 @@ class Uploader:
                     await self._clock.wait({news}, IDLE)
                 elif not await self._deliver(batch, thread):
                     failures += 1
-                    await self._clock.sleep(retry_delay(failures, self._rng))
+                    await self._clock.sleep(RETRY.delay(failures, self._rng))
                 else:
                     failures = 0
                     # Pause, or a sender that logs would upload its own lines in an endless loop.
@@ -104,7 +105,7 @@ class Uploader:
         A failure soon after a success belongs to the same outage.
         """
         now = self._clock.monotonic()
-        recent = self._failed_at is not None and now - self._failed_at < MAX_RETRY
+        recent = self._failed_at is not None and now - self._failed_at < RETRY.longest
         if not self._is_down and not recent:
             _log.warning(
                 "log upload failed: %s; keeping the log in %s and retrying",
@@ -116,13 +117,7 @@ class Uploader:
     def _describe_error(self, error: Exception) -> str:
         if isinstance(error, TimeoutError) and not str(error):
             return f"no response within {duration.render(self._deadline)}"
-        return str(error) or type(error).__name__
-
-
-def retry_delay(failures: int, rng: random.Random) -> float:
-    """Return an exponential back-off with jitter, so that many machines do not retry at once."""
-    longest = min(FIRST_RETRY * 2.0 ** min(failures, 30), MAX_RETRY)
-    return rng.uniform(FIRST_RETRY, longest)
+        return error_text(error)
 
 
 def entries_to_send(batch: Batch, now: float) -> list[Entry]:

@@ -10,8 +10,9 @@ from pathlib import Path
 from typing import Any
 
 from cogwork.core import duration
+from cogwork.core.backoff import Backoff
 from cogwork.core.clock import Clock
-from cogwork.graph.limits import GraphLimits
+from cogwork.graph.limits import RETRY
 from cogwork.graph.name import Api, ModelName
 from cogwork.logs.rules import LevelRules
 from cogwork.modules.environment import CloudIds
@@ -58,7 +59,7 @@ class ModuleContext:
     """Module names by the full names of the resources that they provide. It is shared."""
     cloud: CloudIds = field(default_factory=CloudIds)
     deadlines: Deadlines = field(default_factory=Deadlines)
-    backoff: GraphLimits = field(default_factory=GraphLimits)
+    backoff: Backoff = RETRY
     """The back-off before a failed module is restarted."""
     get_withheld_variables: Callable[[], Collection[str]] = tuple
     """Returns the environment variables that modules currently do not inherit."""

@@ -15,7 +15,6 @@ from google.protobuf.descriptor_pool import DescriptorPool
 from cogwork.config.module import ModuleConfig
 from cogwork.core.errors import CogworkError
 from cogwork.core.shield import await_shielded
-from cogwork.graph.limits import retry_delay
 from cogwork.graph.name import ResourceName
 from cogwork.graph.provider import Offer, Unavailable
 from cogwork.graph.spec import Spec
@@ -372,7 +371,7 @@ class Module:
         self.error = why
         shown = last_lines if len(last_lines) > 1 else ()
         self._last_lines = tuple(map(self._context.redact, shown))
-        self._retry_delay = retry_delay(self.failures, self._context.backoff, self._rng)
+        self._retry_delay = self._context.backoff.delay(self.failures, self._rng)
         self._set_state(State.UNHEALTHY)
         self._log.error("module %s %s; restarting in %.1fs", self.name, why, self._retry_delay)
         self._context.record_event(

@@ -9,6 +9,7 @@ import logging
 import secrets
 import socket
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 
 import grpc.aio
@@ -36,18 +37,19 @@ class ParentServer:
     so access rules protect against mistakes, not against a malicious program.
     """
 
-    def __init__(self, table: HandlerTable, directory: Path) -> None:
-        self._table = table
+    def __init__(self, directory: Path) -> None:
         self._directory = directory
         self._sockets = (directory / f"parent{number}" for number in itertools.count(1))
         self._relay = GrpcRelay(directory / "parent")
-        self._server = SupervisedServer(self._start_server)
+        self._server: SupervisedServer | None = None
 
-    async def start(self) -> None:
+    async def start(self, table: HandlerTable) -> None:
+        self._server = SupervisedServer(partial(self._start_server, table))
         await self._server.start()
 
     async def aclose(self) -> None:
-        await self._server.stop(GRACE)
+        if self._server is not None:
+            await self._server.stop(GRACE)
         self._relay.close()
 
     @contextlib.contextmanager
@@ -61,8 +63,8 @@ class ParentServer:
             listener.close()
             remove_socket(address)
 
-    async def _start_server(self) -> grpc.aio.Server:
-        server = grpc_server(self._table, self._relay.peer)
+    async def _start_server(self, table: HandlerTable) -> grpc.aio.Server:
+        server = grpc_server(table, self._relay.peer)
         # Every server gets a new socket: the previous one may not have removed its own yet.
         private = next(self._sockets)
         server.add_insecure_port(f"unix:{private}")

@@ -11,11 +11,11 @@ from google.protobuf.message import DecodeError
 from grpclib.reflection.v1.reflection_pb2 import ServerReflectionRequest, ServerReflectionResponse
 
 from cogwork.core.errors import CogworkError
+from cogwork.wire.reflection_client import query_descriptors, read_files, reflection_path
 
 _VERSIONS = ("v1", "v1alpha")
 """Versions of the protocol; their messages are the same."""
 _TIMEOUT = 5.0
-_MAX_FILES = 200
 
 
 class NotDescribed(CogworkError):
@@ -41,39 +41,18 @@ async def fetch_descriptors(
     channel: grpc.aio.Channel, service: str, budget: DescriptorBudget
 ) -> DescriptorPool:
     """Return a pool with the service and all of its messages. Raises NotDescribed."""
-    pool = DescriptorPool()
-    added: set[str] = set()
+    queries = query_descriptors(service)
     try:
-        request = ServerReflectionRequest(file_containing_symbol=service)
-        for file in await _fetch_files(channel, request, budget):
-            await _add_file(channel, file, pool, added, budget)
-        pool.FindServiceByName(service)  # type: ignore[no-untyped-call]
+        request = next(queries)
+        while True:
+            request = queries.send(await _fetch_files(channel, request, budget))
+    except StopIteration as end:
+        pool: DescriptorPool = end.value
+        return pool
     except (grpc.aio.AioRpcError, DecodeError, KeyError, TypeError, ValueError) as error:
         raise NotDescribed(
             f"cannot get the descriptors of {service} from its module: {error}"
         ) from None
-    return pool
-
-
-async def _add_file(
-    channel: grpc.aio.Channel,
-    file: FileDescriptorProto,
-    pool: DescriptorPool,
-    added: set[str],
-    budget: DescriptorBudget,
-) -> None:
-    """Add a file after the files that it imports."""
-    if file.name in added:
-        return
-    if len(added) >= _MAX_FILES:
-        raise ValueError(f"it imports more than {_MAX_FILES} files")
-    added.add(file.name)
-    for name in file.dependency:
-        if name not in added:
-            request = ServerReflectionRequest(file_by_filename=name)
-            for imported in await _fetch_files(channel, request, budget):
-                await _add_file(channel, imported, pool, added, budget)
-    pool.Add(file)  # type: ignore[no-untyped-call]
 
 
 async def _fetch_files(
@@ -95,7 +74,7 @@ async def _query_files(
     budget: DescriptorBudget,
 ) -> list[FileDescriptorProto]:
     ask: Any = channel.stream_stream(
-        f"/grpc.reflection.{version}.ServerReflection/ServerReflectionInfo",
+        reflection_path(version),
         request_serializer=ServerReflectionRequest.SerializeToString,
     )
     call = ask(iter([request]), timeout=_TIMEOUT)
@@ -103,9 +82,7 @@ async def _query_files(
     try:
         async for data in call:
             budget.spend(len(data))
-            reply = ServerReflectionResponse.FromString(data)
-            found = reply.file_descriptor_response.file_descriptor_proto
-            files += [FileDescriptorProto.FromString(each) for each in found]
+            files += read_files(ServerReflectionResponse.FromString(data))
     finally:
         call.cancel()
     return files

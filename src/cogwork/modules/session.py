@@ -14,6 +14,7 @@ from cogwork.config.schema import ResourceConfig
 from cogwork.core.errors import CogworkError
 from cogwork.graph.name import ResourceName
 from cogwork.graph.provider import Builder, Dependencies, Offer, Unavailable
+from cogwork.graph.public_apis import API_BY_SERVICE
 from cogwork.graph.spec import Spec
 from cogwork.logs.levels import Level
 from cogwork.modules.answer_limits import LIMITS
@@ -28,7 +29,6 @@ from cogwork.modules.context import ModuleContext
 from cogwork.modules.reflection import DescriptorBudget, NotDescribed, fetch_descriptors
 from cogwork.modules.validation_cache import ValidationCache
 from cogwork.resource.clients import connect_resource
-from cogwork.resource.services import public_services
 
 _GONE_STATUSES = ("NOT_FOUND", "UNAVAILABLE", "CANCELLED")
 """Statuses that mean that the resource, or the module itself, does not exist."""
@@ -95,12 +95,13 @@ class ModuleSession(Builder):
 
         Services without descriptors are served all the same.
         """
-        known = {served.service for served in public_services()}
         found: dict[str, DescriptorPool] = {}
         budget = DescriptorBudget(LIMITS.descriptions)
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(_DESCRIBE_TIMEOUT):
-                for service in sorted(set(self.capabilities.services.values()) - known):
+                for service in sorted(
+                    set(self.capabilities.services.values()) - API_BY_SERVICE.keys()
+                ):
                     with contextlib.suppress(NotDescribed):
                         found[service] = await fetch_descriptors(self._channel, service, budget)
         return found

@@ -9,9 +9,9 @@ from collections.abc import Awaitable, Callable, Coroutine
 from dataclasses import dataclass, replace
 from typing import Any
 
+from cogwork.core.backoff import Backoff
 from cogwork.core.clock import Clock
 from cogwork.core.errors import CogworkError
-from cogwork.graph.limits import GraphLimits, retry_delay
 from cogwork.graph.name import ResourceName
 from cogwork.graph.provider import Unavailable
 from cogwork.graph.spec import Spec
@@ -42,7 +42,7 @@ class ValidationCache:
         validate: Validate,
         notify_changed: Callable[[], None],
         clock: Clock,
-        backoff: GraphLimits,
+        backoff: Backoff,
     ) -> None:
         """`notify_changed` is called when `get` would return something else."""
         self._validate = validate
@@ -113,7 +113,7 @@ class ValidationCache:
         before = self._entries.get(spec.name)
         failures = before.failures + 1 if before is not None and before.spec is spec else 1
         entry = self._entries[spec.name] = _CacheEntry(spec, why, failures)
-        delay = retry_delay(failures, self._backoff, self._rng)
+        delay = self._backoff.delay(failures, self._rng)
         task = _create_task(self._mark_due_later(entry, delay))
         self._retry_timers.add(task)
         task.add_done_callback(self._retry_timers.discard)

@@ -24,7 +24,6 @@ from cogwork.wire.first_message import recv_first_message
 from cogwork.wire.handlers import Method, Stream
 
 _DESCRIPTOR = messages.DESCRIPTOR.services_by_name["ArmService"]
-_SDK_CLASS = "viam.components.arm.service:ArmRPCService"
 _STREAMED_METHOD = "MoveThroughJointPositionsStreamed"
 _MAX_POINTS = 10_000
 _POINTS_PER_TURN = 500
@@ -33,7 +32,7 @@ _POINTS_PER_TURN = 500
 
 def arm_methods(api: Api, find: FindResource) -> Iterable[Method]:
     streamed = StreamedMoveService(api, find).serve
-    return patch_methods(api, find, _DESCRIPTOR, _SDK_CLASS, {_STREAMED_METHOD: streamed})
+    return patch_methods(api, find, {_STREAMED_METHOD: streamed})
 
 
 class StreamedMoveService(ResourceService):

@@ -17,12 +17,11 @@ from cogwork.wire.descriptor_service import to_stream_handler
 from cogwork.wire.handlers import Method, Stream
 
 _DESCRIPTOR = messages.DESCRIPTOR.services_by_name["BaseService"]
-_SDK_CLASS = "viam.components.base.service:BaseRPCService"
 
 
 def base_methods(api: Api, find: FindResource) -> Iterable[Method]:
     properties = to_stream_handler(BaseService(api, find).get_properties)
-    return patch_methods(api, find, _DESCRIPTOR, _SDK_CLASS, {"GetProperties": properties})
+    return patch_methods(api, find, {"GetProperties": properties})
 
 
 class BaseService(ResourceService):

@@ -16,12 +16,11 @@ from cogwork.resource.structs import extra_to_dict
 from cogwork.wire.handlers import Method, Stream
 
 _DESCRIPTOR = messages.DESCRIPTOR.services_by_name["BoardService"]
-_SDK_CLASS = "viam.components.board.service:BoardRPCService"
 
 
 def board_methods(api: Api, find: FindResource) -> Iterable[Method]:
     ticks = BoardService(api, find).stream_ticks
-    return patch_methods(api, find, _DESCRIPTOR, _SDK_CLASS, {"StreamTicks": ticks})
+    return patch_methods(api, find, {"StreamTicks": ticks})
 
 
 class BoardService(ResourceService):

@@ -10,41 +10,11 @@ from typing import Any
 import grpc.aio
 
 from cogwork.graph.name import BUILTIN_NAMESPACE, Api
+from cogwork.graph.public_apis import PUBLIC_APIS, SERVICE_BY_API
 from cogwork.resource.emergency_stop import call_stop
 from cogwork.resource.model import NUMPY, MissingExtra
-from cogwork.resource.services import public_services
 from cogwork.wire.channel import SdkChannel
 
-_COMPONENTS = {
-    "arm": "arm.client:ArmClient",
-    "audio_in": "audio_in.client:AudioInClient",
-    "audio_out": "audio_out.client:AudioOutClient",
-    "base": "base.client:BaseClient",
-    "board": "board.client:BoardClient",
-    "button": "button.client:ButtonClient",
-    "camera": "camera.client:CameraClient",
-    "encoder": "encoder.client:EncoderClient",
-    "gantry": "gantry.client:GantryClient",
-    "generic": "generic.client:GenericClient",
-    "gripper": "gripper.client:GripperClient",
-    "input_controller": "input.client:ControllerClient",
-    "motor": "motor.client:MotorClient",
-    "movement_sensor": "movement_sensor.client:MovementSensorClient",
-    "pose_tracker": "pose_tracker.client:PoseTrackerClient",
-    "power_sensor": "power_sensor.client:PowerSensorClient",
-    "sensor": "sensor.client:SensorClient",
-    "servo": "servo.client:ServoClient",
-    "switch": "switch.client:SwitchClient",
-}
-_SERVICES = {
-    "discovery": "discovery.client:DiscoveryClient",
-    "generic": "generic.client:GenericClient",
-    "motion": "motion.client:MotionClient",
-    "navigation": "navigation.client:NavigationClient",
-    "slam": "slam.client:SLAMClient",
-    "vision": "vision.client:VisionClient",
-    "world_state_store": "worldstatestore.client:WorldStateStoreClient",
-}
 _MLMODEL_API = Api(BUILTIN_NAMESPACE, "service", "mlmodel")
 
 FaultCheck = Callable[[], str | None]
@@ -80,7 +50,7 @@ async def connect_resource(
     resource = await _create_client(api, name, channel)
     resource.raw_channel = channel
     resource._trouble = trouble  # noqa: SLF001 - created here
-    service = next((each.service for each in public_services() if each.api == api), "")
+    service = SERVICE_BY_API.get(api, "")
     resource._call_stop = functools.partial(call_stop, target, service, name)  # noqa: SLF001
     remote: RemoteResource = resource
     return remote
@@ -89,10 +59,10 @@ async def connect_resource(
 async def _create_client(api: Api, name: str, channel: grpc.aio.Channel) -> Any:
     if api == _MLMODEL_API:
         return await _create_mlmodel_client(name, channel)
-    path = _client_path(api)
-    if path is None:
+    known = PUBLIC_APIS.get(api)
+    if known is None or known.sdk_client is None:
         return UnknownApiResource(name)
-    module, _, kind = path.partition(":")
+    module, _, kind = known.sdk_client.partition(":")
     return _remote_class(getattr(importlib.import_module(module), kind))(name, SdkChannel(channel))
 
 
@@ -110,12 +80,3 @@ async def _create_mlmodel_client(name: str, channel: grpc.aio.Channel) -> Any:
 @functools.cache
 def _remote_class(client: type[Any]) -> type[Any]:
     return type(f"Remote{client.__name__}", (RemoteResource, client), {})
-
-
-def _client_path(api: Api) -> str | None:
-    if api.namespace != BUILTIN_NAMESPACE:
-        return None
-    known, package = (
-        (_COMPONENTS, "components") if api.kind == "component" else (_SERVICES, "services")
-    )
-    return f"viam.{package}.{known[api.subtype]}" if api.subtype in known else None

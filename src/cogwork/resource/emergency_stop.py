@@ -9,6 +9,7 @@ from typing import Any, Protocol, TypeVar, runtime_checkable
 
 import grpc
 
+from cogwork.core.error_text import error_text
 from cogwork.wire.protobuf_encoding import encode_field_header
 
 T = TypeVar("T")
@@ -93,7 +94,7 @@ def _start_thread(
             try:
                 stop()
             except Exception as error:
-                failed[name] = str(error) or type(error).__name__
+                failed[name] = error_text(error)
             else:
                 failed.pop(name, None)
 

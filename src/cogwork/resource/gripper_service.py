@@ -17,12 +17,11 @@ from cogwork.wire.descriptor_service import to_stream_handler
 from cogwork.wire.handlers import Method, Stream
 
 _DESCRIPTOR = messages.DESCRIPTOR.services_by_name["GripperService"]
-_SDK_CLASS = "viam.components.gripper.service:GripperRPCService"
 
 
 def gripper_methods(api: Api, find: FindResource) -> Iterable[Method]:
     holding = to_stream_handler(GripperService(api, find).is_holding_something)
-    return patch_methods(api, find, _DESCRIPTOR, _SDK_CLASS, {"IsHoldingSomething": holding})
+    return patch_methods(api, find, {"IsHoldingSomething": holding})
 
 
 class GripperService(ResourceService):

@@ -5,22 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
-from google.protobuf.descriptor import ServiceDescriptor
-
 from cogwork.graph.name import Api
+from cogwork.graph.public_apis import PUBLIC_APIS
 from cogwork.resource.resource_service import FindResource
-from cogwork.resource.services import ServedApi, load_methods
+from cogwork.resource.services import load_sdk_methods
 from cogwork.wire.handlers import Handler, Method
 
 
-def patch_methods(
-    api: Api,
-    find: FindResource,
-    service: ServiceDescriptor,
-    sdk_class: str,
-    ours: Mapping[str, Handler],
-) -> Iterable[Method]:
+def patch_methods(api: Api, find: FindResource, ours: Mapping[str, Handler]) -> Iterable[Method]:
     """Yield the methods of the SDK's service. `ours` maps method names to replacements."""
-    for method in load_methods(ServedApi(api, service.full_name, sdk_class), find):
+    for method in load_sdk_methods(PUBLIC_APIS[api], find):
         handle = ours.get(method.path.rpartition("/")[2])
         yield replace(method, handle=handle) if handle is not None else method

@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cogwork.core.errors import InvalidRequest
+from cogwork.wire.protobuf_encoding import read_varint
 
 Bytes = bytes | bytearray | memoryview
 
@@ -27,7 +28,6 @@ MAX_FIELDS = 10_000
 _WIDTHS = {I64: 8, I32: 4}
 _MAX_TAG = (1 << 32) - 1
 _MAX_TAG_LENGTH = 5
-_MAX_VARINT_LENGTH = 10
 _MAX_GROUP_DEPTH = 100
 """Maximum nesting of groups, the same as in protobuf's own parser."""
 
@@ -125,12 +125,10 @@ class FieldReader:
         return at, at + length
 
     def _read_varint(self, at: int, end: int) -> tuple[int, int]:
-        value = 0
-        for place, byte in enumerate(self._data[at : min(end, at + _MAX_VARINT_LENGTH)]):
-            value |= (byte & 0x7F) << 7 * place
-            if byte < 0x80:
-                return value, at + place + 1
-        raise _damaged_error(at, "the varint is not terminated")
+        value, stop = read_varint(self._data, at, end)
+        if stop == at or self._data[stop - 1] >= 0x80:
+            raise _damaged_error(at, "the varint is not terminated")
+        return value, stop
 
     def _find_run_end(self, tag: int, at: int, end: int, width: int) -> int:
         """Return the end of a run of numbers with the same tag, if the tag is one byte long."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from typing import Any
 
 from google.protobuf import descriptor_pool
@@ -14,6 +14,7 @@ from cogwork.config.diagnostics import did_you_mean
 from cogwork.config.schema import JobConfig
 from cogwork.core.errors import InvalidRequest, NotFound, Unsupported
 from cogwork.graph.name import Api, ResourceName
+from cogwork.graph.public_apis import SERVICE_BY_API
 from cogwork.resource.structs import to_struct_async
 from cogwork.robot.job_scheduler import MAX_RUN_SECONDS, JobCall
 from cogwork.robot.module_host import ModuleHost, NoModules
@@ -26,20 +27,14 @@ FindName = Callable[[str], ResourceName]
 
 def make_job_call(
     table: HandlerTable,
-    services: Mapping[Api, str],
     find_name: FindName,
     modules: Callable[[], ModuleHost] = NoModules,
 ) -> JobCall:
-    """Return the function that performs a job.
-
-    `services` maps built-in APIs to their gRPC services; `modules` provide the others.
-    """
+    """Return the function that performs a job. `modules` provide the services of custom APIs."""
 
     async def call(config: JobConfig) -> None:
         name = find_name(config.resource)
-        service = _find_public_service(table, services, name.api) or _find_module_service(
-            modules(), name.api
-        )
+        service = _find_public_service(table, name.api) or _find_module_service(modules(), name.api)
         method = _find_unary_method(service, config.method)
         path = f"/{method.containing_service.full_name}/{method.name}"
         request = await _build_request(method, name, config)
@@ -65,10 +60,8 @@ def resolve_name(text: str, names: Iterable[ResourceName]) -> ResourceName:
     return found[0]
 
 
-def _find_public_service(
-    table: HandlerTable, services: Mapping[Api, str], api: Api
-) -> ServiceDescriptor | None:
-    service = services.get(api)
+def _find_public_service(table: HandlerTable, api: Api) -> ServiceDescriptor | None:
+    service = SERVICE_BY_API.get(api)
     if service is None or service not in table.services():
         return None
     # The descriptor is loaded with the methods.

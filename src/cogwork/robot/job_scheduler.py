@@ -15,13 +15,11 @@ from dataclasses import dataclass, field
 from datetime import tzinfo
 from typing import Any
 
-from grpclib import GRPCError
-
 from cogwork.config.schedule import Continuous, Cron, Every, LocalZone, Schedule, parse_schedule
 from cogwork.config.schema import JobConfig
 from cogwork.core import duration
 from cogwork.core.clock import Clock
-from cogwork.core.errors import CogworkError
+from cogwork.core.error_text import error_text
 from cogwork.logs.rules import JOB_LOGGER_PREFIX
 from cogwork.robot.loop_budget import LoopBudget, LoopMeter
 
@@ -263,9 +261,7 @@ class JobScheduler:
         if run.cancelled():
             return "it was cancelled by the resource itself"
         error = run.exception()
-        return (
-            self._redact(_describe_error(error))[:_MAX_REASON_LENGTH] if error is not None else None
-        )
+        return self._redact(error_text(error))[:_MAX_REASON_LENGTH] if error is not None else None
 
     def _create_task(self, work: Coroutine[Any, Any, None], name: str) -> asyncio.Task[None]:
         task = asyncio.get_running_loop().create_task(work, name=name)
@@ -307,15 +303,3 @@ async def _call_catching_exit(call: JobCall, config: JobConfig) -> None:
 def _overdue_reason(run: asyncio.Task[None]) -> str:
     reason = f"it was cancelled after {duration.render(MAX_RUN_SECONDS)}"
     return reason if run.done() else f"{reason} but has not ended; its next run waits for that"
-
-
-def _describe_error(error: BaseException) -> str:
-    kind = type(error).__name__
-    cause = getattr(error, "grpc_error", error)
-    try:
-        text = str(cause.message or cause.status.name if isinstance(cause, GRPCError) else error)
-    except Exception:
-        return f"{kind}: <exception str() failed>"
-    # The message of a bug ("'fps'") means nothing without the exception's type.
-    expected = isinstance(cause, GRPCError | CogworkError | TimeoutError | NotImplementedError)
-    return text if expected and text else f"{kind}: {text}".removesuffix(": ")

@@ -20,12 +20,12 @@ from cogwork.graph.limits import GraphLimits
 from cogwork.graph.name import Api, Reference, ResourceName
 from cogwork.graph.node import Node, State
 from cogwork.graph.provider import Providers
+from cogwork.graph.public_apis import API_BY_SERVICE
 from cogwork.graph.reconciler import Applied, Outcome, Reconciler
 from cogwork.logs.rules import MODULE_LOGGER_PREFIX, RESOURCE_LOGGER_PREFIX
 from cogwork.resource.clients import RemoteResource
 from cogwork.resource.emergency_stop import EmergencyStop, stop_all
 from cogwork.resource.machine_access import MachineAccess
-from cogwork.resource.services import public_services
 from cogwork.robot.access import ModuleAccess
 from cogwork.robot.frame_system import FrameSystem
 from cogwork.robot.job_scheduler import JobCall, JobScheduler
@@ -74,6 +74,13 @@ class Stoppable(Protocol):
     async def stop(self, *, extra: dict[str, Any] | None = None) -> None: ...
 
 
+async def _reject_job(config: JobConfig) -> None:
+    raise NotAvailable(f"{config.method} cannot be called: the machine is still starting")
+
+
+_NO_MODULES = NoModules()
+
+
 class Machine:
     def __init__(
         self,
@@ -83,7 +90,10 @@ class Machine:
         limits: GraphLimits | None = None,
         observe: Observer = log_event,
         redact: Callable[[str], str] = str,
+        modules: ModuleHost = _NO_MODULES,
+        job_call: JobCall = _reject_job,
     ) -> None:
+        """Create a machine without resources. `job_call` performs a job."""
         self.redact = redact
         """Removes the configuration's secrets from a text."""
         self.operations = Operations(clock)
@@ -94,9 +104,7 @@ class Machine:
         self.applied_at: float | None = None
         """Time at which the running configuration was fully applied."""
         self._clock = clock
-        self.job_call: JobCall = _reject_job
-        """Performs a job; set by `build_handler_table`."""
-        self.jobs = JobScheduler(clock, self._run_job, redact=redact)
+        self.jobs = JobScheduler(clock, job_call, redact=redact)
         self._applying: asyncio.Future[Outcome] | None = None
         self._stop_tasks: set[asyncio.Future[list[ResourceName]]] = set()
         self._stop_counts = Counter[ResourceName]()
@@ -109,15 +117,13 @@ class Machine:
             before_close=self._quiesce,
             redact=redact,
         )
-        self.modules: ModuleHost = NoModules()
-        """The modules, once a module manager is attached."""
+        self.modules = modules
         self.access = ModuleAccess(self.nodes, self.dependencies, lambda: self.modules)
         self.frames = FrameSystem(lambda: self.config.components, self.find)
-        self._api_by_service = {served.service: served.api for served in public_services()}
         self.sessions = SessionManager(
             clock,
             lambda: self.config.network.sessions.heartbeat_window,
-            self._api_by_service,
+            API_BY_SERVICE,
             self.nodes,
             self.stop,
         )
@@ -311,11 +317,11 @@ class Machine:
 
     def _is_motion_method(self, method: Method) -> bool:
         """Return whether a method moves something, even a resource without a stop method."""
-        api = self._api_by_service.get(method.service)
+        api = API_BY_SERVICE.get(method.service)
         return api in _MOTION_APIS or (api is not None and sets_in_motion(method))
 
     def _requested_resource(self, operation: Operation) -> ResourceName | None:
-        api, short = self._api_by_service.get(operation.method.service), operation.requested_name
+        api, short = API_BY_SERVICE.get(operation.method.service), operation.requested_name
         return ResourceName.from_short(api, short) if api is not None and short else None
 
     async def _stop_resource(self, resource: Stoppable, extra: dict[str, Any]) -> None:
@@ -369,9 +375,6 @@ class Machine:
             self.applied_at = self._clock.time()
             self.jobs.apply(self.config.jobs)
 
-    async def _run_job(self, config: JobConfig) -> None:
-        await self.job_call(config)
-
     def _hint(self, name: ResourceName) -> str:
         same_name = [other for other in self.nodes if other.short == name.short]
         if same_name:
@@ -393,10 +396,6 @@ async def _call_stop(resource: Stoppable, extra: dict[str, Any]) -> None:
 def _log_halt_failure(stopping: asyncio.Future[list[ResourceName]]) -> None:
     if not stopping.cancelled() and (error := stopping.exception()) is not None:
         _log.error("closing the machine although something may still move: %s", error)
-
-
-async def _reject_job(config: JobConfig) -> None:
-    raise NotAvailable(f"{config.method} cannot be called: the machine is still starting")
 
 
 def _may_move(operation: Operation) -> bool:

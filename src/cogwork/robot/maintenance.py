@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from cogwork.core.clock import Clock
+from cogwork.core.error_text import error_text
 from cogwork.core.errors import CogworkError
 from cogwork.graph.name import ResourceName
 from cogwork.robot.machine import Machine
@@ -36,8 +37,8 @@ async def check_maintenance(machine: Machine, clock: Clock) -> MaintenancePermis
             False, f"{config.sensor_name} did not answer within {TIMEOUT:g}s"
         )
     except Exception as error:
-        reason = str(error) or repr(error)
-        return MaintenancePermission(False, f"{config.sensor_name} could not be read: {reason}")
+        reason = f"{config.sensor_name} could not be read: {error_text(error)}"
+        return MaintenancePermission(False, reason)
     return evaluate_readings(readings, config.sensor_name, config.maintenance_allowed_key)
 
 
@@ -78,11 +79,15 @@ async def _read_with_timeout(sensor: Any, clock: Clock) -> Mapping[str, Any]:
         reading.cancel()
 
 
+class InvalidReadings(CogworkError):
+    """The maintenance sensor returned something else than readings."""
+
+
 async def _get_readings(sensor: Any) -> Mapping[str, Any]:
     try:
         readings: object = await sensor.get_readings(timeout=TIMEOUT)
     except SystemExit as error:
         raise RuntimeError(f"it called sys.exit({error.code!r})") from None
     if not isinstance(readings, Mapping):
-        raise TypeError(f"it returned {type(readings).__name__} instead of readings")
+        raise InvalidReadings(f"it returned {type(readings).__name__} instead of readings")
     return readings

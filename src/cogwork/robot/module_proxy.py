@@ -10,8 +10,8 @@ from grpclib.const import Cardinality
 
 from cogwork.core.errors import CogworkError, InvalidRequest
 from cogwork.graph.name import Api, ResourceName
+from cogwork.graph.public_apis import API_BY_SERVICE
 from cogwork.resource.clients import RemoteResource
-from cogwork.resource.services import public_services
 from cogwork.robot.machine import Machine, NotAvailable
 from cogwork.robot.operations import MAX_CALL_SECONDS, TookTooLong
 from cogwork.wire.first_message import recv_first_message
@@ -24,11 +24,10 @@ from cogwork.wire.resource_field import name_field
 class ModuleProxy:
     def __init__(self, machine: Machine) -> None:
         self._machine = machine
-        self._public_apis = {served.service: served.api for served in public_services()}
 
     def make_proxy_route(self, method: Method) -> ProxyRoute | None:
         """Return the proxy route of a method of the public API; None for any other method."""
-        api = self._public_apis.get(method.service)
+        api = API_BY_SERVICE.get(method.service)
         if api is None or (method.request is None and method.cardinality.client_streaming):
             return None
         read_name = _raw_name_reader(method)
@@ -49,7 +48,7 @@ class ModuleProxy:
     async def forward_unknown(self, path: str, stream: Stream) -> None:
         """Forward a call of an unregistered method, if a module provides its service."""
         service, _, method = path.lstrip("/").rpartition("/")
-        api = self._public_apis.get(service) or self._find_module_api(service)
+        api = API_BY_SERVICE.get(service) or self._find_module_api(service)
         if api is None:
             raise self._not_served_error(path, service)
         first = await recv_first_message(stream, path)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 
+from viam.gen.common.v1 import common_pb2 as common
 from viam.gen.robot.v1 import robot_pb2 as robot
 from viam.version_metadata import API_VERSION
 
@@ -12,6 +13,7 @@ from cogwork.core.clock import Clock
 from cogwork.core.errors import CogworkError
 from cogwork.graph.name import Api, ResourceName
 from cogwork.graph.node import Node
+from cogwork.graph.public_apis import SERVICE_BY_API
 from cogwork.resource.structs import to_dict
 from cogwork.resource.timestamps import to_timestamp
 from cogwork.robot.frames_service import FramesService
@@ -20,7 +22,6 @@ from cogwork.robot.job_scheduler import JobRecord
 from cogwork.robot.log_service import LogService
 from cogwork.robot.machine import Machine
 from cogwork.robot.module_host import ModuleStatus
-from cogwork.robot.name_proto import name_from_proto, name_to_proto
 from cogwork.robot.operations_service import OperationsService
 from cogwork.robot.sessions_service import SessionsService
 from cogwork.robot.tunnel import list_tunnels, serve_tunnel
@@ -51,12 +52,11 @@ class NoCloudMetadata(CogworkError):
 
 def robot_methods(
     machine: Machine,
-    services: Mapping[Api, str],
     clock: Clock,
     shut_down: Callable[[str], None],
 ) -> Iterable[Method]:
-    """Return the methods of RobotService. `services` maps each API to its gRPC service."""
-    service = RobotService(machine, services, shut_down)
+    """Return the methods of RobotService."""
+    service = RobotService(machine, shut_down)
     handlers = {
         **service.unary_handlers(),
         **OperationsService(machine.operations).unary_handlers(),
@@ -70,11 +70,8 @@ def robot_methods(
 
 
 class RobotService:
-    def __init__(
-        self, machine: Machine, services: Mapping[Api, str], shut_down: Callable[[str], None]
-    ) -> None:
+    def __init__(self, machine: Machine, shut_down: Callable[[str], None]) -> None:
         self._machine = machine
-        self._services = services
         self._shut_down = shut_down
 
     def unary_handlers(self) -> Mapping[str, UnaryHandler]:
@@ -127,7 +124,7 @@ class RobotService:
 
     def _services_by_api(self) -> Mapping[Api, str]:
         # A module cannot replace the service of a built-in API.
-        return {**self._machine.modules.services(), **self._services}
+        return {**self._machine.modules.services(), **SERVICE_BY_API}
 
     async def get_version(self, *_: object) -> robot.GetVersionResponse:
         return robot.GetVersionResponse(
@@ -209,4 +206,17 @@ def _to_resource_status(
         last_updated=to_timestamp(node.since),
         revision=node.revision,
         error=health.reason or "",
+    )
+
+
+def name_to_proto(name: ResourceName) -> common.ResourceName:
+    api = name.api
+    return common.ResourceName(
+        namespace=api.namespace, type=api.kind, subtype=api.subtype, name=name.short
+    )
+
+
+def name_from_proto(message: common.ResourceName) -> ResourceName:
+    return ResourceName.from_short(
+        Api(message.namespace, message.type, message.subtype), message.name
     )

@@ -14,7 +14,7 @@ from cogwork import __version__
 from cogwork.config.last_good import last_good_for
 from cogwork.config.load_context import LoadContext
 from cogwork.config.loader import LoadedConfig
-from cogwork.config.schema import MachineConfig
+from cogwork.config.schema import JobConfig, MachineConfig
 from cogwork.config.sources import FileSource
 from cogwork.config.watcher import ConfigWatcher
 from cogwork.core.clock import Clock
@@ -36,6 +36,7 @@ from cogwork.resource.registry import Registry, entry_point_models
 from cogwork.robot.config_changes import ConfigChanges, find_changes
 from cogwork.robot.event_journal import EventJournal
 from cogwork.robot.handler_table import build_handler_table
+from cogwork.robot.job_call import make_job_call, resolve_name
 from cogwork.robot.machine import Machine
 from cogwork.server.address import format_serving_line, resolve_listen_addresses
 from cogwork.server.listeners import Listeners
@@ -113,16 +114,7 @@ class _Server:
         )
         providers = Providers({"built in": registry})
         deadlines = read_deadlines(os.environ)
-        self._machine = machine = Machine(
-            providers,
-            clock,
-            limits=_make_graph_limits(deadlines),
-            observe=_combine_observers(log_event, journal.record_graph_event),
-            redact=log.redactor.redact,
-        )
-        machine.bind(machine_access)
-        table = build_handler_table(machine, clock, shutdown.request)
-        self._parent = ParentServer(table, directory)
+        self._parent = ParentServer(directory)
         self._modules = ModuleManager(
             ModuleContext(
                 clock,
@@ -141,7 +133,20 @@ class _Server:
             read_trusted_namespaces(os.environ) if untrusted else None,
         )
         providers.add("modules", self._modules)
-        machine.modules = self._modules
+        self._machine = machine = Machine(
+            providers,
+            clock,
+            limits=_make_graph_limits(deadlines),
+            observe=_combine_observers(log_event, journal.record_graph_event),
+            redact=log.redactor.redact,
+            modules=self._modules,
+            job_call=self._call_job,
+        )
+        machine.bind(machine_access)
+        self._table = table = build_handler_table(machine, clock, shutdown.request)
+        self._job_call = make_job_call(
+            table, lambda text: resolve_name(text, machine.nodes), lambda: self._modules
+        )
         self._listeners = Listeners(
             table,
             lambda: _make_application(machine, clock, log.ring, journal),
@@ -168,7 +173,7 @@ class _Server:
         listen = resolve_listen_addresses(
             first.result.config if first is not None else MachineConfig.model_construct()
         )
-        await self._parent.start()
+        await self._parent.start(self._table)
         await self._listeners.start(listen)
         _log.info("cogwork-server %s runs %s", __version__, self._config_file)
         self._journal.record("started", {"version": __version__, "file": str(self._config_file)})
@@ -188,6 +193,9 @@ class _Server:
         # A module left over from a killed server may still hold devices that this one needs.
         await end_leftovers(self._home, self._clock)
         await self._config_watcher.run()
+
+    async def _call_job(self, config: JobConfig) -> None:
+        await self._job_call(config)
 
     async def aclose(self, reason: str) -> list[Any]:
         """Stop the server, and return the names of what did not close in time."""

@@ -11,7 +11,7 @@ def encode_field_header(number: int, size: int) -> bytes:
     return encode_varint(number << 3 | _WIRE_TYPE_LEN) + encode_varint(size)
 
 
-def read_varint(data: bytes, at: int, end: int) -> tuple[int, int]:
+def read_varint(data: bytes | memoryview, at: int, end: int) -> tuple[int, int]:
     """Return the number and the offset after it. A truncated number yields its value so far."""
     value = 0
     for shift in range(0, 70, 7):

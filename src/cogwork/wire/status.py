@@ -10,6 +10,7 @@ import grpc
 from grpclib import GRPCError
 from grpclib.const import Status
 
+from cogwork.core.error_text import typed_error_text
 from cogwork.core.errors import CogworkError
 
 _log = logging.getLogger("rdk.networking")
@@ -50,17 +51,7 @@ def _to_status(error: BaseException, method: str) -> tuple[Status, str]:
     if isinstance(cause, GRPCError):
         return _to_status(cause, method)
     _log.error("%s failed", method, exc_info=error)
-    return Status.UNKNOWN, _describe_error(error)
-
-
-def _describe_error(error: BaseException) -> str:
-    kind = type(error).__name__
-    if isinstance(error, SystemExit):
-        return f"it called sys.exit({error.code!r})"
-    try:
-        return f"{kind}: {error}" if str(error) else repr(error)
-    except Exception:
-        return f"{kind}: <exception str() failed>"
+    return Status.UNKNOWN, typed_error_text(error)
 
 
 def _truncate(message: str) -> str:

@@ -7,8 +7,8 @@ from typing import Any
 from tests.unit.drivers.input_controller.pads import Desk, Pad
 
 from cogwork.contracts.input_controller import InputControllerContract
+from cogwork.drivers.input_controller.attributes import GamepadAttributes
 from cogwork.drivers.input_controller.gamepad import Gamepad
-from cogwork.drivers.input_controller.gamepad_attributes import GamepadAttributes
 from cogwork.graph.name import Api, ModelName, ResourceName
 from cogwork.graph.provider import Dependencies
 from cogwork.resource.model import Model

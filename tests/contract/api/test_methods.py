@@ -7,12 +7,12 @@ from scripts.api_page import ROBOT, find_refusals, load_service
 
 from cogwork.core.clock import SystemClock
 from cogwork.graph.provider import Providers
-from cogwork.resource.services import public_services
+from cogwork.graph.public_apis import PUBLIC_APIS, SERVICE_BY_API
 from cogwork.robot.handler_table import build_handler_table
 from cogwork.robot.machine import Machine
 from cogwork.wire.handlers import HandlerTable
 
-SERVICES = [ROBOT, *(each.service for each in public_services())]
+SERVICES = [ROBOT, *SERVICE_BY_API.values()]
 WHOLE = {"viam.service.datamanager.v1.DataManagerService", "viam.service.video.v1.VideoService"}
 """Services that are refused as a whole: there are messages, and no class of the SDK."""
 REFUSED = {
@@ -40,4 +40,4 @@ def test_every_method_of_the_descriptor_is_served_or_refused(
 
 
 def test_an_api_for_each_class_of_the_sdk() -> None:
-    assert sum(each.is_served for each in public_services()) == 28, "27, and the shell"
+    assert sum(each.is_served for each in PUBLIC_APIS.values()) == 28, "27, and the shell"

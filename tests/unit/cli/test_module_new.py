@@ -19,7 +19,7 @@ from tests.running import DEADLINE
 
 from cogwork.cli.main import main
 from cogwork.cli.module_new import TEMPLATES, CannotCreateModule, plan_scaffold, render_files
-from cogwork.config.apis import PUBLIC_APIS
+from cogwork.graph.public_apis import PUBLIC_APIS
 from cogwork.resource import sdk
 
 assert sdk.VERSION  # ahead of whatever else imports the SDK

@@ -210,15 +210,16 @@ class Tally:
         self.codes.update(codes_of(load))
 
 
+@pytest.mark.timeout(size(ci=300, full=1800))
 def test_mutated_files() -> None:
     rng = random.Random(20261114)
     tally = Tally()
     for number in range(COUNT):
         text = mutated(rng)
-        start = time.perf_counter()
+        start = time.thread_time()
         load = loaded(text, ENVIRONMENT)
         shown = [shows(fault, text) for fault in load.diagnostics]
-        seconds = time.perf_counter() - start
+        seconds = time.thread_time() - start
         tally.add(load, seconds)
         assert seconds < SLOWEST, f"mutation {number} took {seconds:.1f} s"
         assert not load.is_refused or shown, f"mutation {number} is refused without a word"

@@ -23,6 +23,7 @@ async def ask(
     method: str = "GET",
     query: str = "",
     client: str = "127.0.0.1",
+    server: str = "127.0.0.1",
     **headers: str,
 ) -> Answer:
     """`headers`: with underscores for hyphens."""
@@ -52,7 +53,7 @@ async def ask(
         "scheme": "http",
         "http_version": "1.1",
         "client": (client, 50112),
-        "server": ("127.0.0.1", 8080),
+        "server": (server, 8080),
     }
     await application(scope, receive, send)
     answered = {name.decode(): value.decode() for name, value in sent[0]["headers"]}

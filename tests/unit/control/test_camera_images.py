@@ -17,6 +17,7 @@ import numpy as np
 import pytest
 from tests.foreign_camera import ForeignCamera
 from tests.pictures import written
+from tests.unit.control.asgi import ask
 from tests.vision_models import CAMERA, Still, solid
 
 from cogwork.config.fields import Attributes
@@ -62,35 +63,13 @@ async def machine(**cameras: Build) -> AsyncIterator[Machine]:
 
 
 async def get(machine: Machine, path: str) -> tuple[int, dict[str, str], bytes]:
-    sent: list[dict[str, Any]] = []
-
-    async def receive() -> dict[str, Any]:
-        return {"type": "http.request", "body": b"", "more_body": False}
-
-    async def send(message: Any) -> None:
-        sent.append(message)
-
-    scope = {
-        "type": "http",
-        "method": "GET",
-        "path": path,
-        "raw_path": path.encode(),
-        "root_path": "",
-        "query_string": b"",
-        "headers": [(b"host", b"localhost:8080")],
-        "scheme": "http",
-        "http_version": "1.1",
-        "client": ("127.0.0.1", 50112),
-        "server": ("127.0.0.1", 8080),
-    }
     with tempfile.TemporaryDirectory() as directory:
-        story = EventJournal(Path(directory) / "story.jsonl", SystemClock())
+        journal = EventJournal(Path(directory) / "journal.jsonl", SystemClock())
         try:
-            await create_app(machine, SystemClock(), RingBuffer(), story)(scope, receive, send)
+            answer = await ask(create_app(machine, SystemClock(), RingBuffer(), journal), path)
         finally:
-            story.close()
-    headers = {name.decode(): value.decode() for name, value in sent[0]["headers"]}
-    return sent[0]["status"], headers, b"".join(each.get("body", b"") for each in sent[1:])
+            journal.close()
+    return answer.status, answer.headers, answer.body
 
 
 def eye() -> Still:

@@ -8,8 +8,7 @@ import pytest
 from starlette.responses import Response
 from tests.unit.control.asgi import ask
 
-from cogwork.control.overload import Overloaded
-from cogwork.control.quota import MeteredResponse, Quota
+from cogwork.control.quota import MeteredResponse, Overloaded, Quota
 
 
 def test_one_address_leaves_something_for_others() -> None:

@@ -15,7 +15,7 @@ from cogwork.core.clock import ManualClock, Waitable
 from cogwork.logs.entry import Entry
 from cogwork.logs.spool import LOGGER, Spool
 from cogwork.logs.spool_index import Batch
-from cogwork.logs.upload import Uploader, entries_to_send, retry_delay
+from cogwork.logs.upload import Uploader, entries_to_send
 
 DEADLINE = 10.0
 SEGMENT_BYTES, MOST_BYTES = 10_000, 100_000
@@ -403,14 +403,6 @@ async def test_a_sender_that_does_not_let_itself_be_cancelled_holds_nobody_up(
     await asyncio.sleep(0)
     gc.collect()
     assert caplog.records == [], "the loop found an error that nobody looked at"
-
-
-def test_pauses_are_between_five_seconds_and_a_minute_and_differ() -> None:
-    rng = random.Random(1)
-    for failures, longest in ((1, 10), (2, 20), (3, 40), (4, 60), (5, 60), (10_000, 60)):
-        pauses = {retry_delay(failures, rng) for _ in range(1000)}
-        assert 5 <= min(pauses) < 6
-        assert longest - 1 < max(pauses) <= longest
 
 
 def test_the_line_about_dropped_ones_stands_where_they_are_missing() -> None:

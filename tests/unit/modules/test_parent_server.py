@@ -30,8 +30,8 @@ async def _who(stream: Stream) -> None:
 async def parent(tmp_path: Path) -> AsyncIterator[ParentServer]:
     table = HandlerTable()
     table.add("test", lambda: [Method(WHO, Cardinality.UNARY_UNARY, _who)])
-    made = ParentServer(table, tmp_path)
-    await made.start()
+    made = ParentServer(tmp_path)
+    await made.start(table)
     yield made
     await made.aclose()
 

@@ -350,8 +350,12 @@ class TestBad:
                 return len(_group(module.process.pid)) == 1 + 32
 
             await until(all_there)
-        # What a parent must do about it works.
-        assert not _group(module.process.pid)
+
+        async def all_gone() -> bool:
+            return not _group(module.process.pid)
+
+        # What a parent must do about it works, though a busy system takes a moment to kill them.
+        await until(all_gone)
 
     async def test_floods(self, place: Path, parent: Parent) -> None:
         async with bad("flood", place, FLOOD=str(1 << 20)) as module:

@@ -28,6 +28,7 @@ from cogwork.resource import sdk
 from cogwork.resource.model import Model
 from cogwork.resource.registry import Registry
 from cogwork.robot.handler_table import build_handler_table
+from cogwork.robot.job_call import make_job_call, resolve_name
 from cogwork.robot.machine import Machine
 from cogwork.wire.handlers import Metadata
 from cogwork.wire.status import status_of
@@ -173,8 +174,14 @@ class Bench:
             self.clock,
             limits=GraphLimits(),
             observe=lambda _event: None,
+            job_call=self._call_job,
         )
         self.table = build_handler_table(self.machine, self.clock, self.asked_to_shut_down.append)
+
+    async def _call_job(self, config: JobConfig) -> None:
+        nodes, modules = self.machine.nodes, self.machine.modules
+        call = make_job_call(self.table, lambda text: resolve_name(text, nodes), lambda: modules)
+        await call(config)
 
     def _model(
         self, api: Api, name: str, kind: Callable[..., object], *, reconfigures: bool = False

@@ -15,20 +15,15 @@ from viam.utils import dict_to_struct
 from cogwork.config.schema import JobConfig
 from cogwork.core.errors import CogworkError, InvalidName, InvalidRequest, NotFound, Unsupported
 from cogwork.graph.name import Api, ResourceName
-from cogwork.resource.services import public_services
 from cogwork.robot.job_call import make_job_call, resolve_name
 from cogwork.robot.job_scheduler import JobScheduler
 from cogwork.robot.operations import current_operation
 from cogwork.wire.descriptor_service import methods_from_descriptor
 from cogwork.wire.handlers import HandlerTable, Stream
 
-SERVICES = {served.api: served.service for served in public_services()}
-
 
 def call_on(bench: Bench) -> Callable[[JobConfig], Awaitable[None]]:
-    return make_job_call(
-        bench.table, SERVICES, lambda text: resolve_name(text, bench.machine.nodes)
-    )
+    return make_job_call(bench.table, lambda text: resolve_name(text, bench.machine.nodes))
 
 
 class TestMethods:
@@ -91,7 +86,7 @@ class TestMethods:
             lambda: methods_from_descriptor(descriptor, {"GetControls": controls}, refusals),
         )
         pad = ResourceName(Api.parse("rdk:component:input_controller"), "pad", "line2")
-        await make_job_call(table, SERVICES, lambda _: pad)(job(method="GetControls"))
+        await make_job_call(table, lambda _: pad)(job(method="GetControls"))
         assert seen == [input_controller.GetControlsRequest(controller="line2:pad")]
 
     async def test_a_resource_that_is_not_ready_says_why(self, bench: Bench) -> None:
@@ -111,13 +106,13 @@ class TestMethods:
 
     async def test_a_stream_is_refused(self, bench: Bench) -> None:
         board = ResourceName(Api.parse("rdk:component:board"), "a")
-        call = make_job_call(bench.table, SERVICES, lambda _: board)
+        call = make_job_call(bench.table, lambda _: board)
         with pytest.raises(Unsupported, match=r'BoardService streams "StreamTicks"; a job can'):
             await call(job(method="StreamTicks"))
 
     @pytest.mark.parametrize("api", ["rdk:component:sensor", "acme:component:own"])
     async def test_an_api_that_is_not_served(self, api: str) -> None:
-        call = make_job_call(HandlerTable(), SERVICES, lambda _: ResourceName(Api.parse(api), "a"))
+        call = make_job_call(HandlerTable(), lambda _: ResourceName(Api.parse(api), "a"))
         with pytest.raises(Unsupported, match=f"{api} is not served by this machine"):
             await call(job())
 
@@ -145,9 +140,7 @@ class TestWhatModulesBring:
             said.append((path, await stream.recv_message()))
             await stream.send_message(b"")
 
-        call = make_job_call(
-            HandlerTable(fallback=carry), SERVICES, lambda _: HERS, described(OWN_API)
-        )
+        call = make_job_call(HandlerTable(fallback=carry), lambda _: HERS, described(OWN_API))
         await call(job(method="Greet"))
         await call(job(method="DoCommand", command={"go": "far"}))
         (greet, greeted), (do, done) = said
@@ -156,12 +149,12 @@ class TestWhatModulesBring:
         assert (do, done) == ("/acme.own.v1.OwnService/DoCommand", command.SerializeToString())
 
     async def test_a_stream_is_refused(self) -> None:
-        call = make_job_call(HandlerTable(), SERVICES, lambda _: HERS, described(OWN_API))
+        call = make_job_call(HandlerTable(), lambda _: HERS, described(OWN_API))
         with pytest.raises(Unsupported, match=r'streams "Flow"; a job can call Greet, DoCommand$'):
             await call(job(method="Flow"))
 
     async def test_without_a_description_nobody_can_call_it(self) -> None:
-        call = make_job_call(HandlerTable(), SERVICES, lambda _: HERS, Brought)
+        call = make_job_call(HandlerTable(), lambda _: HERS, Brought)
         with pytest.raises(Unsupported, match="OwnService is not described by the module"):
             await call(job(method="Greet"))
 

@@ -342,8 +342,8 @@ class TestHistories:
             (ResourceNotFoundError("arm", "a"), 'No arm with name "a" found in the registry'),
             (TimeoutError("it took too long"), "it took too long"),
             (asyncio.CancelledError(), "it was cancelled by the resource itself"),
-            (SystemExit(3), "RuntimeError: it called sys.exit(3)"),
-            (RuntimeError("x" * 5000), "RuntimeError: " + "x" * 986),
+            (SystemExit(3), "it called sys.exit(3)"),
+            (RuntimeError("x" * 5000), "x" * 1000),
         ],
     )
     async def test_the_reason_is_said(self, error: BaseException, reason: str) -> None:
@@ -360,7 +360,7 @@ class TestHistories:
         async with opened(job()) as desk:
             desk.fails(Mute())
             await desk.clock.advance(20)
-            assert desk.record().failures[0].reason == "Mute: <exception str() failed>"
+            assert desk.record().failures[0].reason == "Mute (its message cannot be rendered)"
             assert len(desk.began) == 2
 
     async def test_jobs_that_are_gone_are_remembered(self) -> None:

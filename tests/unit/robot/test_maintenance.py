@@ -127,8 +127,8 @@ async def test_a_sensor_that_is_not_ready(bench: Bench) -> None:
     [
         (RuntimeError("the cable was pulled"), "could not be read: the cable was pulled"),
         (InvalidRequest("not like this"), "could not be read: not like this"),
-        (KeyError("idle"), "could not be read: 'idle'"),
-        (ValueError(), "could not be read: ValueError()"),
+        (KeyError("idle"), "could not be read: KeyError: 'idle'"),
+        (ValueError(), "could not be read: ValueError"),
         (TimeoutError(), "did not answer within 5s"),
         (asyncio.CancelledError(), "could not be read: it was cancelled"),
         (SystemExit(2), "could not be read: it called sys.exit(2)"),

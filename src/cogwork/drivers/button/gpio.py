@@ -9,7 +9,7 @@ from typing import Any
 from viam.components.button import Button
 
 from cogwork.core.clock import Clock, SystemClock
-from cogwork.drivers.button.gpio_attributes import GpioButtonAttributes
+from cogwork.drivers.button.attributes import GpioButtonAttributes
 from cogwork.drivers.gpio.pin_link import PinLink
 from cogwork.graph.name import ResourceName
 from cogwork.graph.provider import Dependencies

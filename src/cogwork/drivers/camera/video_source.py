@@ -17,6 +17,7 @@ from av.video.frame import VideoFrame
 from av.video.reformatter import VideoReformatter
 from av.video.stream import VideoStream
 
+from cogwork.core.error_text import error_text
 from cogwork.drivers.camera.attributes import FfmpegAttributes, FilterAttributes
 from cogwork.drivers.camera.capture import DeferredPixels, SourceFault
 from cogwork.resource.image_header import MAX_PIXELS
@@ -327,4 +328,4 @@ def _format_arguments(positional: Sequence[str], named: Mapping[str, Any]) -> st
 
 
 def _format_error(error: Exception) -> str:
-    return getattr(error, "strerror", None) or str(error) or type(error).__name__
+    return getattr(error, "strerror", None) or error_text(error)

@@ -13,6 +13,7 @@ from typing import Any
 from viam.proto.app.robot import ComponentConfig
 from viam.services.discovery import Discovery
 
+from cogwork.core.error_text import error_text
 from cogwork.core.workers import Workers
 from cogwork.drivers.camera.v4l2 import Ioctl
 from cogwork.drivers.discovery.attributes import Discovered, SystemDiscoveryAttributes
@@ -90,7 +91,7 @@ class SystemDiscovery(Discovery):
             self._report_failure(kind, f"the search took longer than {self._timeout:g} s")
             return []
         except Exception as error:
-            self._report_failure(kind, str(error) or type(error).__name__)
+            self._report_failure(kind, error_text(error))
             return []
         self._errors.pop(kind, None)
         self._found_counts[kind] = len(found)

@@ -9,6 +9,8 @@ from pydantic import Field, model_validator
 from cogwork.config import codes
 from cogwork.config.fields import Attributes, Needs, fault
 
+_Interrupt = Annotated[str, Field(min_length=1)]
+
 
 class FakeEncoderAttributes(Attributes):
     motor: Annotated[str, Field(min_length=1), Needs("rdk:component:motor")] | None = None
@@ -23,3 +25,31 @@ class FakeEncoderAttributes(Attributes):
         if self.motor is not None and self.rate:
             raise fault(codes.BAD_VALUE, 'remove "rate" or "motor": the motor determines the rate')
         return self
+
+
+class IncrementalPins(Attributes):
+    a: _Interrupt
+    """Digital interrupt of the board for the first signal."""
+    b: _Interrupt
+    """Digital interrupt for the second signal. Swap `a` and `b` to reverse the direction."""
+
+
+class IncrementalEncoderAttributes(Attributes):
+    board: Annotated[str, Field(min_length=1), Needs("rdk:component:board")]
+    """Board that the encoder is connected to."""
+    pins: IncrementalPins
+    """Names of the board's digital interrupts `a` and `b`. Every edge of either is a tick: an
+    encoder with 100 pulses per revolution counts 400 ticks."""
+
+
+class SinglePins(Attributes):
+    i: _Interrupt
+    """Digital interrupt of the board for the signal."""
+
+
+class SingleEncoderAttributes(Attributes):
+    board: Annotated[str, Field(min_length=1), Needs("rdk:component:board")]
+    """Board that the encoder is connected to."""
+    pins: SinglePins
+    """Name of the board's digital interrupt `i`. Every rising edge is a tick. The motor that uses
+    this encoder determines the direction; without a motor, the encoder counts up."""

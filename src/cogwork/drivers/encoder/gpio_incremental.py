@@ -8,8 +8,8 @@ from typing import Any
 from viam.components.board import Board, Tick
 
 from cogwork.core.clock import Clock, SystemClock
+from cogwork.drivers.encoder.attributes import IncrementalEncoderAttributes
 from cogwork.drivers.encoder.gpio import GpioEncoder
-from cogwork.drivers.encoder.gpio_attributes import IncrementalEncoderAttributes
 from cogwork.drivers.encoder.gpio_quadrature import QuadratureDecoder
 from cogwork.graph.name import ResourceName
 from cogwork.graph.provider import Dependencies

@@ -5,8 +5,8 @@ from __future__ import annotations
 from viam.components.board import Board, Tick
 
 from cogwork.core.clock import Clock, SystemClock
+from cogwork.drivers.encoder.attributes import SingleEncoderAttributes
 from cogwork.drivers.encoder.gpio import GpioEncoder
-from cogwork.drivers.encoder.gpio_attributes import SingleEncoderAttributes
 from cogwork.drivers.gpio.direction import DirectionSource
 from cogwork.graph.name import ResourceName
 from cogwork.graph.provider import Dependencies

@@ -109,3 +109,9 @@ class FakeInputControllerAttributes(Attributes):
                     f"which takes {self.round_seconds:g} s",
                 )
         return self
+
+
+class GamepadAttributes(Attributes):
+    device: str = ""
+    """Input device, such as `/dev/input/by-id/usb-…-event-joystick`; by default the first gamepad
+    that is found."""

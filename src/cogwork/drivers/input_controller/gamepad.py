@@ -13,8 +13,8 @@ from viam.components.input import Control, ControlFunction, Controller, Event, E
 from cogwork.core.clock import Clock, SystemClock
 from cogwork.core.errors import NotFound
 from cogwork.core.workers import Workers
+from cogwork.drivers.input_controller.attributes import GamepadAttributes
 from cogwork.drivers.input_controller.callbacks import Callbacks
-from cogwork.drivers.input_controller.gamepad_attributes import GamepadAttributes
 from cogwork.drivers.input_controller.gamepad_controls import GamepadControls
 from cogwork.drivers.input_controller.gamepad_device import GamepadFault, open_gamepad
 from cogwork.drivers.no_geometry import NoGeometry

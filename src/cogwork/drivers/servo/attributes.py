@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Self
 
 from pydantic import Field, model_validator
 
 from cogwork.config import codes
-from cogwork.config.fields import Attributes, fault
+from cogwork.config.fields import Attributes, Needs, fault
 
 _Angle = Annotated[int, Field(ge=0, lt=2**32)]
+_FineAngle = Annotated[float, Field(ge=0, le=360)]
 
 
 class FakeServoAttributes(Attributes):
@@ -21,10 +22,61 @@ class FakeServoAttributes(Attributes):
     """Largest angle in degrees."""
 
     @model_validator(mode="after")
-    def _check_limits(self) -> FakeServoAttributes:
+    def _check_limits(self) -> Self:
         if self.minimum > self.maximum:
             raise fault(
                 codes.BAD_VALUE,
                 f'"minimum" {self.minimum} is greater than "maximum" {self.maximum}',
+            )
+        return self
+
+
+class GpioServoAttributes(Attributes):
+    board: Annotated[str, Field(min_length=1), Needs("rdk:component:board")]
+    """Board that the signal wire is connected to."""
+    pin: Annotated[str, Field(min_length=1)]
+    """Pin of the signal wire."""
+    min_angle_deg: _FineAngle = 0.0
+    """Smallest angle in degrees."""
+    max_angle_deg: _FineAngle = 180.0
+    """Largest angle in degrees."""
+    starting_position_deg: _FineAngle | None = None
+    """Angle to move to when the machine starts; the smallest angle by default."""
+    frequency_hz: Annotated[int, Field(ge=40, le=450)] = 50
+    """Pulses per second. Digital servos accept up to 330."""
+    min_width_us: Annotated[int, Field(gt=0)] = 500
+    """Pulse width for the smallest angle, in microseconds."""
+    max_width_us: Annotated[int, Field(gt=0)] = 2500
+    """Pulse width for the largest angle, in microseconds."""
+    degrees_per_second: Annotated[float, Field(gt=0)] | None = None
+    """Speed of rotation. Without it, the servo moves as fast as it can, and a move returns
+    immediately."""
+
+    @property
+    def start_angle(self) -> float:
+        given = self.starting_position_deg
+        return self.min_angle_deg if given is None else given
+
+    @model_validator(mode="after")
+    def _check_limits(self) -> Self:
+        if self.min_angle_deg >= self.max_angle_deg:
+            raise fault(
+                codes.BAD_VALUE,
+                f'"min_angle_deg" {self.min_angle_deg:g} is not less than "max_angle_deg" '
+                f"{self.max_angle_deg:g}",
+            )
+        if not self.min_angle_deg <= self.start_angle <= self.max_angle_deg:
+            raise fault(
+                codes.BAD_VALUE,
+                f'"starting_position_deg" {self.start_angle:g} is not between "min_angle_deg" and '
+                '"max_angle_deg"',
+            )
+        if self.min_width_us >= self.max_width_us:
+            raise fault(codes.BAD_VALUE, '"min_width_us" is not less than "max_width_us"')
+        if self.max_width_us * self.frequency_hz >= 1_000_000:
+            raise fault(
+                codes.BAD_VALUE,
+                f"{self.frequency_hz} pulses of {self.max_width_us} us do not fit into a second: "
+                'lower "frequency_hz"',
             )
         return self

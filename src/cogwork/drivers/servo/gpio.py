@@ -14,7 +14,7 @@ from cogwork.core.errors import InvalidRequest
 from cogwork.drivers.gpio.pin_link import PinLink
 from cogwork.drivers.mover import Mover, MoverLease
 from cogwork.drivers.no_geometry import NoGeometry
-from cogwork.drivers.servo.gpio_attributes import GpioServoAttributes
+from cogwork.drivers.servo.attributes import GpioServoAttributes
 from cogwork.graph.name import ResourceName
 from cogwork.graph.provider import Dependencies
 from cogwork.resource.model import find_dependency, logger_of

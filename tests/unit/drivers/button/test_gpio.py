@@ -9,8 +9,8 @@ from tests.unit.drivers.gpio.wiring import BOARD, WatchedBoard
 from viam.components.button.client import ButtonClient
 
 from cogwork.core.clock import ManualClock
+from cogwork.drivers.button.attributes import GpioButtonAttributes
 from cogwork.drivers.button.gpio import GpioButton
-from cogwork.drivers.button.gpio_attributes import GpioButtonAttributes
 from cogwork.graph.name import ResourceName
 
 NAME = ResourceName.parse("rdk:component:button/b")

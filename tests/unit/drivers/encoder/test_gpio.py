@@ -17,11 +17,11 @@ from viam.proto.component.encoder import PositionType
 
 from cogwork.core.clock import ManualClock
 from cogwork.core.errors import NotFound
-from cogwork.drivers.encoder.gpio import GpioEncoder
-from cogwork.drivers.encoder.gpio_attributes import (
+from cogwork.drivers.encoder.attributes import (
     IncrementalEncoderAttributes,
     SingleEncoderAttributes,
 )
+from cogwork.drivers.encoder.gpio import GpioEncoder
 from cogwork.drivers.encoder.gpio_incremental import IncrementalEncoder
 from cogwork.drivers.encoder.gpio_quadrature import QuadratureDecoder
 from cogwork.drivers.encoder.gpio_single import SingleEncoder

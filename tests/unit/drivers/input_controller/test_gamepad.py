@@ -18,8 +18,8 @@ from viam.components.input.client import ControllerClient
 from cogwork.core.clock import ManualClock
 from cogwork.core.errors import NotFound
 from cogwork.drivers.input_controller import gamepad_device
+from cogwork.drivers.input_controller.attributes import GamepadAttributes
 from cogwork.drivers.input_controller.gamepad import Gamepad
-from cogwork.drivers.input_controller.gamepad_attributes import GamepadAttributes
 from cogwork.drivers.input_controller.gamepad_device import GamepadFault, open_gamepad
 from cogwork.graph.name import ResourceName
 

@@ -15,7 +15,7 @@ from viam.proto.component.encoder import PositionType
 
 from cogwork.core.clock import ManualClock
 from cogwork.core.errors import Interrupted
-from cogwork.drivers.encoder.gpio_attributes import SingleEncoderAttributes
+from cogwork.drivers.encoder.attributes import SingleEncoderAttributes
 from cogwork.drivers.encoder.gpio_single import SingleEncoder
 from cogwork.drivers.gpio.pin_link import NoAnswer
 from cogwork.drivers.motor.attributes import GpioMotorAttributes

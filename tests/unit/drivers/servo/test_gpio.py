@@ -13,8 +13,8 @@ from viam.components.servo.client import ServoClient
 
 from cogwork.core.clock import ManualClock
 from cogwork.core.errors import Interrupted
+from cogwork.drivers.servo.attributes import GpioServoAttributes
 from cogwork.drivers.servo.gpio import GpioServo
-from cogwork.drivers.servo.gpio_attributes import GpioServoAttributes
 from cogwork.graph.name import ResourceName
 
 NAME = ResourceName.parse("rdk:component:servo/s")

@@ -1,0 +1,55 @@
+"""Collects the descriptors of a service by gRPC reflection, independent of how calls are made."""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Sequence
+from typing import TypeAlias
+
+from google.protobuf.descriptor_pb2 import FileDescriptorProto
+from google.protobuf.descriptor_pool import DescriptorPool
+from grpclib.reflection.v1.reflection_pb2 import ServerReflectionRequest, ServerReflectionResponse
+
+MAX_FILES = 200
+
+DescriptorQueries: TypeAlias = Generator[
+    ServerReflectionRequest, Sequence[FileDescriptorProto], DescriptorPool
+]
+"""Yields requests, is sent the files of each reply, and returns the pool."""
+
+
+def reflection_path(version: str) -> str:
+    return f"/grpc.reflection.{version}.ServerReflection/ServerReflectionInfo"
+
+
+def read_files(reply: ServerReflectionResponse) -> list[FileDescriptorProto]:
+    found = reply.file_descriptor_response.file_descriptor_proto
+    return [FileDescriptorProto.FromString(data) for data in found]
+
+
+def query_descriptors(service: str) -> DescriptorQueries:
+    """Query a service and all of its messages.
+
+    Raises KeyError, TypeError or ValueError for descriptors that are incomplete or too many.
+    """
+    pool = DescriptorPool()
+    added: set[str] = set()
+    for file in (yield ServerReflectionRequest(file_containing_symbol=service)):
+        yield from _add_file(file, pool, added)
+    pool.FindServiceByName(service)  # type: ignore[no-untyped-call]
+    return pool
+
+
+def _add_file(
+    file: FileDescriptorProto, pool: DescriptorPool, added: set[str]
+) -> Generator[ServerReflectionRequest, Sequence[FileDescriptorProto], None]:
+    """Add a file after the files that it imports."""
+    if file.name in added:
+        return
+    if len(added) >= MAX_FILES:
+        raise ValueError(f"it imports more than {MAX_FILES} files")
+    added.add(file.name)
+    for name in file.dependency:
+        if name not in added:
+            for imported in (yield ServerReflectionRequest(file_by_filename=name)):
+                yield from _add_file(imported, pool, added)
+    pool.Add(file)  # type: ignore[no-untyped-call]

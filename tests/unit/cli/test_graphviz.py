@@ -1,0 +1,34 @@
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import pytest
+from tests.unit.cli.machines import WORKSHOP
+
+from cogwork.cli.graph_text import as_dot
+from cogwork.cli.graphviz import CannotDraw, draw
+
+needs_graphviz = pytest.mark.skipif(shutil.which("dot") is None, reason="Graphviz is not installed")
+
+
+@needs_graphviz
+@pytest.mark.parametrize(
+    ("form", "start"), [("svg", b"<?xml"), ("png", b"\x89PNG"), ("pdf", b"%PDF")]
+)
+def test_it_draws_images(form: str, start: bytes) -> None:
+    assert draw(as_dot(WORKSHOP), form).startswith(start)
+
+
+@needs_graphviz
+def test_a_failure_is_explained() -> None:
+    with pytest.raises(CannotDraw, match="syntax error"):
+        draw("digraph {", "svg")
+
+
+def test_without_graphviz_the_message_says_what_to_do(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with pytest.raises(CannotDraw, match=r"install the package graphviz .* or use the format dot"):
+        draw(as_dot(WORKSHOP), "svg")
