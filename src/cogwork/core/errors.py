@@ -52,7 +52,8 @@ CogworkError
 ├── NoReadings      a serial port without data (drivers/sensor/serial.py)
 ├── GamepadFault    a gamepad that is not connected (drivers/input_controller/gamepad_device.py)
 ├── NoGoal          no goal to suspend or resume (drivers/navigation/goal_executor.py)
-├── NotLocalized    a machine whose position is unknown
+├── NotLocalized    a machine whose position is unknown (drivers/navigation/vehicle.py)
+├── LeftPath        a vehicle that left its path (drivers/navigation/vehicle.py)
 ├── NoPath          a destination that cannot be reached (drivers/navigation/search_budget.py)
 ├── AlreadyExists   a name that is in use (drivers/navigation/named_store.py)
 ├── StoreFull       a store that has reached its limit

@@ -49,7 +49,10 @@ from cogwork.drivers.movement_sensor.attributes import (
     FakeMovementSensorAttributes,
     WheeledOdometryAttributes,
 )
-from cogwork.drivers.navigation.attributes import FakeNavigationAttributes
+from cogwork.drivers.navigation.attributes import (
+    BuiltinNavigationAttributes,
+    FakeNavigationAttributes,
+)
 from cogwork.drivers.pose_tracker.attributes import FakePoseTrackerAttributes
 from cogwork.drivers.power_sensor.attributes import FakePowerSensorAttributes
 from cogwork.drivers.sensor.attributes import (
@@ -220,6 +223,13 @@ def builtin_models(machine: MachineAccess | None = None, *, untrusted: bool = Fa
         ),
         _motion_model("builtin", shared),
         _motion_model("fake", shared),
+        _model(
+            "service:navigation",
+            "builtin",
+            BuiltinNavigationAttributes,
+            "navigation.builtin:BuiltinNavigation",
+            shared=shared,
+        ),
         _model(
             "service:navigation",
             "fake",

@@ -18,14 +18,20 @@ from cogwork.resource.image import encode
 from cogwork.resource.image_header import PNG
 from cogwork.resource.model import Model
 
+
+def _id(model: Model) -> str:
+    return f"{model.api} {model.name.short}"
+
+
 MODELS = builtin_models()
 DEMO = Path(conveyor.__file__).parents[1] / "mlmodel" / "demo"
 ELSEWHERE = (
     *("mlmodel", "openvino_cpu", "tensorflow_cpu", "tflite_cpu", "torch_cpu"),
     *("wheeled", "wheeled-odometry", "gpio", "incremental", "single", "serial", "gamepad"),
+    "rdk:service:navigation builtin",
 )
 """What takes other resources, a device, or seconds to import; each has tests of its own."""
-BUILT = [model for model in MODELS if model.name.short not in ELSEWHERE]
+BUILT = [model for model in MODELS if not {model.name.short, _id(model)} & {*ELSEWHERE}]
 LEAST: dict[str, dict[str, Any]] = {
     "rdk:component:camera ffmpeg": {"video_path": "there-is-no-such-file.mp4"},
     "rdk:component:camera image_file": {"color_image_file_path": "{picture}"},
@@ -34,10 +40,6 @@ LEAST: dict[str, dict[str, Any]] = {
     "rdk:component:camera transform": {"source": "other", "pipeline": [{"type": "rotate"}]},
 }
 """What some models cannot do without."""
-
-
-def _id(model: Model) -> str:
-    return f"{model.api} {model.name.short}"
 
 
 @pytest.fixture

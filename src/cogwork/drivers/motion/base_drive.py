@@ -17,8 +17,8 @@ MAX_LEG = 5000.0
 """Maximum millimeters between two position checks."""
 MAX_STALLED_LEGS = 3
 """Consecutive legs without progress before it gives up."""
-
-_MIN_TURN = 0.5
+MIN_TURN = 0.5
+"""Degrees below which a base does not turn."""
 
 
 class OffCourse(CogworkError):
@@ -82,7 +82,7 @@ async def drive_to_goal(
 async def turn(find: FindBase, degrees: float, settings: DriveSettings, clock: Clock) -> None:
     """Turn to the left by the degrees, in the shorter direction."""
     degrees = math.remainder(degrees, 360)
-    if abs(degrees) >= _MIN_TURN:
+    if abs(degrees) >= MIN_TURN:
         seconds = abs(degrees) / settings.angular
         base = find()
         await _run_timed_move(base, base.spin(degrees, settings.angular), seconds, clock)

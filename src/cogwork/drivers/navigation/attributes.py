@@ -6,24 +6,65 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from cogwork.config.fields import Attributes
+from cogwork.config.fields import Attributes, Needs
 
-Meters = Annotated[float, Field(gt=0)]
+Positive = Annotated[float, Field(gt=0)]
+Latitude = Annotated[float, Field(ge=-80, le=80)]
+Longitude = Annotated[float, Field(ge=-180, le=180)]
+BaseName = Annotated[str, Field(min_length=1), Needs("rdk:component:base")]
+MovementSensorName = Annotated[str, Field(min_length=1), Needs("rdk:component:movement_sensor")]
+
+
+class MapOriginAttributes(Attributes):
+    """The point on the Earth where the map has its origin."""
+
+    latitude: Latitude
+    """Degrees north of the equator."""
+    longitude: Longitude
+    """Degrees east of Greenwich."""
+
+
+class BuiltinNavigationAttributes(Attributes):
+    base: BaseName
+    """Base to drive. It must turn in place."""
+    movement_sensor: MovementSensorName
+    """Movement sensor on the base, which must report its position and its compass heading."""
+    map_type: Literal["GPS", "gps", "local"] = "GPS"
+    """Type of positions: `GPS`, coordinates on the globe; `local`, poses in millimeters, with x to
+    the east and y to the north of `origin`."""
+    origin: MapOriginAttributes | None = None
+    """Origin of the map: `latitude` and `longitude` in degrees, within some kilometers of where the
+    machine drives. Defaults to the position of the machine when the service is built."""
+    meters_per_sec: Positive = 0.3
+    """Default speed, unless a zone or a call sets another."""
+    degs_per_sec: Positive = 20.0
+    """Angular speed."""
+    plan_deviation_m: Annotated[float, Field(ge=0.01)] = 2.6
+    """Distance from its path at which the machine stops and plans another one. It keeps this
+    distance, in addition to its own radius, from keepout zones, and comes within half of it to its
+    goals. Set it larger than the error of the positions."""
+    position_polling_frequency_hz: Annotated[float, Field(gt=0, le=100)] = 1.0
+    """How often the position is checked while the base moves. After each turn and each straight
+    leg, the base waits for one period. Do not set it higher than the rate of the sensor."""
+    footprint_length_m: Positive = 0.6
+    """Length of the machine."""
+    footprint_width_m: Positive = 0.4
+    """Width of the machine."""
 
 
 class FakeNavigationAttributes(Attributes):
     map_type: Literal["local", "gps"] = "local"
     """Type of positions: `local`, poses on a map in millimeters; `gps`, coordinates on the
     globe."""
-    latitude: Annotated[float, Field(ge=-80, le=80)] = 40.7
+    latitude: Latitude = 40.7
     """Start latitude in degrees, if `map_type` is `gps`."""
-    longitude: Annotated[float, Field(ge=-180, le=180)] = -73.98
+    longitude: Longitude = -73.98
     """Start longitude in degrees, if `map_type` is `gps`."""
-    linear_m_per_sec: Meters = 0.5
+    linear_m_per_sec: Positive = 0.5
     """Default speed, unless a zone or a call sets another."""
-    footprint_length_m: Meters = 0.6
+    footprint_length_m: Positive = 0.6
     """Length of the machine."""
-    footprint_width_m: Meters = 0.4
+    footprint_width_m: Positive = 0.4
     """Width of the machine."""
     localized: bool = True
     """Whether the machine knows its position. If not, it does not move."""

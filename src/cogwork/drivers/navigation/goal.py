@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -19,11 +18,9 @@ from viam.proto.service.navigation import (
     Waypoint,
 )
 
-from cogwork.core.clock import Clock
 from cogwork.drivers.navigation.coordinates import MapCoordinates, MapPoint, MapPose
 from cogwork.drivers.navigation.map_store import Destination
-from cogwork.drivers.navigation.path_motion import PathMotion
-from cogwork.drivers.navigation.planning import path_length
+from cogwork.drivers.navigation.planned_path import PlannedPath, yaw_toward
 from cogwork.resource.timestamps import to_timestamp
 
 MAX_LAPS = 2**32 - 1
@@ -49,17 +46,17 @@ class Goal:
     started_at: float
     """Start time in seconds since 1970."""
     route: ActiveRoute | None = None
-    path: Sequence[MapPoint] | None = None
+    given_path: Sequence[MapPoint] | None = None
     """The rest of the path that the client gave for the only stop, or None to plan one."""
     index: int = 0
-    """The first stop of the motion."""
+    """The next stop."""
     lap: int = 0
     """The number of completed laps, up to the limit of the message."""
     state: GoalState.ValueType = GoalState.GOAL_STATE_ACTIVE
-    motion: PathMotion | None = None
-    """The current motion, or None while planning and at rest."""
-    loop_motion: PathMotion | None = None
-    """The motion of one lap, from the last stop past all stops, for a route that loops."""
+    plan: PlannedPath | None = None
+    """The path that is being followed, or None while planning and at rest."""
+    step: int = 0
+    """The current step of the plan."""
     suspend_reason: str | None = None
     error: NavError | None = None
     finished_at: float | None = None
@@ -76,84 +73,75 @@ class Goal:
     def avoids_zones(self) -> bool:
         return self.mode != NavMode.NAV_MODE_DIRECT
 
-    def next_stop(self, now: float) -> int:
-        stops_passed = self.motion.stops_passed(now) if self.motion is not None else 0
-        return min(self.index + stops_passed, len(self.stops) - 1)
+    @property
+    def loops(self) -> bool:
+        return self.route is not None and self.route.loop
 
-    def pause(self, now: float) -> None:
-        """Stop moving; keep the remaining stops and path."""
-        if self.motion is None:
-            return
-        if self.path is not None:
-            # The last point remains until it is reached.
-            self.path = self.path[self.motion.stops_passed(now) :] or self.path[-1:]
-        self.index = self.next_stop(now)
-        self.motion = self.loop_motion = None
+    def begin(self, plan: PlannedPath) -> None:
+        self.plan, self.step = plan, 0
+        if self.given_path is not None and plan.points[1:] != tuple(self.given_path):
+            self.given_path = None  # the plan is a detour
 
-    def advance(self, clock: Clock) -> MapPose | None:
-        """Finish the goal or start the next lap when its motion has ended; return the final
-        pose."""
-        now = clock.monotonic()
-        if self.motion is None or not self.motion.has_ended(now):
-            return None
-        since, end = self.motion.end_time, self.motion.end_pose
-        if self.loop_motion is None:
-            self.finish(GoalState.GOAL_STATE_SUCCEEDED, clock.time() - (now - since))
-            return end
-        laps = math.floor((now - since) / self.loop_motion.seconds)
-        self.lap = min(self.lap + 1 + laps, MAX_LAPS)
+    def complete_step(self) -> None:
+        """Record that a step was driven, and which stops and points remain."""
+        assert self.plan is not None
+        if self.plan.steps[self.step].ends_leg:
+            if self.given_path is not None:
+                # The last point remains until the final heading is reached, too.
+                self.given_path = self.given_path[1:] or self.given_path[-1:]
+            else:
+                self.index = min(self.index + 1, len(self.stops) - 1)
+        self.step += 1
+
+    def complete_lap(self) -> None:
+        self.lap = min(self.lap + 1, MAX_LAPS)
         self.index = 0
-        self.motion = self.loop_motion.start_at(since + laps * self.loop_motion.seconds)
-        return None
+        self.plan = None
 
     def finish(self, state: GoalState.ValueType, time: float) -> None:
-        if state == GoalState.GOAL_STATE_SUCCEEDED:
-            self.index = len(self.stops) - 1
         self.state, self.finished_at = state, time
-        self.motion = self.loop_motion = None
-        self.suspend_reason = None
+        self.plan = self.suspend_reason = None
 
     def fail(self, code: NavErrorCode.ValueType, message: str, time: float) -> None:
         self.error = NavError(code=code, message=message)
         self.finish(GoalState.GOAL_STATE_FAILED, time)
 
-    def status(self, coordinates: MapCoordinates, now: float) -> GoalStatus:
-        index = self.next_stop(now)
-        stop = self.stops[index]
+    def status(self, coordinates: MapCoordinates, current: MapPose | None) -> GoalStatus:
+        stop = self.stops[self.index]
         return GoalStatus(
             state=self.state,
             mode=self.mode,
             target=stop.position,
             location=stop.location,
-            progress=self._progress(coordinates, now),
-            route=self._route_progress(index),
+            progress=self._progress(coordinates, current),
+            route=self._route_progress(),
             suspend_reason=self.suspend_reason,
             error=self.error,
             started_at=to_timestamp(self.started_at),
             finished_at=None if self.finished_at is None else to_timestamp(self.finished_at),
         )
 
-    def _progress(self, coordinates: MapCoordinates, now: float) -> Progress | None:
-        if self.motion is None:
+    def _progress(self, coordinates: MapCoordinates, current: MapPose | None) -> Progress | None:
+        if self.plan is None or current is None:
             return None
         path = (
-            to_positions(self.motion.path, self.motion.end_yaw, coordinates)
+            to_positions(self.plan.points, self.plan.end_yaw, coordinates)
             if self.avoids_zones
             else ()
         )
         return Progress(
-            distance_remaining_m=self.motion.remaining_distance(now),
+            distance_remaining_m=self.plan.remaining_distance(self.step, current.point),
             path=path,
-            length_m=path_length(self.motion.path),
+            length_m=self.plan.length,
         )
 
-    def _route_progress(self, index: int) -> RouteProgress | None:
+    def _route_progress(self) -> RouteProgress | None:
         if self.route is None:
             return None
         return RouteProgress(
             name=self.route.name,
             waypoints=self.route.waypoints,
-            index=index,
+            index=self.index,
             loop=self.route.loop,
             lap=self.lap,
         )
@@ -163,10 +151,7 @@ def to_positions(
     path: Sequence[MapPoint], end_yaw: float | None, coordinates: MapCoordinates
 ) -> list[Position]:
     """Return the positions of a path, each facing the next one."""
-    yaws = [
-        math.degrees(math.atan2(there[1] - here[1], there[0] - here[0]))
-        for here, there in itertools.pairwise(path)
-    ]
+    yaws = [yaw_toward(here, there) for here, there in itertools.pairwise(path)]
     last = end_yaw if end_yaw is not None else (yaws[-1] if yaws else 0.0)
     poses = zip(path, [*yaws, last], strict=True)
     return [coordinates.to_position(MapPose(point, yaw)) for point, yaw in poses]

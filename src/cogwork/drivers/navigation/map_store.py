@@ -11,9 +11,9 @@ from viam.proto.service.navigation import Location, Position, Route, Waypoint
 from cogwork.core.errors import InvalidRequest
 from cogwork.drivers.navigation.coordinates import MapCoordinates, MapPose
 from cogwork.drivers.navigation.named_store import NamedStore
-from cogwork.drivers.navigation.path_motion import SpeedLimit
+from cogwork.drivers.navigation.planned_path import SpeedLimit
 from cogwork.drivers.navigation.planning import Keepout
-from cogwork.drivers.navigation.zones import KEEPOUT, Zone, make_zone
+from cogwork.drivers.navigation.zones import KEEPOUT, Clearance, Zone, make_zone
 
 MAX_WAYPOINTS = 1000
 
@@ -29,8 +29,7 @@ class Destination:
 
 
 class MapStore:
-    def __init__(self, coordinates: MapCoordinates, clearance: float) -> None:
-        """`clearance` is the distance in meters to keep from keepout zones."""
+    def __init__(self, coordinates: MapCoordinates, clearance: Clearance) -> None:
         self.coordinates = coordinates
         self._clearance = clearance
         self.locations = NamedStore[Location]("location")
@@ -112,11 +111,7 @@ class MapStore:
         return [self._resolve_waypoint(number, each) for number, each in enumerate(waypoints)]
 
     def keepouts(self) -> list[Keepout]:
-        return [
-            Keepout(each.name, each.inflated_polygon)
-            for each in self.zones.all()
-            if each.type == KEEPOUT
-        ]
+        return [each.keepout for each in self.zones.all() if each.type == KEEPOUT]
 
     def speed_limits(self) -> list[SpeedLimit]:
         return [

@@ -23,7 +23,14 @@ _CORNER_CLEARANCE = 0.01
 class Keepout:
     name: str
     polygon: Polygon
-    """The polygon of the zone, inflated by the radius of the machine."""
+    """The zone, inflated by the radius of the machine and by its margin. Paths stay outside."""
+    core: Polygon
+    """The zone, inflated by the radius of the machine. The machine itself stays outside; it may be
+    in the margin, because it does not follow its path exactly."""
+
+    @classmethod
+    def inflate(cls, name: str, zone: Polygon, radius: float, margin: float = 0.0) -> Keepout:
+        return cls(name, zone.inflate(radius + margin), zone.inflate(radius))
 
 
 def plan_through(
@@ -37,27 +44,46 @@ def plan_path(
     start: MapPoint, end: MapPoint, keepouts: Sequence[Keepout], budget: SearchBudget
 ) -> list[MapPoint]:
     for each in keepouts:
-        for point, subject in ((start, "the start is"), (end, "the destination is")):
-            if each.polygon.contains(point):
-                raise NoPath(f'{subject} in zone "{each.name}" or too close to it')
-    path = [start, end]
+        if each.polygon.contains(end):
+            raise NoPath(f'the destination is in zone "{each.name}" or too close to it')
+    outside = _leave_margins(start, keepouts, budget)
+    path = [outside, end]
     avoided: list[Keepout] = []
     while blocking := [
         each for each in keepouts if each not in avoided and _blocks_path(each, path, budget)
     ]:
         avoided += blocking
-        path = _plan_around(start, end, avoided, budget)
-    return path
+        path = _plan_around(outside, end, avoided, budget)
+    return path if outside == start else [start, *path]
 
 
 def find_blocking_zone(
     path: Sequence[MapPoint], keepouts: Sequence[Keepout], budget: SearchBudget
 ) -> Keepout | None:
-    return next((each for each in keepouts if _blocks_path(each, path, budget)), None)
+    """Return a zone that blocks the path. The path may begin in the margins of zones."""
+    leaving = True
+    for start, end in itertools.pairwise(path):
+        leaving = leaving and any(each.polygon.contains(start) for each in keepouts)
+        for each in keepouts:
+            budget.spend(1)
+            if (each.core if leaving else each.polygon).intersects(start, end):
+                return each
+    return None
 
 
-def path_length(path: Sequence[MapPoint]) -> float:
-    return sum(math.dist(start, end) for start, end in itertools.pairwise(path))
+def _leave_margins(start: MapPoint, keepouts: Sequence[Keepout], budget: SearchBudget) -> MapPoint:
+    """Return the start, or the nearest point outside of the zones in whose margins it is."""
+    outside = start
+    for each in keepouts:
+        if each.core.contains(outside):
+            raise NoPath(f'the start is in zone "{each.name}" or too close to it')
+        if each.polygon.contains(outside):
+            outside = each.polygon.inflate(_CORNER_CLEARANCE).nearest_point(outside)
+    for each in keepouts:
+        budget.spend(1)
+        if each.polygon.contains(outside) or each.core.intersects(start, outside):
+            raise NoPath(f'no path leads out of the margin of zone "{each.name}"')
+    return outside
 
 
 def _blocks_path(keepout: Keepout, path: Sequence[MapPoint], budget: SearchBudget) -> bool:

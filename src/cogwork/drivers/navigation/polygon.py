@@ -94,6 +94,11 @@ class Polygon:
         midpoints = (interpolate(start, end, (a + b) / 2) for a, b in itertools.pairwise(fractions))
         return any(self.contains(point) for point in (start, *midpoints, end))
 
+    def nearest_point(self, point: MapPoint) -> MapPoint:
+        """Return the point of the outline that is nearest to a point."""
+        nearest = (nearest_on_line(point, *edge) for edge in self.edges)
+        return min(nearest, key=lambda each: math.dist(each, point))
+
     def inflate(self, by: float) -> Polygon:
         """Return the polygon with every edge moved outward by that distance."""
         before = (self.corners[-1], *self.corners[:-1])
@@ -116,6 +121,15 @@ class Polygon:
 
 def interpolate(start: MapPoint, end: MapPoint, fraction: float) -> MapPoint:
     return (start[0] + (end[0] - start[0]) * fraction, start[1] + (end[1] - start[1]) * fraction)
+
+
+def nearest_on_line(point: MapPoint, start: MapPoint, end: MapPoint) -> MapPoint:
+    """Return the point between start and end that is nearest to a point."""
+    dx, dy = end[0] - start[0], end[1] - start[1]
+    if not (dx or dy):
+        return start
+    along = ((point[0] - start[0]) * dx + (point[1] - start[1]) * dy) / (dx * dx + dy * dy)
+    return interpolate(start, end, min(max(along, 0.0), 1.0))
 
 
 def _signed_area(corners: Sequence[MapPoint]) -> float:

@@ -11,6 +11,7 @@ from viam.proto.service.navigation import Zone as ZoneMessage
 
 from cogwork.core.errors import InvalidRequest
 from cogwork.drivers.navigation.coordinates import MapCoordinates, parse_number
+from cogwork.drivers.navigation.planning import Keepout
 from cogwork.drivers.navigation.polygon import Polygon
 from cogwork.resource.structs import to_struct
 
@@ -28,12 +29,22 @@ _MIN_AREA = 1e-6
 
 
 @dataclass(frozen=True, slots=True)
+class Clearance:
+    """Distances in meters to keep from keepout zones."""
+
+    radius: float
+    """The radius of the machine."""
+    margin: float = 0.0
+    """The distance by which the machine may leave its path."""
+
+
+@dataclass(frozen=True, slots=True)
 class Zone:
     message: ZoneMessage
     geometry: Mapping[str, Any]
     polygon: Polygon
-    inflated_polygon: Polygon
-    """The polygon inflated by the clearance of the machine."""
+    keepout: Keepout
+    """What paths avoid, if the type is keepout."""
 
     @property
     def name(self) -> str:
@@ -54,9 +65,8 @@ def make_zone(
     geometry: Mapping[str, Any],
     max_speed: float | None,
     coordinates: MapCoordinates,
-    clearance: float,
+    clearance: Clearance,
 ) -> Zone:
-    """`clearance` is the distance in meters to keep from a keepout zone."""
     check_zone_type(kind)
     if max_speed is None and kind == SPEED_LIMIT:
         raise InvalidRequest(f'zone "{name}" limits the speed, but "max_speed" is missing')
@@ -66,7 +76,8 @@ def make_zone(
         )
     polygon = _parse_geometry(f'the geometry of zone "{name}"', geometry, coordinates)
     message = ZoneMessage(name=name, type=kind, geometry=to_struct(geometry), max_speed=max_speed)
-    return Zone(message, geometry, polygon, polygon.inflate(clearance))
+    keepout = Keepout.inflate(name, polygon, clearance.radius, clearance.margin)
+    return Zone(message, geometry, polygon, keepout)
 
 
 def check_zone_type(kind: str) -> None:

@@ -5,10 +5,10 @@ import random
 
 import pytest
 
+from cogwork.drivers.navigation.planned_path import path_length
 from cogwork.drivers.navigation.planning import (
     Keepout,
     find_blocking_zone,
-    path_length,
     plan_path,
     plan_through,
 )
@@ -17,7 +17,7 @@ from cogwork.drivers.navigation.search_budget import NoPath, SearchBudget
 
 
 def keepout(name: str, x: float, y: float, width: float, height: float) -> Keepout:
-    return Keepout(name, Polygon.from_box((x, y), (width, height), 0.0))
+    return Keepout.inflate(name, Polygon.from_box((x, y), (width, height), 0.0), 0.0)
 
 
 def test_where_nothing_is_in_the_way_it_is_straight() -> None:
@@ -95,3 +95,35 @@ def test_whatever_is_in_the_way_it_keeps_out(seed: int) -> None:
     assert (path[0], path[-1]) == ((0, 0), (20, 0))
     assert find_blocking_zone(path, zones, SearchBudget()) is None
     assert all(one != other for one, other in itertools.pairwise(path))
+
+
+PIT = Keepout.inflate("pit", Polygon.from_box((5, 0), (2, 2), 0.0), 0.5, 0.3)
+"""It extends to 1.5 meters from its center, and its margin to 1.8 meters."""
+
+
+def test_path_leaves_a_margin_first() -> None:
+    path = plan_path((3.4, 0), (10, 0), [PIT], SearchBudget())
+    assert path[:2] == [(3.4, 0), pytest.approx((3.19, 0))]
+    assert find_blocking_zone(path[1:], [PIT], SearchBudget()) is None
+    assert find_blocking_zone(path, [PIT], SearchBudget()) is None
+
+
+def test_path_from_a_margin_does_not_cross_the_zone() -> None:
+    assert find_blocking_zone([(3.4, 0), (10, 0)], [PIT], SearchBudget()) is PIT
+    assert find_blocking_zone([(3, 0), (3.4, 0), (3, 0)], [PIT], SearchBudget()) is PIT
+
+
+def test_start_beyond_the_margin_is_refused() -> None:
+    with pytest.raises(NoPath, match='the start is in zone "pit"'):
+        plan_path((3.6, 0), (10, 0), [PIT], SearchBudget())
+
+
+def test_margin_without_an_exit_is_refused() -> None:
+    other = Keepout.inflate("other", Polygon.from_box((1.5, 0), (2, 20), 0.0), 0.5, 0.3)
+    with pytest.raises(NoPath, match="no path leads out of the margin"):
+        plan_path((3.4, 0), (10, 0), [other, PIT], SearchBudget())
+
+
+def test_destination_in_a_margin_is_refused() -> None:
+    with pytest.raises(NoPath, match='the destination is in zone "pit"'):
+        plan_path((0, 0), (3.4, 0), [PIT], SearchBudget())

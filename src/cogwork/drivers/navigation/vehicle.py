@@ -1,0 +1,38 @@
+"""The vehicle that a navigation service drives."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Protocol
+
+from cogwork.core.errors import CogworkError
+from cogwork.drivers.navigation.coordinates import MapPose
+from cogwork.drivers.navigation.planned_path import PlannedPath
+
+
+class NotLocalized(CogworkError):
+    """The machine does not know its position."""
+
+    status = "FAILED_PRECONDITION"
+
+
+class LeftPath(CogworkError):
+    """The vehicle is too far from its path, and must plan another one."""
+
+    status = "ABORTED"
+
+
+class Vehicle(Protocol):
+    @property
+    def speed(self) -> float:
+        """The speed in meters per second at which it is told to move, or 0."""
+
+    async def locate(self) -> MapPose:
+        """Return the current pose; raise NotLocalized."""
+
+    async def follow(self, path: PlannedPath, on_step: Callable[[], None]) -> None:
+        """Follow the path to its end, and call `on_step` after each step.
+
+        The vehicle stands still when this returns, fails or is canceled. Raises NotLocalized,
+        LeftPath, or the error of the vehicle.
+        """
