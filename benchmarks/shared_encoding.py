@@ -27,7 +27,7 @@ from cogwork.core.malloc import tune_malloc
 from cogwork.core.workers import Workers
 from cogwork.drivers.camera.conveyor import Conveyor
 from cogwork.graph.name import Api
-from cogwork.resource.frame import Frame, Picture, get_frames
+from cogwork.resource.frame import Frame, Image, get_frames
 from cogwork.wire.grpc import grpc_server
 from cogwork.wire.handlers import HandlerTable
 
@@ -52,7 +52,7 @@ class SyntheticCamera:
         return [self.frame]
 
     def set_image(self, pixels: Any) -> None:
-        self.frame = Frame(Picture(pixels, self.workers), time.time())
+        self.frame = Frame(Image(pixels, self.workers), time.time())
 
 
 def main() -> int:

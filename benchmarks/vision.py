@@ -208,9 +208,9 @@ async def _create_pipeline(model: str) -> Any:
 
 
 async def _call_in_process(pipeline: Any, pixels: Any) -> CallTiming:
-    from cogwork.resource.frame import Frame, Picture
+    from cogwork.resource.frame import Frame, Image
 
-    frame = Frame(Picture(pixels, pipeline.workers), time.time())
+    frame = Frame(Image(pixels, pipeline.workers), time.time())
     start = time.perf_counter()
     await pipeline.detect_in_frame(frame)
     whole = time.perf_counter() - start

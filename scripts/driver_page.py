@@ -30,7 +30,7 @@ SECTIONS = {
     "Dependencies": ("Dependencies", "find_dependency"),
     "Errors": ("CogworkError", "InvalidRequest", "NotFound", "Unsupported", "Interrupted"),
     "Threads, time and logs": ("Workers", "Clock", "SystemClock", "logger_of"),
-    "Camera frames": ("Frame", "Picture", "FrameProducer"),
+    "Camera frames": ("Frame", "Image", "FrameProducer"),
     "Health and safety": ("ReportsTrouble", "EmergencyStop"),
     "The SDK": ("SDK_VERSION",),
 }

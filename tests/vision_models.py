@@ -24,7 +24,7 @@ from cogwork.drivers.mlmodel.onnx import OnnxModel
 from cogwork.drivers.vision.attributes import MlmodelVisionAttributes
 from cogwork.drivers.vision.mlmodel import MlmodelVision
 from cogwork.graph.name import Api, ResourceName
-from cogwork.resource.frame import Frame, Picture
+from cogwork.resource.frame import Frame, Image
 from cogwork.resource.image import Pixels
 
 from viam.proto.service.mlmodel import Metadata, TensorInfo  # isort: skip
@@ -116,7 +116,7 @@ class Still(FrameCamera):
     def __init__(self, name: str = "eye", optics: Optics | None = None, **pictures: Pixels) -> None:
         super().__init__(ResourceName(CAMERA, name), optics or Optics(), sources=tuple(pictures))
         self.clock = ManualClock(1000.0)
-        self.pictures = {key: Picture(value, self.workers) for key, value in pictures.items()}
+        self.pictures = {key: Image(value, self.workers) for key, value in pictures.items()}
         self.asked: list[Sequence[str]] = []
         self._news = asyncio.Event()
 
@@ -126,7 +126,7 @@ class Still(FrameCamera):
             await self._news.wait()
 
     def show(self, pixels: Pixels, source: str = "color") -> None:
-        self.pictures[source] = Picture(pixels, self.workers)
+        self.pictures[source] = Image(pixels, self.workers)
 
     async def frames(self, sources: Sequence[str] = ()) -> Sequence[Frame]:
         self.check_sources(sources)

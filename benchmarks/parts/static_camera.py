@@ -21,7 +21,7 @@ async def _create_camera(
     from cogwork.drivers.camera.attributes import Optics
     from cogwork.drivers.camera.conveyor import Conveyor
     from cogwork.drivers.camera.frame_camera import FrameCamera
-    from cogwork.resource.frame import Frame, Picture
+    from cogwork.resource.frame import Frame, Image
 
     conveyor = Conveyor(seed=3, width=WIDTH, height=HEIGHT)
     pixels, _ = conveyor.render(conveyor.scene_at(4.0))
@@ -30,7 +30,7 @@ async def _create_camera(
         async def frames(self, sources: Sequence[str] = ()) -> Sequence[Frame]:
             del sources
             # A new frame each time, because vision services cache the results of a frame.
-            return [Frame(Picture(pixels, self.workers), time.time())]
+            return [Frame(Image(pixels, self.workers), time.time())]
 
     return Eye(name, Optics.model_construct())
 

@@ -21,7 +21,7 @@ from cogwork.core.workers import Workers
 from cogwork.graph.name import Api, ModelName, ResourceName
 from cogwork.graph.provider import Dependencies
 from cogwork.resource.emergency_stop import EmergencyStop
-from cogwork.resource.frame import Frame, FrameProducer, Picture
+from cogwork.resource.frame import Frame, FrameProducer, Image
 from cogwork.resource.health import ReportsTrouble
 from cogwork.resource.model import Model, find_dependency, logger_of
 from cogwork.resource.sdk_adapter import model_from_sdk_class
@@ -41,13 +41,13 @@ __all__ = [
     "ExistingFile",
     "Frame",
     "FrameProducer",
+    "Image",
     "Interrupted",
     "InvalidRequest",
     "Model",
     "ModelName",
     "Needs",
     "NotFound",
-    "Picture",
     "ReportsTrouble",
     "ResourceName",
     "SystemClock",

@@ -13,7 +13,7 @@ from cogwork.drivers.vision.attributes import MlmodelVisionAttributes
 from cogwork.drivers.vision.capabilities import ModelCapabilities
 from cogwork.drivers.vision.mlmodel import MlmodelVision, NoCapability
 from cogwork.graph.name import Api, ResourceName
-from cogwork.resource.frame import Frame, decode_picture
+from cogwork.resource.frame import Frame, decode_image
 from cogwork.resource.image import Pixels, encode
 from cogwork.resource.image_header import JPEG
 from cogwork.resource.overlay import PixelBox, draw_boxes, draw_labels
@@ -51,7 +51,7 @@ async def _run_on_image(vision: MlmodelVision, image: Path) -> dict[str, Any]:
     workers = Workers("picture")
     try:
         data = await workers.run(image.read_bytes)
-        frame = Frame(await workers.run(decode_picture, data, workers), SystemClock().time())
+        frame = Frame(await workers.run(decode_image, data, workers), SystemClock().time())
         if vision.is_detector:
             return _report_boxes(frame.pixels, await vision.detect_in_frame(frame))
         return _report_labels(frame.pixels, await vision.classify_frame(frame, _MAX_LABELS))

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from cogwork.resource.image import Pixels
 
 
-class Picture:
+class Image:
     """Read-only pixels and their encodings.
 
     Copy the pixels to draw on them. They are encoded on first use, once for each MIME type.
@@ -70,7 +70,7 @@ class Annotation:
 class Frame:
     """An image with its capture time and source. It is passed by reference."""
 
-    picture: Picture
+    image: Image
     captured_at: float
     """Seconds since 1970."""
     source: str = ""
@@ -79,7 +79,7 @@ class Frame:
 
     @property
     def pixels(self) -> Pixels:
-        return self.picture.pixels
+        return self.image.pixels
 
     @property
     def width(self) -> int:
@@ -102,7 +102,7 @@ class Frame:
         return replace(self, captured_at=captured_at)
 
     async def encode(self, mime_type: str) -> bytes:
-        return await self.picture.encode(mime_type)
+        return await self.image.encode(mime_type)
 
 
 class FrameProducer(Protocol):
@@ -177,15 +177,15 @@ async def _decode_shared(
 
 
 def _decode_frame(data: bytes, captured_at: float, source: str, workers: Workers) -> Frame:
-    return Frame(decode_picture(data, workers), captured_at, source)
+    return Frame(decode_image(data, workers), captured_at, source)
 
 
-def decode_picture(data: bytes, workers: Workers) -> Picture:
+def decode_image(data: bytes, workers: Workers) -> Image:
     """Decode an image. This is slow: call it in a thread."""
     from cogwork.resource.image import decode
 
     header = read_header(data)
-    return Picture(decode(data, header), workers, {header.mime_type: data})
+    return Image(decode(data, header), workers, {header.mime_type: data})
 
 
 def _image_bytes(image: Any) -> bytes:

@@ -22,8 +22,8 @@ from cogwork.resource.frame import (
     Annotation,
     BadCameraImage,
     Frame,
-    Picture,
-    decode_picture,
+    Image,
+    decode_image,
     get_frames,
     produces_frames,
 )
@@ -73,29 +73,29 @@ def workers() -> Iterator[Workers]:
 
 class TestPictures:
     def test_nobody_may_change_them(self, workers: Workers) -> None:
-        frame = Frame(Picture(colours(), workers), 0.0)
+        frame = Frame(Image(colours(), workers), 0.0)
         with pytest.raises(ValueError, match="read-only"):
             frame.pixels[0, 0] = 7
         with pytest.raises(ValueError, match="read-only"):
             frame.pixels[:] += 1
         with pytest.raises(ValueError, match="read-only"):
-            frame.picture.pixels.ravel()[0] = 7
+            frame.image.pixels.ravel()[0] = 7
 
     @pytest.mark.parametrize("data", [JPEG_DATA, PNG_DATA, DEPTH_DATA, encode(colours(), RGBA)])
     def test_decoded_ones_neither(self, workers: Workers, data: bytes) -> None:
         with pytest.raises(ValueError, match="read-only"):
-            decode_picture(data, workers).pixels[0, 0] = 7
+            decode_image(data, workers).pixels[0, 0] = 7
 
     def test_frames_describe_them(self, workers: Workers) -> None:
-        colour = Frame(Picture(colours(96, 64), workers), 1.5, "color")
+        colour = Frame(Image(colours(96, 64), workers), 1.5, "color")
         assert (colour.width, colour.height, colour.is_depth) == (96, 64, False)
         assert colour.default_mime_type == JPEG
-        depth = Frame(Picture(distances(96, 64), workers), 1.5, "depth")
+        depth = Frame(Image(distances(96, 64), workers), 1.5, "depth")
         assert (depth.width, depth.height, depth.is_depth) == (96, 64, True)
         assert depth.default_mime_type == DEPTH
 
     async def test_a_later_look_is_at_the_same(self, workers: Workers, encodings: Counted) -> None:
-        first = Frame(Picture(colours(), workers), 1.0, "color", (Annotation("nut", 0, 0, 1, 1),))
+        first = Frame(Image(colours(), workers), 1.0, "color", (Annotation("nut", 0, 0, 1, 1),))
         later = first.with_capture_time(2.0)
         assert (first.captured_at, later.captured_at) == (1.0, 2.0)
         assert later.pixels is first.pixels
@@ -106,7 +106,7 @@ class TestPictures:
 
 class TestEncoding:
     async def test_once_however_many_ask(self, workers: Workers, encodings: Counted) -> None:
-        picture = Picture(colours(), workers)
+        picture = Image(colours(), workers)
         encodings.may_go_on.clear()
         asked = [asyncio.ensure_future(picture.encode(JPEG)) for _ in range(50)]
         await asyncio.sleep(0)
@@ -118,7 +118,7 @@ class TestEncoding:
         assert decode(first).shape == colours().shape
 
     async def test_once_for_each_type(self, workers: Workers, encodings: Counted) -> None:
-        picture = Picture(colours(), workers)
+        picture = Image(colours(), workers)
         for _ in range(2):
             for mime_type in (JPEG, PNG, RGBA):
                 assert await picture.encode(mime_type) == encode(colours(), mime_type)
@@ -127,7 +127,7 @@ class TestEncoding:
     async def test_whoever_leaves_does_not_spoil_it(
         self, workers: Workers, encodings: Counted
     ) -> None:
-        picture = Picture(colours(), workers)
+        picture = Image(colours(), workers)
         encodings.may_go_on.clear()
         asked = [asyncio.ensure_future(picture.encode(JPEG)) for _ in range(3)]
         await asyncio.sleep(0)
@@ -139,13 +139,13 @@ class TestEncoding:
     async def test_what_is_known_is_not_made_again(
         self, workers: Workers, encodings: Counted
     ) -> None:
-        picture = await workers.run(decode_picture, JPEG_DATA, workers)
+        picture = await workers.run(decode_image, JPEG_DATA, workers)
         assert await picture.encode(JPEG) is JPEG_DATA
         assert encodings.calls == 0
         assert decode(await picture.encode(PNG)).shape == colours().shape
 
     async def test_types_that_cannot_be_leave_nothing_behind(self, workers: Workers) -> None:
-        picture = Picture(colours(), workers)
+        picture = Image(colours(), workers)
         for number in range(100):
             with pytest.raises(NoSuchEncoding, match="cannot be"):
                 await picture.encode(f"image/x-{number}")
@@ -155,7 +155,7 @@ class TestEncoding:
         self, workers: Workers, encodings: Counted
     ) -> None:
         encodings.may_go_on.clear()
-        pictures = [Picture(colours(8, 8, step), workers) for step in range(6)]
+        pictures = [Image(colours(8, 8, step), workers) for step in range(6)]
         asked = [asyncio.ensure_future(each.encode(JPEG)) for each in pictures[:5]]
         await asyncio.sleep(0)
         with pytest.raises(TooMuchWork, match="test is busy: 5 tasks"):
@@ -170,7 +170,7 @@ class TestEncoding:
         def fail(*_: object) -> bytes:
             raise MemoryError
 
-        picture = Picture(colours(), workers)
+        picture = Image(colours(), workers)
         with monkeypatch.context() as patch:
             patch.setattr(image_module, "encode", fail)
             with pytest.raises(MemoryError):
@@ -178,7 +178,7 @@ class TestEncoding:
         assert await picture.encode(JPEG)
 
     async def test_of_a_closed_camera(self, workers: Workers) -> None:
-        picture = Picture(colours(), workers)
+        picture = Image(colours(), workers)
         data = await picture.encode(JPEG)
         workers.close()
         assert await picture.encode(JPEG) is data
@@ -189,7 +189,7 @@ class TestEncoding:
         """At once, and not when Python looks for circles: pictures are large."""
         gc.disable()
         try:
-            picture = Picture(colours(), workers)
+            picture = Image(colours(), workers)
             await picture.encode(JPEG)
             await picture.encode(JPEG)
             await workers.run(int)  # until the thread has let go of the last work
@@ -213,7 +213,7 @@ class OwnCamera:
 class TestFramesOf:
     async def test_one_of_ours_hands_over_the_same_memory(self, workers: Workers) -> None:
         pixels: NDArray[Any] = colours()
-        camera = OwnCamera([Frame(Picture(pixels, workers), 1.0)])
+        camera = OwnCamera([Frame(Image(pixels, workers), 1.0)])
         seen = await asyncio.gather(*(get_frames(camera, workers, ManualClock()) for _ in range(3)))
         for (frame,) in seen:
             assert frame.pixels is pixels
@@ -337,11 +337,11 @@ class TestSharedDecoding:
 
     async def test_names_without_end_do_not_fill_memory(self, workers: Workers) -> None:
         camera, shared = ForeignCamera(), SingleFlightGroup[Frame]()
-        alive: weakref.WeakSet[Picture] = weakref.WeakSet()
+        alive: weakref.WeakSet[Image] = weakref.WeakSet()
         for number in range(60):
             camera.images = [(f"at {number}", PNG_DATA)]
             (frame,) = await get_frames(camera, workers, ManualClock(), (), shared)
-            alive.add(frame.picture)
+            alive.add(frame.image)
         gc.collect()
         assert len(alive) <= 17
         await shared.aclose()

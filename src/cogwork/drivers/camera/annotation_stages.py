@@ -7,7 +7,7 @@ from typing import Any
 from cogwork.core.workers import Workers
 from cogwork.drivers.camera.attributes import ClassificationsBy, DetectionsBy
 from cogwork.drivers.camera.frame_camera import FrameImage
-from cogwork.resource.frame import Frame, Picture
+from cogwork.resource.frame import Frame, Image
 from cogwork.resource.image import Pixels
 from cogwork.resource.overlay import PixelBox, draw_boxes, draw_labels
 from cogwork.resource.vision_service import FrameAnalyzer
@@ -71,7 +71,7 @@ def _passes_filter(found: Any, settings: DetectionsBy | ClassificationsBy) -> bo
 
 
 def _make_frame(frame: Frame, pixels: Pixels, workers: Workers) -> Frame:
-    return Frame(Picture(pixels, workers), frame.captured_at, frame.source)
+    return Frame(Image(pixels, workers), frame.captured_at, frame.source)
 
 
 async def _encode_image(frame: Frame) -> FrameImage:

@@ -18,7 +18,7 @@ from cogwork.core.clock import Clock
 from cogwork.core.errors import CogworkError
 from cogwork.core.single_flight import SingleFlight
 from cogwork.core.workers import Workers
-from cogwork.resource.frame import Frame, Picture
+from cogwork.resource.frame import Frame, Image
 from cogwork.resource.image import Pixels
 
 _OPEN_TIMEOUT = 10.0
@@ -109,7 +109,7 @@ class Capture:
         """Reason why there are no frames, or None."""
         if self._fault is None:
             return None
-        age = self._picture_age()
+        age = self._image_age()
         last = f"last frame is {age:.1f} s old" if age is not None else "no frames yet"
         return f"{self._fault}; {last}{_retry_hint(self._fault)}"
 
@@ -121,7 +121,7 @@ class Capture:
             "pictures": self._latest.number if self._latest is not None else 0,
             "missed": self._rate_meter.missed,
             "rate": round(self._rate_meter.rate(self._clock.monotonic()), 2),
-            "age_seconds": self._picture_age(),
+            "age_seconds": self._image_age(),
         }
 
     async def latest_frame(self) -> Frame:
@@ -151,14 +151,14 @@ class Capture:
             self._log.warning("the source did not close in time; abandoning its thread")
 
     def _make_frame(self, captured: _CapturedPicture) -> Frame:
-        return Frame(Picture(captured.decode(), self._workers), captured.captured_at)
+        return Frame(Image(captured.decode(), self._workers), captured.captured_at)
 
     def _state(self) -> str:
         if self._fault is not None:
             return "lost"
         return "opening" if self._latest is None else "live"
 
-    def _picture_age(self) -> float | None:
+    def _image_age(self) -> float | None:
         return None if self._latest is None else self._clock.monotonic() - self._latest.monotonic_at
 
     # Runs in the capture thread.
@@ -195,11 +195,11 @@ class Capture:
             self._rate_meter.reset(opened.rate)
             while not self._stop.is_set():
                 decode = opened.read()
-                self._on_picture_read(decode)
+                self._on_image_read(decode)
         finally:
             opened.close()
 
-    def _on_picture_read(self, decode: DeferredPixels) -> None:
+    def _on_image_read(self, decode: DeferredPixels) -> None:
         now = self._clock.monotonic()
         self._rate_meter.record(now)
         number = self._latest.number + 1 if self._latest is not None else 1
@@ -207,7 +207,7 @@ class Capture:
         # One notification is enough until it is handled, regardless of further frames.
         if not self._update_pending.is_set():
             self._update_pending.set()
-            self._call_in_loop(self._on_picture)
+            self._call_in_loop(self._on_image)
 
     def _call_in_loop(self, callback: Callable[..., None], *arguments: Any) -> None:
         try:
@@ -217,7 +217,7 @@ class Capture:
 
     # Runs in the event loop.
 
-    def _on_picture(self) -> None:
+    def _on_image(self) -> None:
         self._update_pending.clear()
         if self._stop.is_set():
             return

@@ -10,7 +10,7 @@ import cv2
 import numpy as np
 
 from cogwork.drivers.camera.conveyor_body import Plane
-from cogwork.drivers.camera.conveyor_sprite import Image
+from cogwork.drivers.camera.conveyor_sprite import Uint8Image
 
 _BELT_RESOLUTION = (424, 1280)
 """Rows and columns in which the belt is drawn before it is resized to the image."""
@@ -34,7 +34,7 @@ class Backdrop:
         self._belt_image = _draw_belt(rng, 2 * width, height - 2 * rail)
         self._rail_image = _draw_rail(rng, width, rail)
 
-    def render(self, scroll: int) -> Image:
+    def render(self, scroll: int) -> Uint8Image:
         """Render the belt after it has moved the given number of pixels."""
         rail, length = self._rail_height, self._belt_image.shape[1]
         image = np.empty((self._belt_image.shape[0] + 2 * rail, self._width, 3), np.uint8)
@@ -54,7 +54,7 @@ class Exposure:
         self._vignette = _draw_vignette(rng, width, height)
         self._noise = _sensor_noise(rng, width + _NOISE_SHIFTS, height + _NOISE_SHIFTS)
 
-    def apply(self, image: Image, light: float, noise_seed: int) -> None:
+    def apply(self, image: Uint8Image, light: float, noise_seed: int) -> None:
         """Modify the image in place; `noise_seed`, any integer, selects the noise."""
         cv2.multiply(image, self._vignette, image, light / _FULL_LIGHT)
         height, width = image.shape[:2]
@@ -63,7 +63,7 @@ class Exposure:
         cv2.addWeighted(image, 1, noise, 1, -_NOISE, image)
 
 
-def _draw_belt(rng: np.random.Generator, length: int, height: int) -> Image:
+def _draw_belt(rng: np.random.Generator, length: int, height: int) -> Uint8Image:
     rows, columns = _BELT_RESOLUTION
     rubber = (
         1
@@ -78,7 +78,7 @@ def _draw_belt(rng: np.random.Generator, length: int, height: int) -> Image:
     color = np.array([60, 58, 55]) * rng.uniform(0.85, 1.2) * rng.uniform(0.92, 1.06, 3)
     drawn = _tint(rubber, color)
     interpolation = cv2.INTER_AREA if height < rows else cv2.INTER_CUBIC
-    return cast("Image", cv2.resize(drawn, (length, height), interpolation=interpolation))
+    return cast("Uint8Image", cv2.resize(drawn, (length, height), interpolation=interpolation))
 
 
 def _smooth_noise(rng: np.random.Generator, down: int, across: int) -> Plane:
@@ -114,14 +114,14 @@ def _column_indices(count: int) -> Plane:
     return np.arange(count, dtype=np.float32)[None, :]
 
 
-def _draw_rail(rng: np.random.Generator, width: int, height: int) -> Image:
+def _draw_rail(rng: np.random.Generator, width: int, height: int) -> Uint8Image:
     profile = np.array(_RAIL_PROFILE, np.float32)[:, None]
     upright = cv2.resize(profile, (1, height), interpolation=cv2.INTER_AREA)
     brushed = upright * rng.normal(1, 0.02, (height, 1)) * rng.normal(1, 0.012, (1, width))
     return _tint(brushed.astype(np.float32), (0.94, 0.92, 0.9))
 
 
-def _draw_vignette(rng: np.random.Generator, width: int, height: int) -> Image:
+def _draw_vignette(rng: np.random.Generator, width: int, height: int) -> Uint8Image:
     down, across = (
         _row_indices(_VIGNETTE_SIDE) / _VIGNETTE_SIDE - 0.5,
         _column_indices(_VIGNETTE_SIDE) / _VIGNETTE_SIDE - 0.5,
@@ -130,10 +130,10 @@ def _draw_vignette(rng: np.random.Generator, width: int, height: int) -> Image:
     light = _FULL_LIGHT * (1 - 0.7 * ((across - lamp_x) ** 2 + (down - lamp_y) ** 2))
     warmth = rng.uniform(-0.06, 0.06)
     drawn = _tint(light, (1 - warmth, 1, 1 + warmth))
-    return cast("Image", cv2.resize(drawn, (width, height)))
+    return cast("Uint8Image", cv2.resize(drawn, (width, height)))
 
 
-def _sensor_noise(rng: np.random.Generator, width: int, height: int) -> Image:
+def _sensor_noise(rng: np.random.Generator, width: int, height: int) -> Uint8Image:
     """Return noise from 0 up with a triangular distribution."""
     dice = rng.integers(0, _NOISE, (2, _NOISE_SIDE, _NOISE_SIDE, 3), np.uint8, endpoint=True)
     tile = dice[0] + dice[1]
@@ -141,5 +141,5 @@ def _sensor_noise(rng: np.random.Generator, width: int, height: int) -> Image:
     return np.tile(tile, times)[:height, :width]
 
 
-def _tint(bright: Plane, color: Iterable[float]) -> Image:
+def _tint(bright: Plane, color: Iterable[float]) -> Uint8Image:
     return np.stack([np.clip(bright * part, 0, 255).astype(np.uint8) for part in color], axis=2)

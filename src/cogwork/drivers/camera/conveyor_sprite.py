@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 
 from cogwork.drivers.camera.conveyor_body import Body, PartKind, Plane, random_body
 
-Image = NDArray[np.uint8]
-_Pixels = TypeVar("_Pixels", Image, Plane)
+Uint8Image = NDArray[np.uint8]
+_Pixels = TypeVar("_Pixels", Uint8Image, Plane)
 
 _UP = np.array([0, 0, 1])
 _LIGHT_DIRECTION = np.array([0.42, -0.55, 0.72]) / math.hypot(0.42, -0.55, 0.72)
@@ -70,8 +70,8 @@ class PartAppearance:
 class Sprite:
     """A sprite to blend into an image: `image * background_alpha / 255 + metal`."""
 
-    metal: Image
-    background_alpha: Image
+    metal: Uint8Image
+    background_alpha: Uint8Image
     mask: NDArray[np.bool_]
 
 
@@ -114,11 +114,11 @@ def draw_sprite(shape: PartAppearance) -> Sprite:
     )
 
 
-def _to_uint8(plane: Plane) -> Image:
+def _to_uint8(plane: Plane) -> Uint8Image:
     return np.clip(plane, 0, 255).round().astype(np.uint8)
 
 
-def _draw_silhouette(shape: PartAppearance) -> Image:
+def _draw_silhouette(shape: PartAppearance) -> Uint8Image:
     side = 2 * shape.half_side * shape.supersampling
     rotated = [
         points @ _rotation_matrix(shape.angle).T * shape.size for points in shape.body.outline()
@@ -127,7 +127,7 @@ def _draw_silhouette(shape: PartAppearance) -> Image:
     placed = [(points + shape.half_side) * shape.supersampling - 0.5 for points in rotated]
     corners = [np.round(points * 2**_SUBPIXEL_BITS).astype(np.int32) for points in placed]
     blank = np.zeros((side, side), np.uint8)
-    return cast("Image", cv2.fillPoly(blank, corners, 255, cv2.LINE_AA, _SUBPIXEL_BITS))
+    return cast("Uint8Image", cv2.fillPoly(blank, corners, 255, cv2.LINE_AA, _SUBPIXEL_BITS))
 
 
 def _rotation_matrix(angle: float) -> NDArray[np.float64]:
@@ -139,7 +139,7 @@ def _downsample(shape: PartAppearance, fine: _Pixels) -> _Pixels:
     return cast("_Pixels", cv2.resize(fine, (side, side), interpolation=cv2.INTER_AREA))
 
 
-def _draw_shadow(shape: PartAppearance, cover: Image) -> Plane:
+def _draw_shadow(shape: PartAppearance, cover: Uint8Image) -> Plane:
     """Return the fraction of light that the shadow blocks; drawn small, because it is soft."""
     side = min(_SHADOW_SIDE, 2 * shape.half_side)
     size = side * shape.size / (2 * shape.half_side)
@@ -151,7 +151,7 @@ def _draw_shadow(shape: PartAppearance, cover: Image) -> Plane:
     return cast("Plane", cv2.resize(dark, cover.shape))
 
 
-def _shade_metal(shape: PartAppearance, silhouette: Image) -> Plane:
+def _shade_metal(shape: PartAppearance, silhouette: Uint8Image) -> Plane:
     x, y = _body_coordinates(shape)
     normal = _surface_normals(shape, silhouette, shape.body.relief(x, y))
     glint = cast("Plane", cv2.pow(_facing_ratio(_HALF_VECTOR, normal), 24))
@@ -181,7 +181,7 @@ def _body_coordinates(shape: PartAppearance) -> tuple[Plane, Plane]:
 
 
 def _surface_normals(
-    shape: PartAppearance, silhouette: Image, relief: Plane
+    shape: PartAppearance, silhouette: Uint8Image, relief: Plane
 ) -> tuple[Plane, Plane, Plane]:
     fine_size = shape.size * shape.supersampling
     inward = cv2.distanceTransform(silhouette, cv2.DIST_L2, 3)

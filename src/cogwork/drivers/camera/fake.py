@@ -13,7 +13,7 @@ from cogwork.drivers.camera.frame_camera import FrameCamera
 from cogwork.drivers.camera.gradient import draw_gradient
 from cogwork.graph.name import ResourceName
 from cogwork.graph.provider import Dependencies
-from cogwork.resource.frame import Annotation, Frame, Picture
+from cogwork.resource.frame import Annotation, Frame, Image
 from cogwork.resource.image import Pixels
 from cogwork.resource.point_cloud import Intrinsics
 
@@ -92,8 +92,8 @@ class FakeCamera(FrameCamera):
         source: str = "",
         annotations: Sequence[Annotation] = (),
     ) -> Frame:
-        picture = Picture(pixels, self.workers)
-        return Frame(picture, self._epoch + seconds, source, tuple(annotations))
+        image = Image(pixels, self.workers)
+        return Frame(image, self._epoch + seconds, source, tuple(annotations))
 
     def _ground_truth_annotations(self, scene: Scene) -> list[Annotation]:
         width, height = self._attributes.width, self._attributes.height

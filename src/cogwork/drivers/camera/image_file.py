@@ -12,7 +12,7 @@ from cogwork.drivers.camera.attributes import ImageFileAttributes
 from cogwork.drivers.camera.frame_camera import FrameCamera
 from cogwork.graph.name import ResourceName
 from cogwork.graph.provider import Dependencies
-from cogwork.resource.frame import Frame, decode_picture
+from cogwork.resource.frame import Frame, decode_image
 from cogwork.resource.image_header import MAX_BYTES, PCD, BadImage
 
 
@@ -78,7 +78,7 @@ class ImageFileCamera(FrameCamera):
     def _read_frame(self, path: str, source: str) -> Frame:
         data = _read_bytes(path)
         try:
-            frame = Frame(decode_picture(data, self.workers), self._clock.time(), source)
+            frame = Frame(decode_image(data, self.workers), self._clock.time(), source)
         except BadImage as error:
             raise BadFile(f"{path} is not a usable image: {error}") from error
         if frame.is_depth != (source == "depth"):

@@ -23,14 +23,14 @@ from cogwork.drivers.camera.frame_camera import FrameCamera
 from cogwork.drivers.camera.image_operations import crop, resize, rotate
 from cogwork.graph.name import ResourceName
 from cogwork.graph.provider import Dependencies
-from cogwork.resource.frame import Frame, Picture, SourceKey, get_frames, make_source_keys
+from cogwork.resource.frame import Frame, Image, SourceKey, get_frames, make_source_keys
 from cogwork.resource.image import Pixels
 from cogwork.resource.model import find_dependency
 
 Stage = Callable[[Frame], Awaitable[Frame]]
 """A step of the pipeline. It may call other resources, such as a vision service."""
-PictureRef = weakref.ref[Picture]
-"""Identifies the source picture without keeping it alive."""
+ImageRef = weakref.ref[Image]
+"""Identifies the source image without keeping it alive."""
 
 
 class TransformCamera(FrameCamera):
@@ -48,7 +48,7 @@ class TransformCamera(FrameCamera):
         self._stages = [self._make_stage(step, dependencies) for step in attributes.pipeline]
         self._drawn_by = next(filter(None, map(_vision_service_name, attributes.pipeline)), None)
         self._decoded_frames: SingleFlightGroup[Frame] = SingleFlightGroup()
-        self._transformed: SingleFlightGroup[tuple[PictureRef, Frame]] = SingleFlightGroup()
+        self._transformed: SingleFlightGroup[tuple[ImageRef, Frame]] = SingleFlightGroup()
 
     @classmethod
     async def new(
@@ -81,15 +81,15 @@ class TransformCamera(FrameCamera):
         await super().close()
 
     async def _transform_latest(self, key: SourceKey, frame: Frame) -> Frame:
-        reference = weakref.ref(frame.picture)
+        reference = weakref.ref(frame.image)
         origin, transformed = await self._transformed.get(
             key, reference, lambda: asyncio.ensure_future(self._transform(frame))
         )
         is_same = origin is reference
         return transformed.with_capture_time(frame.captured_at) if is_same else transformed
 
-    async def _transform(self, frame: Frame) -> tuple[PictureRef, Frame]:
-        origin = weakref.ref(frame.picture)
+    async def _transform(self, frame: Frame) -> tuple[ImageRef, Frame]:
+        origin = weakref.ref(frame.image)
         for stage in self._stages:
             frame = await stage(frame)
         return origin, frame
@@ -125,7 +125,7 @@ class TransformCamera(FrameCamera):
             pixels = await self.workers.run(operation, frame.pixels)
             if pixels is frame.pixels:
                 return frame  # reuse what is already encoded
-            return Frame(Picture(pixels, self.workers), frame.captured_at, frame.source)
+            return Frame(Image(pixels, self.workers), frame.captured_at, frame.source)
 
         return stage
 

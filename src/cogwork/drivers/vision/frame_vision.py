@@ -23,7 +23,7 @@ from cogwork.drivers.vision.label_filter import ClassificationResult, DetectionR
 from cogwork.drivers.vision.objects_3d import DepthScene, build_detections_3d, build_point_clouds
 from cogwork.graph.name import ResourceName
 from cogwork.graph.provider import Dependencies
-from cogwork.resource.frame import Frame, Picture, decode_picture, get_frames
+from cogwork.resource.frame import Frame, Image, decode_image, get_frames
 from cogwork.resource.model import find_dependency, logger_of
 from cogwork.resource.vision_service import NoCamera, VisionCapture, VisionQuery
 
@@ -93,11 +93,11 @@ class FrameVision(Vision):
         self.workers = Workers(f"vision {name.short}", threads=2)
         self._clock = clock
         self._camera = camera
-        # Weak keys: entries live as long as the camera or the picture.
+        # Weak keys: entries live as long as the camera or the image.
         self._decoded_frames: weakref.WeakKeyDictionary[Any, SingleFlightGroup[Frame]]
         self._decoded_frames = weakref.WeakKeyDictionary()
-        self._results_by_picture: weakref.WeakKeyDictionary[Picture, SingleFlight[ResultMessages]]
-        self._results_by_picture = weakref.WeakKeyDictionary()
+        self._results_by_image: weakref.WeakKeyDictionary[Image, SingleFlight[ResultMessages]]
+        self._results_by_image = weakref.WeakKeyDictionary()
         self._latest_by_camera: SingleFlightGroup[tuple[Frame, ResultMessages]] = (
             SingleFlightGroup()
         )
@@ -144,7 +144,7 @@ class FrameVision(Vision):
             messages = await self._analyze_once(color)
         elif self._can_answer(query):
             frame, messages = await self._analyze_latest(camera_name, color)
-            self.skipped += frame.picture is not color.picture
+            self.skipped += frame.image is not color.image
         objects: Sequence[PointCloudObject] = ()
         detections_3d: Sequence[Detection3D] = ()
         if scene is not None:
@@ -178,8 +178,8 @@ class FrameVision(Vision):
 
     async def analyze_image(self, data: bytes) -> VisionResult:
         """Analyze an encoded JPEG or PNG image."""
-        picture = await self.workers.run(decode_picture, data, self.workers)
-        return await self.analyze_frame(Frame(picture, self._clock.time()))
+        image = await self.workers.run(decode_image, data, self.workers)
+        return await self.analyze_frame(Frame(image, self._clock.time()))
 
     async def get_detections(self, image: ViamImage, **_: Any) -> list[Detection]:
         self._check_supported(VisionQuery(detections=True))
@@ -254,7 +254,7 @@ class FrameVision(Vision):
 
     async def close(self) -> None:
         await self._latest_by_camera.aclose()
-        for found in list(self._results_by_picture.values()):
+        for found in list(self._results_by_image.values()):
             await found.aclose()
         for decoded in list(self._decoded_frames.values()):
             await decoded.aclose()
@@ -289,12 +289,12 @@ class FrameVision(Vision):
         )
 
     async def _analyze_once(self, frame: Frame) -> ResultMessages:
-        """Analyze each picture once, even for several callers and through different cameras."""
+        """Analyze each image once, even for several callers and through different cameras."""
 
         async def find() -> ResultMessages:
             return await self._to_messages(await self.analyze_frame(frame))
 
-        messages = self._results_by_picture.setdefault(frame.picture, SingleFlight())
+        messages = self._results_by_image.setdefault(frame.image, SingleFlight())
         return await messages.get(None, lambda: asyncio.ensure_future(find()))
 
     async def _analyze_latest(self, camera_name: str, frame: Frame) -> tuple[Frame, ResultMessages]:
@@ -304,7 +304,7 @@ class FrameVision(Vision):
             return frame, await self._analyze_once(frame)
 
         return await self._latest_by_camera.get(
-            camera_name, frame.picture, lambda: asyncio.ensure_future(find())
+            camera_name, frame.image, lambda: asyncio.ensure_future(find())
         )
 
     async def _load_depth_scene(

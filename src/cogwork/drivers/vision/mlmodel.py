@@ -55,15 +55,15 @@ class NoCapability(CogworkError):
 class Timing:
     """Seconds per step, averaged over the last images."""
 
-    pictures: int = 0
+    images: int = 0
     prepare: float = 0.0
     infer: float = 0.0
     read: float = 0.0
     last: tuple[float, float, float] = (0.0, 0.0, 0.0)
 
     def record(self, prepare: float, infer: float, read: float) -> None:
-        self.pictures += 1
-        share = 1 / min(self.pictures, _TIMING_WINDOW)
+        self.images += 1
+        share = 1 / min(self.images, _TIMING_WINDOW)
         self.prepare += share * (prepare - self.prepare)
         self.infer += share * (infer - self.infer)
         self.read += share * (read - self.read)
@@ -155,7 +155,7 @@ class MlmodelVision(FrameVision):
         timing = self._timing
         return {
             "model": self._attributes.mlmodel_name,
-            "pictures": timing.pictures,
+            "pictures": timing.images,
             "skipped": self.skipped,
             "milliseconds": {
                 "prepare": round(timing.prepare * 1e3, 3),

@@ -143,10 +143,10 @@ async def test_a_picture_is_drawn_once(shop: Workshop) -> None:
     step = {"type": "detections", "attributes": {"detector_name": "v"}}
     camera = await shop.transform("drawn", eye, step, services=[await fake(shop)])
     (first,), (second,) = await camera.frames(), await camera.frames()
-    assert first.picture is second.picture
+    assert first.image is second.image
     eye.show(grey())
     (third,) = await camera.frames()
-    assert third.picture is not first.picture
+    assert third.image is not first.image
 
 
 class Theirs(Vision):

@@ -137,7 +137,7 @@ class TestMoving:
         for _ in range(3):
             await clock.advance(1)
             seen = await asyncio.gather(*(camera.frames() for _ in range(10)))
-            assert len({id(frame.picture) for (frame,) in seen}) == 1
+            assert len({id(frame.image) for (frame,) in seen}) == 1
 
     async def test_the_same_step_is_the_same_for_everybody(
         self, build: Build, clock: ManualClock

@@ -28,7 +28,7 @@ from cogwork.drivers.camera.image_operations import crop, resize, rotate
 from cogwork.drivers.camera.transform import TransformCamera
 from cogwork.graph.name import ResourceName
 from cogwork.resource import image as image_module
-from cogwork.resource.frame import Annotation, Frame, Picture
+from cogwork.resource.frame import Annotation, Frame, Image
 from cogwork.resource.image import Pixels, decode, encode
 from cogwork.resource.image_header import DEPTH, JPEG, MAX_PIXELS, PCD, PNG, RGBA, read_header
 from cogwork.resource.point_cloud import Intrinsics, depth_to_pcd
@@ -45,12 +45,12 @@ class StillCamera(FrameCamera):
     def __init__(self, clock: ManualClock, **pictures: Pixels) -> None:
         super().__init__(SOURCE, Optics(), sources=tuple(pictures))
         self._clock = clock
-        self.pictures: dict[str, Picture] = {}
+        self.pictures: dict[str, Image] = {}
         for source, pixels in pictures.items():
             self.show(source, pixels)
 
     def show(self, source: str, pixels: Pixels) -> None:
-        self.pictures[source] = Picture(pixels, self.workers)
+        self.pictures[source] = Image(pixels, self.workers)
 
     async def frames(self, sources: Sequence[str] = ()) -> Sequence[Frame]:
         self.check_sources(sources)
@@ -290,7 +290,7 @@ class TestChains:
         still = bench.still(c=colours())
         camera = await bench.over(still, turn(360), scale(96, 64))
         (frame,) = await camera.frames()
-        assert frame.picture is still.pictures["c"]
+        assert frame.image is still.pictures["c"]
 
     async def test_many_sources(self, bench: Bench, serve: Serve) -> None:
         still = bench.still(color=colours(), depth=distances())
@@ -353,13 +353,13 @@ class TestSharing:
     async def test_the_picture_it_came_from_is_not_kept(self, bench: Bench) -> None:
         source = ForeignCamera("source", c=written(".png", colours()))
         camera = await bench.over(source, turn(90))
-        pictures = {id(each) for each in gc.get_objects() if isinstance(each, Picture)}
+        pictures = {id(each) for each in gc.get_objects() if isinstance(each, Image)}
         await camera.frames()
         gc.collect()
         left = [
             each
             for each in gc.get_objects()
-            if isinstance(each, Picture) and id(each) not in pictures
+            if isinstance(each, Image) and id(each) not in pictures
         ]
         # One decoded, for whoever asks again before there is another; one changed.
         assert sorted(each.pixels.shape for each in left) == [(64, 96, 3), (96, 64, 3)]
@@ -383,10 +383,10 @@ class TestSharing:
     async def test_nothing_grows_with_calls(self, bench: Bench) -> None:
         still = bench.still(c=colours())
         camera = await bench.over(still, turn(90))
-        alive: weakref.WeakSet[Picture] = weakref.WeakSet()
+        alive: weakref.WeakSet[Image] = weakref.WeakSet()
         for step in range(30):
             still.show("c", colours(step=step))
-            alive.add((await camera.frames())[0].picture)
+            alive.add((await camera.frames())[0].image)
         gc.collect()
         assert len(alive) == 1
 
