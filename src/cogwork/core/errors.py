@@ -65,8 +65,8 @@ CogworkError
 ├── NoSuchFormat    a format that the device does not support (drivers/camera/format_selection.py)
 ├── BadModel        a file that an engine cannot run (drivers/mlmodel/engine.py, with the next)
 ├── RunFailed       an inference that failed
-├── BadMetadata     a model with invalid metadata (drivers/vision/model_view.py)
-├── BadOutput       output tensors that cannot be decoded (drivers/vision/decoder.py)
+├── BadMetadata     a model with invalid metadata (drivers/vision/decoding/model_view.py)
+├── BadOutput       output tensors that cannot be decoded (drivers/vision/decoding/decoder.py)
 ├── NoCapability    a model that is neither detector nor classifier (drivers/vision/mlmodel.py)
 ├── TooManyPoints   point clouds that exceed the message size (drivers/vision/objects_3d.py)
 ├── UnsuitableCamera a camera that this vision service cannot use (drivers/vision/frame_vision.py)

@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 
 from cogwork.drivers.vision.attributes import MlmodelVisionAttributes
 from cogwork.drivers.vision.candidates import ImageFit
-from cogwork.drivers.vision.classifier import match_classifier
-from cogwork.drivers.vision.decoder import (
+from cogwork.drivers.vision.decoding.classifier import match_classifier
+from cogwork.drivers.vision.decoding.decoder import (
     BadOutput,
     ClassifierDecoder,
     DetectorDecoder,
@@ -19,9 +19,9 @@ from cogwork.drivers.vision.decoder import (
     ModelView,
     Tensors,
 )
-from cogwork.drivers.vision.families import match_family
-from cogwork.drivers.vision.input_plan import InputPlan, plan_input
-from cogwork.drivers.vision.named_outputs import check_output_remap, match_named_detector
+from cogwork.drivers.vision.decoding.families import match_family
+from cogwork.drivers.vision.decoding.named_outputs import check_output_remap, match_named_detector
+from cogwork.drivers.vision.preprocessing.input_plan import InputPlan, plan_input
 from cogwork.resource.labels import Labels
 
 _NAMED_FAMILIES = ("named", "ssd")

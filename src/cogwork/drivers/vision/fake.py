@@ -8,7 +8,11 @@ from cogwork.core.clock import SystemClock
 from cogwork.drivers.vision.attributes import FakeVisionAttributes
 from cogwork.drivers.vision.candidates import Candidates
 from cogwork.drivers.vision.frame_vision import FrameVision, VisionResult, find_default_camera
-from cogwork.drivers.vision.label_filter import NO_FILTER, ClassificationResult, select_detections
+from cogwork.drivers.vision.postprocessing.label_filter import (
+    NO_FILTER,
+    ClassificationResult,
+    select_detections,
+)
 from cogwork.graph.name import ResourceName
 from cogwork.graph.provider import Dependencies
 from cogwork.resource.frame import Frame

@@ -19,8 +19,8 @@ from cogwork.core.errors import CogworkError, Unsupported
 from cogwork.core.single_flight import SingleFlight, SingleFlightGroup
 from cogwork.core.workers import Workers
 from cogwork.drivers.camera.frame_camera import FrameImage
-from cogwork.drivers.vision.label_filter import ClassificationResult, DetectionResult
 from cogwork.drivers.vision.objects_3d import DepthScene, build_detections_3d, build_point_clouds
+from cogwork.drivers.vision.postprocessing.label_filter import ClassificationResult, DetectionResult
 from cogwork.graph.name import ResourceName
 from cogwork.graph.provider import Dependencies
 from cogwork.resource.frame import Frame, Image, decode_image, get_frames

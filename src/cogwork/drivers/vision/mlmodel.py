@@ -18,12 +18,15 @@ from cogwork.drivers.mlmodel.engine_model import EngineModel
 from cogwork.drivers.vision.attributes import MlmodelVisionAttributes
 from cogwork.drivers.vision.candidates import ImageFit
 from cogwork.drivers.vision.capabilities import ModelCapabilities, determine_capabilities
-from cogwork.drivers.vision.decoder import Tensors
+from cogwork.drivers.vision.decoding.decoder import Tensors
+from cogwork.drivers.vision.decoding.model_view import load_model_view
 from cogwork.drivers.vision.frame_vision import FrameVision, VisionResult, find_default_camera
-from cogwork.drivers.vision.input_plan import blank_image
-from cogwork.drivers.vision.label_filter import select_classifications, select_detections
-from cogwork.drivers.vision.model_view import load_model_view
-from cogwork.drivers.vision.preprocessor import Preprocessor
+from cogwork.drivers.vision.postprocessing.label_filter import (
+    select_classifications,
+    select_detections,
+)
+from cogwork.drivers.vision.preprocessing.input_plan import blank_image
+from cogwork.drivers.vision.preprocessing.preprocessor import Preprocessor
 from cogwork.graph.name import ResourceName
 from cogwork.graph.provider import Dependencies
 from cogwork.resource.frame import Frame

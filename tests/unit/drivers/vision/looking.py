@@ -14,17 +14,17 @@ from tests.real_models import model_path, photo_path
 
 from cogwork.drivers.mlmodel.engine import Engine
 from cogwork.drivers.vision.attributes import MlmodelVisionAttributes
-from cogwork.drivers.vision.classifier import match_classifier
-from cogwork.drivers.vision.decoder import ClassifierDecoder, DetectorDecoder, ModelView
-from cogwork.drivers.vision.input_plan import InputPlan, plan_input
-from cogwork.drivers.vision.label_filter import (
+from cogwork.drivers.vision.decoding.classifier import match_classifier
+from cogwork.drivers.vision.decoding.decoder import ClassifierDecoder, DetectorDecoder, ModelView
+from cogwork.drivers.vision.decoding.named_outputs import match_named_detector
+from cogwork.drivers.vision.postprocessing.label_filter import (
     ClassificationResult,
     DetectionResult,
     select_classifications,
     select_detections,
 )
-from cogwork.drivers.vision.named_outputs import match_named_detector
-from cogwork.drivers.vision.preprocessor import Preprocessor
+from cogwork.drivers.vision.preprocessing.input_plan import InputPlan, plan_input
+from cogwork.drivers.vision.preprocessing.preprocessor import Preprocessor
 from cogwork.resource.labels import parse_labels
 
 # Only looked at when onnxruntime is imported, which reports to its makers otherwise.

@@ -10,14 +10,14 @@ import numpy as np
 
 from cogwork.drivers.vision.attributes import MlmodelVisionAttributes
 from cogwork.drivers.vision.candidates import Candidates, ImageFit
-from cogwork.drivers.vision.decoder import DetectorDecoder, Mismatch, ModelView, Tensors
-from cogwork.drivers.vision.detr import match_detr
-from cogwork.drivers.vision.end_to_end import match_end_to_end
-from cogwork.drivers.vision.model_hints import ModelHints, gather_hints
-from cogwork.drivers.vision.output_pair import match_yolo_pair
-from cogwork.drivers.vision.output_table import OutputTable
-from cogwork.drivers.vision.postprocessor import Postprocessor, make_postprocessor
-from cogwork.drivers.vision.yolo import match_yolo
+from cogwork.drivers.vision.decoding.decoder import DetectorDecoder, Mismatch, ModelView, Tensors
+from cogwork.drivers.vision.decoding.detr import match_detr
+from cogwork.drivers.vision.decoding.end_to_end import match_end_to_end
+from cogwork.drivers.vision.decoding.model_hints import ModelHints, gather_hints
+from cogwork.drivers.vision.decoding.output_pair import match_yolo_pair
+from cogwork.drivers.vision.decoding.output_table import OutputTable
+from cogwork.drivers.vision.decoding.yolo import match_yolo
+from cogwork.drivers.vision.postprocessing.postprocessor import Postprocessor, make_postprocessor
 
 _Decode = Callable[[Tensors, ImageFit], Candidates]
 _Matcher = Callable[[ModelHints, Postprocessor], DetectorDecoder | Mismatch | None]

@@ -11,7 +11,7 @@ from hypothesis.extra import numpy as arrays
 from tests.unit.drivers.vision.looking import settings
 
 from cogwork.drivers.vision.candidates import Candidates
-from cogwork.drivers.vision.label_filter import (
+from cogwork.drivers.vision.postprocessing.label_filter import (
     ClassificationResult,
     DetectionResult,
     select_classifications,

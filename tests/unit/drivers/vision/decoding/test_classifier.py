@@ -12,8 +12,13 @@ from tests.real_models import golden_outputs
 from tests.unit.drivers.vision.looking import classifier, photo, settings
 
 from cogwork.drivers.mlmodel.model_info import DYNAMIC, Quantization, TensorSpec
-from cogwork.drivers.vision.classifier import match_classifier
-from cogwork.drivers.vision.decoder import BadOutput, ClassifierDecoder, Mismatch, ModelView
+from cogwork.drivers.vision.decoding.classifier import match_classifier
+from cogwork.drivers.vision.decoding.decoder import (
+    BadOutput,
+    ClassifierDecoder,
+    Mismatch,
+    ModelView,
+)
 from cogwork.resource.labels import Labels
 
 

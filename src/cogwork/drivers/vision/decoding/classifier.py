@@ -10,15 +10,23 @@ from numpy.typing import NDArray
 from cogwork.drivers.mlmodel.model_info import TensorSpec
 from cogwork.drivers.vision.attributes import MlmodelVisionAttributes
 from cogwork.drivers.vision.candidates import Floats
-from cogwork.drivers.vision.decoder import (
+from cogwork.drivers.vision.decoding.decoder import (
     BadOutput,
     ClassifierDecoder,
     Mismatch,
     ModelView,
     Tensors,
 )
-from cogwork.drivers.vision.named_outputs import check_output_remap, find_output, format_tensors
-from cogwork.drivers.vision.output_table import BATCH_OF_ONE, dequantize_output, format_shape
+from cogwork.drivers.vision.decoding.named_outputs import (
+    check_output_remap,
+    find_output,
+    format_tensors,
+)
+from cogwork.drivers.vision.decoding.output_table import (
+    BATCH_OF_ONE,
+    dequantize_output,
+    format_shape,
+)
 
 PROBABILITY = "probability"
 

@@ -9,13 +9,22 @@ from functools import partial
 import numpy as np
 
 from cogwork.drivers.mlmodel.model_info import DYNAMIC
-from cogwork.drivers.vision.boxes import cxcywh_to_xyxy, input_scale
 from cogwork.drivers.vision.candidates import Candidates, Floats, ImageFit
-from cogwork.drivers.vision.decoder import BadOutput, DetectorDecoder, Normalization, Tensors
-from cogwork.drivers.vision.model_hints import ModelHints
-from cogwork.drivers.vision.output_pair import OutputPair, check_row_counts, find_output_pair
-from cogwork.drivers.vision.output_table import OutputTable
-from cogwork.drivers.vision.postprocessor import Postprocessor
+from cogwork.drivers.vision.decoding.boxes import cxcywh_to_xyxy, input_scale
+from cogwork.drivers.vision.decoding.decoder import (
+    BadOutput,
+    DetectorDecoder,
+    Normalization,
+    Tensors,
+)
+from cogwork.drivers.vision.decoding.model_hints import ModelHints
+from cogwork.drivers.vision.decoding.output_pair import (
+    OutputPair,
+    check_row_counts,
+    find_output_pair,
+)
+from cogwork.drivers.vision.decoding.output_table import OutputTable
+from cogwork.drivers.vision.postprocessing.postprocessor import Postprocessor
 
 _MAX_QUERIES = 1000
 _LOGITS = "logits"

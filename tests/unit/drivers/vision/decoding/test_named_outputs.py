@@ -14,8 +14,8 @@ from tests.unit.drivers.vision.looking import Found, detector, photo, settings, 
 
 from cogwork.drivers.mlmodel.model_info import DYNAMIC, Quantization, TensorSpec
 from cogwork.drivers.vision.candidates import Candidates, ImageFit, stretch_fit
-from cogwork.drivers.vision.decoder import BadOutput, DetectorDecoder, Mismatch, ModelView
-from cogwork.drivers.vision.named_outputs import match_named_detector
+from cogwork.drivers.vision.decoding.decoder import BadOutput, DetectorDecoder, Mismatch, ModelView
+from cogwork.drivers.vision.decoding.named_outputs import match_named_detector
 from cogwork.resource.labels import Labels
 
 INPUT = stretch_fit(200, 100)

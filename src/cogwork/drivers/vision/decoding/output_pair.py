@@ -9,12 +9,12 @@ from functools import partial
 import numpy as np
 
 from cogwork.drivers.mlmodel.model_info import DYNAMIC
-from cogwork.drivers.vision.boxes import UNIT_ASSUMPTION, pixel_scale, to_xyxy
 from cogwork.drivers.vision.candidates import Candidates, ImageFit
-from cogwork.drivers.vision.decoder import BadOutput, DetectorDecoder, Mismatch, Tensors
-from cogwork.drivers.vision.model_hints import ModelHints
-from cogwork.drivers.vision.output_table import OutputTable, check_probabilities
-from cogwork.drivers.vision.postprocessor import Postprocessor
+from cogwork.drivers.vision.decoding.boxes import UNIT_ASSUMPTION, pixel_scale, to_xyxy
+from cogwork.drivers.vision.decoding.decoder import BadOutput, DetectorDecoder, Mismatch, Tensors
+from cogwork.drivers.vision.decoding.model_hints import ModelHints
+from cogwork.drivers.vision.decoding.output_table import OutputTable, check_probabilities
+from cogwork.drivers.vision.postprocessing.postprocessor import Postprocessor
 
 _BOX_NAMES = ("box", "dets", "loc")
 """Substrings in the names of outputs with boxes."""

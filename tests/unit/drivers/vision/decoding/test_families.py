@@ -15,14 +15,14 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 from numpy.typing import NDArray
 from tests.real_models import golden_outputs, model_path, photo_path, photo_paths
-from tests.unit.drivers.vision import recorded_heads as recorded
+from tests.unit.drivers.vision.decoding import recorded_heads as recorded
 
 from cogwork.drivers.mlmodel.model_info import DYNAMIC, Quantization, TensorSpec
 from cogwork.drivers.mlmodel.onnx import OnnxEngine
 from cogwork.drivers.vision.attributes import MlmodelVisionAttributes
 from cogwork.drivers.vision.candidates import Candidates, ImageFit, stretch_fit
-from cogwork.drivers.vision.decoder import BadOutput, DetectorDecoder, Mismatch, ModelView
-from cogwork.drivers.vision.families import match_family
+from cogwork.drivers.vision.decoding.decoder import BadOutput, DetectorDecoder, Mismatch, ModelView
+from cogwork.drivers.vision.decoding.families import match_family
 from cogwork.resource.labels import Labels
 
 Shape = tuple[int, ...] | None

@@ -9,9 +9,9 @@ from typing import Any
 
 from cogwork.drivers.mlmodel.model_info import DYNAMIC, TensorSpec
 from cogwork.drivers.vision.attributes import Family, MlmodelVisionAttributes
-from cogwork.drivers.vision.decoder import ModelView
-from cogwork.drivers.vision.grid import Grid, find_grid
-from cogwork.drivers.vision.output_table import OutputTable, as_table, format_shape
+from cogwork.drivers.vision.decoding.decoder import ModelView
+from cogwork.drivers.vision.decoding.grid import Grid, find_grid
+from cogwork.drivers.vision.decoding.output_table import OutputTable, as_table, format_shape
 
 _CHANNELS = (1, 3)
 _DEFAULT_MASK_COUNT = 32

@@ -8,8 +8,8 @@ import numpy as np
 
 from cogwork.drivers.vision.attributes import MlmodelVisionAttributes
 from cogwork.drivers.vision.candidates import Candidates, Floats, ImageFit, Integers
-from cogwork.drivers.vision.label_filter import min_confidence
-from cogwork.drivers.vision.nms import MAX_CANDIDATES, non_max_suppression, top_k
+from cogwork.drivers.vision.postprocessing.label_filter import min_confidence
+from cogwork.drivers.vision.postprocessing.nms import MAX_CANDIDATES, non_max_suppression, top_k
 
 _DEFAULT_MIN_SCORE = 0.25
 """Default of the YOLO projects: candidates below it are nearly always noise."""

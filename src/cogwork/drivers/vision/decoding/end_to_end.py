@@ -9,12 +9,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cogwork.drivers.mlmodel.model_info import DYNAMIC, TensorSpec
-from cogwork.drivers.vision.boxes import UNIT_ASSUMPTION, pixel_scale
 from cogwork.drivers.vision.candidates import Candidates, Floats, ImageFit
-from cogwork.drivers.vision.decoder import BadOutput, DetectorDecoder, Mismatch, Tensors
-from cogwork.drivers.vision.model_hints import ModelHints
-from cogwork.drivers.vision.output_table import OutputTable
-from cogwork.drivers.vision.postprocessor import Postprocessor
+from cogwork.drivers.vision.decoding.boxes import UNIT_ASSUMPTION, pixel_scale
+from cogwork.drivers.vision.decoding.decoder import BadOutput, DetectorDecoder, Mismatch, Tensors
+from cogwork.drivers.vision.decoding.model_hints import ModelHints
+from cogwork.drivers.vision.decoding.output_table import OutputTable
+from cogwork.drivers.vision.postprocessing.postprocessor import Postprocessor
 
 _Flags = NDArray[np.bool_]
 

@@ -12,7 +12,12 @@ from numpy.typing import NDArray
 from cogwork.config.diagnostics import did_you_mean
 from cogwork.drivers.mlmodel.model_info import Quantization, TensorSpec
 from cogwork.drivers.vision.attributes import MlmodelVisionAttributes
-from cogwork.drivers.vision.decoder import DetectorDecoder, Mismatch, ModelView, Normalization
+from cogwork.drivers.vision.decoding.decoder import (
+    DetectorDecoder,
+    Mismatch,
+    ModelView,
+    Normalization,
+)
 
 TensorLayout = Literal["NCHW", "NHWC"]
 Triple = tuple[float, float, float]

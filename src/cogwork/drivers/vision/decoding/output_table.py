@@ -9,7 +9,7 @@ import numpy as np
 
 from cogwork.drivers.mlmodel.model_info import DYNAMIC, TensorSpec
 from cogwork.drivers.vision.candidates import Floats
-from cogwork.drivers.vision.decoder import BadOutput, Tensors
+from cogwork.drivers.vision.decoding.decoder import BadOutput, Tensors
 
 BATCH_OF_ONE = (1, DYNAMIC)
 """Batch sizes that allow a single image."""

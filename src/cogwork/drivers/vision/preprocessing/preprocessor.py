@@ -15,8 +15,8 @@ from numpy.typing import NDArray
 
 from cogwork.core.errors import InvalidRequest
 from cogwork.drivers.vision.candidates import ImageFit
-from cogwork.drivers.vision.fast_resize import plan_resize
-from cogwork.drivers.vision.input_plan import InputPlan, Uint8Image
+from cogwork.drivers.vision.preprocessing.fast_resize import plan_resize
+from cogwork.drivers.vision.preprocessing.input_plan import InputPlan, Uint8Image
 
 _PADDING = 114
 """Gray level of the padding that letterbox models are trained with."""

@@ -6,7 +6,7 @@ import numpy as np
 
 from cogwork.drivers.mlmodel.model_info import TensorSpec
 from cogwork.drivers.vision.candidates import Floats, ImageFit
-from cogwork.drivers.vision.decoder import BadOutput
+from cogwork.drivers.vision.decoding.decoder import BadOutput
 
 _MAX_NORMALIZED = 2.0
 """Larger coordinates are pixels: no normalized box extends this far beyond the image, and no useful

@@ -10,10 +10,10 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.unit.drivers.vision.recorded_heads import KEPT_BY_SUPERVISION, OVERLAPPING, Row
+from tests.unit.drivers.vision.decoding.recorded_heads import KEPT_BY_SUPERVISION, OVERLAPPING, Row
 
 from cogwork.drivers.vision.candidates import Candidates
-from cogwork.drivers.vision.nms import MAX_CANDIDATES, non_max_suppression, top_k
+from cogwork.drivers.vision.postprocessing.nms import MAX_CANDIDATES, non_max_suppression, top_k
 
 _SLOWEST = 15.0
 """Seconds, on a busy computer; a comparison of every pair would take minutes."""

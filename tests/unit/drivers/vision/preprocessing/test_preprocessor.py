@@ -16,9 +16,9 @@ from tests.unit.drivers.vision.looking import photo, settings
 from cogwork.core.errors import InvalidRequest
 from cogwork.drivers.mlmodel.model_info import DYNAMIC, Quantization, TensorSpec
 from cogwork.drivers.vision.candidates import Candidates, ImageFit, stretch_fit
-from cogwork.drivers.vision.decoder import DetectorDecoder, Mismatch, ModelView
-from cogwork.drivers.vision.input_plan import InputPlan, blank_image, plan_input
-from cogwork.drivers.vision.preprocessor import Preprocessor
+from cogwork.drivers.vision.decoding.decoder import DetectorDecoder, Mismatch, ModelView
+from cogwork.drivers.vision.preprocessing.input_plan import InputPlan, blank_image, plan_input
+from cogwork.drivers.vision.preprocessing.preprocessor import Preprocessor
 
 Image = NDArray[np.uint8]
 

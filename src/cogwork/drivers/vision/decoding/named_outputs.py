@@ -15,9 +15,9 @@ import numpy as np
 from cogwork.config.diagnostics import close_match, did_you_mean
 from cogwork.drivers.mlmodel.model_info import DYNAMIC, TensorSpec
 from cogwork.drivers.vision.attributes import MlmodelVisionAttributes
-from cogwork.drivers.vision.decoder import DetectorDecoder, Mismatch, ModelView
-from cogwork.drivers.vision.named_decoder import NamedDecoder, NamedOutputs
-from cogwork.drivers.vision.output_table import BATCH_OF_ONE
+from cogwork.drivers.vision.decoding.decoder import DetectorDecoder, Mismatch, ModelView
+from cogwork.drivers.vision.decoding.named_decoder import NamedDecoder, NamedOutputs
+from cogwork.drivers.vision.decoding.output_table import BATCH_OF_ONE
 
 LOCATION, CATEGORY, SCORE = "location", "category", "score"
 

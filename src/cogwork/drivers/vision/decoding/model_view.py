@@ -15,7 +15,7 @@ from cogwork.drivers.mlmodel.engine_model import EngineModel
 from cogwork.drivers.mlmodel.metadata_proto import LABELS_KEY, NAMES_KEY
 from cogwork.drivers.mlmodel.model_info import DYNAMIC, Quantization, TensorSpec
 from cogwork.drivers.vision.attributes import MlmodelVisionAttributes
-from cogwork.drivers.vision.decoder import ModelView
+from cogwork.drivers.vision.decoding.decoder import ModelView
 from cogwork.resource.labels import InvalidLabels, Labels, load_labels
 from cogwork.resource.structs import to_dict
 
