@@ -6,14 +6,12 @@ passes only the name of a camera to the vision service instead of the camera.
 
 from __future__ import annotations
 
+import abc
 import asyncio
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any, Protocol, TypeVar, runtime_checkable
+from typing import Any, TypeVar
 
 from google.protobuf.message import DecodeError
-from viam.gen.common.v1 import common_pb2 as common
-from viam.gen.component.camera.v1 import camera_pb2 as camera
 from viam.gen.service.vision.v1 import vision_pb2 as vision
 from viam.media.video import CameraMimeType, ViamImage
 
@@ -42,51 +40,23 @@ class NoCamera(CogworkError):
     status = "INVALID_ARGUMENT"
 
 
-@dataclass(frozen=True, slots=True)
-class VisionQuery:
-    """The results that are requested for one image."""
+class FrameAnalyzer(abc.ABC):
+    """A vision service in this process, which does not need encoded images or names of cameras.
 
-    detections: bool = False
-    classifications: bool = False
-    objects: bool = False
-    detections_3d: bool = False
-    max_classifications: int = 0
-    """Maximum number of classifications; 0 for all."""
-    skip_unsupported: bool = False
-    """Whether results that the model does not support are omitted instead of raising an error."""
-
-
-@dataclass(frozen=True, slots=True)
-class VisionCapture:
-    """An image and the results for it."""
-
-    frame: Frame
-    detections: Sequence[vision.Detection] = ()
-    classifications: Sequence[vision.Classification] = ()
-    objects: Sequence[common.PointCloudObject] = ()
-    detections_3d: Sequence[vision.Detection3D] = ()
-    extra: Mapping[str, Any] | None = None
-
-
-@runtime_checkable
-class CameraAnalyzer(Protocol):
-    """A vision service in this process, which receives the camera instead of its name."""
+    The methods of the SDK that take the name of a camera also take the camera itself, as `camera`.
+    """
 
     @property
-    def default_camera(self) -> str | None: ...
+    @abc.abstractmethod
+    def default_camera(self) -> str | None:
+        """Name of the camera to use for calls that do not name one."""
 
-    async def analyze_camera(
-        self, camera: Any, camera_name: str, query: VisionQuery
-    ) -> VisionCapture: ...
-
-
-@runtime_checkable
-class FrameAnalyzer(Protocol):
-    """A vision service in this process, which does not need an encoded image."""
-
+    @abc.abstractmethod
     async def detect_in_frame(self, frame: Frame) -> Sequence[vision.Detection]: ...
 
-    async def classify_frame(self, frame: Frame, most: int) -> Sequence[vision.Classification]: ...
+    @abc.abstractmethod
+    async def classify_frame(self, frame: Frame, most: int) -> Sequence[vision.Classification]:
+        """Return the first `most` classifications, or all if `most` is not positive."""
 
 
 class RequestImage(ViamImage):
@@ -122,15 +92,8 @@ class VisionService(ResourceService):
     async def get_detections_from_camera(
         self, request: vision.GetDetectionsFromCameraRequest, stream: Stream
     ) -> vision.GetDetectionsFromCameraResponse:
-        resource = self.find_resource(request.name)
-        if isinstance(resource, CameraAnalyzer):
-            capture = await self._analyze_camera(
-                resource, request.camera_name, VisionQuery(detections=True)
-            )
-            return vision.GetDetectionsFromCameraResponse(detections=capture.detections)
-        found = await resource.get_detections_from_camera(
-            request.camera_name, extra=extra_to_dict(request.extra), timeout=time_left(stream)
-        )
+        resource, camera_name, options = self._prepare_call(request, stream)
+        found = await resource.get_detections_from_camera(camera_name, **options)
         return vision.GetDetectionsFromCameraResponse(detections=found)
 
     async def get_detections(self, data: bytes, stream: Stream) -> vision.GetDetectionsResponse:
@@ -145,19 +108,8 @@ class VisionService(ResourceService):
     async def get_classifications_from_camera(
         self, request: vision.GetClassificationsFromCameraRequest, stream: Stream
     ) -> vision.GetClassificationsFromCameraResponse:
-        resource = self.find_resource(request.name)
-        if isinstance(resource, CameraAnalyzer):
-            query = VisionQuery(classifications=True, max_classifications=request.n)
-            capture = await self._analyze_camera(resource, request.camera_name, query)
-            return vision.GetClassificationsFromCameraResponse(
-                classifications=capture.classifications
-            )
-        found = await resource.get_classifications_from_camera(
-            request.camera_name,
-            request.n,
-            extra=extra_to_dict(request.extra),
-            timeout=time_left(stream),
-        )
+        resource, camera_name, options = self._prepare_call(request, stream)
+        found = await resource.get_classifications_from_camera(camera_name, request.n, **options)
         return vision.GetClassificationsFromCameraResponse(classifications=found)
 
     async def get_classifications(
@@ -175,29 +127,15 @@ class VisionService(ResourceService):
     async def get_detections_3d(
         self, request: vision.GetDetections3DRequest, stream: Stream
     ) -> vision.GetDetections3DResponse:
-        resource = self.find_resource(request.name)
-        if isinstance(resource, CameraAnalyzer):
-            capture = await self._analyze_camera(
-                resource, request.camera_name, VisionQuery(detections_3d=True)
-            )
-            return vision.GetDetections3DResponse(detections_3d=capture.detections_3d)
-        found = await resource.get_detections_3d(
-            request.camera_name, extra=extra_to_dict(request.extra), timeout=time_left(stream)
-        )
+        resource, camera_name, options = self._prepare_call(request, stream)
+        found = await resource.get_detections_3d(camera_name, **options)
         return vision.GetDetections3DResponse(detections_3d=found)
 
     async def get_object_point_clouds(
         self, request: vision.GetObjectPointCloudsRequest, stream: Stream
     ) -> vision.GetObjectPointCloudsResponse:
-        resource = self.find_resource(request.name)
-        if isinstance(resource, CameraAnalyzer):
-            capture = await self._analyze_camera(
-                resource, request.camera_name, VisionQuery(objects=True)
-            )
-            return vision.GetObjectPointCloudsResponse(mime_type=PCD, objects=capture.objects)
-        found = await resource.get_object_point_clouds(
-            request.camera_name, extra=extra_to_dict(request.extra), timeout=time_left(stream)
-        )
+        resource, camera_name, options = self._prepare_call(request, stream)
+        found = await resource.get_object_point_clouds(camera_name, **options)
         return vision.GetObjectPointCloudsResponse(mime_type=PCD, objects=found)
 
     async def get_properties(
@@ -211,60 +149,46 @@ class VisionService(ResourceService):
     async def capture_all_from_camera(
         self, request: vision.CaptureAllFromCameraRequest, stream: Stream
     ) -> vision.CaptureAllFromCameraResponse:
-        resource = self.find_resource(request.name)
-        if isinstance(resource, CameraAnalyzer):
-            return await self._capture_all(resource, request)
+        resource, camera_name, options = self._prepare_call(request, stream)
         result = await resource.capture_all_from_camera(
-            request.camera_name,
+            camera_name,
             return_image=request.return_image,
             return_classifications=request.return_classifications,
             return_detections=request.return_detections,
             return_object_point_clouds=request.return_object_point_clouds,
             return_detections_3d=request.return_detections_3d,
-            extra=extra_to_dict(request.extra),
-            timeout=time_left(stream),
+            **options,
         )
-        return vision.CaptureAllFromCameraResponse(
-            image=_to_image(result.image, request.camera_name),
+        reply = vision.CaptureAllFromCameraResponse(
             detections=result.detections,
             classifications=result.classifications,
             objects=result.objects,
             detections_3d=result.detections_3d,
             extra=to_struct(result.extra),
         )
-
-    async def _capture_all(
-        self, resource: CameraAnalyzer, request: vision.CaptureAllFromCameraRequest
-    ) -> vision.CaptureAllFromCameraResponse:
-        query = VisionQuery(
-            detections=request.return_detections,
-            classifications=request.return_classifications,
-            objects=request.return_object_point_clouds,
-            detections_3d=request.return_detections_3d,
-            skip_unsupported=True,
-        )
-        name = _choose_camera(resource, request.camera_name)
-        capture = await self._analyze_camera(resource, name, query)
-        reply = vision.CaptureAllFromCameraResponse(
-            detections=capture.detections,
-            classifications=capture.classifications,
-            objects=capture.objects,
-            detections_3d=capture.detections_3d,
-            extra=to_struct(capture.extra),
-        )
-        if request.return_image:
-            kind = capture.frame.default_mime_type
-            reply.image.source_name, reply.image.mime_type = name, kind
-            reply.image.image = await capture.frame.encode(kind)
+        if result.image is not None:
+            # In place: the constructor would copy the bytes of the image twice.
+            reply.image.source_name = camera_name
+            reply.image.mime_type = result.image.mime_type
+            reply.image.image = result.image.data
         return reply
 
-    async def _analyze_camera(
-        self, resource: CameraAnalyzer, name: str, query: VisionQuery
-    ) -> VisionCapture:
-        name = _choose_camera(resource, name)
-        return await resource.analyze_camera(
-            self._find(ResourceName.from_short(_CAMERA_API, name)), name, query
-        )
+    def _prepare_call(self, request: Any, stream: Stream) -> tuple[Any, str, dict[str, Any]]:
+        """Return the vision service, the name of the camera and the options of the call.
+
+        A service in this process gets the camera itself; others find it by its name.
+        """
+        resource = self.find_resource(request.name)
+        if not isinstance(resource, FrameAnalyzer):
+            options = {"extra": extra_to_dict(request.extra), "timeout": time_left(stream)}
+            return resource, request.camera_name, options
+        name = request.camera_name or resource.default_camera
+        if not name:
+            raise NoCamera(
+                "no camera name provided and no default camera found: name one in the call, or set "
+                '"camera_name" of the vision service'
+            )
+        return resource, name, {"camera": self._find(ResourceName.from_short(_CAMERA_API, name))}
 
 
 async def _parse_image_request(kind: type[T], data: bytes) -> tuple[T, RequestImage]:
@@ -281,19 +205,3 @@ async def _parse_image_request(kind: type[T], data: bytes) -> tuple[T, RequestIm
         raise InvalidRequest(
             f"the request is not a valid {kind.DESCRIPTOR.full_name} message"
         ) from None
-
-
-def _choose_camera(resource: CameraAnalyzer, given: str) -> str:
-    name = given or resource.default_camera
-    if not name:
-        raise NoCamera(
-            "no camera name provided and no default camera found: name one in the call, or set "
-            '"camera_name" of the vision service'
-        )
-    return name
-
-
-def _to_image(image: ViamImage | None, source: str) -> camera.Image | None:
-    if image is None:
-        return None
-    return camera.Image(source_name=source, mime_type=image.mime_type, image=image.data)

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from viam.components.camera import Camera
+from viam.gen.app.data.v1.data_pb2 import Annotations
 from viam.media.video import CameraMimeType, NamedImage
 from viam.proto.common import ResponseMetadata
 from viam.proto.component.camera import DistortionParameters as DistortionMessage
@@ -35,7 +36,17 @@ class FrameImage(NamedImage):
         self._mime_type = CameraMimeType.from_string(mime_type)
         self._width = frame.width
         self._height = frame.height
-        self.annotations = to_annotations(frame.annotations)
+        self._annotations = frame.annotations
+
+    @property
+    def annotations(self) -> Annotations:
+        return to_annotations(self._annotations)
+
+
+async def encode_frame(frame: Frame) -> FrameImage:
+    """Encode a frame in its default format."""
+    mime_type = frame.default_mime_type
+    return FrameImage(frame, await frame.encode(mime_type), mime_type)
 
 
 class FrameCamera(NoGeometry, Camera):

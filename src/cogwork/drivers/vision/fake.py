@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 import numpy as np
+from viam.proto.service.vision import Classification
 
 from cogwork.core.clock import SystemClock
 from cogwork.drivers.vision.attributes import FakeVisionAttributes
 from cogwork.drivers.vision.candidates import Candidates
 from cogwork.drivers.vision.frame_vision import FrameVision, VisionResult, find_default_camera
-from cogwork.drivers.vision.postprocessing.label_filter import (
-    NO_FILTER,
-    ClassificationResult,
-    select_detections,
-)
+from cogwork.drivers.vision.postprocessing.label_filter import NO_FILTER, select_detections
 from cogwork.graph.name import ResourceName
 from cogwork.graph.provider import Dependencies
 from cogwork.resource.frame import Frame
@@ -33,11 +30,7 @@ class FakeVision(FrameVision):
             np.arange(len(things), dtype=np.int64),
         )
         self._classifications = sorted(
-            (
-                ClassificationResult(each.label, each.confidence)
-                for each in attributes.classifications
-            ),
-            key=lambda each: -each.confidence,
+            attributes.classifications, key=lambda each: -each.confidence
         )
 
     @classmethod
@@ -61,4 +54,10 @@ class FakeVision(FrameVision):
         found = select_detections(
             self._candidates, self._labels, NO_FILTER, frame.width, frame.height
         )
-        return VisionResult(found, self._classifications)
+        return VisionResult(
+            found,
+            [
+                Classification(class_name=each.label, confidence=each.confidence)
+                for each in self._classifications
+            ],
+        )

@@ -5,8 +5,8 @@ from __future__ import annotations
 import abc
 import asyncio
 import weakref
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from typing import Any, Protocol, runtime_checkable
 
 from viam.media.video import ViamImage
@@ -18,17 +18,13 @@ from cogwork.core.clock import Clock
 from cogwork.core.errors import CogworkError, Unsupported
 from cogwork.core.single_flight import SingleFlight, SingleFlightGroup
 from cogwork.core.workers import Workers
-from cogwork.drivers.camera.frame_camera import FrameImage
+from cogwork.drivers.camera.frame_camera import encode_frame
 from cogwork.drivers.vision.objects_3d import DepthScene, build_detections_3d, build_point_clouds
-from cogwork.drivers.vision.postprocessing.label_filter import ClassificationResult, DetectionResult
 from cogwork.graph.name import ResourceName
 from cogwork.graph.provider import Dependencies
 from cogwork.resource.frame import Frame, Image, decode_image, get_frames
 from cogwork.resource.model import find_dependency, logger_of
-from cogwork.resource.vision_service import NoCamera, VisionCapture, VisionQuery
-
-_LARGE_RESULT = 2000
-"""Number of results whose conversion would block the event loop for some milliseconds."""
+from cogwork.resource.vision_service import FrameAnalyzer, NoCamera
 
 
 class UnsuitableCamera(CogworkError):
@@ -47,38 +43,34 @@ class AnnotatingCamera(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class VisionResult:
-    """Results for one image. None means that the service does not support this kind."""
+class VisionQuery:
+    """The kinds of results that a call asks for."""
 
-    detections: Sequence[DetectionResult] | None = None
-    """Highest confidence first."""
-    classifications: Sequence[ClassificationResult] | None = None
-    """Highest confidence first."""
-    extra: Mapping[str, Any] | None = None
+    detections: bool = False
+    classifications: bool = False
+    objects: bool = False
+    detections_3d: bool = False
+    skip_unsupported: bool = False
+    """Whether results that the model does not support are omitted instead of raising an error."""
 
 
 @dataclass(frozen=True, slots=True)
-class ResultMessages:
-    """The results as protobuf messages, built once and shared by all callers."""
+class VisionResult:
+    """The results for one image as messages of the API, built once and shared by all callers."""
 
-    result: VisionResult
-    detections: Sequence[Detection]
-    classifications: Sequence[Classification]
-
-    @classmethod
-    def from_result(cls, found: VisionResult) -> ResultMessages:
-        return cls(
-            found,
-            _to_detection_messages(found.detections or ()),
-            _to_classification_messages(found.classifications or ()),
-        )
+    detections: Sequence[Detection] = ()
+    """Highest confidence first."""
+    classifications: Sequence[Classification] = ()
+    """Highest confidence first."""
+    objects: Sequence[PointCloudObject] = ()
+    detections_3d: Sequence[Detection3D] = ()
 
     def top_classifications(self, most: int) -> list[Classification]:
         """Return the first `most`, or all if `most` is not positive."""
         return list(self.classifications[: most if most > 0 else None])
 
 
-class FrameVision(Vision):
+class FrameVision(Vision, FrameAnalyzer):
     """A vision service that implements `analyze_frame`; all other calls build on it."""
 
     def __init__(
@@ -96,11 +88,9 @@ class FrameVision(Vision):
         # Weak keys: entries live as long as the camera or the image.
         self._decoded_frames: weakref.WeakKeyDictionary[Any, SingleFlightGroup[Frame]]
         self._decoded_frames = weakref.WeakKeyDictionary()
-        self._results_by_image: weakref.WeakKeyDictionary[Image, SingleFlight[ResultMessages]]
+        self._results_by_image: weakref.WeakKeyDictionary[Image, SingleFlight[VisionResult]]
         self._results_by_image = weakref.WeakKeyDictionary()
-        self._latest_by_camera: SingleFlightGroup[tuple[Frame, ResultMessages]] = (
-            SingleFlightGroup()
-        )
+        self._latest_by_camera: SingleFlightGroup[tuple[Frame, VisionResult]] = SingleFlightGroup()
         self.skipped = 0
         """Images that were skipped because an older one was still being analyzed."""
 
@@ -124,50 +114,6 @@ class FrameVision(Vision):
     async def analyze_frame(self, frame: Frame) -> VisionResult:
         """Return all results for the frame, for both roles."""
 
-    async def analyze_camera(
-        self, camera: Any, camera_name: str, query: VisionQuery
-    ) -> VisionCapture:
-        self._check_supported(query)
-        _reject_annotated(camera, camera_name)
-        in_depth = (query.objects or query.detections_3d) and self.is_detector
-        decoded = self._decoded_frames.setdefault(camera, SingleFlightGroup())
-        frames = await get_frames(
-            camera, self.workers, self._clock, _select_sources(camera, in_depth), decoded
-        )
-        color = next((frame for frame in frames if not frame.is_depth), None)
-        if color is None:
-            raise UnsuitableCamera(f'camera "{camera_name}" does not provide color images')
-        frame, messages = color, ResultMessages(VisionResult(), (), ())
-        scene = await self._load_depth_scene(camera, frames, query) if in_depth else None
-        if in_depth:
-            # A result shared with other callers may be older than this depth image.
-            messages = await self._analyze_once(color)
-        elif self._can_answer(query):
-            frame, messages = await self._analyze_latest(camera_name, color)
-            self.skipped += frame.image is not color.image
-        objects: Sequence[PointCloudObject] = ()
-        detections_3d: Sequence[Detection3D] = ()
-        if scene is not None:
-            detections = messages.result.detections or ()
-            if query.objects:
-                objects = await self.workers.run(build_point_clouds, detections, scene, camera_name)
-            if query.detections_3d:
-                detections_3d = await self.workers.run(
-                    build_detections_3d, detections, scene, camera_name
-                )
-        return VisionCapture(
-            frame,
-            detections=messages.detections if query.detections else (),
-            classifications=(
-                messages.top_classifications(query.max_classifications)
-                if query.classifications
-                else ()
-            ),
-            objects=objects,
-            detections_3d=detections_3d,
-            extra=messages.result.extra,
-        )
-
     async def detect_in_frame(self, frame: Frame) -> list[Detection]:
         self._check_supported(VisionQuery(detections=True))
         return list((await self._analyze_once(frame)).detections)
@@ -183,34 +129,41 @@ class FrameVision(Vision):
 
     async def get_detections(self, image: ViamImage, **_: Any) -> list[Detection]:
         self._check_supported(VisionQuery(detections=True))
-        return list((await self._to_messages(await self.analyze_image(image.data))).detections)
+        return list((await self.analyze_image(image.data)).detections)
 
     async def get_classifications(
         self, image: ViamImage, count: int = 0, **_: Any
     ) -> list[Classification]:
         self._check_supported(VisionQuery(classifications=True))
-        return (await self._to_messages(await self.analyze_image(image.data))).top_classifications(
-            count
-        )
+        return (await self.analyze_image(image.data)).top_classifications(count)
 
-    async def get_detections_from_camera(self, camera_name: str, **_: Any) -> list[Detection]:
-        capture = await self._query_default_camera(camera_name, VisionQuery(detections=True))
-        return list(capture.detections)
+    async def get_detections_from_camera(
+        self, camera_name: str, *, camera: Any = None, **_: Any
+    ) -> list[Detection]:
+        query = VisionQuery(detections=True)
+        _frame, result = await self._analyze_camera(camera_name, camera, query)
+        return list(result.detections)
 
     async def get_classifications_from_camera(
-        self, camera_name: str, count: int = 0, **_: Any
+        self, camera_name: str, count: int = 0, *, camera: Any = None, **_: Any
     ) -> list[Classification]:
-        query = VisionQuery(classifications=True, max_classifications=count)
-        return list((await self._query_default_camera(camera_name, query)).classifications)
+        query = VisionQuery(classifications=True)
+        _frame, result = await self._analyze_camera(camera_name, camera, query)
+        return result.top_classifications(count)
 
-    async def get_object_point_clouds(self, camera_name: str, **_: Any) -> list[PointCloudObject]:
-        return list(
-            (await self._query_default_camera(camera_name, VisionQuery(objects=True))).objects
-        )
+    async def get_object_point_clouds(
+        self, camera_name: str, *, camera: Any = None, **_: Any
+    ) -> list[PointCloudObject]:
+        query = VisionQuery(objects=True)
+        _frame, result = await self._analyze_camera(camera_name, camera, query)
+        return list(result.objects)
 
-    async def get_detections_3d(self, camera_name: str, **_: Any) -> list[Detection3D]:
-        capture = await self._query_default_camera(camera_name, VisionQuery(detections_3d=True))
-        return list(capture.detections_3d)
+    async def get_detections_3d(
+        self, camera_name: str, *, camera: Any = None, **_: Any
+    ) -> list[Detection3D]:
+        query = VisionQuery(detections_3d=True)
+        _frame, result = await self._analyze_camera(camera_name, camera, query)
+        return list(result.detections_3d)
 
     async def capture_all_from_camera(
         self,
@@ -220,6 +173,8 @@ class FrameVision(Vision):
         return_detections: bool = False,
         return_object_point_clouds: bool = False,
         return_detections_3d: bool = False,
+        *,
+        camera: Any = None,
         **_: Any,
     ) -> CaptureAllResult:
         query = VisionQuery(
@@ -229,18 +184,13 @@ class FrameVision(Vision):
             return_detections_3d,
             skip_unsupported=True,
         )
-        capture = await self._query_default_camera(camera_name, query)
-        image: FrameImage | None = None
-        if return_image:
-            kind = capture.frame.default_mime_type
-            image = FrameImage(capture.frame, await capture.frame.encode(kind), kind)
+        frame, result = await self._analyze_camera(camera_name, camera, query)
         return CaptureAllResult(
-            image,
-            list(capture.classifications) if return_classifications else None,
-            list(capture.detections) if return_detections else None,
-            list(capture.objects) if return_object_point_clouds else None,
-            list(capture.detections_3d) if return_detections_3d else None,
-            capture.extra,
+            await encode_frame(frame) if return_image else None,
+            list(result.classifications) if return_classifications else None,
+            list(result.detections) if return_detections else None,
+            list(result.objects) if return_object_point_clouds else None,
+            list(result.detections_3d) if return_detections_3d else None,
         )
 
     async def get_properties(self, **_: Any) -> Vision.Properties:
@@ -280,27 +230,51 @@ class FrameVision(Vision):
             query.classifications and self.is_classifier
         )
 
-    async def _to_messages(self, found: VisionResult) -> ResultMessages:
-        count = len(found.detections or ()) + len(found.classifications or ())
-        return (
-            ResultMessages.from_result(found)
-            if count < _LARGE_RESULT
-            else await self.workers.run(ResultMessages.from_result, found)
+    async def _analyze_camera(
+        self, camera_name: str, camera: Any, query: VisionQuery
+    ) -> tuple[Frame, VisionResult]:
+        """Return an image of the camera and at least the results that the query asks for.
+
+        `camera` is None for callers in this process that only know its name.
+        """
+        if camera is None:
+            camera_name, camera = self._find_camera(camera_name)
+        self._check_supported(query)
+        _reject_annotated(camera, camera_name)
+        in_depth = (query.objects or query.detections_3d) and self.is_detector
+        decoded = self._decoded_frames.setdefault(camera, SingleFlightGroup())
+        frames = await get_frames(
+            camera, self.workers, self._clock, _select_sources(camera, in_depth), decoded
         )
+        color = next((frame for frame in frames if not frame.is_depth), None)
+        if color is None:
+            raise UnsuitableCamera(f'camera "{camera_name}" does not provide color images')
+        if in_depth:
+            scene = await self._load_depth_scene(camera, frames, query)
+            # A result shared with other callers may be older than this depth image.
+            result = await self._analyze_once(color)
+            return color, await self._add_objects(result, scene, camera_name, query)
+        if not self._can_answer(query):
+            return color, VisionResult()
+        frame, result = await self._analyze_latest(camera_name, color)
+        self.skipped += frame.image is not color.image
+        return frame, result
 
-    async def _analyze_once(self, frame: Frame) -> ResultMessages:
+    def _find_camera(self, name: str) -> tuple[str, Any]:
+        """Return the default camera; a service has no access to others by name."""
+        if self._camera is None or name not in ("", self._camera[0]):
+            raise NoCamera(f'vision service "{self.name}" has no camera "{name}"')
+        return self._camera
+
+    async def _analyze_once(self, frame: Frame) -> VisionResult:
         """Analyze each image once, even for several callers and through different cameras."""
+        result = self._results_by_image.setdefault(frame.image, SingleFlight())
+        return await result.get(None, lambda: asyncio.ensure_future(self.analyze_frame(frame)))
 
-        async def find() -> ResultMessages:
-            return await self._to_messages(await self.analyze_frame(frame))
-
-        messages = self._results_by_image.setdefault(frame.image, SingleFlight())
-        return await messages.get(None, lambda: asyncio.ensure_future(find()))
-
-    async def _analyze_latest(self, camera_name: str, frame: Frame) -> tuple[Frame, ResultMessages]:
+    async def _analyze_latest(self, camera_name: str, frame: Frame) -> tuple[Frame, VisionResult]:
         """Join the analysis that is running for the camera; a fast camera's images are skipped."""
 
-        async def find() -> tuple[Frame, ResultMessages]:
+        async def find() -> tuple[Frame, VisionResult]:
             return frame, await self._analyze_once(frame)
 
         return await self._latest_by_camera.get(
@@ -326,12 +300,18 @@ class FrameVision(Vision):
             )
         return scene
 
-    async def _query_default_camera(self, camera_name: str, query: VisionQuery) -> VisionCapture:
-        """Query the default camera, for in-process callers without access to other cameras."""
-        if self._camera is None or camera_name not in ("", self._camera[0]):
-            raise NoCamera(f'vision service "{self.name}" has no camera "{camera_name}"')
-        name, camera = self._camera
-        return await self.analyze_camera(camera, name, query)
+    async def _add_objects(
+        self, result: VisionResult, scene: DepthScene | None, camera_name: str, query: VisionQuery
+    ) -> VisionResult:
+        if scene is None:
+            return result
+        found = (result.detections, scene, camera_name)
+        run = self.workers.run
+        return replace(
+            result,
+            objects=await run(build_point_clouds, *found) if query.objects else (),
+            detections_3d=await run(build_detections_3d, *found) if query.detections_3d else (),
+        )
 
 
 def find_default_camera(name: str | None, dependencies: Dependencies) -> tuple[str, Any] | None:
@@ -350,30 +330,3 @@ def _reject_annotated(camera: Any, camera_name: str) -> None:
             f'camera "{camera_name}" shows the results of vision service "{camera.drawn_by}" on '
             "its images: use its source camera instead"
         )
-
-
-def _to_detection_messages(detections: Sequence[DetectionResult]) -> list[Detection]:
-    return [
-        Detection(
-            x_min=each.x_min,
-            y_min=each.y_min,
-            x_max=each.x_max,
-            y_max=each.y_max,
-            confidence=each.confidence,
-            class_name=each.label,
-            x_min_normalized=each.x_min_normalized,
-            y_min_normalized=each.y_min_normalized,
-            x_max_normalized=each.x_max_normalized,
-            y_max_normalized=each.y_max_normalized,
-        )
-        for each in detections
-    ]
-
-
-def _to_classification_messages(
-    classifications: Sequence[ClassificationResult],
-) -> list[Classification]:
-    return [
-        Classification(class_name=each.label, confidence=each.confidence)
-        for each in classifications
-    ]

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from numpy.typing import NDArray
+from viam.proto.service.vision import Classification, Detection
 
 from cogwork.core.clock import Clock, SystemClock
 from cogwork.core.errors import CogworkError
@@ -196,22 +197,15 @@ class MlmodelVision(FrameVision):
     def _decode(self, tensors: Tensors, fit: ImageFit, width: int, height: int) -> VisionResult:
         capabilities, settings = self._capabilities, self._attributes
         outputs = capabilities.rename_outputs(tensors)
-        return VisionResult(
-            select_detections(
-                capabilities.detector.decode(outputs, fit),
-                capabilities.labels,
-                settings,
-                width,
-                height,
-            )
-            if capabilities.detector is not None
-            else None,
-            select_classifications(
-                capabilities.classifier.decode(outputs), capabilities.labels, settings, 0
-            )
-            if capabilities.classifier is not None
-            else None,
-        )
+        detections: list[Detection] = []
+        classifications: list[Classification] = []
+        if capabilities.detector is not None:
+            candidates = capabilities.detector.decode(outputs, fit)
+            detections = select_detections(candidates, capabilities.labels, settings, width, height)
+        if capabilities.classifier is not None:
+            scores = capabilities.classifier.decode(outputs)
+            classifications = select_classifications(scores, capabilities.labels, settings, 0)
+        return VisionResult(detections, classifications)
 
     def _probe_capabilities(self, image: Pixels, run: RunFunction) -> ModelCapabilities:
         with self._preprocessor.prepared(image) as (tensor, fit):

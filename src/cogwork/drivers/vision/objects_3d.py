@@ -22,10 +22,9 @@ from viam.proto.common import (
     Transform,
     Vector3,
 )
-from viam.proto.service.vision import Classification, Detection3D
+from viam.proto.service.vision import Classification, Detection, Detection3D
 
 from cogwork.core.errors import CogworkError
-from cogwork.drivers.vision.postprocessing.label_filter import DetectionResult
 from cogwork.resource.image import Pixels
 from cogwork.resource.point_cloud import Intrinsics, depth_to_points, points_to_pcd
 
@@ -79,7 +78,7 @@ class SegmentedObject:
 
 
 def segment_objects(
-    detections: Sequence[DetectionResult], scene: DepthScene
+    detections: Sequence[Detection], scene: DepthScene
 ) -> Iterator[SegmentedObject]:
     intrinsics = scene.intrinsics
     if intrinsics is None:
@@ -95,11 +94,11 @@ def segment_objects(
                 center_y=intrinsics.center_y - rows.start,
             )
             points = depth_to_points(np.where(is_foreground, region, 0), lens)
-            yield SegmentedObject(each.label, each.confidence, points)
+            yield SegmentedObject(each.class_name, each.confidence, points)
 
 
 def build_point_clouds(
-    detections: Sequence[DetectionResult], scene: DepthScene, camera: str
+    detections: Sequence[Detection], scene: DepthScene, camera: str
 ) -> list[PointCloudObject]:
     objects, size = list[PointCloudObject](), 0
     for segment in segment_objects(detections, scene):
@@ -116,7 +115,7 @@ def build_point_clouds(
 
 
 def build_detections_3d(
-    detections: Sequence[DetectionResult], scene: DepthScene, camera: str
+    detections: Sequence[Detection], scene: DepthScene, camera: str
 ) -> list[Detection3D]:
     return [
         Detection3D(
@@ -137,7 +136,7 @@ def build_detections_3d(
     ]
 
 
-def _background_depth(depth: Pixels, detection: DetectionResult) -> float:
+def _background_depth(depth: Pixels, detection: Detection) -> float:
     """Return the depth of the surroundings of a box, or 0 if it is unknown."""
     surroundings = depth[_box_slices(depth, detection, _BACKGROUND_MARGIN)]
     known = surroundings[surroundings > 0]
@@ -145,9 +144,7 @@ def _background_depth(depth: Pixels, detection: DetectionResult) -> float:
     return float(np.partition(known, position)[position]) if known.size else 0.0
 
 
-def _box_slices(
-    depth: Pixels, detection: DetectionResult, margin: float = 0.0
-) -> tuple[slice, slice]:
+def _box_slices(depth: Pixels, detection: Detection, margin: float = 0.0) -> tuple[slice, slice]:
     """Return the rows and columns of a box, with a margin."""
     height, width = depth.shape[:2]
     return (

@@ -11,6 +11,7 @@ import cv2
 import numpy as np
 from numpy.typing import NDArray
 from tests.real_models import model_path, photo_path
+from viam.proto.service.vision import Classification, Detection
 
 from cogwork.drivers.mlmodel.engine import Engine
 from cogwork.drivers.vision.attributes import MlmodelVisionAttributes
@@ -18,8 +19,6 @@ from cogwork.drivers.vision.decoding.classifier import match_classifier
 from cogwork.drivers.vision.decoding.decoder import ClassifierDecoder, DetectorDecoder, ModelView
 from cogwork.drivers.vision.decoding.named_outputs import match_named_detector
 from cogwork.drivers.vision.postprocessing.label_filter import (
-    ClassificationResult,
-    DetectionResult,
     select_classifications,
     select_detections,
 )
@@ -89,14 +88,14 @@ def detector(
 
 def classifier(
     file: str, labels: str | None = None, **attributes: Any
-) -> Callable[[NDArray[np.uint8], int], list[ClassificationResult]]:
+) -> Callable[[NDArray[np.uint8], int], list[Classification]]:
     wanted, known = settings(**attributes), view(file, labels)
     reading, plan = match_classifier(known, wanted), plan_input(known, wanted)
     assert isinstance(reading, ClassifierDecoder)
     assert isinstance(plan, InputPlan)
     preparer = Preprocessor(plan)
 
-    def classify(pixels: NDArray[np.uint8], most: int) -> list[ClassificationResult]:
+    def classify(pixels: NDArray[np.uint8], most: int) -> list[Classification]:
         with preparer.prepared(pixels) as (tensor, _):
             scores = reading.decode(engine(file).run({plan.name: tensor}))
         return select_classifications(scores, known.labels, wanted, most)
@@ -104,9 +103,9 @@ def classifier(
     return classify
 
 
-def _found(each: DetectionResult) -> Found:
+def _found(each: Detection) -> Found:
     return Found(
-        each.label,
+        each.class_name,
         each.confidence,
         (
             each.x_min_normalized,

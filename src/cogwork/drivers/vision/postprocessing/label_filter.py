@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
+from viam.proto.service.vision import Classification, Detection
 
 from cogwork.drivers.vision.attributes import MlmodelVisionAttributes
 from cogwork.drivers.vision.candidates import Candidates, Floats, Integers
@@ -14,29 +14,6 @@ from cogwork.resource.labels import Labels
 
 _MAX_DIGITS = 18
 """Decimal digits that always fit into 64 bits."""
-
-
-@dataclass(frozen=True, slots=True)
-class DetectionResult:
-    label: str
-    confidence: float
-    x_min: int
-    """In pixels, like the three fields that follow."""
-    y_min: int
-    x_max: int
-    y_max: int
-    x_min_normalized: float
-    """Pixel coordinate as a fraction of the image's width or height, like the three fields that
-    follow. Clients compute the image size from both."""
-    y_min_normalized: float
-    x_max_normalized: float
-    y_max_normalized: float
-
-
-@dataclass(frozen=True, slots=True)
-class ClassificationResult:
-    label: str
-    confidence: float
 
 
 NO_FILTER = MlmodelVisionAttributes.model_construct()
@@ -49,16 +26,36 @@ def select_detections(
     settings: MlmodelVisionAttributes,
     width: int,
     height: int,
-) -> list[DetectionResult]:
-    """Return the detections to report in an image of this size, highest confidence first."""
+) -> list[Detection]:
+    """Return the detections to report in an image of this size, highest confidence first.
+
+    Normalized coordinates are those in pixels divided by the size of the image, because clients
+    compute the size from both.
+    """
     wanted = filter_rows(candidates.scores, candidates.classes, labels, settings)
     rows = top_k_rows(candidates.scores, wanted, settings.maximum_detections)
     selected = candidates.select(rows)
     corners = _to_pixels(selected.boxes, width, height)
     fractions = corners / (width, height, width, height)
     return [
-        DetectionResult(label_name(index, labels), score, *corner, *fraction)
-        for index, score, corner, fraction in zip(
+        Detection(
+            x_min=left,
+            y_min=top,
+            x_max=right,
+            y_max=bottom,
+            confidence=score,
+            class_name=label_name(index, labels),
+            x_min_normalized=left_fraction,
+            y_min_normalized=top_fraction,
+            x_max_normalized=right_fraction,
+            y_max_normalized=bottom_fraction,
+        )
+        for (
+            index,
+            score,
+            (left, top, right, bottom),
+            (left_fraction, top_fraction, right_fraction, bottom_fraction),
+        ) in zip(
             selected.classes.tolist(),
             selected.scores.tolist(),
             corners.tolist(),
@@ -70,12 +67,12 @@ def select_detections(
 
 def select_classifications(
     scores: Floats, labels: Labels | None, settings: MlmodelVisionAttributes, n: int
-) -> list[ClassificationResult]:
+) -> list[Classification]:
     """Return the `n` best, highest confidence first, or all if `n` is not positive."""
     wanted = filter_rows(scores, np.arange(len(scores)), labels, settings)
     rows = top_k_rows(scores, wanted, n if n > 0 else len(scores))
     return [
-        ClassificationResult(label_name(index, labels), score)
+        Classification(class_name=label_name(index, labels), confidence=score)
         for index, score in zip(rows.tolist(), scores[rows].tolist(), strict=True)
     ]
 

@@ -231,19 +231,19 @@ def test_photos_are_called_what_others_call_them(file: str, key: str) -> None:
     classify = classifier(file, "imagenet_labels_1000.txt")
     for name, best in known.items():
         found = classify(photo(name), 3)
-        by_label = {each.label: each.confidence for each in classify(photo(name), 0)}
+        by_label = {each.class_name: each.confidence for each in classify(photo(name), 0)}
         if _surely(best):
-            assert found[0].label == best[0][0]
+            assert found[0].class_name == best[0][0]
             assert all(abs(by_label[label] - score) < 0.08 for label, score in best)
         else:
-            assert best[0][0] in {each.label for each in found}
+            assert best[0][0] in {each.class_name for each in found}
 
 
 def test_the_wrong_order_of_colours_is_less_sure() -> None:
     file, labels = "efficientnet_lite0_logits.onnx", "imagenet_labels_1000.txt"
     right, wrong = classifier(file, labels), classifier(file, labels, input_image_bgr=True)
     coffee = photo("coffee.jpg")
-    assert right(coffee, 1)[0].label == wrong(coffee, 1)[0].label == "espresso"
+    assert right(coffee, 1)[0].class_name == wrong(coffee, 1)[0].class_name == "espresso"
     assert right(coffee, 1)[0].confidence > wrong(coffee, 1)[0].confidence + 0.1
 
 
@@ -252,4 +252,4 @@ def test_the_wrong_normalisation_finds_something_else() -> None:
     wrong = classifier(
         file, labels, input_image_mean_value=[0, 0, 0], input_image_std_dev=[1 / 255] * 3
     )
-    assert wrong(photo("chelsea.jpg"), 1)[0].label != "Egyptian cat"
+    assert wrong(photo("chelsea.jpg"), 1)[0].class_name != "Egyptian cat"

@@ -9,11 +9,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 from tests.unit.drivers.vision.looking import settings
+from viam.proto.service.vision import Classification, Detection
 
 from cogwork.drivers.vision.candidates import Candidates
 from cogwork.drivers.vision.postprocessing.label_filter import (
-    ClassificationResult,
-    DetectionResult,
     select_classifications,
     select_detections,
 )
@@ -32,8 +31,8 @@ def candidates(*rows: tuple[int, float]) -> Candidates:
     )
 
 
-def told(found: list[DetectionResult] | list[ClassificationResult]) -> list[tuple[str, float]]:
-    return [(each.label, round(each.confidence, 4)) for each in found]
+def told(found: list[Detection] | list[Classification]) -> list[tuple[str, float]]:
+    return [(each.class_name, round(each.confidence, 4)) for each in found]
 
 
 def test_a_box_is_in_whole_pixels_and_in_parts_that_agree_with_them() -> None:
@@ -41,8 +40,17 @@ def test_a_box_is_in_whole_pixels_and_in_parts_that_agree_with_them() -> None:
     one = Candidates(boxes, np.array([0.75], np.float32), np.array([0]))
     (found,) = select_detections(one, ANIMALS, settings(), 641, 481)
     # 0.25 x 640, 0.5 x 480, 0.999 x 640 = 639.36, 1 x 480
-    assert found == DetectionResult(
-        "cat", 0.75, 160, 240, 639, 480, 160 / 641, 240 / 481, 639 / 641, 480 / 481
+    assert found == Detection(
+        class_name="cat",
+        confidence=0.75,
+        x_min=160,
+        y_min=240,
+        x_max=639,
+        y_max=480,
+        x_min_normalized=160 / 641,
+        y_min_normalized=240 / 481,
+        x_max_normalized=639 / 641,
+        y_max_normalized=480 / 481,
     )
 
 
@@ -69,7 +77,7 @@ def test_what_has_no_name_is_called_by_its_number(
     labels: Labels | None, index: int, name: str
 ) -> None:
     (found,) = select_detections(candidates((index, 0.5)), labels, settings(), 9, 9)
-    assert found.label == name
+    assert found.class_name == name
 
 
 def test_a_minimum_counts_for_all_and_is_itself_enough() -> None:
@@ -189,4 +197,4 @@ def test_the_choice_is_that_of_a_plain_loop(
     ]
     plain.sort(key=lambda each: -each[1])
     found = select_detections(some, ANIMALS, wanted, 9, 9)
-    assert [(each.label, each.confidence) for each in found] == plain[:most]
+    assert [(each.class_name, each.confidence) for each in found] == plain[:most]
