@@ -8,12 +8,11 @@ from typing import NamedTuple
 import cv2
 import numpy as np
 
-from cogwork.core.clock import SystemClock
 from cogwork.core.errors import InvalidRequest
 from cogwork.drivers.vision.attributes import ColorDetectorAttributes
 from cogwork.drivers.vision.candidates import Candidates
-from cogwork.drivers.vision.frame_vision import FrameVision, VisionResult, find_default_camera
-from cogwork.drivers.vision.postprocessing.label_filter import NO_FILTER, select_detections
+from cogwork.drivers.vision.frame_vision import VisionResult
+from cogwork.drivers.vision.model_free_detector import ModelFreeDetector
 from cogwork.graph.name import ResourceName
 from cogwork.graph.provider import Dependencies
 from cogwork.resource.frame import Frame
@@ -35,12 +34,11 @@ class _ColorRange(NamedTuple):
     min_value: float
 
 
-class ColorDetector(FrameVision):
+class ColorDetector(ModelFreeDetector):
     def __init__(
         self, name: ResourceName, attributes: ColorDetectorAttributes, dependencies: Dependencies
     ) -> None:
-        camera = find_default_camera(attributes.camera_name, dependencies)
-        super().__init__(name, SystemClock(), camera=camera)
+        super().__init__(name, attributes, dependencies)
         hue = _parse_hue(attributes.detect_color)
         if hue is None:
             raise InvalidRequest(
@@ -54,20 +52,7 @@ class ColorDetector(FrameVision):
             attributes.value_cutoff_pct,
         )
         self._min_size = attributes.segment_size_px
-        self._labels = Labels({0: attributes.label or _nearest_color_name(hue)})
-
-    @classmethod
-    async def new(
-        cls,
-        name: ResourceName,
-        attributes: ColorDetectorAttributes,
-        dependencies: Dependencies,
-    ) -> ColorDetector:
-        return cls(name, attributes, dependencies)
-
-    @property
-    def is_detector(self) -> bool:
-        return True
+        self.labels = Labels({0: attributes.label or _nearest_color_name(hue)})
 
     @property
     def is_classifier(self) -> bool:
@@ -80,9 +65,7 @@ class ColorDetector(FrameVision):
         if frame.is_depth:
             raise InvalidRequest("blobs are detected in color images, not in depth images")
         found = await self.workers.run(_find_blobs, frame.pixels, self._color_range, self._min_size)
-        return VisionResult(
-            select_detections(found, self._labels, NO_FILTER, frame.width, frame.height)
-        )
+        return VisionResult(self.to_detections(found, frame))
 
 
 def _parse_hue(text: str) -> float | None:

@@ -5,25 +5,23 @@ from __future__ import annotations
 import numpy as np
 from viam.proto.service.vision import Classification
 
-from cogwork.core.clock import SystemClock
 from cogwork.drivers.vision.attributes import FakeVisionAttributes
 from cogwork.drivers.vision.candidates import Candidates
-from cogwork.drivers.vision.frame_vision import FrameVision, VisionResult, find_default_camera
-from cogwork.drivers.vision.postprocessing.label_filter import NO_FILTER, select_detections
+from cogwork.drivers.vision.frame_vision import VisionResult
+from cogwork.drivers.vision.model_free_detector import ModelFreeDetector
 from cogwork.graph.name import ResourceName
 from cogwork.graph.provider import Dependencies
 from cogwork.resource.frame import Frame
 from cogwork.resource.labels import Labels
 
 
-class FakeVision(FrameVision):
+class FakeVision(ModelFreeDetector):
     def __init__(
         self, name: ResourceName, attributes: FakeVisionAttributes, dependencies: Dependencies
     ) -> None:
-        camera = find_default_camera(attributes.camera_name, dependencies)
-        super().__init__(name, SystemClock(), camera=camera)
+        super().__init__(name, attributes, dependencies)
         things = attributes.detections
-        self._labels = Labels({number: each.label for number, each in enumerate(things)})
+        self.labels = Labels({number: each.label for number, each in enumerate(things)})
         self._candidates = Candidates(
             np.array([each.box for each in things], np.float32).reshape(-1, 4),
             np.array([each.confidence for each in things], np.float32),
@@ -33,16 +31,6 @@ class FakeVision(FrameVision):
             attributes.classifications, key=lambda each: -each.confidence
         )
 
-    @classmethod
-    async def new(
-        cls, name: ResourceName, attributes: FakeVisionAttributes, dependencies: Dependencies
-    ) -> FakeVision:
-        return cls(name, attributes, dependencies)
-
-    @property
-    def is_detector(self) -> bool:
-        return True
-
     @property
     def is_classifier(self) -> bool:
         return True
@@ -51,11 +39,8 @@ class FakeVision(FrameVision):
         return f"it is a {role}"
 
     async def analyze_frame(self, frame: Frame) -> VisionResult:
-        found = select_detections(
-            self._candidates, self._labels, NO_FILTER, frame.width, frame.height
-        )
         return VisionResult(
-            found,
+            self.to_detections(self._candidates, frame),
             [
                 Classification(class_name=each.label, confidence=each.confidence)
                 for each in self._classifications

@@ -16,10 +16,6 @@ _MAX_DIGITS = 18
 """Decimal digits that always fit into 64 bits."""
 
 
-NO_FILTER = MlmodelVisionAttributes.model_construct()
-"""Settings of services that do their own filtering."""
-
-
 def select_detections(
     candidates: Candidates,
     labels: Labels | None,
