@@ -3,8 +3,9 @@ results on an image."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from cogwork.core.clock import SystemClock
 from cogwork.core.errors import CogworkError
@@ -16,7 +17,10 @@ from cogwork.graph.name import Api, ResourceName
 from cogwork.resource.frame import Frame, decode_image
 from cogwork.resource.image import Pixels, encode
 from cogwork.resource.image_header import JPEG
-from cogwork.resource.overlay import PixelBox, draw_boxes, draw_labels
+from cogwork.resource.overlay import draw_boxes, draw_labels
+
+if TYPE_CHECKING:
+    from viam.proto.service.vision import Classification, Detection
 
 _VISION_API = Api.parse("rdk:service:vision")
 _MODEL_API = Api.parse("rdk:service:mlmodel")
@@ -61,26 +65,21 @@ async def _run_on_image(vision: MlmodelVision, image: Path) -> dict[str, Any]:
         workers.close()
 
 
-def _report_boxes(pixels: Pixels, detections: Any) -> dict[str, Any]:
-    boxes = [
-        PixelBox(each.class_name, each.confidence, each.x_min, each.y_min, each.x_max, each.y_max)
-        for each in detections
-    ]
+def _report_boxes(pixels: Pixels, detections: Sequence[Detection]) -> dict[str, Any]:
     found = [
         {
-            "label": each.label,
+            "label": each.class_name,
             "confidence": each.confidence,
             "box": [each.x_min, each.y_min, each.x_max, each.y_max],
         }
-        for each in boxes
+        for each in detections
     ]
-    return {"found": found, "picture": encode(draw_boxes(pixels, boxes), JPEG)}
+    return {"found": found, "picture": encode(draw_boxes(pixels, detections), JPEG)}
 
 
-def _report_labels(pixels: Pixels, classifications: Any) -> dict[str, Any]:
-    labels = [(each.class_name, each.confidence) for each in classifications]
-    found = [{"label": label, "confidence": confidence} for label, confidence in labels]
-    return {"found": found, "picture": encode(draw_labels(pixels, labels), JPEG)}
+def _report_labels(pixels: Pixels, classifications: Sequence[Classification]) -> dict[str, Any]:
+    found = [{"label": each.class_name, "confidence": each.confidence} for each in classifications]
+    return {"found": found, "picture": encode(draw_labels(pixels, classifications), JPEG)}
 
 
 def _suggest_config(path: Path, engine: str, roles: ModelCapabilities) -> dict[str, Any]:

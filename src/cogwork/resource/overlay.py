@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import zlib
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import TYPE_CHECKING
 
 import cv2
 import numpy as np
 
 from cogwork.resource.image import Pixels
+
+if TYPE_CHECKING:
+    from viam.proto.service.vision import Classification, Detection
 
 _COLORS = (
     (80, 80, 255),
@@ -27,36 +30,28 @@ _MAX_LABEL_LENGTH = 60
 _FONT = cv2.FONT_HERSHEY_SIMPLEX
 
 
-class PixelBox(NamedTuple):
-    """A labeled box in pixels."""
-
-    label: str
-    confidence: float
-    x_min: int
-    y_min: int
-    x_max: int
-    y_max: int
-
-
-def draw_boxes(pixels: Pixels, boxes: Sequence[PixelBox]) -> Pixels:
+def draw_boxes(pixels: Pixels, detections: Sequence[Detection]) -> Pixels:
     drawn = pixels.copy()
     width = max(1, round(min(pixels.shape[:2]) / 240))
-    for each in boxes:
-        color = label_color(each.label)
+    for each in detections:
+        label = each.class_name
+        color = label_color(label)
         first, last = (
             _clamp(pixels, each.x_min, each.y_min),
             _clamp(pixels, each.x_max, each.y_max),
         )
         cv2.rectangle(drawn, first, last, color, width, cv2.LINE_AA)
-        _draw_tag(drawn, _format_label(each.label, each.confidence), *first, color)
+        _draw_tag(drawn, _format_label(label, each.confidence), *first, color)
     return drawn
 
 
-def draw_labels(pixels: Pixels, labels: Sequence[tuple[str, float]]) -> Pixels:
+def draw_labels(pixels: Pixels, classifications: Sequence[Classification]) -> Pixels:
     """Draw the labels below each other in the upper left corner."""
     drawn = pixels.copy()
-    for number, (label, confidence) in enumerate(labels):
-        _draw_tag(drawn, _format_label(label, confidence), 30, 30 + 30 * number, label_color(label))
+    for number, each in enumerate(classifications):
+        label = each.class_name
+        text = _format_label(label, each.confidence)
+        _draw_tag(drawn, text, 30, 30 + 30 * number, label_color(label))
     return drawn
 
 

@@ -9,7 +9,7 @@ from cogwork.drivers.camera.attributes import ClassificationsBy, DetectionsBy
 from cogwork.drivers.camera.frame_camera import encode_frame
 from cogwork.resource.frame import Frame, Image
 from cogwork.resource.image import Pixels
-from cogwork.resource.overlay import PixelBox, draw_boxes, draw_labels
+from cogwork.resource.overlay import draw_boxes, draw_labels
 from cogwork.resource.vision_service import FrameAnalyzer
 
 
@@ -22,16 +22,13 @@ class DetectionOverlay:
     async def __call__(self, frame: Frame) -> Frame:
         if frame.is_depth:
             return frame
-        boxes = [
-            PixelBox(
-                each.class_name, each.confidence, each.x_min, each.y_min, each.x_max, each.y_max
-            )
+        detections = [
+            each
             for each in await self._detector.detect_in_frame(frame)
             if _passes_filter(each, self._settings)
         ]
-        return _make_frame(
-            frame, await self._workers.run(draw_boxes, frame.pixels, boxes), self._workers
-        )
+        drawn = await self._workers.run(draw_boxes, frame.pixels, detections)
+        return _make_frame(frame, drawn, self._workers)
 
 
 class ClassificationOverlay:
@@ -44,12 +41,12 @@ class ClassificationOverlay:
         if frame.is_depth:
             return frame
         most = self._settings.max_classifications
-        labels = [
-            (each.class_name, each.confidence)
+        classifications = [
+            each
             for each in await self._classifier.classify_frame(frame, most)
             if _passes_filter(each, self._settings)
         ]
-        drawn = await self._workers.run(draw_labels, frame.pixels, labels)
+        drawn = await self._workers.run(draw_labels, frame.pixels, classifications)
         return _make_frame(frame, drawn, self._workers)
 
 

@@ -18,7 +18,7 @@ from cogwork.graph.name import ResourceName
 from cogwork.resource import sdk
 from cogwork.resource.image import Pixels, decode
 from cogwork.resource.image_header import PNG
-from cogwork.resource.overlay import PixelBox, draw_boxes, draw_labels, label_color
+from cogwork.resource.overlay import draw_boxes, draw_labels, label_color
 
 assert sdk.VERSION  # it comes before anything else of the SDK
 from viam.components.camera.client import CameraClient  # noqa: E402
@@ -214,9 +214,13 @@ async def test_boxes_outside_and_inside_out(shop: Workshop, box: tuple[int, int,
 def test_pictures_of_any_size(size: tuple[int, int]) -> None:
     pixels = grey(*size)
     pixels.setflags(write=False)
-    boxes = [PixelBox("gear", 0.5, 0, 0, 5, 5), PixelBox("\0ü", float("nan"), 1, 1, 0, 0)]
+    boxes = [
+        Detection(class_name="gear", confidence=0.5, x_max=5, y_max=5),
+        Detection(class_name="\0ü", confidence=float("nan"), x_min=1, y_min=1),
+    ]
     assert draw_boxes(pixels, boxes).shape == pixels.shape
-    assert draw_labels(pixels, [("gear", 1.0)] * 9).shape == pixels.shape
+    gear = Classification(class_name="gear", confidence=1.0)
+    assert draw_labels(pixels, [gear] * 9).shape == pixels.shape
     assert (pixels == 90).all()
 
 

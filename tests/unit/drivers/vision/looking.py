@@ -5,13 +5,12 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 from functools import cache
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import cv2
 import numpy as np
 from numpy.typing import NDArray
 from tests.real_models import model_path, photo_path
-from viam.proto.service.vision import Classification, Detection
 
 from cogwork.drivers.mlmodel.engine import Engine
 from cogwork.drivers.vision.attributes import MlmodelVisionAttributes
@@ -25,6 +24,9 @@ from cogwork.drivers.vision.postprocessing.label_filter import (
 from cogwork.drivers.vision.preprocessing.input_plan import InputPlan, plan_input
 from cogwork.drivers.vision.preprocessing.preprocessor import Preprocessor
 from cogwork.resource.labels import parse_labels
+
+if TYPE_CHECKING:
+    from viam.proto.service.vision import Classification, Detection
 
 # Only looked at when onnxruntime is imported, which reports to its makers otherwise.
 os.environ["ORT_DISABLE_TELEMETRY"] = "1"

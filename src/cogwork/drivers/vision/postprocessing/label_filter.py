@@ -6,11 +6,14 @@ from collections.abc import Mapping
 
 import numpy as np
 from numpy.typing import NDArray
-from viam.proto.service.vision import Classification, Detection
 
 from cogwork.drivers.vision.attributes import MlmodelVisionAttributes
 from cogwork.drivers.vision.candidates import Candidates, Floats, Integers
+from cogwork.resource import sdk
 from cogwork.resource.labels import Labels
+
+assert sdk.VERSION  # before anything else imports the SDK
+from viam.proto.service.vision import Classification, Detection  # noqa: E402
 
 _MAX_DIGITS = 18
 """Decimal digits that always fit into 64 bits."""

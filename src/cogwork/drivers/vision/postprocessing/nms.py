@@ -20,7 +20,7 @@ def non_max_suppression(candidates: Candidates, iou_threshold: float, most: int)
     """Return at most `most` candidates, without those that overlap a better one of their class.
 
     Candidates are sorted by score; ties keep their order. Two boxes overlap if their intersection
-    over union (IoU) exceeds `overlap`.
+    over union (IoU) exceeds `iou_threshold`.
 
     Candidates are processed in blocks: each block is compared with all kept candidates and then
     within itself. This takes a few large array operations for many boxes, and one for a few boxes.
@@ -58,7 +58,7 @@ def _find_survivors(
 def _exceeds_iou(
     edges: _Doubles, classes: Integers, some: Integers, others: Integers, iou_threshold: float
 ) -> _Flags:
-    """Return [some, others]: whether the classes are equal and the IoU exceeds `overlap`."""
+    """Return [some, others]: whether the classes are equal and the IoU exceeds `iou_threshold`."""
     one, other = edges[:, some, np.newaxis], edges[:, np.newaxis, others]
     intersection = _intersection_side(one[0], one[2], other[0], other[2])
     intersection *= _intersection_side(one[1], one[3], other[1], other[3])

@@ -9,14 +9,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 from tests.unit.drivers.vision.looking import settings
-from viam.proto.service.vision import Classification, Detection
 
 from cogwork.drivers.vision.candidates import Candidates
 from cogwork.drivers.vision.postprocessing.label_filter import (
     select_classifications,
     select_detections,
 )
+from cogwork.resource import sdk
 from cogwork.resource.labels import Labels
+
+assert sdk.VERSION  # it comes before anything else of the SDK
+from viam.proto.service.vision import Classification, Detection  # noqa: E402
 
 ANIMALS = Labels({0: "cat", 1: "Dog", 3: "bird"})
 
