@@ -31,7 +31,7 @@ SECTIONS = {
     "Errors": ("CogworkError", "InvalidRequest", "NotFound", "Unsupported", "Interrupted"),
     "Threads, time and logs": ("Workers", "Clock", "SystemClock", "logger_of"),
     "Camera frames": ("Frame", "Image", "FrameProducer"),
-    "Health and safety": ("ReportsTrouble", "EmergencyStop"),
+    "Health and safety": ("ReportsFault", "EmergencyStop"),
     "The SDK": ("SDK_VERSION",),
 }
 _ALIASES = {

@@ -22,7 +22,7 @@ from cogwork.graph.name import Api, ModelName, ResourceName
 from cogwork.graph.provider import Dependencies
 from cogwork.resource.emergency_stop import EmergencyStop
 from cogwork.resource.frame import Frame, FrameProducer, Image
-from cogwork.resource.health import ReportsTrouble
+from cogwork.resource.health import ReportsFault
 from cogwork.resource.model import Model, find_dependency, logger_of
 from cogwork.resource.sdk_adapter import model_from_sdk_class
 
@@ -48,7 +48,7 @@ __all__ = [
     "ModelName",
     "Needs",
     "NotFound",
-    "ReportsTrouble",
+    "ReportsFault",
     "ResourceName",
     "SystemClock",
     "Unsupported",

@@ -203,7 +203,7 @@ def test_a_disk_that_fills_up_and_is_freed_again(
         disk.fill()
         write_lines(file, numbers, 500)
         assert len(files(disk.log)) - 1 >= older - 1, "more than one file gave way at once"
-        assert file.trouble == full
+        assert file.fault == full
         disk.free()
         write_lines(file, numbers, 1)
         assert told == [full, None] * (number + 1)

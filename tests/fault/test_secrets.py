@@ -44,7 +44,7 @@ class Chatty(Generic):
     def __init__(self, name, login):
         super().__init__(name)
         self.login = login
-        self.trouble = f"lost {login.url} with {login.password}"
+        self.fault = f"lost {login.url} with {login.password}"
 
     async def do_command(self, command, *, timeout=None, **kwargs):
         raise ValueError(f"cannot do it with {self.login.password!r} at {self.login.url}")

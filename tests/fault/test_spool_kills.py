@@ -197,9 +197,9 @@ def put(spool: Spool, first: int, stop: int) -> None:
         spool.put(line(number))
 
 
-def until_trouble(spool: Spool, words: str) -> None:
+def until_fault(spool: Spool, words: str) -> None:
     deadline = time.monotonic() + END_DEADLINE
-    while words not in (spool.trouble or ""):
+    while words not in (spool.fault or ""):
         assert time.monotonic() < deadline, f'"{words}" was not said'
         time.sleep(0.002)
 
@@ -217,7 +217,7 @@ def test_a_full_disk_loses_nothing_that_memory_can_hold(tmp_path: Path) -> None:
             assert spool.flush(END_DEADLINE)
             fill(disk / "filler")
             put(spool, 100, 500)
-            until_trouble(spool, "No space left on device")
+            until_fault(spool, "No space left on device")
             batch = spool.next_batch()
             assert batch is not None
             spool.mark_delivered(batch)
@@ -235,13 +235,13 @@ def test_a_disk_that_the_queue_itself_fills_is_counted_exactly(tmp_path: Path) -
     with small_disk(tmp_path / "disk", 128) as disk:
         with opened(disk / "queue", memory_bytes=20_000) as spool:
             count = 0
-            while spool.trouble is None:
+            while spool.fault is None:
                 assert count < 2000
                 put(spool, count, count + 20)
                 count += 20
                 spool.flush(0.1)
             put(spool, count, 2000)
-            until_trouble(spool, "No space left on device")
+            until_fault(spool, "No space left on device")
             sent, dropped = drain(spool)
             assert dropped > 0
             assert sent == [*range(len(sent))]
@@ -291,7 +291,7 @@ def test_a_read_only_disk_is_delivered_from_and_recovers(tmp_path: Path) -> None
         with contextlib.ExitStack() as locked:
             locked.enter_context(read_only(disk, disk / "queue"))
             spool = stack.enter_context(opened(disk / "queue"))
-            until_trouble(spool, "Read-only" if os.geteuid() == 0 else "Permission denied")
+            until_fault(spool, "Read-only" if os.geteuid() == 0 else "Permission denied")
             put(spool, 50, 100)
             assert drain(spool) == ([*range(100)], 0)
             put(spool, 100, 110)

@@ -48,8 +48,9 @@ ADVICE = {
     errno.EIO: "check the disk",
 }
 
-OnTrouble = Callable[[str | None], None]
-"""Called when the trouble changes, with None once writing works again. Must not raise."""
+OnFault = Callable[[str | None], None]
+"""Called when writing starts to fail, with the reason, and with None once it works again. Must not
+raise."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,17 +72,17 @@ class Rotation:
 
 class RotatingFile:
     """A rotating log file. Only the thread of one sink may call `write`; it also calls
-    `on_trouble`."""
+    `on_fault`."""
 
     def __init__(
-        self, path: Path, rotation: Rotation, clock: Clock, on_trouble: OnTrouble | None = None
+        self, path: Path, rotation: Rotation, clock: Clock, on_fault: OnFault | None = None
     ) -> None:
         # Resolve links, so that the target file is rotated in its own directory.
         self._path = Path(os.path.realpath(path))
         self._rotation = rotation
         self._clock = clock
-        self._on_trouble = on_trouble
-        self.trouble: str | None = None
+        self._on_fault = on_fault
+        self.fault: str | None = None
         """A description of the current problem, or None."""
         self._names = RotatedNames(self._path.stem, self._path.suffix)
         self._lock = threading.Lock()
@@ -273,12 +274,12 @@ class RotatingFile:
         self._missing_reason = self._missing_reason if self._missing_count else why
         self._missing_count += count
 
-    def _report(self, trouble: str | None) -> None:
-        if trouble == self.trouble:
+    def _report(self, fault: str | None) -> None:
+        if fault == self.fault:
             return
-        self.trouble = trouble
-        if self._on_trouble is not None:
-            self._on_trouble(trouble)
+        self.fault = fault
+        if self._on_fault is not None:
+            self._on_fault(fault)
 
 
 class OlderFile(NamedTuple):

@@ -110,7 +110,7 @@ class Spool:
                 "segments"
             )
         self.directory = directory
-        self.trouble: str | None = None
+        self.fault: str | None = None
         """A description of the current disk problem, or None."""
         self._max_bytes = max_bytes
         self._segment_bytes = segment_bytes
@@ -245,7 +245,7 @@ class Spool:
     def _wait(self) -> None:
         """Wait for lines or the next sync; after a disk error, for the next attempt."""
         due = None if self._sync_at is None else max(0.0, self._sync_at - time.monotonic())
-        if self.trouble is not None:
+        if self.fault is not None:
             self._closed.wait(self._retry)
             due = 0.0
         with contextlib.suppress(Empty):
@@ -279,12 +279,12 @@ class Spool:
             self._files.close_files()
 
     def _report_disk_state(self, error: OSError | None) -> None:
-        before = self.trouble
-        self.trouble = None if error is None else _describe_error(self.directory, error)
+        before = self.fault
+        self.fault = None if error is None else _describe_error(self.directory, error)
         # Log each change only once: these lines enter the queue, too.
-        if before is None and self.trouble is not None:
-            _log.warning("%s", self.trouble)
-        elif before is not None and self.trouble is None:
+        if before is None and self.fault is not None:
+            _log.warning("%s", self.fault)
+        elif before is not None and self.fault is None:
             _log.info("the log queue in %s is writable again", self.directory)
 
     def _notify_listener(self) -> None:

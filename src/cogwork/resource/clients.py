@@ -25,12 +25,12 @@ class RemoteResource:
     """Mix-in for a resource in another process; calls to it are forwarded as raw bytes."""
 
     raw_channel: grpc.aio.Channel
-    _trouble: FaultCheck
+    _check_fault: FaultCheck
     _call_stop: Callable[[], None]
 
     @property
-    def trouble(self) -> str | None:
-        return self._trouble()
+    def fault(self) -> str | None:
+        return self._check_fault()
 
     def emergency_stop(self) -> None:
         self._call_stop()
@@ -44,12 +44,12 @@ class UnknownApiResource(RemoteResource):
 
 
 async def connect_resource(
-    api: Api, name: str, channel: grpc.aio.Channel, target: str, trouble: FaultCheck
+    api: Api, name: str, channel: grpc.aio.Channel, target: str, check_fault: FaultCheck
 ) -> RemoteResource:
     """Create a client for a resource. `target` is the address that the channel connects to."""
     resource = await _create_client(api, name, channel)
     resource.raw_channel = channel
-    resource._trouble = trouble  # noqa: SLF001 - created here
+    resource._check_fault = check_fault  # noqa: SLF001 - created here
     service = SERVICE_BY_API.get(api, "")
     resource._call_stop = functools.partial(call_stop, target, service, name)  # noqa: SLF001
     remote: RemoteResource = resource

@@ -5,12 +5,13 @@ from __future__ import annotations
 from typing import Protocol
 
 
-class ReportsTrouble(Protocol):
+class ReportsFault(Protocol):
     """A resource that can lose its device and recover without being rebuilt.
 
-    While `trouble` is a sentence, the resource is unhealthy with that sentence as the reason, and
-    the resources that depend on it are not rebuilt. It is read often and must not block.
+    `fault` is one sentence about what is wrong, or None. While it is set, the resource is reported
+    as unhealthy for that reason, but neither it nor its dependents are rebuilt. It is read often,
+    so reading it must be cheap.
     """
 
     @property
-    def trouble(self) -> str | None: ...
+    def fault(self) -> str | None: ...

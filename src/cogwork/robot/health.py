@@ -14,16 +14,13 @@ class Health(NamedTuple):
 
 
 def health_of(node: Node, redact: Callable[[str], str] = str) -> Health:
-    """Return the health of a resource.
+    """Return the health of a resource, including its `fault` if it reports one (`ReportsFault`).
 
-    A resource that may lose its device and recovers on its own has an attribute `trouble`: one
-    sentence about what is wrong, or None. While it is set, the resource is reported as unhealthy
-    but is not replaced, so its dependents are not rebuilt. It is read often, so reading it must be
-    cheap. `redact` removes secrets from it.
+    `redact` removes secrets from the fault.
     """
     if node.state is State.READY and node.usable is not None:
         # A runtime-checkable protocol would take ten times as long as the rest of a status.
-        trouble = getattr(node.usable.resource, "trouble", None)
-        if isinstance(trouble, str):
-            return Health(State.UNHEALTHY, redact(trouble))
+        fault = getattr(node.usable.resource, "fault", None)
+        if isinstance(fault, str):
+            return Health(State.UNHEALTHY, redact(fault))
     return Health(node.state, node.reason.text if node.reason is not None else None)

@@ -69,8 +69,8 @@ class Log:
             self.write(*[LINE] * 8)
         self.write(b"last\n")
 
-    def trouble(self) -> str | None:
-        return self.file.trouble
+    def fault(self) -> str | None:
+        return self.file.fault
 
     @property
     def names(self) -> list[str]:
@@ -133,7 +133,7 @@ def test_writes_lines_that_only_the_owner_reads(log: Log) -> None:
     assert log.path.read_text() == "one\nzwei: ü 機械 🤖\nthree\n"
     assert mode_of(log.path) == 0o600
     assert log.names == ["robot.log"]
-    assert log.trouble() is None
+    assert log.fault() is None
     assert log.told == []
 
 
@@ -589,10 +589,10 @@ def test_a_directory_in_its_place(log: Log) -> None:
     log.write(b"one\n", b"two\n")
     log.write(b"three\n")
     told = f'"{log.path}" cannot be written: Is a directory; specify a file'
-    assert (log.trouble(), log.told) == (told, [told])
+    assert (log.fault(), log.told) == (told, [told])
     log.path.rmdir()
     log.write(b"four\n")
-    assert (log.trouble(), log.told) == (None, [told, None])
+    assert (log.fault(), log.told) == (None, [told, None])
     assert log.path.read_bytes() == b"dropped 3 lines here: Is a directory\nfour\n"
 
 
@@ -705,13 +705,13 @@ async def test_on_a_full_disk_the_oldest_file_gives_way_but_not_all_at_once(
     with failing_write(monkeypatch, errno.ENOSPC, while_true=rest[0].exists):
         log.write(b"two\n")
         assert log.older == rest
-        assert log.trouble() == (
+        assert log.fault() == (
             f'"{log.path}" cannot be written: No space left on device; free some disk space'
         )
         await log.clock.advance(EVICTION_INTERVAL)
         log.write(b"three\n")
     assert log.older == rest[1:]
-    assert log.trouble() is None
+    assert log.fault() is None
     assert log.path.read_bytes() == (
         b"last\none\ndropped 1 line here: No space left on device\nthree\n"
     )
@@ -758,10 +758,10 @@ async def test_an_old_file_that_cannot_be_rotated_is_written_nevertheless(
     await log.clock.advance(DAY)
     log.write(b"two\n")
     assert log.content == b"one\ntwo\n"
-    assert "cannot be rotated" in (log.trouble() or "")
+    assert "cannot be rotated" in (log.fault() or "")
     os.truncate(log.path, 0)
     log.write(b"three\n")
-    assert log.trouble() is None
+    assert log.fault() is None
 
 
 def test_files_that_cannot_be_removed_stop_the_log_at_its_bound(

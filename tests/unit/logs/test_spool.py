@@ -401,14 +401,14 @@ def test_lines_are_delivered_from_memory_while_there_is_no_disk_and_trouble_is_t
     directory.parent.mkdir()
     directory.write_text("not a directory")
     with caplog.at_level(logging.INFO), opened(directory) as spool:
-        until(lambda: spool.trouble is not None)
+        until(lambda: spool.fault is not None)
         put(spool, 0, 5)
         assert drain(spool) == ([*range(5)], 0)
         put(spool, 5, 8)
         assert not spool.flush(0.05)
         directory.unlink()
         assert spool.flush(DEADLINE)
-        until(lambda: spool.trouble is None)
+        until(lambda: spool.fault is None)
         assert drain(spool) == ([5, 6, 7], 0)
         put(spool, 8, 9)
     with opened(directory) as spool:
@@ -465,7 +465,7 @@ def test_a_directory_that_another_process_took_is_not_touched(directory: Path) -
         with stack:
             put_on_disk(other, 100, 103)
             put(spool, 3, 6)
-            until(lambda: "it is in use by another process" in (spool.trouble or ""))
+            until(lambda: "it is in use by another process" in (spool.fault or ""))
         assert spool.flush(DEADLINE)
         arrived, dropped = drain(spool)
     assert (arrived, dropped) == ([100, 101, 102, 3, 4, 5], 3)
@@ -502,7 +502,7 @@ def test_what_a_kill_takes_from_memory_is_in_no_count(
         with monkeypatch.context() as patch:
             patch.setattr(files, "_write_all", full)
             put(spool, 3, 6)
-            until(lambda: spool.trouble is not None)
+            until(lambda: spool.fault is not None)
             batch = spool.next_batch(2)
             assert batch is not None
             spool.mark_delivered(batch)

@@ -90,7 +90,7 @@ class Capture:
         self._workers = workers
         self._stall_timeout = stall
         self._retry_delays = retry_delays
-        self._fault: SourceFault | None = None
+        self._source_fault: SourceFault | None = None
         self._lost_at = 0.0
         self._latest: _CapturedPicture | None = None
         self._rate_meter = FrameRateMeter()
@@ -105,19 +105,19 @@ class Capture:
         self._thread.start()
 
     @property
-    def trouble(self) -> str | None:
+    def fault(self) -> str | None:
         """Reason why there are no frames, or None."""
-        if self._fault is None:
+        if self._source_fault is None:
             return None
         age = self._image_age()
         last = f"last frame is {age:.1f} s old" if age is not None else "no frames yet"
-        return f"{self._fault}; {last}{_retry_hint(self._fault)}"
+        return f"{self._source_fault}; {last}{_retry_hint(self._source_fault)}"
 
     def status(self) -> Mapping[str, Any]:
         return {
             "state": self._state(),
-            "code": self._fault.code if self._fault is not None else "",
-            "reason": self.trouble or "",
+            "code": self._source_fault.code if self._source_fault is not None else "",
+            "reason": self.fault or "",
             "pictures": self._latest.number if self._latest is not None else 0,
             "missed": self._rate_meter.missed,
             "rate": round(self._rate_meter.rate(self._clock.monotonic()), 2),
@@ -126,10 +126,10 @@ class Capture:
 
     async def latest_frame(self) -> Frame:
         """Return the latest frame; before the first one, wait for it."""
-        while self._latest is None and self._fault is None:
+        while self._latest is None and self._source_fault is None:
             await self._clock.wait([self._update_future], _OPEN_TIMEOUT)
-        if self._fault is not None:
-            raise SourceFault(self._fault.code, self.trouble or "")
+        if self._source_fault is not None:
+            raise SourceFault(self._source_fault.code, self.fault or "")
         captured = self._latest
         assert captured is not None
         return await self._latest_frame.get(
@@ -139,7 +139,7 @@ class Capture:
 
     async def aclose(self) -> None:
         self._stop.set()
-        self._fault = SourceFault("closed", "the camera is closed", final=True)
+        self._source_fault = SourceFault("closed", "the camera is closed", final=True)
         self._notify_waiters()
         self._stall_watcher.cancel()
         await asyncio.wait([self._stall_watcher])
@@ -154,7 +154,7 @@ class Capture:
         return Frame(Image(captured.decode(), self._workers), captured.captured_at)
 
     def _state(self) -> str:
-        if self._fault is not None:
+        if self._source_fault is not None:
             return "lost"
         return "opening" if self._latest is None else "live"
 
@@ -221,19 +221,19 @@ class Capture:
         self._update_pending.clear()
         if self._stop.is_set():
             return
-        if self._fault is not None:
+        if self._source_fault is not None:
             lost = self._clock.monotonic() - self._lost_at
             self._log.info("receiving frames again after %.1f s", lost)
-            self._fault = None
+            self._source_fault = None
         self._notify_waiters()
 
     def _on_fault(self, fault: SourceFault) -> None:
         if self._stop.is_set():
             return
-        if self._fault is None:
+        if self._source_fault is None:
             self._log.warning("no frames: %s%s", fault, _retry_hint(fault))
             self._lost_at = self._clock.monotonic()
-        self._fault = fault
+        self._source_fault = fault
         self._notify_waiters()
 
     def _notify_waiters(self) -> None:
@@ -247,7 +247,7 @@ class Capture:
             await self._clock.wait([self._update_future], timeout)
             if self._update_future.done():
                 self._update_future = self._loop.create_future()
-            elif self._fault is None:
+            elif self._source_fault is None:
                 self._on_fault(self._stall_fault(timeout))
 
     def _stall_fault(self, seconds: float) -> SourceFault:

@@ -32,8 +32,8 @@ class CaptureCamera(FrameCamera):
         self._capture = Capture(source, clock, logger_of(name), self.workers, stall=stall)
 
     @property
-    def trouble(self) -> str | None:
-        return self._capture.trouble
+    def fault(self) -> str | None:
+        return self._capture.fault
 
     async def frames(self, sources: Sequence[str] = ()) -> Sequence[Frame]:
         self.check_sources(sources)

@@ -59,7 +59,9 @@ class FakeEncoder(NoGeometry, Encoder):
             return self._to_degrees(await self._count_ticks()), _DEGREES
         if position_type in (None, PositionType.POSITION_TYPE_UNSPECIFIED, _TICKS):
             return await self._count_ticks(), _TICKS
-        raise InvalidRequest(f'encoder "{self.name}" has no position of type {position_type}')
+        raise InvalidRequest(
+            f'encoder "{self.name}" does not support position type {position_type}'
+        )
 
     async def reset_position(self, **_: Any) -> None:
         self._zero = await self._raw_count()

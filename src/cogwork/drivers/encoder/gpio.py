@@ -30,8 +30,8 @@ class GpioEncoder(NoGeometry, Encoder):
         self._reader = TickReader(board, interrupts, self._on_tick, clock, logger_of(name))
 
     @property
-    def trouble(self) -> str | None:
-        return self._reader.trouble
+    def fault(self) -> str | None:
+        return self._reader.fault
 
     async def start(self) -> None:
         await self._reader.start()
@@ -42,7 +42,9 @@ class GpioEncoder(NoGeometry, Encoder):
         if position_type == PositionType.POSITION_TYPE_ANGLE_DEGREES:
             raise Unsupported(f'encoder "{self.name}" counts ticks and does not support degrees')
         if position_type not in (None, PositionType.POSITION_TYPE_UNSPECIFIED, _TICKS):
-            raise InvalidRequest(f'encoder "{self.name}" has no position of type {position_type}')
+            raise InvalidRequest(
+                f'encoder "{self.name}" does not support position type {position_type}'
+            )
         self._reader.raise_if_lost()
         return float(self._ticks), _TICKS
 
@@ -53,7 +55,7 @@ class GpioEncoder(NoGeometry, Encoder):
         return Encoder.Properties(ticks_count_supported=True, angle_degrees_supported=False)
 
     async def get_status(self, **_: Any) -> Mapping[str, Any]:
-        return {"ticks": self._ticks, "trouble": self._reader.trouble or ""}
+        return {"ticks": self._ticks, "trouble": self._reader.fault or ""}
 
     async def close(self) -> None:
         await self._reader.aclose()

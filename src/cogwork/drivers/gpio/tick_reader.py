@@ -22,7 +22,7 @@ class TicksLost(CogworkError):
 
 
 class TickReader:
-    """Reads ticks and reopens the stream when the board fails; meanwhile `trouble` reports the
+    """Reads ticks and reopens the stream when the board fails; meanwhile `fault` reports the
     loss."""
 
     def __init__(
@@ -33,7 +33,7 @@ class TickReader:
         clock: Clock,
         logger: logging.Logger,
     ) -> None:
-        self.trouble: str | None = None
+        self.fault: str | None = None
         """The reason why there are no ticks."""
         self._board = board
         self._interrupts = interrupts
@@ -48,8 +48,8 @@ class TickReader:
         self._task = asyncio.create_task(self._read(stream))
 
     def raise_if_lost(self) -> None:
-        if self.trouble is not None:
-            raise TicksLost(self.trouble)
+        if self.fault is not None:
+            raise TicksLost(self.fault)
 
     async def aclose(self) -> None:
         if self._task is not None:
@@ -65,7 +65,7 @@ class TickReader:
         while True:
             try:
                 stream = stream or await self._open_stream()
-                self.trouble = None
+                self.fault = None
                 async for tick in stream:
                     self._on_tick(tick)
                     failures = 0
@@ -79,4 +79,4 @@ class TickReader:
     def _report_loss(self, reason: str, failures: int) -> None:
         if failures == 0:
             self._log.warning("ticks were lost: %s; retrying", reason)
-        self.trouble = f"ticks were lost: {reason}; retrying"
+        self.fault = f"ticks were lost: {reason}; retrying"

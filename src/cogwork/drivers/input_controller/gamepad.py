@@ -43,7 +43,7 @@ class Gamepad(NoGeometry, Controller):
         self._path = attributes.device
         self._clock = clock
         self._find = find
-        self._trouble: str | None = "no gamepad was found yet"
+        self._fault: str | None = "no gamepad was found yet"
         self._device = ""
         self._controls: list[Control] = []
         self._events: dict[Control, Event] = {}
@@ -72,8 +72,8 @@ class Gamepad(NoGeometry, Controller):
         return gamepad
 
     @property
-    def trouble(self) -> str | None:
-        return self._trouble
+    def fault(self) -> str | None:
+        return self._fault
 
     async def get_controls(self, **_: Any) -> list[Control]:
         self._check_controls_known()
@@ -104,7 +104,7 @@ class Gamepad(NoGeometry, Controller):
     async def get_status(self, **_: Any) -> Mapping[str, Any]:
         return {
             "device": self._device,
-            "reason": self._trouble or "",
+            "reason": self._fault or "",
             "values": {control.value: event.value for control, event in self._events.items()},
         }
 
@@ -168,7 +168,7 @@ class Gamepad(NoGeometry, Controller):
     def _on_connect(self, device: Any, controls: GamepadControls) -> None:
         self._controls = controls.names
         self._device = f"{device.path} ({device.name})"
-        self._trouble = None
+        self._fault = None
         self.logger.info("%s is connected", self._device)
         for event in controls.read_state(device, self._clock.time()):
             self._emit(replace(event, event=EventType.CONNECT))
@@ -183,11 +183,11 @@ class Gamepad(NoGeometry, Controller):
                 self._emit(event)
 
     def _on_disconnect(self, reason: str) -> None:
-        if self._trouble is None:
+        if self._fault is None:
             self.logger.warning("%s", reason)
             for control in self._controls:
                 self._emit(Event(self._clock.time(), EventType.DISCONNECT, control, 0.0))
-        self._trouble = reason
+        self._fault = reason
 
     def _emit(self, event: Event) -> None:
         self._events[event.control] = event
@@ -196,7 +196,7 @@ class Gamepad(NoGeometry, Controller):
     def _check_controls_known(self) -> None:
         if not self._controls:
             raise GamepadFault(
-                self._trouble or "its controls are unknown until a gamepad is connected"
+                self._fault or "its controls are unknown until a gamepad is connected"
             )
 
     @property

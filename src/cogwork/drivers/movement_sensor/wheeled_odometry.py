@@ -28,7 +28,8 @@ from cogwork.spatial.geodesy import GeoCoordinate
 
 _ANSWER_TIMEOUT = 5.0
 _IMPOSSIBLE_SPEED_FACTOR = 10.0
-"""Factor by which no wheel exceeds its configured speed."""
+"""A wheel that seems to turn faster than `max_rpm` times this factor was not turning: its counter
+was set to another value."""
 
 
 class LostTrack(CogworkError):
@@ -73,7 +74,7 @@ class WheeledOdometry(SnapshotMovementSensor):
         self._speed = REST
         self._trackers: list[PositionTracker] = []
         self._last_positions: WheelPositions | None = None
-        self._trouble: str | None = None
+        self._fault: str | None = None
         self._poll_task = asyncio.create_task(self._poll_motors())
 
     @classmethod
@@ -94,8 +95,10 @@ class WheeledOdometry(SnapshotMovementSensor):
         return cls(name, attributes, (left, right), dimensions, clock or SystemClock())
 
     async def take_snapshot(self) -> MovementSnapshot:
-        if self._trouble is not None:
-            raise LostTrack(f'movement sensor "{self.name}" lost track: {self._trouble}')
+        if self._fault is not None:
+            raise LostTrack(
+                f'movement sensor "{self.name}" lost track of its position: {self._fault}'
+            )
         attributes = self._attributes
         origin = GeoCoordinate(attributes.origin.latitude, attributes.origin.longitude)
         return MovementSnapshot.from_base(
@@ -131,7 +134,7 @@ class WheeledOdometry(SnapshotMovementSensor):
             except Exception as error:
                 self._report_failure(error)
             else:
-                self._trouble = None
+                self._fault = None
                 self._integrate(self._update_trackers(readings))
             await self._clock.sleep(self._attributes.time_interval_msec / 1000)
 
@@ -145,7 +148,7 @@ class WheeledOdometry(SnapshotMovementSensor):
         return PositionReading(await motor.get_position(), asked_at, self._clock.monotonic())
 
     def _update_trackers(self, readings: Sequence[PositionReading]) -> WheelPositions:
-        """Add the readings; resetting a motor to zero does not move the base."""
+        """Add the readings to the trackers, which correct for resets of the motors."""
         if self._trackers:
             for tracker, reading in zip(self._trackers, readings, strict=True):
                 tracker.add(reading)
@@ -180,13 +183,13 @@ class WheeledOdometry(SnapshotMovementSensor):
         self._speed = Speed(distance / seconds, turn / seconds)
 
     def _report_failure(self, error: Exception) -> None:
-        if self._trouble is None:
+        if self._fault is None:
             self.logger.warning("the motors do not report their positions: %s", error)
-        self._trouble = str(error) or f"no motor answered within {_ANSWER_TIMEOUT:g} s"
+        self._fault = str(error) or f"no motor answered within {_ANSWER_TIMEOUT:g} s"
 
 
 def _unwrap(answer: PositionReading | BaseException) -> PositionReading:
-    """Raise the error of a reading, after all motors have answered."""
+    """Return the reading, or raise the error that the motor returned."""
     if isinstance(answer, BaseException):
         raise answer
     return answer

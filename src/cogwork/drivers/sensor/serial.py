@@ -60,7 +60,7 @@ class SerialSensor(NoGeometry, Sensor):
         return cls(name, attributes, clock or SystemClock())
 
     @property
-    def trouble(self) -> str | None:
+    def fault(self) -> str | None:
         return self._port.fault or self._stale_reason()
 
     async def get_readings(self, **_: Any) -> Mapping[str, Any]:
@@ -89,7 +89,7 @@ class SerialSensor(NoGeometry, Sensor):
     async def get_status(self, **_: Any) -> Mapping[str, Any]:
         return {
             "is_open": self._port.is_open,
-            "reason": self.trouble or "",
+            "reason": self.fault or "",
             "lines": self._port.received,
             "unreadable": self._port.rejected,
             "why_unreadable": self._port.parse_error or "",

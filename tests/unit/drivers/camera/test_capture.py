@@ -148,7 +148,7 @@ class TestFirstPicture:
             await clock.advance(9)
             assert not frame.done()
             assert capture.status()["state"] == "opening"
-            assert capture.trouble is None
+            assert capture.fault is None
             reel.tell(OPEN, 7)
             assert (await frame).pixels[0, 0, 0] == 7
             assert (await frame).captured_at == clock.time()
@@ -173,7 +173,7 @@ class TestFirstPicture:
             assert (await refusal(capture)).code == "opening"
             await clock.advance(100)
             reel.tell(OPEN, 1)
-            await until(lambda: capture.trouble is None)
+            await until(lambda: capture.fault is None)
             assert await number_in(capture) == 1
         assert lines(caplog) == [
             "no frames: the source has been opening for 10 s; retrying",
@@ -193,7 +193,7 @@ class TestChanges:
             reel.tell(GONE, other, other, OPEN, other)
             await until(lambda: len(reel.opens) == 5)
             words = "connection refused; last frame is 1.0 s old; retrying"
-            assert str(await refusal(capture)) == capture.trouble == words
+            assert str(await refusal(capture)) == capture.fault == words
             assert capture.status() == {
                 "state": "lost",
                 "code": "refused",
@@ -205,7 +205,7 @@ class TestChanges:
             }
             await clock.advance(2.5)
             reel.tell(OPEN, 3)
-            await until(lambda: capture.trouble is None)
+            await until(lambda: capture.fault is None)
             assert await number_in(capture) == 3
             assert capture.status()["code"] == capture.status()["reason"] == ""
         assert lines(caplog) == [
@@ -224,12 +224,12 @@ class TestChanges:
             reel.tell(2)
             await until(lambda: capture.status()["pictures"] == 2)
             await clock.advance(2.9)
-            assert capture.trouble is None
+            assert capture.fault is None
             await clock.advance(0.1)
             assert (await refusal(capture)).code == "stalled"
             await clock.advance(50)
             reel.tell(3)
-            await until(lambda: capture.trouble is None)
+            await until(lambda: capture.fault is None)
         assert lines(caplog) == [
             "no frames: the source is open but sent nothing for 3 s; retrying",
             "receiving frames again after 50.0 s",
@@ -238,8 +238,8 @@ class TestChanges:
     async def test_what_is_final_is_not_tried_again(self, caplog: pytest.LogCaptureFixture) -> None:
         reel = Reel().tell(OPEN, 1, SourceFault("ended", "it has ended", final=True))
         async with capturing(reel, ManualClock()) as capture:
-            await until(lambda: capture.trouble is not None)
-            assert capture.trouble == "it has ended; last frame is 0.0 s old"
+            await until(lambda: capture.fault is not None)
+            assert capture.fault == "it has ended; last frame is 0.0 s old"
             assert len(reel.opens) == reel.closed == 1
         assert lines(caplog) == ["no frames: it has ended"]
 
@@ -264,16 +264,16 @@ class TestChanges:
             assert fault.code == "failed"
             assert str(fault).startswith("reading failed: a slip of its author; ")
             reel.tell(OPEN, 1)
-            await until(lambda: capture.trouble is None)
+            await until(lambda: capture.fault is None)
 
     async def test_also_one_in_closing(self) -> None:
         reel = Reel(close_error=OSError("jammed")).tell(OPEN, 1, GONE)
         async with capturing(reel) as capture:
-            await until(lambda: capture.trouble is not None)
+            await until(lambda: capture.fault is not None)
             assert str(await refusal(capture)).startswith("reading failed: jammed; ")
             reel.close_error = None
             reel.tell(OPEN, 2)
-            await until(lambda: capture.trouble is None)
+            await until(lambda: capture.fault is None)
 
     async def test_nothing_of_what_is_lost_is_kept(self) -> None:
         reel = Reel().tell(OPEN, 1, SourceFault("gone", "it is gone"))
@@ -281,7 +281,7 @@ class TestChanges:
         gc.disable()
         try:
             async with capturing(reel) as capture:
-                await until(lambda: capture.trouble is not None and len(reel.opens) == 2)
+                await until(lambda: capture.fault is not None and len(reel.opens) == 2)
                 assert reel.opened[0]() is None
         finally:
             gc.enable()
@@ -360,7 +360,7 @@ class TestClosing:
     async def test_in_the_middle_of_a_pause(self) -> None:
         reel = Reel().tell(GONE)
         async with capturing(reel, pauses=(60.0,)) as capture:
-            await until(lambda: capture.trouble is not None)
+            await until(lambda: capture.fault is not None)
             async with asyncio.timeout(5):
                 await capture.aclose()
 

@@ -88,7 +88,7 @@ async def test_a_kind_of_position_that_nobody_has(counting: EncoderClient) -> No
     with refused() as told:
         await counting.get_position(9)  # type: ignore[arg-type]
     assert told.status is Status.INVALID_ARGUMENT
-    assert told.words == 'encoder "e" has no position of type 9'
+    assert told.words == 'encoder "e" does not support position type 9'
 
 
 async def test_it_tells_about_itself(counting: EncoderClient) -> None:

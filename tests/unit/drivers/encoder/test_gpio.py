@@ -121,7 +121,7 @@ async def test_an_interrupt_that_the_board_does_not_have(board: WatchedBoard) ->
 
 
 def _trouble(encoder: GpioEncoder) -> str | None:
-    return encoder.trouble
+    return encoder.fault
 
 
 async def test_it_says_when_ticks_are_lost_and_listens_again(

@@ -46,7 +46,7 @@ async def pad(desk: Desk, gamepad: Gamepad, clock: ManualClock) -> Pad:
 
 async def plugged_in(desk: Desk, gamepad: Gamepad, clock: ManualClock) -> Pad:
     desk.pad = Pad()
-    await eventually(clock, lambda: gamepad.trouble is None)
+    await eventually(clock, lambda: gamepad.fault is None)
     return desk.pad
 
 
@@ -142,7 +142,7 @@ async def test_it_may_be_pulled_and_plugged_in_again(
     await eventually(clock, lambda: heard)
     pad.is_pulled()
     await eventually(clock, lambda: len(heard) == 2)
-    assert gamepad.trouble is not None
+    assert gamepad.fault is not None
     assert (heard[1].event, heard[1].value) == (EventType.DISCONNECT, 0)
     assert len(await client.get_controls()) == CONTROLS
     await plugged_in(desk, gamepad, clock)
@@ -150,7 +150,7 @@ async def test_it_may_be_pulled_and_plugged_in_again(
 
 
 async def test_without_one(client: ControllerClient, gamepad: Gamepad, clock: ManualClock) -> None:
-    await eventually(clock, lambda: gamepad.trouble == "no gamepad is at hand")
+    await eventually(clock, lambda: gamepad.fault == "no gamepad is at hand")
     for asking in (client.get_controls(), client.get_events()):
         with refused() as told:
             await asking
@@ -165,7 +165,7 @@ async def test_whatever_happens_it_is_looked_for_again(
     gamepad: Gamepad, desk: Desk, clock: ManualClock, fault: Exception
 ) -> None:
     desk.fault = fault
-    await eventually(clock, lambda: gamepad.trouble == f"the gamepad cannot be read: {fault}")
+    await eventually(clock, lambda: gamepad.fault == f"the gamepad cannot be read: {fault}")
     desk.fault = None
     await plugged_in(desk, gamepad, clock)
 
@@ -243,7 +243,7 @@ async def test_a_device_of_the_kernel(clock: ManualClock) -> None:
         path = str(made.device.path)
         gamepad = await Gamepad.new(NAME, GamepadAttributes(device=path), {}, clock)
         try:
-            await eventually(clock, lambda: gamepad.trouble is None)
+            await eventually(clock, lambda: gamepad.fault is None)
             made.write(ecodes.EV_KEY, ecodes.BTN_SOUTH, 1)
             made.syn()
             await eventually(clock, lambda: gamepad._events[Control.BUTTON_SOUTH].value == 1)

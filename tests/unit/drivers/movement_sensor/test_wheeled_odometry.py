@@ -184,7 +184,7 @@ async def test_while_a_motor_says_nothing_it_says_so(
         with refused() as told:
             await client.get_position()
     assert told.status is Status.UNAVAILABLE
-    assert told.words == 'movement sensor "s" lost track: the cable was pulled'
+    assert told.words == 'movement sensor "s" lost track of its position: the cable was pulled'
     await clock.advance(0.1)
     assert await spot(client) == (0, 0)
 

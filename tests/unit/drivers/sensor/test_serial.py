@@ -90,7 +90,7 @@ async def client(sensor: SerialSensor, serve: Serve) -> AsyncIterator[SensorClie
 
 
 def trouble(sensor: SerialSensor) -> str | None:
-    return sensor.trouble
+    return sensor.fault
 
 
 async def until_status(client: SensorClient, **wanted: object) -> None:
@@ -185,7 +185,7 @@ async def test_the_cable_may_be_pulled(
     await until_status(client, is_open=False)
 
     async def is_missed() -> bool:
-        return sensor.trouble is not None
+        return sensor.fault is not None
 
     await until(is_missed)
     with refused() as told:
@@ -197,7 +197,7 @@ async def test_the_cable_may_be_pulled(
     assert told.words.endswith("; the last line is 0.0 s old")
     device.plug_in()
     await until_status(client, is_open=True)
-    assert sensor.trouble is None
+    assert sensor.fault is None
     device.send(b'{"t": 2}\n')
     await until_status(client, lines=2)
     assert await client.get_readings() == {"t": 2}
@@ -282,7 +282,7 @@ async def test_a_port_has_one_reader(client: SensorClient, device: Device) -> No
     try:
 
         async def is_told() -> bool:
-            return other.trouble == f"{device.path} is in use by another program: stop that program"
+            return other.fault == f"{device.path} is in use by another program: stop that program"
 
         await until(is_told)
     finally:
