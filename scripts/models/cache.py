@@ -17,8 +17,8 @@ from cogwork.core import atomic
 VARIABLE = "COGWORK_TEST_MODELS"
 _DEFAULT = Path(__file__).parents[2] / ".models"
 """Not below `.cache`, which the builder of the site empties."""
-_PATIENCE = 900.0
-_POLL = 0.2
+_LOCK_TIMEOUT = 900.0
+_POLL_INTERVAL = 0.2
 
 
 def directory() -> Path:
@@ -45,7 +45,7 @@ def store(where: Path, file: File, data: bytes) -> None:
 def lock(where: Path) -> Iterator[None]:
     """Hold a lock, so that only one process fetches and the others wait for it."""
     where.mkdir(parents=True, exist_ok=True)
-    deadline = time.monotonic() + _PATIENCE
+    deadline = time.monotonic() + _LOCK_TIMEOUT
     with (where / ".lock").open("w") as file:
         while True:
             with contextlib.suppress(BlockingIOError):
@@ -53,7 +53,7 @@ def lock(where: Path) -> Iterator[None]:
                 break
             if time.monotonic() > deadline:
                 raise TimeoutError(f"timed out waiting for another process to release {file.name}")
-            time.sleep(_POLL)
+            time.sleep(_POLL_INTERVAL)
         yield
 
 

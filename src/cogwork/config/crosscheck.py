@@ -102,7 +102,7 @@ def _check_model(
         hint = 'install the plug-in, or add the module that provides it to "modules"'
     collector.add(
         codes.UNKNOWN_MODEL,
-        f'unknown {api.subtype} model "{model.short}"',
+        f'unknown model "{model.short}" for {api}',
         (*at, "model"),
         Effect.UNHEALTHY,
         hint=hint,
@@ -207,7 +207,9 @@ def _report_cycle(
         Effect.UNHEALTHY,
         hint="remove one of these dependencies" if others else "remove this dependency",
         related=tuple(
-            RelatedInfo(f'"{name.short}" depends on the next one here', ConfigLocation(location))
+            RelatedInfo(
+                f'"{name.short}" depends on the next resource here', ConfigLocation(location)
+            )
             for name, location in others
         ),
     )

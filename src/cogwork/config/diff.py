@@ -48,7 +48,7 @@ class ConfigDiff:
 
 def diff(old: CheckResult, new: CheckResult, catalog: ModelCatalog) -> ConfigDiff:
     offers = _OfferLookup(catalog, modules=bool(old.config.modules or new.config.modules))
-    before, after = _drop_remote_needs(old), _drop_remote_needs(new)
+    before, after = _drop_remote_dependencies(old), _drop_remote_dependencies(new)
     run = dry_run(before, after, offers)
     details = _changed_keys_by_name(old.config, new.config)
     kept = [
@@ -62,7 +62,7 @@ def diff(old: CheckResult, new: CheckResult, catalog: ModelCatalog) -> ConfigDif
 def find_blocked(checked: CheckResult, catalog: ModelCatalog) -> list[Step]:
     """Return the resources of a configuration that would not run, with the reasons."""
     offers = _OfferLookup(catalog, modules=bool(checked.config.modules))
-    return dry_run((), _drop_remote_needs(checked), offers).blocked
+    return dry_run((), _drop_remote_dependencies(checked), offers).blocked
 
 
 def as_text(change: ConfigDiff) -> str:
@@ -138,12 +138,12 @@ class _OfferLookup:
     def __call__(self, spec: Spec) -> Offer | Unavailable:
         schema = self._catalog.find(spec.name.api, spec.model)
         if schema is None and (spec.model.is_builtin or not self._has_modules):
-            return Unavailable(f'unknown {spec.name.api.subtype} model "{spec.model.short}"')
+            return Unavailable(f'unknown model "{spec.model.short}" for {spec.name.api}')
         return Offer(self._provider, in_place=schema is not None and schema.reconfigures)
 
 
-def _drop_remote_needs(checked: CheckResult) -> Iterable[Spec]:
-    """Drop needs that are not configured if there are remotes, which may provide them."""
+def _drop_remote_dependencies(checked: CheckResult) -> Iterable[Spec]:
+    """Drop dependencies that are not configured here if there are remotes that may provide them."""
     if not checked.config.remotes:
         return checked.specs
     here = {spec.name.short for spec in checked.specs}

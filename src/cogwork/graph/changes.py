@@ -67,7 +67,10 @@ def _find_change(
         return Change(held.broken_reason)
     if held.spec.model != spec.model:
         return Change(f"its model changed from {held.spec.model.short} to {spec.model.short}")
-    if held.offer.incarnation != offer.incarnation or held.offer.builder is not offer.builder:
+    if (
+        held.offer.provider_session != offer.provider_session
+        or held.offer.builder is not offer.builder
+    ):
         return Change("its provider restarted")
     for name, generation in held.holds.items():
         if not _is_same_generation(nodes.get(name), generation):
@@ -182,7 +185,7 @@ def call_matches(
     return (
         call.inputs is not None
         and call.inputs.builder is offer.builder
-        and call.inputs.incarnation == offer.incarnation
+        and call.inputs.provider_session == offer.provider_session
         and call.inputs.spec == spec
         and set(needs) <= call.holds.keys() <= {*needs, *wants}
         and all(_is_same_generation(nodes.get(name), gen) for name, gen in call.holds.items())

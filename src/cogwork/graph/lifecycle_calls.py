@@ -189,12 +189,12 @@ class LifecycleCalls:
         text = reason.text if reason else None
         self._observe(StateChanged(node.spec.name, before, state, text))
 
-    async def aclose(self, patience: float) -> set[ResourceName]:
-        """Wait `patience` seconds for running calls, then cancel them.
+    async def aclose(self, timeout: float) -> set[ResourceName]:
+        """Wait `timeout` seconds for running calls, then cancel them.
 
         Returns the names of the resources whose calls did not end by themselves.
         """
-        await self._wait_all_tasks(patience)
+        await self._wait_all_tasks(timeout)
         unfinished = set(self._tasks.values())
         for task in self._tasks:
             task.cancel()
@@ -213,8 +213,8 @@ class LifecycleCalls:
         delay = self._limits.retry.delay(count, self._rng)
         return BuildFailure(inputs, count, self._clock.monotonic() + delay, why)
 
-    async def _wait_all_tasks(self, patience: float) -> None:
-        deadline = self._clock.monotonic() + patience
+    async def _wait_all_tasks(self, timeout: float) -> None:
+        deadline = self._clock.monotonic() + timeout
         while self._tasks and (left := deadline - self._clock.monotonic()) > 0:
             await self._clock.wait(self._tasks, left)
 
@@ -324,7 +324,7 @@ def _task_error(task: asyncio.Future[object]) -> str | None:
     error = task.exception()
     if error is None:
         return None
-    _log.debug("a driver failed", exc_info=error)
+    _log.debug("a call of a driver failed", exc_info=error)
     return error_text(error)
 
 

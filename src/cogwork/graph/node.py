@@ -58,7 +58,7 @@ class BuildInputs(NamedTuple):
     spec: Spec
     dependencies: Mapping[ResourceName, int]
     builder: Builder
-    incarnation: int
+    provider_session: int
 
 
 @dataclass(slots=True)
@@ -72,7 +72,7 @@ class LiveResource:
     holds: Mapping[ResourceName, int]
     """Generations of its dependencies; during a reconfiguration, the old and the new ones."""
     broken_reason: str | None = None
-    """Why it must be replaced although its configuration has not changed."""
+    """Why the resource must be replaced although its configuration has not changed."""
     is_closing: bool = False
 
 
@@ -116,12 +116,12 @@ class Node:
     losses: int = 0
     """Consecutive times that it was lost soon after it became ready."""
     ready_at: float = 0.0
-    """When it last became ready, on the monotonic clock."""
+    """When the resource last became ready, on the monotonic clock."""
     call: Call | None = None
     abandoned: dict[asyncio.Task[None], float] = field(default_factory=dict)
     """Abandoned calls that have not returned, with the times at which they were abandoned."""
     optional_deadline: float | None = None
-    """When it stops waiting for optional dependencies; kept from one plan to the next."""
+    """When to stop waiting for optional dependencies; kept from one plan to the next."""
 
     @property
     def live(self) -> LiveResource | None:

@@ -140,7 +140,7 @@ def build_inputs(
         if usable is None:
             return None
         generations[name] = usable.generation
-    return BuildInputs(spec, generations, offer.builder, offer.incarnation)
+    return BuildInputs(spec, generations, offer.builder, offer.provider_session)
 
 
 def _merge_dependencies(spec: Spec, answer: Offer | Unavailable) -> DeclaredDependencies:

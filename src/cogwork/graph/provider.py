@@ -33,8 +33,9 @@ class Offer:
     """A provider's statement that it can build this resource now."""
 
     builder: Builder
-    incarnation: int = 0
-    """A different number means that the provider restarted and lost what it had built."""
+    provider_session: int = 0
+    """Number of the provider's session: it changes when the provider restarts, which loses what it
+    had built."""
     in_place: bool = False
     """Whether `reconfigure` can change a running resource of this model."""
     needs: tuple[Reference, ...] = ()
@@ -92,6 +93,6 @@ class Providers:
             if answer is not None:
                 return Unavailable(f"provider {name} returned {answer!r}, which is not an offer")
         return Unavailable(
-            f"unknown model {spec.model} of {spec.name.api}: "
+            f'unknown model "{spec.model.short}" for {spec.name.api}: '
             "check the spelling, or add the module that provides it"
         )

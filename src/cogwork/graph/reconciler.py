@@ -118,7 +118,7 @@ class Reconciler:
     def apply(self, specs: Iterable[Spec], revision: str = "") -> asyncio.Future[Outcome]:
         """Set the desired state. The future is done when it is applied or superseded."""
         if self._close_outcome is not None:
-            raise RuntimeError("the graph is being closed and accepts no other configuration")
+            raise RuntimeError("the graph is being closed and accepts no new configuration")
         if self._loop_task is not None and self._loop_task.done():
             raise RuntimeError("the graph stopped working; restart the server")
         return self._set_desired(specs, revision)

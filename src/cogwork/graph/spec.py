@@ -18,6 +18,6 @@ class Spec:
     wants: tuple[Reference, ...] = ()
     """Optional dependencies, which it gets if they are ready."""
     fault: str | None = None
-    """Why it cannot be built, as the diagnostics put it."""
+    """Why the resource cannot be built, from the diagnostics of its configuration."""
     settings_text: str = ""
     """The settings as text, to distinguish values that Python considers equal: 1 and true."""

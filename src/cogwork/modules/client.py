@@ -13,7 +13,7 @@ from viam.gen.module.v1 import module_pb2 as messages
 
 from cogwork.core.errors import CogworkError
 from cogwork.graph.name import Api, ModelName, Reference, ResourceName
-from cogwork.modules.answer_limits import LIMITS, truncate
+from cogwork.modules.reply_limits import LIMITS, truncate
 
 _SERVICE = "/viam.module.v1.ModuleService"
 _HEALTH_CHECK = "/grpc.health.v1.Health/Check"

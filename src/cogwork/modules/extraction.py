@@ -89,7 +89,9 @@ class _MeteredReader:
     def _check(self) -> None:
         count, limits = self._count, self._limits
         if count > limits.unpacked:
-            raise BadArchive(f"it unpacks to more than {_format_size(limits.unpacked)}, the limit")
+            raise BadArchive(
+                f"it unpacks to more than the limit of {_format_size(limits.unpacked)}"
+            )
         if count > self._free_space:
             raise BadArchive(
                 f"it unpacks to more than the free disk space of {_format_size(self._free_space)} "
@@ -113,7 +115,7 @@ class _Extractor:
     def run(self) -> None:
         for count, member in enumerate(self._reader, 1):
             if count > self._limits.entries:
-                raise BadArchive(f"it has more than {self._limits.entries} entries, the limit")
+                raise BadArchive(f"it has more than the limit of {self._limits.entries} entries")
             if path := _split_path(member.path, self._limits):
                 self._create(member, path)
         for path, target in self._pending_links.items():
@@ -147,7 +149,7 @@ class _Extractor:
 
     def _add_pending_link(self, path: tuple[str, ...], target: str) -> None:
         if len(self._pending_links) >= self._limits.links:
-            raise BadArchive(f"it has more than {self._limits.links} symbolic links, the limit")
+            raise BadArchive(f"it has more than the limit of {self._limits.links} symbolic links")
         self._pending_links[path] = _check_target(path, target, self._limits)
 
     def _create_hard_link(self, member: Member, path: tuple[str, ...]) -> None:

@@ -1,4 +1,4 @@
-"""Find processes that a killed server left behind, by their mark, and end them."""
+"""Find processes that a killed server left behind, by a mark in their environment, and end them."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ async def _find_with_timeout(home: Path) -> set[int]:
 
 
 def find_leftovers(home: Path) -> set[int]:
-    """Return processes of this user with the mark of a dead server that had this home."""
+    """Return processes of this user that were started by a dead server with the same home."""
     ours = set(os.environ.get(MARK_VARIABLE, "").split())
     namespace = _pid_namespace("self")
     found = set()

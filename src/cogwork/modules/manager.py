@@ -146,7 +146,7 @@ class ModuleManager:
         """
         modules = tuple(self._modules.values())
         for module in modules:
-            self._stop_module(module.name, patience=0.0)
+            self._stop_module(module.name, timeout=0.0)
         await asyncio.gather(*self._stopping.values(), return_exceptions=True)
         with contextlib.suppress(TimeoutError):
             await run_in_thread("reaper", CLOSE_TIMEOUT, self._context.reaper.close)
@@ -211,21 +211,21 @@ class ModuleManager:
         if self._modules.get(module.name) is module:
             module.start()
 
-    def _stop_module(self, name: str, patience: float | None = None) -> None:
+    def _stop_module(self, name: str, timeout: float | None = None) -> None:
         module = self._modules.pop(name)
-        if patience is None:
-            patience = self._context.deadlines.drain
+        if timeout is None:
+            timeout = self._context.deadlines.drain
         before = self._stopping.get(name)
-        task = asyncio.get_running_loop().create_task(self._stop_after(module, before, patience))
+        task = asyncio.get_running_loop().create_task(self._stop_after(module, before, timeout))
         self._stopping[name] = task
         task.add_done_callback(lambda done: self._on_stopped(name, done))
 
     async def _stop_after(
-        self, module: Module, before: asyncio.Task[None] | None, patience: float
+        self, module: Module, before: asyncio.Task[None] | None, timeout: float
     ) -> None:
         if before is not None:
             await asyncio.wait({before})
-        await module.stop(patience)
+        await module.stop(timeout)
 
     def _on_stopped(self, name: str, task: asyncio.Task[None]) -> None:
         if self._stopping.get(name) is task:

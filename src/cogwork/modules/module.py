@@ -55,13 +55,13 @@ class Module:
         self.state = State.PENDING
         self.since = context.clock.time()
         self.error = ""
-        """Why it is not ready; empty if it is."""
+        """Why the module is not ready; empty if it is."""
         self.failures = 0
         """Consecutive failures."""
         self.starts = 0
         self.pid: int | None = None
         self.unfinished: list[str] = []
-        """What did not end in time when it was last stopped: resources, or the process itself."""
+        """What did not end in time at the last stop: resources, or the process itself."""
         self._context = context
         self._log = logging.getLogger(f"{MODULE_LOGGER_PREFIX}{config.name}")
         self._output_loggers = {
@@ -69,18 +69,18 @@ class Module:
             OutputStream.STDERR: logging.getLogger(f"{MODULE_LOGGER_PREFIX}{config.name}.StdErr"),
         }
         self.descriptors: dict[str, DescriptorPool] = {}
-        """Descriptors of its own services, from its last reflection."""
+        """Descriptors of the services of the module, from the last reflection."""
         self._capabilities: ModuleCapabilities | None = None
-        """Its capabilities when it was last ready."""
+        """Capabilities of the module when it was last ready."""
         self._session: ModuleSession | None = None
         self._start_level: Level | None = None
-        """The log level with which it was started."""
+        """The log level with which the module was started."""
         self._run_task: asyncio.Task[None] | None = None
         self._restart_requested = asyncio.Event()
         self._retry_delay = 0.0
         """Seconds from the last failure to the next start."""
         self._last_lines: tuple[str, ...] = ()
-        """Its last lines of output before it failed, if the error does not quote all of them."""
+        """Last lines of output before the failure, if the error does not quote all of them."""
         self._rng = random.Random()  # noqa: S311 - jitter, not a secret
 
     @property
@@ -109,7 +109,7 @@ class Module:
 
     @property
     def capabilities(self) -> ModuleCapabilities | None:
-        """Its capabilities, current or from when it last ran."""
+        """Capabilities of the module, current or from its last run."""
         return self._capabilities
 
     def start(self) -> None:
@@ -118,16 +118,16 @@ class Module:
         )
 
     def restart(self, why: str) -> None:
-        """Restart it now, even if it waits for its next attempt."""
-        self._log.info("restarting (%s)", why)
+        """Restart the module now, even if it is waiting for its next attempt."""
+        self._log.info("restarting module %s: %s", self.name, why)
         self.failures = 0
         self._restart_requested.set()
 
-    async def stop(self, patience: float) -> None:
-        """Stop it, after giving it up to `patience` seconds to close its resources."""
+    async def stop(self, timeout: float) -> None:
+        """Stop the module, after up to `timeout` seconds for its resources to close."""
         self._set_state(State.CLOSING)
         if self._session is not None:
-            await self._drain(self._session, patience)
+            await self._drain(self._session, timeout)
         self._context.notify_changed()
         if self._run_task is not None:
             self._run_task.cancel()
@@ -145,7 +145,7 @@ class Module:
 
     @property
     def is_starting(self) -> bool:
-        """Whether it is about to be ready, and nothing has failed yet."""
+        """Whether the module is starting and has not failed yet."""
         return self.state in (State.PENDING, State.STARTING) and not self.error
 
     @property
@@ -159,7 +159,7 @@ class Module:
         return f'module "{self.name}" is starting'
 
     def restart_if_too_quiet(self) -> None:
-        """Restart it if it was started with a higher log level than the current rules require.
+        """Restart the module if it was started with a higher log level than the rules now require.
 
         A module that is starting is checked when it is ready.
         """
@@ -180,7 +180,7 @@ class Module:
             except (CogworkError, OSError) as error:
                 self._fail(f"could not be started: {error}")
             except Exception as error:
-                self._log.exception("internal error of the server")
+                self._log.exception("internal error while running module %s", self.name)
                 self._fail(f"could not be run: {error}")
             await self._wait_backoff()
 
@@ -231,8 +231,9 @@ class Module:
             self._log.warning("%s", warning)
         if self.config.tcp_mode:
             self._log.warning(
-                'it listens on %s, where any local process can call it; remove "tcp_mode" unless '
-                "it cannot use a Unix socket",
+                'module %s listens on %s, where any local process can call it; remove "tcp_mode" '
+                "unless the module cannot use a Unix socket",
+                self.name,
                 address,
             )
         self._context.record_event(
@@ -292,7 +293,7 @@ class Module:
         self._capabilities = capabilities
         self.error = ""
         self._set_state(State.READY)
-        self._log.info("ready, with %s", _format_models(capabilities))
+        self._log.info("module %s is ready, with %s", self.name, _format_models(capabilities))
         self._context.notify_changed()
         self.restart_if_too_quiet()
         reflection = asyncio.ensure_future(self._fetch_descriptors(session))
@@ -319,17 +320,20 @@ class Module:
         try:
             self.descriptors = await session.fetch_descriptors()
         except Exception:
-            self._log.exception("failed to fetch the descriptors of its services")
+            self._log.exception(
+                "cannot fetch the descriptors of the services of module %s", self.name
+            )
 
-    async def _drain(self, session: ModuleSession, patience: float) -> None:
-        """Wait until all resources are closed, at most `patience` seconds.
+    async def _drain(self, session: ModuleSession, timeout: float) -> None:
+        """Wait up to `timeout` seconds until all resources of the module are closed.
 
-        The module is not ready by now, so the graph closes its resources, which stops what moves.
+        The caller has marked the module as not ready, so the graph closes its resources, which also
+        stops them.
         """
         self._context.notify_changed()
         drained = asyncio.ensure_future(session.drained.wait())
         try:
-            await self._context.clock.wait({drained}, patience)
+            await self._context.clock.wait({drained}, timeout)
         finally:
             drained.cancel()
 

@@ -74,7 +74,7 @@ def list_children() -> Iterator[int]:
 
 
 def kill_children() -> None:
-    """Kill children in other sessions and the groups that they lead: no other code ends those."""
+    """Kill children in other sessions and their process groups, which no other code ends."""
     ours = os.getsid(0)
     for pid in tuple(list_children()):
         if _session_id(pid) != ours:
@@ -83,7 +83,7 @@ def kill_children() -> None:
 
 
 def find_zombies() -> set[int]:
-    """Return zombies of other sessions: libraries reap those that they start in our own."""
+    """Return zombies in other sessions; libraries reap their own children in our session."""
     # A single call finds out that there are none, which is nearly always the case.
     try:
         if os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOHANG | os.WNOWAIT) is None:

@@ -27,7 +27,7 @@ _MAX_DRAIN = 1 << 20
 _TAIL_BYTES = 4 << 10
 _TAIL_LINES = 5
 _MAX_TAIL_LINE = 300
-"""Characters that are kept of each of the last lines, for exit reports."""
+"""Maximum characters of each line that an exit report quotes."""
 _GAP_REPORT_DELAY = 1.0
 _ANSI_STYLE = re.compile(r"\x1b\[[0-9;:]*m")
 _TAB_WIDTH = 4

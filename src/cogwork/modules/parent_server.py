@@ -105,21 +105,25 @@ class _Listener:
         except (BlockingIOError, InterruptedError, ConnectionAbortedError):
             return
         except OSError as error:
-            _log.error("cannot accept connections of %s: %s; retrying", self._peer, error.strerror)
+            _log.error(
+                "cannot accept connections from %s: %s; retrying", self._peer, error.strerror
+            )
             self._loop.remove_reader(self._socket.fileno())
             self._resume_timer = self._loop.call_later(_ACCEPT_PAUSE, self._resume)
             return
         connection.setblocking(False)
         if self._connections >= _MAX_CONNECTIONS:
             _log.warning(
-                "refused a connection of %s: %d are open, the limit", self._peer, _MAX_CONNECTIONS
+                "refused a connection from %s: the limit of %d open connections is reached",
+                self._peer,
+                _MAX_CONNECTIONS,
             )
             connection.close()
             return
         try:
             self._relay.start(connection, self._peer, self._on_closed)
         except OSError as error:
-            _log.warning("lost a connection of %s: %s", self._peer, error.strerror)
+            _log.warning("lost a connection from %s: %s", self._peer, error.strerror)
             connection.close()
         else:
             self._connections += 1

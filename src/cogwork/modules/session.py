@@ -17,7 +17,6 @@ from cogwork.graph.provider import Builder, Dependencies, Offer, Unavailable
 from cogwork.graph.public_apis import API_BY_SERVICE
 from cogwork.graph.spec import Spec
 from cogwork.logs.levels import Level
-from cogwork.modules.answer_limits import LIMITS
 from cogwork.modules.client import (
     ModuleCallError,
     ModuleCapabilities,
@@ -27,6 +26,7 @@ from cogwork.modules.client import (
 from cogwork.modules.config_proto import resource_to_proto
 from cogwork.modules.context import ModuleContext
 from cogwork.modules.reflection import DescriptorBudget, NotDescribed, fetch_descriptors
+from cogwork.modules.reply_limits import LIMITS
 from cogwork.modules.validation_cache import ValidationCache
 from cogwork.resource.clients import connect_resource
 
@@ -93,7 +93,7 @@ class ModuleSession(Builder):
     async def fetch_descriptors(self) -> dict[str, DescriptorPool]:
         """Fetch descriptors of services that only the module has.
 
-        Services without descriptors are served all the same.
+        Services without descriptors are still served.
         """
         found: dict[str, DescriptorPool] = {}
         budget = DescriptorBudget(LIMITS.descriptions)

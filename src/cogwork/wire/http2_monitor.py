@@ -65,7 +65,7 @@ class Http2Monitor:
         self.request_count = 0
         """Requests so far."""
         self._waiting: dict[int, float] = {}
-        """Streams that have sent only headers, and the time of those."""
+        """Streams that have sent only headers, with the time of the headers."""
         self._running: set[int] = set()
         """Streams with a request whose reply is incomplete."""
         self._is_held_back = False
@@ -173,7 +173,7 @@ class Http2Monitor:
         if flags & END_HEADERS:
             self._header_block.clear()
             self._header_frame_count = 0
-            if not headers_are_text(block):
+            if not has_utf8_headers(block):
                 raise ProtocolViolation("a header is not valid UTF-8")
             if len(self._waiting) > self._limits.waiting:
                 raise ProtocolViolation(
@@ -288,16 +288,16 @@ def _header_block_fragment(flags: int, payload: memoryview) -> bytes:
     return bytes(payload[start:end])
 
 
-def headers_are_text(block: bytes) -> bool:
+def has_utf8_headers(block: bytes) -> bool:
     """Return whether all literal strings in an HPACK header block are valid UTF-8.
 
     Indexed fields need no check, because they refer to literals that were checked before. A
     malformed block counts as invalid.
     """
     return (
-        _headers_are_text_cached(block)
+        _has_utf8_headers_cached(block)
         if len(block) <= _MAX_CACHED_BLOCK
-        else _headers_are_text(block)
+        else _has_utf8_headers(block)
     )
 
 
@@ -305,12 +305,12 @@ _MAX_CACHED_BLOCK = 256
 
 
 @functools.lru_cache(maxsize=1024)
-def _headers_are_text_cached(block: bytes) -> bool:
+def _has_utf8_headers_cached(block: bytes) -> bool:
     """Cached, because most calls on a connection have the same headers as the one before."""
-    return _headers_are_text(block)
+    return _has_utf8_headers(block)
 
 
-def _headers_are_text(block: bytes) -> bool:
+def _has_utf8_headers(block: bytes) -> bool:
     at, end = 0, len(block)
     try:
         while at < end:

@@ -7,7 +7,7 @@ from hpack.exceptions import HPACKError
 from tests import frames
 from tests.fuzz.target import BrokenPromise, Target
 
-from cogwork.wire.http2_monitor import Http2Monitor, ProtocolViolation, headers_are_text
+from cogwork.wire.http2_monitor import Http2Monitor, ProtocolViolation, has_utf8_headers
 
 _PATH = "/viam.robot.v1.RobotService/ResourceNames"
 
@@ -37,7 +37,7 @@ def _follow(pieces: list[bytes]) -> tuple[int, bool, bool] | str:
 
 def target_headers(data: bytes) -> None:
     """What passes as text is text to a real decoder, too."""
-    judged = headers_are_text(data)
+    judged = has_utf8_headers(data)
     decoder = Decoder()
     try:
         found = decoder.decode(data, raw=True)

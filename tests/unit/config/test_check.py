@@ -315,21 +315,21 @@ CASES = [
     Case(
         codes.UNKNOWN_MODEL,
         components('{"name": "a", "api": "rdk:component:sensor", "model": «"fkae"}'),
-        'unknown sensor model "fkae"',
+        'unknown model "fkae" for rdk:component:sensor',
         UNHEALTHY,
         'did you mean "fake"?',
     ),
     Case(
         codes.UNKNOWN_MODEL,
         components('{"name": "a", "api": "rdk:component:sensor", "model": «"bme280"}'),
-        'unknown sensor model "bme280"',
+        'unknown model "bme280" for rdk:component:sensor',
         UNHEALTHY,
         "models of rdk:component:sensor: fake, serial, system",
     ),
     Case(
         codes.UNKNOWN_MODEL,
         components('{"name": "a", "api": "rdk:component:arm", "model": «"acme:arms:one"}'),
-        'unknown arm model "acme:arms:one"',
+        'unknown model "acme:arms:one" for rdk:component:arm',
         UNHEALTHY,
         'install the plug-in, or add the module that provides it to "modules"',
     ),
@@ -901,8 +901,8 @@ def test_one_diagnostic_shows_the_whole_circle() -> None:
     spots = [fault.excerpt, *fault.related_excerpts]
     assert [spot and spot.position for spot in spots] == positions
     assert [related.message for related in fault.diagnostic.related] == [
-        '"b" depends on the next one here',
-        '"c" depends on the next one here',
+        '"b" depends on the next resource here',
+        '"c" depends on the next resource here',
     ]
 
 

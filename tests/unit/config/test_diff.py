@@ -165,7 +165,7 @@ def test_what_of_a_file_would_not_run() -> None:
     broken = loaded({"components": [sensor("a", depends_on=["x"]), sensor("b", model="nope")]})
     assert [(step.name.short, step.why) for step in find_blocked(broken.result, REGISTRY)] == [
         ("a", 'depends on "x", which is not configured'),
-        ("b", 'unknown sensor model "nope"'),
+        ("b", 'unknown model "nope" for rdk:component:sensor'),
     ]
 
 

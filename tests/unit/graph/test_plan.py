@@ -57,7 +57,7 @@ class Scene:
     nodes: dict[ResourceName, Node] = field(default_factory=dict)
     away: dict[str, str] = field(default_factory=dict)
     """Families that are unavailable, with the reason."""
-    incarnation: int = 0
+    provider_session: int = 0
     generation: int = 0
 
     def want(self, *specs: Spec) -> None:
@@ -80,7 +80,7 @@ class Scene:
         return held
 
     def _offer(self, item: Spec) -> Offer:
-        return Offer(BUILDER, self.incarnation, item.model.name == "mutable")
+        return Offer(BUILDER, self.provider_session, item.model.name == "mutable")
 
     def answer(self, item: Spec) -> Offer | Unavailable:
         reason = self.away.get(item.model.family)
@@ -91,7 +91,7 @@ class Scene:
 
     def inputs(self, item: Spec, **needs: int) -> BuildInputs:
         generations = {full(name): number for name, number in needs.items()}
-        return BuildInputs(item, generations, BUILDER, self.incarnation)
+        return BuildInputs(item, generations, BUILDER, self.provider_session)
 
 
 def steps(made: Plan) -> dict[str, tuple[Action, str]]:
@@ -148,7 +148,7 @@ def test_do_not_wait_when_the_inputs_of_a_failure_changed() -> None:
     assert steps(scene.plan()) == {"b": (Action.BUILD, "attempt 2")}
     scene.nodes[item.name].failure = BuildFailure(scene.inputs(item, a=1), 1, NOW + 1, "no device")
     assert steps(scene.plan()) == {"b": (Action.WAIT, "no device")}
-    scene.incarnation = 1
+    scene.provider_session = 1
     assert steps(scene.plan())["b"] == (Action.BUILD, "attempt 2")
 
 
@@ -266,10 +266,10 @@ def test_rebuild_what_is_broken_and_what_holds_it() -> None:
     }
 
 
-def test_rebuild_what_a_new_incarnation_lost() -> None:
+def test_rebuild_what_a_restarted_provider_lost() -> None:
     scene = Scene()
     scene.live(spec("a"))
-    scene.incarnation = 1
+    scene.provider_session = 1
     assert steps(scene.plan()) == {"a": (Action.REBUILD, "its provider restarted")}
 
 

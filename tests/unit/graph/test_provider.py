@@ -25,7 +25,7 @@ def test_the_first_who_knows_the_model_answers() -> None:
     providers.remove("down")
     answer = providers.offer(SPEC)
     assert isinstance(answer, Unavailable)
-    assert answer.reason.startswith("unknown model acme:x:y of rdk:component:generic")
+    assert answer.reason.startswith('unknown model "acme:x:y" for rdk:component:generic')
 
 
 def test_a_provider_that_fails_or_answers_nonsense_is_unavailable() -> None:

@@ -367,7 +367,7 @@ async def test_a_provider_that_was_replaced_in_mid_construction() -> None:
 
 
 class Other:
-    """A provider of the same models as the world's, with the same incarnation."""
+    """A provider of the same models as the world's, with the same session number."""
 
     def __init__(self, world: World) -> None:
         self.world = world
@@ -420,7 +420,7 @@ async def test_a_model_nobody_provides() -> None:
     async with World() as world:
         await world.run(spec("a", family="nobody"))
         assert world.reason("a") == (
-            "unknown model test:nobody:plain of rdk:component:sensor: "
+            'unknown model "test:nobody:plain" for rdk:component:sensor: '
             "check the spelling, or add the module that provides it"
         )
 
@@ -1022,7 +1022,7 @@ async def test_aclose_twice_closes_once_and_does_not_wait() -> None:
         again = asyncio.ensure_future(world.graph.aclose())
         await world.clock.settle()
         assert again.result() == []
-        with pytest.raises(RuntimeError, match="accepts no other configuration"):
+        with pytest.raises(RuntimeError, match="accepts no new configuration"):
             world.apply(spec("a"))
 
 

@@ -124,7 +124,7 @@ class Supplier:
     world: World
     family: str
     available: bool = True
-    incarnation: int = 0
+    provider_session: int = 0
     needs: dict[str, tuple[Reference, ...]] = field(default_factory=dict)
     """Dependencies that only this provider knows of, by name."""
 
@@ -135,7 +135,7 @@ class Supplier:
             return Unavailable(f'module "{self.family}" is not running')
         in_place = spec.model.name == "mutable"
         needs = self.needs.get(spec.name.short, ())
-        return Offer(self.world, self.incarnation, in_place, needs)
+        return Offer(self.world, self.provider_session, in_place, needs)
 
     def leave(self) -> None:
         self.available = False
@@ -143,7 +143,7 @@ class Supplier:
 
     def come_back(self) -> None:
         self.available = True
-        self.incarnation += 1
+        self.provider_session += 1
         self.world.providers.notify_changed()
 
 

@@ -14,9 +14,9 @@ from tests.contract.conftest import grpc_core as grpc_core  # what it keeps for 
 from tests.unit.modules.children import DEADLINE
 
 from cogwork.graph.name import Reference
-from cogwork.modules.answer_limits import LIMITS
 from cogwork.modules.client import ModuleCallError, ModuleClient, ReplyTooLarge
 from cogwork.modules.reflection import DescriptorBudget, NotDescribed, fetch_descriptors
+from cogwork.modules.reply_limits import LIMITS
 from cogwork.resource import sdk
 from cogwork.wire.grpc import MAX_MESSAGE_SIZE
 

@@ -130,7 +130,7 @@ def test_who_comes_second_waits_and_fetches_nothing(
 
 
 def test_the_lock_is_not_awaited_for_ever(monkeypatch: pytest.MonkeyPatch, where: Path) -> None:
-    monkeypatch.setattr(cache, "_PATIENCE", 0.1)
+    monkeypatch.setattr(cache, "_LOCK_TIMEOUT", 0.1)
     with (
         cache.lock(where),
         pytest.raises(TimeoutError, match="waiting for another process"),

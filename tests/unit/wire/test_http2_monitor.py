@@ -13,7 +13,7 @@ from cogwork.wire.http2_monitor import (
     Http2Monitor,
     MonitorLimits,
     ProtocolViolation,
-    headers_are_text,
+    has_utf8_headers,
 )
 
 PATH = "/viam.robot.v1.RobotService/ResourceNames"
@@ -179,7 +179,7 @@ def test_only_text_is_text(
     header: tuple[str | bytes, str | bytes], fine: bool, coded: bool
 ) -> None:
     assert (
-        headers_are_text(block((":method", "POST"), header, ("te", "trailers"), coded=coded))
+        has_utf8_headers(block((":method", "POST"), header, ("te", "trailers"), coded=coded))
         is fine
     )
 
@@ -195,7 +195,7 @@ def test_only_text_is_text(
     ],
 )
 def test_a_block_that_cannot_be_read_is_not_text(data: bytes) -> None:
-    assert not headers_are_text(data)
+    assert not has_utf8_headers(data)
 
 
 @given(st.binary(max_size=60), st.booleans())
@@ -205,7 +205,7 @@ def test_text_is_what_decodes(value: bytes, coded: bool) -> None:
         fine = True
     except UnicodeDecodeError:
         fine = False
-    assert headers_are_text(block((":path", value), coded=coded)) is fine
+    assert has_utf8_headers(block((":path", value), coded=coded)) is fine
 
 
 def test_headers_that_are_not_text_are_a_violation() -> None:

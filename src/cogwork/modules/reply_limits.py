@@ -7,7 +7,7 @@ from typing import Final
 
 
 @dataclass(frozen=True, slots=True)
-class AnswerLimits:
+class ReplyLimits:
     message: int = 4 << 20
     """Bytes of a reply to the server's own calls."""
     apis: int = 1_000
@@ -22,7 +22,7 @@ class AnswerLimits:
     """Bytes of the descriptors of all services of a module."""
 
 
-LIMITS: Final = AnswerLimits()
+LIMITS: Final = ReplyLimits()
 
 
 def truncate(text: str, length: int = LIMITS.error) -> str:
