@@ -58,7 +58,7 @@ class PlacedComponent:
 
     @property
     def has_joints(self) -> bool:
-        """Whether it moves the frames attached to it."""
+        """Whether the component moves the frames attached to it."""
         return self.name.api in (ARM, GANTRY)
 
     @property
@@ -75,7 +75,7 @@ _UNKNOWN_CHAIN = Chain("not loaded yet", ())
 
 
 class _FrameSnapshot:
-    """The frames of one configuration, without the kinematic chains of what moves."""
+    """The frames of one configuration, without the kinematic chains of movable components."""
 
     def __init__(
         self, components: Sequence[ComponentConfig], remote: tuple[FramePart, ...]
@@ -158,10 +158,7 @@ class FrameSystem:
         try:
             return tree.path(name)
         except UnknownFrame as error:
-            reason = tree.broken.get(name)
-            raise NoFrame(
-                f'frame "{name}" is not connected to the world: {reason}' if reason else str(error)
-            ) from None
+            raise NoFrame(str(error)) from None
 
     async def _read_state(self, placed: PlacedComponent) -> tuple[Chain, Sequence[float]]:
         resource: Any = self._find(placed.name)

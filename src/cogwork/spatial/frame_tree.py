@@ -165,7 +165,9 @@ class FrameTree:
         if name == WORLD or name in self._owners:
             return
         if name in self._broken:
-            raise UnknownFrame(name, f'frame "{name}" has no position: {self._broken[name]}')
+            raise UnknownFrame(
+                name, f'frame "{name}" is not connected to {WORLD}: {self._broken[name]}'
+            )
         close = get_close_matches(name, self.frames, n=1)
         known = ", ".join(self.frames[:_MAX_LISTED]) + (
             ", …" if len(self.frames) > _MAX_LISTED else ""

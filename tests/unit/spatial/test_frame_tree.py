@@ -184,7 +184,9 @@ def test_a_frame_that_is_not_there_is_named_with_what_is() -> None:
     assert raised.value.name == "camrea"
     with pytest.raises(UnknownFrame, match="the frames are world, camera"):
         tree.path("zzz")
-    with pytest.raises(UnknownFrame, match='"lost" has no position: its parent "nowhere" is not a'):
+    with pytest.raises(
+        UnknownFrame, match='"lost" is not connected to world: its parent "nowhere" is not a'
+    ):
         tree.transform(Pose.identity(), "lost", "camera", {})
     with pytest.raises(LookupError):
         tree.transform(Pose.identity(), "camera", "lost", {})

@@ -106,17 +106,16 @@ class FakeAudioIn(NoGeometry, AudioIn):
         if first < max(now - self._retained_frames, 0):
             ago = (now - first) / self._rate
             raise InvalidRequest(
-                f"{self._display_name} cannot resume {ago:.1f} s ago: it keeps "
-                f"{RETENTION_SECONDS:g} s at most; "
-                "use 0 to start now"
+                f"{self._display_name} cannot resume from {ago:.1f} s ago: it keeps at most "
+                f"{RETENTION_SECONDS:g} s; use 0 to start now"
             )
         return first
 
     def _end_frame(self, first: int, seconds: float) -> float:
         if not 0 <= seconds <= _MAX_DURATION:
             raise InvalidRequest(
-                f"{self._display_name} streams for up to {_MAX_DURATION:g} s, or, with 0, "
-                f"until the client ends the stream; not for {seconds:g} s"
+                f"{self._display_name} cannot stream for {seconds:g} s: use at most "
+                f"{_MAX_DURATION:g} s, or 0 to stream until the client ends the call"
             )
         return first + round(seconds * self._rate) if seconds else math.inf
 

@@ -67,7 +67,7 @@ class Leg:
 
 @dataclass(frozen=True, slots=True)
 class PlanarMotion:
-    """A constant speed from one point in time on. Times are in seconds."""
+    """A motion at constant speed that starts at `since`. Times are in seconds."""
 
     start: BasePose
     since: float

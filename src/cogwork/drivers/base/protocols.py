@@ -25,7 +25,7 @@ class HasOdometry(Protocol):
 
 @runtime_checkable
 class HasTurningWidth(Protocol):
-    """A base that knows its wheel slip; the API only has the distance between the wheels."""
+    """A base that corrects its width for wheel slip; the API reports only the uncorrected width."""
 
     @property
     def turning_width_mm(self) -> float:

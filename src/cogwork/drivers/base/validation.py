@@ -27,7 +27,7 @@ def parse_set_power(display_name: str, linear: Vector3, angular: Vector3) -> Spe
     others."""
     for power in (linear.y, angular.z):
         if not -1 <= power <= 1:
-            raise InvalidRequest(f"{display_name} takes a power from -1 to 1, not {power:g}")
+            raise InvalidRequest(f"{display_name} accepts a power between -1 and 1, not {power:g}")
     return Speed(linear.y, angular.z)
 
 

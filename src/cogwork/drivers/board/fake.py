@@ -144,7 +144,7 @@ class FakePin(Board.GPIOPin):
     async def set_pwm(self, duty_cycle: float, **_: Any) -> None:
         if not 0 <= duty_cycle <= 1:
             raise InvalidRequest(
-                f'pin "{self.name}" takes a duty cycle from 0 to 1, not {duty_cycle:g}'
+                f'pin "{self.name}" accepts a duty cycle between 0 and 1, not {duty_cycle:g}'
             )
         self._duty_cycle = duty_cycle
 

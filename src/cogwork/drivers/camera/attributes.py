@@ -148,12 +148,13 @@ class RotateAttributes(Attributes):
     type: Literal["rotate"]
     """Rotates the image."""
     attributes: RotateBy = Field(default_factory=lambda: RotateBy.model_construct())
-    """`angle_degs`."""
+    """The angle: `angle_degs`."""
 
 
 class RotateBy(Attributes):
     angle_degs: float = 180.0
-    """Angle, clockwise; new corners are black. 90, 180 and 270 rotate without new corners."""
+    """Clockwise angle in degrees. For angles other than multiples of 90, the image grows and gets
+    black corners."""
 
 
 class ResizeAttributes(Attributes):

@@ -18,7 +18,7 @@ _MAX_ROTATED_SIDE = 32_766
 
 
 def rotate(pixels: Pixels, degrees: float) -> Pixels:
-    """Rotate clockwise. The image grows so that nothing is cut off; new corners are black."""
+    """Rotate clockwise. The image grows so that nothing is cut off; added corners are black."""
     quarters, rest = divmod(degrees % 360, 90)
     if not rest:
         turn = _QUARTER_TURNS.get(int(quarters))

@@ -127,8 +127,8 @@ def read_formats(path: str, ioctl: Ioctl = fcntl.ioctl) -> tuple[FormatOffer, ..
         if not capability.can_capture:
             raise DeviceFault(
                 "no_device",
-                f"{path} is not a camera but another device of one ({capability.card}), such as "
-                "its metadata: the camera itself usually has the previous number",
+                f"{path} is not the video device of the camera ({capability.card}), but another of "
+                "its devices, such as metadata: the video device usually has the previous number",
             )
         return tuple(dict.fromkeys(_list_formats(node, capability.buffer_type)))
 
@@ -137,7 +137,7 @@ def is_busy(path: str, ioctl: Ioctl = fcntl.ioctl) -> bool:
     """Return whether another program captures from the device."""
     try:
         with _DeviceNode(path, ioctl) as node:
-            # Frees the buffers of this file descriptor, of which there are none.
+            # A request for 0 buffers changes nothing, but fails if another program captures.
             node.send_request(_REQBUFS, 0, node.query_capability().buffer_type, _MEMORY_MMAP)
     except DeviceFault as fault:
         return fault.code == "busy"

@@ -109,8 +109,8 @@ class FakeGantry(Gantry):
         for number, speed in enumerate(speeds, 1):
             if not 0 < speed <= self._speed:
                 raise InvalidRequest(
-                    f"axis {number} of {self._mover.display_name} takes a speed above 0 and up to "
-                    f"{self._speed:g} mm per second, not {speed:g}"
+                    f"axis {number} of {self._mover.display_name} accepts a speed above 0 and at "
+                    f"most {self._speed:g} mm per second, not {speed:g}"
                 )
         return tuple(speeds)
 

@@ -85,9 +85,10 @@ _IMPORT_LOCK = threading.Lock()
 def _import_lgpio() -> None:
     """Import lgpio without side effects on the working directory.
 
-    On import, lgpio creates a pipe in the current directory, which may not be writable, or changes
-    to the directory in LG_WD and stays there. It gets a temporary directory, and the working
-    directory is restored. Its single thread stays until the process ends.
+    On import, lgpio creates a pipe in the working directory, which may not be writable, or changes
+    to the directory in LG_WD and stays there. So LG_WD is set to a temporary directory during the
+    import, and the working directory is restored afterwards. The thread that lgpio starts runs
+    until the process ends.
     """
     working_directory = Path.cwd()
     before = os.environ.get("LG_WD")

@@ -17,8 +17,8 @@ class PatchedLgpioFactory(LGPIOFactory):  # type: ignore[misc]  # gpiozero is un
 
 
 class PatchedLgpioPin(LGPIOPin):  # type: ignore[misc]
-    """A pin that accepts any duty cycle. gpiozero rounds to whole percents, of which a servo's
-    range has only ten."""
+    """A pin that accepts any duty cycle. gpiozero rounds to whole percents, which gives a servo
+    only ten positions."""
 
     _pwm: tuple[float, float] | None
 

@@ -50,7 +50,7 @@ class GpioPin(Board.GPIOPin):
     async def set_pwm(self, duty_cycle: float, **_: Any) -> None:
         if not 0 <= duty_cycle <= 1:
             raise InvalidRequest(
-                f"{self._display_name} takes a duty cycle from 0 to 1, not {duty_cycle:g}"
+                f"{self._display_name} accepts a duty cycle between 0 and 1, not {duty_cycle:g}"
             )
         with self._translated_errors():
             if duty_cycle == 0:

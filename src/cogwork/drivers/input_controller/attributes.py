@@ -52,7 +52,7 @@ _MIN_INTERVAL = 0.01
 
 
 class ScriptedEvent(Attributes):
-    """An event of a control that repeats."""
+    """An event of a control, repeated in every round."""
 
     at: Annotated[Duration, Field(ge=0)] = 0.0
     """Time of the event, from the beginning of the round."""
@@ -106,7 +106,7 @@ class FakeInputControllerAttributes(Attributes):
                 raise fault(
                     codes.BAD_VALUE,
                     f"an event at {event.at:g} s is after the end of the round, "
-                    f"which takes {self.round_seconds:g} s",
+                    f"which is {self.round_seconds:g} s long",
                 )
         return self
 

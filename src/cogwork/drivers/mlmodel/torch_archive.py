@@ -122,7 +122,7 @@ class TorchArchive:
         if any(name.startswith("data/aotinductor/") for name in self._record_names):
             raise BadModel(
                 f"{self.path} contains a compiled library, which is never loaded: {_EXPORT_HINT}, "
-                "and not with AOTInductor"
+                "without AOTInductor"
             )
         if "models/model.json" in self._record_names:
             return TorchFileKind.PROGRAM
@@ -183,7 +183,7 @@ def _is_pickle(path: str) -> bool:
 
 
 def _has_ignoring_case(names: frozenset[str], expected: str) -> bool:
-    """Return whether the name exists, ignoring case like torch."""
+    """Return whether the name exists. Ignores case, as torch does."""
     return any(name.lower() == expected for name in names)
 
 

@@ -30,14 +30,14 @@ _TENSOR_FOLDERS = (
 )
 _SAMPLE_INPUTS = "data/sample_inputs/model.pt"
 _LOAD_LOCK = threading.Lock()
-"""The loader keeps its state in a module."""
+"""torch's loader keeps global state, so only one file is loaded at a time."""
 
 
 def load_program(archive: TorchArchive) -> tuple[ExportedProgram, GraphModule]:
     """Load the program and the module that runs it. Raises BadModel."""
     records = dict(_safe_records(archive))
     with _LOAD_LOCK:
-        # Import here: it imports a compiler, which TorchScript models do not need.
+        # Import here, because this import loads a compiler that TorchScript models do not need.
         from torch.export.pt2_archive._package import load_pt2
 
         try:

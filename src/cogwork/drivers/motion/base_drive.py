@@ -34,7 +34,7 @@ class GoalBearing:
     distance: float
     """Distance in millimeters."""
     turn: float
-    """Degrees to the left until the goal is straight ahead."""
+    """Turn toward the goal, in degrees to the left."""
 
 
 class Locator(Protocol):
@@ -43,7 +43,7 @@ class Locator(Protocol):
     async def locate_goal(self) -> GoalBearing: ...
 
     async def final_turn(self) -> float:
-        """Return the degrees to the left until the base has its final heading."""
+        """Return the turn to the final heading, in degrees to the left."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +74,7 @@ async def drive_to_goal(
         if stalled == MAX_STALLED_LEGS and bearing.distance > settings.tolerance:
             raise OffCourse(
                 f"it is still {bearing.distance / 1000:.2f} m away, and the last {stalled} legs "
-                "brought it hardly closer: check that its wheels turn and its position is correct"
+                "hardly brought it closer: check that its wheels turn and its position is correct"
             )
     await turn(find, await locator.final_turn(), settings, clock)
 
@@ -111,4 +111,4 @@ async def _run_timed_move(
     """Run a move that should take `seconds`, with a timeout of a multiple of that."""
     timeout = 3 * seconds + STOP_TIMEOUT
     if not await run_move(base, move, clock, timeout):
-        raise OffCourse(f"it did not get there in {timeout:.1f} seconds")
+        raise OffCourse(f"it did not arrive within {timeout:.1f} seconds")

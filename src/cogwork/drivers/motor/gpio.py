@@ -41,7 +41,7 @@ _MIN_SPEED_FRACTION = 0.1
 _STALL_TIMEOUT = 3.0
 """Minimum seconds without a tick before the motor counts as stalled."""
 _STALL_TICKS = 3
-"""Ticks that should have arrived by then."""
+"""Minimum number of expected ticks without one before the motor counts as stalled."""
 _WRONG_WAY_LIMIT = 0.25
 """Revolutions away from the goal after which the motor counts as turning the wrong way."""
 _SPEED_MARGIN = 2.0

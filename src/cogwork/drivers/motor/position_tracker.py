@@ -39,7 +39,7 @@ class PositionTracker:
         seconds = reading.answered_at - self.last.asked_at
         possible = self.max_speed * seconds + self.tick_size
         jump = abs(reading.revolutions - self.last.revolutions)
-        # A shaft does not jump, least of all to zero.
+        # A shaft cannot jump: a jump to about zero is a reset of the counter.
         if jump > possible >= abs(reading.revolutions):
             self._offset = self.position
         elif jump > self.impossible_speed * seconds + self.tick_size:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 
 @dataclass(frozen=True, slots=True)
 class ShaftMotion:
-    """A constant speed from one point in time on. Times are seconds, positions revolutions."""
+    """A motion at constant speed that starts at `since`, in seconds and revolutions."""
 
     start: float
     since: float

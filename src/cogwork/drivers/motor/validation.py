@@ -9,7 +9,7 @@ from cogwork.core.errors import InvalidRequest
 
 def check_power(display_name: str, power: float) -> None:
     if not -1 <= power <= 1:
-        raise InvalidRequest(f"{display_name} takes a power from -1 to 1, not {power:g}")
+        raise InvalidRequest(f"{display_name} accepts a power between -1 and 1, not {power:g}")
 
 
 def check_speed(display_name: str, rpm: float, max_rpm: float) -> None:
@@ -31,7 +31,9 @@ def parse_go_for(display_name: str, rpm: float, revolutions: float, max_rpm: flo
 def check_go_to(display_name: str, rpm: float, position: float, max_rpm: float) -> None:
     _check_move(display_name, "go_to", rpm, max_rpm)
     if not math.isfinite(position):
-        raise InvalidRequest(f"{display_name} has no position {position:g}")
+        raise InvalidRequest(
+            f"{display_name} cannot go to position {position:g}: give a finite number"
+        )
 
 
 def check_offset(display_name: str, offset: float) -> None:

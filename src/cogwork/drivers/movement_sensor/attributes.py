@@ -70,9 +70,9 @@ class WheeledOdometryAttributes(Attributes):
     """Milliseconds between two readings of the motors. The base is assumed to drive along an arc
     between them."""
     max_rpm: Annotated[float, Field(gt=0)] = 600.0
-    """Approximate maximum revolutions per minute of a wheel. A motor that suddenly reports zero,
-    although it cannot have turned that far, was reset, which does not move the base. A closer value
-    detects smaller resets."""
+    """Approximate maximum revolutions per minute of a wheel. It is used to detect resets: if the
+    position of a motor drops to zero faster than the wheel can turn, the motor was reset and the
+    base did not move. The closer the value, the smaller the resets that are detected."""
     origin: GeoPointAttributes = GeoPointAttributes()
     """Initial position: `latitude` and `longitude` in degrees."""
     compass_heading: Annotated[float, Field(ge=0, lt=360)] = 0.0

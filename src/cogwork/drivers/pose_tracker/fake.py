@@ -59,5 +59,5 @@ class FakePoseTracker(NoGeometry, PoseTracker):
         if body is None:
             tracked = ", ".join(self._bodies) or "none"
             hint = did_you_mean(name, self._bodies) or f"it tracks {tracked}"
-            raise NotFound(f'pose_tracker "{self.name}" tracks no body "{name}": {hint}')
+            raise NotFound(f'pose_tracker "{self.name}" has no body "{name}": {hint}')
         return body

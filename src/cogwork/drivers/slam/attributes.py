@@ -16,7 +16,7 @@ _MAX_POINTS = 1_000_000
 class FakeSlamAttributes(Attributes):
     base: Annotated[str, Field(min_length=1), Needs("rdk:component:base")] | None = None
     """Fake base to follow. It starts between the pillar and the corner of the room with the largest
-    x and the smallest y, facing along y. Without a base the position moves by itself."""
+    x and the smallest y, facing along y. Without a base, the position circles the pillar."""
     room_width_mm: Side = 6000.0
     """Extent of the room along x. The origin of the map is the center of the room."""
     room_depth_mm: Side = 4000.0
@@ -26,7 +26,7 @@ class FakeSlamAttributes(Attributes):
     resolution_mm: Annotated[float, Field(ge=5, le=1000)] = 50.0
     """Distance between the points of the map."""
     speed_mm_per_sec: Annotated[float, Field(ge=0, le=100_000)] = 300.0
-    """Speed of the position around the pillar in the center of the room, without a base."""
+    """Speed at which the position circles the pillar in the center of the room, without a base."""
     mapping_mode: Literal["create_new_map", "localize_only", "update_existing_map"] = (
         "localize_only"
     )

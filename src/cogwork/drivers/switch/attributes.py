@@ -44,8 +44,9 @@ class GpioSwitchAttributes(Attributes):
     pins: Annotated[list[Annotated[str, Field(min_length=1)]], Field(min_length=1, max_length=16)]
     """Pins that encode the position."""
     code: Literal["binary", "one_of"] = "binary"
-    """Encoding of the position: `binary`, a number whose lowest bit is the first pin, so a single
-    pin is off and on; `one_of`, the pin of the position is on and all others are off."""
+    """Encoding of the position. `binary`: the pins are the bits of a binary number, lowest bit
+    first; a single pin gives the positions off and on. `one_of`: each position has its own pin,
+    which is on while all others are off."""
     labels: list[str] = []
     """Labels of the positions, in order."""
     position: Annotated[int, Field(ge=0)] = 0

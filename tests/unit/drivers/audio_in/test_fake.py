@@ -149,8 +149,8 @@ async def test_it_goes_on_from_where_a_client_was(
 @pytest.mark.parametrize(
     ("previous", "words"),
     [
-        (START + 3_000_000_000, "cannot resume 17.0 s ago: it keeps 10 s at most"),
-        (START - 1_000_000_000, "cannot resume 21.0 s ago"),
+        (START + 3_000_000_000, "cannot resume from 17.0 s ago: it keeps at most 10 s"),
+        (START - 1_000_000_000, "cannot resume from 21.0 s ago"),
         (
             START + 30_000_000_000,
             f"cannot resume at {START + 30_000_000_000}: that is in the future",

@@ -77,7 +77,7 @@ async def test_a_duty_cycle_is_a_part_of_one(client: BoardClient) -> None:
     with refused() as told:
         await pin.set_pwm(1.5)
     assert told.status is Status.INVALID_ARGUMENT
-    assert told.words == 'pin "37" takes a duty cycle from 0 to 1, not 1.5'
+    assert told.words == 'pin "37" accepts a duty cycle between 0 and 1, not 1.5'
 
 
 async def test_an_analog_reads_back_what_was_written(client: BoardClient) -> None:

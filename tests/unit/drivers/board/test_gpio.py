@@ -102,7 +102,7 @@ async def test_pwm_that_cannot_be(client: BoardClient) -> None:
     assert told.words == ('pin "GPIO18" of board "b" supports PWM of up to 10000 Hz, not 20000 Hz')
     with refused() as told:
         await pin.set_pwm(float("nan"))
-    assert told.words == 'pin "GPIO18" of board "b" takes a duty cycle from 0 to 1, not nan'
+    assert told.words == 'pin "GPIO18" of board "b" accepts a duty cycle between 0 and 1, not nan'
 
 
 async def test_closed_it_lets_its_outputs_go(board: GpioBoard) -> None:

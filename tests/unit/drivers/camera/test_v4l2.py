@@ -192,7 +192,7 @@ def test_metadata_is_no_camera(kernel: Kernel) -> None:
     code, sentence = fault(kernel, node)
     assert code == "no_device"
     assert sentence.startswith(
-        f"{node} is not a camera but another device of one (HD Pro Webcam C920)"
+        f"{node} is not the video device of the camera (HD Pro Webcam C920), but another of"
     )
 
 

@@ -539,7 +539,7 @@ async def test_a_base_that_gets_nowhere_gives_up(
     await client.move_on_globe("rover", GeoPoint(latitude=41, longitude=-73.98), "gps")
     plan = await arrived(client, clock)
     assert plan.status.state == PlanState.PLAN_STATE_FAILED
-    assert "the last 3 legs brought it hardly closer" in plan.status.reason
+    assert "the last 3 legs hardly brought it closer" in plan.status.reason
     assert not await machine.base.is_moving()
 
 

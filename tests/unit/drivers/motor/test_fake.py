@@ -184,7 +184,7 @@ async def test_there_is_no_more_than_all_of_its_power(client: MotorClient, power
     with refused() as told:
         await client.set_power(power)
     assert told.status is Status.INVALID_ARGUMENT
-    assert told.words == f'motor "m" takes a power from -1 to 1, not {power:g}'
+    assert told.words == f'motor "m" accepts a power between -1 and 1, not {power:g}'
 
 
 @pytest.mark.parametrize("rpm", [121, -121, math.nan])

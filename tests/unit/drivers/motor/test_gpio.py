@@ -442,7 +442,7 @@ async def test_it_tells_a_single_encoder_which_way_it_turns(
 @pytest.mark.parametrize(
     ("ask", "status", "words"),
     [
-        ("set_power:1.5", Status.INVALID_ARGUMENT, "takes a power from -1 to 1, not 1.5"),
+        ("set_power:1.5", Status.INVALID_ARGUMENT, "accepts a power between -1 and 1, not 1.5"),
         ("set_rpm:121", Status.INVALID_ARGUMENT, "turns at 120 rpm at most, not at 121"),
         ("set_rpm:nan", Status.INVALID_ARGUMENT, "turns at 120 rpm at most, not at nan"),
         (

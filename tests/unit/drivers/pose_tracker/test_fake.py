@@ -87,9 +87,9 @@ async def test_no_names_are_all_of_them(client: PoseTrackerClient) -> None:
 @pytest.mark.parametrize(
     ("name", "words"),
     [
-        ("bal", 'pose_tracker "p" tracks no body "bal": did you mean "ball"?'),
-        ("xyz", 'pose_tracker "p" tracks no body "xyz": it tracks ball, cart, post'),
-        ("", 'pose_tracker "p" tracks no body "": it tracks ball, cart, post'),
+        ("bal", 'pose_tracker "p" has no body "bal": did you mean "ball"?'),
+        ("xyz", 'pose_tracker "p" has no body "xyz": it tracks ball, cart, post'),
+        ("", 'pose_tracker "p" has no body "": it tracks ball, cart, post'),
     ],
 )
 async def test_a_body_that_it_does_not_know(
