@@ -21,7 +21,7 @@ class Argument:
     help: str
     flags: tuple[str, ...] = ()
     metavar: str | None = None
-    """The placeholder of its value; None for a switch."""
+    """The placeholder of the value; None for a switch."""
     choices: tuple[str, ...] = ()
     required: bool = False
     repeated: bool = False
@@ -29,14 +29,14 @@ class Argument:
 
     @property
     def usage(self) -> str:
-        """How it is written, with all its flags."""
+        """The option with all its flags, as help shows it."""
         if not self.flags:
             return self.value
         return ", ".join(self.flags) + (f" {self.value}" if self.metavar else "")
 
     @property
     def synopsis(self) -> str:
-        """How it stands in the usage line of a command."""
+        """The option as the usage line of a command shows it."""
         text = " ".join((*self.flags[:1], self.value)).strip()
         text += "..." if self.repeated else ""
         return text if self.required else f"[{text}]"
@@ -54,10 +54,10 @@ class Argument:
 @dataclass(frozen=True, slots=True)
 class Command:
     words: tuple[str, ...]
-    """The program, and the command if it is one of a program: `("cogwork", "config", "check")`."""
+    """The program and, for a command, its words: `("cogwork", "config", "check")`."""
     summary: str
     notes: str = ""
-    """What follows the list of arguments."""
+    """Text after the list of arguments."""
     arguments: tuple[Argument, ...] = ()
     commands: tuple[Command, ...] = ()
 
@@ -67,7 +67,7 @@ class Command:
 
     @property
     def phrase(self) -> str:
-        """The summary as it stands behind a name."""
+        """The summary as a phrase that follows a name."""
         return self.summary[:1].lower() + self.summary[1:].removesuffix(".")
 
     @property
@@ -76,7 +76,7 @@ class Command:
 
     @property
     def usage(self) -> str:
-        """One line; options that may be left out are summed up if they are many."""
+        """The usage line; many optional options are summarized as [OPTION]..."""
         options = [option for option in self.options if not HELP.intersection(option.flags)]
         required = [option for option in options if option.required]
         summed_up = len(options) > _OPTIONS_IN_USAGE
@@ -100,13 +100,13 @@ def programs() -> tuple[Command, Command]:
 
 
 def find_program(path: str) -> Command | None:
-    """The program with the name of this file."""
+    """Return the program with this file name, or None."""
     name = PurePath(path).name
     return next((program for program in programs() if program.name == name), None)
 
 
 def walk(command: Command) -> Iterator[Command]:
-    """The command and all below it, in the order in which they are declared."""
+    """Yield the command and all its subcommands, in the order of their declaration."""
     yield command
     for inner in command.commands:
         yield from walk(inner)
@@ -115,7 +115,7 @@ def walk(command: Command) -> Iterator[Command]:
 def _from_parser(
     parser: argparse.ArgumentParser, words: tuple[str, ...], summary: str | None = None
 ) -> Command:
-    # argparse has no public way to look at what was declared.
+    # argparse has no public way to list the declared arguments.
     actions = parser._actions  # noqa: SLF001
     shown = [action for action in actions if action.help != argparse.SUPPRESS]
     return Command(

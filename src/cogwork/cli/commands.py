@@ -398,7 +398,7 @@ def _add_completion(commands: Subparsers) -> None:
     completion.add_argument(
         "shell", metavar="SHELL", choices=("bash", "zsh", "fish"), help="the shell you use"
     )
-    # The scripts ask with it: the words of a command line, the last of which is being written.
+    # Used by the completion scripts: the words of the command line up to the cursor.
     completion.add_argument("--words", nargs=argparse.REMAINDER, help=argparse.SUPPRESS)
     completion.set_defaults(run="cogwork.cli.completion:completion")
 

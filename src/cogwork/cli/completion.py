@@ -1,7 +1,7 @@
 """`cogwork completion`: completion for bash, zsh and fish.
 
-The script of a shell only asks `cogwork completion SHELL --words …` for candidates, so it stays
-right when Cogwork is updated.
+The script for a shell only calls `cogwork completion SHELL --words …` to get the candidates, so it
+does not change when Cogwork is updated.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from cogwork.config.codes import CODES
 SCRIPTS = Path(__file__).parent / "completions"
 FILES = ":files"
 DIRECTORIES = ":directories"
-"""Printed instead of candidates: the shell completes paths by itself."""
+"""Printed instead of candidates: the shell completes the paths."""
 _PATHS = {
     **dict.fromkeys(("FILE", "OLD", "NEW", "FROM", "TO", "DIR|FILE"), FILES),
     **dict.fromkeys(("DIR", "DIRECTORY"), DIRECTORIES),
@@ -41,7 +41,7 @@ def completion(arguments: argparse.Namespace) -> int:
         return 0
     words = arguments.words
     if arguments.shell == "bash":
-        # Its own list of words is split at ":" and "=", so it hands over the line instead.
+        # Bash splits words at ":" and "=", so its script passes the whole line instead.
         words = split_line(words[0])
     for candidate in complete(words):
         print(_FORMATS[arguments.shell](candidate))
@@ -49,7 +49,7 @@ def completion(arguments: argparse.Namespace) -> int:
 
 
 def split_line(line: str) -> list[str]:
-    """The words of a line up to the cursor; the last one is being written and may be empty."""
+    """Split a line up to the cursor into words. The last word is incomplete and may be empty."""
     for quote in ("", "\\", '"', "'"):
         try:
             words = shlex.split(line + quote)
@@ -60,29 +60,29 @@ def split_line(line: str) -> list[str]:
 
 
 def complete(words: Sequence[str]) -> list[Candidate]:
-    """What may stand for the last of the words."""
+    """Return the candidates for the last word."""
     *before, current = words or [""]
     program = find_program(before[0]) if before else None
     if program is None:
         return []
-    command, position, option = _read(program, before[1:])
+    command, position, option = _parse_words(program, before[1:])
     flag, equals, value = current.partition("=")
     if option is None and equals:
         option, current = _find_option(command, flag), value
     if option is not None:
-        found = _values(option)
+        found = _list_values(option)
     elif current.startswith("-"):
-        found = _flags(command, current)
+        found = _list_flags(command, current)
     elif command.commands:
         found = [Candidate(each.words[-1], each.summary) for each in command.commands]
     else:
-        found = _positional(command, position)
+        found = _complete_positional(command, position)
     return [each for each in found if each.is_request or each.word.startswith(current)]
 
 
-def _read(program: Command, words: Sequence[str]) -> tuple[Command, int, Argument | None]:
-    """The command that the words name, the number of its positional arguments so far, and the
-    option whose value comes next."""
+def _parse_words(program: Command, words: Sequence[str]) -> tuple[Command, int, Argument | None]:
+    """Return the command that the words name, the number of its positional arguments so far, and
+    the option whose value comes next."""
     command, position, option = program, 0, None
     for word in words:
         inner = {each.words[-1]: each for each in command.commands}
@@ -103,23 +103,23 @@ def _find_option(command: Command, flag: str) -> Argument | None:
     return next((each for each in command.options if written.intersection(each.flags)), None)
 
 
-def _flags(command: Command, current: str) -> list[Candidate]:
-    # The options of cogwork-server have one dash, and may be written with two.
+def _list_flags(command: Command, current: str) -> list[Candidate]:
+    # The options of cogwork-server have one dash, but two are accepted.
     dash = "-" if current.startswith("--") else ""
     flags = ((each.flags[-1], each.help) for each in command.options)
     return [Candidate(f if f.startswith("--") else dash + f, text) for f, text in flags]
 
 
-def _positional(command: Command, position: int) -> list[Candidate]:
+def _complete_positional(command: Command, position: int) -> list[Candidate]:
     expected = command.positional
     if not expected:
-        return _flags(command, "")
+        return _list_flags(command, "")
     if position < len(expected):
-        return _values(expected[position])
-    return _values(expected[-1]) if any(each.repeated for each in expected) else []
+        return _list_values(expected[position])
+    return _list_values(expected[-1]) if any(each.repeated for each in expected) else []
 
 
-def _values(argument: Argument) -> list[Candidate]:
+def _list_values(argument: Argument) -> list[Candidate]:
     if argument.metavar in _PATHS:
         return [Candidate(_PATHS[argument.metavar])]
     if argument.metavar == "CODE":
@@ -127,13 +127,13 @@ def _values(argument: Argument) -> list[Candidate]:
     return [Candidate(choice) for choice in argument.choices]
 
 
-def _for_zsh(candidate: Candidate) -> str:
+def _format_for_zsh(candidate: Candidate) -> str:
     escaped = candidate.word.replace(":", "\\:")
     return candidate.word if candidate.is_request else f"{escaped}:{candidate.help}"
 
 
 _FORMATS: dict[str, Callable[[Candidate], str]] = {
     "bash": lambda candidate: candidate.word,
-    "zsh": _for_zsh,
+    "zsh": _format_for_zsh,
     "fish": lambda candidate: f"{candidate.word}\t{candidate.help}".rstrip("\t"),
 }

@@ -188,7 +188,7 @@ def running_server(config: Path, directory: Path) -> Iterator[ServerPopen]:
             yield process
         finally:
             process.terminate()
-            # After Ctrl-C, leaving the block would only wait a quarter of a second.
+            # After Ctrl-C, Popen.__exit__ waits only a quarter of a second, so wait here.
             with suppress(subprocess.TimeoutExpired):
                 process.wait(_STOP_TIMEOUT)
 

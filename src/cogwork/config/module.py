@@ -39,7 +39,7 @@ class ModuleConfig(Section):
     """The program to start, or an archive (`.tar.gz`) whose `meta.json` names it. Required for a
     local module."""
     type: Literal["local", "registry"] = "local"
-    """Where it comes from: a path on this computer, or the registry."""
+    """Where the module comes from: a path on this computer, or the registry."""
     module_id: str = ""
     """The ID of the module in the registry. Required for a registry module."""
     log_level: LevelField | None = None

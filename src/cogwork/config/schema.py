@@ -171,7 +171,7 @@ class RemoteConfig(Section):
     auth: RemoteAuth | None = None
     """How to log in to the remote. No login by default."""
     managed_by: str = ""
-    """Who manages the remote, such as the address of its cloud."""
+    """The manager of the remote, such as the address of its cloud."""
     insecure: bool = False
     """Whether to connect without TLS."""
     connection_check_interval: Duration = 10.0

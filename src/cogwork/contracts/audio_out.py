@@ -34,7 +34,7 @@ class AudioOutContract(Contract):
     sample_size: ClassVar[int] = 2
     """Bytes per sample of that codec."""
     streams: ClassVar[bool] = True
-    """Whether it plays streamed sounds."""
+    """Whether the speaker plays streamed sounds."""
     waits: ClassVar[bool] = True
     """Whether a call lasts as long as its sound, rather than only queueing it."""
 

@@ -23,7 +23,7 @@ class CameraContract(Contract):
     client = CameraClient
 
     intrinsics: ClassVar[bool] = False
-    """Whether it is configured with intrinsics."""
+    """Whether the camera is configured with intrinsics."""
 
     async def test_images_match_their_metadata(self, it: Any) -> None:
         images, metadata = await it.get_images()

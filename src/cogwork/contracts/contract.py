@@ -57,11 +57,11 @@ class Contract:
     attributes: ClassVar[Mapping[str, Any]] = {}
     """Attributes of the resource under test."""
     beside: ClassVar[Sequence[Mapping[str, Any]]] = ()
-    """Resources that it depends on, configured as in a file."""
+    """Resources that the resource under test depends on, configured as in a file."""
     models: ClassVar[Sequence[Model]] = ()
     """Additional models that no installed package provides."""
     lacks: ClassVar[Collection[str]] = ()
-    """Methods of the API that it does not implement, such as `GetGeometries`."""
+    """Methods of the API that the model does not implement, such as `GetGeometries`."""
 
     pytestmark = pytest.mark.asyncio
 

@@ -30,7 +30,7 @@ class EncoderContract(Contract):
     client = EncoderClient
 
     knows_way: ClassVar[bool] = True
-    """Whether it detects the direction; an encoder with a single signal only counts."""
+    """Whether the encoder detects the direction; an encoder with a single signal only counts."""
     ticks_per_revolution: ClassVar[float | None] = None
     """Ticks per revolution, if it reports both ticks and degrees."""
 

@@ -23,7 +23,7 @@ class MotorContract(MovingContract):
     rpm: ClassVar[float] = 60.0
     """A speed at which it turns safely."""
     reverses: ClassVar[bool] = True
-    """Whether it can turn backward."""
+    """Whether the motor can turn backward."""
 
     def move(self, it: Any) -> Coroutine[Any, Any, Any]:
         return it.set_power(0.5)  # type: ignore[no-any-return]

@@ -37,7 +37,7 @@ class MovementSensorContract(Contract):
     client = MovementSensorClient
 
     at_rest: ClassVar[bool] = True
-    """Whether it is stationary during the test."""
+    """Whether the sensor is stationary during the test."""
 
     async def test_measurements_match_properties(self, it: Any) -> None:
         properties = await it.get_properties()

@@ -21,7 +21,7 @@ class SlamContract(Contract):
     client = SLAMClient
 
     keeps_state: ClassVar[bool] = True
-    """Whether it provides its internal state."""
+    """Whether the service provides its internal state."""
 
     async def test_reports_position(self, it: Any) -> None:
         pose = await it.get_position(timeout=TIMEOUT)

@@ -11,7 +11,7 @@ _UNSAFE = re.compile(
 )
 
 INDENT = "    "
-"""Prefix of continuation lines, which tells them from log lines: those start with a time."""
+"""Prefix of continuation lines. Log lines start with a time instead."""
 _TAB_WIDTH = 4
 
 

@@ -1,4 +1,5 @@
-"""Write lines in a background thread, so that a full disk or a slow reader blocks no log call."""
+"""Write lines in a background thread, so that log calls do not block on a full disk or a
+slow reader."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""The index of the spool, pure: which numbers are where, due, delivered or to be evicted.
+"""The index of the spool: where each line is stored, and which lines are due, delivered or evicted.
 
-A number that is missing when it is due was dropped.
+Lines have sequence numbers; a number that is missing when it is due was dropped. Pure, without I/O.
 """
 
 from __future__ import annotations

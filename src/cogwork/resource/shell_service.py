@@ -180,7 +180,7 @@ async def _forward_output(stream: Stream, terminal: ShellTerminal) -> None:
 
 
 def _resize(request: messages.ShellRequest, terminal: ShellTerminal) -> None:
-    """Apply window sizes from `extra`: a list in the first message, single ones in later ones."""
+    """Apply window sizes from `extra`: the first message has a list, later messages one size."""
     if not request.HasField("extra"):
         return
     extra = extra_to_dict(request.extra)

@@ -20,7 +20,7 @@ EXIT_USAGE = 2
 def run() -> NoReturn:
     """Run `main` and end the process, without the teardown of the interpreter and of libraries.
 
-    Everything of ours is closed by then. A driver's thread that hangs in native code would crash
+    `main` has closed everything. A driver's thread that hangs in native code would crash
     when the destructors of its library run.
     """
     code = main()

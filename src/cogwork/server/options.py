@@ -47,7 +47,7 @@ class Options:
 
     @property
     def runs_machine(self) -> bool:
-        """Whether to run a machine: no option asks for something else instead."""
+        """Whether to run a machine. Options such as -help do something else instead."""
         return not (
             self.aix_install
             or self.dump_resources

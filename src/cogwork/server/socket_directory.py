@@ -41,7 +41,7 @@ def remove_directory(directory: Path) -> None:
 
 
 def _remove_stale(directory: Path) -> None:
-    """Remove the directory if it holds only sockets: other programs may use such names, too."""
+    """Remove the directory if it holds only sockets; otherwise it may belong to another program."""
     with contextlib.suppress(OSError):
         if not directory.is_symlink() and all(entry.is_socket() for entry in directory.iterdir()):
             shutil.rmtree(directory)

@@ -83,7 +83,7 @@ class Pose:
         return cls(ZERO, Quaternion.identity())
 
     def compose(self, other: Pose) -> Pose:
-        """Return `other`, which is relative to this pose, relative to the outer frame."""
+        """Convert `other` from the frame of this pose to the outer frame."""
         # Normalize each time, so that a long chain does not drift.
         return Pose(
             self.transform_point(other.point), (self.rotation * other.rotation).normalized()

@@ -17,9 +17,9 @@ class ConnectionState(enum.IntEnum):
     """How much a connection is in use, from least to most."""
 
     UNDETECTED = 0
-    """Its protocol is not known yet."""
+    """The protocol of the connection is not known yet."""
     UNUSED = 1
-    """It has made no complete request."""
+    """The client has not sent a complete request yet."""
     IDLE = 2
     """All of its requests were answered."""
     BUSY = 3

@@ -116,7 +116,7 @@ class RelayedConnection:
         """Stop the timer, and log the violation if there was one."""
         self._timeout_timer.cancel()
         if self._socket_relay.violation is not None:
-            _log.warning("closed connection from %s: %s", self.peer, self._socket_relay.violation)
+            _log.warning("closed a connection from %s: %s", self.peer, self._socket_relay.violation)
 
     def _check_timeout(self) -> None:
         since = self._monitor.waiting_since

@@ -241,8 +241,8 @@ class PublicListener:
             if is_http2 is None:
                 connection.close()
                 return
-            # Starting to serve a connection takes time. Throttling keeps thousands of new ones from
-            # delaying connected clients, and those evicted while they wait cost nothing.
+            # Starting to serve a connection takes time. Throttling keeps thousands of new
+            # connections from delaying connected clients; one that is evicted meanwhile is free.
             await self._throttle.acquire()
             if is_http2:
                 self._relay_grpc(connection, _format_peer(connection.address))
@@ -303,9 +303,9 @@ class _AcceptedConnection:
         self.address = address
         self.host = address[0]
         self.served: ServedConnection | None = None
-        """The connection as its server knows it, once a server has taken it over."""
+        """The connection in the gRPC or HTTP server, once that server has taken it over."""
         self.is_handed_over = False
-        """Whether the HTTP server is taking it over, and closes it from then on."""
+        """Whether the HTTP server is taking over the connection, and will also close it."""
         self.dispatch_task: asyncio.Task[None] | None = None
         self._accepted_at = time.monotonic()
         self._on_close = on_close
@@ -327,7 +327,7 @@ class _AcceptedConnection:
             if self.dispatch_task is not None:
                 self.dispatch_task.cancel()
             if self.socket.fileno() >= 0:
-                # Before the waiting task does so: by then the descriptor may have been reused.
+                # Do not leave this to the waiting task: when it runs, the descriptor may be reused.
                 asyncio.get_running_loop().remove_reader(self.socket.fileno())
             self.socket.close()
         self.notify_closed()
