@@ -172,8 +172,8 @@ def test_links_that_are_already_there_are_not_followed(field: Field) -> None:
 @pytest.mark.parametrize(
     ("limits", "words"),
     [
-        ({"entries": 2}, "more than 2 entries"),
-        ({"links": 0}, "more than 0 symbolic links"),
+        ({"entries": 2}, "more than the limit of 2 entries"),
+        ({"links": 0}, "more than the limit of 0 symbolic links"),
         ({"unpacked": 1 * MIB}, "more than the limit of 0.000977 GiB"),
         ({"ratio": 2, "ratio_from": 1 * MIB}, "more than 2 times its size"),
         ({"reserve": 1 << 60}, "more than the free disk space of 0 GiB"),

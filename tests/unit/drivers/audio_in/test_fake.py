@@ -193,9 +193,9 @@ async def test_who_reads_too_slowly_is_told_so(microphone: FakeAudioIn, clock: M
     [
         ("opus", 1.0, 'has no codec "opus"; it supports pcm16, pcm32, pcm32_float'),
         ("", 1.0, "needs a codec; it supports pcm16, pcm32, pcm32_float"),
-        ("pcm16", -1.0, "not for -1 s"),
-        ("pcm16", math.nan, "not for nan s"),
-        ("pcm16", math.inf, "not for inf s"),
+        ("pcm16", -1.0, "cannot stream for -1 s: use at most"),
+        ("pcm16", math.nan, "cannot stream for nan s: use at most"),
+        ("pcm16", math.inf, "cannot stream for inf s: use at most"),
     ],
 )
 async def test_what_it_does_not_do(

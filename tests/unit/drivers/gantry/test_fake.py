@@ -110,7 +110,10 @@ async def test_it_has_its_speeds(client: GantryClient, speeds: list[float]) -> N
     with refused() as told:
         await client.move_to_position([10, 10], speeds)
     assert told.status is Status.INVALID_ARGUMENT
-    assert "up to 100 mm per second" in told.words or "as many speeds, not 1" in told.words
+    assert (
+        "above 0 and at most 100 mm per second" in told.words
+        or "as many speeds, not 1" in told.words
+    )
 
 
 async def test_its_kinematics_are_its_axes(client: GantryClient) -> None:
