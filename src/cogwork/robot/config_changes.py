@@ -1,4 +1,4 @@
-"""Finds the resources that a new configuration adds, changes and removes."""
+"""Summarizes which resources a new configuration adds, changes and removes, for the history."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from cogwork.config.loader import LoadedConfig
 ConfigChanges = dict[str, list[str]]
 
 
-def find_changes(old: LoadedConfig | None, new: LoadedConfig) -> ConfigChanges:
+def summarize_changes(old: LoadedConfig | None, new: LoadedConfig) -> ConfigChanges:
     """Return resource names under `added`, `changed` and `removed`; empty lists are omitted."""
     before = {spec.name: spec for spec in old.result.specs} if old is not None else {}
     after = {spec.name: spec for spec in new.result.specs}

@@ -33,7 +33,7 @@ from cogwork.modules.orphans import kill_children
 from cogwork.modules.parent_server import ParentServer
 from cogwork.resource.machine_access import MachineAccess
 from cogwork.resource.registry import Registry, entry_point_models
-from cogwork.robot.config_changes import ConfigChanges, find_changes
+from cogwork.robot.config_changes import ConfigChanges, summarize_changes
 from cogwork.robot.event_journal import EventJournal
 from cogwork.robot.handler_table import build_handler_table
 from cogwork.robot.job_call import make_job_call, resolve_name
@@ -217,7 +217,7 @@ class _Server:
         return unfinished
 
     def _apply(self, loaded: LoadedConfig) -> asyncio.Future[Outcome]:
-        changes = find_changes(self._loaded, loaded)
+        changes = summarize_changes(self._loaded, loaded)
         self._loaded = loaded
         self._server_log.apply(loaded)
         self._create_task(

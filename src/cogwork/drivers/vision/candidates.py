@@ -1,4 +1,4 @@
-"""Raw detections of a model, before filtering by label and confidence."""
+"""Detections of a model as arrays, before labels and the configured confidences are applied."""
 
 from __future__ import annotations
 
@@ -57,3 +57,12 @@ class ImageFit:
 
 def stretch_fit(input_width: int, input_height: int) -> ImageFit:
     return ImageFit(input_width, input_height, float(input_width), float(input_height))
+
+
+def top_k_rows(scores: Floats, rows: Integers, most: int) -> Integers:
+    """Return at most `most` rows, highest score first; ties keep their order."""
+    values = scores[rows]
+    if len(rows) > most:
+        threshold = np.partition(values, len(values) - most)[len(values) - most]
+        rows, values = rows[values >= threshold], values[values >= threshold]
+    return rows[np.argsort(-values, kind="stable")[:most]]

@@ -89,6 +89,20 @@ class TestPacer:
         assert [pacer.delay(None, 100.0) for _ in range(3)] == pytest.approx([0.0, 0.1, 0.2])
 
 
+def assert_takes(seconds: float, source: OpenedVideo, pictures: int) -> None:
+    """Reading takes this long, at least in one of several attempts: a computer may be busy."""
+    source.read()
+    took: list[float] = []
+    for _ in range(5):
+        began = time.monotonic()
+        for _ in range(pictures):
+            source.read()
+        took.append(time.monotonic() - began)
+        if took[-1] == pytest.approx(seconds, abs=0.1):
+            return
+    raise AssertionError(f"{pictures} pictures took {took} s instead of {seconds}")
+
+
 class TestPlaying:
     @pytest.mark.parametrize(
         ("name", "codec"),
@@ -111,29 +125,18 @@ class TestPlaying:
     def test_at_the_pace_of_the_file(self, tmp_path: Path) -> None:
         with opened(film(tmp_path / "film.mp4", pictures=4, rate=20)) as source:
             assert source.rate == 20
-            source.read()
-            began = time.monotonic()
-            for _ in range(8):
-                source.read()
-            assert time.monotonic() - began == pytest.approx(0.4, abs=0.1)
+            assert_takes(0.4, source, 8)
 
     def test_one_that_does_not_say_its_pace_has_a_usual_one(self, tmp_path: Path) -> None:
         with opened(film(tmp_path / "film.h264", codec="libx264")) as source:
             assert source.rate is None
-            source.read()
-            began = time.monotonic()
-            for _ in range(10):
-                source.read()
-            assert time.monotonic() - began == pytest.approx(0.4, abs=0.1)
+            assert_takes(0.4, source, 10)
 
     def test_a_single_picture_is_not_shown_as_fast_as_can_be(self, tmp_path: Path) -> None:
         (tmp_path / "one.png").write_bytes(png(64, 48))
         with opened(tmp_path / "one.png") as source:
-            source.read()
-            began = time.monotonic()
-            for _ in range(5):
-                assert source.read()().shape == (48, 64, 3)
-            assert time.monotonic() - began == pytest.approx(0.2, abs=0.1)
+            assert source.read()().shape == (48, 64, 3)
+            assert_takes(0.2, source, 5)
 
     def test_one_that_does_not_loop_ends(self, tmp_path: Path) -> None:
         path = film(tmp_path / "film.mp4", rate=QUICK)

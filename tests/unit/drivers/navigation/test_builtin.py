@@ -423,7 +423,7 @@ async def test_hanging_base_times_out(rig: Rig, monkeypatch: pytest.MonkeyPatch)
     await rig.service.navigate_to_point(at(0, 1))
     status = await rig.drive(10)
     assert status.goal.state == FAILED
-    assert "did not get there in 8.0 seconds" in status.goal.error.message
+    assert "did not arrive within 8.0 seconds" in status.goal.error.message
     assert rig.base.stops >= 1
 
 

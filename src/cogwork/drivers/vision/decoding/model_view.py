@@ -1,4 +1,4 @@
-"""The description of a model, read from an ML model service."""
+"""Reads the description of a model from an ML model service."""
 
 from __future__ import annotations
 

@@ -10,11 +10,11 @@ from numpy.typing import NDArray
 
 from cogwork.drivers.mlmodel.model_info import TensorSpec
 from cogwork.drivers.vision.attributes import MlmodelVisionAttributes
-from cogwork.drivers.vision.candidates import Candidates, Floats, ImageFit, stretch_fit
+from cogwork.drivers.vision.candidates import Candidates, Floats, ImageFit, stretch_fit, top_k_rows
 from cogwork.drivers.vision.decoding.boxes import input_scale
 from cogwork.drivers.vision.decoding.decoder import BadOutput, Tensors
 from cogwork.drivers.vision.decoding.output_table import dequantize_output
-from cogwork.drivers.vision.postprocessing.label_filter import filter_rows, top_k_rows
+from cogwork.drivers.vision.postprocessing.label_filter import filter_rows
 from cogwork.resource.labels import Labels
 
 _MAX_NORMALIZED = 2.0

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cogwork.drivers.vision.attributes import MlmodelVisionAttributes
-from cogwork.drivers.vision.candidates import Candidates, Floats, Integers
+from cogwork.drivers.vision.candidates import Candidates, Floats, Integers, top_k_rows
 from cogwork.resource import sdk
 from cogwork.resource.labels import Labels
 
@@ -98,15 +98,6 @@ def filter_rows(
         (known_classes[positions] == classes[rows]) & (scores[rows] >= thresholds[positions])
     ]
     return kept
-
-
-def top_k_rows(scores: Floats, rows: Integers, most: int) -> Integers:
-    """Return at most `most` rows, highest score first; ties keep their order."""
-    values = scores[rows]
-    if len(rows) > most:
-        threshold = np.partition(values, len(values) - most)[len(values) - most]
-        rows, values = rows[values >= threshold], values[values >= threshold]
-    return rows[np.argsort(-values, kind="stable")[:most]]
 
 
 def min_confidence(settings: MlmodelVisionAttributes) -> float:

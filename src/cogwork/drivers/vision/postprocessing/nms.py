@@ -5,8 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from cogwork.drivers.vision.candidates import Candidates, Integers
-from cogwork.drivers.vision.postprocessing.label_filter import top_k_rows
+from cogwork.drivers.vision.candidates import Candidates, Integers, top_k_rows
 
 MAX_CANDIDATES = 10_000
 """Number of candidates to compare, highest scores first. This bounds the worst-case time."""
