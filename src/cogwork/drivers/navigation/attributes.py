@@ -28,7 +28,7 @@ class BuiltinNavigationAttributes(Attributes):
     base: BaseName
     """Base to drive. It must turn in place."""
     movement_sensor: MovementSensorName
-    """Movement sensor on the base, which must report its position and its compass heading."""
+    """Movement sensor at the center of the base, which reports a position and a compass heading."""
     map_type: Literal["GPS", "gps", "local"] = "GPS"
     """Type of positions: `GPS`, coordinates on the globe; `local`, poses in millimeters, with x to
     the east and y to the north of `origin`."""
@@ -38,11 +38,11 @@ class BuiltinNavigationAttributes(Attributes):
     meters_per_sec: Positive = 0.3
     """Default speed, unless a zone or a call sets another."""
     degs_per_sec: Positive = 20.0
-    """Angular speed."""
+    """Angular speed in degrees per second."""
     plan_deviation_m: Annotated[float, Field(ge=0.01)] = 2.6
-    """Distance from its path at which the machine stops and plans another one. It keeps this
-    distance, in addition to its own radius, from keepout zones, and comes within half of it to its
-    goals. Set it larger than the error of the positions."""
+    """Distance from its path, in meters, at which the machine stops and plans another path. It
+    keeps this distance, in addition to its own radius, from keepout zones. A goal is reached within
+    half of this distance. Set it larger than the error of the positions."""
     position_polling_frequency_hz: Annotated[float, Field(gt=0, le=100)] = 1.0
     """How often the position is checked while the base moves. After each turn and each straight
     leg, the base waits for one period. Do not set it higher than the rate of the sensor."""

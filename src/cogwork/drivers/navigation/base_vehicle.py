@@ -1,8 +1,8 @@
 """A base that follows paths.
 
-The base is commanded with `spin` and `move_straight`, not with `set_velocity`: each of these ends
-by itself, so a base does not drive on if the connection to it breaks, and each fails if another
-client takes control of the base, which a repeated `set_velocity` would override.
+The base is commanded with `spin` and `move_straight`, not with `set_velocity`. These commands end
+by themselves, so the base does not drive on if the connection to it breaks. They also fail if
+another client takes control of the base; repeated calls of `set_velocity` would override it.
 """
 
 from __future__ import annotations
@@ -40,12 +40,12 @@ from cogwork.graph.name import ResourceName
 from cogwork.resource.machine_access import MachineAccess
 
 HEADING_TOLERANCE = 5.0
-"""Degrees by which the base may face away from its direction without a turn."""
+"""Maximum heading error, in degrees, that needs no turn."""
 MAX_TURNS = 4
-"""Consecutive turns in place, until the base drives on or gives up."""
+"""Maximum number of consecutive turns in place before the base drives on or gives up."""
 MAX_HEADING_ERROR = 45.0
-"""Degrees above which the base gives up after these turns. Positions and headings have errors, so
-that smaller ones are corrected on the way."""
+"""Maximum heading error, in degrees, after these turns. Above it, the base gives up. A smaller
+error may come from the sensor and is corrected on the way."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,8 +55,8 @@ class FollowSettings:
     deviation: float
     """Distance from the path, in meters, at which the base stops."""
     polling_interval: float
-    """Seconds between two checks of the position while the base moves, and after a move until the
-    sensor reports its end."""
+    """Seconds between two checks of the position while the base moves. After a move, the base waits
+    this long for a new position."""
 
     @property
     def tolerance(self) -> float:
@@ -117,12 +117,12 @@ class BaseVehicle:
             stalled = stalled + 1 if before - distance < leg / 2 else 0
             if stalled == MAX_STALLED_LEGS and distance > self._settings.tolerance:
                 raise OffCourse(
-                    f"it is still {distance:.2f} m away, and the last {stalled} legs brought it "
-                    "hardly closer: check that its wheels turn and its position is correct"
+                    f"it is still {distance:.2f} m away, and the last {stalled} legs hardly "
+                    "brought it closer: check that its wheels turn and its position is correct"
                 )
 
     async def _aim(self, find: FindBase, step: PathStep) -> float:
-        """Turn toward the end of the step, if it is not reached, and return the distance to it."""
+        """Turn toward the end of the step unless it is reached, and return the distance to it."""
         for turns in range(MAX_TURNS + 1):
             distance, degrees = _bearing(await self._locate_on(step), step.end)
             limit = MAX_HEADING_ERROR if turns else HEADING_TOLERANCE
@@ -134,7 +134,7 @@ class BaseVehicle:
         return distance
 
     def _is_aimed(self, distance: float, degrees: float, limit: float) -> bool:
-        """Return whether the next leg ends close enough to the line to the point."""
+        """Return whether the next leg would end close enough to the straight line to the target."""
         leg = min(distance, MAX_LEG / 1000)
         miss = leg * math.sin(math.radians(abs(degrees)))
         return abs(degrees) < MIN_TURN or (
@@ -153,7 +153,7 @@ class BaseVehicle:
         await self._supervise(turn(find, degrees, self._drive_settings(step), self._clock), step)
 
     async def _go_straight(self, find: FindBase, meters: float, step: PathStep) -> None:
-        # A shorter distance than a millimeter would not be driven.
+        # `move_straight` takes whole millimeters, and 0 would not move the base.
         distance = max(meters * 1000, 1)
         self._speed = step.speed
         try:
@@ -202,10 +202,9 @@ class BaseVehicle:
         return DriveSettings(step.speed * 1000, settings.angular, settings.tolerance * 1000)
 
     def _make_finder(self) -> FindBase:
-        """Return a function that returns the base for the next move, unless it was stopped
-        meanwhile.
+        """Return a function that returns the base, and raises Interrupted if it was stopped since.
 
-        Between two moves, while only the position is read, a stop would otherwise go unnoticed.
+        Otherwise, a stop between two moves would go unnoticed.
         """
         stops = self._machine.stop_count(self._name)
 
@@ -218,7 +217,7 @@ class BaseVehicle:
 
 
 def _bearing(pose: MapPose, point: MapPoint) -> tuple[float, float]:
-    """Return the distance of the point, and the degrees to the left until it is ahead."""
+    """Return the distance to the point, and the left turn in degrees to face it."""
     return math.dist(pose.point, point), _turn_between(pose, yaw_toward(pose.point, point))
 
 

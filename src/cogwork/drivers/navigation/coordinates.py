@@ -22,14 +22,14 @@ MapPoint = tuple[float, float]
 """Meters along x and y; on the globe, meters east and north of the origin."""
 
 MAX_DISTANCE = 1_000_000.0
-"""Maximum distance in meters: map coordinates are flat, the globe is not."""
+"""Maximum distance from the origin in meters: the map is flat, and the globe is not."""
 
 
 @dataclass(frozen=True, slots=True)
 class MapPose:
     point: MapPoint
     yaw: float | None
-    """Degrees counterclockwise from x. None leaves the heading open."""
+    """Degrees counterclockwise from x. None means any heading."""
 
 
 class MapCoordinates(Protocol):
@@ -42,14 +42,14 @@ class MapCoordinates(Protocol):
     def to_position(self, map_pose: MapPose) -> Position: ...
 
     def parse_point(self, value: object, description: str) -> MapPoint:
-        """Parse a point of a zone."""
+        """Parse a point in the geometry of a zone."""
 
     def to_meters(self, length: float) -> float:
-        """Convert a length of a zone."""
+        """Convert a length in the geometry of a zone, such as a radius, to meters."""
 
 
 class LocalCoordinates:
-    """Coordinates of a local map, on which forward is along x, as on the map of a SLAM service."""
+    """Coordinates of a local map. A yaw of 0 faces along x, as on the map of a SLAM service."""
 
     map_type = MapType.MAP_TYPE_LOCAL
 
@@ -112,7 +112,8 @@ class GpsCoordinates:
 
 
 def _yaw_of_geo_pose(pose: GeoPose) -> float | None:
-    """Return the yaw. An orientation vector of zero faces north, and x is east."""
+    """Return the yaw, or None if there is none. A geo pose without rotation faces north, and x is
+    east."""
     match pose.WhichOneof("orientation"):
         case "heading":
             if not math.isfinite(pose.heading):

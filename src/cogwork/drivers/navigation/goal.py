@@ -24,7 +24,7 @@ from cogwork.drivers.navigation.planned_path import PlannedPath, yaw_toward
 from cogwork.resource.timestamps import to_timestamp
 
 MAX_LAPS = 2**32 - 1
-"""The maximum that a message can represent."""
+"""Maximum that the field of the message can hold."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,16 +47,16 @@ class Goal:
     """Start time in seconds since 1970."""
     route: ActiveRoute | None = None
     given_path: Sequence[MapPoint] | None = None
-    """The rest of the path that the client gave for the only stop, or None to plan one."""
+    """The remaining points of the path that the client gave, or None if it must be planned."""
     index: int = 0
-    """The next stop."""
+    """The index of the next stop."""
     lap: int = 0
     """The number of completed laps, up to the limit of the message."""
     state: GoalState.ValueType = GoalState.GOAL_STATE_ACTIVE
     plan: PlannedPath | None = None
     """The path that is being followed, or None while planning and at rest."""
     step: int = 0
-    """The current step of the plan."""
+    """The index of the current step of the plan."""
     suspend_reason: str | None = None
     error: NavError | None = None
     finished_at: float | None = None

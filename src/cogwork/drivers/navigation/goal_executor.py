@@ -25,9 +25,9 @@ STOP_TIMEOUT = 20.0
 MAX_DEVIATIONS = 3
 """How often the vehicle may leave its path without progress before it gives up."""
 MIN_PROGRESS = 1.0
-"""Meters by which the rest of the path becomes shorter if the vehicle makes progress."""
+"""Minimum reduction of the remaining path, in meters, that counts as progress."""
 MIN_LAP_TIME = 0.1
-"""Minimum seconds of a lap: the stops of a route may be so close that nothing moves."""
+"""Minimum duration of a lap in seconds: the stops may be so close that nothing moves."""
 
 
 class NoGoal(CogworkError):
@@ -188,7 +188,8 @@ class GoalExecutor:
         self._notify()
 
     async def _pursue(self, goal: Goal, code: NavErrorCode.ValueType, detours: bool) -> None:
-        """Plan and follow paths until the goal has ended. `code` is for the first plan."""
+        """Plan and follow paths until the goal has ended. `code` is the error code if the
+        first plan fails."""
         deviations, shortest = 0, math.inf
         while goal.is_active:
             since = self._clock.monotonic()

@@ -63,8 +63,8 @@ class GoalNavigation(MapNavigation):
         *,
         deviation: float = 0.0,
     ) -> None:
-        """`speed` is the default speed in meters per second; `deviation`, the meters by which the
-        vehicle may leave its path."""
+        """`speed` is the default speed in meters per second. `deviation` is the maximum distance of
+        the vehicle from its path in meters."""
         super().__init__(name, MapStore(coordinates, Clearance(footprint.radius, deviation)))
         self._vehicle = vehicle
         self._coordinates = coordinates

@@ -43,7 +43,7 @@ class MapStore:
     def update_location(
         self, name: str, position: Position | None, new_name: str | None
     ) -> Location:
-        """Update a location; routes that use it follow a new name."""
+        """Update a location. If it gets a new name, update the routes that use it."""
         before = self.locations.get(name)
         if position is not None:
             self.coordinates.parse_position(position)

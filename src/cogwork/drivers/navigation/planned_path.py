@@ -27,7 +27,7 @@ class PathStep:
     speed: float
     """Speed in meters per second."""
     ends_leg: bool
-    """Whether a stop of the path is reached at the end."""
+    """Whether the step ends at a stop."""
 
     @property
     def length(self) -> float:
@@ -46,7 +46,7 @@ class PathStep:
 @dataclass(frozen=True, slots=True)
 class PlannedPath:
     points: tuple[MapPoint, ...]
-    """The points from the start on, without those that only change the speed."""
+    """All points, including the start, except those where only the speed changes."""
     steps: tuple[PathStep, ...]
     end_yaw: float | None
     """The yaw at the end; None keeps the direction of arrival."""
@@ -73,7 +73,7 @@ class PlannedPath:
         return path_length(self.points)
 
     def remaining_distance(self, step: int, current: MapPoint) -> float:
-        """Return the meters from a point on the step with that index to the end."""
+        """Return the distance in meters from a point on the given step to the end of the path."""
         if step >= len(self.steps):
             return 0.0
         ahead = sum(each.length for each in self.steps[step + 1 :])
@@ -92,7 +92,7 @@ def yaw_toward(start: MapPoint, end: MapPoint) -> float:
 def _split_at_limits(
     start: MapPoint, end: MapPoint, speed: float, limits: Sequence[SpeedLimit], ends_leg: bool
 ) -> list[PathStep]:
-    """Return one step for each part of the line with another speed."""
+    """Split a line into steps where the speed changes."""
     fractions = {fraction for each in limits for fraction in each.polygon.intersections(start, end)}
     points = [start, *(interpolate(start, end, each) for each in sorted(fractions)), end]
     return [

@@ -1,4 +1,4 @@
-"""Plans the paths of goals in threads: there may be many zones."""
+"""Plans the paths of goals in threads, because many zones take a long time."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class Planner:
         self._workers = workers
 
     async def plan_goal(self, goal: Goal, start: MapPoint, *, detours: bool) -> PlannedPath:
-        """Plan a path past the remaining stops; raise NoPath.
+        """Plan a path through the remaining stops; raise NoPath if there is none.
 
         `detours` allows leaving the client's path where it is blocked.
         """
@@ -46,7 +46,7 @@ class Planner:
         return await self._set_speeds(goal, start, legs, end_yaw)
 
     async def plan_legs(self, start: MapPoint, stops: Sequence[MapPoint]) -> list[list[MapPoint]]:
-        """Plan a path to each stop; raise NoPath."""
+        """Plan a path to each stop; raise NoPath if there is none."""
         keepouts = self._map.keepouts()
         if not keepouts:
             return [[stop] for stop in stops]
@@ -55,7 +55,7 @@ class Planner:
     async def _check_path(self, path: Sequence[MapPoint]) -> None:
         zone = await self._run_with_budget(find_blocking_zone, path, self._map.keepouts())
         if zone is not None:
-            raise NoPath(f'zone "{zone.name}" blocks the plan: make another one')
+            raise NoPath(f'zone "{zone.name}" blocks the path of the plan: request another plan')
 
     async def _set_speeds(
         self,

@@ -13,7 +13,7 @@ from cogwork.drivers.navigation.polygon import Polygon
 from cogwork.drivers.navigation.search_budget import NoPath, SearchBudget
 
 MAX_DETOUR_CORNERS = 160
-"""Maximum corners of the zones on one path: visibility is checked between all pairs."""
+"""Maximum corners of the zones that block a path: visibility is checked between all pairs."""
 
 _CORNER_CLEARANCE = 0.01
 """Meters between a corner and the path around it."""
@@ -23,7 +23,7 @@ _CORNER_CLEARANCE = 0.01
 class Keepout:
     name: str
     polygon: Polygon
-    """The zone, inflated by the radius of the machine and by its margin. Paths stay outside."""
+    """The zone, inflated by the radius of the machine and the margin. Paths stay outside."""
     core: Polygon
     """The zone, inflated by the radius of the machine. The machine itself stays outside; it may be
     in the margin, because it does not follow its path exactly."""
@@ -72,7 +72,7 @@ def find_blocking_zone(
 
 
 def _leave_margins(start: MapPoint, keepouts: Sequence[Keepout], budget: SearchBudget) -> MapPoint:
-    """Return the start, or the nearest point outside of the zones in whose margins it is."""
+    """Return the start, or the nearest point outside of all margins if it is in a margin."""
     outside = start
     for each in keepouts:
         if each.core.contains(outside):

@@ -77,7 +77,7 @@ class Polygon:
         )
 
     def intersections(self, start: MapPoint, end: MapPoint) -> list[float]:
-        """Return the fractions of the line from start to end that lie on the outline, ascending."""
+        """Return where the line from start to end crosses the outline, as ascending fractions."""
         if self._is_outside_bounds(start, end):
             return []
         direction = (end[0] - start[0], end[1] - start[1])

@@ -23,7 +23,10 @@ T = TypeVar("T")
 
 
 class SensorLocator:
-    """The map has x to the east and y to the north of its origin."""
+    """Reads poses on a map with x to the east and y to the north of its origin.
+
+    The sensor is assumed to be at the center of the vehicle.
+    """
 
     def __init__(
         self, name: str, sensor: MovementSensor, origin: GeoCoordinate, clock: Clock
@@ -49,7 +52,7 @@ class SensorLocator:
         return self._origin
 
     async def locate(self) -> MapPose:
-        """Return the current pose; raise NotLocalized with the reason."""
+        """Return the current pose; raise NotLocalized with the reason if it is unknown."""
         return await self._with_deadline(self._read_pose())
 
     async def _check_properties(self) -> None:

@@ -17,7 +17,7 @@ class NotLocalized(CogworkError):
 
 
 class LeftPath(CogworkError):
-    """The vehicle is too far from its path, and must plan another one."""
+    """The vehicle is too far from its path, so another path must be planned."""
 
     status = "ABORTED"
 
@@ -25,10 +25,10 @@ class LeftPath(CogworkError):
 class Vehicle(Protocol):
     @property
     def speed(self) -> float:
-        """The speed in meters per second at which it is told to move, or 0."""
+        """The commanded speed in meters per second, or 0 if it should not move."""
 
     async def locate(self) -> MapPose:
-        """Return the current pose; raise NotLocalized."""
+        """Return the current pose; raise NotLocalized if it is unknown."""
 
     async def follow(self, path: PlannedPath, on_step: Callable[[], None]) -> None:
         """Follow the path to its end, and call `on_step` after each step.

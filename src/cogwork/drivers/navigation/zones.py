@@ -35,7 +35,7 @@ class Clearance:
     radius: float
     """The radius of the machine."""
     margin: float = 0.0
-    """The distance by which the machine may leave its path."""
+    """The maximum distance of the machine from its path."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +44,7 @@ class Zone:
     geometry: Mapping[str, Any]
     polygon: Polygon
     keepout: Keepout
-    """What paths avoid, if the type is keepout."""
+    """The area that paths avoid, if the type is keepout."""
 
     @property
     def name(self) -> str:

@@ -404,7 +404,7 @@ async def test_base_without_progress_gives_up(rig: Rig, monkeypatch: pytest.Monk
     await rig.service.navigate_to_point(at(0, 10))
     status = await rig.drive(10)
     assert status.goal.state == FAILED
-    assert "the last 3 legs brought it hardly closer" in status.goal.error.message
+    assert "the last 3 legs hardly brought it closer" in status.goal.error.message
 
 
 async def test_frozen_compass_gives_up(rig: Rig) -> None:
