@@ -44,7 +44,7 @@ class Image:
         if encoding is None:
             from cogwork.resource.image import check_type, encode
 
-            check_type(self.pixels, mime_type)  # clients may request any type
+            check_type(self.pixels, mime_type)  # clients may request any MIME type
             encoding = self._workers.submit(encode, self.pixels, mime_type)
             self._encodings[mime_type] = encoding
         try:

@@ -1,7 +1,7 @@
 """The vision API.
 
-The SDK's own service parses every image byte by byte on the event loop to find an unused size, and
-passes only the name of a camera to the vision service instead of the camera.
+The SDK's own service scans every image byte by byte on the event loop for a size that nothing uses.
+It also passes the name of a camera to the vision service instead of the camera.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from cogwork.wire.descriptor_service import UnaryHandler, methods_from_descripto
 from cogwork.wire.handlers import Method, Stream
 
 _THREAD_THRESHOLD = 1 << 20
-"""Bytes from which a request with an image is parsed in a thread."""
+"""Minimum size in bytes of a request with an image to parse it in a thread."""
 _RAW_METHODS = ("GetDetections", "GetClassifications")
 """Methods that receive the request as bytes: see `_parse_image_request`."""
 _DESCRIPTOR = vision.DESCRIPTOR.services_by_name["VisionService"]
@@ -192,8 +192,11 @@ class VisionService(ResourceService):
 
 
 async def _parse_image_request(kind: type[T], data: bytes) -> tuple[T, RequestImage]:
-    """Parse a request and the header of its image; in a thread if the request is large, because
-    it is copied twice and reading the header may be slow."""
+    """Parse a request and the header of its image.
+
+    A large request is parsed in a thread, because it is copied twice and the header may be slow to
+    read.
+    """
 
     def parse() -> tuple[T, RequestImage]:
         request = kind.FromString(data)

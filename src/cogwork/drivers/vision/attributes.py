@@ -57,7 +57,7 @@ class ColorDetectorAttributes(Attributes):
     detect_color: Annotated[str, Field(pattern="^#[0-9a-fA-F]{6}$")]
     """Color to detect, as `#rrggbb`."""
     hue_tolerance_pct: Annotated[float, Field(gt=0, le=1)] = 0.05
-    """Maximum distance from that hue, as a fraction of the color wheel."""
+    """Maximum difference from the hue of that color, as a fraction of the color wheel."""
     saturation_cutoff_pct: UnitFloat = 0.2
     """Minimum saturation of a matching pixel."""
     value_cutoff_pct: UnitFloat = 0.3

@@ -35,8 +35,8 @@ class Candidates:
 class ImageFit:
     """The placement of an image in a model's input.
 
-    A point at a fraction of the image is at `offset + scale * fraction` in pixels of the input.
-    A stretched image has no offset, and its scale is the size of the input.
+    A position in the image, as a fraction, is at pixel `offset + scale * fraction` of the input. A
+    stretched image has no offset, and its scale is the size of the input.
     """
 
     input_width: int

@@ -272,7 +272,7 @@ class FrameVision(Vision, FrameAnalyzer):
         return await result.get(None, lambda: asyncio.ensure_future(self.analyze_frame(frame)))
 
     async def _analyze_latest(self, camera_name: str, frame: Frame) -> tuple[Frame, VisionResult]:
-        """Join the analysis that is running for the camera; a fast camera's images are skipped."""
+        """Join the analysis that is running for the camera; if there is none, analyze the frame."""
 
         async def find() -> tuple[Frame, VisionResult]:
             return frame, await self._analyze_once(frame)

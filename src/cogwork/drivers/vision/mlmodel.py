@@ -152,7 +152,7 @@ class MlmodelVision(FrameVision):
         if command.get("inspect"):
             return self._capabilities.to_dict()
         raise NotImplementedError(
-            'supported command: {"inspect": true} returns how the model is decoded, and why'
+            'the supported command is {"inspect": true}: it explains how the outputs are decoded'
         )
 
     async def get_status(self, **_: Any) -> Mapping[str, Any]:
@@ -232,7 +232,7 @@ class MlmodelVision(FrameVision):
         try:
             return await self.workers.run(work, run)
         except asyncio.CancelledError:
-            # Otherwise the thread would wait until the model responds.
+            # Otherwise, the worker thread would wait until the model responds.
             is_cancelled = True
             for reply in replies:
                 reply.cancel()

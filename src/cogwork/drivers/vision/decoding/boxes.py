@@ -9,8 +9,8 @@ from cogwork.drivers.vision.candidates import Floats, ImageFit
 from cogwork.drivers.vision.decoding.decoder import BadOutput
 
 _MAX_NORMALIZED = 2.0
-"""Larger coordinates are pixels: no normalized box extends this far beyond the image, and no useful
-box in pixels is this small."""
+"""Maximum coordinate of a normalized box; larger ones are in pixels. A normalized box does not
+extend this far beyond the image, and a box in pixels that is this small is useless."""
 _REQUIRED_SHARE = 0.98
 
 UNIT_ASSUMPTION = "the largest coordinate decides whether boxes are in pixels or normalized"
@@ -23,7 +23,10 @@ def cxcywh_to_xyxy(boxes: Floats) -> Floats:
 
 
 def pixel_scale(coordinates: Floats, fit: ImageFit) -> Floats:
-    """Return the factors that convert [N, 4] boxes to pixels, judged by a sample of coordinates."""
+    """Return the factors that convert [N, 4] boxes to pixels.
+
+    They are 1 if some of the given coordinates are too large for normalized boxes.
+    """
     finite = coordinates[np.isfinite(coordinates)]
     if np.abs(finite).max(initial=0) > _MAX_NORMALIZED:
         return np.ones(4, np.float32)
@@ -35,9 +38,10 @@ def input_scale(fit: ImageFit) -> Floats:
 
 
 def to_xyxy(boxes: Floats, spec: TensorSpec) -> Floats:
-    """Convert [4, N] boxes of either format to [N, 4] edges.
+    """Convert [4, N] boxes, given as edges or as centers and sizes, to [N, 4] edges.
 
-    In center format, the second pair of coordinates is often smaller than the first.
+    The values identify the format: the right and lower edges are not smaller than the left and
+    upper ones, but sizes are often smaller than centers.
     """
     low, high = boxes[:2], boxes[2:4]
     if (high >= low).all(axis=0).sum() >= _REQUIRED_SHARE * boxes.shape[1]:

@@ -34,7 +34,7 @@ _Doubles = NDArray[np.float64]
 _TOLERANCE = 1e-3
 """Rounding error allowed beyond 0 and 1."""
 _BYTE_SCALE = 256
-"""Value of probability 1 in bytes without quantization parameters."""
+"""Byte value of probability 1, if the output has no quantization parameters."""
 
 
 def match_classifier(
@@ -141,7 +141,7 @@ def _read_values(output: TensorSpec, tensors: Tensors) -> _Doubles:
 
 
 def _scale_bytes(values: _Doubles) -> _Doubles:
-    """Scale values to probabilities if their sum, allowing for rounding, does not exceed 1."""
+    """Scale byte values to probabilities, unless their sum would clearly exceed 1."""
     total = values.sum()
     if total > _BYTE_SCALE + len(values) / 2:
         return values

@@ -35,7 +35,7 @@ class ModelView:
     """Outputs, renamed as configured in `remap_output_names`."""
     labels: Labels | None = None
     properties: Mapping[str, Any] | None = None
-    """Metadata of the file beside its tensors, such as `task` and `stride`."""
+    """Metadata of the file that is not about its tensors, such as `task` and `stride`."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -41,14 +41,14 @@ class ModelHints:
 
     @property
     def map_outputs(self) -> list[TensorSpec]:
-        """Outputs with more than three dimensions that are not tables, such as masks."""
+        """Feature maps: outputs with four or more dimensions that are not tables, such as masks."""
         return [
             each for each in self.outputs if as_table(each) is None and len(each.shape or ()) > 3
         ]
 
     @property
     def single_table(self) -> OutputTable | None:
-        """The only output that is not a map."""
+        """The only output that is not a feature map, or None if there is not exactly one table."""
         tables = self.tables
         is_single = len(tables) == 1 and len(self.map_outputs) == len(self.outputs) - 1
         return tables[0] if is_single else None
@@ -65,7 +65,7 @@ class ModelHints:
         return f"the YOLO grid of {size} image"
 
     def extra_column_counts(self) -> tuple[int, ...]:
-        """Return possible column counts after the classes: mask coefficients or keypoints."""
+        """Return the possible numbers of columns after the classes, for masks or keypoints."""
         if self.task == "pose":
             return (_parse_product(self.properties.get("kpt_shape")),)
         masks = [
@@ -121,7 +121,7 @@ def _parse_image_size(value: Any) -> tuple[int, int] | None:
 
 
 def _mask_count(shape: tuple[int, ...]) -> int:
-    """Return the number of masks, which is the smallest dimension beside the batch."""
+    """Return the number of masks: the smallest dimension after the batch dimension."""
     return min((extent for extent in shape[1:] if extent != DYNAMIC), default=_DEFAULT_MASK_COUNT)
 
 
@@ -130,7 +130,7 @@ def _parse_product(value: Any) -> int:
 
 
 def _parse_ints(value: Any) -> list[int]:
-    """Return the integers of a value; those from another process arrive as floats."""
+    """Return the integers of a value; from another process, they arrive as floats."""
     values = value if isinstance(value, Sequence) and not isinstance(value, str) else [value]
     return [int(each) for each in values if isinstance(each, int | float) and each == each // 1]
 

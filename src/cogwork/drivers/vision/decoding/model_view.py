@@ -29,7 +29,8 @@ class BadMetadata(CogworkError):
 
 
 async def load_model_view(model: Any, attributes: MlmodelVisionAttributes) -> ModelView:
-    """Describe any ML model service; built-in ones are read directly, others by metadata."""
+    """Return the description of a model: from the engine of a built-in service, or from the
+    metadata of any other service."""
     if isinstance(model, EngineModel):
         info = model.info
         view = ModelView(info.inputs, info.outputs, model.labels, info.properties)
@@ -73,7 +74,7 @@ def _parse_quantization(extra: Mapping[str, Any]) -> Quantization | None:
 
 
 def _find_labels(properties: Mapping[str, Any]) -> Labels | None:
-    """Return the labels in the metadata, or those in a label file that also exists here."""
+    """Return the labels in the metadata, or those in the label file that it names, if readable."""
     match properties.get(NAMES_KEY):
         case [*names]:
             return Labels(dict(enumerate(map(str, names))))

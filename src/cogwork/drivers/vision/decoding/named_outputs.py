@@ -220,7 +220,8 @@ def _parse_output_number(name: str) -> int | None:
 
 
 def _row_count(tensor: TensorSpec, columns: int) -> int | None:
-    """Return the number of rows, possibly DYNAMIC, of a table for one image."""
+    """Return the number of rows, possibly DYNAMIC, if the output holds rows of this many columns
+    for a single image; otherwise None."""
     match tensor.shape:
         case (batch, rows, last) if batch in BATCH_OF_ONE and last == columns:
             return rows
@@ -234,7 +235,7 @@ def _is_scalar(tensor: TensorSpec) -> bool:
 
 
 def _is_batched_scalar(tensor: TensorSpec, location: TensorSpec) -> bool:
-    """Return whether the tensor has one value per image of a batch of one."""
+    """Return whether the tensor has one value per image, and the batch size is dynamic."""
     return tensor.shape == (DYNAMIC,) and location.shape is not None and len(location.shape) == 3
 
 
@@ -292,7 +293,7 @@ def _resolve_edge_order(
 
 
 def _parse_edge_order(value: Any) -> _EdgeOrder | None:
-    """Parse an edge order; one from another process arrives as floats."""
+    """Parse an edge order; from another process, its numbers arrive as floats."""
     if not isinstance(value, list | tuple) or not all(isinstance(e, int | float) for e in value):
         return None
     if sorted(value) != [0, 1, 2, 3]:

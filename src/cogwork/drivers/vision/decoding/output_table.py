@@ -50,7 +50,10 @@ class OutputTable:
         if values.ndim == 3 and values.shape[0] == 1:
             values = values[0]
         if values.ndim != 2:
-            raise BadOutput(f"{_describe_output(self.spec, tensors)} is not a table for one image")
+            raise BadOutput(
+                f"{_describe_output(self.spec, tensors)} cannot be decoded: expected the rows and "
+                "columns of one image"
+            )
         rows_first = (
             values.shape[0] > values.shape[1] if self.rows_first is None else self.rows_first
         )
@@ -64,7 +67,7 @@ class OutputTable:
 
 
 def as_table(spec: TensorSpec) -> OutputTable | None:
-    """Return the output as a table, or None unless it has two axes beside the batch."""
+    """Return the output as a table, or None if it does not have two axes after the batch axis."""
     match spec.shape:
         case None:
             return OutputTable(spec, (DYNAMIC, DYNAMIC))

@@ -19,7 +19,7 @@ from cogwork.drivers.vision.postprocessing.postprocessor import Postprocessor
 
 _YOLO_FAMILIES = ("yolo_v8", "yolo_v5", "yolox")
 _COCO_COLUMNS = 84
-"""Columns of a box and the 80 COCO classes, which most public models use."""
+"""Number of columns of a box and the 80 COCO classes, which most public models use."""
 _MAX_CENTER_OFFSET = 0.1
 """Maximum median distance of box centers from their cells, as a fraction of the image."""
 
@@ -94,7 +94,7 @@ def _match_labels(hints: ModelHints, table: OutputTable) -> list[YoloLayout]:
 
 
 def _match_grids(hints: ModelHints, table: OutputTable) -> Iterator[YoloLayout]:
-    """Match without labels: the grid identifies the rows, and usual export formats the columns."""
+    """Match without labels: the row count must match a grid, and the columns a usual format."""
     for layout in _possible_layouts(hints, table):
         grid = hints.match_grid(layout.table.rows)
         if grid is not None and layout.class_count > 0:

@@ -28,8 +28,8 @@ def select_detections(
 ) -> list[Detection]:
     """Return the detections to report in an image of this size, highest confidence first.
 
-    Normalized coordinates are those in pixels divided by the size of the image, because clients
-    compute the size from both.
+    Normalized coordinates are computed from the rounded pixels, because clients divide the pixels
+    by them to get the size of the image.
     """
     wanted = filter_rows(candidates.scores, candidates.classes, labels, settings)
     rows = top_k_rows(candidates.scores, wanted, settings.maximum_detections)
@@ -127,7 +127,7 @@ def _min_confidence_by_class(
 
 
 def _is_class_number(name: str) -> bool:
-    """Return whether the name is a class index, which labels a class without a name."""
+    """Return whether the name is a class index, which is reported for classes without a label."""
     return name.isdecimal() and len(name) <= _MAX_DIGITS and str(int(name)) == name
 
 

@@ -21,9 +21,9 @@ class ResizeStep(NamedTuple):
 
 
 _SMALL_IMAGE_PIXELS = 100_000
-"""Images with up to this many pixels take area interpolation well below a millisecond."""
+"""Number of pixels up to which area interpolation takes well below a millisecond."""
 _MIN_HALVED_PIXELS = 40_000
-"""Target size in pixels above which the error of halving early does not show."""
+"""Target size in pixels above which the error of halving early is not visible."""
 _MAX_DIRECT_RATIO = 1.6
 """Scale factor up to which linear interpolation is as good as area interpolation."""
 _MAX_LINEAR_RATIO = 2.0
@@ -52,7 +52,7 @@ def _is_worth_halving(width: int, height: int, to_width: int, to_height: int) ->
     """Return whether halving pays off: one side is far too large, and the other large enough.
 
     The ratios differ because camera images are wide and model inputs square. In a small target, the
-    error would show.
+    error would be visible.
     """
     if width % 2 or height % 2:
         return False

@@ -72,7 +72,8 @@ class InputPlan:
 def plan_input(
     view: ModelView, settings: MlmodelVisionAttributes, decoder: DetectorDecoder | None = None
 ) -> InputPlan | Mismatch:
-    """Return the input format; settings that are not configured follow the decoder's family."""
+    """Return the input format. Settings that are not configured have the defaults of the
+    decoder's family."""
     tensor = _find_image_input(view.inputs, settings.remap_input_names)
     if isinstance(tensor, Mismatch):
         return tensor
@@ -81,7 +82,7 @@ def plan_input(
         return input_shape
     if min(map(abs, settings.input_image_std_dev)) < _MIN_STD:
         return Mismatch(
-            ("input_image_std_dev contains 0, but values are divided by it: set another",)
+            ("input_image_std_dev contains 0, but values are divided by it: use other values",)
         )
     bgr, letterbox = settings.input_image_bgr, settings.letterbox
     if "input_image_bgr" not in settings.model_fields_set:

@@ -158,7 +158,8 @@ def _check_color_image(pixels: NDArray[Any]) -> None:
 
 
 def _build_lookup_tables(plan: InputPlan) -> NDArray[Any] | None:
-    """Return the converted value of each byte per channel, or None if values stay unchanged."""
+    """Return a lookup table from bytes to converted values for each channel, or None if the values
+    stay unchanged."""
     if plan.dtype == np.uint8:
         return None
     values = np.tile(np.arange(256.0), (plan.channels, 1))
@@ -237,7 +238,7 @@ def _round_up(side: int, multiple: int) -> int:
 
 _UINT8: np.dtype[Any] = np.dtype(np.uint8)
 _POOL_SIZE = 16
-"""Number of arrays of any size: enough for two threads at a time."""
+"""Maximum number of arrays in the pool, regardless of their size; enough for two threads."""
 
 
 class _ArrayPool:
