@@ -91,7 +91,8 @@ class MotionContract(Contract):
         await _assert_refused(it.move(self.component, nowhere), Status.INVALID_ARGUMENT)
 
     async def test_obstacles_and_constraints_are_honored_or_refused(self, it: Any) -> None:
-        """Distant obstacles do not block; a service without obstacle support must refuse them."""
+        """A distant obstacle does not block the move. A service that does not support obstacles or
+        constraints must refuse them."""
         there = PoseInFrame(reference_frame=self.component, pose=self.step)
         ball = Geometry(center=Pose(x=1e6), sphere=Sphere(radius_mm=1))
         obstacles = [GeometriesInFrame(reference_frame="world", geometries=[ball])]

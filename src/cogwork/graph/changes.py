@@ -97,7 +97,7 @@ def _add_gains(
     answers: OfferMap,
     edges: Edges,
 ) -> None:
-    """Give unchanged nodes those of their optional dependencies that are unchanged, too."""
+    """Give unchanged nodes their optional dependencies that are also unchanged."""
     closing = _find_closing(changes, nodes)
     for name in edges.order:
         node, answer = nodes.get(name), answers[name]

@@ -324,7 +324,7 @@ def _task_error(task: asyncio.Future[object]) -> str | None:
     error = task.exception()
     if error is None:
         return None
-    _log.debug("a call of a driver failed", exc_info=error)
+    _log.debug("a call to a driver failed", exc_info=error)
     return error_text(error)
 
 

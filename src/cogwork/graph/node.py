@@ -53,7 +53,7 @@ class Reason(NamedTuple):
 
 
 class BuildInputs(NamedTuple):
-    """Everything that a constructor gets. After a failure, the same inputs are delayed."""
+    """Everything that a constructor gets. A failed build with the same inputs is retried later."""
 
     spec: Spec
     dependencies: Mapping[ResourceName, int]
@@ -114,7 +114,7 @@ class Node:
     held: LiveResource | None = None
     failure: BuildFailure | None = None
     losses: int = 0
-    """Consecutive times that it was lost soon after it became ready."""
+    """Number of consecutive times that the resource was lost soon after it became ready."""
     ready_at: float = 0.0
     """When the resource last became ready, on the monotonic clock."""
     call: Call | None = None

@@ -119,7 +119,7 @@ def plan(
 
 
 def call_serves_plan(plan: Plan, node: Node, nodes: Mapping[ResourceName, Node]) -> bool:
-    """Whether the running constructor or reconfiguration serves this plan."""
+    """Return whether the running constructor or reconfiguration is what the plan needs."""
     name, call = node.spec.name, node.call
     if call is None or plan.steps[name].action not in (Action.BUILD, Action.RECONFIGURE):
         return False

@@ -49,7 +49,7 @@ class Offer:
 class Unavailable:
     reason: str
     is_temporary: bool = False
-    """Whether this is not a fault: the provider will be available soon."""
+    """Whether the provider is expected to be available soon, so that this is not a fault."""
 
 
 class Provider(Protocol):

@@ -330,7 +330,7 @@ def find_line_end(lines: bytes, start: int) -> int:
 
 
 def find_fitting_end(lines: bytes, start: int, room: int) -> int:
-    """Return the end of the whole lines that fit into `room` bytes."""
+    """Return the offset after the last whole line that fits into `room` bytes."""
     if len(lines) - start <= room:
         return len(lines)
     return max(start, lines.rfind(b"\n", start, start + max(room, 0)) + 1)

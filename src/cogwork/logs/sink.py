@@ -8,7 +8,7 @@ from collections.abc import Callable
 from queue import SimpleQueue
 
 MAX_PENDING_BYTES = 8 << 20
-"""Maximum size of the pending lines in bytes, while up to as many again are being written. Further
+"""Maximum size of the pending lines in bytes, not counting those that are being written. Further
 lines are dropped and counted."""
 FLUSH_TIMEOUT = 1.0
 """Seconds to write the pending lines on close."""

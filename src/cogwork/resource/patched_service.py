@@ -1,4 +1,4 @@
-"""The SDK's service of an API, with some of its methods replaced by ours."""
+"""The SDK's gRPC service for an API, with some of its methods replaced by ours."""
 
 from __future__ import annotations
 

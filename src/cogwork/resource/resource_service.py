@@ -48,7 +48,10 @@ class ResourceService:
         return common.GetStatusResponse(result=await to_struct_async(result))
 
     async def get_geometries(self, request: Any, stream: Stream) -> common.GetGeometriesResponse:
-        """Return the geometries, without passing metadata, which the SDK's default rejects."""
+        """Return the geometries.
+
+        Metadata is not passed, because the SDK's default `get_geometries` does not accept it.
+        """
         geometries = await self.find_resource(request.name).get_geometries(
             extra=extra_to_dict(request.extra), timeout=time_left(stream)
         )

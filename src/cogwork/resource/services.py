@@ -28,7 +28,7 @@ def load_methods(public: PublicApi, find: FindResource) -> Iterable[Method]:
 
 
 def load_sdk_methods(public: PublicApi, find: FindResource) -> Iterable[Method]:
-    """Return the methods of the SDK's service of an API."""
+    """Return the methods of the SDK's gRPC service for an API."""
     assert public.sdk_service is not None
     path, _, kind = public.sdk_service.partition(":")
     module: Any = importlib.import_module(path)

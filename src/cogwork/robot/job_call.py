@@ -77,7 +77,10 @@ def _find_module_service(modules: ModuleHost, api: Api) -> ServiceDescriptor:
         raise Unsupported(f"{api} is not served by this machine")
     pool: Any = modules.descriptor_pools().get(service)
     if pool is None:
-        raise Unsupported(f"{service} is not described by the module that provides it")
+        raise Unsupported(
+            f"{service} is not described by the module that provides it: the module must support "
+            "gRPC reflection"
+        )
     found: ServiceDescriptor = pool.FindServiceByName(service)
     return found
 

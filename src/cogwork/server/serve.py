@@ -175,7 +175,7 @@ class _Server:
         )
         await self._parent.start(self._table)
         await self._listeners.start(listen)
-        _log.info("cogwork-server %s runs %s", __version__, self._config_file)
+        _log.info("cogwork-server %s is running %s", __version__, self._config_file)
         self._journal.record("started", {"version": __version__, "file": str(self._config_file)})
         self._server_log.print_line(format_serving_line(self._listeners.addresses, listen.public))
         self._watchdog = ServerWatchdog(

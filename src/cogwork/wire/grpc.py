@@ -44,7 +44,7 @@ GRPC_OPTIONS: tuple[tuple[str, int], ...] = (
     ("grpc.keepalive_timeout_ms", 20_000),
     ("grpc.server_handshake_timeout_ms", 10_000),
     ("grpc.max_concurrent_streams", 1024),
-    # The relay limits bursts; this limit would reject requests at random.
+    # Effectively unlimited: the relay limits bursts, and gRPC would reject requests at random.
     ("grpc.server.max_pending_requests", 1 << 20),
     ("grpc.server.max_pending_requests_hard_limit", 1 << 20),
 )

@@ -251,8 +251,8 @@ def constrained(
 @pytest.mark.parametrize(
     ("wrong", "words"),
     [
-        (constrained([0.0] * 5), "its constraints need as many velocities"),
-        (constrained([0.0] * 6, [0.0]), "as many accelerations if any"),
+        (constrained([0.0] * 5), "its constraints need 6 velocities"),
+        (constrained([0.0] * 6, [0.0]), "6 accelerations if any"),
         (constrained([0.0] * 5 + [1.0]), "a trajectory must begin at rest"),
     ],
 )
