@@ -105,7 +105,10 @@ def load(
 def load_value(
     value: Json, context: LoadContext, is_cancelled: Callable[[], bool] = lambda: False
 ) -> LoadedConfig:
-    """Load a configuration that is not text, as the cloud sends it. Faults only have pointers."""
+    """Load a configuration that is not text, such as one from the cloud.
+
+    Its diagnostics have JSON pointers, but no lines and columns.
+    """
     scrub = environment_scrubber(json.dumps(value), context.environment)
 
     def quote(pointer: Pointer, value: Json) -> str | None:

@@ -40,7 +40,8 @@ class SessionsConfig(Section):
     """How client sessions time out."""
 
     heartbeat_window: Annotated[Duration, AfterValidator(_check_heartbeat_window)] = 2.0
-    """How long after the last heartbeat of a client to stop what it moves, from `30ms` to `1m`."""
+    """Time after the last heartbeat of a client until everything that it moves is stopped, from
+    `30ms` to `1m`."""
 
 
 class TunnelEndpoint(Section):

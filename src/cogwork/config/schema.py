@@ -166,8 +166,8 @@ class RemoteConfig(Section):
     address: Annotated[str, Field(min_length=1)]
     """The address of the remote, such as `line2.local:8080`."""
     frame: FrameConfig | None = None
-    """The pose of its world frame on this machine. Without it, its frames are not available
-    here."""
+    """The pose of the remote's world frame on this machine. By default, the frames of the remote
+    are not available here."""
     auth: RemoteAuth | None = None
     """How to log in to the remote. No login by default."""
     managed_by: str = ""

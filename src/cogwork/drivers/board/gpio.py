@@ -101,7 +101,7 @@ class GpioBoard(NoGeometry, Board):
             )
         if not self._is_mock:
             raise Unsupported(
-                f'{self._display_name} can only drive inputs with "pin_factory": "mock"'
+                f'{self._display_name} has real pins: "drive" requires "pin_factory": "mock"'
             )
         for name, high in levels.items():
             self._drive_input(self._find_pin(name), bool(high))

@@ -32,8 +32,8 @@ class GpioButtonAttributes(Attributes):
     board: Annotated[str, Field(min_length=1), Needs("rdk:component:board")]
     """Board that the button is connected to."""
     pin: Annotated[str, Field(min_length=1)]
-    """Pin that a push pulses."""
+    """Pin that is set for the duration of a push."""
     duration: Annotated[Duration, Field(gt=0, le=60)] = 0.2
     """Duration of a push, such as `200ms`."""
     inverted: bool = False
-    """Whether a push is low instead of high, as many relays require."""
+    """Whether the pin is low instead of high during a push, as many relays require."""

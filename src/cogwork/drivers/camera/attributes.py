@@ -65,7 +65,7 @@ class FakeCameraAttributes(Attributes):
     """Height of the images; must be even."""
     scene: Literal["gradient", "conveyor"] = "gradient"
     """Scene to show: a color gradient, or gears, bolts and nuts on a conveyor belt. The conveyor
-    also provides depth, as a separate image (`depth`, beside `color`) and as point clouds."""
+    also provides depth, as a second image (`depth` in addition to `color`) and as point clouds."""
     animated: bool = False
     """Whether the gradient moves. The conveyor always does."""
     frame_rate: FrameRate = 15.0

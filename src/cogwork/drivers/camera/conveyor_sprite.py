@@ -40,8 +40,10 @@ _METALS = {  # BGR color and reflectivity
 
 @dataclass(frozen=True, slots=True)
 class PartAppearance:
-    """Everything about a part that does not change while it moves; equal values have equal
-    pixels."""
+    """The appearance of a part, which does not change while the part moves.
+
+    Parts with equal values have equal pixels.
+    """
 
     kind: PartKind
     body: Body
@@ -62,7 +64,7 @@ class PartAppearance:
 
     @property
     def supersampling(self) -> int:
-        """Factor by which the part is drawn finer than the image."""
+        """Supersampling factor along each axis of the image."""
         return 4 if self.size < 48 else 2 if self.size < 144 else 1
 
 
@@ -170,7 +172,7 @@ def _facing_ratio(direction: NDArray[np.float64], normal: tuple[Plane, Plane, Pl
 
 
 def _body_coordinates(shape: PartAppearance) -> tuple[Plane, Plane]:
-    """Return the position of each fine pixel of the sprite on the body."""
+    """Return the body coordinates x and y of each supersampled pixel of the sprite."""
     side = 2 * shape.half_side * shape.supersampling
     line = (
         (np.arange(side, dtype=np.float32) + 0.5) / shape.supersampling - shape.half_side

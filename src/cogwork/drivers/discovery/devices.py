@@ -30,7 +30,7 @@ def find_gamepads(root: Path) -> list[Discovered]:
 
 
 def find_serial_ports(root: Path) -> list[Discovered]:
-    """Find serial ports; returns none without pyserial, which reading them requires, too."""
+    """Find serial ports. Return none without pyserial, which is also required to read them."""
     try:
         found: Any = importlib.import_module("serial.tools.list_ports")
     except ImportError:

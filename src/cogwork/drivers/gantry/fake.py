@@ -117,9 +117,8 @@ class FakeGantry(Gantry):
     def _check_count(self, what: str, values: Sequence[float]) -> None:
         if len(values) != len(self._lengths):
             raise InvalidRequest(
-                f"{self._mover.display_name} has {len(self._lengths)} axes and takes as many "
-                f"{what}, "
-                f"not {len(values)}"
+                f"{self._mover.display_name} has {len(self._lengths)} axes and needs "
+                f"{len(self._lengths)} {what}, not {len(values)}"
             )
 
 

@@ -19,7 +19,7 @@ from cogwork.resource.pose_proto import geometry_to_proto
 from cogwork.spatial.kinematics import WORLD, Chain, Joint, JointType, format_sva
 
 _PALM_MM = (40.0, 60.0)
-"""Width and height of the palm, beyond the fingers."""
+"""Width and height of the palm, without the fingers."""
 _FINGER_MM = (10.0, 20.0, 60.0)
 """Thickness, width and length of a finger."""
 

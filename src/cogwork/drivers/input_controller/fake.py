@@ -73,7 +73,7 @@ class FakeInputController(NoGeometry, Controller):
         self._check_control(event.control)
         if event.event in (EventType.ALL_EVENTS, EventType.BUTTON_CHANGE):
             raise InvalidRequest(
-                f"{event.event.value} can only be listened to: trigger a specific event"
+                f"{event.event.value} cannot be triggered: trigger a specific event"
             )
         if not -1 <= event.value <= 1:
             raise InvalidRequest(

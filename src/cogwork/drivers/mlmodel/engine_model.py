@@ -78,7 +78,7 @@ class EngineModel(MLModel):
 
     @staticmethod
     def options(attributes: ModelAttributes) -> Hashable:
-        """Return the options, beside the threads, that distinguish engines for the same file."""
+        """Return the options other than threads that distinguish engines for the same file."""
         del attributes
         return ()
 

@@ -18,7 +18,8 @@ _DESCRIPTION_KEY = "description"
 _METADATA_PROPS = 14
 """Field number of `metadata_props` in an ONNX file; each entry has a key (1) and a value (2)."""
 _GRAPH, _INITIALIZER, _EXTERNAL_DATA = 7, 5, 13
-"""Field numbers in the model, its graph and its tensors; the last holds key-value pairs, too."""
+"""Field numbers of `graph` in a model, `initializer` in a graph and `external_data` in a tensor.
+External data consists of key-value pairs, like `metadata_props`."""
 _MAX_FILE_SIZE = 64 * 1024 * 1024
 """Maximum file size in bytes to parse; larger files are read only by the engine."""
 _MAX_TEXT_LENGTH = 10_000

@@ -75,8 +75,8 @@ class TfliteFile:
                     raise MalformedFlatbuffer(f"its operation {number} has no inputs")
 
     def check_unpacked_weights(self) -> None:
-        """Check the sizes of packed weights. LiteRT unpacks them on loading, as many as the output
-        tensor holds: if there are fewer, it reads beyond them or crashes."""
+        """Check the sizes of packed weights. LiteRT unpacks as many as the output tensor holds: if
+        there are fewer, it reads beyond their end or crashes."""
         for graph in self._graphs:
             self._check_unpacked_weights(graph)
 

@@ -12,7 +12,7 @@ class PositionReading:
 
     revolutions: float
     asked_at: float
-    """When the reading was requested; the actual measurement is between the two times."""
+    """When the reading was requested. It was measured between this time and `answered_at`."""
     answered_at: float
 
 

@@ -56,7 +56,7 @@ class SystemSensorAttributes(Attributes):
     path: str = "/"
     """Mount point of the disk whose space is measured."""
     per_core: bool = False
-    """Whether to measure each processor core, too."""
+    """Whether to also measure each processor core."""
 
 
 class SerialSensorAttributes(Attributes):

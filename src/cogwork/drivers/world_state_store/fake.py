@@ -96,7 +96,7 @@ class FakeWorldStateStore(WorldStateStore):
 
     def _current_step(self) -> int:
         """Return how many times the objects have moved."""
-        # The margin keeps a timer that fires exactly on time from counting as early.
+        # Without the tolerance, rounding could make a timer that fires on time appear early.
         return math.floor((self._clock.monotonic() - self._since) * self._rate + 1e-6)
 
     def _transforms_at(self, step: int) -> Transforms:

@@ -96,7 +96,7 @@ async def test_when_the_client_is_gone_it_stops(client: GantryClient, clock: Man
         ([401, 0], 'axis 1 of gantry "g" goes from 0 to 400 mm, not to 401'),
         ([0, -1], 'axis 2 of gantry "g" goes from 0 to 200 mm, not to -1'),
         ([math.nan, 0], 'axis 1 of gantry "g" goes from 0 to 400 mm, not to nan'),
-        ([1], 'gantry "g" has 2 axes and takes as many positions, not 1'),
+        ([1], 'gantry "g" has 2 axes and needs 2 positions, not 1'),
     ],
 )
 async def test_it_has_its_ends(client: GantryClient, positions: list[float], words: str) -> None:
@@ -112,7 +112,7 @@ async def test_it_has_its_speeds(client: GantryClient, speeds: list[float]) -> N
     assert told.status is Status.INVALID_ARGUMENT
     assert (
         "above 0 and at most 100 mm per second" in told.words
-        or "as many speeds, not 1" in told.words
+        or "needs 2 speeds, not 1" in told.words
     )
 
 

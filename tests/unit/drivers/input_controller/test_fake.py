@@ -186,7 +186,7 @@ async def test_a_callback_that_fails_keeps_nothing_from_the_others(
         (
             event(EventType.ALL_EVENTS),
             Status.INVALID_ARGUMENT,
-            "AllEvents can only be listened to: trigger a specific event",
+            "AllEvents cannot be triggered: trigger a specific event",
         ),
     ],
 )
