@@ -61,7 +61,7 @@ class Mover:
     def acquire(self, command: str) -> Iterator[MoverLease]:
         """Hold the joints while a command runs. They rest until the command sets a trajectory.
 
-        A command that fails or is canceled stops the joints: its caller is gone, and nothing else
+        A command that fails or is cancelled stops the joints: its caller is gone, and nothing else
         supervises the motion.
         """
         lease = self._preempt(command)

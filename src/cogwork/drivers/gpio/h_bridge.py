@@ -98,7 +98,7 @@ class HBridge:
         self._settled = True
 
     async def _write_rest(self) -> None:
-        """Write rest to every pin, even if some fail or the caller is canceled: any of them may be
+        """Write rest to every pin, even if some fail or the caller is cancelled: any of them may be
         the one that stops the motor."""
         first_error: BaseException | None = None
         for write in plan_writes(self._pins, 0.0):

@@ -68,7 +68,7 @@ async def await_answer(display_name: str, request: Awaitable[T]) -> T:
 
 
 async def run_all(writes: Iterable[Coroutine[Any, Any, None]]) -> None:
-    """Run all writes concurrently to their end, even if some fail or the caller is canceled.
+    """Run all writes concurrently to their end, even if some fail or the caller is cancelled.
 
     Each write has its own deadline. Afterwards the first error is raised.
     """

@@ -86,7 +86,7 @@ class LoadedModel:
             loading.cancel()
 
     async def run(self, tensors: Tensors) -> dict[str, NDArray[Any]]:
-        """Run the model. Callers are served in order; a canceled caller leaves the queue."""
+        """Run the model. Callers are served in order; a cancelled caller leaves the queue."""
         return await self._workers.run(self.engine.run, tensors)
 
     async def run_with_engine(self, work: Callable[[RunFunction], T]) -> T:

@@ -11,7 +11,7 @@ from cogwork.core.clock import Clock
 from cogwork.core.shield import await_shielded
 
 STOP_TIMEOUT = 5.0
-"""Seconds that a canceled move gets to end, and that the component gets to stop."""
+"""Seconds that a cancelled move gets to end, and that the component gets to stop."""
 
 
 class Stoppable(Protocol):
@@ -34,7 +34,7 @@ async def run_move(
 
 
 async def _abort_move(mover: Stoppable, move: asyncio.Task[None]) -> None:
-    """Cancel the move and stop the component: canceling alone does not stop every component."""
+    """Cancel the move and stop the component: cancelling alone does not stop every component."""
     move.cancel()
     await asyncio.wait([move], timeout=STOP_TIMEOUT)
     with contextlib.suppress(Exception):

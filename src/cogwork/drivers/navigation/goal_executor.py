@@ -240,7 +240,7 @@ def _new_future() -> asyncio.Future[None]:
 
 
 async def _wait_until_done(runs: Collection[asyncio.Task[None]]) -> None:
-    """Wait until canceled runs have stopped the vehicle."""
+    """Wait until cancelled runs have stopped the vehicle."""
     if not runs:
         return
     _, pending = await asyncio.wait(runs, timeout=STOP_TIMEOUT)

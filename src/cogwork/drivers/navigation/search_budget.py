@@ -1,4 +1,4 @@
-"""A budget for path searches, which ends searches that are canceled or take too long."""
+"""A budget for path searches, which ends searches that are cancelled or take too long."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ class NoPath(CogworkError):
 
 
 class SearchBudget:
-    """A budget that is spent in a thread and can be canceled from another one."""
+    """A budget that is spent in a thread and can be cancelled from another one."""
 
     def __init__(self, max_checks: int = MAX_CHECKS) -> None:
         self._remaining = max_checks
