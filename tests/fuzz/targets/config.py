@@ -7,7 +7,7 @@ import math
 from pathlib import Path
 
 from tests.fuzz.target import BrokenPromise, Target, refuses, text_of
-from tests.unit.config.workshop import loaded
+from tests.unit.config.workshop import load_config
 
 from cogwork.config import diagnostic_format
 from cogwork.config.file import Unreadable, decode_text
@@ -139,7 +139,7 @@ def target_secrets(data: bytes) -> None:
 
 def target_load(data: bytes) -> None:
     with refuses(data, Unreadable):
-        result = loaded(decode_text(data), ENVIRONMENT)
+        result = load_config(decode_text(data), ENVIRONMENT)
         for fault in result.diagnostics[:50]:
             diagnostic_format.as_text(fault, "machine.json")
             json.dumps(diagnostic_format.as_json(fault, "machine.json"), allow_nan=False).encode()

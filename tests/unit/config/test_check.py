@@ -1,4 +1,4 @@
-"""Every diagnostic: its code, its place, its words, and what becomes of the rest."""
+"""Every diagnostic: its code, position, message and effect on the rest of the configuration."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from tests.unit.config.workshop import (
     HOME,
     CameraAttributes,
     codes_of,
-    found,
-    loaded,
-    marked,
+    diagnostics_of,
+    load_config,
+    parse_markers,
     sensor,
     spec_of,
 )
@@ -33,7 +33,7 @@ REFUSED, UNHEALTHY, IGNORED = Effect.REFUSED, Effect.UNHEALTHY, Effect.IGNORED
 
 
 class Case(NamedTuple):
-    """The mark « stands where the diagnostic points."""
+    """The mark « is the position that the diagnostic points to."""
 
     code: Code
     text: str
@@ -582,9 +582,9 @@ CASES = [
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: f"{case.code.id}-{case.message[:30]}")
-def test_a_mistake_is_explained_at_its_place(case: Case) -> None:
-    text, (position,) = marked(case.text)
-    fault = _fault_at(loaded(text), case.code)
+def test_diagnostic_has_message_hint_and_position(case: Case) -> None:
+    text, (position,) = parse_markers(case.text)
+    fault = _first_diagnostic(load_config(text), case.code)
     assert fault.excerpt is not None
     assert fault.excerpt.position == position
     assert case.message in fault.diagnostic.message
@@ -594,35 +594,36 @@ def test_a_mistake_is_explained_at_its_place(case: Case) -> None:
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: f"{case.code.id}-{case.message[:30]}")
-def test_only_the_machines_own_sections_refuse_the_whole(case: Case) -> None:
-    text, _ = marked(case.text)
-    load = loaded(text)
+def test_only_cloud_network_and_auth_errors_refuse_the_file(case: Case) -> None:
+    text, _ = parse_markers(case.text)
+    load = load_config(text)
     assert load.is_refused == (case.effect is REFUSED)
     if load.is_refused and case.code not in (codes.NOT_JSON, codes.OPEN_TO_ALL):
         first = load.result.diagnostics[0].location.pointer[:1]
         assert first in ((), ("cloud",), ("network",), ("auth",))
 
 
-def _fault_at(load: LoadedConfig, code: Code) -> LocatedDiagnostic:
+def _first_diagnostic(load: LoadedConfig, code: Code) -> LocatedDiagnostic:
     faults = [fault for fault in load.diagnostics if fault.diagnostic.code is code]
     assert faults, f"{code.id} was not found, but {codes_of(load)}"
     return faults[0]
 
 
-def test_no_code_is_left_out() -> None:
-    # E002 is about a file: see test_an_unreadable_file. E502 needs an environment: see test_load.
-    # W004 has no place: see test_mutations.
+def test_every_diagnostic_code_has_a_case() -> None:
+    # E002 is about a file: see test_unreadable_file_is_refused. E502 needs an environment: see
+    # test_loader.
+    # W004 has no position: see test_mutations.
     assert {case.code.id for case in CASES} == codes.CODES.keys() - {"E002", "E502", "W004"}
 
 
-def test_an_unreadable_file() -> None:
+def test_unreadable_file_is_refused() -> None:
     load = load_unreadable(Unreadable("there is no such file"))
     assert load.is_refused
     assert load.has_errors
 
 
-def test_the_complete_file_has_no_fault_but_its_login() -> None:
-    load = loaded(COMPLETE.read_text())
+def test_complete_file_has_only_the_login_error() -> None:
+    load = load_config(COMPLETE.read_text())
     assert codes_of(load) == ["E405"]
     config = load.result.config
     left_out = [
@@ -636,8 +637,8 @@ def test_the_complete_file_has_no_fault_but_its_login() -> None:
     assert all(spec.fault is None for spec in load.result.specs)
 
 
-def test_all_faults_come_at_once_and_in_the_order_of_the_text() -> None:
-    text, positions = marked(
+def test_all_diagnostics_are_reported_in_text_order() -> None:
+    text, positions = parse_markers(
         '{«"foo": 1,\n'
         ' "components": [{"name": «"a b", "api": «"x", "model": «"y:z"},\n'
         f'   {{"name": "b", {S}, "depends_on": [«"c"],\n'
@@ -647,7 +648,7 @@ def test_all_faults_come_at_once_and_in_the_order_of_the_text() -> None:
         ' "revision": "«$NO",\n'
         ' «"foo": 2}'
     )
-    load = loaded(text)
+    load = load_config(text)
     assert [fault.excerpt and fault.excerpt.position for fault in load.diagnostics] == positions
     expected = "E103 E201 E203 E204 E301 E103 E101 E104 E103 E401 E402 W501 E003"
     assert " ".join(codes_of(load)) == expected
@@ -671,37 +672,37 @@ MODEL_FORMS: list[JsonValue] = [
 
 @pytest.mark.parametrize("api", API_FORMS)
 @pytest.mark.parametrize("model", MODEL_FORMS)
-def test_every_spelling_of_api_and_model_is_one(
+def test_all_api_and_model_forms_are_equivalent(
     api: dict[str, JsonValue], model: JsonValue
 ) -> None:
-    load = loaded({"components": [{"name": "a", "model": model, **api}]})
+    load = load_config({"components": [{"name": "a", "model": model, **api}]})
     assert codes_of(load) == []
     (spec,) = load.result.specs
     assert spec.name.api == Api.parse("rdk:component:sensor")
     assert spec.model == ModelName("rdk", "builtin", "fake")
 
 
-def test_the_namespace_of_an_older_file() -> None:
+def test_legacy_namespace_field_sets_the_api_namespace() -> None:
     module: JsonValue = {"name": "m", "executable_path": "/bin/acme"}
     old: JsonValue = {"name": "a", "namespace": "acme", "type": "claw", "model": "acme:claws:x"}
-    load = loaded({"modules": [module], "components": [old]})
+    load = load_config({"modules": [module], "components": [old]})
     assert codes_of(load) == []
     assert str(load.result.specs[0].name) == "acme:component:claw/a"
 
 
-def test_a_service_may_leave_out_its_name_and_model() -> None:
-    load = loaded({"services": [{"api": "rdk:service:generic", "model": "fake"}]})
+def test_service_name_and_model_default_to_builtin() -> None:
+    load = load_config({"services": [{"api": "rdk:service:generic", "model": "fake"}]})
     assert codes_of(load) == []
     assert str(load.result.specs[0].name) == "rdk:service:generic/builtin"
-    load = loaded({"services": [{"type": "motion"}]})
+    load = load_config({"services": [{"type": "motion"}]})
     assert load.result.specs[0].model == ModelName("rdk", "builtin", "builtin")
 
 
-def test_null_is_absent() -> None:
+def test_null_counts_as_absent() -> None:
     nothing: dict[str, JsonValue] = dict.fromkeys(
         ("attributes", "depends_on", "frame", "log_configuration", "service_configs", "namespace")
     )
-    load = loaded(
+    load = load_config(
         {
             "cloud": None,
             "modules": None,
@@ -715,25 +716,25 @@ def test_null_is_absent() -> None:
     assert load.result.config.network.bind_address == ""
 
 
-def test_the_kind_of_a_service_config_may_be_a_bare_word() -> None:
+def test_service_config_type_may_be_a_short_name() -> None:
     configs: JsonValue = [{"type": "data_manager"}, {"type": "rdk:service:data_manager"}]
-    assert codes_of(loaded({"components": [sensor("a", service_configs=configs)]})) == []
+    assert codes_of(load_config({"components": [sensor("a", service_configs=configs)]})) == []
 
 
-def test_a_number_may_stand_in_quotes() -> None:
+def test_quoted_number_is_accepted() -> None:
     camera: JsonValue = {
         "name": "c",
         "api": "rdk:component:camera",
         "model": "test",
         "attributes": {"width": "800", "rate": "2.5"},
     }
-    load = loaded({"components": [camera]})
+    load = load_config({"components": [camera]})
     assert codes_of(load) == []
     assert load.result.specs[0].settings == CameraAttributes(width=800, rate=2.5)
 
 
 def test_unknown_keys_at_every_depth_leave_the_resource_usable() -> None:
-    load = loaded(
+    load = load_config(
         {
             "components": [
                 {
@@ -752,7 +753,7 @@ def test_unknown_keys_at_every_depth_leave_the_resource_usable() -> None:
         }
     )
     assert codes_of(load) == ["E103"] * 7
-    assert all(diagnostic.effect is IGNORED for diagnostic in found(load))
+    assert all(diagnostic.effect is IGNORED for diagnostic in diagnostics_of(load))
     assert spec_of(load, "a").fault is None
     (config,) = load.result.config.components
     assert config.frame is not None
@@ -766,15 +767,15 @@ def test_unknown_keys_at_every_depth_leave_the_resource_usable() -> None:
     ["loud", 5, {}, {"level": "loud"}, {"level": 5}, {"level": "info", "x": 1, "level2": 2}, []],
     ids=repr,
 )
-def test_a_bad_log_configuration_is_left_out(bad: JsonValue) -> None:
-    load = loaded({"components": [sensor("a", log_configuration=bad)]})
+def test_bad_log_configuration_is_ignored(bad: JsonValue) -> None:
+    load = load_config({"components": [sensor("a", log_configuration=bad)]})
     assert codes_of(load)
-    assert all(diagnostic.effect is IGNORED for diagnostic in found(load))
+    assert all(diagnostic.effect is IGNORED for diagnostic in diagnostics_of(load))
     assert spec_of(load, "a").fault is None
 
 
-def test_a_bad_log_level_leaves_the_module_usable() -> None:
-    load = loaded(
+def test_bad_log_level_leaves_the_module_usable() -> None:
+    load = load_config(
         {"modules": [{"name": "m", "executable_path": "/bin/acme", "log_level": "loud", "x": 1}]}
     )
     assert sorted(codes_of(load)) == ["E103", "E402"]
@@ -797,26 +798,28 @@ def test_a_bad_log_level_leaves_the_module_usable() -> None:
     ],
     ids=repr,
 )
-def test_a_broken_resource_keeps_its_node(broken: dict[str, JsonValue]) -> None:
-    load = loaded({"components": [{**sensor("a"), **broken}, sensor("b")]})
+def test_broken_resource_keeps_its_spec_with_the_fault(broken: dict[str, JsonValue]) -> None:
+    load = load_config({"components": [{**sensor("a"), **broken}, sensor("b")]})
     assert not load.is_refused
     first, second = load.result.specs
     assert first.name.name == broken.get("name", "a")
     assert first.fault is not None
-    assert found(load)[0].message in first.fault
+    assert diagnostics_of(load)[0].message in first.fault
     assert "(at /components/0" in first.fault
     assert second.fault is None
 
 
-def test_a_broken_service_without_a_name_keeps_its_node() -> None:
-    load = loaded({"services": [{"api": "rdk:service:generic", "model": "fake", "depends_on": 5}]})
+def test_broken_service_without_a_name_keeps_its_spec() -> None:
+    load = load_config(
+        {"services": [{"api": "rdk:service:generic", "model": "fake", "depends_on": 5}]}
+    )
     (spec,) = load.result.specs
     assert str(spec.name) == "rdk:service:generic/builtin"
     assert spec.fault is not None
 
 
-def test_what_may_still_turn_up_is_no_fault_of_the_resource() -> None:
-    load = loaded(
+def test_missing_dependency_model_or_file_does_not_fault_the_spec() -> None:
+    load = load_config(
         {
             "components": [
                 sensor("a", depends_on=["nobody"]),
@@ -836,20 +839,20 @@ def test_what_may_still_turn_up_is_no_fault_of_the_resource() -> None:
     assert [spec.fault for spec in load.result.specs] == [None, None, None]
 
 
-def test_two_faults_of_one_resource_are_both_in_its_node() -> None:
-    load = loaded({"components": [{**sensor("a"), "depends_on": 5, "frame": 6}]})
+def test_spec_fault_lists_every_fault_of_the_resource() -> None:
+    load = load_config({"components": [{**sensor("a"), "depends_on": 5, "frame": 6}]})
     fault = spec_of(load, "a").fault
     assert fault is not None
     assert "number 5 (at /components/0/depends_on); " in fault
     assert "number 6 (at /components/0/frame)" in fault
 
 
-def test_of_two_equal_names_the_first_stays_and_both_places_are_shown() -> None:
-    text, (first, second) = marked(
+def test_duplicate_name_keeps_the_first_and_shows_both_positions() -> None:
+    text, (first, second) = parse_markers(
         f'{{"components": [\n  {{"name": «"a", {S}, "attributes": {{"readings": {{"n": 1}}}}}},\n'
         f'  {{"name": «"a", {S}, "attributes": {{"readings": {{"n": 2}}}}}}]}}'
     )
-    load = loaded(text)
+    load = load_config(text)
     (fault,) = load.diagnostics
     assert fault.excerpt is not None
     assert fault.excerpt.position == second
@@ -858,15 +861,15 @@ def test_of_two_equal_names_the_first_stays_and_both_places_are_shown() -> None:
     assert getattr(spec.settings, "readings", None) == {"n": 1}
 
 
-def test_equal_names_in_both_lists_make_one_node() -> None:
-    load = loaded({"components": [sensor("a")], "services": [sensor("a")]})
+def test_same_name_in_components_and_services_makes_one_spec() -> None:
+    load = load_config({"components": [sensor("a")], "services": [sensor("a")]})
     assert sorted(codes_of(load)) == ["E202", "E203"]
     assert len(load.result.specs) == 1
 
 
-def test_equal_names_of_different_apis_are_two_resources() -> None:
+def test_same_name_with_different_apis_makes_two_resources() -> None:
     generic: JsonValue = {"name": "a", "api": "rdk:component:generic", "model": "fake"}
-    load = loaded({"components": [sensor("a"), generic]})
+    load = load_config({"components": [sensor("a"), generic]})
     assert codes_of(load) == []
     assert len(load.result.specs) == 2
 
@@ -881,14 +884,16 @@ def test_equal_names_of_different_apis_are_two_resources() -> None:
         ("jobs", {"name": "x", "schedule": "1s", "resource": "a", "method": "M"}),
     ],
 )
-def test_a_name_twice_in_a_list(section: str, items: dict[str, JsonValue]) -> None:
-    load = loaded({section: [items, {**items}], "components": [sensor("a")]})
+def test_duplicate_name_in_a_section_keeps_the_first(
+    section: str, items: dict[str, JsonValue]
+) -> None:
+    load = load_config({section: [items, {**items}], "components": [sensor("a")]})
     assert codes_of(load) == ["E202"]
     assert len(getattr(load.result.config, section)) == 1
 
 
-def test_one_diagnostic_shows_the_whole_circle() -> None:
-    text, positions = marked(
+def test_cycle_diagnostic_shows_every_dependency_of_the_cycle() -> None:
+    text, positions = parse_markers(
         components(
             f'{{"name": "out", {S}, "depends_on": ["a"]}}',
             f'{{"name": "a", {S}, "depends_on": ["free", «"b"]}}',
@@ -897,7 +902,7 @@ def test_one_diagnostic_shows_the_whole_circle() -> None:
             f'{{"name": "free", {S}}}',
         )
     )
-    (fault,) = loaded(text).diagnostics
+    (fault,) = load_config(text).diagnostics
     spots = [fault.excerpt, *fault.related_excerpts]
     assert [spot and spot.position for spot in spots] == positions
     assert [related.message for related in fault.diagnostic.related] == [
@@ -906,8 +911,8 @@ def test_one_diagnostic_shows_the_whole_circle() -> None:
     ]
 
 
-def test_two_circles_are_two_diagnostics() -> None:
-    load = loaded(
+def test_two_cycles_make_two_diagnostics() -> None:
+    load = load_config(
         {
             "components": [
                 sensor("a", depends_on=["b"]),
@@ -920,11 +925,11 @@ def test_two_circles_are_two_diagnostics() -> None:
     assert codes_of(load) == ["E303", "E303"]
 
 
-def test_dependencies_of_attributes_join_the_others() -> None:
+def test_attribute_dependencies_are_added_to_depends_on() -> None:
     cameras: list[JsonValue] = [
         {"name": name, "api": "rdk:component:camera", "model": "test"} for name in "abc"
     ]
-    load = loaded(
+    load = load_config(
         {
             "components": [*cameras, sensor("h")],
             "services": [
@@ -950,8 +955,8 @@ def test_dependencies_of_attributes_join_the_others() -> None:
     assert spec.wants == (Reference("h"),)
 
 
-def test_with_a_remote_a_dependency_may_come_from_there() -> None:
-    load = loaded(
+def test_unknown_dependency_is_accepted_when_a_remote_is_configured() -> None:
+    load = load_config(
         {
             "remotes": [{"name": "r", "address": "h:1"}],
             "components": [sensor("a", depends_on=["r:b", "c"])],
@@ -962,17 +967,17 @@ def test_with_a_remote_a_dependency_may_come_from_there() -> None:
     assert spec_of(load, "a").needs == (Reference("r:b"), Reference("c"))
 
 
-def test_with_a_module_a_model_may_come_from_there() -> None:
+def test_unknown_namespaced_model_is_accepted_when_a_module_is_configured() -> None:
     module: JsonValue = {"name": "m", "executable_path": "/bin/acme"}
     arm: JsonValue = {"name": "a", "api": "rdk:component:arm", "model": "acme:arms:one"}
-    assert codes_of(loaded({"modules": [module], "components": [arm]})) == []
+    assert codes_of(load_config({"modules": [module], "components": [arm]})) == []
     missing: JsonValue = {"name": "a", "api": "rdk:component:arm", "model": "nope"}
-    assert codes_of(loaded({"modules": [module], "components": [missing]})) == ["E206"]
+    assert codes_of(load_config({"modules": [module], "components": [missing]})) == ["E206"]
 
 
-def test_placeholders_are_filled() -> None:
+def test_placeholders_in_module_fields_are_filled() -> None:
     path = f"{HOME}/packages/data/ml_model/acme-det-1_2_3"
-    load = loaded(
+    load = load_config(
         {
             "packages": [{"name": "det", "package": "acme/det", "version": "1.2.3"}],
             "modules": [
@@ -995,33 +1000,33 @@ def test_placeholders_are_filled() -> None:
     assert module.env == {"WHO": "me"}
 
 
-def test_a_package_of_another_type_is_named() -> None:
-    load = loaded(
+def test_package_of_another_type_gets_a_hint() -> None:
+    load = load_config(
         {
             "packages": [{"name": "m", "package": "a/b", "type": "slam_map"}],
             "components": [sensor("a", attributes={"readings": {"x": "${packages.m}"}})],
         }
     )
-    (diagnostic,) = found(load)
+    (diagnostic,) = diagnostics_of(load)
     assert diagnostic.message == (
         'package "m" has type slam_map, not ml_model; write ${packages.slam_map.m}'
     )
 
 
-def test_a_path_with_an_unfilled_placeholder_is_not_also_a_missing_file() -> None:
-    load = loaded({"modules": [{"name": "m", "executable_path": "${packages.x}/run"}]})
+def test_unfilled_placeholder_is_not_also_a_missing_file() -> None:
+    load = load_config({"modules": [{"name": "m", "executable_path": "${packages.x}/run"}]})
     assert codes_of(load) == ["E501"]
 
 
 @pytest.mark.parametrize("error", [PermissionError(), OSError(36, "long"), ValueError("null")])
-def test_a_path_that_cannot_be_looked_at_is_missing(
+def test_path_that_cannot_be_checked_counts_as_missing(
     error: Exception, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def stumble(path: Path) -> Path:
+    def raise_error(path: Path) -> Path:
         raise error
 
-    monkeypatch.setattr(Path, "expanduser", stumble)
-    load = loaded({"modules": [{"name": "m", "executable_path": "/bin/acme"}]})
+    monkeypatch.setattr(Path, "expanduser", raise_error)
+    load = load_config({"modules": [{"name": "m", "executable_path": "/bin/acme"}]})
     assert codes_of(load) == ["E403"]
 
 
@@ -1037,33 +1042,33 @@ def test_a_path_that_cannot_be_looked_at_is_missing(
         False,
     ],
 )
-def test_whatever_asks_for_login_is_refused(auth: JsonValue) -> None:
-    load = loaded({"auth": auth})
+def test_auth_section_that_requests_login_is_refused(auth: JsonValue) -> None:
+    load = load_config({"auth": auth})
     assert "E405" in codes_of(load)
     assert load.is_refused
 
 
 @pytest.mark.parametrize("auth", [None, {}, {"handlers": []}, {"external_auth_config": None}])
-def test_an_empty_auth_asks_for_no_login(auth: JsonValue) -> None:
-    assert codes_of(loaded({"auth": auth})) == []
+def test_empty_auth_section_is_accepted(auth: JsonValue) -> None:
+    assert codes_of(load_config({"auth": auth})) == []
 
 
-def test_a_certificate_asks_for_tls_unless_the_file_says_otherwise() -> None:
+def test_certificate_is_refused_unless_no_tls_is_set() -> None:
     files: dict[str, JsonValue] = {
         "tls_cert_file": "/etc/cert.pem",
         "tls_key_file": "/etc/key.pem",
     }
-    assert codes_of(loaded({"network": files})) == ["E405"]
-    assert codes_of(loaded({"network": {**files, "no_tls": True}})) == []
+    assert codes_of(load_config({"network": files})) == ["E405"]
+    assert codes_of(load_config({"network": {**files, "no_tls": True}})) == []
 
 
-def test_a_pattern_too_deep_is_no_pattern() -> None:
+def test_too_deeply_nested_log_pattern_is_an_error() -> None:
     deep = "(" * 3000 + ")" * 3000
-    assert codes_of(loaded({"log": [{"pattern": deep, "level": "info"}]})) == ["E401"]
+    assert codes_of(load_config({"log": [{"pattern": deep, "level": "info"}]})) == ["E401"]
 
 
-def test_sections_that_are_fine_survive_one_that_is_not() -> None:
-    load = loaded(
+def test_valid_sections_survive_invalid_ones() -> None:
+    load = load_config(
         {
             "debug": True,
             "jobs": 5,

@@ -1,4 +1,4 @@
-"""How diagnostics look: the caret under the right characters, and nothing that moves a cursor."""
+"""Format of diagnostics: caret position, and no control characters in the output."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import unicodedata
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.unit.config.workshop import loaded, sensor
+from tests.unit.config.workshop import load_config, sensor
 
 from cogwork.config import codes
 from cogwork.config.diagnostic_format import as_json, as_text, summarize
@@ -18,13 +18,13 @@ from cogwork.config.positions import Position
 from cogwork.config.redacted_text import SourceExcerpt
 
 
-def lines_of(text: str, code: str) -> list[str]:
-    fault = next(f for f in loaded(text).diagnostics if f.diagnostic.code.id == code)
+def format_lines(text: str, code: str) -> list[str]:
+    fault = next(f for f in load_config(text).diagnostics if f.diagnostic.code.id == code)
     return as_text(fault, "m.json").split("\n")
 
 
 def columns(text: str) -> list[str]:
-    """The character of each column of a terminal; a wide one has two."""
+    """Return the character of each terminal column; a wide character takes two columns."""
     cells: list[str] = []
     for character in text:
         if unicodedata.category(character) in ("Mn", "Me"):
@@ -34,15 +34,15 @@ def columns(text: str) -> list[str]:
     return cells
 
 
-def under_the_caret(lines: list[str]) -> str:
+def text_under_caret(lines: list[str]) -> str:
     _, line, caret = lines[:3]
     start, end = caret.index("^"), caret.rindex("^") + 1
     return "".join(dict.fromkeys(columns(line)[start:end]))
 
 
-def test_the_whole_of_a_diagnostic() -> None:
+def test_text_has_position_message_excerpt_and_hint() -> None:
     text = '{\n  "components": [],\n  "componets": []\n}'
-    (fault,) = loaded(text).diagnostics
+    (fault,) = load_config(text).diagnostics
     assert as_text(fault, "machine.json") == (
         'machine.json:3:3  error  unknown key "componets"  [E103]\n'
         '  3 |   "componets": []\n'
@@ -50,8 +50,8 @@ def test_the_whole_of_a_diagnostic() -> None:
     )
 
 
-def test_a_related_place_is_shown_too() -> None:
-    (fault,) = loaded('{"debug": true,\n\n\n\n\n\n\n\n\n "debug": false}').diagnostics
+def test_text_shows_the_related_position() -> None:
+    (fault,) = load_config('{"debug": true,\n\n\n\n\n\n\n\n\n "debug": false}').diagnostics
     assert as_text(fault, "m.json") == (
         'm.json:10:2  error  duplicate key "debug"  [E003]\n'
         '  10 |  "debug": false}\n'
@@ -80,45 +80,45 @@ BEFORE = [
 
 
 @pytest.mark.parametrize("before", BEFORE)
-def test_the_caret_is_under_the_fault(before: str) -> None:
-    lines = lines_of(f'{{"revision": "{before}", "debug": 5}}', "E101")
-    assert under_the_caret(lines) == "5"
-    lines = lines_of(f'{{\t"revision": "{before}",\t"zzz": 5}}', "E103")
-    assert under_the_caret(lines) == '"z'
+def test_caret_is_under_the_fault(before: str) -> None:
+    lines = format_lines(f'{{"revision": "{before}", "debug": 5}}', "E101")
+    assert text_under_caret(lines) == "5"
+    lines = format_lines(f'{{\t"revision": "{before}",\t"zzz": 5}}', "E103")
+    assert text_under_caret(lines) == '"z'
 
 
 @pytest.mark.parametrize("name", ["日本", "😀", "e\u0301", "ที่", "\t"])
-def test_the_caret_is_as_wide_as_the_fault(name: str) -> None:
+def test_caret_is_as_wide_as_the_fault(name: str) -> None:
     written = name.replace("\t", "\\t")
-    lines = lines_of(
+    lines = format_lines(
         json.dumps({"log": [{"pattern": "a", "level": name}]}, ensure_ascii=False), "E402"
     )
     caret = lines[2][lines[2].index("^") : lines[2].rindex("^") + 1]
     assert len(caret) == len(columns(f'"{written}"'))
 
 
-def test_a_tab_takes_one_column() -> None:
-    _, line, caret = lines_of('{\n\t\t"debug":\t5\n}', "E101")[:3]
+def test_tab_takes_one_column() -> None:
+    _, line, caret = format_lines('{\n\t\t"debug":\t5\n}', "E101")[:3]
     assert line == '  2 |   "debug": 5'
     assert caret == "    |            ^"
 
 
 @pytest.mark.parametrize("before", [0, 79, 80, 81, 150, 199, 200, 201, 5_000, 300_000])
 @pytest.mark.parametrize("after", [0, 5_000])
-def test_of_a_long_line_the_part_around_the_caret_is_shown(before: int, after: int) -> None:
+def test_long_line_is_cut_around_the_caret(before: int, after: int) -> None:
     text = '{"revision": "' + "x" * before + '", "debug": 57, "log": [' + " " * after + "]}"
-    lines = lines_of(text, "E101")
-    assert under_the_caret(lines) == "57"
+    lines = format_lines(text, "E101")
+    assert text_under_caret(lines) == "57"
     assert all(len(line) <= 180 for line in lines)
 
 
-def test_a_fault_longer_than_the_window() -> None:
-    lines = lines_of('{"revision": "' + "x" * 500 + '", "debug": "' + "y" * 1000 + '"}', "E101")
+def test_fault_longer_than_the_excerpt_is_cut() -> None:
+    lines = format_lines('{"revision": "' + "x" * 500 + '", "debug": "' + "y" * 1000 + '"}', "E101")
     assert all(len(line) <= 300 for line in lines)
-    assert under_the_caret(lines) == '"y'
+    assert text_under_caret(lines) == '"y'
 
 
-def test_nothing_in_a_file_moves_the_cursor() -> None:
+def test_output_has_no_control_characters_from_the_file() -> None:
     nasty = "\x1b[31m\x07\x08\x7f\x9b2J\u202e\u2028\r\u200b"
     escaped = json.dumps(nasty)[1:-1]
     texts = [
@@ -134,7 +134,7 @@ def test_nothing_in_a_file_moves_the_cursor() -> None:
         json.dumps({"modules": [{"name": "m", "executable_path": nasty, "type": nasty}]}),
     ]
     for text in texts:
-        load = loaded(text)
+        load = load_config(text)
         assert load.diagnostics
         for fault in load.diagnostics:
             for file in ("m.json", f"{nasty}.json", None):
@@ -143,27 +143,27 @@ def test_nothing_in_a_file_moves_the_cursor() -> None:
             assert spec.fault is None or spec.fault.isprintable()
 
 
-def test_a_key_without_end_makes_no_message_without_end() -> None:
-    for fault in loaded('{"' + "k" * 300_000 + '": 1}').diagnostics:
+def test_message_about_a_huge_key_is_short() -> None:
+    for fault in load_config('{"' + "k" * 300_000 + '": 1}').diagnostics:
         assert len(as_text(fault, "m.json")) < 1000
 
 
 @given(st.text(max_size=40), st.text(max_size=40))
-def test_any_text_can_be_shown(before: str, after: str) -> None:
+def test_any_text_is_formatted_as_printable_text(before: str, after: str) -> None:
     written = [json.dumps(part, ensure_ascii=False) for part in (before, after)]
     for text in (
         f'{{{written[0]}: 1, "debug": {written[1]}}}',
         f'{before}{{"debug": 5}}{after}',
     ):
-        for fault in loaded(text).diagnostics:
+        for fault in load_config(text).diagnostics:
             shown = as_text(fault, "m.json")
             assert shown.replace("\n", "").isprintable()
             assert fault.excerpt is not None
             json.dumps(as_json(fault, "m.json"))
 
 
-def test_the_form_for_programs_is_complete_and_stable() -> None:
-    (fault,) = loaded('{"debug": true,\n "debug": false}').diagnostics
+def test_json_form_has_all_fields() -> None:
+    (fault,) = load_config('{"debug": true,\n "debug": false}').diagnostics
     assert as_json(fault, "m.json") == {
         "code": "E003",
         "severity": "error",
@@ -187,8 +187,8 @@ def test_the_form_for_programs_is_complete_and_stable() -> None:
     assert list(as_json(fault, None)) == [key for key in as_json(fault, "m.json") if key != "file"]
 
 
-def test_without_a_file_the_line_is_still_told() -> None:
-    (fault,) = loaded('{\n"debug": 5}').diagnostics
+def test_text_without_a_file_name_has_line_and_column() -> None:
+    (fault,) = load_config('{\n"debug": 5}').diagnostics
     assert as_text(fault, None) == (
         "line 2, column 10  error  expected true or false, got the number 5  [E101]\n"
         '  2 | "debug": 5}\n'
@@ -196,7 +196,7 @@ def test_without_a_file_the_line_is_still_told() -> None:
     )
 
 
-def test_without_a_text_there_are_pointers() -> None:
+def test_text_without_an_excerpt_shows_pointers() -> None:
     diagnostic = Diagnostic(
         codes.DUPLICATE_NAME,
         "taken",
@@ -209,23 +209,23 @@ def test_without_a_text_there_are_pointers() -> None:
     assert text == "/a~1b/0  error  taken  [E202]\n    rename it\n    m.json  first"
 
 
-def test_colours_go_where_they_belong() -> None:
-    (fault,) = loaded('{"network": {"bind_address": ":1"}}').diagnostics
+def test_each_part_of_the_text_has_its_style() -> None:
+    (fault,) = load_config('{"network": {"bind_address": ":1"}}').diagnostics
     text = as_text(fault, "m.json", lambda text, style: f"<{style}>{text}</>")
     assert text.startswith("<bold>m.json:1:30</>  <yellow>warning</>  ")
     assert "<dim>[W502]</>" in text
     assert "<red>^^^^</>" in text
 
 
-def test_a_spot_at_the_end_of_a_line() -> None:
+def test_caret_may_be_past_the_end_of_the_line() -> None:
     diagnostic = Diagnostic(codes.NOT_JSON, "m", ConfigLocation(()), Effect.REFUSED)
     text = as_text(LocatedDiagnostic(diagnostic, SourceExcerpt(Position(1, 4), 1, "abc")), "f")
     assert text.split("\n")[2] == "    |    ^"
 
 
-def test_the_summary_counts() -> None:
-    assert summarize(loaded('{"x": 1, "y": 2, "network": {"bind_address": ":1"}}').diagnostics) == (
-        "2 errors, 1 warning"
-    )
-    assert summarize(loaded('{"x": 1}').diagnostics) == "1 error"
+def test_summary_counts_errors_and_warnings() -> None:
+    assert summarize(
+        load_config('{"x": 1, "y": 2, "network": {"bind_address": ":1"}}').diagnostics
+    ) == ("2 errors, 1 warning")
+    assert summarize(load_config('{"x": 1}').diagnostics) == "1 error"
     assert summarize(()) == ""

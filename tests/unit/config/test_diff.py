@@ -1,4 +1,4 @@
-"""What saving a change would do, before anybody saves it."""
+"""The preview of the changes that a new configuration would cause."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import json
 
 import pytest
 from pydantic import JsonValue
-from tests.unit.config.workshop import REGISTRY, loaded, sensor
+from tests.unit.config.workshop import REGISTRY, load_config, sensor
 
 from cogwork.config.diff import ConfigDiff, as_json, as_text, diff, find_blocked
 
@@ -31,37 +31,37 @@ def claw(**attributes: JsonValue) -> dict[str, JsonValue]:
 
 
 def change(old: dict[str, JsonValue], new: dict[str, JsonValue]) -> ConfigDiff:
-    return diff(loaded(old).result, loaded(new).result, REGISTRY)
+    return diff(load_config(old).result, load_config(new).result, REGISTRY)
 
 
-def of_components(old: list[JsonValue], new: list[JsonValue]) -> ConfigDiff:
+def change_components(old: list[JsonValue], new: list[JsonValue]) -> ConfigDiff:
     return change({"components": old}, {"components": new})
 
 
-def lines(difference: ConfigDiff) -> list[str]:
+def format_lines(difference: ConfigDiff) -> list[str]:
     return as_text(difference).split("\n")
 
 
-def test_the_same_file_changes_nothing() -> None:
+def test_same_configuration_changes_nothing() -> None:
     same: list[JsonValue] = [sensor("a"), sensor("b", depends_on=["a"])]
-    difference = of_components(same, same)
+    difference = change_components(same, same)
     assert difference.is_empty
     assert as_text(difference) == "nothing would change"
 
 
-def test_the_order_of_a_file_does_not_matter() -> None:
-    difference = of_components([sensor("a"), generic("b")], [generic("b"), sensor("a")])
+def test_order_of_components_does_not_matter() -> None:
+    difference = change_components([sensor("a"), generic("b")], [generic("b"), sensor("a")])
     assert as_text(difference) == "nothing would change"
 
 
-def test_building_goes_in_groups() -> None:
+def test_build_and_close_groups_follow_the_dependencies() -> None:
     chain: list[JsonValue] = [
         generic("c", depends_on=["b"]),
         generic("b", depends_on=["a"]),
         generic("a"),
         generic("x"),
     ]
-    assert lines(of_components([], chain)) == [
+    assert format_lines(change_components([], chain)) == [
         "build (group 1 of 3)",
         "  rdk:component:generic/a: build, because it is not running yet",
         "  rdk:component:generic/x: build, because it is not running yet",
@@ -71,18 +71,18 @@ def test_building_goes_in_groups() -> None:
         "  rdk:component:generic/c: build, because it is not running yet",
         "4 built",
     ]
-    first, *group = lines(of_components(chain, []))[:3]
+    first, *group = format_lines(change_components(chain, []))[:3]
     assert first == "close (group 1 of 3)"
     assert sorted(group) == [
         "  rdk:component:generic/c: close, because it is no longer configured",
         "  rdk:component:generic/x: close, because it is no longer configured",
     ]
-    assert lines(of_components(chain, []))[-1] == "4 removed"
+    assert format_lines(change_components(chain, []))[-1] == "4 removed"
 
 
-def test_changed_attributes_in_place() -> None:
+def test_changed_attributes_reconfigure_in_place() -> None:
     old, new = ([sensor("a", attributes={"readings": {"x": n}}), generic("b")] for n in (1, 2))
-    assert lines(of_components([*old], [*new])) == [
+    assert format_lines(change_components([*old], [*new])) == [
         "build",
         "  rdk:component:sensor/a: reconfigure, because its attributes changed"
         " (attributes.readings)",
@@ -91,20 +91,20 @@ def test_changed_attributes_in_place() -> None:
 
 
 @pytest.mark.parametrize(("old", "new"), [(1, True), (1, 1.0), (0, False)])
-def test_what_only_python_takes_for_equal_is_a_change(old: JsonValue, new: JsonValue) -> None:
-    difference = of_components(
+def test_values_of_different_json_types_are_a_change(old: JsonValue, new: JsonValue) -> None:
+    difference = change_components(
         [sensor("a", attributes={"readings": {"x": old}})],
         [sensor("a", attributes={"readings": {"x": new}})],
     )
     assert "1 reconfigured" in as_text(difference)
 
 
-def test_what_holds_a_rebuilt_one_is_rebuilt() -> None:
+def test_dependents_of_a_rebuilt_resource_are_rebuilt() -> None:
     module: dict[str, JsonValue] = {"modules": [{"name": "m", "executable_path": "/bin/acme"}]}
     holder = generic("h", depends_on=["claw"])
     old: dict[str, JsonValue] = {**module, "components": [claw(x=1), holder, generic("free")]}
     new: dict[str, JsonValue] = {**module, "components": [claw(x=2), holder, generic("free")]}
-    assert lines(change(old, new)) == [
+    assert format_lines(change(old, new)) == [
         "close (group 1 of 2)",
         '  rdk:component:generic/h: close, because it holds "claw", which is closed',
         "close (group 2 of 2)",
@@ -117,7 +117,7 @@ def test_what_holds_a_rebuilt_one_is_rebuilt() -> None:
     ]
 
 
-def test_a_changed_model() -> None:
+def test_changed_model_rebuilds_the_resource() -> None:
     module: dict[str, JsonValue] = {"modules": [{"name": "m", "executable_path": "/bin/acme"}]}
     difference = change(
         {**module, "components": [generic("a")]},
@@ -125,15 +125,15 @@ def test_a_changed_model() -> None:
     )
     assert (
         "  rdk:component:generic/a: rebuild, because its model changed from fake to"
-        " acme:things:one (model)" in lines(difference)
+        " acme:things:one (model)" in format_lines(difference)
     )
 
 
-def test_a_resource_that_loses_its_dependency_is_halted() -> None:
-    difference = of_components(
+def test_resource_without_its_dependency_is_halted() -> None:
+    difference = change_components(
         [sensor("a"), generic("b", depends_on=["a"])], [generic("b", depends_on=["a"])]
     )
-    assert lines(difference) == [
+    assert format_lines(difference) == [
         "close (group 1 of 2)",
         '  rdk:component:generic/b: close, because it depends on "a", which is not configured',
         "close (group 2 of 2)",
@@ -144,50 +144,50 @@ def test_a_resource_that_loses_its_dependency_is_halted() -> None:
     ]
 
 
-def test_a_broken_resource_cannot_run_and_says_why() -> None:
-    difference = of_components([sensor("a")], [sensor("a"), sensor("b", depends_on=5)])
-    assert lines(difference) == [
+def test_broken_resource_cannot_run_for_its_fault() -> None:
+    difference = change_components([sensor("a")], [sensor("a"), sensor("b", depends_on=5)])
+    assert format_lines(difference) == [
         "cannot run",
         "  rdk:component:sensor/b: expected a list, got the number 5 (at /components/1/depends_on)",
         "1 unchanged",
     ]
 
 
-def test_only_what_cannot_run() -> None:
-    difference = of_components([], [sensor("b", depends_on=["x"])])
-    assert lines(difference) == [
+def test_diff_may_consist_only_of_blocked_resources() -> None:
+    difference = change_components([], [sensor("b", depends_on=["x"])])
+    assert format_lines(difference) == [
         "cannot run",
         '  rdk:component:sensor/b: depends on "x", which is not configured',
     ]
 
 
-def test_what_of_a_file_would_not_run() -> None:
-    broken = loaded({"components": [sensor("a", depends_on=["x"]), sensor("b", model="nope")]})
+def test_find_blocked_lists_resources_and_reasons() -> None:
+    broken = load_config({"components": [sensor("a", depends_on=["x"]), sensor("b", model="nope")]})
     assert [(step.name.short, step.why) for step in find_blocked(broken.result, REGISTRY)] == [
         ("a", 'depends on "x", which is not configured'),
         ("b", 'unknown model "nope" for rdk:component:sensor'),
     ]
 
 
-def test_an_optional_dependency_that_appears_and_goes() -> None:
+def test_optional_dependency_that_appears_or_disappears_rebuilds() -> None:
     service: dict[str, JsonValue] = {"services": [vision(helper="h")]}
     without: dict[str, JsonValue] = {**service, "components": []}
     with_it: dict[str, JsonValue] = {**service, "components": [sensor("h")]}
-    appeared = lines(change(without, with_it))
+    appeared = format_lines(change(without, with_it))
     assert "  rdk:component:sensor/h: build, because it is not running yet" in appeared
     assert '  rdk:service:vision/v: rebuild, because it now depends on "h"' in appeared
-    gone = lines(change(with_it, without))
+    gone = format_lines(change(with_it, without))
     assert gone[1].startswith("  rdk:service:vision/v: close, because ")
     assert gone[-1] == "1 rebuilt, 1 removed"
 
 
-def test_what_takes_no_rebuilding_is_told_too() -> None:
-    difference = of_components(
+def test_changes_that_need_no_rebuild_are_listed() -> None:
+    difference = change_components(
         [sensor("a"), generic("b")],
         [sensor("a", log_configuration={"level": "debug"}, frame={"parent": "w"}), generic("b")],
     )
     assert not difference.is_empty
-    assert lines(difference) == [
+    assert format_lines(difference) == [
         "settings",
         "  rdk:component:sensor/a: changed (frame, log_configuration); without a rebuild",
         "2 unchanged",
@@ -245,14 +245,14 @@ SECTIONS: list[tuple[dict[str, JsonValue], dict[str, JsonValue], list[str]]] = [
 
 
 @pytest.mark.parametrize(("old", "new", "expected"), SECTIONS)
-def test_sections(
+def test_changed_sections_are_listed(
     old: dict[str, JsonValue], new: dict[str, JsonValue], expected: list[str]
 ) -> None:
-    shown = lines(change(old, new))
+    shown = format_lines(change(old, new))
     assert shown == ["settings", *(f"  {line}" for line in expected)]
 
 
-def test_no_values_are_shown() -> None:
+def test_diff_shows_no_values() -> None:
     def config(n: int) -> dict[str, JsonValue]:
         value = f"{CANARY}{n}"
         return {
@@ -273,7 +273,7 @@ def test_no_values_are_shown() -> None:
     assert CANARY not in json.dumps(as_json(difference))
 
 
-def test_the_form_for_programs() -> None:
+def test_json_form_has_all_steps() -> None:
     difference = change(
         {"components": [sensor("a"), generic("gone"), generic("same")]},
         {
@@ -319,14 +319,14 @@ def test_the_form_for_programs() -> None:
     }
 
 
-def test_a_dependency_added_and_taken_away() -> None:
+def test_added_or_removed_dependency_rebuilds_the_resource() -> None:
     alone: list[JsonValue] = [generic("a"), generic("b")]
     joined: list[JsonValue] = [generic("a"), generic("b", depends_on=["a"])]
     assert (
         '  rdk:component:generic/b: rebuild, because it now depends on "a" (depends_on)'
-        in lines(of_components(alone, joined))
+        in format_lines(change_components(alone, joined))
     )
     assert (
         '  rdk:component:generic/b: rebuild, because it no longer depends on "a" (depends_on)'
-        in lines(of_components(joined, alone))
+        in format_lines(change_components(joined, alone))
     )

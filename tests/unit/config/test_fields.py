@@ -1,4 +1,4 @@
-"""Docstrings under fields describe them in the JSON Schema, where there is a source to read."""
+"""Field docstrings become descriptions in the JSON Schema when the source is available."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def descriptions(schema: dict[str, Any]) -> dict[str, str | None]:
     return {key: member.get("description") for key, member in schema["properties"].items()}
 
 
-def test_what_stands_under_a_field_describes_it() -> None:
+def test_field_docstring_becomes_its_description() -> None:
     assert descriptions(Engine.model_json_schema()) == {
         "power": "In watts.\n\nWhen it is new.",
         "fuel": "What it burns.",
@@ -58,7 +58,7 @@ def test_what_stands_under_a_field_describes_it() -> None:
     }
 
 
-def test_fields_are_described_where_they_are_declared_last() -> None:
+def test_subclass_docstring_overrides_the_description() -> None:
     assert descriptions(Diesel.model_json_schema()) == {
         **descriptions(Engine.model_json_schema()),
         "fuel": "It burns nothing else.",
@@ -66,7 +66,7 @@ def test_fields_are_described_where_they_are_declared_last() -> None:
     }
 
 
-def test_classes_within_classes_and_functions() -> None:
+def test_nested_and_local_classes_are_described() -> None:
     class Local(Attributes):
         part: Diesel.Part = Diesel.Part()
         """The one it has."""
@@ -85,7 +85,7 @@ class Lamp(Attributes):
 """
 
 
-def test_without_its_source_a_class_is_usable_and_not_described(
+def test_class_without_source_works_without_descriptions(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     source = tmp_path / "sourceless_lamps.py"

@@ -1,10 +1,10 @@
-"""Mistakes that people made on their first day, and what they must be told."""
+"""Mistakes of first-time users, and the hints they must get."""
 
 from __future__ import annotations
 
 import pytest
 from pydantic import JsonValue
-from tests.unit.config.workshop import REGISTRY, loaded
+from tests.unit.config.workshop import REGISTRY, load_config
 
 from cogwork.config.diff import as_text, diff, find_blocked
 from cogwork.config.fields import Needs, Wants
@@ -29,21 +29,21 @@ PART = '"api": "rdk:component:sensor", "model": "fake"'
         (f'{{"components": [{{"name": "a", "depends_on": "b", {PART}}}]}}', 'write ["b"]'),
     ],
 )
-def test_the_hint(text: str, hint: str) -> None:
-    hints = [fault.diagnostic.hint or "" for fault in loaded(text).diagnostics]
+def test_beginner_mistake_gets_a_hint(text: str, hint: str) -> None:
+    hints = [fault.diagnostic.hint or "" for fault in load_config(text).diagnostics]
     assert any(hint in said for said in hints), hints
 
 
-def test_a_model_of_somebody_s_own_without_a_module_would_not_run() -> None:
+def test_namespaced_model_without_a_module_cannot_run() -> None:
     lamp: dict[str, JsonValue] = {
         "components": [{"name": "l", "api": "rdk:component:generic", "model": "acme:lights:lamp"}]
     }
-    checked = loaded(lamp).result
+    checked = load_config(lamp).result
     assert [step.name.name for step in find_blocked(checked, REGISTRY)] == ["l"]
-    assert "cannot run" in as_text(diff(loaded({}).result, checked, REGISTRY))
+    assert "cannot run" in as_text(diff(load_config({}).result, checked, REGISTRY))
 
 
-def test_what_a_remote_may_bring_is_not_called_missing() -> None:
+def test_remote_dependency_is_not_reported_as_missing() -> None:
     config: dict[str, JsonValue] = {
         "components": [
             {
@@ -55,16 +55,18 @@ def test_what_a_remote_may_bring_is_not_called_missing() -> None:
         ],
         "remotes": [{"name": "r", "address": "localhost:9090"}],
     }
-    assert find_blocked(loaded(config).result, REGISTRY) == []
+    assert find_blocked(load_config(config).result, REGISTRY) == []
 
 
 @pytest.mark.parametrize("api", ["switch", "rdk:component:swich"])
-def test_a_slip_of_a_model_s_author_is_theirs(api: str) -> None:
+def test_dependency_marker_with_an_invalid_api_raises(api: str) -> None:
     for marker in (Needs, Wants):
         with pytest.raises(InvalidName):
             marker(api)
 
 
-def test_the_worst_is_explained_first_and_every_entry_counted() -> None:
-    checked = loaded(f'{{"components": [{{"model": "fake"}}, {{"name": "a", {PART}}}]}}').result
+def test_resource_count_includes_broken_entries() -> None:
+    checked = load_config(
+        f'{{"components": [{{"model": "fake"}}, {{"name": "a", {PART}}}]}}'
+    ).result
     assert (checked.resource_count, len(checked.specs)) == (2, 1)

@@ -1,4 +1,4 @@
-"""Where a resource says it is: what is read, and what is refused with its reason."""
+"""The frame of a resource: accepted forms, and invalid ones with their messages."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 from pydantic import JsonValue
-from tests.unit.config.workshop import codes_of, found, loaded, sensor, spec_of
+from tests.unit.config.workshop import codes_of, diagnostics_of, load_config, sensor, spec_of
 
 from cogwork.config import codes
 from cogwork.config.frame import FrameConfig
@@ -16,8 +16,10 @@ from cogwork.resource.pose_proto import geometry_to_proto
 from cogwork.spatial.pose import Pose, Quaternion
 
 
-def with_frame(**frame: Any) -> LoadedConfig:
-    return loaded({"components": [sensor("a", frame={"parent": "world", **frame}), sensor("b")]})
+def load_with_frame(**frame: Any) -> LoadedConfig:
+    return load_config(
+        {"components": [sensor("a", frame={"parent": "world", **frame}), sensor("b")]}
+    )
 
 
 def frame_of(load: LoadedConfig) -> FrameConfig:
@@ -27,9 +29,9 @@ def frame_of(load: LoadedConfig) -> FrameConfig:
     return frame
 
 
-def test_a_frame_is_a_pose_on_its_parent() -> None:
+def test_frame_has_translation_and_orientation() -> None:
     frame = frame_of(
-        with_frame(
+        load_with_frame(
             translation={"x": 1, "y": 2.5, "z": -3},
             orientation={"type": "ov_degrees", "value": {"x": 1, "th": 90}},
         )
@@ -49,8 +51,8 @@ def test_a_frame_is_a_pose_on_its_parent() -> None:
         ("quaternion", {"w": 5, "z": 5}),
     ],
 )
-def test_a_quarter_turn_in_every_type(kind: str, value: JsonValue) -> None:
-    frame = frame_of(with_frame(orientation={"type": kind, "value": value}))
+def test_every_orientation_type_expresses_a_quarter_turn(kind: str, value: JsonValue) -> None:
+    frame = frame_of(load_with_frame(orientation={"type": kind, "value": value}))
     assert frame.pose.rotation.rotate((1, 0, 0)) == pytest.approx((0, 1, 0))
 
 
@@ -66,8 +68,8 @@ def test_a_quarter_turn_in_every_type(kind: str, value: JsonValue) -> None:
     ],
     ids=repr,
 )
-def test_what_is_not_written_is_at_the_same_place(frame: dict[str, JsonValue]) -> None:
-    assert frame_of(with_frame(**frame)).pose == Pose.identity()
+def test_missing_pose_fields_mean_the_identity_pose(frame: dict[str, JsonValue]) -> None:
+    assert frame_of(load_with_frame(**frame)).pose == Pose.identity()
     assert Pose.identity().rotation == Quaternion.identity()
 
 
@@ -85,8 +87,8 @@ def test_what_is_not_written_is_at_the_same_place(frame: dict[str, JsonValue]) -
     ],
     ids=repr,
 )
-def test_every_shape_that_is_read_can_be_told(geometry: dict[str, JsonValue]) -> None:
-    frame = frame_of(with_frame(geometry=geometry))
+def test_every_accepted_geometry_converts_to_proto(geometry: dict[str, JsonValue]) -> None:
+    frame = frame_of(load_with_frame(geometry=geometry))
     assert frame.geometry is not None
     assert geometry_to_proto(frame.geometry, "a").WhichOneof("geometry_type") is not None
 
@@ -134,11 +136,11 @@ def test_every_shape_that_is_read_can_be_told(geometry: dict[str, JsonValue]) ->
     ],
     ids=str,
 )
-def test_a_frame_that_cannot_be_leaves_only_its_resource_unhealthy(
+def test_invalid_frame_faults_only_its_resource(
     frame: dict[str, JsonValue], words: str, place: str
 ) -> None:
-    load = with_frame(**frame)
-    (diagnostic,) = found(load)
+    load = load_with_frame(**frame)
+    (diagnostic,) = diagnostics_of(load)
     assert words in f"{diagnostic.message} {diagnostic.hint}"
     assert diagnostic.code in (codes.BAD_VALUE, codes.WRONG_TYPE)
     fault = spec_of(load, "a").fault

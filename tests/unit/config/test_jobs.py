@@ -1,4 +1,4 @@
-"""The jobs of a configuration: what is wrong with one costs that one."""
+"""The jobs of a configuration: an invalid job affects only itself."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 from pydantic import JsonValue
-from tests.unit.config.workshop import codes_of, loaded
+from tests.unit.config.workshop import codes_of, load_config
 
 from cogwork.config.diagnostics import Effect
 from cogwork.config.loader import LoadedConfig
@@ -18,41 +18,41 @@ def job(name: str = "j", **fields: JsonValue) -> dict[str, JsonValue]:
     return {"name": name, "schedule": "1h", "resource": "a", "method": "GetReadings", **fields}
 
 
-def with_jobs(*jobs: Any, **sections: Any) -> LoadedConfig:
+def load_with_jobs(*jobs: Any, **sections: Any) -> LoadedConfig:
     sensor: JsonValue = {"name": "a", "api": "rdk:component:sensor", "model": "fake"}
-    return loaded({"components": [sensor], "jobs": list(jobs), **sections})
+    return load_config({"components": [sensor], "jobs": list(jobs), **sections})
 
 
-def names(load: LoadedConfig) -> list[str]:
+def job_names(load: LoadedConfig) -> list[str]:
     return [each.name for each in load.result.config.jobs]
 
 
 @pytest.mark.parametrize("schedule", ["10m", "*/15 * * * *", "0 */5 * * * *", "continuous"])
-def test_every_kind_of_schedule(schedule: str) -> None:
-    load = with_jobs(job(schedule=schedule))
+def test_every_kind_of_schedule_is_accepted(schedule: str) -> None:
+    load = load_with_jobs(job(schedule=schedule))
     assert codes_of(load) == []
     assert load.result.config.jobs[0].schedule == schedule
 
 
-def test_a_schedule_that_nobody_can_read_costs_only_its_job() -> None:
-    load = with_jobs(job("first"), job("bad", schedule="61 * * * *"), job("last"))
+def test_job_with_an_invalid_schedule_is_ignored_alone() -> None:
+    load = load_with_jobs(job("first"), job("bad", schedule="61 * * * *"), job("last"))
     (found,) = load.result.diagnostics
     assert (found.code.id, found.effect) == ("E104", Effect.IGNORED)
     assert found.location.pointer == ("jobs", 1, "schedule")
     assert "invalid minute" in found.message
-    assert names(load) == ["first", "last"]
+    assert job_names(load) == ["first", "last"]
     assert [spec.fault for spec in load.result.specs] == [None]
 
 
-def test_the_first_of_two_jobs_of_one_name_stays() -> None:
-    load = with_jobs(job(method="GetReadings"), job(method="DoCommand"))
+def test_first_of_two_jobs_with_the_same_name_is_kept() -> None:
+    load = load_with_jobs(job(method="GetReadings"), job(method="DoCommand"))
     assert codes_of(load) == ["E202"]
     assert [each.method for each in load.result.config.jobs] == ["GetReadings"]
 
 
 @pytest.mark.parametrize("resource", ["a", "rdk:component:sensor/a"])
-def test_a_resource_by_its_short_or_its_full_name(resource: str) -> None:
-    assert codes_of(with_jobs(job(resource=resource))) == []
+def test_job_resource_may_be_a_short_or_full_name(resource: str) -> None:
+    assert codes_of(load_with_jobs(job(resource=resource))) == []
 
 
 @pytest.mark.parametrize(
@@ -63,17 +63,17 @@ def test_a_resource_by_its_short_or_its_full_name(resource: str) -> None:
         ("camera/a", "E201", '"camera/a" is not a full resource name'),
     ],
 )
-def test_a_resource_that_nobody_configured(resource: str, code: str, words: str) -> None:
-    load = with_jobs(job(resource=resource))
+def test_job_with_an_unknown_resource_is_reported(resource: str, code: str, words: str) -> None:
+    load = load_with_jobs(job(resource=resource))
     (found,) = load.result.diagnostics
     assert (found.code.id, found.effect) == (code, Effect.IGNORED)
     assert found.location.pointer == ("jobs", 0, "resource")
     assert words in found.message
 
 
-def test_a_resource_that_could_be_several() -> None:
+def test_job_with_an_ambiguous_resource_is_reported() -> None:
     vision = {"name": "a", "api": "rdk:service:generic", "model": "fake"}
-    load = with_jobs(job(), services=[vision])
+    load = load_with_jobs(job(), services=[vision])
     (found,) = load.result.diagnostics
     assert (found.code.id, found.effect) == ("E302", Effect.IGNORED)
     assert found.message == (
@@ -82,8 +82,8 @@ def test_a_resource_that_could_be_several() -> None:
     )
 
 
-def test_a_level_of_its_own() -> None:
-    load = with_jobs(
+def test_job_log_level_overrides_log_patterns() -> None:
+    load = load_with_jobs(
         job(log_configuration={"level": "debug"}),
         job("other"),
         log=[{"pattern": "rdk.job_manager.*", "level": "error"}],

@@ -54,7 +54,7 @@ def dumps(value: Json, style: int) -> str:
 
 
 def decorate(clean: str, seed: int) -> str:
-    """The same JSON with gaps between the tokens and commas before closing brackets."""
+    """Add whitespace and comments between tokens and trailing commas before closing brackets."""
     chance = random.Random(seed)
     parts = [chance.choice(GAPS)]
     before = ""
@@ -76,23 +76,23 @@ def walk(value: Json, pointer: Pointer = ()) -> Iterator[tuple[Pointer, Json]]:
             yield from walk(item, (*pointer, key))
 
 
-def cut(text: str, span: Span | None) -> str:
+def slice_span(text: str, span: Span | None) -> str:
     assert span is not None
     assert 0 <= span.start <= span.end <= len(text)
     return text[span.start : span.end]
 
 
-def fault_of(text: str) -> JsonSyntaxError:
+def read_invalid(text: str) -> JsonSyntaxError:
     with pytest.raises(JsonSyntaxError) as caught:
         read_json(text)
     assert str(caught.value) == caught.value.message
-    cut(text, caught.value.span)
+    slice_span(text, caught.value.span)
     return caught.value
 
 
 @pytest.mark.parametrize("style", range(len(STYLES)))
 @given(value=VALUES, seed=st.integers(0, 2**32))
-def test_reads_what_json_reads(style: int, value: Json, seed: int) -> None:
+def test_valid_json_reads_like_json_loads(style: int, value: Json, seed: int) -> None:
     clean = dumps(value, style)
     for text in (clean, decorate(clean, seed), "\ufeff" + clean):
         document = read_json(text)
@@ -102,21 +102,21 @@ def test_reads_what_json_reads(style: int, value: Json, seed: int) -> None:
 
 
 @given(value=VALUES, seed=st.integers(0, 2**32), style=st.integers(0, len(STYLES) - 1))
-def test_every_span_holds_its_key_and_value(value: Json, seed: int, style: int) -> None:
+def test_spans_cover_their_key_and_value(value: Json, seed: int, style: int) -> None:
     text = decorate(dumps(value, style), seed)
     document = read_json(text)
     for pointer, inner in walk(value):
-        found = cut(text, document.value_span(pointer))
+        found = slice_span(text, document.value_span(pointer))
         again = json.loads(found) if not isinstance(inner, list | dict) else read_json(found).value
         assert json.dumps(again) == json.dumps(inner)
         if pointer and isinstance(pointer[-1], str):
-            assert json.loads(cut(text, document.key_span(pointer))) == pointer[-1]
+            assert json.loads(slice_span(text, document.key_span(pointer))) == pointer[-1]
         else:
             assert document.key_span(pointer) is None
 
 
-def strictly(text: str) -> Json:
-    """json.loads, with a ValueError for all that we refuse on purpose."""
+def parse_strictly(text: str) -> Json:
+    """Parse with json.loads, but raise ValueError for everything we refuse on purpose."""
 
     def refuse(raw: str) -> float:
         raise ValueError(raw)
@@ -142,14 +142,14 @@ def strictly(text: str) -> Json:
     return value
 
 
-def check_any(text: str) -> None:
+def check_read_or_error(text: str) -> None:
     try:
-        expected = strictly(text)
+        expected = parse_strictly(text)
     except ValueError:
         try:
             read_json(text)
         except JsonSyntaxError as fault:
-            cut(text, fault.span)
+            slice_span(text, fault.span)
     else:
         assert json.dumps(read_json(text).value) == json.dumps(expected)
 
@@ -159,8 +159,8 @@ def check_any(text: str) -> None:
     | st.text(alphabet='{}[]",:\\/*-+.eE01ntu# \n\r\t\ud800\x00\ufeff', max_size=30)
     | st.lists(st.sampled_from(PIECES), max_size=12).map("".join)
 )
-def test_any_text_is_read_or_is_a_fault(text: str) -> None:
-    check_any(text)
+def test_any_text_is_read_or_is_a_syntax_error(text: str) -> None:
+    check_read_or_error(text)
 
 
 EDITS = st.lists(
@@ -180,15 +180,15 @@ def mutate(text: str, edits: list[tuple[str, int, str]]) -> str:
 
 
 @given(value=VALUES, style=st.integers(0, len(STYLES) - 1), edits=EDITS, seed=st.integers(0, 99))
-def test_broken_json_is_read_or_is_a_fault(
+def test_mutated_json_is_read_or_is_a_syntax_error(
     value: Json, style: int, edits: list[tuple[str, int, str]], seed: int
 ) -> None:
     clean = dumps(value, style)
-    check_any(mutate(clean, edits))
-    check_any(mutate(decorate(clean, seed), edits))
+    check_read_or_error(mutate(clean, edits))
+    check_read_or_error(mutate(decorate(clean, seed), edits))
 
 
-# The fault's place is marked by « and ».
+# « and » mark the span of the fault.
 FAULTS = [
     ("«»", "expected a JSON value, but found an empty text", "write at least {}"),
     ("// x«»", "but found only whitespace and comments", "write at least {}"),
@@ -262,9 +262,9 @@ FAULTS = [
 
 
 @pytest.mark.parametrize(("marked", "message", "hint"), FAULTS)
-def test_a_fault_says_what_and_where(marked: str, message: str, hint: str) -> None:
+def test_syntax_error_has_message_hint_and_span(marked: str, message: str, hint: str) -> None:
     text = marked.replace("«", "").replace("»", "")
-    fault = fault_of(text)
+    fault = read_invalid(text)
     assert message in fault.message
     assert hint in (fault.hint or "")
     start = marked.index("«")
@@ -287,11 +287,11 @@ def test_a_fault_says_what_and_where(marked: str, message: str, hint: str) -> No
         ("[" * 100 + "]" * 100, json.loads("[" * 100 + "]" * 100)),
     ],
 )
-def test_accepts(text: str, value: Json) -> None:
+def test_extensions_and_limits_are_accepted(text: str, value: Json) -> None:
     assert json.dumps(read_json(text).value) == json.dumps(value)
 
 
-def test_the_first_of_equal_keys_counts() -> None:
+def test_first_of_duplicate_keys_counts() -> None:
     text = '{"a": {"b": 1, "b": 2, "\\u0062": 3}, "a": {"c": 4, "c": 5}, "d": 6}'
     document = read_json(text)
     assert document.value == {"a": {"b": 1}, "d": 6}
@@ -304,23 +304,23 @@ def test_the_first_of_equal_keys_counts() -> None:
         DuplicateKey(("a", "c"), c1, c2),
     )
     assert document.key_span(("a",)) == a1
-    assert cut(text, document.value_span(("a", "b"))) == "1"
+    assert slice_span(text, document.value_span(("a", "b"))) == "1"
 
 
-def test_a_missing_pointer_has_the_span_of_its_nearest_ancestor() -> None:
+def test_missing_pointer_has_the_span_of_its_nearest_ancestor() -> None:
     text = '{"a": [10, {"b": {}}]}'
     document = read_json(text)
     assert document.value_span(()) == Span(0, len(text))
     assert document.value_span(("x", "y")) == Span(0, len(text))
-    assert cut(text, document.value_span(("a", 7))) == '[10, {"b": {}}]'
-    assert cut(text, document.value_span(("a", -1))) == '[10, {"b": {}}]'
-    assert cut(text, document.value_span(("a", 0, "deep", "er"))) == "10"
-    assert cut(text, document.value_span(("a", 1, "b", "c"))) == "{}"
+    assert slice_span(text, document.value_span(("a", 7))) == '[10, {"b": {}}]'
+    assert slice_span(text, document.value_span(("a", -1))) == '[10, {"b": {}}]'
+    assert slice_span(text, document.value_span(("a", 0, "deep", "er"))) == "10"
+    assert slice_span(text, document.value_span(("a", 1, "b", "c"))) == "{}"
     assert document.key_span(("x",)) is None
     assert document.key_span(("a", 0, "b")) is None
 
 
-def test_pointer_text() -> None:
+def test_format_pointer_escapes_slashes_and_tildes() -> None:
     assert format_pointer(()) == ""
     assert format_pointer(("a/b", 0, "~", "")) == "/a~1b/0/~0/"
 
@@ -338,7 +338,9 @@ def test_pointer_text() -> None:
         ("\ufeffa\nb", 4, (2, 2)),
     ],
 )
-def test_position_at(text: str, offset: int, position: tuple[int, int]) -> None:
+def test_position_at_counts_lines_and_columns(
+    text: str, offset: int, position: tuple[int, int]
+) -> None:
     assert position_at(text, offset) == Position(*position)
 
 
@@ -367,6 +369,6 @@ MILLION = 1_000_000
     ids=lambda text: text[:6],
 )
 def test_long_broken_texts_take_linear_time(text: str) -> None:
-    fault = fault_of(text)
+    fault = read_invalid(text)
     assert len(fault.message) < 200
     assert len(fault.hint or "") < 100

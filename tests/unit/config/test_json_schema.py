@@ -1,4 +1,4 @@
-"""The schema that editors use says what the machine says."""
+"""The JSON Schema for editors agrees with the checks of the server."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tests.unit.config.workshop import (
     REGISTRY,
     CameraAttributes,
     codes_of,
-    loaded,
+    load_config,
     model,
     sensor,
 )
@@ -148,40 +148,40 @@ BAD: list[JsonValue] = [
 ]
 
 
-def test_it_is_a_schema_of_its_dialect() -> None:
+def test_schema_conforms_to_its_dialect() -> None:
     schema = machine_schema(REGISTRY)
     assert schema["$schema"] == Draft202012Validator.META_SCHEMA["$id"]
     Draft202012Validator.check_schema(schema)
 
 
 @pytest.mark.parametrize("value", GOOD, ids=lambda value: json.dumps(value)[:60])
-def test_what_the_machine_accepts_is_valid(value: JsonValue) -> None:
-    assert codes_of(loaded(value)) == []
+def test_schema_accepts_what_the_loader_accepts(value: JsonValue) -> None:
+    assert codes_of(load_config(value)) == []
     assert not list(validator().iter_errors(value))
 
 
-def test_the_complete_file_is_valid() -> None:
+def test_schema_accepts_the_complete_file() -> None:
     value = read_json(Path(__file__).with_name("complete.json").read_text()).value
     assert not [error.message for error in validator().iter_errors(value)]
 
 
 @pytest.mark.parametrize("value", BAD, ids=lambda value: json.dumps(value)[:60])
-def test_what_the_machine_complains_of_is_invalid(value: JsonValue) -> None:
-    assert codes_of(loaded(value))
+def test_schema_rejects_what_the_loader_rejects(value: JsonValue) -> None:
+    assert codes_of(load_config(value))
     assert list(validator().iter_errors(value))
 
 
-def test_the_defaults_are_what_one_would_write() -> None:
+def test_defaults_satisfy_their_own_schema() -> None:
     wrong = [
         (name, key, member["default"])
         for name, definition in _definitions().items()
         for key, member in definition.get("properties", {}).items()
-        if "default" in member and list(_within(member).iter_errors(member["default"]))
+        if "default" in member and list(_member_validator(member).iter_errors(member["default"]))
     ]
     assert wrong == []
 
 
-def _sections() -> list[type[Section]]:
+def _section_classes() -> list[type[Section]]:
     found = {
         kind: None
         for file in (cloud, frame, module, network, machine)
@@ -197,11 +197,11 @@ def _definitions() -> dict[str, Any]:
     return {**schema["$defs"], "machine": schema}
 
 
-def _within(member: dict[str, Any]) -> Draft202012Validator:
+def _member_validator(member: dict[str, Any]) -> Draft202012Validator:
     return Draft202012Validator({"$defs": _definitions(), **member})
 
 
-def test_everything_in_the_file_is_described() -> None:
+def test_every_property_of_the_schema_is_described() -> None:
     schema = machine_schema(Registry(builtin_models()))
     definitions = {**schema["$defs"], "machine": schema}
     members = {
@@ -213,12 +213,12 @@ def test_everything_in_the_file_is_described() -> None:
     assert [at for at, member in members.items() if not member.get("description")] == []
 
 
-@pytest.mark.parametrize("kind", _sections(), ids=lambda kind: kind.__name__)
-def test_a_section_is_described(kind: type[Section]) -> None:
+@pytest.mark.parametrize("kind", _section_classes(), ids=lambda kind: kind.__name__)
+def test_section_is_described(kind: type[Section]) -> None:
     assert describe_model(kind)["description"]
 
 
-def test_a_class_of_the_same_name_is_told_from_ours() -> None:
+def test_attribute_class_named_like_a_section_does_not_collide() -> None:
     theirs = type("ComponentConfig", (CameraAttributes,), {"__module__": "acme"})
     also = type("MachineConfig", (Attributes,), {"__module__": "acme"})
     registry = Registry(
@@ -243,23 +243,25 @@ def test_a_class_of_the_same_name_is_told_from_ours() -> None:
     assert not list(Draft202012Validator(schema).iter_errors(resource()))
 
 
-def test_no_models_at_all() -> None:
+def test_schema_without_models_is_valid() -> None:
     Draft202012Validator.check_schema(machine_schema(Registry([])))
 
 
-# What is committed
+# Committed files
 
 
-def test_the_generated_files_are_what_the_code_says(capsys: pytest.CaptureFixture[str]) -> None:
+def test_generated_files_are_current(capsys: pytest.CaptureFixture[str]) -> None:
     assert generate.main(["--check"]) == 0, capsys.readouterr().err
 
 
-def test_the_committed_schema_is_the_generated_one() -> None:
+def test_committed_schema_is_current() -> None:
     committed = (ROOT / "schemas" / "machine.schema.json").read_text(encoding="utf-8")
     assert committed == generate.generate_files()["schemas/machine.schema.json"], "run `make docs`"
 
 
-def test_drift_is_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_check_names_outdated_generated_files(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     assert generate.main(["--check"], tmp_path) == 1
     said = capsys.readouterr().err
     assert all(path in said for path in generate.generate_files())
@@ -273,7 +275,7 @@ def test_drift_is_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> N
     assert "docs/reference/models.md" in capsys.readouterr().err
 
 
-def test_every_code_has_its_section() -> None:
+def test_diagnostics_page_has_a_section_for_every_code() -> None:
     page = generate.generate_files()["docs/reference/diagnostics.md"]
     for code in CODES.values():
         assert f"\n## {code.id}\n\n**{code.title}**" in page

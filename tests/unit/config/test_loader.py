@@ -1,4 +1,4 @@
-"""From text to a checked configuration: places survive substitution, and secrets stay secret."""
+"""Loading a configuration: positions survive substitution, and secrets are not shown."""
 
 from __future__ import annotations
 
@@ -10,7 +10,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import JsonValue
-from tests.unit.config.workshop import codes_of, found, loaded, marked, sensor, surroundings
+from tests.unit.config.workshop import (
+    codes_of,
+    diagnostics_of,
+    load_config,
+    load_context,
+    parse_markers,
+    sensor,
+)
 
 from cogwork.config import diagnostic_format
 from cogwork.config.loader import LoadedConfig, load_value
@@ -20,8 +27,8 @@ from cogwork.config.secrets import is_secret, mask_secrets
 CANARY = "CANARY7f3a"
 
 
-def said(load: LoadedConfig) -> str:
-    """All that anybody gets to see of the faults."""
+def visible_output(load: LoadedConfig) -> str:
+    """Return all texts about the faults that users can see."""
     parts = [
         diagnostic_format.as_text(fault, file)
         for fault in load.diagnostics
@@ -36,32 +43,32 @@ def positions(load: LoadedConfig) -> list[Position | None]:
     return [fault.excerpt.position if fault.excerpt else None for fault in load.diagnostics]
 
 
-# Places
+# Positions
 
 
-def test_columns_are_of_the_text_as_it_was_written() -> None:
-    text, expected = marked(
+def test_positions_refer_to_the_text_before_substitution() -> None:
+    text, expected = parse_markers(
         '{"revision": "$LONG$LONG", «"debug2": 1,\n'
         ' "debug": ${NUMBER}, "log": [{"pattern": "$LONG", "level": «"${LEVEL}"}],\n'
         ' "network": {"bind_address": «"${EMPTY}x${LONG}", «"y": "$LONG"}}'
     )
     environment = {"LONG": "long " * 30, "NUMBER": "true", "LEVEL": "loud", "EMPTY": ""}
-    load = loaded(text, environment)
+    load = load_config(text, environment)
     assert codes_of(load) == ["E103", "E402", "E104", "E103"]
     assert positions(load) == expected
 
 
-def test_an_unquoted_variable_is_marked_as_a_whole() -> None:
-    text, (position,) = marked('{"debug": «${DEBUG}}')
-    (fault,) = loaded(text, {"DEBUG": "17"}).diagnostics
+def test_fault_in_an_unquoted_variable_marks_the_whole_variable() -> None:
+    text, (position,) = parse_markers('{"debug": «${DEBUG}}')
+    (fault,) = load_config(text, {"DEBUG": "17"}).diagnostics
     assert fault.excerpt is not None
     assert (fault.excerpt.position, fault.excerpt.length) == (position, len("${DEBUG}"))
     assert fault.diagnostic.message == "expected true or false, got the number ${DEBUG}"
 
 
-def test_a_variable_that_would_add_keys_is_refused_without_its_value() -> None:
-    text, (position,) = marked('{"network": {"no_tls": «${SWITCH}}}')
-    load = loaded(text, {"SWITCH": 'true}, "debug": true, "revision": {"canary": 1'})
+def test_unquoted_variable_that_adds_keys_is_refused() -> None:
+    text, (position,) = parse_markers('{"network": {"no_tls": «${SWITCH}}}')
+    load = load_config(text, {"SWITCH": 'true}, "debug": true, "revision": {"canary": 1'})
     (fault,) = load.diagnostics
     assert load.is_refused
     assert fault.diagnostic.code.id == "E502"
@@ -71,21 +78,21 @@ def test_a_variable_that_would_add_keys_is_refused_without_its_value() -> None:
     assert not load.result.config.debug
 
 
-def test_a_syntax_error_behind_a_variable() -> None:
-    text, expected = marked('{"revision": "$LONG"« "debug": true}')
-    assert positions(loaded(text, {"LONG": "x" * 99})) == expected
+def test_syntax_error_after_a_variable_has_the_right_position() -> None:
+    text, expected = parse_markers('{"revision": "$LONG"« "debug": true}')
+    assert positions(load_config(text, {"LONG": "x" * 99})) == expected
 
 
-def test_an_unset_variable_that_breaks_the_text_is_named_beside_the_break() -> None:
-    text, expected = marked('{"debug": «$DEBUG«, "revision": ""}')
-    load = loaded(text)
+def test_unset_variable_is_reported_with_the_syntax_error_it_causes() -> None:
+    text, expected = parse_markers('{"debug": «$DEBUG«, "revision": ""}')
+    load = load_config(text)
     assert codes_of(load) == ["W501", "E001"]
     assert load.is_refused
     assert positions(load)[0] == expected[0]
 
 
-def test_the_byte_order_mark_is_in_no_column() -> None:
-    (fault,) = loaded('\ufeff{"debug": 5}').diagnostics
+def test_byte_order_mark_does_not_count_as_a_column() -> None:
+    (fault,) = load_config('\ufeff{"debug": 5}').diagnostics
     assert fault.excerpt is not None
     assert fault.excerpt.position == Position(1, 11)
     assert fault.excerpt.line == '{"debug": 5}'
@@ -93,31 +100,31 @@ def test_the_byte_order_mark_is_in_no_column() -> None:
 
 
 @pytest.mark.parametrize("end", ["\n", "\r\n"])
-def test_line_ends_are_not_in_the_line(end: str) -> None:
-    (fault,) = loaded(f'{{{end}"debug": 5{end}}}').diagnostics
+def test_excerpt_line_has_no_line_ending(end: str) -> None:
+    (fault,) = load_config(f'{{{end}"debug": 5{end}}}').diagnostics
     assert fault.excerpt is not None
     assert fault.excerpt.line == '"debug": 5'
 
 
-def test_only_what_is_near_is_kept_of_a_very_long_line() -> None:
+def test_excerpt_of_a_very_long_line_is_cut() -> None:
     text = '{"revision": "' + "x" * 100_000 + '", "debug": 5, "z": "' + "y" * 100_000 + '"}'
-    for fault in loaded(text).diagnostics:
+    for fault in load_config(text).diagnostics:
         assert fault.excerpt is not None
         assert len(fault.excerpt.line) <= 400
         at = fault.excerpt.position.column - 1 - fault.excerpt.skipped
         assert fault.excerpt.line[at:].startswith(("5", '"z"'))
 
 
-def test_related_places_are_found_too() -> None:
-    text, (first, second) = marked('{«"debug": true,\n«"debug": false}')
-    (fault,) = loaded(text).diagnostics
-    assert positions(loaded(text)) == [second]
+def test_related_positions_are_located() -> None:
+    text, (first, second) = parse_markers('{«"debug": true,\n«"debug": false}')
+    (fault,) = load_config(text).diagnostics
+    assert positions(load_config(text)) == [second]
     assert [spot and spot.position for spot in fault.related_excerpts] == [first]
 
 
-def test_the_text_is_kept_as_it_was_written() -> None:
+def test_loaded_text_is_the_text_before_substitution() -> None:
     text = '{"revision": "$REV"}'
-    load = loaded(text, {"REV": "r1"})
+    load = load_config(text, {"REV": "r1"})
     assert load.text == text
     assert load.result.config.revision == "r1"
 
@@ -196,16 +203,16 @@ def _texts(values: list[str], faults: list[str]) -> Iterator[str]:
                 yield template.replace("@", value).replace("%", fault)
 
 
-def test_faults_beside_a_secret_do_not_show_it() -> None:
+def test_faults_next_to_a_secret_do_not_show_it() -> None:
     for text in _texts(VALUES, FAULTS):
-        load = loaded(text)
+        load = load_config(text)
         assert load.diagnostics, text
-        assert CANARY not in said(load), text
+        assert CANARY not in visible_output(load), text
 
 
-def test_faults_beside_a_secret_on_a_line_of_its_own_do_not_show_it() -> None:
+def test_faults_next_to_a_secret_on_its_own_line_do_not_show_it() -> None:
     for text in _texts([f"\n{value}\n" for value in VALUES], FAULTS):
-        assert CANARY not in said(loaded(text)), text
+        assert CANARY not in visible_output(load_config(text)), text
 
 
 def test_syntax_errors_at_a_secret_do_not_show_it() -> None:
@@ -213,10 +220,10 @@ def test_syntax_errors_at_a_secret_do_not_show_it() -> None:
         if any(
             mistyped in text for mistyped in ('"r", "address": "a", "secrt"', "evn", "clod", "atuh")
         ):
-            continue  # Nobody gets as far as to see that the key is mistyped.
-        load = loaded(text)
+            continue  # The syntax error comes before the check for mistyped keys.
+        load = load_config(text)
         assert codes_of(load) == ["E001"], text
-        assert CANARY not in said(load), text
+        assert CANARY not in visible_output(load), text
 
 
 @pytest.mark.parametrize(
@@ -246,46 +253,48 @@ def test_syntax_errors_at_a_secret_do_not_show_it() -> None:
         '{"remotes": [{"name": "r", "password": 012345}]}',
     ],
 )
-def test_text_that_is_hardly_json_does_not_show_a_secret(text: str) -> None:
-    load = loaded(text.replace("@", CANARY))
+def test_malformed_text_does_not_show_a_secret(text: str) -> None:
+    load = load_config(text.replace("@", CANARY))
     assert load.diagnostics
-    assert CANARY not in said(load)
-    assert "12345" not in said(load)
+    assert CANARY not in visible_output(load)
+    assert "12345" not in visible_output(load)
 
 
-def test_a_value_of_a_secret_that_reads_like_a_key_is_hidden() -> None:
+def test_secret_value_that_contains_a_secret_key_is_masked() -> None:
     hidden = mask_secrets('{"secret": "my-secret-token", "a": "secret", "b": "shown"}')
     assert hidden == '{"secret": "***************", "a": "secret", "b": "shown"}'
 
 
 @given(st.text(alphabet="{}[],:\"\\/*\n $'ax", max_size=60))
-def test_hiding_keeps_the_length_and_the_lines(noise: str) -> None:
+def test_masking_keeps_the_length_and_the_lines(noise: str) -> None:
     for text in (noise, f'{{"secret": "{CANARY}", {noise}', f'{noise}\n{{"secret": {CANARY}'):
         hidden = mask_secrets(text)
         assert len(hidden) == len(text)
         assert hidden.count("\n") == text.count("\n")
 
 
-def test_a_long_secret_takes_no_time() -> None:
+def test_masking_long_texts_is_fast() -> None:
     for key in ("secret" * 50_000, '\\"secret' * 30_000, "/*" * 100_000, "\\" * 100_001):
         assert len(mask_secrets(f'{{"{key}": "x", "{key}')) > 100_000
 
 
-def test_the_value_of_a_mistyped_secret_is_hidden() -> None:
+def test_value_of_a_mistyped_secret_key_is_masked() -> None:
     remote = '{"remotes": [{"name": "r", "address": "h:1", "secrt": "x", "y": 1}], "nmae": "shown"}'
-    shown = said(loaded(remote))
+    shown = visible_output(load_config(remote))
     assert '"secrt": ***' in shown
     assert '"nmae": "shown"' in shown
 
 
-def test_what_is_not_secret_is_quoted() -> None:
+def test_values_that_are_not_secret_are_quoted() -> None:
     assert not is_secret(("network", "bind_address"))
     assert not is_secret(("auth", "handlers", 0, "type"))
     assert not is_secret(("cloud", "refresh_interval"))
-    assert 'got the string "lokal"' in said(loaded({"modules": [{"name": "m", "type": "lokal"}]}))
+    assert 'got the string "lokal"' in visible_output(
+        load_config({"modules": [{"name": "m", "type": "lokal"}]})
+    )
 
 
-def test_a_rule_of_a_plug_in_that_quotes_a_secret_is_not_heard() -> None:
+def test_secret_in_a_plugin_validation_error_is_masked() -> None:
     text = {
         "components": [
             {
@@ -296,10 +305,10 @@ def test_a_rule_of_a_plug_in_that_quotes_a_secret_is_not_heard() -> None:
             }
         ]
     }
-    load = loaded(json.dumps(text))
+    load = load_config(json.dumps(text))
     assert codes_of(load) == ["E104"]
-    assert "*** is too long" in said(load)
-    assert CANARY not in said(load)
+    assert "*** is too long" in visible_output(load)
+    assert CANARY not in visible_output(load)
 
 
 # The environment
@@ -338,32 +347,36 @@ FROM_ENVIRONMENT = [
 
 @pytest.mark.parametrize("text", FROM_ENVIRONMENT)
 @pytest.mark.parametrize("value", [CANARY, CANARY * 20, f"{CANARY} x", f'{CANARY}"'])
-def test_a_value_from_the_environment_is_never_shown(text: str, value: str) -> None:
-    load = loaded(text, {"V": value})
+def test_environment_value_is_never_shown(text: str, value: str) -> None:
+    load = load_config(text, {"V": value})
     assert load.diagnostics
-    assert CANARY not in said(load)
+    assert CANARY not in visible_output(load)
 
 
-def test_the_name_of_the_variable_is_shown_in_its_place() -> None:
-    (diagnostic,) = found(loaded('{"log": [{"pattern": "a", "level": "$V"}]}', {"V": "loud"}))
+def test_variable_name_is_shown_instead_of_its_value() -> None:
+    (diagnostic,) = diagnostics_of(
+        load_config('{"log": [{"pattern": "a", "level": "$V"}]}', {"V": "loud"})
+    )
     assert diagnostic.message.startswith('"$V" is not a log level')
 
 
-def test_short_and_common_values_do_not_spoil_the_sentence() -> None:
-    (diagnostic,) = found(loaded('{"debug": "$V", "revision": "$W"}', {"V": "true", "W": "a"}))
+def test_short_environment_values_do_not_garble_the_message() -> None:
+    (diagnostic,) = diagnostics_of(
+        load_config('{"debug": "$V", "revision": "$W"}', {"V": "true", "W": "a"})
+    )
     assert diagnostic.message == 'expected true or false, got the string "$V"'
 
 
-def test_a_variable_cannot_add_keys() -> None:
-    load = loaded('{"revision": "$V"}', {"V": 'x", "debug": true, "y": "'})
+def test_quoted_variable_cannot_add_keys() -> None:
+    load = load_config('{"revision": "$V"}', {"V": 'x", "debug": true, "y": "'})
     assert codes_of(load) == []
     assert not load.result.config.debug
 
 
-# What a cloud sends
+# Values without text, as the cloud sends them
 
 
-def test_a_value_has_pointers_without_positions() -> None:
+def test_load_value_reports_pointers_without_positions() -> None:
     value: JsonValue = {
         "components": [
             sensor("a", depends_on=["b"]),
@@ -372,7 +385,7 @@ def test_a_value_has_pointers_without_positions() -> None:
         ],
         "network": {"bind_address": "x"},
     }
-    load = load_value(value, surroundings())
+    load = load_value(value, load_context())
     assert load.is_refused
     assert all(fault.excerpt is None for fault in load.diagnostics)
     shown = {(fault["code"], fault["pointer"]) for fault in _as_json(load)}
@@ -393,17 +406,17 @@ def _as_json(load: LoadedConfig) -> list[dict[str, JsonValue]]:
     return [diagnostic_format.as_json(fault, None) for fault in load.diagnostics]
 
 
-def test_a_value_shows_no_secret_either() -> None:
+def test_load_value_shows_no_secret() -> None:
     for template in FIELDS.values():
         for written in VALUES:
             text = template.replace("@", written).replace("%", '"zzz": 1')
-            load = load_value(json.loads(text), surroundings())
+            load = load_value(json.loads(text), load_context())
             assert load.diagnostics, text
-            assert CANARY not in said(load), text
+            assert CANARY not in visible_output(load), text
 
 
 @pytest.mark.parametrize("value", [CANARY, CANARY * 20])
-def test_a_value_shows_nothing_from_the_environment(value: str) -> None:
+def test_load_value_shows_no_environment_value(value: str) -> None:
     attributes: JsonValue = {"width": "${environment.V}", "mode": "${environment.V}"}
     camera: JsonValue = {
         "name": "c",
@@ -412,10 +425,10 @@ def test_a_value_shows_nothing_from_the_environment(value: str) -> None:
         "attributes": attributes,
     }
     module: JsonValue = {"name": "m", "executable_path": "/opt/${environment.V}"}
-    load = load_value({"components": [camera], "modules": [module]}, surroundings({"V": value}))
+    load = load_value({"components": [camera], "modules": [module]}, load_context({"V": value}))
     assert len(load.diagnostics) == 3
-    assert CANARY not in said(load)
+    assert CANARY not in visible_output(load)
 
 
-def test_home_is_where_packages_are() -> None:
-    assert surroundings().home == Path("/home/cog")
+def test_load_context_has_the_home_directory() -> None:
+    assert load_context().home == Path("/home/cog")

@@ -1,4 +1,4 @@
-"""Which values of a configuration no output may show."""
+"""The secret values of a configuration, which no output may show."""
 
 from __future__ import annotations
 
@@ -26,11 +26,11 @@ from cogwork.config.secrets import secret_variable_values
         ({"token": "${environment.NAME}"}, {"${environment.NAME}", "value"}),
     ],
 )
-def test_values_that_are_secret(config: Any, secrets: set[str]) -> None:
+def test_find_secret_values_returns_secret_values(config: Any, secrets: set[str]) -> None:
     assert find_secret_values(config, {"NAME": "value"}) == secrets
 
 
-def test_variables_that_are_named_like_secrets() -> None:
+def test_variables_named_like_secrets_are_secret() -> None:
     text = '{"url": "rtsp://${CAM_PASSWORD}@x", "a": "$API_TOKEN ${HOST} ${environment.MY_SECRET}"}'
     environment = {"CAM_PASSWORD": "one", "API_TOKEN": "two", "HOST": "three", "MY_SECRET": "four"}
     assert {*secret_variable_values(text, environment)} == {"one", "two", "four"}

@@ -1,4 +1,4 @@
-"""Whatever happens to a configuration file, reading it ends soon and says where the fault is."""
+"""Loading any damaged configuration file is fast and reports positions of the faults."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from typing import Any
 import pytest
 from pydantic import JsonValue
 from tests.sizes import size
-from tests.unit.config.workshop import codes_of, loaded, sensor
+from tests.unit.config.workshop import codes_of, load_config, sensor
 
 from cogwork.config import codes, diagnostic_format
 from cogwork.config.diagnostic_limits import MAX_DIAGNOSTICS, MAX_MESSAGE_LENGTH, MAX_RELATED
 from cogwork.config.json_reader import read_json
 from cogwork.config.loader import LoadedConfig, LocatedDiagnostic
 
-# A file that asks for login is refused whatever else it says.
+# A file that requests login is always refused.
 SEED_FILE = re.sub(
     r'  "auth": {\n.*?\n  },\n',
     "",
@@ -31,9 +31,9 @@ SEED_FILE = re.sub(
 )
 SEED_VALUE: JsonValue = read_json(SEED_FILE).value
 COUNT = size(ci=1500, full=10_000)
-SLOWEST = 2.0
-LARGEST = 20_000
-"""Members of a mutated file: copies of copies grow without end."""
+MAX_SECONDS = 2.0
+MAX_MEMBERS = 20_000
+"""Limit for members of a mutated file, because copies of copies grow exponentially."""
 ENVIRONMENT = {"HOME": "/home/cog", "QUOTE": 'a"b', "NUMBER": "5", "BROKEN": "}{"}
 
 SNIPPETS: list[str] = [
@@ -111,14 +111,14 @@ NAMES = [
 ]
 
 
-def deep(levels: int) -> JsonValue:
+def nest(levels: int) -> JsonValue:
     value: JsonValue = 1
     for level in range(levels):
         value = [value] if level % 2 else {"a": value}
     return value
 
 
-def of_characters(text: str, rng: random.Random) -> str:
+def mutate_characters(text: str, rng: random.Random) -> str:
     at = rng.randrange(len(text) + 1)
     end = min(len(text), at + rng.choice((1, 1, 1, 2, 5, 20, 200)))
     match rng.randrange(6):
@@ -136,10 +136,10 @@ def of_characters(text: str, rng: random.Random) -> str:
             return text[:at]
 
 
-def of_structure(value: JsonValue, rng: random.Random) -> JsonValue:
-    """The value with one of its members changed, wherever it is."""
+def mutate_structure(value: JsonValue, rng: random.Random) -> JsonValue:
+    """Return the value with one member changed at any depth."""
     value = copy.deepcopy(value)
-    parent, key = rng.choice(list(places(value)))
+    parent, key = rng.choice(list(members(value)))
     match rng.randrange(7):
         case 0 | 1 | 2:
             parent[key] = copy.deepcopy(rng.choice(VALUES))
@@ -150,48 +150,48 @@ def of_structure(value: JsonValue, rng: random.Random) -> JsonValue:
         case 4:
             parent += [copy.deepcopy(parent[key])] * rng.choice((1, 3, 30))
         case 5:
-            parent[key] = deep(rng.choice((5, 60, 98, 120)))
+            parent[key] = nest(rng.choice((5, 60, 98, 120)))
         case _:
-            other, there = rng.choice(list(places(value)))
+            other, there = rng.choice(list(members(value)))
             parent[key] = copy.deepcopy(other[there])
     return value
 
 
-def places(value: Any) -> Iterator[tuple[Any, Any]]:
-    """Every member: what it is in, and its key."""
+def members(value: Any) -> Iterator[tuple[Any, Any]]:
+    """Yield the container and key of every member."""
     if not isinstance(value, dict | list):
         return
     keys = list(value) if isinstance(value, dict) else range(len(value))
     for key in keys:
         yield value, key
-        yield from places(value[key])
+        yield from members(value[key])
 
 
-def with_a_key_twice(text: str, rng: random.Random) -> str:
+def repeat_line(text: str, rng: random.Random) -> str:
     lines = text.split("\n")
     at = rng.randrange(len(lines))
     return "\n".join([*lines[:at], lines[at], *lines[at:]])
 
 
-def mutated(rng: random.Random) -> str:
+def mutate_file(rng: random.Random) -> str:
     kind = rng.random()
     if kind < 0.5:
         text = SEED_FILE
         for _ in range(rng.choice((1, 1, 2, 5))):
-            text = of_characters(text, rng)
+            text = mutate_characters(text, rng)
         return text
     value = SEED_VALUE
     for _ in range(rng.choice((1, 1, 2, 5, 20))):
         if isinstance(value, dict) and value:
-            value = of_structure(value, rng)
-        if sum(1 for _ in places(value)) > LARGEST:
-            return mutated(rng)
+            value = mutate_structure(value, rng)
+        if sum(1 for _ in members(value)) > MAX_MEMBERS:
+            return mutate_file(rng)
     text = json.dumps(value, indent=rng.choice((None, 2)), ensure_ascii=rng.random() < 0.5)
     if kind > 0.9:
-        text = with_a_key_twice(text, rng)
-    text = of_characters(text, rng) if kind > 0.95 else text
-    # Copies of copies grow without end; how long large files take is tested below.
-    return text if len(text) < 1_000_000 else mutated(rng)
+        text = repeat_line(text, rng)
+    text = mutate_characters(text, rng) if kind > 0.95 else text
+    # Copies of copies grow exponentially; test_large_file_loads_fast tests large files.
+    return text if len(text) < 1_000_000 else mutate_file(rng)
 
 
 @dataclass
@@ -211,17 +211,17 @@ class Tally:
 
 
 @pytest.mark.timeout(size(ci=300, full=1800))
-def test_mutated_files() -> None:
+def test_mutated_files_load_fast_with_printable_diagnostics() -> None:
     rng = random.Random(20261114)
     tally = Tally()
     for number in range(COUNT):
-        text = mutated(rng)
+        text = mutate_file(rng)
         start = time.thread_time()
-        load = loaded(text, ENVIRONMENT)
-        shown = [shows(fault, text) for fault in load.diagnostics]
+        load = load_config(text, ENVIRONMENT)
+        shown = [check_diagnostic(fault, text) for fault in load.diagnostics]
         seconds = time.thread_time() - start
         tally.add(load, seconds)
-        assert seconds < SLOWEST, f"mutation {number} took {seconds:.1f} s"
+        assert seconds < MAX_SECONDS, f"mutation {number} took {seconds:.1f} s"
         assert not load.is_refused or shown, f"mutation {number} is refused without a word"
         assert all(shown)
         # No line of a file with more faults than are shown is quoted.
@@ -237,7 +237,7 @@ def test_mutated_files() -> None:
     assert len(tally.codes) > 12
 
 
-def shows(fault: LocatedDiagnostic, text: str) -> bool:
+def check_diagnostic(fault: LocatedDiagnostic, text: str) -> bool:
     spot = fault.excerpt
     if spot is not None:
         lines = text.split("\n")
@@ -311,12 +311,12 @@ SIZES: list[tuple[Callable[[], JsonValue], set[str], int]] = [
 @pytest.mark.parametrize(
     ("make", "codes", "count"), SIZES, ids=lambda case: getattr(case, "__name__", "")
 )
-def test_large_files(
+def test_large_file_loads_fast(
     make: Callable[[], JsonValue], codes: set[str], count: int, indent: int | None
 ) -> None:
     text = json.dumps(make(), indent=indent)
-    start = time.process_time()  # whatever else runs on this computer
-    load = loaded(text)
+    start = time.process_time()  # independent of other load on this computer
+    load = load_config(text)
     shown = [diagnostic_format.as_text(fault, "m.json") for fault in load.diagnostics]
     seconds = time.process_time() - start
     print(f"\n{make.__name__}: {len(text) // 1000} kB, {len(shown)} diagnostics, {seconds:.2f} s")
@@ -331,48 +331,48 @@ def test_large_files(
     assert seconds < 3
 
 
-def test_twenty_thousand_faults_take_little_more_time_than_as_many_resources() -> None:
-    """And every broken resource still says why."""
+def test_20000_faults_take_at_most_three_times_the_time_of_20000_resources() -> None:
+    """Every broken resource still has its fault."""
     sound = [sensor(f"s{n}") for n in range(20_000)]
     broken: list[JsonValue] = [
         {"name": f"s{n}", "api": "rdk:component:nope", "model": "fakee"} for n in range(20_000)
     ]
 
-    def judge(components: list[JsonValue]) -> tuple[LoadedConfig, float]:
+    def load_components(components: list[JsonValue]) -> tuple[LoadedConfig, float]:
         text = json.dumps({"components": components})
         start = time.process_time()
-        load = loaded(text)
+        load = load_config(text)
         for fault in load.diagnostics:
             diagnostic_format.as_text(fault, "m.json")
         return load, time.process_time() - start
 
-    _, usual = judge([*sound])
-    load, seconds = judge(broken)
+    _, usual = load_components([*sound])
+    load, seconds = load_components(broken)
     assert seconds < 3 * usual
     assert len(load.diagnostics) == MAX_DIAGNOSTICS + 1
     assert all(spec.fault and "unknown API" in spec.fault for spec in load.result.specs)
 
 
-def test_the_worst_faults_are_kept() -> None:
+def test_worst_diagnostics_are_kept_over_the_limit() -> None:
     odd: dict[str, JsonValue] = {f"k{n}": "$UNSET" for n in range(1000)}
-    load = loaded({"components": [sensor("s", **odd)], "network": {"bind_address": "x"}})
+    load = load_config({"components": [sensor("s", **odd)], "network": {"bind_address": "x"}})
     assert load.is_refused
     assert "E104" in codes_of(load)
     assert "W501" not in codes_of(load)
 
 
-def test_no_line_of_a_file_of_faults_is_quoted() -> None:
-    """A mistyped secret may stand in it, and no longer is each mistyped key looked at."""
+def test_no_line_is_quoted_over_the_diagnostic_limit() -> None:
+    """The text may contain a mistyped secret, and not every mistyped key is checked."""
     odd: dict[str, JsonValue] = {f"k{n}": 1 for n in range(2000)}
     text = json.dumps({"cloud": {**odd, "secrt": "canary", "id": "x", "secret": "s"}})
     assert all(
         "canary" not in diagnostic_format.as_text(fault, "m.json")
-        for fault in loaded(text).diagnostics
+        for fault in load_config(text).diagnostics
     )
 
 
-def test_the_message_of_a_large_ring_is_bounded() -> None:
-    (fault,) = loaded(ring()).diagnostics
+def test_message_about_a_large_cycle_is_bounded() -> None:
+    (fault,) = load_config(ring()).diagnostics
     assert all(f'"s{n}"' in fault.diagnostic.message for n in range(100))
     assert len(fault.diagnostic.message) <= MAX_MESSAGE_LENGTH
     assert len(fault.related_excerpts) == MAX_RELATED
@@ -397,9 +397,9 @@ def test_the_message_of_a_large_ring_is_bounded() -> None:
     ],
     ids=lambda text: repr(text[:12]),
 )
-def test_broken_text_of_any_size(text: str) -> None:
+def test_large_broken_text_is_refused_fast(text: str) -> None:
     start = time.perf_counter()
-    load = loaded(text)
+    load = load_config(text)
     for fault in load.diagnostics:
         diagnostic_format.as_text(fault, "m.json")
     assert load.is_refused

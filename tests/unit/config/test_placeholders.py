@@ -28,7 +28,7 @@ ENVIRONMENT = {"HOME": "/root", "EMPTY": "", "LOOP": "${environment.HOME}"}
         ("${environment.HOME} ${ $ }${", "/root ${ $ }${"),
     ],
 )
-def test_fills(text: str, filled: str) -> None:
+def test_known_placeholders_are_filled(text: str, filled: str) -> None:
     result, faults = fill_placeholders([text], PACKAGES, ENVIRONMENT)
     assert result == [filled]
     assert [fault.placeholder for fault in faults] == (["${ $ }"] if "${ $ }" in text else [])
@@ -37,7 +37,7 @@ def test_fills(text: str, filled: str) -> None:
 @pytest.mark.parametrize(
     "text", ["", "plain", "$HOME", "{environment.HOME}", "${", "${environment"]
 )
-def test_text_without_placeholders_is_left_alone(text: str) -> None:
+def test_text_without_placeholders_is_unchanged(text: str) -> None:
     value: Json = [text, 1, None, {"${environment.HOME}": True}]
     result, faults = fill_placeholders(value, PACKAGES, ENVIRONMENT)
     assert result is value
@@ -85,14 +85,14 @@ def test_text_without_placeholders_is_left_alone(text: str) -> None:
         ),
     ],
 )
-def test_a_fault_leaves_the_placeholder(placeholder: str, message: str) -> None:
+def test_invalid_placeholder_is_reported_and_kept(placeholder: str, message: str) -> None:
     value: Json = {"a": ["", f"{placeholder} ${{environment.HOME}}"]}
     result, faults = fill_placeholders(value, PACKAGES, ENVIRONMENT)
     assert result == {"a": ["", f"{placeholder} /root"]}
     assert faults == (PlaceholderFault(("a", 1), placeholder, message),)
 
 
-def test_only_the_changed_path_is_new() -> None:
+def test_only_changed_containers_are_copied() -> None:
     value: dict[str, Json] = {
         "same": {"deep": ["x", {"y": "${gone}"}]},
         "changed": [{"a": "${environment.HOME}", "b": [1]}, {"c": 2}],
@@ -130,7 +130,7 @@ VALUES: st.SearchStrategy[Json] = st.recursive(
 
 
 @given(VALUES)
-def test_any_value(value: Json) -> None:
+def test_any_value_is_filled_without_modifying_the_input(value: Json) -> None:
     before = json.dumps(value)
     result, faults = fill_placeholders(value, PACKAGES, ENVIRONMENT)
     assert json.dumps(value) == before

@@ -1,4 +1,4 @@
-"""When jobs are due."""
+"""Parsing of schedules and their due times."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def berlin(text: str, fold: int = 0) -> float:
     return datetime.fromisoformat(text).replace(tzinfo=BERLIN, fold=fold).timestamp()
 
 
-def dues(line: str, after: float, count: int) -> list[str]:
+def next_dues(line: str, after: float, count: int) -> list[str]:
     found = []
     for _ in range(count):
         after = Cron(line).next(after, BERLIN)
@@ -30,7 +30,7 @@ def dues(line: str, after: float, count: int) -> list[str]:
     return found
 
 
-class TestReading:
+class TestParseSchedule:
     @pytest.mark.parametrize(
         ("text", "schedule"),
         [
@@ -47,7 +47,7 @@ class TestReading:
             ("Continuous", Continuous()),
         ],
     )
-    def test_what_people_write(self, text: str, schedule: Schedule) -> None:
+    def test_valid_schedules_are_parsed(self, text: str, schedule: Schedule) -> None:
         assert parse_schedule(text) == schedule
 
     @pytest.mark.parametrize(
@@ -75,7 +75,7 @@ class TestReading:
             ("1" * 201, "the schedule exceeds 200 characters"),
         ],
     )
-    def test_advice_for_the_others(self, text: str, advice: str) -> None:
+    def test_invalid_schedules_raise_with_advice(self, text: str, advice: str) -> None:
         with pytest.raises(ValueError) as refused:
             parse_schedule(text)
         assert advice in str(refused.value)
@@ -84,7 +84,7 @@ class TestReading:
     @example("0 0 L/2 * 5L")
     @example("* * * * ²L")
     @example("* * LW/2 * 1#1/2")
-    def test_any_text_is_a_schedule_or_advice(self, text: str) -> None:
+    def test_any_text_is_parsed_or_raises_value_error(self, text: str) -> None:
         try:
             schedule = parse_schedule(text)
         except ValueError:
@@ -96,14 +96,14 @@ class TestReading:
 class TestEvery:
     @pytest.mark.parametrize("start", [0.0, 1_000_000.1, 12345.678901])
     @pytest.mark.parametrize("period", [10.0, 0.1, 7 / 3])
-    def test_it_is_due_at_the_start_and_whole_periods(self, start: float, period: float) -> None:
+    def test_due_times_are_start_plus_whole_periods(self, start: float, period: float) -> None:
         every, due = Every(period), start
         for count in range(1, 10_000):
             due = every.next(due, start)
             assert due == start + count * period
             assert every.latest(due, start) == due
 
-    def test_a_year_of_ticks_without_drift(self) -> None:
+    def test_due_times_do_not_drift_in_a_year(self) -> None:
         every, start = Every(10.0), 12345.678
         due = start
         for count in range(1, YEAR // 10 + 1):
@@ -116,20 +116,20 @@ class TestEvery:
         st.floats(0, 1e9),
         st.floats(0, 1e9),
     )
-    def test_the_moment_lies_between_the_two_around_it(
+    def test_now_is_between_latest_and_next(
         self, period: float, start: float, elapsed: float
     ) -> None:
         every, now = Every(period), start + elapsed
         assert every.latest(now, start) <= now < every.next(now, start)
         assert every.next(every.latest(now, start), start) == every.next(now, start)
 
-    def test_before_the_start_the_first_is_next(self) -> None:
+    def test_before_the_start_next_is_one_period_after_the_start(self) -> None:
         assert Every(10.0).next(90.0, 100.0) == 110.0
         assert Every(10.0).latest(90.0, 100.0) == 100.0
 
 
 class TestCron:
-    def test_a_year_of_quarters_through_both_changes_of_the_clock(self) -> None:
+    def test_quarter_hours_are_regular_across_both_clock_changes(self) -> None:
         start = berlin("2026-01-01 00:00")
         due = start
         for count in range(1, YEAR // 900 + 1):
@@ -137,35 +137,35 @@ class TestCron:
             assert due == start + count * 900
         assert due == berlin("2027-01-01 00:00")
 
-    def test_every_day_at_three_for_a_year(self) -> None:
+    def test_daily_schedule_is_due_every_day_of_a_year(self) -> None:
         due = berlin("2026-01-01 00:00")
         for day in range(365):
             due = Cron("0 3 * * *").next(due, BERLIN)
             morning = datetime(2026, 1, 1, 3, tzinfo=BERLIN) + timedelta(days=day)
             assert due == morning.timestamp()
 
-    def test_a_time_of_day_that_is_left_out_is_made_up_for_after_the_gap(self) -> None:
-        assert dues("30 2 * * *", berlin("2026-03-28 12:00"), 2) == [
+    def test_skipped_local_time_is_due_after_the_clock_change(self) -> None:
+        assert next_dues("30 2 * * *", berlin("2026-03-28 12:00"), 2) == [
             "2026-03-29 03:00+02:00",
             "2026-03-30 02:30+02:00",
         ]
 
-    def test_a_time_of_day_that_comes_twice_is_due_once(self) -> None:
-        assert dues("30 2 * * *", berlin("2026-10-24 12:00"), 2) == [
+    def test_repeated_local_time_is_due_once(self) -> None:
+        assert next_dues("30 2 * * *", berlin("2026-10-24 12:00"), 2) == [
             "2026-10-25 02:30+02:00",
             "2026-10-26 02:30+01:00",
         ]
 
-    def test_also_when_asked_in_the_second_of_two_hours(self) -> None:
-        assert dues("30 2 * * *", berlin("2026-10-25 02:10", fold=1), 1) == [
+    def test_repeated_local_time_is_not_due_in_the_second_hour(self) -> None:
+        assert next_dues("30 2 * * *", berlin("2026-10-25 02:10", fold=1), 1) == [
             "2026-10-26 02:30+01:00"
         ]
 
-    def test_six_fields_start_with_the_second(self) -> None:
+    def test_first_of_six_fields_is_the_second(self) -> None:
         start = berlin("2026-05-01 12:00")
         assert Cron("*/20 * * * * *").next(start + 0.5, BERLIN) == start + 20
 
-    def test_a_moment_is_not_due_again(self) -> None:
+    def test_next_is_strictly_after_the_given_time(self) -> None:
         noon = berlin("2026-05-01 12:00")
         assert Cron("0 12 * * *").next(noon - 0.001, BERLIN) == noon
         assert Cron("0 12 * * *").next(noon, BERLIN) == noon + 86400
@@ -188,7 +188,7 @@ class TestLocalZone:
     @example(int((berlin("2026-03-29 03:00") - berlin("2024-01-01 00:00")) / 900))
     @example(int((berlin("2026-10-25 02:30") - berlin("2024-01-01 00:00")) / 900))
     @example(int((berlin("2026-10-25 02:30", fold=1) - berlin("2024-01-01 00:00")) / 900))
-    def test_it_is_that_of_this_computer(self, quarters: int) -> None:
+    def test_local_zone_matches_the_tz_variable(self, quarters: int) -> None:
         moment = datetime(2024, 1, 1, tzinfo=UTC) + timedelta(minutes=15 * quarters)
         here, there = moment.astimezone(LocalZone()), moment.astimezone(BERLIN)
         assert (here.isoformat(), here.fold) == (there.isoformat(), there.fold)
@@ -197,7 +197,7 @@ class TestLocalZone:
 
     @pytest.mark.parametrize("line", ["30 2 * * *", "*/15 * * * *", "0 0 2 * * *"])
     @pytest.mark.parametrize("start", ["2026-03-28 22:00", "2026-10-24 22:00"])
-    def test_a_cron_line_follows_its_rules(self, line: str, start: str) -> None:
+    def test_cron_in_local_zone_matches_the_named_zone(self, line: str, start: str) -> None:
         here = there = berlin(start)
         for _ in range(40):
             here, there = Cron(line).next(here, LocalZone()), Cron(line).next(there, BERLIN)

@@ -1,4 +1,4 @@
-"""Which environment variables a configuration puts into secrets."""
+"""The environment variables that a configuration uses in secrets."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from cogwork.config.load_context import LoadContext
 from cogwork.config.loader import load, load_value
 
 ENVIRONMENT = {name: f"value of {name.lower()}" for name in ("A", "B", "C", "PIN")}
-SURROUNDINGS = LoadContext(REGISTRY, Path("/home"), ENVIRONMENT)
+LOAD_CONTEXT = LoadContext(REGISTRY, Path("/home"), ENVIRONMENT)
 
 
 def machine(modules: Any = (), **attributes: Any) -> dict[str, Any]:
@@ -41,16 +41,16 @@ def module(**env: str) -> dict[str, Any]:
         (machine(password="plain"), set()),
     ],
 )
-def test_finds_their_names(config: dict[str, Any], names: set[str]) -> None:
-    assert load(json.dumps(config), SURROUNDINGS).secret_variables == names
+def test_variables_in_secret_fields_are_found(config: dict[str, Any], names: set[str]) -> None:
+    assert load(json.dumps(config), LOAD_CONTEXT).secret_variables == names
 
 
-def test_also_outside_of_a_string() -> None:
+def test_unquoted_variable_in_a_secret_field_is_found() -> None:
     text = json.dumps(machine(password="PLACE")).replace('"PLACE"', "$PIN")
-    surroundings = LoadContext(REGISTRY, Path("/home"), {"PIN": "1234"})
-    assert load(text, surroundings).secret_variables == {"PIN"}
+    context = LoadContext(REGISTRY, Path("/home"), {"PIN": "1234"})
+    assert load(text, context).secret_variables == {"PIN"}
 
 
-def test_of_one_that_never_was_text() -> None:
+def test_load_value_finds_secret_variables() -> None:
     config = machine(password="${environment.A}", host="${environment.B}")
-    assert load_value(config, SURROUNDINGS).secret_variables == {"A"}
+    assert load_value(config, LOAD_CONTEXT).secret_variables == {"A"}

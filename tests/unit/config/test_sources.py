@@ -23,77 +23,77 @@ def path(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-async def quick(path: Path) -> AsyncIterator[FileSource]:
-    """Looks often, so that a test takes milliseconds on the real clock and the real disk."""
+async def fast_source(path: Path) -> AsyncIterator[FileSource]:
+    """A source that polls often, so that tests with the real clock and disk take milliseconds."""
     source = FileSource(path, SystemClock(), poll_interval=0.005, debounce=0.02)
     yield source
     await source.aclose()
 
 
-async def taken(source: FileSource) -> Candidate:
+async def next_candidate(source: FileSource) -> Candidate:
     return await asyncio.wait_for(source.next(), 5)
 
 
-async def test_the_file_is_there_at_once(path: Path, quick: FileSource) -> None:
+async def test_first_candidate_is_the_existing_file(path: Path, fast_source: FileSource) -> None:
     path.write_text("{}")
-    candidate = await taken(quick)
+    candidate = await next_candidate(fast_source)
     assert (candidate.content, candidate.file) == ("{}", str(path))
 
 
-async def test_writing_in_place_is_noticed(path: Path, quick: FileSource) -> None:
+async def test_write_in_place_is_detected(path: Path, fast_source: FileSource) -> None:
     path.write_text("{}")
-    await taken(quick)
+    await next_candidate(fast_source)
     path.write_text('{"debug": true}')
-    assert (await taken(quick)).content == '{"debug": true}'
+    assert (await next_candidate(fast_source)).content == '{"debug": true}'
 
 
-async def test_saving_by_rename_is_noticed_again_and_again(path: Path, quick: FileSource) -> None:
+async def test_repeated_save_by_rename_is_detected(path: Path, fast_source: FileSource) -> None:
     path.write_text("0")
-    await taken(quick)
+    await next_candidate(fast_source)
     for turn in range(1, 6):
         beside = path.with_suffix(".swp")
         beside.write_text(str(turn))
         beside.rename(path)
-        assert (await taken(quick)).content == str(turn)
+        assert (await next_candidate(fast_source)).content == str(turn)
 
 
-async def test_a_link_that_is_pointed_elsewhere_is_noticed(path: Path, quick: FileSource) -> None:
+async def test_replaced_symlink_is_detected(path: Path, fast_source: FileSource) -> None:
     for name in ("one", "two"):
         (path.parent / name).write_text(name)
     path.symlink_to("one")
-    assert (await taken(quick)).content == "one"
+    assert (await next_candidate(fast_source)).content == "one"
     beside = path.with_suffix(".new")
     beside.symlink_to("two")
     beside.rename(path)
-    assert (await taken(quick)).content == "two"
+    assert (await next_candidate(fast_source)).content == "two"
 
 
-async def test_the_same_text_again_is_no_change(path: Path, quick: FileSource) -> None:
+async def test_rewriting_the_same_text_is_not_a_change(path: Path, fast_source: FileSource) -> None:
     path.write_text("{}")
-    await taken(quick)
+    await next_candidate(fast_source)
     path.write_text("{}")
     os.utime(path, ns=(1, 1))
     with pytest.raises(TimeoutError):
-        await asyncio.wait_for(quick.next(), 0.15)
+        await asyncio.wait_for(fast_source.next(), 0.15)
 
 
-async def test_a_file_that_vanishes_and_returns(path: Path, quick: FileSource) -> None:
+async def test_deleted_and_restored_file_is_detected(path: Path, fast_source: FileSource) -> None:
     path.write_text("{}")
-    await taken(quick)
+    await next_candidate(fast_source)
     path.unlink()
-    gone = await taken(quick)
+    gone = await next_candidate(fast_source)
     assert isinstance(gone.content, Unreadable)
     assert "does not exist" in str(gone.content)
     path.write_text("{}")
-    assert (await taken(quick)).content == "{}"
+    assert (await next_candidate(fast_source)).content == "{}"
 
 
-async def test_a_file_that_is_not_there_at_start(quick: FileSource) -> None:
-    assert isinstance((await taken(quick)).content, Unreadable)
+async def test_missing_file_at_start_is_unreadable(fast_source: FileSource) -> None:
+    assert isinstance((await next_candidate(fast_source)).content, Unreadable)
 
 
 class Disk:
-    """Reading the file fails as long as there is an error."""
+    """Make reading the file fail while `error` is set."""
 
     def __init__(self, path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         self.error: Exception | None = None
@@ -120,7 +120,7 @@ def disk(path: Path, monkeypatch: pytest.MonkeyPatch) -> Disk:
     return Disk(path, monkeypatch)
 
 
-TRANSIENT = (
+TRANSIENT_ERRORS = (
     "EMFILE",
     "ENFILE",
     "ENOMEM",
@@ -133,18 +133,18 @@ TRANSIENT = (
 )
 
 
-@pytest.mark.parametrize("name", [*TRANSIENT, "MemoryError"])
-async def test_a_change_saved_while_reading_fails_is_read_later(
-    path: Path, quick: FileSource, disk: Disk, name: str, caplog: pytest.LogCaptureFixture
+@pytest.mark.parametrize("name", [*TRANSIENT_ERRORS, "MemoryError"])
+async def test_change_during_a_transient_read_error_is_read_later(
+    path: Path, fast_source: FileSource, disk: Disk, name: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     path.write_text("{}")
-    await taken(quick)
+    await next_candidate(fast_source)
     attempts = asyncio.Semaphore(0)
     loop = asyncio.get_running_loop()
     disk.on_failure = lambda: loop.call_soon_threadsafe(attempts.release)  # type: ignore[assignment]
     number = getattr(errno, name, None)
     disk.error = OSError(number, os.strerror(number)) if number is not None else MemoryError()
-    following = asyncio.ensure_future(quick.next())
+    following = asyncio.ensure_future(fast_source.next())
     path.write_text('{"debug": true}')
     async with asyncio.timeout(10):
         await attempts.acquire()
@@ -155,17 +155,17 @@ async def test_a_change_saved_while_reading_fails_is_read_later(
     assert sum("cannot read" in record.message for record in caplog.records) == 1
 
 
-async def test_the_first_file_that_cannot_be_read_for_now_is_read_later(
-    path: Path, quick: FileSource, disk: Disk
+async def test_first_read_with_a_transient_error_is_retried(
+    path: Path, fast_source: FileSource, disk: Disk
 ) -> None:
     path.write_text("{}")
     disk.error = OSError(errno.EMFILE, "Too many open files")
-    assert isinstance((await taken(quick)).content, Unreadable)
+    assert isinstance((await next_candidate(fast_source)).content, Unreadable)
     disk.error = None
-    assert (await taken(quick)).content == "{}"
+    assert (await next_candidate(fast_source)).content == "{}"
 
 
-async def test_attempts_come_less_and_less_often(path: Path, disk: Disk) -> None:
+async def test_read_retries_back_off(path: Path, disk: Disk) -> None:
     clock = ManualClock()
     source = FileSource(path, clock)
     path.write_text("{}")
@@ -188,21 +188,21 @@ async def test_attempts_come_less_and_less_often(path: Path, disk: Disk) -> None
     assert gaps[-1] >= 2.5
 
 
-async def test_a_file_that_is_gone_only_while_it_is_read_is_read_again(
-    path: Path, quick: FileSource, disk: Disk
+async def test_file_missing_only_during_the_read_is_read_again(
+    path: Path, fast_source: FileSource, disk: Disk
 ) -> None:
-    """Its signature is the same before and after, as with a link that is swapped."""
+    """The file signature is the same before and after, as with a replaced symbolic link."""
     path.write_text("{}")
-    await taken(quick)
+    await next_candidate(fast_source)
     disk.error = FileNotFoundError(errno.ENOENT, "No such file or directory")
     path.write_text("[]")
-    assert isinstance((await taken(quick)).content, Unreadable)
+    assert isinstance((await next_candidate(fast_source)).content, Unreadable)
     disk.error = None
-    assert (await taken(quick)).content == "[]"
+    assert (await next_candidate(fast_source)).content == "[]"
 
 
-async def test_without_a_thread_the_file_is_read_later(
-    path: Path, quick: FileSource, monkeypatch: pytest.MonkeyPatch
+async def test_file_is_read_later_when_no_thread_can_start(
+    path: Path, fast_source: FileSource, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path.write_text("{}")
     with monkeypatch.context() as patch:
@@ -211,11 +211,11 @@ async def test_without_a_thread_the_file_is_read_later(
             raise RuntimeError("can't start new thread")
 
         patch.setattr(threading.Thread, "start", fail)
-        assert isinstance((await taken(quick)).content, Unreadable)
-    assert (await taken(quick)).content == "{}"
+        assert isinstance((await next_candidate(fast_source)).content, Unreadable)
+    assert (await next_candidate(fast_source)).content == "{}"
 
 
-async def test_a_writer_who_pauses_is_read_once_when_finished(path: Path) -> None:
+async def test_slow_write_is_read_once_when_complete(path: Path) -> None:
     clock = ManualClock()
     source = FileSource(path, clock, poll_interval=0.25, debounce=0.25)
     path.write_text("{")
@@ -234,13 +234,13 @@ async def test_a_writer_who_pauses_is_read_once_when_finished(path: Path) -> Non
 
 
 async def pass_time(clock: ManualClock, seconds: float) -> None:
-    """Small steps, with real time between them for the thread that looks at the disk."""
+    """Advance in small steps, with real time between them for the thread that polls the disk."""
     for _ in range(round(seconds / 0.05)):
         await clock.advance(0.05)
         await asyncio.sleep(0.002)
 
 
-async def test_what_is_pushed_arrives_and_the_newest_counts() -> None:
+async def test_newest_push_supersedes_the_older_one() -> None:
     source = PushedSource()
     first = source.push("1")
     second = source.push({"debug": True})
@@ -251,7 +251,7 @@ async def test_what_is_pushed_arrives_and_the_newest_counts() -> None:
     await source.aclose()
 
 
-async def test_waiting_for_a_push() -> None:
+async def test_next_waits_for_a_push() -> None:
     source = PushedSource()
     waiting = asyncio.ensure_future(source.next())
     await asyncio.sleep(0)
@@ -260,7 +260,7 @@ async def test_waiting_for_a_push() -> None:
     assert (await waiting).content == "{}"
 
 
-async def test_closing_decides_what_was_not_taken() -> None:
+async def test_close_supersedes_pending_pushes() -> None:
     source = PushedSource()
     pushed = source.push("{}")
     await source.aclose()

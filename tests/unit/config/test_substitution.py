@@ -12,7 +12,7 @@ from cogwork.config.substitution import SubstitutedText, UnsetVariable, substitu
 ENVIRONMENT = {"A": "one", "EMPTY": "", "PORT": "8080", "QUOTE": 'a"b\n\\', "_x1": "low"}
 
 
-def cut(text: str, span: Span) -> str:
+def slice_span(text: str, span: Span) -> str:
     assert 0 <= span.start <= span.end <= len(text)
     return text[span.start : span.end]
 
@@ -51,7 +51,7 @@ FORMS = [
 
 
 @pytest.mark.parametrize(("form", "result"), FORMS)
-def test_a_form_is_replaced(form: str, result: str) -> None:
+def test_variable_form_is_replaced(form: str, result: str) -> None:
     for before, after in (
         ("", ""),
         ('{"k": "', '"}'),
@@ -88,7 +88,7 @@ def test_a_form_is_replaced(form: str, result: str) -> None:
         '"${NO:-a\\}"',
     ],
 )
-def test_anything_else_is_left_alone(text: str) -> None:
+def test_text_without_variable_forms_is_unchanged(text: str) -> None:
     assert substitute(text, ENVIRONMENT) == SubstitutedText(text, text, (), ())
 
 
@@ -110,7 +110,7 @@ def test_anything_else_is_left_alone(text: str) -> None:
         ('"${x y} ${A:-b $A"', '"${x y} ${A:-b one"'),
     ],
 )
-def test_strings_and_comments_are_told_apart(text: str, result: str) -> None:
+def test_strings_and_comments_are_distinguished(text: str, result: str) -> None:
     assert substitute(text, ENVIRONMENT).text == result
 
 
@@ -118,7 +118,7 @@ def test_strings_and_comments_are_told_apart(text: str, result: str) -> None:
     "value",
     ["5", "-1.5e3", "true", "false", "null", '"a, b"', '"say \\"hi\\""', " 5\n", "9" * 5000],
 )
-def test_one_scalar_may_stand_outside_of_a_string(value: str) -> None:
+def test_scalar_value_is_allowed_outside_a_string(value: str) -> None:
     for text in ("[$V]", '{"a": ${V}}', '{"a": ${V:-1}}', '{"a": ${NO:-[1, 2]}}', "[${V:+1, 2}]"):
         assert substitute(text, {"V": value}).not_scalar == ()
 
@@ -144,14 +144,14 @@ def test_one_scalar_may_stand_outside_of_a_string(value: str) -> None:
         '"a\nb"',
     ],
 )
-def test_nothing_else_may_stand_outside_of_a_string(value: str) -> None:
+def test_other_values_outside_a_string_are_reported(value: str) -> None:
     text = '{"a": "$V", "b": [${V}]}'
     (found,) = substitute(text, {"V": value}).not_scalar
-    assert (found.name, cut(text, found.span)) == ("V", "${V}")
+    assert (found.name, slice_span(text, found.span)) == ("V", "${V}")
 
 
 @given(value=st.text(alphabet='{}[]:,"\\ \n/*1atrue-.$', max_size=20))
-def test_a_value_outside_of_a_string_never_adds_anything(value: str) -> None:
+def test_scalar_value_outside_a_string_adds_no_members(value: str) -> None:
     done = substitute('{"a": [$V], "b": 1}', {"V": value})
     if not done.not_scalar:
         filled = read_json(done.text).value
@@ -162,12 +162,12 @@ def test_a_value_outside_of_a_string_never_adds_anything(value: str) -> None:
         assert not isinstance(filled["a"][0], dict | list)
 
 
-def test_a_variable_that_is_not_set_is_listed() -> None:
+def test_unset_variables_are_listed_with_their_spans() -> None:
     text = '{"a": "$NO", "b": ${GONE}, "c": "${NO:-1}${NO:+2}$EMPTY"} // $NO'
     done = substitute(text, ENVIRONMENT)
     assert done.text == '{"a": "", "b": , "c": "1"} // $NO'
     assert [name for name, _ in done.unset] == ["NO", "GONE"]
-    assert [cut(text, span) for _, span in done.unset] == ["$NO", "${GONE}"]
+    assert [slice_span(text, span) for _, span in done.unset] == ["$NO", "${GONE}"]
     assert done.unset[0] == UnsetVariable("NO", Span(7, 10))
 
 
@@ -186,31 +186,31 @@ def test_a_variable_that_is_not_set_is_listed() -> None:
         (" e", " e"),
     ],
 )
-def test_origin(found: str, origin: str) -> None:
+def test_original_span_covers_the_variable_of_a_result(found: str, origin: str) -> None:
     text = "a: ${A}, b: $PORT, c: $$ d: ${EMPTY}$EMPTY e"
     done = substitute(text, ENVIRONMENT)
     assert done.text == "a: one, b: 8080, c: $ d:  e"
     start = done.text.index(found)
-    assert cut(text, done.original_span(Span(start, start + len(found)))) == origin
+    assert slice_span(text, done.original_span(Span(start, start + len(found)))) == origin
 
 
-def test_origin_of_an_empty_span_is_the_variable_that_became_empty() -> None:
+def test_original_span_of_an_empty_span_is_the_empty_variable() -> None:
     text = "[${EMPTY}$NO]"
     done = substitute(text, ENVIRONMENT)
     assert done.text == "[]"
-    assert cut(text, done.original_span(Span(1, 1))) == "${EMPTY}$NO"
+    assert slice_span(text, done.original_span(Span(1, 1))) == "${EMPTY}$NO"
     assert done.original_span(Span(0, 0)) == Span(0, 0)
     assert done.original_span(Span(2, 2)) == Span(len(text), len(text))
     assert done.original_span(Span(0, 1)) == Span(0, 1)
-    assert cut(text, done.original_span(Span(1, 2))) == "]"
+    assert slice_span(text, done.original_span(Span(1, 2))) == "]"
 
 
-def test_a_fault_in_a_value_leads_back_to_its_variable() -> None:
+def test_original_span_of_a_syntax_error_is_its_variable() -> None:
     text = '{"name": "$A", "port": ${PORT}}'
     done = substitute(text, {"A": "a long value", "PORT": "80x"})
     with pytest.raises(JsonSyntaxError) as caught:
         read_json(done.text)
-    assert cut(text, done.original_span(caught.value.span)) == "${PORT}"
+    assert slice_span(text, done.original_span(caught.value.span)) == "${PORT}"
 
 
 @given(st.text().filter(lambda text: "$" not in text))
@@ -223,7 +223,7 @@ PLACES = st.sampled_from(["$V", "${V}", "${V-x}", "${V:-x}", "$$", "${NO}", "${N
 
 
 @given(value=st.text(min_size=1), before=st.text(), after=st.text(), form=PLACES)
-def test_a_value_in_a_string_reads_back_exactly(
+def test_value_in_a_string_is_read_back_exactly(
     value: str, before: str, after: str, form: str
 ) -> None:
     before, after = (json.dumps(part.replace("$", ""))[1:-1] for part in (before, after))
@@ -239,7 +239,7 @@ def test_a_value_in_a_string_reads_back_exactly(
     | st.text(min_size=1),
     string=st.lists(PLACES | st.sampled_from(["\\", "a", "$", "{", "}", "${V:-\\"]), max_size=8),
 )
-def test_a_value_never_leaves_its_string(value: str, string: list[str]) -> None:
+def test_value_never_escapes_its_string(value: str, string: list[str]) -> None:
     text = '["' + "".join(string) + '", 1]'
     try:
         plain = read_json(substitute(text, {"V": "v"}).text).value
@@ -256,38 +256,38 @@ def test_a_value_never_leaves_its_string(value: str, string: list[str]) -> None:
     value=st.sampled_from(["", "v", '"', "long value\n"]),
     at=st.tuples(st.integers(0, 100), st.integers(0, 100)),
 )
-def test_origin_lies_in_the_original_and_keeps_untouched_text(
+def test_original_span_without_variables_has_the_same_text(
     parts: list[tuple[str, str]], value: str, at: tuple[int, int]
 ) -> None:
     text = "".join(literal + form for literal, form in parts)
     done = substitute(text, {"V": value})
     start, end = sorted(min(offset, len(done.text)) for offset in at)
     origin = done.original_span(Span(start, end))
-    found = cut(text, origin)
+    found = slice_span(text, origin)
     if "$" not in found:
         assert found == done.text[start:end]
 
 
 @given(forms=st.lists(PLACES, max_size=6), quote=st.sampled_from(["", '"']))
-def test_origin_of_untouched_text_is_the_same_text(forms: list[str], quote: str) -> None:
+def test_original_span_of_literal_text_is_the_literal(forms: list[str], quote: str) -> None:
     literals = [f"<é{index}>" for index in range(len(forms) + 1)]
     text = quote + literals[0] + "".join(map("".join, zip(forms, literals[1:], strict=True)))
     done = substitute(text, {"V": 'two "words"'})
     for literal in literals:
         start, end = done.text.index(literal), done.text.index(literal) + len(literal)
         assert done.original_span(Span(start, end)).start == text.index(literal)
-        assert cut(text, done.original_span(Span(start, end))) == literal
+        assert slice_span(text, done.original_span(Span(start, end))) == literal
 
 
 @given(st.text(alphabet='$${}AB:-+=."\\/*\n a', max_size=40))
-def test_any_text_is_taken(text: str) -> None:
+def test_any_text_is_substituted_with_valid_spans(text: str) -> None:
     done = substitute(text, ENVIRONMENT)
     assert done.original == text
     for start in range(len(done.text) + 1):
         for end in range(start, min(start + 4, len(done.text)) + 1):
-            cut(text, done.original_span(Span(start, end)))
+            slice_span(text, done.original_span(Span(start, end)))
     for unset in done.unset:
-        assert cut(text, unset.span).lstrip("${").rstrip("}") == unset.name
+        assert slice_span(text, unset.span).lstrip("${").rstrip("}") == unset.name
 
 
 @pytest.mark.parametrize(
@@ -303,7 +303,7 @@ def test_long_texts_take_linear_time(unit: str, size: int) -> None:
         assert substitute(text, {}).original == text
 
 
-def test_a_bare_name_in_a_key_is_not_a_variable() -> None:
+def test_unbraced_name_in_a_key_is_not_a_variable() -> None:
     text = '{"$schema" : "$schema", "${NAME}": 1, "$$ref": 2}'
     result = substitute(text, {"schema": "x", "NAME": "n"})
     assert result.text == '{"$schema" : "x", "n": 1, "$ref": 2}'

@@ -1,4 +1,4 @@
-"""The whole way a configuration takes: source, load, apply, verdict, last-known-good copy."""
+"""The whole path of a configuration: source, load, apply, verdict, last-known-good copy."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from cogwork.graph.reconciler import Applied, Outcome, Reconciler, Superseded
 from cogwork.resource.model import Model
 from cogwork.resource.registry import Registry
 
-Abandoned = Callable[[], bool]
+IsCancelled = Callable[[], bool]
 API = Api.parse("rdk:component:generic")
 
 
@@ -45,7 +45,7 @@ class StepAttributes(Attributes):
 
 @dataclass
 class Machine:
-    """A reconciler behind a follower, as the server will have it."""
+    """A reconciler behind a ConfigWatcher, as in the server."""
 
     home: Path
     environment: dict[str, str] = field(default_factory=dict)
@@ -65,10 +65,10 @@ class Machine:
         return {name.short: node.state for name, node in self.reconciler.nodes.items()}
 
     @asynccontextmanager
-    async def following(self, source: ConfigSource) -> AsyncIterator[None]:
-        around = LoadContext(self.registry, self.home, self.environment)
-        follower = ConfigWatcher(source, around, self.apply, self.last_good)
-        task = asyncio.ensure_future(follower.run())
+    async def watching(self, source: ConfigSource) -> AsyncIterator[None]:
+        context = LoadContext(self.registry, self.home, self.environment)
+        config_watcher = ConfigWatcher(source, context, self.apply, self.last_good)
+        task = asyncio.ensure_future(config_watcher.run())
         try:
             yield
         finally:
@@ -97,21 +97,21 @@ def machine(tmp_path: Path) -> Machine:
     return Machine(tmp_path)
 
 
-async def until(condition: Callable[[], bool]) -> None:
+async def wait_until(condition: Callable[[], bool]) -> None:
     async with asyncio.timeout(5):
-        while not condition():  # noqa: ASYNC110 - what is waited for has no event
+        while not condition():  # noqa: ASYNC110 - the condition has no event
             await asyncio.sleep(0.002)
 
 
-async def verdict(of: Awaitable[object]) -> object:
+async def wait_for_verdict(of: Awaitable[object]) -> object:
     return await asyncio.wait_for(of, 5)
 
 
-async def test_a_push_is_applied_and_kept(machine: Machine) -> None:
+async def test_push_is_applied_and_saved(machine: Machine) -> None:
     source = PushedSource()
     text = machine_text("a", "b", revision="7")
-    async with machine.following(source):
-        outcome = await verdict(source.push(text))
+    async with machine.watching(source):
+        outcome = await wait_for_verdict(source.push(text))
         assert isinstance(outcome, Applied)
         assert (outcome.revision, outcome.ready, outcome.unhealthy) == ("7", 2, 0)
         assert machine.reconciler.revision == "7"
@@ -119,69 +119,69 @@ async def test_a_push_is_applied_and_kept(machine: Machine) -> None:
         assert stat.S_IMODE(machine.last_good.path.stat().st_mode) == 0o600
 
 
-async def test_a_refused_push_says_why_and_changes_nothing(machine: Machine) -> None:
+async def test_refused_push_has_a_reason_and_changes_nothing(machine: Machine) -> None:
     source = PushedSource()
     good = machine_text("a")
-    async with machine.following(source):
-        await verdict(source.push(good))
+    async with machine.watching(source):
+        await wait_for_verdict(source.push(good))
         kept = machine.reconciler.nodes[ResourceName(API, "a")].held
-        outcome = await verdict(source.push('{"network": {"bind_address": 5}}'))
+        outcome = await wait_for_verdict(source.push('{"network": {"bind_address": 5}}'))
         assert isinstance(outcome, ConfigRefused)
         assert outcome.reason == "expected a string, got the number 5"
-        outcome = await verdict(source.push("{"))
+        outcome = await wait_for_verdict(source.push("{"))
         assert isinstance(outcome, ConfigRefused)
         assert machine.reconciler.nodes[ResourceName(API, "a")].held is kept
         assert machine.reconciler.revision == "1"
         assert machine.last_good.read() == good
 
 
-async def test_a_value_is_taken_as_text_is(machine: Machine) -> None:
+async def test_pushed_value_is_applied_like_text(machine: Machine) -> None:
     source = PushedSource()
     value = json.loads(machine_text("a"))
-    async with machine.following(source):
-        assert isinstance(await verdict(source.push(value)), Applied)
+    async with machine.watching(source):
+        assert isinstance(await wait_for_verdict(source.push(value)), Applied)
         kept = machine.last_good.read()
         assert kept is not None
         assert json.loads(kept) == value
 
 
-async def test_a_pass_that_hangs_is_superseded(machine: Machine) -> None:
+async def test_hanging_plan_is_superseded_by_a_newer_push(machine: Machine) -> None:
     source = PushedSource()
-    async with machine.following(source):
+    async with machine.watching(source):
         hanging = source.push(machine_text("a", revision="1", hangs=True))
-        await until(lambda: machine.states() == {"a": State.CONFIGURING})
-        following = source.push(machine_text("a", revision="2"))
-        assert await verdict(hanging) == Superseded("1")
-        outcome = await verdict(following)
+        await wait_until(lambda: machine.states() == {"a": State.CONFIGURING})
+        newer = source.push(machine_text("a", revision="2"))
+        assert await wait_for_verdict(hanging) == Superseded("1")
+        outcome = await wait_for_verdict(newer)
         assert isinstance(outcome, Applied)
         assert outcome.revision == "2"
         assert machine.states() == {"a": State.READY}
 
 
-async def test_a_superseded_configuration_is_not_kept(machine: Machine) -> None:
+async def test_unfinished_configuration_is_not_saved(machine: Machine) -> None:
     source = PushedSource()
     first = machine_text("a")
-    async with machine.following(source):
-        await verdict(source.push(first))
+    async with machine.watching(source):
+        await wait_for_verdict(source.push(first))
         source.push(machine_text("a", "b", revision="2", hangs=True))
-        await until(lambda: "b" in machine.states())
+        await wait_until(lambda: "b" in machine.states())
         assert machine.last_good.read() == first
 
 
-async def test_many_pushes_in_a_row_end_with_the_last(machine: Machine) -> None:
+async def test_last_of_many_pushes_is_applied(machine: Machine) -> None:
     source = PushedSource()
-    async with machine.following(source):
+    async with machine.watching(source):
         verdicts = []
         for turn in range(50):
             verdicts.append(source.push(machine_text("a", label=str(turn), revision=str(turn))))
             await asyncio.sleep(0.001)
-        outcomes = [await verdict(pushed) for pushed in verdicts]
+        outcomes = [await wait_for_verdict(pushed) for pushed in verdicts]
         assert isinstance(outcomes[-1], Applied)
         assert all(isinstance(outcome, Applied | Superseded) for outcome in outcomes)
         assert machine.reconciler.revision == "49"
 
 
-async def test_a_broken_file_at_start_runs_the_last_good_one(
+async def test_broken_file_at_start_falls_back_to_the_last_good_copy(
     machine: Machine, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     path = tmp_path / "machine.json"
@@ -189,136 +189,138 @@ async def test_a_broken_file_at_start_runs_the_last_good_one(
     path.write_text('{"components": [')
     source = FileSource(path, SystemClock(), poll_interval=0.005, debounce=0.02)
     with caplog.at_level(logging.ERROR):
-        async with machine.following(source):
-            await until(lambda: machine.reconciler.revision == "old")
+        async with machine.watching(source):
+            await wait_until(lambda: machine.reconciler.revision == "old")
             assert machine.states() == {"a": State.READY}
             path.write_text(machine_text("a", "b", revision="new"))
-            await until(lambda: machine.reconciler.revision == "new")
+            await wait_until(lambda: machine.reconciler.revision == "new")
             assert machine.states() == {"a": State.READY, "b": State.READY}
     assert "RUNNING THE LAST GOOD CONFIGURATION" in caplog.text
     assert f"{path}:1:16" in caplog.text
 
 
 @pytest.mark.parametrize("copy", [None, b"not what was written"])
-async def test_without_a_sound_copy_the_machine_waits_for_a_sound_file(
+async def test_watcher_waits_for_a_valid_file_without_a_valid_copy(
     machine: Machine, tmp_path: Path, copy: bytes | None
 ) -> None:
     path = tmp_path / "machine.json"
     if copy is not None:
         machine.last_good.path.write_bytes(copy)
     source = FileSource(path, SystemClock(), poll_interval=0.005, debounce=0.02)
-    async with machine.following(source):
+    async with machine.watching(source):
         await asyncio.sleep(0.05)
         assert not machine.loaded
         path.write_text(machine_text("a"))
-        await until(lambda: machine.states() == {"a": State.READY})
-        await until(lambda: machine.last_good.path.exists())
+        await wait_until(lambda: machine.states() == {"a": State.READY})
+        await wait_until(lambda: machine.last_good.path.exists())
 
 
-async def test_the_environment_is_substituted_at_start_and_on_change(
+async def test_environment_is_substituted_at_start_and_on_change(
     machine: Machine, tmp_path: Path
 ) -> None:
     machine.environment["LABEL"] = "from-the-environment"
     path = tmp_path / "machine.json"
     path.write_text(machine_text("a", label="${LABEL}", revision="1"))
     source = FileSource(path, SystemClock(), poll_interval=0.005, debounce=0.02)
-    async with machine.following(source):
+    async with machine.watching(source):
         for revision in ("1", "2"):
             path.write_text(machine_text("a", label="${LABEL}", revision=revision))
-            await until(lambda wanted=revision: machine.reconciler.revision == wanted)  # type: ignore[misc]
+            await wait_until(lambda wanted=revision: machine.reconciler.revision == wanted)  # type: ignore[misc]
             settings = machine.loaded[-1].result.specs[0].settings
             assert settings == StepAttributes(label="from-the-environment")
-            await until(lambda wanted=revision: f'"{wanted}"' in (machine.last_good.read() or ""))  # type: ignore[misc]
+            await wait_until(
+                lambda wanted=revision: f'"{wanted}"' in (machine.last_good.read() or "")
+            )  # type: ignore[misc]
             assert "from-the-environment" not in machine.last_good.path.read_text()
 
 
-async def test_a_last_good_copy_that_is_refused_is_not_applied(
+async def test_refused_last_good_copy_is_not_applied(
     machine: Machine, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     machine.last_good.save('{"network": {"bind_address": 5}}')
     path = tmp_path / "machine.json"
     path.write_text("{")
-    async with machine.following(
+    async with machine.watching(
         FileSource(path, SystemClock(), poll_interval=0.005, debounce=0.02)
     ):
-        await until(lambda: "cannot be used either" in caplog.text)
+        await wait_until(lambda: "cannot be used either" in caplog.text)
         assert not machine.loaded
 
 
-async def test_a_candidate_that_cannot_be_applied_hears_of_it(machine: Machine) -> None:
+async def test_push_fails_when_applying_it_raises(machine: Machine) -> None:
     source = PushedSource()
-    async with machine.following(source):
+    async with machine.watching(source):
         await machine.reconciler.aclose()
         with pytest.raises(RuntimeError, match="is being closed"):
-            await verdict(source.push(machine_text("a")))
+            await wait_for_verdict(source.push(machine_text("a")))
 
 
-async def test_a_plug_in_that_exits_while_it_judges_stops_nothing(
+async def test_plugin_that_exits_during_the_check_only_refuses_the_push(
     machine: Machine, caplog: pytest.LogCaptureFixture
 ) -> None:
     source = PushedSource()
-    async with machine.following(source):
-        await verdict(source.push(machine_text("a")))
-        outcome = await verdict(source.push(machine_text("a", label="exit")))
+    async with machine.watching(source):
+        await wait_for_verdict(source.push(machine_text("a")))
+        outcome = await wait_for_verdict(source.push(machine_text("a", label="exit")))
         assert isinstance(outcome, ConfigRefused)
         assert outcome.reason == "checking it failed with SystemExit"
         assert machine.states() == {"a": State.READY}
-        assert isinstance(await verdict(source.push(machine_text("a", "b"))), Applied)
+        assert isinstance(await wait_for_verdict(source.push(machine_text("a", "b"))), Applied)
     assert "checking a configuration failed" in caplog.text
 
 
-async def test_whoever_stops_following_decides_what_was_under_way(machine: Machine) -> None:
+async def test_stopping_the_watcher_supersedes_pending_pushes(machine: Machine) -> None:
     source = PushedSource()
-    async with machine.following(source):
+    async with machine.watching(source):
         hanging = source.push(machine_text("a", hangs=True))
-        await until(lambda: machine.states() == {"a": State.CONFIGURING})
-    assert isinstance(await verdict(hanging), Superseded)
-    assert isinstance(await verdict(source.push("{}")), Superseded)
+        await wait_until(lambda: machine.states() == {"a": State.CONFIGURING})
+    assert isinstance(await wait_for_verdict(hanging), Superseded)
+    assert isinstance(await wait_for_verdict(source.push("{}")), Superseded)
 
 
-async def test_a_newer_one_does_not_wait_for_one_that_is_still_judged(
+async def test_newer_push_does_not_wait_for_a_slow_check(
     machine: Machine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    begun, end = asyncio.Event(), threading.Event()
+    started, end = asyncio.Event(), threading.Event()
     loop = asyncio.get_running_loop()
 
-    def slow_load(text: str, surroundings: LoadContext, abandoned: Abandoned) -> LoadedConfig:
+    def slow_load(text: str, context: LoadContext, is_cancelled: IsCancelled) -> LoadedConfig:
         if "slow" in text:
-            loop.call_soon_threadsafe(begun.set)
+            loop.call_soon_threadsafe(started.set)
             assert end.wait(10)
-        return load(text, surroundings, abandoned)
+        return load(text, context, is_cancelled)
 
     monkeypatch.setattr(watcher, "load", slow_load)
     source = PushedSource()
     try:
-        async with machine.following(source):
-            await verdict(source.push(machine_text("a")))
+        async with machine.watching(source):
+            await wait_for_verdict(source.push(machine_text("a")))
             slow = source.push(machine_text("slow"))
-            await verdict(begun.wait())
+            await wait_for_verdict(started.wait())
             newer = source.push(machine_text("b", revision="2"))
-            assert isinstance(await verdict(newer), Applied)
-            assert isinstance(await verdict(slow), Superseded)
+            assert isinstance(await wait_for_verdict(newer), Applied)
+            assert isinstance(await wait_for_verdict(slow), Superseded)
             assert machine.states() == {"b": State.READY}
     finally:
         end.set()
 
 
-async def test_a_configuration_without_memory_to_judge_it_is_judged_later(
+async def test_check_is_retried_after_a_memory_error(
     machine: Machine, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     attempts = 0
 
-    def short_of_memory(text: str, surroundings: LoadContext, abandoned: Abandoned) -> LoadedConfig:
+    def short_of_memory(text: str, context: LoadContext, is_cancelled: IsCancelled) -> LoadedConfig:
         nonlocal attempts
         attempts += "big" in text
         if "big" in text and attempts < 3:
             raise MemoryError
-        return load(text, surroundings, abandoned)
+        return load(text, context, is_cancelled)
 
     monkeypatch.setattr(watcher, "load", short_of_memory)
     source = PushedSource()
-    async with machine.following(source):
-        await verdict(source.push(machine_text("a")))
-        assert isinstance(await verdict(source.push(machine_text("big"))), Applied)
+    async with machine.watching(source):
+        await wait_for_verdict(source.push(machine_text("a")))
+        assert isinstance(await wait_for_verdict(source.push(machine_text("big"))), Applied)
     assert attempts == 3
     assert sum("cannot check" in record.message for record in caplog.records) == 1

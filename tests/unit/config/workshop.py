@@ -1,4 +1,4 @@
-"""A few models that use every marker, and short ways to load a configuration with them."""
+"""Models that use every marker, and helpers to load a configuration with them."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class CameraAttributes(Attributes):
 
     @field_validator("password")
     @classmethod
-    def _long_enough(cls, password: str) -> str:
+    def _check_length(cls, password: str) -> str:
         if len(password) > 20:
             raise ValueError(f"{password} is too long")
         return password
@@ -58,7 +58,7 @@ class BrokenAttributes(Attributes):
     size: int = 0
 
     @model_validator(mode="after")
-    def _stumbles(self) -> BrokenAttributes:
+    def _raise_key_error(self) -> BrokenAttributes:
         raise KeyError("size")
 
 
@@ -83,35 +83,35 @@ REGISTRY = Registry(
 )
 
 
-def surroundings(
+def load_context(
     environment: Mapping[str, str] | None = None, files: Collection[str] = FILES
 ) -> LoadContext:
     return LoadContext(REGISTRY, HOME, environment or {}, lambda path: str(path) in files)
 
 
-def loaded(
+def load_config(
     content: str | JsonValue,
     environment: Mapping[str, str] | None = None,
     files: Collection[str] = FILES,
 ) -> LoadedConfig:
     text = content if isinstance(content, str) else json.dumps(content, ensure_ascii=False)
-    return load(text, surroundings(environment, files))
+    return load(text, load_context(environment, files))
 
 
-def found(load: LoadedConfig) -> list[Diagnostic]:
+def diagnostics_of(load: LoadedConfig) -> list[Diagnostic]:
     return [fault.diagnostic for fault in load.diagnostics]
 
 
 def codes_of(load: LoadedConfig) -> list[str]:
-    return [diagnostic.code.id for diagnostic in found(load)]
+    return [diagnostic.code.id for diagnostic in diagnostics_of(load)]
 
 
 def spec_of(load: LoadedConfig, name: str) -> Spec:
     return next(spec for spec in load.result.specs if spec.name.short == name)
 
 
-def marked(text: str, mark: str = "«") -> tuple[str, list[Position]]:
-    """The text without its marks, and where they were."""
+def parse_markers(text: str, mark: str = "«") -> tuple[str, list[Position]]:
+    """Remove the marks and return the text and the positions of the marks."""
     positions = []
     while (offset := text.find(mark)) >= 0:
         line_start = text.rfind("\n", 0, offset) + 1
