@@ -13,7 +13,7 @@ BACKOFF = Backoff(first=0.5, longest=30.0)
     ("failures", "least", "most"),
     [(2, 0.5, 1.0), (3, 1.0, 2.0), (6, 8.0, 16.0), (7, 15.0, 30.0), (10_000, 15.0, 30.0)],
 )
-def test_the_delay_doubles_up_to_the_longest_and_is_partly_random(
+def test_delay_doubles_up_to_the_longest_with_jitter(
     failures: int, least: float, most: float
 ) -> None:
     rng = random.Random(1)
@@ -22,10 +22,10 @@ def test_the_delay_doubles_up_to_the_longest_and_is_partly_random(
     assert most * 0.9 < max(delays) <= most
 
 
-def test_the_first_delay() -> None:
+def test_first_delay_is_fixed() -> None:
     assert BACKOFF.delay(1, random.Random(1)) == 0.5
 
 
 @given(st.integers(1, 10**6), st.integers())
-def test_the_delay_is_always_between_the_limits(failures: int, seed: int) -> None:
+def test_delay_is_always_between_the_limits(failures: int, seed: int) -> None:
     assert 0.5 <= BACKOFF.delay(failures, random.Random(seed)) <= 30.0

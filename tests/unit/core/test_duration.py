@@ -37,12 +37,12 @@ NOT_DURATIONS = (
 
 
 @pytest.mark.parametrize(("text", "seconds"), EXAMPLES.items())
-def test_parses_what_go_parses(text: str, seconds: float) -> None:
+def test_parse_accepts_go_durations(text: str, seconds: float) -> None:
     assert duration.parse(text) == seconds
 
 
 @pytest.mark.parametrize("text", NOT_DURATIONS)
-def test_anything_else_is_refused_with_a_sentence(text: str) -> None:
+def test_parse_rejects_invalid_text_with_advice(text: str) -> None:
     with pytest.raises(ValueError) as caught:
         duration.parse(text)
     assert str(caught.value) == (
@@ -51,7 +51,7 @@ def test_anything_else_is_refused_with_a_sentence(text: str) -> None:
 
 
 @pytest.mark.parametrize("text", ["2562047h47m16.854775808s", "-9999999h", "9" * 40 + "h"])
-def test_more_than_go_can_count_is_refused(text: str) -> None:
+def test_parse_rejects_durations_out_of_range(text: str) -> None:
     with pytest.raises(ValueError, match="too long for a duration; the limit is about 292 years"):
         duration.parse(text)
 
@@ -76,23 +76,23 @@ def test_more_than_go_can_count_is_refused(text: str) -> None:
         (-90, "-1m30s"),
     ],
 )
-def test_renders_short_and_exact(seconds: float, text: str) -> None:
+def test_render_is_short_and_exact(seconds: float, text: str) -> None:
     assert duration.render(seconds) == text
 
 
 @given(st.integers(-(2**53), 2**53))
-def test_whole_nanoseconds_come_back_exactly(nanoseconds: int) -> None:
+def test_whole_nanoseconds_survive_a_round_trip(nanoseconds: int) -> None:
     seconds = nanoseconds / 1e9
     assert duration.parse(duration.render(seconds)) == seconds
 
 
 @given(st.floats(-9.2e9, 9.2e9))
-def test_any_duration_comes_back_to_the_nanosecond(seconds: float) -> None:
+def test_any_duration_survives_a_round_trip_to_the_nanosecond(seconds: float) -> None:
     assert duration.parse(duration.render(seconds)) == pytest.approx(seconds, rel=0, abs=1e-9)
 
 
 @given(st.text())
-def test_any_text_is_a_duration_or_a_value_error(text: str) -> None:
+def test_any_text_is_parsed_or_raises_value_error(text: str) -> None:
     try:
         seconds = duration.parse(text)
     except ValueError:

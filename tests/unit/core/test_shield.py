@@ -7,14 +7,14 @@ import pytest
 from cogwork.core.shield import await_shielded
 
 
-async def test_what_it_comes_to() -> None:
+async def test_await_shielded_returns_the_result_or_raises() -> None:
     assert await await_shielded(asyncio.sleep(0, "done")) == "done"
     with pytest.raises(ZeroDivisionError):
         await await_shielded(asyncio.to_thread(lambda: 1 / 0))
 
 
 @pytest.mark.parametrize("fails", [False, True])
-async def test_whoever_gives_up_waits_for_the_end_however_often(fails: bool) -> None:
+async def test_cancelled_waiter_waits_until_the_work_ends(fails: bool) -> None:
     release, ended = asyncio.Event(), asyncio.Event()
 
     async def work() -> None:

@@ -11,32 +11,32 @@ import pytest
 from cogwork.core.errors import Interrupted
 from cogwork.core.workers import TooMuchWork, Workers, await_future
 
-WITHIN = 10.0
+TIMEOUT = 10.0
 
 
 class Gate:
-    """Work that lasts until it is let through."""
+    """Work that blocks until the gate is opened."""
 
     def __init__(self) -> None:
-        self.begun = threading.Event()
+        self.started = threading.Event()
         self._open = threading.Event()
         self.runs = 0
 
     def pass_through(self) -> str:
         self.runs += 1
-        self.begun.set()
-        assert self._open.wait(WITHIN)
+        self.started.set()
+        assert self._open.wait(TIMEOUT)
         return "through"
 
-    def fall(self) -> str:
+    def fail(self) -> str:
         self.pass_through()
         raise ValueError("it fell")
 
     def open(self) -> None:
         self._open.set()
 
-    async def reached(self) -> None:
-        await asyncio.to_thread(self.begun.wait, WITHIN)
+    async def wait_until_reached(self) -> None:
+        await asyncio.to_thread(self.started.wait, TIMEOUT)
 
 
 @pytest.fixture
@@ -55,28 +55,28 @@ def workers(gate: Gate) -> Iterator[Workers]:
 
 
 @pytest.fixture
-def noise(caplog: pytest.LogCaptureFixture) -> Iterator[pytest.LogCaptureFixture]:
-    """Fails the test for what Python says about futures that nobody asked."""
+def no_log_noise(caplog: pytest.LogCaptureFixture) -> Iterator[pytest.LogCaptureFixture]:
+    """Fail the test when Python logs about futures whose result was never retrieved."""
     caplog.set_level(logging.DEBUG)
     yield caplog
     gc.collect()
     assert [each.getMessage() for each in caplog.records if each.levelno > logging.DEBUG] == []
 
 
-async def test_it_does_work_in_a_thread_of_its_name(workers: Workers) -> None:
+async def test_work_runs_in_a_thread_with_the_given_name(workers: Workers) -> None:
     assert (await workers.run(lambda: threading.current_thread().name)).startswith("camera c")
     assert await workers.run(max, 1, 3, 2) == 3
 
 
-async def test_errors_reach_whoever_asked(workers: Workers) -> None:
+async def test_error_of_the_work_reaches_the_caller(workers: Workers) -> None:
     with pytest.raises(ZeroDivisionError):
         await workers.run(lambda: 1 // 0)
     assert await workers.run(str, 7) == "7"
 
 
-async def test_no_more_waits_than_is_said(workers: Workers, gate: Gate) -> None:
+async def test_full_queue_refuses_more_work(workers: Workers, gate: Gate) -> None:
     first = [asyncio.ensure_future(workers.run(gate.pass_through)) for _ in range(3)]
-    await gate.reached()
+    await gate.wait_until_reached()
     with pytest.raises(TooMuchWork, match="camera c is busy: 3 tasks are queued or running"):
         await workers.run(str)
     gate.open()
@@ -84,7 +84,7 @@ async def test_no_more_waits_than_is_said(workers: Workers, gate: Gate) -> None:
     assert await workers.run(str, 1) == "1"
 
 
-async def test_places_are_given_back_however_work_ends(workers: Workers) -> None:
+async def test_slots_are_released_when_work_succeeds_or_fails(workers: Workers) -> None:
     for _ in range(20):
         results = await asyncio.gather(
             *(workers.run(each) for each in (lambda: 1, lambda: 1 // 0, lambda: [][1])),
@@ -93,13 +93,13 @@ async def test_places_are_given_back_however_work_ends(workers: Workers) -> None
         assert [type(each) for each in results] == [int, ZeroDivisionError, IndexError]
 
 
-async def test_many_threads_count_right() -> None:
+async def test_slots_are_counted_correctly_with_many_threads() -> None:
     workers = Workers("many", threads=4, waiting=4)
     for _ in range(300):
         await asyncio.gather(*(workers.run(int) for _ in range(8)))
     gate = Gate()
     running = [asyncio.ensure_future(workers.run(gate.pass_through)) for _ in range(8)]
-    await gate.reached()
+    await gate.wait_until_reached()
     with pytest.raises(TooMuchWork):
         workers.submit(int)
     gate.open()
@@ -107,12 +107,12 @@ async def test_many_threads_count_right() -> None:
     workers.close()
 
 
-async def test_whoever_gives_up_does_not_end_the_work_of_others(
-    workers: Workers, gate: Gate, noise: object
+async def test_cancelled_waiter_does_not_end_shared_work(
+    workers: Workers, gate: Gate, no_log_noise: object
 ) -> None:
     work = workers.submit(gate.pass_through)
     waiters = [asyncio.ensure_future(await_future(work)) for _ in range(3)]
-    await gate.reached()
+    await gate.wait_until_reached()
     waiters[0].cancel()
     with pytest.raises(asyncio.CancelledError):
         await waiters[0]
@@ -122,9 +122,11 @@ async def test_whoever_gives_up_does_not_end_the_work_of_others(
     assert gate.runs == 1
 
 
-async def test_giving_up_takes_back_only_what_is_ones_own(workers: Workers, gate: Gate) -> None:
+async def test_cancelled_run_is_withdrawn_but_shared_work_is_not(
+    workers: Workers, gate: Gate
+) -> None:
     running = asyncio.ensure_future(workers.run(gate.pass_through))
-    await gate.reached()
+    await gate.wait_until_reached()
     done: list[str] = []
     shared = workers.submit(done.append, "shared")
     tasks = [
@@ -142,10 +144,10 @@ async def test_giving_up_takes_back_only_what_is_ones_own(workers: Workers, gate
     assert done == ["shared"]
 
 
-async def test_closing_after_everything_that_was_asked_for(workers: Workers, gate: Gate) -> None:
+async def test_close_after_runs_last_after_queued_work(workers: Workers, gate: Gate) -> None:
     done: list[str] = []
     running = asyncio.ensure_future(workers.run(gate.pass_through))
-    await gate.reached()
+    await gate.wait_until_reached()
     queued = workers.submit(done.append, "queued")
     over = threading.Event()
 
@@ -163,23 +165,23 @@ async def test_closing_after_everything_that_was_asked_for(workers: Workers, gat
     assert done == ["queued", "last"]
 
 
-async def test_an_error_that_nobody_waits_for_is_no_noise(
-    workers: Workers, gate: Gate, noise: object
+async def test_error_without_waiters_is_not_logged(
+    workers: Workers, gate: Gate, no_log_noise: object
 ) -> None:
-    waiter = asyncio.ensure_future(workers.run(gate.fall))
-    await gate.reached()
+    waiter = asyncio.ensure_future(workers.run(gate.fail))
+    await gate.wait_until_reached()
     waiter.cancel()
     await asyncio.wait([waiter])
     gate.open()
     assert await workers.run(str, "next") == "next"
 
 
-def test_a_loop_that_ends_first_is_no_noise(gate: Gate, noise: object) -> None:
+def test_loop_that_ends_before_the_work_logs_nothing(gate: Gate, no_log_noise: object) -> None:
     workers = Workers("late")
 
     async def ask() -> None:
-        waiter = asyncio.ensure_future(workers.run(gate.fall))
-        await gate.reached()
+        waiter = asyncio.ensure_future(workers.run(gate.fail))
+        await gate.wait_until_reached()
         waiter.cancel()
         await asyncio.wait([waiter])
 
@@ -188,9 +190,9 @@ def test_a_loop_that_ends_first_is_no_noise(gate: Gate, noise: object) -> None:
     workers._executor.shutdown(wait=True)
 
 
-async def test_closing_tells_those_whose_work_has_not_begun(workers: Workers, gate: Gate) -> None:
+async def test_close_interrupts_waiters_of_queued_work(workers: Workers, gate: Gate) -> None:
     running = asyncio.ensure_future(workers.run(gate.pass_through))
-    await gate.reached()
+    await gate.wait_until_reached()
     queued = workers.submit(str)
     waiter = asyncio.ensure_future(await_future(queued))
     await asyncio.sleep(0)
@@ -203,16 +205,16 @@ async def test_closing_tells_those_whose_work_has_not_begun(workers: Workers, ga
     assert await running == "through"
 
 
-async def test_a_closed_one_says_so(workers: Workers) -> None:
+async def test_run_after_close_is_interrupted(workers: Workers) -> None:
     workers.close()
     workers.close()
-    for _ in range(5):  # each takes no place with it
+    for _ in range(5):  # no call uses up a slot
         with pytest.raises(Interrupted, match="camera c is closed"):
             await workers.run(str)
 
 
-async def test_an_error_keeps_nothing_alive(workers: Workers) -> None:
-    """Pictures are large: what failed to decode must be gone once the error is."""
+async def test_error_does_not_keep_arguments_alive(workers: Workers) -> None:
+    """Images are large: memory of a failed decode must be freed with the error."""
     alive: list[object] = []
 
     class Large:
@@ -236,7 +238,7 @@ async def test_an_error_keeps_nothing_alive(workers: Workers) -> None:
     gc.disable()
     try:
         await ask()
-        await workers.run(int)  # until the thread has let go of the last work
+        await workers.run(int)  # until the thread has released the last work
         assert not alive
     finally:
         gc.enable()
