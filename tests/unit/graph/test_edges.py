@@ -3,7 +3,7 @@ from collections.abc import Mapping, Sequence
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.unit.graph.world import full
+from tests.unit.graph.world import full_name
 
 from cogwork.graph.edges import (
     AmbiguousDependency,
@@ -18,12 +18,12 @@ from cogwork.graph.name import Api, Reference, ResourceName
 Graph = Mapping[str, Sequence[str]]
 
 
-def edges_of(needs: Graph, wants: Graph | None = None) -> Edges:
+def resolve_edges(needs: Graph, wants: Graph | None = None) -> Edges:
     wanted = wants or {}
     return resolve(
         [
             DeclaredDependencies(
-                full(name),
+                full_name(name),
                 [Reference(other) for other in others],
                 [Reference(other) for other in wanted.get(name, ())],
             )
@@ -32,44 +32,44 @@ def edges_of(needs: Graph, wants: Graph | None = None) -> Edges:
     )
 
 
-def shorts(names: Sequence[ResourceName]) -> list[str]:
+def short_names(names: Sequence[ResourceName]) -> list[str]:
     return [name.short for name in names]
 
 
-def sentences(edges: Edges, name: str) -> list[str]:
-    return [fault.message for fault in edges.faults.get(full(name), ())]
+def fault_messages(edges: Edges, name: str) -> list[str]:
+    return [fault.message for fault in edges.faults.get(full_name(name), ())]
 
 
-def test_dependencies_come_first() -> None:
-    edges = edges_of({"c": "ba", "b": "a", "a": ""})
-    assert shorts(edges.order) == ["a", "b", "c"]
+def test_order_lists_dependencies_first() -> None:
+    edges = resolve_edges({"c": "ba", "b": "a", "a": ""})
+    assert short_names(edges.order) == ["a", "b", "c"]
     assert edges.faults == {}
-    assert edges.needs[full("c")] == (full("b"), full("a"))
+    assert edges.needs[full_name("c")] == (full_name("b"), full_name("a"))
 
 
-def test_a_dependency_named_twice_is_one() -> None:
-    assert edges_of({"a": "", "b": ["a", "a"]}).needs[full("b")] == (full("a"),)
+def test_duplicate_dependency_counts_once() -> None:
+    assert resolve_edges({"a": "", "b": ["a", "a"]}).needs[full_name("b")] == (full_name("a"),)
 
 
-def test_a_want_that_is_also_a_need_is_a_need() -> None:
-    edges = edges_of({"a": "", "b": "a"}, {"b": "a"})
-    assert edges.needs[full("b")] == (full("a"),)
-    assert edges.wants[full("b")] == ()
+def test_dependency_in_needs_and_wants_is_a_need() -> None:
+    edges = resolve_edges({"a": "", "b": "a"}, {"b": "a"})
+    assert edges.needs[full_name("b")] == (full_name("a"),)
+    assert edges.wants[full_name("b")] == ()
 
 
-def test_a_missing_need_is_a_fault_and_a_missing_want_is_not() -> None:
-    edges = edges_of({"a": ["belt", "arm"], "b": ""}, {"b": ["belt"]})
-    assert sentences(edges, "a") == [
+def test_missing_need_is_a_fault_and_missing_want_is_not() -> None:
+    edges = resolve_edges({"a": ["belt", "arm"], "b": ""}, {"b": ["belt"]})
+    assert fault_messages(edges, "a") == [
         'depends on "belt", which is not configured',
         'depends on "arm", which is not configured',
     ]
-    assert full("b") not in edges.faults
+    assert full_name("b") not in edges.faults
 
 
-def test_a_short_name_of_two_apis_is_ambiguous() -> None:
+def test_short_name_of_two_apis_is_ambiguous() -> None:
     arm, camera = Api("rdk", "component", "arm"), Api("rdk", "component", "camera")
     left, right = ResourceName(arm, "left"), ResourceName(camera, "left")
-    user, exact = full("user"), full("exact")
+    user, exact = full_name("user"), full_name("exact")
     edges = resolve(
         [
             DeclaredDependencies(left, [], []),
@@ -79,33 +79,33 @@ def test_a_short_name_of_two_apis_is_ambiguous() -> None:
         ]
     )
     assert edges.faults == {user: (AmbiguousDependency(Reference("left"), (left, right)),)}
-    assert sentences(edges, "user") == [
+    assert fault_messages(edges, "user") == [
         'depends on "left", which matches several resources: '
         'write "rdk:component:arm/left" or "rdk:component:camera/left"'
     ]
     assert edges.needs[exact] == (right,)
 
 
-def test_a_circle_is_told_from_each_of_its_members() -> None:
-    edges = edges_of({"a": "b", "b": "c", "c": "a", "d": "a"})
-    assert sentences(edges, "a") == ['circular dependency: "a" -> "b" -> "c" -> "a"']
-    assert sentences(edges, "b") == ['circular dependency: "b" -> "c" -> "a" -> "b"']
-    assert sentences(edges, "d") == []
+def test_each_member_of_a_cycle_has_a_fault_that_starts_with_it() -> None:
+    edges = resolve_edges({"a": "b", "b": "c", "c": "a", "d": "a"})
+    assert fault_messages(edges, "a") == ['circular dependency: "a" -> "b" -> "c" -> "a"']
+    assert fault_messages(edges, "b") == ['circular dependency: "b" -> "c" -> "a" -> "b"']
+    assert fault_messages(edges, "d") == []
 
 
-def test_one_that_depends_on_itself() -> None:
-    assert sentences(edges_of({"a": "a"}), "a") == ["depends on itself"]
+def test_self_dependency_is_a_fault() -> None:
+    assert fault_messages(resolve_edges({"a": "a"}), "a") == ["depends on itself"]
 
 
-def test_what_depends_on_a_circle_comes_after_it() -> None:
-    edges = edges_of({"top": ["middle"], "middle": ["knot"], "knot": ["knot"]})
-    assert shorts(edges.order) == ["knot", "middle", "top"]
+def test_order_lists_dependents_of_a_cycle_after_it() -> None:
+    edges = resolve_edges({"top": ["middle"], "middle": ["knot"], "knot": ["knot"]})
+    assert short_names(edges.order) == ["knot", "middle", "top"]
 
 
-def test_a_want_that_would_close_a_circle_is_dropped() -> None:
-    edges = edges_of({"a": "", "b": "a"}, {"a": "b"})
-    assert edges.circular_wants == ((full("a"), full("b")),)
-    assert edges.wants[full("a")] == ()
+def test_want_that_would_close_a_cycle_is_dropped() -> None:
+    edges = resolve_edges({"a": "", "b": "a"}, {"a": "b"})
+    assert edges.circular_wants == ((full_name("a"), full_name("b")),)
+    assert edges.wants[full_name("a")] == ()
     assert edges.faults == {}
 
 
@@ -120,7 +120,7 @@ def adjacency(pairs: list[tuple[str, str]]) -> dict[str, list[str]]:
 
 
 def reachable(start: str, graph: Graph) -> set[str]:
-    """By walking, at least one edge."""
+    """Return the nodes that are reachable over at least one edge."""
     found: set[str] = set()
     front = list(graph[start])
     while front:
@@ -132,19 +132,19 @@ def reachable(start: str, graph: Graph) -> set[str]:
 
 
 @given(GRAPHS, GRAPHS, st.permutations(NODES))
-def test_against_walking_the_graph(
+def test_random_graphs_match_a_naive_graph_walk(
     need_pairs: list[tuple[str, str]], want_pairs: list[tuple[str, str]], order: list[str]
 ) -> None:
     needs, wants = adjacency(need_pairs), adjacency(want_pairs)
-    edges = edges_of({name: needs[name] for name in order}, wants)
+    edges = resolve_edges({name: needs[name] for name in order}, wants)
     both = {name: [*needs[name], *wants[name]] for name in NODES}
 
     for name in NODES:
-        faults = edges.faults.get(full(name), ())
+        faults = edges.faults.get(full_name(name), ())
         cycles = [fault for fault in faults if isinstance(fault, Cycle)]
         assert bool(cycles) == (name in reachable(name, needs)), name
         for cycle in cycles:
-            path = shorts(cycle.path)
+            path = short_names(cycle.path)
             assert path[0] == name
             assert len(set(path)) == len(path)
             assert all(b in needs[a] for a, b in zip(path, [*path[1:], name], strict=True))
@@ -166,18 +166,18 @@ def test_against_walking_the_graph(
             for wanted in wants[name]
             if wanted in NODES and wanted not in needs[name] and (name, wanted) not in dropped
         ]
-        assert shorts(edges.wants[full(name)]) == kept
+        assert short_names(edges.wants[full_name(name)]) == kept
 
-    assert sorted(shorts(edges.order)) == sorted(NODES)
+    assert sorted(short_names(edges.order)) == sorted(NODES)
     place = {name: number for number, name in enumerate(edges.order)}
-    circular = {full(name) for name in NODES if name in reachable(name, needs)}
-    for owner in map(full, NODES):
+    circular = {full_name(name) for name in NODES if name in reachable(name, needs)}
+    for owner in map(full_name, NODES):
         for dependency in (*edges.needs[owner], *edges.wants[owner]):
             assert place[dependency] < place[owner] or {owner, dependency} <= circular
 
 
 @pytest.mark.parametrize("count", [2_000])
-def test_a_long_chain_needs_no_deep_stack(count: int) -> None:
+def test_long_cycle_does_not_overflow_the_stack(count: int) -> None:
     needs = {str(n): [str(n + 1)] if n + 1 < count else ["0"] for n in range(count)}
-    edges = edges_of(needs)
+    edges = resolve_edges(needs)
     assert len(edges.faults) == count

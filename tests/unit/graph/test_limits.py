@@ -14,5 +14,5 @@ from cogwork.graph.limits import slow_warning_times
         (30.0, [2.0, 5.0, 10.0, 15.0, 20.0, 25.0, 30.0]),
     ],
 )
-def test_slow_moments_end_with_the_limit(limit: float, moments: list[float]) -> None:
+def test_slow_warning_times_end_with_the_limit(limit: float, moments: list[float]) -> None:
     assert list(slow_warning_times(limit)) == moments

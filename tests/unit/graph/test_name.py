@@ -13,14 +13,14 @@ APIS = st.builds(Api, WORDS, WORDS, WORDS)
 NAMES = st.builds(ResourceName, APIS, WORDS, st.one_of(st.just(""), WORDS))
 
 
-def test_an_api_is_three_words() -> None:
+def test_api_is_parsed_from_three_words() -> None:
     assert Api.parse("rdk:component:camera") == CAMERA
 
 
 @pytest.mark.parametrize(
     "text", ["", "camera", "rdk:component", "rdk:component:", "a:b:c:d", "a:b:c d", "a:b:c\n"]
 )
-def test_anything_else_is_not_an_api(text: str) -> None:
+def test_invalid_api_raises(text: str) -> None:
     with pytest.raises(InvalidName) as caught:
         Api.parse(text)
     assert str(caught.value) == f'"{text}" is not an API; write it like rdk:component:camera'
@@ -34,13 +34,13 @@ def test_anything_else_is_not_an_api(text: str) -> None:
         ("acme:arms:gripper", ModelName("acme", "arms", "gripper"), "acme:arms:gripper"),
     ],
 )
-def test_a_bare_model_is_a_built_in_one(text: str, model: ModelName, short: str) -> None:
+def test_bare_model_name_means_a_builtin_model(text: str, model: ModelName, short: str) -> None:
     assert ModelName.parse(text) == model
     assert model.short == short
 
 
 @pytest.mark.parametrize("text", ["", "a:b", "a b", "a:b:c:d", "fake\n"])
-def test_anything_else_is_not_a_model(text: str) -> None:
+def test_invalid_model_name_raises(text: str) -> None:
     with pytest.raises(InvalidName, match="is not a model; write it like fake or acme:arms"):
         ModelName.parse(text)
 
@@ -53,7 +53,7 @@ def test_anything_else_is_not_a_model(text: str) -> None:
         ("rdk:component:camera/a:b:belt", ResourceName(CAMERA, "belt", "a:b"), "a:b:belt"),
     ],
 )
-def test_a_resource_name_may_be_on_a_remote(text: str, name: ResourceName, short: str) -> None:
+def test_resource_name_may_have_a_remote_prefix(text: str, name: ResourceName, short: str) -> None:
     assert ResourceName.parse(text) == name
     assert name.short == short
 
@@ -61,25 +61,25 @@ def test_a_resource_name_may_be_on_a_remote(text: str, name: ResourceName, short
 @pytest.mark.parametrize(
     "text", ["", "belt", "rdk:component:camera", "rdk:component:camera/", "camera/belt", "a:b:c/d:"]
 )
-def test_anything_else_is_not_a_full_name(text: str) -> None:
+def test_invalid_resource_name_raises(text: str) -> None:
     with pytest.raises(InvalidName):
         ResourceName.parse(text)
 
 
 @given(NAMES)
-def test_a_name_comes_back_as_it_was_written(name: ResourceName) -> None:
+def test_resource_name_survives_a_round_trip(name: ResourceName) -> None:
     assert ResourceName.parse(str(name)) == name
     assert Reference.parse(str(name)) == Reference(name.short, name.api)
     assert Reference.parse(name.short) == Reference(name.short)
 
 
 @given(st.builds(Reference, WORDS, st.one_of(st.none(), APIS)))
-def test_a_reference_comes_back_as_it_was_written(reference: Reference) -> None:
+def test_reference_survives_a_round_trip(reference: Reference) -> None:
     assert Reference.parse(str(reference)) == reference
 
 
 @pytest.mark.parametrize("name", ["a", "0", "belt-2_left", "A" * 60])
-def test_names_people_may_choose(name: str) -> None:
+def test_check_name_accepts_valid_names(name: str) -> None:
     assert check_name(name) == name
 
 
@@ -95,6 +95,6 @@ def test_names_people_may_choose(name: str) -> None:
         ("å", "a name starts with a letter (a to z) or a digit"),
     ],
 )
-def test_names_people_may_not_choose(name: str, sentence: str) -> None:
+def test_check_name_rejects_invalid_names(name: str, sentence: str) -> None:
     with pytest.raises(InvalidName, match=re.escape(sentence)):
         check_name(name)

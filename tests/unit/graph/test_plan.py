@@ -1,4 +1,4 @@
-"""The plan is a pure function: states are written down, plans are read off."""
+"""The planner, tested as a pure function from states to plans."""
 
 import asyncio
 import copy
@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 import pytest
-from tests.unit.graph.world import full, mutable, spec
+from tests.unit.graph.world import full_name, mutable, spec
 
 from cogwork.graph.name import ResourceName
 from cogwork.graph.node import (
@@ -26,7 +26,7 @@ from cogwork.graph.spec import Spec
 NOW = 100.0
 
 
-class Nobody:
+class UnusedBuilder:
     """A builder that a plan must never call."""
 
     async def build(self, spec: Spec, dependencies: Dependencies) -> object:
@@ -39,7 +39,7 @@ class Nobody:
         raise NotImplementedError
 
 
-BUILDER = Nobody()
+BUILDER = UnusedBuilder()
 
 
 @pytest.fixture
@@ -51,11 +51,11 @@ def loop() -> Iterator[asyncio.AbstractEventLoop]:
 
 @dataclass
 class Scene:
-    """What is and what is wanted."""
+    """The current nodes and the desired specs."""
 
     desired: dict[ResourceName, Spec] = field(default_factory=dict)
     nodes: dict[ResourceName, Node] = field(default_factory=dict)
-    away: dict[str, str] = field(default_factory=dict)
+    unavailable: dict[str, str] = field(default_factory=dict)
     """Families that are unavailable, with the reason."""
     provider_session: int = 0
     generation: int = 0
@@ -63,11 +63,11 @@ class Scene:
     def want(self, *specs: Spec) -> None:
         self.desired = {item.name: item for item in specs}
 
-    def live(self, item: Spec, *holds: str, wanted: bool = True) -> Node:
-        """A ready node, in the order of their generations."""
+    def add_live(self, item: Spec, *holds: str, wanted: bool = True) -> Node:
+        """Add a ready node with the next generation number."""
         self.generation += 1
         node = Node(item, State.READY)
-        generations = {name: self._held(name).generation for name in map(full, holds)}
+        generations = {name: self._held(name).generation for name in map(full_name, holds)}
         node.held = LiveResource(object(), item, self._offer(item), self.generation, generations)
         self.nodes[item.name] = node
         if wanted:
@@ -82,15 +82,15 @@ class Scene:
     def _offer(self, item: Spec) -> Offer:
         return Offer(BUILDER, self.provider_session, item.model.name == "mutable")
 
-    def answer(self, item: Spec) -> Offer | Unavailable:
-        reason = self.away.get(item.model.family)
+    def offer(self, item: Spec) -> Offer | Unavailable:
+        reason = self.unavailable.get(item.model.family)
         return Unavailable(reason) if reason else self._offer(item)
 
     def plan(self) -> Plan:
-        return plan(self.desired, self.nodes, self.answer, NOW)
+        return plan(self.desired, self.nodes, self.offer, NOW)
 
     def inputs(self, item: Spec, **needs: int) -> BuildInputs:
-        generations = {full(name): number for name, number in needs.items()}
+        generations = {full_name(name): number for name, number in needs.items()}
         return BuildInputs(item, generations, BUILDER, self.provider_session)
 
 
@@ -98,15 +98,15 @@ def steps(made: Plan) -> dict[str, tuple[Action, str]]:
     return {name.short: (step.action, step.why) for name, step in made.steps.items()}
 
 
-def test_what_is_right_is_left_alone() -> None:
+def test_plan_is_empty_when_all_nodes_are_up_to_date() -> None:
     scene = Scene()
-    scene.live(spec("a"))
-    scene.live(spec("b", "a"), "a")
+    scene.add_live(spec("a"))
+    scene.add_live(spec("b", "a"), "a")
     made = scene.plan()
     assert made.steps == {}
 
 
-def test_build_what_is_not_there() -> None:
+def test_missing_nodes_are_built_in_dependency_order() -> None:
     scene = Scene()
     scene.want(spec("b", "a"), spec("a"))
     assert list(steps(scene.plan()).items()) == [
@@ -115,7 +115,7 @@ def test_build_what_is_not_there() -> None:
     ]
 
 
-def test_build_again_what_failed_when_its_time_has_come() -> None:
+def test_failed_node_is_built_again_when_its_retry_is_due() -> None:
     scene = Scene()
     item = spec("a")
     scene.want(item)
@@ -125,7 +125,7 @@ def test_build_again_what_failed_when_its_time_has_come() -> None:
     assert steps(scene.plan()) == {"a": (Action.BUILD, "attempt 4")}
 
 
-def test_wait_until_a_failure_is_due() -> None:
+def test_failed_node_and_its_dependents_wait_until_the_retry_is_due() -> None:
     scene = Scene()
     item = spec("a")
     scene.want(item, spec("b", "a"))
@@ -135,12 +135,12 @@ def test_wait_until_a_failure_is_due() -> None:
     b = 'depends on "a", which is not ready: no device'
     made = scene.plan()
     assert steps(made) == {"a": (Action.WAIT, "no device"), "b": (Action.WAIT, b)}
-    assert made.steps[full("b")].reason == Reason(b, (full("a"), "no device"))
+    assert made.steps[full_name("b")].reason == Reason(b, (full_name("a"), "no device"))
 
 
-def test_do_not_wait_when_the_inputs_of_a_failure_changed() -> None:
+def test_failed_node_is_built_at_once_when_its_inputs_changed() -> None:
     scene = Scene()
-    scene.live(spec("a"))
+    scene.add_live(spec("a"))
     item = spec("b", "a")
     scene.desired[item.name] = item
     failure = BuildFailure(scene.inputs(item, a=77), 1, NOW + 1, "no device")
@@ -152,23 +152,23 @@ def test_do_not_wait_when_the_inputs_of_a_failure_changed() -> None:
     assert steps(scene.plan())["b"] == (Action.BUILD, "attempt 2")
 
 
-def test_remove_what_is_no_longer_wanted_and_halt_what_needs_it() -> None:
+def test_unwanted_node_is_removed_and_its_dependents_halted() -> None:
     scene = Scene()
-    scene.live(spec("a"), wanted=False)
-    scene.live(spec("b", "a"), "a")
+    scene.add_live(spec("a"), wanted=False)
+    scene.add_live(spec("b", "a"), "a")
     made = scene.plan()
     sentence = 'depends on "a", which is not configured'
     assert steps(made) == {
         "b": (Action.HALT, sentence),
         "a": (Action.REMOVE, "it is no longer configured"),
     }
-    assert made.steps[full("b")].reason == Reason(sentence)
+    assert made.steps[full_name("b")].reason == Reason(sentence)
 
 
-def test_rebuild_what_only_wanted_the_removed_one() -> None:
+def test_node_that_wants_a_removed_node_is_rebuilt() -> None:
     scene = Scene()
-    scene.live(spec("a"), wanted=False)
-    scene.live(mutable("b", wants="a"), "a")
+    scene.add_live(spec("a"), wanted=False)
+    scene.add_live(mutable("b", wants="a"), "a")
     assert steps(scene.plan())["b"] == (Action.REBUILD, 'it holds "a", which is closed')
 
 
@@ -186,15 +186,15 @@ FAULTS = {
 
 @pytest.mark.parametrize("case", FAULTS)
 @pytest.mark.parametrize("live", [False, True])
-def test_halt_or_wait_for_what_cannot_run(case: str, live: bool) -> None:
+def test_node_that_cannot_run_halts_or_waits(case: str, live: bool) -> None:
     item, sentence = FAULTS[case]
-    scene = Scene(away={"gone": "it left"})
+    scene = Scene(unavailable={"gone": "it left"})
     if live:
-        scene.live(spec("a"))
+        scene.add_live(spec("a"))
     scene.want(item)
     made = scene.plan()
     action = Action.HALT if live else Action.WAIT
-    assert made.steps == {full("a"): Step(full("a"), action, sentence, Reason(sentence))}
+    assert made.steps == {full_name("a"): Step(full_name("a"), action, sentence, Reason(sentence))}
 
 
 @pytest.mark.parametrize(
@@ -214,27 +214,29 @@ def test_halt_or_wait_for_what_cannot_run(case: str, live: bool) -> None:
         (mutable("a"), mutable("a", wants="y z"), Action.RECONFIGURE, 'it now depends on "y", "z"'),
     ],
 )
-def test_changes(before: Spec, after: Spec, action: Action, why: str) -> None:
+def test_changed_spec_is_rebuilt_or_reconfigured(
+    before: Spec, after: Spec, action: Action, why: str
+) -> None:
     scene = Scene()
-    scene.live(spec("y"))
-    scene.live(spec("z"))
-    scene.live(before)
+    scene.add_live(spec("y"))
+    scene.add_live(spec("z"))
+    scene.add_live(before)
     scene.desired[after.name] = after
     assert steps(scene.plan()) == {"a": (action, why)}
 
 
-def test_a_want_that_is_about_to_be_closed_changes_nothing() -> None:
+def test_want_that_is_to_be_closed_changes_nothing() -> None:
     scene = Scene()
-    scene.live(spec("d"))
-    scene.live(spec("w", "d"), "d")
-    scene.live(spec("a", wants="w"))
-    scene.desired[full("d")] = spec("d", settings=1)
+    scene.add_live(spec("d"))
+    scene.add_live(spec("w", "d"), "d")
+    scene.add_live(spec("a", wants="w"))
+    scene.desired[full_name("d")] = spec("d", settings=1)
     assert steps(scene.plan()).keys() == {"d", "w"}
 
 
-def test_a_want_that_is_not_there_changes_nothing() -> None:
-    scene = Scene(away={"gone": "it left"})
-    scene.live(spec("a"))
+def test_unavailable_want_changes_nothing() -> None:
+    scene = Scene(unavailable={"gone": "it left"})
+    scene.add_live(spec("a"))
     scene.want(spec("a", wants="w x"), spec("w", family="gone"))
     assert steps(scene.plan()) == {"w": (Action.WAIT, "it left")}
 
@@ -242,20 +244,20 @@ def test_a_want_that_is_not_there_changes_nothing() -> None:
 @pytest.mark.parametrize(
     ("kind", "action"), [("plain", Action.REBUILD), ("mutable", Action.RECONFIGURE)]
 )
-def test_a_dependency_less(kind: str, action: Action) -> None:
+def test_removed_dependency_rebuilds_or_reconfigures(kind: str, action: Action) -> None:
     scene = Scene()
-    scene.live(spec("z"))
-    scene.live(spec("a", "z", kind=kind), "z")
-    scene.desired[full("a")] = spec("a", kind=kind)
+    scene.add_live(spec("z"))
+    scene.add_live(spec("a", "z", kind=kind), "z")
+    scene.desired[full_name("a")] = spec("a", kind=kind)
     assert steps(scene.plan()) == {"a": (action, 'it no longer depends on "z"')}
 
 
-def test_rebuild_what_is_broken_and_what_holds_it() -> None:
+def test_broken_node_and_its_holders_are_rebuilt() -> None:
     scene = Scene()
-    broken = scene.live(spec("a"))
-    scene.live(mutable("b", "a"), "a")
-    scene.live(spec("c", "b"), "b")
-    scene.live(spec("d"))
+    broken = scene.add_live(spec("a"))
+    scene.add_live(mutable("b", "a"), "a")
+    scene.add_live(spec("c", "b"), "b")
+    scene.add_live(spec("d"))
     assert broken.held
     broken.held.broken_reason = "the cable was pulled"
     made = scene.plan()
@@ -266,30 +268,30 @@ def test_rebuild_what_is_broken_and_what_holds_it() -> None:
     }
 
 
-def test_rebuild_what_a_restarted_provider_lost() -> None:
+def test_nodes_of_a_restarted_provider_are_rebuilt() -> None:
     scene = Scene()
-    scene.live(spec("a"))
+    scene.add_live(spec("a"))
     scene.provider_session = 1
     assert steps(scene.plan()) == {"a": (Action.REBUILD, "its provider restarted")}
 
 
-def test_rebuild_what_holds_an_object_that_is_gone() -> None:
+def test_node_that_holds_a_replaced_object_is_rebuilt() -> None:
     scene = Scene()
-    scene.live(spec("a"))
-    scene.live(spec("b", "a"), "a")
-    scene.live(spec("a"))
+    scene.add_live(spec("a"))
+    scene.add_live(spec("b", "a"), "a")
+    scene.add_live(spec("a"))
     assert steps(scene.plan()) == {"b": (Action.REBUILD, '"a", which it holds, no longer exists')}
 
 
-def test_a_dependent_of_one_changed_in_place_is_left_alone() -> None:
+def test_dependent_of_a_reconfigured_node_is_unchanged() -> None:
     scene = Scene()
-    scene.live(mutable("a"))
-    scene.live(spec("b", "a"), "a")
-    scene.desired[full("a")] = mutable("a", settings=1)
+    scene.add_live(mutable("a"))
+    scene.add_live(spec("b", "a"), "a")
+    scene.desired[full_name("a")] = mutable("a", settings=1)
     assert steps(scene.plan()) == {"a": (Action.RECONFIGURE, "its attributes changed")}
 
 
-def test_what_depends_on_a_circle_waits_wherever_it_is_written() -> None:
+def test_dependents_of_a_cycle_wait_in_any_order() -> None:
     scene = Scene()
     scene.want(spec("top", "middle"), spec("middle", "knot"), spec("knot", "knot"))
     assert {name: action for name, (action, _) in steps(scene.plan()).items()} == {
@@ -299,11 +301,11 @@ def test_what_depends_on_a_circle_waits_wherever_it_is_written() -> None:
     }
 
 
-def test_no_other_constructor_beside_four_that_hang(loop: asyncio.AbstractEventLoop) -> None:
+def test_node_waits_when_too_many_constructors_hang(loop: asyncio.AbstractEventLoop) -> None:
     scene = Scene()
     item = spec("a")
     scene.want(item)
-    hanging = [loop.create_task(_nothing()) for _ in range(MAX_ABANDONED)]
+    hanging = [loop.create_task(_do_nothing()) for _ in range(MAX_ABANDONED)]
     scene.nodes[item.name] = Node(item, abandoned=dict.fromkeys(hanging, 0.0))
     assert steps(scene.plan())["a"][0] is Action.WAIT
     scene.nodes[item.name].abandoned.pop(hanging[0])
@@ -311,7 +313,7 @@ def test_no_other_constructor_beside_four_that_hang(loop: asyncio.AbstractEventL
     loop.run_until_complete(asyncio.gather(*hanging))
 
 
-async def _nothing() -> None:
+async def _do_nothing() -> None:
     pass
 
 
@@ -324,14 +326,14 @@ async def _nothing() -> None:
         (spec("b", "a z"), False),
     ],
 )
-def test_which_constructors_go_on(
+def test_running_constructor_serves_the_plan_only_with_equal_inputs(
     loop: asyncio.AbstractEventLoop, after: Spec, wanted: bool
 ) -> None:
     scene = Scene()
-    scene.live(spec("a"))
-    scene.live(spec("z"))
+    scene.add_live(spec("a"))
+    scene.add_live(spec("z"))
     before = spec("b", "a")
-    holds = {full("a"): 1}
+    holds = {full_name("a"): 1}
     call = Call(Activity.BUILDING, loop.create_future(), scene.inputs(before, a=1), holds)
     node = Node(after, call=call)
     scene.nodes[after.name] = node
@@ -339,40 +341,40 @@ def test_which_constructors_go_on(
     assert call_serves_plan(scene.plan(), node, scene.nodes) is wanted
 
 
-def test_building_groups() -> None:
+def test_building_groups_follow_the_dependencies() -> None:
     scene = Scene()
     scene.want(spec("c", "b", "a"), spec("b", "a"), spec("a"), spec("d"), spec("e", "x"))
     groups = [[step.name.short for step in group] for group in scene.plan().building_groups()]
     assert groups == [["a", "d"], ["b"], ["c"]]
 
 
-def test_closing_groups() -> None:
+def test_closing_groups_close_dependents_first() -> None:
     scene = Scene()
-    scene.live(spec("a"), wanted=False)
-    scene.live(spec("b", "a"), "a", wanted=False)
-    scene.live(spec("c", "b"), "b", "a", wanted=False)
-    scene.live(spec("d", "a"), "a", wanted=False)
-    scene.live(spec("e"))
+    scene.add_live(spec("a"), wanted=False)
+    scene.add_live(spec("b", "a"), "a", wanted=False)
+    scene.add_live(spec("c", "b"), "b", "a", wanted=False)
+    scene.add_live(spec("d", "a"), "a", wanted=False)
+    scene.add_live(spec("e"))
     groups = scene.plan().closing_groups(scene.nodes)
     assert [[step.name.short for step in group] for group in groups] == [["c", "d"], ["b"], ["a"]]
 
 
-def test_an_old_object_may_hold_a_younger_one_since_it_was_changed_in_place() -> None:
+def test_closing_groups_follow_holds_when_an_older_object_holds_a_younger() -> None:
     scene = Scene()
-    old = scene.live(mutable("old", "young"), wanted=False)
-    scene.live(spec("young"), wanted=False)
+    old = scene.add_live(mutable("old", "young"), wanted=False)
+    scene.add_live(spec("young"), wanted=False)
     assert old.held
-    old.held.holds = {full("young"): 2}
+    old.held.holds = {full_name("young"): 2}
     groups = scene.plan().closing_groups(scene.nodes)
     assert [[step.name.short for step in group] for group in groups] == [["old"], ["young"]]
 
 
-def test_the_same_scene_gives_the_same_plan_and_stays_the_same() -> None:
-    scene = Scene(away={"gone": "it left"})
-    scene.live(spec("a"))
-    scene.live(mutable("b", "a", "w"), "a")
-    scene.live(spec("c", "b"), "b", wanted=False)
-    scene.live(spec("w"))
+def test_plan_is_deterministic_and_does_not_modify_its_input() -> None:
+    scene = Scene(unavailable={"gone": "it left"})
+    scene.add_live(spec("a"))
+    scene.add_live(mutable("b", "a", "w"), "a")
+    scene.add_live(spec("c", "b"), "b", wanted=False)
+    scene.add_live(spec("w"))
     scene.desired |= {
         item.name: item for item in (spec("d", "x"), spec("e", family="gone"), mutable("b", "a"))
     }

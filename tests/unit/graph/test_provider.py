@@ -9,7 +9,7 @@ from cogwork.graph.spec import Spec
 SPEC = Spec(ResourceName(Api.parse("rdk:component:generic"), "a"), ModelName.parse("acme:x:y"))
 
 
-class Answers:
+class StubProvider:
     def __init__(self, answer: Any) -> None:
         self.answer = answer
 
@@ -19,8 +19,10 @@ class Answers:
         return self.answer
 
 
-def test_the_first_who_knows_the_model_answers() -> None:
-    providers = Providers({"none": Answers(None), "down": Answers(Unavailable("it is starting"))})
+def test_first_provider_that_knows_the_model_answers() -> None:
+    providers = Providers(
+        {"none": StubProvider(None), "down": StubProvider(Unavailable("it is starting"))}
+    )
     assert providers.offer(SPEC) == Unavailable("it is starting")
     providers.remove("down")
     answer = providers.offer(SPEC)
@@ -28,22 +30,22 @@ def test_the_first_who_knows_the_model_answers() -> None:
     assert answer.reason.startswith('unknown model "acme:x:y" for rdk:component:generic')
 
 
-def test_a_provider_that_fails_or_answers_nonsense_is_unavailable() -> None:
-    assert Providers({"p": Answers(ValueError("oops"))}).offer(SPEC) == Unavailable(
+def test_provider_that_raises_or_returns_no_offer_is_unavailable() -> None:
+    assert Providers({"p": StubProvider(ValueError("oops"))}).offer(SPEC) == Unavailable(
         "provider p failed: oops"
     )
-    assert Providers({"p": Answers(42)}).offer(SPEC) == Unavailable(
+    assert Providers({"p": StubProvider(42)}).offer(SPEC) == Unavailable(
         "provider p returned 42, which is not an offer"
     )
 
 
-def test_listeners_hear_of_changes_until_they_stop_listening() -> None:
+def test_subscribers_are_notified_until_they_unsubscribe() -> None:
     providers = Providers()
-    heard: list[str] = []
-    stop = providers.subscribe(lambda: heard.append("change"))
-    providers.add("p", Answers(None))
+    notifications: list[str] = []
+    stop = providers.subscribe(lambda: notifications.append("change"))
+    providers.add("p", StubProvider(None))
     providers.remove("p")
     stop()
     stop()
-    providers.add("p", Answers(None))
-    assert heard == ["change", "change"]
+    providers.add("p", StubProvider(None))
+    assert notifications == ["change", "change"]

@@ -1,4 +1,4 @@
-"""The graph at work, on a clock that only moves when told: the times are exact."""
+"""The reconciler on a manual clock, so that all times are exact."""
 
 import asyncio
 from collections.abc import Callable
@@ -9,10 +9,10 @@ from tests.unit.graph.world import (
     HANGS,
     OK,
     STUCK,
-    Deed,
+    CallBehavior,
     World,
     fails,
-    full,
+    full_name,
     mutable,
     spec,
     stubborn,
@@ -29,7 +29,7 @@ from cogwork.graph.reconciler import Applied, Reconciler, Superseded
 from cogwork.graph.spec import Spec
 
 
-async def test_fifty_independent_resources_of_one_second_are_ready_after_one_second() -> None:
+async def test_independent_resources_are_built_concurrently() -> None:
     async with World() as world:
         specs = [spec(f"n{number}") for number in range(50)]
         for item in specs:
@@ -37,12 +37,12 @@ async def test_fifty_independent_resources_of_one_second_are_ready_after_one_sec
         applied = world.apply(*specs, revision="r1")
         await world.advance(0.999)
         assert not applied.done()
-        await world.until(1)
+        await world.advance_to(1)
         assert applied.result() == Applied("r1", 1.0, ready=50, unhealthy=0)
         assert set(world.times("built")) == {1.0}
 
 
-async def test_three_groups_of_one_second_are_ready_after_one_two_and_three() -> None:
+async def test_dependent_groups_are_built_one_after_another() -> None:
     async with World() as world:
         for name in ("a1", "a2", "b1", "b2", "c1", "c2"):
             world.script(name, takes(1))
@@ -54,41 +54,39 @@ async def test_three_groups_of_one_second_are_ready_after_one_two_and_three() ->
             spec("a1"),
             spec("a2"),
         )
-        await world.until(3)
+        await world.advance_to(3)
         assert world.times("built", "a1", "a2") == [1, 1]
         assert world.times("built", "b1", "b2") == [2, 2]
         assert world.times("built", "c1", "c2") == [3, 3]
         assert applied.result() == Applied("", 3.0, 6, 0)
         assert world.thing("c1").holds == {
-            full("b1"): world.thing("b1"),
-            full("b2"): world.thing("b2"),
+            full_name("b1"): world.thing("b1"),
+            full_name("b2"): world.thing("b2"),
         }
 
 
-async def test_each_is_built_as_soon_as_its_own_dependencies_are_there() -> None:
+async def test_resource_is_built_as_soon_as_its_dependencies_are_ready() -> None:
     async with World() as world:
         world.script("slow", takes(10))
         world.script("quick", takes(1))
         await world.run(
             spec("slow"), spec("quick"), spec("on_quick", "quick"), spec("on_slow", "slow")
         )
-        await world.until(10)
+        await world.advance_to(10)
         assert world.times("built", "on_quick") == [1]
         assert world.times("built", "on_slow") == [10]
 
 
-async def test_one_that_hangs_delays_only_its_dependents_and_is_given_up_after_two_minutes() -> (
-    None
-):
+async def test_hanging_constructor_blocks_only_dependents_until_its_timeout() -> None:
     async with World() as world:
         world.script("stuck", HANGS)
         applied = world.apply(spec("stuck"), spec("on_stuck", "stuck"), spec("a"), spec("b", "a"))
         await world.clock.settle()
         assert [world.state(name) for name in ("a", "b")] == [State.READY, State.READY]
-        await world.until(119.999)
+        await world.advance_to(119.999)
         assert world.state("stuck") is State.CONFIGURING
         assert not applied.done()
-        await world.until(120)
+        await world.advance_to(120)
         assert world.slow("stuck") == [2.0, *range(5, 120, 5)]
         assert world.reason("stuck") == "building timed out after 2m0s"
         assert world.reason("on_stuck") == (
@@ -98,7 +96,7 @@ async def test_one_that_hangs_delays_only_its_dependents_and_is_given_up_after_t
         assert applied.result() == Applied("", 120.0, ready=2, unhealthy=2)
 
 
-async def test_closing_is_in_reverse_and_concurrent() -> None:
+async def test_close_is_concurrent_in_reverse_dependency_order() -> None:
     async with World() as world:
         for name in ("a", "b", "c1", "c2", "other"):
             world.script(name, close=takes(1))
@@ -106,7 +104,7 @@ async def test_closing_is_in_reverse_and_concurrent() -> None:
         closing = asyncio.ensure_future(world.graph.aclose())
         await world.advance(10)
         assert closing.result() == []
-        assert {(at, name) for at, _, name in world.told("closed")} == {
+        assert {(at, name) for at, _, name in world.history_of("closed")} == {
             (1, "c1"),
             (1, "c2"),
             (1, "other"),
@@ -115,7 +113,7 @@ async def test_closing_is_in_reverse_and_concurrent() -> None:
         }
 
 
-async def test_an_equal_configuration_touches_nothing() -> None:
+async def test_equal_configuration_changes_nothing() -> None:
     async with World() as world:
         await world.run(spec("a"), spec("b", "a"))
         before = len(world.history)
@@ -125,7 +123,7 @@ async def test_an_equal_configuration_touches_nothing() -> None:
         assert len(world.history) == before
 
 
-async def test_only_what_holds_a_replaced_object_is_rebuilt() -> None:
+async def test_only_dependents_of_a_replaced_resource_are_rebuilt() -> None:
     async with World() as world:
         await world.run(spec("a"), spec("b", "a"), spec("c", "b"), spec("d"), spec("e", "d"))
         a, b, c, d, e = (world.thing(name) for name in "abcde")
@@ -135,10 +133,10 @@ async def test_only_what_holds_a_replaced_object_is_rebuilt() -> None:
         assert [world.thing("a"), world.thing("d"), world.thing("e")] == [a, d, e]
         assert world.thing("b") is not b
         assert world.thing("c") is not c
-        assert world.thing("c").holds == {full("b"): world.thing("b")}
+        assert world.thing("c").holds == {full_name("b"): world.thing("b")}
 
 
-async def test_a_change_in_place_keeps_the_object_and_its_dependents() -> None:
+async def test_reconfigure_keeps_the_object_and_its_dependents() -> None:
     async with World() as world:
         world.script("a", reconfigure=takes(3))
         await world.run(mutable("a"), spec("b", "a"))
@@ -152,10 +150,12 @@ async def test_a_change_in_place_keeps_the_object_and_its_dependents() -> None:
         assert world.state("a") is State.READY
 
 
-@pytest.mark.parametrize("deed", [fails("not like this"), HANGS, stubborn(0.0), stubborn(5.0)])
-async def test_a_change_in_place_that_fails_is_a_rebuild_with_dependents(deed: Deed) -> None:
+@pytest.mark.parametrize("behavior", [fails("not like this"), HANGS, stubborn(0.0), stubborn(5.0)])
+async def test_failed_reconfigure_rebuilds_the_resource_and_its_dependents(
+    behavior: CallBehavior,
+) -> None:
     async with World() as world:
-        world.script("a", reconfigure=deed)
+        world.script("a", reconfigure=behavior)
         await world.run(mutable("a"), spec("b", "a"))
         a, b = world.thing("a"), world.thing("b")
         await world.run(mutable("a", settings=1), spec("b", "a"))
@@ -163,7 +163,7 @@ async def test_a_change_in_place_that_fails_is_a_rebuild_with_dependents(deed: D
         assert world.thing("a") is not a
         assert world.thing("a").settings == 1
         assert world.thing("b") is not b
-        assert world.thing("b").holds == {full("a"): world.thing("a")}
+        assert world.thing("b").holds == {full_name("a"): world.thing("a")}
         assert len(world.times("reconfigure")) == 1
         assert any(
             isinstance(event, CallFailed) and event.activity is Activity.RECONFIGURING
@@ -171,8 +171,8 @@ async def test_a_change_in_place_that_fails_is_a_rebuild_with_dependents(deed: D
         )
 
 
-async def test_a_change_that_was_given_up_but_ends_well_does_not_make_the_object_right() -> None:
-    """It went over to the new settings after the old ones were wanted again."""
+async def test_abandoned_reconfigure_that_succeeds_late_does_not_keep_the_object() -> None:
+    """The object switched to the new settings after the old ones were wanted again."""
     async with World() as world:
         world.script("a", reconfigure=stubborn(0.5))
         world.script("b", close=takes(5))
@@ -185,7 +185,7 @@ async def test_a_change_that_was_given_up_but_ends_well_does_not_make_the_object
         assert world.thing("a").settings == 0
 
 
-async def test_a_change_in_place_whose_other_dependency_fails_closes_the_object() -> None:
+async def test_resource_is_closed_when_its_new_dependency_fails() -> None:
     async with World() as world:
         world.script("root", fails())
         await world.run(mutable("a"), spec("b", "a"))
@@ -201,7 +201,7 @@ async def test_a_change_in_place_whose_other_dependency_fails_closes_the_object(
         assert [world.state(name) for name in ("a", "b", "x")] == [State.READY] * 3
 
 
-async def test_a_change_under_way_goes_on_when_another_configuration_wants_the_same() -> None:
+async def test_running_reconfigure_continues_when_the_next_configuration_agrees() -> None:
     async with World() as world:
         world.script("a", reconfigure=takes(10))
         await world.run(mutable("a"))
@@ -213,7 +213,7 @@ async def test_a_change_under_way_goes_on_when_another_configuration_wants_the_s
         assert world.state("a") is State.READY
 
 
-async def test_a_constructor_that_ends_before_its_dependency_is_changed_is_not_run_again() -> None:
+async def test_constructor_is_not_repeated_when_its_dependency_is_reconfigured() -> None:
     async with World() as world:
         world.script("a", reconfigure=takes(10))
         world.script("b", takes(5))
@@ -225,7 +225,7 @@ async def test_a_constructor_that_ends_before_its_dependency_is_changed_is_not_r
         assert len(world.things) == 2
 
 
-async def test_superseding_keeps_constructors_whose_inputs_are_the_same() -> None:
+async def test_new_configuration_keeps_constructors_with_equal_inputs() -> None:
     async with World() as world:
         world.script("same", takes(10))
         world.script("changed", takes(10))
@@ -235,18 +235,18 @@ async def test_superseding_keeps_constructors_whose_inputs_are_the_same() -> Non
         second = world.apply(spec("same"), spec("changed", settings=1), revision="r2")
         await world.clock.settle()
         assert first.result() == Superseded("r1")
-        assert list(world.graph.nodes) == [full("same"), full("changed")]
-        await world.until(10)
+        assert list(world.graph.nodes) == [full_name("same"), full_name("changed")]
+        await world.advance_to(10)
         assert world.state("same") is State.READY
         assert not second.done()
-        await world.until(14)
+        await world.advance_to(14)
         assert second.result() == Applied("r2", 10.0, 2, 0)
         assert world.times("build", "same") == [0]
         assert world.times("build", "changed") == [0, 4]
         assert world.thing("changed").settings == 1
 
 
-async def test_a_constructor_is_abandoned_when_what_it_was_given_is_replaced() -> None:
+async def test_constructor_is_abandoned_when_its_dependency_is_replaced() -> None:
     async with World() as world:
         world.script("b", takes(10))
         await world.run(spec("a"), spec("b", "a"))
@@ -254,44 +254,47 @@ async def test_a_constructor_is_abandoned_when_what_it_was_given_is_replaced() -
         await world.run(spec("a", settings=1), spec("b", "a"))
         await world.advance(10)
         assert world.times("build", "b") == [0, 5]
-        assert world.thing("b").holds == {full("a"): world.thing("a")}
+        assert world.thing("b").holds == {full_name("a"): world.thing("a")}
 
 
-async def test_a_late_result_is_closed_once() -> None:
+async def test_late_result_of_an_abandoned_constructor_is_closed_once() -> None:
     async with World() as world:
         world.script("a", [stubborn(30), OK])
         await world.run(spec("a"))
         await world.advance(1)
         await world.run(spec("a", settings=1))
-        await world.until(1.999)
+        await world.advance_to(1.999)
         assert world.times("build", "a") == [0]
-        await world.until(2)
+        await world.advance_to(2)
         assert world.times("build", "a") == [0, 2]
         assert world.state("a") is State.READY
         assert [event for _, event in world.events if isinstance(event, CallAbandoned)] == [
-            CallAbandoned(full("a"), Activity.BUILDING)
+            CallAbandoned(full_name("a"), Activity.BUILDING)
         ]
         a = world.thing("a")
-        await world.until(31)
-        assert world.told("built late", "closed") == [(31, "built late", "a"), (31, "closed", "a")]
+        await world.advance_to(31)
+        assert world.history_of("built late", "closed") == [
+            (31, "built late", "a"),
+            (31, "closed", "a"),
+        ]
         assert world.thing("a") is a
 
 
-async def test_the_next_constructor_waits_until_a_late_object_is_closed() -> None:
+async def test_next_constructor_waits_until_a_late_object_is_closed() -> None:
     """The late object holds the device until its close has returned."""
     async with World() as world:
         world.script("a", [stubborn(0.2), OK], close=takes(0.3))
         await world.run(spec("a"))
         await world.run(spec("a", settings=1))
         await world.advance(5)
-        assert world.told("build", "closed")[:3] == [
+        assert world.history_of("build", "closed")[:3] == [
             (0, "build", "a"),
             (0.5, "closed", "a"),
             (0.5, "build", "a"),
         ]
 
 
-async def test_the_next_constructor_waits_for_the_one_of_the_removed_resource() -> None:
+async def test_next_constructor_waits_for_that_of_the_removed_resource() -> None:
     async with World() as world:
         world.script("a", [stubborn(0.5), OK])
         await world.run(spec("a"))
@@ -302,7 +305,7 @@ async def test_the_next_constructor_waits_for_the_one_of_the_removed_resource() 
         assert world.times("build", "a") == [0, 0.5]
 
 
-async def test_a_failure_is_retried_with_growing_pauses() -> None:
+async def test_failed_build_is_retried_with_back_off() -> None:
     async with World() as world:
         world.script("a", fails())
         applied = world.apply(spec("a"))
@@ -321,7 +324,7 @@ async def test_a_failure_is_retried_with_growing_pauses() -> None:
         assert world.states("a").count((world.states("a")[-1][0], State.READY)) == 1
 
 
-async def test_changed_attributes_are_tried_at_once() -> None:
+async def test_changed_attributes_are_retried_at_once() -> None:
     async with World() as world:
         world.script("a", fails())
         await world.run(spec("a"))
@@ -331,7 +334,7 @@ async def test_changed_attributes_are_tried_at_once() -> None:
         assert world.state("a") is State.READY
 
 
-async def test_a_replaced_dependency_ends_the_pause() -> None:
+async def test_replaced_dependency_ends_the_back_off() -> None:
     async with World() as world:
         world.script("b", fails())
         await world.run(spec("a"), spec("b", "a"))
@@ -343,30 +346,30 @@ async def test_a_replaced_dependency_ends_the_pause() -> None:
         assert len(world.times("build", "b")) == before + 1
 
 
-async def test_a_provider_that_was_replaced_by_another_ends_the_pause() -> None:
+async def test_replaced_provider_ends_the_back_off() -> None:
     async with World() as world:
         world.script("a", fails())
         await world.run(spec("a"))
         await world.advance(100)
-        other = Other(world)
+        other = OtherProvider(world)
         world.providers.add("acme", other)
         await world.clock.settle()
         assert world.state("a") is State.READY
         assert other.built == 1
 
 
-async def test_a_provider_that_was_replaced_in_mid_construction() -> None:
+async def test_provider_replaced_during_construction_builds_the_resource() -> None:
     async with World() as world:
         world.script("a", takes(10))
         await world.run(spec("a"))
-        other = Other(world)
+        other = OtherProvider(world)
         world.providers.add("acme", other)
         await world.advance(10)
         assert world.state("a") is State.READY
         assert other.built == 1
 
 
-class Other:
+class OtherProvider:
     """A provider of the same models as the world's, with the same session number."""
 
     def __init__(self, world: World) -> None:
@@ -387,7 +390,7 @@ class Other:
         pass
 
 
-async def test_a_dependent_recovers_with_its_dependency() -> None:
+async def test_dependents_recover_with_their_dependency() -> None:
     async with World() as world:
         world.script("a", [fails(), OK])
         await world.run(spec("a"), spec("b", "a"), spec("c", "b"))
@@ -397,7 +400,7 @@ async def test_a_dependent_recovers_with_its_dependency() -> None:
         assert [world.state(name) for name in "abc"] == [State.READY] * 3
 
 
-async def test_a_provider_leaves_and_returns() -> None:
+async def test_resources_follow_a_provider_that_leaves_and_returns() -> None:
     async with World("other") as world:
         await world.run(spec("a", family="other"), spec("b", "a"), spec("c"))
         a, c = world.thing("a"), world.thing("c")
@@ -407,16 +410,16 @@ async def test_a_provider_leaves_and_returns() -> None:
         assert world.reason("b") == (
             'depends on "a", which is not ready: module "other" is not running'
         )
-        assert world.told("close") == [(0, "close", "b"), (0, "close", "a")]
+        assert world.history_of("close") == [(0, "close", "b"), (0, "close", "a")]
         assert world.thing("c") is c
         world.suppliers["other"].come_back()
         await world.clock.settle()
         assert world.state("b") is State.READY
         assert world.thing("a") is not a
-        assert world.thing("b").holds == {full("a"): world.thing("a")}
+        assert world.thing("b").holds == {full_name("a"): world.thing("a")}
 
 
-async def test_a_model_nobody_provides() -> None:
+async def test_unknown_model_is_the_reason() -> None:
     async with World() as world:
         await world.run(spec("a", family="nobody"))
         assert world.reason("a") == (
@@ -425,22 +428,26 @@ async def test_a_model_nobody_provides() -> None:
         )
 
 
-async def test_dependents_of_a_removed_resource_stay_and_come_back() -> None:
+async def test_dependents_of_a_removed_resource_wait_and_recover() -> None:
     async with World() as world:
         await world.run(spec("x"), spec("a", "x"), spec("b", "a"))
         await world.run(spec("a", "x"), spec("b", "a"))
-        assert list(world.graph.nodes) == [full("a"), full("b")]
+        assert list(world.graph.nodes) == [full_name("a"), full_name("b")]
         assert world.state("a") is State.UNHEALTHY
         assert world.reason("a") == 'depends on "x", which is not configured'
         assert world.reason("b") == (
             'depends on "a", which is not ready: depends on "x", which is not configured'
         )
-        assert world.told("close") == [(0, "close", "b"), (0, "close", "a"), (0, "close", "x")]
+        assert world.history_of("close") == [
+            (0, "close", "b"),
+            (0, "close", "a"),
+            (0, "close", "x"),
+        ]
         await world.run(spec("a", "x"), spec("b", "a"), spec("x"))
         assert [world.state(name) for name in "xab"] == [State.READY] * 3
 
 
-async def test_a_fault_in_the_configuration_and_its_repair() -> None:
+async def test_faulty_spec_is_unhealthy_until_it_is_fixed() -> None:
     async with World() as world:
         await world.run(spec("a"), spec("b", "a"))
         await world.run(spec("a", fault='"pin" must be a number'), spec("b", "a"))
@@ -450,7 +457,7 @@ async def test_a_fault_in_the_configuration_and_its_repair() -> None:
         assert world.state("b") is State.READY
 
 
-async def test_a_circle_and_what_depends_on_it() -> None:
+async def test_cycle_and_its_dependents_are_unhealthy_until_it_is_fixed() -> None:
     async with World() as world:
         await world.run(spec("top", "middle"), spec("middle", "a"), spec("a", "b"), spec("b"))
         await world.run(spec("top", "middle"), spec("middle", "a"), spec("a", "b"), spec("b", "a"))
@@ -465,72 +472,72 @@ async def test_a_circle_and_what_depends_on_it() -> None:
         assert world.state("top") is State.READY
 
 
-async def test_an_optional_dependency_is_given_when_it_is_there() -> None:
+async def test_optional_dependency_is_waited_for_briefly() -> None:
     async with World() as world:
         world.script("w", takes(1.5))
         await world.run(spec("a", wants="w"), spec("w"))
-        await world.until(1.5)
+        await world.advance_to(1.5)
         assert world.times("build", "a") == [1.5]
-        assert world.thing("a").holds == {full("w"): world.thing("w")}
+        assert world.thing("a").holds == {full_name("w"): world.thing("w")}
 
 
 @pytest.mark.parametrize("kind", ["plain", "mutable"])
-async def test_an_optional_dependency_that_is_slow_is_not_waited_for(kind: str) -> None:
+async def test_resource_is_built_without_a_slow_optional_dependency(kind: str) -> None:
     async with World() as world:
         world.script("w", takes(10))
         await world.run(spec("a", wants="w", kind=kind), spec("w"))
-        await world.until(9)
+        await world.advance_to(9)
         assert world.times("built", "a") == [2]
         a = world.thing("a")
-        await world.until(10)
-        assert world.thing("a").holds == {full("w"): world.thing("w")}
+        await world.advance_to(10)
+        assert world.thing("a").holds == {full_name("w"): world.thing("w")}
         assert world.thing("a") is not a  # no object may hold a younger one
 
 
-async def test_an_older_dependency_is_taken_over_in_place() -> None:
+async def test_existing_dependencies_are_added_by_reconfigure() -> None:
     async with World() as world:
         await world.run(spec("old"), spec("older"), mutable("a"))
         a = world.thing("a")
         await world.run(spec("old"), spec("older"), mutable("a", "old", wants="older"))
         assert world.thing("a") is a
-        assert a.holds == {full(name): world.thing(name) for name in ("old", "older")}
+        assert a.holds == {full_name(name): world.thing(name) for name in ("old", "older")}
 
 
-async def test_other_peoples_retries_do_not_prolong_the_wait_for_an_optional_one() -> None:
+async def test_retries_of_others_do_not_prolong_the_optional_dependency_wait() -> None:
     async with World() as world:
         world.script("w", takes(60))
         world.script("broken", fails())
         await world.run(spec("a", wants="w"), spec("w"), spec("broken"))
-        await world.until(20)
+        await world.advance_to(20)
         assert world.times("build", "a") == [2]
 
 
 @pytest.mark.parametrize("kind", ["plain", "mutable"])
-async def test_an_optional_dependency_that_is_about_to_be_closed_is_not_given(kind: str) -> None:
+async def test_optional_dependency_that_is_to_be_closed_is_not_passed(kind: str) -> None:
     async with World() as world:
         world.script("holder", close=[takes(20), OK])
         await world.run(spec("w"), spec("holder", "w"), spec("b", kind=kind))
         both = spec("a", wants="w", kind=kind), spec("b", wants="w", kind=kind)
         await world.run(spec("w", settings=1), spec("holder", "w"), *both)
-        await world.until(19)
+        await world.advance_to(19)
         assert world.times("build", "a") == [2]
         assert world.times("build", "b") == [0]
-        await world.until(30)
-        assert world.thing("a").holds == {full("w"): world.thing("w")}
-        assert world.thing("b").holds == {full("w"): world.thing("w")}
+        await world.advance_to(30)
+        assert world.thing("a").holds == {full_name("w"): world.thing("w")}
+        assert world.thing("b").holds == {full_name("w"): world.thing("w")}
 
 
-async def test_each_attempt_has_its_own_patience() -> None:
+async def test_each_build_attempt_waits_anew_for_optional_dependencies() -> None:
     async with World() as world:
         world.script("w", takes(60))
         await world.run(spec("a", wants="w"), spec("w"))
-        await world.until(10)
+        await world.advance_to(10)
         await world.run(spec("a", wants="w", settings=1), spec("w"))
-        await world.until(20)
+        await world.advance_to(20)
         assert world.times("build", "a") == [2, 12]
 
 
-async def test_other_peoples_retries_do_not_prolong_the_grace() -> None:
+async def test_retries_of_others_do_not_prolong_the_cancellation_grace() -> None:
     async with World() as world:
         world.script("a", [STUCK, OK])
         for number in range(20):
@@ -542,29 +549,29 @@ async def test_other_peoples_retries_do_not_prolong_the_grace() -> None:
         assert world.times("build", "a") == [0, 1]
 
 
-async def test_an_optional_dependency_that_fails_or_goes_is_done_without() -> None:
+async def test_resource_runs_without_a_failed_or_removed_optional_dependency() -> None:
     async with World() as world:
         world.script("w", [fails(), OK])
         await world.run(spec("a", wants="w"), spec("w"))
         assert world.state("a") is State.READY
         assert world.thing("a").holds == {}
         await world.advance(1)
-        assert world.thing("a").holds == {full("w"): world.thing("w")}
+        assert world.thing("a").holds == {full_name("w"): world.thing("w")}
         await world.run(spec("a", wants="w"))
         assert world.state("a") is State.READY
         assert world.thing("a").holds == {}
 
 
-async def test_optional_dependencies_in_a_circle_are_left_out() -> None:
+async def test_optional_dependency_in_a_cycle_is_dropped() -> None:
     async with World() as world:
         await world.run(spec("a", wants="b"), spec("b", "a"))
         assert [world.state(name) for name in "ab"] == [State.READY] * 2
         assert world.thing("a").holds == {}
-        assert world.thing("b").holds == {full("a"): world.thing("a")}
+        assert world.thing("b").holds == {full_name("a"): world.thing("a")}
 
 
-async def test_a_constructor_that_was_given_what_is_to_depend_on_it() -> None:
-    """The want is dropped while the constructor runs: two that hold each other cannot be closed."""
+async def test_constructor_given_its_future_dependent_is_repeated_without_it() -> None:
+    """The want is dropped during construction: objects that hold each other cannot be closed."""
     async with World() as world:
         world.script("x", [takes(10), OK])
         await world.run(spec("x", wants="w"), mutable("w"))
@@ -572,48 +579,52 @@ async def test_a_constructor_that_was_given_what_is_to_depend_on_it() -> None:
         await world.run(spec("x", wants="w"), mutable("w", "x"))
         await world.advance(20)
         assert world.thing("x").holds == {}
-        assert world.thing("w").holds == {full("x"): world.thing("x")}
+        assert world.thing("w").holds == {full_name("x"): world.thing("x")}
 
 
-@pytest.mark.parametrize("deed", [takes(30), fails(after=1), fails(after=30)])
-async def test_two_that_swap_who_depends_on_whom_never_hold_each_other(deed: Deed) -> None:
-    """The one that is to let go first waits for a third."""
+@pytest.mark.parametrize("behavior", [takes(30), fails(after=1), fails(after=30)])
+async def test_resources_that_swap_their_dependency_never_hold_each_other(
+    behavior: CallBehavior,
+) -> None:
+    """The object that must release its dependency first waits for a third one."""
     async with World() as world:
-        world.script("c", deed)
+        world.script("c", behavior)
         await world.run(mutable("a"), mutable("b", "a"))
         await world.run(mutable("a", wants="b"), mutable("b", "c"), spec("c"))
         await world.advance(20)
         await world.run(mutable("a", wants="b"), mutable("b", "c"), spec("c"), spec("d"))
         await world.advance(100)
         assert world.state("a") is State.READY
-        if deed.error:
+        if behavior.error:
             assert world.state("b") is State.UNHEALTHY
             assert world.thing("a").holds == {}
             assert len(world.things) == 2
         else:
-            assert world.thing("a").holds == {full("b"): world.thing("b")}
+            assert world.thing("a").holds == {full_name("b"): world.thing("b")}
 
 
-@pytest.mark.parametrize("deed", [takes(30), fails(after=1), fails(after=30)])
+@pytest.mark.parametrize("behavior", [takes(30), fails(after=1), fails(after=30)])
 @pytest.mark.parametrize("between", [spec("m", "a"), mutable("m", "a")])
-async def test_nor_do_they_through_a_third_that_is_left_alone(deed: Deed, between: Spec) -> None:
+async def test_resources_never_hold_each_other_through_an_unchanged_third(
+    behavior: CallBehavior, between: Spec
+) -> None:
     async with World() as world:
-        world.script("c", deed)
+        world.script("c", behavior)
         await world.run(mutable("a", "b"), mutable("b"), between)
         await world.run(mutable("a", "c"), mutable("b", "m"), between, spec("c"))
         world.lose("b", "the cable was pulled")
         await world.advance(40)
         world.lose("m", "the cable was pulled")
         await world.advance(40)
-        if deed.error:
+        if behavior.error:
             assert {world.state(name) for name in "abcm"} == {State.UNHEALTHY}
             assert world.things == []
         else:
             assert {world.state(name) for name in "abcm"} == {State.READY}
-            assert world.thing("b").holds == {full("m"): world.thing("m")}
+            assert world.thing("b").holds == {full_name("m"): world.thing("m")}
 
 
-async def test_a_change_in_place_that_was_given_what_is_to_depend_on_it() -> None:
+async def test_reconfigure_given_its_future_dependent_drops_it() -> None:
     async with World() as world:
         world.script("x", reconfigure=takes(10))
         await world.run(mutable("x"), mutable("w"))
@@ -622,10 +633,10 @@ async def test_a_change_in_place_that_was_given_what_is_to_depend_on_it() -> Non
         await world.run(mutable("x", wants="w"), mutable("w", "x"))
         await world.advance(20)
         assert world.thing("x").holds == {}
-        assert world.thing("w").holds == {full("x"): world.thing("x")}
+        assert world.thing("w").holds == {full_name("x"): world.thing("x")}
 
 
-async def test_what_is_lost_is_rebuilt_with_its_dependents_only() -> None:
+async def test_lost_resource_is_rebuilt_with_only_its_dependents() -> None:
     async with World() as world:
         await world.run(spec("a"), spec("b", "a"), spec("c"))
         a, b, c = (world.thing(name) for name in "abc")
@@ -638,7 +649,7 @@ async def test_what_is_lost_is_rebuilt_with_its_dependents_only() -> None:
         assert world.state("b") is State.READY
 
 
-async def test_one_that_is_lost_again_and_again_is_given_a_pause() -> None:
+async def test_repeatedly_lost_resource_is_rebuilt_with_back_off() -> None:
     async with World() as world:
         await world.run(spec("a"), spec("b", "a"))
         for _ in range(20):
@@ -657,19 +668,21 @@ async def test_one_that_is_lost_again_and_again_is_given_a_pause() -> None:
         assert world.state("b") is State.READY
 
 
-async def test_an_observer_that_fails_stops_nothing(caplog: pytest.LogCaptureFixture) -> None:
+async def test_failing_observer_does_not_stop_the_reconciler(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
     async with World() as world:
 
-        def trip(name: ResourceName, state: State) -> None:
+        def raise_error(name: ResourceName, state: State) -> None:
             raise ValueError(name, state)
 
-        world.on_state = trip
+        world.on_state = raise_error
         await world.run(spec("a"), spec("b", "a"))
         assert world.state("b") is State.READY
     assert "an observer of the resource graph failed" in caplog.text
 
 
-async def test_a_node_whose_obstacle_went_away_does_not_go_on_naming_it() -> None:
+async def test_unhealthy_reason_is_cleared_when_the_dependency_appears() -> None:
     async with World() as world:
         world.script("x", takes(1))
         await world.run(spec("a", "x"))
@@ -680,7 +693,7 @@ async def test_a_node_whose_obstacle_went_away_does_not_go_on_naming_it() -> Non
         assert world.state("a") is State.READY
 
 
-async def test_one_that_is_lost_while_it_is_changed_is_rebuilt() -> None:
+async def test_resource_lost_during_reconfigure_is_rebuilt() -> None:
     async with World() as world:
         world.script("a", reconfigure=takes(1))
         await world.run(mutable("a"))
@@ -692,16 +705,16 @@ async def test_one_that_is_lost_while_it_is_changed_is_rebuilt() -> None:
         assert world.state("a") is State.READY
 
 
-async def test_one_that_is_given_by_the_provider_s_own_knowledge() -> None:
+async def test_dependency_named_by_the_provider_is_passed() -> None:
     async with World() as world:
         world.suppliers["acme"].needs["b"] = (Reference("a"),)
         world.script("a", takes(1))
         await world.run(spec("b"), spec("a"))
         await world.advance(1)
-        assert world.thing("b").holds == {full("a"): world.thing("a")}
+        assert world.thing("b").holds == {full_name("a"): world.thing("a")}
 
 
-async def test_the_provider_asks_for_less_while_the_constructor_runs() -> None:
+async def test_dependency_dropped_by_the_provider_during_construction_is_released() -> None:
     async with World() as world:
         world.suppliers["acme"].needs["b"] = (Reference("a"),)
         world.script("b", takes(1))
@@ -713,30 +726,30 @@ async def test_the_provider_asks_for_less_while_the_constructor_runs() -> None:
         assert world.thing("b").holds == {}
 
 
-async def test_a_close_that_fails_is_told_and_done() -> None:
+async def test_failed_close_is_reported_and_counts_as_closed() -> None:
     async with World() as world:
         world.script("a", close=fails("stuck valve"))
         await world.run(spec("a"))
         await world.run(spec("a", settings=1))
         assert world.state("a") is State.READY
-        assert (0, CallFailed(full("a"), Activity.CLOSING, "stuck valve")) in world.events
+        assert (0, CallFailed(full_name("a"), Activity.CLOSING, "stuck valve")) in world.events
 
 
-@pytest.mark.parametrize("deed", [HANGS, STUCK])
-async def test_a_close_that_hangs_is_given_up_after_thirty_seconds(deed: Deed) -> None:
+@pytest.mark.parametrize("behavior", [HANGS, STUCK])
+async def test_hanging_close_is_abandoned_after_its_timeout(behavior: CallBehavior) -> None:
     async with World() as world:
-        world.script("a", close=deed)
+        world.script("a", close=behavior)
         await world.run(spec("a"), spec("b", "a"))
         await world.run(spec("a", settings=1), spec("b", "a"))
-        await world.until(29.999)
+        await world.advance_to(29.999)
         assert world.times("build", "a") == [0]
-        await world.until(31)
-        assert world.times("build", "a") == [0, 30 if deed is HANGS else 31]
+        await world.advance_to(31)
+        assert world.times("build", "a") == [0, 30 if behavior is HANGS else 31]
         assert world.state("b") is State.READY
         assert world.slow("a") == [2, 5, 10, 15, 20, 25]
 
 
-async def test_a_dependency_is_not_closed_before_its_holder_even_if_plans_change() -> None:
+async def test_dependency_is_closed_after_its_holder_when_the_plan_changes() -> None:
     async with World() as world:
         world.script("b", close=takes(5))
         await world.run(spec("a"), spec("b", "a"))
@@ -744,33 +757,33 @@ async def test_a_dependency_is_not_closed_before_its_holder_even_if_plans_change
         await world.advance(1)
         await world.run(spec("b"))
         await world.advance(10)
-        assert world.told("closed") == [(5, "closed", "b"), (5, "closed", "a")]
+        assert world.history_of("closed") == [(5, "closed", "b"), (5, "closed", "a")]
 
 
-async def test_a_dependency_given_by_an_unfinished_change_outlives_the_object() -> None:
+async def test_dependency_passed_to_an_unfinished_reconfigure_is_closed_last() -> None:
     async with World() as world:
         world.script("a", reconfigure=HANGS, close=takes(5))
         await world.run(spec("b"), mutable("a"))
         await world.run(spec("b"), mutable("a", "b"))
         await world.run(mutable("a"))
         await world.advance(10)
-        assert world.told("closed") == [(5, "closed", "a"), (5, "closed", "b")]
+        assert world.history_of("closed") == [(5, "closed", "a"), (5, "closed", "b")]
 
 
-async def test_an_object_is_not_closed_while_an_abandoned_change_winds_up() -> None:
+async def test_object_is_closed_after_its_abandoned_reconfigure_ends() -> None:
     async with World() as world:
         world.script("a", reconfigure=stubborn(0.5))
         await world.run(mutable("a"))
         await world.run(mutable("a", settings=1))
         await world.run()
         await world.advance(1)
-        assert world.told("reconfigured", "close") == [
+        assert world.history_of("reconfigured", "close") == [
             (0.5, "reconfigured", "a"),
             (0.5, "close", "a"),
         ]
 
 
-Undo = Callable[[World], None]
+Edit = Callable[[World], None]
 
 
 def remove(world: World) -> None:
@@ -781,12 +794,12 @@ def change(world: World) -> None:
     world.apply(spec("a", settings=1), spec("b", "a"))
 
 
-def break_it(world: World) -> None:
+def add_fault(world: World) -> None:
     world.apply(spec("a", fault="wrong"), spec("b", "a"))
 
 
-@pytest.mark.parametrize("edit", [remove, change, break_it])
-async def test_an_edit_taken_back_before_it_was_carried_out_leaves_the_object(edit: Undo) -> None:
+@pytest.mark.parametrize("edit", [remove, change, add_fault])
+async def test_edit_reverted_before_its_execution_keeps_the_object(edit: Edit) -> None:
     async with World() as world:
         world.script("b", close=takes(5))
         await world.run(spec("a"), spec("b", "a"))
@@ -801,7 +814,7 @@ async def test_an_edit_taken_back_before_it_was_carried_out_leaves_the_object(ed
         assert world.state("b") is State.READY
 
 
-async def test_of_two_with_one_name_the_first_counts() -> None:
+async def test_first_of_two_specs_with_the_same_name_counts() -> None:
     async with World() as world:
         await world.run(spec("a", settings=1), spec("a", settings=2))
         await world.advance(5)
@@ -809,7 +822,7 @@ async def test_of_two_with_one_name_the_first_counts() -> None:
         assert world.times("build", "a") == [0]
 
 
-async def test_removed_and_wanted_again_in_one_breath_is_kept() -> None:
+async def test_resource_removed_and_added_in_one_turn_is_kept() -> None:
     async with World() as world:
         await world.run(spec("a"))
         a = world.thing("a")
@@ -818,7 +831,7 @@ async def test_removed_and_wanted_again_in_one_breath_is_kept() -> None:
         assert world.thing("a") is a
 
 
-async def test_nodes_carry_the_revision_that_was_applied() -> None:
+async def test_ready_nodes_have_the_last_applied_revision() -> None:
     async with World() as world:
         world.script("slow", [takes(10)])
         world.script("broken", fails())
@@ -826,7 +839,7 @@ async def test_nodes_carry_the_revision_that_was_applied() -> None:
         await world.advance(5)
         assert world.graph.revision == ""
         assert world.node("a").revision == ""
-        await world.until(10)
+        await world.advance_to(10)
         assert world.graph.revision == "r1"
         assert world.node("a").revision == "r1"
         assert world.node("broken").revision == ""
@@ -839,7 +852,7 @@ async def test_nodes_carry_the_revision_that_was_applied() -> None:
         assert world.node("a").revision == "r2"
 
 
-async def test_a_configuration_is_applied_although_others_are_always_being_retried() -> None:
+async def test_configuration_is_applied_while_other_resources_are_retried() -> None:
     async with World() as world:
         names = [f"unreachable{number}" for number in range(8)]
         for number, name in enumerate(names):
@@ -854,7 +867,7 @@ async def test_a_configuration_is_applied_although_others_are_always_being_retri
         assert world.graph.revision == "r2"
 
 
-async def test_four_constructors_that_never_return_are_enough() -> None:
+async def test_at_most_four_abandoned_constructors_per_resource() -> None:
     async with World() as world:
         world.script("a", STUCK)
         await world.run(spec("a"))
@@ -865,7 +878,7 @@ async def test_four_constructors_that_never_return_are_enough() -> None:
         )
 
 
-async def test_a_constructor_under_way_is_not_given_up_for_those_that_never_return() -> None:
+async def test_running_constructor_survives_the_limit_of_abandoned_ones() -> None:
     async with World() as world:
         world.script("a", [STUCK, STUCK, STUCK, STUCK, takes(10)])
         for settings in range(5):
@@ -876,7 +889,7 @@ async def test_a_constructor_under_way_is_not_given_up_for_those_that_never_retu
         assert world.state("a") is State.READY
 
 
-async def test_aclose_returns_what_did_not_close_within_the_budget() -> None:
+async def test_aclose_returns_resources_that_did_not_close_in_the_budget() -> None:
     async with World() as world:
         world.script("b", close=HANGS)
         await world.run(spec("a"), spec("b", "a"), spec("c"))
@@ -884,34 +897,34 @@ async def test_aclose_returns_what_did_not_close_within_the_budget() -> None:
         await world.advance(2.999)
         assert not closing.done()
         await world.advance(0.001)
-        assert closing.result() == [full("a"), full("b")]
+        assert closing.result() == [full_name("a"), full_name("b")]
         assert not world.running
-        assert _tasks() == set()
+        assert _other_tasks() == set()
         world.things.clear()
 
 
-async def test_aclose_gives_up_what_swallows_its_cancellation() -> None:
+async def test_aclose_abandons_calls_that_ignore_cancellation() -> None:
     async with World() as world:
         world.script("a", STUCK, close=STUCK)
         world.script("b", close=STUCK)
         await world.run(spec("a"), spec("b"))
         closing = asyncio.ensure_future(world.graph.aclose(budget=3))
         await world.advance(5)
-        assert closing.result() == [full("a"), full("b")]
-        world.let_go.set()
+        assert closing.result() == [full_name("a"), full_name("b")]
+        world.release.set()
         await world.clock.settle()
-        assert _tasks() == set()
+        assert _other_tasks() == set()
         world.things.clear()
 
 
-async def test_aclose_closes_a_late_result() -> None:
+async def test_aclose_closes_the_late_result_of_a_constructor() -> None:
     async with World() as world:
         world.script("a", stubborn(0.5))
         await world.run(spec("a"))
         closing = asyncio.ensure_future(world.graph.aclose())
         await world.advance(2)
         assert closing.result() == []
-        assert world.told("built late", "closed") == [
+        assert world.history_of("built late", "closed") == [
             (0.5, "built late", "a"),
             (0.5, "closed", "a"),
         ]
@@ -923,22 +936,22 @@ async def test_aclose_ends_the_slow_close_of_a_late_result() -> None:
         await world.run(spec("a"))
         closing = asyncio.ensure_future(world.graph.aclose(budget=5))
         await world.advance(7)
-        assert closing.result() == [full("a")]
+        assert closing.result() == [full_name("a")]
         assert not world.running
-        assert _tasks() == set()
+        assert _other_tasks() == set()
 
 
-async def test_aclose_uses_its_budget_to_close_what_arrives_late() -> None:
+async def test_aclose_waits_within_its_budget_for_late_results() -> None:
     async with World() as world:
         world.script("a", stubborn(4))
         await world.run(spec("a"))
         closing = asyncio.ensure_future(world.graph.aclose(budget=20))
         await world.advance(5)
         assert closing.result() == []
-        assert world.told("closed") == [(4, "closed", "a")]
+        assert world.history_of("closed") == [(4, "closed", "a")]
 
 
-async def test_abandoned_constructors_count_also_after_the_node_was_removed() -> None:
+async def test_abandoned_constructors_count_after_the_node_was_removed() -> None:
     async with World() as world:
         world.script("a", STUCK)
         for _ in range(12):
@@ -948,14 +961,14 @@ async def test_abandoned_constructors_count_also_after_the_node_was_removed() ->
         assert len(world.times("build", "a")) == MAX_ABANDONED
 
 
-async def test_a_late_word_about_a_replaced_object_changes_nothing() -> None:
+async def test_lost_report_about_a_replaced_object_is_ignored() -> None:
     async with World() as world:
         await world.run(spec("a"))
         old = world.thing("a")
         world.lose("a", "the cable was pulled")
         await world.clock.settle()
         new = world.thing("a")
-        world.graph.report_lost(full("a"), old, "the cable was pulled")
+        world.graph.report_lost(full_name("a"), old, "the cable was pulled")
         await world.clock.settle()
         assert world.thing("a") is new
 
@@ -966,7 +979,7 @@ class Unspeakable(Exception):
 
 
 @pytest.mark.parametrize(
-    ("error", "said"),
+    ("error", "message"),
     [
         (SystemExit(3), "it called sys.exit(3)"),
         (KeyError("fps"), "KeyError: 'fps'"),
@@ -975,8 +988,8 @@ class Unspeakable(Exception):
         (Unspeakable(), "Unspeakable (its message cannot be rendered)"),
     ],
 )
-async def test_however_a_constructor_fails_the_node_says_so(
-    error: BaseException, said: str
+async def test_constructor_failure_is_the_reason_of_the_node(
+    error: BaseException, message: str
 ) -> None:
     class Builder:
         async def build(self, spec: Spec, dependencies: Dependencies) -> object:
@@ -990,30 +1003,30 @@ async def test_however_a_constructor_fails_the_node_says_so(
         async def close(self, resource: object) -> None:
             raise NotImplementedError
 
-    class Shop:
+    class StubProvider:
         def offer(self, spec: Spec) -> Offer:
             return Offer(Builder())
 
-    providers = Providers({"shop": Shop()})
+    providers = Providers({"shop": StubProvider()})
     graph = Reconciler(providers, ManualClock())
     try:
         outcome = await graph.apply([spec("a")])
         assert isinstance(outcome, Applied)
-        node = graph.nodes[full("a")]
+        node = graph.nodes[full_name("a")]
         assert node.state is State.UNHEALTHY
         assert node.reason is not None
-        assert node.reason.text == said
+        assert node.reason.text == message
     finally:
         await graph.aclose()
     providers.notify_changed()
 
 
-async def test_aclose_of_a_graph_that_never_ran() -> None:
+async def test_aclose_of_an_unused_graph_returns_nothing() -> None:
     async with World() as world:
         assert await world.graph.aclose() == []
 
 
-async def test_aclose_twice_closes_once_and_does_not_wait() -> None:
+async def test_aclose_is_idempotent_and_refuses_new_configurations() -> None:
     async with World() as world:
         await world.run(spec("a"))
         closing = [asyncio.ensure_future(world.graph.aclose()) for _ in range(2)]
@@ -1026,7 +1039,7 @@ async def test_aclose_twice_closes_once_and_does_not_wait() -> None:
             world.apply(spec("a"))
 
 
-async def test_aclose_supersedes_what_is_being_applied() -> None:
+async def test_aclose_supersedes_the_running_configuration() -> None:
     async with World() as world:
         world.script("a", HANGS)
         applied = world.apply(spec("a"), revision="r1")
@@ -1039,10 +1052,10 @@ async def test_aclose_supersedes_what_is_being_applied() -> None:
 
 
 @pytest.mark.parametrize("turns", range(8))
-async def test_a_configuration_that_comes_just_as_a_dependency_gets_ready(turns: int) -> None:
-    """The pass under way must not mix its own plan with the settings of the next one."""
+async def test_configuration_applied_when_a_dependency_becomes_ready(turns: int) -> None:
+    """The running plan must not use the settings of the next configuration."""
     async with World() as world:
-        other = Other(world)
+        other = OtherProvider(world)
         world.providers.add("other", other)
         world.script("a", takes(1))
         await world.run(spec("a"), spec("b", "a"))
@@ -1060,12 +1073,12 @@ async def test_a_configuration_that_comes_just_as_a_dependency_gets_ready(turns:
         assert other.built == 1
 
 
-async def test_an_observer_may_apply_another_configuration() -> None:
+async def test_observer_may_apply_another_configuration() -> None:
     async with World() as world:
         world.script("b", takes(1))
 
         def add(name: object, state: State) -> None:
-            if (name, state) == (full("a"), State.CONFIGURING):
+            if (name, state) == (full_name("a"), State.CONFIGURING):
                 world.apply(spec("a"), spec("b"))
 
         world.on_state = add
@@ -1076,25 +1089,25 @@ async def test_an_observer_may_apply_another_configuration() -> None:
         assert world.state("b") is State.READY
 
 
-async def test_states_are_told_once_each() -> None:
+async def test_each_state_change_is_reported_once() -> None:
     async with World() as world:
         world.script("a", takes(1))
         await world.run(spec("a"))
         await world.advance(1)
         await world.run()
         assert [event for _, event in world.events if isinstance(event, StateChanged)] == [
-            StateChanged(full("a"), State.UNCONFIGURED, State.CONFIGURING, None),
-            StateChanged(full("a"), State.CONFIGURING, State.READY, None),
-            StateChanged(full("a"), State.READY, State.REMOVING, None),
+            StateChanged(full_name("a"), State.UNCONFIGURED, State.CONFIGURING, None),
+            StateChanged(full_name("a"), State.CONFIGURING, State.READY, None),
+            StateChanged(full_name("a"), State.READY, State.REMOVING, None),
         ]
 
 
-def _tasks() -> set[asyncio.Task[object]]:
+def _other_tasks() -> set[asyncio.Task[object]]:
     return asyncio.all_tasks() - {asyncio.current_task()}
 
 
-class _Gated:
-    """Builder and provider in one: every resource waits at the same gate."""
+class _GatedProvider:
+    """A builder and provider whose resources all wait at the same gate."""
 
     def __init__(self) -> None:
         self.gate = asyncio.Event()
@@ -1118,15 +1131,15 @@ class _Gated:
 
 
 @pytest.mark.parametrize("turns", range(8))
-async def test_one_that_returns_just_when_another_plan_is_made_is_not_built_twice(
+async def test_resource_that_finishes_during_a_new_plan_is_not_built_twice(
     turns: int,
 ) -> None:
-    gated = _Gated()
+    gated = _GatedProvider()
     providers = Providers({"gated": gated})
     reconciler = Reconciler(providers, SystemClock())
     applied = reconciler.apply([spec("a")])
     async with asyncio.timeout(5):
-        while not gated.built:  # noqa: ASYNC110 - turn by turn is what it is about
+        while not gated.built:  # noqa: ASYNC110 - the test counts turns of the loop
             await asyncio.sleep(0)
     providers.notify_changed()
     for _ in range(turns):
@@ -1139,7 +1152,7 @@ async def test_one_that_returns_just_when_another_plan_is_made_is_not_built_twic
     assert await reconciler.aclose() == []
 
 
-async def test_no_reason_and_no_event_quotes_a_secret() -> None:
+async def test_reasons_and_events_contain_no_secret() -> None:
     async with World(redact=lambda text: text.replace("hunter-22", "***")) as world:
         world.script("a", fails("cannot log in with hunter-22"))
         world.apply(spec("a"), spec("b", "a"), spec("c", "b"))

@@ -1,4 +1,4 @@
-"""Random edits, in mid-pass and between, against a naive model of what must come of them."""
+"""Random edits during and between plans, checked against a naive model of the result."""
 
 import asyncio
 import random
@@ -10,12 +10,12 @@ from tests.sizes import size
 from tests.unit.graph.world import (
     HANGS,
     OK,
-    Deed,
+    CallBehavior,
     Script,
     Thing,
     World,
     fails,
-    full,
+    full_name,
     model,
     spec,
     stubborn,
@@ -30,38 +30,40 @@ from cogwork.graph.spec import Spec
 FAMILIES = ("acme", "beta", "gamma")
 EDITS = size(300, 2500)
 NODES = size(60, 200)
-EVENTUALLY = 5_000.0
-"""Seconds on the manual clock after which everything must have come to rest."""
+SETTLE_SECONDS = 5_000.0
+"""Seconds on the manual clock after which everything must have settled."""
 
 
 @dataclass(frozen=True)
-class Size:
+class WalkConfig:
     seed: int
     edits: int
     nodes: int
     settle_every: int
-    """How many edits there are between two looks at the whole, on average."""
+    """Average number of edits between two checks of the whole state."""
     kinds: tuple[str, ...] = ("plain", "mutable")
 
 
-# A few nodes are edited again before they are done; many make long chains and wide groups.
-WALKS = [
-    Size(1, EDITS, NODES, 12),
-    Size(2, EDITS, NODES // 5, 6),
-    Size(3, EDITS, 6, 4),
-    Size(4, EDITS, 7, 5, kinds=("mutable",)),
+# With few nodes, edits hit nodes under construction; many make long chains and wide groups.
+WALK_CONFIGS = [
+    WalkConfig(1, EDITS, NODES, 12),
+    WalkConfig(2, EDITS, NODES // 5, 6),
+    WalkConfig(3, EDITS, 6, 4),
+    WalkConfig(4, EDITS, 7, 5, kinds=("mutable",)),
 ]
 
 
 @pytest.mark.timeout(600)
-@pytest.mark.parametrize("walk", WALKS, ids=lambda walk: f"{walk.edits}-edits-{walk.nodes}-nodes")
-async def test_random_edits(walk: Size) -> None:
-    await Walk(walk).run()
+@pytest.mark.parametrize(
+    "walk", WALK_CONFIGS, ids=lambda walk: f"{walk.edits}-edits-{walk.nodes}-nodes"
+)
+async def test_random_edits_settle_in_the_expected_state(walk: WalkConfig) -> None:
+    await RandomWalk(walk).run()
     print(f"seed {walk.seed}: {walk.edits} edits over up to {walk.nodes} nodes")
 
 
-class Walk:
-    def __init__(self, size: Size) -> None:
+class RandomWalk:
+    def __init__(self, size: WalkConfig) -> None:
         self.size = size
         self.rng = random.Random(size.seed)
         self.names = [f"n{number}" for number in range(size.nodes)]
@@ -81,20 +83,22 @@ class Walk:
         ]
 
     async def run(self) -> None:
-        trouble: list[dict[str, object]] = []
-        asyncio.get_running_loop().set_exception_handler(lambda _, context: trouble.append(context))
+        unhandled_errors: list[dict[str, object]] = []
+        asyncio.get_running_loop().set_exception_handler(
+            lambda _, context: unhandled_errors.append(context)
+        )
         async with World(*FAMILIES[1:], seed=self.size.seed) as self.world:
             for _ in range(self.size.nodes // 2):
                 self.add()
             for _ in range(self.size.edits):
                 await self.edit()
                 self.world.check()
-                assert not trouble, trouble
+                assert not unhandled_errors, unhandled_errors
                 if self.rng.random() < 1 / self.size.settle_every:
-                    await self.come_to_rest()
-            await self.come_to_rest()
+                    await self.settle()
+            await self.settle()
             await self.recover()
-        assert not trouble, trouble
+        assert not unhandled_errors, unhandled_errors
 
     async def edit(self) -> None:
         weights, edits = zip(*self.edits, strict=True)
@@ -111,32 +115,36 @@ class Walk:
         self.rng.shuffle(specs)
         return specs
 
-    async def come_to_rest(self) -> None:
-        """Wait until it is as it must be; then it has to stay so."""
+    async def settle(self) -> None:
+        """Wait until the state is as expected and check that it stays so."""
         applied = self.world.apply(*self.shuffled(), revision="rest")
-        end = self.world.now + EVENTUALLY
-        while ((wrong := self.wrong()) or not applied.done()) and self.world.now < end:
+        end = self.world.now + SETTLE_SECONDS
+        while (
+            (mismatches := self.find_mismatches()) or not applied.done()
+        ) and self.world.now < end:
             await self.world.advance(30)
-        assert not wrong, wrong
+        assert not mismatches, mismatches
         assert applied.done(), "the configuration is never applied"
         await self.world.advance(70)
-        assert not (wrong := self.wrong()), wrong
+        assert not (mismatches := self.find_mismatches()), mismatches
         self.world.check()
         self.plan_twice()
 
     async def recover(self) -> None:
-        """From wherever it is, a good configuration leads to all ready."""
+        """Check that a valid configuration makes all nodes ready from any state."""
         self.world.scripts.clear()
         for supplier in self.world.suppliers.values():
             if not supplier.available:
                 supplier.come_back()
         self.specs = {
-            name: spec(name, " ".join(self.some(self.names[:number])), settings=self.settings)
+            name: spec(
+                name, " ".join(self.sample_names(self.names[:number])), settings=self.settings
+            )
             for number, name in enumerate(self.names)
         }
         self.world.apply(*self.shuffled(), revision="good")
         await self.world.advance(200)
-        assert not (wrong := self.wrong()), wrong
+        assert not (mismatches := self.find_mismatches()), mismatches
         assert {node.state for node in self.world.graph.nodes.values()} == {State.READY}
         assert len(self.world.graph.nodes) == len(self.names)
 
@@ -144,8 +152,8 @@ class Walk:
         name = self.rng.choice(self.names)
         self.specs[name] = spec(
             name,
-            " ".join(self.some(self.names)) if self.rng.random() < 0.5 else "",
-            " ".join(self.some(self.names)) if self.rng.random() < 0.3 else "",
+            " ".join(self.sample_names(self.names)) if self.rng.random() < 0.5 else "",
+            " ".join(self.sample_names(self.names)) if self.rng.random() < 0.3 else "",
             settings=self.settings,
             kind=self.rng.choice(self.size.kinds),
             family=self.rng.choice(FAMILIES),
@@ -163,10 +171,10 @@ class Walk:
         self.change(model=model(self.rng.choice(self.size.kinds), self.rng.choice(FAMILIES)))
 
     def change_needs(self) -> None:
-        self.change(needs=tuple(map(Reference, self.some(self.names))))
+        self.change(needs=tuple(map(Reference, self.sample_names(self.names))))
 
     def change_wants(self) -> None:
-        self.change(wants=tuple(map(Reference, self.some(self.names))))
+        self.change(wants=tuple(map(Reference, self.sample_names(self.names))))
 
     def change_fault(self) -> None:
         self.change(fault=self.rng.choice((None, "a wrong attribute")))
@@ -178,10 +186,10 @@ class Walk:
 
     def change_script(self) -> None:
         self.world.scripts[self.rng.choice(self.names)] = Script(
-            self.deed(), self.deed(), self.deed()
+            self.behavior(), self.behavior(), self.behavior()
         )
 
-    def deed(self) -> Deed:
+    def behavior(self) -> CallBehavior:
         late = self.rng.choice((0, 0.5, 3, 20))
         slow = takes(self.rng.choice((0.5, 1, 3, 20)))
         return self.rng.choice((OK, OK, OK, slow, slow, fails(after=late), HANGS, stubborn(late)))
@@ -196,38 +204,38 @@ class Walk:
     def lose(self) -> None:
         self.world.lose(self.rng.choice(self.names), "the cable was pulled")
 
-    def some(self, names: list[str]) -> list[str]:
-        """A few, near each other, so that chains and circles come up at every size."""
+    def sample_names(self, names: list[str]) -> list[str]:
+        """Return a few names near each other, so that chains and cycles occur at every size."""
         if not names:
             return []
         start = self.rng.randrange(len(names))
         near = names[start : start + 8]
         return self.rng.sample(near, min(len(near), self.rng.choice((0, 1, 1, 1, 2, 3))))
 
-    def wrong(self) -> list[str]:
-        """What is not as it must be once all has come to rest."""
-        world, wrong = self.world, []
+    def find_mismatches(self) -> list[str]:
+        """Return what differs from the expected settled state."""
+        world, mismatches = self.world, []
         nodes = {name.short: node for name, node in world.graph.nodes.items()}
         if nodes.keys() != self.specs.keys():
-            wrong.append(f"nodes {sorted(nodes)} instead of {sorted(self.specs)}")
-            return wrong
+            mismatches.append(f"nodes {sorted(nodes)} instead of {sorted(self.specs)}")
+            return mismatches
         is_ready = {name for name, node in nodes.items() if node.state is State.READY}
-        for name, (can, must) in self.expected(is_ready).items():
+        for name, (can, must) in self.expected_readiness(is_ready).items():
             node = nodes[name]
             if (name in is_ready and not can) or (name not in is_ready and must):
-                wrong.append(f"{name} is {node.state.name}: {world.reason(name)}")
+                mismatches.append(f"{name} is {node.state.name}: {world.reason(name)}")
             if name not in is_ready and not (node.state is State.UNHEALTHY and world.reason(name)):
-                wrong.append(f"{name} is {node.state.name} without a reason")
-        if not wrong:
-            wrong += self.wrong_objects(is_ready)
-        return wrong
+                mismatches.append(f"{name} is {node.state.name} without a reason")
+        if not mismatches:
+            mismatches += self.find_object_mismatches(is_ready)
+        return mismatches
 
-    def expected(self, is_ready: set[str]) -> dict[str, tuple[bool, bool]]:
-        """Whether each can be ready, and whether it must.
+    def expected_readiness(self, is_ready: set[str]) -> dict[str, tuple[bool, bool]]:
+        """Return whether each node can be ready and whether it must be.
 
-        One whose constructor is bad may have an object from better times.
+        A node whose constructor now fails may still have an earlier object.
         """
-        needs = {name: self.references(item.needs) for name, item in self.specs.items()}
+        needs = {name: self.short_names(item.needs) for name, item in self.specs.items()}
         expected: dict[str, tuple[bool, bool]] = {}
         for name, item in self.specs.items():
             can = (
@@ -239,45 +247,45 @@ class Walk:
             expected[name] = (can, can and not self.is_bad(name))
         return expected
 
-    def wrong_objects(self, is_ready: set[str]) -> list[str]:
-        world, wrong = self.world, []
+    def find_object_mismatches(self, is_ready: set[str]) -> list[str]:
+        world, mismatches = self.world, []
         held: set[Thing] = set()
         for name in is_ready:
             thing, item = world.thing(name), self.specs[name]
             held.add(thing)
-            given = {*self.references(item.needs), *self.usable_wants(name) & is_ready}
-            if thing.holds != {full(other): world.thing(other) for other in given}:
-                wrong.append(f"{thing} holds {thing.holds}, not {sorted(given)}")
+            given = {*self.short_names(item.needs), *self.usable_wants(name) & is_ready}
+            if thing.holds != {full_name(other): world.thing(other) for other in given}:
+                mismatches.append(f"{thing} holds {thing.holds}, not {sorted(given)}")
             if (thing.settings, thing.model) != (item.settings, item.model):
-                wrong.append(f"{thing} is not what was configured")
+                mismatches.append(f"{thing} is not what was configured")
         orphans = [thing for thing in world.things if not (thing in held or self.is_late(thing))]
         if orphans or not held <= set(world.things):
-            wrong.append(f"{orphans} are nobody's, {held - set(world.things)} are not there")
-        wrong += [
+            mismatches.append(f"{orphans} are nobody's, {held - set(world.things)} are not there")
+        mismatches += [
             f"{call.what} of {call.name.short} still runs"
             for call in world.running
             if not self.is_bad(call.name.short)
         ]
-        return wrong
+        return mismatches
 
     def is_late(self, thing: Thing) -> bool:
         return thing.late and self.is_bad(thing.name.short)
 
     def is_bad(self, name: str) -> bool:
         """Whether its constructor cannot succeed."""
-        deed = self.world.scripts.get(name, Script()).build
-        assert isinstance(deed, Deed)
-        return deed.hangs or deed.error is not None
+        build_behavior = self.world.scripts.get(name, Script()).build
+        assert isinstance(build_behavior, CallBehavior)
+        return build_behavior.hangs or build_behavior.error is not None
 
-    def references(self, references: tuple[Reference, ...]) -> list[str]:
+    def short_names(self, references: tuple[Reference, ...]) -> list[str]:
         return [reference.short for reference in references]
 
     def usable_wants(self, name: str) -> set[str]:
         both = {
-            other: [*self.references(item.needs), *self.references(item.wants)]
+            other: [*self.short_names(item.needs), *self.short_names(item.wants)]
             for other, item in self.specs.items()
         }
-        wants = set(self.references(self.specs[name].wants)) & self.specs.keys()
+        wants = set(self.short_names(self.specs[name].wants)) & self.specs.keys()
         return {want for want in wants if want != name and name not in reachable(want, both)}
 
     def plan_twice(self) -> None:

@@ -1,6 +1,6 @@
-"""A world to run the graph in: scripted constructors on a manual clock, watched as they go.
+"""A test environment for the graph: scripted constructors on a manual clock.
 
-What the world forbids, and records in `violations` the moment it happens:
+The world records these violations in `violations` when they happen:
 
 - an object is closed twice;
 - an object is built or changed with a dependency that is being closed or is closed;
@@ -39,41 +39,41 @@ API = Api("rdk", "component", "sensor")
 
 
 @dataclass(frozen=True, slots=True)
-class Deed:
-    """How a scripted call goes."""
+class CallBehavior:
+    """How a scripted call behaves."""
 
     seconds: float = 0.0
-    """How long it takes, or, if stubborn, how long after it is cancelled it returns."""
+    """Duration of the call, or, if stubborn, the delay of its return after the cancellation."""
     error: str | None = None
     hangs: bool = False
     stubborn: bool = False
 
 
-OK = Deed()
-HANGS = Deed(hangs=True)
-STUCK = Deed(hangs=True, stubborn=True, seconds=1e9)
+OK = CallBehavior()
+HANGS = CallBehavior(hangs=True)
+STUCK = CallBehavior(hangs=True, stubborn=True, seconds=1e9)
 
 
-def takes(seconds: float) -> Deed:
-    return Deed(seconds)
+def takes(seconds: float) -> CallBehavior:
+    return CallBehavior(seconds)
 
 
-def fails(error: str = "no such device", after: float = 0.0) -> Deed:
-    return Deed(after, error)
+def fails(error: str = "no such device", after: float = 0.0) -> CallBehavior:
+    return CallBehavior(after, error)
 
 
-def stubborn(late: float) -> Deed:
-    """Hangs, swallows every cancellation and returns `late` seconds after the first."""
-    return Deed(late, hangs=True, stubborn=True)
+def stubborn(late: float) -> CallBehavior:
+    """Hang, ignore every cancellation and return `late` seconds after the first."""
+    return CallBehavior(late, hangs=True, stubborn=True)
 
 
 @dataclass(slots=True)
 class Script:
-    """What becomes of one name. A list is used up one by one; its last deed stays."""
+    """Behavior of the calls of one name. A list is consumed in order; its last item is kept."""
 
-    build: Deed | list[Deed] = OK
-    reconfigure: Deed | list[Deed] = OK
-    close: Deed | list[Deed] = OK
+    build: CallBehavior | list[CallBehavior] = OK
+    reconfigure: CallBehavior | list[CallBehavior] = OK
+    close: CallBehavior | list[CallBehavior] = OK
 
 
 class Life(enum.Enum):
@@ -93,13 +93,13 @@ class Thing:
     holds: dict[ResourceName, Thing]
     late: bool = False
     life: Life = Life.OPEN
-    changing: Running | None = None
+    changing: RunningCall | None = None
 
     def __repr__(self) -> str:
         return f"{self.name.short}#{self.number}"
 
 
-class Happening(NamedTuple):
+class HistoryEntry(NamedTuple):
     time: float
     what: str
     name: str
@@ -108,7 +108,7 @@ class Happening(NamedTuple):
 
 
 @dataclass(eq=False, slots=True)
-class Running:
+class RunningCall:
     """One call of the graph into the world."""
 
     what: str
@@ -119,14 +119,14 @@ class Running:
 
 @dataclass(slots=True)
 class Supplier:
-    """A provider that comes and goes. Models named `mutable` change in place."""
+    """A provider that can leave and return. Models named `mutable` are reconfigurable."""
 
     world: World
     family: str
     available: bool = True
     provider_session: int = 0
     needs: dict[str, tuple[Reference, ...]] = field(default_factory=dict)
-    """Dependencies that only this provider knows of, by name."""
+    """Dependencies that only this provider knows, by name."""
 
     def offer(self, spec: Spec) -> Offer | Unavailable | None:
         if spec.model.family != self.family:
@@ -148,7 +148,7 @@ class Supplier:
 
 
 class World:
-    """The builder of everything and the graph it serves. Leaving the context ends and checks it."""
+    """The builder of all resources and its graph. Leaving the context closes and checks it."""
 
     def __init__(
         self,
@@ -158,17 +158,17 @@ class World:
         redact: Callable[[str], str] = str,
     ) -> None:
         self.clock = ManualClock()
-        self.began = self.clock.monotonic()
+        self.started_at = self.clock.monotonic()
         self.suppliers = {family: Supplier(self, family) for family in ("acme", *families)}
         self.providers = Providers(self.suppliers)
         self.scripts: dict[str, Script] = {}
-        self.history: list[Happening] = []
+        self.history: list[HistoryEntry] = []
         self.events: list[tuple[float, Event]] = []
         self.violations: list[str] = []
         self.things: list[Thing] = []
-        """Those that are not closed."""
-        self.running: set[Running] = set()
-        self.let_go = asyncio.Event()
+        """Objects that are not closed."""
+        self.running: set[RunningCall] = set()
+        self.release = asyncio.Event()
         self.graph = Reconciler(
             self.providers,
             self.clock,
@@ -189,7 +189,7 @@ class World:
         error: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
-        await self.end()
+        await self.close_graph()
         if error is None:
             self.check()
             assert not self.running, self.running
@@ -197,15 +197,15 @@ class World:
 
     @property
     def now(self) -> float:
-        return self.clock.monotonic() - self.began
+        return self.clock.monotonic() - self.started_at
 
     def script(
         self,
         name: str,
-        build: Deed | list[Deed] = OK,
+        build: CallBehavior | list[CallBehavior] = OK,
         *,
-        reconfigure: Deed | list[Deed] = OK,
-        close: Deed | list[Deed] = OK,
+        reconfigure: CallBehavior | list[CallBehavior] = OK,
+        close: CallBehavior | list[CallBehavior] = OK,
     ) -> None:
         self.scripts[name] = Script(build, reconfigure, close)
 
@@ -213,19 +213,19 @@ class World:
         return self.graph.apply(specs, revision)
 
     async def run(self, *specs: Spec, revision: str = "") -> None:
-        """Apply, and let happen what takes no time."""
+        """Apply the specs and run everything that takes no time."""
         self.apply(*specs, revision=revision)
         await self.clock.settle()
 
     async def advance(self, seconds: float) -> None:
         await self.clock.advance(seconds)
 
-    async def until(self, moment: float) -> None:
+    async def advance_to(self, moment: float) -> None:
         await self.clock.advance(moment - self.now)
 
-    async def end(self) -> list[ResourceName]:
-        """Close the graph; whatever hangs in the world returns."""
-        self.let_go.set()
+    async def close_graph(self) -> list[ResourceName]:
+        """Release all hanging calls and close the graph."""
+        self.release.set()
         await self.clock.settle()
         closing = asyncio.ensure_future(self.graph.aclose())
         await self.clock.advance(30)
@@ -236,15 +236,15 @@ class World:
         assert not self.violations, self.violations
 
     def node(self, name: str) -> Node:
-        return self.graph.nodes[full(name)]
+        return self.graph.nodes[full_name(name)]
 
     def state(self, name: str) -> State:
         return self.node(name).state
 
     def lose(self, name: str, why: str) -> None:
-        node = self.graph.nodes.get(full(name))
+        node = self.graph.nodes.get(full_name(name))
         if node is not None and node.held is not None:
-            self.graph.report_lost(full(name), node.held.resource, why)
+            self.graph.report_lost(full_name(name), node.held.resource, why)
 
     def reason(self, name: str) -> str | None:
         reason = self.node(name).reason
@@ -259,118 +259,127 @@ class World:
     def times(self, what: str, *names: str) -> list[float]:
         return [h.time for h in self.history if h.what == what and (not names or h.name in names)]
 
-    def told(self, *whats: str) -> list[tuple[float, str, str]]:
-        """The history of the given kinds, as (time, what, name)."""
+    def history_of(self, *whats: str) -> list[tuple[float, str, str]]:
+        """Return the history entries of the given kinds as (time, what, name)."""
         return [(h.time, h.what, h.name) for h in self.history if h.what in whats]
 
     def slow(self, name: str) -> list[float]:
-        return [at for at, e in self.events if isinstance(e, CallSlow) and e.name == full(name)]
+        return [
+            at for at, e in self.events if isinstance(e, CallSlow) and e.name == full_name(name)
+        ]
 
     def states(self, name: str) -> list[tuple[float, State]]:
-        """The states a node went through."""
+        """Return the states of a node over time."""
         return [
             (at, event.after)
             for at, event in self.events
-            if isinstance(event, StateChanged) and event.name == full(name)
+            if isinstance(event, StateChanged) and event.name == full_name(name)
         ]
 
     async def build(self, spec: Spec, dependencies: Dependencies) -> object:
-        given = self._given("build", spec.name, dependencies)
+        given = self._check_dependencies("build", spec.name, dependencies)
         for other in self.running:
             if other.what == "build" and other.name == spec.name and not other.cancelled:
-                self._object(f"{spec.name.short} is built twice at a time")
+                self._record_violation(f"{spec.name.short} is built twice at a time")
         for other_thing in self.things:
             if other_thing.name == spec.name and not other_thing.late:
-                self._object(f"{spec.name.short} is built while {other_thing} lives")
-        running = Running("build", spec.name, given)
-        self._tell("build", spec.name, None, given)
-        with self._runs(running):
-            await self._carry_out(running, self._script(spec.name).build)
+                self._record_violation(f"{spec.name.short} is built while {other_thing} lives")
+        running = RunningCall("build", spec.name, given)
+        self._record("build", spec.name, None, given)
+        with self._track(running):
+            await self._run_behavior(running, self._script(spec.name).build)
             thing = Thing(
                 next(self._numbers), spec.name, spec.settings, spec.model, given, running.cancelled
             )
             for dependency in given.values():
                 if dependency.life is not Life.OPEN and not thing.late:
-                    self._object(f"{thing} was given {dependency}, closed since")
+                    self._record_violation(f"{thing} was given {dependency}, closed since")
             self.things.append(thing)
-            self._tell("built late" if thing.late else "built", spec.name, thing, given)
+            self._record("built late" if thing.late else "built", spec.name, thing, given)
         return thing
 
     async def reconfigure(self, resource: object, spec: Spec, dependencies: Dependencies) -> None:
         assert isinstance(resource, Thing)
-        given = self._given("reconfigure", spec.name, dependencies)
+        given = self._check_dependencies("reconfigure", spec.name, dependencies)
         if resource.life is not Life.OPEN:
-            self._object(f"{resource} is changed although it is {resource.life.value}")
+            self._record_violation(f"{resource} is changed although it is {resource.life.value}")
         if resource.changing is not None:
-            self._object(f"{resource} is changed twice at a time")
-        running = Running("reconfigure", spec.name, given)
+            self._record_violation(f"{resource} is changed twice at a time")
+        running = RunningCall("reconfigure", spec.name, given)
         resource.changing = running
         resource.holds = {**resource.holds, **given}
-        self._tell("reconfigure", spec.name, resource, given)
+        self._record("reconfigure", spec.name, resource, given)
         try:
-            with self._runs(running):
-                await self._carry_out(running, self._script(spec.name).reconfigure)
+            with self._track(running):
+                await self._run_behavior(running, self._script(spec.name).reconfigure)
         finally:
             resource.changing = None
         if not running.cancelled:
             resource.holds = given
         resource.settings = spec.settings
-        self._tell("reconfigured", spec.name, resource, given)
+        self._record("reconfigured", spec.name, resource, given)
 
     async def close(self, resource: object) -> None:
         assert isinstance(resource, Thing)
-        self._may_close(resource)
+        self._check_close(resource)
         resource.life = Life.CLOSING
-        running = Running("close", resource.name, {})
-        self._tell("close", resource.name, resource, {})
+        running = RunningCall("close", resource.name, {})
+        self._record("close", resource.name, resource, {})
         try:
-            with self._runs(running):
-                await self._carry_out(running, self._script(resource.name).close, resource)
+            with self._track(running):
+                await self._run_behavior(running, self._script(resource.name).close, resource)
         finally:
-            self._closed(resource)
+            self._mark_closed(resource)
 
-    def _may_close(self, thing: Thing) -> None:
+    def _check_close(self, thing: Thing) -> None:
         if thing.life is not Life.OPEN:
-            self._object(f"{thing} is closed again although it is {thing.life.value}")
+            self._record_violation(f"{thing} is closed again although it is {thing.life.value}")
         if thing.changing is not None and not thing.changing.cancelled:
-            self._object(f"{thing} is closed while it is changed in place")
+            self._record_violation(f"{thing} is closed while it is changed in place")
         for other in self.things:
             if thing in other.holds.values() and not other.late and other is not thing:
-                self._object(f"{thing} is closed while {other}, {other.life.value}, holds it")
+                self._record_violation(
+                    f"{thing} is closed while {other}, {other.life.value}, holds it"
+                )
         for call in self.running:
             if thing in call.given.values() and not call.cancelled and call.what == "build":
-                self._object(f"{thing} is closed while the constructor of {call.name} has it")
+                self._record_violation(
+                    f"{thing} is closed while the constructor of {call.name} has it"
+                )
 
-    def _closed(self, thing: Thing) -> None:
+    def _mark_closed(self, thing: Thing) -> None:
         if thing.life is not Life.CLOSED:
             thing.life = Life.CLOSED
             self.things.remove(thing)
-            self._tell("closed", thing.name, thing, {})
+            self._record("closed", thing.name, thing, {})
 
-    async def _carry_out(
-        self, running: Running, script: Deed | list[Deed], closing: Thing | None = None
+    async def _run_behavior(
+        self,
+        running: RunningCall,
+        script: CallBehavior | list[CallBehavior],
+        closing: Thing | None = None,
     ) -> None:
-        deed = _next(script)
+        behavior = _next_behavior(script)
         try:
-            if deed.hangs:
-                await self.let_go.wait()
-            elif deed.seconds:
-                await self.clock.sleep(deed.seconds)
+            if behavior.hangs:
+                await self.release.wait()
+            elif behavior.seconds:
+                await self.clock.sleep(behavior.seconds)
         except asyncio.CancelledError:
             running.cancelled = True
             if closing is not None:
-                self._closed(closing)
-            self._tell("cancelled", running.name, None, {})
-            if not deed.stubborn:
+                self._mark_closed(closing)
+            self._record("cancelled", running.name, None, {})
+            if not behavior.stubborn:
                 raise
-            await self._linger(deed.seconds)
-        if deed.error is not None:
-            raise RuntimeError(deed.error)
+            await self._linger(behavior.seconds)
+        if behavior.error is not None:
+            raise RuntimeError(behavior.error)
 
     async def _linger(self, seconds: float) -> None:
         end = self.clock.monotonic() + seconds
-        while not self.let_go.is_set() and (left := end - self.clock.monotonic()) > 0:
-            waiting = asyncio.ensure_future(self.let_go.wait())
+        while not self.release.is_set() and (left := end - self.clock.monotonic()) > 0:
+            waiting = asyncio.ensure_future(self.release.wait())
             try:
                 await self.clock.wait({waiting}, left)
             except asyncio.CancelledError:
@@ -379,7 +388,7 @@ class World:
                 waiting.cancel()
 
     @contextmanager
-    def _runs(self, running: Running) -> Iterator[None]:
+    def _track(self, running: RunningCall) -> Iterator[None]:
         self.running.add(running)
         try:
             yield
@@ -391,21 +400,23 @@ class World:
         if isinstance(event, StateChanged):
             self.on_state(event.name, event.after)
 
-    def _given(
+    def _check_dependencies(
         self, what: str, name: ResourceName, dependencies: Dependencies
     ) -> dict[ResourceName, Thing]:
         given: dict[ResourceName, Thing] = {}
         for key, dependency in dependencies.items():
             assert isinstance(dependency, Thing)
             if dependency.life is not Life.OPEN:
-                self._object(f"{what} {name.short} with {dependency}, {dependency.life.value}")
+                self._record_violation(
+                    f"{what} {name.short} with {dependency}, {dependency.life.value}"
+                )
             given[key] = dependency
         return given
 
     def _script(self, name: ResourceName) -> Script:
         return self.scripts.setdefault(name.short, Script())
 
-    def _tell(
+    def _record(
         self,
         what: str,
         name: ResourceName,
@@ -414,13 +425,13 @@ class World:
     ) -> None:
         numbers = tuple(other.number for other in given.values())
         number = thing.number if thing else None
-        self.history.append(Happening(self.now, what, name.short, number, numbers))
+        self.history.append(HistoryEntry(self.now, what, name.short, number, numbers))
 
-    def _object(self, sentence: str) -> None:
+    def _record_violation(self, sentence: str) -> None:
         self.violations.append(f"at {self.now}: {sentence}")
 
 
-def full(name: str) -> ResourceName:
+def full_name(name: str) -> ResourceName:
     return ResourceName(API, name)
 
 
@@ -439,7 +450,7 @@ def spec(
     fault: str | None = None,
 ) -> Spec:
     return Spec(
-        full(name),
+        full_name(name),
         model(kind, family),
         settings,
         tuple(Reference.parse(text) for text in needs.split()),
@@ -452,7 +463,7 @@ def mutable(name: str, needs: str = "", wants: str = "", *, settings: object = 0
     return spec(name, needs, wants, settings=settings, kind="mutable")
 
 
-def _next(script: Deed | list[Deed]) -> Deed:
-    if isinstance(script, Deed):
+def _next_behavior(script: CallBehavior | list[CallBehavior]) -> CallBehavior:
+    if isinstance(script, CallBehavior):
         return script
     return script.pop(0) if len(script) > 1 else script[0]
