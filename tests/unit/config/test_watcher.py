@@ -229,8 +229,8 @@ async def test_environment_is_substituted_at_start_and_on_change(
             settings = machine.loaded[-1].result.specs[0].settings
             assert settings == StepAttributes(label="from-the-environment")
             await wait_until(
-                lambda wanted=revision: f'"{wanted}"' in (machine.last_good.read() or "")
-            )  # type: ignore[misc]
+                lambda wanted=revision: f'"{wanted}"' in (machine.last_good.read() or "")  # type: ignore[misc]
+            )
             assert "from-the-environment" not in machine.last_good.path.read_text()
 
 

@@ -1,4 +1,4 @@
-"""Standard output, for which nobody waits; and how a line looks there."""
+"""Writing to standard output without blocking, and the format of a line."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def drain(read: int) -> bytes:
         return stream.read()
 
 
-def test_lines_come_in_order(pipe: Pipe) -> None:
+def test_lines_are_written_in_order(pipe: Pipe) -> None:
     read, write = pipe
     sink = Sink("test", descriptor_writer(write))
     for number in range(500):
@@ -45,37 +45,37 @@ def test_lines_come_in_order(pipe: Pipe) -> None:
 
 
 @pytest.mark.parametrize("blocking", [True, False])
-def test_a_reader_that_does_not_read_is_not_waited_for(pipe: Pipe, blocking: bool) -> None:
+def test_slow_reader_does_not_block_put(pipe: Pipe, blocking: bool) -> None:
     read, write = pipe
     os.set_blocking(write, blocking)
     sink = Sink("test", descriptor_writer(write), max_bytes=300_000)
-    began = time.monotonic()
+    started = time.monotonic()
     for _ in range(1000):
         sink.put(b"x" * 999 + b"\n")
-    assert time.monotonic() - began < 1
-    got: list[bytes] = []
-    reader = threading.Thread(target=lambda: got.append(drain(read)))
+    assert time.monotonic() - started < 1
+    outputs: list[bytes] = []
+    reader = threading.Thread(target=lambda: outputs.append(drain(read)))
     reader.start()
     sink.close()
     os.close(write)
     reader.join()
-    lines = got[0].splitlines()
+    lines = outputs[0].splitlines()
     counted = sum(int(line.split()[1]) for line in lines if not line.startswith(b"x"))
     written = sum(line.startswith(b"x") for line in lines)
     assert written >= 300
     assert counted + written == 1000
 
 
-def test_a_reader_that_never_reads_does_not_keep_the_process(pipe: Pipe) -> None:
+def test_stuck_reader_does_not_block_close(pipe: Pipe) -> None:
     sink = Sink("test", descriptor_writer(pipe[1]))
     sink.put(b"x" * 200_000)
-    began = time.monotonic()
+    started = time.monotonic()
     sink.close()
-    assert time.monotonic() - began < 3
-    os.close(pipe[0])  # lets the thread end
+    assert time.monotonic() - started < 3
+    os.close(pipe[0])  # so that the thread ends
 
 
-def test_a_reader_that_is_gone_is_no_trouble(pipe: Pipe) -> None:
+def test_closed_reader_is_tolerated(pipe: Pipe) -> None:
     read, write = pipe
     sink = Sink("test", descriptor_writer(write))
     os.close(read)
@@ -84,13 +84,13 @@ def test_a_reader_that_is_gone_is_no_trouble(pipe: Pipe) -> None:
     sink.close()
 
 
-def test_a_line_of_text() -> None:
+def test_text_format() -> None:
     assert as_text(ENTRY) == (
         '1970-01-12T13:46:40.500Z\tERROR\trdk.config\tfollow.py:12\tit is wrong\t{"file": "m.json"}'
     )
 
 
-def test_a_line_of_json() -> None:
+def test_json_format() -> None:
     assert json.loads(as_json(ENTRY)) == {
         "time": "1970-01-12T13:46:40.500Z",
         "level": "error",
@@ -101,7 +101,7 @@ def test_a_line_of_json() -> None:
     }
 
 
-def test_nothing_in_a_message_moves_the_cursor() -> None:
+def test_control_characters_in_a_message_are_escaped() -> None:
     entry = Entry(0.0, 20, "rdk", "x.py:1", "a\x1b[2Jb\r\x07c\nd\te")
     assert as_text(entry).endswith("\ta\\x1b[2Jb\\r\\x07c\\nd\\te")
 
@@ -110,7 +110,7 @@ FORGED = "x\n2026-01-01T00:00:00.000Z\tERROR\trdk\tx\tforged\x1b]0;title\x07\u20
 
 
 @pytest.mark.parametrize("render", [as_text, as_colored_text, as_json])
-def test_nothing_that_somebody_sends_starts_a_line_or_reaches_the_terminal(
+def test_forged_text_cannot_start_a_line_or_control_the_terminal(
     render: Callable[[Entry], str],
 ) -> None:
     for entry in (
@@ -128,7 +128,7 @@ def test_nothing_that_somebody_sends_starts_a_line_or_reaches_the_terminal(
         assert "\x1b]" not in "".join(lines)
 
 
-def test_lines_that_belong_to_a_message_stay_lines() -> None:
+def test_traceback_lines_are_indented() -> None:
     entry = Entry(0.0, 20, "rdk", "x.py:1", "failed", trace="Traceback:\n\tFile x\n    raise")
     assert as_text(entry).split("\n")[1:] == [
         "    Traceback:",
@@ -137,7 +137,7 @@ def test_lines_that_belong_to_a_message_stay_lines() -> None:
     ]
 
 
-def test_colour_is_for_terminals_that_want_it(pipe: Pipe) -> None:
+def test_color_is_used_only_for_terminals_that_support_it(pipe: Pipe) -> None:
     controller, terminal = pty.openpty()
     try:
         assert console_format(terminal, {}) is as_colored_text

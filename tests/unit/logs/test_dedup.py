@@ -1,4 +1,4 @@
-"""Noisy messages, beside a model that keeps everything and looks at all of it."""
+"""Suppression of repeated messages, compared with a naive model."""
 
 from __future__ import annotations
 
@@ -14,32 +14,32 @@ pauses = st.sampled_from([0.0, 0.001, 0.5, 1.0, 3.4, 5.0, 9.999, 10.0, 10.001, 3
 steps = st.lists(st.tuples(pauses, st.sampled_from(["log", "log", "log", "due"]), keys))
 
 
-class Naive:
+class NaiveDedup:
     def __init__(self) -> None:
         self.printed: dict[str, list[float]] = defaultdict(list)
-        self.held_back: dict[str, int] = defaultdict(int)
+        self.suppressed_counts: dict[str, int] = defaultdict(int)
 
     def log(self, key: str, now: float) -> tuple[bool, int]:
         recent = [moment for moment in self.printed[key] if now - moment < WINDOW]
         if len(recent) >= MAX_PER_WINDOW:
-            self.held_back[key] += 1
+            self.suppressed_counts[key] += 1
             return False, 0
         self.printed[key].append(now)
-        return True, self.held_back.pop(key, 0)
+        return True, self.suppressed_counts.pop(key, 0)
 
     def due(self, now: float) -> set[tuple[str, int]]:
         free = {
             key
-            for key in self.held_back
+            for key in self.suppressed_counts
             if sum(now - moment < WINDOW for moment in self.printed[key]) < MAX_PER_WINDOW
         }
-        return {(key, self.held_back.pop(key)) for key in free}
+        return {(key, self.suppressed_counts.pop(key)) for key in free}
 
 
 @given(steps)
-def test_as_the_naive_one_does_it(steps: list[tuple[float, str, str]]) -> None:
+def test_dedup_matches_the_naive_model(steps: list[tuple[float, str, str]]) -> None:
     dedup: Dedup[str] = Dedup()
-    naive = Naive()
+    naive = NaiveDedup()
     now = 1000.0
     for pause, what, key in steps:
         now += pause
@@ -49,11 +49,11 @@ def test_as_the_naive_one_does_it(steps: list[tuple[float, str, str]]) -> None:
             verdict = dedup.decide(key, now)
             assert (verdict.should_print, verdict.suppressed) == naive.log(key, now)
     left = {(s.key, s.suppressed) for s in dedup.close()}
-    assert left == {(key, count) for key, count in naive.held_back.items() if count}
+    assert left == {(key, count) for key, count in naive.suppressed_counts.items() if count}
 
 
 @given(steps)
-def test_nothing_goes_uncounted(steps: list[tuple[float, str, str]]) -> None:
+def test_every_suppressed_message_is_counted(steps: list[tuple[float, str, str]]) -> None:
     dedup: Dedup[str] = Dedup(keys=2)
     now, logged, printed, counted = 0.0, 0, 0, 0
     for pause, what, key in steps:
@@ -65,15 +65,15 @@ def test_nothing_goes_uncounted(steps: list[tuple[float, str, str]]) -> None:
         logged += 1
         printed += verdict.should_print
         counted += verdict.suppressed
-        if (crowded_out := dedup.evict_oldest()) is not None:
-            counted += crowded_out.suppressed
+        if (evicted := dedup.evict_oldest()) is not None:
+            counted += evicted.suppressed
     counted += sum(summary.suppressed for summary in dedup.close())
     assert logged == printed + counted
 
 
-def test_a_hundred_times_a_second() -> None:
+def test_frequent_message_is_limited_per_window() -> None:
     dedup: Dedup[str] = Dedup()
-    # 128 times, of which floats hold every moment exactly.
+    # 128 times per second, because floats represent these times exactly.
     moments = [number / 128 for number in range(60 * 128)]
     printed = [moment for moment in moments if dedup.decide("a", moment).should_print]
     assert len(printed) == 18
@@ -81,7 +81,7 @@ def test_a_hundred_times_a_second() -> None:
         assert sum(moment - WINDOW < each <= moment for each in printed) <= MAX_PER_WINDOW
 
 
-def test_the_first_one_held_back_is_pointed_out_and_the_count_comes_first() -> None:
+def test_first_suppressed_repeat_is_marked_and_counted_later() -> None:
     dedup: Dedup[str] = Dedup()
     verdicts = [dedup.decide("a", moment) for moment in (0, 1, 2, 3, 4)]
     assert [verdict.should_print for verdict in verdicts] == [True, True, True, False, False]
@@ -97,20 +97,20 @@ def test_the_first_one_held_back_is_pointed_out_and_the_count_comes_first() -> N
     assert again.suppressed == 2
 
 
-def test_bytes_are_bounded() -> None:
+def test_size_in_bytes_is_bounded() -> None:
     dedup: Dedup[str] = Dedup(size=10_000, size_of=len)
-    crowded_out = 0
+    evicted = 0
     for number in range(100):
         dedup.decide(f"{number:03}" + "x" * 997, 0.0)
         while dedup.evict_oldest() is not None:
-            crowded_out += 1
+            evicted += 1
         assert sum(map(len, dedup._messages)) <= 10_000
-    assert crowded_out == 90
+    assert evicted == 90
     assert not [*dedup.take_due(WINDOW)]
     assert dedup._size == 0
 
 
-def test_memory_is_bounded() -> None:
+def test_number_of_keys_is_bounded() -> None:
     dedup: Dedup[int] = Dedup(keys=100)
     for number in range(10_000):
         dedup.decide(number, 0.0)
@@ -121,7 +121,7 @@ def test_memory_is_bounded() -> None:
     assert list(dedup.close()) == [RepeatSummary(9_999, 3)]
 
 
-def test_what_is_quiet_is_forgotten() -> None:
+def test_message_without_repeats_is_forgotten_after_the_window() -> None:
     dedup: Dedup[str] = Dedup()
     dedup.decide("a", 0.0)
     assert list(dedup.take_due(WINDOW)) == []

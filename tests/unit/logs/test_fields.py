@@ -1,4 +1,4 @@
-"""Fields of a record: plain, without secrets and of a bounded size."""
+"""Fields of a log record: JSON values of bounded size."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from cogwork.logs.fields import limit_fields
 from cogwork.logs.truncation import LIMIT
 
 
-def test_small_fields_stay_as_they_are() -> None:
+def test_small_fields_are_unchanged() -> None:
     fields = {"a": 1, "b": [True, None, 1.5], "c": {"d": "text"}}
     assert limit_fields(fields, str) == fields
 
 
-def test_what_json_does_not_know_becomes_text() -> None:
+def test_values_unknown_to_json_become_text() -> None:
     class Broken:
         def __str__(self) -> str:
             raise ValueError
@@ -24,7 +24,7 @@ def test_what_json_does_not_know_becomes_text() -> None:
     }
 
 
-def test_all_together_are_bounded() -> None:
+def test_total_size_of_fields_is_bounded() -> None:
     fields = {f"f{number}": "x" * 10_000 for number in range(100)}
     bounded = limit_fields(fields, str)
     assert len(str(bounded)) < LIMIT + 1000

@@ -20,19 +20,19 @@ from cogwork.logs.levels import Level
         (" Error ", Level.ERROR),
     ],
 )
-def test_a_level_in_any_case(text: str, level: Level) -> None:
+def test_level_is_parsed_in_any_case(text: str, level: Level) -> None:
     assert Level.parse(text) is level
 
 
 @pytest.mark.parametrize(
     "text", ["", " ", "verbose", "critical", "fatal", "warnings", "10", "__members__", "ınfo"]
 )
-def test_no_level(text: str) -> None:
+def test_unknown_level_raises(text: str) -> None:
     with pytest.raises(ValueError, match="is not a log level; the levels are debug, info, warn, e"):
         Level.parse(text)
 
 
-def test_the_levels_are_those_of_the_standard_library() -> None:
+def test_levels_equal_those_of_the_standard_library() -> None:
     assert [level.value for level in Level] == [
         logging.DEBUG,
         logging.INFO,

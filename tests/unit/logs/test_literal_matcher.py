@@ -1,4 +1,4 @@
-"""Many literals in one search."""
+"""Replacing many literals in one search."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ letters = st.binary(min_size=3, max_size=6).map(lambda data: bytes(b"ab-\xff"[b 
 
 
 @given(st.lists(letters, min_size=1, max_size=20), st.lists(letters, max_size=20))
-def test_as_an_alternation_does_it(literals: list[bytes], parts: list[bytes]) -> None:
+def test_replace_matches_a_regex_alternation(literals: list[bytes], parts: list[bytes]) -> None:
     data = b"".join([*parts, *literals[:2]])
     longest_first = sorted(set(literals), key=len, reverse=True)
     expected = re.sub(b"|".join(map(re.escape, longest_first)), b"*", data)
@@ -21,7 +21,9 @@ def test_as_an_alternation_does_it(literals: list[bytes], parts: list[bytes]) ->
 
 
 @given(st.lists(letters, min_size=1, max_size=20), st.lists(letters, max_size=20))
-def test_whole_words_as_an_alternation_does_it(literals: list[bytes], parts: list[bytes]) -> None:
+def test_whole_word_replace_matches_a_regex_alternation(
+    literals: list[bytes], parts: list[bytes]
+) -> None:
     data = b"-".join([*parts, *literals[:2]])
     longest_first = sorted(set(literals), key=len, reverse=True)
     edge = rb"(?!(?<=\w)\w)"
@@ -30,6 +32,6 @@ def test_whole_words_as_an_alternation_does_it(literals: list[bytes], parts: lis
     assert LiteralMatcher(literals, whole_words=True).replace(data, b"*") == expected
 
 
-def test_white_space_is_any_white_space() -> None:
+def test_whitespace_in_a_literal_matches_any_whitespace() -> None:
     literals = LiteralMatcher([b"a \t b", b"abc d"])
     assert literals.replace(b"a b, a\n\nb, abc\td, abcd", b"*") == b"*, *, *, abcd"

@@ -12,18 +12,18 @@ from cogwork.logs.rules import LevelRules
 
 @pytest.fixture
 def loggers(monkeypatch: pytest.MonkeyPatch) -> Iterator[LoggerLevels]:
-    """In a tree of its own."""
+    """Install LoggerLevels in a separate logger tree."""
     manager = logging.Manager(logging.RootLogger(logging.WARNING))
     monkeypatch.setattr(logging.Logger, "manager", manager)
     monkeypatch.setattr(logging.Logger, "root", manager.root)
     monkeypatch.setattr(logging, "root", manager.root)
-    taken = LoggerLevels()
-    taken.install()
-    yield taken
-    taken.uninstall()
+    levels = LoggerLevels()
+    levels.install()
+    yield levels
+    levels.uninstall()
 
 
-def test_levels_change_at_once(loggers: LoggerLevels) -> None:
+def test_levels_change_immediately(loggers: LoggerLevels) -> None:
     log = logging.getLogger("rdk.robot")
     assert not log.isEnabledFor(logging.DEBUG)
     loggers.apply(LevelRules(debug=True))
@@ -33,7 +33,7 @@ def test_levels_change_at_once(loggers: LoggerLevels) -> None:
     assert not log.isEnabledFor(logging.DEBUG)
 
 
-def test_the_time_is_linear_in_the_number_of_loggers(loggers: LoggerLevels) -> None:
+def test_apply_takes_linear_time_in_the_number_of_loggers(loggers: LoggerLevels) -> None:
     def seconds(count: int) -> float:
         for number in range(count):
             logging.getLogger(f"resource{number}")

@@ -1,4 +1,4 @@
-"""From a record to the outputs: what is held back, counted, masked and never held back."""
+"""From a record to the outputs: suppression, counts, masking and truncation."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from cogwork.logs.redactor import Redactor
 
 
 class JumpingClock(ManualClock):
-    """Its wall time may jump; its other one never does."""
+    """A clock whose wall time may jump while its monotonic time does not."""
 
     jump = 0.0
 
@@ -24,8 +24,8 @@ class JumpingClock(ManualClock):
         return super().time() + self.jump
 
 
-def loose_logger(name: str, level: int = logging.NOTSET) -> logging.Logger:
-    """One that is in nobody's tree, so that no test changes another's."""
+def detached_logger(name: str, level: int = logging.NOTSET) -> logging.Logger:
+    """Return a logger outside the tree, so that tests do not affect each other."""
     return logging.Logger(name, level)  # noqa: LOG001
 
 
@@ -35,7 +35,7 @@ class Log:
         self.entries: list[Entry] = []
         self.redactor = Redactor()
         self.pipeline = Pipeline(self.clock, [self.entries.append], redactor=self.redactor)
-        self.logger = loose_logger("rdk.test", logging.DEBUG)
+        self.logger = detached_logger("rdk.test", logging.DEBUG)
         self.logger.addHandler(self.pipeline)
 
     @property
@@ -45,13 +45,13 @@ class Log:
 
 @pytest.fixture
 def log() -> Iterator[Log]:
-    made = Log()
-    yield made
-    made.logger.removeHandler(made.pipeline)
-    made.pipeline.close()
+    log = Log()
+    yield log
+    log.logger.removeHandler(log.pipeline)
+    log.pipeline.close()
 
 
-async def test_a_noisy_message(log: Log) -> None:
+async def test_repeated_message_is_suppressed_and_counted(log: Log) -> None:
     for _ in range(3):
         log.logger.info("again %d", 1)
         await log.clock.advance(1)
@@ -68,7 +68,7 @@ async def test_a_noisy_message(log: Log) -> None:
     assert log.lines[4:] == ["suppressed 5 repeats of: again 1", "again 1"]
 
 
-async def test_the_count_comes_without_another_message(log: Log) -> None:
+async def test_suppressed_count_is_flushed_without_another_message(log: Log) -> None:
     for _ in range(5):
         log.logger.warning("drip")
     watching = asyncio.ensure_future(log.pipeline.flush_periodically())
@@ -81,15 +81,15 @@ async def test_the_count_comes_without_another_message(log: Log) -> None:
     await asyncio.gather(watching, return_exceptions=True)
 
 
-def test_the_count_comes_at_the_end(log: Log) -> None:
+def test_suppressed_count_is_flushed_on_close(log: Log) -> None:
     for _ in range(4):
         log.logger.info("last words")
     log.pipeline.close()
     assert log.lines[-1] == "suppressed 1 repeat of: last words"
 
 
-def test_what_is_the_same_message(log: Log) -> None:
-    other = loose_logger("rdk.other")
+def test_messages_with_other_text_level_or_logger_are_distinct(log: Log) -> None:
+    other = detached_logger("rdk.other")
     other.addHandler(log.pipeline)
     for _ in range(3):
         log.logger.info("a")
@@ -99,7 +99,7 @@ def test_what_is_the_same_message(log: Log) -> None:
     assert len(log.lines) == 12
 
 
-async def test_wall_time_that_jumps_changes_nothing(log: Log) -> None:
+async def test_wall_clock_jump_does_not_affect_suppression(log: Log) -> None:
     for jump in (0.0, 3600.0, -3600.0, 0.0):
         log.clock.jump = jump
         log.logger.info("jumps")
@@ -110,15 +110,15 @@ async def test_wall_time_that_jumps_changes_nothing(log: Log) -> None:
     assert log.lines.count("jumps") == 4
 
 
-def test_what_is_never_held_back(log: Log) -> None:
-    standard_error = loose_logger("rdk.modmanager.acme.StdErr")
-    story = loose_logger("rdk.activity")
-    for logger in (standard_error, story):
+def test_debug_stderr_activity_and_tracebacks_are_never_suppressed(log: Log) -> None:
+    standard_error = detached_logger("rdk.modmanager.acme.StdErr")
+    activity = detached_logger("rdk.activity")
+    for logger in (standard_error, activity):
         logger.addHandler(log.pipeline)
     for _ in range(5):
         log.logger.debug("debug")
         standard_error.error("Traceback")
-        story.info("started")
+        activity.info("started")
         try:
             raise ValueError("ouch")
         except ValueError:
@@ -127,7 +127,7 @@ def test_what_is_never_held_back(log: Log) -> None:
     assert "ValueError: ouch" in (log.entries[-1].trace or "")
 
 
-def test_it_is_switched_off_and_on_live(log: Log) -> None:
+def test_deduplication_can_be_switched_at_runtime(log: Log) -> None:
     for _ in range(4):
         log.logger.info("x")
     log.pipeline.set_deduplication(False)
@@ -141,7 +141,7 @@ def test_it_is_switched_off_and_on_live(log: Log) -> None:
     assert log.lines[-4:-1] == ["x"] * 3
 
 
-def test_secrets_are_masked_wherever_they_are(log: Log) -> None:
+def test_secrets_are_masked_in_all_parts_of_an_entry(log: Log) -> None:
     log.redactor.add_secrets(["hunter-22", "hunter-22-longer", "abc"])
     log.logger.info("the key is %s", "hunter-22")
     log.logger.info("and hunter-22-longer, abc, abcd")
@@ -150,16 +150,16 @@ def test_secrets_are_masked_wherever_they_are(log: Log) -> None:
     except ValueError:
         log.logger.exception("hunter-22")
     log.logger.info("fields", extra={"fields": {"a": {"b": ["hunter-22"]}}})
-    loose = loose_logger("rdk.hunter-22")
-    loose.addHandler(log.pipeline)
-    loose.info("name")
+    named_logger = detached_logger("rdk.hunter-22")
+    named_logger.addHandler(log.pipeline)
+    named_logger.info("name")
     assert log.lines == ["the key is ***", "and ***, ***, abcd", "***", "fields", "name"]
     assert "hunter" not in str(log.entries)
 
 
-def test_every_text_is_cut_and_the_cut_is_marked(log: Log) -> None:
+def test_long_texts_are_truncated_with_a_mark(log: Log) -> None:
     long = "x" * (1 << 20)
-    logger = loose_logger(long)
+    logger = detached_logger(long)
     logger.addHandler(log.pipeline)
     try:
         raise ValueError(long)
@@ -173,13 +173,13 @@ def test_every_text_is_cut_and_the_cut_is_marked(log: Log) -> None:
     assert "cut 2 fields" in str(entry.fields)
 
 
-def test_a_cut_reveals_no_half_of_a_secret(log: Log) -> None:
+def test_truncation_reveals_no_part_of_a_secret(log: Log) -> None:
     log.redactor.add_secrets(["planted-secret"])
     log.logger.info("%s", "x" * ((32 << 10) - 7) + "planted-secret" + "y" * 9000)
     assert "plant" not in log.lines[0]
 
 
-def test_long_messages_that_repeat_are_counted_without_being_kept(log: Log) -> None:
+def test_long_repeated_messages_are_counted_in_bounded_memory(log: Log) -> None:
     for number in range(100):
         for _ in range(5):
             log.logger.info("%05d%s", number, "x" * (1 << 20))
@@ -192,6 +192,6 @@ def test_long_messages_that_repeat_are_counted_without_being_kept(log: Log) -> N
     assert len(log.lines[-1]) < 400
 
 
-def test_a_mistake_in_a_log_call_takes_nothing_away(log: Log) -> None:
+def test_log_call_with_wrong_arguments_is_still_logged(log: Log) -> None:
     log.logger.info("%d of %s", "three")
     assert log.lines == ["%d of %s ('three',)"]

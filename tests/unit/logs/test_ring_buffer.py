@@ -1,4 +1,4 @@
-"""The last lines in memory, and who asks for which of them."""
+"""The ring buffer of the last log lines, and queries on it."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from cogwork.logs.pattern import Pattern
 from cogwork.logs.ring_buffer import LogQuery, RingBuffer, estimate_size
 
 
-def filled() -> RingBuffer:
+def filled_buffer() -> RingBuffer:
     ring = RingBuffer(lines=3)
     for number, (level, logger, message) in enumerate(
         [
@@ -23,15 +23,15 @@ def filled() -> RingBuffer:
     return ring
 
 
-def found(query: LogQuery) -> list[str]:
-    return [entry.message for entry in filled().read_after(0, query)[1]]
+def query_messages(query: LogQuery) -> list[str]:
+    return [entry.message for entry in filled_buffer().read_after(0, query)[1]]
 
 
-def test_the_oldest_give_way() -> None:
-    assert found(LogQuery()) == ["Read the file", "a client left", "it is wrong"]
+def test_oldest_lines_are_evicted() -> None:
+    assert query_messages(LogQuery()) == ["Read the file", "a client left", "it is wrong"]
 
 
-def test_bytes_are_bounded_whatever_the_lines_hold() -> None:
+def test_size_in_bytes_is_bounded() -> None:
     ring = RingBuffer(size=1 << 20)
     wide = "\N{PILE OF POO}" * 8000
     for number in range(200):
@@ -43,15 +43,18 @@ def test_bytes_are_bounded_whatever_the_lines_hold() -> None:
     assert sum(map(estimate_size, kept)) == ring._size <= 1 << 20
 
 
-def test_what_is_asked_for() -> None:
-    assert found(LogQuery(level=logging.WARNING)) == ["a client left", "it is wrong"]
-    assert found(LogQuery(logger=Pattern.parse("rdk.c*"))) == ["Read the file", "it is wrong"]
-    assert found(LogQuery(text="read THE")) == ["Read the file"]
-    assert found(LogQuery(since=2.0)) == ["a client left", "it is wrong"]
+def test_query_filters_by_level_logger_text_and_time() -> None:
+    assert query_messages(LogQuery(level=logging.WARNING)) == ["a client left", "it is wrong"]
+    assert query_messages(LogQuery(logger=Pattern.parse("rdk.c*"))) == [
+        "Read the file",
+        "it is wrong",
+    ]
+    assert query_messages(LogQuery(text="read THE")) == ["Read the file"]
+    assert query_messages(LogQuery(since=2.0)) == ["a client left", "it is wrong"]
 
 
-def test_what_came_since_the_last_look() -> None:
-    ring = filled()
+def test_read_after_returns_only_new_lines() -> None:
+    ring = filled_buffer()
     number, _ = ring.read_after(0, LogQuery())
     assert ring.read_after(number, LogQuery()) == (number, [])
     ring.put(Entry(9.0, logging.INFO, "rdk", "", "news"))
@@ -61,14 +64,14 @@ def test_what_came_since_the_last_look() -> None:
     assert RingBuffer().read_after(7, LogQuery()) == (7, [])
 
 
-def test_a_few_lines_at_a_time() -> None:
+def test_read_after_limits_the_number_of_lines() -> None:
     ring = RingBuffer(lines=10)
     for number in range(25):
         ring.put(Entry(float(number), logging.INFO, "rdk", "", str(number)))
-    looked, seen = 0, list[str]()
+    position, seen = 0, list[str]()
     for _ in range(4):
-        looked, entries = ring.read_after(looked, LogQuery(), limit=4)
+        position, entries = ring.read_after(position, LogQuery(), limit=4)
         seen += [entry.message for entry in entries]
     assert seen == [str(number) for number in range(15, 25)]
-    assert looked == 25
+    assert position == 25
     assert ring.read_after(15, LogQuery(text="nothing"), limit=4) == (19, [])

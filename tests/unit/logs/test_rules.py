@@ -1,4 +1,4 @@
-"""Which level counts: every combination of the rules for every kind of logger, also live."""
+"""The effective level for every combination of rules and kinds of loggers, also at runtime."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ PATTERNS: dict[str, list[tuple[str, Level]]] = {
     "a regular expression": [(r"rdk\.(networking|modmanager\..+)", Level.DEBUG)],
 }
 MATCHES = {
-    # Worked out by hand: which entry of PATTERNS matches last, by kind of logger.
+    # Determined by hand: the last matching entry of PATTERNS by kind of logger.
     "none": {},
     "all": dict.fromkeys(KINDS, Level.ERROR),
     "the last counts": dict.fromkeys(KINDS, Level.WARN),
@@ -54,8 +54,8 @@ MATCHES = {
         "output of a module": Level.DEBUG,
     },
 }
-OF_THE_MODULE = ("modular", "module", "output of a module")
-OF_RESOURCES = ("built in", "modular")
+MODULE_KINDS = ("modular", "module", "output of a module")
+RESOURCE_KINDS = ("built in", "modular")
 CASES = list(
     itertools.product(
         (False, True), (None, Level.ERROR, Level.DEBUG), (None, Level.WARN), PATTERNS, KINDS
@@ -63,7 +63,7 @@ CASES = list(
 )
 
 
-def rules(
+def build_rules(
     debug: bool, log_level: Level | None, log_configuration: Level | None, patterns: str
 ) -> LevelRules:
     levels = (
@@ -78,7 +78,7 @@ def rules(
     )
 
 
-def expected(
+def expected_level(
     debug: bool,
     log_level: Level | None,
     log_configuration: Level | None,
@@ -87,8 +87,8 @@ def expected(
 ) -> Level:
     in_order = [
         Level.DEBUG if debug else None,
-        log_level if kind in OF_THE_MODULE else None,
-        log_configuration if kind in OF_RESOURCES else None,
+        log_level if kind in MODULE_KINDS else None,
+        log_configuration if kind in RESOURCE_KINDS else None,
         MATCHES[patterns].get(kind),
         Level.INFO,
     ]
@@ -114,19 +114,19 @@ def loggers() -> Iterator[LoggerLevels]:
             logger.setLevel(levels.get(name, logging.NOTSET))
 
 
-def test_every_combination() -> None:
+def test_level_of_every_combination() -> None:
     for debug, log_level, log_configuration, patterns, kind in CASES:
-        given = rules(debug, log_level, log_configuration, patterns)
-        wanted = expected(debug, log_level, log_configuration, patterns, kind)
-        assert given.level_of(KINDS[kind]) is wanted, (given, kind)
+        rules = build_rules(debug, log_level, log_configuration, patterns)
+        wanted = expected_level(debug, log_level, log_configuration, patterns, kind)
+        assert rules.level_of(KINDS[kind]) is wanted, (rules, kind)
 
 
-def test_every_combination_after_a_live_change(loggers: LoggerLevels) -> None:
-    """For loggers that exist, and for those that come later."""
+def test_loggers_have_the_level_of_every_combination_after_apply(loggers: LoggerLevels) -> None:
+    """Check existing loggers and loggers that are created later."""
     for number, (debug, log_level, log_configuration, patterns, kind) in enumerate(CASES):
         logger = logging.getLogger(KINDS[kind])
-        loggers.apply(rules(debug, log_level, log_configuration, patterns))
-        wanted = expected(debug, log_level, log_configuration, patterns, kind)
+        loggers.apply(build_rules(debug, log_level, log_configuration, patterns))
+        wanted = expected_level(debug, log_level, log_configuration, patterns, kind)
         assert logger.getEffectiveLevel() == wanted
         assert logger.isEnabledFor(wanted)
         assert not logger.isEnabledFor(wanted - 1)
@@ -135,14 +135,14 @@ def test_every_combination_after_a_live_change(loggers: LoggerLevels) -> None:
             assert late.getEffectiveLevel() == wanted
 
 
-def test_what_a_resource_logs_below_its_own_name() -> None:
-    given = LevelRules(resources={BUILT_IN: Level.ERROR})
-    assert given.level_of(f"rdk.resource_manager.{BUILT_IN}.bus") is Level.ERROR
-    assert given.level_of(f"rdk.resource_manager.{BUILT_IN}-2") is Level.INFO
+def test_resource_level_applies_to_child_loggers() -> None:
+    rules = LevelRules(resources={BUILT_IN: Level.ERROR})
+    assert rules.level_of(f"rdk.resource_manager.{BUILT_IN}.bus") is Level.ERROR
+    assert rules.level_of(f"rdk.resource_manager.{BUILT_IN}-2") is Level.INFO
 
 
-def test_which_setting_is_overruled() -> None:
-    given = rules(False, Level.ERROR, Level.WARN, "none")
-    assert given.overrides_resource_level(MODULAR)
-    assert not given.overrides_resource_level(BUILT_IN)
-    assert not replace(given, modules={MODULE: None}).overrides_resource_level(MODULAR)
+def test_module_level_overrides_resource_level() -> None:
+    rules = build_rules(False, Level.ERROR, Level.WARN, "none")
+    assert rules.overrides_resource_level(MODULAR)
+    assert not rules.overrides_resource_level(BUILT_IN)
+    assert not replace(rules, modules={MODULE: None}).overrides_resource_level(MODULAR)

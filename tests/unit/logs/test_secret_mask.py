@@ -1,4 +1,4 @@
-"""Secrets in every form that a program writes them in, and nothing else."""
+"""Masking of secrets in every form that programs write them in."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ SECRETS = (
     "x'y",
     "\ud800surrogate",
 )
-WRITTEN: dict[str, Callable[[str], str]] = {
+FORMS: dict[str, Callable[[str], str]] = {
     "plain": str,
     "JSON": json.dumps,
     "readable JSON": lambda text: json.dumps(text, ensure_ascii=False),
@@ -44,10 +44,10 @@ WRITTEN: dict[str, Callable[[str], str]] = {
 }
 
 
-@pytest.mark.parametrize("form", WRITTEN)
+@pytest.mark.parametrize("form", FORMS)
 @pytest.mark.parametrize("secret", SECRETS)
-def test_a_secret_is_masked(secret: str, form: str) -> None:
-    written = WRITTEN[form](secret)
+def test_secret_is_masked_in_every_form(secret: str, form: str) -> None:
+    written = FORMS[form](secret)
     masked = SecretMask([secret]).hide(f"cannot log in with {written} at rtsp://x/")
     assert "***" in masked
     assert written.strip("\"' ") not in masked
@@ -55,25 +55,25 @@ def test_a_secret_is_masked(secret: str, form: str) -> None:
     assert masked.endswith(" at rtsp://x/")
 
 
-def test_a_secret_of_several_lines_line_by_line() -> None:
+def test_multiline_secret_is_masked_line_by_line() -> None:
     mask = SecretMask(["planted-line1\n  planted-line2\nxy\n"])
     assert mask.hide("it says planted-line1") == "it says ***"
     assert mask.hide("planted-line2") == "***"
     assert mask.hide("xy") == "xy"
 
 
-def test_a_short_secret_is_a_whole_word() -> None:
+def test_short_secret_is_masked_only_as_a_whole_word() -> None:
     mask = SecretMask(["cat", "c-t"])
     assert mask.hide("cat, (cat) =cat; 'cat'\ncat") == "***, (***) =***; '***'\n***"
     assert mask.hide("category bobcat my_cat 1cat c-tx") == "category bobcat my_cat 1cat c-tx"
     assert mask.hide("c-t") == "***"
 
 
-def test_a_secret_of_two_characters_is_not_masked() -> None:
+def test_secret_of_two_characters_is_not_masked() -> None:
     assert SecretMask(["ab", ""]).hide("ab") == "ab"
 
 
-def test_the_longest_is_masked_as_a_whole() -> None:
+def test_longest_matching_secret_is_masked() -> None:
     mask = SecretMask(["hunter-22", "hunter-22-longer", "22-lon"])
     assert mask.hide("hunter-22-longer hunter-22 22-lon") == "*** *** ***"
 
@@ -82,14 +82,16 @@ secrets = st.lists(st.text(st.sampled_from('ab c\n-é"\\'), min_size=6, max_size
 
 
 @given(secrets, st.lists(st.text(st.sampled_from("ab c\n-é"), max_size=8)), st.randoms())
-def test_no_secret_is_left(secrets: list[str], others: list[str], order: random.Random) -> None:
+def test_no_secret_is_left_in_random_text(
+    secrets: list[str], others: list[str], order: random.Random
+) -> None:
     parts = [*secrets, *others]
     order.shuffle(parts)
     masked = SecretMask(secrets).hide("".join(parts))
     assert not [each for each in secrets if len(each.strip()) >= 6 and each.strip() in masked]
 
 
-def test_a_thousand_secrets_cost_little() -> None:
+def test_masking_1000_secrets_is_faster_than_a_regex() -> None:
     rng = random.Random(1)
     letters = string.ascii_letters + string.digits + "-_/+="
     secrets = ["".join(rng.choices(letters, k=rng.randint(8, 40))) for _ in range(1000)]
@@ -103,8 +105,8 @@ def test_a_thousand_secrets_cost_little() -> None:
 
 def _seconds(hide: Callable[[str], str], text: str) -> float:
     def once() -> float:
-        began = time.perf_counter()
+        started = time.perf_counter()
         hide(text)
-        return time.perf_counter() - began
+        return time.perf_counter() - started
 
     return min(once() for _ in range(3))

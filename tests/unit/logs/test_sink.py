@@ -1,4 +1,4 @@
-"""The sink's promises: order, a bound, and nobody who waits for the writer."""
+"""The sink: order, bounded memory, and callers that never wait for the writer."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from tests.sizes import size
 from cogwork.logs.sink import MAX_PENDING_BYTES, Sink, format_missing_notice
 
 DEADLINE = 10.0
-AT_ONCE = 1.0
-"""Far more than a put needs, far less than anybody waits for a writer."""
+PUT_SECONDS = 1.0
+"""Much more than a put needs, much less than a wait for the writer."""
 
 
 class Writer:
-    """Keeps what it is given; stands still between `hold` and `release`."""
+    """Store the written batches; block between `hold` and `release`."""
 
     def __init__(self) -> None:
         self.batches: list[bytes] = []
@@ -53,8 +53,8 @@ def writer() -> Iterator[Writer]:
     writer.release()
 
 
-def held(writer: Writer, max_bytes: int = MAX_PENDING_BYTES) -> Sink:
-    """A sink whose writer holds the line `first`."""
+def blocked_sink(writer: Writer, max_bytes: int = MAX_PENDING_BYTES) -> Sink:
+    """Return a sink whose writer is blocked at the line `first`."""
     writer.hold()
     sink = Sink("test", writer, max_bytes)
     sink.put(b"first\n")
@@ -62,44 +62,44 @@ def held(writer: Writer, max_bytes: int = MAX_PENDING_BYTES) -> Sink:
     return sink
 
 
-def numbered(count: int, mark: str = "") -> list[bytes]:
+def numbered_lines(count: int, mark: str = "") -> list[bytes]:
     return [f"{mark}{number}\n".encode() for number in range(count)]
 
 
 def test_lines_are_written_in_order(writer: Writer) -> None:
     sink = Sink("test", writer)
-    for line in numbered(10_000):
+    for line in numbered_lines(10_000):
         sink.put(line)
     sink.close(DEADLINE)
-    assert writer.lines == numbered(10_000)
+    assert writer.lines == numbered_lines(10_000)
 
 
-def test_what_waits_is_written_at_once(writer: Writer) -> None:
-    sink = held(writer)
-    for line in numbered(1000):
+def test_pending_lines_are_written_in_one_batch(writer: Writer) -> None:
+    sink = blocked_sink(writer)
+    for line in numbered_lines(1000):
         sink.put(line)
     writer.release()
     sink.close(DEADLINE)
-    assert writer.batches == [b"first\n", b"".join(numbered(1000))]
+    assert writer.batches == [b"first\n", b"".join(numbered_lines(1000))]
 
 
-def test_a_line_does_not_wait_for_the_next_one(writer: Writer) -> None:
+def test_single_line_is_written_without_delay(writer: Writer) -> None:
     sink = Sink("test", writer)
-    for line in numbered(100):
+    for line in numbered_lines(100):
         writer.writing.clear()
         sink.put(line)
         assert writer.writing.wait(DEADLINE)
     sink.close(DEADLINE)
-    assert writer.lines == numbered(100)
+    assert writer.lines == numbered_lines(100)
 
 
-def test_nothing_put_nothing_written(writer: Writer) -> None:
+def test_close_without_lines_writes_nothing(writer: Writer) -> None:
     Sink("test", writer).close(DEADLINE)
     assert writer.batches == []
 
 
-def test_what_exceeds_the_bound_is_left_out_and_counted(writer: Writer) -> None:
-    sink = held(writer, max_bytes=100)
+def test_lines_over_the_limit_are_dropped_and_counted(writer: Writer) -> None:
+    sink = blocked_sink(writer, max_bytes=100)
     for line in [b"x" * 49 + b"\n"] * 5:
         sink.put(line)
     writer.release()
@@ -111,8 +111,8 @@ def test_what_exceeds_the_bound_is_left_out_and_counted(writer: Writer) -> None:
     ]
 
 
-def test_what_is_missing_is_missing_in_one_place(writer: Writer) -> None:
-    sink = held(writer, max_bytes=100)
+def test_all_lines_after_the_first_dropped_one_are_dropped(writer: Writer) -> None:
+    sink = blocked_sink(writer, max_bytes=100)
     for line in (b"fits\n", b"x" * 100 + b"\n", b"would fit\n"):
         sink.put(line)
     writer.release()
@@ -122,28 +122,28 @@ def test_what_is_missing_is_missing_in_one_place(writer: Writer) -> None:
     assert len(writer.lines) == 3
 
 
-def test_the_bound_is_free_again_once_the_writer_has_taken_what_waits(writer: Writer) -> None:
-    sink = held(writer, max_bytes=10)
+def test_limit_is_free_again_after_the_pending_lines_are_written(writer: Writer) -> None:
+    sink = blocked_sink(writer, max_bytes=10)
     sink.put(b"waits\n")
     sink.put(b"too much\n")
     writer.release()
-    written = wait_for(writer, b"dropped 1 line here")
+    written = wait_for_line(writer, b"dropped 1 line here")
     sink.put(b"again\n")
     sink.close(DEADLINE)
     assert written[:2] == [b"first\n", b"waits\n"]
     assert writer.lines[-1] == b"again\n"
 
 
-def test_a_line_beyond_the_bound_is_told_of_without_another(writer: Writer) -> None:
+def test_dropped_line_is_reported_without_another_line(writer: Writer) -> None:
     sink = Sink("test", writer, max_bytes=10)
     sink.put(b"x" * 20 + b"\n")
-    assert len(wait_for(writer, b"dropped 1 line here")) == 1
+    assert len(wait_for_line(writer, b"dropped 1 line here")) == 1
     sink.put(b"y" * 20 + b"\n")
     sink.close(DEADLINE)
     assert len(writer.lines) == 2
 
 
-def wait_for(writer: Writer, start: bytes) -> list[bytes]:
+def wait_for_line(writer: Writer, start: bytes) -> list[bytes]:
     deadline = time.monotonic() + DEADLINE
     while not any(line.startswith(start) for line in writer.lines):
         assert time.monotonic() < deadline, f"{start!r} does not come: {writer.lines}"
@@ -151,38 +151,38 @@ def wait_for(writer: Writer, start: bytes) -> list[bytes]:
     return writer.lines
 
 
-def test_a_writer_that_hangs_does_not_hold_up_put(writer: Writer) -> None:
-    sink = held(writer)
+def test_hanging_writer_does_not_block_put(writer: Writer) -> None:
+    sink = blocked_sink(writer)
     started = time.monotonic()
     for line in [bytes(1023) + b"\n"] * (MAX_PENDING_BYTES // 1024 + 10):
         sink.put(line)
-    assert time.monotonic() - started < AT_ONCE
+    assert time.monotonic() - started < PUT_SECONDS
     writer.release()
     sink.close(DEADLINE)
     assert writer.lines[-1].startswith(b"dropped 10 lines here: ")
 
 
-def test_closing_writes_what_waits(writer: Writer) -> None:
-    sink = held(writer)
-    for line in numbered(100):
+def test_close_writes_pending_lines(writer: Writer) -> None:
+    sink = blocked_sink(writer)
+    for line in numbered_lines(100):
         sink.put(line)
     closing = threading.Thread(target=sink.close, args=(DEADLINE,))
     closing.start()
     writer.release()
     closing.join()
-    assert writer.lines == [b"first\n", *numbered(100)]
+    assert writer.lines == [b"first\n", *numbered_lines(100)]
 
 
-def test_closing_does_not_wait_for_a_writer_that_hangs(writer: Writer) -> None:
-    sink = held(writer)
+def test_close_does_not_wait_for_a_hanging_writer(writer: Writer) -> None:
+    sink = blocked_sink(writer)
     sink.put(b"second\n")
     started = time.monotonic()
     sink.close(timeout=0.05)
-    assert 0.05 <= time.monotonic() - started < AT_ONCE
+    assert 0.05 <= time.monotonic() - started < PUT_SECONDS
     assert writer.batches == []
 
 
-def test_closing_again_changes_nothing(writer: Writer) -> None:
+def test_close_is_idempotent(writer: Writer) -> None:
     sink = Sink("test", writer)
     sink.put(b"one\n")
     sink.close(DEADLINE)
@@ -191,7 +191,7 @@ def test_closing_again_changes_nothing(writer: Writer) -> None:
     assert writer.lines == [b"one\n"]
 
 
-def test_all_that_was_put_before_the_end_is_written_however_close(writer: Writer) -> None:
+def test_lines_put_just_before_close_are_written(writer: Writer) -> None:
     for _ in range(size(ci=300, full=10_000)):
         writer.batches.clear()
         sink = Sink("test", writer)
@@ -201,21 +201,21 @@ def test_all_that_was_put_before_the_end_is_written_however_close(writer: Writer
         assert writer.lines == [b"one\n", b"two\n"]
 
 
-def test_each_of_several_threads_keeps_its_order(writer: Writer) -> None:
+def test_lines_of_each_thread_stay_in_order(writer: Writer) -> None:
     sink = Sink("test", writer)
     marks, count = "abcdefgh", size(ci=3000, full=100_000)
     with ThreadPoolExecutor(len(marks)) as pool:
         for mark in marks:
-            pool.submit(put_all, sink, numbered(count, mark))
+            pool.submit(put_all, sink, numbered_lines(count, mark))
     sink.close(DEADLINE)
     for mark in marks:
-        assert [line for line in writer.lines if line.startswith(mark.encode())] == numbered(
+        assert [line for line in writer.lines if line.startswith(mark.encode())] == numbered_lines(
             count, mark
         )
 
 
-def test_several_threads_do_not_break_the_bound(writer: Writer) -> None:
-    sink = held(writer, max_bytes=10_000)
+def test_limit_holds_for_several_threads(writer: Writer) -> None:
+    sink = blocked_sink(writer, max_bytes=10_000)
     with ThreadPoolExecutor(8) as pool:
         for _ in range(8):
             pool.submit(put_all, sink, [b"123456789\n"] * 1000)
@@ -230,52 +230,52 @@ def put_all(sink: Sink, lines: list[bytes]) -> None:
         sink.put(line)
 
 
-class Interrupting(bytes):
-    """A line during whose put a signal comes."""
+class InterruptingLine(bytes):
+    """A line that raises a signal during its put."""
 
     def __len__(self) -> int:
         signal.raise_signal(signal.SIGUSR1)
         return super().__len__()
 
 
-def test_a_signal_handler_puts_a_line_while_its_thread_is_inside_put(writer: Writer) -> None:
+def test_signal_handler_can_put_during_a_put(writer: Writer) -> None:
     sink = Sink("test", writer)
     before = signal.signal(signal.SIGUSR1, lambda *_: sink.put(b"from the handler\n"))
     try:
-        sink.put(Interrupting(b"interrupted\n"))
+        sink.put(InterruptingLine(b"interrupted\n"))
     finally:
         signal.signal(signal.SIGUSR1, before)
     sink.close(DEADLINE)
     assert writer.lines == [*[b"from the handler\n"] * 2, b"interrupted\n"]
 
 
-def test_signals_anywhere_inside_put_neither_stop_nor_reorder_anything(writer: Writer) -> None:
-    """A writer that is not woken for one of the two lines sleeps for good."""
+def test_signals_during_put_neither_block_nor_reorder_lines(writer: Writer) -> None:
+    """A writer that is not woken for one of the two lines would sleep forever."""
     sink = Sink("test", writer)
     rounds = size(ci=3000, full=50_000)
-    with Alarms(sink) as alarms:
+    with AlarmSignals(sink) as alarms:
         for number in range(rounds):
             writer.writing.clear()
-            alarms.one_soon()
+            alarms.schedule_alarm()
             sink.put(b"%d\n" % number)
-            # Idle again and again: only an idle writer has to be woken.
+            # Let the writer become idle each time: only an idle writer has to be woken.
             assert writer.writing.wait(DEADLINE), f"nothing is written after {number}"
     sink.close(DEADLINE)
     lines = writer.lines
-    assert [line for line in lines if not line.startswith(b"alarm")] == numbered(rounds)
+    assert [line for line in lines if not line.startswith(b"alarm")] == numbered_lines(rounds)
     alarm_lines = [line for line in lines if line.startswith(b"alarm")]
-    assert alarm_lines == numbered(alarms.handled, "alarm")
+    assert alarm_lines == numbered_lines(alarms.handled, "alarm")
     assert len(alarm_lines) > rounds / 10
 
 
-class Alarms:
-    """Signals whose handler puts a line."""
+class AlarmSignals:
+    """Raise alarm signals whose handler puts a line."""
 
     def __init__(self, sink: Sink) -> None:
         self._sink = sink
         self.handled = 0
 
-    def __enter__(self) -> Alarms:
+    def __enter__(self) -> AlarmSignals:
         self._before = signal.signal(signal.SIGALRM, self._handle)
         return self
 
@@ -283,7 +283,7 @@ class Alarms:
         signal.setitimer(signal.ITIMER_REAL, 0)
         signal.signal(signal.SIGALRM, self._before)
 
-    def one_soon(self) -> None:
+    def schedule_alarm(self) -> None:
         signal.setitimer(signal.ITIMER_REAL, random.uniform(1e-6, 1e-5))
 
     def _handle(self, *_: object) -> None:
@@ -291,7 +291,7 @@ class Alarms:
         self.handled += 1
 
 
-def test_missing_lines_in_words() -> None:
+def test_format_missing_notice() -> None:
     assert format_missing_notice(1, "why") == b"dropped 1 line here: why\n"
     assert format_missing_notice(2, "why") == b"dropped 2 lines here: why\n"
     assert re.fullmatch(rb"dropped 3 lines .*: \?\n", format_missing_notice(3, "\udcff"))

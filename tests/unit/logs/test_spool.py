@@ -50,7 +50,7 @@ from cogwork.logs.spool_index import (
 )
 
 DEADLINE = 10.0
-SEGMENT_BYTES, MOST_BYTES = 1000, 4000
+SEGMENT_BYTES, MAX_BYTES = 1000, 4000
 
 
 def line(number: int, filler: int = 0) -> Entry:
@@ -61,13 +61,13 @@ def number_of(entry: Entry) -> int:
     return int(entry.message.split()[0])
 
 
-def numbers(batch: Batch | None) -> list[int]:
+def entry_numbers(batch: Batch | None) -> list[int]:
     return [] if batch is None else [number_of(entry) for entry in batch.entries]
 
 
 @contextlib.contextmanager
-def opened(directory: Path, memory_bytes: int = 1 << 20) -> Iterator[Spool]:
-    spool = Spool(directory, MOST_BYTES, SEGMENT_BYTES, memory_bytes, retry=0.01)
+def open_spool(directory: Path, memory_bytes: int = 1 << 20) -> Iterator[Spool]:
+    spool = Spool(directory, MAX_BYTES, SEGMENT_BYTES, memory_bytes, retry=0.01)
     try:
         yield spool
     finally:
@@ -85,30 +85,30 @@ def put_on_disk(spool: Spool, first: int, stop: int, filler: int = 0) -> None:
 
 
 def drain(spool: Spool) -> tuple[list[int], int]:
-    """What arrived, and how many were reported as dropped."""
+    """Return the delivered numbers and the count of lines reported as dropped."""
     arrived, dropped = [], 0
     while batch := spool.next_batch():
-        arrived += numbers(batch)
+        arrived += entry_numbers(batch)
         dropped += batch.dropped
         spool.mark_delivered(batch)
     return arrived, dropped
 
 
-def killed(spool: Spool) -> Path:
-    """What its directory is if the process ends at this moment."""
+def copy_as_killed(spool: Spool) -> Path:
+    """Copy the spool directory as it would be if the process were killed now."""
     with spool._disk_lock:
         return shutil.copytree(spool.directory, spool.directory.with_name("killed"))
 
 
-def following(spool: Spool) -> int:
-    """The number that the next line gets, as the ledger has it."""
+def next_number(spool: Spool) -> int:
+    """Return the number of the next line according to the ledger."""
     with spool._disk_lock:
         _, ledger = decode_slots((spool.directory / LEDGER_FILE).read_bytes())
     assert ledger is not None
     return ledger.following
 
 
-def until(condition: Callable[[], bool]) -> None:
+def wait_until(condition: Callable[[], bool]) -> None:
     deadline = time.monotonic() + DEADLINE
     while not condition():
         assert time.monotonic() < deadline, "it did not come to that in time"
@@ -124,26 +124,26 @@ def directory(tmp_path: Path) -> Path:
     return tmp_path / "deep" / "queue"
 
 
-def test_lines_arrive_in_order_in_batches_and_are_then_forgotten(directory: Path) -> None:
-    with opened(directory) as spool:
+def test_lines_are_delivered_once_in_ordered_batches(directory: Path) -> None:
+    with open_spool(directory) as spool:
         put(spool, 0, 15)
         first = spool.next_batch(10)
         assert first is not None
-        assert (numbers(first), first.more, first.dropped) == ([*range(10)], True, 0)
+        assert (entry_numbers(first), first.more, first.dropped) == ([*range(10)], True, 0)
         assert spool.next_batch(10) is first, "it is the same until it is done"
         spool.mark_delivered(first)
         second = spool.next_batch(10)
         assert second is not None
-        assert (numbers(second), second.more) == ([*range(10, 15)], False)
+        assert (entry_numbers(second), second.more) == ([*range(10, 15)], False)
         spool.mark_delivered(second)
         spool.mark_delivered(second)
         assert spool.next_batch() is None
         assert spool.counts() == (15, 15, 0, 0)
 
 
-def test_an_entry_arrives_as_it_was_put(directory: Path) -> None:
+def test_entry_is_delivered_unchanged(directory: Path) -> None:
     entry = Entry(1.5, 40, "rdk.ü", "a.py:1", "two\nlines  ", {"a": [1, None]}, "Traceback:\n  x")
-    with opened(directory) as spool:
+    with open_spool(directory) as spool:
         spool.put(entry)
         assert spool.flush(DEADLINE)
         batch = spool.next_batch()
@@ -151,70 +151,70 @@ def test_an_entry_arrives_as_it_was_put(directory: Path) -> None:
         assert batch.entries == [entry]
 
 
-def test_what_was_not_done_comes_again_after_a_restart_and_what_was_does_not(
+def test_only_undelivered_lines_are_repeated_after_a_restart(
     directory: Path,
 ) -> None:
-    with opened(directory) as spool:
+    with open_spool(directory) as spool:
         put(spool, 0, 10)
         first = spool.next_batch(4)
         assert first is not None
         spool.mark_delivered(first)
-        assert numbers(spool.next_batch(4)) == [4, 5, 6, 7]
-    with opened(directory) as spool:
+        assert entry_numbers(spool.next_batch(4)) == [4, 5, 6, 7]
+    with open_spool(directory) as spool:
         put(spool, 10, 12)
         assert spool.counts() == (12, 4, 0, 8)
         assert drain(spool) == ([*range(4, 12)], 0)
 
 
-def test_a_batch_has_a_bound_in_bytes_too(directory: Path) -> None:
+def test_batch_size_is_limited_in_bytes(directory: Path) -> None:
     lines = [
         QueuedLine(number, encode_entry(line(number, 300_000)), LinePosition(0, 0))
         for number in range(5)
     ]
     batch, _ = collect_batch(lines, 0, 5, 100)
-    assert (numbers(batch), batch.more) == ([0, 1, 2], True)
+    assert (entry_numbers(batch), batch.more) == ([0, 1, 2], True)
 
 
-def test_segments_that_were_delivered_are_removed(directory: Path) -> None:
-    with opened(directory) as spool:
+def test_delivered_segments_are_removed(directory: Path) -> None:
+    with open_spool(directory) as spool:
         put_on_disk(spool, 0, 25)
         assert len(segments(directory)) > 1
         drain(spool)
         assert len(segments(directory)) == 1
 
 
-def test_whoever_listens_is_told_once(directory: Path) -> None:
-    told: list[str] = []
-    with opened(directory) as spool:
-        spool.notify_once(lambda: told.append("a"))
+def test_notify_once_calls_back_once(directory: Path) -> None:
+    notifications: list[str] = []
+    with open_spool(directory) as spool:
+        spool.notify_once(lambda: notifications.append("a"))
         put(spool, 0, 3)
-        until(lambda: bool(told))
+        wait_until(lambda: bool(notifications))
         put_on_disk(spool, 3, 6)
-        spool.notify_once(lambda: told.append("b"))
+        spool.notify_once(lambda: notifications.append("b"))
         put(spool, 6, 7)
-        until(lambda: len(told) > 1)
-    assert told == ["a", "b"]
+        wait_until(lambda: len(notifications) > 1)
+    assert notifications == ["a", "b"]
 
 
-def test_the_oldest_make_room_and_are_counted_exactly(directory: Path) -> None:
-    with opened(directory) as spool:
+def test_oldest_lines_are_dropped_and_counted_over_the_limit(directory: Path) -> None:
+    with open_spool(directory) as spool:
         for number in range(200):
             put_on_disk(spool, number, number + 1)
-            assert sum(path.stat().st_size for path in segments(directory)) <= MOST_BYTES
+            assert sum(path.stat().st_size for path in segments(directory)) <= MAX_BYTES
         counts = spool.counts()
         assert counts.dropped > 100
-    with opened(directory) as spool:
+    with open_spool(directory) as spool:
         assert spool.counts() == counts
         arrived, dropped = drain(spool)
     assert arrived == [*range(200 - counts.queued, 200)]
     assert dropped == counts.dropped == 200 - counts.queued
-    with opened(directory) as spool:
+    with open_spool(directory) as spool:
         assert drain(spool) == ([], 0)
         assert spool.counts() == (200, counts.queued, counts.dropped, 0)
 
 
-def test_a_batch_on_its_way_is_not_dropped(directory: Path) -> None:
-    with opened(directory) as spool:
+def test_batch_in_delivery_is_not_dropped(directory: Path) -> None:
+    with open_spool(directory) as spool:
         put_on_disk(spool, 0, 10)
         batch = spool.next_batch(5)
         assert batch is not None
@@ -222,23 +222,23 @@ def test_a_batch_on_its_way_is_not_dropped(directory: Path) -> None:
         assert spool.next_batch(5) is batch
         spool.mark_delivered(batch)
         arrived, dropped = drain(spool)
-        assert numbers(batch) == [*range(5)]
+        assert entry_numbers(batch) == [*range(5)]
         assert arrived == [*range(5 + dropped, 200)]
         assert spool.counts() == (200, 5 + len(arrived), dropped, 0)
 
 
-def test_a_batch_on_its_way_whose_segment_is_gone_is_dropped_by_a_restart(directory: Path) -> None:
-    with opened(directory) as spool:
+def test_batch_in_delivery_without_its_segment_is_dropped_by_a_restart(directory: Path) -> None:
+    with open_spool(directory) as spool:
         put_on_disk(spool, 0, 10)
         spool.next_batch(5)
         put_on_disk(spool, 10, 200)
-    with opened(directory) as spool:
+    with open_spool(directory) as spool:
         arrived, dropped = drain(spool)
     assert arrived == [*range(dropped, 200)]
 
 
-def test_the_report_of_what_was_dropped_has_its_place_in_the_batch(directory: Path) -> None:
-    with opened(directory) as spool:
+def test_dropped_report_counts_toward_the_batch_size(directory: Path) -> None:
+    with open_spool(directory) as spool:
         put_on_disk(spool, 0, 200)
         batch = spool.next_batch(5)
         assert batch is not None
@@ -246,20 +246,20 @@ def test_the_report_of_what_was_dropped_has_its_place_in_the_batch(directory: Pa
         assert len(batch.entries) == 4
 
 
-def test_a_bound_that_makes_no_sense_is_refused(directory: Path) -> None:
+def test_invalid_size_limits_raise(directory: Path) -> None:
     with pytest.raises(ValueError, match="at least two segments"):
         Spool(directory, max_bytes=1000, segment_bytes=501)
     with pytest.raises(ValueError, match="more than 64 bytes"):
         Spool(directory, segment_bytes=64)
 
 
-def test_nobody_waits_for_a_disk_that_hangs_and_what_memory_cannot_hold_is_counted(
+def test_hanging_disk_does_not_block_put_and_overflow_is_counted(
     directory: Path,
 ) -> None:
-    with opened(directory, memory_bytes=1000) as spool:
+    with open_spool(directory, memory_bytes=1000) as spool:
         with spool._disk_lock:
             put(spool, 0, 100)
-        until(lambda: spool.flush(0))
+        wait_until(lambda: spool.flush(0))
         put_on_disk(spool, 100, 101)
         arrived, dropped = drain(spool)
     assert arrived == [*range(len(arrived) - 1), 100]
@@ -267,14 +267,14 @@ def test_nobody_waits_for_a_disk_that_hangs_and_what_memory_cannot_hold_is_count
     assert len(arrived) + dropped == 101
 
 
-def test_what_memory_could_not_hold_stays_counted_after_a_kill(directory: Path) -> None:
-    with opened(directory, memory_bytes=1000) as spool:
+def test_memory_overflow_stays_counted_after_a_kill(directory: Path) -> None:
+    with open_spool(directory, memory_bytes=1000) as spool:
         put_on_disk(spool, 0, 1)
         with spool._disk_lock:
             put(spool, 1, 100)
         assert spool.flush(DEADLINE)
-        copy = killed(spool)
-    with opened(copy) as spool:
+        copy = copy_as_killed(spool)
+    with open_spool(copy) as spool:
         arrived, dropped = drain(spool)
         assert len(arrived) + dropped == 100
 
@@ -293,10 +293,8 @@ class Unprintable:
     ],
     ids=["too long", "unprintable", "not JSON"],
 )
-def test_a_line_that_cannot_be_kept_is_counted_and_hurts_nobody(
-    directory: Path, entry: Entry
-) -> None:
-    with opened(directory) as spool:
+def test_line_that_cannot_be_stored_is_only_counted(directory: Path, entry: Entry) -> None:
+    with open_spool(directory) as spool:
         spool.put(line(0))
         spool.put(entry)
         spool.put(line(2))
@@ -332,42 +330,42 @@ def test_signal_handlers_and_threads_put_without_losing_any(directory: Path) -> 
         assert spool.counts() == (6000 + handled, 0, 0, 6000 + handled)
 
 
-def test_a_closed_queue_has_no_say_any_more(directory: Path) -> None:
-    with opened(directory) as spool:
+def test_closed_spool_accepts_and_delivers_nothing(directory: Path) -> None:
+    with open_spool(directory) as spool:
         put(spool, 0, 3)
     spool.put(line(3))
     spool.close()
-    with opened(directory) as again:
+    with open_spool(directory) as again:
         assert drain(again) == ([0, 1, 2], 0)
-    assert numbers(spool.next_batch()) == []
+    assert entry_numbers(spool.next_batch()) == []
 
 
-def test_a_second_one_hears_who_has_it(directory: Path) -> None:
+def test_second_spool_on_a_directory_raises(directory: Path) -> None:
     with (
-        opened(directory),
+        open_spool(directory),
         pytest.raises(SpoolInUse, match="in use by another process; stop that process"),
     ):
         Spool(directory)
-    with opened(directory):
+    with open_spool(directory):
         pass
 
 
-def test_a_directory_that_was_deleted_is_made_again_and_its_lines_counted(directory: Path) -> None:
-    with opened(directory) as spool:
+def test_deleted_directory_is_created_again_and_its_lines_counted(directory: Path) -> None:
+    with open_spool(directory) as spool:
         put_on_disk(spool, 0, 10)
         with spool._disk_lock:
             shutil.rmtree(directory.parent)
         put_on_disk(spool, 10, 20)
         assert drain(spool) == ([*range(10, 20)], 10)
         put_on_disk(spool, 20, 30)
-    with opened(directory) as spool:
+    with open_spool(directory) as spool:
         assert spool.counts() == (30, 10, 10, 10)
         assert drain(spool) == ([*range(20, 30)], 0)
 
 
 @pytest.mark.parametrize("victim", ["*.jsonl", LEDGER_FILE])
-def test_a_file_that_was_deleted_is_made_again(directory: Path, victim: str) -> None:
-    with opened(directory) as spool:
+def test_deleted_file_is_created_again(directory: Path, victim: str) -> None:
+    with open_spool(directory) as spool:
         put_on_disk(spool, 0, 3)
         with spool._disk_lock:
             for path in directory.glob(victim):
@@ -377,54 +375,54 @@ def test_a_file_that_was_deleted_is_made_again(directory: Path, victim: str) -> 
         assert batch is not None
         spool.mark_delivered(batch)
         assert spool.flush(DEADLINE)
-        until(lambda: (directory / LEDGER_FILE).exists() and not spool._ledger_unsaved)
+        wait_until(lambda: (directory / LEDGER_FILE).exists() and not spool._ledger_unsaved)
         put_on_disk(spool, 6, 9)
-    with opened(directory) as spool:
+    with open_spool(directory) as spool:
         arrived, _ = drain(spool)
         assert arrived == [6, 7, 8]
         assert spool.counts().put == 9
 
 
-def test_a_queue_without_its_ledger_is_sent_again_from_its_start(directory: Path) -> None:
-    with opened(directory) as spool:
+def test_spool_without_its_ledger_is_delivered_from_the_start(directory: Path) -> None:
+    with open_spool(directory) as spool:
         put_on_disk(spool, 0, 5)
         drain(spool)
     (directory / LEDGER_FILE).unlink()
-    with opened(directory) as spool:
+    with open_spool(directory) as spool:
         put(spool, 5, 7)
         assert drain(spool) == ([*range(7)], 0)
 
 
-def test_lines_are_delivered_from_memory_while_there_is_no_disk_and_trouble_is_told_once(
+def test_lines_are_delivered_from_memory_while_the_disk_fails(
     directory: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     directory.parent.mkdir()
     directory.write_text("not a directory")
-    with caplog.at_level(logging.INFO), opened(directory) as spool:
-        until(lambda: spool.fault is not None)
+    with caplog.at_level(logging.INFO), open_spool(directory) as spool:
+        wait_until(lambda: spool.fault is not None)
         put(spool, 0, 5)
         assert drain(spool) == ([*range(5)], 0)
         put(spool, 5, 8)
         assert not spool.flush(0.05)
         directory.unlink()
         assert spool.flush(DEADLINE)
-        until(lambda: spool.fault is None)
+        wait_until(lambda: spool.fault is None)
         assert drain(spool) == ([5, 6, 7], 0)
         put(spool, 8, 9)
-    with opened(directory) as spool:
+    with open_spool(directory) as spool:
         assert drain(spool) == ([8], 0)
         assert spool.counts() == (9, 9, 0, 0)
     assert [record.levelname for record in caplog.records] == ["WARNING", "INFO"]
     assert f"the log queue in {directory} cannot be written: File exists" in caplog.text
 
 
-def test_a_queue_that_appears_later_comes_ahead_of_what_is_in_memory(directory: Path) -> None:
-    with opened(directory) as spool:
+def test_directory_that_appears_later_is_delivered_before_memory(directory: Path) -> None:
+    with open_spool(directory) as spool:
         put_on_disk(spool, 0, 5)
     hidden = directory.with_name("hidden")
     directory.rename(hidden)
     directory.write_text("in the way")
-    with opened(directory) as spool:
+    with open_spool(directory) as spool:
         put(spool, 5, 10)
         batch = spool.next_batch(2)
         assert batch is not None
@@ -436,15 +434,15 @@ def test_a_queue_that_appears_later_comes_ahead_of_what_is_in_memory(directory: 
         assert drain(spool) == ([*range(10)], 0)
 
 
-def test_what_was_delivered_from_memory_is_no_gap_in_a_queue_that_appears_later(
+def test_lines_delivered_from_memory_leave_no_gap_on_disk(
     directory: Path,
 ) -> None:
-    with opened(directory) as spool:
+    with open_spool(directory) as spool:
         put_on_disk(spool, 0, 5)
     hidden = directory.with_name("hidden")
     directory.rename(hidden)
     directory.write_text("in the way")
-    with opened(directory) as spool:
+    with open_spool(directory) as spool:
         put(spool, 5, 10)
         batch = spool.next_batch(2)
         assert batch is not None
@@ -456,72 +454,72 @@ def test_what_was_delivered_from_memory_is_no_gap_in_a_queue_that_appears_later(
         assert drain(spool) == ([0, 1, 2, 3, 4, 7, 8, 9], 0)
 
 
-def test_a_directory_that_another_process_took_is_not_touched(directory: Path) -> None:
-    with opened(directory) as spool, contextlib.ExitStack() as stack:
+def test_directory_taken_by_another_process_is_not_touched(directory: Path) -> None:
+    with open_spool(directory) as spool, contextlib.ExitStack() as stack:
         put_on_disk(spool, 0, 3)
         with spool._disk_lock:
             directory.rename(directory.with_name("elsewhere"))
-            other = stack.enter_context(opened(directory))
+            other = stack.enter_context(open_spool(directory))
         with stack:
             put_on_disk(other, 100, 103)
             put(spool, 3, 6)
-            until(lambda: "it is in use by another process" in (spool.fault or ""))
+            wait_until(lambda: "it is in use by another process" in (spool.fault or ""))
         assert spool.flush(DEADLINE)
         arrived, dropped = drain(spool)
     assert (arrived, dropped) == ([100, 101, 102, 3, 4, 5], 3)
 
 
-def test_writes_that_fail_midway_lose_and_repeat_nothing(
+def test_partial_writes_lose_and_repeat_no_line(
     directory: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    sound = files._write_all
+    write_all = files._write_all
     failures = iter([0, 7, 150, 300, 299, 500, 1, 90])
 
-    def failing(descriptor: int, data: bytes) -> None:
+    def write_partly(descriptor: int, data: bytes) -> None:
         cut = next(failures, None)
-        sound(descriptor, data if cut is None else data[:cut])
+        write_all(descriptor, data if cut is None else data[:cut])
         if cut is not None:
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
-    monkeypatch.setattr(files, "_write_all", failing)
-    with opened(directory) as spool:
+    monkeypatch.setattr(files, "_write_all", write_partly)
+    with open_spool(directory) as spool:
         put_on_disk(spool, 0, 20)
         assert next(failures, None) is None
         assert drain(spool) == ([*range(20)], 0)
     assert all(map(decode_record, pieces(directory)))
 
 
-def test_what_a_kill_takes_from_memory_is_in_no_count(
+def test_lines_lost_from_memory_by_a_kill_are_not_counted(
     directory: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def full(*_: object) -> None:
+    def raise_disk_full(*_: object) -> None:
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
-    with opened(directory) as spool:
+    with open_spool(directory) as spool:
         put_on_disk(spool, 0, 3)
         with monkeypatch.context() as patch:
-            patch.setattr(files, "_write_all", full)
+            patch.setattr(files, "_write_all", raise_disk_full)
             put(spool, 3, 6)
-            until(lambda: spool.fault is not None)
+            wait_until(lambda: spool.fault is not None)
             batch = spool.next_batch(2)
             assert batch is not None
             spool.mark_delivered(batch)
             assert spool.counts() == (6, 2, 0, 4)
-            copy = killed(spool)
-    with opened(copy) as spool:
+            copy = copy_as_killed(spool)
+    with open_spool(copy) as spool:
         assert spool.counts() == (3, 2, 0, 1)
         assert drain(spool) == ([2], 0)
 
 
-def test_what_the_disk_was_made_to_take_is_in_the_ledger(
+def test_synced_lines_are_recorded_in_the_ledger(
     directory: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(spool_module, "SYNC_INTERVAL", 0.0)
-    with opened(directory) as spool:
+    with open_spool(directory) as spool:
         put_on_disk(spool, 0, 1)
-        until(lambda: following(spool) == 1)
+        wait_until(lambda: next_number(spool) == 1)
         put_on_disk(spool, 1, 5)
-        until(lambda: following(spool) == 5)
+        wait_until(lambda: next_number(spool) == 5)
 
 
 class Unreadable(io.BytesIO):
@@ -533,40 +531,40 @@ class Unreadable(io.BytesIO):
         raise OSError(self._number, os.strerror(self._number))
 
 
-def test_a_damaged_place_of_the_disk_ends_a_segment_and_an_error_that_passes_does_not() -> None:
+def test_read_error_ends_a_segment_only_when_it_is_permanent() -> None:
     assert files._read_piece(Unreadable(errno.EIO)) == b""
     with pytest.raises(OSError, match=os.strerror(errno.ENOMEM)):
         files._read_piece(Unreadable(errno.ENOMEM))
 
 
-def test_a_segment_that_cannot_be_read_for_the_moment_is_waited_for(
+def test_temporarily_unreadable_segment_is_read_later(
     directory: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def too_many(*_: object) -> None:
+    def raise_too_many_files(*_: object) -> None:
         raise OSError(errno.EMFILE, os.strerror(errno.EMFILE))
 
-    with opened(directory) as spool:
+    with open_spool(directory) as spool:
         put_on_disk(spool, 0, 5)
         with monkeypatch.context() as patch:
-            patch.setattr(SegmentFiles, "_open_reader", too_many)
+            patch.setattr(SegmentFiles, "_open_reader", raise_too_many_files)
             assert spool.next_batch() is None
         assert drain(spool) == ([*range(5)], 0)
 
 
-def test_a_torn_line_at_the_end_is_cut_off_and_not_counted(directory: Path) -> None:
-    with opened(directory) as spool:
+def test_torn_last_line_is_cut_off_and_not_counted(directory: Path) -> None:
+    with open_spool(directory) as spool:
         put_on_disk(spool, 0, 3)
     with segments(directory)[-1].open("ab") as file:
         file.write(encode_record(3, encode_entry(line(3)))[:-9])
-    with opened(directory) as spool:
+    with open_spool(directory) as spool:
         assert spool.counts().put == 3
         put_on_disk(spool, 3, 6)
         assert drain(spool) == ([*range(6)], 0)
     assert len(segments(directory)) == 1
 
 
-def test_a_ledger_whose_last_turn_was_torn_has_the_one_before(directory: Path) -> None:
-    with opened(directory) as spool:
+def test_torn_ledger_slot_falls_back_to_the_previous_one(directory: Path) -> None:
+    with open_spool(directory) as spool:
         put_on_disk(spool, 0, 6)
         for _ in range(3):
             batch = spool.next_batch(2)
@@ -575,16 +573,16 @@ def test_a_ledger_whose_last_turn_was_torn_has_the_one_before(directory: Path) -
         assert batch is not None
         data = bytearray((directory / LEDGER_FILE).read_bytes())
         turn, _ = decode_slots(bytes(data))
-    # As if the process had been killed in its last turn, and never come to its end.
+    # As if the process had been killed during its last write to the ledger.
     data[turn % 2 * SLOT_SIZE + 20] ^= 1
     (directory / LEDGER_FILE).write_bytes(data)
-    with opened(directory) as spool:
+    with open_spool(directory) as spool:
         assert drain(spool) == ([4, 5], 0)
 
 
 @st.composite
 def damages(draw: st.DrawFn) -> tuple[float, float, bytes | None, int]:
-    """Which segment and where, as shares; what is put there (None: it ends there), over what."""
+    """Draw segment and offset as fractions, the garbage (None: truncate) and its extent."""
     share = st.floats(0, 1, exclude_max=True)
     garbage = st.one_of(st.none(), st.binary(max_size=30), st.just(b"\n"), st.just(bytes(300)))
     return draw(share), draw(share), draw(garbage), draw(st.integers(0, 300))
@@ -599,22 +597,22 @@ def damage(path: Path, where: float, garbage: bytes | None, over: int) -> None:
 
 @settings(max_examples=size(ci=40, full=1000))
 @given(st.integers(1, 60), st.lists(damages(), min_size=1, max_size=4))
-def test_damage_loses_only_the_damaged_lines_and_those_are_counted(
+def test_damage_loses_and_counts_only_the_damaged_lines(
     count: int, marks: list[tuple[float, float, bytes | None, int]]
 ) -> None:
     with tempfile.TemporaryDirectory() as home:
         directory = Path(home)
-        with opened(directory) as spool:
+        with open_spool(directory) as spool:
             put_on_disk(spool, 0, count)
             queued = spool.counts().queued
         for which, where, garbage, over in marks:
             files = segments(directory)
             damage(files[int(which * len(files))], where, garbage, over)
         whole = sorted(whole_lines(directory))
-        with opened(directory) as spool:
+        with open_spool(directory) as spool:
             put_on_disk(spool, count, count + 5)
             arrived, dropped = drain(spool)
-            # More than fits may have come with the garbage.
+            # The garbage may have made the segments larger than the limit.
             kept = [number for number in whole if number >= arrived[0]]
             assert arrived == [*kept, *range(count, count + 5)]
             assert len(arrived) + dropped == count + 5
@@ -626,7 +624,7 @@ def whole_lines(directory: Path) -> set[int]:
 
 
 def pieces(directory: Path) -> Iterator[bytes]:
-    """What is between line breaks."""
+    """Yield the pieces between line breaks."""
     for path in segments(directory):
         yield from io.BytesIO(path.read_bytes())
 
@@ -639,8 +637,8 @@ class ModelSegment:
 
 
 @dataclass
-class Model:
-    """The same queue with everything in lists, and everything counted from scratch."""
+class SpoolModel:
+    """A naive model of the spool that keeps lists and recounts everything."""
 
     segments: list[ModelSegment] = field(default_factory=list)
     put: int = 0
@@ -653,7 +651,7 @@ class Model:
         size = len(encode_record(self.put, encode_entry(line(self.put, filler))))
         if not self.segments or self.segments[-1].size + size > SEGMENT_BYTES:
             self.segments.append(ModelSegment(self.put))
-        while sum(s.size for s in self.segments) + size > MOST_BYTES and len(self.segments) > 1:
+        while sum(s.size for s in self.segments) + size > MAX_BYTES and len(self.segments) > 1:
             del self.segments[0]
         self.segments[-1].numbers.append(self.put)
         self.segments[-1].size += size
@@ -696,9 +694,9 @@ STEPS = st.one_of(
 @given(st.lists(STEPS, max_size=30))
 @example([("put", [100] * 9), ("fail", 5), ("put", [400] * 12), ("restart", 0), ("deliver", 5)])
 @example([("put", [100] * 9), ("fail", 5), ("put", [400] * 12), ("deliver", 5), ("deliver", 5)])
-def test_it_behaves_as_its_model(steps: list[tuple[str, int | list[int]]]) -> None:
+def test_spool_behaves_like_its_model(steps: list[tuple[str, int | list[int]]]) -> None:
     with tempfile.TemporaryDirectory() as home, contextlib.ExitStack() as stack:
-        spool, model = stack.enter_context(opened(Path(home))), Model()
+        spool, model = stack.enter_context(open_spool(Path(home))), SpoolModel()
         for step, argument in steps:
             if isinstance(argument, list):
                 for filler in argument:
@@ -706,10 +704,10 @@ def test_it_behaves_as_its_model(steps: list[tuple[str, int | list[int]]]) -> No
                     model.add(filler)
             elif step == "restart":
                 stack.close()
-                spool, model.claimed = stack.enter_context(opened(Path(home))), None
+                spool, model.claimed = stack.enter_context(open_spool(Path(home))), None
             else:
                 batch = spool.next_batch(argument)
-                assert numbers(batch) == model.batch(argument)
+                assert entry_numbers(batch) == model.batch(argument)
                 if step == "deliver" and batch is not None:
                     spool.mark_delivered(batch)
                     model.done()
@@ -733,46 +731,44 @@ ENTRIES = st.builds(
 
 
 @given(ENTRIES, st.integers(0, 10**18))
-def test_a_line_says_what_was_put_in_json(entry: Entry, number: int) -> None:
-    sealed = encode_record(number, encode_entry(entry))
-    assert len(sealed) <= len(encode_entry(entry)) + RECORD_OVERHEAD
-    assert sealed.count(b"\n") == 1
-    assert json.loads(sealed)["n"] == number
-    found = decode_record(sealed)
+def test_record_is_a_json_line_that_decodes_to_the_entry(entry: Entry, number: int) -> None:
+    record = encode_record(number, encode_entry(entry))
+    assert len(record) <= len(encode_entry(entry)) + RECORD_OVERHEAD
+    assert record.count(b"\n") == 1
+    assert json.loads(record)["n"] == number
+    found = decode_record(record)
     assert found is not None
     assert found[0] == number
     assert decode_entry(found[1]) == entry
 
 
 @given(ENTRIES, st.data())
-def test_a_line_with_any_byte_changed_or_missing_is_known_to_be_damaged(
+def test_record_with_a_changed_or_missing_byte_is_detected(
     entry: Entry, data: st.DataObject
 ) -> None:
-    sealed = encode_record(7, encode_entry(entry))
-    at = data.draw(st.integers(0, len(sealed) - 1))
-    changed = bytearray(sealed)
+    record = encode_record(7, encode_entry(entry))
+    at = data.draw(st.integers(0, len(record) - 1))
+    changed = bytearray(record)
     changed[at] ^= data.draw(st.integers(1, 255))
     assert decode_record(bytes(changed)) is None
-    assert decode_record(sealed[:at]) is None
+    assert decode_record(record[:at]) is None
 
 
-def test_what_utf8_cannot_hold_does_not_get_into_the_queue() -> None:
+def test_surrogates_are_replaced_in_records() -> None:
     entry = decode_entry(encode_entry(Entry(1.0, 20, "a", "b", "half \ud800 a pair", {"x": {1}})))
     assert entry is not None
     assert entry.message == "half ? a pair"
     assert entry.fields == {"x": "{1}"}
 
 
-def test_a_line_of_another_version_counts_as_dropped() -> None:
+def test_record_of_another_version_counts_as_dropped() -> None:
     batch, _ = collect_batch([QueuedLine(0, b'{"colour":1}', LinePosition(0, 0))], 0, 1, 100)
     assert batch == Batch(0, 1, [], more=False)
     assert batch.dropped == 1
 
 
 @given(st.lists(st.integers(0, 50), unique=True).map(sorted), st.integers(1, 10))
-def test_batches_cover_every_number_once_and_never_exceed_their_size(
-    there: list[int], most: int
-) -> None:
+def test_batches_cover_every_number_once_within_their_size(there: list[int], most: int) -> None:
     lines = [
         QueuedLine(number, encode_entry(line(number)), LinePosition(0, number)) for number in there
     ]
@@ -782,19 +778,19 @@ def test_batches_cover_every_number_once_and_never_exceed_their_size(
         assert batch.stop > batch.start == start
         assert len(batch.entries) + (batch.dropped > 0) <= most
         assert place is None or place.offset >= batch.stop
-        arrived += numbers(batch)
+        arrived += entry_numbers(batch)
         dropped += batch.dropped
         start = batch.stop
     assert (arrived, dropped) == (there, 60 - len(there))
 
 
-def test_as_many_of_the_oldest_go_as_must_but_never_the_last() -> None:
+def test_count_excess_never_includes_the_last_segment() -> None:
     three = [Segment(0, 10), Segment(5, 20), Segment(9, 30)]
     assert [count_excess(three, most) for most in (60, 59, 50, 49, 0)] == [0, 1, 1, 2, 2]
     assert count_excess([], 0) == 0
 
 
-def test_a_segment_is_used_up_when_the_next_one_is_reached() -> None:
+def test_count_delivered_counts_segments_before_the_position() -> None:
     three = [Segment(0, 10), Segment(5, 20), Segment(9, 30)]
     assert [count_delivered(three, position) for position in (0, 4, 5, 8, 9, 99)] == [
         0,
@@ -806,7 +802,7 @@ def test_a_segment_is_used_up_when_the_next_one_is_reached() -> None:
     ]
 
 
-def test_a_segment_ends_behind_its_last_whole_line_and_is_cut_where_one_is_torn() -> None:
+def test_scan_segment_ends_after_the_last_whole_line() -> None:
     whole = [encode_record(number, encode_entry(line(number))) for number in (4, 5)]
     size = sum(map(len, whole))
     assert scan_segment(whole, 4) == (6, size)
@@ -815,7 +811,7 @@ def test_a_segment_ends_behind_its_last_whole_line_and_is_cut_where_one_is_torn(
     assert scan_segment([b"two\n", b"pieces\n", *whole], 4) == (6, size + 11)
 
 
-def test_the_ledger_has_two_turns_of_which_the_later_whole_one_counts() -> None:
+def test_later_intact_ledger_slot_counts() -> None:
     first, second = Ledger("q", 1, 2, 0), Ledger("q", 2, 3, 1)
     slots = encode_slot(8, first) + encode_slot(9, second)
     assert len(slots) == 2 * SLOT_SIZE
@@ -827,8 +823,8 @@ def test_the_ledger_has_two_turns_of_which_the_later_whole_one_counts() -> None:
     assert decode_slots(encode_slot(10**18, largest)) == (10**18, largest)
 
 
-def checked(rest: bytes) -> bytes:
-    """A line whose checksum is right, whatever it says."""
+def with_checksum(rest: bytes) -> bytes:
+    """Return a line with a valid checksum and the given rest."""
     return b'{"crc":"%08x",%s' % (zlib.crc32(rest), rest)
 
 
@@ -844,12 +840,12 @@ def checked(rest: bytes) -> bytes:
     ],
     ids=lambda rest: rest[:12].decode(),
 )
-def test_a_line_without_a_number_is_damaged_whatever_its_checksum_says(rest: bytes) -> None:
-    assert decode_record(checked(rest)) is None
+def test_record_without_a_valid_number_is_damaged(rest: bytes) -> None:
+    assert decode_record(with_checksum(rest)) is None
 
 
-def test_a_ledger_that_is_nested_too_deeply_counts_as_none() -> None:
-    # With room for a body that Python's reader of JSON refuses: a slot itself is smaller.
+def test_too_deeply_nested_ledger_is_ignored() -> None:
+    # A body that Python's JSON parser refuses; the slot itself is smaller.
     assert decode_slots(encode_record(3, b"[" * 200)[:-1].ljust(SLOT_SIZE)) == (3, None)
 
 
@@ -869,7 +865,7 @@ def test_a_ledger_that_is_nested_too_deeply_counts_as_none() -> None:
     ],
     ids=str,
 )
-def test_an_entry_that_no_output_can_show_is_not_read(change: dict[str, object]) -> None:
-    sound = {"time": 1.5, "level": 20, "logger": "a", "place": "b:1", "message": "c"}
-    assert decode_entry(json.dumps(sound).encode()) == Entry(1.5, 20, "a", "b:1", "c")
-    assert decode_entry(json.dumps(sound | change).encode()) is None
+def test_entry_with_invalid_fields_is_not_decoded(change: dict[str, object]) -> None:
+    valid = {"time": 1.5, "level": 20, "logger": "a", "place": "b:1", "message": "c"}
+    assert decode_entry(json.dumps(valid).encode()) == Entry(1.5, 20, "a", "b:1", "c")
+    assert decode_entry(json.dumps(valid | change).encode()) is None

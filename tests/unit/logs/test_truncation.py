@@ -1,4 +1,4 @@
-"""Long texts are cut where a character ends, and say so."""
+"""Long texts are truncated between characters, with a mark."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ MARK = re.compile(r"… \[cut ([\d,]+) characters\]$")
 
 
 @given(st.text(st.characters(codec=None), max_size=60), st.integers(1, 60))
-def test_what_is_cut_is_counted(text: str, limit: int) -> None:
+def test_truncation_mark_counts_the_cut_characters(text: str, limit: int) -> None:
     cut = truncate(text, limit=limit)
     if len(text.encode(errors="surrogatepass")) <= limit:
         assert cut == text
@@ -27,17 +27,17 @@ def test_what_is_cut_is_counted(text: str, limit: int) -> None:
     assert int(mark[1].replace(",", "")) == len(text) - len(kept)
 
 
-def test_the_limit_itself_is_not_cut() -> None:
+def test_text_at_the_limit_is_not_truncated() -> None:
     assert truncate("x" * LIMIT) == "x" * LIMIT
     assert truncate("x" * (LIMIT + 1)) == "x" * LIMIT + "… [cut 1 characters]"
 
 
-def test_a_long_text_costs_no_more_than_a_short_one() -> None:
+def test_truncation_time_does_not_grow_with_the_text() -> None:
     assert _seconds("\N{PILE OF POO}" * (8 << 20)) < 20 * _seconds("\N{PILE OF POO}" * (64 << 10))
 
 
 def _seconds(text: str) -> float:
-    began = time.perf_counter()
+    started = time.perf_counter()
     for _ in range(100):
         truncate(text)
-    return time.perf_counter() - began
+    return time.perf_counter() - started

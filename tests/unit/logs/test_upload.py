@@ -18,11 +18,11 @@ from cogwork.logs.spool_index import Batch
 from cogwork.logs.upload import Uploader, entries_to_send
 
 DEADLINE = 10.0
-SEGMENT_BYTES, MOST_BYTES = 10_000, 100_000
+SEGMENT_BYTES, MAX_BYTES = 10_000, 100_000
 
 
 class WatchedClock(ManualClock):
-    """Tells whether somebody waits for it: the queue's threads need moments that no clock rules."""
+    """A manual clock that knows whether a task waits for it, because the spool's threads do not."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -36,12 +36,12 @@ class WatchedClock(ManualClock):
         with self._counted():
             await super().wait(waitables, timeout)
 
-    async def let_pass(self, seconds: float, step: float = 5.0) -> None:
-        """In steps that are shorter than any pause between two attempts."""
+    async def advance_stepwise(self, seconds: float, step: float = 5.0) -> None:
+        """Advance in steps that are shorter than any pause between two attempts."""
         while seconds > 0:
-            # Who was woken may still be about to leave.
+            # A task that was woken may not have left its wait yet.
             await self.settle()
-            await until(lambda: self._waiting > 0)
+            await wait_until(lambda: self._waiting > 0)
             await self.advance(min(step, seconds))
             seconds -= step
 
@@ -54,15 +54,15 @@ class WatchedClock(ManualClock):
             self._waiting -= 1
 
 
-async def until(condition: Callable[[], bool]) -> None:
+async def wait_until(condition: Callable[[], bool]) -> None:
     async with asyncio.timeout(DEADLINE):
-        while not condition():  # noqa: ASYNC110 - what is waited for has no event
+        while not condition():  # noqa: ASYNC110 - the condition has no event
             await asyncio.sleep(0.001)
 
 
 @dataclass
 class Cloud:
-    """Whoever takes the lines: at once, slowly, or not at all."""
+    """A cloud that accepts the lines immediately, slowly, or not at all."""
 
     clock: ManualClock
     delay: float = 0.0
@@ -115,8 +115,8 @@ class Upload:
         for number in range(first, stop):
             self.spool.put(line(number))
 
-    async def arrived(self, count: int) -> None:
-        await until(lambda: len(self.cloud.numbers()) >= count)
+    async def wait_for_arrival(self, count: int) -> None:
+        await wait_until(lambda: len(self.cloud.numbers()) >= count)
 
 
 def line(number: int) -> Entry:
@@ -127,66 +127,66 @@ def line(number: int) -> Entry:
 def upload(tmp_path: Path) -> Iterator[Upload]:
     clock = WatchedClock()
     cloud = Cloud(clock)
-    spool = Spool(tmp_path / "queue", MOST_BYTES, SEGMENT_BYTES)
+    spool = Spool(tmp_path / "queue", MAX_BYTES, SEGMENT_BYTES)
     uploader = Uploader(spool, cloud.send, clock, rng=random.Random(1))
     yield Upload(spool, clock, cloud, uploader)
     spool.close(DEADLINE)
 
 
-async def test_lines_arrive_in_order_in_batches_of_a_hundred(upload: Upload) -> None:
+async def test_lines_are_sent_in_order_in_batches_of_100(upload: Upload) -> None:
     upload.put(0, 250)
     async with upload.running():
-        await upload.arrived(250)
+        await upload.wait_for_arrival(250)
     assert upload.cloud.numbers() == [*range(250)]
     assert [len(batch) for batch in upload.cloud.batches] == [100, 100, 50]
 
 
-async def test_what_comes_later_arrives_without_time_passing_but_not_sooner_than_the_pause(
+async def test_new_lines_are_sent_at_once_but_not_before_the_pause(
     upload: Upload,
 ) -> None:
     async with upload.running():
         upload.put(0, 1)
-        await upload.arrived(1)
-        await upload.clock.let_pass(0.1)
+        await upload.wait_for_arrival(1)
+        await upload.clock.advance_stepwise(0.1)
         upload.put(1, 2)
-        await upload.arrived(2)
+        await upload.wait_for_arrival(2)
         upload.put(2, 3)
         upload.put(3, 4)
         assert upload.spool.flush(DEADLINE)
-        await upload.clock.let_pass(0.09, step=0.03)
+        await upload.clock.advance_stepwise(0.09, step=0.03)
         assert upload.cloud.numbers() == [0, 1]
-        await upload.clock.let_pass(0.02)
-        await upload.arrived(4)
+        await upload.clock.advance_stepwise(0.02)
+        await upload.wait_for_arrival(4)
     assert len(upload.cloud.batches) == 3
 
 
-async def test_nothing_to_do_is_nothing_done(upload: Upload) -> None:
+async def test_nothing_is_sent_without_lines(upload: Upload) -> None:
     async with upload.running():
-        await upload.clock.let_pass(600)
+        await upload.clock.advance_stepwise(600)
     assert upload.cloud.attempts == []
 
 
-async def test_a_slow_sender_gets_one_batch_after_the_other(upload: Upload) -> None:
+async def test_slow_cloud_gets_one_batch_at_a_time(upload: Upload) -> None:
     upload.cloud.delay = 29.0
     upload.put(0, 250)
     async with upload.running():
-        await upload.clock.let_pass(120)
-        await upload.arrived(250)
+        await upload.clock.advance_stepwise(120)
+        await upload.wait_for_arrival(250)
     assert upload.cloud.numbers() == [*range(250)]
     assert upload.cloud.reports() == []
 
 
-async def test_a_sender_that_does_not_answer_is_given_up_and_tried_again(
+async def test_send_without_response_times_out_and_is_retried(
     upload: Upload, caplog: pytest.LogCaptureFixture
 ) -> None:
     upload.cloud.delay = 1000.0
     upload.put(0, 5)
     async with upload.running():
-        await upload.clock.let_pass(120)
+        await upload.clock.advance_stepwise(120)
         assert upload.cloud.sending <= 1
         upload.cloud.delay = 0.0
-        await upload.clock.let_pass(100)
-        await upload.arrived(5)
+        await upload.clock.advance_stepwise(100)
+        await upload.wait_for_arrival(5)
     assert upload.cloud.numbers() == [*range(5)]
     first, second = upload.cloud.attempts[:2]
     assert 30 + 5 <= second - first <= 30 + 10
@@ -196,16 +196,16 @@ async def test_a_sender_that_does_not_answer_is_given_up_and_tried_again(
     ]
 
 
-async def test_a_sender_that_refuses_is_tried_ever_more_rarely_and_told_of_once(
+async def test_refused_upload_backs_off_and_is_logged_once(
     upload: Upload, caplog: pytest.LogCaptureFixture
 ) -> None:
     upload.cloud.refusal = ConnectionError("the cloud is not reachable")
     upload.put(0, 5)
     async with upload.running():
-        await upload.clock.let_pass(1200)
+        await upload.clock.advance_stepwise(1200)
         upload.cloud.refusal = None
-        await upload.clock.let_pass(60)
-        await upload.arrived(5)
+        await upload.clock.advance_stepwise(60)
+        await upload.wait_for_arrival(5)
     pauses = [b - a for a, b in zip(upload.cloud.attempts, upload.cloud.attempts[1:], strict=False)]
     assert min(pauses) >= 5
     assert max(pauses) <= 60
@@ -217,49 +217,51 @@ async def test_a_sender_that_refuses_is_tried_ever_more_rarely_and_told_of_once(
 
 
 @pytest.mark.parametrize("cancels", [True, False])
-async def test_any_failure_of_a_sender_is_only_a_failure(upload: Upload, cancels: bool) -> None:
+async def test_any_exception_of_the_sender_is_retried(upload: Upload, cancels: bool) -> None:
     attempts = 0
 
-    async def faulty(lines: Sequence[Entry]) -> None:
+    async def send_after_failure(lines: Sequence[Entry]) -> None:
         nonlocal attempts
         attempts += 1
         if attempts == 1:
             raise asyncio.CancelledError if cancels else LookupError
         await upload.cloud.send(lines)
 
-    upload.uploader = Uploader(upload.spool, faulty, upload.clock)
+    upload.uploader = Uploader(upload.spool, send_after_failure, upload.clock)
     upload.put(0, 1)
     async with upload.running():
-        await upload.clock.let_pass(15)
-        await upload.arrived(1)
+        await upload.clock.advance_stepwise(15)
+        await upload.wait_for_arrival(1)
 
 
-async def test_a_sender_gone_for_an_hour_gets_all_that_fitted_and_the_exact_rest(
+async def test_lines_kept_during_a_long_outage_are_sent_with_the_dropped_count(
     upload: Upload, caplog: pytest.LogCaptureFixture
 ) -> None:
     upload.cloud.refusal = ConnectionError("gone")
     async with upload.running():
         for minute in range(60):
             upload.put(minute * 50, minute * 50 + 50)
-            await upload.clock.let_pass(60)
+            await upload.clock.advance_stepwise(60)
         assert upload.spool.flush(DEADLINE)
         kept = upload.spool.counts()
         assert (kept.put, kept.delivered) == (3000, 0)
         assert kept.dropped > 1000
         upload.cloud.refusal = None
-        await upload.clock.let_pass(60)
-        await until(lambda: not upload.spool.counts().queued)
+        await upload.clock.advance_stepwise(60)
+        await wait_until(lambda: not upload.spool.counts().queued)
     numbers = upload.cloud.numbers()
-    tried = len(upload.cloud.batches[0])
-    assert numbers[:tried] == [*range(tried)], "what was on its way is not dropped"
-    assert numbers[tried:] == [*range(tried + kept.dropped, 3000)]
+    first_batch_size = len(upload.cloud.batches[0])
+    assert numbers[:first_batch_size] == [*range(first_batch_size)], (
+        "what was on its way is not dropped"
+    )
+    assert numbers[first_batch_size:] == [*range(first_batch_size + kept.dropped, 3000)]
     assert upload.cloud.reports() == [kept.dropped]
     assert max(map(len, upload.cloud.batches)) == 100
     assert len(caplog.records) == 1
     assert upload.spool.counts() == (3000, 3000 - kept.dropped, kept.dropped, 0)
 
 
-async def test_each_loss_is_reported_once_although_the_report_itself_is_refused(
+async def test_each_loss_is_reported_once_when_the_report_is_refused(
     upload: Upload,
 ) -> None:
     upload.put(0, 2000)
@@ -268,21 +270,21 @@ async def test_each_loss_is_reported_once_although_the_report_itself_is_refused(
     assert first > 0
     upload.cloud.refusal = ConnectionError("gone")
     async with upload.running():
-        await upload.clock.let_pass(60)
+        await upload.clock.advance_stepwise(60)
         upload.put(2000, 4000)
         assert upload.spool.flush(DEADLINE)
         second = upload.spool.counts().dropped - first
         assert second > 0
-        await upload.clock.let_pass(60)
+        await upload.clock.advance_stepwise(60)
         upload.cloud.refusal = None
-        await upload.clock.let_pass(60)
-        await until(lambda: not upload.spool.counts().queued)
+        await upload.clock.advance_stepwise(60)
+        await wait_until(lambda: not upload.spool.counts().queued)
     assert upload.cloud.reports() == [first, second]
     assert len(upload.cloud.numbers()) + first + second == 4000
 
 
-class Feeding(logging.Handler):
-    """The log, as it is put into the queue."""
+class SpoolHandler(logging.Handler):
+    """A log handler that puts the records into the spool."""
 
     def __init__(self, spool: Spool) -> None:
         super().__init__()
@@ -293,39 +295,41 @@ class Feeding(logging.Handler):
         self._spool.put(Entry(0.0, record.levelno, "log", "x", message))
 
 
-async def test_its_own_line_about_an_outage_does_not_keep_it_going(upload: Upload) -> None:
-    async def every_second_time(lines: Sequence[Entry]) -> None:
+async def test_log_line_about_an_outage_does_not_cause_more_uploads(upload: Upload) -> None:
+    async def send_every_second_time(lines: Sequence[Entry]) -> None:
         even = len(upload.cloud.attempts) % 2 == 0
         upload.cloud.refusal = ConnectionError("try again") if even else None
         await upload.cloud.send(lines)
 
-    upload.uploader = Uploader(upload.spool, every_second_time, upload.clock)
-    handler = Feeding(upload.spool)
+    upload.uploader = Uploader(upload.spool, send_every_second_time, upload.clock)
+    handler = SpoolHandler(upload.spool)
     logging.getLogger(LOGGER).addHandler(handler)
     try:
         upload.put(0, 1)
         async with upload.running():
-            await upload.clock.let_pass(3600)
+            await upload.clock.advance_stepwise(3600)
     finally:
         logging.getLogger(LOGGER).removeHandler(handler)
     assert len(upload.cloud.attempts) <= 4
     assert upload.spool.counts().put == 2
 
 
-async def test_an_outage_a_while_after_the_last_one_is_told_again(
+async def test_later_outage_is_logged_again(
     upload: Upload, caplog: pytest.LogCaptureFixture
 ) -> None:
     async with upload.running():
         for outage in range(3):
             upload.cloud.refusal = ConnectionError("gone")
             upload.put(outage, outage + 1)
-            await until(lambda: upload.cloud.refusal is not None and len(caplog.records) > outage)  # noqa: B023
+            await wait_until(
+                lambda: upload.cloud.refusal is not None and len(caplog.records) > outage  # noqa: B023
+            )
             upload.cloud.refusal = None
-            await upload.clock.let_pass(200)
+            await upload.clock.advance_stepwise(200)
     assert upload.cloud.numbers() == [0, 1, 2]
 
 
-async def test_cancelled_at_any_moment_it_loses_nothing(upload: Upload) -> None:
+async def test_cancellation_at_any_time_loses_no_line(upload: Upload) -> None:
     upload.put(0, 500)
     for moment in range(40):
         async with upload.running():
@@ -333,27 +337,27 @@ async def test_cancelled_at_any_moment_it_loses_nothing(upload: Upload) -> None:
                 await asyncio.sleep(0)
             await upload.clock.advance(0.01)
     async with upload.running():
-        await until(lambda: not upload.spool.counts().queued)
+        await wait_until(lambda: not upload.spool.counts().queued)
     assert sorted(set(upload.cloud.numbers())) == [*range(500)]
 
 
-async def test_cancelling_ends_the_send_that_is_under_way(upload: Upload) -> None:
+async def test_cancellation_ends_the_running_send(upload: Upload) -> None:
     upload.cloud.delay = 10.0
     upload.put(0, 5)
     async with upload.running():
-        await until(lambda: upload.cloud.sending == 1)
+        await wait_until(lambda: upload.cloud.sending == 1)
     assert upload.cloud.sending == 0
     assert upload.spool.counts().queued == 5
 
 
-async def test_the_last_try_sends_all_that_is_left(upload: Upload) -> None:
+async def test_finish_sends_all_remaining_lines(upload: Upload) -> None:
     upload.put(0, 250)
     await upload.uploader.finish(budget=5.0)
     assert upload.cloud.numbers() == [*range(250)]
     assert upload.spool.counts().queued == 0
 
 
-async def test_the_last_try_is_one_try(upload: Upload) -> None:
+async def test_finish_does_not_retry(upload: Upload) -> None:
     upload.cloud.refusal = ConnectionError("gone")
     upload.put(0, 250)
     await upload.uploader.finish(budget=5.0)
@@ -361,12 +365,12 @@ async def test_the_last_try_is_one_try(upload: Upload) -> None:
     assert upload.spool.counts().queued == 250
 
 
-async def test_the_last_try_ends_with_its_budget(upload: Upload) -> None:
+async def test_finish_ends_with_its_budget(upload: Upload) -> None:
     upload.cloud.delay = 2.0
     upload.put(0, 500)
     finishing = asyncio.create_task(upload.uploader.finish(budget=5.0))
     for batch in range(3):
-        await until(lambda: len(upload.cloud.attempts) > batch)  # noqa: B023
+        await wait_until(lambda: len(upload.cloud.attempts) > batch)  # noqa: B023
         await upload.clock.advance(2.0 if batch < 2 else 1.0)
     await asyncio.wait_for(finishing, DEADLINE)
     assert upload.cloud.numbers() == [*range(200)]
@@ -374,12 +378,12 @@ async def test_the_last_try_ends_with_its_budget(upload: Upload) -> None:
     assert upload.spool.counts().queued == 300
 
 
-async def test_a_sender_that_does_not_let_itself_be_cancelled_holds_nobody_up(
+async def test_finish_does_not_wait_for_a_sender_that_ignores_cancellation(
     upload: Upload, caplog: pytest.LogCaptureFixture
 ) -> None:
     release, ended = asyncio.Event(), asyncio.Event()
 
-    async def stubborn(_: Sequence[Entry]) -> None:
+    async def send_ignoring_cancellation(_: Sequence[Entry]) -> None:
         upload.cloud.attempts.append(0.0)
         while not release.is_set():
             with contextlib.suppress(asyncio.CancelledError):
@@ -387,11 +391,11 @@ async def test_a_sender_that_does_not_let_itself_be_cancelled_holds_nobody_up(
         ended.set()
         raise ConnectionError("too late for anybody")
 
-    uploader = Uploader(upload.spool, stubborn, upload.clock)
+    uploader = Uploader(upload.spool, send_ignoring_cancellation, upload.clock)
     upload.put(0, 1)
     finishing = asyncio.create_task(uploader.finish(budget=5.0))
     try:
-        await until(lambda: bool(upload.cloud.attempts))
+        await wait_until(lambda: bool(upload.cloud.attempts))
         await upload.clock.advance(5.0)
         assert not finishing.done(), "the sender has a moment to end"
         await upload.clock.advance(1.0)
@@ -405,7 +409,7 @@ async def test_a_sender_that_does_not_let_itself_be_cancelled_holds_nobody_up(
     assert caplog.records == [], "the loop found an error that nobody looked at"
 
 
-def test_the_line_about_dropped_ones_stands_where_they_are_missing() -> None:
+def test_dropped_report_precedes_the_lines_after_the_gap() -> None:
     assert entries_to_send(Batch(0, 1, [line(0)], more=False), 9.0) == [line(0)]
     report, rest = entries_to_send(Batch(0, 4, [line(3)], more=False), 9.0)
     assert rest == line(3)
