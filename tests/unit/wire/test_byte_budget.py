@@ -5,12 +5,12 @@ import pytest
 from cogwork.wire.byte_budget import ByteBudget, OverBudget
 
 
-def budget() -> ByteBudget:
+def make_budget() -> ByteBudget:
     return ByteBudget("replies", total=100, per_client=60)
 
 
-def test_a_client_may_hold_its_share() -> None:
-    held = budget()
+def test_client_may_hold_its_share() -> None:
+    held = make_budget()
     held.acquire("a", 30)
     held.acquire("a", 30)
     with pytest.raises(OverBudget, match="your replies hold 60 bytes, of 60 for all clients"):
@@ -20,8 +20,8 @@ def test_a_client_may_hold_its_share() -> None:
     assert held.total_held == 40
 
 
-def test_the_first_message_of_a_client_is_taken_although_others_hold_all() -> None:
-    held = budget()
+def test_first_message_of_a_client_is_accepted_over_the_total() -> None:
+    held = make_budget()
     held.acquire("a", 60)
     held.acquire("b", 60)
     held.acquire("c", 200)
@@ -31,8 +31,8 @@ def test_the_first_message_of_a_client_is_taken_although_others_hold_all() -> No
         held.acquire("d", 100)
 
 
-def test_nothing_is_left_of_a_client_that_holds_nothing() -> None:
-    held = budget()
+def test_client_that_holds_nothing_is_forgotten() -> None:
+    held = make_budget()
     with held.hold("a", 5):
         assert held.held == {"a": 5}
     assert held.held == {}

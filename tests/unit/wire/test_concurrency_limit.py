@@ -23,7 +23,7 @@ from cogwork.wire.concurrency_limit import (
 )
 from cogwork.wire.handlers import Handler, Method, Stream
 
-assert sdk.VERSION  # it comes before anything else of the SDK
+assert sdk.VERSION  # the SDK must be imported first
 from viam.gen.common.v1.common_pb2 import GetReadingsRequest  # noqa: E402
 
 CLIENTS = ("a", "b", "c", "d")
@@ -41,37 +41,37 @@ steps = st.lists(
 
 
 @dataclass
-class Ledger:
-    """What the clients of some places know about them."""
+class ClientLedger:
+    """The slots from the view of the clients, as a model for the tests."""
 
-    places: SlotQueue
+    slots: SlotQueue
     held: Counter[str] = field(default_factory=Counter)
     waiting: dict[str, deque[asyncio.Future[None]]] = field(default_factory=dict)
-    turns: list[str] = field(default_factory=list)
-    """Whose turn came, in order."""
+    turn_order: list[str] = field(default_factory=list)
+    """The clients whose turn came, in order."""
 
     def call(self, client: str) -> None:
-        if self.places.try_acquire(client):
+        if self.slots.try_acquire(client):
             self.held[client] += 1
             return
-        turn = self.places.enqueue(client)
+        turn = self.slots.enqueue(client)
         line = self.waiting.setdefault(client, deque())
         if turn is None:
-            assert len(line) == self.places.limits.waiting
+            assert len(line) == self.slots.limits.waiting
         else:
             line.append(turn)
 
     def end(self, client: str) -> None:
         if self.held[client]:
             self.held[client] -= 1
-            self.places.release(client)
+            self.slots.release(client)
             self._notice()
 
     def leave(self, client: str) -> None:
-        """Out of patience. Whoever waits longest is the first to lose it."""
+        """Time out. The call that has waited longest leaves first."""
         if self.waiting.get(client):
             turn = self.waiting[client].popleft()
-            assert not self.places.leave_queue(client, turn)
+            assert not self.slots.leave_queue(client, turn)
 
     def step(self, what: str, client: str) -> None:
         {"call": self.call, "end": self.end, "leave": self.leave}[what](client)
@@ -82,27 +82,27 @@ class Ledger:
                 self.end(client)
 
     def check(self) -> None:
-        places, shares = self.places, self.places.limits
-        assert places.running == self.held.total() <= shares.running
-        assert places.held == +self.held
-        assert {client: list(line) for client, line in places.queues.items()} == {
+        slots, shares = self.slots, self.slots.limits
+        assert slots.running == self.held.total() <= shares.running
+        assert slots.held == +self.held
+        assert {client: list(line) for client, line in slots.queues.items()} == {
             client: list(line) for client, line in self.waiting.items() if line
         }
-        free = shares.running - places.running
-        for client in places.queues:
-            assert not (free and not places.held_by(client)), f"{client} has nothing at all"
-            assert not places._can_acquire(client), f"{client} waits for a place it may have"
+        free = shares.running - slots.running
+        for client in slots.queues:
+            assert not (free and not slots.held_by(client)), f"{client} has nothing at all"
+            assert not slots._can_acquire(client), f"{client} waits for a place it may have"
 
     def _notice(self) -> None:
         for client, line in self.waiting.items():
             while line and line[0].done():
                 line.popleft()
                 self.held[client] += 1
-                self.turns.append(client)
+                self.turn_order.append(client)
 
 
-def on_a_loop(work: Callable[[], object]) -> None:
-    """Turns are futures, and those belong to a loop."""
+def run_on_loop(work: Callable[[], object]) -> None:
+    """Run the work on a loop, because turns are futures of a loop."""
 
     async def main() -> None:
         work()
@@ -113,82 +113,84 @@ def on_a_loop(work: Callable[[], object]) -> None:
 @given(shares, steps)
 @example(ConcurrencyLimits(1), [("call", "a")])
 @example(ConcurrencyLimits(12), [("call", c) for c in "aaaaabbbbccdd" + "dd"] + [("end", "b")] * 4)
-def test_nobody_waits_for_a_place_that_is_free(
+def test_no_client_waits_while_it_may_have_a_slot(
     shares: ConcurrencyLimits, steps: list[tuple[str, str]]
 ) -> None:
-    def play() -> None:
-        ledger = Ledger(SlotQueue(shares))
+    def run_steps() -> None:
+        ledger = ClientLedger(SlotQueue(shares))
         for what, client in steps:
             ledger.step(what, client)
             ledger.check()
         ledger.end_all()
         ledger.check()
-        assert ledger.places.is_idle
-        assert not ledger.places.held
+        assert ledger.slots.is_idle
+        assert not ledger.slots.held
 
-    on_a_loop(play)
+    run_on_loop(run_steps)
 
 
 @given(st.integers(1, 12), st.integers(2, 40), st.sampled_from([1, 2, 3]))
-def test_turns_go_round(running: int, waiting: int, others: int) -> None:
-    """One with a single call waits for one turn of each who waits already, and no more."""
+def test_waiting_clients_take_turns(running: int, waiting: int, others: int) -> None:
+    """A client with a single call waits for at most one turn of each waiting client."""
 
-    def play() -> None:
-        ledger = Ledger(SlotQueue(ConcurrencyLimits(running, waiting)))
+    def run_steps() -> None:
+        ledger = ClientLedger(SlotQueue(ConcurrencyLimits(running, waiting)))
         busy, single = CLIENTS[:others], CLIENTS[-1]
         for client in busy:
             for _ in range(running + waiting):
                 ledger.call(client)
-        assert ledger.places.running <= running
-        ledger.turns.clear()
+        assert ledger.slots.running <= running
+        ledger.turn_order.clear()
         ledger.call(single)
         while not ledger.held[single]:
             for client in busy:
                 ledger.end(client)
                 ledger.check()
-        before = Counter(ledger.turns[: ledger.turns.index(single)] if ledger.turns else [])
+        before = Counter(
+            ledger.turn_order[: ledger.turn_order.index(single)] if ledger.turn_order else []
+        )
         assert all(count <= 1 for count in before.values()), before
 
-    on_a_loop(play)
+    run_on_loop(run_steps)
 
 
-def test_a_place_is_kept_for_the_first_call_of_everybody() -> None:
-    """Also when there are as many clients as places."""
+def test_first_call_of_every_client_gets_a_slot() -> None:
+    """This holds also with as many clients as slots."""
 
-    def play() -> None:
-        places = SlotQueue(ConcurrencyLimits(running=100))
-        assert all(places.try_acquire(f"client {number}") for number in range(100))
-        assert not places.try_acquire("one too many")
+    def run_steps() -> None:
+        slots = SlotQueue(ConcurrencyLimits(running=100))
+        assert all(slots.try_acquire(f"client {number}") for number in range(100))
+        assert not slots.try_acquire("one too many")
 
-    on_a_loop(play)
+    run_on_loop(run_steps)
 
 
-def test_too_many_waiting() -> None:
-    def play() -> None:
-        places = SlotQueue(ConcurrencyLimits(running=1, waiting=3))
-        assert places.try_acquire("a")
-        assert [places.enqueue("a") is not None for _ in range(5)] == [True] * 3 + [False] * 2
-        assert places.enqueue("b") is not None
+def test_queue_of_each_client_is_limited() -> None:
+    def run_steps() -> None:
+        slots = SlotQueue(ConcurrencyLimits(running=1, waiting=3))
+        assert slots.try_acquire("a")
+        assert [slots.enqueue("a") is not None for _ in range(5)] == [True] * 3 + [False] * 2
+        assert slots.enqueue("b") is not None
 
-    on_a_loop(play)
+    run_on_loop(run_steps)
 
 
 @dataclass(eq=False)
-class Call:
-    """One call under way, which ends when it is told to."""
+class RunningCall:
+    """A running call that ends when `finish` is set."""
 
     task: asyncio.Task[None] = field(init=False)
     finish: asyncio.Event = field(default_factory=asyncio.Event)
     entered: bool = False
 
 
-class Calls:
-    """What is called, with nothing but fairness around it."""
+class LimitedCalls:
+    """Calls with only the concurrency limiter around them."""
 
     def __init__(self, shares: ConcurrencyLimits) -> None:
         self.clock = ManualClock()
-        self.fairness = ConcurrencyLimiter(self.clock, shares)
-        self.all: list[Call] = []
+        self.limiter = ConcurrencyLimiter(self.clock, shares)
+        self.all: list[RunningCall] = []
         self.inside = 0
         self.most_inside = 0
 
@@ -197,14 +199,14 @@ class Calls:
         client: str,
         request: Message | None = None,
         kind: Cardinality = Cardinality.UNARY_UNARY,
-    ) -> Call:
+    ) -> RunningCall:
         request = request or GetReadingsRequest(name="s")
-        call = Call()
-        method = Method(PATH, kind, self._serving(call), type(request))
+        call = RunningCall()
+        method = Method(PATH, kind, self._make_handler(call), type(request))
         stream: Any = SimpleNamespace(
             peer=client, request=None if kind.client_streaming else request
         )
-        handle = self.fairness.wrap(method, method.handle)
+        handle = self.limiter.wrap(method, method.handle)
         call.task = asyncio.ensure_future(handle(stream))
         self.all.append(call)
         return call
@@ -215,7 +217,7 @@ class Calls:
         await self.clock.settle()
         return await asyncio.gather(*(call.task for call in self.all), return_exceptions=True)
 
-    def _serving(self, call: Call) -> Handler:
+    def _make_handler(self, call: RunningCall) -> Handler:
         async def serve(_: Stream) -> None:
             call.entered = True
             self.inside += 1
@@ -228,32 +230,32 @@ class Calls:
         return serve
 
 
-async def test_patience_runs_on_the_clock_and_says_why() -> None:
-    calls = Calls(ConcurrencyLimits(running=1, timeout=2.0))
+async def test_waiting_call_times_out_with_a_reason() -> None:
+    calls = LimitedCalls(ConcurrencyLimits(running=1, timeout=2.0))
     calls.start("a")
     late = calls.start("a")
     await calls.clock.advance(1.99)
     assert not late.task.done()
     await calls.clock.advance(0.02)
-    with pytest.raises(TooManyCalls, match="s has 1 calls in flight, 1 of them yours") as told:
+    with pytest.raises(TooManyCalls, match="s has 1 calls in flight, 1 of them yours") as raised:
         await late.task
-    assert told.value.status == "RESOURCE_EXHAUSTED"
+    assert raised.value.status == "RESOURCE_EXHAUSTED"
     await calls.end_all()
-    assert not calls.fairness._queues
+    assert not calls.limiter._queues
 
 
-async def test_too_many_waiting_are_told_at_once() -> None:
-    calls = Calls(ConcurrencyLimits(running=1, waiting=2))
+async def test_call_over_the_queue_limit_fails_at_once() -> None:
+    calls = LimitedCalls(ConcurrencyLimits(running=1, waiting=2))
     started = [calls.start("a") for _ in range(4)]
     await calls.clock.settle()
     with pytest.raises(TooManyCalls, match="2 of your calls waiting"):
         await started[3].task
     await calls.end_all()
-    assert not calls.fairness._queues
+    assert not calls.limiter._queues
 
 
-async def test_a_call_that_is_cancelled_just_when_its_turn_came_leaves_its_place() -> None:
-    calls = Calls(ConcurrencyLimits(running=1))
+async def test_call_cancelled_when_its_turn_comes_releases_its_slot() -> None:
+    calls = LimitedCalls(ConcurrencyLimits(running=1))
     holder = calls.start("a")
     unlucky = calls.start("b")
     third = calls.start("c")
@@ -265,11 +267,11 @@ async def test_a_call_that_is_cancelled_just_when_its_turn_came_leaves_its_place
     assert not unlucky.entered
     assert third.entered, "the place of a call that was cancelled was lost"
     await calls.end_all()
-    assert not calls.fairness._queues
+    assert not calls.limiter._queues
 
 
-async def test_resources_have_places_of_their_own() -> None:
-    calls = Calls(ConcurrencyLimits(running=1))
+async def test_each_resource_has_its_own_slots() -> None:
+    calls = LimitedCalls(ConcurrencyLimits(running=1))
     entered = [
         calls.start("a", request)
         for request in (
@@ -281,18 +283,18 @@ async def test_resources_have_places_of_their_own() -> None:
     await calls.clock.settle()
     assert all(call.entered for call in entered)
     await calls.end_all()
-    assert not calls.fairness._queues
+    assert not calls.limiter._queues
 
 
 @pytest.mark.parametrize("kind", list(Cardinality))
-async def test_every_kind_of_method(kind: Cardinality) -> None:
-    """A client that sends many requests has named nothing when the call begins."""
-    calls = Calls(ConcurrencyLimits())
+async def test_every_cardinality_is_handled(kind: Cardinality) -> None:
+    """The resource of a client-streaming call is unknown when the call starts."""
+    calls = LimitedCalls(ConcurrencyLimits())
     call = calls.start("a", GetReadingsRequest(name="s"), kind)
     await calls.clock.settle()
     assert call.entered
     assert await calls.end_all() == [None]
-    assert not calls.fairness._queues
+    assert not calls.limiter._queues
 
 
 @given(
@@ -303,11 +305,11 @@ async def test_every_kind_of_method(kind: Cardinality) -> None:
         max_size=60,
     ),
 )
-def test_calls_that_come_end_and_are_cancelled_at_any_moment(
+def test_random_starts_ends_and_cancellations_lose_no_slot(
     running: int, waiting: int, steps: list[tuple[str, str]]
 ) -> None:
-    async def play() -> None:
-        calls = Calls(ConcurrencyLimits(running, waiting, timeout=2.0))
+    async def run_steps() -> None:
+        calls = LimitedCalls(ConcurrencyLimits(running, waiting, timeout=2.0))
         for number, (what, client) in enumerate(steps):
             if what == "start":
                 calls.start(client)
@@ -319,13 +321,13 @@ def test_calls_that_come_end_and_are_cancelled_at_any_moment(
                 chosen = calls.all[number % len(calls.all)]
                 if what == "end":
                     chosen.finish.set()
-                    # One turn of the loop: what follows hits calls whose turn is just coming.
+                    # One turn of the loop, so that the next step hits calls whose turn is coming.
                     await asyncio.sleep(0)
                 else:
                     chosen.task.cancel()
         ends = await calls.end_all()
         assert calls.most_inside <= running
         assert all(isinstance(e, TooManyCalls | asyncio.CancelledError | None) for e in ends), ends
-        assert not calls.fairness._queues, "a place was lost"
+        assert not calls.limiter._queues, "a place was lost"
 
-    asyncio.run(play())
+    asyncio.run(run_steps())

@@ -11,7 +11,7 @@ LIMITS = ConnectionLimits(total=4, per_host=3)
 
 
 @dataclass(eq=False)
-class Open:
+class OpenConnection:
     registry: Connections
     host: str = "a"
     state: ConnectionState = ConnectionState.IDLE
@@ -32,43 +32,43 @@ class Port:
     def __post_init__(self) -> None:
         self.registry = Connections(lambda: self.now, self.limits)
 
-    def come(
+    def connect(
         self,
         host: str = "a",
-        standing: ConnectionState = ConnectionState.IDLE,
+        state: ConnectionState = ConnectionState.IDLE,
         active: float = 0.0,
         urgent: bool = False,
-    ) -> Open | None:
-        """None: it was refused. Each comes long after the one before."""
+    ) -> OpenConnection | None:
+        """Return the connection, or None if it was refused. Each comes long after the last."""
         self.now += 1
-        connection = Open(self.registry, host, standing, active)
+        connection = OpenConnection(self.registry, host, state, active)
         return connection if self.registry.admit(connection, urgent=urgent) else None
 
 
-def test_the_least_used_gives_way() -> None:
+def test_least_used_connection_is_closed_first() -> None:
     port = Port(ConnectionLimits(total=4, per_host=4))
-    standings = (
+    states = (
         ConnectionState.BUSY,
         ConnectionState.IDLE,
         ConnectionState.UNUSED,
         ConnectionState.UNDETECTED,
     )
-    busy, idle, unused, silent = (port.come(standing=each) for each in standings)
+    busy, idle, unused, silent = (port.connect(state=each) for each in states)
     for gone in (silent, unused, idle):
         assert gone is not None
         assert not gone.closed
-        assert port.come(standing=ConnectionState.BUSY) is not None
+        assert port.connect(state=ConnectionState.BUSY) is not None
         assert gone.closed
     assert busy is not None
     assert not busy.closed
-    assert port.come() is None
+    assert port.connect() is None
     assert len(port.registry) == 4
 
 
-def test_of_equals_the_one_that_was_idle_longest_gives_way() -> None:
+def test_longest_idle_connection_is_closed_first() -> None:
     port = Port(ConnectionLimits(total=3, per_host=3))
-    first, second, third = (port.come(active=each) for each in (2.0, 1.0, 3.0))
-    port.come()
+    first, second, third = (port.connect(active=each) for each in (2.0, 1.0, 3.0))
+    port.connect()
     assert second is not None
     assert second.closed
     assert first is not None
@@ -77,46 +77,46 @@ def test_of_equals_the_one_that_was_idle_longest_gives_way() -> None:
     assert not third.closed
 
 
-def test_one_that_was_just_answered_gives_way_only_if_it_is_urgent() -> None:
+def test_recently_active_connection_is_closed_only_for_an_urgent_one() -> None:
     port = Port(ConnectionLimits(total=2, per_host=2))
-    port.come(standing=ConnectionState.BUSY)
-    in_use = port.come(active=9.9)
+    port.connect(state=ConnectionState.BUSY)
+    in_use = port.connect(active=9.9)
     assert in_use is not None
     port.now = 9.0
-    assert port.come() is None
+    assert port.connect() is None
     assert not in_use.closed
-    assert port.come(urgent=True) is not None
+    assert port.connect(urgent=True) is not None
     assert in_use.closed
 
 
-def test_one_host_does_not_take_the_places_of_others() -> None:
+def test_one_host_cannot_use_all_connections() -> None:
     port = Port()
-    assert all(port.come("a", ConnectionState.BUSY) for _ in range(3))
-    assert port.come("a") is None
-    assert port.come("b") is not None
+    assert all(port.connect("a", ConnectionState.BUSY) for _ in range(3))
+    assert port.connect("a") is None
+    assert port.connect("b") is not None
 
 
-def test_the_host_with_most_connections_gives_way_first() -> None:
+def test_host_with_most_connections_loses_one_first() -> None:
     port = Port()
-    mine = port.come("b", active=0.0)
-    others = [port.come("a", active=1.0) for _ in range(3)]
-    assert port.come("c") is not None
+    mine = port.connect("b", active=0.0)
+    others = [port.connect("a", active=1.0) for _ in range(3)]
+    assert port.connect("c") is not None
     assert mine is not None
     assert not mine.closed
     assert sum(other.closed for other in others if other is not None) == 1
 
 
-def test_what_became_busy_since_the_ranking_stays() -> None:
+def test_connection_that_became_busy_after_the_ranking_stays() -> None:
     port = Port(ConnectionLimits(total=2, per_host=2))
-    first, second = port.come(active=1.0), port.come(active=2.0)
-    newcomer = Open(port.registry)
+    first, second = port.connect(active=1.0), port.connect(active=2.0)
+    newcomer = OpenConnection(port.registry)
     assert port.registry.admit(newcomer)
     assert first is not None
     assert first.closed
     assert second is not None
     second.state = ConnectionState.BUSY
-    # The ranking is still the one of before.
-    assert port.come(standing=ConnectionState.UNDETECTED) is not None
+    # The ranking was computed before.
+    assert port.connect(state=ConnectionState.UNDETECTED) is not None
     assert not second.closed
 
 
@@ -126,17 +126,17 @@ def test_what_became_busy_since_the_ranking_stays() -> None:
         max_size=60,
     )
 )
-def test_the_count_is_exact_whatever_comes_and_goes(
+def test_connection_counts_stay_exact_and_within_the_limits(
     events: list[tuple[str, ConnectionState, bool]],
 ) -> None:
     port = Port()
-    seen: list[Open] = []
-    for host, standing, leaves in events:
+    seen: list[OpenConnection] = []
+    for host, state, leaves in events:
         if leaves and seen:
             seen[len(seen) // 2].close()
-        if connection := port.come(host, standing):
+        if connection := port.connect(host, state):
             seen.append(connection)
-        still_open = [each for each in seen if not each.closed]
-        assert len(port.registry) == len(still_open) <= LIMITS.total
+        open_connections = [each for each in seen if not each.closed]
+        assert len(port.registry) == len(open_connections) <= LIMITS.total
         for name in "abc":
-            assert sum(each.host == name for each in still_open) <= LIMITS.per_host
+            assert sum(each.host == name for each in open_connections) <= LIMITS.per_host

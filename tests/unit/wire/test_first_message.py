@@ -11,7 +11,7 @@ from cogwork.wire.first_message import recv_first_message
 from cogwork.wire.handlers import Stream
 
 
-class Sent:
+class FakeStream:
     def __init__(self, message: Any) -> None:
         self._message = message
 
@@ -21,8 +21,8 @@ class Sent:
         return self._message
 
 
-async def test_it_is_what_came_first() -> None:
-    assert await recv_first_message(cast("Stream", Sent("hello")), "/a.B/C") == "hello"
+async def test_first_message_is_returned() -> None:
+    assert await recv_first_message(cast("Stream", FakeStream("hello")), "/a.B/C") == "hello"
 
 
 @pytest.mark.parametrize(
@@ -30,9 +30,9 @@ async def test_it_is_what_came_first() -> None:
     [(None, "/a.B/C ended before its first message"), (..., "/a.B/C received no message within")],
     ids=["none", "never"],
 )
-async def test_without_one_the_call_ends(
+async def test_missing_first_message_raises(
     message: Any, words: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(first_message, "FIRST_MESSAGE_TIMEOUT", 0.01)
     with pytest.raises(InvalidRequest, match=words):
-        await recv_first_message(cast("Stream", Sent(message)), "/a.B/C")
+        await recv_first_message(cast("Stream", FakeStream(message)), "/a.B/C")

@@ -10,15 +10,15 @@ from cogwork.wire.handlers import Handler, HandlerTable, Method, Stream
 SERVICE = "test.Service"
 
 
-async def nothing(_: Stream) -> None:
+async def do_nothing(_: Stream) -> None:
     return
 
 
 def method(name: str) -> Method:
-    return Method(f"/{SERVICE}/{name}", Cardinality.UNARY_UNARY, nothing)
+    return Method(f"/{SERVICE}/{name}", Cardinality.UNARY_UNARY, do_nothing)
 
 
-def test_a_service_is_loaded_once_whatever_is_asked_of_it() -> None:
+def test_service_is_loaded_once_for_any_paths() -> None:
     loads = 0
 
     def load() -> list[Method]:
@@ -36,7 +36,7 @@ def test_a_service_is_loaded_once_whatever_is_asked_of_it() -> None:
     assert loads == 1
 
 
-def test_a_service_that_could_not_be_loaded_is_tried_again() -> None:
+def test_service_that_failed_to_load_is_retried() -> None:
     failures = 2
 
     def load() -> list[Method]:
@@ -54,17 +54,17 @@ def test_a_service_that_could_not_be_loaded_is_tried_again() -> None:
     assert table.find(f"/{SERVICE}/A") is not None
 
 
-def test_paths_that_clients_make_up_are_not_kept() -> None:
+def test_unregistered_paths_are_not_cached() -> None:
     wrapped: list[str] = []
 
-    def around(method: Method, handle: Handler) -> Handler:
+    def record_and_pass(method: Method, handle: Handler) -> Handler:
         wrapped.append(method.path)
         return handle
 
     async def unknown(_: str, __: Stream) -> NoReturn:
         raise NotImplementedError
 
-    table = HandlerTable(middleware=[around], fallback=unknown)
+    table = HandlerTable(middleware=[record_and_pass], fallback=unknown)
     for number in range(3):
         found = table.find(f"/made.up/{number}")
         assert found is not None
@@ -74,7 +74,7 @@ def test_paths_that_clients_make_up_are_not_kept() -> None:
 
 
 @pytest.mark.parametrize("path", ["", "/", "//", "x", "/x", "/x/", "///x/y", "/x/y/z"])
-def test_any_path_at_all(path: str) -> None:
+def test_malformed_path_is_not_found(path: str) -> None:
     table = HandlerTable()
     table.add(SERVICE, lambda: [method("A")])
     assert table.find(path) is None

@@ -23,8 +23,8 @@ DEADLINE = 10.0
 Connect = Callable[[], Awaitable[tuple[asyncio.StreamReader, asyncio.StreamWriter]]]
 
 
-def pages() -> Application:
-    """Two of them, on what the machine's own pages stand on."""
+def make_pages() -> Application:
+    """Return an application with two pages, built like the machine's own pages."""
 
     async def page(_: Request) -> Response:
         return PlainTextResponse("hello\n")
@@ -38,7 +38,7 @@ def pages() -> Application:
 
 
 @contextlib.asynccontextmanager
-async def served(make_application: Callable[[], Application]) -> AsyncIterator[Site]:
+async def serve(make_application: Callable[[], Application]) -> AsyncIterator[Site]:
     site = Site(Http1Server(make_application))
     accepting = asyncio.ensure_future(site.accept())
     try:
@@ -72,8 +72,8 @@ class Site:
         self.writers.append(writer)
         return reader, writer
 
-    async def answer(self, request: bytes) -> bytes:
-        """All that comes until the server closes."""
+    async def request_until_close(self, request: bytes) -> bytes:
+        """Send a request and return everything until the server closes."""
         reader, writer = await self.connect()
         writer.write(request)
         async with asyncio.timeout(DEADLINE):
@@ -87,14 +87,14 @@ def get(path: str, *headers: str, version: str = "1.1") -> bytes:
     return "\r\n".join(lines).encode("latin-1")
 
 
-async def response(reader: asyncio.StreamReader) -> tuple[int, bytes]:
+async def read_response(reader: asyncio.StreamReader) -> tuple[int, bytes]:
     async with asyncio.timeout(DEADLINE):
         head = (await reader.readuntil(b"\r\n\r\n")).decode("latin-1").lower()
         length = int(head.partition("content-length: ")[2].partition("\r\n")[0])
         return int(head.split()[1]), await reader.readexactly(length)
 
 
-def tracebacks(caplog: pytest.LogCaptureFixture) -> list[str]:
+def logged_errors(caplog: pytest.LogCaptureFixture) -> list[str]:
     return [
         f"{record.name}: {record.getMessage()}"
         for record in caplog.records
@@ -102,34 +102,36 @@ def tracebacks(caplog: pytest.LogCaptureFixture) -> list[str]:
     ]
 
 
-async def test_a_connection_is_used_again_and_again() -> None:
-    async with served(pages) as site:
+async def test_connection_is_reused_for_several_requests() -> None:
+    async with serve(make_pages) as site:
         reader, writer = await site.connect()
         for path, status in (("/", 200), ("/status.json", 200), ("/nothing", 404), ("/", 200)):
             writer.write(get(path))
-            assert (await response(reader))[0] == status
+            assert (await read_response(reader))[0] == status
         assert site.http.connection_count == 1
 
 
-async def test_requests_sent_ahead_are_answered_in_order() -> None:
-    async with served(pages) as site:
+async def test_pipelined_requests_are_answered_in_order() -> None:
+    async with serve(make_pages) as site:
         reader, writer = await site.connect()
         writer.write(get("/") + get("/a") + get("/status.json") + get("/b"))
-        assert [(await response(reader))[0] for _ in range(4)] == [200, 404, 200, 404]
+        assert [(await read_response(reader))[0] for _ in range(4)] == [200, 404, 200, 404]
 
 
 HOSTS = ("x", "", "[", "]:80", "a:b:c", "x:99999999", "x\xff", "x/../y", "[::1]:80", "x y")
 
 
 @pytest.mark.parametrize("path", ["/nothing", "//", "/%ff%00", "/a?b#c", "*", "/status.json/"])
-async def test_a_page_that_is_not_there(path: str, caplog: pytest.LogCaptureFixture) -> None:
-    async with served(pages) as site:
+async def test_missing_page_is_answered_for_any_host_header(
+    path: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    async with serve(make_pages) as site:
         for host in HOSTS:
-            answer = await site.answer(get(path, f"Host: {host}", "Connection: close"))
+            answer = await site.request_until_close(get(path, f"Host: {host}", "Connection: close"))
             assert int(answer.split()[1]) in (307, 400, 404), host
             if path == "/nothing":
                 assert answer.endswith(b"there is no /nothing here\n")
-    assert tracebacks(caplog) == []
+    assert logged_errors(caplog) == []
 
 
 MALFORMED = {
@@ -154,93 +156,95 @@ MALFORMED = {
 
 
 @pytest.mark.parametrize("name", MALFORMED)
-async def test_a_malformed_request(name: str, caplog: pytest.LogCaptureFixture) -> None:
-    async with served(pages) as site:
-        answer = await site.answer(MALFORMED[name])
-        # Bytes that are still on their way when the server closes may cost the answer.
+async def test_malformed_request_gets_bad_request(
+    name: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    async with serve(make_pages) as site:
+        answer = await site.request_until_close(MALFORMED[name])
+        # The answer may be lost when bytes are still in flight as the server closes.
         assert answer.startswith(b"HTTP/1.1 400 Bad Request") or len(MALFORMED[name]) > 10_000
         for header, value in http1.SECURITY_HEADERS.items():
             assert not answer or f"\r\n{header}: {value}\r\n".encode() in answer
         assert b"Traceback" not in answer
         reader, writer = await site.connect()
         writer.write(get("/"))
-        assert (await response(reader))[0] == 200
-    assert tracebacks(caplog) == []
+        assert (await read_response(reader))[0] == 200
+    assert logged_errors(caplog) == []
 
 
 @pytest.mark.parametrize("after", [b"zz\r\n", b"\xff" * 50, b"-1\r\n\r\n", b"5\r\nabc"])
-async def test_a_body_that_turns_bad_after_the_answer(
+async def test_malformed_body_after_the_answer_is_tolerated(
     after: bytes, caplog: pytest.LogCaptureFixture
 ) -> None:
-    async with served(pages) as site:
+    async with serve(make_pages) as site:
         reader, writer = await site.connect()
         writer.write(b"POST /no HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n")
-        assert (await response(reader))[0] == 404
+        assert (await read_response(reader))[0] == 404
         writer.write(after)
         writer.write_eof()
         assert b"Traceback" not in await reader.read()
-    assert tracebacks(caplog) == []
+    assert logged_errors(caplog) == []
 
 
 @pytest.mark.parametrize("body", [b"zz\r\n", b"3;a=\nb\r\nabc\r\n0\r\n\r\n"])
-async def test_a_body_that_is_bad_before_the_answer(
+async def test_malformed_body_before_the_answer_gets_bad_request(
     body: bytes, caplog: pytest.LogCaptureFixture
 ) -> None:
     head = b"POST /no HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n"
-    async with served(pages) as site:
-        answer = await site.answer(head + body)
+    async with serve(make_pages) as site:
+        answer = await site.request_until_close(head + body)
         assert answer.startswith(b"HTTP/1.1 400 Bad Request")
         assert answer.count(b"HTTP/1.1") == 1
-    assert tracebacks(caplog) == []
+    assert logged_errors(caplog) == []
 
 
-async def test_a_head_that_does_not_end(monkeypatch: pytest.MonkeyPatch) -> None:
-    """However often another byte of it comes."""
+async def test_unfinished_request_head_times_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The timeout applies even while bytes keep arriving."""
     monkeypatch.setattr(http1, "_HEADERS_TIMEOUT", 0.3)
-    async with served(pages) as site:
+    async with serve(make_pages) as site:
         reader, writer = await site.connect()
-        dripping = asyncio.ensure_future(_drip(writer, get("/", "Host: " + "x" * 1000)))
+        sending = asyncio.ensure_future(_drip(writer, get("/", "Host: " + "x" * 1000)))
         started = asyncio.get_running_loop().time()
         with contextlib.suppress(ConnectionResetError):
             assert await reader.read() == b""
-        dripping.cancel()
+        sending.cancel()
         assert 0.25 < asyncio.get_running_loop().time() - started < 3
-        await asyncio.wait({dripping})
+        await asyncio.wait({sending})
 
 
-async def test_a_second_head_that_does_not_end(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_unfinished_second_request_head_times_out(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(http1, "_HEADERS_TIMEOUT", 0.3)
-    async with served(pages) as site:
+    async with serve(make_pages) as site:
         reader, writer = await site.connect()
         writer.write(get("/"))
-        assert (await response(reader))[0] == 200
-        dripping = asyncio.ensure_future(_drip(writer, get("/", "Host: " + "x" * 1000)))
+        assert (await read_response(reader))[0] == 200
+        sending = asyncio.ensure_future(_drip(writer, get("/", "Host: " + "x" * 1000)))
         with contextlib.suppress(ConnectionResetError):
             assert await reader.read() == b""
-        dripping.cancel()
-        await asyncio.wait({dripping})
+        sending.cancel()
+        await asyncio.wait({sending})
 
 
-async def test_a_slow_answer_is_not_a_slow_head(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_slow_answer_does_not_hit_the_head_timeout(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(http1, "_HEADERS_TIMEOUT", 0.1)
-    go_on = asyncio.Event()
+    resume = asyncio.Event()
 
-    async def slow(scope: Any, receive: Any, send: Any) -> None:
-        await go_on.wait()
+    async def slow_app(scope: Any, receive: Any, send: Any) -> None:
+        await resume.wait()
         await _reply(send, b"at last")
 
-    async with served(lambda: slow) as site:
+    async with serve(lambda: slow_app) as site:
         reader, writer = await site.connect()
         request = get("/")
         writer.write(request[:10])
         await asyncio.sleep(0)
         writer.write(request[10:])
         with pytest.raises(TimeoutError):
-            # That nothing happens can only be seen by waiting for it.
+            # Only waiting can show that nothing happens.
             async with asyncio.timeout(0.4):
                 await reader.read(1)
-        go_on.set()
-        assert await response(reader) == (200, b"at last")
+        resume.set()
+        assert await read_response(reader) == (200, b"at last")
 
 
 async def _drip(writer: asyncio.StreamWriter, data: bytes) -> None:
@@ -256,27 +260,27 @@ async def _reply(send: Any, body: bytes) -> None:
     await send({"type": "http.response.body", "body": body})
 
 
-async def test_a_large_body_to_a_page_that_takes_none() -> None:
-    async with served(pages) as site:
+async def test_unread_large_body_is_discarded_in_bounded_memory() -> None:
+    async with serve(make_pages) as site:
         reader, writer = await site.connect()
         writer.write(get("/"))
-        await response(reader)
+        await read_response(reader)
         before = psutil.Process().memory_info().rss
         writer.write(b"POST /no HTTP/1.1\r\nHost: x\r\nContent-Length: %d\r\n\r\n" % (64 * MIB))
-        assert (await response(reader))[0] == 404
+        assert (await read_response(reader))[0] == 404
         chunk = bytes(MIB)
         for _ in range(64):
             writer.write(chunk)
             await writer.drain()
         writer.write(get("/"))
-        assert (await response(reader))[0] == 200
+        assert (await read_response(reader))[0] == 200
         assert psutil.Process().memory_info().rss - before < 20 * MIB
 
 
-async def test_a_client_that_does_not_read_holds_up_only_itself() -> None:
+async def test_client_that_does_not_read_blocks_only_itself() -> None:
     sent = 0
 
-    async def flood(scope: Any, receive: Any, send: Any) -> None:
+    async def flood_app(scope: Any, receive: Any, send: Any) -> None:
         nonlocal sent
         if scope["path"] == "/":
             await _reply(send, b"hello")
@@ -287,66 +291,66 @@ async def test_a_client_that_does_not_read_holds_up_only_itself() -> None:
             sent += 1
         await send({"type": "http.response.body", "body": b""})
 
-    async with served(lambda: flood) as site:
-        _, lazy = await site.connect()
-        cast("asyncio.Transport", lazy.transport).pause_reading()
-        lazy.write(get("/flood"))
+    async with serve(lambda: flood_app) as site:
+        _, unread = await site.connect()
+        cast("asyncio.Transport", unread.transport).pause_reading()
+        unread.write(get("/flood"))
         reader, writer = await site.connect()
         for _ in range(20):
             writer.write(get("/"))
-            assert await response(reader) == (200, b"hello")
+            assert await read_response(reader) == (200, b"hello")
         assert sent < 32
 
 
-async def test_a_client_that_does_not_read_is_dropped(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_client_that_does_not_read_is_dropped(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(http1, "_WRITE_TIMEOUT", 0.3)
     ended = asyncio.Event()
 
-    async def flood(scope: Any, receive: Any, send: Any) -> None:
+    async def flood_app(scope: Any, receive: Any, send: Any) -> None:
         await send({"type": "http.response.start", "status": 200, "headers": []})
         for _ in range(64):
             await send({"type": "http.response.body", "body": bytes(MIB), "more_body": True})
         await send({"type": "http.response.body", "body": b""})
         ended.set()
 
-    async with served(lambda: flood) as site:
-        _, lazy = await site.connect()
-        cast("asyncio.Transport", lazy.transport).pause_reading()
-        lazy.write(get("/"))
+    async with serve(lambda: flood_app) as site:
+        _, unread = await site.connect()
+        cast("asyncio.Transport", unread.transport).pause_reading()
+        unread.write(get("/"))
         async with asyncio.timeout(DEADLINE):
             await ended.wait()
-        await _until(lambda: site.http.connection_count == 0)
+        await _wait_until(lambda: site.http.connection_count == 0)
 
 
-async def test_a_client_that_reads_slowly_is_not_dropped(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_client_that_reads_slowly_is_not_dropped(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(http1, "_WRITE_TIMEOUT", 1.0)
     size, part = 8 * MIB, 16 * 1024
 
-    async def large(scope: Any, receive: Any, send: Any) -> None:
+    async def large_app(scope: Any, receive: Any, send: Any) -> None:
         await send({"type": "http.response.start", "status": 200, "headers": []})
         for _ in range(size // part):
             await send({"type": "http.response.body", "body": bytes(part), "more_body": True})
         await send({"type": "http.response.body", "body": b""})
 
-    async with served(lambda: large) as site:
+    async with serve(lambda: large_app) as site:
         reader, writer = await site.connect()
         writer.write(get("/", "Host: x", "Connection: close"))
         received = 0
         async with asyncio.timeout(DEADLINE):
             while data := await reader.read(128 * 1024):
                 received += len(data)
-                await asyncio.sleep(0.03)  # slowness is the point
+                await asyncio.sleep(0.03)  # the client reads slowly
         assert received > size
 
 
 @pytest.mark.parametrize("error", [ValueError("ouch"), SystemExit(1), KeyboardInterrupt()])
-async def test_an_application_that_fails(error: BaseException) -> None:
-    async def failing(scope: Any, receive: Any, send: Any) -> None:
+async def test_failing_application_gets_internal_server_error(error: BaseException) -> None:
+    async def failing_app(scope: Any, receive: Any, send: Any) -> None:
         raise error
 
-    async with served(lambda: failing) as site:
+    async with serve(lambda: failing_app) as site:
         for _ in range(2):
-            answer = await site.answer(get("/"))
+            answer = await site.request_until_close(get("/"))
             assert answer.startswith(b"HTTP/1.1 500 ")
             assert b"Internal Server Error\r\n" in answer
             assert b"ouch" not in answer
@@ -363,33 +367,33 @@ async def test_an_application_that_fails(error: BaseException) -> None:
         ("Transfer-Encoding: chunked",),
     ],
 )
-async def test_what_a_client_may_ask_for_besides(
+async def test_upgrade_and_other_headers_are_tolerated(
     headers: tuple[str, ...], caplog: pytest.LogCaptureFixture
 ) -> None:
-    async with served(pages) as site:
+    async with serve(make_pages) as site:
         reader, writer = await site.connect()
         writer.write(get("/", "Host: x", *headers))
-        assert (await response(reader))[0] == 200
-    assert tracebacks(caplog) == []
+        assert (await read_response(reader))[0] == 200
+    assert logged_errors(caplog) == []
 
 
-async def test_closing_ends_what_is_under_way() -> None:
-    """An answer that never comes keeps nobody from stopping the server."""
+async def test_close_ends_running_requests() -> None:
+    """A request that is never answered must not block the shutdown."""
     ended = asyncio.Event()
 
-    async def hanging(scope: Any, receive: Any, send: Any) -> None:
+    async def hanging_app(scope: Any, receive: Any, send: Any) -> None:
         try:
             await asyncio.Event().wait()
         finally:
             ended.set()
 
-    async with served(lambda: hanging) as site:
+    async with serve(lambda: hanging_app) as site:
         readers = []
         for request in (get("/"), get("/")[:20], b""):
             reader, writer = await site.connect()
             writer.write(request)
             readers.append(reader)
-        await _until(lambda: site.http.connection_count == 3)
+        await _wait_until(lambda: site.http.connection_count == 3)
         async with asyncio.timeout(5):
             await site.http.aclose()
         assert ended.is_set()
@@ -399,15 +403,15 @@ async def test_closing_ends_what_is_under_way() -> None:
                 await reader.read()
 
 
-async def test_closing_before_anybody_came() -> None:
-    await Http1Server(pages).aclose()
+async def test_close_without_connections() -> None:
+    await Http1Server(make_pages).aclose()
 
 
-async def test_an_application_that_cannot_be_made() -> None:
-    def broken() -> Application:
+async def test_application_that_cannot_be_created_raises() -> None:
+    def raise_import_error() -> Application:
         raise ImportError("no starlette")
 
-    http = Http1Server(broken)
+    http = Http1Server(raise_import_error)
     for _ in range(2):
         ours, theirs = socket.socketpair()
         with ours, theirs, pytest.raises(ImportError, match="no starlette"):
@@ -415,7 +419,7 @@ async def test_an_application_that_cannot_be_made() -> None:
     await http.aclose()
 
 
-async def _until(condition: Callable[[], bool]) -> None:
+async def _wait_until(condition: Callable[[], bool]) -> None:
     async with asyncio.timeout(DEADLINE):
-        while not condition():  # noqa: ASYNC110 - nobody tells
+        while not condition():  # noqa: ASYNC110 - the condition has no event
             await asyncio.sleep(0.005)

@@ -33,26 +33,26 @@ class Connection:
         self.monitor.feed_server(memoryview(data))
 
 
-def reply(stream: int, *, end: bool = True) -> bytes:
+def response_headers(stream: int, *, end: bool = True) -> bytes:
     flags = 0x4 | (0x1 if end else 0)
     return len(REPLY).to_bytes(3, "big") + bytes([1, flags]) + stream.to_bytes(4, "big") + REPLY
 
 
-def test_a_call_is_busy_until_it_is_answered() -> None:
+def test_connection_is_busy_until_its_call_is_answered() -> None:
     connection = Connection()
     seen = [(connection.monitor.is_busy, connection.monitor.request_count)]
     connection.send(frames.call(1, PATH, b"hello"))
     seen.append((connection.monitor.is_busy, connection.monitor.request_count))
-    connection.answer(reply(1, end=False))
+    connection.answer(response_headers(1, end=False))
     seen.append((connection.monitor.is_busy, connection.monitor.request_count))
     connection.now = 5.0
-    connection.answer(reply(1))
+    connection.answer(response_headers(1))
     seen.append((connection.monitor.is_busy, connection.monitor.request_count))
     assert seen == [(False, 0), (True, 1), (True, 1), (False, 1)]
     assert connection.monitor.last_active == 5.0
 
 
-def test_a_reset_ends_a_call() -> None:
+def test_reset_ends_a_call() -> None:
     connection = Connection()
     connection.send(frames.call(1, PATH) + frames.call(3, PATH))
     connection.send(frames.reset(1))
@@ -61,7 +61,7 @@ def test_a_reset_ends_a_call() -> None:
     assert not connection.monitor.is_busy
 
 
-def test_headers_alone_wait() -> None:
+def test_headers_without_message_are_waiting() -> None:
     connection = Connection()
     connection.now = 3.0
     connection.send(frames.headers(1, PATH))
@@ -70,12 +70,12 @@ def test_headers_alone_wait() -> None:
     seen = [(connection.monitor.waiting_since, connection.monitor.is_busy)]
     connection.send(frames.data(1, b"x"))
     seen.append((connection.monitor.waiting_since, connection.monitor.is_busy))
-    connection.answer(reply(3, end=False))
+    connection.answer(response_headers(3, end=False))
     seen.append((connection.monitor.waiting_since, connection.monitor.is_busy))
     assert seen == [(3.0, False), (4.0, True), (None, True)]
 
 
-def test_too_many_that_wait_are_a_violation() -> None:
+def test_too_many_waiting_requests_are_a_violation() -> None:
     connection = Connection(MonitorLimits(waiting=3))
     for number in (1, 3, 5):
         connection.send(frames.headers(number, PATH))
@@ -83,7 +83,7 @@ def test_too_many_that_wait_are_a_violation() -> None:
         connection.send(frames.headers(7, PATH))
 
 
-def test_requests_beyond_a_burst_wait() -> None:
+def test_requests_over_the_burst_limit_are_held() -> None:
     connection = Connection()
     connection.monitor = Http2Monitor(lambda: connection.now, burst_limit=lambda: 2)
     connection.send(frames.opening())
@@ -92,11 +92,11 @@ def test_requests_beyond_a_burst_wait() -> None:
     assert taken == len(calls[0]) + len(calls[1])
     assert connection.monitor.is_bursting
     assert connection.monitor.feed_client(memoryview(calls[2])) == 0
-    connection.answer(reply(1))
+    connection.answer(response_headers(1))
     assert connection.monitor.feed_client(memoryview(calls[2])) == len(calls[2])
 
 
-def test_a_connection_whose_request_waits_is_busy() -> None:
+def test_connection_with_a_held_request_is_busy() -> None:
     connection = Connection()
     connection.monitor = Http2Monitor(lambda: connection.now, burst_limit=lambda: 1)
     connection.send(frames.opening())
@@ -106,7 +106,7 @@ def test_a_connection_whose_request_waits_is_busy() -> None:
     assert connection.monitor.is_busy
 
 
-def test_requests_that_take_long_do_not_count_as_a_burst() -> None:
+def test_long_requests_do_not_count_as_a_burst() -> None:
     connection = Connection()
     connection.monitor = Http2Monitor(lambda: connection.now, burst_limit=lambda: 1)
     connection.send(frames.opening())
@@ -116,7 +116,7 @@ def test_requests_that_take_long_do_not_count_as_a_burst() -> None:
     assert connection.monitor.feed_client(memoryview(frames.call(3, PATH))) > 0
 
 
-def test_a_request_that_is_taken_back_counts() -> None:
+def test_cancelled_request_counts_toward_the_burst() -> None:
     connection = Connection()
     connection.monitor = Http2Monitor(lambda: connection.now, burst_limit=lambda: 1)
     connection.send(frames.opening())
@@ -127,7 +127,7 @@ def test_a_request_that_is_taken_back_counts() -> None:
 @pytest.mark.parametrize(
     "frame", [frames.ping(), frames.settings(), frames.data(1, b"", end=False)]
 )
-def test_frames_that_carry_nothing_are_bounded_in_a_second(frame: bytes) -> None:
+def test_control_frames_per_second_are_limited(frame: bytes) -> None:
     connection = Connection(MonitorLimits(control_frames=10))
     for second in range(5):
         connection.now = float(second)
@@ -137,7 +137,7 @@ def test_frames_that_carry_nothing_are_bounded_in_a_second(frame: bytes) -> None
 
 
 @pytest.mark.parametrize("piece", [1, 2, 5, 8, 9, 10, 100, 10_000])
-def test_frames_are_found_however_they_are_cut(piece: int) -> None:
+def test_frames_are_parsed_across_any_chunk_boundaries(piece: int) -> None:
     connection = Connection()
     sent = b"".join(
         (
@@ -151,19 +151,19 @@ def test_frames_are_found_however_they_are_cut(piece: int) -> None:
     for at in range(0, len(sent), piece):
         connection.send(sent[at : at + piece])
     assert connection.monitor.request_count == 2
-    answers = reply(1, end=False) + reply(1) + reply(3)
+    answers = response_headers(1, end=False) + response_headers(1) + response_headers(3)
     for at in range(0, len(answers), piece):
         connection.answer(answers[at : at + piece])
     assert not connection.monitor.is_busy
 
 
-def block(*headers: tuple[str | bytes, str | bytes], coded: bool) -> bytes:
-    return bytes(Encoder().encode(headers, huffman=coded))
+def encode_headers(*headers: tuple[str | bytes, str | bytes], huffman: bool) -> bytes:
+    return bytes(Encoder().encode(headers, huffman=huffman))
 
 
-@pytest.mark.parametrize("coded", [True, False])
+@pytest.mark.parametrize("huffman", [True, False])
 @pytest.mark.parametrize(
-    ("header", "fine"),
+    ("header", "valid"),
     [
         ((":path", PATH), True),
         ((":path", "/ü/ß"), True),
@@ -175,12 +175,14 @@ def block(*headers: tuple[str | bytes, str | bytes], coded: bool) -> bytes:
         (("x-bin", b"/+8="), True),
     ],
 )
-def test_only_text_is_text(
-    header: tuple[str | bytes, str | bytes], fine: bool, coded: bool
+def test_only_utf8_headers_are_valid(
+    header: tuple[str | bytes, str | bytes], valid: bool, huffman: bool
 ) -> None:
     assert (
-        has_utf8_headers(block((":method", "POST"), header, ("te", "trailers"), coded=coded))
-        is fine
+        has_utf8_headers(
+            encode_headers((":method", "POST"), header, ("te", "trailers"), huffman=huffman)
+        )
+        is valid
     )
 
 
@@ -194,27 +196,27 @@ def test_only_text_is_text(
         b"\x00\x7f",
     ],
 )
-def test_a_block_that_cannot_be_read_is_not_text(data: bytes) -> None:
+def test_malformed_header_block_is_invalid(data: bytes) -> None:
     assert not has_utf8_headers(data)
 
 
 @given(st.binary(max_size=60), st.booleans())
-def test_text_is_what_decodes(value: bytes, coded: bool) -> None:
+def test_header_is_valid_when_it_decodes_as_utf8(value: bytes, huffman: bool) -> None:
     try:
         value.decode()
-        fine = True
+        valid = True
     except UnicodeDecodeError:
-        fine = False
-    assert has_utf8_headers(block((":path", value), coded=coded)) is fine
+        valid = False
+    assert has_utf8_headers(encode_headers((":path", value), huffman=huffman)) is valid
 
 
-def test_headers_that_are_not_text_are_a_violation() -> None:
+def test_headers_that_are_not_utf8_are_a_violation() -> None:
     connection = Connection()
     with pytest.raises(ProtocolViolation, match="not valid UTF-8"):
-        connection.send(frames.block(1, block((":path", b"/\xff"), coded=True)))
+        connection.send(frames.block(1, encode_headers((":path", b"/\xff"), huffman=True)))
 
 
-def test_headers_are_bounded() -> None:
+def test_header_size_is_limited() -> None:
     with pytest.raises(ProtocolViolation, match="too large"):
         Connection().send(frames.block(1, b"x" * 100_000))
     flood = frames.headers(1, PATH, more=True) + frames.continuation(1, b"") * 100
@@ -226,7 +228,7 @@ def test_headers_are_bounded() -> None:
 
 
 @given(st.lists(st.binary(max_size=80), max_size=8))
-def test_any_bytes_are_followed_or_refused(pieces: Sequence[bytes]) -> None:
+def test_any_bytes_are_parsed_or_a_violation(pieces: Sequence[bytes]) -> None:
     connection = Connection()
     with contextlib.suppress(ProtocolViolation):
         for piece in pieces:

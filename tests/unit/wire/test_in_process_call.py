@@ -18,28 +18,28 @@ from cogwork.wire.in_process_call import call
 PATH = "/test.Service/Do"
 
 
-def hello(word: str = "hello") -> Struct:
+def make_struct(word: str = "hello") -> Struct:
     struct = Struct()
     struct["word"] = word
     return struct
 
 
-def table(
+def make_table(
     handle: Handler,
     cardinality: Cardinality = Cardinality.UNARY_UNARY,
     *,
     request: Any = Struct,
     **options: Any,
 ) -> HandlerTable:
-    made = HandlerTable(**options)
-    made.add("test.Service", lambda: [Method(PATH, cardinality, handle, request)])
-    return made
+    handlers = HandlerTable(**options)
+    handlers.add("test.Service", lambda: [Method(PATH, cardinality, handle, request)])
+    return handlers
 
 
-async def ask(
-    table: HandlerTable, path: str = PATH, timeout: float | None = 10, **more: Any
+async def call_method(
+    handlers: HandlerTable, path: str = PATH, timeout: float | None = 10, **more: Any
 ) -> Any:
-    return await call(table, path, hello(), peer="job:j", timeout=timeout, **more)
+    return await call(handlers, path, make_struct(), peer="job:j", timeout=timeout, **more)
 
 
 async def echo(stream: Stream) -> None:
@@ -48,58 +48,60 @@ async def echo(stream: Stream) -> None:
     await stream.send_trailing_metadata()
 
 
-async def test_the_reply_comes_back() -> None:
-    assert await ask(table(echo)) == hello()
+async def test_call_returns_the_reply() -> None:
+    assert await call_method(make_table(echo)) == make_struct()
 
 
-async def test_a_method_sees_a_call_like_any_other() -> None:
+async def test_method_sees_peer_metadata_and_deadline() -> None:
     seen: list[Any] = []
 
-    async def look(stream: Stream) -> None:
+    async def inspect_stream(stream: Stream) -> None:
         assert stream.deadline is not None
         seen.extend([stream.peer, dict(stream.metadata), stream.deadline.time_remaining()])
         seen.append([message async for message in stream])
         seen.append(await stream.recv_message())
-        await stream.send_message(hello("done"), end=True)
+        await stream.send_message(make_struct("done"), end=True)
 
-    assert await ask(table(look), metadata={"opid": "x"}) == hello("done")
+    assert await call_method(make_table(inspect_stream), metadata={"opid": "x"}) == make_struct(
+        "done"
+    )
     peer, metadata, left, messages, after = seen
-    assert (peer, metadata, messages, after) == ("job:j", {"opid": "x"}, [hello()], None)
+    assert (peer, metadata, messages, after) == ("job:j", {"opid": "x"}, [make_struct()], None)
     assert 9 < left <= 10
 
 
-async def test_without_a_timeout_there_is_no_deadline() -> None:
-    async def look(stream: Stream) -> None:
+async def test_call_without_timeout_has_no_deadline() -> None:
+    async def inspect_stream(stream: Stream) -> None:
         assert stream.deadline is None
         assert stream.metadata == {}
-        await stream.send_message(hello())
+        await stream.send_message(make_struct())
 
-    assert await ask(table(look), timeout=None) == hello()
-
-
-async def test_a_method_that_takes_bytes_gets_them() -> None:
-    assert await ask(table(echo, request=None)) == hello().SerializeToString()
+    assert await call_method(make_table(inspect_stream), timeout=None) == make_struct()
 
 
-async def test_who_serves_what_nobody_registered_gets_bytes_too() -> None:
+async def test_method_without_a_message_type_gets_bytes() -> None:
+    assert await call_method(make_table(echo, request=None)) == make_struct().SerializeToString()
+
+
+async def test_fallback_gets_bytes() -> None:
     async def unknown(path: str, stream: Stream) -> None:
         await stream.send_message(path.encode() + await stream.recv_message())
 
-    reply = await ask(HandlerTable(fallback=unknown), "/acme.Own/Do")
-    assert reply == b"/acme.Own/Do" + hello().SerializeToString()
+    reply = await call_method(HandlerTable(fallback=unknown), "/acme.Own/Do")
+    assert reply == b"/acme.Own/Do" + make_struct().SerializeToString()
 
 
 @pytest.mark.parametrize("error", [InvalidRequest("no"), RuntimeError("no"), TimeoutError("mine")])
-async def test_an_error_comes_through_as_it_is(error: Exception) -> None:
+async def test_error_of_the_method_is_raised_unchanged(error: Exception) -> None:
     async def fail(_: Stream) -> None:
         raise error
 
     with pytest.raises(type(error)) as raised:
-        await ask(table(fail))
+        await call_method(make_table(fail))
     assert raised.value is error
 
 
-async def test_what_takes_too_long_is_ended() -> None:
+async def test_call_that_times_out_is_cancelled() -> None:
     ended = False
 
     async def wait(_: Stream) -> None:
@@ -110,59 +112,59 @@ async def test_what_takes_too_long_is_ended() -> None:
             ended = True
 
     with pytest.raises(TimeoutError, match=r"/test.Service/Do took longer than 0.01s"):
-        await ask(table(wait), timeout=0.01)
+        await call_method(make_table(wait), timeout=0.01)
     assert ended
 
 
-async def test_whoever_waits_may_be_cancelled() -> None:
+async def test_waiting_call_can_be_cancelled() -> None:
     async def wait(_: Stream) -> None:
         await asyncio.Event().wait()
 
-    asking = asyncio.ensure_future(ask(table(wait)))
+    calling = asyncio.ensure_future(call_method(make_table(wait)))
     await asyncio.sleep(0)
-    asking.cancel()
+    calling.cancel()
     with pytest.raises(asyncio.CancelledError):
-        await asking
+        await calling
 
 
-async def test_a_method_that_forgets_to_reply() -> None:
+async def test_method_without_a_reply_raises() -> None:
     async def forget(_: Stream) -> None:
         return
 
     with pytest.raises(CogworkError, match="ended without a reply"):
-        await ask(table(forget))
+        await call_method(make_table(forget))
 
 
 @pytest.mark.parametrize("path", ["/test.Service/Other", "/test.Other/Do"])
-async def test_what_is_not_served(path: str) -> None:
+async def test_unknown_method_is_unsupported(path: str) -> None:
     with pytest.raises(Unsupported, match=f"{path} is not served"):
-        await ask(table(echo), path)
+        await call_method(make_table(echo), path)
 
 
 @pytest.mark.parametrize(
     "cardinality",
     [Cardinality.UNARY_STREAM, Cardinality.STREAM_UNARY, Cardinality.STREAM_STREAM],
 )
-async def test_streams_are_refused(cardinality: Cardinality) -> None:
+async def test_streaming_method_is_unsupported(cardinality: Cardinality) -> None:
     with pytest.raises(Unsupported, match="is a stream"):
-        await ask(table(echo, cardinality))
+        await call_method(make_table(echo, cardinality))
 
 
-async def test_layers_around_the_table_hold() -> None:
+async def test_middleware_applies_to_in_process_calls() -> None:
     clock = ManualClock()
     limited = ConcurrencyLimiter(clock, ConcurrencyLimits(running=1, waiting=1))
     release = asyncio.Event()
 
     async def wait(stream: Stream) -> None:
         await release.wait()
-        await stream.send_message(hello())
+        await stream.send_message(make_struct())
 
-    made = table(wait, middleware=[limited.wrap])
-    first = asyncio.ensure_future(ask(made))
+    handlers = make_table(wait, middleware=[limited.wrap])
+    first = asyncio.ensure_future(call_method(handlers))
     await clock.settle()
-    second = asyncio.ensure_future(ask(made))
+    second = asyncio.ensure_future(call_method(handlers))
     await clock.advance(5)
     with pytest.raises(TooManyCalls, match="1 calls in flight, 1 of them yours"):
         await second
     release.set()
-    assert await first == hello()
+    assert await first == make_struct()

@@ -13,63 +13,63 @@ from hypothesis import strategies as st
 from cogwork.resource import sdk
 from cogwork.wire.raw_request import read_resource_name
 
-assert sdk.VERSION  # it comes before anything else of the SDK
+assert sdk.VERSION  # the SDK must be imported first
 from viam.gen.app.data.v1.data_pb2 import CaptureInterval  # noqa: E402
 from viam.gen.component.camera.v1.camera_pb2 import GetImagesRequest  # noqa: E402
 from viam.gen.service.mlmodel.v1.mlmodel_pb2 import FlatTensor, InferRequest  # noqa: E402
 from viam.gen.service.shell.v1.shell_pb2 import ShellRequest  # noqa: E402
 from viam.gen.service.vision.v1.vision_pb2 import GetDetectionsRequest  # noqa: E402
 
-LARGEST = 1 << 25
+MAX_MESSAGE_SIZE = 1 << 25
 
 
-def extra() -> Struct:
+def make_extra() -> Struct:
     extra = Struct()
     extra.update({"a": [1, None, {"b": "c"}], "ü": "ß" * 300})
     return extra
 
 
-def infer(name: str) -> InferRequest:
-    request = InferRequest(name=name, extra=extra())
+def make_infer_request(name: str) -> InferRequest:
+    request = InferRequest(name=name, extra=make_extra())
     request.input_tensors.tensors["image"].CopyFrom(FlatTensor(shape=[1, 2, 3]))
     return request
 
 
 REQUESTS: list[Callable[[str], Message]] = [
-    lambda name: GetImagesRequest(name=name, filter_source_names=["x"] * 20, extra=extra()),
+    lambda name: GetImagesRequest(name=name, filter_source_names=["x"] * 20, extra=make_extra()),
     lambda name: GetDetectionsRequest(
         name=name, image=random.Random(1).randbytes(400), width=1 << 40, height=-1, mime_type="m"
     ),
-    infer,
-    lambda name: ShellRequest(name=name, data_in="ls\n", extra=extra()),
+    make_infer_request,
+    lambda name: ShellRequest(name=name, data_in="ls\n", extra=make_extra()),
 ]
 names = st.text(st.characters(codec="utf-8"), max_size=200)
 
 
-@pytest.mark.parametrize("request_named", REQUESTS)
+@pytest.mark.parametrize("make_request", REQUESTS)
 @given(name=names)
-def test_the_name_of_any_request(request_named: Callable[[str], Message], name: str) -> None:
-    assert (read_resource_name(request_named(name).SerializeToString()) or "") == name
+def test_name_of_any_request_is_read(make_request: Callable[[str], Message], name: str) -> None:
+    assert (read_resource_name(make_request(name).SerializeToString()) or "") == name
 
 
-@pytest.mark.parametrize("request_named", REQUESTS)
+@pytest.mark.parametrize("make_request", REQUESTS)
 @pytest.mark.parametrize("name", ["", "belt", "größe:ß🦆", "x" * 130, "y" * 1024])
-def test_a_request_that_is_cut_off_names_the_whole_name_or_none(
-    request_named: Callable[[str], Message], name: str
+def test_truncated_request_has_its_whole_name_or_none(
+    make_request: Callable[[str], Message], name: str
 ) -> None:
-    whole = request_named(name).SerializeToString()
-    named_until = len(whole) - len(request_named("").SerializeToString())
+    whole = make_request(name).SerializeToString()
+    named_until = len(whole) - len(make_request("").SerializeToString())
     for end in range(len(whole) + 1):
         expected = name if name and end >= named_until else None
         assert read_resource_name(whole[:end]) == expected, f"cut at byte {end}"
 
 
-@pytest.mark.parametrize("request_named", REQUESTS)
+@pytest.mark.parametrize("make_request", REQUESTS)
 @given(st.data())
-def test_a_request_with_any_bytes_changed(
-    request_named: Callable[[str], Message], data: st.DataObject
+def test_mutated_request_raises_nothing(
+    make_request: Callable[[str], Message], data: st.DataObject
 ) -> None:
-    mutated = bytearray(request_named("belt").SerializeToString())
+    mutated = bytearray(make_request("belt").SerializeToString())
     for _ in range(data.draw(st.integers(1, 8))):
         mutated[data.draw(st.integers(0, len(mutated) - 1))] = data.draw(st.integers(0, 255))
     assert isinstance(read_resource_name(bytes(mutated)), str | None)
@@ -79,21 +79,21 @@ def test_a_request_with_any_bytes_changed(
 @example(b"\xff" * 30)
 @example(b"\x0a" + b"\xff" * 30)
 @example(b"\x0a\xff\xff\xff\xff\xff\xff\xff\xff\xff\x01abc")
-def test_any_bytes_at_all(data: bytes) -> None:
+def test_any_bytes_contain_the_name_or_none(data: bytes) -> None:
     name = read_resource_name(data)
     assert name is None or name.encode() in data
 
 
-def test_a_message_that_has_no_name() -> None:
+def test_message_without_a_name_has_none() -> None:
     assert read_resource_name(b"") is None
     assert read_resource_name(CaptureInterval().SerializeToString()) is None
 
 
-def test_a_name_that_is_no_text() -> None:
+def test_name_that_is_not_utf8_is_none() -> None:
     assert read_resource_name(b"\x0a\x02\xff\xfe") is None
 
 
-def test_a_name_that_is_longer_than_any_name() -> None:
+def test_too_long_name_is_none() -> None:
     assert read_resource_name(GetImagesRequest(name="x" * 5000).SerializeToString()) is None
 
 
@@ -109,9 +109,9 @@ def test_a_name_that_is_longer_than_any_name() -> None:
         pytest.param(b"\x0a" + b"\xff" * 15, id="a name without an end"),
     ],
 )
-def test_the_largest_message_takes_no_time(pattern: bytes) -> None:
-    """It is read on the loop."""
-    message = (pattern * (LARGEST // len(pattern) + 1))[:LARGEST]
+def test_reading_the_largest_message_is_fast(pattern: bytes) -> None:
+    """The name is read on the event loop."""
+    message = (pattern * (MAX_MESSAGE_SIZE // len(pattern) + 1))[:MAX_MESSAGE_SIZE]
     before = time.thread_time()
     read_resource_name(message)
     assert time.thread_time() - before < 0.005

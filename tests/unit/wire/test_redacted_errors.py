@@ -1,4 +1,4 @@
-"""No error that a client gets quotes a secret; all others are as they were."""
+"""Errors to clients contain no secret; other errors are unchanged."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from cogwork.wire.handlers import Method
 from cogwork.wire.redacted_errors import redact_errors
 
 
-async def error_of(error: Exception) -> Exception:
+async def redacted_error(error: Exception) -> Exception:
     async def handle(_: Any) -> None:
         raise error
 
     method = Method("/a.B/C", Cardinality.UNARY_UNARY, handle)
-    around = redact_errors(lambda text: text.replace("hunter-22", "***"))
+    middleware = redact_errors(lambda text: text.replace("hunter-22", "***"))
     with pytest.raises(type(error) if "hunter" not in str(error) else GRPCError) as raised:
-        await around(method, handle)(None)  # type: ignore[arg-type]
+        await middleware(method, handle)(None)  # type: ignore[arg-type]
     return raised.value
 
 
@@ -32,12 +32,12 @@ async def error_of(error: Exception) -> Exception:
         (GRPCError(Status.ABORTED, "hunter-22!"), Status.ABORTED, "***!"),
     ],
 )
-async def test_a_secret_is_masked(error: Exception, status: Status, words: str) -> None:
-    told = await error_of(error)
-    assert isinstance(told, GRPCError)
-    assert (told.status, told.message) == (status, words)
+async def test_secret_in_an_error_is_masked(error: Exception, status: Status, words: str) -> None:
+    redacted = await redacted_error(error)
+    assert isinstance(redacted, GRPCError)
+    assert (redacted.status, redacted.message) == (status, words)
 
 
-async def test_others_stay_as_they_are() -> None:
+async def test_error_without_a_secret_is_unchanged() -> None:
     error = KeyError("fps")
-    assert await error_of(error) is error
+    assert await redacted_error(error) is error

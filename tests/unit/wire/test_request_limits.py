@@ -23,7 +23,7 @@ from cogwork.wire.request_limits import (
     message_limit,
 )
 
-assert sdk.VERSION  # it comes before anything else of the SDK
+assert sdk.VERSION  # the SDK must be imported first
 from viam.gen.common.v1.common_pb2 import DoCommandRequest  # noqa: E402
 from viam.gen.component.arm.v1.arm_pb2 import MoveThroughJointPositionsRequest  # noqa: E402
 from viam.gen.component.motor.v1.motor_pb2 import SetPowerRequest  # noqa: E402
@@ -35,7 +35,7 @@ from viam.gen.service.vision.v1.vision_pb2 import GetDetectionsRequest  # noqa: 
 PATH = "/test.Service/Method"
 
 
-def limit(message: type[Any]) -> Any:
+def get_limit(message: type[Any]) -> Any:
     descriptor: Any = message.DESCRIPTOR
     return message_limit(descriptor)
 
@@ -52,78 +52,78 @@ def limit(message: type[Any]) -> Any:
         (InferRequest, MAX_REQUEST_SIZE, MAX_ELEMENTS),
     ],
 )
-def test_limits_follow_from_the_message(message: type[Any], size: int, elements: int) -> None:
-    assert limit(message).size == size
-    assert limit(message).elements == elements
+def test_limits_depend_on_the_message_type(message: type[Any], size: int, elements: int) -> None:
+    assert get_limit(message).size == size
+    assert get_limit(message).elements == elements
 
 
-def test_bytes_are_checked_before_anything_is_parsed() -> None:
-    limit(SetPowerRequest).check(b"\xff" * DEFAULT_MAX_SIZE, PATH)
+def test_size_is_checked_before_parsing() -> None:
+    get_limit(SetPowerRequest).check(b"\xff" * DEFAULT_MAX_SIZE, PATH)
     with pytest.raises(
         RequestTooLarge,
         match=f"{DEFAULT_MAX_SIZE + 1} bytes; at most {DEFAULT_MAX_SIZE} are accepted",
     ):
-        limit(SetPowerRequest).check(b"\xff" * (DEFAULT_MAX_SIZE + 1), PATH)
+        get_limit(SetPowerRequest).check(b"\xff" * (DEFAULT_MAX_SIZE + 1), PATH)
 
 
-def test_only_the_payload_may_be_large() -> None:
+def test_only_the_payload_field_may_be_large() -> None:
     image = GetDetectionsRequest(
         name="v", image=b"x" * (MAX_REQUEST_SIZE - 100)
     ).SerializeToString()
-    limit(GetDetectionsRequest).check(image, PATH)
+    get_limit(GetDetectionsRequest).check(image, PATH)
     name = GetDetectionsRequest(name="v" * DEFAULT_MAX_SIZE, image=b"x").SerializeToString()
     with pytest.raises(RequestTooLarge, match="besides its payload"):
-        limit(GetDetectionsRequest).check(name, PATH)
+        get_limit(GetDetectionsRequest).check(name, PATH)
 
 
-def test_a_payload_within_other_messages_may_be_large() -> None:
+def test_nested_payload_may_be_large() -> None:
     request = CopyFilesToMachineRequest()
     request.file_data.data = b"x" * (1 << 20)
-    limit(CopyFilesToMachineRequest).check(request.SerializeToString(), PATH)
+    get_limit(CopyFilesToMachineRequest).check(request.SerializeToString(), PATH)
 
 
 @pytest.mark.parametrize("field", [b"\x78\x00", b"\x7a\x00", b"\x0a\x00"])
 def test_many_small_fields_are_not_payload(field: bytes) -> None:
     with pytest.raises(RequestTooLarge, match="besides its payload"):
-        limit(GetDetectionsRequest).check(field * (1 << 18), PATH)
+        get_limit(GetDetectionsRequest).check(field * (1 << 18), PATH)
 
 
-def test_elements_count_at_every_depth() -> None:
+def test_elements_are_counted_at_every_depth() -> None:
     request = MoveThroughJointPositionsRequest()
     for _ in range(1000):
         request.positions.add().values.extend([1.0] * 72)
     data = request.SerializeToString()
-    limit(MoveThroughJointPositionsRequest).check_elements(request, len(data), PATH)
+    get_limit(MoveThroughJointPositionsRequest).check_elements(request, len(data), PATH)
     request.positions.add()
     with pytest.raises(RequestTooLarge, match="more than 10000 elements"):
-        limit(MoveThroughJointPositionsRequest).check_elements(request, len(data), PATH)
+        get_limit(MoveThroughJointPositionsRequest).check_elements(request, len(data), PATH)
 
 
-def test_keys_and_values_of_a_command_count() -> None:
+def test_keys_and_values_of_a_command_are_counted() -> None:
     request = DoCommandRequest()
     request.command["a"] = [[1.0] * 1000] * 28
-    limit(DoCommandRequest).check_elements(request, MAX_COMMAND_SIZE, PATH)
+    get_limit(DoCommandRequest).check_elements(request, MAX_COMMAND_SIZE, PATH)
     request.command["b"] = [[1.0] * 1000] * 28
     with pytest.raises(RequestTooLarge):
-        limit(DoCommandRequest).check_elements(request, MAX_COMMAND_SIZE, PATH)
+        get_limit(DoCommandRequest).check_elements(request, MAX_COMMAND_SIZE, PATH)
 
 
-async def nothing(_: object) -> None: ...
+async def do_nothing(_: object) -> None: ...
 
 
-def test_methods_without_a_message_of_ours() -> None:
+def test_unregistered_methods_have_the_unknown_message_limit() -> None:
     assert (
-        limit_of(Method(PATH, Cardinality.UNARY_UNARY, nothing, is_unregistered=True))
+        limit_of(Method(PATH, Cardinality.UNARY_UNARY, do_nothing, is_unregistered=True))
         == UNKNOWN_MESSAGE_LIMIT
     )
-    assert limit_of(Method(PATH, Cardinality.UNARY_UNARY, nothing)) == UNKNOWN_MESSAGE_LIMIT
+    assert limit_of(Method(PATH, Cardinality.UNARY_UNARY, do_nothing)) == UNKNOWN_MESSAGE_LIMIT
     infer = "/viam.service.mlmodel.v1.MLModelService/Infer"
-    assert limit_of(Method(infer, Cardinality.UNARY_UNARY, nothing)).size == MAX_REQUEST_SIZE
+    assert limit_of(Method(infer, Cardinality.UNARY_UNARY, do_nothing)).size == MAX_REQUEST_SIZE
 
 
 @given(st.binary(max_size=300))
-def test_whatever_the_bytes_are_the_check_ends(data: bytes) -> None:
-    """Made longer than what is let through unseen."""
+def test_check_of_any_bytes_ends(data: bytes) -> None:
+    """The data is made longer than what passes without a check."""
     image = encode_field_header(4, DEFAULT_MAX_SIZE) + b"x" * DEFAULT_MAX_SIZE
     with contextlib.suppress(RequestTooLarge):
-        limit(GetDetectionsRequest).check(data + image, PATH)
+        get_limit(GetDetectionsRequest).check(data + image, PATH)

@@ -7,12 +7,12 @@ import pytest
 from cogwork.wire.unread_replies import RepliesNotRead, UnreadReplies
 
 
-def replies(timeout: float = 20.0) -> UnreadReplies:
+def make_unread_replies(timeout: float = 20.0) -> UnreadReplies:
     return UnreadReplies(total=100, per_client=80, slack=10, timeout=timeout, max_waiting=2)
 
 
-def test_a_client_that_reads_is_never_behind() -> None:
-    unread = replies()
+def test_client_that_reads_is_never_behind() -> None:
+    unread = make_unread_replies()
     for _ in range(100):
         unread.add("a", 50)
         assert not unread.is_behind("a")
@@ -20,15 +20,15 @@ def test_a_client_that_reads_is_never_behind() -> None:
     assert unread.is_within_slack
 
 
-def test_a_client_with_its_share_unread_is_behind() -> None:
-    unread = replies()
+def test_client_with_its_share_unread_is_behind() -> None:
+    unread = make_unread_replies()
     unread.add("a", 80)
     assert unread.is_behind("a")
     assert not unread.is_behind("b")
 
 
-def test_when_there_is_much_in_all_little_is_too_much() -> None:
-    unread = replies()
+def test_share_of_a_client_shrinks_when_the_total_is_reached() -> None:
+    unread = make_unread_replies()
     unread.add("a", 79)
     unread.add("b", 21)
     assert unread.is_behind("b")
@@ -37,8 +37,8 @@ def test_when_there_is_much_in_all_little_is_too_much() -> None:
     assert not unread.is_behind("c")
 
 
-async def test_a_call_waits_until_its_client_has_read() -> None:
-    unread = replies()
+async def test_call_waits_until_its_client_has_read() -> None:
+    unread = make_unread_replies()
     unread.add("a", 80)
     waiting = asyncio.ensure_future(unread.wait_until_read("a"))
     await asyncio.sleep(0)
@@ -51,14 +51,14 @@ async def test_a_call_waits_until_its_client_has_read() -> None:
 
 
 async def test_waiting_for_a_reader_times_out() -> None:
-    unread = replies(timeout=0.01)
+    unread = make_unread_replies(timeout=0.01)
     unread.add("a", 80)
     with pytest.raises(RepliesNotRead, match="80 bytes of replies are unread"):
         await unread.wait_until_read("a")
 
 
-async def test_few_calls_wait() -> None:
-    unread = replies()
+async def test_number_of_waiting_calls_is_limited() -> None:
+    unread = make_unread_replies()
     unread.add("a", 80)
     waiting = [asyncio.ensure_future(unread.wait_until_read("a")) for _ in range(2)]
     await asyncio.sleep(0)
