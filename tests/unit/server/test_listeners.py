@@ -1,4 +1,4 @@
-"""What a machine listens on, while the configuration changes under it."""
+"""The listeners of the server while the configuration changes."""
 
 from __future__ import annotations
 
@@ -31,23 +31,23 @@ async def hello(scope: Any, receive: Any, send: Any) -> None:
 @pytest.fixture
 async def listeners() -> AsyncIterator[Listeners]:
     with private_directory() as directory:
-        made = Listeners(HandlerTable(), lambda: hello, directory)
+        listeners = Listeners(HandlerTable(), lambda: hello, directory)
         try:
-            yield made
+            yield listeners
         finally:
-            made.stop_accepting()
-            await made.aclose()
+            listeners.stop_accepting()
+            await listeners.aclose()
 
 
 @pytest.fixture
-def taken() -> Any:
+def used_port() -> Any:
     with socket.socket() as other:
         other.bind(("127.0.0.1", 0))
         other.listen()
         yield other.getsockname()[1]
 
 
-def on(host: str, port: int, *warnings: str, grpc: Address | None = None) -> ListenAddresses:
+def listen_on(host: str, port: int, *warnings: str, grpc: Address | None = None) -> ListenAddresses:
     return ListenAddresses(Address(host, port), grpc, warnings)
 
 
@@ -58,42 +58,44 @@ def free_port() -> int:
         return port
 
 
-async def answers(listeners: Listeners) -> bool:
+async def all_answer(listeners: Listeners) -> bool:
     results = [await http_get(host, port, "/") for host, port in listeners.addresses]
     return bool(results) and all(result == (200, "hello") for result in results)
 
 
-async def test_a_port_that_is_taken_cannot_be_started_on(listeners: Listeners, taken: int) -> None:
+async def test_start_on_a_used_port_raises(listeners: Listeners, used_port: int) -> None:
     with pytest.raises(CannotListen, match="the port is in use by another program"):
-        await listeners.start(on("127.0.0.1", taken))
+        await listeners.start(listen_on("127.0.0.1", used_port))
 
 
 @pytest.mark.parametrize("host", ["nowhere.invalid", "a..b", "x" * 64, "xn--a", "192.0.2.1"])
-async def test_an_address_that_is_none_is_explained(listeners: Listeners, host: str) -> None:
+async def test_start_on_an_invalid_address_raises(listeners: Listeners, host: str) -> None:
     with pytest.raises(CannotListen, match=r"check network\.bind_address"):
-        await listeners.start(on(host, 0))
+        await listeners.start(listen_on(host, 0))
 
 
 @pytest.mark.parametrize("host", ["nowhere.invalid", "a..b", "x" * 64, "192.0.2.1"])
-async def test_and_changes_nothing_while_running(
+async def test_change_to_an_invalid_address_keeps_the_old_one(
     listeners: Listeners, host: str, caplog: pytest.LogCaptureFixture
 ) -> None:
-    await listeners.start(on("127.0.0.1", 0))
+    await listeners.start(listen_on("127.0.0.1", 0))
     before = listeners.addresses
     with caplog.at_level(logging.ERROR, "rdk.networking"):
-        await listeners.change(on(host, 0))
+        await listeners.change(listen_on(host, 0))
     assert listeners.addresses == before
-    assert await answers(listeners)
+    assert await all_answer(listeners)
     (record,) = caplog.records
     assert "; still listening on 127.0.0.1:0" in record.getMessage()
 
 
-async def test_a_taken_port_changes_nothing_while_running(listeners: Listeners, taken: int) -> None:
-    await listeners.start(on("127.0.0.1", 0))
+async def test_change_to_a_used_port_keeps_the_old_one(
+    listeners: Listeners, used_port: int
+) -> None:
+    await listeners.start(listen_on("127.0.0.1", 0))
     before = listeners.addresses
-    await listeners.change(on("127.0.0.1", taken))
+    await listeners.change(listen_on("127.0.0.1", used_port))
     assert listeners.addresses == before
-    assert await answers(listeners)
+    assert await all_answer(listeners)
 
 
 @pytest.mark.parametrize(
@@ -107,60 +109,62 @@ async def test_a_taken_port_changes_nothing_while_running(listeners: Listeners, 
         ("127.0.0.1", ""),
     ],
 )
-async def test_another_host_on_the_same_port(listeners: Listeners, before: str, after: str) -> None:
+async def test_change_of_the_host_on_the_same_port(
+    listeners: Listeners, before: str, after: str
+) -> None:
     port = free_port()
-    await listeners.start(on(before, port))
-    await listeners.change(on(after, port))
+    await listeners.start(listen_on(before, port))
+    await listeners.change(listen_on(after, port))
     hosts = {host for host, _ in listeners.addresses}
     assert hosts <= {"127.0.0.1", "127.0.0.2", "::1"} if after else "0.0.0.0" in hosts
     assert after not in ("127.0.0.1", "127.0.0.2") or hosts == {after}
-    assert await answers(listeners)
+    assert await all_answer(listeners)
 
 
-async def test_a_host_that_cannot_be_had_on_the_same_port(listeners: Listeners) -> None:
+async def test_change_to_an_unavailable_host_keeps_the_old_one(listeners: Listeners) -> None:
     port = free_port()
-    await listeners.start(on("127.0.0.1", port))
-    await listeners.change(on("192.0.2.1", port))
+    await listeners.start(listen_on("127.0.0.1", port))
+    await listeners.change(listen_on("192.0.2.1", port))
     assert listeners.addresses == [("127.0.0.1", port)]
-    assert await answers(listeners)
+    assert await all_answer(listeners)
 
 
 @pytest.mark.parametrize("order", ["ba", "bc", "cab", "bcbcba", "abab"])
-async def test_of_several_changes_the_last_one_counts(listeners: Listeners, order: str) -> None:
-    wanted = {letter: on("127.0.0.1", free_port()) for letter in "abc"}
+async def test_last_of_several_changes_counts(listeners: Listeners, order: str) -> None:
+    wanted = {letter: listen_on("127.0.0.1", free_port()) for letter in "abc"}
     await listeners.start(wanted["a"])
     await asyncio.gather(*(listeners.change(wanted[letter]) for letter in order))
     assert listeners.addresses == [tuple(wanted[order[-1]].public)]
-    assert await answers(listeners)
+    assert await all_answer(listeners)
 
 
-async def test_the_log_says_which_port_it_is(
+async def test_change_logs_the_bound_port(
     listeners: Listeners, caplog: pytest.LogCaptureFixture
 ) -> None:
-    await listeners.start(on("127.0.0.1", 0))
+    await listeners.start(listen_on("127.0.0.1", 0))
     with caplog.at_level(logging.INFO, "rdk.networking"):
-        await listeners.change(on("127.0.0.2", 0))
+        await listeners.change(listen_on("127.0.0.2", 0))
     ((host, port),) = listeners.addresses
     assert [record.getMessage() for record in caplog.records] == [f"listening on {host}:{port}"]
 
 
-async def test_warnings_are_said_when_they_apply(
+async def test_warnings_are_logged_once(
     listeners: Listeners, caplog: pytest.LogCaptureFixture
 ) -> None:
     with caplog.at_level(logging.WARNING, "rdk.networking"):
-        await listeners.start(on("127.0.0.1", 0, "it is open"))
-        await listeners.change(on("127.0.0.1", 0, "it is open"))
-        await listeners.change(on("localhost", 0, "so is this"))
+        await listeners.start(listen_on("127.0.0.1", 0, "it is open"))
+        await listeners.change(listen_on("127.0.0.1", 0, "it is open"))
+        await listeners.change(listen_on("localhost", 0, "so is this"))
     assert [record.getMessage() for record in caplog.records] == ["it is open", "so is this"]
 
 
-async def test_another_address_for_grpc_alone_needs_a_restart(
+async def test_change_of_the_grpc_address_needs_a_restart(
     listeners: Listeners, caplog: pytest.LogCaptureFixture
 ) -> None:
-    await listeners.start(on("127.0.0.1", 0, grpc=Address("127.0.0.1", 0)))
+    await listeners.start(listen_on("127.0.0.1", 0, grpc=Address("127.0.0.1", 0)))
     with caplog.at_level(logging.WARNING, "rdk.networking"):
         for _ in range(3):
-            await listeners.change(on("127.0.0.1", 0))
+            await listeners.change(listen_on("127.0.0.1", 0))
     assert [record.getMessage() for record in caplog.records] == [
         "the change of network.grpc_address takes effect after a restart; "
         "until then it is 127.0.0.1:0"

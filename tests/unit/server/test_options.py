@@ -1,4 +1,4 @@
-"""The command line of `cogwork-server`, read as Go reads one."""
+"""The command line of `cogwork-server`, parsed like Go's flag package."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ from cogwork.server.options import (
     parse,
 )
 
-HERE = ("-config", "m.json")
-MACHINE = Options(config=Path("m.json"))
+CONFIG_ARGS = ("-config", "m.json")
+CONFIG_OPTIONS = Options(config=Path("m.json"))
 SWITCHES = [option for option in OPTIONS if option.placeholder is None and option.name != "help"]
-WITH_VALUES = [option for option in OPTIONS if option.placeholder is not None]
+VALUE_OPTIONS = [option for option in OPTIONS if option.placeholder is not None]
 
-SPECIFIED = (
+EXPECTED_NAMES = (
     *("allow-insecure-creds", "config", "cpuprofile", "debug", "disable-mdns", "dump-resources"),
     *("ftdc", "log-file", "network-check", "no-tls", "output-telemetry"),
     *("reveal-sensitive-config-diffs", "shareddir", "untrusted-env", "version", "webprofile"),
@@ -36,27 +36,27 @@ SPECIFIED = (
 )
 
 FORMS = {
-    ("-config", "m.json"): MACHINE,
-    ("--config", "m.json"): MACHINE,
-    ("-config=m.json",): MACHINE,
-    ("--config=m.json",): MACHINE,
+    ("-config", "m.json"): CONFIG_OPTIONS,
+    ("--config", "m.json"): CONFIG_OPTIONS,
+    ("-config=m.json",): CONFIG_OPTIONS,
+    ("--config=m.json",): CONFIG_OPTIONS,
     ("-config", "a=b"): Options(config=Path("a=b")),
     ("-config=a=b",): Options(config=Path("a=b")),
     ("-config", "-debug"): Options(config=Path("-debug")),
     ("-config", "--"): Options(config=Path("--")),
     ("-config", "-"): Options(config=Path("-")),
-    ("-config", "a", "-config", "m.json"): MACHINE,
-    (*HERE, "--"): MACHINE,
-    (*HERE, "-debug"): replace(MACHINE, debug=True),
-    (*HERE, "--debug"): replace(MACHINE, debug=True),
-    (*HERE, "-debug=true"): replace(MACHINE, debug=True),
-    (*HERE, "-debug=false"): MACHINE,
-    (*HERE, "-debug", "-debug=false"): MACHINE,
-    (*HERE, "-debug=false", "--debug"): replace(MACHINE, debug=True),
-    ("-debug", *HERE): replace(MACHINE, debug=True),
-    (*HERE, "-ftdc=false", "-webrtc=0"): replace(MACHINE, ftdc=False, webrtc=False),
-    (*HERE, "-log-file="): MACHINE,
-    (*HERE, "-log-file", ""): MACHINE,
+    ("-config", "a", "-config", "m.json"): CONFIG_OPTIONS,
+    (*CONFIG_ARGS, "--"): CONFIG_OPTIONS,
+    (*CONFIG_ARGS, "-debug"): replace(CONFIG_OPTIONS, debug=True),
+    (*CONFIG_ARGS, "--debug"): replace(CONFIG_OPTIONS, debug=True),
+    (*CONFIG_ARGS, "-debug=true"): replace(CONFIG_OPTIONS, debug=True),
+    (*CONFIG_ARGS, "-debug=false"): CONFIG_OPTIONS,
+    (*CONFIG_ARGS, "-debug", "-debug=false"): CONFIG_OPTIONS,
+    (*CONFIG_ARGS, "-debug=false", "--debug"): replace(CONFIG_OPTIONS, debug=True),
+    ("-debug", *CONFIG_ARGS): replace(CONFIG_OPTIONS, debug=True),
+    (*CONFIG_ARGS, "-ftdc=false", "-webrtc=0"): replace(CONFIG_OPTIONS, ftdc=False, webrtc=False),
+    (*CONFIG_ARGS, "-log-file="): CONFIG_OPTIONS,
+    (*CONFIG_ARGS, "-log-file", ""): CONFIG_OPTIONS,
     ("-version",): Options(version=True),
     ("-dump-resources", "r.json"): Options(dump_resources=Path("r.json")),
     ("-h",): Options(help=True),
@@ -72,7 +72,7 @@ FAULTS = {
     ("-config=",): "missing required option: -config FILE",
     ("-version=false",): "missing required option: -config FILE",
     ("-config",): "-config requires a value; write -config FILE",
-    (*HERE, "--shareddir"): "-shareddir requires a value; write -shareddir DIR",
+    (*CONFIG_ARGS, "--shareddir"): "-shareddir requires a value; write -shareddir DIR",
     ("-confg", "m.json"): 'unknown option -confg; did you mean "-config"?',
     ("--Config=m.json",): 'unknown option --Config; did you mean "-config"?',
     ("-disable_mdns",): 'unknown option -disable_mdns; did you mean "-disable-mdns"?',
@@ -83,7 +83,7 @@ FAULTS = {
     ("--=x",): 'invalid option "--=x"; write options like -debug or --debug',
     ("-debug=yes",): ('invalid value "yes" for -debug; write -debug=true or -debug=false'),
     ("-debug=",): 'invalid value "" for -debug; write -debug=true or -debug=false',
-    ("-ftdc", "false", *HERE): (
+    ("-ftdc", "false", *CONFIG_ARGS): (
         'unexpected argument "false"; write -ftdc=false, with an equals sign'
     ),
     (
@@ -97,7 +97,7 @@ FAULTS = {
         'unexpected argument "machine.json"; '
         "quote values that contain spaces, or run `cogwork-server -h` to list all options"
     ),
-    (*HERE, "--", "-debug"): (
+    (*CONFIG_ARGS, "--", "-debug"): (
         'unexpected argument "-debug"; '
         "quote values that contain spaces, or run `cogwork-server -h` to list all options"
     ),
@@ -105,60 +105,60 @@ FAULTS = {
 
 
 @pytest.mark.parametrize(("argv", "options"), FORMS.items(), ids=map(" ".join, FORMS))
-def test_every_form(argv: tuple[str, ...], options: Options) -> None:
+def test_every_form_is_parsed(argv: tuple[str, ...], options: Options) -> None:
     assert parse(argv) == options
 
 
 @pytest.mark.parametrize(("argv", "sentence"), FAULTS.items(), ids=map(repr, FAULTS))
-def test_a_fault_is_a_sentence_with_what_to_do(argv: tuple[str, ...], sentence: str) -> None:
+def test_usage_error_has_advice(argv: tuple[str, ...], sentence: str) -> None:
     with pytest.raises(UsageError) as caught:
         parse(argv)
     assert str(caught.value) == sentence
 
 
 @pytest.mark.parametrize("word", ["1", "t", "T", "true", "TRUE", "True"])
-def test_what_go_takes_for_true(word: str) -> None:
-    assert parse([*HERE, f"-debug={word}"]).debug
+def test_values_for_true(word: str) -> None:
+    assert parse([*CONFIG_ARGS, f"-debug={word}"]).debug
 
 
 @pytest.mark.parametrize("word", ["0", "f", "F", "false", "FALSE", "False"])
-def test_what_go_takes_for_false(word: str) -> None:
-    assert not parse([*HERE, f"-webrtc={word}"]).webrtc
+def test_values_for_false(word: str) -> None:
+    assert not parse([*CONFIG_ARGS, f"-webrtc={word}"]).webrtc
 
 
 @pytest.mark.parametrize("word", ["tRUE", "yes", "no", "on", "off", "2", " true", "true "])
-def test_anything_else_is_neither(word: str) -> None:
+def test_other_boolean_values_raise(word: str) -> None:
     with pytest.raises(UsageError, match="invalid value"):
-        parse([*HERE, f"-debug={word}"])
+        parse([*CONFIG_ARGS, f"-debug={word}"])
 
 
-def test_every_option_is_there() -> None:
-    assert {option.name for option in OPTIONS} == {*SPECIFIED, "help"}
+def test_all_options_are_defined() -> None:
+    assert {option.name for option in OPTIONS} == {*EXPECTED_NAMES, "help"}
     assert [option.attribute for option in OPTIONS] == sorted(f.name for f in fields(Options))
     on = {option.name for option in OPTIONS if option.default is True}
     assert on == {"ftdc", "webrtc"}
-    assert all(option.default is None for option in WITH_VALUES)
+    assert all(option.default is None for option in VALUE_OPTIONS)
 
 
-def with_(options: Options, option: Option, value: bool | Path) -> Options:
+def set_option(options: Options, option: Option, value: bool | Path) -> Options:
     changes: dict[str, Any] = {option.attribute: value}
     return replace(options, **changes)
 
 
 assignments = st.one_of(
     st.tuples(st.sampled_from(SWITCHES), st.booleans()),
-    st.tuples(st.sampled_from(WITH_VALUES), st.text(min_size=1).map(Path)),
+    st.tuples(st.sampled_from(VALUE_OPTIONS), st.text(min_size=1).map(Path)),
 )
 
 
 @given(st.lists(assignments), st.data())
-def test_what_is_written_is_read_and_the_last_counts(
+def test_last_value_of_an_option_counts(
     wanted: list[tuple[Option, bool | Path]], data: st.DataObject
 ) -> None:
-    words, expected = list(HERE), MACHINE
+    words, expected = list(CONFIG_ARGS), CONFIG_OPTIONS
     for option, value in wanted:
         words += data.draw(st.sampled_from(_spellings(option.name, value)))
-        expected = with_(expected, option, value)
+        expected = set_option(expected, option, value)
     assert parse(words) == expected
 
 
@@ -171,38 +171,40 @@ def _spellings(name: str, value: bool | Path) -> list[list[str]]:
 
 
 @given(st.lists(st.text(alphabet="-=hd a\0\x1b\udcff") | st.sampled_from(["-config", "--debug"])))
-def test_any_words_are_understood_or_refused_in_one_line(words: list[str]) -> None:
-    said = ""
+def test_any_arguments_are_parsed_or_raise_one_line(words: list[str]) -> None:
+    message = ""
     try:
         options = parse(words)
     except UsageError as error:
-        said = str(error)
+        message = str(error)
     else:
         assert options.config or options.dump_resources or options.help or options.version
-    assert said.isprintable()
+    assert message.isprintable()
 
 
-class TestNotes:
+class TestOptionWarnings:
     @pytest.mark.parametrize("option", OPTIONS, ids=lambda option: option.name)
-    def test_what_is_set_and_comes_later_is_said(self, option: Option) -> None:
+    def test_unsupported_option_has_a_warning(self, option: Option) -> None:
         value = Path("x") if option.default is None else not option.default
         written = f"-{option.name}=false" if value is False else f"-{option.name}"
-        assert list_option_warnings(with_(Options(), option, value)) == (
+        assert list_option_warnings(set_option(Options(), option, value)) == (
             [f"{written} has no effect yet: {option.unsupported_reason}"]
             if option.unsupported_reason
             else []
         )
 
-    def test_what_is_as_ever_is_not(self) -> None:
+    def test_default_values_have_no_warning(self) -> None:
         assert list_option_warnings(Options()) == []
         assert (
-            list_option_warnings(parse([*HERE, "-ftdc", "-webrtc=true", "-no-tls=false", "-debug"]))
+            list_option_warnings(
+                parse([*CONFIG_ARGS, "-ftdc", "-webrtc=true", "-no-tls=false", "-debug"])
+            )
             == []
         )
 
-    def test_one_sentence_each_in_the_order_of_the_table(self) -> None:
+    def test_warnings_are_in_the_order_of_the_table(self) -> None:
         assert list_option_warnings(
-            parse([*HERE, "-webrtc=false", "-no-tls", "-disable-mdns"])
+            parse([*CONFIG_ARGS, "-webrtc=false", "-no-tls", "-disable-mdns"])
         ) == [
             "-disable-mdns has no effect yet: this release does not use mDNS",
             "-no-tls has no effect yet: "
@@ -213,25 +215,25 @@ class TestNotes:
 
 
 class TestUsage:
-    def test_it_fits_a_terminal(self) -> None:
+    def test_usage_fits_a_terminal(self) -> None:
         lines = format_usage().splitlines()
         assert lines[0] == "usage: cogwork-server -config FILE [options]"
         assert max(map(len, lines)) <= 80
         assert all(line == line.rstrip() and line.isprintable() for line in lines)
 
-    def test_every_option_is_listed_in_order_with_what_it_does(self) -> None:
+    def test_usage_lists_every_option_in_order(self) -> None:
         text = " ".join(format_usage().split())
         places = [text.index(f" {option.usage} {option.description}") for option in OPTIONS]
         assert places == sorted(places)
 
-    def test_it_ends_with_the_exit_codes(self) -> None:
+    def test_usage_ends_with_the_exit_codes(self) -> None:
         assert list(EXIT_CODES) == [0, 1, 2]
         assert format_usage().endswith(
             "exit codes:\n  0  stopped on request\n  1  failure\n  2  usage error"
         )
 
 
-def test_it_needs_nothing_but_python() -> None:
+def test_options_module_imports_only_the_standard_library() -> None:
     code = (
         "import sys\nimport cogwork.server.options\n"
         "print({'pydantic', 'grpc', 'viam', 'asyncio'} & sys.modules.keys() or 'nothing')"

@@ -1,4 +1,4 @@
-"""Who may end the server, in a process of its own: a second signal ends that process."""
+"""Shutdown requests, tested in a child process because a second signal kills it."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ print("the end")
 """
 
 
-def run(before: str, after: str = "", at_the_end: str = "") -> tuple[int, list[str]]:
+def run_program(before: str, after: str = "", at_the_end: str = "") -> tuple[int, list[str]]:
     program = PROGRAM.format(before=before, after=after, at_the_end=at_the_end)
     done = subprocess.run(
         [sys.executable, "-c", program],
@@ -39,48 +39,56 @@ def run(before: str, after: str = "", at_the_end: str = "") -> tuple[int, list[s
 
 
 @pytest.mark.parametrize("name", ["SIGINT", "SIGTERM"])
-def test_a_signal_is_a_reason(name: str) -> None:
-    assert run(f"os.kill(os.getpid(), signal.{name})") == (0, [f"{name} False", "the end"])
+def test_signal_requests_the_shutdown(name: str) -> None:
+    assert run_program(f"os.kill(os.getpid(), signal.{name})") == (0, [f"{name} False", "the end"])
 
 
-def test_so_is_a_fault() -> None:
-    assert run("stop.fail('nothing works')") == (0, ["nothing works True", "the end"])
+def test_fail_requests_the_shutdown() -> None:
+    assert run_program("stop.fail('nothing works')") == (0, ["nothing works True", "the end"])
 
 
-def test_the_first_reason_counts() -> None:
-    assert run("stop.request('a client'); stop.request('another')") == (
+def test_first_shutdown_reason_counts() -> None:
+    assert run_program("stop.request('a client'); stop.request('another')") == (
         0,
         ["a client False", "the end"],
     )
 
 
-def test_a_signal_after_a_client_asked_is_not_the_second_one() -> None:
-    """A supervisor may ask both ways, and wants a clean end."""
+def test_signal_after_a_client_request_counts_as_the_first() -> None:
+    """A supervisor may request and signal, and expects a clean shutdown."""
     after = "os.kill(os.getpid(), signal.SIGTERM); await asyncio.sleep(0)"
-    assert run("stop.request('a client')", after) == (0, ["a client False", "the end"])
+    assert run_program("stop.request('a client')", after) == (0, ["a client False", "the end"])
 
 
-def test_a_signal_that_comes_too_late_is_no_trouble() -> None:
+def test_signal_after_the_shutdown_is_tolerated() -> None:
     late = "os.kill(os.getpid(), signal.SIGTERM)"
-    assert run("stop.request('a client')", at_the_end=late) == (0, ["a client False", "the end"])
+    assert run_program("stop.request('a client')", at_the_end=late) == (
+        0,
+        ["a client False", "the end"],
+    )
 
 
-AGAIN = "sys.stdout.flush(); time.sleep(SIGNAL_DEBOUNCE); os.kill(os.getpid(), signal.SIGTERM)"
+SECOND_SIGNAL = (
+    "sys.stdout.flush(); time.sleep(SIGNAL_DEBOUNCE); os.kill(os.getpid(), signal.SIGTERM)"
+)
 
 
-def test_a_second_signal_ends_it_at_once() -> None:
-    assert run("os.kill(os.getpid(), signal.SIGINT)", AGAIN) == (1, ["SIGINT False"])
+def test_second_signal_exits_at_once() -> None:
+    assert run_program("os.kill(os.getpid(), signal.SIGINT)", SECOND_SIGNAL) == (
+        1,
+        ["SIGINT False"],
+    )
 
 
-def test_what_must_be_done_is_done_even_then() -> None:
+def test_forced_exit_runs_its_callbacks() -> None:
     acts = (
         "stop.on_forced_exit(lambda: 1 / 0); stop.on_forced_exit(lambda: print('done', flush=True))"
     )
     first = f"{acts}; os.kill(os.getpid(), signal.SIGINT)"
-    assert run(first, AGAIN) == (1, ["SIGINT False", "done"])
+    assert run_program(first, SECOND_SIGNAL) == (1, ["SIGINT False", "done"])
 
 
-def test_a_signal_that_somebody_passes_on_is_not_the_second_one() -> None:
-    """Ctrl-C under a program that runs this one: both get it, and the program passes it on."""
+def test_forwarded_signal_does_not_count_as_the_second() -> None:
+    """With Ctrl-C, a parent program and the server get the signal, and the parent forwards it."""
     twice = "os.kill(os.getpid(), signal.SIGINT); os.kill(os.getpid(), signal.SIGINT)"
-    assert run(twice) == (0, ["SIGINT False", "the end"])
+    assert run_program(twice) == (0, ["SIGINT False", "the end"])
