@@ -1,4 +1,4 @@
-"""Small programs as child processes, and what is left of them."""
+"""Helpers that start small programs as child processes."""
 
 from __future__ import annotations
 
@@ -19,62 +19,66 @@ T = TypeVar("T")
 DEADLINE = 20.0
 
 
-class Said:
-    """The lines of a child, as they come."""
+class OutputRecorder:
+    """Records the output lines of a child."""
 
     def __init__(self) -> None:
         self.out: list[str] = []
         self.err: list[str] = []
-        self._news = asyncio.Event()
+        self._new_line = asyncio.Event()
 
     def __call__(self, stream: OutputStream, line: str) -> None:
         (self.out if stream is OutputStream.STDOUT else self.err).append(line)
-        self._news.set()
+        self._new_line.set()
 
-    async def line(self, wanted: Callable[[str], bool] = bool) -> str:
-        """The first one on stdout that is as wanted, awaited."""
+    async def wait_for_line(self, matches: Callable[[str], bool] = bool) -> str:
+        """Wait for the first line on stdout that matches."""
         async with asyncio.timeout(DEADLINE):
             while True:
                 for line in self.out:
-                    if wanted(line):
+                    if matches(line):
                         return line
-                self._news.clear()
-                await self._news.wait()
+                self._new_line.clear()
+                await self._new_line.wait()
 
 
-def python(source: str, limits: ProcessLimits | None = None, **environment: str) -> LaunchSpec:
-    # Without site-packages it starts in a third of the time.
-    return _launch((sys.executable, "-S", "-u", "-c", source), limits, environment)
+def python_program(
+    source: str, limits: ProcessLimits | None = None, **environment: str
+) -> LaunchSpec:
+    # Without site-packages Python starts three times as fast.
+    return _make_launch((sys.executable, "-S", "-u", "-c", source), limits, environment)
 
 
-def sh(script: str, limits: ProcessLimits | None = None, **environment: str) -> LaunchSpec:
-    return _launch(("/bin/sh", "-c", script), limits, environment)
+def shell_script(
+    script: str, limits: ProcessLimits | None = None, **environment: str
+) -> LaunchSpec:
+    return _make_launch(("/bin/sh", "-c", script), limits, environment)
 
 
-async def started(
-    launch: LaunchSpec, said: Said | None = None, clock: Clock | None = None
+async def start_child(
+    launch: LaunchSpec, output: OutputRecorder | None = None, clock: Clock | None = None
 ) -> Child:
-    return await Child.start(launch, said or Said(), clock or SystemClock())
+    return await Child.start(launch, output or OutputRecorder(), clock or SystemClock())
 
 
-async def within(seconds: float, awaitable: Awaitable[T]) -> T:
+async def wait_within(seconds: float, awaitable: Awaitable[T]) -> T:
     async with asyncio.timeout(seconds):
         return await awaitable
 
 
-def alive(pid: int) -> bool:
-    """Or a zombie."""
+def is_alive(pid: int) -> bool:
+    """Return whether the process exists, even as a zombie."""
     return Path(f"/proc/{pid}").exists()
 
 
-async def gone(*pids: int) -> None:
-    """Also when somebody else, such as init, reaps them."""
+async def wait_until_gone(*pids: int) -> None:
+    """Wait until the processes are gone, even when init or another process reaps them."""
     async with asyncio.timeout(DEADLINE):
-        while any(alive(pid) for pid in pids):  # noqa: ASYNC110
+        while any(is_alive(pid) for pid in pids):  # noqa: ASYNC110
             await asyncio.sleep(0.005)
 
 
-def _launch(
+def _make_launch(
     argv: tuple[str, ...], limits: ProcessLimits | None, environment: dict[str, str]
 ) -> LaunchSpec:
     return LaunchSpec(argv, {**os.environ, **environment}, Path("/"), limits or ProcessLimits())

@@ -1,4 +1,4 @@
-"""On which loops tests run: what starts processes runs on uvloop too, as the server does."""
+"""Event loops of the tests: process tests run on asyncio and uvloop, like the server."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ _ON_BOTH_LOOPS = ("test_process.py", "test_strays.py")
 
 
 @pytest.fixture(scope="session", autouse=True)
-def first_uvloop() -> None:
-    """It keeps a pipe for signals for life, of which no test is to be blamed."""
+def start_uvloop_once() -> None:
+    """Start uvloop once, because its first loop keeps a signal pipe open for the process."""
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
         runner.run(asyncio.sleep(0))
 

@@ -18,11 +18,11 @@ from cogwork.modules.address import (
 NAME = st.text(st.characters(exclude_characters="/\0", exclude_categories=["Cs"]), min_size=1)
 
 
-def test_a_short_name_is_there_in_full() -> None:
+def test_short_name_is_kept_in_full() -> None:
     assert unix_address(Path("/run/x"), "acme", "abcde") == "/run/x/acme-abcde.sock"
 
 
-def test_a_long_name_is_cut_and_told_by_its_hash() -> None:
+def test_long_name_is_truncated_with_a_hash() -> None:
     address = unix_address(Path("/run/x"), "a" * 200, "abcde")
 
     assert len(address) == MAX_SOCKET_PATH
@@ -33,7 +33,7 @@ def test_a_long_name_is_cut_and_told_by_its_hash() -> None:
 
 
 @given(NAME, st.integers(1, 85))
-def test_every_path_is_one_for_a_socket(name: str, depth: int) -> None:
+def test_address_fits_a_socket_path_for_any_name(name: str, depth: int) -> None:
     directory = Path("/" + "d" * depth)
 
     address = unix_address(directory, name, "abcde")
@@ -42,17 +42,17 @@ def test_every_path_is_one_for_a_socket(name: str, depth: int) -> None:
     assert Path(address).parent == directory
 
 
-def test_a_directory_that_is_too_long_is_told() -> None:
+def test_too_long_directory_raises() -> None:
     with pytest.raises(AddressTooLong, match="set TMPDIR to a shorter path"):
         unix_address(Path("/" + "d" * 100), "acme", "abcde")
 
 
-def test_a_free_port_can_be_had() -> None:
+def test_free_port_can_be_bound() -> None:
     with socket.socket() as listener:
         listener.bind(("127.0.0.1", free_port()))
 
 
-def test_a_socket_is_removed_and_a_port_is_not_a_path(tmp_path: Path) -> None:
+def test_remove_socket_removes_paths_and_ignores_ports(tmp_path: Path) -> None:
     path = tmp_path / "a.sock"
     path.touch()
 

@@ -1,4 +1,4 @@
-"""A module in one file: what it is unpacked to, when, and what is told of one that is broken."""
+"""Module bundles: unpacking, caching and errors of broken archives."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ PROGRAM = b"#!/bin/sh\nexit 0\n"
 FILES = {"meta.json": META, "bin/run.sh": PROGRAM}
 
 
-class Shelf:
-    """Where an archive lies, and where it is unpacked."""
+class BundleFixture:
+    """An archive and the home directory that it is unpacked to."""
 
     def __init__(self, directory: Path) -> None:
         self.archive = directory / "acme.tar.gz"
         self.home = directory / "home"
-        self.said: list[str] = []
+        self.messages: list[str] = []
         self._written = 0
 
     @property
@@ -44,59 +44,61 @@ class Shelf:
                 archive.addfile(member, io.BytesIO(content))
             for member in special:
                 archive.addfile(member)
-        # Two within the same tick of the clock are two all the same.
+        # Two archives within one clock tick must differ too.
         self._written += 1
         os.utime(self.archive, (self._written, self._written))
 
     async def unpack(self) -> tuple[Path, Path]:
-        return await unpack_bundle("acme", self.archive, self.home, self.said.append, SystemClock())
+        return await unpack_bundle(
+            "acme", self.archive, self.home, self.messages.append, SystemClock()
+        )
 
 
 @pytest.fixture
-def shelf(tmp_path: Path) -> Shelf:
-    return Shelf(tmp_path)
+def bundle(tmp_path: Path) -> BundleFixture:
+    return BundleFixture(tmp_path)
 
 
 @pytest.mark.parametrize("name", ["a.tar.gz", "A.TGZ", "a.tar", "a.tar.xz", "a.tar.bz2"])
-def test_is_known_by_its_name(name: str) -> None:
+def test_archive_names_are_bundles(name: str) -> None:
     assert is_bundle(Path(name))
 
 
 @pytest.mark.parametrize("name", ["run.sh", "tar.gz.py", "a.zip", "tar"])
-def test_a_program_is_none(name: str) -> None:
+def test_other_names_are_not_bundles(name: str) -> None:
     assert not is_bundle(Path(name))
 
 
-async def test_its_meta_names_the_program(shelf: Shelf) -> None:
-    shelf.pack(FILES)
-    folder, program = await shelf.unpack()
+async def test_meta_names_the_program(bundle: BundleFixture) -> None:
+    bundle.pack(FILES)
+    folder, program = await bundle.unpack()
     assert program == folder / "bin" / "run.sh"
     assert program.read_bytes() == PROGRAM
     assert os.access(program, os.X_OK)
-    assert [folder] == shelf.unpacked
+    assert [folder] == bundle.unpacked
 
 
-async def test_only_a_changed_one_is_unpacked_again(shelf: Shelf) -> None:
-    shelf.pack(FILES)
-    before, _ = await shelf.unpack()
+async def test_only_a_changed_bundle_is_unpacked_again(bundle: BundleFixture) -> None:
+    bundle.pack(FILES)
+    before, _ = await bundle.unpack()
     (before / "made.by.it").touch()
-    assert (await shelf.unpack())[0] == before
+    assert (await bundle.unpack())[0] == before
     assert (before / "made.by.it").exists()
 
     before.with_name(before.name + ".first_run_succeeded").touch()
-    shelf.pack({**FILES, "bin/run.sh": b"another"})
-    after, program = await shelf.unpack()
+    bundle.pack({**FILES, "bin/run.sh": b"another"})
+    after, program = await bundle.unpack()
     assert program.read_bytes() == b"another"
-    assert shelf.unpacked == [after]
+    assert bundle.unpacked == [after]
 
 
-def link(name: str, to: str) -> tarfile.TarInfo:
+def symlink_entry(name: str, to: str) -> tarfile.TarInfo:
     member = tarfile.TarInfo(name)
     member.type, member.linkname = tarfile.SYMTYPE, to
     return member
 
 
-def device(name: str) -> tarfile.TarInfo:
+def device_entry(name: str) -> tarfile.TarInfo:
     member = tarfile.TarInfo(name)
     member.type = tarfile.CHRTYPE
     return member
@@ -104,36 +106,41 @@ def device(name: str) -> tarfile.TarInfo:
 
 @pytest.mark.parametrize(
     "special",
-    [link("out", "/etc"), link("out", "../../.."), tarfile.TarInfo("../out"), device("null")],
+    [
+        symlink_entry("out", "/etc"),
+        symlink_entry("out", "../../.."),
+        tarfile.TarInfo("../out"),
+        device_entry("null"),
+    ],
     ids=["an absolute link", "a link out of it", "a file beside it", "a device"],
 )
-async def test_nothing_gets_out_of_its_folder(shelf: Shelf, special: tarfile.TarInfo) -> None:
-    shelf.pack(FILES, special)
-    with pytest.raises(BadBundle, match=rf"^{shelf.archive} cannot be unpacked: "):
-        await shelf.unpack()
-    assert shelf.unpacked == []
+async def test_unsafe_entry_is_refused(bundle: BundleFixture, special: tarfile.TarInfo) -> None:
+    bundle.pack(FILES, special)
+    with pytest.raises(BadBundle, match=rf"^{bundle.archive} cannot be unpacked: "):
+        await bundle.unpack()
+    assert bundle.unpacked == []
 
 
-async def test_one_that_is_not_there(shelf: Shelf) -> None:
+async def test_missing_bundle_raises(bundle: BundleFixture) -> None:
     with pytest.raises(BadBundle, match="No such file"):
-        await shelf.unpack()
+        await bundle.unpack()
 
 
-async def test_one_that_is_cut_off_leaves_nothing(shelf: Shelf) -> None:
-    shelf.pack({**FILES, "noise": os.urandom(100_000)})
-    whole = shelf.archive.read_bytes()
-    shelf.archive.write_bytes(whole[:50_000])
+async def test_truncated_bundle_raises_and_leaves_nothing(bundle: BundleFixture) -> None:
+    bundle.pack({**FILES, "noise": os.urandom(100_000)})
+    whole = bundle.archive.read_bytes()
+    bundle.archive.write_bytes(whole[:50_000])
     with pytest.raises(BadBundle, match="is not an archive, or is incomplete; pack it again"):
-        await shelf.unpack()
-    assert shelf.unpacked == []
-    shelf.archive.write_bytes(whole)
-    await shelf.unpack()
+        await bundle.unpack()
+    assert bundle.unpacked == []
+    bundle.archive.write_bytes(whole)
+    await bundle.unpack()
 
 
-async def test_one_that_is_no_archive(shelf: Shelf) -> None:
-    shelf.archive.write_bytes(b"garbage")
+async def test_file_that_is_not_an_archive_raises(bundle: BundleFixture) -> None:
+    bundle.archive.write_bytes(b"garbage")
     with pytest.raises(BadBundle, match=r"^\S+ is not an archive, or is incomplete; pack it again"):
-        await shelf.unpack()
+        await bundle.unpack()
 
 
 @pytest.mark.parametrize(
@@ -145,20 +152,20 @@ async def test_one_that_is_no_archive(shelf: Shelf) -> None:
     ],
     ids=["no meta.json", "no entrypoint", "all in a folder"],
 )
-async def test_one_that_does_not_say_what_to_start(
-    shelf: Shelf, files: Mapping[str, bytes]
+async def test_bundle_without_entrypoint_raises(
+    bundle: BundleFixture, files: Mapping[str, bytes]
 ) -> None:
-    shelf.pack(files)
+    bundle.pack(files)
     with pytest.raises(BadBundle, match=r'contains no meta.json that names its "entrypoint"'):
-        await shelf.unpack()
+        await bundle.unpack()
 
 
-async def test_one_that_starts_something_else(shelf: Shelf) -> None:
-    shelf.pack({**FILES, "meta.json": b'{"entrypoint": "/bin/sh"}'})
+async def test_entrypoint_outside_the_bundle_raises(bundle: BundleFixture) -> None:
+    bundle.pack({**FILES, "meta.json": b'{"entrypoint": "/bin/sh"}'})
     with pytest.raises(
         BadMeta, match=r'"entrypoint" in .* is "/bin/sh"; it must name a file in that folder'
     ):
-        await shelf.unpack()
+        await bundle.unpack()
 
 
 @pytest.mark.parametrize(
@@ -172,60 +179,60 @@ async def test_one_that_starts_something_else(shelf: Shelf) -> None:
     ],
     ids=["deep", "NUL", "surrogate", "circle", "list"],
 )
-async def test_one_whose_meta_makes_no_sense(shelf: Shelf, meta: bytes) -> None:
-    shelf.pack({"meta.json": meta}, link("circle", "circle"))
+async def test_invalid_meta_raises(bundle: BundleFixture, meta: bytes) -> None:
+    bundle.pack({"meta.json": meta}, symlink_entry("circle", "circle"))
     with pytest.raises(BadMeta):
-        await shelf.unpack()
+        await bundle.unpack()
 
 
-async def test_a_bomb_is_given_up_before_it_fills_the_disk(shelf: Shelf) -> None:
-    with gzip.open(shelf.archive, "wb", 1) as packed:
+async def test_decompression_bomb_is_refused(bundle: BundleFixture) -> None:
+    with gzip.open(bundle.archive, "wb", 1) as packed:
         member = tarfile.TarInfo("big")
         member.size = 3 << 30
         packed.write(member.tobuf(tarfile.GNU_FORMAT))
         for _ in range(100):
             packed.write(bytes(1 << 20))
     with pytest.raises(BadBundle, match="unpacks to more than 200 times its size"):
-        await shelf.unpack()
-    assert shelf.unpacked == []
+        await bundle.unpack()
+    assert bundle.unpacked == []
 
 
-async def test_a_slow_one_tells_how_far_it_is_and_can_be_given_up(shelf: Shelf) -> None:
-    # It is never written to: whoever opens it waits.
-    os.mkfifo(shelf.archive)
+async def test_slow_unpacking_reports_progress_and_can_be_cancelled(bundle: BundleFixture) -> None:
+    # Opening this pipe blocks, because it is never written to.
+    os.mkfifo(bundle.archive)
     clock = ManualClock()
     waiting = asyncio.ensure_future(
-        unpack_bundle("acme", shelf.archive, shelf.home, shelf.said.append, clock)
+        unpack_bundle("acme", bundle.archive, bundle.home, bundle.messages.append, clock)
     )
     for _ in range(3):
         await asyncio.sleep(0.01)
         await clock.advance(5)
-    assert shelf.said[:2] == [f"unpacking {shelf.archive}: 0 of 0 MB"] * 2
+    assert bundle.messages[:2] == [f"unpacking {bundle.archive}: 0 of 0 MB"] * 2
     waiting.cancel()
     with pytest.raises(asyncio.CancelledError):
         await waiting
-    os.close(os.open(shelf.archive, os.O_WRONLY))
+    os.close(os.open(bundle.archive, os.O_WRONLY))
 
 
-async def test_a_disk_that_is_stuck_is_told(shelf: Shelf) -> None:
-    os.mkfifo(shelf.archive)
+async def test_unpacking_without_progress_raises(bundle: BundleFixture) -> None:
+    os.mkfifo(bundle.archive)
     clock = ManualClock()
     waiting = asyncio.ensure_future(
-        unpack_bundle("acme", shelf.archive, shelf.home, shelf.said.append, clock)
+        unpack_bundle("acme", bundle.archive, bundle.home, bundle.messages.append, clock)
     )
     for _ in range(15):
         await asyncio.sleep(0.01)
         await clock.advance(5)
     with pytest.raises(BadBundle, match=r"made no progress for 6\d s; check the disk"):
         await waiting
-    os.close(os.open(shelf.archive, os.O_WRONLY))
+    os.close(os.open(bundle.archive, os.O_WRONLY))
 
 
-async def test_one_that_was_given_up_leaves_what_there_is(
-    shelf: Shelf, monkeypatch: pytest.MonkeyPatch
+async def test_cancelled_unpacking_keeps_the_newer_bundle(
+    bundle: BundleFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """It may be long in writing to the disk while another has been unpacked, and runs."""
-    shelf.pack(FILES)
+    """It may still be syncing to the disk while another bundle is unpacked and runs."""
+    bundle.pack(FILES)
     syncing, synced = threading.Event(), threading.Event()
 
     def sync() -> None:
@@ -233,15 +240,15 @@ async def test_one_that_was_given_up_leaves_what_there_is(
         synced.wait(5)
 
     monkeypatch.setattr("cogwork.modules.bundle.os.sync", sync)
-    slow = asyncio.ensure_future(shelf.unpack())
+    slow = asyncio.ensure_future(bundle.unpack())
     assert await asyncio.to_thread(syncing.wait, 5)
     slow.cancel()
     await asyncio.wait({slow})
     monkeypatch.setattr("cogwork.modules.bundle.os.sync", lambda: None)
-    shelf.pack({**FILES, "bin/run.sh": b"another"})
-    folder, _ = await shelf.unpack()
+    bundle.pack({**FILES, "bin/run.sh": b"another"})
+    folder, _ = await bundle.unpack()
     synced.set()
     async with asyncio.timeout(5):
         while any(each.name.startswith("unpacking") for each in threading.enumerate()):  # noqa: ASYNC110
             await asyncio.sleep(0.01)
-    assert shelf.unpacked == [folder]
+    assert bundle.unpacked == [folder]

@@ -1,4 +1,4 @@
-"""What a module answers to the server's own questions, and how much of it."""
+"""The client of the module API, and the limits for replies of modules."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from cogwork.modules.reply_limits import LIMITS
 from cogwork.resource import sdk
 from cogwork.wire.grpc import MAX_MESSAGE_SIZE
 
-assert sdk.VERSION  # it comes before anything else of the SDK
+assert sdk.VERSION  # the SDK must be imported first
 from grpclib.reflection.v1.reflection_pb2 import (  # noqa: E402
     ServerReflectionRequest,
     ServerReflectionResponse,
@@ -34,22 +34,22 @@ Answer = Callable[[bytes, Any], Awaitable[bytes]]
 OPTIONS = [("grpc.max_send_message_length", -1), ("grpc.max_receive_message_length", -1)]
 
 
-class Module(grpc.GenericRpcHandler):
-    """Answers as it is told."""
+class FakeModule(grpc.GenericRpcHandler):
+    """A module that gives preset answers."""
 
     def __init__(self) -> None:
         self.answers: dict[str, bytes] = {}
         self.error = ""
         self.files: Callable[[str], FileDescriptorProto] | None = None
-        self.asked = 0
+        self.reflection_requests = 0
 
     def service(self, handler_call_details: grpc.HandlerCallDetails) -> Any:
         path: str = handler_call_details.method
         if path.endswith("ServerReflectionInfo"):
             return grpc.stream_stream_rpc_method_handler(self._reflect)
-        return grpc.unary_unary_rpc_method_handler(self._answering(path.rpartition("/")[2]))
+        return grpc.unary_unary_rpc_method_handler(self._make_handler(path.rpartition("/")[2]))
 
-    def _answering(self, method: str) -> Answer:
+    def _make_handler(self, method: str) -> Answer:
         async def answer(_: bytes, context: Any) -> bytes:
             if self.error:
                 await context.abort(grpc.StatusCode.UNKNOWN, self.error)
@@ -60,7 +60,7 @@ class Module(grpc.GenericRpcHandler):
     async def _reflect(self, requests: AsyncIterator[bytes], _: Any) -> AsyncIterator[bytes]:
         assert self.files is not None
         async for data in requests:
-            self.asked += 1
+            self.reflection_requests += 1
             name = ServerReflectionRequest.FromString(data).file_by_filename
             reply = ServerReflectionResponse()
             reply.file_descriptor_response.file_descriptor_proto.append(
@@ -70,12 +70,12 @@ class Module(grpc.GenericRpcHandler):
 
 
 @pytest.fixture
-async def module() -> Module:
-    return Module()
+async def module() -> FakeModule:
+    return FakeModule()
 
 
 @pytest.fixture
-async def channel(module: Module, tmp_path: Path) -> AsyncIterator[grpc.aio.Channel]:
+async def channel(module: FakeModule, tmp_path: Path) -> AsyncIterator[grpc.aio.Channel]:
     server = grpc.aio.server(handlers=(module,), options=OPTIONS)
     server.add_insecure_port(f"unix:{tmp_path}/m.sock")
     await server.start()
@@ -86,7 +86,7 @@ async def channel(module: Module, tmp_path: Path) -> AsyncIterator[grpc.aio.Chan
 
 
 @pytest.fixture
-def calls(channel: grpc.aio.Channel) -> ModuleClient:
+def client(channel: grpc.aio.Channel) -> ModuleClient:
     return ModuleClient(channel)
 
 
@@ -97,26 +97,28 @@ def handler(subtype: str, *models: str) -> messages.HandlerDefinition:
     )
 
 
-def ready(*handlers: messages.HandlerDefinition) -> bytes:
+def ready_reply(*handlers: messages.HandlerDefinition) -> bytes:
     answer = messages.ReadyResponse(ready=True, handlermap=messages.HandlerMap(handlers=handlers))
     return answer.SerializeToString()
 
 
-def needs(*names: str) -> bytes:
+def validate_reply(*names: str) -> bytes:
     return messages.ValidateConfigResponse(dependencies=names).SerializeToString()
 
 
-def many(count: int) -> list[str]:
+def model_names(count: int) -> list[str]:
     return [f"acme:test:m{number}" for number in range(count)]
 
 
-async def test_as_many_as_it_may(module: Module, calls: ModuleClient) -> None:
-    module.answers["Ready"] = ready(handler("a", *many(LIMITS.models)))
-    brought = await calls.ready("/parent", DEADLINE)
-    assert brought is not None
-    assert len(brought.models) == LIMITS.models
-    module.answers["ValidateConfig"] = needs(*(f"n{i}" for i in range(LIMITS.dependencies)))
-    needed = await calls.validate(ComponentConfig(), DEADLINE)
+async def test_reply_at_the_limits_is_accepted(module: FakeModule, client: ModuleClient) -> None:
+    module.answers["Ready"] = ready_reply(handler("a", *model_names(LIMITS.models)))
+    offered = await client.ready("/parent", DEADLINE)
+    assert offered is not None
+    assert len(offered.models) == LIMITS.models
+    module.answers["ValidateConfig"] = validate_reply(
+        *(f"n{i}" for i in range(LIMITS.dependencies))
+    )
+    needed = await client.validate(ComponentConfig(), DEADLINE)
     assert needed.needs[0] == Reference("n0")
     assert len(needed.needs) == LIMITS.dependencies
 
@@ -124,63 +126,69 @@ async def test_as_many_as_it_may(module: Module, calls: ModuleClient) -> None:
 @pytest.mark.parametrize(
     ("answer", "words"),
     [
-        (ready(handler("a", *many(LIMITS.models + 1))), "it names 10001 models; the limit is"),
-        (ready(*(handler(f"a{i}") for i in range(LIMITS.apis + 1))), "it names 1001 APIs"),
-        (ready(handler("a", "x" * 1001)), "it names a model of 1001 characters"),
-        (ready(handler("x" * 1001)), "it names an API of 1006 characters"),
+        (
+            ready_reply(handler("a", *model_names(LIMITS.models + 1))),
+            "it names 10001 models; the limit is",
+        ),
+        (ready_reply(*(handler(f"a{i}") for i in range(LIMITS.apis + 1))), "it names 1001 APIs"),
+        (ready_reply(handler("a", "x" * 1001)), "it names a model of 1001 characters"),
+        (ready_reply(handler("x" * 1001)), "it names an API of 1006 characters"),
         (bytes(LIMITS.message + 1), r"its reply to Ready has 4194305 bytes; the limit is 4194304"),
     ],
     ids=["models", "APIs", "a long model", "a long API", "bytes"],
 )
-async def test_more_than_it_may(
-    module: Module, calls: ModuleClient, answer: bytes, words: str
+async def test_ready_reply_over_the_limits_raises(
+    module: FakeModule, client: ModuleClient, answer: bytes, words: str
 ) -> None:
     module.answers["Ready"] = answer
     with pytest.raises(ReplyTooLarge, match=words):
-        await calls.ready("/parent", DEADLINE)
+        await client.ready("/parent", DEADLINE)
 
 
 @pytest.mark.parametrize(
     ("answer", "words"),
     [
-        (needs(*map(str, range(200_000))), "it names 200000 dependencies; the limit is 1000"),
-        (needs("x" * 1_000_000), "it names a dependency of 1000000 characters"),
+        (
+            validate_reply(*map(str, range(200_000))),
+            "it names 200000 dependencies; the limit is 1000",
+        ),
+        (validate_reply("x" * 1_000_000), "it names a dependency of 1000000 characters"),
     ],
     ids=["many", "long"],
 )
-async def test_more_dependencies_than_it_may(
-    module: Module, calls: ModuleClient, answer: bytes, words: str
+async def test_validate_reply_over_the_limits_raises(
+    module: FakeModule, client: ModuleClient, answer: bytes, words: str
 ) -> None:
     module.answers["ValidateConfig"] = answer
     with pytest.raises(ReplyTooLarge, match=words):
-        await calls.validate(ComponentConfig(), DEADLINE)
+        await client.validate(ComponentConfig(), DEADLINE)
 
 
-async def test_long_errors_are_cut(module: Module, calls: ModuleClient) -> None:
+async def test_long_errors_are_truncated(module: FakeModule, client: ModuleClient) -> None:
     module.error = "E" * 6000
     with pytest.raises(ModuleCallError) as refused:
-        await calls.add(ComponentConfig(), (), DEADLINE)
+        await client.add(ComponentConfig(), (), DEADLINE)
     assert str(refused.value) == "E" * 4096 + "… (1904 more characters)"
 
 
-async def test_what_cannot_be_read(module: Module, calls: ModuleClient) -> None:
+async def test_undecodable_reply_raises(module: FakeModule, client: ModuleClient) -> None:
     module.answers["Ready"] = b"\xff\xff\xff"
     with pytest.raises(ModuleCallError, match="its reply to Ready cannot be decoded"):
-        await calls.ready("/parent", DEADLINE)
+        await client.ready("/parent", DEADLINE)
 
 
-async def test_endless_descriptions_are_given_up(module: Module, channel: Any) -> None:
+async def test_endless_descriptors_are_refused(module: FakeModule, channel: Any) -> None:
     def file(name: str) -> FileDescriptorProto:
         number = int(name or "0")
-        described = FileDescriptorProto(name=name or "0", dependency=[str(number + 1)])
-        described.message_type.add(name="M" * 10_000)
-        return described
+        descriptor = FileDescriptorProto(name=name or "0", dependency=[str(number + 1)])
+        descriptor.message_type.add(name="M" * 10_000)
+        return descriptor
 
     module.files = file
     budget = DescriptorBudget(100_000)
     with pytest.raises(NotDescribed, match="the descriptors of its module exceed 100000 bytes"):
         await fetch_descriptors(channel, "acme.A", budget)
-    assert module.asked <= 12
+    assert module.reflection_requests <= 12
     with pytest.raises(NotDescribed, match="the descriptors of its module exceed 100000 bytes"):
         await fetch_descriptors(channel, "acme.B", budget)
-    assert module.asked <= 14
+    assert module.reflection_requests <= 14

@@ -5,7 +5,7 @@ import pytest
 from cogwork.modules.context import Deadlines, read_deadlines
 
 
-def test_deadlines_that_the_environment_sets() -> None:
+def test_deadlines_are_read_from_the_environment() -> None:
     found = read_deadlines(
         {
             "VIAM_MODULE_STARTUP_TIMEOUT": "1m30s",
@@ -16,5 +16,5 @@ def test_deadlines_that_the_environment_sets() -> None:
 
 
 @pytest.mark.parametrize("text", ["", "soon", "-5s", "0s"])
-def test_one_that_is_none_has_no_effect(text: str) -> None:
+def test_invalid_deadline_has_no_effect(text: str) -> None:
     assert read_deadlines({"VIAM_MODULE_STARTUP_TIMEOUT": text}) == Deadlines()

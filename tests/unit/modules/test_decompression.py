@@ -1,4 +1,4 @@
-"""Compressed files, by their first bytes."""
+"""Decompression of files, detected by their first bytes."""
 
 from __future__ import annotations
 
@@ -17,24 +17,24 @@ CONTENT = bytes(range(256)) * 4096
 
 
 @pytest.mark.parametrize("compress", [bytes, gzip.compress, bz2.compress, lzma.compress])
-def test_gives_the_content(compress: Callable[[bytes], bytes]) -> None:
+def test_decompress_returns_the_content(compress: Callable[[bytes], bytes]) -> None:
     with decompress(io.BytesIO(compress(CONTENT))) as content:
         assert content.read(10) == CONTENT[:10]
         assert content.read() == CONTENT[10:]
 
 
-def test_xz_cannot_ask_for_any_memory() -> None:
+def test_xz_memory_is_limited() -> None:
     with pytest.raises(lzma.LZMAError, match=r"[Mm]emory"):
         decompress(io.BytesIO(_with_large_dictionary(lzma.compress(b"x")))).read()
 
 
-def test_xz_that_is_cut_off() -> None:
+def test_truncated_xz_raises() -> None:
     with pytest.raises(EOFError):
         decompress(io.BytesIO(lzma.compress(CONTENT)[:-20])).read()
 
 
 def _with_large_dictionary(packed: bytes) -> bytes:
-    """The size is one byte of the block's header, after its length, flags, filter and count."""
+    """Set the dictionary size, the byte after length, flags, filter and count of the header."""
     start = 12
     length = (packed[start] + 1) * 4
     header = bytearray(packed[start : start + length - 4])

@@ -12,7 +12,7 @@ from cogwork.modules.environment import (
 from cogwork.modules.orphans import MARK_VARIABLE
 
 
-def environment(
+def make_environment(
     base: Mapping[str, str] | None = None,
     configured: Mapping[str, str] | None = None,
     module_id: str = "",
@@ -37,7 +37,7 @@ def environment(
     )
 
 
-TOLD = {
+BASE_VARIABLES = {
     "VIAM_HOME": "/home/me/.cogwork",
     "VIAM_MODULE_DATA": "/data/acme",
     "VIAM_MODULE_NAME": "acme",
@@ -46,27 +46,30 @@ TOLD = {
 }
 
 
-def test_a_local_module_is_told_who_it_is() -> None:
-    assert environment() == TOLD
+def test_local_module_gets_the_base_variables() -> None:
+    assert make_environment() == BASE_VARIABLES
 
 
-def test_a_registry_module_is_told_its_id() -> None:
-    assert environment(module_id="acme:arm") == {**TOLD, "VIAM_MODULE_ID": "acme:arm"}
+def test_registry_module_gets_its_id() -> None:
+    assert make_environment(module_id="acme:arm") == {
+        **BASE_VARIABLES,
+        "VIAM_MODULE_ID": "acme:arm",
+    }
 
 
-def test_what_is_configured_wins_over_what_is_told_and_that_over_what_is_inherited() -> None:
-    got = environment(
+def test_configured_variables_override_ours_and_inherited_ones() -> None:
+    variables = make_environment(
         {"PATH": "/bin", "VIAM_HOME": "old", "A": "1"}, {"A": "2", "VIAM_MODULE_ROOT": "/x"}
     )
 
-    assert got == {**TOLD, "PATH": "/bin", "A": "2", "VIAM_MODULE_ROOT": "/x"}
+    assert variables == {**BASE_VARIABLES, "PATH": "/bin", "A": "2", "VIAM_MODULE_ROOT": "/x"}
 
 
-def test_in_a_cloud_it_is_told_of_the_machine_as_far_as_that_is_known() -> None:
+def test_cloud_machine_passes_its_known_ids() -> None:
     ids = CloudIds("org", "location", "a.b.c", "machine", "part", "key-id", "key")
 
-    assert environment(cloud=ids, tracing=True) == {
-        **TOLD,
+    assert make_environment(cloud=ids, tracing=True) == {
+        **BASE_VARIABLES,
         "VIAM_PRIMARY_ORG_ID": "org",
         "VIAM_LOCATION_ID": "location",
         "VIAM_MACHINE_FQDN": "a.b.c",
@@ -76,10 +79,13 @@ def test_in_a_cloud_it_is_told_of_the_machine_as_far_as_that_is_known() -> None:
         "VIAM_API_KEY": "key",
         "VIAM_MODULE_TRACING": "1",
     }
-    assert environment(cloud=CloudIds(machine_id="m")) == {**TOLD, "VIAM_MACHINE_ID": "m"}
+    assert make_environment(cloud=CloudIds(machine_id="m")) == {
+        **BASE_VARIABLES,
+        "VIAM_MACHINE_ID": "m",
+    }
 
 
-def test_what_is_meant_for_the_server_alone_is_not_handed_on() -> None:
+def test_variables_of_the_server_are_not_inherited() -> None:
     base = {
         "PYTHONHOME": "/bundle",
         "PYTHONPATH": "/bundle/lib",
@@ -91,17 +97,17 @@ def test_what_is_meant_for_the_server_alone_is_not_handed_on() -> None:
         "PYDANTIC_DISABLE_PLUGINS": "__all__",
     }
 
-    assert environment(base) == {**TOLD, "LD_LIBRARY_PATH": "/opt/so"}
+    assert make_environment(base) == {**BASE_VARIABLES, "LD_LIBRARY_PATH": "/opt/so"}
 
 
-def test_what_a_person_set_is_handed_on() -> None:
+def test_variables_of_the_user_are_inherited() -> None:
     base = {"PYTHONPATH": "/mine", "GRPC_VERBOSITY": "DEBUG", "VIRTUAL_ENV": "/venv"}
 
-    assert environment(base) == {**TOLD, **base}
-    assert environment({}, {"PYTHONHOME": "/theirs"})["PYTHONHOME"] == "/theirs"
+    assert make_environment(base) == {**BASE_VARIABLES, **base}
+    assert make_environment({}, {"PYTHONHOME": "/theirs"})["PYTHONHOME"] == "/theirs"
 
 
-def test_arguments() -> None:
+def test_module_argv() -> None:
     assert module_argv("/a", "/s") == ("/a", "/s")
     assert module_argv("/a", "/s", "debug") == ("/a", "/s", "--log-level=debug")
     assert module_argv("/a", "127.0.0.1:5", "info", tcp=True) == (
@@ -112,26 +118,26 @@ def test_arguments() -> None:
     )
 
 
-def test_where_its_data_is() -> None:
+def test_module_data_directory() -> None:
     assert module_data_directory(Path("/h"), "", "acme") == Path("/h/module-data/local/acme")
     assert module_data_directory(Path("/h"), "part", "acme") == Path("/h/module-data/part/acme")
 
 
-def test_variables_that_are_put_into_secrets_are_withheld() -> None:
+def test_secret_variables_are_withheld() -> None:
     base = {"DB_PASSWORD": "hunter2", "OTHER": "1", "HOME": "/home/me"}
-    assert environment(base, withheld={"DB_PASSWORD", "HOME"}) == {
-        **TOLD,
+    assert make_environment(base, withheld={"DB_PASSWORD", "HOME"}) == {
+        **BASE_VARIABLES,
         "OTHER": "1",
         "HOME": "/home/me",
     }
 
 
-def test_one_that_the_module_itself_is_given_is_not() -> None:
-    got = environment({"KEY": "a"}, {"KEY": "a"}, withheld={"KEY"}, clean=True)
-    assert got == {**TOLD, "KEY": "a"}
+def test_configured_secret_variable_is_not_withheld() -> None:
+    variables = make_environment({"KEY": "a"}, {"KEY": "a"}, withheld={"KEY"}, clean=True)
+    assert variables == {**BASE_VARIABLES, "KEY": "a"}
 
 
-def test_the_credentials_of_the_server_are_withheld() -> None:
+def test_credentials_of_the_server_are_withheld() -> None:
     base = {
         "COGWORK_API_KEY": "a",
         "COGWORK_CLOUD_SECRET": "b",
@@ -139,10 +145,14 @@ def test_the_credentials_of_the_server_are_withheld() -> None:
         "COGWORK_HOME": "/home",
         "ACME_API_KEY": "c",
     }
-    assert environment(base) == {**TOLD, "COGWORK_HOME": "/home", "ACME_API_KEY": "c"}
+    assert make_environment(base) == {
+        **BASE_VARIABLES,
+        "COGWORK_HOME": "/home",
+        "ACME_API_KEY": "c",
+    }
 
 
-def test_a_clean_one_has_what_every_program_needs() -> None:
+def test_clean_environment_has_the_basic_variables() -> None:
     base = {
         "PATH": "/bin",
         "HOME": "/home/me",
@@ -153,5 +163,7 @@ def test_a_clean_one_has_what_every_program_needs() -> None:
         "USER": "me",
         MARK_VARIABLE: "1.2.3",
     }
-    got = environment({**base, "DISPLAY": ":0", "PYTHONPATH": "/x"}, {"A": "1"}, clean=True)
-    assert got == {**TOLD, **base, "A": "1"}
+    variables = make_environment(
+        {**base, "DISPLAY": ":0", "PYTHONPATH": "/x"}, {"A": "1"}, clean=True
+    )
+    assert variables == {**BASE_VARIABLES, **base, "A": "1"}

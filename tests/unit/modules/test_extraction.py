@@ -1,4 +1,4 @@
-"""What an archive may put into its directory; nothing ever gets out of it."""
+"""Extraction of archives: nothing is written outside the directory."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ from cogwork.modules.tar import BadArchive
 MIB = 1 << 20
 
 
-class Field:
-    """A directory to unpack into, beside one that must stay as it is."""
+class ExtractionFixture:
+    """A directory to extract into, next to one that must stay untouched."""
 
     def __init__(self, directory: Path) -> None:
         self.inside = directory / "one" / "inside"
@@ -53,62 +53,64 @@ class Field:
 
 
 @pytest.fixture
-def field(tmp_path: Path) -> Field:
-    return Field(tmp_path)
+def extraction(tmp_path: Path) -> ExtractionFixture:
+    return ExtractionFixture(tmp_path)
 
 
-def link(name: str, to: str) -> tarfile.TarInfo:
+def symlink_entry(name: str, to: str) -> tarfile.TarInfo:
     return entry(name, tarfile.SYMTYPE, to)
 
 
-def hard(name: str, to: str) -> tarfile.TarInfo:
+def hardlink_entry(name: str, to: str) -> tarfile.TarInfo:
     return entry(name, tarfile.LNKTYPE, to)
 
 
-def test_unpacks_files_directories_and_links(field: Field) -> None:
-    field.extract(
+def test_files_directories_and_links_are_extracted(extraction: ExtractionFixture) -> None:
+    extraction.extract(
         entry(".", tarfile.DIRTYPE),
         entry("./empty", tarfile.DIRTYPE),
         (entry("./bin/run.sh"), b"run"),
-        link("bin/latest", "run.sh"),
-        link("deep/er/up", "../../bin"),
-        hard("bin/again", "bin/run.sh"),
+        symlink_entry("bin/latest", "run.sh"),
+        symlink_entry("deep/er/up", "../../bin"),
+        hardlink_entry("bin/again", "bin/run.sh"),
     )
-    assert (field.inside / "deep/er/up/latest").read_bytes() == b"run"
-    assert (field.inside / "bin/again").read_bytes() == b"run"
-    assert (field.inside / "empty").is_dir()
+    assert (extraction.inside / "deep/er/up/latest").read_bytes() == b"run"
+    assert (extraction.inside / "bin/again").read_bytes() == b"run"
+    assert (extraction.inside / "empty").is_dir()
 
 
 @pytest.mark.parametrize(
     ("packed", "unpacked"), [(0o6777, 0o755), (0o644, 0o644), (0o000, 0o600), (0o011, 0o600)]
 )
-def test_others_get_no_more_than_reading(field: Field, packed: int, unpacked: int) -> None:
+def test_file_modes_are_restricted(
+    extraction: ExtractionFixture, packed: int, unpacked: int
+) -> None:
     member = entry("f")
     member.mode = packed
-    field.extract(member)
-    assert stat.S_IMODE((field.inside / "f").stat().st_mode) == unpacked
+    extraction.extract(member)
+    assert stat.S_IMODE((extraction.inside / "f").stat().st_mode) == unpacked
 
 
-def test_times_stay(field: Field) -> None:
-    """Python compares them with those in its compiled files."""
+def test_modification_times_are_kept(extraction: ExtractionFixture) -> None:
+    """Python compares modification times with those in its compiled files."""
     member, odd = entry("f"), entry("odd")
     member.mtime = 1_600_000_000
     odd.pax_headers = {"mtime": "nan"}
-    field.extract(member, odd)
-    assert (field.inside / "f").stat().st_mtime == 1_600_000_000
+    extraction.extract(member, odd)
+    assert (extraction.inside / "f").stat().st_mtime == 1_600_000_000
 
 
-def test_an_entry_that_comes_again_replaces_the_one_before(field: Field) -> None:
-    field.extract(
+def test_repeated_entry_replaces_the_earlier_one(extraction: ExtractionFixture) -> None:
+    extraction.extract(
         (entry("f"), b"first"),
-        hard("h", "f"),
+        hardlink_entry("h", "f"),
         (entry("f"), b"second"),
-        link("l", "f"),
+        symlink_entry("l", "f"),
         (entry("l"), b"no link"),
     )
-    assert (field.inside / "f").read_bytes() == b"second"
-    assert (field.inside / "h").read_bytes() == b"first"
-    assert not (field.inside / "l").is_symlink()
+    assert (extraction.inside / "f").read_bytes() == b"second"
+    assert (extraction.inside / "h").read_bytes() == b"first"
+    assert not (extraction.inside / "l").is_symlink()
 
 
 @pytest.mark.parametrize(
@@ -116,57 +118,62 @@ def test_an_entry_that_comes_again_replaces_the_one_before(field: Field) -> None
     [
         [entry("../../outside/flag")],
         [entry("a/../../../outside/flag")],
-        [link("l", "/etc")],
-        [link("l", "../../outside")],
-        [link("l", "a/../../../outside")],
-        [link("p/q/s", "."), link("t", "p/q/s/../../..")],
-        [link("l", "")],
-        [hard("h", "../../outside/flag")],
-        [hard("h", "missing")],
-        [link("l", "f"), hard("h", "l")],
+        [symlink_entry("l", "/etc")],
+        [symlink_entry("l", "../../outside")],
+        [symlink_entry("l", "a/../../../outside")],
+        [symlink_entry("p/q/s", "."), symlink_entry("t", "p/q/s/../../..")],
+        [symlink_entry("l", "")],
+        [hardlink_entry("h", "../../outside/flag")],
+        [hardlink_entry("h", "missing")],
+        [symlink_entry("l", "f"), hardlink_entry("h", "l")],
         [entry("f"), entry("f/g")],
         [entry("d", tarfile.DIRTYPE), entry("d")],
-        [link("l", "d"), entry("l/f")],
+        [symlink_entry("l", "d"), entry("l/f")],
         [entry("x" * 1025)],
         [entry("d/" * 65, tarfile.DIRTYPE)],
-        [entry("f"), link("l", "x" * 1025)],
+        [entry("f"), symlink_entry("l", "x" * 1025)],
         [entry("d", tarfile.CHRTYPE)],
     ],
 )
-def test_refuses(field: Field, members: list[tarfile.TarInfo]) -> None:
+def test_unsafe_or_invalid_members_are_refused(
+    extraction: ExtractionFixture, members: list[tarfile.TarInfo]
+) -> None:
     with pytest.raises(BadArchive):
-        field.extract(*members)
-    field.assert_untouched()
+        extraction.extract(*members)
+    extraction.assert_untouched()
 
 
-def test_the_flaw_of_the_standard_filter_leads_nowhere(field: Field) -> None:
-    """Links that are too long to be resolved pass its checks and then lead out of the directory."""
+def test_long_link_attack_on_the_standard_filter_is_refused(extraction: ExtractionFixture) -> None:
+    """Links too long to resolve pass the filter's checks and then lead outside."""
     steps, component, path = "abcdefghijklmnop", "d" * 247, ""
     members: list[tarfile.TarInfo | tuple[tarfile.TarInfo, bytes]] = []
     for step in steps:
-        members += [entry(f"{path}{component}", tarfile.DIRTYPE), link(f"{path}{step}", component)]
+        members += [
+            entry(f"{path}{component}", tarfile.DIRTYPE),
+            symlink_entry(f"{path}{step}", component),
+        ]
         path += f"{component}/"
     long = "/".join(steps) + "/" + "l" * 254
     members += [
-        link(long, "../" * len(steps)),
-        link("escape", f"{long}/../../outside"),
-        hard("flag", "escape/flag"),
+        symlink_entry(long, "../" * len(steps)),
+        symlink_entry("escape", f"{long}/../../outside"),
+        hardlink_entry("flag", "escape/flag"),
         (entry("flag"), b"overwritten"),
         (entry("escape/new"), b"created"),
     ]
     with pytest.raises(BadArchive, match="which may be outside"):
-        field.extract(*members, path=1 << 16, depth=100)
-    field.assert_untouched()
+        extraction.extract(*members, path=1 << 16, depth=100)
+    extraction.assert_untouched()
 
 
-def test_links_that_are_already_there_are_not_followed(field: Field) -> None:
-    """Another process of the same user may put one in the way."""
-    (field.inside / "d").symlink_to(field.outside)
+def test_existing_links_are_not_followed(extraction: ExtractionFixture) -> None:
+    """Another process of the same user may have created the link."""
+    (extraction.inside / "d").symlink_to(extraction.outside)
     with pytest.raises(BadArchive, match="is a file in one entry and a directory in another"):
-        field.extract((entry("d/flag"), b"overwritten"))
-    (field.inside / "f").symlink_to(field.flag)
-    field.extract((entry("f"), b"mine"))
-    field.assert_untouched()
+        extraction.extract((entry("d/flag"), b"overwritten"))
+    (extraction.inside / "f").symlink_to(extraction.flag)
+    extraction.extract((entry("f"), b"mine"))
+    extraction.assert_untouched()
 
 
 @pytest.mark.parametrize(
@@ -179,9 +186,13 @@ def test_links_that_are_already_there_are_not_followed(field: Field) -> None:
         ({"reserve": 1 << 60}, "more than the free disk space of 0 GiB"),
     ],
 )
-def test_has_limits(field: Field, limits: dict[str, int], words: str) -> None:
+def test_archive_over_the_limits_is_refused(
+    extraction: ExtractionFixture, limits: dict[str, int], words: str
+) -> None:
     with pytest.raises(BadArchive, match=words):
-        field.extract(link("l", "big"), (entry("big"), bytes(2 * MIB)), entry("other"), **limits)
+        extraction.extract(
+            symlink_entry("l", "big"), (entry("big"), bytes(2 * MIB)), entry("other"), **limits
+        )
 
 
 NAMES = st.sampled_from(["a", "b", "a/b", "a/b/c", "../x", "a/../b", "/a", "b/a", "."])
@@ -198,24 +209,24 @@ TARGETS = st.sampled_from(["a", "b", "../a", "../../outside", "/outside", "a/.."
         max_size=8,
     )
 )
-def test_no_combination_leads_outside(
+def test_no_combination_of_entries_leads_outside(
     tmp_path_factory: pytest.TempPathFactory, entries: list[tuple[str, bytes, str]]
 ) -> None:
-    field = Field(tmp_path_factory.mktemp("field"))
+    extraction = ExtractionFixture(tmp_path_factory.mktemp("field"))
     with contextlib.suppress(BadArchive, OSError):
-        field.extract(
+        extraction.extract(
             *(
                 (entry(name, kind, to), b"x" if kind == tarfile.REGTYPE else b"")
                 for name, kind, to in entries
             )
         )
-    field.assert_untouched()
-    for found in field.inside.rglob("*"):
-        assert found.is_symlink() is False or _leads_inside(found, field.inside)
+    extraction.assert_untouched()
+    for found in extraction.inside.rglob("*"):
+        assert found.is_symlink() is False or _leads_inside(found, extraction.inside)
 
 
 def _leads_inside(path: Path, directory: Path) -> bool:
     try:
         return path.resolve().is_relative_to(directory.resolve())
-    except RuntimeError:  # in a circle
+    except RuntimeError:  # a symlink loop
         return True

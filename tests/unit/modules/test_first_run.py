@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
-from tests.unit.modules.children import DEADLINE, gone
+from tests.unit.modules.children import DEADLINE, wait_until_gone
 
 from cogwork.core.clock import Clock, ManualClock, SystemClock
 from cogwork.modules.first_run import FirstRunFailed, perform_first_run
@@ -17,10 +17,10 @@ from cogwork.modules.meta import BadMeta
 
 @dataclass
 class Package:
-    """A module's directory, with a script that is to run first."""
+    """A module directory with a first-run script."""
 
     directory: Path
-    said: list[str] = field(default_factory=list)
+    messages: list[str] = field(default_factory=list)
     root: Path | None = None
 
     def write(self, script: str, meta: object = None) -> None:
@@ -28,9 +28,9 @@ class Package:
         file = self.directory / "setup.sh"
         file.write_text(f"#!/bin/sh\n{script}\n")
         file.chmod(0o700)
-        asked = {"first_run": "setup.sh"} if meta is None else meta
+        meta_value = {"first_run": "setup.sh"} if meta is None else meta
         (self.directory / "meta.json").write_text(
-            asked if isinstance(asked, str) else json.dumps(asked)
+            meta_value if isinstance(meta_value, str) else json.dumps(meta_value)
         )
 
     @property
@@ -45,7 +45,7 @@ class Package:
             "acme",
             self.directory / "run",
             environment,
-            self.said.append,
+            self.messages.append,
             clock or SystemClock(),
             timeout=timeout,
         )
@@ -56,30 +56,28 @@ def package(tmp_path: Path) -> Package:
     return Package(tmp_path / "acme")
 
 
-async def test_it_runs_once_in_the_modules_directory_and_environment(package: Package) -> None:
+async def test_first_run_runs_once_in_the_module_directory(package: Package) -> None:
     package.write('echo "$VIAM_MODULE_NAME in $(pwd)"; echo half >&2')
 
     assert await package.run()
     assert not await package.run()
 
-    assert f"first run of acme: acme in {package.directory}" in package.said
-    assert package.said.count("first run of acme: half") == 1
+    assert f"first run of acme: acme in {package.directory}" in package.messages
+    assert package.messages.count("first run of acme: half") == 1
     assert package.marker.exists()
 
 
-async def test_a_module_without_one_has_nothing_to_do(package: Package) -> None:
+async def test_module_without_first_run_does_nothing(package: Package) -> None:
     package.directory.mkdir()
     assert not await package.run()
     package.write("exit 1", {"entrypoint": "run"})
     assert not await package.run()
 
-    assert package.said == []
+    assert package.messages == []
     assert not package.marker.exists()
 
 
-async def test_the_root_comes_before_the_programs_own_directory(
-    package: Package, tmp_path: Path
-) -> None:
+async def test_module_root_precedes_the_program_directory(package: Package, tmp_path: Path) -> None:
     package.write("exit 1")
     root = Package(tmp_path / "root")
     root.write("pwd")
@@ -87,10 +85,10 @@ async def test_the_root_comes_before_the_programs_own_directory(
 
     assert await package.run()
 
-    assert package.said[-1] == f"first run of acme: {root.directory}"
+    assert package.messages[-1] == f"first run of acme: {root.directory}"
 
 
-async def test_a_failure_tells_the_last_lines_and_is_tried_again(package: Package) -> None:
+async def test_failed_first_run_reports_output_and_is_retried(package: Package) -> None:
     package.write("echo collecting >&2; echo 'no matching distribution' >&2; exit 3")
 
     with pytest.raises(FirstRunFailed) as caught:
@@ -114,18 +112,18 @@ async def test_a_failure_tells_the_last_lines_and_is_tried_again(package: Packag
         ({"first_run": "none.sh"}, "none.sh does not exist"),
     ],
 )
-async def test_what_cannot_be_run_is_told(package: Package, meta: object, words: str) -> None:
+async def test_invalid_first_run_raises(package: Package, meta: object, words: str) -> None:
     package.write("exit 0", meta)
 
     with pytest.raises((FirstRunFailed, BadMeta), match=words):
         await package.run()
 
 
-async def test_progress_is_told_until_it_takes_too_long(package: Package) -> None:
+async def test_first_run_reports_progress_until_its_timeout(package: Package) -> None:
     clock = ManualClock()
     package.write("trap '' TERM; echo $$; while :; do sleep 1000; done")
     running = asyncio.create_task(package.run(clock, timeout=12))
-    pid = await _pid(package)
+    pid = await _wait_for_pid(package)
 
     for _ in range(4):
         await clock.advance(5)
@@ -136,27 +134,27 @@ async def test_progress_is_told_until_it_takes_too_long(package: Package) -> Non
     with pytest.raises(FirstRunFailed, match=r'timed out after 12s; .* "first_run_timeout"'):
         await running
 
-    assert "first run of acme: still running after 5s" in package.said
-    assert "first run of acme: still running after 10s" in package.said
-    await gone(pid)
+    assert "first run of acme: still running after 5s" in package.messages
+    assert "first run of acme: still running after 10s" in package.messages
+    await wait_until_gone(pid)
 
 
-async def test_whoever_gives_up_ends_it(package: Package) -> None:
+async def test_cancelled_first_run_ends_its_process(package: Package) -> None:
     package.write("echo $$; exec sleep 1000")
     running = asyncio.create_task(package.run())
-    pid = await _pid(package)
+    pid = await _wait_for_pid(package)
 
     running.cancel()
-    began = time.monotonic()
+    started = time.monotonic()
     with pytest.raises(asyncio.CancelledError):
         await running
 
-    assert time.monotonic() - began < 2
-    await gone(pid)
+    assert time.monotonic() - started < 2
+    await wait_until_gone(pid)
 
 
-async def _pid(package: Package) -> int:
+async def _wait_for_pid(package: Package) -> int:
     async with asyncio.timeout(DEADLINE):
-        while len(package.said) < 2:  # noqa: ASYNC110
+        while len(package.messages) < 2:  # noqa: ASYNC110
             await asyncio.sleep(0.005)
-    return int(package.said[1].rpartition(" ")[2])
+    return int(package.messages[1].rpartition(" ")[2])

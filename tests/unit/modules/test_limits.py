@@ -6,7 +6,14 @@ import signal
 from pathlib import Path
 
 import pytest
-from tests.unit.modules.children import DEADLINE, Said, python, sh, started, within
+from tests.unit.modules.children import (
+    DEADLINE,
+    OutputRecorder,
+    python_program,
+    shell_script,
+    start_child,
+    wait_within,
+)
 
 from cogwork.modules import process
 from cogwork.modules.limits import (
@@ -21,50 +28,55 @@ from cogwork.modules.process import ExitStatus, LaunchSpec
 MIB = 1 << 20
 
 
-async def ended(launch: LaunchSpec, said: Said | None = None) -> ExitStatus:
-    child = await started(launch, said)
+async def run_to_end(launch: LaunchSpec, output: OutputRecorder | None = None) -> ExitStatus:
+    child = await start_child(launch, output)
     try:
-        return await within(DEADLINE, child.exited)
+        return await wait_within(DEADLINE, child.exited)
     finally:
         await child.stop()
 
 
-async def test_more_memory_than_allowed_is_named_as_the_reason() -> None:
+async def test_exceeded_memory_limit_is_the_exit_reason() -> None:
     source = "data = bytearray(1 << 30)"
 
-    end = await ended(python(source, ProcessLimits(memory_bytes=512 * MIB)))
+    end = await run_to_end(python_program(source, ProcessLimits(memory_bytes=512 * MIB)))
 
     assert end.description == (
         "exited with code 1: it probably exceeded its memory limit of 512 MiB "
         "(last line: MemoryError)"
     )
-    assert (await ended(python(source))).code == 0
+    assert (await run_to_end(python_program(source))).code == 0
 
 
-async def test_more_files_than_allowed_are_named_as_the_reason() -> None:
-    end = await ended(python("files = [open('/') for _ in '']", ProcessLimits(open_files=32)))
+async def test_exceeded_file_limit_is_the_exit_reason() -> None:
+    end = await run_to_end(
+        python_program("files = [open('/') for _ in '']", ProcessLimits(open_files=32))
+    )
     assert end.code == 0
 
-    end = await ended(
-        python("files = [open('/dev/null') for _ in range(40)]", ProcessLimits(open_files=32))
+    end = await run_to_end(
+        python_program(
+            "files = [open('/dev/null') for _ in range(40)]", ProcessLimits(open_files=32)
+        )
     )
 
     assert end.exceeded_limit == "it probably exceeded its limit of 32 open files"
 
 
-async def test_limits_hold_from_the_first_moment_for_the_program_itself() -> None:
-    said = Said()
+async def test_limits_apply_to_the_program_from_its_start() -> None:
+    output = OutputRecorder()
 
-    await ended(
-        sh("ulimit -v; ulimit -n; echo $$; cat", ProcessLimits(300 * MIB, open_files=40)), said
+    await run_to_end(
+        shell_script("ulimit -v; ulimit -n; echo $$; cat", ProcessLimits(300 * MIB, open_files=40)),
+        output,
     )
 
-    assert said.out[:2] == ["307200", "40"]
+    assert output.out[:2] == ["307200", "40"]
 
 
-async def test_arguments_and_exit_codes_are_handed_on() -> None:
-    said = Said()
-    launch = sh("echo", ProcessLimits(open_files=40))
+async def test_arguments_and_exit_codes_pass_through() -> None:
+    output = OutputRecorder()
+    launch = shell_script("echo", ProcessLimits(open_files=40))
     odd = LaunchSpec(
         ("/bin/sh", "-c", 'echo "$0|$1|$2"; exit 5', "a b", "$HOME", "'\""),
         launch.environment,
@@ -72,74 +84,75 @@ async def test_arguments_and_exit_codes_are_handed_on() -> None:
         launch.limits,
     )
 
-    end = await ended(odd, said)
+    end = await run_to_end(odd, output)
 
-    assert said.out == ["a b|$HOME|'\""]
+    assert output.out == ["a b|$HOME|'\""]
     assert end == ExitStatus(5, ("a b|$HOME|'\"",))
 
 
 async def test_new_privileges_are_denied() -> None:
-    said = Said()
+    output = OutputRecorder()
 
-    await ended(
-        sh("grep NoNewPrivs /proc/self/status", ProcessLimits(no_new_privileges=True)), said
+    await run_to_end(
+        shell_script("grep NoNewPrivs /proc/self/status", ProcessLimits(no_new_privileges=True)),
+        output,
     )
 
-    assert said.out[0].split() == ["NoNewPrivs:", "1"]
+    assert output.out[0].split() == ["NoNewPrivs:", "1"]
 
 
-async def test_privileges_that_cannot_be_denied_refuse_the_start(
+async def test_start_fails_when_privileges_cannot_be_denied(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr("shutil.which", lambda name: None)
 
     with pytest.raises(CannotLimit, match="install util-linux"):
-        await started(sh("echo", ProcessLimits(no_new_privileges=True)))
+        await start_child(shell_script("echo", ProcessLimits(no_new_privileges=True)))
 
 
-async def test_more_files_than_the_server_may_have_refuse_the_start() -> None:
+async def test_start_fails_when_the_file_limit_exceeds_the_server_limit() -> None:
     _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
 
     with pytest.raises(CannotLimit, match=f"the limit of the server itself is {hard}"):
-        await started(sh("echo", ProcessLimits(open_files=hard + 1)))
+        await start_child(shell_script("echo", ProcessLimits(open_files=hard + 1)))
 
 
-async def test_processor_time_without_a_control_group_is_a_note(
+async def test_cpu_limit_without_control_group_is_a_warning(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(process, "find_delegated_cgroup", lambda: None)
-    child = await started(sh("exit 0", ProcessLimits(cpu_cores=0.5)))
+    child = await start_child(shell_script("exit 0", ProcessLimits(cpu_cores=0.5)))
 
     assert child.warnings[0].startswith("it may use more than 0.5 CPU cores: ")
     assert (await child.stop()).code in (0, -signal.SIGTERM)
 
 
-class TestInAControlGroup:
-    """As far as files can stand for the kernel's."""
+class TestControlGroup:
+    """Control groups, simulated with plain files."""
 
     @pytest.fixture
     def delegated(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         monkeypatch.setattr(process, "find_delegated_cgroup", lambda: tmp_path)
         return tmp_path
 
-    async def test_memory_and_processor_time_are_limits_of_the_group(self, delegated: Path) -> None:
-        said = Said()
-        child = await started(
-            sh("echo up; exec sleep 1000", ProcessLimits(64 * MIB, cpu_cores=1.5)), said
+    async def test_memory_and_cpu_limits_are_set_on_the_group(self, delegated: Path) -> None:
+        output = OutputRecorder()
+        child = await start_child(
+            shell_script("echo up; exec sleep 1000", ProcessLimits(64 * MIB, cpu_cores=1.5)), output
         )
-        await said.line()
+        await output.wait_for_line()
         (group,) = (path for path in delegated.iterdir() if path.is_dir())
 
         assert child.warnings == ()
         assert (delegated / "cgroup.subtree_control").read_text() == "+memory +cpu"
         assert (group / "memory.max").read_text() == str(64 * MIB)
         assert (group / "cpu.max").read_text() == "150000 100000"
-        # Written by the process itself, ahead of the program.
+        # Written by the process itself before it starts the program.
         assert (group / "cgroup.procs").read_text() == f"{child.pid}\n"
         await child.stop()
 
-    async def test_the_kernels_word_on_memory_is_told(self, delegated: Path) -> None:
-        child = await started(sh("read a < /dev/zero", ProcessLimits(64 * MIB)))
+    async def test_oom_kill_of_the_group_is_the_exit_reason(self, delegated: Path) -> None:
+        child = await start_child(shell_script("read a < /dev/zero", ProcessLimits(64 * MIB)))
         (group,) = (path for path in delegated.iterdir() if path.is_dir())
         (group / "memory.events").write_text("low 0\noom 3\noom_kill 1\n")
         await child.kill()
@@ -148,26 +161,24 @@ class TestInAControlGroup:
             "was killed by SIGKILL: it exceeded its memory limit of 64 MiB"
         )
 
-    async def test_a_group_that_is_not_permitted_leaves_the_limits_of_the_process(
+    async def test_process_limits_apply_when_the_group_is_not_permitted(
         self, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         monkeypatch.setattr(process, "find_delegated_cgroup", lambda: Path("/proc/no/such"))
-        said = Said()
+        output = OutputRecorder()
 
-        await ended(sh("ulimit -v", ProcessLimits(64 * MIB)), said)
+        await run_to_end(shell_script("ulimit -v", ProcessLimits(64 * MIB)), output)
 
-        assert said.out == ["65536"]
+        assert output.out == ["65536"]
 
-    def test_an_empty_group_is_removed(self, tmp_path: Path) -> None:
+    def test_empty_group_is_removed(self, tmp_path: Path) -> None:
         (tmp_path / "group").mkdir()
 
         assert Cgroup(tmp_path / "group").remove()
         assert not (tmp_path / "group").exists()
 
 
-def test_only_a_group_that_is_delegated_is_used(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_only_a_delegated_group_is_used(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     own = tmp_path / "own"
     own.write_text("1:cpu:/x\n0::/system.slice/cogwork.service/server\n")
     service = tmp_path / "system.slice" / "cogwork.service"
@@ -184,7 +195,7 @@ def test_only_a_group_that_is_delegated_is_used(
     assert find_delegated_cgroup(tmp_path / "none", tmp_path) is None
 
 
-def test_nobody_is_blamed_without_a_limit() -> None:
+def test_no_exceeded_limit_without_limits() -> None:
     assert (
         Confinement((), ProcessLimits()).find_exceeded_limit(("MemoryError", "Too many open files"))
         == ""

@@ -1,4 +1,4 @@
-"""The meta.json of a module: what names no file beside it is refused."""
+"""The meta.json of a module: paths outside its folder are refused."""
 
 from __future__ import annotations
 
@@ -9,15 +9,15 @@ import pytest
 from cogwork.modules.meta import BadMeta, read_meta
 
 
-def entrypoint(folder: Path, content: str) -> Path | None:
+def read_entrypoint(folder: Path, content: str) -> Path | None:
     (folder / "meta.json").write_text(content)
     meta = read_meta(folder)
     return meta.resolve_file("entrypoint") if meta is not None else None
 
 
-def test_the_file_that_is_named(tmp_path: Path) -> None:
-    assert entrypoint(tmp_path, '{"entrypoint": "bin/run"}') == tmp_path / "bin" / "run"
-    assert entrypoint(tmp_path, "[]") is None
+def test_entrypoint_is_resolved(tmp_path: Path) -> None:
+    assert read_entrypoint(tmp_path, '{"entrypoint": "bin/run"}') == tmp_path / "bin" / "run"
+    assert read_entrypoint(tmp_path, "[]") is None
 
 
 @pytest.mark.parametrize(
@@ -33,12 +33,12 @@ def test_the_file_that_is_named(tmp_path: Path) -> None:
     ],
     ids=lambda name: name[:20],
 )
-def test_a_name_that_is_no_file_beside_it_is_refused(tmp_path: Path, name: str) -> None:
+def test_entrypoint_outside_the_folder_is_refused(tmp_path: Path, name: str) -> None:
     (tmp_path / "loop").symlink_to("loop")
     with pytest.raises(BadMeta, match="it must name a file in that folder"):
-        entrypoint(tmp_path, f'{{"entrypoint": {name}}}')
+        read_entrypoint(tmp_path, f'{{"entrypoint": {name}}}')
 
 
-def test_deep_json_is_refused(tmp_path: Path) -> None:
+def test_deeply_nested_json_is_refused(tmp_path: Path) -> None:
     with pytest.raises(BadMeta, match="cannot be read"):
-        entrypoint(tmp_path, "[" * 100_000)
+        read_entrypoint(tmp_path, "[" * 100_000)

@@ -9,25 +9,25 @@ LINE = st.binary(max_size=40).map(lambda line: line.translate(None, b"\n\r\t\x1b
 
 
 @given(st.lists(LINE, max_size=60), st.integers(1, 50))
-def test_however_the_bytes_come_the_lines_are_the_same(lines: list[bytes], piece: int) -> None:
-    data = b"".join(line + b"\n" for line in lines)
+def test_lines_are_split_across_any_chunk_boundaries(raw_lines: list[bytes], piece: int) -> None:
+    data = b"".join(line + b"\n" for line in raw_lines)
     reader = LineSplitter()
 
-    told = [
+    lines = [
         line
         for at in range(0, len(data), piece)
         for line in reader.feed(data[at : at + piece], now=5.0)
     ]
 
-    assert [*told, *reader.flush()] == [line.decode(errors="replace") for line in lines]
+    assert [*lines, *reader.flush()] == [line.decode(errors="replace") for line in raw_lines]
 
 
-def test_colours_and_tabs_are_not_told() -> None:
-    """As the SDK writes its log."""
+def test_colors_and_tabs_are_removed() -> None:
+    """The SDK writes its log in this format."""
     reader = LineSplitter()
-    said = b"12,123\t\x1b[33;36mINFO\x1b[0m\tserver.py:99\n\tat main.go:7\n"
-    told = list(reader.feed(said, now=5.0))
-    assert told == ["12,123  INFO    server.py:99", "    at main.go:7"]
+    raw = b"12,123\t\x1b[33;36mINFO\x1b[0m\tserver.py:99\n\tat main.go:7\n"
+    lines = list(reader.feed(raw, now=5.0))
+    assert lines == ["12,123  INFO    server.py:99", "    at main.go:7"]
     assert reader.last_lines == ("12,123  INFO    server.py:99", "at main.go:7")
 
 
@@ -36,53 +36,53 @@ def test_colours_and_tabs_are_not_told() -> None:
         st.tuples(st.integers(0, 3000), st.booleans(), st.floats(0, 1.5)), min_size=1, max_size=12
     )
 )
-def test_every_line_is_told_or_counted(pieces: list[tuple[int, bool, float]]) -> None:
-    told: list[str] = []
+def test_every_line_is_reported_or_counted(pieces: list[tuple[int, bool, float]]) -> None:
+    lines: list[str] = []
     reader, now, count = LineSplitter(), 0.0, 0
     for number, torn, pause in pieces:
         now += pause
         data = b"ab\n" * number
-        told += reader.feed(data[:-2] if torn and data else data, now)
+        lines += reader.feed(data[:-2] if torn and data else data, now)
         if torn and data:
-            told += reader.feed(data[-2:], now)
+            lines += reader.feed(data[-2:], now)
         count += number
-    told += reader.flush()
+    lines += reader.flush()
 
-    whole = told.count("ab")
-    left_out = sum(int(line.split()[1]) for line in told if line != "ab")
+    whole = lines.count("ab")
+    left_out = sum(int(line.split()[1]) for line in lines if line != "ab")
     assert whole + left_out == count
     assert whole <= MAX_LINES_PER_SECOND * (int(now) + 1)
 
 
-def test_a_gap_is_told_where_it_is() -> None:
+def test_dropped_lines_are_reported_at_their_position() -> None:
     reader = LineSplitter()
-    told = [
+    lines = [
         *reader.feed(b"a\n" * (MAX_LINES_PER_SECOND + 2) + b"half", 0.0),
         *reader.feed(b"\nb\n", 2.0),
     ]
 
-    assert told[MAX_LINES_PER_SECOND:] == ["dropped 3 lines", "b"]
+    assert lines[MAX_LINES_PER_SECOND:] == ["dropped 3 lines", "b"]
 
 
-def test_a_half_line_at_the_end_of_a_flood_counts() -> None:
+def test_partial_line_at_the_end_of_a_flood_is_counted() -> None:
     reader = LineSplitter()
-    told = [*reader.feed(b"a\n" * MAX_LINES_PER_SECOND + b"half", 0.0), *reader.flush()]
+    lines = [*reader.feed(b"a\n" * MAX_LINES_PER_SECOND + b"half", 0.0), *reader.flush()]
 
-    assert told[MAX_LINES_PER_SECOND:] == ["dropped 1 line"]
+    assert lines[MAX_LINES_PER_SECOND:] == ["dropped 1 line"]
     assert reader.last_lines == ("a", "a", "a", "a", "half")
 
 
-def test_a_line_is_as_long_as_it_may_be() -> None:
+def test_long_line_is_truncated() -> None:
     reader = LineSplitter()
     fits, longer = b"x" * MAX_LINE_BYTES, b"y" * (MAX_LINE_BYTES + 1)
-    told = [*reader.feed(fits + b"\n" + longer + b"\nz\n", 0.0)]
+    lines = [*reader.feed(fits + b"\n" + longer + b"\nz\n", 0.0)]
 
-    assert told[0] == fits.decode()
-    assert told[1] == "y" * MAX_LINE_BYTES + " … (line truncated)"
-    assert told[2] == "z"
+    assert lines[0] == fits.decode()
+    assert lines[1] == "y" * MAX_LINE_BYTES + " … (line truncated)"
+    assert lines[2] == "z"
 
 
-def test_the_last_lines_are_few_short_and_not_blank() -> None:
+def test_last_lines_are_few_short_and_not_blank() -> None:
     reader = LineSplitter()
     for _ in reader.feed(b"1\n2\n3\n4\n5\n\n  \n6\n" + b"x" * 1000 + b"\n", 0.0):
         pass

@@ -1,4 +1,4 @@
-"""The peers are what they say they are: each by itself, ahead of tests that build on them."""
+"""The test modules behave as described, checked before the tests that use them."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ SENSOR = "rdk:component:sensor"
 
 
 class Gauge(Sensor):
-    """What the machine has for its modules to depend on."""
+    """A sensor of the machine that modules can depend on."""
 
     async def get_readings(self, **_: Any) -> Mapping[str, Any]:
         return {"revolutions": 12.5}
@@ -62,7 +62,7 @@ async def parent(place: Path) -> AsyncIterator[Parent]:
 
 
 @contextlib.asynccontextmanager
-async def ready(
+async def start_ready_module(
     name: str, place: Path, parent: Parent, *arguments: str, **environment: str
 ) -> AsyncIterator[Bare]:
     executable = make.sdk_module(place, name)
@@ -71,30 +71,32 @@ async def ready(
         yield module
 
 
-def bad(mode: str, place: Path, **environment: str) -> contextlib.AbstractAsyncContextManager[Bare]:
+def start_bad_module(
+    mode: str, place: Path, **environment: str
+) -> contextlib.AbstractAsyncContextManager[Bare]:
     executable = make.sdk_module(place, "bad")
     return bare.module(executable, place, environment={"MODE": mode, **environment})
 
 
-def models(answer: ReadyResponse) -> dict[str, list[str]]:
+def models_by_service(answer: ReadyResponse) -> dict[str, list[str]]:
     return {each.subtype.proto_service: list(each.models) for each in answer.handlermap.handlers}
 
 
-async def listed(module: Bare, *, alpha: bool = False) -> set[str]:
-    """The services that its reflection names."""
-    reply = await reflected(module, ServerReflectionRequest(list_services=""), alpha=alpha)
+async def list_services(module: Bare, *, alpha: bool = False) -> set[str]:
+    """Return the services that the reflection of the module lists."""
+    reply = await call_reflection(module, ServerReflectionRequest(list_services=""), alpha=alpha)
     return {each.name for each in reply.list_services_response.service}
 
 
-async def described(module: Bare, symbol: str) -> list[bytes]:
-    reply = await reflected(module, ServerReflectionRequest(file_containing_symbol=symbol))
+async def fetch_descriptors(module: Bare, symbol: str) -> list[bytes]:
+    reply = await call_reflection(module, ServerReflectionRequest(file_containing_symbol=symbol))
     return list(reply.file_descriptor_response.file_descriptor_proto)
 
 
-async def reflected(
+async def call_reflection(
     module: Bare, request: ServerReflectionRequest, *, alpha: bool = False
 ) -> ServerReflectionResponse:
-    """Both versions have the same messages."""
+    """Call the reflection service; both versions have the same messages."""
     version = "v1alpha" if alpha else "v1"
     ask: Any = module.carrier.stream_stream(
         f"/grpc.reflection.{version}.ServerReflection/ServerReflectionInfo",
@@ -106,8 +108,8 @@ async def reflected(
 
 
 class TestSdk:
-    async def test_a_camera(self, place: Path, parent: Parent) -> None:
-        async with ready("camera", place, parent) as module:
+    async def test_camera_module_serves_and_reconfigures(self, place: Path, parent: Parent) -> None:
+        async with start_ready_module("camera", place, parent) as module:
             assert parent.asked == 1
             small = config("front", CAMERA, "acme:test:camera", {"width": 32, "height": 16})
             await module.add(small)
@@ -137,8 +139,8 @@ class TestSdk:
             assert told.status is Status.NOT_FOUND
             assert await module.stop() == 0
 
-    async def test_a_motor_with_a_dependency(self, place: Path, parent: Parent) -> None:
-        async with ready("motor", place, parent, GREETING="hello") as module:
+    async def test_motor_module_uses_its_dependency(self, place: Path, parent: Parent) -> None:
+        async with start_ready_module("motor", place, parent, GREETING="hello") as module:
             arm = config("arm", MOTOR, "acme:test:motor", {"needs": ["gauge"], "wants": ["x"]})
             answer = await module.validate(arm)
             assert list(answer.dependencies) == ["gauge"]
@@ -154,8 +156,8 @@ class TestSdk:
             assert about["pid"] == module.process.pid
             assert about["dependencies"] == ["gauge"]
 
-    async def test_a_motor_turns_and_stops(self, place: Path, parent: Parent) -> None:
-        async with ready("motor", place, parent) as module:
+    async def test_motor_module_turns_and_stops(self, place: Path, parent: Parent) -> None:
+        async with start_ready_module("motor", place, parent) as module:
             await module.add(config("arm", MOTOR, "acme:test:motor"))
             motor = MotorClient("arm", module.channel)
 
@@ -167,8 +169,8 @@ class TestSdk:
             await turning
             assert await motor.get_position() < 3
 
-    async def test_a_motor_misbehaves_when_told(self, place: Path, parent: Parent) -> None:
-        async with ready("motor", place, parent, "--log-level=debug") as module:
+    async def test_motor_module_misbehaves_on_command(self, place: Path, parent: Parent) -> None:
+        async with start_ready_module("motor", place, parent, "--log-level=debug") as module:
             await module.add(config("arm", MOTOR, "acme:test:motor"))
             motor = MotorClient("arm", module.channel)
 
@@ -194,8 +196,8 @@ class TestSdk:
                 await motor.do_command({"exit": 9})
             assert await module.exit_code() == 9
 
-    async def test_a_model(self, place: Path, parent: Parent) -> None:
-        async with ready("mlmodel", place, parent) as module:
+    async def test_mlmodel_module_infers(self, place: Path, parent: Parent) -> None:
+        async with start_ready_module("mlmodel", place, parent) as module:
             await module.add(config("twice", "rdk:service:mlmodel", "acme:test:doubler"))
             model = MLModelClient("twice", module.channel)
             given = np.array([1.5, -2.0], dtype=np.float32)
@@ -204,21 +206,21 @@ class TestSdk:
             assert output.dtype == np.float32
             assert (await model.metadata()).input_info[0].name == "input"
 
-    async def test_a_sensor(self, place: Path, parent: Parent) -> None:
-        async with ready("sensor", place, parent) as module:
+    async def test_sensor_module_returns_its_readings(self, place: Path, parent: Parent) -> None:
+        async with start_ready_module("sensor", place, parent) as module:
             attributes = {"readings": {"a": 1, "b": ["x", True]}}
             await module.add(config("s", SENSOR, "acme:test:sensor", attributes))
             sensor = SensorClient("s", module.channel)
             assert await sensor.get_readings() == {"a": 1, "b": ["x", True]}
 
-    async def test_an_api_of_its_own_with_every_kind_of_streaming(
+    async def test_echo_module_serves_a_custom_api_with_all_streaming_kinds(
         self, place: Path, parent: Parent
     ) -> None:
         executable = make.sdk_module(place, "echo")
         async with bare.module(executable, place) as module:
             service = "acme.service.echo.v1.EchoService"
-            assert models(await module.ready(parent)) == {service: ["acme:test:echo"]}
-            assert service in await listed(module, alpha=True)
+            assert models_by_service(await module.ready(parent)) == {service: ["acme:test:echo"]}
+            assert service in await list_services(module, alpha=True)
             await module.add(config("e", "acme:service:echo", "acme:test:echo"))
             echo = EchoClient("e", module.channel)
 
@@ -243,67 +245,71 @@ class TestSdk:
             with refused():
                 await echo.unary(pause=60, timeout=0.2)
 
-            async def noticed() -> bool:
+            async def is_cancelled() -> bool:
                 return (await echo.unary()).cancelled == 1
 
-            await until(noticed)
+            await until(is_cancelled)
 
 
-class TestBad:
-    async def test_an_unknown_mode(self, place: Path) -> None:
-        async with bad("helpful", place) as module:
+class TestBadModule:
+    async def test_unknown_mode_exits(self, place: Path) -> None:
+        async with start_bad_module("helpful", place) as module:
             assert await module.exit_code() == 1
             assert 'MODE is "helpful"' in module.err.text
 
-    async def test_exits_at_start(self, place: Path) -> None:
-        async with bad("exit-at-start", place) as module:
+    async def test_exit_at_start_mode(self, place: Path) -> None:
+        async with start_bad_module("exit-at-start", place) as module:
             assert await module.exit_code() == 3
             await module.err.says("RuntimeError: the device is not there")
 
-    async def test_hangs_at_start(self, place: Path) -> None:
-        async with bad("hang-at-start", place) as module:
+    async def test_hang_at_start_mode(self, place: Path) -> None:
+        async with start_bad_module("hang-at-start", place) as module:
             with pytest.raises(TimeoutError):
                 await module.serves(within=0.5)
             assert module.process.returncode is None
 
     @pytest.mark.parametrize("hang", ["", "blocking"])
-    async def test_hangs_in_ready(self, place: Path, parent: Parent, hang: str) -> None:
-        async with bad("hang-in-ready", place, HANG=hang) as module:
+    async def test_hang_in_ready_mode(self, place: Path, parent: Parent, hang: str) -> None:
+        async with start_bad_module("hang-in-ready", place, HANG=hang) as module:
             await module.serves()
             with refused() as told:
                 await module.ready(parent, within=0.5)
             assert told.status is Status.DEADLINE_EXCEEDED
 
-    async def test_is_not_ready_three_times(self, place: Path, parent: Parent) -> None:
-        async with bad("not-ready", place) as module:
+    async def test_not_ready_mode_becomes_ready_after_three_calls(
+        self, place: Path, parent: Parent
+    ) -> None:
+        async with start_bad_module("not-ready", place) as module:
             answers = [(await module.ready(parent)).ready for _ in range(5)]
             assert answers == [False, False, False, True, True]
 
     async def test_exits_after_ready(self, place: Path, parent: Parent) -> None:
-        async with bad("exit-after-ready", place) as module:
+        async with start_bad_module("exit-after-ready", place) as module:
             assert (await module.ready(parent)).ready
             assert await module.exit_code() == 4
 
-    async def test_has_no_reflection(self, place: Path, parent: Parent) -> None:
-        async with bad("no-reflection", place) as module:
+    async def test_no_reflection_mode(self, place: Path, parent: Parent) -> None:
+        async with start_bad_module("no-reflection", place) as module:
             assert (await module.ready(parent)).ready
             with pytest.raises(grpc.aio.AioRpcError) as error:
-                await listed(module, alpha=True)
-            # To grpc.aio a call that ends while it is being sent is INTERNAL, whatever was said.
+                await list_services(module, alpha=True)
+            # grpc.aio reports INTERNAL for a call that ends while it is being sent.
             assert error.value.code() in {
                 grpc.StatusCode.UNIMPLEMENTED,
                 grpc.StatusCode.INTERNAL,
             }
 
-    async def test_has_the_model_of_another(self, place: Path, parent: Parent) -> None:
-        async with bad("others-model", place) as module:
-            answer = models(await module.ready(parent))
+    async def test_others_model_mode(self, place: Path, parent: Parent) -> None:
+        async with start_bad_module("others-model", place) as module:
+            answer = models_by_service(await module.ready(parent))
             assert answer["viam.component.sensor.v1.SensorService"] == ["acme:test:sensor"]
 
     @pytest.mark.parametrize("where", ["add", "reconfigure", "remove", "call"])
-    async def test_hangs_with_a_resource(self, place: Path, parent: Parent, where: str) -> None:
+    async def test_hang_in_resource_call_modes(
+        self, place: Path, parent: Parent, where: str
+    ) -> None:
         thing = config("t", GENERIC, "acme:bad:thing")
-        async with bad(f"hang-in-{where}", place) as module:
+        async with start_bad_module(f"hang-in-{where}", place) as module:
             await module.ready(parent)
             if where != "add":
                 await module.add(thing)
@@ -320,9 +326,11 @@ class TestBad:
             assert told.status is Status.DEADLINE_EXCEEDED
 
     @pytest.mark.parametrize("where", ["add", "reconfigure", "call"])
-    async def test_exits_with_a_resource(self, place: Path, parent: Parent, where: str) -> None:
+    async def test_exit_in_resource_call_modes(
+        self, place: Path, parent: Parent, where: str
+    ) -> None:
         thing = config("t", GENERIC, "acme:bad:thing")
-        async with bad(f"exit-in-{where}", place) as module:
+        async with start_bad_module(f"exit-in-{where}", place) as module:
             await module.ready(parent)
             with refused() as told:
                 await module.add(thing)
@@ -333,8 +341,8 @@ class TestBad:
             assert await module.exit_code() == 5
             await module.err.says(f"exits in {where}")
 
-    async def test_ignores_sigterm(self, place: Path, parent: Parent) -> None:
-        async with bad("ignore-sigterm", place) as module:
+    async def test_ignore_sigterm_mode(self, place: Path, parent: Parent) -> None:
+        async with start_bad_module("ignore-sigterm", place) as module:
             await module.ready(parent)
             await module.add(config("t", GENERIC, "acme:bad:thing"))
             module.process.send_signal(signal.SIGTERM)
@@ -342,55 +350,55 @@ class TestBad:
             assert await thing.do_command({"still": "here"}) == {"still": "here"}
             assert module.process.returncode is None
 
-    async def test_forks(self, place: Path, parent: Parent) -> None:
-        async with bad("fork", place) as module:
+    async def test_fork_mode(self, place: Path, parent: Parent) -> None:
+        async with start_bad_module("fork", place) as module:
             await module.ready(parent)
 
-            async def all_there() -> bool:
+            async def all_present() -> bool:
                 return len(_group(module.process.pid)) == 1 + 32
 
-            await until(all_there)
+            await until(all_present)
 
         async def all_gone() -> bool:
             return not _group(module.process.pid)
 
-        # What a parent must do about it works, though a busy system takes a moment to kill them.
+        # Killing the group works, though a busy system takes a moment.
         await until(all_gone)
 
-    async def test_floods(self, place: Path, parent: Parent) -> None:
-        async with bad("flood", place, FLOOD=str(1 << 20)) as module:
+    async def test_flood_mode(self, place: Path, parent: Parent) -> None:
+        async with start_bad_module("flood", place, FLOOD=str(1 << 20)) as module:
             await module.ready(parent)
 
-            async def all_there() -> bool:
+            async def all_present() -> bool:
                 await asyncio.sleep(0.01)
                 return sum(len(line) + 1 for line in module.err.lines) >= 1 << 20
 
-            await until(all_there)
+            await until(all_present)
 
-    async def test_stops_itself(self, place: Path, parent: Parent) -> None:
-        async with bad("stop", place) as module:
+    async def test_stop_mode(self, place: Path, parent: Parent) -> None:
+        async with start_bad_module("stop", place) as module:
             await module.ready(parent)
 
-            async def stopped() -> bool:
+            async def is_stopped() -> bool:
                 return _state(module.process.pid) == "T"
 
-            await until(stopped)
+            await until(is_stopped)
 
 
-class TestNode:
-    async def test_a_camera_with_large_pictures(self, place: Path, parent: Parent) -> None:
+class TestNodeModule:
+    async def test_node_camera_serves_large_images(self, place: Path, parent: Parent) -> None:
         try:
             executable = await asyncio.to_thread(make.node_module, place)
         except NoNode as error:
             pytest.skip(str(error))
         async with bare.module(executable, place) as module:
             service = "viam.component.camera.v1.CameraService"
-            assert models(await module.ready(parent)) == {service: ["acme:node:camera"]}
+            assert models_by_service(await module.ready(parent)) == {service: ["acme:node:camera"]}
             assert parent.asked == 1
             await module.out.says("the machine has 1 resources")
-            assert service in await listed(module)
-            assert service in await listed(module, alpha=True)
-            assert b"GetImages" in (await described(module, service))[0]
+            assert service in await list_services(module)
+            assert service in await list_services(module, alpha=True)
+            assert b"GetImages" in (await fetch_descriptors(module, service))[0]
 
             front = config("front", CAMERA, "acme:node:camera")
             await module.validate(front)
@@ -416,12 +424,12 @@ class TestNode:
             assert await module.stop() == 0
 
 
-class TestStub:
-    async def test_agrees_to_everything(self, place: Path, parent: Parent) -> None:
+class TestStubModule:
+    async def test_stub_accepts_all_calls(self, place: Path, parent: Parent) -> None:
         thing = config("t", GENERIC, "acme:stub:thing")
         async with bare.module(make.stub(place), place) as module:
             service = "viam.component.generic.v1.GenericService"
-            assert models(await module.ready(parent)) == {service: ["acme:stub:thing"]}
+            assert models_by_service(await module.ready(parent)) == {service: ["acme:stub:thing"]}
             await module.validate(thing)
             await module.add(thing)
             await module.reconfigure(thing)
@@ -430,12 +438,12 @@ class TestStub:
                 assert await generic.do_command({"n": number}) == {"n": number}
             assert await generic.do_command({"long": "x" * 40_000}) == {"long": "x" * 40_000}
             with pytest.raises(grpc.aio.AioRpcError) as error:
-                await listed(module, alpha=True)
+                await list_services(module, alpha=True)
             assert error.value.code() is grpc.StatusCode.UNIMPLEMENTED
             await module.remove(thing)
             assert await module.stop() == -signal.SIGTERM
 
-    async def test_understands_a_client_that_compresses_headers(self, place: Path) -> None:
+    async def test_stub_understands_compressed_headers(self, place: Path) -> None:
         async with bare.module(make.stub(place), place) as module:
             await module.serves()
             channel = Channel(path=module.address)
@@ -452,7 +460,7 @@ class TestStub:
             assert (await module.ready(parent)).ready
             assert await module.exit_code() == 7
 
-    async def test_exits_after_a_resource_is_added(self, place: Path, parent: Parent) -> None:
+    async def test_stub_exits_after_a_resource_is_added(self, place: Path, parent: Parent) -> None:
         environment = {"STUB_EXIT": "add"}
         async with bare.module(make.stub(place), place, environment=environment) as module:
             assert (await module.ready(parent)).ready
@@ -467,7 +475,7 @@ def _size(jpeg: bytes) -> tuple[int, int]:
 
 
 def _group(leader: int) -> list[int]:
-    """The processes of a group that still run."""
+    """Return the running processes of a group."""
     numbers = (int(each.name) for each in Path("/proc").glob("[0-9]*"))
     return [each for each in numbers if _group_of(each) == leader and _state(each) not in "ZX"]
 

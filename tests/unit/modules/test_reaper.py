@@ -1,4 +1,4 @@
-"""What becomes of process groups when the server that started them is gone."""
+"""The reaper ends process groups after their server was killed."""
 
 from __future__ import annotations
 
@@ -31,13 +31,13 @@ for script in sys.argv[1:]:
     print(child.pid, flush=True)
 sys.stdin.read()
 """
-"""Starts each of its arguments, and waits to be killed."""
-DEAF = "trap '' TERM; while :; do sleep 1; done"
+"""A program that starts each of its arguments and waits to be killed."""
+IGNORE_SIGTERM = "trap '' TERM; while :; do sleep 1; done"
 DAEMON = "setsid sh -c 'exec sleep 1000' & wait"
 
 
-class Killed:
-    """A server that is killed, and what it started."""
+class KilledServer:
+    """A server that is killed, and the process groups it started."""
 
     def __init__(self, *scripts: str) -> None:
         self.server = subprocess.Popen(
@@ -64,15 +64,15 @@ class Killed:
 
 
 def seconds_until_gone(*groups: int) -> float:
-    began = time.monotonic()
-    while any(_runs(group) for group in groups):
-        assert time.monotonic() - began < DEADLINE
+    started = time.monotonic()
+    while any(_is_running(group) for group in groups):
+        assert time.monotonic() - started < DEADLINE
         time.sleep(0.01)
-    return time.monotonic() - began
+    return time.monotonic() - started
 
 
-def _runs(group: int) -> bool:
-    """Whoever adopts them may take a while to reap them."""
+def _is_running(group: int) -> bool:
+    """Return whether the group has a process that is not a zombie."""
     for each in Path("/proc").glob("[0-9]*/stat"):
         with contextlib.suppress(OSError):
             state, _, of, *_ = each.read_text().rpartition(") ")[2].split()
@@ -88,9 +88,11 @@ def reaper() -> Iterator[Reaper]:
     reaper.close()
 
 
-def test_groups_get_a_signal_they_can_handle(tmp_path: Path) -> None:
+def test_groups_get_sigterm_first(tmp_path: Path) -> None:
     note = tmp_path / "stopped"
-    killed = Killed(f"trap 'touch {note}; exit' TERM; while :; do sleep 0.05; done", "sleep 1000")
+    killed = KilledServer(
+        f"trap 'touch {note}; exit' TERM; while :; do sleep 0.05; done", "sleep 1000"
+    )
     try:
         killed.kill()
         assert seconds_until_gone(*killed.groups) < KILL_DELAY
@@ -99,8 +101,8 @@ def test_groups_get_a_signal_they_can_handle(tmp_path: Path) -> None:
         killed.close()
 
 
-def test_deaf_and_stopped_ones_are_killed() -> None:
-    killed = Killed(DEAF, DEAF)
+def test_groups_that_ignore_sigterm_or_are_suspended_are_killed() -> None:
+    killed = KilledServer(IGNORE_SIGTERM, IGNORE_SIGTERM)
     try:
         os.killpg(killed.groups[1], signal.SIGSTOP)
         killed.kill()
@@ -109,18 +111,18 @@ def test_deaf_and_stopped_ones_are_killed() -> None:
         killed.close()
 
 
-def test_one_that_left_its_group_is_found_by_its_mark() -> None:
-    killed = Killed(DAEMON)
+def test_daemon_outside_its_group_is_found_by_its_mark() -> None:
+    killed = KilledServer(DAEMON)
     try:
-        daemons = _daemons(process_identity(killed.server.pid))
+        daemons = _find_daemons(process_identity(killed.server.pid))
         killed.kill()
         assert seconds_until_gone(*killed.groups, *daemons) < KILL_DELAY
     finally:
         killed.close()
 
 
-def _daemons(server: str) -> list[int]:
-    """Those with the mark that lead a group of their own and have begun to sleep."""
+def _find_daemons(server: str) -> list[int]:
+    """Return the processes with the mark that lead their own group and sleep."""
     until = time.monotonic() + DEADLINE
     while time.monotonic() < until:
         for each in Path("/proc").glob("[0-9]*"):
@@ -134,7 +136,7 @@ def _daemons(server: str) -> list[int]:
     raise AssertionError("there is no daemon")
 
 
-def test_a_server_that_closes_it_leaves_nothing(reaper: Reaper) -> None:
+def test_close_leaves_no_child_processes(reaper: Reaper) -> None:
     reaper.watch(1 << 22)
     assert len(set(list_children())) == 1
     reaper.forget(1 << 22)
@@ -142,12 +144,12 @@ def test_a_server_that_closes_it_leaves_nothing(reaper: Reaper) -> None:
     assert not set(list_children())
 
 
-def test_groups_that_are_gone_are_forgotten(reaper: Reaper) -> None:
-    """Their numbers may be another's by then."""
+def test_forgotten_groups_are_not_killed(reaper: Reaper) -> None:
+    """Their ids may belong to other processes by then."""
     with subprocess.Popen(["/bin/sleep", "1000"], start_new_session=True) as other:
         try:
             reaper.watch(other.pid)
-            reaper.watch(1 << 22)  # so that there is one to end
+            reaper.watch(1 << 22)  # so that a reaper process runs
             reaper.forget(other.pid)
             reaper.close()
             assert other.poll() is None
@@ -155,7 +157,7 @@ def test_groups_that_are_gone_are_forgotten(reaper: Reaper) -> None:
             other.kill()
 
 
-def test_another_is_started_when_it_is_gone(reaper: Reaper) -> None:
+def test_reaper_process_is_restarted_when_it_dies(reaper: Reaper) -> None:
     reaper.watch(1 << 22)
     (first,) = list_children()
     os.kill(first, signal.SIGKILL)

@@ -1,4 +1,4 @@
-"""What a child starts and sends away, into a session of its own."""
+"""Daemons of a child, which leave its group and session."""
 
 from __future__ import annotations
 
@@ -9,7 +9,16 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from tests.unit.modules.children import DEADLINE, Said, alive, gone, python, sh, started, within
+from tests.unit.modules.children import (
+    DEADLINE,
+    OutputRecorder,
+    is_alive,
+    python_program,
+    shell_script,
+    start_child,
+    wait_until_gone,
+    wait_within,
+)
 
 from cogwork.core.clock import ManualClock
 from cogwork.modules import orphans
@@ -33,98 +42,105 @@ else:
 
 @pytest.fixture(autouse=True)
 def adopting() -> Iterator[None]:
-    """As the server does."""
+    """Adopt orphans, as the server does."""
     assert orphans.adopt_orphans()
     yield
     orphans.adopt_orphans(False)
 
 
-async def test_a_daemon_that_holds_the_pipes_is_ended_with_the_process() -> None:
-    said = Said()
-    child = await started(python(DAEMON + "sys.exit(2)"), said)
+async def test_daemon_that_holds_the_pipes_ends_with_its_child() -> None:
+    output = OutputRecorder()
+    child = await start_child(python_program(DAEMON + "sys.exit(2)"), output)
 
-    assert (await within(DEADLINE, child.exited)).code == 2
-    await within(DEADLINE, child.stop())
+    assert (await wait_within(DEADLINE, child.exited)).code == 2
+    await wait_within(DEADLINE, child.stop())
 
-    assert not alive(int(said.out[0]))
-
-
-async def test_a_daemon_is_ended_when_its_process_is_stopped() -> None:
-    said = Said()
-    child = await started(python(DAEMON + "time.sleep(1000)"), said)
-    daemon = int(await said.line())
-    assert alive(daemon)
-
-    await within(DEADLINE, child.stop())
-
-    assert not alive(daemon)
+    assert not is_alive(int(output.out[0]))
 
 
-async def test_a_daemon_of_another_program_is_ended_with_what_it_started() -> None:
-    said = Said()
-    child = await started(sh("setsid sh -c 'sleep 1000 & echo $!; echo $$; wait' & wait"), said)
-    await said.line(lambda _: len(said.out) == 2)
+async def test_daemon_ends_when_its_child_is_stopped() -> None:
+    output = OutputRecorder()
+    child = await start_child(python_program(DAEMON + "time.sleep(1000)"), output)
+    daemon = int(await output.wait_for_line())
+    assert is_alive(daemon)
 
-    await within(DEADLINE, child.stop())
+    await wait_within(DEADLINE, child.stop())
 
-    assert not any(alive(int(pid)) for pid in said.out)
+    assert not is_alive(daemon)
 
 
-async def test_one_that_only_left_the_group_is_ended_even_without_the_mark() -> None:
-    said = Said()
+async def test_daemon_of_a_script_ends_with_its_processes() -> None:
+    output = OutputRecorder()
+    child = await start_child(
+        shell_script("setsid sh -c 'sleep 1000 & echo $!; echo $$; wait' & wait"), output
+    )
+    await output.wait_for_line(lambda _: len(output.out) == 2)
+
+    await wait_within(DEADLINE, child.stop())
+
+    assert not any(is_alive(int(pid)) for pid in output.out)
+
+
+async def test_process_outside_the_group_without_mark_is_ended() -> None:
+    output = OutputRecorder()
     source = "os.setpgid(0, 0); os.execve('/bin/sleep', ['sleep', '1000'], {})"
-    child = await started(
-        python(f"import os\npid = os.fork()\nif not pid: {source}\nprint(pid)\nos._exit(1)"), said
+    child = await start_child(
+        python_program(
+            f"import os\npid = os.fork()\nif not pid: {source}\nprint(pid)\nos._exit(1)"
+        ),
+        output,
     )
 
-    await within(DEADLINE, child.exited)
-    await within(DEADLINE, child.stop())
+    await wait_within(DEADLINE, child.exited)
+    await wait_within(DEADLINE, child.stop())
 
-    assert not alive(int(said.out[0]))
+    assert not is_alive(int(output.out[0]))
 
 
-async def test_the_daemons_of_others_are_left_alone() -> None:
-    mine, theirs = Said(), Said()
-    launch = python(DAEMON + "time.sleep(1000)")
-    one, other = await started(launch, mine), await started(launch, theirs)
-    await mine.line()
-    daemon = int(await theirs.line())
+async def test_daemons_of_other_children_are_kept() -> None:
+    mine, theirs = OutputRecorder(), OutputRecorder()
+    launch = python_program(DAEMON + "time.sleep(1000)")
+    one, other = await start_child(launch, mine), await start_child(launch, theirs)
+    await mine.wait_for_line()
+    daemon = int(await theirs.wait_for_line())
 
-    await within(DEADLINE, one.stop())
+    await wait_within(DEADLINE, one.stop())
 
-    assert alive(daemon)
+    assert is_alive(daemon)
     assert not other.exited.done()
-    await within(DEADLINE, other.stop())
-    assert not alive(daemon)
+    await wait_within(DEADLINE, other.stop())
+    assert not is_alive(daemon)
 
 
-async def test_the_mark_of_whoever_is_above_stays() -> None:
-    said = Said()
-    child = await started(sh(f'echo "${MARK_VARIABLE}"', None, **{MARK_VARIABLE: "above"}), said)
-    await within(DEADLINE, child.exited)
+async def test_mark_of_an_outer_server_is_kept() -> None:
+    output = OutputRecorder()
+    child = await start_child(
+        shell_script(f'echo "${MARK_VARIABLE}"', None, **{MARK_VARIABLE: "above"}), output
+    )
+    await wait_within(DEADLINE, child.exited)
     await child.stop()
 
-    assert said.out[0].startswith("above ")
+    assert output.out[0].startswith("above ")
 
 
-async def test_orphans_that_end_while_the_process_runs_are_reaped() -> None:
-    clock, said = ManualClock(), Said()
+async def test_orphans_that_end_during_the_run_are_reaped() -> None:
+    clock, output = ManualClock(), OutputRecorder()
     script = "sh -c 'sleep 0.01 & echo $!'; sh -c 'setsid sleep 0.01 & echo $!'; exec sleep 1000"
-    child = await started(sh(script), said, clock)
-    await said.line(lambda _: len(said.out) == 2)
-    pids = [int(pid) for pid in said.out]
+    child = await start_child(shell_script(script), output, clock)
+    await output.wait_for_line(lambda _: len(output.out) == 2)
+    pids = [int(pid) for pid in output.out]
     async with asyncio.timeout(DEADLINE):
         while any(_state(pid) != "Z" for pid in pids):  # noqa: ASYNC110
             await asyncio.sleep(0.005)
 
     await clock.advance(31)
 
-    await gone(*pids)
+    await wait_until_gone(*pids)
     assert not child.exited.done()
-    await within(DEADLINE, child.kill())
+    await wait_within(DEADLINE, child.kill())
 
 
-async def test_a_bomb_of_daemons_is_ended() -> None:
+async def test_many_daemons_are_ended() -> None:
     source = """
 import os, time
 for _ in range(5):
@@ -133,29 +149,29 @@ for _ in range(5):
 os.write(1, b'%d\\n' % os.getpid())
 time.sleep(1000)
 """
-    said = Said()
-    child = await started(python(source), said)
-    await said.line(lambda _: len(said.out) == 32)
+    output = OutputRecorder()
+    child = await start_child(python_program(source), output)
+    await output.wait_for_line(lambda _: len(output.out) == 32)
 
     os.kill(child.pid, signal.SIGKILL)
-    await within(DEADLINE, child.exited)
-    await within(DEADLINE, child.stop())
+    await wait_within(DEADLINE, child.exited)
+    await wait_within(DEADLINE, child.stop())
 
-    assert not any(alive(int(pid)) for pid in said.out)
+    assert not any(is_alive(int(pid)) for pid in output.out)
 
 
-async def test_without_adoption_a_daemon_is_not_found() -> None:
-    """What adoption is for."""
+async def test_daemon_is_not_found_without_adoption() -> None:
+    """This shows why orphans are adopted."""
     orphans.adopt_orphans(False)
-    said = Said()
-    child = await started(python(DAEMON + "sys.exit(2)"), said)
-    await within(DEADLINE, child.exited)
-    await within(DEADLINE, child.stop())
-    daemon = int(said.out[0])
+    output = OutputRecorder()
+    child = await start_child(python_program(DAEMON + "sys.exit(2)"), output)
+    await wait_within(DEADLINE, child.exited)
+    await wait_within(DEADLINE, child.stop())
+    daemon = int(output.out[0])
 
-    assert alive(daemon)
+    assert is_alive(daemon)
     os.kill(daemon, signal.SIGKILL)
-    await gone(daemon)
+    await wait_until_gone(daemon)
 
 
 def _state(pid: int) -> str:

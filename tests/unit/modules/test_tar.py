@@ -1,4 +1,4 @@
-"""The tar format as archivers write it, and headers that are made to do harm."""
+"""The tar reader: common formats and malicious headers."""
 
 from __future__ import annotations
 
@@ -15,9 +15,7 @@ from cogwork.modules.tar import BLOCK_SIZE, BadArchive, Member, MemberKind, TarR
 FORMATS = {"ustar": tarfile.USTAR_FORMAT, "gnu": tarfile.GNU_FORMAT, "pax": tarfile.PAX_FORMAT}
 
 
-def packed(
-    *members: tarfile.TarInfo, form: int = tarfile.PAX_FORMAT, content: bytes = b""
-) -> bytes:
+def pack(*members: tarfile.TarInfo, form: int = tarfile.PAX_FORMAT, content: bytes = b"") -> bytes:
     file = io.BytesIO()
     with tarfile.open(fileobj=file, mode="w", format=form) as archive:
         for member in members:
@@ -37,16 +35,16 @@ def read(archive: bytes) -> list[tuple[Member, bytes]]:
     return [(member, b"".join(reader.content())) for member in reader]
 
 
-def declaring(size: int, kind: bytes) -> bytes:
-    """A header that claims to have so much content."""
+def header_with_size(size: int, kind: bytes) -> bytes:
+    """Return a header that declares this content size."""
     member = tarfile.TarInfo("x")
     member.type, member.size = kind, size
     return member.tobuf(tarfile.GNU_FORMAT)
 
 
 @pytest.mark.parametrize("form", FORMATS.values(), ids=FORMATS)
-def test_reads_what_archivers_write(form: int) -> None:
-    archive = packed(
+def test_all_tar_formats_are_read(form: int) -> None:
+    archive = pack(
         entry("a", tarfile.DIRTYPE),
         entry("a/file"),
         entry("a/link", tarfile.SYMTYPE, "file"),
@@ -64,21 +62,21 @@ def test_reads_what_archivers_write(form: int) -> None:
 
 
 @pytest.mark.parametrize("form", [tarfile.GNU_FORMAT, tarfile.PAX_FORMAT], ids=["gnu", "pax"])
-def test_reads_long_and_foreign_names(form: int) -> None:
+def test_long_and_non_ascii_names_are_read(form: int) -> None:
     name, target = "ä" * 100 + "/" + "b" * 150, "ü" * 200
-    archive = packed(entry(name), entry("l", tarfile.SYMTYPE, target), form=form)
+    archive = pack(entry(name), entry("l", tarfile.SYMTYPE, target), form=form)
     assert [(member.path, member.target) for member, _ in read(archive)] == [
         (name, ""),
         ("l", target),
     ]
 
 
-def test_content_that_is_not_read_is_skipped() -> None:
-    archive = packed(entry("a"), entry("b"), content=b"x" * 100_000)
+def test_unread_content_is_skipped() -> None:
+    archive = pack(entry("a"), entry("b"), content=b"x" * 100_000)
     assert [member.path for member in TarReader(io.BytesIO(archive).read)] == ["a", "b"]
 
 
-def test_global_headers_hold_for_all_that_follow() -> None:
+def test_global_headers_are_accepted() -> None:
     file = io.BytesIO()
     with tarfile.open(
         fileobj=file, mode="w", format=tarfile.PAX_FORMAT, pax_headers={"comment": "abc"}
@@ -88,30 +86,30 @@ def test_global_headers_hold_for_all_that_follow() -> None:
 
 
 @pytest.mark.parametrize("kind", [b"x", b"g", b"L", b"K"])
-def test_headers_of_any_declared_size_are_not_loaded(kind: bytes) -> None:
-    asked: list[int] = []
-    stream = io.BytesIO(declaring(1 << 30, kind))
+def test_oversized_extended_headers_are_not_loaded(kind: bytes) -> None:
+    read_sizes: list[int] = []
+    stream = io.BytesIO(header_with_size(1 << 30, kind))
 
-    def note(count: int) -> bytes:
-        asked.append(count)
+    def read_and_record(count: int) -> bytes:
+        read_sizes.append(count)
         return stream.read(count)
 
     with pytest.raises(BadArchive, match=r"a header of 1073741824 bytes; the limit is 65536"):
-        list(TarReader(note))
-    assert max(asked) <= BLOCK_SIZE
+        list(TarReader(read_and_record))
+    assert max(read_sizes) <= BLOCK_SIZE
 
 
-def test_long_runs_of_digits_take_no_quadratic_time() -> None:
-    """They take the standard library's expression seconds per header on some versions."""
+def test_long_digit_runs_take_linear_time() -> None:
+    """Some versions of the standard library need seconds per header for these."""
     size = 1 << 16
-    archive = declaring(size, b"x") + b"1" * size
+    archive = header_with_size(size, b"x") + b"1" * size
     with pytest.raises(BadArchive, match="an extended header is invalid"):
         read(archive)
 
 
 def test_endless_extended_headers_are_refused() -> None:
     with pytest.raises(BadArchive, match="more than 16 extended headers"):
-        read((declaring(0, b"x")) * 100)
+        read((header_with_size(0, b"x")) * 100)
 
 
 @pytest.mark.parametrize(
@@ -124,39 +122,39 @@ def test_endless_extended_headers_are_refused() -> None:
         (b"Z", "is an entry of the unknown type b'Z'"),
     ],
 )
-def test_other_entries_are_refused(kind: bytes, words: str) -> None:
+def test_special_entries_are_refused(kind: bytes, words: str) -> None:
     with pytest.raises(BadArchive, match=words):
-        read(declaring(0, kind))
+        read(header_with_size(0, kind))
 
 
 def test_sparse_files_by_extended_headers_are_refused() -> None:
     member = entry("x")
     member.pax_headers = {"GNU.sparse.realsize": "1000000000000"}
     with pytest.raises(BadArchive, match="is a sparse file"):
-        read(packed(member))
+        read(pack(member))
 
 
 @pytest.mark.parametrize("archive", [b"", b"garbage", b"\0" * 1024, b"x" * 1024])
-def test_something_else(archive: bytes) -> None:
+def test_data_that_is_not_an_archive_raises(archive: bytes) -> None:
     with pytest.raises(Truncated):
         read(archive)
 
 
-WHOLE = packed(entry("ä" * 80), entry("b", tarfile.SYMTYPE, "ä"), entry("c"), content=b"c" * 700)
+WHOLE = pack(entry("ä" * 80), entry("b", tarfile.SYMTYPE, "ä"), entry("c"), content=b"c" * 700)
 
 
-ENTRIES = len(WHOLE.rstrip(b"\0"))
-"""Where the last of them ends, but for its padding."""
+ENTRIES_LENGTH = len(WHOLE.rstrip(b"\0"))
+"""End of the last entry, without its padding."""
 
 
-@given(st.integers(0, ENTRIES - 1))
-def test_incomplete_archives_are_noticed(length: int) -> None:
+@given(st.integers(0, ENTRIES_LENGTH - 1))
+def test_truncated_archives_are_detected(length: int) -> None:
     whole = len(read(WHOLE))
     try:
         found = len(read(WHOLE[:length]))
     except BadArchive:
         return
-    # An end between two entries looks like the end.
+    # A cut between two entries looks like the end of the archive.
     assert length % BLOCK_SIZE == 0
     assert found < whole
 
@@ -167,7 +165,7 @@ def test_damaged_archives_are_read_or_refused(changes: list[tuple[int, int]]) ->
     for at, value in changes:
         damaged[at] = value
     for start in range(0, len(damaged) - BLOCK_SIZE + 1, BLOCK_SIZE):
-        # With a right checksum, so that more than the checksum is tried.
+        # Fix the checksum, so that more than the checksum is tested.
         block = damaged[start : start + BLOCK_SIZE]
         if block[257:262] == b"ustar":
             total = sum(block[:148]) + 8 * 32 + sum(block[156:])
@@ -180,15 +178,15 @@ def with_pax(content: bytes) -> bytes:
     header = tarfile.TarInfo("pax")
     header.type, header.size = tarfile.XHDTYPE, len(content)
     padding = bytes(-len(content) % BLOCK_SIZE)
-    return header.tobuf(tarfile.USTAR_FORMAT) + content + padding + packed(entry("a"))
+    return header.tobuf(tarfile.USTAR_FORMAT) + content + padding + pack(entry("a"))
 
 
 @pytest.mark.parametrize("rest", [b"no length", b"0 a=b\n", b"x a=b\n", b"=\n"])
-def test_a_record_without_a_length_is_refused(rest: bytes) -> None:
+def test_pax_record_without_a_valid_length_is_refused(rest: bytes) -> None:
     with pytest.raises(BadArchive, match="an extended header is invalid"):
         read(with_pax(b"12 path=a/b\n" + rest))
 
 
-def test_a_name_with_a_nul_is_refused() -> None:
+def test_name_with_a_nul_is_refused() -> None:
     with pytest.raises(BadArchive, match="a NUL"):
         read(with_pax(b"12 path=a\0b\n"))
