@@ -1,4 +1,4 @@
-"""An ASGI application called without a network."""
+"""Calls of an ASGI application without a network."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from cogwork.wire.http1 import Application
 
 
 @dataclass
-class Answer:
+class AsgiResponse:
     status: int
     headers: dict[str, str]
     body: bytes
 
 
-async def ask(
+async def send_request(
     application: Application,
     path: str = "/",
     *,
@@ -25,8 +25,8 @@ async def ask(
     client: str = "127.0.0.1",
     server: str = "127.0.0.1",
     **headers: str,
-) -> Answer:
-    """`headers`: with underscores for hyphens."""
+) -> AsgiResponse:
+    """Send a request; `headers` have underscores for hyphens."""
     sent: list[dict[str, Any]] = []
 
     requests = [{"type": "http.request", "body": b"", "more_body": False}]
@@ -39,7 +39,7 @@ async def ask(
     async def send(message: Any) -> None:
         sent.append(message)
 
-    given = {"host": "localhost:8080", **headers}
+    request_headers = {"host": "localhost:8080", **headers}
     scope = {
         "type": "http",
         "method": method,
@@ -48,7 +48,8 @@ async def ask(
         "root_path": "",
         "query_string": query.encode(),
         "headers": [
-            (name.replace("_", "-").encode(), value.encode()) for name, value in given.items()
+            (name.replace("_", "-").encode(), value.encode())
+            for name, value in request_headers.items()
         ],
         "scheme": "http",
         "http_version": "1.1",
@@ -56,6 +57,6 @@ async def ask(
         "server": (server, 8080),
     }
     await application(scope, receive, send)
-    answered = {name.decode(): value.decode() for name, value in sent[0]["headers"]}
+    response_headers = {name.decode(): value.decode() for name, value in sent[0]["headers"]}
     body = b"".join(message.get("body", b"") for message in sent[1:])
-    return Answer(sent[0]["status"], answered, body)
+    return AsgiResponse(sent[0]["status"], response_headers, body)

@@ -1,4 +1,4 @@
-"""Pages of other sites get nothing of a machine, and every answer says how it may be used."""
+"""Pages of other sites are refused, and every answer has the security headers."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from starlette.applications import Starlette
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
-from tests.unit.control.asgi import Answer, ask
+from tests.unit.control.asgi import AsgiResponse, send_request
 from tests.unit.robot.bench import Bench, thing
 from tests.unit.robot.conftest import bench
 
@@ -38,9 +38,9 @@ FOREIGN_PAGE = {"origin": "https://evil.example", "sec_fetch_site": "cross-site"
 @pytest.fixture
 async def site(bench: Bench, tmp_path: Path) -> AsyncIterator[Application]:
     await bench.apply(thing("a"))
-    story = EventJournal(tmp_path / "story.jsonl", bench.clock)
-    yield create_app(bench.machine, bench.clock, RingBuffer(), story)
-    story.close()
+    journal = EventJournal(tmp_path / "story.jsonl", bench.clock)
+    yield create_app(bench.machine, bench.clock, RingBuffer(), journal)
+    journal.close()
 
 
 @pytest.mark.parametrize(
@@ -58,7 +58,7 @@ async def site(bench: Bench, tmp_path: Path) -> AsyncIterator[Application]:
         "[fe80::1%25eth0]:80",
     ],
 )
-def test_names_and_addresses_of_this_machine(host: str) -> None:
+def test_names_and_addresses_of_the_machine_are_allowed(host: str) -> None:
     assert is_allowed_host(host, NAMES)
 
 
@@ -83,11 +83,11 @@ def test_names_and_addresses_of_this_machine(host: str) -> None:
         "\xff",
     ],
 )
-def test_other_names(host: str) -> None:
+def test_other_host_names_are_refused(host: str) -> None:
     assert not is_allowed_host(host, NAMES)
 
 
-def test_names_that_the_configuration_gives() -> None:
+def test_configured_host_names_are_allowed() -> None:
     network = NetworkConfig.model_construct(
         bind_address="desk:8080", fqdn="Robot.Example", allowed_hosts=["a.example", "b.example"]
     )
@@ -101,16 +101,16 @@ def test_names_that_the_configuration_gives() -> None:
 
 
 @pytest.mark.parametrize("path", PATHS)
-async def test_a_name_that_was_rebound_to_this_machine(site: Application, path: str) -> None:
-    answer = await ask(site, path, host="evil.example:8080")
+async def test_dns_rebinding_is_refused(site: Application, path: str) -> None:
+    answer = await send_request(site, path, host="evil.example:8080")
     assert answer.status == 421
     assert b"'evil.example:8080'" in answer.body
     assert b"network.allowed_hosts" in answer.body
 
 
 @pytest.mark.parametrize("path", PATHS)
-async def test_a_page_of_another_site(site: Application, path: str) -> None:
-    assert (await ask(site, path, **FOREIGN_PAGE)).status == 403
+async def test_requests_of_other_sites_are_refused(site: Application, path: str) -> None:
+    assert (await send_request(site, path, **FOREIGN_PAGE)).status == 403
     for headers in (
         {"origin": "null"},
         {"origin": "http://localhost:3000"},
@@ -119,10 +119,10 @@ async def test_a_page_of_another_site(site: Application, path: str) -> None:
         {"sec_fetch_site": "same-site"},
         {"sec_fetch_site": "cross-site", "sec_fetch_mode": "navigate", "sec_fetch_dest": "iframe"},
     ):
-        assert (await ask(site, path, **headers)).status == 403, headers
+        assert (await send_request(site, path, **headers)).status == 403, headers
 
 
-async def test_our_own_page_and_programs(site: Application) -> None:
+async def test_requests_of_own_page_and_programs_are_served(site: Application) -> None:
     for headers in (
         {},
         {"origin": "http://localhost:8080"},
@@ -130,39 +130,39 @@ async def test_our_own_page_and_programs(site: Application) -> None:
         {"sec_fetch_site": "same-origin"},
         {"sec_fetch_site": "none"},
     ):
-        assert (await ask(site, "/status.json", **headers)).status == 200, headers
+        assert (await send_request(site, "/status.json", **headers)).status == 200, headers
 
 
-async def test_following_a_link_to_the_page(site: Application) -> None:
+async def test_link_to_the_page_is_served_and_to_data_is_refused(site: Application) -> None:
     link = {
         "sec_fetch_site": "cross-site",
         "sec_fetch_mode": "navigate",
         "sec_fetch_dest": "document",
     }
-    assert (await ask(site, "/", **link)).status == 200
-    assert (await ask(site, "/status.json", **link)).status == 403
+    assert (await send_request(site, "/", **link)).status == 200
+    assert (await send_request(site, "/status.json", **link)).status == 403
 
 
 @pytest.mark.parametrize("method", ["POST", "PUT", "DELETE", "OPTIONS", "TRACE", "CONNECT"])
-async def test_methods_that_change_something(site: Application, method: str) -> None:
+async def test_methods_other_than_get_and_head_are_refused(site: Application, method: str) -> None:
     for path in (*PATHS, "/viam.robot.v1.RobotService/Shutdown"):
-        answer = await ask(site, path, method=method)
+        answer = await send_request(site, path, method=method)
         assert (answer.status, answer.headers["allow"]) == (405, "GET, HEAD")
 
 
-async def test_a_request_that_proxies_read_in_two_ways(site: Application) -> None:
-    answer = await ask(site, "/", content_length="4", transfer_encoding="chunked")
+async def test_ambiguous_body_length_is_refused(site: Application) -> None:
+    answer = await send_request(site, "/", content_length="4", transfer_encoding="chunked")
     assert (answer.status, answer.headers["connection"]) == (400, "close")
 
 
-async def test_what_every_answer_says(site: Application) -> None:
-    answers = [await ask(site, path) for path in (*PATHS, "/nothing")]
+async def test_every_answer_has_the_security_headers(site: Application) -> None:
+    answers = [await send_request(site, path) for path in (*PATHS, "/nothing")]
     answers += [
-        await ask(site, "/logs.jsonl", query="level=nonsense"),
-        await ask(site, host="evil.example"),
-        await ask(site, method="POST"),
-        await ask(site, **FOREIGN_PAGE),
-        await ask(site, method="HEAD"),
+        await send_request(site, "/logs.jsonl", query="level=nonsense"),
+        await send_request(site, host="evil.example"),
+        await send_request(site, method="POST"),
+        await send_request(site, **FOREIGN_PAGE),
+        await send_request(site, method="HEAD"),
     ]
     assert {answer.status for answer in answers} == {200, 400, 403, 404, 405, 421}
     for answer in answers:
@@ -175,7 +175,7 @@ async def test_what_every_answer_says(site: Application) -> None:
         assert not any(name.startswith("access-control-") for name in answer.headers)
 
 
-async def test_what_an_answer_says_that_failed() -> None:
+async def test_failed_answer_has_the_security_headers() -> None:
     async def fail(_: Request) -> Response:
         raise ValueError("ouch")
 
@@ -192,8 +192,8 @@ async def test_what_an_answer_says_that_failed() -> None:
     assert (b"x-content-type-options", b"nosniff") in sent[0]["headers"]
 
 
-async def test_the_page_may_have_its_own_style_and_script_only(site: Application) -> None:
-    allowed = policy(await ask(site))
+async def test_policy_allows_only_the_own_style_and_script(site: Application) -> None:
+    allowed = policy(await send_request(site))
     camera = {"name": "rdk:component:camera/c", "model": "m", "state": "ready", "since": 0.0}
     view = {"state": "running", "revision": "", "resources": [{**camera, "reason": None}]}
     text = render_page(view, 1.0)
@@ -206,11 +206,11 @@ async def test_the_page_may_have_its_own_style_and_script_only(site: Application
     assert not re.search(r"\son\w+=", re.sub(r"<script>.*</script>", "", text, flags=re.DOTALL))
 
 
-def test_a_state_is_escaped_too() -> None:
+def test_state_is_escaped() -> None:
     module = {"name": "m", "state": "'><script>", "reason": None, "since": 0.0, "pid": None}
     view = {"state": "running", "revision": "", "resources": [], "modules": [module]}
     assert "<script>" not in render_page(view, 1.0)
 
 
-def policy(answer: Answer) -> str:
+def policy(answer: AsgiResponse) -> str:
     return answer.headers["content-security-policy"]

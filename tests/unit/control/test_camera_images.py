@@ -1,4 +1,4 @@
-"""What browsers see of a machine's cameras, without a network between."""
+"""Camera images for browsers, tested without a network."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ import numpy as np
 import pytest
 from tests.foreign_camera import ForeignCamera
 from tests.pictures import written
-from tests.unit.control.asgi import ask
+from tests.unit.control.asgi import send_request
 from tests.vision_models import CAMERA, Still, solid
 
 from cogwork.config.fields import Attributes
@@ -40,14 +40,14 @@ Build = Callable[[], Any]
 
 
 @asynccontextmanager
-async def machine(**cameras: Build) -> AsyncIterator[Machine]:
-    """Cameras of these names."""
+async def run_machine(**cameras: Build) -> AsyncIterator[Machine]:
+    """Run a machine with cameras of these names."""
 
     async def construct(name: Any, *_: Any) -> Any:
         return cameras[name.name]()
 
     registry = Registry([Model(CAMERA, ModelName.parse("made"), Attributes, construct)])
-    made = Machine(
+    machine = Machine(
         Providers({"built in": registry}),
         SystemClock(),
         limits=GraphLimits(),
@@ -56,30 +56,32 @@ async def machine(**cameras: Build) -> AsyncIterator[Machine]:
     components = [{"name": name, "api": str(CAMERA), "model": "made"} for name in cameras]
     text = json.dumps({"components": components})
     try:
-        await made.apply(load(text, LoadContext(registry, Path("/home"), {})))
-        yield made
+        await machine.apply(load(text, LoadContext(registry, Path("/home"), {})))
+        yield machine
     finally:
-        await made.aclose()
+        await machine.aclose()
 
 
-async def get(machine: Machine, path: str) -> tuple[int, dict[str, str], bytes]:
+async def get_path(machine: Machine, path: str) -> tuple[int, dict[str, str], bytes]:
     with tempfile.TemporaryDirectory() as directory:
         journal = EventJournal(Path(directory) / "journal.jsonl", SystemClock())
         try:
-            answer = await ask(create_app(machine, SystemClock(), RingBuffer(), journal), path)
+            answer = await send_request(
+                create_app(machine, SystemClock(), RingBuffer(), journal), path
+            )
         finally:
             journal.close()
     return answer.status, answer.headers, answer.body
 
 
-def eye() -> Still:
+def make_camera() -> Still:
     depth = np.ones((10, 20), np.uint16)
     return Still("eye", depth=depth, color=solid(200, 10, 10, 20, 10))
 
 
-async def test_the_newest_picture_in_colour() -> None:
-    async with machine(eye=eye) as made:
-        status, headers, body = await get(made, "/camera/eye")
+async def test_newest_color_image_is_served() -> None:
+    async with run_machine(eye=make_camera) as machine:
+        status, headers, body = await get_path(machine, "/camera/eye")
     assert (status, headers["content-type"]) == (200, "image/jpeg")
     assert headers["cache-control"] == "no-store"
     seen = cv2.imdecode(np.frombuffer(body, np.uint8), cv2.IMREAD_COLOR)
@@ -88,10 +90,10 @@ async def test_the_newest_picture_in_colour() -> None:
     assert np.abs(seen.astype(int) - (10, 10, 200)).max() < 10
 
 
-async def test_what_cameras_of_others_hand_over() -> None:
+async def test_image_of_a_foreign_camera_is_passed_on() -> None:
     data = written(".png", solid(1, 2, 3))
-    async with machine(theirs=lambda: ForeignCamera("theirs", one=data)) as made:
-        status, headers, body = await get(made, "/camera/theirs")
+    async with run_machine(theirs=lambda: ForeignCamera("theirs", one=data)) as machine:
+        status, headers, body = await get_path(machine, "/camera/theirs")
     assert (status, body) == (200, data)
     # The camera says that it is a JPEG.
     assert headers["content-type"] == "image/png"
@@ -106,19 +108,19 @@ async def test_what_cameras_of_others_hand_over() -> None:
         written(".png", solid(1, 2, 3))[:40],
     ],
 )
-async def test_bytes_that_are_not_a_picture_are_not_passed_on(data: bytes) -> None:
-    async with machine(theirs=lambda: ForeignCamera("theirs", one=data)) as made:
-        status, headers, body = await get(made, "/camera/theirs")
+async def test_invalid_image_bytes_are_not_passed_on(data: bytes) -> None:
+    async with run_machine(theirs=lambda: ForeignCamera("theirs", one=data)) as machine:
+        status, headers, body = await get_path(machine, "/camera/theirs")
     assert (status, headers["content-type"]) == (502, "text/plain; charset=utf-8")
     assert body.startswith(b'camera "theirs" returned an invalid image: the image ')
     assert b"script" not in body
 
 
-async def test_a_camera_is_asked_once_for_everybody() -> None:
+async def test_concurrent_requests_share_one_camera_call() -> None:
     camera = ForeignCamera("theirs", one=written(".png", solid(1, 2, 3)))
     camera.held = asyncio.Event()
-    async with machine(theirs=lambda: camera) as made:
-        shared = camera_images.CameraImages(made, SystemClock())
+    async with run_machine(theirs=lambda: camera) as machine:
+        shared = camera_images.CameraImages(machine, SystemClock())
         first = asyncio.ensure_future(shared.get_newest("theirs"))
         await camera.was_asked(1)
         others = [asyncio.ensure_future(shared.get_newest("theirs")) for _ in range(20)]
@@ -133,19 +135,19 @@ async def test_a_camera_is_asked_once_for_everybody() -> None:
 
 
 @pytest.mark.parametrize("name", ["bel", "<b>", "%00", "x" * 5000])
-async def test_no_such_camera(name: str) -> None:
-    async with machine(belt=lambda: Still("belt", color=solid(1, 2, 3))) as made:
-        status, headers, body = await get(made, f"/camera/{name}")
+async def test_unknown_camera_is_not_found(name: str) -> None:
+    async with run_machine(belt=lambda: Still("belt", color=solid(1, 2, 3))) as machine:
+        status, headers, body = await get_path(machine, f"/camera/{name}")
     assert status == 404
     assert headers["content-type"].startswith("text/plain")
     assert body
 
 
-def broken() -> Any:
+def raise_lens_cap() -> Any:
     raise RuntimeError("the lens cap is on")
 
 
-class Moody(ForeignCamera):
+class FailingCamera(ForeignCamera):
     async def get_images(self, **_: Any) -> Any:
         raise ZeroDivisionError("of theirs")
 
@@ -153,31 +155,31 @@ class Moody(ForeignCamera):
 @pytest.mark.parametrize(
     ("build", "words"),
     [
-        (broken, b"the lens cap is on"),
+        (raise_lens_cap, b"the lens cap is on"),
         (lambda: ForeignCamera("c"), b'camera "c" returned no images\n'),
-        (lambda: Moody("c"), b"ZeroDivisionError: of theirs\n"),
+        (lambda: FailingCamera("c"), b"ZeroDivisionError: of theirs\n"),
     ],
 )
-async def test_no_picture_and_why(build: Build, words: bytes) -> None:
-    async with machine(c=build) as made:
-        status, headers, body = await get(made, "/camera/c")
+async def test_missing_image_is_answered_with_the_reason(build: Build, words: bytes) -> None:
+    async with run_machine(c=build) as machine:
+        status, headers, body = await get_path(machine, "/camera/c")
     assert status == 503
     assert headers["content-type"].startswith("text/plain")
     assert words in body
 
 
-async def test_no_picture_in_time(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_slow_camera_times_out(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(camera_images, "_TIMEOUT", 0.05)
     slow = ForeignCamera("slow")
     slow.held = asyncio.Event()
-    async with machine(slow=lambda: slow) as made:
-        status, _, body = await get(made, "/camera/slow")
+    async with run_machine(slow=lambda: slow) as machine:
+        status, _, body = await get_path(machine, "/camera/slow")
     assert (status, body) == (504, b'camera "slow" took too long\n')
 
 
-async def test_the_page_shows_those_that_are_ready() -> None:
-    async with machine(eye=eye, dark=broken) as made:
-        _, _, body = await get(made, "/")
+async def test_page_shows_only_ready_cameras() -> None:
+    async with run_machine(eye=make_camera, dark=raise_lens_cap) as machine:
+        _, _, body = await get_path(machine, "/")
     assert re.findall(r"<img src='([^']*)'", body.decode()) == ["/camera/eye"]
     assert "the lens cap is on" in html.unescape(body.decode())
 
@@ -190,7 +192,7 @@ def view(*names: str, kind: str = "rdk:component:camera") -> dict[str, Any]:
     return {"state": "running", "revision": "", "resources": resources}
 
 
-def test_names_are_escaped() -> None:
+def test_camera_names_are_escaped() -> None:
     name = "<script>'\"&/ü"
     shown = render_page(view(name), 1.0)
     assert "<script>'" not in shown
@@ -199,6 +201,6 @@ def test_names_are_escaped() -> None:
     assert "<figcaption>&lt;script&gt;&#x27;&quot;&amp;/ü</figcaption>" in shown
 
 
-def test_no_figure_without_a_camera_and_few_with_many() -> None:
+def test_number_of_figures_is_limited() -> None:
     assert "<figure>" not in render_page(view("s", kind="rdk:component:sensor"), 1.0)
     assert render_page(view(*(f"c{number}" for number in range(50))), 1.0).count("<figure>") == 8

@@ -1,4 +1,4 @@
-"""What programs and browsers get over HTTP, without a network between."""
+"""The HTTP pages of the server, tested without a network."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.unit.control.asgi import Answer, ask
-from tests.unit.robot.bench import Bench, failing, probe, thing
+from tests.unit.control.asgi import AsgiResponse, send_request
+from tests.unit.robot.bench import Bench, fail_with, probe, thing
 from tests.unit.robot.conftest import bench
 
 from cogwork.control import status
@@ -24,18 +24,18 @@ from cogwork.robot.status_view import build_status_view
 
 __all__ = ["bench"]
 
-HERE = "127.0.0.1"
+LOOPBACK = "127.0.0.1"
 
 
-async def get(
-    bench: Bench, path: str, client: str = HERE, server: str = HERE
+async def get_path(
+    bench: Bench, path: str, client: str = LOOPBACK, server: str = LOOPBACK
 ) -> tuple[int, str, str]:
-    """The status, the kind of content and the content."""
+    """Return the status, the content type and the content."""
     with tempfile.TemporaryDirectory() as directory:
         journal = EventJournal(Path(directory) / "journal.jsonl", bench.clock)
         try:
             app = create_app(bench.machine, bench.clock, RingBuffer(), journal)
-            answer = await ask(app, path, client=client, server=server)
+            answer = await send_request(app, path, client=client, server=server)
         finally:
             journal.close()
     return answer.status, answer.headers["content-type"], answer.body.decode()
@@ -55,11 +55,11 @@ async def get(
         ("::ffff:192.0.2.7", "::ffff:192.0.2.1", 403),
     ],
 )
-async def test_only_the_machine_itself_may_ask_for_a_restart(
+async def test_restart_status_is_only_for_the_machine_itself(
     bench: Bench, client: str, server: str, status: int
 ) -> None:
     await bench.apply(thing("a"))
-    answer, kind, body = await get(bench, "/restart_status", client, server)
+    answer, kind, body = await get_path(bench, "/restart_status", client, server)
     assert answer == status
     if status == 200:
         assert kind == "application/json"
@@ -68,27 +68,27 @@ async def test_only_the_machine_itself_may_ask_for_a_restart(
         assert body == "forbidden: only available from the machine itself\n"
 
 
-async def test_everybody_may_see_the_page(bench: Bench) -> None:
-    bench.scripts["build", "b"] = failing("<i>no</i> file '/data/\udcff'")
+async def test_status_page_is_served_to_all_clients(bench: Bench) -> None:
+    bench.scripts["build", "b"] = fail_with("<i>no</i> file '/data/\udcff'")
     await bench.apply(thing("a"), thing("b"), probe("p"), revision="r<1>")
-    status, kind, page = await get(bench, "/", "192.0.2.7", "192.0.2.1")
+    status, kind, page = await get_path(bench, "/", "192.0.2.7", "192.0.2.1")
     assert (status, kind) == (200, "text/html; charset=utf-8")
     assert "running · 2 of 3 resources ready · configuration r&lt;1&gt;" in page
     assert r"&lt;i&gt;no&lt;/i&gt; file &#x27;/data/\udcff&#x27;" in page
-    # Those that need somebody come first.
+    # Unhealthy resources come first.
     assert page.index("<b>b</b>") < page.index("<b>a</b>") < page.index("<b>p</b>")
 
 
-async def test_before_there_is_a_configuration_the_page_says_what_to_do(bench: Bench) -> None:
-    _, _, page = await get(bench, "/")
+async def test_status_page_without_configuration_has_advice(bench: Bench) -> None:
+    _, _, page = await get_path(bench, "/")
     assert "initializing · 0 of 0 resources ready" in page
     assert "add one to the configuration file and save it" in page
 
 
-async def test_the_same_for_programs(bench: Bench) -> None:
-    bench.scripts["build", "b"] = failing("no file '/data/\udcff'")
+async def test_status_json_lists_the_resources(bench: Bench) -> None:
+    bench.scripts["build", "b"] = fail_with("no file '/data/\udcff'")
     await bench.apply(thing("a"), thing("b", needs="a"), revision="7")
-    status, kind, body = await get(bench, "/status.json")
+    status, kind, body = await get_path(bench, "/status.json")
     assert (status, kind) == (200, "application/json")
     view = json.loads(body)
     assert (view["state"], view["revision"]) == ("running", "7")
@@ -104,56 +104,56 @@ async def test_the_same_for_programs(bench: Bench) -> None:
     }
 
 
-async def test_what_is_not_there(bench: Bench) -> None:
-    status, _, body = await get(bench, "/viam")
+async def test_unknown_path_is_not_found(bench: Bench) -> None:
+    status, _, body = await get_path(bench, "/viam")
     assert (status, body) == (404, "/viam not found; the status page is at /\n")
 
 
 @pytest.fixture
-async def story(bench: Bench, tmp_path: Path) -> AsyncIterator[EventJournal]:
-    made = EventJournal(tmp_path / "story.jsonl", bench.clock)
-    yield made
-    made.close()
+async def journal(bench: Bench, tmp_path: Path) -> AsyncIterator[EventJournal]:
+    event_journal = EventJournal(tmp_path / "story.jsonl", bench.clock)
+    yield event_journal
+    event_journal.close()
 
 
-async def test_many_ask_and_the_machine_is_looked_at_twice(
-    bench: Bench, story: EventJournal, monkeypatch: pytest.MonkeyPatch
+async def test_concurrent_requests_share_the_status_view(
+    bench: Bench, journal: EventJournal, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Once for the first, and once for all who came while that was under way."""
-    looks = 0
+    """Once for the first request, and once for all requests during that time."""
+    view_count = 0
 
-    async def look(machine: Machine) -> dict[str, Any]:
-        nonlocal looks
-        looks += 1
-        for _ in range(20):  # turns of the loop, in which all of them come
+    async def count_view(machine: Machine) -> dict[str, Any]:
+        nonlocal view_count
+        view_count += 1
+        for _ in range(20):  # turns of the loop in which all requests arrive
             await asyncio.sleep(0)
         return await build_status_view(machine)
 
-    monkeypatch.setattr(status, "build_status_view", look)
+    monkeypatch.setattr(status, "build_status_view", count_view)
     await bench.apply(thing("a"))
-    site = create_app(bench.machine, bench.clock, RingBuffer(), story)
+    site = create_app(bench.machine, bench.clock, RingBuffer(), journal)
     for path in ("/", "/status.json"):
-        looks = 0
-        answers = await asyncio.gather(*(ask(site, path) for _ in range(16)))
+        view_count = 0
+        answers = await asyncio.gather(*(send_request(site, path) for _ in range(16)))
         assert {answer.status for answer in answers} == {200}
         assert len({answer.body for answer in answers}) == 1
-        assert looks <= 2
+        assert view_count <= 2
 
 
-async def test_a_large_machine(bench: Bench, story: EventJournal) -> None:
+async def test_large_machine_is_served_completely(bench: Bench, journal: EventJournal) -> None:
     await bench.apply(*(thing(f"t{number}") for number in range(300)))
-    site = create_app(bench.machine, bench.clock, RingBuffer(), story)
-    answer = await ask(site, "/status.json")
+    site = create_app(bench.machine, bench.clock, RingBuffer(), journal)
+    answer = await send_request(site, "/status.json")
     assert len(json.loads(answer.body)["resources"]) == 300
     assert answer.headers["content-length"] == str(len(answer.body))
-    assert (await ask(site, "/")).body.count(b"<tr>") == 301
+    assert (await send_request(site, "/")).body.count(b"<tr>") == 301
 
 
-async def test_the_history_is_read_once_for_a_crowd(
-    bench: Bench, story: EventJournal, monkeypatch: pytest.MonkeyPatch
+async def test_concurrent_requests_share_the_history(
+    bench: Bench, journal: EventJournal, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     reads = 0
-    records = story.iter_records
+    records = journal.iter_records
     all_wait = threading.Event()
 
     def read() -> Iterator[tuple[str, dict[str, Any]]]:
@@ -162,35 +162,37 @@ async def test_the_history_is_read_once_for_a_crowd(
         assert all_wait.wait(10)
         return records()
 
-    monkeypatch.setattr(story, "iter_records", read)
-    site = create_app(bench.machine, bench.clock, RingBuffer(), story)
+    monkeypatch.setattr(journal, "iter_records", read)
+    site = create_app(bench.machine, bench.clock, RingBuffer(), journal)
     queries = ("", "resource=a", "resource=b")
-    asking = [
-        asyncio.ensure_future(ask(site, "/history.json", query=queries[number % 3]))
+    requests = [
+        asyncio.ensure_future(send_request(site, "/history.json", query=queries[number % 3]))
         for number in range(30)
     ]
     await bench.clock.settle()
     all_wait.set()
-    answers = await asyncio.gather(*asking)
+    answers = await asyncio.gather(*requests)
     assert {answer.status for answer in answers} == {200}
     assert reads == 2, "once for the first, and once for those that came while it was read"
 
 
-async def test_how_many_may_follow_the_log(bench: Bench, story: EventJournal) -> None:
-    site = create_app(bench.machine, bench.clock, RingBuffer(), story)
+async def test_number_of_log_followers_is_limited(bench: Bench, journal: EventJournal) -> None:
+    site = create_app(bench.machine, bench.clock, RingBuffer(), journal)
 
-    def follow(client: str) -> asyncio.Task[Answer]:
-        return asyncio.ensure_future(ask(site, "/logs.jsonl", query="follow=1", client=client))
+    def follow(client: str) -> asyncio.Task[AsgiResponse]:
+        return asyncio.ensure_future(
+            send_request(site, "/logs.jsonl", query="follow=1", client=client)
+        )
 
-    following = [follow("127.0.0.1") for _ in range(9)]
-    following += [follow(f"192.0.2.{number // 8}") for number in range(60)]
+    followers = [follow("127.0.0.1") for _ in range(9)]
+    followers += [follow(f"192.0.2.{number // 8}") for number in range(60)]
     await bench.clock.settle()
-    declined = [each.result() for each in following if each.done()]
+    declined = [each.result() for each in followers if each.done()]
     assert [answer.status for answer in declined] == [503] * 5
     assert b"too many followers of the log at once" in declined[0].body
-    for each in following:
+    for each in followers:
         each.cancel()
-    await asyncio.gather(*following, return_exceptions=True)
+    await asyncio.gather(*followers, return_exceptions=True)
     last = follow("127.0.0.1")
     await bench.clock.settle()
     assert not last.done()
@@ -198,23 +200,23 @@ async def test_how_many_may_follow_the_log(bench: Bench, story: EventJournal) ->
     await asyncio.gather(last, return_exceptions=True)
 
 
-async def test_asking_only_for_the_head_of_a_log_follows_nothing(
-    bench: Bench, story: EventJournal
-) -> None:
-    site = create_app(bench.machine, bench.clock, RingBuffer(), story)
-    assert (await ask(site, "/logs.jsonl", method="HEAD", query="follow=1")).status == 200
+async def test_head_request_does_not_follow_the_log(bench: Bench, journal: EventJournal) -> None:
+    site = create_app(bench.machine, bench.clock, RingBuffer(), journal)
+    assert (await send_request(site, "/logs.jsonl", method="HEAD", query="follow=1")).status == 200
 
 
-async def test_the_history_of_one_resource(bench: Bench, tmp_path: Path) -> None:
-    told = EventJournal(tmp_path / "told.jsonl", bench.clock)
+async def test_history_can_be_filtered_by_resource(bench: Bench, tmp_path: Path) -> None:
+    journal_of_two = EventJournal(tmp_path / "told.jsonl", bench.clock)
     for name in ("rdk:component:motor/a", "rdk:component:arm/b"):
-        told.record("resource", {"resource": name, "reason": 'line\u2028 "quoted" \udcff'})
-    told.close()
-    site = create_app(bench.machine, bench.clock, RingBuffer(), told)
+        journal_of_two.record(
+            "resource", {"resource": name, "reason": 'line\u2028 "quoted" \udcff'}
+        )
+    journal_of_two.close()
+    site = create_app(bench.machine, bench.clock, RingBuffer(), journal_of_two)
     names = {
         query: [
             line["resource"]
-            for line in json.loads((await ask(site, "/history.json", query=query)).body)
+            for line in json.loads((await send_request(site, "/history.json", query=query)).body)
         ]
         for query in ("", "resource=a", "resource=rdk:component:arm/b", "resource=c")
     }

@@ -1,4 +1,4 @@
-"""Lines of the log over HTTP: a few at a time, and followers that cost little."""
+"""Log lines over HTTP: sent in small parts, with cheap followers."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def fill(ring: RingBuffer, count: int, message: str = "line") -> None:
         ring.put(Entry(float(number), 20, "rdk", "x.py:1", f"{message} {number}"))
 
 
-async def test_all_lines_come_a_few_at_a_time() -> None:
+async def test_lines_are_sent_in_small_parts() -> None:
     ring = RingBuffer()
     fill(ring, 5000)
     parts = [
@@ -36,7 +36,7 @@ async def test_all_lines_come_a_few_at_a_time() -> None:
     assert max(part.count("\n") for part in parts) <= 100
 
 
-async def test_a_client_that_does_not_read_keeps_no_lines() -> None:
+async def test_slow_client_skips_evicted_lines() -> None:
     ring = RingBuffer(lines=1000)
     fill(ring, 1000, "old")
     lines = stream_log_lines(ring, LogQuery(), ManualClock(), LoopThrottle(), follow=False)
@@ -46,14 +46,14 @@ async def test_a_client_that_does_not_read_keeps_no_lines() -> None:
     await lines.aclose()  # type: ignore[attr-defined]
 
 
-async def test_a_follower_looks_only_at_what_is_new(monkeypatch: pytest.MonkeyPatch) -> None:
-    looked_at = 0
-    wants = LogQuery.matches
+async def test_follower_checks_only_new_lines(monkeypatch: pytest.MonkeyPatch) -> None:
+    checked_entries = 0
+    original_matches = LogQuery.matches
 
     def count(query: LogQuery, entry: Entry) -> bool:
-        nonlocal looked_at
-        looked_at += 1
-        return wants(query, entry)
+        nonlocal checked_entries
+        checked_entries += 1
+        return original_matches(query, entry)
 
     monkeypatch.setattr(LogQuery, "matches", count)
     ring, clock = RingBuffer(), ManualClock()
@@ -62,9 +62,9 @@ async def test_a_follower_looks_only_at_what_is_new(monkeypatch: pytest.MonkeyPa
     lines = stream_log_lines(ring, query, clock, LoopThrottle(), follow=True)
     following = asyncio.ensure_future(anext(lines))
     await clock.advance(60)
-    assert looked_at == 5000
+    assert checked_entries == 5000
     fill(ring, 3, "news")
     await clock.advance(0.3)
     assert (await following).count("\n") == 3
-    assert looked_at == 5003
+    assert checked_entries == 5003
     await lines.aclose()  # type: ignore[attr-defined]

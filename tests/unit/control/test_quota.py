@@ -6,12 +6,12 @@ from typing import Any
 
 import pytest
 from starlette.responses import Response
-from tests.unit.control.asgi import ask
+from tests.unit.control.asgi import send_request
 
 from cogwork.control.quota import MeteredResponse, Overloaded, Quota
 
 
-def test_one_address_leaves_something_for_others() -> None:
+def test_one_address_cannot_use_the_whole_quota() -> None:
     quota = Quota("followers", total=5, per_address=3)
     with ExitStack() as stack:
         for _ in range(3):
@@ -25,7 +25,7 @@ def test_one_address_leaves_something_for_others() -> None:
     assert not quota._held_by_address
 
 
-def test_one_that_is_too_large_is_granted_alone() -> None:
+def test_oversized_request_is_granted_alone() -> None:
     quota = Quota("bytes", total=10, per_address=5)
     with quota.hold("a", 100), pytest.raises(Overloaded), quota.hold("b", 1):
         pass
@@ -33,39 +33,39 @@ def test_one_that_is_too_large_is_granted_alone() -> None:
         pass
 
 
-def test_the_oldest_gives_way() -> None:
+def test_oldest_allocation_is_evicted_first() -> None:
     quota = Quota("bytes", total=10, per_address=6)
-    cut: list[str] = []
+    evicted: list[str] = []
 
-    def part(name: str, address: str, amount: int) -> AbstractContextManager[None]:
-        return quota.hold(address, amount, lambda: cut.append(name))
+    def hold_part(name: str, address: str, amount: int) -> AbstractContextManager[None]:
+        return quota.hold(address, amount, lambda: evicted.append(name))
 
     with ExitStack() as stack:
         for name in ("one", "two", "three"):
-            stack.enter_context(part(name, "a", 2))
-        stack.enter_context(part("four", "a", 4))
-        assert cut == ["one", "two"]
-        stack.enter_context(part("five", "b", 4))
-        stack.enter_context(part("six", "c", 1))
-        assert cut == ["one", "two", "three"]
+            stack.enter_context(hold_part(name, "a", 2))
+        stack.enter_context(hold_part("four", "a", 4))
+        assert evicted == ["one", "two"]
+        stack.enter_context(hold_part("five", "b", 4))
+        stack.enter_context(hold_part("six", "c", 1))
+        assert evicted == ["one", "two", "three"]
     assert not quota._held_by_address
     assert not quota._allocations
 
 
-async def test_a_response_holds_its_part_until_it_is_sent() -> None:
+async def test_response_holds_its_quota_until_it_is_sent() -> None:
     quota = Quota("answers", total=1, per_address=1)
-    go_on = asyncio.Event()
+    resume = asyncio.Event()
 
     class Slow(Response):
         async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
-            await go_on.wait()
+            await resume.wait()
             await super().__call__(scope, receive, send)
 
-    first = asyncio.ensure_future(ask(MeteredResponse(Slow(b"one"), quota)))
+    first = asyncio.ensure_future(send_request(MeteredResponse(Slow(b"one"), quota)))
     await asyncio.sleep(0)
-    declined = await ask(MeteredResponse(Response(b"two"), quota))
+    declined = await send_request(MeteredResponse(Response(b"two"), quota))
     assert (declined.status, declined.headers["retry-after"]) == (503, "1")
     assert declined.body == b"too many answers at once; try again later\n"
-    go_on.set()
+    resume.set()
     assert (await first).body == b"one"
-    assert (await ask(MeteredResponse(Response(b"two"), quota))).body == b"two"
+    assert (await send_request(MeteredResponse(Response(b"two"), quota))).body == b"two"

@@ -1,4 +1,4 @@
-"""A machine on a manual clock: resources that do as they are told, and calls without a network."""
+"""A machine on a manual clock, with scripted resources and calls without a network."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ from cogwork.robot.machine import Machine
 from cogwork.wire.handlers import Metadata
 from cogwork.wire.status import status_of
 
-assert sdk.VERSION  # it comes before anything else of the SDK
+assert sdk.VERSION  # the SDK must be imported first
 from viam.components.generic import Generic  # noqa: E402
 from viam.components.sensor import Sensor  # noqa: E402
 from viam.gen.common.v1 import common_pb2 as common  # noqa: E402
@@ -43,7 +43,7 @@ from viam.utils import dict_to_struct, struct_to_dict  # noqa: E402
 
 GENERIC = Api.parse("rdk:component:generic")
 SENSOR = Api.parse("rdk:component:sensor")
-FILMER = Api.parse("rdk:service:video")
+VIDEO = Api.parse("rdk:service:video")
 MOTOR = Api.parse("rdk:component:motor")
 ARM = Api.parse("rdk:component:arm")
 BUTTON = Api.parse("rdk:component:button")
@@ -53,7 +53,7 @@ ROBOT = "/viam.robot.v1.RobotService"
 DO_COMMAND = "/viam.component.generic.v1.GenericService/DoCommand"
 READ = "/viam.component.sensor.v1.SensorService/GetReadings"
 
-Deed = Callable[..., Any]
+Behavior = Callable[..., Any]
 T = TypeVar("T")
 
 
@@ -62,73 +62,73 @@ class ThingAttributes(Attributes):
 
 
 class Thing(Generic):
-    """Does what the bench says: `deeds["<its name>"]`, a coroutine function."""
+    """A resource that runs its behavior, the coroutine function `behaviors["<its name>"]`."""
 
     def __init__(self, name: ResourceName, bench: Bench) -> None:
         super().__init__(name.name)
         self.bench = bench
 
     async def do_command(self, command: Mapping[str, Any], **_: Any) -> Mapping[str, Any]:
-        deed = self.bench.deeds.get(self.name)
-        done = await deed(command) if deed is not None else command
+        behavior = self.bench.behaviors.get(self.name)
+        done = await behavior(command) if behavior is not None else command
         return done if isinstance(done, Mapping) else {}
 
     async def reconfigure(self, attributes: ThingAttributes, dependencies: Dependencies) -> None:
-        await self.bench.carry_out("reconfigure", self.name)
+        await self.bench.run_script("reconfigure", self.name)
 
     async def close(self) -> None:
-        await self.bench.carry_out("close", self.name)
+        await self.bench.run_script("close", self.name)
 
 
 class Mover(Thing):
     async def stop(self, *, extra: dict[str, Any] | None = None, **_: Any) -> None:
-        await self.bench.carry_out("stop", self.name, extra)
+        await self.bench.run_script("stop", self.name, extra)
 
 
 class Wheel(Mover):
-    """A motor, as far as it is called."""
+    """A motor with the methods that the tests call."""
 
     async def set_power(self, power: float, **_: Any) -> None:
-        if (deed := self.bench.deeds.get(self.name)) is not None:
-            await deed()
+        if (behavior := self.bench.behaviors.get(self.name)) is not None:
+            await behavior()
 
     async def go_for(self, rpm: float, revolutions: float, **_: Any) -> None:
-        await for_ever()
+        await wait_forever()
 
     async def is_moving(self) -> bool:
-        await self.bench.carry_out("look", self.name)
+        await self.bench.run_script("look", self.name)
         return False
 
 
 class Reach(Mover):
-    """An arm, as far as it is called: its deed returns the joints and the kinematics."""
+    """An arm whose behavior returns the joints and the kinematics."""
 
     async def move_through_joint_positions_streamed(
         self, batches: AsyncIterator[Any], **_: Any
     ) -> AsyncIterator[Any]:
         async for batch in batches:
             yield batch
-        await for_ever()
+        await wait_forever()
 
     async def get_kinematics(self) -> Any:
-        return self.bench.deeds[self.name]()[1]
+        return self.bench.behaviors[self.name]()[1]
 
     async def get_joint_positions(self) -> Any:
-        return JointPositions(values=self.bench.deeds[self.name]()[0])
+        return JointPositions(values=self.bench.behaviors[self.name]()[0])
 
 
 class Bell(Thing):
-    """A button, as far as it is called: its deed is the push."""
+    """A button whose behavior is the push."""
 
     async def push(self, **_: Any) -> None:
-        await self.bench.deeds[self.name]()
+        await self.bench.behaviors[self.name]()
 
 
 class Planner(Thing):
-    """A motion service, as far as it is called: its deed is the move."""
+    """A motion service whose behavior is the move."""
 
     async def move(self, *_: Any, **__: Any) -> bool:
-        await self.bench.deeds[self.name]()
+        await self.bench.behaviors[self.name]()
         return True
 
 
@@ -138,17 +138,17 @@ class Probe(Sensor):
         self.bench = bench
 
     async def get_readings(self, **options: Any) -> Any:
-        return await self.bench.deeds[self.name](**options)
+        return await self.bench.behaviors[self.name](**options)
 
 
 @dataclass
 class Bench:
     clock: ManualClock = field(default_factory=ManualClock)
-    deeds: dict[str, Deed] = field(default_factory=dict)
-    scripts: dict[tuple[str, str], Deed] = field(default_factory=dict)
-    """What becomes of ("build" | "reconfigure" | "close" | "stop", name); otherwise nothing."""
+    behaviors: dict[str, Behavior] = field(default_factory=dict)
+    scripts: dict[tuple[str, str], Behavior] = field(default_factory=dict)
+    """Scripts for ("build" | "reconfigure" | "close" | "stop", name)."""
     history: list[Any] = field(default_factory=list)
-    asked_to_shut_down: list[str] = field(default_factory=list)
+    shutdown_reasons: list[str] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         models = [
@@ -162,7 +162,7 @@ class Bench:
                 )
             ),
             self._model(SENSOR, "probe", Probe),
-            self._model(FILMER, "thing", Thing),
+            self._model(VIDEO, "thing", Thing),
             self._model(MOTOR, "mover", Wheel),
             self._model(ARM, "mover", Reach),
             self._model(BUTTON, "bell", Bell),
@@ -176,7 +176,7 @@ class Bench:
             observe=lambda _event: None,
             job_call=self._call_job,
         )
-        self.table = build_handler_table(self.machine, self.clock, self.asked_to_shut_down.append)
+        self.table = build_handler_table(self.machine, self.clock, self.shutdown_reasons.append)
 
     async def _call_job(self, config: JobConfig) -> None:
         nodes, modules = self.machine.nodes, self.machine.modules
@@ -187,40 +187,42 @@ class Bench:
         self, api: Api, name: str, kind: Callable[..., object], *, reconfigures: bool = False
     ) -> Model:
         async def construct(
-            full: ResourceName, attributes: object, dependencies: Dependencies
+            full_name: ResourceName, attributes: object, dependencies: Dependencies
         ) -> object:
-            await self.carry_out("build", full.name)
-            return kind(full, self)
+            await self.run_script("build", full_name.name)
+            return kind(full_name, self)
 
         return Model(api, ModelName.parse(name), ThingAttributes, construct, reconfigures)
 
-    async def carry_out(self, what: str, name: str, given: object = None) -> None:
+    async def run_script(self, what: str, name: str, given: object = None) -> None:
         self.history.append((what, name) if given is None else (what, name, given))
         script = self.scripts.get((what, name))
         if script is not None:
             await script()
 
-    def begin(self, config: Mapping[str, Any] | str) -> asyncio.Future[Outcome]:
+    def start_apply(self, config: Mapping[str, Any] | str) -> asyncio.Future[Outcome]:
         text = config if isinstance(config, str) else json.dumps(config)
         return self.machine.apply(load(text, LoadContext(self.registry, Path("/home"), {})))
 
     async def apply(self, *resources: dict[str, Any], **sections: Any) -> Outcome:
-        outcome = self.begin({"components": list(resources), **sections})
+        outcome = self.start_apply({"components": list(resources), **sections})
         await self.clock.settle()
         assert outcome.done(), "it is not applied yet"
         return outcome.result()
 
-    async def ask(self, method: str, request: Message | None = None, **options: Any) -> Any:
-        """A call of the machine's own service."""
+    async def call_robot(self, method: str, request: Message | None = None, **options: Any) -> Any:
+        """Call a method of RobotService."""
         kind = getattr(robot, f"{method}Request")
         return await self.call(f"{ROBOT}/{method}", request or kind(), **options)
 
-    async def do(self, name: str, command: Mapping[str, Any] | None = None, **options: Any) -> Any:
+    async def do_command(
+        self, name: str, command: Mapping[str, Any] | None = None, **options: Any
+    ) -> Any:
         request = common.DoCommandRequest(name=name, command=dict_to_struct(command or {}))
         return struct_to_dict((await self.call(DO_COMMAND, request, **options)).result)
 
     async def call(self, path: str, request: Any, **options: Any) -> Any:
-        """What a client gets: the reply, or a GRPCError."""
+        """Call a method and return the reply, or raise a GRPCError, as a client gets it."""
         method = self.table.find(path)
         assert method is not None
         stream = InProcess(request, **options)
@@ -234,18 +236,18 @@ class Bench:
             return reply
         return stream.replies
 
-    async def begun(self, call: Awaitable[T]) -> asyncio.Task[T]:
-        """The call as a task that has come as far as it can."""
+    async def start_call(self, call: Awaitable[T]) -> asyncio.Task[T]:
+        """Start the call as a task and run it until it waits."""
         task = asyncio.ensure_future(call)
         await self.clock.settle()
         return task
 
     async def operations(self) -> list[robot.Operation]:
-        return list((await self.ask("GetOperations")).operations)
+        return list((await self.call_robot("GetOperations")).operations)
 
 
 class InProcess:
-    """One call with one request, as a transport would hand it over."""
+    """The stream of one call with one request, as a transport provides it."""
 
     def __init__(
         self,
@@ -280,8 +282,8 @@ class InProcess:
 
 
 @contextlib.asynccontextmanager
-async def working() -> AsyncIterator[Bench]:
-    """Checks at the end that no call is under way and that everything could be closed."""
+async def running_bench() -> AsyncIterator[Bench]:
+    """Run a bench, and check at the end that no call is running and everything closes."""
     bench = Bench()
     watching = asyncio.ensure_future(bench.machine.operations.watch())
     try:
@@ -309,15 +311,15 @@ def probe(name: str) -> dict[str, Any]:
     return {"name": name, "api": str(SENSOR), "model": "probe"}
 
 
-def full(name: str, api: Api = GENERIC) -> ResourceName:
+def full_name(name: str, api: Api = GENERIC) -> ResourceName:
     return ResourceName(api, name)
 
 
-async def for_ever(*_: Any, **__: Any) -> None:
+async def wait_forever(*_: Any, **__: Any) -> None:
     await asyncio.Event().wait()
 
 
-def failing(words: str) -> Deed:
+def fail_with(words: str) -> Behavior:
     async def fail(*_: Any, **__: Any) -> None:
         raise RuntimeError(words)
 
@@ -325,5 +327,11 @@ def failing(words: str) -> Deed:
 
 
 def job(name: str = "j", schedule: str = "10s", **fields: Any) -> JobConfig:
-    said = {"name": name, "schedule": schedule, "resource": "a", "method": "GetReadings", **fields}
-    return JobConfig.model_validate(said)
+    fields_of_job = {
+        "name": name,
+        "schedule": schedule,
+        "resource": "a",
+        "method": "GetReadings",
+        **fields,
+    }
+    return JobConfig.model_validate(fields_of_job)

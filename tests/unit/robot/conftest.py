@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import AsyncIterator
 
 import pytest
-from tests.unit.robot.bench import Bench, working
+from tests.unit.robot.bench import Bench, running_bench
 
 
 @pytest.fixture
 async def bench() -> AsyncIterator[Bench]:
-    async with working() as made:
-        yield made
+    async with running_bench() as bench:
+        yield bench

@@ -1,4 +1,4 @@
-"""An API that only a module knows, and what the machine hears of it."""
+"""An API that only a module knows, and its description."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from cogwork.graph.name import Api, ResourceName
 from cogwork.robot.module_host import ModuleHost, NoModules
 
 OWN = Api.parse("acme:service:own")
-HERS = ResourceName(OWN, "hers")
+OWN_RESOURCE = ResourceName(OWN, "hers")
 OWN_API = """
 name: "own.proto" package: "acme.own.v1" syntax: "proto3"
 dependency: "google/protobuf/struct.proto"
@@ -37,14 +37,14 @@ service {
 """
 
 
-class Brought(NoModules):
-    """A module that brings an API which nobody else knows."""
+class OwnApiModules(NoModules):
+    """A module that provides an API which only it knows."""
 
-    def __init__(self, *described: FileDescriptorProto) -> None:
+    def __init__(self, *files: FileDescriptorProto) -> None:
         self._pool = DescriptorPool()
-        for file in described:
+        for file in files:
             self._pool.Add(file)  # type: ignore[no-untyped-call]
-        self._described = bool(described)
+        self._described = bool(files)
 
     def services(self) -> Mapping[Api, str]:
         return {OWN: "acme.own.v1.OwnService"}
@@ -53,7 +53,7 @@ class Brought(NoModules):
         return {"acme.own.v1.OwnService": self._pool} if self._described else {}
 
 
-def described(text: str) -> Callable[[], ModuleHost]:
+def make_modules(text: str) -> Callable[[], ModuleHost]:
     struct = FileDescriptorProto.FromString(struct_pb2.DESCRIPTOR.serialized_pb)
     own = text_format.Parse(text, FileDescriptorProto())
-    return lambda: Brought(struct, own)
+    return lambda: OwnApiModules(struct, own)

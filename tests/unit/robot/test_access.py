@@ -1,4 +1,4 @@
-"""What a module may call whose access is limited to its dependencies."""
+"""Calls of a module whose access is limited to its dependencies."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from cogwork.robot.module_host import NoModules
 MODULE = "module:acme"
 
 
-class Limited(NoModules):
-    """The module "acme" brings the model "mutable", and is limited."""
+class LimitedModules(NoModules):
+    """The module "acme", which provides the model "mutable" and has limited access."""
 
     def restricted_modules(self) -> frozenset[str]:
         return frozenset({"acme"})
@@ -26,7 +26,7 @@ class Limited(NoModules):
 
 @pytest.fixture
 async def limited(bench: Bench) -> Bench:
-    bench.machine.modules = Limited()
+    bench.machine.modules = LimitedModules()
     await bench.apply(
         thing("board"),
         thing("motor", needs="board"),
@@ -37,14 +37,16 @@ async def limited(bench: Bench) -> Bench:
 
 
 @pytest.mark.parametrize("name", ["own", "motor", "board"])
-async def test_it_may_call_its_own_and_what_they_depend_on(limited: Bench, name: str) -> None:
-    assert await limited.do(name, {"a": 1}, peer=MODULE) == {"a": 1}
+async def test_limited_module_may_call_its_resources_and_their_dependencies(
+    limited: Bench, name: str
+) -> None:
+    assert await limited.do_command(name, {"a": 1}, peer=MODULE) == {"a": 1}
 
 
 @pytest.mark.parametrize("name", ["other", "missing"])
-async def test_it_may_not_call_anything_else(limited: Bench, name: str) -> None:
+async def test_limited_module_may_not_call_other_resources(limited: Bench, name: str) -> None:
     with pytest.raises(GRPCError) as refused:
-        await limited.do(name, peer=MODULE)
+        await limited.do_command(name, peer=MODULE)
     assert refused.value.status is Status.PERMISSION_DENIED
     assert refused.value.message == (
         f'module "acme" may not call rdk:component:generic/{name}: its "access" is "dependencies"; '
@@ -53,31 +55,31 @@ async def test_it_may_not_call_anything_else(limited: Bench, name: str) -> None:
 
 
 @pytest.mark.parametrize("peer", ["module:another", "ipv4:127.0.0.1:50112", "job:acme", "acme"])
-async def test_others_may(limited: Bench, peer: str) -> None:
-    assert await limited.do("other", {"a": 1}, peer=peer) == {"a": 1}
+async def test_other_peers_may_call_all_resources(limited: Bench, peer: str) -> None:
+    assert await limited.do_command("other", {"a": 1}, peer=peer) == {"a": 1}
 
 
-async def test_it_may_not_use_what_another_service_finds_for_it(limited: Bench) -> None:
-    """As a motion service does, which is told what to move with the call."""
+async def test_limited_module_may_not_reach_resources_through_a_service(limited: Bench) -> None:
+    """A motion service looks up resources that its caller names."""
 
     async def find_other(_: object) -> None:
         limited.machine.find(next(n for n in limited.machine.nodes if n.name == "other"))
 
-    limited.deeds["motor"] = find_other
-    await limited.do("motor")
+    limited.behaviors["motor"] = find_other
+    await limited.do_command("motor")
     with pytest.raises(GRPCError, match="may not call rdk:component:generic/other"):
-        await limited.do("motor", peer=MODULE)
+        await limited.do_command("motor", peer=MODULE)
 
 
 @pytest.mark.parametrize("method", ["Shutdown", "RestartModule", "GetOperations", "GetSessions"])
-async def test_it_may_not_rule_the_machine(limited: Bench, method: str) -> None:
+async def test_limited_module_may_not_control_the_machine(limited: Bench, method: str) -> None:
     with pytest.raises(GRPCError, match=f"may not call RobotService.{method}") as refused:
-        await limited.ask(method, peer=MODULE)
+        await limited.call_robot(method, peer=MODULE)
     assert refused.value.status is Status.PERMISSION_DENIED
-    assert not limited.asked_to_shut_down
+    assert not limited.shutdown_reasons
 
 
 @pytest.mark.parametrize("method", ["ResourceNames", "GetMachineStatus", "GetVersion", "StopAll"])
-async def test_it_may_ask_what_it_needs_and_stop_everything(limited: Bench, method: str) -> None:
+async def test_limited_module_may_call_allowed_robot_methods(limited: Bench, method: str) -> None:
     assert method in ALLOWED_METHODS
-    await limited.ask(method, peer=MODULE)
+    await limited.call_robot(method, peer=MODULE)

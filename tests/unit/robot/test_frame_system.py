@@ -1,4 +1,4 @@
-"""Where everything is, asked as a client asks, and judged by plain matrices and scipy."""
+"""The frame system through its client API, checked with plain matrices and scipy."""
 
 from __future__ import annotations
 
@@ -66,126 +66,136 @@ SVA = {
 }
 
 
-def framed(name: str, frame: Mapping[str, Any], **other: Any) -> dict[str, Any]:
+def with_frame(name: str, frame: Mapping[str, Any], **other: Any) -> dict[str, Any]:
     return {**thing(name), "frame": frame, **other}
 
 
-def reach(frame: Mapping[str, Any]) -> dict[str, Any]:
-    return framed("reach", frame, api=str(ARM), model="mover")
+def arm_with_frame(frame: Mapping[str, Any]) -> dict[str, Any]:
+    return with_frame("reach", frame, api=str(ARM), model="mover")
 
 
-async def pose(bench: Bench, name: str, seen_from: str = "", *extra: common.Transform) -> Matrix:
+async def get_pose(
+    bench: Bench, name: str, seen_from: str = "", *extra: common.Transform
+) -> Matrix:
     request = robot.GetPoseRequest(
         component_name=name, destination_frame=seen_from, supplemental_transforms=extra
     )
-    reply = (await bench.ask("GetPose", request)).pose
+    reply = (await bench.call_robot("GetPose", request)).pose
     assert reply.reference_frame == (seen_from or "world")
-    return matrix(reply.pose)
+    return pose_to_matrix(reply.pose)
 
 
-def matrix(message: common.Pose) -> Matrix:
+def pose_to_matrix(message: common.Pose) -> Matrix:
     read = pose_from_proto(message)
-    whole = np.eye(4)
-    whole[:3, :3] = to_matrix(read.rotation)
-    whole[:3, 3] = read.point
-    return whole
+    result = np.eye(4)
+    result[:3, :3] = to_matrix(read.rotation)
+    result[:3, 3] = read.point
+    return result
 
 
-def at(x: Any, y: Any, z: Any, turned: Rotation | None = None) -> Matrix:
-    whole = np.eye(4)
-    whole[:3, 3] = (x, y, z)
-    if turned is not None:
-        whole[:3, :3] = turned.as_matrix()
-    return whole
+def make_transform(x: Any, y: Any, z: Any, rotation: Rotation | None = None) -> Matrix:
+    result = np.eye(4)
+    result[:3, 3] = (x, y, z)
+    if rotation is not None:
+        result[:3, :3] = rotation.as_matrix()
+    return result
 
 
-LAMP_IN_WORLD = at(100, 0, 1050, Rotation.from_euler("ZYX", [0.3, 0.2, 0.1]))
+LAMP_IN_WORLD = make_transform(100, 0, 1050, Rotation.from_euler("ZYX", [0.3, 0.2, 0.1]))
 
 
-async def test_frames_stand_on_one_another(bench: Bench) -> None:
-    await bench.apply(framed("lamp", LAMP), framed("table", TABLE), thing("nowhere"))
-    assert await pose(bench, "lamp") == pytest.approx(LAMP_IN_WORLD, abs=1e-9)
-    seen = await pose(bench, "table", "lamp")
-    expected = np.linalg.inv(LAMP_IN_WORLD) @ at(100, 0, 750)
+async def test_pose_follows_the_chain_of_parents(bench: Bench) -> None:
+    await bench.apply(with_frame("lamp", LAMP), with_frame("table", TABLE), thing("nowhere"))
+    assert await get_pose(bench, "lamp") == pytest.approx(LAMP_IN_WORLD, abs=1e-9)
+    seen = await get_pose(bench, "table", "lamp")
+    expected = np.linalg.inv(LAMP_IN_WORLD) @ make_transform(100, 0, 750)
     assert seen == pytest.approx(expected, abs=1e-9)
-    assert await pose(bench, "lamp_origin") == pytest.approx(LAMP_IN_WORLD, abs=1e-9)
-    assert await pose(bench, "world", "table") == pytest.approx(at(-100, 0, -750), abs=1e-9)
-
-
-async def test_an_arm_carries_what_stands_on_it(bench: Bench) -> None:
-    kinematics = json.dumps(SVA).encode()
-    bench.deeds["reach"] = lambda: ([30.0, 60.0], (1, kinematics))
-    await bench.apply(
-        framed("table", TABLE),
-        reach(REACH),
-        framed("tool", {"parent": "reach", "translation": {"x": 10}}),
+    assert await get_pose(bench, "lamp_origin") == pytest.approx(LAMP_IN_WORLD, abs=1e-9)
+    assert await get_pose(bench, "world", "table") == pytest.approx(
+        make_transform(-100, 0, -750), abs=1e-9
     )
-    turned = Rotation.from_euler("z", 90, degrees=True)
+
+
+async def test_frames_on_an_arm_move_with_it(bench: Bench) -> None:
+    kinematics = json.dumps(SVA).encode()
+    bench.behaviors["reach"] = lambda: ([30.0, 60.0], (1, kinematics))
+    await bench.apply(
+        with_frame("table", TABLE),
+        arm_with_frame(REACH),
+        with_frame("tool", {"parent": "reach", "translation": {"x": 10}}),
+    )
+    rotation = Rotation.from_euler("z", 90, degrees=True)
     elbow = 100 * math.cos(math.radians(30)), 100 * math.sin(math.radians(30))
-    hand = at(-100 + elbow[0], elbow[1] + 100, 750, turned)
-    assert await pose(bench, "reach") == pytest.approx(hand, abs=1e-9)
-    assert await pose(bench, "tool") == pytest.approx(hand @ at(10, 0, 0), abs=1e-9)
-    assert await pose(bench, "reach_origin") == pytest.approx(at(-100, 0, 750), abs=1e-9)
-    assert await pose(bench, "tool", "reach") == pytest.approx(at(10, 0, 0), abs=1e-9)
+    hand = make_transform(-100 + elbow[0], elbow[1] + 100, 750, rotation)
+    assert await get_pose(bench, "reach") == pytest.approx(hand, abs=1e-9)
+    assert await get_pose(bench, "tool") == pytest.approx(hand @ make_transform(10, 0, 0), abs=1e-9)
+    assert await get_pose(bench, "reach_origin") == pytest.approx(
+        make_transform(-100, 0, 750), abs=1e-9
+    )
+    assert await get_pose(bench, "tool", "reach") == pytest.approx(
+        make_transform(10, 0, 0), abs=1e-9
+    )
 
 
-async def test_an_arm_that_slides_is_where_it_says_itself(bench: Bench) -> None:
-    """Its joints are told in degrees where they turn, and in millimetres where they slide."""
+async def test_pose_of_a_prismatic_arm_equals_its_end_position(bench: Bench) -> None:
+    """Joint positions are degrees for revolute and millimeters for prismatic joints."""
     attributes = FakeArmAttributes(kinematics_file=str(SLIDER), joints=[30.0, 200.0])
     slider = await FakeArm.new(ResourceName(ARM, "reach"), attributes, {}, ManualClock())
     joints = list((await slider.get_joint_positions()).values)
     kinematics = await slider.get_kinematics()
-    end = matrix(await slider.get_end_position())
+    end = pose_to_matrix(await slider.get_end_position())
     await slider.close()
-    bench.deeds["reach"] = lambda: (joints, kinematics)
-    await bench.apply(reach({"parent": "world"}))
-    turned = Rotation.from_euler("z", 30, degrees=True)
-    assert end == pytest.approx(at(0, 0, 100, turned) @ at(200, 0, 0), abs=1e-9)
-    assert await pose(bench, "reach") == pytest.approx(end, abs=1e-9)
+    bench.behaviors["reach"] = lambda: (joints, kinematics)
+    await bench.apply(arm_with_frame({"parent": "world"}))
+    rotation = Rotation.from_euler("z", 30, degrees=True)
+    assert end == pytest.approx(
+        make_transform(0, 0, 100, rotation) @ make_transform(200, 0, 0), abs=1e-9
+    )
+    assert await get_pose(bench, "reach") == pytest.approx(end, abs=1e-9)
 
 
 @pytest.mark.parametrize("joints", [[30.0], [30.0, 60.0, 90.0]])
-async def test_joints_that_an_arm_does_not_have(bench: Bench, joints: list[float]) -> None:
-    bench.deeds["reach"] = lambda: (joints, (1, json.dumps(SVA).encode()))
-    await bench.apply(reach({"parent": "world"}))
-    with refused() as told:
-        await pose(bench, "reach")
-    assert told.status is Status.FAILED_PRECONDITION
-    assert f"takes 2 joint positions, not {len(joints)}" in told.words
+async def test_wrong_number_of_joint_positions_raises(bench: Bench, joints: list[float]) -> None:
+    bench.behaviors["reach"] = lambda: (joints, (1, json.dumps(SVA).encode()))
+    await bench.apply(arm_with_frame({"parent": "world"}))
+    with refused() as error:
+        await get_pose(bench, "reach")
+    assert error.status is Status.FAILED_PRECONDITION
+    assert f"takes 2 joint positions, not {len(joints)}" in error.words
 
 
-async def test_an_arm_that_is_not_there_says_why(bench: Bench) -> None:
+async def test_pose_of_an_unavailable_arm_has_the_reason(bench: Bench) -> None:
     bench.scripts["build", "reach"] = _raise
-    await bench.apply(framed("table", TABLE), reach(REACH))
-    assert await pose(bench, "table") == pytest.approx(at(100, 0, 750))
-    with refused() as told:
-        await pose(bench, "reach")
-    assert told.status is Status.UNAVAILABLE
-    assert "no arm at this port" in told.words
-    (config,) = (await bench.ask("FrameSystemConfig")).frame_system_configs
+    await bench.apply(with_frame("table", TABLE), arm_with_frame(REACH))
+    assert await get_pose(bench, "table") == pytest.approx(make_transform(100, 0, 750))
+    with refused() as error:
+        await get_pose(bench, "reach")
+    assert error.status is Status.UNAVAILABLE
+    assert "no arm at this port" in error.words
+    (config,) = (await bench.call_robot("FrameSystemConfig")).frame_system_configs
     assert config.frame.reference_frame == "table"
 
 
-async def test_one_arm_that_does_not_say_costs_only_itself(bench: Bench) -> None:
-    def unwilling() -> Any:
+async def test_arm_without_kinematics_affects_only_itself(bench: Bench) -> None:
+    def raise_not_implemented() -> Any:
         raise NotImplementedError
 
-    bench.deeds["reach"] = unwilling
-    await bench.apply(framed("table", TABLE), reach(REACH))
-    (config,) = (await bench.ask("FrameSystemConfig")).frame_system_configs
+    bench.behaviors["reach"] = raise_not_implemented
+    await bench.apply(with_frame("table", TABLE), arm_with_frame(REACH))
+    (config,) = (await bench.call_robot("FrameSystemConfig")).frame_system_configs
     assert config.frame.reference_frame == "table"
-    with refused() as told:
-        await pose(bench, "reach")
-    assert told.status is Status.FAILED_PRECONDITION
+    with refused() as error:
+        await get_pose(bench, "reach")
+    assert error.status is Status.FAILED_PRECONDITION
 
 
-async def test_kinematics_that_make_no_sense(bench: Bench) -> None:
-    bench.deeds["reach"] = lambda: ([1.0], (1, b"{}"))
-    await bench.apply(reach({"parent": "world"}))
-    with refused() as told:
-        await pose(bench, "reach")
-    assert told.status is Status.FAILED_PRECONDITION
-    assert 'kinematics of "reach"' in told.words
+async def test_invalid_kinematics_raise(bench: Bench) -> None:
+    bench.behaviors["reach"] = lambda: ([1.0], (1, b"{}"))
+    await bench.apply(arm_with_frame({"parent": "world"}))
+    with refused() as error:
+        await get_pose(bench, "reach")
+    assert error.status is Status.FAILED_PRECONDITION
+    assert 'kinematics of "reach"' in error.words
 
 
 @pytest.mark.parametrize(
@@ -195,63 +205,67 @@ async def test_kinematics_that_make_no_sense(bench: Bench) -> None:
         ({"parent": "lamp"}, "circular parents"),
     ],
 )
-async def test_a_frame_without_a_place(bench: Bench, frame: Any, words: str) -> None:
-    await bench.apply(framed("table", TABLE), framed("lamp", frame))
-    with refused() as told:
-        await pose(bench, "lamp")
-    assert told.status is Status.NOT_FOUND
-    assert words in told.words
-    assert await pose(bench, "table") == pytest.approx(at(100, 0, 750))
+async def test_frame_without_a_valid_parent_is_not_found(
+    bench: Bench, frame: Any, words: str
+) -> None:
+    await bench.apply(with_frame("table", TABLE), with_frame("lamp", frame))
+    with refused() as error:
+        await get_pose(bench, "lamp")
+    assert error.status is Status.NOT_FOUND
+    assert words in error.words
+    assert await get_pose(bench, "table") == pytest.approx(make_transform(100, 0, 750))
 
 
-async def test_a_name_that_no_frame_has(bench: Bench) -> None:
-    await bench.apply(framed("table", TABLE))
-    with refused() as told:
-        await pose(bench, "tabel")
-    assert told.status is Status.NOT_FOUND
-    assert "table" in told.words
+async def test_unknown_frame_is_not_found_with_a_hint(bench: Bench) -> None:
+    await bench.apply(with_frame("table", TABLE))
+    with refused() as error:
+        await get_pose(bench, "tabel")
+    assert error.status is Status.NOT_FOUND
+    assert "table" in error.words
 
 
-async def test_frames_that_a_call_brings(bench: Bench) -> None:
-    await bench.apply(framed("table", TABLE))
+async def test_supplemental_transforms_are_used_and_checked(bench: Bench) -> None:
+    await bench.apply(with_frame("table", TABLE))
     cup = transform("cup", "table", common.Pose(x=50, o_z=1, theta=90))
     ball = transform("ball", "cup", common.Pose(x=10, o_z=1))
-    seen = await pose(bench, "ball", "", ball, cup)
-    expected = at(150, 0, 750, Rotation.from_euler("z", 90, degrees=True)) @ at(10, 0, 0)
+    seen = await get_pose(bench, "ball", "", ball, cup)
+    expected = make_transform(
+        150, 0, 750, Rotation.from_euler("z", 90, degrees=True)
+    ) @ make_transform(10, 0, 0)
     assert seen == pytest.approx(expected, abs=1e-9)
-    unsound = (
+    invalid = (
         [transform("cup", "", common.Pose())],
         [transform("table", "world", common.Pose(x=7))],
         [cup, cup],
     )
-    for transforms in unsound:
-        with refused() as told:
-            await pose(bench, "cup", "", *transforms)
-        assert told.status is Status.INVALID_ARGUMENT
+    for transforms in invalid:
+        with refused() as error:
+            await get_pose(bench, "cup", "", *transforms)
+        assert error.status is Status.INVALID_ARGUMENT
 
 
-async def test_a_pose_seen_from_elsewhere(bench: Bench) -> None:
-    await bench.apply(framed("table", TABLE), framed("lamp", LAMP))
+async def test_transform_pose_changes_the_reference_frame(bench: Bench) -> None:
+    await bench.apply(with_frame("table", TABLE), with_frame("lamp", LAMP))
     source = common.PoseInFrame(reference_frame="lamp", pose=common.Pose(x=1, y=2, z=3, o_z=1))
-    reply = await bench.ask(
+    reply = await bench.call_robot(
         "TransformPose", robot.TransformPoseRequest(source=source, destination="table")
     )
-    expected = np.linalg.inv(at(100, 0, 750)) @ LAMP_IN_WORLD @ at(1, 2, 3)
+    expected = np.linalg.inv(make_transform(100, 0, 750)) @ LAMP_IN_WORLD @ make_transform(1, 2, 3)
     assert reply.pose.reference_frame == "table"
-    assert matrix(reply.pose.pose) == pytest.approx(expected, abs=1e-9)
+    assert pose_to_matrix(reply.pose.pose) == pytest.approx(expected, abs=1e-9)
     source.pose.x = math.nan
-    with refused() as told:
-        await bench.ask("TransformPose", robot.TransformPoseRequest(source=source))
-    assert told.status is Status.INVALID_ARGUMENT
+    with refused() as error:
+        await bench.call_robot("TransformPose", robot.TransformPoseRequest(source=source))
+    assert error.status is Status.INVALID_ARGUMENT
 
 
-async def test_the_whole_configuration_of_frames(bench: Bench) -> None:
-    bench.deeds["reach"] = lambda: ([0.0, 0.0], (1, json.dumps(SVA).encode()))
-    await bench.apply(framed("lamp", LAMP), framed("table", TABLE), reach(REACH))
+async def test_frame_system_config_lists_all_frames(bench: Bench) -> None:
+    bench.behaviors["reach"] = lambda: ([0.0, 0.0], (1, json.dumps(SVA).encode()))
+    await bench.apply(with_frame("lamp", LAMP), with_frame("table", TABLE), arm_with_frame(REACH))
     request = robot.FrameSystemConfigRequest(
         supplemental_transforms=[transform("cup", "table", common.Pose(o_z=1))]
     )
-    configs = (await bench.ask("FrameSystemConfig", request)).frame_system_configs
+    configs = (await bench.call_robot("FrameSystemConfig", request)).frame_system_configs
     assert [each.frame.reference_frame for each in configs] == ["table", "lamp", "reach", "cup"]
     table, lamp, arm, _ = configs
     assert lamp.frame.pose_in_observer_frame.reference_frame == "table"
@@ -263,53 +277,53 @@ async def test_the_whole_configuration_of_frames(bench: Bench) -> None:
     assert [joint["id"] for joint in kinematics["joints"]] == ["shoulder", "elbow"]
 
 
-async def test_a_shape_that_is_none_is_found_when_the_file_is_read(bench: Bench) -> None:
+async def test_invalid_geometry_makes_the_resource_unavailable(bench: Bench) -> None:
     box = {**LAMP, "geometry": {"type": "box", "x": 1}}
-    await bench.apply(framed("lamp", box), framed("table", TABLE))
-    (config,) = (await bench.ask("FrameSystemConfig")).frame_system_configs
+    await bench.apply(with_frame("lamp", box), with_frame("table", TABLE))
+    (config,) = (await bench.call_robot("FrameSystemConfig")).frame_system_configs
     assert config.frame.reference_frame == "table"
-    with refused() as told:
-        await bench.do("lamp")
-    assert '"y" of a box is missing, or not above 0' in told.words
+    with refused() as error:
+        await bench.do_command("lamp")
+    assert '"y" of a box is missing, or not above 0' in error.words
 
 
-async def test_a_thousand_nested_frames_agree_with_plain_matrices(bench: Bench) -> None:
-    """Within a millionth of a millimetre, and of a rotation, however deep they are."""
+async def test_1000_nested_frames_agree_with_plain_matrices(bench: Bench) -> None:
+    """They agree within a millionth of a millimeter and of a rotation at any depth."""
     random = np.random.default_rng(8)
     truth = {"world": np.eye(4)}
     components = []
     for number in range(1000):
-        # Half of them stand on the newest, so that some stand on hundreds of others.
+        # Half of the frames have the newest as parent, so that some chains have hundreds of frames.
         parent = list(truth)[-1] if number % 2 else str(random.choice(list(truth)))
         place: Any = random.uniform(-1000, 1000, 3)
-        turned = Rotation.random(random_state=random)
+        rotation = Rotation.random(random_state=random)
         frame = {
             "parent": parent,
             "translation": dict(zip("xyz", place, strict=True)),
-            "orientation": written(turned, number),
+            "orientation": format_orientation(rotation, number),
         }
-        components.append(framed(f"f{number}", frame))
-        truth[f"f{number}"] = truth[parent] @ at(place[0], place[1], place[2], turned)
+        components.append(with_frame(f"f{number}", frame))
+        truth[f"f{number}"] = truth[parent] @ make_transform(place[0], place[1], place[2], rotation)
     await bench.apply(*components)
     worst = 0.0
     for name, expected in truth.items():
-        worst = max(worst, float(np.abs(await pose(bench, name) - expected).max()))
+        worst = max(worst, float(np.abs(await get_pose(bench, name) - expected).max()))
     for one, other in random.choice(list(truth), (200, 2)):
-        seen = await pose(bench, one, other)
+        seen = await get_pose(bench, one, other)
         expected = np.linalg.inv(truth[other]) @ truth[one]
         worst = max(worst, float(np.abs(seen - expected).max()))
     print(f"the largest difference of 1,200 poses is {worst:.1e}")
     assert worst < 1e-6
 
 
-def written(turned: Rotation, number: int) -> dict[str, Any]:
-    """Each of the ways in turn."""
-    x, y, z, w = turned.as_quat()
-    angle = turned.magnitude()
-    axis: Any = turned.as_rotvec() / angle
-    yaw, pitch, roll = turned.as_euler("ZYX")
-    direction = turned.apply([0, 0, 1])
-    _, _, theta = turned.as_euler("ZYZ")
+def format_orientation(rotation: Rotation, number: int) -> dict[str, Any]:
+    """Return the rotation in one of the five orientation formats, by turns."""
+    x, y, z, w = rotation.as_quat()
+    angle = rotation.magnitude()
+    axis: Any = rotation.as_rotvec() / angle
+    yaw, pitch, roll = rotation.as_euler("ZYX")
+    direction = rotation.apply([0, 0, 1])
+    _, _, theta = rotation.as_euler("ZYZ")
     vector = dict(zip("xyz", direction, strict=True))
     return [
         {"type": "quaternion", "value": {"w": w, "x": x, "y": y, "z": z}},
@@ -328,32 +342,32 @@ class TestPointClouds:
     )
 
     @pytest.fixture(autouse=True)
-    async def lit(self, bench: Bench) -> None:
-        await bench.apply(framed("table", TABLE), framed("lamp", LAMP))
+    async def apply_frames(self, bench: Bench) -> None:
+        await bench.apply(with_frame("table", TABLE), with_frame("lamp", LAMP))
 
-    async def seen(self, bench: Bench, cloud: bytes) -> bytes:
+    async def transform_cloud(self, bench: Bench, cloud: bytes) -> bytes:
         request = robot.TransformPCDRequest(point_cloud_pcd=cloud, source="lamp", destination="")
-        return bytes((await bench.ask("TransformPCD", request)).point_cloud_pcd)
+        return bytes((await bench.call_robot("TransformPCD", request)).point_cloud_pcd)
 
     def expected(self) -> Matrix:
-        metres = LAMP_IN_WORLD.copy()
-        metres[:3, 3] /= 1000
-        moved: Matrix = (metres @ np.c_[self.POINTS, np.ones(2)].T).T[:, :3]
+        meters = LAMP_IN_WORLD.copy()
+        meters[:3, 3] /= 1000
+        moved: Matrix = (meters @ np.c_[self.POINTS, np.ones(2)].T).T[:, :3]
         return moved
 
-    async def test_binary_with_colours(self, bench: Bench) -> None:
+    async def test_binary_cloud_keeps_its_colors(self, bench: Bench) -> None:
         header = self.HEADER.format(more=" rgb", size=" 4", kind=" U", count=" 1", data="binary")
-        coloured = np.zeros(2, [("p", "<f4", 3), ("rgb", "<u4")])
-        coloured["p"], coloured["rgb"] = self.POINTS, (0xFF8000, 7)
-        moved = await self.seen(bench, header.encode() + coloured.tobytes())
+        colored = np.zeros(2, [("p", "<f4", 3), ("rgb", "<u4")])
+        colored["p"], colored["rgb"] = self.POINTS, (0xFF8000, 7)
+        moved = await self.transform_cloud(bench, header.encode() + colored.tobytes())
         assert moved.startswith(header.encode())
-        points = np.frombuffer(moved[len(header) :], coloured.dtype)
+        points = np.frombuffer(moved[len(header) :], colored.dtype)
         assert points["p"] == pytest.approx(self.expected(), abs=1e-6)
         assert list(points["rgb"]) == [0xFF8000, 7]
 
-    async def test_text(self, bench: Bench) -> None:
+    async def test_ascii_cloud_is_transformed(self, bench: Bench) -> None:
         header = self.HEADER.format(more="", size="", kind="", count="", data="ascii")
-        moved = await self.seen(bench, f"{header}1 2 3\n-4 5 0.5\n".encode())
+        moved = await self.transform_cloud(bench, f"{header}1 2 3\n-4 5 0.5\n".encode())
         points = np.frombuffer(moved.partition(b"DATA binary\n")[2], "<f4").reshape(2, 3)
         assert points == pytest.approx(self.expected(), abs=1e-6)
 
@@ -377,10 +391,10 @@ class TestPointClouds:
             b"FIELDS x y z\nSIZE 4 4 4\nTYPE F F F\nPOINTS 9\nDATA ascii\n" + b"1 2 3\n" * 200_000,
         ],
     )
-    async def test_what_is_none(self, bench: Bench, cloud: bytes) -> None:
-        with refused() as told:
-            await self.seen(bench, cloud)
-        assert told.status is Status.INVALID_ARGUMENT
+    async def test_invalid_cloud_is_refused(self, bench: Bench, cloud: bytes) -> None:
+        with refused() as error:
+            await self.transform_cloud(bench, cloud)
+        assert error.status is Status.INVALID_ARGUMENT
 
 
 def transform(name: str, parent: str, where: common.Pose) -> common.Transform:

@@ -8,21 +8,21 @@ from cogwork.core.clock import ManualClock
 from cogwork.robot.loop_budget import LoopBudget, LoopMeter
 
 
-class TestBudget:
-    def test_one_user_gets_its_share(self) -> None:
+class TestLoopBudget:
+    def test_pause_follows_from_the_share(self) -> None:
         assert LoopBudget(ManualClock(), share=0.5).spend(2.0) == pytest.approx(2.0)
         assert LoopBudget(ManualClock(), share=0.25).spend(2.0) == pytest.approx(6.0)
 
-    def test_what_costs_nothing_needs_no_pause(self) -> None:
+    def test_no_cost_means_no_pause(self) -> None:
         assert LoopBudget(ManualClock()).spend(0.0) == 0.0
 
-    def test_several_users_share_it(self) -> None:
+    def test_several_users_share_the_budget(self) -> None:
         budget = LoopBudget(ManualClock(), share=0.5)
         pauses = [budget.spend(1.0) for _ in range(10)]
         assert pauses == sorted(pauses)
         assert pauses[-1] == pytest.approx(19.0)
 
-    async def test_time_that_passes_pays(self) -> None:
+    async def test_elapsed_time_repays_the_budget(self) -> None:
         clock = ManualClock()
         budget = LoopBudget(clock, share=0.5)
         budget.spend(5.0)
@@ -30,16 +30,16 @@ class TestBudget:
         assert budget.spend(1.0) == pytest.approx(1.0)
 
 
-class Watch(ManualClock):
-    """Time passes only while a coroutine computes."""
+class ComputingClock(ManualClock):
+    """A clock that advances only while a coroutine computes."""
 
     def compute(self, seconds: float) -> None:
         self._now += seconds
 
 
-class TestMeter:
-    async def test_computing_counts_and_waiting_does_not(self) -> None:
-        clock = Watch()
+class TestLoopMeter:
+    async def test_only_computing_time_counts(self) -> None:
+        clock = ComputingClock()
         meter = LoopMeter(clock)
 
         async def work() -> str:
@@ -59,7 +59,7 @@ class TestMeter:
             raise ValueError("no")
 
         with pytest.raises(ValueError, match="no"):
-            await LoopMeter(Watch()).measure(fail())
+            await LoopMeter(ComputingClock()).measure(fail())
 
         cleaned = False
 
@@ -71,14 +71,14 @@ class TestMeter:
                 await asyncio.sleep(0)
                 cleaned = True
 
-        waiting = asyncio.ensure_future(LoopMeter(Watch()).measure(wait()))
+        waiting = asyncio.ensure_future(LoopMeter(ComputingClock()).measure(wait()))
         await asyncio.sleep(0)
         waiting.cancel()
         with pytest.raises(asyncio.CancelledError):
             await waiting
         assert cleaned
 
-    async def test_a_wait_that_fails_is_told(self) -> None:
+    async def test_timeout_inside_the_measured_work_is_delivered(self) -> None:
         async def work() -> str:
             try:
                 async with asyncio.timeout(0.001):
@@ -87,4 +87,4 @@ class TestMeter:
                 return "late"
             return "in time"
 
-        assert await LoopMeter(Watch()).measure(work()) == "late"
+        assert await LoopMeter(ComputingClock()).measure(work()) == "late"

@@ -1,4 +1,4 @@
-"""Whether an update may interrupt the machine: only a fresh `true` says yes."""
+"""Permission to interrupt the machine for maintenance: only a fresh `true` allows it."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.unit.robot.bench import Bench, Deed, failing, for_ever, probe, thing
+from tests.unit.robot.bench import Behavior, Bench, fail_with, probe, thing, wait_forever
 
 from cogwork.core.errors import InvalidRequest
 from cogwork.robot.maintenance import (
@@ -23,22 +23,24 @@ SAFE = "rdk:component:sensor/safe"
 GATE = {"sensor_name": SAFE, "maintenance_allowed_key": "idle"}
 
 
-def reading(value: object) -> Deed:
+def return_readings(value: object) -> Behavior:
     async def read(**_: Any) -> object:
         return value
 
     return read
 
 
-async def asked(bench: Bench) -> MaintenancePermission:
-    task = await bench.begun(check_maintenance(bench.machine, bench.clock))
+async def check_permission(bench: Bench) -> MaintenancePermission:
+    task = await bench.start_call(check_maintenance(bench.machine, bench.clock))
     assert task.done(), "it waits for something"
     return task.result()
 
 
-async def test_without_a_sensor_it_is_always_allowed(bench: Bench) -> None:
+async def test_maintenance_without_a_sensor_is_allowed(bench: Bench) -> None:
     await bench.apply(thing("a"))
-    assert await asked(bench) == MaintenancePermission(True, "no maintenance sensor is configured")
+    assert await check_permission(bench) == MaintenancePermission(
+        True, "no maintenance sensor is configured"
+    )
 
 
 @pytest.mark.parametrize(
@@ -78,12 +80,12 @@ async def test_without_a_sensor_it_is_always_allowed(bench: Bench) -> None:
         ),
     ],
 )
-async def test_what_the_sensor_reads_decides(
+async def test_sensor_reading_decides(
     bench: Bench, readings: object, verdict: MaintenancePermission
 ) -> None:
     await bench.apply(probe("safe"), maintenance=GATE)
-    bench.deeds["safe"] = reading(readings)
-    assert await asked(bench) == verdict
+    bench.behaviors["safe"] = return_readings(readings)
+    assert await check_permission(bench) == verdict
 
 
 values = st.recursive(
@@ -94,30 +96,30 @@ values = st.recursive(
 
 
 @given(st.dictionaries(st.sampled_from(["idle", "Idle", "busy"]) | st.text(), values))
-def test_nothing_but_true_is_a_yes(readings: dict[str, Any]) -> None:
+def test_only_true_allows_maintenance(readings: dict[str, Any]) -> None:
     verdict = evaluate_readings(readings, SAFE, "idle")
     assert verdict.allowed == (readings.get("idle") is True)
     assert verdict.reason
 
 
-async def test_every_question_is_a_new_reading(bench: Bench) -> None:
+async def test_every_check_reads_the_sensor_again(bench: Bench) -> None:
     await bench.apply(probe("safe"), maintenance=GATE)
     for value in (True, False, True):
-        bench.deeds["safe"] = reading({"idle": value})
-        assert (await asked(bench)).allowed is value
+        bench.behaviors["safe"] = return_readings({"idle": value})
+        assert (await check_permission(bench)).allowed is value
 
 
-async def test_a_sensor_that_is_not_there(bench: Bench) -> None:
+async def test_missing_sensor_denies_maintenance(bench: Bench) -> None:
     await bench.apply(thing("a"), maintenance=GATE)
-    verdict = await asked(bench)
+    verdict = await check_permission(bench)
     assert not verdict.allowed
     assert verdict.reason.startswith("no node found with api rdk:component:sensor and name safe")
 
 
-async def test_a_sensor_that_is_not_ready(bench: Bench) -> None:
-    bench.scripts["build", "safe"] = failing("no such device")
+async def test_unavailable_sensor_denies_maintenance(bench: Bench) -> None:
+    bench.scripts["build", "safe"] = fail_with("no such device")
     await bench.apply(probe("safe"), maintenance=GATE)
-    assert await asked(bench) == MaintenancePermission(
+    assert await check_permission(bench) == MaintenancePermission(
         False, f"resource {SAFE} not available; reason=no such device"
     )
 
@@ -134,20 +136,22 @@ async def test_a_sensor_that_is_not_ready(bench: Bench) -> None:
         (SystemExit(2), "could not be read: it called sys.exit(2)"),
     ],
 )
-async def test_a_sensor_that_fails(bench: Bench, error: BaseException, reason: str) -> None:
+async def test_failing_sensor_denies_maintenance(
+    bench: Bench, error: BaseException, reason: str
+) -> None:
     async def fail(**_: Any) -> Mapping[str, Any]:
         raise error
 
     await bench.apply(probe("safe"), maintenance=GATE)
-    bench.deeds["safe"] = fail
-    assert await asked(bench) == MaintenancePermission(False, f"{SAFE} {reason}")
+    bench.behaviors["safe"] = fail
+    assert await check_permission(bench) == MaintenancePermission(False, f"{SAFE} {reason}")
 
 
 @pytest.mark.parametrize("stubborn", [False, True])
-async def test_a_sensor_that_does_not_answer(bench: Bench, stubborn: bool) -> None:
+async def test_unresponsive_sensor_denies_maintenance(bench: Bench, stubborn: bool) -> None:
     released = asyncio.Event()
 
-    async def hangs(**_: Any) -> Mapping[str, Any]:
+    async def wait_for_release(**_: Any) -> Mapping[str, Any]:
         while not released.is_set():
             try:
                 await released.wait()
@@ -157,66 +161,66 @@ async def test_a_sensor_that_does_not_answer(bench: Bench, stubborn: bool) -> No
         return {"idle": True}
 
     await bench.apply(probe("safe"), maintenance=GATE)
-    bench.deeds["safe"] = hangs
-    asking = await bench.begun(check_maintenance(bench.machine, bench.clock))
+    bench.behaviors["safe"] = wait_for_release
+    checking = await bench.start_call(check_maintenance(bench.machine, bench.clock))
     await bench.clock.advance(TIMEOUT - 0.1)
-    assert not asking.done()
+    assert not checking.done()
     await bench.clock.advance(0.2)
-    assert asking.result() == MaintenancePermission(False, f"{SAFE} did not answer within 5s")
+    assert checking.result() == MaintenancePermission(False, f"{SAFE} did not answer within 5s")
     released.set()
     await bench.clock.settle()
 
 
-async def test_whoever_no_longer_asks_leaves_nothing_behind(bench: Bench) -> None:
+async def test_cancelled_check_leaves_no_task(bench: Bench) -> None:
     await bench.apply(probe("safe"), maintenance=GATE)
-    bench.deeds["safe"] = for_ever
-    asking = await bench.begun(check_maintenance(bench.machine, bench.clock))
-    asking.cancel()
-    await asyncio.gather(asking, return_exceptions=True)
+    bench.behaviors["safe"] = wait_forever
+    checking = await bench.start_call(check_maintenance(bench.machine, bench.clock))
+    checking.cancel()
+    await asyncio.gather(checking, return_exceptions=True)
     await bench.clock.settle()
     assert not [task for task in asyncio.all_tasks() if "get_readings" in repr(task)]
 
 
-async def test_not_while_the_machine_is_being_reconfigured(bench: Bench) -> None:
+async def test_reconfiguration_denies_maintenance(bench: Bench) -> None:
     await bench.apply(probe("safe"), maintenance=GATE)
-    bench.deeds["safe"] = reading({"idle": True})
-    assert (await asked(bench)).allowed
+    bench.behaviors["safe"] = return_readings({"idle": True})
+    assert (await check_permission(bench)).allowed
     bench.scripts["build", "slow"] = lambda: bench.clock.sleep(5)
     busy = MaintenancePermission(False, "the machine is being reconfigured")
-    bench.begin({"components": [probe("safe"), thing("slow")], "maintenance": GATE})
-    # From the first moment on, when nothing has been started yet.
+    bench.start_apply({"components": [probe("safe"), thing("slow")], "maintenance": GATE})
+    # This holds immediately, before anything has started.
     assert await check_maintenance(bench.machine, bench.clock) == busy
     await bench.clock.advance(1)
-    assert await asked(bench) == busy
+    assert await check_permission(bench) == busy
     await bench.clock.advance(5)
-    assert (await asked(bench)).allowed
+    assert (await check_permission(bench)).allowed
 
 
-async def test_not_while_it_is_initializing(bench: Bench) -> None:
+async def test_initialization_denies_maintenance(bench: Bench) -> None:
     bench.scripts["build", "slow"] = lambda: bench.clock.sleep(5)
-    bench.deeds["safe"] = reading({"idle": True})
-    bench.begin({"components": [probe("safe"), thing("slow")], "maintenance": GATE})
+    bench.behaviors["safe"] = return_readings({"idle": True})
+    bench.start_apply({"components": [probe("safe"), thing("slow")], "maintenance": GATE})
     await bench.clock.advance(1)
-    assert not (await asked(bench)).allowed
+    assert not (await check_permission(bench)).allowed
     await bench.clock.advance(5)
-    assert (await asked(bench)).allowed
+    assert (await check_permission(bench)).allowed
 
 
-async def test_a_resource_that_is_tried_again_and_again_is_no_reconfiguration(
+async def test_retried_resource_does_not_count_as_reconfiguration(
     bench: Bench,
 ) -> None:
-    """Otherwise a machine with one dead camera could not be updated to be mended."""
+    """Otherwise a machine with one dead camera could not be updated to fix it."""
 
-    async def slowly_fails() -> None:
+    async def fail_slowly() -> None:
         await bench.clock.sleep(10)
         raise RuntimeError("no such device")
 
-    bench.scripts["build", "dead"] = slowly_fails
-    bench.begin({"components": [probe("safe"), thing("dead")], "maintenance": GATE})
-    bench.deeds["safe"] = reading({"idle": True})
+    bench.scripts["build", "dead"] = fail_slowly
+    bench.start_apply({"components": [probe("safe"), thing("dead")], "maintenance": GATE})
+    bench.behaviors["safe"] = return_readings({"idle": True})
     await bench.clock.advance(11)
     for _ in range(10):
-        assert (await asked(bench)).allowed
+        assert (await check_permission(bench)).allowed
         await bench.clock.advance(5)
 
 
@@ -233,20 +237,20 @@ async def test_a_resource_that_is_tried_again_and_again_is_no_reconfiguration(
         True,
     ],
 )
-async def test_a_faulty_section_is_no_open_gate(bench: Bench, section: object) -> None:
-    """Whoever wrote one wanted the machine not to be interrupted."""
+async def test_invalid_section_denies_maintenance(bench: Bench, section: object) -> None:
+    """The author of an invalid section wanted to prevent interruptions."""
     await bench.apply(probe("safe"), maintenance=section)
-    bench.deeds["safe"] = reading({"idle": True})
-    verdict = await asked(bench)
+    bench.behaviors["safe"] = return_readings({"idle": True})
+    verdict = await check_permission(bench)
     assert not verdict.allowed
     assert verdict.reason.startswith('"maintenance" in the configuration is invalid: ')
     await bench.apply(probe("safe"), maintenance=GATE)
-    assert (await asked(bench)).allowed
+    assert (await check_permission(bench)).allowed
     await bench.apply(probe("safe"))
-    assert (await asked(bench)).allowed
+    assert (await check_permission(bench)).allowed
 
 
-async def test_an_unknown_key_beside_the_others_changes_nothing(bench: Bench) -> None:
+async def test_unknown_key_in_the_section_is_ignored(bench: Bench) -> None:
     await bench.apply(probe("safe"), maintenance={**GATE, "colour": "red"})
-    bench.deeds["safe"] = reading({"idle": True})
-    assert (await asked(bench)).allowed
+    bench.behaviors["safe"] = return_readings({"idle": True})
+    assert (await check_permission(bench)).allowed

@@ -1,4 +1,4 @@
-"""Calls of what only modules know: how long they may take, and why some of them cannot be."""
+"""Calls of APIs that only modules know: time limits and errors."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from grpclib.metadata import Deadline
 from tests.unit.robot.bench import Bench
-from tests.unit.robot.module_api import OWN_API, Brought, described
+from tests.unit.robot.module_api import OWN_API, OwnApiModules, make_modules
 
 from cogwork.core.errors import InvalidRequest
 from cogwork.resource.clients import UnknownApiResource
@@ -26,85 +26,83 @@ NAMED = b"\x0a\x04hers"
 Call = Callable[..., Awaitable[None]]
 
 
-def stream(request: Any = NAMED, timeout: float | None = None) -> InProcessStream:
+def make_stream(request: Any = NAMED, timeout: float | None = None) -> InProcessStream:
     deadline = Deadline.from_timeout(timeout) if timeout is not None else None
     return InProcessStream(request, peer="test", metadata={}, deadline=deadline)
 
 
-class Silent(InProcessStream):
-    """Of a client that opens a call, and says nothing."""
+class SilentStream(InProcessStream):
+    """The stream of a client that opens a call and sends nothing."""
 
     async def recv_message(self) -> Any:
         await asyncio.Event().wait()
 
 
-class Starting(NoModules):
+class StartingModules(NoModules):
     def pending_reason(self) -> str | None:
         return 'module "own" is starting'
 
 
 @pytest.fixture
 def call(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> Call:
-    """Of a resource that is there, in a module that never answers."""
+    """Call a resource of a module that never answers."""
 
-    async def carry(*_: object) -> None:
+    async def wait_forever(*_: object) -> None:
         await asyncio.Event().wait()
 
-    monkeypatch.setattr(module_proxy, "forward", carry)
+    monkeypatch.setattr(module_proxy, "forward", wait_forever)
     monkeypatch.setattr(module_proxy, "MAX_CALL_SECONDS", 0.05)
     resource: Any = UnknownApiResource("hers")
     resource.raw_channel = None
     monkeypatch.setattr(bench.machine, "find", lambda _: resource)
-    bench.machine.modules = described(OWN_API)()
+    bench.machine.modules = make_modules(OWN_API)()
     return module_proxy.ModuleProxy(bench.machine).forward_unknown
 
 
-async def test_one_with_a_single_reply_is_ended(call: Call) -> None:
+async def test_unary_call_is_cancelled_after_the_limit(call: Call) -> None:
     with pytest.raises(TookTooLong, match=r"Greet was cancelled after 0\.05s; set a deadline"):
-        await call(GREET, stream())
+        await call(GREET, make_stream())
 
 
 @pytest.mark.parametrize(("path", "timeout"), [(GREET, 60.0), (FLOW, None)])
-async def test_streams_and_those_with_a_deadline_of_their_own_go_on(
+async def test_streams_and_calls_with_a_deadline_continue(
     call: Call, path: str, timeout: float | None
 ) -> None:
-    going_on = asyncio.ensure_future(call(path, stream(timeout=timeout)))
-    done, _ = await asyncio.wait({going_on}, timeout=0.2)
+    running = asyncio.ensure_future(call(path, make_stream(timeout=timeout)))
+    done, _ = await asyncio.wait({running}, timeout=0.2)
     assert not done
-    going_on.cancel()
-    await asyncio.wait({going_on})
+    running.cancel()
+    await asyncio.wait({running})
 
 
-async def test_whoever_says_nothing_does_not_keep_it(
+async def test_stream_without_a_first_message_times_out(
     call: Call, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(first_message, "FIRST_MESSAGE_TIMEOUT", 0.05)
-    silent = Silent(None, peer="test", metadata={}, deadline=None)
+    silent = SilentStream(None, peer="test", metadata={}, deadline=None)
     with pytest.raises(InvalidRequest, match="received no message within"):
         await call(FLOW, silent)
 
 
-async def test_whoever_names_nobody_is_told(call: Call) -> None:
+async def test_request_without_a_resource_name_raises(call: Call) -> None:
     with pytest.raises(InvalidRequest, match=r"names no resource: .* of acme:service:own"):
-        await call(GREET, stream(b""))
+        await call(GREET, make_stream(b""))
 
 
-async def test_one_that_may_come_yet(bench: Bench) -> None:
+async def test_unknown_api_is_unavailable_while_modules_start(bench: Bench) -> None:
     call = module_proxy.ModuleProxy(bench.machine).forward_unknown
-    bench.machine.modules = Starting()
+    bench.machine.modules = StartingModules()
     with pytest.raises(NotAvailable, match='not served yet: module "own" is starting'):
-        await call(GREET, stream())
+        await call(GREET, make_stream())
     bench.machine.modules = NoModules()
     with pytest.raises(NotImplementedError, match=r"no module of this machine provides acme\.own"):
-        await call(GREET, stream())
+        await call(GREET, make_stream())
 
 
-async def test_one_that_its_module_does_not_describe_may_take_as_long_as_it_likes(
-    call: Call, bench: Bench
-) -> None:
-    bench.machine.modules = Brought()
-    going_on = asyncio.ensure_future(call(GREET, stream()))
-    done, _ = await asyncio.wait({going_on}, timeout=0.2)
+async def test_call_without_descriptor_has_no_limit(call: Call, bench: Bench) -> None:
+    bench.machine.modules = OwnApiModules()
+    running = asyncio.ensure_future(call(GREET, make_stream()))
+    done, _ = await asyncio.wait({running}, timeout=0.2)
     assert not done
-    going_on.cancel()
-    await asyncio.wait({going_on})
+    running.cancel()
+    await asyncio.wait({running})

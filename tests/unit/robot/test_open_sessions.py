@@ -16,7 +16,7 @@ MOTOR = ResourceName.parse("rdk:component:motor/m")
 LIMITS = SessionLimits(total=10, per_owner=6, per_client=3)
 
 
-def session(peer: str, heard: float = 0.0, *, moves: bool = False) -> Session:
+def make_session(peer: str, heard: float = 0.0, *, moves: bool = False) -> Session:
     return Session(owner_of(peer), peer, heard, moved={MOTOR} if moves else set())
 
 
@@ -33,47 +33,47 @@ def session(peer: str, heard: float = 0.0, *, moves: bool = False) -> Session:
         ("", "", ""),
     ],
 )
-def test_who_is_behind_a_peer(peer: str, host: str, owner: str) -> None:
+def test_host_and_owner_of_a_peer(peer: str, host: str, owner: str) -> None:
     assert (host_of(peer), owner_of(peer)) == (host, owner)
 
 
-def test_a_client_replaces_its_own_idle_sessions() -> None:
+def test_client_replaces_its_own_idle_sessions() -> None:
     sessions = OpenSessions(LIMITS)
-    mine = [session("a:1", 1, moves=True), session("a:1", 3), session("a:1", 2)]
-    other = session("b:1", 0)
-    for each in (*mine, other, session("a:1", 4)):
+    mine = [make_session("a:1", 1, moves=True), make_session("a:1", 3), make_session("a:1", 2)]
+    other = make_session("b:1", 0)
+    for each in (*mine, other, make_session("a:1", 4)):
         sessions.add(each)
     assert [each.id in sessions for each in (*mine, other)] == [True, True, False, True]
 
 
-def test_one_that_moves_something_never_gives_way() -> None:
+def test_moving_session_is_never_evicted() -> None:
     sessions = OpenSessions(LIMITS)
     for _ in range(3):
-        sessions.add(session("a:1", moves=True))
+        sessions.add(make_session("a:1", moves=True))
     with pytest.raises(TooManySessions, match="all 3 sessions are moving something"):
-        sessions.add(session("a:1"))
-    sessions.add(session("a:2"))
+        sessions.add(make_session("a:1"))
+    sessions.add(make_session("a:2"))
     assert len(sessions) == 4
 
 
-def test_the_client_with_most_sessions_gives_way() -> None:
+def test_client_with_most_sessions_loses_one() -> None:
     sessions = OpenSessions(LIMITS)
-    modest = session("ipv4:10.0.0.7:1", heard=0)
-    greedy = [session(f"ipv4:10.0.0.7:{2 + number // 3}", heard=number) for number in range(5)]
+    modest = make_session("ipv4:10.0.0.7:1", heard=0)
+    greedy = [make_session(f"ipv4:10.0.0.7:{2 + number // 3}", heard=number) for number in range(5)]
     for each in (modest, *greedy):
         sessions.add(each)
-    sessions.add(session("ipv4:10.0.0.7:9"))
+    sessions.add(make_session("ipv4:10.0.0.7:9"))
     assert modest.id in sessions
     assert greedy[0].id not in sessions
     assert len(sessions) == LIMITS.per_owner
 
 
-def test_no_owner_takes_everything() -> None:
+def test_no_owner_can_use_all_sessions() -> None:
     sessions = OpenSessions(LIMITS)
     for number in range(40):
-        sessions.add(session(f"ipv4:10.0.0.{number % 2}:{number}", heard=number))
+        sessions.add(make_session(f"ipv4:10.0.0.{number % 2}:{number}", heard=number))
     assert len(sessions) == LIMITS.total
-    newcomer = session("ipv4:10.0.0.9:1", heard=99)
+    newcomer = make_session("ipv4:10.0.0.9:1", heard=99)
     sessions.add(newcomer)
     assert newcomer.id in sessions
     assert len(sessions) == LIMITS.total

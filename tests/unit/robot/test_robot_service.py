@@ -1,4 +1,4 @@
-"""RobotService: every method of its descriptor answers, or says why it does not."""
+"""RobotService: every method answers or is refused with a reason."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from cogwork.robot.log_service import LogService
 from cogwork.robot.robot_service import REFUSALS
 
 METHODS = robot.DESCRIPTOR.services_by_name["RobotService"].methods_by_name
-REFUSED = ["GetStatus", "SendTraces", "StreamStatus", "UploadDataFromPath"]
+REFUSED_METHODS = ["GetStatus", "SendTraces", "StreamStatus", "UploadDataFromPath"]
 CLOUD = {
     "id": "part",
     "secret": "s3cret",
@@ -35,22 +35,22 @@ CLOUD = {
 }
 
 
-def test_what_is_refused() -> None:
-    assert sorted(REFUSALS) == REFUSED
+def test_refused_methods() -> None:
+    assert sorted(REFUSALS) == REFUSED_METHODS
 
 
-@pytest.mark.parametrize("name", REFUSED)
-async def test_a_refusal_is_a_sentence(bench: Bench, name: str) -> None:
+@pytest.mark.parametrize("name", REFUSED_METHODS)
+async def test_refused_method_has_a_reason(bench: Bench, name: str) -> None:
     request = GetMessageClass(METHODS[name].input_type)()
-    with refused() as told:
+    with refused() as error:
         await bench.call(f"{ROBOT}/{name}", request)
-    assert told.status is Status.UNIMPLEMENTED
-    assert told.words.startswith(f"{name} ")
-    assert " is not served: " in told.words or "; use " in told.words
+    assert error.status is Status.UNIMPLEMENTED
+    assert error.words.startswith(f"{name} ")
+    assert " is not served: " in error.words or "; use " in error.words
 
 
-async def test_the_version(bench: Bench) -> None:
-    version = await bench.ask("GetVersion")
+async def test_get_version(bench: Bench) -> None:
+    version = await bench.call_robot("GetVersion")
     assert (version.platform, version.version, version.api_version) == (
         "rdk",
         __version__,
@@ -58,18 +58,23 @@ async def test_the_version(bench: Bench) -> None:
     )
 
 
-async def test_without_a_cloud_there_is_no_word_of_it(bench: Bench) -> None:
+async def test_cloud_metadata_without_a_cloud_is_refused(bench: Bench) -> None:
     await bench.apply(thing("a"))
-    with refused() as told:
-        await bench.ask("GetCloudMetadata")
-    assert told.status is Status.FAILED_PRECONDITION
-    assert told.words == "cloud metadata not available: this machine runs without a cloud"
+    with refused() as error:
+        await bench.call_robot("GetCloudMetadata")
+    assert error.status is Status.FAILED_PRECONDITION
+    assert error.words == "cloud metadata not available: this machine runs without a cloud"
 
 
-async def test_what_is_known_of_the_cloud(bench: Bench) -> None:
+async def test_cloud_metadata_has_the_ids(bench: Bench) -> None:
     await bench.apply(thing("a"), cloud=CLOUD)
-    told = await bench.ask("GetCloudMetadata")
-    assert (told.primary_org_id, told.location_id, told.machine_id, told.machine_part_id) == (
+    metadata = await bench.call_robot("GetCloudMetadata")
+    assert (
+        metadata.primary_org_id,
+        metadata.location_id,
+        metadata.machine_id,
+        metadata.machine_part_id,
+    ) == (
         "org",
         "place",
         "machine",
@@ -77,19 +82,21 @@ async def test_what_is_known_of_the_cloud(bench: Bench) -> None:
     )
 
 
-async def test_a_shutdown_says_who_asked(bench: Bench) -> None:
-    await bench.ask("Shutdown", peer="ipv4:192.0.2.7:1234")
-    assert bench.asked_to_shut_down == ["requested by ipv4:192.0.2.7:1234"]
+async def test_shutdown_reason_has_the_peer(bench: Bench) -> None:
+    await bench.call_robot("Shutdown", peer="ipv4:192.0.2.7:1234")
+    assert bench.shutdown_reasons == ["requested by ipv4:192.0.2.7:1234"]
 
 
 class TestLog:
     """Modules and clients write to the machine's log."""
 
-    async def test_a_line_is_written_as_it_was_sent(
+    async def test_log_line_is_written_unchanged(
         self, bench: Bench, caplog: pytest.LogCaptureFixture
     ) -> None:
         moment = datetime.fromtimestamp(bench.clock.time() - 3600, UTC).replace(microsecond=123_000)
-        await bench.ask("Log", log(entry("acme.lamp", "warn", "100% bright %s", moment)))
+        await bench.call_robot(
+            "Log", log_request(log_entry("acme.lamp", "warn", "100% bright %s", moment))
+        )
         (record,) = caplog.records
         assert (record.name, record.levelname, record.getMessage()) == (
             "acme.lamp",
@@ -111,27 +118,29 @@ class TestLog:
             ("fatal", logging.CRITICAL),
         ],
     )
-    async def test_every_level_is_known(
+    async def test_every_log_level_is_mapped(
         self, bench: Bench, caplog: pytest.LogCaptureFixture, level: str, written: int
     ) -> None:
-        await bench.ask("Log", log(entry("", level, "x")))
+        await bench.call_robot("Log", log_request(log_entry("", level, "x")))
         assert [(each.name, each.levelno) for each in caplog.records] == [("rdk", written)]
 
-    async def test_an_unknown_level_is_refused_and_nothing_is_written(
+    async def test_unknown_log_level_refuses_the_whole_request(
         self, bench: Bench, caplog: pytest.LogCaptureFixture
     ) -> None:
-        with refused() as told:
-            await bench.ask("Log", log(entry("a", "info", "x"), entry("a", "loud", "y")))
-        assert told.status is Status.INVALID_ARGUMENT
-        assert told.words.startswith('"loud" is not a log level; use one of debug, info')
+        with refused() as error:
+            await bench.call_robot(
+                "Log", log_request(log_entry("a", "info", "x"), log_entry("a", "loud", "y"))
+            )
+        assert error.status is Status.INVALID_ARGUMENT
+        assert error.words.startswith('"loud" is not a log level; use one of debug, info')
         assert caplog.records == []
 
     @pytest.mark.parametrize("apart", [-86_401.0, 3_601.0, 253_402_299_999.0 - 1_000_000])
-    async def test_a_time_far_from_ours_is_ours(
+    async def test_log_time_far_from_the_server_time_is_replaced(
         self, bench: Bench, caplog: pytest.LogCaptureFixture, apart: float
     ) -> None:
         claimed = datetime.fromtimestamp(bench.clock.time() + apart, UTC)
-        await bench.ask("Log", log(entry("a", "info", "x", claimed)))
+        await bench.call_robot("Log", log_request(log_entry("a", "info", "x", claimed)))
         (record,) = caplog.records
         assert record.created == bench.clock.time()
         assert getattr(record, "fields", {}) == {
@@ -139,16 +148,16 @@ class TestLog:
         }
 
     @pytest.mark.parametrize("apart", [-86_399.0, 3_599.0])
-    async def test_a_time_near_ours_is_kept(
+    async def test_log_time_near_the_server_time_is_kept(
         self, bench: Bench, caplog: pytest.LogCaptureFixture, apart: float
     ) -> None:
         claimed = datetime.fromtimestamp(bench.clock.time() + apart, UTC)
-        await bench.ask("Log", log(entry("a", "info", "x", claimed)))
+        await bench.call_robot("Log", log_request(log_entry("a", "info", "x", claimed)))
         (record,) = caplog.records
         assert record.created == claimed.timestamp()
         assert not hasattr(record, "fields")
 
-    async def test_many_lines_leave_others_their_turn(self, bench: Bench) -> None:
+    async def test_many_log_lines_do_not_block_the_loop(self, bench: Bench) -> None:
         service = LogService(lambda _: time.sleep(0.002), SystemClock())
         turns = 0
 
@@ -159,56 +168,60 @@ class TestLog:
                 await asyncio.sleep(0)
 
         other = asyncio.ensure_future(take_turns())
-        await service.log(log(*[entry("a", "debug", "x")] * 50), InProcess(None))
+        await service.log(log_request(*[log_entry("a", "debug", "x")] * 50), InProcess(None))
         other.cancel()
         await asyncio.gather(other, return_exceptions=True)
         assert turns >= 4
 
     @pytest.mark.parametrize("seconds", [None, 2**62, -(2**62), 253402300800])
-    async def test_a_time_that_is_none_is_now(
+    async def test_invalid_log_time_is_replaced_by_the_current_time(
         self, bench: Bench, caplog: pytest.LogCaptureFixture, seconds: int | None
     ) -> None:
         before = datetime.now(UTC).timestamp()
-        line = entry("a", "info", "x")
+        line = log_entry("a", "info", "x")
         if seconds is not None:
             line.time.CopyFrom(Timestamp(seconds=seconds))
-        await bench.ask("Log", log(line))
+        await bench.call_robot("Log", log_request(line))
         (record,) = caplog.records
         assert before - 1 <= record.created <= before + 10
         assert logging.Formatter("%(asctime)s").format(record)
 
-    async def test_a_module_cannot_log_in_the_name_of_the_server(
+    async def test_module_cannot_log_under_a_server_logger(
         self, bench: Bench, caplog: pytest.LogCaptureFixture
     ) -> None:
-        await bench.ask("Log", log(entry("rdk.networking", "info", "x")), peer="module:acme")
+        await bench.call_robot(
+            "Log", log_request(log_entry("rdk.networking", "info", "x")), peer="module:acme"
+        )
         assert [each.name for each in caplog.records] == ["rdk.modmanager.acme.rdk.networking"]
 
-    async def test_names_that_clients_make_up_are_not_kept(self, bench: Bench) -> None:
+    async def test_logger_names_of_clients_are_not_kept(self, bench: Bench) -> None:
         known = set(logging.root.manager.loggerDict)
         for number in range(20):
-            await bench.ask("Log", log(entry(f"made.up.{number}", "info", "x")))
+            await bench.call_robot("Log", log_request(log_entry(f"made.up.{number}", "info", "x")))
         assert not set(logging.root.manager.loggerDict) - known
 
 
-def entry(name: str, level: str, message: str, moment: datetime | None = None) -> common.LogEntry:
-    made = common.LogEntry(logger_name=name, level=level, message=message)
+def log_entry(
+    name: str, level: str, message: str, moment: datetime | None = None
+) -> common.LogEntry:
+    result = common.LogEntry(logger_name=name, level=level, message=message)
     if moment is not None:
-        made.time.FromDatetime(moment)
-    return made
+        result.time.FromDatetime(moment)
+    return result
 
 
-def log(*entries: common.LogEntry) -> robot.LogRequest:
+def log_request(*entries: common.LogEntry) -> robot.LogRequest:
     return robot.LogRequest(logs=entries)
 
 
-async def test_names_are_told_as_they_stand_in_the_file_even_wrong_ones(bench: Bench) -> None:
-    """A node with an impossible name is there to say what is wrong with it."""
+async def test_resource_names_include_invalid_names(bench: Bench) -> None:
+    """A node with an invalid name exists to report what is wrong with it."""
     odd: dict[str, Any] = {**thing("a"), "name": "naïve name\n"}
-    bench.begin(json.dumps({"components": [odd, thing("b")]}))
+    bench.start_apply(json.dumps({"components": [odd, thing("b")]}))
     await bench.clock.settle()
-    names = [each.name for each in (await bench.ask("ResourceNames")).resources]
+    names = [each.name for each in (await bench.call_robot("ResourceNames")).resources]
     assert names == ["naïve name\n", "b"]
-    status = await bench.ask("GetMachineStatus")
+    status = await bench.call_robot("GetMachineStatus")
     assert [each.state for each in status.resources] == [
         robot.ResourceStatus.STATE_UNHEALTHY,
         robot.ResourceStatus.STATE_READY,

@@ -1,4 +1,4 @@
-"""Clients that move something have to be heard of."""
+"""Sessions: clients that move something must send heartbeats."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import pytest
 from grpclib import GRPCError
 from grpclib.const import Status
 from tests.served import refused
-from tests.unit.robot.bench import ARM, BUTTON, MOTOR, Bench, InProcess, for_ever, working
+from tests.unit.robot.bench import ARM, BUTTON, MOTOR, Bench, InProcess, running_bench, wait_forever
 from viam.gen.component.arm.v1 import arm_pb2 as arm
 from viam.gen.component.button.v1 import button_pb2 as button
 from viam.gen.component.motor.v1 import motor_pb2 as motor
@@ -23,18 +23,18 @@ from cogwork.graph.name import Api
 from cogwork.robot.session_manager import SessionExpired
 
 MOTORS = "/viam.component.motor.v1.MotorService"
-SPIN = f"{MOTORS}/SetPower"
+SET_POWER = f"{MOTORS}/SetPower"
 PUSH = "/viam.component.button.v1.ButtonService/Push"
-STREAMED = "/viam.component.arm.v1.ArmService/MoveThroughJointPositionsStreamed"
+STREAMED_MOVE = "/viam.component.arm.v1.ArmService/MoveThroughJointPositionsStreamed"
 
 
 @pytest.fixture
 async def bench() -> AsyncIterator[Bench]:
-    async with working() as made:
+    async with running_bench() as bench:
         bell = {"name": "bell", "api": str(BUTTON), "model": "bell"}
-        await made.apply(mover(MOTOR, "left"), mover(MOTOR, "right"), mover(ARM, "reach"), bell)
-        watching = asyncio.ensure_future(made.machine.sessions.watch())
-        yield made
+        await bench.apply(mover(MOTOR, "left"), mover(MOTOR, "right"), mover(ARM, "reach"), bell)
+        watching = asyncio.ensure_future(bench.machine.sessions.watch())
+        yield bench
         watching.cancel()
         await asyncio.gather(watching, return_exceptions=True)
 
@@ -43,84 +43,86 @@ def mover(api: Api, name: str) -> dict[str, Any]:
     return {"name": name, "api": str(api), "model": "mover"}
 
 
-async def start(bench: Bench, resume: str = "", **options: Any) -> str:
-    reply = await bench.ask("StartSession", robot.StartSessionRequest(resume=resume), **options)
+async def start_session(bench: Bench, resume: str = "", **options: Any) -> str:
+    reply = await bench.call_robot(
+        "StartSession", robot.StartSessionRequest(resume=resume), **options
+    )
     assert reply.heartbeat_window.ToMilliseconds() == 2000
     return str(reply.id)
 
 
-async def beat(bench: Bench, session: str) -> None:
-    await bench.ask("SendSessionHeartbeat", robot.SendSessionHeartbeatRequest(id=session))
+async def send_heartbeat(bench: Bench, session: str) -> None:
+    await bench.call_robot("SendSessionHeartbeat", robot.SendSessionHeartbeatRequest(id=session))
 
 
-async def spin(bench: Bench, name: str, session: str = "") -> None:
+async def set_power(bench: Bench, name: str, session: str = "") -> None:
     metadata = {"viam-sid": session} if session else {}
     request = motor.SetPowerRequest(name=name, power_pct=1)
-    await bench.call(SPIN, request, metadata=metadata)
+    await bench.call(SET_POWER, request, metadata=metadata)
 
 
-def stopped(bench: Bench) -> list[str]:
+def stopped_names(bench: Bench) -> list[str]:
     return [name for what, name, *_ in bench.history if what == "stop"]
 
 
-async def test_what_a_silent_client_moved_is_stopped(bench: Bench) -> None:
-    session = await start(bench)
-    await spin(bench, "left", session)
+async def test_expired_session_stops_what_it_moved(bench: Bench) -> None:
+    session = await start_session(bench)
+    await set_power(bench, "left", session)
     await bench.clock.advance(1.9)
-    assert stopped(bench) == []
+    assert stopped_names(bench) == []
     await bench.clock.advance(0.2)
-    assert stopped(bench) == ["left"]
+    assert stopped_names(bench) == ["left"]
     await bench.clock.advance(60)
-    assert stopped(bench) == ["left"]
+    assert stopped_names(bench) == ["left"]
 
 
-async def test_as_long_as_it_is_heard_of_nothing_stops(bench: Bench) -> None:
-    session = await start(bench)
-    await spin(bench, "left", session)
+async def test_heartbeats_keep_the_session_alive(bench: Bench) -> None:
+    session = await start_session(bench)
+    await set_power(bench, "left", session)
     for _ in range(20):
         await bench.clock.advance(1.5)
-        await beat(bench, session)
-    assert stopped(bench) == []
+        await send_heartbeat(bench, session)
+    assert stopped_names(bench) == []
     await bench.clock.advance(2.1)
-    assert stopped(bench) == ["left"]
+    assert stopped_names(bench) == ["left"]
 
 
-async def test_only_the_last_to_move_it_counts(bench: Bench) -> None:
-    first, second = await start(bench), await start(bench)
-    await spin(bench, "left", first)
-    await spin(bench, "right", first)
-    await spin(bench, "left", second)
+async def test_last_session_to_move_a_resource_owns_it(bench: Bench) -> None:
+    first, second = await start_session(bench), await start_session(bench)
+    await set_power(bench, "left", first)
+    await set_power(bench, "right", first)
+    await set_power(bench, "left", second)
     await bench.clock.advance(1)
-    await beat(bench, second)
+    await send_heartbeat(bench, second)
     await bench.clock.advance(1.1)
-    assert stopped(bench) == ["right"]
+    assert stopped_names(bench) == ["right"]
     await bench.clock.advance(1)
-    assert stopped(bench) == ["right", "left"]
+    assert stopped_names(bench) == ["right", "left"]
 
 
-async def test_a_client_without_a_session_takes_it_over_for_good(bench: Bench) -> None:
-    await spin(bench, "left", await start(bench))
-    await spin(bench, "left")
+async def test_client_without_session_takes_over_permanently(bench: Bench) -> None:
+    await set_power(bench, "left", await start_session(bench))
+    await set_power(bench, "left")
     await bench.clock.advance(10)
-    assert stopped(bench) == []
+    assert stopped_names(bench) == []
 
 
-async def test_a_command_that_is_refused_takes_over_nothing(bench: Bench) -> None:
-    await spin(bench, "left", await start(bench))
-    bench.deeds["left"] = _no
+async def test_refused_command_does_not_take_over(bench: Bench) -> None:
+    await set_power(bench, "left", await start_session(bench))
+    bench.behaviors["left"] = _refuse_power
     with refused():
-        await spin(bench, "left", await start(bench))
+        await set_power(bench, "left", await start_session(bench))
     with refused():
-        await spin(bench, "left")
+        await set_power(bench, "left")
     assert len(bench.machine.sessions.all()[0].moved) == 1
-    del bench.deeds["left"]
+    del bench.behaviors["left"]
     await bench.clock.advance(3)
-    assert stopped(bench) == ["left"]
+    assert stopped_names(bench) == ["left"]
 
 
-async def test_a_stream_whose_session_ended_before_its_first_message(bench: Bench) -> None:
-    session = await start(bench)
-    method = bench.table.find(STREAMED)
+async def test_stream_of_an_expired_session_raises(bench: Bench) -> None:
+    session = await start_session(bench)
+    method = bench.table.find(STREAMED_MOVE)
     assert method is not None
     first = arm.MoveThroughJointPositionsStreamedRequest(name="reach")
     first.init.SetInParent()
@@ -131,50 +133,52 @@ async def test_a_stream_whose_session_ended_before_its_first_message(bench: Benc
         await method.handle(stream)
 
 
-async def test_reading_takes_over_nothing(bench: Bench) -> None:
-    await spin(bench, "left", await start(bench))
+async def test_reading_call_does_not_take_over(bench: Bench) -> None:
+    await set_power(bench, "left", await start_session(bench))
     await bench.call(f"{MOTORS}/IsMoving", motor.IsMovingRequest(name="left"))
     await bench.clock.advance(3)
-    assert stopped(bench) == ["left"]
+    assert stopped_names(bench) == ["left"]
 
 
-async def test_a_call_of_a_silent_client_ends_too(bench: Bench) -> None:
-    session = await start(bench)
+async def test_expired_session_ends_its_calls(bench: Bench) -> None:
+    session = await start_session(bench)
     request = motor.GoForRequest(name="left", rpm=1, revolutions=1)
-    call = await bench.begun(bench.call(f"{MOTORS}/GoFor", request, metadata={"viam-sid": session}))
+    call = await bench.start_call(
+        bench.call(f"{MOTORS}/GoFor", request, metadata={"viam-sid": session})
+    )
     (operation,) = await bench.operations()
     assert operation.session_id == session
     await bench.clock.advance(2.1)
-    with refused() as told:
+    with refused() as error:
         await call
-    assert told.status is Status.CANCELLED
-    assert "the client that moved it sent no heartbeat" in told.words
-    assert stopped(bench) == ["left"]
+    assert error.status is Status.CANCELLED
+    assert "the client that moved it sent no heartbeat" in error.words
+    assert stopped_names(bench) == ["left"]
 
 
-async def push(bench: Bench, session: str) -> None:
+async def push_button(bench: Bench, session: str) -> None:
     request = button.PushRequest(name="bell")
     await bench.call(PUSH, request, metadata={"viam-sid": session})
 
 
-def told(caplog: pytest.LogCaptureFixture) -> list[str]:
-    """What the log says of sessions that are over, without which they were."""
+def session_messages(caplog: pytest.LogCaptureFixture) -> list[str]:
+    """Return the log messages about ended sessions, without the session ids."""
     return [each.getMessage().split(" session ")[0] for each in caplog.records]
 
 
-async def test_a_push_of_a_silent_client_ends_though_nothing_can_be_told_to_stop(
+async def test_expired_session_ends_a_button_push(
     bench: Bench, caplog: pytest.LogCaptureFixture
 ) -> None:
     released = asyncio.Event()
 
-    async def press() -> None:
+    async def hold_button() -> None:
         try:
-            await for_ever()
+            await wait_forever()
         finally:
             released.set()
 
-    bench.deeds["bell"] = press
-    call = await bench.begun(push(bench, await start(bench)))
+    bench.behaviors["bell"] = hold_button
+    call = await bench.start_call(push_button(bench, await start_session(bench)))
     await bench.clock.advance(2.1)
     assert call.done(), "it is pushed for ever"
     with refused() as ended:
@@ -182,175 +186,179 @@ async def test_a_push_of_a_silent_client_ends_though_nothing_can_be_told_to_stop
     assert ended.status is Status.CANCELLED
     assert "the client that moved it sent no heartbeat" in ended.words
     assert released.is_set()
-    assert "stopped bell, which" in told(caplog)
+    assert "stopped bell, which" in session_messages(caplog)
 
 
-async def test_the_log_names_only_what_was_stopped(
+async def test_log_names_only_stopped_resources(
     bench: Bench, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.INFO)
-    bench.deeds["bell"] = _yes
-    session = await start(bench)
-    await push(bench, session)
-    await spin(bench, "left", session)
+    bench.behaviors["bell"] = _do_nothing
+    session = await start_session(bench)
+    await push_button(bench, session)
+    await set_power(bench, "left", session)
     await bench.clock.advance(2.1)
-    assert stopped(bench) == ["left"]
-    assert told(caplog)[-1] == "stopped left, which"
+    assert stopped_names(bench) == ["left"]
+    assert session_messages(caplog)[-1] == "stopped left, which"
     caplog.clear()
-    await push(bench, await start(bench))
+    await push_button(bench, await start_session(bench))
     await bench.clock.advance(2.1)
     (line,) = caplog.messages
     assert line.endswith("expired: no heartbeat for 2s")
 
 
-async def test_who_only_looks_is_not_disturbed(bench: Bench) -> None:
+async def test_expired_session_keeps_reading_calls_of_others(bench: Bench) -> None:
     gate = asyncio.Event()
     bench.scripts["look", "left"] = gate.wait
-    await spin(bench, "left", await start(bench))
-    look = await bench.begun(bench.call(f"{MOTORS}/IsMoving", motor.IsMovingRequest(name="left")))
+    await set_power(bench, "left", await start_session(bench))
+    look = await bench.start_call(
+        bench.call(f"{MOTORS}/IsMoving", motor.IsMovingRequest(name="left"))
+    )
     await bench.clock.advance(2.1)
-    assert stopped(bench) == ["left"]
+    assert stopped_names(bench) == ["left"]
     gate.set()
     assert not (await look).is_moving
 
 
-async def test_a_stream_names_what_it_moves_in_its_first_message(bench: Bench) -> None:
-    session = await start(bench)
+async def test_stream_takes_over_the_resource_of_its_first_message(bench: Bench) -> None:
+    session = await start_session(bench)
     first = arm.MoveThroughJointPositionsStreamedRequest(name="reach")
     first.init.SetInParent()
-    method = bench.table.find(STREAMED)
+    method = bench.table.find(STREAMED_MOVE)
     assert method is not None
     stream = InProcess(first, metadata={"viam-sid": session})
     stream.request = None
-    call = await bench.begun(_quietly(method.handle(stream)))
+    call = await bench.start_call(_ignore_errors(method.handle(stream)))
     await bench.clock.advance(2.1)
     await call
-    assert stopped(bench) == ["reach"]
+    assert stopped_names(bench) == ["reach"]
 
 
-async def test_a_session_that_is_over_says_so_in_the_words_clients_match_on(bench: Bench) -> None:
-    session = await start(bench)
+async def test_expired_session_error_has_the_text_clients_match(bench: Bench) -> None:
+    session = await start_session(bench)
     await bench.clock.advance(2.1)
-    for call in (spin(bench, "left", session), beat(bench, session)):
-        with refused() as told:
+    for call in (set_power(bench, "left", session), send_heartbeat(bench, session)):
+        with refused() as error:
             await call
-        assert (told.status, told.words) == (Status.INVALID_ARGUMENT, "SESSION_EXPIRED")
+        assert (error.status, error.words) == (Status.INVALID_ARGUMENT, "SESSION_EXPIRED")
 
 
-async def test_resuming(bench: Bench) -> None:
-    session = await start(bench)
-    assert await start(bench, resume=session) == session
+async def test_session_can_be_resumed_until_it_expires(bench: Bench) -> None:
+    session = await start_session(bench)
+    assert await start_session(bench, resume=session) == session
     await bench.clock.advance(2.1)
-    assert await start(bench, resume=session) != session
+    assert await start_session(bench, resume=session) != session
 
 
-OWN = "ipv4:10.0.0.7:1234"
+OWNER = "ipv4:10.0.0.7:1234"
 OTHER_CONNECTION = "ipv4:10.0.0.7:1235"
 STRANGER = "ipv4:10.0.0.8:1234"
 
 
-async def test_they_are_listed(bench: Bench) -> None:
-    session = await start(bench, peer=OWN)
-    (shown,) = (await bench.ask("GetSessions", peer=OWN)).sessions
+async def test_get_sessions_lists_open_sessions(bench: Bench) -> None:
+    session = await start_session(bench, peer=OWNER)
+    (shown,) = (await bench.call_robot("GetSessions", peer=OWNER)).sessions
     assert shown.id == session
-    assert shown.peer_connection_info.remote_address == OWN
+    assert shown.peer_connection_info.remote_address == OWNER
     await bench.clock.advance(2.1)
-    assert not (await bench.ask("GetSessions")).sessions
+    assert not (await bench.call_robot("GetSessions")).sessions
 
 
-async def test_ids_are_shown_to_their_owner_only(bench: Bench) -> None:
-    session = await start(bench, peer=OWN)
+async def test_session_ids_are_visible_only_to_their_owner(bench: Bench) -> None:
+    session = await start_session(bench, peer=OWNER)
     for peer in (OTHER_CONNECTION, STRANGER):
-        (shown,) = (await bench.ask("GetSessions", peer=peer)).sessions
+        (shown,) = (await bench.call_robot("GetSessions", peer=peer)).sessions
         assert shown.id == ""
         assert shown.peer_connection_info.remote_address == "ipv4:10.0.0.7"
-    names_it = {"viam-sid": session}
-    (shown,) = (await bench.ask("GetSessions", peer=OTHER_CONNECTION, metadata=names_it)).sessions
+    session_metadata = {"viam-sid": session}
+    (shown,) = (
+        await bench.call_robot("GetSessions", peer=OTHER_CONNECTION, metadata=session_metadata)
+    ).sessions
     assert shown.id == session
 
 
-async def test_operations_do_not_give_ids_away(bench: Bench) -> None:
-    session = await start(bench, peer=OWN)
-    names_it = {"viam-sid": session}
+async def test_get_operations_hides_session_ids_of_others(bench: Bench) -> None:
+    session = await start_session(bench, peer=OWNER)
+    session_metadata = {"viam-sid": session}
     request = motor.GoForRequest(name="left", rpm=1, revolutions=1)
-    going = bench.call(f"{MOTORS}/GoFor", request, metadata=names_it, peer=OWN)
-    call = await bench.begun(_quietly(going))
+    going = bench.call(f"{MOTORS}/GoFor", request, metadata=session_metadata, peer=OWNER)
+    call = await bench.start_call(_ignore_errors(going))
     for peer, metadata, shown in (
-        (OWN, {}, session),
-        (OTHER_CONNECTION, names_it, session),
+        (OWNER, {}, session),
+        (OTHER_CONNECTION, session_metadata, session),
         (OTHER_CONNECTION, {}, ""),
         (STRANGER, {"viam-sid": "guessed"}, ""),
     ):
-        reply = await bench.ask("GetOperations", peer=peer, metadata=metadata)
+        reply = await bench.call_robot("GetOperations", peer=peer, metadata=metadata)
         assert [each.session_id for each in reply.operations] == [shown]
     await bench.clock.advance(2.1)
     await call
 
 
-async def test_another_computer_cannot_use_a_session(bench: Bench) -> None:
-    session = await start(bench, peer=OWN)
+async def test_other_host_cannot_use_a_session(bench: Bench) -> None:
+    session = await start_session(bench, peer=OWNER)
     request = motor.SetPowerRequest(name="left", power_pct=1)
-    beating = robot.SendSessionHeartbeatRequest(id=session)
+    heartbeat = robot.SendSessionHeartbeatRequest(id=session)
     for call in (
-        bench.call(SPIN, request, metadata={"viam-sid": session}, peer=STRANGER),
-        bench.ask("SendSessionHeartbeat", beating, peer=STRANGER),
+        bench.call(SET_POWER, request, metadata={"viam-sid": session}, peer=STRANGER),
+        bench.call_robot("SendSessionHeartbeat", heartbeat, peer=STRANGER),
     ):
-        with refused() as told:
+        with refused() as error:
             await call
-        assert told.words == "SESSION_EXPIRED"
-    assert await start(bench, resume=session, peer=STRANGER) != session
-    assert await start(bench, resume=session, peer=OTHER_CONNECTION) == session
-    await bench.ask("SendSessionHeartbeat", beating, peer=OTHER_CONNECTION)
+        assert error.words == "SESSION_EXPIRED"
+    assert await start_session(bench, resume=session, peer=STRANGER) != session
+    assert await start_session(bench, resume=session, peer=OTHER_CONNECTION) == session
+    await bench.call_robot("SendSessionHeartbeat", heartbeat, peer=OTHER_CONNECTION)
 
 
-async def test_a_stranger_keeps_nothing_moving(bench: Bench) -> None:
-    session = await start(bench, peer=OWN)
+async def test_heartbeats_of_other_hosts_do_not_count(bench: Bench) -> None:
+    session = await start_session(bench, peer=OWNER)
     request = motor.SetPowerRequest(name="left", power_pct=1)
-    await bench.call(SPIN, request, metadata={"viam-sid": session}, peer=OWN)
+    await bench.call(SET_POWER, request, metadata={"viam-sid": session}, peer=OWNER)
     for _ in range(3):
         await bench.clock.advance(1)
         with contextlib.suppress(GRPCError):
-            beating = robot.SendSessionHeartbeatRequest(id=session)
-            await bench.ask("SendSessionHeartbeat", beating, peer=STRANGER)
-    assert stopped(bench) == ["left"]
+            heartbeat = robot.SendSessionHeartbeatRequest(id=session)
+            await bench.call_robot("SendSessionHeartbeat", heartbeat, peer=STRANGER)
+    assert stopped_names(bench) == ["left"]
 
 
-async def test_a_flood_of_sessions_keeps_no_client_out(bench: Bench) -> None:
-    mover = await start(bench, peer=OWN)
+async def test_many_sessions_do_not_block_new_clients(bench: Bench) -> None:
+    mover = await start_session(bench, peer=OWNER)
     request = motor.SetPowerRequest(name="left", power_pct=1)
-    await bench.call(SPIN, request, metadata={"viam-sid": mover}, peer=OWN)
+    await bench.call(SET_POWER, request, metadata={"viam-sid": mover}, peer=OWNER)
     for number in range(5000):
-        await start(bench, peer=f"ipv4:10.0.0.7:{2000 + number % 600}")
-    newcomer = await start(bench, peer="ipv4:10.0.0.7:9999")
+        await start_session(bench, peer=f"ipv4:10.0.0.7:{2000 + number % 600}")
+    newcomer = await start_session(bench, peer="ipv4:10.0.0.7:9999")
     open_sessions = {each.id for each in bench.machine.sessions.all()}
     assert {mover, newcomer} <= open_sessions
     assert len(open_sessions) <= 2048
 
 
-async def test_names_that_nobody_has_are_not_kept(bench: Bench) -> None:
-    session = await start(bench)
+async def test_unknown_resource_names_are_not_kept(bench: Bench) -> None:
+    session = await start_session(bench)
     with refused():
-        await spin(bench, "nobody", session)
+        await set_power(bench, "nobody", session)
     assert bench.machine.sessions.all()[0].moved == set()
 
 
-async def test_one_that_does_not_stop_keeps_no_other_from_being_stopped(bench: Bench) -> None:
+async def test_hanging_stop_does_not_block_other_stops(bench: Bench) -> None:
     bench.scripts["stop", "left"] = asyncio.Event().wait
-    first, second = await start(bench), await start(bench)
-    await spin(bench, "left", first)
-    await spin(bench, "right", second)
+    first, second = await start_session(bench), await start_session(bench)
+    await set_power(bench, "left", first)
+    await set_power(bench, "right", second)
     await bench.clock.advance(2.1)
-    assert sorted(stopped(bench)) == ["left", "right"]
+    assert sorted(stopped_names(bench)) == ["left", "right"]
     await bench.clock.advance(15)
 
 
-async def _yes() -> None:
+async def _do_nothing() -> None:
     pass
 
 
-async def _no(*_: Any) -> None:
+async def _refuse_power(*_: Any) -> None:
     raise InvalidRequest("no power like that")
 
 
-async def _quietly(call: Any) -> None:
+async def _ignore_errors(call: Any) -> None:
     await asyncio.gather(call, return_exceptions=True)

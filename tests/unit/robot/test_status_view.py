@@ -7,7 +7,7 @@ from tests.unit.robot.bench import Bench, thing
 from cogwork.robot.status_view import build_status_view
 
 
-async def test_the_loop_goes_on_while_many_resources_are_looked_at(bench: Bench) -> None:
+async def test_building_a_large_view_does_not_block_the_loop(bench: Bench) -> None:
     await bench.apply(*(thing(f"t{number}") for number in range(450)))
     turns = 0
 
@@ -25,9 +25,9 @@ async def test_the_loop_goes_on_while_many_resources_are_looked_at(bench: Bench)
     assert turns >= 4
 
 
-async def test_a_resource_that_is_removed_meanwhile(bench: Bench) -> None:
+async def test_resource_removed_while_building_the_view(bench: Bench) -> None:
     await bench.apply(*(thing(f"t{number}") for number in range(150)))
-    looking = asyncio.ensure_future(build_status_view(bench.machine))
+    building = asyncio.ensure_future(build_status_view(bench.machine))
     await asyncio.sleep(0)
     await bench.apply(thing("t0"))
-    assert {each["name"] for each in (await looking)["resources"]} >= {"rdk:component:generic/t0"}
+    assert {each["name"] for each in (await building)["resources"]} >= {"rdk:component:generic/t0"}

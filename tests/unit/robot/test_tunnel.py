@@ -1,4 +1,4 @@
-"""Tunnels over real gRPC, with the SDK's generated stub at one end and a socket at the other."""
+"""Tunnels over real gRPC, between the SDK's generated stub and a socket."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from cogwork.robot.tunnel import MAX_CHUNK_SIZE, list_tunnels, serve_tunnel
 from cogwork.wire.grpc import grpc_server
 from cogwork.wire.handlers import HandlerTable, Method, Stream
 
-assert sdk.VERSION  # it comes before anything else of the SDK
+assert sdk.VERSION  # the SDK must be imported first
 from viam.gen.robot.v1 import robot_pb2 as robot  # noqa: E402
 from viam.gen.robot.v1.robot_grpc import RobotServiceStub  # noqa: E402
 
@@ -29,7 +29,7 @@ Serve = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
 
 
 @contextlib.asynccontextmanager
-async def tunnelled(*endpoints: TunnelEndpoint, by: str = "ours") -> AsyncIterator[Any]:
+async def serve_tunnels(*endpoints: TunnelEndpoint, by: str = "ours") -> AsyncIterator[Any]:
     """grpclib drops what it has not yet handed over when a call ends ahead of its client: it is
     only good for clients that end first."""
     ended: list[asyncio.Task[Any]] = []
@@ -52,15 +52,15 @@ async def tunnelled(*endpoints: TunnelEndpoint, by: str = "ours") -> AsyncIterat
     try:
         async with asyncio.timeout(DEADLINE), _channel(port, by) as channel:
             yield RobotServiceStub(channel)
-            # Whatever the test did, no call stays behind.
+            # No call may be left running after the test.
             await asyncio.wait(ended)
     finally:
         await server.stop(None)
 
 
 @contextlib.asynccontextmanager
-async def listening(serve: Serve, host: str = "127.0.0.1") -> AsyncIterator[TunnelEndpoint]:
-    """Something that a tunnel leads to, once."""
+async def listen_once(serve: Serve, host: str = "127.0.0.1") -> AsyncIterator[TunnelEndpoint]:
+    """Listen for one connection of a tunnel."""
     done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
 
     async def served(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -89,12 +89,12 @@ def request(port: int, data: bytes = b"") -> robot.TunnelRequest:
     return robot.TunnelRequest(destination_port=port, data=data)
 
 
-async def rest(stream: Any) -> bytes:
+async def read_rest(stream: Any) -> bytes:
     return b"".join([message.data async for message in stream])
 
 
-async def shout(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-    """Answers when it has heard all."""
+async def answer_in_upper_case(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    """Answer after everything was received."""
     writer.write((await reader.read()).upper())
     await writer.drain()
 
@@ -105,79 +105,83 @@ async def greet(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> N
 
 
 @pytest.mark.parametrize("by", CHANNELS)
-async def test_a_client_that_ends_is_still_answered(by: str) -> None:
-    async with listening(shout) as to, tunnelled(to, by=by) as stub, stub.Tunnel.open() as stream:
+async def test_client_that_ends_first_is_still_answered(by: str) -> None:
+    async with (
+        listen_once(answer_in_upper_case) as to,
+        serve_tunnels(to, by=by) as stub,
+        stub.Tunnel.open() as stream,
+    ):
         await stream.send_message(request(to.port, b"with the port "))
         await stream.send_message(request(0, b"and after it"), end=True)
-        assert await rest(stream) == b"WITH THE PORT AND AFTER IT"
+        assert await read_rest(stream) == b"WITH THE PORT AND AFTER IT"
 
 
-async def test_the_call_ends_when_the_port_closes() -> None:
-    async with listening(greet) as to, tunnelled(to) as stub, stub.Tunnel.open() as stream:
+async def test_call_ends_when_the_port_closes() -> None:
+    async with listen_once(greet) as to, serve_tunnels(to) as stub, stub.Tunnel.open() as stream:
         await stream.send_message(request(to.port))
-        assert await rest(stream) == b"hello"
+        assert await read_rest(stream) == b"hello"
 
 
-async def test_a_port_that_has_said_its_last_still_hears_what_is_sent() -> None:
-    heard = bytearray()
+async def test_half_closed_port_still_receives_data() -> None:
+    received = bytearray()
 
     async def listen(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         writer.write(b"go on")
         writer.write_eof()
-        heard.extend(await reader.read())
+        received.extend(await reader.read())
 
     sent = [os.urandom(MAX_CHUNK_SIZE) for _ in range(20)]
-    async with listening(listen) as to, tunnelled(to) as stub, stub.Tunnel.open() as stream:
+    async with listen_once(listen) as to, serve_tunnels(to) as stub, stub.Tunnel.open() as stream:
         await stream.send_message(request(to.port))
         assert (await stream.recv_message()).data == b"go on"
         for data in sent:
             await stream.send_message(request(0, data))
         await stream.end()
-        assert await rest(stream) == b""
-    assert heard == b"".join(sent)
+        assert await read_rest(stream) == b""
+    assert received == b"".join(sent)
 
 
-async def test_a_client_that_pauses_is_still_heard_by_a_port_that_has_said_its_last() -> None:
-    heard = bytearray()
+async def test_half_closed_port_receives_data_after_pauses() -> None:
+    received = bytearray()
 
     async def listen(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         writer.write(b"go on")
         writer.write_eof()
-        heard.extend(await reader.read())
+        received.extend(await reader.read())
 
-    async with listening(listen) as to, tunnelled(to) as stub, stub.Tunnel.open() as stream:
+    async with listen_once(listen) as to, serve_tunnels(to) as stub, stub.Tunnel.open() as stream:
         await stream.send_message(request(to.port))
         assert (await stream.recv_message()).data == b"go on"
         for pause, data in ((0.2, b"one "), (1.5, b"two "), (1.5, b"three")):
-            # This is what is tested: there is nothing to wait for.
+            # The pause itself is tested; there is no event to wait for.
             await asyncio.sleep(pause)
             await stream.send_message(request(0, data))
         await stream.end()
-        assert await rest(stream) == b""
-    assert heard == b"one two three"
+        assert await read_rest(stream) == b""
+    assert received == b"one two three"
 
 
-async def test_what_a_port_does_not_take_any_more_is_no_good_end() -> None:
+async def test_data_for_a_closed_port_is_an_error() -> None:
     async def leave(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         writer.write(b"good bye")
 
-    async with listening(leave) as to, tunnelled(to) as stub, stub.Tunnel.open() as stream:
+    async with listen_once(leave) as to, serve_tunnels(to) as stub, stub.Tunnel.open() as stream:
         await stream.send_message(request(to.port))
         assert (await stream.recv_message()).data == b"good bye"
         with refused() as error:
-            # The first goes into the void, by which the second is known not to arrive.
+            # The first message is lost, so the second one is known not to arrive.
             for _ in range(2):
                 await stream.send_message(request(0, b"wait"))
                 await asyncio.sleep(0.2)
-            await rest(stream)
+            await read_rest(stream)
     assert error.status is Status.UNAVAILABLE
     assert error.words == f"port {to.port} closed before it received all data"
 
 
 @pytest.mark.parametrize("by", CHANNELS)
-async def test_every_byte_arrives_both_ways_at_once(by: str) -> None:
+async def test_data_flows_both_ways_concurrently(by: str) -> None:
     sent, replied = os.urandom(10 * MAX_CHUNK_SIZE + 7), os.urandom(10 * MAX_CHUNK_SIZE + 3)
-    heard = bytearray()
+    received = bytearray()
 
     async def converse(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         async def reply() -> None:
@@ -185,11 +189,11 @@ async def test_every_byte_arrives_both_ways_at_once(by: str) -> None:
             await writer.drain()
 
         _, data = await asyncio.gather(reply(), reader.read())
-        heard.extend(data)
+        received.extend(data)
 
     async with (
-        listening(converse) as to,
-        tunnelled(to, by=by) as stub,
+        listen_once(converse) as to,
+        serve_tunnels(to, by=by) as stub,
         stub.Tunnel.open() as stream,
     ):
         await stream.send_message(request(to.port))
@@ -199,25 +203,25 @@ async def test_every_byte_arrives_both_ways_at_once(by: str) -> None:
                 await stream.send_message(request(0, sent[at : at + MAX_CHUNK_SIZE]))
             await stream.end()
 
-        _, answer = await asyncio.gather(send(), rest(stream))
+        _, answer = await asyncio.gather(send(), read_rest(stream))
     assert answer == replied
-    assert heard == sent
+    assert received == sent
 
 
-async def test_messages_are_no_larger_than_a_piece() -> None:
+async def test_message_size_is_limited() -> None:
     async def flood(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         writer.write(bytes(8 * MAX_CHUNK_SIZE))
         await writer.drain()
 
-    async with listening(flood) as to, tunnelled(to) as stub, stub.Tunnel.open() as stream:
+    async with listen_once(flood) as to, serve_tunnels(to) as stub, stub.Tunnel.open() as stream:
         await stream.send_message(request(to.port))
         sizes = [len(message.data) async for message in stream]
     assert sum(sizes) == 8 * MAX_CHUNK_SIZE
     assert max(sizes) <= MAX_CHUNK_SIZE
 
 
-async def test_a_slow_reader_stops_the_port() -> None:
-    """Which gets rid of no more than what sockets and flow control hold."""
+async def test_slow_client_applies_back_pressure_to_the_port() -> None:
+    """It can write no more than sockets and flow control hold."""
     written = 0
     stuck = asyncio.Event()
 
@@ -233,23 +237,27 @@ async def test_a_slow_reader_stops_the_port() -> None:
                 await writer.drain()
             written += MAX_CHUNK_SIZE
 
-    async with listening(flood) as to, tunnelled(to) as stub, stub.Tunnel.open() as stream:
+    async with listen_once(flood) as to, serve_tunnels(to) as stub, stub.Tunnel.open() as stream:
         await stream.send_message(request(to.port))
         await asyncio.wait_for(stuck.wait(), DEADLINE)
         assert written < 64 * MAX_CHUNK_SIZE
-        assert len(await rest(stream)) == 1024 * MAX_CHUNK_SIZE
+        assert len(await read_rest(stream)) == 1024 * MAX_CHUNK_SIZE
 
 
-async def test_a_port_that_reads_slowly_stops_the_client() -> None:
-    go_on, heard = asyncio.Event(), 0
+async def test_slow_port_applies_back_pressure_to_the_client() -> None:
+    resume, received = asyncio.Event(), 0
 
-    async def dawdle(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        nonlocal heard
-        await go_on.wait()
+    async def read_later(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        nonlocal received
+        await resume.wait()
         while data := await reader.read(MAX_CHUNK_SIZE):
-            heard += len(data)
+            received += len(data)
 
-    async with listening(dawdle) as to, tunnelled(to) as stub, stub.Tunnel.open() as stream:
+    async with (
+        listen_once(read_later) as to,
+        serve_tunnels(to) as stub,
+        stub.Tunnel.open() as stream,
+    ):
         await stream.send_message(request(to.port))
         sent = 0
         with contextlib.suppress(TimeoutError):
@@ -258,34 +266,38 @@ async def test_a_port_that_reads_slowly_stops_the_client() -> None:
                     await stream.send_message(request(0, bytes(MAX_CHUNK_SIZE)))
                 sent += MAX_CHUNK_SIZE
         assert sent < 128 * MAX_CHUNK_SIZE
-        go_on.set()
+        resume.set()
         await stream.cancel()
-    assert heard <= sent + MAX_CHUNK_SIZE
+    assert received <= sent + MAX_CHUNK_SIZE
 
 
-async def test_a_client_that_goes_closes_the_connection() -> None:
+async def test_cancelled_client_closes_the_connection() -> None:
     async def wait(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         writer.write(b"here")
         with contextlib.suppress(ConnectionError):
             assert await reader.read() == b""
 
-    async with listening(wait) as to, tunnelled(to) as stub, stub.Tunnel.open() as stream:
+    async with listen_once(wait) as to, serve_tunnels(to) as stub, stub.Tunnel.open() as stream:
         await stream.send_message(request(to.port))
         assert (await stream.recv_message()).data == b"here"
         await stream.cancel()
 
 
-async def test_what_listens_on_the_newer_protocol_alone_is_reached() -> None:
-    async with listening(greet, "::1") as to, tunnelled(to) as stub, stub.Tunnel.open() as stream:
+async def test_ipv6_only_listener_is_reached() -> None:
+    async with (
+        listen_once(greet, "::1") as to,
+        serve_tunnels(to) as stub,
+        stub.Tunnel.open() as stream,
+    ):
         await stream.send_message(request(to.port))
-        assert await rest(stream) == b"hello"
+        assert await read_rest(stream) == b"hello"
 
 
 @pytest.mark.parametrize(
     ("ports", "told"), [((), "has none"), ((22, 5900), "has 22, 5900")], ids=["none", "others"]
 )
-async def test_a_port_that_is_not_listed_is_refused(ports: Sequence[int], told: str) -> None:
-    async with tunnelled(*map(endpoint, ports)) as stub, stub.Tunnel.open() as stream:
+async def test_unlisted_port_is_refused(ports: Sequence[int], told: str) -> None:
+    async with serve_tunnels(*map(endpoint, ports)) as stub, stub.Tunnel.open() as stream:
         await stream.send_message(request(8022))
         with refused() as error:
             await stream.recv_message()
@@ -295,11 +307,11 @@ async def test_a_port_that_is_not_listed_is_refused(ports: Sequence[int], told: 
     )
 
 
-async def test_a_port_where_nothing_listens_is_told() -> None:
+async def test_port_without_listener_is_unavailable() -> None:
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
         port = taken.getsockname()[1]
-        async with tunnelled(endpoint(port)) as stub, stub.Tunnel.open() as stream:
+        async with serve_tunnels(endpoint(port)) as stub, stub.Tunnel.open() as stream:
             await stream.send_message(request(port))
             with refused() as error:
                 await stream.recv_message()
@@ -307,8 +319,8 @@ async def test_a_port_where_nothing_listens_is_told() -> None:
     assert f"port {port} of the machine cannot be reached" in error.words
 
 
-async def test_a_port_that_does_not_answer_is_given_up() -> None:
-    """One whose queue is full takes no more connections, and refuses none."""
+async def test_unresponsive_port_times_out() -> None:
+    """A listener with a full queue neither accepts nor refuses connections."""
     with socket.socket() as full, contextlib.ExitStack() as waiting:
         full.bind(("127.0.0.1", 0))
         full.listen(0)
@@ -317,7 +329,7 @@ async def test_a_port_that_does_not_answer_is_given_up() -> None:
             client.setblocking(False)
             client.connect_ex(full.getsockname())
         port = full.getsockname()[1]
-        async with tunnelled(endpoint(port, 0.2)) as stub, stub.Tunnel.open() as stream:
+        async with serve_tunnels(endpoint(port, 0.2)) as stub, stub.Tunnel.open() as stream:
             await stream.send_message(request(port))
             with refused() as error:
                 await stream.recv_message()
@@ -325,14 +337,14 @@ async def test_a_port_that_does_not_answer_is_given_up() -> None:
     assert error.words == f"port {port} of the machine did not answer within 0.2 s"
 
 
-async def test_a_connection_that_breaks_is_told() -> None:
+async def test_broken_connection_is_an_error() -> None:
     async def reset(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         await reader.readexactly(1)
         writer.transport.get_extra_info("socket").setsockopt(
             socket.SOL_SOCKET, socket.SO_LINGER, b"\x01\0\0\0\0\0\0\0"
         )
 
-    async with listening(reset) as to, tunnelled(to) as stub, stub.Tunnel.open() as stream:
+    async with listen_once(reset) as to, serve_tunnels(to) as stub, stub.Tunnel.open() as stream:
         await stream.send_message(request(to.port, b"x"))
         with refused() as error:
             await stream.recv_message()
@@ -340,8 +352,8 @@ async def test_a_connection_that_breaks_is_told() -> None:
     assert f"the connection to port {to.port} broke: " in error.words
 
 
-async def test_a_client_that_names_no_port_is_told() -> None:
-    async with tunnelled(endpoint(22)) as stub, stub.Tunnel.open() as stream:
+async def test_client_without_a_port_is_refused() -> None:
+    async with serve_tunnels(endpoint(22)) as stub, stub.Tunnel.open() as stream:
         await stream.send_request()
         await stream.end()
         with refused() as error:

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 from numpy.typing import NDArray
-from tests.unit.robot.bench import full, thing, working
+from tests.unit.robot.bench import full_name, running_bench, thing
 
 from cogwork.core.clock import ManualClock, SystemClock
 from cogwork.core.errors import Interrupted
@@ -418,42 +418,42 @@ class TestProgress:
         self, shop: Shop, file: Path
     ) -> None:
         shop.loads = Gate()
-        async with working() as bench:
+        async with running_bench() as bench:
             models, taken = ModelCache(bench.clock), list[LoadedModel]()
 
             async def load() -> None:
                 taken.append(await models.acquire(str(file), "", 1, shop.load))
 
             bench.scripts["build", "eye"] = load
-            bench.begin({"components": [thing("eye")]})
+            bench.start_apply({"components": [thing("eye")]})
             await shop.loads.reached()
-            node = bench.machine.nodes[full("eye")]
+            node = bench.machine.nodes[full_name("eye")]
             await until(lambda: node.reason is not None)
             await bench.clock.advance(3)
             assert node.state is State.CONFIGURING
             assert node.reason is not None
             assert node.reason.text == f"loading {file} (0.0 MB), 3 s elapsed"
-            reply = await bench.ask("GetMachineStatus")
+            reply = await bench.call_robot("GetMachineStatus")
             (status,) = [each for each in reply.resources if each.name.name == "eye"]
             assert status.error == node.reason.text
             shop.loads.open()
             await until(lambda: node.state is State.READY)
-            assert bench.machine.nodes[full("eye")].reason is None
+            assert bench.machine.nodes[full_name("eye")].reason is None
             models.release(taken[0])
             assert await shop.all_closed()
 
     async def test_a_file_that_cannot_be_loaded_is_the_reason_then(
         self, shop: Shop, tmp_path: Path
     ) -> None:
-        async with working() as bench:
+        async with running_bench() as bench:
             models = ModelCache(bench.clock)
 
             async def load() -> None:
                 await models.acquire(str(tmp_path / "none"), "", 1, shop.load)
 
             bench.scripts["build", "eye"] = load
-            bench.begin({"components": [thing("eye")]})
-            node = bench.machine.nodes[full("eye")]
+            bench.start_apply({"components": [thing("eye")]})
+            node = bench.machine.nodes[full_name("eye")]
             await until(lambda: node.state is State.UNHEALTHY)
             assert node.reason is not None
             assert node.reason.text.endswith("none cannot be read: No such file or directory")
