@@ -22,8 +22,8 @@ Request = messages.MoveThroughJointPositionsStreamedRequest
 Point = messages.TrajectoryPoint
 
 
-class Following:
-    """An arm that acknowledges every batch, and goes on until its stream ends."""
+class FollowingArm:
+    """An arm that acknowledges every batch until its stream ends."""
 
     def __init__(self) -> None:
         self.batches: list[list[Arm.TrajectoryPoint]] = []
@@ -42,8 +42,8 @@ class Following:
             self.is_over = True
 
 
-class Awaited(Following):
-    """As the annotation of the SDK's class has it, of which a driver may make this."""
+class IteratorReturningArm(FollowingArm):
+    """An arm whose method returns the iterator, as the SDK's annotation allows."""
 
     async def move_through_joint_positions_streamed(  # type: ignore[override]
         self, batches: AsyncIterator[list[Arm.TrajectoryPoint]], **rest: Any
@@ -51,13 +51,13 @@ class Awaited(Following):
         return super().move_through_joint_positions_streamed(batches, **rest)
 
 
-class Without:
+class ArmWithoutStreams:
     async def move_through_joint_positions_streamed(self, *_: Any, **__: Any) -> None:
         raise NotImplementedError("it has no streams")
 
 
-class Sent:
-    """A call whose messages are all there."""
+class PresetStream:
+    """A call with preset messages."""
 
     metadata: Mapping[str, str | bytes] = {}
     deadline = None
@@ -76,8 +76,8 @@ class Sent:
         self.replies.append(message)
 
 
-class Stuck(Sent):
-    """A call whose client does not read."""
+class UnreadStream(PresetStream):
+    """A call whose client does not read replies."""
 
     def __init__(self, *requests: Any) -> None:
         super().__init__(*requests)
@@ -109,12 +109,12 @@ async def serve(arm: Any, stream: Any) -> None:
     await StreamedMoveService(API, find).serve(call)
 
 
-@pytest.mark.parametrize("kind", [Following, Awaited])
-async def test_an_arm_gets_what_is_streamed(kind: type[Following]) -> None:
+@pytest.mark.parametrize("kind", [FollowingArm, IteratorReturningArm])
+async def test_arm_gets_the_streamed_batches(kind: type[FollowingArm]) -> None:
     arm = kind()
     init = Request(name="a", init=Request.Init())
     init.init.extra.update({"careful": True})
-    stream = Sent(init, batch(point(0), point(1)), batch(), batch(point(2)))
+    stream = PresetStream(init, batch(point(0), point(1)), batch(), batch(point(2)))
     await serve(arm, stream)
     assert [[each.time.total_seconds() for each in batch] for batch in arm.batches] == [[0, 1], [2]]
     assert arm.extra == {"careful": True}
@@ -122,9 +122,9 @@ async def test_an_arm_gets_what_is_streamed(kind: type[Following]) -> None:
     assert arm.is_over
 
 
-async def test_an_arm_is_told_at_once_when_nobody_reads_its_updates_any_more() -> None:
-    arm = Following()
-    stream = Stuck(INIT, batch(point(0)))
+async def test_arm_stream_ends_when_the_call_is_cancelled() -> None:
+    arm = FollowingArm()
+    stream = UnreadStream(INIT, batch(point(0)))
     call = asyncio.ensure_future(serve(arm, stream))
     await stream.is_sending.wait()
     assert not arm.is_over
@@ -134,17 +134,17 @@ async def test_an_arm_is_told_at_once_when_nobody_reads_its_updates_any_more() -
     assert arm.is_over
 
 
-class Silent(Sent):
-    """A call whose client says nothing."""
+class SilentStream(PresetStream):
+    """A call whose client sends nothing."""
 
     async def recv_message(self) -> Any:
         await asyncio.sleep(3600)
 
 
-async def test_a_stream_that_never_begins_ends(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_stream_without_a_first_message_times_out(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(first_message, "FIRST_MESSAGE_TIMEOUT", 0.01)
     with pytest.raises(InvalidRequest, match="received no message within"):
-        await asyncio.wait_for(serve(Following(), Silent()), 10)
+        await asyncio.wait_for(serve(FollowingArm(), SilentStream()), 10)
 
 
 @pytest.mark.parametrize(
@@ -162,17 +162,17 @@ async def test_a_stream_that_never_begins_ends(monkeypatch: pytest.MonkeyPatch) 
         ([INIT, batch(*(point(each) for each in range(10_001)))], "at most 10000 points"),
     ],
 )
-async def test_a_stream_that_makes_no_sense_is_refused(requests: list[Any], words: str) -> None:
+async def test_invalid_stream_is_refused(requests: list[Any], words: str) -> None:
     with pytest.raises(InvalidRequest, match=words):
-        await serve(Following(), Sent(*requests))
+        await serve(FollowingArm(), PresetStream(*requests))
 
 
-async def test_an_arm_without_streams_says_so() -> None:
+async def test_arm_without_streams_raises() -> None:
     with pytest.raises(NotImplementedError, match="no streams"):
-        await serve(Without(), Sent(INIT))
+        await serve(ArmWithoutStreams(), PresetStream(INIT))
 
 
-def test_every_method_is_served() -> None:
+def test_every_arm_method_is_served() -> None:
     service = messages.DESCRIPTOR.services_by_name["ArmService"]
     served = {method.path for method in arm_methods(API, lambda _: None)}
     assert served == {f"/{service.full_name}/{method.name}" for method in service.methods}

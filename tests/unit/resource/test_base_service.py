@@ -14,20 +14,20 @@ from cogwork.graph.name import ResourceName
 NAME = ResourceName.parse("rdk:component:base/b")
 
 
-class Listening(FakeBase):
-    heard: Mapping[str, Any] = {}
+class RecordingBase(FakeBase):
+    arguments: Mapping[str, Any] = {}
 
-    async def get_properties(self, **told: Any) -> Base.Properties:
-        self.heard = told
+    async def get_properties(self, **arguments_given: Any) -> Base.Properties:
+        self.arguments = arguments_given
         return Base.Properties(0.5, 0.25, 0.125)
 
 
-async def test_a_base_hears_all_of_the_question() -> None:
-    base = await Listening.new(NAME, FakeBaseAttributes(), {})
-    assert isinstance(base, Listening)
+async def test_get_properties_passes_extra_and_timeout() -> None:
+    base = await RecordingBase.new(NAME, FakeBaseAttributes(), {})
+    assert isinstance(base, RecordingBase)
     async with served(base) as channel:
         client = BaseClient("b", channel)
         properties = await client.get_properties(extra={"loaded": True}, timeout=10)
     assert properties == Base.Properties(0.5, 0.25, 0.125)
-    assert base.heard["extra"] == {"loaded": True}
-    assert 0 < base.heard["timeout"] <= 10
+    assert base.arguments["extra"] == {"loaded": True}
+    assert 0 < base.arguments["timeout"] <= 10

@@ -1,4 +1,4 @@
-"""What the SDK's own service of this API would do otherwise."""
+"""Differences between our board service and that of the SDK."""
 
 from __future__ import annotations
 
@@ -26,41 +26,41 @@ ATTRIBUTES = FakeBoardAttributes.model_validate(
 REQUEST = StreamTicksRequest(name="b", pin_names=["door"], extra=to_struct({"edge": "rising"}))
 
 
-class Unsendable:
-    def SerializeToString(self) -> bytes:  # noqa: N802 - as messages have it
+class UnserializableTick:
+    def SerializeToString(self) -> bytes:  # noqa: N802 - the name that protobuf messages use
         raise InvalidRequest("its time does not fit")
 
 
-class Ticking(FakeBoard):
-    """Gives what it is made to give, and then nothing."""
+class TickingBoard(FakeBoard):
+    """A board that yields preset ticks and then waits."""
 
-    gives: tuple[Any, ...] = ()
+    ticks: tuple[Any, ...] = ()
 
     async def stream_ticks(  # type: ignore[override]
-        self, interrupts: list[Board.DigitalInterrupt], **told: Any
+        self, interrupts: list[Board.DigitalInterrupt], **options: Any
     ) -> TickStream:
-        self.asked = {"interrupts": [each.name for each in interrupts], **told}
-        self.left = asyncio.Event()
+        self.request_values = {"interrupts": [each.name for each in interrupts], **options}
+        self.stream_closed = asyncio.Event()
         return StreamWithIterator(self._ticks())
 
     async def _ticks(self) -> AsyncIterator[Any]:
         try:
-            for tick in self.gives:
+            for tick in self.ticks:
                 yield tick
             await asyncio.Event().wait()
         finally:
-            self.left.set()
+            self.stream_closed.set()
 
 
-async def ticking(*gives: Any) -> Ticking:
-    board = await Ticking.new(NAME, ATTRIBUTES, {})
-    assert isinstance(board, Ticking)
-    board.gives = gives
+async def make_board(*ticks: Any) -> TickingBoard:
+    board = await TickingBoard.new(NAME, ATTRIBUTES, {})
+    assert isinstance(board, TickingBoard)
+    board.ticks = ticks
     return board
 
 
-async def test_a_board_hears_all_of_the_question() -> None:
-    board = await ticking(Tick(pin_name="door", high=True))
+async def test_stream_ticks_passes_all_request_fields() -> None:
+    board = await make_board(Tick(pin_name="door", high=True))
     async with (
         served(board) as channel,
         BoardServiceStub(channel).StreamTicks.open(timeout=10) as stream,
@@ -69,29 +69,29 @@ async def test_a_board_hears_all_of_the_question() -> None:
         tick = await stream.recv_message()
         await stream.cancel()
     assert tick == Tick(pin_name="door", high=True)
-    assert board.asked["interrupts"] == ["door"]
-    assert board.asked["extra"] == {"edge": "rising"}
-    assert 0 < board.asked["timeout"] <= 10
+    assert board.request_values["interrupts"] == ["door"]
+    assert board.request_values["extra"] == {"edge": "rising"}
+    assert 0 < board.request_values["timeout"] <= 10
 
 
-async def test_a_tick_that_cannot_be_sent_ends_the_call_with_an_error() -> None:
-    board = await ticking(Tick(pin_name="door", high=True), Unsendable())
-    heard = []
+async def test_unserializable_tick_ends_the_call_with_an_error() -> None:
+    board = await make_board(Tick(pin_name="door", high=True), UnserializableTick())
+    received = []
     async with served(board) as channel:
         client = BoardClient("b", channel)
         door = await client.digital_interrupt_by_name("door")
-        with refused() as told:
+        with refused() as error:
             async for tick in await client.stream_ticks([door]):
-                heard.append(tick.pin_name)
-    assert heard == ["door"]
-    assert (told.status, told.words) == (Status.INVALID_ARGUMENT, "its time does not fit")
-    assert board.left.is_set()
+                received.append(tick.pin_name)
+    assert received == ["door"]
+    assert (error.status, error.words) == (Status.INVALID_ARGUMENT, "its time does not fit")
+    assert board.stream_closed.is_set()
 
 
-async def test_whoever_listens_is_told_before_the_first_tick() -> None:
-    board = await ticking()
+async def test_initial_metadata_is_sent_before_the_first_tick() -> None:
+    board = await make_board()
     async with served(board) as channel, BoardServiceStub(channel).StreamTicks.open() as stream:
         await stream.send_message(REQUEST, end=True)
         await asyncio.wait_for(stream.recv_initial_metadata(), 10)
         await stream.cancel()
-        await asyncio.wait_for(board.left.wait(), 10)
+        await asyncio.wait_for(board.stream_closed.wait(), 10)

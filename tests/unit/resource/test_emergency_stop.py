@@ -11,7 +11,7 @@ from cogwork.resource.emergency_stop import NeedsLoop, run_without_loop, stop_al
 DEADLINE = 20.0
 
 
-def test_all_are_stopped_whatever_some_do() -> None:
+def test_stop_all_stops_the_rest_when_some_fail_or_hang() -> None:
     release, stopped = threading.Event(), threading.Event()
 
     def fail() -> None:
@@ -28,14 +28,14 @@ def test_all_are_stopped_whatever_some_do() -> None:
     assert failed == {"bad": "the wire is loose", "stuck": "it did not stop within 0.5s"}
 
 
-def test_a_coroutine_that_awaits_nothing_runs_without_a_loop() -> None:
+def test_coroutine_without_waits_runs_without_a_loop() -> None:
     async def answer() -> int:
         return 42
 
     assert run_without_loop(answer()) == 42
 
 
-def test_a_coroutine_that_waits_needs_the_loop() -> None:
+def test_coroutine_that_waits_needs_the_loop() -> None:
     async def wait() -> None:
         await asyncio.sleep(0)
 
@@ -43,7 +43,7 @@ def test_a_coroutine_that_waits_needs_the_loop() -> None:
         run_without_loop(wait())
 
 
-def test_a_driver_is_known_by_its_method() -> None:
+def test_driver_with_the_method_is_an_emergency_stop() -> None:
     class Driver:
         def emergency_stop(self) -> None: ...
 

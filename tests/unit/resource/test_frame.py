@@ -35,33 +35,33 @@ PNG_DATA = written(".png", colours(32, 24))
 DEPTH_DATA = encode(distances(), DEPTH)
 
 
-class Counted:
-    """A function that counts its calls, and can be held up."""
+class CountedFunction:
+    """A function that counts its calls and can be blocked."""
 
     def __init__(self, work: Callable[..., Any]) -> None:
         self.calls = 0
-        self.may_go_on = threading.Event()
-        self.may_go_on.set()
+        self.resume = threading.Event()
+        self.resume.set()
         self._work = work
 
     def __call__(self, *arguments: Any) -> Any:
         self.calls += 1
-        assert self.may_go_on.wait(10)
+        assert self.resume.wait(10)
         return self._work(*arguments)
 
 
 @pytest.fixture
-def encodings(monkeypatch: pytest.MonkeyPatch) -> Counted:
-    counted = Counted(encode)
-    monkeypatch.setattr(image_module, "encode", counted)
-    return counted
+def encodings(monkeypatch: pytest.MonkeyPatch) -> CountedFunction:
+    function = CountedFunction(encode)
+    monkeypatch.setattr(image_module, "encode", function)
+    return function
 
 
 @pytest.fixture
-def decodings(monkeypatch: pytest.MonkeyPatch) -> Counted:
-    counted = Counted(decode)
-    monkeypatch.setattr(image_module, "decode", counted)
-    return counted
+def decodings(monkeypatch: pytest.MonkeyPatch) -> CountedFunction:
+    function = CountedFunction(decode)
+    monkeypatch.setattr(image_module, "decode", function)
+    return function
 
 
 @pytest.fixture
@@ -71,8 +71,8 @@ def workers() -> Iterator[Workers]:
     workers.close()
 
 
-class TestPictures:
-    def test_nobody_may_change_them(self, workers: Workers) -> None:
+class TestImages:
+    def test_frame_pixels_are_read_only(self, workers: Workers) -> None:
         frame = Frame(Image(colours(), workers), 0.0)
         with pytest.raises(ValueError, match="read-only"):
             frame.pixels[0, 0] = 7
@@ -82,19 +82,21 @@ class TestPictures:
             frame.image.pixels.ravel()[0] = 7
 
     @pytest.mark.parametrize("data", [JPEG_DATA, PNG_DATA, DEPTH_DATA, encode(colours(), RGBA)])
-    def test_decoded_ones_neither(self, workers: Workers, data: bytes) -> None:
+    def test_decoded_pixels_are_read_only(self, workers: Workers, data: bytes) -> None:
         with pytest.raises(ValueError, match="read-only"):
             decode_image(data, workers).pixels[0, 0] = 7
 
-    def test_frames_describe_them(self, workers: Workers) -> None:
-        colour = Frame(Image(colours(96, 64), workers), 1.5, "color")
-        assert (colour.width, colour.height, colour.is_depth) == (96, 64, False)
-        assert colour.default_mime_type == JPEG
+    def test_frames_describe_their_image(self, workers: Workers) -> None:
+        color = Frame(Image(colours(96, 64), workers), 1.5, "color")
+        assert (color.width, color.height, color.is_depth) == (96, 64, False)
+        assert color.default_mime_type == JPEG
         depth = Frame(Image(distances(96, 64), workers), 1.5, "depth")
         assert (depth.width, depth.height, depth.is_depth) == (96, 64, True)
         assert depth.default_mime_type == DEPTH
 
-    async def test_a_later_look_is_at_the_same(self, workers: Workers, encodings: Counted) -> None:
+    async def test_with_capture_time_shares_the_image(
+        self, workers: Workers, encodings: CountedFunction
+    ) -> None:
         first = Frame(Image(colours(), workers), 1.0, "color", (Annotation("nut", 0, 0, 1, 1),))
         later = first.with_capture_time(2.0)
         assert (first.captured_at, later.captured_at) == (1.0, 2.0)
@@ -105,66 +107,70 @@ class TestPictures:
 
 
 class TestEncoding:
-    async def test_once_however_many_ask(self, workers: Workers, encodings: Counted) -> None:
+    async def test_concurrent_encodings_share_one_result(
+        self, workers: Workers, encodings: CountedFunction
+    ) -> None:
         picture = Image(colours(), workers)
-        encodings.may_go_on.clear()
-        asked = [asyncio.ensure_future(picture.encode(JPEG)) for _ in range(50)]
+        encodings.resume.clear()
+        requests = [asyncio.ensure_future(picture.encode(JPEG)) for _ in range(50)]
         await asyncio.sleep(0)
-        encodings.may_go_on.set()
-        first, *others = await asyncio.gather(*asked)
+        encodings.resume.set()
+        first, *others = await asyncio.gather(*requests)
         assert all(each is first for each in others)
         assert await picture.encode(JPEG) is first
         assert encodings.calls == 1
         assert decode(first).shape == colours().shape
 
-    async def test_once_for_each_type(self, workers: Workers, encodings: Counted) -> None:
+    async def test_each_type_is_encoded_once(
+        self, workers: Workers, encodings: CountedFunction
+    ) -> None:
         picture = Image(colours(), workers)
         for _ in range(2):
             for mime_type in (JPEG, PNG, RGBA):
                 assert await picture.encode(mime_type) == encode(colours(), mime_type)
         assert encodings.calls == 3
 
-    async def test_whoever_leaves_does_not_spoil_it(
-        self, workers: Workers, encodings: Counted
+    async def test_cancelled_caller_does_not_cancel_the_encoding(
+        self, workers: Workers, encodings: CountedFunction
     ) -> None:
         picture = Image(colours(), workers)
-        encodings.may_go_on.clear()
-        asked = [asyncio.ensure_future(picture.encode(JPEG)) for _ in range(3)]
+        encodings.resume.clear()
+        requests = [asyncio.ensure_future(picture.encode(JPEG)) for _ in range(3)]
         await asyncio.sleep(0)
-        asked[0].cancel()
-        encodings.may_go_on.set()
-        assert await asked[1] is await asked[2]
+        requests[0].cancel()
+        encodings.resume.set()
+        assert await requests[1] is await requests[2]
         assert encodings.calls == 1
 
-    async def test_what_is_known_is_not_made_again(
-        self, workers: Workers, encodings: Counted
+    async def test_original_bytes_are_not_encoded_again(
+        self, workers: Workers, encodings: CountedFunction
     ) -> None:
         picture = await workers.run(decode_image, JPEG_DATA, workers)
         assert await picture.encode(JPEG) is JPEG_DATA
         assert encodings.calls == 0
         assert decode(await picture.encode(PNG)).shape == colours().shape
 
-    async def test_types_that_cannot_be_leave_nothing_behind(self, workers: Workers) -> None:
+    async def test_unsupported_types_are_not_cached(self, workers: Workers) -> None:
         picture = Image(colours(), workers)
         for number in range(100):
             with pytest.raises(NoSuchEncoding, match="cannot be"):
                 await picture.encode(f"image/x-{number}")
         assert picture._encodings == {}
 
-    async def test_too_much_at_once_is_refused_and_forgotten(
-        self, workers: Workers, encodings: Counted
+    async def test_encoding_over_the_queue_limit_is_refused(
+        self, workers: Workers, encodings: CountedFunction
     ) -> None:
-        encodings.may_go_on.clear()
+        encodings.resume.clear()
         pictures = [Image(colours(8, 8, step), workers) for step in range(6)]
-        asked = [asyncio.ensure_future(each.encode(JPEG)) for each in pictures[:5]]
+        requests = [asyncio.ensure_future(each.encode(JPEG)) for each in pictures[:5]]
         await asyncio.sleep(0)
         with pytest.raises(TooMuchWork, match="test is busy: 5 tasks"):
             await pictures[5].encode(JPEG)
-        encodings.may_go_on.set()
-        await asyncio.gather(*asked)
+        encodings.resume.set()
+        await asyncio.gather(*requests)
         assert await pictures[5].encode(JPEG)
 
-    async def test_failures_are_not_kept(
+    async def test_failed_encoding_is_not_cached(
         self, workers: Workers, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         def fail(*_: object) -> bytes:
@@ -177,7 +183,7 @@ class TestEncoding:
                 await picture.encode(JPEG)
         assert await picture.encode(JPEG)
 
-    async def test_of_a_closed_camera(self, workers: Workers) -> None:
+    async def test_closed_camera_returns_only_cached_encodings(self, workers: Workers) -> None:
         picture = Image(colours(), workers)
         data = await picture.encode(JPEG)
         workers.close()
@@ -185,14 +191,14 @@ class TestEncoding:
         with pytest.raises(Interrupted, match="test is closed"):
             await picture.encode(PNG)
 
-    async def test_a_picture_is_gone_when_nobody_has_it(self, workers: Workers) -> None:
-        """At once, and not when Python looks for circles: pictures are large."""
+    async def test_image_is_freed_with_its_last_reference(self, workers: Workers) -> None:
+        """Images are large, so they must be freed without the garbage collector."""
         gc.disable()
         try:
             picture = Image(colours(), workers)
             await picture.encode(JPEG)
             await picture.encode(JPEG)
-            await workers.run(int)  # until the thread has let go of the last work
+            await workers.run(int)  # until the thread has released the last work
             gone = weakref.ref(picture)
             del picture
             assert gone() is None
@@ -200,8 +206,8 @@ class TestEncoding:
             gc.enable()
 
 
-class OwnCamera:
-    """One that has frames."""
+class FrameCamera:
+    """A camera that produces frames."""
 
     def __init__(self, frames: list[Frame]) -> None:
         self._frames = frames
@@ -210,16 +216,18 @@ class OwnCamera:
         return [each for each in self._frames if not sources or each.source in sources]
 
 
-class TestFramesOf:
-    async def test_one_of_ours_hands_over_the_same_memory(self, workers: Workers) -> None:
+class TestGetFrames:
+    async def test_frame_camera_shares_its_memory(self, workers: Workers) -> None:
         pixels: NDArray[Any] = colours()
-        camera = OwnCamera([Frame(Image(pixels, workers), 1.0)])
+        camera = FrameCamera([Frame(Image(pixels, workers), 1.0)])
         seen = await asyncio.gather(*(get_frames(camera, workers, ManualClock()) for _ in range(3)))
         for (frame,) in seen:
             assert frame.pixels is pixels
             assert np.shares_memory(frame.pixels, pixels)
 
-    async def test_one_of_others(self, workers: Workers, decodings: Counted) -> None:
+    async def test_foreign_camera_images_are_decoded(
+        self, workers: Workers, decodings: CountedFunction
+    ) -> None:
         camera = ForeignCamera(
             captured_at=1234.5, color=JPEG_DATA, depth=DEPTH_DATA, other=PNG_DATA
         )
@@ -232,37 +240,37 @@ class TestFramesOf:
         assert np.array_equal(frames[2].pixels, colours(32, 24))
         assert decodings.calls == 3
 
-    async def test_its_bytes_travel_on_as_they_are(
-        self, workers: Workers, encodings: Counted
+    async def test_foreign_image_bytes_are_passed_on_unchanged(
+        self, workers: Workers, encodings: CountedFunction
     ) -> None:
         camera = ForeignCamera(color=JPEG_DATA, depth=DEPTH_DATA, other=PNG_DATA)
         color, depth, other = await get_frames(camera, workers, ManualClock())
         assert await color.encode(JPEG) is JPEG_DATA
         assert await depth.encode(DEPTH) is DEPTH_DATA
-        assert await other.encode(PNG) is PNG_DATA  # whatever the SDK calls it
+        assert await other.encode(PNG) is PNG_DATA  # whatever type the SDK declares
         assert encodings.calls == 0
 
-    async def test_some_sources(self, workers: Workers) -> None:
+    async def test_sources_are_filtered(self, workers: Workers) -> None:
         camera = ForeignCamera(color=JPEG_DATA, depth=DEPTH_DATA)
         (frame,) = await get_frames(camera, workers, ManualClock(), ["depth"])
         assert frame.source == "depth"
         assert camera.asked == [["depth"]]
         assert await get_frames(camera, workers, ManualClock(), ["elsewhere"]) == []
 
-    async def test_one_that_does_not_say_when(self, workers: Workers) -> None:
+    async def test_missing_capture_time_is_the_current_time(self, workers: Workers) -> None:
         clock = ManualClock(5000.0)
         (frame,) = await get_frames(ForeignCamera(color=JPEG_DATA), workers, clock)
         assert frame.captured_at == 5000.0
 
-    async def test_what_others_call_frames(self) -> None:
-        assert produces_frames(OwnCamera([]))
+    async def test_produces_frames_requires_a_frames_method(self) -> None:
+        assert produces_frames(FrameCamera([]))
         camera = ForeignCamera()
         for theirs in ("a text", 5, None, list):
             camera.frames = theirs
             assert not produces_frames(camera)
 
     @pytest.mark.parametrize("kind", [bytearray, memoryview])
-    async def test_bytes_of_other_kinds(
+    async def test_bytes_like_images_are_decoded(
         self, workers: Workers, kind: Callable[[bytes], Any]
     ) -> None:
         (frame,) = await get_frames(ForeignCamera(c=kind(JPEG_DATA)), workers, ManualClock())
@@ -279,7 +287,9 @@ class TestFramesOf:
             (10**12, "must be bytes, not int"),
         ],
     )
-    async def test_bad_pictures(self, workers: Workers, data: Any, words: str) -> None:
+    async def test_bad_image_raises_with_the_camera_name(
+        self, workers: Workers, data: Any, words: str
+    ) -> None:
         camera = ForeignCamera("belt", good=JPEG_DATA, bad=data)
         with pytest.raises(BadCameraImage, match='camera "belt" returned a bad image: ') as error:
             await get_frames(camera, workers, ManualClock())
@@ -290,26 +300,26 @@ class TestFramesOf:
 
 
 class TestSharedDecoding:
-    """Of many callers that look through one pair of eyes."""
+    """Decoding that several callers of one camera share."""
 
-    async def test_one_at_a_time_however_many_want_it(
-        self, workers: Workers, decodings: Counted
+    async def test_concurrent_callers_share_one_decoding(
+        self, workers: Workers, decodings: CountedFunction
     ) -> None:
         camera, shared = ForeignCamera(color=JPEG_DATA), SingleFlightGroup[Frame]()
-        decodings.may_go_on.clear()
-        asked = [
+        decodings.resume.clear()
+        requests = [
             asyncio.ensure_future(get_frames(camera, workers, ManualClock(), (), shared))
-            for _ in range(40)  # more than may wait
+            for _ in range(40)  # more than the queue allows
         ]
         await camera.was_asked(40)
-        decodings.may_go_on.set()
-        seen = [frame for (frame,) in await asyncio.gather(*asked)]
+        decodings.resume.set()
+        seen = [frame for (frame,) in await asyncio.gather(*requests)]
         assert decodings.calls == 1
         assert all(frame.pixels is seen[0].pixels for frame in seen)
         await shared.aclose()
 
-    async def test_the_same_picture_is_not_decoded_again(
-        self, workers: Workers, decodings: Counted
+    async def test_same_image_is_not_decoded_again(
+        self, workers: Workers, decodings: CountedFunction
     ) -> None:
         camera, shared = ForeignCamera(captured_at=7.0, color=JPEG_DATA), SingleFlightGroup[Frame]()
         for _ in range(3):
@@ -323,7 +333,7 @@ class TestSharedDecoding:
         assert (decodings.calls, frame.width) == (3, 32)
         await shared.aclose()
 
-    async def test_pictures_of_one_name_are_told_apart(self, workers: Workers) -> None:
+    async def test_images_with_the_same_name_are_distinguished(self, workers: Workers) -> None:
         camera, shared = ForeignCamera(), SingleFlightGroup[Frame]()
         camera.images = [("", JPEG_DATA), ("", PNG_DATA), ("", DEPTH_DATA)]
         clock = ManualClock()
@@ -335,7 +345,7 @@ class TestSharedDecoding:
             assert [frame.is_depth for frame in frames] == [False, False, True]
         await shared.aclose()
 
-    async def test_names_without_end_do_not_fill_memory(self, workers: Workers) -> None:
+    async def test_cache_of_source_names_is_bounded(self, workers: Workers) -> None:
         camera, shared = ForeignCamera(), SingleFlightGroup[Frame]()
         alive: weakref.WeakSet[Image] = weakref.WeakSet()
         for number in range(60):
@@ -346,7 +356,7 @@ class TestSharedDecoding:
         assert len(alive) <= 17
         await shared.aclose()
 
-    async def test_a_bad_picture_is_bad_for_those_who_saw_it(self, workers: Workers) -> None:
+    async def test_bad_image_is_not_cached(self, workers: Workers) -> None:
         camera, shared = ForeignCamera(color=b"no"), SingleFlightGroup[Frame]()
         for _ in range(2):
             with pytest.raises(BadCameraImage):

@@ -14,21 +14,21 @@ from cogwork.graph.name import ResourceName
 NAME = ResourceName.parse("rdk:component:gripper/g")
 
 
-class Listening(FakeGripper):
-    heard: Mapping[str, Any] = {}
+class RecordingGripper(FakeGripper):
+    arguments: Mapping[str, Any] = {}
 
-    async def is_holding_something(self, **told: Any) -> Gripper.HoldingStatus:
-        self.heard = told
+    async def is_holding_something(self, **arguments_given: Any) -> Gripper.HoldingStatus:
+        self.arguments = arguments_given
         return Gripper.HoldingStatus(True)
 
 
-async def test_a_gripper_hears_all_of_the_question() -> None:
-    gripper = await Listening.new(NAME, FakeGripperAttributes(), {})
-    assert isinstance(gripper, Listening)
+async def test_is_holding_something_passes_extra_and_timeout() -> None:
+    gripper = await RecordingGripper.new(NAME, FakeGripperAttributes(), {})
+    assert isinstance(gripper, RecordingGripper)
     async with served(gripper) as channel:
         client = GripperClient("g", channel)
         status = await client.is_holding_something(extra={"slowly": True}, timeout=10)
     assert status.is_holding_something
     assert status.meta == {}
-    assert gripper.heard["extra"] == {"slowly": True}
-    assert 0 < gripper.heard["timeout"] <= 10
+    assert gripper.arguments["extra"] == {"slowly": True}
+    assert 0 < gripper.arguments["timeout"] <= 10

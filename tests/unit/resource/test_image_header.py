@@ -42,13 +42,13 @@ MIB = 1 << 20
 
 
 @pytest.fixture(autouse=True)
-def quickly() -> Iterator[None]:
-    began = time.thread_time()
+def limit_test_time() -> Iterator[None]:
+    started = time.thread_time()
     yield
-    assert time.thread_time() - began < 2
+    assert time.thread_time() - started < 2
 
 
-def refusal(data: bytes) -> str:
+def refusal_message(data: bytes) -> str:
     with pytest.raises(BadImage) as error:
         read_header(data)
     return str(error.value)
@@ -76,13 +76,13 @@ def refusal(data: bytes) -> str:
         ),
     ],
 )
-def test_it_says_what_and_how_large(data: bytes, header: ImageHeader) -> None:
+def test_header_has_type_and_size(data: bytes, header: ImageHeader) -> None:
     assert read_header(data) == header
 
 
-def test_photos() -> None:
+def test_photo_headers_have_the_right_size() -> None:
     sizes = {path.name: read_header(path.read_bytes()) for path in photo_paths()}
-    # The SDK takes it for 34008x55340.
+    # The SDK reads its size as 34008x55340.
     assert sizes["rocket.jpg"] == ImageHeader(JPEG, 640, 427)
     assert sizes["collage_1280x720.jpg"] == ImageHeader(JPEG, 1280, 720)
 
@@ -90,8 +90,8 @@ def test_photos() -> None:
 class TestSizes:
     @pytest.mark.parametrize("small", [PHOTO, png(5, 7)], ids=["JPEG", "PNG"])
     @pytest.mark.parametrize(("width", "height"), [(0, 0), (0, 5), (5, 0)])
-    def test_nothing_to_see(self, small: bytes, width: int, height: int) -> None:
-        assert f"is empty: its header declares {width}x{height}" in refusal(
+    def test_empty_image_is_refused(self, small: bytes, width: int, height: int) -> None:
+        assert f"is empty: its header declares {width}x{height}" in refusal_message(
             claiming(small, width, height)
         )
 
@@ -103,44 +103,44 @@ class TestSizes:
     @pytest.mark.parametrize(
         ("width", "height"), [(65_500, 65_500), (65_535, 1), (1, 65_535), (20_000, 20_000)]
     )
-    def test_a_few_bytes_cannot_ask_for_gigabytes(
+    def test_too_large_declared_size_is_refused(
         self, small: bytes, width: int, height: int
     ) -> None:
-        told = refusal(claiming(small, width, height))
-        assert f"too large: {width}x{height}" in told
-        assert "36 million" in told
+        message = refusal_message(claiming(small, width, height))
+        assert f"too large: {width}x{height}" in message
+        assert "36 million" in message
 
     @pytest.mark.parametrize("size", [(7680, 4320), (8192, 4320), (4320, 8192), (6000, 6000)])
-    def test_8k_is_not_too_large(self, size: tuple[int, int]) -> None:
+    def test_8k_image_is_accepted(self, size: tuple[int, int]) -> None:
         for small in (PHOTO, png(5, 7)):
             header = read_header(claiming(small, *size))
             assert (header.width, header.height) == size
 
-    def test_the_largest(self) -> None:
+    def test_pixel_limit(self) -> None:
         assert MAX_PIXELS == 6000 * 6000
         read_header(claiming(PHOTO, 6000, 6000))
-        refusal(claiming(PHOTO, 6000, 6001))
+        refusal_message(claiming(PHOTO, 6000, 6001))
 
-    def test_too_many_bytes(self) -> None:
-        assert "too large" in refusal(bytes(MAX_BYTES + 1))
+    def test_too_many_bytes_are_refused(self) -> None:
+        assert "too large" in refusal_message(bytes(MAX_BYTES + 1))
 
     @pytest.mark.parametrize(
         "whole", [encode(colours(), RGBA), encode(distances(), DEPTH)], ids=["colour", "depth"]
     )
     @pytest.mark.parametrize("change", [-1, 1, -1000])
-    def test_raw_pixels_are_as_many_as_is_said(self, whole: bytes, change: int) -> None:
+    def test_raw_image_with_wrong_length_is_refused(self, whole: bytes, change: int) -> None:
         data = whole[:change] if change < 0 else whole + b"x"
-        assert f"but has {len(data)}" in refusal(data)
+        assert f"but has {len(data)}" in refusal_message(data)
 
-    def test_raw_headers_that_lie(self) -> None:
-        assert "is empty" in refusal(b"RGBA" + bytes(8))
-        assert "is empty" in refusal(b"DEPTHMAP" + bytes(16))
-        assert "too large" in refusal(struct.pack(">8sQQ", b"DEPTHMAP", 1 << 63, 1 << 63))
-        assert "too large" in refusal(struct.pack(">4sII", b"RGBA", 0xFFFFFFFF, 0xFFFFFFFF))
-        assert "takes 52 bytes" in refusal(struct.pack(">4sII", b"RGBA", 5, 2))
+    def test_invalid_raw_headers_are_refused(self) -> None:
+        assert "is empty" in refusal_message(b"RGBA" + bytes(8))
+        assert "is empty" in refusal_message(b"DEPTHMAP" + bytes(16))
+        assert "too large" in refusal_message(struct.pack(">8sQQ", b"DEPTHMAP", 1 << 63, 1 << 63))
+        assert "too large" in refusal_message(struct.pack(">4sII", b"RGBA", 0xFFFFFFFF, 0xFFFFFFFF))
+        assert "takes 52 bytes" in refusal_message(struct.pack(">4sII", b"RGBA", 5, 2))
 
 
-class TestWhatIsNoImage:
+class TestInvalidImages:
     @pytest.mark.parametrize(
         ("data", "words"),
         [
@@ -160,8 +160,8 @@ class TestWhatIsNoImage:
             (b"RGB", "not a JPEG or PNG (the data begins with 52 47 42)"),
         ],
     )
-    def test_other_things_are_named(self, data: bytes, words: str) -> None:
-        assert words in refusal(data)
+    def test_other_file_types_are_named(self, data: bytes, words: str) -> None:
+        assert words in refusal_message(data)
 
     @pytest.mark.parametrize(
         "whole",
@@ -175,15 +175,15 @@ class TestWhatIsNoImage:
         ],
         ids=["JPEG", "progressive", "thumbnail", "PNG", "RGBA", "depth"],
     )
-    def test_what_is_cut_off(self, whole: bytes) -> None:
+    def test_truncated_image_is_refused(self, whole: bytes) -> None:
         behind_the_end = whole.rfind(b"\xff\xd9") + 2 if whole.startswith(b"\xff") else len(whole)
         for length in range(8, behind_the_end):
-            refusal(whole[:length])
-        assert "truncated" in refusal(whole[:10])
+            refusal_message(whole[:length])
+        assert "truncated" in refusal_message(whole[:10])
 
 
 class TestHostileJpegs:
-    """Each is small, or long in a way that would keep a simple reader busy."""
+    """JPEGs that are small or would keep a simple parser busy."""
 
     @pytest.mark.parametrize(
         ("start", "again", "times"),
@@ -198,56 +198,58 @@ class TestHostileJpegs:
             pytest.param(PHOTO[:-2], b"\xff\xfe\0\2", 10 * MIB, id="comments"),
         ],
     )
-    def test_they_are_refused_at_once(self, start: bytes, again: bytes, times: int) -> None:
-        refusal(start + again * times)
+    def test_hostile_jpeg_is_refused(self, start: bytes, again: bytes, times: int) -> None:
+        refusal_message(start + again * times)
 
-    def test_more_scans_than_any_camera_makes(self) -> None:
+    def test_too_many_scans_are_refused(self) -> None:
         many = with_scans(progressive(colours()), 1000)
         assert many.count(b"\xff\xda") == 1000
-        assert "more than 100 scans" in refusal(many)
+        assert "more than 100 scans" in refusal_message(many)
         read_header(with_scans(progressive(colours()), 100))
 
-    def test_fewer_scans_where_each_takes_long(self) -> None:
+    def test_large_image_may_have_fewer_scans(self) -> None:
         usual = progressive(colours())
         read_header(claiming(with_scans(usual, 15), 7680, 4320))
-        assert "more than 15 scans" in refusal(claiming(with_scans(usual, 16), 7680, 4320))
+        assert "more than 15 scans" in refusal_message(claiming(with_scans(usual, 16), 7680, 4320))
 
-    def test_an_end_in_a_comment_hides_no_scans(self) -> None:
+    def test_end_marker_in_a_comment_does_not_hide_scans(self) -> None:
         usual = progressive(colours())
         at = usual.index(b"\xff\xda")
         commented = usual[:at] + segment(0xFE, b"\xff\xd9") + usual[at:]
-        assert "scans" in refusal(with_scans(commented, 1000))
+        assert "scans" in refusal_message(with_scans(commented, 1000))
 
-    def test_a_video_behind_a_photo_is_not_of_it(self) -> None:
-        """As telephones write it; by chance, bytes of it look like scans."""
+    def test_data_after_the_photo_is_ignored(self) -> None:
+        """Phones append videos, whose bytes may look like scans."""
         photo = claiming(PHOTO, 4000, 3000)
         assert read_header(photo + os.urandom(64) + b"\xff\xda" * 500).width == 4000
         assert read_header(photo + os.urandom(8 * MIB)).width == 4000
 
 
 class TestHostilePngs:
-    def test_chunks_without_end(self) -> None:
+    def test_endless_chunks_are_refused(self) -> None:
         start = png(5, 7)[:33]
-        assert "more than 100000 chunks" in refusal(start + chunk(b"tEXt", b"") * 1_000_000)
-        assert "truncated" in refusal(start + struct.pack(">I", 0xFFFFFFFF) + b"IDAT" + bytes(100))
-        assert "truncated" in refusal(start + chunk(b"tEXt", b"IEND") * 10)
+        assert "more than 100000 chunks" in refusal_message(start + chunk(b"tEXt", b"") * 1_000_000)
+        assert "truncated" in refusal_message(
+            start + struct.pack(">I", 0xFFFFFFFF) + b"IDAT" + bytes(100)
+        )
+        assert "truncated" in refusal_message(start + chunk(b"tEXt", b"IEND") * 10)
 
-    def test_no_header(self) -> None:
-        assert "truncated" in refusal(b"\x89PNG\r\n\x1a\n" + chunk(b"IDAT", bytes(50)))
+    def test_png_without_header_is_refused(self) -> None:
+        assert "truncated" in refusal_message(b"\x89PNG\r\n\x1a\n" + chunk(b"IDAT", bytes(50)))
 
 
-class TestAtAGlance:
-    """What the SDK's images are told of their size."""
+class TestPeekSize:
+    """The quick size lookup that the SDK's images use."""
 
     @pytest.mark.parametrize("kind", [".jpg", ".png"])
-    def test_it_is_the_size(self, kind: str) -> None:
+    def test_peek_size_returns_the_size(self, kind: str) -> None:
         assert peek_size(written(kind, colours(320, 200))) == (320, 200)
 
-    def test_what_is_no_image_has_none(self) -> None:
+    def test_peek_size_of_invalid_data_is_none(self) -> None:
         for data in (b"", b"\xff\xd8", b"\xff\xd8" + b"\xff" * 50_000_000, b"text", bytes(100)):
             assert peek_size(data) is None
 
-    def test_the_sdks_images_measure_themselves_with_it(self) -> None:
+    def test_sdk_images_use_peek_size(self) -> None:
         assert sdk.VERSION
         from viam.media.video import CameraMimeType, ViamImage
 

@@ -1,4 +1,4 @@
-"""What an input controller is told, and what everybody is told of it."""
+"""The input controller service: event times of triggered events."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from cogwork.drivers.input_controller.fake import FakeInputController
 from cogwork.graph.name import ResourceName
 from cogwork.resource import sdk
 
-assert sdk.VERSION  # it comes before anything else of the SDK
+assert sdk.VERSION  # the SDK must be imported first
 from viam.gen.component.inputcontroller.v1 import input_controller_pb2 as inputs  # noqa: E402
 from viam.gen.component.inputcontroller.v1.input_controller_grpc import (  # noqa: E402
     InputControllerServiceStub,
@@ -39,7 +39,7 @@ async def trigger(stub: Any, time: Timestamp) -> None:
     await stub.TriggerEvent(inputs.TriggerEventRequest(controller="pad", event=event))
 
 
-async def last(stub: Any) -> inputs.Event:
+async def get_last_event(stub: Any) -> inputs.Event:
     reply: inputs.GetEventsResponse
     reply = await stub.GetEvents(inputs.GetEventsRequest(controller="pad"))
     return reply.events[0]
@@ -56,16 +56,16 @@ async def last(stub: Any) -> inputs.Event:
     ],
     ids=["milliseconds", "rounded up", "before the first", "the largest", "the smallest"],
 )
-async def test_a_moment_that_the_api_has_not_is_refused(stub: Any, time: Timestamp) -> None:
-    before = await last(stub)
-    with refused() as told:
+async def test_event_time_out_of_range_is_refused(stub: Any, time: Timestamp) -> None:
+    before = await get_last_event(stub)
+    with refused() as error:
         await trigger(stub, time)
-    assert told.status is Status.INVALID_ARGUMENT
-    assert "not between the years 1 and 9999; set it in seconds" in told.words
-    assert await last(stub) == before
+    assert error.status is Status.INVALID_ARGUMENT
+    assert "not between the years 1 and 9999; set it in seconds" in error.words
+    assert await get_last_event(stub) == before
 
 
 @pytest.mark.parametrize("seconds", [-62_135_596_800, 1_700_000_000, 253_402_300_799])
-async def test_every_other_moment_is_kept(stub: Any, seconds: int) -> None:
+async def test_valid_event_time_is_kept(stub: Any, seconds: int) -> None:
     await trigger(stub, Timestamp(seconds=seconds))
-    assert (await last(stub)).time.seconds == seconds
+    assert (await get_last_event(stub)).time.seconds == seconds

@@ -1,4 +1,4 @@
-"""Labels in every form that they come in."""
+"""Parsing of labels in all supported formats."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ from cogwork.resource.labels import MAX_CHARACTERS, MAX_LABELS, InvalidLabels, L
         ("['cat', \"dog's\",]", ["cat", "dog's"]),
     ],
 )
-def test_labels_in_order(text: str, names: list[str] | None) -> None:
+def test_unnumbered_labels_are_parsed_in_order(text: str, names: list[str] | None) -> None:
     expected = names if names is not None else text.split("\n")
     assert parse_labels(text).names == dict(enumerate(expected))
 
@@ -80,7 +80,7 @@ def test_labels_in_order(text: str, names: list[str] | None) -> None:
         """,
     ],
 )
-def test_numbered_labels_with_gaps(text: str) -> None:
+def test_numbered_labels_with_gaps_are_parsed(text: str) -> None:
     labels = parse_labels(text)
     assert labels.names == {0: "cat", 7: "polar bear"}
     assert len(labels) == 8
@@ -102,7 +102,7 @@ def test_numbered_labels_with_gaps(text: str) -> None:
         ("item { id: 0 name: '#1 {' }", "#1 {"),
     ],
 )
-def test_what_is_escaped(text: str, name: str) -> None:
+def test_escapes_are_decoded(text: str, name: str) -> None:
     assert parse_labels(text).get(0) == name
 
 
@@ -155,7 +155,7 @@ def test_what_is_escaped(text: str, name: str) -> None:
         ("a\n" * (MAX_LABELS + 1), "has the index 100000"),
     ],
 )
-def test_what_is_refused(text: str, words: str) -> None:
+def test_invalid_labels_raise(text: str, words: str) -> None:
     with pytest.raises(InvalidLabels, match=words) as error:
         parse_labels(text)
     assert error.value.status == "FAILED_PRECONDITION"
@@ -176,11 +176,11 @@ def test_what_is_refused(text: str, words: str) -> None:
     ],
     ids=lambda text: text[:12],
 )
-def test_nothing_takes_long(text: str) -> None:
-    began = time.process_time()
+def test_hostile_texts_are_parsed_fast(text: str) -> None:
+    started = time.process_time()
     with contextlib.suppress(InvalidLabels):
         parse_labels(text)
-    assert time.process_time() - began < 5
+    assert time.process_time() - started < 5
 
 
 pieces = st.lists(
@@ -200,7 +200,7 @@ pieces = st.lists(
     )
 )
 @example("item { id: 1 name: '\\777' }")
-def test_anything_is_read_or_refused(text: str) -> None:
+def test_any_text_is_parsed_or_raises_invalid_labels(text: str) -> None:
     try:
         labels = parse_labels(text)
     except InvalidLabels:
@@ -216,20 +216,22 @@ names = st.text(
 
 
 @given(st.dictionaries(st.integers(0, MAX_LABELS - 1), names, min_size=1))
-def test_forms_that_say_the_same(named: dict[int, str]) -> None:
-    assert parse_labels(json.dumps(named)).names == named
-    assert parse_labels(json.dumps(named, ensure_ascii=False)).names == named
-    assert parse_labels(str(named)).names == named
-    rows = [f'{index};"{name.replace(chr(34), chr(34) * 2)}"' for index, name in named.items()]
-    assert parse_labels("\n".join(["index;label", *rows])).names == named
+def test_equivalent_formats_parse_equally(names_by_index: dict[int, str]) -> None:
+    assert parse_labels(json.dumps(names_by_index)).names == names_by_index
+    assert parse_labels(json.dumps(names_by_index, ensure_ascii=False)).names == names_by_index
+    assert parse_labels(str(names_by_index)).names == names_by_index
+    rows = [
+        f'{index};"{name.replace(chr(34), chr(34) * 2)}"' for index, name in names_by_index.items()
+    ]
+    assert parse_labels("\n".join(["index;label", *rows])).names == names_by_index
     items = [
         f"item {{ id: {index} name: {json.dumps(name, ensure_ascii=False)} }}"
-        for index, name in named.items()
+        for index, name in names_by_index.items()
     ]
-    assert parse_labels("\n".join(items)).names == named
+    assert parse_labels("\n".join(items)).names == names_by_index
 
 
-def test_as_many_labels_as_there_may_be() -> None:
+def test_many_labels_are_parsed() -> None:
     assert len(parse_labels("\n".join(f"{index} label" for index in range(60_000)))) == 60_000
     assert len(parse_labels(str(dict.fromkeys(range(80_000), "a")))) == 80_000
 
@@ -243,7 +245,9 @@ def test_as_many_labels_as_there_may_be() -> None:
         ("imagenet_labels_1000.txt", 1000, {0: "tench", 285: "Egyptian cat", 967: "espresso"}),
     ],
 )
-def test_files_of_real_models(file: str, length: int, known: dict[int, str | None]) -> None:
+def test_label_files_of_real_models_are_parsed(
+    file: str, length: int, known: dict[int, str | None]
+) -> None:
     labels: Labels = parse_labels(model_path(file).read_text("utf-8"))
     assert len(labels) == length
     assert {index: labels.get(index) for index in known} == known

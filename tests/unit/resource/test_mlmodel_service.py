@@ -27,7 +27,7 @@ from cogwork.wire.channel import SdkChannel
 from cogwork.wire.grpc import grpc_server
 from cogwork.wire.handlers import Handler, HandlerTable, Method, Stream
 
-assert sdk.VERSION  # it comes before anything else of the SDK
+assert sdk.VERSION  # the SDK must be imported first
 from viam.gen.service.mlmodel.v1 import mlmodel_pb2 as mlmodel  # noqa: E402
 from viam.proto.service.mlmodel import Metadata, TensorInfo  # noqa: E402
 from viam.resource.manager import ResourceManager  # noqa: E402
@@ -49,12 +49,12 @@ EVERY_TYPE = {
 Tensors = dict[str, NDArray[Any]]
 
 
-class Echo(MLModel):
-    """As somebody writes it who has only read the SDK's documentation."""
+class EchoModel(MLModel):
+    """A model as the SDK's documentation describes it."""
 
     def __init__(self, name: str) -> None:
         super().__init__(name)
-        self.told: dict[str, Any] = {}
+        self.arguments: dict[str, Any] = {}
 
     async def infer(
         self,
@@ -63,7 +63,7 @@ class Echo(MLModel):
         extra: Mapping[str, Any] | None = None,
         timeout: float | None = None,
     ) -> Tensors:
-        self.told = {"extra": extra, "timeout": timeout}
+        self.arguments = {"extra": extra, "timeout": timeout}
         if "wait" in input_tensors:
             await asyncio.Event().wait()
         if "fail" in input_tensors:
@@ -75,7 +75,7 @@ class Echo(MLModel):
     async def metadata(
         self, *, extra: Mapping[str, Any] | None = None, timeout: float | None = None
     ) -> Metadata:
-        self.told = {"extra": extra, "timeout": timeout}
+        self.arguments = {"extra": extra, "timeout": timeout}
         return Metadata(name="echo", input_info=[TensorInfo(name="x", shape=[-1, 3])])
 
     async def get_status(self, *, timeout: float | None = None, **kwargs: Any) -> Mapping[str, Any]:
@@ -83,11 +83,11 @@ class Echo(MLModel):
 
 
 @pytest.fixture
-def echo() -> Echo:
-    return Echo("m")
+def echo() -> EchoModel:
+    return EchoModel("m")
 
 
-def methods(*models: MLModel) -> dict[str, Method]:
+def make_methods(*models: MLModel) -> dict[str, Method]:
     known = {ResourceName(API, each.name): each for each in models}
 
     def find(name: ResourceName) -> object:
@@ -99,33 +99,33 @@ def methods(*models: MLModel) -> dict[str, Method]:
 
 
 async def infer(model: MLModel, request: bytes, **options: Any) -> Tensors:
-    """Through the handler table: bytes to bytes."""
+    """Call Infer through the handler table with raw bytes."""
     stream = InProcess(request, **options)
-    await methods(model)["Infer"].handle(stream)
+    await make_methods(model)["Infer"].handle(stream)
     (reply,) = stream.replies
     return read_infer_reply(reply)
 
 
 class TestInfer:
-    async def test_tensors_go_through_as_they_are(self, echo: Echo) -> None:
+    async def test_tensors_pass_through_unchanged(self, echo: EchoModel) -> None:
         outputs = await infer(echo, write_infer_request("m", EVERY_TYPE))
         assert_echoed(outputs, EVERY_TYPE)
 
-    async def test_the_reply_is_what_protobuf_reads(self, echo: Echo) -> None:
+    async def test_reply_is_a_valid_protobuf_message(self, echo: EchoModel) -> None:
         stream = InProcess(write_infer_request("m", {"x": np.array([1.5], np.float32)}))
-        await methods(echo)["Infer"].handle(stream)
+        await make_methods(echo)["Infer"].handle(stream)
         reply = mlmodel.InferResponse.FromString(stream.replies[0])
         assert list(reply.output_tensors.tensors["x again"].float_tensor.data) == [1.5]
 
-    async def test_extra_and_the_deadline_are_passed_on(self, echo: Echo) -> None:
+    async def test_extra_and_deadline_are_passed_on(self, echo: EchoModel) -> None:
         extra = Struct()
         extra.update({"depth": 2, "names": ["a", None]})
         request = write_infer_request("m", {}, extra.SerializeToString())
         await infer(echo, request, timeout=5.0)
-        assert echo.told["extra"] == {"depth": 2, "names": ["a", None]}
-        assert 4 < echo.told["timeout"] <= 5
+        assert echo.arguments["extra"] == {"depth": 2, "names": ["a", None]}
+        assert 4 < echo.arguments["timeout"] <= 5
         await infer(echo, write_infer_request("m", {}))
-        assert echo.told == {"extra": {}, "timeout": None}
+        assert echo.arguments == {"extra": {}, "timeout": None}
 
     @pytest.mark.parametrize(
         "damaged",
@@ -138,27 +138,27 @@ class TestInfer:
             b"\x0a\x02\xff\xff",
         ],
     )
-    async def test_malformed_bytes_are_refused(self, damaged: bytes, echo: Echo) -> None:
+    async def test_malformed_bytes_are_refused(self, damaged: bytes, echo: EchoModel) -> None:
         with pytest.raises(InvalidRequest):
             await infer(echo, damaged)
 
-    async def test_too_much_extra_is_refused(self, echo: Echo) -> None:
+    async def test_too_much_extra_is_refused(self, echo: EchoModel) -> None:
         extra = Struct()
         extra.update({"list": [1] * 20_000})
         with pytest.raises(InvalidRequest, match="extra has more than 2000 values"):
             await infer(echo, write_infer_request("m", {}, extra.SerializeToString()))
 
-    async def test_unknown_models_are_not_found(self, echo: Echo) -> None:
+    async def test_unknown_models_are_not_found(self, echo: EchoModel) -> None:
         with pytest.raises(NotFound, match="there is no rdk:service:mlmodel/other"):
             await infer(echo, write_infer_request("other", {}))
 
-    async def test_what_no_message_carries_is_named(self, echo: Echo) -> None:
+    async def test_unsupported_output_type_is_named(self, echo: EchoModel) -> None:
         request = write_infer_request("m", {"half": np.zeros(1, np.float32)})
         with pytest.raises(CogworkError, match='tensor "half" has type float16'):
             await infer(echo, request)
 
-    def test_every_method_of_the_api_is_there(self) -> None:
-        assert methods().keys() == {"Infer", "Metadata", "GetStatus"}
+    def test_all_mlmodel_methods_are_served(self) -> None:
+        assert make_methods().keys() == {"Infer", "Metadata", "GetStatus"}
 
 
 def assert_echoed(outputs: Tensors, given: Tensors) -> None:
@@ -169,39 +169,43 @@ def assert_echoed(outputs: Tensors, given: Tensors) -> None:
 
 
 @pytest.mark.parametrize("channel", CHANNELS)
-class TestModelsOfTheSdk:
-    """Its own client, and a class that knows nothing of us."""
+class TestSdkModels:
+    """The SDK's own client with a plain SDK model."""
 
-    async def test_they_infer(self, channel: str, echo: Echo) -> None:
-        async with served(echo, by=channel) as to_it:
-            outputs = await MLModelClient("m", to_it).infer(EVERY_TYPE, extra={"a": 1}, timeout=5)
+    async def test_sdk_client_infers(self, channel: str, echo: EchoModel) -> None:
+        async with served(echo, by=channel) as sdk_channel:
+            outputs = await MLModelClient("m", sdk_channel).infer(
+                EVERY_TYPE, extra={"a": 1}, timeout=5
+            )
         assert_echoed(outputs, EVERY_TYPE)
-        assert echo.told["extra"] == {"a": 1}
-        assert 0 < echo.told["timeout"] < 5.5  # rounded on its way
+        assert echo.arguments["extra"] == {"a": 1}
+        assert 0 < echo.arguments["timeout"] < 5.5  # rounded on its way
 
-    async def test_they_describe_themselves(self, channel: str, echo: Echo) -> None:
-        async with served(echo, by=channel) as to_it:
-            client = MLModelClient("m", to_it)
+    async def test_sdk_client_gets_metadata_and_status(self, channel: str, echo: EchoModel) -> None:
+        async with served(echo, by=channel) as sdk_channel:
+            client = MLModelClient("m", sdk_channel)
             metadata = await client.metadata(extra={"b": True}, timeout=5)
             assert await client.get_status() == {"is": "fine"}
         assert (metadata.name, list(metadata.input_info[0].shape)) == ("echo", [-1, 3])
-        assert echo.told["extra"] == {"b": True}
+        assert echo.arguments["extra"] == {"b": True}
 
-    async def test_their_errors_arrive(self, channel: str, echo: Echo) -> None:
-        async with served(echo, by=channel) as to_it:
-            with refused() as told:
-                await MLModelClient("m", to_it).infer({"fail": np.zeros(1)})
-        assert "it cannot" in told.words
+    async def test_sdk_client_gets_errors(self, channel: str, echo: EchoModel) -> None:
+        async with served(echo, by=channel) as sdk_channel:
+            with refused() as error:
+                await MLModelClient("m", sdk_channel).infer({"fail": np.zeros(1)})
+        assert "it cannot" in error.words
 
-    async def test_an_empty_request_is_one(self, channel: str, echo: Echo) -> None:
-        async with served(echo, by=channel) as to_it:
-            assert await MLModelClient("m", to_it).infer({}) == {}
+    async def test_sdk_client_may_send_an_empty_request(
+        self, channel: str, echo: EchoModel
+    ) -> None:
+        async with served(echo, by=channel) as sdk_channel:
+            assert await MLModelClient("m", sdk_channel).infer({}) == {}
 
 
 @contextlib.asynccontextmanager
-async def by_ours(model: MLModel) -> AsyncIterator[str]:
+async def serve_ours(model: MLModel) -> AsyncIterator[str]:
     table = HandlerTable()
-    table.add(SERVICE, lambda: methods(model).values())
+    table.add(SERVICE, lambda: make_methods(model).values())
     server = grpc_server(table)
     port = server.add_insecure_port("127.0.0.1:0")
     await server.start()
@@ -212,16 +216,16 @@ async def by_ours(model: MLModel) -> AsyncIterator[str]:
 
 
 @contextlib.asynccontextmanager
-async def by_theirs(model: MLModel) -> AsyncIterator[str]:
+async def serve_sdk(model: MLModel) -> AsyncIterator[str]:
     server = Server([MLModelRPCService(ResourceManager([model]))])
     protocols: list[Any] = []
     make = server._protocol_factory
 
-    def kept() -> Any:
+    def make_and_keep() -> Any:
         protocols.append(make())
         return protocols[-1]
 
-    server._protocol_factory = kept  # type: ignore[method-assign]
+    server._protocol_factory = make_and_keep  # type: ignore[method-assign]
     await server.start("127.0.0.1", 0)
     listening: Any = server._server
     host, port = listening.sockets[0].getsockname()
@@ -229,14 +233,14 @@ async def by_theirs(model: MLModel) -> AsyncIterator[str]:
         yield f"{host}:{port}"
     finally:
         server.close()
-        # It leaves them to its clients, and since Python 3.12 it waits for them, too.
+        # The server does not close connections, and since Python 3.12 it waits for them.
         for protocol in protocols:
             protocol.connection.close()
         await server.wait_closed()
-        await asyncio.sleep(0)  # they close a turn of the loop later
+        await asyncio.sleep(0)  # they close one turn of the loop later
 
 
-SERVERS = {"ours": by_ours, "theirs": by_theirs}
+SERVERS = {"ours": serve_ours, "theirs": serve_sdk}
 
 
 @contextlib.asynccontextmanager
@@ -247,19 +251,19 @@ async def fast_client(by: str, model: MLModel, name: str = "m") -> AsyncIterator
 
 @pytest.mark.parametrize("by", SERVERS)
 class TestFastClient:
-    async def test_it_gives_what_the_sdk_s_own_gives(self, by: str, echo: Echo) -> None:
+    async def test_fast_client_returns_the_same_tensors(self, by: str, echo: EchoModel) -> None:
         given = {**EVERY_TYPE, "scalar": np.array(3.0), "none": np.zeros((0, 3), np.float32)}
         async with fast_client(by, echo) as client:
             assert_echoed(await client.infer(given, extra={"c": "d"}, timeout=5), given)
-        assert echo.told["extra"] == {"c": "d"}
-        assert 0 < echo.told["timeout"] < 5.5  # rounded on its way
+        assert echo.arguments["extra"] == {"c": "d"}
+        assert 0 < echo.arguments["timeout"] < 5.5  # rounded on its way
 
-    async def test_the_other_calls_are_the_sdk_s(self, by: str, echo: Echo) -> None:
+    async def test_fast_client_inherits_other_calls(self, by: str, echo: EchoModel) -> None:
         async with fast_client(by, echo) as client:
             assert (await client.metadata()).name == "echo"
             assert await client.get_status() == {"is": "fine"}
 
-    async def test_errors_are_those_of_the_sdk_s_client(self, by: str, echo: Echo) -> None:
+    async def test_fast_client_raises_grpc_errors(self, by: str, echo: EchoModel) -> None:
         async with fast_client(by, echo) as client:
             with pytest.raises(GRPCError):
                 await client.infer({"fail": np.zeros(1)})
@@ -268,25 +272,25 @@ class TestFastClient:
                 await client.infer({})
         assert error.value.status is Status.NOT_FOUND
 
-    async def test_a_deadline_ends_it(self, by: str, echo: Echo) -> None:
+    async def test_fast_client_respects_its_deadline(self, by: str, echo: EchoModel) -> None:
         async with fast_client(by, echo) as client:
             with pytest.raises(GRPCError) as error:
                 await client.infer({"wait": np.zeros(1)}, timeout=0.1)
         assert error.value.status is Status.DEADLINE_EXCEEDED
 
 
-async def test_the_metadata_of_a_call_arrives(echo: Echo) -> None:
+async def test_fast_client_sends_call_metadata(echo: EchoModel) -> None:
     seen: list[Any] = []
 
-    def noting(_: Method, handle: Handler) -> Handler:
-        async def note(stream: Stream) -> None:
+    def recording_middleware(_: Method, handle: Handler) -> Handler:
+        async def record_metadata(stream: Stream) -> None:
             seen.append(stream.metadata)
             await handle(stream)
 
-        return note
+        return record_metadata
 
-    table = HandlerTable(middleware=[noting])
-    table.add(SERVICE, lambda: methods(echo).values())
+    table = HandlerTable(middleware=[recording_middleware])
+    table.add(SERVICE, lambda: make_methods(echo).values())
     server = grpc_server(table)
     port = server.add_insecure_port("127.0.0.1:0")
     await server.start()
@@ -296,7 +300,7 @@ async def test_the_metadata_of_a_call_arrives(echo: Echo) -> None:
             metadata = client.Metadata()
             metadata.add_metadata("dtname", "abc")
             await client.infer({}, metadata=metadata)
-            metadata.delete_metadata("dtname")  # the SDK has one for all
+            metadata.delete_metadata("dtname")  # the SDK shares one object
     finally:
         await server.stop(None)
     assert dict(seen[0])["dtname"] == "abc"

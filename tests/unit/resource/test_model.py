@@ -11,19 +11,21 @@ import pytest
 from cogwork.resource.model import Extra, MissingExtra
 
 
-async def test_what_is_not_installed_says_how_to_install_it() -> None:
+async def test_missing_extra_has_install_advice() -> None:
     with pytest.raises(MissingExtra, match=r"pip install 'cogwork\[onnx\]'"):
         await Extra("onnx", ("there_is_no_such_library",)).load()
 
 
-async def test_variables_are_set_ahead_of_the_import(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_missing_environment_variables_are_set_before_the_import(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setenv("KEPT", "by whoever started us")
     monkeypatch.delenv("MISSING", raising=False)
     await Extra("x", ("json",), {"KEPT": "no", "MISSING": "set"}).load()
     assert (os.environ["KEPT"], os.environ.pop("MISSING")) == ("by whoever started us", "set")
 
 
-async def test_what_a_library_is_made_of_is_not_looked_through_for_garbage(
+async def test_objects_of_a_library_are_frozen_for_the_garbage_collector(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "heavy_library.py").write_text("HELD = [[]]")
@@ -33,8 +35,8 @@ async def test_what_a_library_is_made_of_is_not_looked_through_for_garbage(
     assert not any(each is held for each in gc.get_objects())
 
 
-def test_several_libraries_at_once() -> None:
-    """They all import NumPy, which breaks when two threads begin that at the same time."""
+def test_extras_can_be_loaded_concurrently() -> None:
+    """They all import NumPy, which breaks when two threads import it concurrently."""
     code = (
         "import asyncio\n"
         "from cogwork.resource.model import Extra\n"

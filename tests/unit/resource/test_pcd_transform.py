@@ -1,4 +1,4 @@
-"""Point clouds of others: what cannot be read is refused in a sentence."""
+"""Transformation of foreign PCD files, and errors of invalid ones."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from cogwork.core.errors import InvalidRequest
 from cogwork.resource.pcd_transform import transform_cloud
 from cogwork.spatial.pose import Pose, Quaternion
 
-STILL = Pose((0.0, 0.0, 0.0), Quaternion.identity())
+IDENTITY = Pose((0.0, 0.0, 0.0), Quaternion.identity())
 
 
 def cloud(count: str = "1", points: str = "1", row: str = "1 2 3 4") -> bytes:
@@ -18,8 +18,8 @@ def cloud(count: str = "1", points: str = "1", row: str = "1 2 3 4") -> bytes:
     ).encode()
 
 
-def test_a_cloud_in_text_becomes_binary() -> None:
-    assert transform_cloud(cloud(), STILL).endswith(b"DATA binary\n\0\0\x80?\0\0\0@\0\0@@\x04")
+def test_ascii_cloud_becomes_binary() -> None:
+    assert transform_cloud(cloud(), IDENTITY).endswith(b"DATA binary\n\0\0\x80?\0\0\0@\0\0@@\x04")
 
 
 @pytest.mark.parametrize(
@@ -33,12 +33,12 @@ def test_a_cloud_in_text_becomes_binary() -> None:
 )
 def test_numbers_out_of_range_are_refused(given: bytes, words: str) -> None:
     with pytest.raises(InvalidRequest, match=words):
-        transform_cloud(given, STILL)
+        transform_cloud(given, IDENTITY)
 
 
-def test_carriage_returns_in_a_header_stay_where_they_are() -> None:
+def test_carriage_returns_in_a_header_are_kept() -> None:
     first = transform_cloud(
-        cloud().replace(b"SIZE 4", b"SIZE\r4").replace(b"DATA ", b"DATA\r"), STILL
+        cloud().replace(b"SIZE 4", b"SIZE\r4").replace(b"DATA ", b"DATA\r"), IDENTITY
     )
     assert first.count(b"DATA") == 1
-    assert transform_cloud(first, STILL) == first
+    assert transform_cloud(first, IDENTITY) == first

@@ -18,7 +18,7 @@ KINDS = {"F": "f", "I": "i", "U": "u"}
 
 
 def read_pcd(data: bytes) -> NDArray[Any]:
-    """The points, with a field for each name; by the description of the format."""
+    """Parse a PCD file by its format description into a structured array."""
     fields: dict[str, list[str]] = {}
     rest = data
     while "DATA" not in fields:
@@ -43,7 +43,7 @@ def read_pcd(data: bytes) -> NDArray[Any]:
     return np.frombuffer(rest, kind)
 
 
-def test_the_header_byte_by_byte() -> None:
+def test_pcd_bytes_without_color() -> None:
     depth = np.array([[0, 2000], [0, 0]], np.uint16)
     assert depth_to_pcd(depth, Intrinsics(2, 2, 1.0, 1.0, 0.0, 0.0)) == (
         b"VERSION .7\nFIELDS x y z\nSIZE 4 4 4\nTYPE F F F\nCOUNT 1 1 1\nWIDTH 1\nHEIGHT 1\n"
@@ -52,18 +52,18 @@ def test_the_header_byte_by_byte() -> None:
     )
 
 
-def test_metres_ahead_of_the_lens() -> None:
+def test_points_are_in_meters() -> None:
     depth = np.zeros((64, 96), np.uint16)
     lens = Intrinsics(96, 64, 80.0, 90.0, 40.0, 30.0)
-    depth[30, 40] = 1500  # where the lens looks
+    depth[30, 40] = 1500  # at the optical center
     depth[30, 80] = 2000  # half a focal length to the right
-    depth[60, 40] = 3000  # a third of one further down
+    depth[60, 40] = 3000  # a third of a focal length down
     points = read_pcd(depth_to_pcd(depth, lens))
     found = [tuple(round(float(each), 5) for each in point) for point in points]
     assert found == [(0, 0, 1.5), (1, 0, 2), (0, 1, 3)]
 
 
-def test_without_a_distance_there_is_no_point() -> None:
+def test_pixels_without_distance_have_no_point() -> None:
     depth = distances()
     depth[10:20, :] = 0
     points = read_pcd(depth_to_pcd(depth, LENS))
@@ -73,7 +73,7 @@ def test_without_a_distance_there_is_no_point() -> None:
     assert len(read_pcd(depth_to_pcd(np.zeros((64, 96), np.uint16), LENS, colours()))) == 0
 
 
-def test_colours() -> None:
+def test_colors_are_stored_as_rgb() -> None:
     depth = np.array([[1000, 0], [1000, 1000]], np.uint16)
     bgr = np.array([[[3, 2, 1], [9, 9, 9]], [[255, 0, 0], [0, 128, 255]]], np.uint8)
     points = read_pcd(depth_to_pcd(depth, Intrinsics(2, 2, 1.0, 1.0, 0.0, 0.0), bgr))
@@ -81,26 +81,26 @@ def test_colours() -> None:
     assert [f"{value:06x}" for value in points["rgb"]] == ["010203", "0000ff", "ff8000"]
 
 
-def test_colours_do_not_move_points() -> None:
-    plain, coloured = (
+def test_colors_do_not_change_the_points() -> None:
+    plain, colored = (
         read_pcd(depth_to_pcd(distances(), LENS)),
         read_pcd(depth_to_pcd(distances(), LENS, colours())),
     )
     for axis in "xyz":
-        assert np.array_equal(plain[axis], coloured[axis])
+        assert np.array_equal(plain[axis], colored[axis])
 
 
-def test_a_plane_is_flat() -> None:
-    """A wall that leans away: what is seen of it lies on one plane."""
+def test_points_of_a_plane_are_coplanar() -> None:
+    """All points of a tilted wall lie on one plane."""
     columns, rows = np.meshgrid(np.arange(96), np.arange(64))
     across = (columns - LENS.center_x) / LENS.focal_x
     down = (rows - LENS.center_y) / LENS.focal_y
-    normal, away = np.array([0.2, -0.3, 1.0]), 2.0
-    metres = away / (normal[0] * across + normal[1] * down + normal[2])
-    points = read_pcd(depth_to_pcd(np.round(metres * 1000).astype(np.uint16), LENS))
+    normal, distance = np.array([0.2, -0.3, 1.0]), 2.0
+    meters = distance / (normal[0] * across + normal[1] * down + normal[2])
+    points = read_pcd(depth_to_pcd(np.round(meters * 1000).astype(np.uint16), LENS))
     seen = np.stack([points["x"], points["y"], points["z"]], axis=1).astype(np.float64)
     assert len(seen) == 96 * 64
-    assert np.abs(seen @ normal - away).max() < 0.001  # distances are whole millimetres
+    assert np.abs(seen @ normal - distance).max() < 0.001  # distances are whole millimeters
 
 
 @given(
@@ -110,7 +110,7 @@ def test_a_plane_is_flat() -> None:
     st.floats(-50, 50),
     st.floats(-50, 50),
 )
-def test_every_point_is_seen_where_it_was(
+def test_points_project_back_to_their_pixels(
     depth: NDArray[np.uint16], fx: float, fy: float, cx: float, cy: float
 ) -> None:
     lens = Intrinsics(depth.shape[1], depth.shape[0], fx, fy, cx, cy)
@@ -122,10 +122,10 @@ def test_every_point_is_seen_where_it_was(
     assert np.allclose(points["y"] / z * fy + cy, rows, atol=0.01)
 
 
-@pytest.mark.parametrize("coloured", [False, True])
-def test_it_keeps_up_with_a_camera(coloured: bool) -> None:
+@pytest.mark.parametrize("colored", [False, True])
+def test_conversion_of_a_720p_image_is_fast(colored: bool) -> None:
     depth = np.full((720, 1280), 1500, np.uint16)
     lens = Intrinsics(1280, 720, 900.0, 900.0, 640.0, 360.0)
-    began = time.thread_time()
-    depth_to_pcd(depth, lens, colours(1280, 720) if coloured else None)
-    assert time.thread_time() - began < 0.5
+    started = time.thread_time()
+    depth_to_pcd(depth, lens, colours(1280, 720) if colored else None)
+    assert time.thread_time() - started < 0.5

@@ -1,4 +1,4 @@
-"""Models of this process: built in, and from packages somebody installed."""
+"""The registry of built-in models and of models from installed packages."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ broken = acme_lights_broken:LAMP
 
 
 @pytest.fixture
-def installed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+def install_package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     (tmp_path / "acme_lights.py").write_text(SOURCE)
     (tmp_path / "acme_lights_quits.py").write_text("raise SystemExit('not today')")
     (tmp_path / "acme_lights_broken.py").write_text("def :")
@@ -96,12 +96,14 @@ def installed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]
         del sys.modules[name]
 
 
-@pytest.mark.usefixtures("installed")
-def test_the_good_ones_are_usable_and_the_others_reported(caplog: pytest.LogCaptureFixture) -> None:
+@pytest.mark.usefixtures("install_package")
+def test_valid_entry_points_load_and_invalid_ones_are_logged(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
     with caplog.at_level(logging.ERROR, "rdk.resource_manager"):
         models = [model for model in entry_point_models() if model.name.namespace == "acme"]
     assert sorted(model.name.name for model in models) == ["flood", "lamp", "spot"]
-    said = {record.getMessage() for record in caplog.records}
+    messages = {record.getMessage() for record in caplog.records}
     for name, reason in (
         ("nothing", "TypeError"),
         ("nonsense", "'lamp' is not a cogwork.resource.model.Model"),
@@ -113,33 +115,33 @@ def test_the_good_ones_are_usable_and_the_others_reported(caplog: pytest.LogCapt
         ("broken", "SyntaxError"),
     ):
         (message,) = (
-            m for m in said if m.startswith(f"cannot load plug-in {name} of acme-lights: ")
+            m for m in messages if m.startswith(f"cannot load plug-in {name} of acme-lights: ")
         )
         assert reason in message
         assert message.endswith("; update or uninstall it")
-    assert len(said) == 8
+    assert len(messages) == 8
 
 
-@pytest.mark.usefixtures("installed")
-def test_a_plugged_in_model_is_checked_and_built(caplog: pytest.LogCaptureFixture) -> None:
+@pytest.mark.usefixtures("install_package")
+def test_plugin_model_is_checked_and_built(caplog: pytest.LogCaptureFixture) -> None:
     registry = Registry([*builtin_models(), *entry_point_models()])
-    around = LoadContext(registry, Path("/home"), {})
+    context = LoadContext(registry, Path("/home"), {})
     lamp = (
         '{"components": [{"name": "l", "api": "rdk:component:generic", "model": "acme:lights:%s",'
     )
-    good = load(lamp % "lamp" + '"attributes": {"watts": 40}}]}', around)
+    good = load(lamp % "lamp" + '"attributes": {"watts": 40}}]}', context)
     assert good.diagnostics == ()
     (spec,) = good.result.specs
-    assert asyncio.run(built(registry, spec)) == 40.0
-    bad = load(lamp % "lamp" + '"attributes": {"watts": "bright"}}]}', around)
+    assert asyncio.run(build(registry, spec)) == 40.0
+    bad = load(lamp % "lamp" + '"attributes": {"watts": "bright"}}]}', context)
     assert [fault.diagnostic.code.id for fault in bad.diagnostics] == ["E101"]
-    unknown = load(lamp % "lmap" + '"attributes": {}}]}', around)
+    unknown = load(lamp % "lmap" + '"attributes": {}}]}', context)
     assert [fault.diagnostic.hint for fault in unknown.diagnostics] == [
         'did you mean "acme:lights:lamp"?'
     ]
 
 
-async def built(registry: Registry, spec: Spec) -> object:
+async def build(registry: Registry, spec: Spec) -> object:
     offer = registry.offer(spec)
     assert isinstance(offer, Offer)
     return await offer.builder.build(spec, {})
@@ -149,7 +151,7 @@ GENERIC = Api.parse("rdk:component:generic")
 NAME = ResourceName(GENERIC, "g")
 
 
-class Patient:
+class ReconfigurableResource:
     def __init__(self) -> None:
         self.attributes: object = None
         self.closed = False
@@ -161,69 +163,73 @@ class Patient:
         self.closed = True
 
 
-async def patient(name: ResourceName, attributes: object, dependencies: Dependencies) -> Patient:
-    return Patient()
+async def make_reconfigurable(
+    name: ResourceName, attributes: object, dependencies: Dependencies
+) -> ReconfigurableResource:
+    return ReconfigurableResource()
 
 
-async def bare(name: ResourceName, attributes: object, dependencies: Dependencies) -> object:
+async def make_bare(name: ResourceName, attributes: object, dependencies: Dependencies) -> object:
     return object()
 
 
-PATIENT = Model(GENERIC, ModelName.parse("patient"), Attributes, patient, reconfigures=True)
-BARE = Model(GENERIC, ModelName.parse("bare"), Attributes, bare)
+RECONFIGURABLE_MODEL = Model(
+    GENERIC, ModelName.parse("patient"), Attributes, make_reconfigurable, reconfigures=True
+)
+BARE_MODEL = Model(GENERIC, ModelName.parse("bare"), Attributes, make_bare)
 
 
-def test_it_is_a_catalogue() -> None:
-    catalogue: ModelCatalog = Registry([PATIENT, BARE])
-    shape = catalogue.find(GENERIC, ModelName.parse("patient"))
+def test_registry_is_a_model_catalog() -> None:
+    catalog: ModelCatalog = Registry([RECONFIGURABLE_MODEL, BARE_MODEL])
+    shape = catalog.find(GENERIC, ModelName.parse("patient"))
     assert shape is not None
     assert (shape.attributes, shape.reconfigures) == (Attributes, True)
-    assert catalogue.find(GENERIC, ModelName.parse("nobody")) is None
-    assert catalogue.find(Api.parse("rdk:service:generic"), ModelName.parse("bare")) is None
-    assert len(list(catalogue.schemas())) == 2
+    assert catalog.find(GENERIC, ModelName.parse("nobody")) is None
+    assert catalog.find(Api.parse("rdk:service:generic"), ModelName.parse("bare")) is None
+    assert len(list(catalog.schemas())) == 2
 
 
-def test_of_two_the_first_counts() -> None:
-    second = Model(GENERIC, ModelName.parse("patient"), Attributes, bare)
-    registry = Registry([PATIENT, second])
+def test_first_of_two_equal_models_counts() -> None:
+    second = Model(GENERIC, ModelName.parse("patient"), Attributes, make_bare)
+    registry = Registry([RECONFIGURABLE_MODEL, second])
     shape = registry.find(GENERIC, ModelName.parse("patient"))
     assert shape is not None
     assert shape.reconfigures
 
 
-def test_who_is_not_listed_is_not_offered() -> None:
-    assert Registry([PATIENT]).offer(Spec(NAME, ModelName.parse("bare"))) is None
+def test_unknown_model_is_not_offered() -> None:
+    assert Registry([RECONFIGURABLE_MODEL]).offer(Spec(NAME, ModelName.parse("bare"))) is None
 
 
-def test_the_same_offer_every_time() -> None:
-    registry = Registry([PATIENT])
+def test_offer_is_cached() -> None:
+    registry = Registry([RECONFIGURABLE_MODEL])
     spec = Spec(NAME, ModelName.parse("patient"))
     assert registry.offer(spec) is registry.offer(spec)
 
 
-async def test_a_resource_is_built_changed_and_closed() -> None:
-    offer = Registry([PATIENT]).offer(Spec(NAME, PATIENT.name))
+async def test_resource_is_built_reconfigured_and_closed() -> None:
+    offer = Registry([RECONFIGURABLE_MODEL]).offer(Spec(NAME, RECONFIGURABLE_MODEL.name))
     assert isinstance(offer, Offer)
     assert offer.in_place
-    resource = await offer.builder.build(Spec(NAME, PATIENT.name), {})
-    assert isinstance(resource, Patient)
-    await offer.builder.reconfigure(resource, Spec(NAME, PATIENT.name, "new"), {})
+    resource = await offer.builder.build(Spec(NAME, RECONFIGURABLE_MODEL.name), {})
+    assert isinstance(resource, ReconfigurableResource)
+    await offer.builder.reconfigure(resource, Spec(NAME, RECONFIGURABLE_MODEL.name, "new"), {})
     assert resource.attributes == "new"
     await offer.builder.close(resource)
     assert resource.closed
 
 
-async def test_a_resource_without_methods_can_be_closed_but_not_changed() -> None:
-    offer = Registry([BARE]).offer(Spec(NAME, BARE.name))
+async def test_resource_without_methods_can_only_be_closed() -> None:
+    offer = Registry([BARE_MODEL]).offer(Spec(NAME, BARE_MODEL.name))
     assert isinstance(offer, Offer)
     assert not offer.in_place
-    resource = await offer.builder.build(Spec(NAME, BARE.name), {})
+    resource = await offer.builder.build(Spec(NAME, BARE_MODEL.name), {})
     await offer.builder.close(resource)
     with pytest.raises(TypeError, match="object has no reconfigure method"):
-        await offer.builder.reconfigure(resource, Spec(NAME, BARE.name), {})
+        await offer.builder.reconfigure(resource, Spec(NAME, BARE_MODEL.name), {})
 
 
-def test_every_built_in_model_is_of_a_public_api_and_unique() -> None:
+def test_builtin_models_are_unique() -> None:
     keys = [(model.api, model.name) for model in builtin_models()]
     assert len(set(keys)) == len(keys)
     assert all(model.name.is_builtin for model in builtin_models())

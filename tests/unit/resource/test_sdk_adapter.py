@@ -1,4 +1,4 @@
-"""Classes written for modules, run in this process and driven by the SDK's own client."""
+"""Module classes of the SDK that run in this process, called with the SDK's client."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from cogwork.resource.registry import Registry, entry_point_models
 from cogwork.resource.sdk_adapter import FreeAttributes, model_from_sdk_class
 from cogwork.robot.health import health_of
 
-assert sdk.VERSION  # it comes before anything else of the SDK
+assert sdk.VERSION  # the SDK must be imported first
 from grpclib import GRPCError, Status  # noqa: E402
 from viam.components.board import Board  # noqa: E402
 from viam.components.camera import Camera  # noqa: E402
@@ -48,7 +48,7 @@ PINS = {"name": "pins", "api": "rdk:component:board", "model": "fake"}
 
 
 class PinMotor(Motor, EasyResource):  # type: ignore[misc, no-untyped-call]
-    """As an author of a module writes it: nothing of Cogwork in it."""
+    """A motor as a module author writes it, without any Cogwork code."""
 
     MODEL: ClassVar[Any] = "acme:easy:motor"
 
@@ -107,8 +107,8 @@ class PinMotor(Motor, EasyResource):  # type: ignore[misc, no-untyped-call]
         raise NotSupportedError("it does not know its position")
 
 
-class Eye(Camera, EasyResource):  # type: ignore[misc, no-untyped-call]
-    """Has no shape, and says nothing of it."""
+class BareCamera(Camera, EasyResource):  # type: ignore[misc, no-untyped-call]
+    """A camera without geometries."""
 
     MODEL: ClassVar[Any] = "acme:test:eye"
 
@@ -122,17 +122,17 @@ class Eye(Camera, EasyResource):  # type: ignore[misc, no-untyped-call]
         return Camera.Properties()
 
 
-async def test_what_a_class_does_not_write_is_not_implemented() -> None:
-    """Also where the service is ours, as that of cameras."""
-    eye = {"name": "eye", "api": "rdk:component:camera", "model": str(Eye.MODEL)}
-    async with running_harness([model_from_sdk_class(Eye)]) as made:
-        await made.run(eye)
+async def test_missing_method_of_a_class_is_unimplemented() -> None:
+    """This holds also for services of ours, such as that of cameras."""
+    eye = {"name": "eye", "api": "rdk:component:camera", "model": str(BareCamera.MODEL)}
+    async with running_harness([model_from_sdk_class(BareCamera)]) as harness:
+        await harness.run(eye)
         with pytest.raises(GRPCError) as refused:
-            await CameraClient("eye", made.channel).get_geometries()
+            await CameraClient("eye", harness.channel).get_geometries()
     assert refused.value.status is Status.UNIMPLEMENTED
 
 
-class TestItKeepsToTheContract(MotorContract):
+class TestMotorContract(MotorContract):
     model = "acme:easy:motor"
     models = (model_from_sdk_class(PinMotor),)
     attributes: ClassVar[Mapping[str, Any]] = {"board": "pins"}
@@ -140,7 +140,7 @@ class TestItKeepsToTheContract(MotorContract):
     lacks = ("GetGeometries", "GetPosition", "GoFor", "GoTo", "ResetZeroPosition", "SetRPM")
 
 
-def motor(**attributes: Any) -> dict[str, Any]:
+def motor_config(**attributes: Any) -> dict[str, Any]:
     return {
         "name": "m",
         "api": str(MOTOR),
@@ -149,61 +149,69 @@ def motor(**attributes: Any) -> dict[str, Any]:
     }
 
 
-def built(made: Harness, name: str = "m", api: Api = MOTOR) -> Any:
-    node = made.machine.nodes[ResourceName(api, name)]
+def get_resource(harness: Harness, name: str = "m", api: Api = MOTOR) -> Any:
+    node = harness.machine.nodes[ResourceName(api, name)]
     assert node.usable is not None, health_of(node).reason
     return node.usable.resource
 
 
-def reason(made: Harness, name: str = "m", api: Api = MOTOR) -> str:
-    return str(health_of(made.machine.nodes[ResourceName(api, name)]).reason)
+def unavailable_reason(harness: Harness, name: str = "m", api: Api = MOTOR) -> str:
+    return str(health_of(harness.machine.nodes[ResourceName(api, name)]).reason)
 
 
-async def test_it_is_given_what_a_module_is_given() -> None:
-    async with running_harness([model_from_sdk_class(PinMotor)]) as made:
+async def test_class_gets_the_config_and_dependencies_of_a_module() -> None:
+    async with running_harness([model_from_sdk_class(PinMotor)]) as harness:
         extra = {"name": "extra", "api": "rdk:component:generic", "model": "fake"}
         uses = {"name": "used", "api": "rdk:component:generic", "model": "fake"}
-        configured = motor(board="pins", uses=["used"], speeds={"slow": 1, "fast": [2, True]})
-        await made.run({**configured, "depends_on": ["extra"]}, PINS, extra, uses)
-        it = built(made)
-        assert str(it.config.name) == "m"
-        assert (it.config.api, it.config.model) == ("rdk:component:motor", "acme:easy:motor")
-        assert (it.config.namespace, it.config.type) == ("rdk", "motor")
-        assert struct_to_dict(it.config.attributes)["speeds"] == {"slow": 1, "fast": [2, True]}
-        assert list(it.config.depends_on) == ["extra"]
-        assert it.config.log_configuration.level in ("debug", "info", "warn")
-        given = {f"{n.namespace}:{n.type}:{n.subtype}/{n.name}" for n in it.dependencies}
+        config = motor_config(board="pins", uses=["used"], speeds={"slow": 1, "fast": [2, True]})
+        await harness.run({**config, "depends_on": ["extra"]}, PINS, extra, uses)
+        resource = get_resource(harness)
+        assert str(resource.config.name) == "m"
+        assert (resource.config.api, resource.config.model) == (
+            "rdk:component:motor",
+            "acme:easy:motor",
+        )
+        assert (resource.config.namespace, resource.config.type) == ("rdk", "motor")
+        assert struct_to_dict(resource.config.attributes)["speeds"] == {
+            "slow": 1,
+            "fast": [2, True],
+        }
+        assert list(resource.config.depends_on) == ["extra"]
+        assert resource.config.log_configuration.level in ("debug", "info", "warn")
+        given = {f"{n.namespace}:{n.type}:{n.subtype}/{n.name}" for n in resource.dependencies}
         assert given == {
             "rdk:component:board/pins",
             "rdk:component:generic/extra",
             "rdk:component:generic/used",
         }
-        client = MotorClient("m", made.channel)
+        client = MotorClient("m", harness.channel)
         await client.set_power(0.25)
-        pin = await built(made, "pins", Api.parse("rdk:component:board")).gpio_pin_by_name("12")
+        pin = await get_resource(
+            harness, "pins", Api.parse("rdk:component:board")
+        ).gpio_pin_by_name("12")
         assert await pin.get_pwm() == 0.25
 
 
-async def test_what_it_refuses_is_said_in_its_words() -> None:
-    async with running_harness([model_from_sdk_class(PinMotor)]) as made:
-        await made.run(motor(), PINS)
-        assert reason(made) == (
+async def test_validation_error_of_the_class_is_the_reason() -> None:
+    async with running_harness([model_from_sdk_class(PinMotor)]) as harness:
+        await harness.run(motor_config(), PINS)
+        assert unavailable_reason(harness) == (
             'acme:easy:motor rejects its configuration: "board" is missing: '
             "name the board it hangs on"
         )
-        await made.run(motor(board="nobody"), PINS)
-        assert 'depends on "nobody", which is not configured' in reason(made)
-        await made.run(motor(board="pins"), PINS)
-        built(made)
+        await harness.run(motor_config(board="nobody"), PINS)
+        assert 'depends on "nobody", which is not configured' in unavailable_reason(harness)
+        await harness.run(motor_config(board="pins"), PINS)
+        get_resource(harness)
 
 
-async def test_it_logs_where_the_rules_of_the_machine_apply() -> None:
-    async with running_harness([model_from_sdk_class(PinMotor)]) as made:
-        await made.run(motor(board="pins"), PINS)
-        assert built(made).logger.name == "rdk.resource_manager.rdk:component:motor/m"
+async def test_class_logs_under_the_resource_logger() -> None:
+    async with running_harness([model_from_sdk_class(PinMotor)]) as harness:
+        await harness.run(motor_config(board="pins"), PINS)
+        assert get_resource(harness).logger.name == "rdk.resource_manager.rdk:component:motor/m"
 
 
-def test_any_attribute_is_as_good_as_another() -> None:
+def test_all_attributes_are_accepted() -> None:
     registry = Registry([model_from_sdk_class(PinMotor)])
     text = (
         '{"components": [{"name": "m", "api": "rdk:component:motor", "model": "acme:easy:motor",'
@@ -218,17 +226,17 @@ def test_any_attribute_is_as_good_as_another() -> None:
     assert schema["additionalProperties"] is True
 
 
-class Plain(Sensor):
-    """Of the SDK, and not by its mixin."""
+class PlainSensor(Sensor):
+    """A sensor of the SDK without the EasyResource mixin."""
 
     MODEL = "acme:easy:plain"
-    clock: ClassVar[Hand]
+    clock: ClassVar[SettableClock]
     returned: ClassVar[Any] = ([], [])
     validated: ClassVar[int] = 0
 
     @classmethod
     def validate_config(cls, config: Any) -> Any:
-        Plain.validated += 1
+        PlainSensor.validated += 1
         if isinstance(cls.returned, BaseException):
             raise cls.returned
         return cls.returned
@@ -241,8 +249,8 @@ class Plain(Sensor):
         return {"a": 1}
 
 
-class Hand(SystemClock):
-    """A clock that a test turns."""
+class SettableClock(SystemClock):
+    """A clock that tests set."""
 
     now = 0.0
 
@@ -262,11 +270,11 @@ SPEC = Spec(ResourceName(SENSOR, "s"), ModelName.parse("acme:easy:plain"), FreeA
         ((), [], []),
     ],
 )
-def test_dependencies_new_and_old(
+def test_validate_config_may_return_one_or_two_lists(
     returned: Any, needs: list[str], wants: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(Plain, "returned", returned)
-    offer = Registry([model_from_sdk_class(Plain)]).offer(SPEC)
+    monkeypatch.setattr(PlainSensor, "returned", returned)
+    offer = Registry([model_from_sdk_class(PlainSensor)]).offer(SPEC)
     assert isinstance(offer, Offer)
     assert [*map(str, offer.needs)] == needs
     assert [*map(str, offer.wants)] == wants
@@ -285,18 +293,18 @@ def test_dependencies_new_and_old(
         (SystemExit(3), "SystemExit: 3"),
     ],
 )
-def test_an_answer_that_makes_no_sense_is_told(
+def test_invalid_result_of_validate_config_is_the_reason(
     returned: Any, words: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(Plain, "returned", returned)
-    answer = Registry([model_from_sdk_class(Plain)]).offer(SPEC)
+    monkeypatch.setattr(PlainSensor, "returned", returned)
+    answer = Registry([model_from_sdk_class(PlainSensor)]).offer(SPEC)
     assert isinstance(answer, Unavailable)
     assert answer.reason.startswith("acme:easy:plain rejects its configuration: ")
     assert re.search(words, answer.reason), answer.reason
 
 
-def test_a_validation_that_would_have_to_be_awaited_is_told() -> None:
-    class Waiting(Plain):
+def test_async_validate_config_is_refused() -> None:
+    class Waiting(PlainSensor):
         @classmethod
         async def validate_config(cls, config: Any) -> Any:
             return [], []
@@ -306,35 +314,37 @@ def test_a_validation_that_would_have_to_be_awaited_is_told() -> None:
     assert "is async; define it with def" in answer.reason
 
 
-def test_it_is_asked_once_for_each_configuration(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(Plain, "validated", 0)
-    registry = Registry([model_from_sdk_class(Plain)])
+def test_validate_config_runs_once_per_configuration(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(PlainSensor, "validated", 0)
+    registry = Registry([model_from_sdk_class(PlainSensor)])
     first = registry.offer(SPEC)
     assert registry.offer(SPEC) is first
-    assert Plain.validated == 1
+    assert PlainSensor.validated == 1
     changed = Spec(SPEC.name, SPEC.model, FreeAttributes.model_validate({"a": 1}))
     second = registry.offer(changed)
-    assert Plain.validated == 2
+    assert PlainSensor.validated == 2
     assert isinstance(first, Offer)
     assert isinstance(second, Offer)
     assert first.builder is second.builder
-    monkeypatch.setattr(Plain, "returned", ValueError("not yet"))
+    monkeypatch.setattr(PlainSensor, "returned", ValueError("not yet"))
     refused = Spec(SPEC.name, SPEC.model, FreeAttributes.model_validate({"a": 2}))
     assert isinstance(registry.offer(refused), Unavailable)
-    monkeypatch.setattr(Plain, "returned", ([], []))
+    monkeypatch.setattr(PlainSensor, "returned", ([], []))
     assert isinstance(registry.offer(refused), Offer), "it may have been asked too early"
 
 
-async def build(kind: type, clock: Hand) -> Any:
+async def build(kind: type, clock: SettableClock) -> Any:
     offer = Registry([model_from_sdk_class(kind, clock)]).offer(SPEC)
     assert isinstance(offer, Offer)
     return await offer.builder.build(SPEC, {})
 
 
-async def test_a_step_that_holds_everybody_up_is_told(caplog: pytest.LogCaptureFixture) -> None:
-    clock = Hand()
+async def test_blocking_validation_and_construction_are_logged(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    clock = SettableClock()
 
-    class Slow(Plain):
+    class Slow(PlainSensor):
         @classmethod
         def validate_config(cls, config: Any) -> Any:
             clock.now += 0.2
@@ -360,10 +370,12 @@ async def test_a_step_that_holds_everybody_up_is_told(caplog: pytest.LogCaptureF
     ]
 
 
-async def test_what_waits_holds_nobody_up(caplog: pytest.LogCaptureFixture) -> None:
-    clock = Hand()
+async def test_only_blocking_steps_of_async_construction_are_logged(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    clock = SettableClock()
 
-    class Patient(Plain):
+    class Patient(PlainSensor):
         @classmethod
         async def new(cls, config: Any, dependencies: Any) -> Any:
             clock.now += 0.09
@@ -371,24 +383,24 @@ async def test_what_waits_holds_nobody_up(caplog: pytest.LogCaptureFixture) -> N
             await asyncio.sleep(0)
             clock.now += 0.09
             with pytest.raises(LookupError):
-                await failing()
+                await raise_lookup_error()
             clock.now += 0.15
             return cls(config.name)
 
-    async def failing() -> None:
+    async def raise_lookup_error() -> None:
         await asyncio.sleep(0)
         raise LookupError
 
-    made = await build(Patient, clock)
-    assert made.name == "s"
-    (told,) = caplog.records
-    assert "building acme:easy:plain blocked the event loop for 150 ms" in told.getMessage()
+    sensor = await build(Patient, clock)
+    assert sensor.name == "s"
+    (record,) = caplog.records
+    assert "building acme:easy:plain blocked the event loop for 150 ms" in record.getMessage()
 
 
-async def test_building_can_be_given_up() -> None:
+async def test_construction_can_be_cancelled() -> None:
     cleaned = []
 
-    class Endless(Plain):
+    class Endless(PlainSensor):
         @classmethod
         async def new(cls, config: Any, dependencies: Any) -> Any:
             try:
@@ -398,60 +410,60 @@ async def test_building_can_be_given_up() -> None:
                 cleaned.append(True)
 
     with pytest.raises(TimeoutError):
-        await asyncio.wait_for(build(Endless, Hand()), 0.01)
+        await asyncio.wait_for(build(Endless, SettableClock()), 0.01)
     assert cleaned
 
 
-async def test_a_new_that_returns_nothing_is_told() -> None:
-    class Forgetful(Plain):
+async def test_new_that_returns_none_raises() -> None:
+    class Forgetful(PlainSensor):
         @classmethod
         def new(cls, config: Any, dependencies: Any) -> Any:
             return None
 
     with pytest.raises(TypeError, match=r"new\(\) of acme:easy:plain returned None"):
-        await build(Forgetful, Hand())
+        await build(Forgetful, SettableClock())
 
 
-class Recorder(Plain):
+class Recorder(PlainSensor):
     MODEL = "acme:easy:recorder"
-    told: ClassVar[list[Any]] = []
+    events: ClassVar[list[Any]] = []
 
     def reconfigure(self, config: Any, dependencies: Any) -> None:
-        self.told.append(struct_to_dict(config.attributes))
+        self.events.append(struct_to_dict(config.attributes))
 
     async def get_readings(self, **_: Any) -> Mapping[str, Any]:
         return {"object": id(self)}
 
     def stop(self) -> None:
-        self.told.append("stop")
+        self.events.append("stop")
         raise RuntimeError("it is stuck")
 
     async def close(self) -> None:
-        self.told.append("close")
+        self.events.append("close")
 
 
-async def test_it_is_changed_in_place_stopped_and_closed(
+async def test_class_is_reconfigured_stopped_and_closed(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    def configured(**attributes: Any) -> dict[str, Any]:
+    def recorder_config(**attributes: Any) -> dict[str, Any]:
         model = "acme:easy:recorder"
         return {"name": "s", "api": str(SENSOR), "model": model, "attributes": attributes}
 
-    Recorder.told.clear()
-    async with running_harness([model_from_sdk_class(Recorder)]) as made:
-        await made.run(configured(a=1))
-        client = SensorClient("s", made.channel)
+    Recorder.events.clear()
+    async with running_harness([model_from_sdk_class(Recorder)]) as harness:
+        await harness.run(recorder_config(a=1))
+        client = SensorClient("s", harness.channel)
         before = await client.get_readings()
-        await made.run(configured(a=2))
+        await harness.run(recorder_config(a=2))
         assert await client.get_readings() == before
-        assert Recorder.told == [{"a": 2}]
+        assert Recorder.events == [{"a": 2}]
         with caplog.at_level(logging.WARNING):
-            await made.run()
-    assert Recorder.told == [{"a": 2}, "stop", "close"]
+            await harness.run()
+    assert Recorder.events == [{"a": 2}, "stop", "close"]
     assert "stopping the resource failed: RuntimeError: it is stuck" in caplog.text
 
 
-def test_a_class_that_is_no_model_is_told_what_it_lacks() -> None:
+def test_class_without_api_or_model_raises() -> None:
     class Nothing: ...
 
     class Unnamed(Sensor):
@@ -500,7 +512,7 @@ LINES = (
 
 
 @pytest.fixture
-def installed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[dict[str, str]]:
+def install_package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[dict[str, str]]:
     environment = plug_in(tmp_path / "installed", PACKAGE, *LINES)
     monkeypatch.syspath_prepend(tmp_path / "installed")
     importlib.invalidate_caches()
@@ -508,23 +520,23 @@ def installed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[dict[
     sys.modules.pop("tests_plug_in", None)
 
 
-async def test_a_package_brings_classes(
-    installed: dict[str, str], caplog: pytest.LogCaptureFixture
+async def test_package_entry_points_may_be_classes(
+    install_package: dict[str, str], caplog: pytest.LogCaptureFixture
 ) -> None:
     with caplog.at_level(logging.ERROR, "rdk.resource_manager"):
         found = [str(each.name) for each in entry_point_models() if each.name.family == "plugged"]
     assert sorted(found) == [*["acme:plugged:one"] * 3, *["acme:plugged:two"] * 2]
     (complaint,) = caplog.messages
     assert complaint.startswith("cannot load plug-in unnamed of tests_plug_in: TypeError: ")
-    async with running_harness() as made:
+    async with running_harness() as harness:
         one = {"name": "s", "api": str(SENSOR), "model": "acme:plugged:one"}
         two = {"name": "t", "api": str(SENSOR), "model": "acme:plugged:two"}
-        await made.run(one, two)
-        assert await SensorClient("s", made.channel).get_readings() == {"a": 1}
-        assert "abstract method" in reason(made, "t", SENSOR)
+        await harness.run(one, two)
+        assert await SensorClient("s", harness.channel).get_readings() == {"a": 1}
+        assert "abstract method" in unavailable_reason(harness, "t", SENSOR)
 
 
-def test_the_sdk_is_tamed_before_the_package_imports_it(installed: dict[str, str]) -> None:
+def test_sdk_is_configured_before_the_package_imports_it(install_package: dict[str, str]) -> None:
     script = (
         "import logging, sys\n"
         "from cogwork.resource.registry import entry_point_models\n"
@@ -534,6 +546,10 @@ def test_the_sdk_is_tamed_before_the_package_imports_it(installed: dict[str, str
         "assert not [name for name in names if logging.getLogger(name).handlers]\n"
     )
     done = subprocess.run(
-        [sys.executable, "-c", script], env=installed, capture_output=True, text=True, check=False
+        [sys.executable, "-c", script],
+        env=install_package,
+        capture_output=True,
+        text=True,
+        check=False,
     )
     assert done.returncode == 0, done.stderr

@@ -1,4 +1,4 @@
-"""Struct and Python, there and back; beside the SDK's own conversion where that is exact."""
+"""Conversion between Struct and Python, compared with that of the SDK."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from cogwork.resource.structs import (
     to_struct_async,
 )
 
-assert sdk.VERSION  # it comes before anything else of the SDK
+assert sdk.VERSION  # the SDK must be imported first
 from viam.gen.app.v1.robot_pb2 import ComponentConfig  # noqa: E402
 from viam.gen.module.v1.module_pb2 import AddResourceRequest  # noqa: E402
 from viam.utils import dict_to_struct, struct_to_dict  # noqa: E402
@@ -39,24 +39,24 @@ without_null = st.recursive(
 
 
 @given(st.dictionaries(st.text(), values))
-def test_there_and_back(mapping: dict[str, Any]) -> None:
+def test_mapping_survives_a_round_trip(mapping: dict[str, Any]) -> None:
     assert to_dict(to_struct(mapping)) == mapping
 
 
 @given(st.dictionaries(st.text(), without_null))
-def test_as_the_sdk_does_it(mapping: dict[str, Any]) -> None:
+def test_conversion_matches_the_sdk(mapping: dict[str, Any]) -> None:
     struct = dict_to_struct(mapping)
     assert to_struct(mapping) == struct
     assert to_dict(struct) == struct_to_dict(struct)
 
 
-async def test_large_ones_are_converted_beside_the_loop() -> None:
+async def test_large_structs_are_converted_asynchronously() -> None:
     mapping = {"points": [float(number) for number in range(20_000)], "name": "belt"}
     struct = await to_struct_async(mapping)
     assert await to_dict_async(struct) == mapping
 
 
-def test_an_extra_is_bounded() -> None:
+def test_number_of_extra_values_is_limited() -> None:
     most = to_struct({"points": [1.0] * (MAX_EXTRA_VALUES - 1)})
     assert len(extra_to_dict(most)["points"]) == MAX_EXTRA_VALUES - 1
     with pytest.raises(InvalidRequest, match="more than 2000 values"):
@@ -65,7 +65,7 @@ def test_an_extra_is_bounded() -> None:
     assert extra_to_dict(long) == {"text": "a" * 100_000}
 
 
-def test_nothing_and_what_has_no_place() -> None:
+def test_none_tuples_and_unsupported_types() -> None:
     assert to_struct(None) == Struct()
     assert to_struct({"a": (1, 2)}) == to_struct({"a": [1.0, 2.0]})
     with pytest.raises(TypeError, match="type bytes cannot be sent"):
@@ -73,14 +73,12 @@ def test_nothing_and_what_has_no_place() -> None:
 
 
 @pytest.mark.parametrize(("opening", "closing", "levels"), [('{"a":', "}", 32), ("[", "]", 46)])
-def test_a_value_is_refused_if_no_receiver_could_read_it(
-    opening: str, closing: str, levels: int
-) -> None:
+def test_too_deeply_nested_value_raises(opening: str, closing: str, levels: int) -> None:
     def nested(depth: int) -> dict[str, Any]:
         value = json.loads(opening * depth + "1" + closing * depth)
         return value if isinstance(value, dict) else {"a": value}
 
-    # With the messages that are around it in a request to a module.
+    # Include the messages that surround it in a request to a module.
     sent = AddResourceRequest(config=ComponentConfig(attributes=to_struct(nested(levels))))
     AddResourceRequest.FromString(sent.SerializeToString())
     with pytest.raises(TypeError, match="nested too deeply"):

@@ -1,4 +1,4 @@
-"""Tensors to bytes and back; beside the SDK's own conversion and protobuf's own parser."""
+"""Encoding of tensors, compared with the SDK's conversion and protobuf's parser."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ from cogwork.resource.tensors import (
 )
 from cogwork.wire.protobuf_encoding import encode_field_header, encode_varint
 
-assert sdk.VERSION  # it comes before anything else of the SDK
+assert sdk.VERSION  # the SDK must be imported first
 from viam.proto.service import mlmodel  # noqa: E402
 from viam.services.mlmodel.utils import (  # noqa: E402
     flat_tensors_to_ndarrays,
@@ -44,7 +44,7 @@ TYPES = ("i1", "u1", "i2", "u2", "i4", "u4", "i8", "u8", "f4", "f8")
 
 @st.composite
 def arrays(draw: st.DrawFn) -> NDArray[Any]:
-    """Of every type and order of bytes, also empty, scalar, transposed, reversed or with gaps."""
+    """Draw arrays of every type and byte order: empty, scalar, transposed, reversed, strided."""
     dtype = np.dtype(draw(st.sampled_from("<>")) + draw(st.sampled_from(TYPES)))
     shape = draw(npst.array_shapes(min_dims=0, max_dims=4, min_side=0, max_side=4))
     array: NDArray[Any] = draw(
@@ -61,7 +61,7 @@ names = st.text(max_size=12)
 tensors = st.dictionaries(names, arrays(), max_size=3)
 
 
-def same(ours: Tensors, theirs: Tensors) -> bool:
+def equal_tensors(ours: Tensors, theirs: Tensors) -> bool:
     return ours.keys() == theirs.keys() and all(
         ours[name].dtype == theirs[name].dtype
         and ours[name].shape == theirs[name].shape
@@ -70,36 +70,38 @@ def same(ours: Tensors, theirs: Tensors) -> bool:
     )
 
 
-def native(tensors: Tensors) -> dict[str, NDArray[Any]]:
+def to_native(tensors: Tensors) -> dict[str, NDArray[Any]]:
     return {name: array.astype(array.dtype.newbyteorder("=")) for name, array in tensors.items()}
 
 
 @given(tensors)
-def test_there_and_back(tensors: Tensors) -> None:
-    assert same(decode_tensors(encode_tensors(tensors)), native(tensors))
+def test_tensors_survive_a_round_trip(tensors: Tensors) -> None:
+    assert equal_tensors(decode_tensors(encode_tensors(tensors)), to_native(tensors))
 
 
 @given(tensors)
-def test_written_as_the_sdk_does(tensors: Tensors) -> None:
+def test_encoding_matches_the_sdk(tensors: Tensors) -> None:
     ours = mlmodel.FlatTensors.FromString(encode_tensors(tensors))
-    assert ours == ndarrays_to_flat_tensors(native(tensors))
+    assert ours == ndarrays_to_flat_tensors(to_native(tensors))
 
 
 @given(names, arrays())
-def test_a_single_tensor_is_written_to_the_same_byte(name: str, array: NDArray[Any]) -> None:
-    theirs = ndarrays_to_flat_tensors(native({name: array})).SerializeToString()
+def test_single_tensor_is_encoded_byte_for_byte_like_the_sdk(
+    name: str, array: NDArray[Any]
+) -> None:
+    theirs = ndarrays_to_flat_tensors(to_native({name: array})).SerializeToString()
     assert encode_tensors({name: array}) == theirs
 
 
 @given(tensors)
-def test_read_as_the_sdk_does(tensors: Tensors) -> None:
-    message = ndarrays_to_flat_tensors(native(tensors))
+def test_decoding_matches_the_sdk(tensors: Tensors) -> None:
+    message = ndarrays_to_flat_tensors(to_native(tensors))
     read = decode_tensors(message.SerializeToString())
-    assert same(read, flat_tensors_to_ndarrays(message))
+    assert equal_tensors(read, flat_tensors_to_ndarrays(message))
 
 
 @pytest.mark.parametrize("bits", [0x7FA00001, 0xFFC00000, 0x80000000, 0x00000001])
-def test_every_bit_of_a_number_survives(bits: int) -> None:
+def test_every_bit_of_a_float_survives(bits: int) -> None:
     array = np.array([bits], np.uint32).view(np.float32)
     assert decode_tensors(encode_tensors({"a": array}))["a"].view(np.uint32) == [bits]
 
@@ -126,16 +128,16 @@ UNKNOWN = (
     field(200, b"\x0a\xff"),
     encode_varint(200 << 3 | 5) + b"1234",
     encode_varint(16 << 3 | 5) + b"1234" + encode_varint(16 << 3 | 5) + b"1234",
-    # A group with another in it, and a field that is known, but of another kind.
+    # A group with a nested group, and a known field of another wire type.
     b"\x9b\x06" + b"\xa3\x06" + b"\x0a\x02ab" + b"\xa4\x06" + b"\x08\x01" + b"\x9c\x06",
     b"\x08\x01",
 )
-STORED = {4: "I", 5: "I", 6: "i", 7: "I", 8: "q", 9: "Q", 10: "f", 11: "d"}
+STORED_LETTERS = {4: "I", 5: "I", 6: "i", 7: "I", 8: "q", 9: "Q", 10: "f", 11: "d"}
 
 
 @st.composite
 def numbers(draw: st.DrawFn, letter: str, values: list[int]) -> list[bytes]:
-    """The pieces of a repeated field: packed or each under its tag, with others between them."""
+    """Draw pieces of a repeated field: packed or unpacked, with unknown fields between them."""
     tag = b"\x09" if letter in "qQd" else b"\x0d"
     pieces = []
     while values:
@@ -150,11 +152,11 @@ def numbers(draw: st.DrawFn, letter: str, values: list[int]) -> list[bytes]:
 
 @st.composite
 def tensor_parts(draw: st.DrawFn, number: int) -> list[bytes]:
-    """A tensor as nobody writes it, and everybody may."""
+    """Draw a tensor in an unusual but valid encoding."""
     values = draw(st.lists(st.integers(0, 100), max_size=9))
     extents = draw(st.sampled_from([[len(values)], [1, len(values)], [len(values), 1, 1]]))
-    if number in STORED:
-        pieces = draw(numbers(STORED[number], values))
+    if number in STORED_LETTERS:
+        pieces = draw(numbers(STORED_LETTERS[number], values))
     else:
         pieces = [field(1, b"early"), field(1, bytes(values))]
     cut = draw(st.integers(0, len(pieces)))
@@ -168,7 +170,7 @@ def entries(draw: st.DrawFn) -> bytes:
     number, other = draw(st.integers(2, 11)), draw(st.integers(2, 11))
     parts = draw(tensor_parts(number))
     if draw(st.booleans()):
-        # A value of another type, which the one after it replaces.
+        # A value of another type, which the next one replaces.
         parts.insert(0, field(other, b"") if other == number else field(other, field(1, b"")))
     cut = draw(st.integers(0, len(parts)))
     value = [field(2, b"".join(parts[:cut])), field(2, b"".join(parts[cut:]))]
@@ -180,8 +182,8 @@ def entries(draw: st.DrawFn) -> bytes:
 messages = st.lists(entries() | st.sampled_from(UNKNOWN), max_size=4).map(b"".join)
 
 
-def by_the_sdk(data: bytes) -> dict[str, NDArray[Any]] | None:
-    """None if it cannot be read."""
+def decode_with_sdk(data: bytes) -> dict[str, NDArray[Any]] | None:
+    """Decode with the SDK, or return None if that fails."""
     try:
         message = mlmodel.FlatTensors.FromString(data)
         # Python's protobuf drops an entry that holds an unknown field; C++ and Go read it.
@@ -193,64 +195,68 @@ def by_the_sdk(data: bytes) -> dict[str, NDArray[Any]] | None:
         return None
 
 
-def as_the_sdk_or_refused(data: bytes) -> bool:
-    theirs = by_the_sdk(data)
+def decodes_like_sdk_or_refuses(data: bytes) -> bool:
+    theirs = decode_with_sdk(data)
     try:
         ours = decode_tensors(data)
     except InvalidRequest as error:
         return theirs is None or str(error).endswith("huge")
-    # What the SDK refuses may still make sense: a list without a shape.
-    return theirs is None or same(ours, theirs)
+    # Our decoder also accepts a list without a shape, which the SDK refuses.
+    return theirs is None or equal_tensors(ours, theirs)
 
 
 @given(messages)
-def test_read_whatever_the_order_and_the_encoding(data: bytes) -> None:
-    theirs = by_the_sdk(data)
+def test_unusual_encodings_decode_like_the_sdk(data: bytes) -> None:
+    theirs = decode_with_sdk(data)
     assert theirs is not None
-    assert same(decode_tensors(data), theirs)
+    assert equal_tensors(decode_tensors(data), theirs)
 
 
 @given(st.binary(max_size=64) | st.binary(max_size=40).map(lambda octets: tensor(octets)))
 @example(b"\x0a\xff\xff\xff\xff\xff\xff\xff\xff\xff\x01")
 @example(tensor(b"\x85\x01" + b"1234" + b"\x85\x01" + b"1234"))
-def test_anything_is_read_or_refused(data: bytes) -> None:
-    assert as_the_sdk_or_refused(data)
+def test_any_bytes_decode_like_the_sdk_or_are_refused(data: bytes) -> None:
+    assert decodes_like_sdk_or_refuses(data)
 
 
 @given(tensors.map(encode_tensors) | messages, st.data())
-def test_damage_is_read_as_the_sdk_does_or_refused(message: bytes, data: st.DataObject) -> None:
+def test_damaged_messages_decode_like_the_sdk_or_are_refused(
+    message: bytes, data: st.DataObject
+) -> None:
     octets = bytearray(message)
     for _ in range(data.draw(st.integers(1, 3))):
         at = data.draw(st.integers(0, len(octets)))
         octets[at : at + data.draw(st.integers(0, 2))] = data.draw(st.binary(max_size=2))
-    assert as_the_sdk_or_refused(bytes(octets))
+    assert decodes_like_sdk_or_refuses(bytes(octets))
 
 
 @given(names, tensors, st.dictionaries(st.text(), st.floats(allow_nan=False), max_size=2))
-def test_a_request(name: str, tensors: Tensors, extra: dict[str, Any]) -> None:
+def test_infer_request_is_compatible_with_protobuf(
+    name: str, tensors: Tensors, extra: dict[str, Any]
+) -> None:
     more = Struct()
     more.update(extra)
     ours = write_infer_request(name, tensors, more.SerializeToString())
     parsed = mlmodel.InferRequest.FromString(ours)
     assert (parsed.name, parsed.extra) == (name, more)
     assert parsed.HasField("input_tensors")
-    assert parsed.input_tensors == ndarrays_to_flat_tensors(native(tensors))
+    assert parsed.input_tensors == ndarrays_to_flat_tensors(to_native(tensors))
     for data in (ours, parsed.SerializeToString()):
         read = read_infer_request(data)
         assert (read.name, Struct.FromString(read.extra)) == (name, more)
-        assert same(read.tensors, native(tensors))
+        assert equal_tensors(read.tensors, to_native(tensors))
 
 
 @given(tensors)
-def test_a_reply(tensors: Tensors) -> None:
+def test_infer_reply_is_compatible_with_protobuf(tensors: Tensors) -> None:
     ours = write_infer_reply(tensors)
     parsed = mlmodel.InferResponse.FromString(ours)
-    assert parsed.output_tensors == ndarrays_to_flat_tensors(native(tensors))
-    assert same(read_infer_reply(ours), native(tensors))
-    assert same(read_infer_reply(parsed.SerializeToString()), native(tensors))
+    assert parsed.output_tensors == ndarrays_to_flat_tensors(to_native(tensors))
+    assert equal_tensors(read_infer_reply(ours), to_native(tensors))
+    assert equal_tensors(read_infer_reply(parsed.SerializeToString()), to_native(tensors))
 
 
-def test_a_request_in_pieces_is_merged() -> None:
+def test_concatenated_requests_are_merged() -> None:
     one, two = {"a": np.zeros(2, np.uint8)}, {"b": np.ones((), np.float32)}
     first, second = Struct(), Struct()
     first["x"], second["y"] = 1, 2
@@ -259,14 +265,14 @@ def test_a_request_in_pieces_is_merged() -> None:
         + write_infer_request("model", two, second.SerializeToString())
     )
     assert read.name == "model"
-    assert same(read.tensors, one | two)
+    assert equal_tensors(read.tensors, one | two)
     assert dict(Struct.FromString(read.extra)) == {"x": 1, "y": 2}
     nothing = read_infer_request(b"")
     assert (nothing.name, nothing.tensors, nothing.extra) == ("", {}, b"")
 
 
 @pytest.mark.parametrize("dtype", [each for each in TYPES if each not in ("i2", "u2")])
-def test_what_lies_aligned_is_not_copied(dtype: str) -> None:
+def test_aligned_data_is_not_copied(dtype: str) -> None:
     width = np.dtype(dtype).itemsize
     message = encode_tensors({"a": np.arange(6, dtype=dtype).reshape(2, 3)})
     for start in range(width):
@@ -280,17 +286,19 @@ def test_what_lies_aligned_is_not_copied(dtype: str) -> None:
         assert read.tolist() == [[0, 1, 2], [3, 4, 5]]
 
 
-def test_a_scalar_has_no_shape_and_a_list_needs_none() -> None:
+def test_scalar_and_list_may_have_no_shape() -> None:
     read = decode_tensors(
         tensor(floats(7), name="one") + tensor(floats(1, 2), name="two") + tensor(floats(), name="")
     )
     assert {name: array.shape for name, array in read.items()} == {"one": (), "two": (2,), "": (0,)}
 
 
-def test_16_bits_are_cut_from_32_however_the_rest_is_filled() -> None:
+def test_16_bit_values_use_the_low_bits_of_32() -> None:
     stored = field(1, struct.pack("<3I", 0xFFFF_FFFE, 0x0000_FFFE, 0x0001_0003))
     read = decode_tensors(tensor(field(4, stored)) + tensor(field(5, stored), name="b"))
-    assert same(read, {"a": np.array([-2, -2, 3], "i2"), "b": np.array([0xFFFE, 0xFFFE, 3], "u2")})
+    assert equal_tensors(
+        read, {"a": np.array([-2, -2, 3], "i2"), "b": np.array([0xFFFE, 0xFFFE, 3], "u2")}
+    )
 
 
 @pytest.mark.parametrize(
@@ -322,8 +330,8 @@ def test_16_bits_are_cut_from_32_however_the_rest_is_filled() -> None:
         (field(1, field(1, b"\xff")), "the string is not UTF-8"),
     ],
 )
-def test_what_is_refused(data: bytes, words: str) -> None:
-    assert by_the_sdk(data) is None
+def test_invalid_messages_are_refused(data: bytes, words: str) -> None:
+    assert decode_with_sdk(data) is None
     with pytest.raises(InvalidRequest, match=words):
         decode_tensors(data)
 
@@ -341,39 +349,39 @@ def test_what_is_refused(data: bytes, words: str) -> None:
     ],
     ids=lambda array: str(array.dtype),
 )
-def test_a_type_that_has_no_place_is_named(array: NDArray[Any]) -> None:
+def test_unsupported_array_type_is_named(array: NDArray[Any]) -> None:
     with pytest.raises(InvalidRequest) as error:
         encode_tensors({"good": np.zeros(1, np.int8), "bad\n": array})
     assert str(error.value).startswith(f'tensor "badU+000A" has type {array.dtype}, which cannot')
     assert "one of int8, uint8, int16, " in str(error.value)
 
 
-def test_a_tensor_of_no_type_is_left_out() -> None:
+def test_tensor_without_a_type_is_ignored() -> None:
     assert decode_tensors(tensor(shape(1)) + field(1, b"")) == {}
     assert decode_tensors(tensor(floats(1)) + tensor(shape(1))) == {}
 
 
-def test_an_entry_of_a_later_version_is_read() -> None:
+def test_entry_with_unknown_fields_is_read() -> None:
     entry = UNKNOWN[0] + field(1, b"a") + UNKNOWN[1] + field(2, floats(1)) + UNKNOWN[5]
     assert decode_tensors(field(1, entry)) == {"a": 1}
 
 
-def test_many_unpacked_numbers_are_one_field() -> None:
+def test_many_unpacked_numbers_are_decoded() -> None:
     count = 300_000
     values = np.arange(count, dtype="<f4")
     unpacked = np.zeros(count, [("tag", "u1"), ("value", "<f4")])
     unpacked["tag"], unpacked["value"] = 0x0D, values
     read = decode_tensors(tensor(shape(count), field(10, unpacked.tobytes())))
-    assert same(read, {"a": values})
+    assert equal_tensors(read, {"a": values})
 
 
 @pytest.mark.parametrize(
     "piece",
     [b"\x10\x00", b"\x151234" * 4 + b"\x10\x00", b"\x13\x14", field(1, b"")],
 )
-def test_a_message_of_countless_fields_is_refused_early(piece: bytes) -> None:
+def test_message_with_too_many_fields_is_refused_fast(piece: bytes) -> None:
     data = piece * (8_000_000 // len(piece))
-    began = time.process_time()
+    started = time.process_time()
     with pytest.raises(InvalidRequest, match=f"more than {MAX_FIELDS} fields"):
         decode_tensors(data)
-    assert time.process_time() - began < 5
+    assert time.process_time() - started < 5
