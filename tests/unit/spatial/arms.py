@@ -1,4 +1,4 @@
-"""A six-axis arm in each of the three ways to write one, from the same numbers."""
+"""A six-axis arm in each of the three file formats, from the same numbers."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def six_axis_dh(limit: float = 360) -> str:
 
 
 def six_axis_sva(limit: float = 360) -> str:
-    """The joints before the links, and both backwards: their parents say the order."""
+    """Write the joints before the links, both reversed: their parents define the order."""
     links = [
         {
             "id": f"link{number}",
@@ -76,7 +76,7 @@ def six_axis_sva(limit: float = 360) -> str:
 
 
 def six_axis_urdf(limit: float = 360) -> str:
-    """A joint of URDF sits where the link before it ends."""
+    """Write URDF, where a joint is at the end of the previous link."""
     links = "".join(f'<link name="link{number}"/>' for number in range(7))
     joints = ""
     before = Row(0, 0, 0)

@@ -1,4 +1,4 @@
-"""The frames of a machine, against chains of matrices."""
+"""The frame tree, compared with chains of matrices."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from tests.unit.spatial.arms import six_axes
 from tests.unit.spatial.matrices import (
     TYPES,
-    apart,
-    matrix_of,
+    make_matrix,
+    max_difference,
     pose_matrix,
     random_orientation,
     random_point,
@@ -27,51 +27,51 @@ from cogwork.spatial.pose import Pose, Quaternion
 JOINTS = [0.3, -1.0, 1.2, 0.4, -0.7, 2.0]
 
 
-def at(x: float, y: float = 0.0, z: float = 0.0) -> Pose:
+def make_pose(x: float, y: float = 0.0, z: float = 0.0) -> Pose:
     return Pose((x, y, z), Quaternion.identity())
 
 
-def test_a_thousand_nested_frames_of_all_five_types_are_where_the_matrices_say_to_a_millionth() -> (
-    None
-):
-    """Millimetres and entries of the rotation matrix alike, in the world and between frames."""
+def test_1000_nested_frames_of_all_types_match_the_matrices() -> None:
+    """This holds for millimeters and rotation entries, in the world and between frames."""
     rng = random.Random(1000)
     parts: list[FramePart] = []
-    wanted = {"world": np.eye(4)}
+    expected = {"world": np.eye(4)}
     for number in range(1000):
         value, rotation = random_orientation(TYPES[number % 5], rng)
         point = random_point(rng, 100.0)
         parent = f"f{number - 1}" if number else "world"
-        turned = parse_orientation(TYPES[number % 5], value)
-        parts.append(FramePart(f"f{number}", parent, Pose(point, turned)))
-        wanted[f"f{number}"] = wanted[parent] @ matrix_of(point, rotation)
+        quaternion = parse_orientation(TYPES[number % 5], value)
+        parts.append(FramePart(f"f{number}", parent, Pose(point, quaternion)))
+        expected[f"f{number}"] = expected[parent] @ make_matrix(point, rotation)
     rng.shuffle(parts)
     tree = FrameTree(parts)
     assert len(tree.path("f999")) == 1001
-    for name, matrix in wanted.items():
-        assert apart(tree.pose(name, {}), matrix) < 1e-6
+    for name, matrix in expected.items():
+        assert max_difference(tree.pose(name, {}), matrix) < 1e-6
     for _ in range(200):
-        source, destination = rng.sample(sorted(wanted), 2)
+        source, destination = rng.sample(sorted(expected), 2)
         pose = random_pose(rng)
-        there = np.linalg.inv(wanted[destination]) @ wanted[source] @ pose_matrix(pose)
-        assert apart(tree.transform(pose, source, destination, {}), there) < 1e-6
+        there = np.linalg.inv(expected[destination]) @ expected[source] @ pose_matrix(pose)
+        assert max_difference(tree.transform(pose, source, destination, {}), there) < 1e-6
 
 
-def test_a_thousand_frames_on_random_parents() -> None:
+def test_1000_frames_with_random_parents_match_the_matrices() -> None:
     rng = random.Random(2)
     parts: list[FramePart] = []
-    wanted = {"world": np.eye(4)}
+    expected = {"world": np.eye(4)}
     for number in range(1000):
-        parent = rng.choice(list(wanted))
+        parent = rng.choice(list(expected))
         part = FramePart(f"f{number}", parent, random_pose(rng))
         parts.append(part)
-        wanted[part.name] = wanted[parent] @ pose_matrix(part.pose)
+        expected[part.name] = expected[parent] @ pose_matrix(part.pose)
     rng.shuffle(parts)
     tree = FrameTree(parts)
-    assert all(apart(tree.pose(name, {}), matrix) < 1e-6 for name, matrix in wanted.items())
+    assert all(
+        max_difference(tree.pose(name, {}), matrix) < 1e-6 for name, matrix in expected.items()
+    )
 
 
-def test_what_is_on_an_arm_rides_on_its_end() -> None:
+def test_frames_on_an_arm_follow_its_end() -> None:
     arm, rng = six_axes(), random.Random(3)
     base, hand, shelf = random_pose(rng), random_pose(rng), random_pose(rng)
     tree = FrameTree(
@@ -83,21 +83,21 @@ def test_what_is_on_an_arm_rides_on_its_end() -> None:
     )
     end = pose_matrix(base) @ pose_matrix(arm.pose(JOINTS))
     inputs = {"arm": JOINTS}
-    assert apart(tree.pose("arm_origin", inputs), pose_matrix(base)) < 1e-9
-    assert apart(tree.pose("arm", inputs), end) < 1e-9
-    assert apart(tree.pose("hand", inputs), end @ pose_matrix(hand)) < 1e-9
-    assert apart(tree.pose("shelf", {}), pose_matrix(base) @ pose_matrix(shelf)) < 1e-9
+    assert max_difference(tree.pose("arm_origin", inputs), pose_matrix(base)) < 1e-9
+    assert max_difference(tree.pose("arm", inputs), end) < 1e-9
+    assert max_difference(tree.pose("hand", inputs), end @ pose_matrix(hand)) < 1e-9
+    assert max_difference(tree.pose("shelf", {}), pose_matrix(base) @ pose_matrix(shelf)) < 1e-9
     assert tree.path("hand") == ("world", "arm_origin", "arm", "hand")
     assert tree.frames == ("world", "arm_origin", "arm", "hand", "shelf")
     seen = tree.transform(Pose.identity(), "hand", "arm_origin", inputs)
-    assert apart(seen, pose_matrix(arm.pose(JOINTS)) @ pose_matrix(hand)) < 1e-9
+    assert max_difference(seen, pose_matrix(arm.pose(JOINTS)) @ pose_matrix(hand)) < 1e-9
 
 
-def test_an_arm_on_a_gantry() -> None:
+def test_arm_on_a_gantry_follows_it() -> None:
     tree = FrameTree(
         [
-            FramePart("arm", "rail", at(0, 0, 10), six_axes()),
-            FramePart("rail", "world", at(1, 2, 3), gantry_chain([5000])),
+            FramePart("arm", "rail", make_pose(0, 0, 10), six_axes()),
+            FramePart("rail", "world", make_pose(1, 2, 3), gantry_chain([5000])),
         ]
     )
     inputs = {"rail": [1000.0], "arm": JOINTS}
@@ -106,12 +106,12 @@ def test_an_arm_on_a_gantry() -> None:
     assert tree.transform(Pose.identity(), "arm", "arm_origin", inputs).point == pytest.approx(end)
 
 
-def test_what_both_frames_ride_on_need_not_be_known() -> None:
+def test_transform_needs_no_inputs_of_a_common_ancestor() -> None:
     tree = FrameTree(
         [
-            FramePart("arm", "world", at(1), six_axes()),
-            FramePart("eye", "arm", at(10)),
-            FramePart("hand", "arm", at(0, 20)),
+            FramePart("arm", "world", make_pose(1), six_axes()),
+            FramePart("eye", "arm", make_pose(10)),
+            FramePart("hand", "arm", make_pose(0, 20)),
         ]
     )
     assert tree.transform(Pose.identity(), "eye", "hand", {}).point == pytest.approx((10, -20, 0))
@@ -121,34 +121,38 @@ def test_what_both_frames_ride_on_need_not_be_known() -> None:
         tree.pose("eye", {"arm": [0.0]})
 
 
-def test_from_a_frame_to_itself_nothing_changes() -> None:
-    tree = FrameTree([FramePart("a", "world", at(5))])
+def test_transform_to_the_same_frame_changes_nothing() -> None:
+    tree = FrameTree([FramePart("a", "world", make_pose(5))])
     pose = random_pose(random.Random(4))
-    assert apart(tree.transform(pose, "a", "a", {}), pose_matrix(pose)) < 1e-12
+    assert max_difference(tree.transform(pose, "a", "a", {}), pose_matrix(pose)) < 1e-12
     assert tree.pose("world", {}) == Pose.identity()
 
 
-def test_parents_come_first() -> None:
-    parts = [FramePart("c", "b", at(3)), FramePart("x", "world", at(9)), FramePart("b", "a", at(2))]
-    tree = FrameTree([*parts, FramePart("a", "world", at(1))])
+def test_parts_list_parents_first() -> None:
+    parts = [
+        FramePart("c", "b", make_pose(3)),
+        FramePart("x", "world", make_pose(9)),
+        FramePart("b", "a", make_pose(2)),
+    ]
+    tree = FrameTree([*parts, FramePart("a", "world", make_pose(1))])
     assert [part.name for part in tree.parts] == ["a", "b", "c", "x"]
     assert tree.pose("c", {}).point == (6, 0, 0)
 
 
-def test_broken_parts_are_left_out_and_the_others_stay() -> None:
+def test_broken_parts_are_reported_and_left_out() -> None:
     tree = FrameTree(
         [
-            FramePart("fine", "world", at(1)),
-            FramePart("lost", "nowhere", at(1)),
-            FramePart("rider", "lost", at(1)),
-            FramePart("self", "self", at(1)),
-            FramePart("one", "two", at(1)),
-            FramePart("two", "three", at(1)),
-            FramePart("three", "one", at(1)),
-            FramePart("tail", "one", at(1)),
-            FramePart("fine", "world", at(2)),
-            FramePart("world", "fine", at(1)),
-            FramePart("", "world", at(1)),
+            FramePart("fine", "world", make_pose(1)),
+            FramePart("lost", "nowhere", make_pose(1)),
+            FramePart("rider", "lost", make_pose(1)),
+            FramePart("self", "self", make_pose(1)),
+            FramePart("one", "two", make_pose(1)),
+            FramePart("two", "three", make_pose(1)),
+            FramePart("three", "one", make_pose(1)),
+            FramePart("tail", "one", make_pose(1)),
+            FramePart("fine", "world", make_pose(2)),
+            FramePart("world", "fine", make_pose(1)),
+            FramePart("", "world", make_pose(1)),
         ]
     )
     assert [part.name for part in tree.parts] == ["fine"]
@@ -167,9 +171,12 @@ def test_broken_parts_are_left_out_and_the_others_stay() -> None:
     }
 
 
-def test_the_base_of_a_chain_is_a_name_that_is_taken() -> None:
+def test_origin_frame_name_of_a_chain_is_reserved() -> None:
     tree = FrameTree(
-        [FramePart("arm", "world", at(1), six_axes()), FramePart("arm_origin", "world", at(2))]
+        [
+            FramePart("arm", "world", make_pose(1), six_axes()),
+            FramePart("arm_origin", "world", make_pose(2)),
+        ]
     )
     assert tree.broken == {
         "arm_origin": 'there are two frames called "arm_origin"; using the first'
@@ -177,8 +184,10 @@ def test_the_base_of_a_chain_is_a_name_that_is_taken() -> None:
     assert tree.pose("arm_origin", {}).point == (1, 0, 0)
 
 
-def test_a_frame_that_is_not_there_is_named_with_what_is() -> None:
-    tree = FrameTree([FramePart("camera", "world", at(1)), FramePart("lost", "nowhere", at(1))])
+def test_unknown_frame_raises_with_a_hint() -> None:
+    tree = FrameTree(
+        [FramePart("camera", "world", make_pose(1)), FramePart("lost", "nowhere", make_pose(1))]
+    )
     with pytest.raises(UnknownFrame, match='no frame "camrea": did you mean "camera"') as raised:
         tree.pose("camrea", {})
     assert raised.value.name == "camrea"
@@ -192,9 +201,13 @@ def test_a_frame_that_is_not_there_is_named_with_what_is() -> None:
         tree.transform(Pose.identity(), "camera", "lost", {})
 
 
-def test_extra_frames_are_in_a_tree_of_their_own() -> None:
-    tree = FrameTree([FramePart("a", "world", at(1)), FramePart("lost", "box", at(5))])
-    more = tree.with_extra([FramePart("box", "a", at(10)), FramePart("a", "world", at(99))])
+def test_with_extra_returns_a_new_tree() -> None:
+    tree = FrameTree(
+        [FramePart("a", "world", make_pose(1)), FramePart("lost", "box", make_pose(5))]
+    )
+    more = tree.with_extra(
+        [FramePart("box", "a", make_pose(10)), FramePart("a", "world", make_pose(99))]
+    )
     assert more.pose("box", {}).point == (11, 0, 0)
     assert more.pose("lost", {}).point == (16, 0, 0)
     assert list(more.broken) == ["a"]
@@ -204,7 +217,7 @@ def test_extra_frames_are_in_a_tree_of_their_own() -> None:
 
 names = st.sampled_from(["world", "a", "b", "c", "d", "e", "a_origin", ""])
 some_parts = st.builds(
-    FramePart, names, names, st.just(at(1)), st.sampled_from([None, gantry_chain([9.0])])
+    FramePart, names, names, st.just(make_pose(1)), st.sampled_from([None, gantry_chain([9.0])])
 )
 
 

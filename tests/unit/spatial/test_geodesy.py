@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from cogwork.spatial.geodesy import GeoCoordinate
 
 DEGREE = 111_195.08
-"""Metres, along a great circle."""
+"""Meters of one degree along a great circle."""
 
 
 @pytest.mark.parametrize(
@@ -22,7 +22,7 @@ DEGREE = 111_195.08
         (GeoCoordinate(89, 20), 0, 2, GeoCoordinate(89, -160)),
     ],
 )
-def test_degrees_along_the_earth(
+def test_destination_along_a_bearing(
     start: GeoCoordinate, bearing: float, degrees: float, end: GeoCoordinate
 ) -> None:
     found = start.destination(bearing, degrees * DEGREE)
@@ -31,23 +31,23 @@ def test_degrees_along_the_earth(
     )
 
 
-def test_far_north_a_step_to_the_east_is_more_degrees() -> None:
+def test_meters_to_the_east_are_more_degrees_in_the_north() -> None:
     assert GeoCoordinate(60, 0).destination(90, 100).longitude == pytest.approx(
         2 * 100 / DEGREE, rel=1e-3
     )
 
 
 @given(st.floats(-90, 90), st.floats(-180, 180), st.floats(0, 360), st.floats(0, 1e7))
-def test_it_stays_on_the_earth(
-    latitude: float, longitude: float, bearing: float, metres: float
+def test_destination_is_a_valid_coordinate(
+    latitude: float, longitude: float, bearing: float, meters: float
 ) -> None:
-    found = GeoCoordinate(latitude, longitude).destination(bearing, metres)
+    found = GeoCoordinate(latitude, longitude).destination(bearing, meters)
     assert -90 <= found.latitude <= 90
     assert -180 <= found.longitude <= 180
 
 
 @pytest.mark.parametrize(
-    ("here", "there", "metres"),
+    ("here", "there", "meters"),
     [
         (GeoCoordinate(0, 0), GeoCoordinate(0, 1), (DEGREE, 0)),
         (GeoCoordinate(0, 0), GeoCoordinate(1, 0), (0, DEGREE)),
@@ -55,16 +55,18 @@ def test_it_stays_on_the_earth(
         (GeoCoordinate(0, 179.5), GeoCoordinate(0, -179.5), (DEGREE, 0)),
     ],
 )
-def test_how_far_it_is(
-    here: GeoCoordinate, there: GeoCoordinate, metres: tuple[float, float]
+def test_offset_between_coordinates(
+    here: GeoCoordinate, there: GeoCoordinate, meters: tuple[float, float]
 ) -> None:
-    assert here.offset_to(there) == pytest.approx(metres, abs=1)
+    assert here.offset_to(there) == pytest.approx(meters, abs=1)
 
 
-METRES = st.floats(-10_000, 10_000)
+METERS = st.floats(-10_000, 10_000)
 
 
-@given(st.floats(-80, 80), st.floats(-180, 180), METRES, METRES)
-def test_there_and_back(latitude: float, longitude: float, east: float, north: float) -> None:
+@given(st.floats(-80, 80), st.floats(-180, 180), METERS, METERS)
+def test_offset_survives_a_round_trip(
+    latitude: float, longitude: float, east: float, north: float
+) -> None:
     here = GeoCoordinate(latitude, longitude)
     assert here.offset_to(here.offset_by(east, north)) == pytest.approx((east, north), abs=1e-3)

@@ -1,4 +1,4 @@
-"""From poses back to joint positions."""
+"""Inverse kinematics: joint positions for poses."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from cogwork.spatial.pose import Pose, Quaternion
 
 
 def reaches(chain: Chain, inputs: Sequence[float] | None, target: Pose) -> bool:
-    """Within the limits, a hundredth of a millimetre and a ten-thousandth of a radian."""
+    """Check the limits, 0.01 mm of position and 0.0001 radians of rotation."""
     assert inputs is not None
     chain.check_inputs(inputs)
     end = chain.pose(inputs)
@@ -25,7 +25,7 @@ def reaches(chain: Chain, inputs: Sequence[float] | None, target: Pose) -> bool:
 
 
 @pytest.mark.parametrize("limit", [360, 170])
-def test_two_hundred_random_poses_within_reach_are_reached(limit: float) -> None:
+def test_random_reachable_poses_are_solved(limit: float) -> None:
     chain = six_axes(limit)
     rng = random.Random(limit)
     start = [0.0] * 6
@@ -34,7 +34,7 @@ def test_two_hundred_random_poses_within_reach_are_reached(limit: float) -> None
         assert reaches(chain, solve_inverse_kinematics(chain, target, start), target)
 
 
-def test_a_small_move_needs_small_turns() -> None:
+def test_small_move_has_a_nearby_solution() -> None:
     chain = six_axes()
     rng = random.Random(2)
     for _ in range(50):
@@ -46,13 +46,13 @@ def test_a_small_move_needs_small_turns() -> None:
         assert max(abs(one - other) for one, other in zip(found, start, strict=True)) < 1
 
 
-def test_where_it_already_is_nothing_moves() -> None:
+def test_current_pose_returns_the_start() -> None:
     chain = six_axes()
     start = [0.1, -0.2, 0.3, -0.4, 0.5, -0.6]
     assert solve_inverse_kinematics(chain, chain.pose(start), start) == start
 
 
-def test_a_joint_stays_in_the_turn_that_it_is_in() -> None:
+def test_joint_stays_in_its_current_revolution() -> None:
     chain = six_axes()
     start = [0.1, -0.2, 0.3, -0.4, 0.5, math.tau - 0.3]
     target = chain.pose([*start[:5], -0.35])
@@ -61,7 +61,7 @@ def test_a_joint_stays_in_the_turn_that_it_is_in() -> None:
     assert found[5] == pytest.approx(math.tau - 0.35, abs=1e-3)
 
 
-def test_the_same_question_has_the_same_answer() -> None:
+def test_solution_is_deterministic() -> None:
     chain = six_axes()
     target = chain.pose([2.0, -2.0, 1.5, 2.5, -1.0, 3.0])
     assert solve_inverse_kinematics(chain, target, [0.0] * 6) == solve_inverse_kinematics(
@@ -77,13 +77,13 @@ def test_the_same_question_has_the_same_answer() -> None:
     ],
     ids=["far away", "nowhere"],
 )
-def test_out_of_reach_there_is_no_answer_and_it_comes_soon(target: Pose) -> None:
+def test_unreachable_pose_has_no_solution_and_fails_fast(target: Pose) -> None:
     before = time.process_time()
     assert solve_inverse_kinematics(six_axes(), target, [0.0] * 6) is None
     assert time.process_time() - before < 2
 
 
-def test_beyond_the_limits_there_is_no_answer() -> None:
+def test_pose_beyond_the_limits_has_no_solution() -> None:
     chain = Chain.from_elements(
         "elbow", [Joint("j", "world", JointType.REVOLUTE, (0, 0, 1), -1, 1), Link("l", "j")]
     )
@@ -93,13 +93,13 @@ def test_beyond_the_limits_there_is_no_answer() -> None:
     assert solve_inverse_kinematics(chain, beyond, [0.0]) is None
 
 
-def test_a_start_beyond_the_limits_is_brought_within() -> None:
+def test_start_beyond_the_limits_is_clamped() -> None:
     chain = six_axes(90)
     target = chain.pose([0.1] * 6)
     assert reaches(chain, solve_inverse_kinematics(chain, target, [2.0] * 6), target)
 
 
-def test_a_gantry_goes_straight_to_the_place() -> None:
+def test_gantry_is_solved_exactly() -> None:
     chain = gantry_chain([300, 400, 500])
     target = chain.pose([300, 0, 250])
     assert solve_inverse_kinematics(chain, target, [0, 0, 0]) == pytest.approx(
@@ -113,7 +113,7 @@ def test_a_gantry_goes_straight_to_the_place() -> None:
     assert solve_inverse_kinematics(chain, turned, [0, 0, 0]) is None
 
 
-def test_an_arm_that_rides_on_a_rail_uses_both() -> None:
+def test_arm_on_a_rail_uses_both() -> None:
     rail = Joint("rail", "world", JointType.PRISMATIC, (0, 1, 0), 0, 3000)
     steps = [
         step if step.parent != "world" else Link("foot", "rail") for step in six_axes().elements
@@ -127,7 +127,7 @@ def test_an_arm_that_rides_on_a_rail_uses_both() -> None:
     assert reaches(chain, solve_inverse_kinematics(chain, target, [0.0] * 7), target)
 
 
-def test_without_joints_it_is_there_or_not() -> None:
+def test_chain_without_joints_reaches_only_its_pose() -> None:
     chain = Chain.from_elements(
         "post", [Link("top", "world", Pose((0, 0, 50), Quaternion.identity()))]
     )
@@ -135,6 +135,6 @@ def test_without_joints_it_is_there_or_not() -> None:
     assert solve_inverse_kinematics(chain, Pose.identity(), []) is None
 
 
-def test_the_start_has_one_value_for_each_joint() -> None:
+def test_start_with_a_wrong_length_raises() -> None:
     with pytest.raises(ValueError):
         solve_inverse_kinematics(six_axes(), Pose.identity(), [0.0] * 5)

@@ -1,4 +1,4 @@
-"""Chains of links and joints, from every file format, against a chain of matrices."""
+"""Kinematic chains from every file format, compared with matrices."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ from tests.unit.spatial.arms import (
 )
 from tests.unit.spatial.matrices import (
     Matrix,
-    apart,
-    matrix_of,
+    make_matrix,
+    max_difference,
     pose_matrix,
     random_pose,
 )
@@ -44,13 +44,13 @@ from cogwork.spatial.kinematics import (
 from cogwork.spatial.pose import Pose, Quaternion
 
 
-def by_matrices(inputs: Sequence[float]) -> Matrix:
-    """The textbook's product of the six axes."""
+def end_matrix(inputs: Sequence[float]) -> Matrix:
+    """Return the matrix product of the six axes."""
     made = np.eye(4)
     for row, value in zip(SIX_AXES, inputs, strict=True):
-        turn = matrix_of([0, 0, 0], Rotation.from_rotvec([0, 0, value]))
+        turn = make_matrix([0, 0, 0], Rotation.from_rotvec([0, 0, value]))
         about_x = Rotation.from_rotvec([math.radians(row.alpha), 0, 0])
-        made = made @ turn @ matrix_of([row.a, 0, row.d], about_x)
+        made = made @ turn @ make_matrix([row.a, 0, row.d], about_x)
     return made
 
 
@@ -65,17 +65,17 @@ def by_matrices(inputs: Sequence[float]) -> Matrix:
     ],
     ids=["sva", "dh", "urdf", "urdf written as sva", "sva written again"],
 )
-def test_a_six_axis_arm_is_where_the_matrices_say(chain: Chain) -> None:
+def test_pose_of_a_six_axis_arm_matches_the_matrices(chain: Chain) -> None:
     rng = random.Random(1)
     assert len(chain.joints) == 6
     for low, high in chain.limits:
         assert (low, high) == pytest.approx((-math.tau, math.tau))
     for _ in range(100):
         inputs = [rng.uniform(-math.tau, math.tau) for _ in range(6)]
-        assert apart(chain.pose(inputs), by_matrices(inputs)) < 1e-9
+        assert max_difference(chain.pose(inputs), end_matrix(inputs)) < 1e-9
 
 
-def test_every_link_has_its_pose() -> None:
+def test_poses_has_the_pose_of_every_link() -> None:
     chain = six_axes()
     inputs = [0.1, -0.2, 0.3, -0.4, 0.5, -0.6]
     poses = chain.poses(inputs)
@@ -85,7 +85,7 @@ def test_every_link_has_its_pose() -> None:
     assert poses["link1"] == first.pose(inputs[:1])
 
 
-def test_joints_that_turn_and_slide_along_any_axis() -> None:
+def test_revolute_and_prismatic_joints_with_any_axis() -> None:
     rng = random.Random(2)
     for _ in range(50):
         one, other = random_pose(rng), random_pose(rng)
@@ -100,17 +100,17 @@ def test_joints_that_turn_and_slide_along_any_axis() -> None:
             ],
         )
         turn, slide = rng.uniform(-9, 9), rng.uniform(-500, 500)
-        wanted = (
+        expected = (
             pose_matrix(one)
-            @ matrix_of([0, 0, 0], Rotation.from_rotvec([0.6 * turn, 0, 0.8 * turn]))
-            @ matrix_of([0, 0.6 * slide, -0.8 * slide], Rotation.identity())
+            @ make_matrix([0, 0, 0], Rotation.from_rotvec([0.6 * turn, 0, 0.8 * turn]))
+            @ make_matrix([0, 0.6 * slide, -0.8 * slide], Rotation.identity())
             @ pose_matrix(other)
         )
-        assert apart(chain.pose([turn, slide]), wanted) < 1e-9
+        assert max_difference(chain.pose([turn, slide]), expected) < 1e-9
         assert chain.limits == (JointLimits(-math.inf, math.inf), JointLimits(-500, 500))
 
 
-def test_inputs_are_counted_and_held_to_the_limits() -> None:
+def test_check_inputs_checks_count_and_limits() -> None:
     chain = six_axes(90)
     chain.check_inputs([0] * 6)
     chain.check_inputs([math.radians(90)] * 6)
@@ -128,7 +128,7 @@ def test_inputs_are_counted_and_held_to_the_limits() -> None:
         chain.check_inputs([0, 0, 0, math.nan, 0, 0])
 
 
-def test_a_joint_without_limits_turns_as_often_as_it_likes() -> None:
+def test_continuous_joint_has_no_limits() -> None:
     chain = Chain.from_elements("spindle", [Joint("s", "world", JointType.CONTINUOUS)])
     chain.check_inputs([1e6])
     with pytest.raises(ValueError, match="inf degrees"):
@@ -138,13 +138,13 @@ def test_a_joint_without_limits_turns_as_often_as_it_likes() -> None:
     assert written.pose([100.0]) == chain.pose([100.0])
 
 
-def test_a_rail_without_ends_is_written_with_far_ones() -> None:
+def test_prismatic_joint_without_limits_is_written_with_large_ones() -> None:
     chain = Chain.from_elements("rail", [Joint("r", "world", JointType.PRISMATIC)])
     chain.check_inputs([9e5])
     parse_sva(format_sva(chain)).check_inputs([9e5])
 
 
-def test_what_is_written_reads_back() -> None:
+def test_sva_survives_a_round_trip() -> None:
     chain = parse_sva(six_axis_sva(170))
     assert json.loads(format_sva(chain))["kinematic_param_type"] == "SVA"
     again = parse_sva(format_sva(chain))
@@ -156,14 +156,14 @@ def test_what_is_written_reads_back() -> None:
         assert one.limits == pytest.approx(other.limits)
 
 
-def test_a_fixed_joint_is_written_as_a_link() -> None:
-    """Others that read the format know only joints that move."""
+def test_fixed_joint_is_written_as_a_link() -> None:
+    """Other readers of the format know only moving joints."""
     written = json.loads(format_sva(parse_urdf(six_axis_urdf())))
     assert {joint["type"] for joint in written["joints"]} == {"revolute"}
     assert "joint7" in {link["id"] for link in written["links"]}
 
 
-def test_a_gantry_slides_along_its_axes() -> None:
+def test_gantry_chain_slides_along_its_axes() -> None:
     chain = gantry_chain([300, 400, 500])
     assert chain.limits == (JointLimits(0, 300), JointLimits(0, 400), JointLimits(0, 500))
     assert chain.pose([1, 2, 3]) == Pose((1, 2, 3), Quaternion.identity())
@@ -171,7 +171,10 @@ def test_a_gantry_slides_along_its_axes() -> None:
         chain.check_inputs([301, 0, 0])
     leaning = gantry_chain([100], [(0, 3, 4)], name="lift")
     assert leaning.pose([50]).point == pytest.approx((0, 30, 40))
-    assert apart(parse_sva(format_sva(leaning)).pose([50]), pose_matrix(leaning.pose([50]))) < 1e-9
+    assert (
+        max_difference(parse_sva(format_sva(leaning)).pose([50]), pose_matrix(leaning.pose([50])))
+        < 1e-9
+    )
 
 
 @pytest.mark.parametrize(
@@ -184,7 +187,7 @@ def test_a_gantry_slides_along_its_axes() -> None:
         ([1], [(0, 0, 0)], "not zero"),
     ],
 )
-def test_a_gantry_that_cannot_be_is_refused(
+def test_invalid_gantry_raises(
     lengths: list[float], directions: list[tuple[float, float, float]] | None, words: str
 ) -> None:
     with pytest.raises(ValueError, match=words):
@@ -201,7 +204,7 @@ def test_a_gantry_that_cannot_be_is_refused(
         ({"b": "b", "c": "a"}, '"x" has a cycle that does not lead to world: "b"'),
     ],
 )
-def test_what_is_no_chain_is_refused(parents: dict[str, str], words: str) -> None:
+def test_branches_and_cycles_raise(parents: dict[str, str], words: str) -> None:
     row = {"a": "world", "b": "a", "c": "b", **parents}
     with pytest.raises(ValueError) as raised:
         Chain.from_elements("x", [Link(name, parent) for name, parent in row.items()])
@@ -216,17 +219,17 @@ def test_what_is_no_chain_is_refused(parents: dict[str, str], words: str) -> Non
         (["world"], '"world" is not a valid name'),
     ],
 )
-def test_every_part_has_a_name_of_its_own(names: list[str], words: str) -> None:
+def test_element_names_must_be_unique_and_valid(names: list[str], words: str) -> None:
     with pytest.raises(ValueError, match=words):
         Chain.from_elements("x", [Link(name, "world") for name in names])
 
 
-def sva(**changes: Any) -> str:
+def sva_with_joint(**changes: Any) -> str:
     joint = {"id": "j", "type": "revolute", "parent": "world", "axis": {"z": 1}}
     return json.dumps({"name": "x", "joints": [{**joint, "min": -90, "max": 90, **changes}]})
 
 
-def link(**changes: Any) -> str:
+def sva_with_link(**changes: Any) -> str:
     return json.dumps({"name": "x", "links": [{"id": "l", "parent": "world", **changes}]})
 
 
@@ -238,7 +241,7 @@ def link(**changes: Any) -> str:
         ("[]", "not a JSON object"),
         (f'{{"a": {"9" * 5000}}}', "not JSON"),
         (
-            link(geometry={"x": math.nan}),
+            sva_with_link(geometry={"x": math.nan}),
             "the kinematics contain NaN, which is not a finite number",
         ),
         ('{"links": [{"x": 1e999}]}', "the kinematics contain 1e999, which is not a finite number"),
@@ -248,20 +251,26 @@ def link(**changes: Any) -> str:
         ('{"links": [5]}', '"links" of the kinematics is not a list of objects'),
         ('{"links": [{"parent": "world"}]}', 'has no "id": {"parent": "world"}'),
         (
-            sva(type="ball"),
+            sva_with_joint(type="ball"),
             'joint "j" has the unknown type "ball"; the types are revolute, prismatic',
         ),
-        (sva(axis={"z": 0}), 'joint "j" has no valid axis'),
-        (sva(axis={"z": "up"}), '"z" of the axis of joint "j" is not a finite number'),
-        (sva(min=None), '"min" of joint "j" is missing'),
-        (sva(max="far"), '"max" of joint "j" is not a finite number'),
-        (sva(min=91), 'joint "j" has a min of 91 above its max of 90'),
-        (sva(mimic={"joint": "k"}), 'joint "j" mimics another joint'),
-        (link(translation=[1]), '"translation" of link "l" is not an object'),
-        (link(translation={"x": None}), '"x" of the translation of link "l" is not a finite'),
-        (link(orientation={"type": "o"}), 'the orientation of link "l": "o" is not a type'),
-        (link(orientation={"type": "quaternion", "value": 5}), "is not an object"),
-        (link(geometry="box"), '"geometry" of link "l" is not an object'),
+        (sva_with_joint(axis={"z": 0}), 'joint "j" has no valid axis'),
+        (sva_with_joint(axis={"z": "up"}), '"z" of the axis of joint "j" is not a finite number'),
+        (sva_with_joint(min=None), '"min" of joint "j" is missing'),
+        (sva_with_joint(max="far"), '"max" of joint "j" is not a finite number'),
+        (sva_with_joint(min=91), 'joint "j" has a min of 91 above its max of 90'),
+        (sva_with_joint(mimic={"joint": "k"}), 'joint "j" mimics another joint'),
+        (sva_with_link(translation=[1]), '"translation" of link "l" is not an object'),
+        (
+            sva_with_link(translation={"x": None}),
+            '"x" of the translation of link "l" is not a finite',
+        ),
+        (
+            sva_with_link(orientation={"type": "o"}),
+            'the orientation of link "l": "o" is not a type',
+        ),
+        (sva_with_link(orientation={"type": "quaternion", "value": 5}), "is not an object"),
+        (sva_with_link(geometry="box"), '"geometry" of link "l" is not an object'),
         (
             json.dumps({"kinematic_param_type": "DH", "dhParams": [{"id": "a", "parent": "b"}]}),
             '"a" of row "a" of dhParams is missing',
@@ -269,7 +278,7 @@ def link(**changes: Any) -> str:
     ],
     ids=lambda value: value[:40],
 )
-def test_a_bad_kinematics_file_is_refused_in_a_sentence(text: str, words: str) -> None:
+def test_invalid_kinematics_file_raises(text: str, words: str) -> None:
     with pytest.raises(ValueError) as raised:
         parse_sva(text)
     assert words in str(raised.value)
@@ -290,13 +299,15 @@ entries = st.lists(st.dictionaries(keys, json_values), max_size=3)
 
 
 @given(entries | json_values, entries | json_values, st.sampled_from(["SVA", "DH", None]))
-def test_no_file_makes_it_stumble(links: object, joints: object, form: object) -> None:
+def test_any_file_is_parsed_or_raises_value_error(
+    links: object, joints: object, form: object
+) -> None:
     data = {"kinematic_param_type": form, "links": links, "joints": joints, "dhParams": joints}
     with suppress(ValueError):
         parse_sva(json.dumps(data))
 
 
-def test_a_message_about_a_long_text_is_short() -> None:
+def test_error_about_a_long_text_is_short() -> None:
     with pytest.raises(ValueError, match="SVA or DH") as refused:
         parse_sva(json.dumps({"kinematic_param_type": "D" * 100_000}))
     assert len(str(refused.value)) < 2000

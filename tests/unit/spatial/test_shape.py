@@ -7,11 +7,11 @@ import pytest
 from cogwork.spatial.pose import Pose, Quaternion
 from cogwork.spatial.shape import Shape, parse_shape
 
-HERE = Pose((0.0, 0.0, 0.0), Quaternion.identity())
+IDENTITY = Pose((0.0, 0.0, 0.0), Quaternion.identity())
 
 
 @pytest.mark.parametrize(
-    ("written", "kind", "sizes"),
+    ("config", "kind", "sizes"),
     [
         ({"type": "box", "x": 1, "y": 2, "z": 3}, "box", (1.0, 2.0, 3.0)),
         ({"x": 1, "y": 2, "z": 3}, "box", (1.0, 2.0, 3.0)),
@@ -23,11 +23,13 @@ HERE = Pose((0.0, 0.0, 0.0), Quaternion.identity())
         ({}, "point", ()),
     ],
 )
-def test_each_with_its_sizes(written: dict[str, Any], kind: str, sizes: tuple[float, ...]) -> None:
-    assert parse_shape(written) == Shape(kind, sizes, HERE)
+def test_shape_type_and_sizes_are_parsed(
+    config: dict[str, Any], kind: str, sizes: tuple[float, ...]
+) -> None:
+    assert parse_shape(config) == Shape(kind, sizes, IDENTITY)
 
 
-def test_its_middle_may_be_elsewhere_and_turned() -> None:
+def test_shape_center_has_translation_and_orientation() -> None:
     turned = {"type": "euler_angles", "value": {"roll": 0, "pitch": 0, "yaw": 3.141592653589793}}
     shape = parse_shape({"r": 1, "translation": {"x": 1, "z": 25}, "orientation": turned})
     assert shape.center.point == (1.0, 0.0, 25.0)
@@ -35,7 +37,7 @@ def test_its_middle_may_be_elsewhere_and_turned() -> None:
 
 
 @pytest.mark.parametrize(
-    ("written", "words"),
+    ("config", "words"),
     [
         ({"type": "cone"}, '"cone" is not a shape; the shapes are box, sphere, capsule, point'),
         ({"type": ["box"]}, "is not a shape"),
@@ -46,6 +48,6 @@ def test_its_middle_may_be_elsewhere_and_turned() -> None:
         ({"orientation": {"value": 1}}, '"value" must be an object'),
     ],
 )
-def test_what_is_no_shape(written: dict[str, Any], words: str) -> None:
+def test_invalid_shape_raises(config: dict[str, Any], words: str) -> None:
     with pytest.raises(ValueError, match=words):
-        parse_shape(written)
+        parse_shape(config)

@@ -1,4 +1,4 @@
-"""Robot descriptions: metres become millimetres, and what is not a chain is refused."""
+"""URDF files: meters become millimeters, and invalid chains are refused."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ LIFT = """<?xml version="1.0" encoding="utf-8"?>
 """
 
 
-def test_a_description_becomes_a_chain() -> None:
+def test_urdf_becomes_a_chain() -> None:
     chain = parse_urdf(LIFT)
     assert chain.name == "lift"
     assert [joint.id for joint in chain.joints] == ["turn", "rise"]
@@ -49,7 +49,7 @@ def test_a_description_becomes_a_chain() -> None:
     assert chain.poses([0, 0])["head"].point == pytest.approx((0, 0, 100))
 
 
-def test_shapes_are_in_millimetres() -> None:
+def test_shapes_are_in_millimeters() -> None:
     shapes = {link.id: link.geometry for link in parse_urdf(LIFT).links}
     base = shapes["base"]
     assert base is not None
@@ -72,12 +72,12 @@ def test_shapes_are_in_millimetres() -> None:
     assert shapes["tip"] is None
 
 
-def test_a_base_called_world_is_the_world() -> None:
+def test_base_named_world_is_the_world() -> None:
     chain = parse_urdf(LIFT.replace('"base"', '"world"'))
     assert chain.pose([0, 0]).point == pytest.approx((200, 0, 100))
 
 
-def test_an_axis_that_is_not_written_is_x() -> None:
+def test_axis_defaults_to_x() -> None:
     chain = parse_urdf(LIFT.replace('<axis xyz="0 0 1"/>', ""))
     assert chain.joints[0].axis == (1, 0, 0)
 
@@ -115,7 +115,7 @@ def test_an_axis_that_is_not_written_is_x() -> None:
     ],
     ids=lambda value: value[:30],
 )
-def test_a_bad_description_is_refused_in_a_sentence(old: str, new: str, words: str) -> None:
+def test_invalid_urdf_raises(old: str, new: str, words: str) -> None:
     assert old in LIFT
     with pytest.raises(ValueError) as raised:
         parse_urdf(LIFT.replace(old, new))
