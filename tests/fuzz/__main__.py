@@ -49,26 +49,26 @@ class Result:
 
 
 def main() -> int:
-    arguments = _arguments()
+    arguments = _parse_arguments()
     engine = "atheris" if importlib.util.find_spec("atheris") else "random"
-    wanted = [
+    selected = [
         name
         for name in NAMES
         if not arguments.targets or name in arguments.targets or _group(name) in arguments.targets
     ]
     print(*_HEADER, sep="\n", flush=True)
     failures = 0
-    for name in wanted:
+    for name in selected:
         directory = arguments.keep / name
-        _forget_failures(directory)
+        _remove_failures(directory)
         result = _fuzz(name, engine, directory, arguments.seconds, arguments.runs)
         print(result, flush=True)
         failures += result.failures
-        _tell_failures(directory)
+        _print_failures(directory)
     return 1 if failures else 0
 
 
-def _arguments() -> argparse.Namespace:
+def _parse_arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser("python -m tests.fuzz")
     parser.add_argument("targets", nargs="*", help="targets or groups; all by default")
     budget = parser.add_mutually_exclusive_group()
@@ -87,8 +87,8 @@ def _arguments() -> argparse.Namespace:
     return arguments
 
 
-def _forget_failures(directory: Path) -> None:
-    """Of an earlier run."""
+def _remove_failures(directory: Path) -> None:
+    """Remove the failures of an earlier run."""
     for file in (*(directory / "crashes").glob("*"), *directory.glob("abort-*")):
         file.unlink()
 
@@ -98,35 +98,37 @@ def _group(name: str) -> str:
 
 
 def _fuzz(name: str, engine: str, directory: Path, seconds: float, runs: int) -> Result:
-    fuzzing = _worker("fuzz", name, directory, engine, str(seconds), str(runs))
+    fuzzing = _worker_command("fuzz", name, directory, engine, str(seconds), str(runs))
     output = _run(fuzzing, directory / "fuzz.log", seconds + _GRACE)
-    measured = _last_json(_run(_worker("measure", name, directory), directory / "measure.log", 300))
+    measurement = _parse_last_json(
+        _run(_worker_command("measure", name, directory), directory / "measure.log", 300)
+    )
     if engine == "atheris":
-        executions = _number(r"number_of_executed_units: (\d+)", output)
-        per_second = _number(r"average_exec_per_sec:\s+(\d+)", output)
+        executions = _find_number(r"number_of_executed_units: (\d+)", output)
+        per_second = _find_number(r"average_exec_per_sec:\s+(\d+)", output)
         found = re.findall(r"cov: (\d+) ft: (\d+)", output)
         edges = "/".join(found[-1]) if found else "-"
     else:
-        figures = _last_json(output)
+        figures = _parse_last_json(output)
         executions = int(figures.get("executions", 0))
         per_second, edges = executions / max(1e-9, figures.get("seconds", 0.0)), "-"
     failures = len([*(directory / "crashes").glob("*.bin"), *directory.glob("abort-*")])
-    # A process that ended before it told its figures has crashed, too.
-    failures += not executions or not measured
+    # A process that ended before it printed its figures has crashed, too.
+    failures += not executions or not measurement
     return Result(
         name,
         engine,
         executions,
         per_second,
         edges,
-        str(measured.get("lines", "-")),
-        int(measured.get("inputs", 0)),
-        float(measured.get("slowest", 0.0)),
+        str(measurement.get("lines", "-")),
+        int(measurement.get("inputs", 0)),
+        float(measurement.get("slowest", 0.0)),
         failures,
     )
 
 
-def _worker(step: str, name: str, directory: Path, *options: str) -> list[str]:
+def _worker_command(step: str, name: str, directory: Path, *options: str) -> list[str]:
     module = "tests.fuzz.worker"
     return [sys.executable, "-W", "ignore", "-m", module, step, name, str(directory), *options]
 
@@ -149,7 +151,7 @@ def _run(command: list[str], log: Path, deadline: float) -> str:
     return log.read_text(errors="replace")
 
 
-def _last_json(output: str) -> dict[str, Any]:
+def _parse_last_json(output: str) -> dict[str, Any]:
     for line in reversed(output.splitlines()):
         if line.startswith("{"):
             figures: dict[str, Any] = json.loads(line)
@@ -157,14 +159,14 @@ def _last_json(output: str) -> dict[str, Any]:
     return {}
 
 
-def _number(pattern: str, output: str) -> int:
+def _find_number(pattern: str, output: str) -> int:
     found = re.search(pattern, output)
     return int(found[1]) if found else 0
 
 
-def _tell_failures(directory: Path) -> None:
-    for story in sorted((directory / "crashes").glob("*.txt")):
-        print(f"\n{story.with_suffix('.bin')}: {story.read_text()}", file=sys.stderr, flush=True)
+def _print_failures(directory: Path) -> None:
+    for report in sorted((directory / "crashes").glob("*.txt")):
+        print(f"\n{report.with_suffix('.bin')}: {report.read_text()}", file=sys.stderr, flush=True)
     for abort in sorted(directory.glob("abort-*")):
         end = (directory / "fuzz.log").read_text(errors="replace")[-3000:]
         print(f"\n{abort}: {abort.read_bytes()[:500]!r}\n{end}", file=sys.stderr, flush=True)

@@ -20,7 +20,9 @@ class LineCoverage:
         self._lines: set[Line] = set()
         for parser in parsers:
             module, _, wanted = parser.partition(":")
-            self._lines |= set(_lines_of(str(importlib.import_module(module).__file__), wanted))
+            self._lines |= set(
+                _function_lines(str(importlib.import_module(module).__file__), wanted)
+            )
         self._files = {file for file, _ in self._lines}
         self._hit: set[Line] = set()
 
@@ -29,7 +31,7 @@ class LineCoverage:
         return f"{len(self._hit)}/{len(self._lines)} ({share} %)"
 
     def trace(self, run: Callable[[], None]) -> None:
-        """Threads that it starts count as well."""
+        """Trace the run, including the threads that it starts."""
         before = sys.gettrace()
         sys.settrace(self._enter)
         threading.settrace(self._enter)
@@ -40,17 +42,17 @@ class LineCoverage:
             threading.settrace(None)
 
     def _enter(self, frame: FrameType, _: str, __: Any) -> Any:
-        return self._note if frame.f_code.co_filename in self._files else None
+        return self._record_line if frame.f_code.co_filename in self._files else None
 
-    def _note(self, frame: FrameType, event: str, _: Any) -> Any:
+    def _record_line(self, frame: FrameType, event: str, _: Any) -> Any:
         if event == "line":
             line = (frame.f_code.co_filename, frame.f_lineno)
             if line in self._lines:
                 self._hit.add(line)
-        return self._note
+        return self._record_line
 
 
-def _lines_of(file: str, wanted: str) -> Iterator[Line]:
+def _function_lines(file: str, wanted: str) -> Iterator[Line]:
     with open(file, encoding="utf-8") as source:  # noqa: PTH123 - as the import system names it
         module = compile(source.read(), file, "exec")
     for code in _functions(module):
@@ -63,7 +65,7 @@ def _lines_of(file: str, wanted: str) -> Iterator[Line]:
 
 
 def _functions(code: CodeType) -> Iterator[CodeType]:
-    """Classes are code as well, which runs on import."""
+    """Yield the code of functions; class bodies run on import."""
     for constant in code.co_consts:
         if isinstance(constant, CodeType):
             if constant.co_flags & 0x2:  # CO_NEWLOCALS: a function, not the body of a class

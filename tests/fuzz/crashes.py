@@ -6,7 +6,7 @@ import hashlib
 import traceback
 from pathlib import Path
 
-MOST = 20
+MAX_CRASHES = 20
 """Distinct failures after which a run ends."""
 
 
@@ -19,19 +19,19 @@ class Crashes:
         return len(self._seen)
 
     def add(self, error: BaseException, data: bytes) -> None:
-        """Keep one input for each place that an error comes from."""
-        place = _place_of(error)
-        if place in self._seen:
+        """Keep one input for each origin of an error."""
+        origin = _find_origin(error)
+        if origin in self._seen:
             return
-        self._seen.add(place)
-        name = hashlib.sha256(place.encode()).hexdigest()[:12]
+        self._seen.add(origin)
+        name = hashlib.sha256(origin.encode()).hexdigest()[:12]
         self._directory.mkdir(parents=True, exist_ok=True)
         (self._directory / f"{name}.bin").write_bytes(data)
-        story = "".join(traceback.format_exception(error))
-        (self._directory / f"{name}.txt").write_text(f"{data[:500]!r}\n\n{story[-8000:]}")
+        report = "".join(traceback.format_exception(error))
+        (self._directory / f"{name}.txt").write_text(f"{data[:500]!r}\n\n{report[-8000:]}")
 
 
-def _place_of(error: BaseException) -> str:
+def _find_origin(error: BaseException) -> str:
     frames = traceback.extract_tb(error.__traceback__)
     ours = [frame for frame in frames if "/cogwork/" in frame.filename] or frames
     last = ours[-1]

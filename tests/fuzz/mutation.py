@@ -7,24 +7,24 @@ from collections.abc import Callable, Iterator, Sequence
 
 from tests.fuzz.target import Target
 
-_MOST_AT_ONCE = 4
+_MAX_CHANGES = 4
 _INTERESTING = (b"\0", b"\xff", b"\x7f", b"\x80", b"\xff\xff\xff\xff", b"\0\0\0\0", b"9" * 20)
 
 
-def mutated(target: Target, generator: random.Random) -> Iterator[bytes]:
-    """Endless mutations of the seeds."""
+def generate_mutations(target: Target, generator: random.Random) -> Iterator[bytes]:
+    """Yield endless mutations of the seeds."""
     seeds = list(target.seeds()) or [b""]
     tokens = (*target.tokens, *_INTERESTING)
     while True:
         data = generator.choice(seeds)
-        for _ in range(generator.randint(1, _MOST_AT_ONCE)):
+        for _ in range(generator.randint(1, _MAX_CHANGES)):
             change = generator.choice(_CHANGES)
             data = change(data, generator, seeds, tokens)[: target.largest]
         yield data
 
 
-def stretched(data: bytes, size: int, generator: random.Random) -> bytes:
-    """The input with one slice repeated up to the size: what takes quadratic time shows."""
+def stretch(data: bytes, size: int, generator: random.Random) -> bytes:
+    """Repeat one slice of the input up to the size, which reveals quadratic time."""
     if not data:
         return data
     start, end = sorted(generator.sample(range(len(data) + 1), 2))

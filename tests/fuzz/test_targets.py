@@ -7,7 +7,7 @@ import random
 import warnings
 
 import pytest
-from tests.fuzz.mutation import mutated, stretched
+from tests.fuzz.mutation import generate_mutations, stretch
 from tests.fuzz.table import GROUPS, NAMES, load_target, targets_of
 from tests.fuzz.target import run_within_budget
 from tests.sizes import size
@@ -17,17 +17,17 @@ STRETCHES = 2
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_a_parser_keeps_its_contract(name: str) -> None:
+def test_parser_keeps_its_contract(name: str) -> None:
     generator = random.Random(name)
     with warnings.catch_warnings():
-        # NumPy and ast warn about strange values, which are what is tested here.
+        # NumPy and ast warn about strange values, which are tested here.
         warnings.simplefilter("ignore")
         target = load_target(name)
         seeds = target.seeds()
-        larger = (stretched(seed, target.stretched, generator) for seed in seeds[:STRETCHES])
-        target.run(seeds[0])  # without a budget: parsers import what they need when they need it
-        changed = itertools.islice(mutated(target, generator), MUTATIONS)
-        for data in (b"", *seeds, *larger, *changed):
+        stretched_seeds = (stretch(seed, target.stretched, generator) for seed in seeds[:STRETCHES])
+        target.run(seeds[0])  # without a budget, because parsers import on demand
+        mutations = itertools.islice(generate_mutations(target, generator), MUTATIONS)
+        for data in (b"", *seeds, *stretched_seeds, *mutations):
             try:
                 run_within_budget(target, data)
             except BaseException as error:
@@ -36,6 +36,6 @@ def test_a_parser_keeps_its_contract(name: str) -> None:
 
 
 @pytest.mark.parametrize("group", GROUPS)
-def test_the_table_lists_all_targets(group: str) -> None:
+def test_table_lists_all_targets_of_the_group(group: str) -> None:
     listed = [f"{group}.{name}" for name in GROUPS[group]]
     assert [target.name for target in targets_of(group)] == listed

@@ -17,18 +17,18 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
-from tests.fuzz.crashes import MOST, Crashes
-from tests.fuzz.mutation import mutated, stretched
+from tests.fuzz.crashes import MAX_CRASHES, Crashes
+from tests.fuzz.mutation import generate_mutations, stretch
 from tests.fuzz.target import Target, run_within_budget
 
-_INSTRUMENTED = 20.0
-"""How much slower code runs with the counters of atheris in it."""
-_SAVED = 300
-"""Inputs of a run without atheris that `measure` gets to see."""
-_MEASURED = 1000
+_INSTRUMENTED_SLOWDOWN = 20.0
+"""Slowdown of code with the counters of atheris."""
+_MAX_SAVED = 300
+"""Inputs of a run without atheris that are saved for `measure`."""
+_MAX_MEASURED = 1000
 _MEASURED_SECONDS = 10.0
 _TRACED_SECONDS = 60.0
-"""Seconds for those inputs of which only the coverage is still measured."""
+"""Additional seconds in which only the coverage is measured."""
 _STRETCHES = 3
 
 
@@ -52,7 +52,7 @@ def _load(name: str) -> Target:
 
 
 def _fuzz_with_atheris(name: str, directory: Path, seconds: float, runs: int) -> None:
-    """Ends the process: libFuzzer does not return."""
+    """Fuzz and end the process, because libFuzzer does not return."""
     import atheris
 
     with atheris.instrument_imports(include=["cogwork", "cronsim"]):
@@ -64,10 +64,10 @@ def _fuzz_with_atheris(name: str, directory: Path, seconds: float, runs: int) ->
     crashes = Crashes(directory / "crashes")
 
     def run(data: bytes) -> None:
-        with _recorded(crashes, data):
-            run_within_budget(target, data, _INSTRUMENTED)
-        if len(crashes) >= MOST:
-            raise RuntimeError(f"{MOST} distinct failures: fix these first")
+        with _record_crashes(crashes, data):
+            run_within_budget(target, data, _INSTRUMENTED_SLOWDOWN)
+        if len(crashes) >= MAX_CRASHES:
+            raise RuntimeError(f"{MAX_CRASHES} distinct failures: fix these first")
 
     flags = [
         f"-max_len={target.largest}",
@@ -84,20 +84,20 @@ def _fuzz_with_atheris(name: str, directory: Path, seconds: float, runs: int) ->
 
 def _fuzz_at_random(target: Target, directory: Path, seconds: float, runs: int) -> None:
     crashes = Crashes(directory / "crashes")
-    begun, count = time.monotonic(), 0
-    inputs = mutated(target, random.Random(1))
-    for data in itertools.chain(target.seeds(), _limited(inputs, begun + seconds, runs)):
-        with _recorded(crashes, data):
+    started, count = time.monotonic(), 0
+    inputs = generate_mutations(target, random.Random(1))
+    for data in itertools.chain(target.seeds(), _limit_inputs(inputs, started + seconds, runs)):
+        with _record_crashes(crashes, data):
             run_within_budget(target, data)
-        if count < _SAVED:
+        if count < _MAX_SAVED:
             (directory / "corpus" / f"{count:06}").write_bytes(data)
         count += 1
-        if len(crashes) >= MOST:
+        if len(crashes) >= MAX_CRASHES:
             break
-    print(json.dumps({"executions": count, "seconds": time.monotonic() - begun}))
+    print(json.dumps({"executions": count, "seconds": time.monotonic() - started}))
 
 
-def _limited(inputs: Iterator[bytes], deadline: float, runs: int) -> Iterator[bytes]:
+def _limit_inputs(inputs: Iterator[bytes], deadline: float, runs: int) -> Iterator[bytes]:
     count = 0
     while count < runs if runs else time.monotonic() < deadline:
         count += 1
@@ -112,24 +112,26 @@ def _measure(target: Target, directory: Path) -> None:
     inputs = [file.read_bytes() for file in sorted((directory / "corpus").iterdir())]
     generator.shuffle(inputs)
     deadline = time.monotonic() + _MEASURED_SECONDS
-    for data in inputs[:_MEASURED]:
-        with _recorded(crashes, data):
-            coverage.trace(functools.partial(run_within_budget, target, data, _INSTRUMENTED))
+    for data in inputs[:_MAX_MEASURED]:
+        with _record_crashes(crashes, data):
+            coverage.trace(
+                functools.partial(run_within_budget, target, data, _INSTRUMENTED_SLOWDOWN)
+            )
         if time.monotonic() > deadline + _TRACED_SECONDS:
             break
         if time.monotonic() > deadline:
             continue
-        larger = (stretched(data, target.stretched, generator) for _ in range(_STRETCHES))
+        larger = (stretch(data, target.stretched, generator) for _ in range(_STRETCHES))
         for each in (data, *larger):
-            begun = time.process_time()
-            with _recorded(crashes, each):
+            started = time.process_time()
+            with _record_crashes(crashes, each):
                 run_within_budget(target, each)
-            slowest = max(slowest, time.process_time() - begun)
+            slowest = max(slowest, time.process_time() - started)
     print(json.dumps({"lines": str(coverage), "inputs": len(inputs), "slowest": slowest}))
 
 
 @contextlib.contextmanager
-def _recorded(crashes: Crashes, data: bytes) -> Iterator[None]:
+def _record_crashes(crashes: Crashes, data: bytes) -> Iterator[None]:
     try:
         yield
     except KeyboardInterrupt:
@@ -143,6 +145,6 @@ def _escape(token: bytes) -> str:
 
 
 if __name__ == "__main__":
-    # Warnings of NumPy and OpenCV about strange values are not what is tested.
+    # Warnings of NumPy and OpenCV about strange values do not matter here.
     os.environ.setdefault("PYTHONWARNINGS", "ignore")
     main()

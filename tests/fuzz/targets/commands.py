@@ -7,13 +7,13 @@ import tempfile
 from pathlib import Path
 
 from google.protobuf.message import DecodeError
-from tests.fuzz.target import BrokenPromise, Target, refuses, words_of
+from tests.fuzz.target import ContractViolation, Target, allow_errors, split_texts
 
 from cogwork.core.errors import CogworkError
 from cogwork.resource import sdk
 from cogwork.server.options import UsageError, list_option_warnings, parse
 
-assert sdk.VERSION  # it comes before anything else of the SDK
+assert sdk.VERSION  # the SDK must be imported first
 from viam.gen.component.motor.v1 import motor_pb2  # noqa: E402
 from viam.gen.service.shell.v1.shell_pb2 import CopyFilesToMachineRequest, FileData  # noqa: E402
 
@@ -28,41 +28,41 @@ _METHODS = [
 
 
 def target_options(data: bytes) -> None:
-    with refuses(data, UsageError):
-        options = parse(words_of(data))
+    with allow_errors(data, UsageError):
+        options = parse(split_texts(data))
         list_option_warnings(options)
 
 
 def target_request(data: bytes) -> None:
     """The JSON of `cogwork call`."""
-    text = words_of(data)[0]
+    text = split_texts(data)[0]
     if text == "-":
         return
     for method in _METHODS:
-        with refuses(data, CommandError):
+        with allow_errors(data, CommandError):
             _build_request(method, "wheel", text).SerializeToString()
 
 
 def target_copy(data: bytes) -> None:
-    """Files that arrive are written below their destination, whatever they are called."""
+    """Check that received files are written below their destination for any name."""
     place = Path(tempfile.mkdtemp(prefix="cogwork-fuzz-"))
     destination = place / "a" / "destination"
     destination.mkdir(parents=True)
     try:
-        with refuses(data, CogworkError):
+        with allow_errors(data, CogworkError):
             incoming = FileReceiver(destination, SINGLE_DIRECTORY, preserve=True)
             try:
-                for piece in _pieces(data):
+                for piece in _parse_pieces(data):
                     incoming.write_chunk(piece)
             finally:
                 incoming.close()
         if [*place.iterdir()] != [place / "a"] or [*(place / "a").iterdir()] != [destination]:
-            raise BrokenPromise("a file was written outside of the destination")
+            raise ContractViolation("a file was written outside of the destination")
     finally:
         shutil.rmtree(place, ignore_errors=True)
 
 
-def _pieces(data: bytes) -> list[FileData]:
+def _parse_pieces(data: bytes) -> list[FileData]:
     found = []
     for part in data.split(b"\xfe\xfe"):
         try:
@@ -74,7 +74,7 @@ def _pieces(data: bytes) -> list[FileData]:
     return found
 
 
-def _copies() -> list[bytes]:
+def _copy_seeds() -> list[bytes]:
     pieces = [
         FileData(name="folder/a.txt", data=b"hello", mode=0o644, eof=True),
         FileData(name="folder", is_dir=True, eof=True),
@@ -133,7 +133,7 @@ TARGETS = (
     Target(
         "commands.copy",
         target_copy,
-        _copies,
+        _copy_seeds,
         (
             "cogwork.drivers.shell.file_copy:FileReceiver",
             "cogwork.drivers.shell.file_copy:_PendingEntry",

@@ -6,7 +6,7 @@ import json
 import math
 from pathlib import Path
 
-from tests.fuzz.target import BrokenPromise, Target, refuses, text_of
+from tests.fuzz.target import ContractViolation, Target, allow_errors, decode_lossy
 from tests.unit.config.workshop import load_config
 
 from cogwork.config import diagnostic_format
@@ -46,15 +46,15 @@ _FORMS = (b"${", b"}", b"$$", b"$HOME", b"${QUOTE}", b"$BROKEN", b"${NUMBER:-", 
 
 
 def target_json(data: bytes) -> None:
-    text = text_of(data)
+    text = decode_lossy(data)
     try:
         document = read_json(text)
     except JsonSyntaxError as fault:
         _check_span(fault.span.start, fault.span.end, text)
         if _is_plain_json(text):
-            raise BrokenPromise("JSON that the standard library reads is refused") from fault
+            raise ContractViolation("JSON that the standard library reads is refused") from fault
         return
-    _check_places(document.value, (), lambda pointer: document.value_span(pointer), text)
+    _check_spans(document.value, (), lambda pointer: document.value_span(pointer), text)
     for double in document.duplicates:
         _check_span(double.first.start, double.second.end, text)
 
@@ -64,24 +64,24 @@ def _is_plain_json(text: str) -> bool:
     if len(text) > 100:  # no more than 100 brackets, no number with more than 300 digits
         return False
     try:
-        json.loads(text, parse_constant=_refuse, parse_float=_finite).__class__  # noqa: B018
+        json.loads(text, parse_constant=_raise_value_error, parse_float=_parse_finite).__class__  # noqa: B018
         json.dumps(json.loads(text), ensure_ascii=False).encode()
     except (ValueError, RecursionError):
         return False
     return True
 
 
-def _refuse(constant: str) -> float:
+def _raise_value_error(constant: str) -> float:
     raise ValueError(constant)
 
 
-def _finite(text: str) -> float:
+def _parse_finite(text: str) -> float:
     if math.isinf(value := float(text)):
         raise ValueError(text)
     return value
 
 
-def _check_places(value: Json, pointer: Pointer, span_of: object, text: str) -> None:
+def _check_spans(value: Json, pointer: Pointer, span_of: object, text: str) -> None:
     span = span_of(pointer)  # type: ignore[operator]
     _check_span(span.start, span.end, text)
     inner = (
@@ -92,20 +92,20 @@ def _check_places(value: Json, pointer: Pointer, span_of: object, text: str) -> 
         else ()
     )
     for step, each in inner:
-        _check_places(each, (*pointer, step), span_of, text)
+        _check_spans(each, (*pointer, step), span_of, text)
 
 
 def _check_span(start: int, end: int, text: str) -> None:
     if not 0 <= start <= end <= len(text):
-        raise BrokenPromise(f"a span from {start} to {end} in {len(text)} characters")
+        raise ContractViolation(f"a span from {start} to {end} in {len(text)} characters")
 
 
 def target_substitute(data: bytes) -> None:
-    text = text_of(data)
+    text = decode_lossy(data)
     done = substitute(text, ENVIRONMENT)
     longest = max(map(len, ENVIRONMENT.values())) + 10
     if len(done.text) > (1 + longest) * (len(text) + 1):
-        raise BrokenPromise(f"{len(text)} characters became {len(done.text)}")
+        raise ContractViolation(f"{len(text)} characters became {len(done.text)}")
     for unset in done.unset:
         _check_span(unset.span.start, unset.span.end, text)
     from cogwork.config.positions import Span
@@ -117,28 +117,28 @@ def target_substitute(data: bytes) -> None:
 
 
 def target_placeholders(data: bytes) -> None:
-    text = text_of(data)
+    text = decode_lossy(data)
     value: Json = {"a": text, "b": [text, 1]}
     filled, faults = fill_placeholders(value, PACKAGES, ENVIRONMENT)
     if not faults and text.count("${") == 0 and filled is not value:
-        raise BrokenPromise("a value without placeholders was copied")
+        raise ContractViolation("a value without placeholders was copied")
     if sum(len(fault.message) for fault in faults) > 2000 * (1 + len(faults)) + 20 * len(text):
-        raise BrokenPromise("the messages are longer than what they are about")
+        raise ContractViolation("the messages are longer than what they are about")
     find_environment_placeholders(text)
 
 
 def target_secrets(data: bytes) -> None:
-    text = text_of(data)
+    text = decode_lossy(data)
     shown = mask_secrets(text)
     if len(shown) != len(text) or shown.count("\n") != text.count("\n"):
-        raise BrokenPromise("the text without secrets has another size")
+        raise ContractViolation("the text without secrets has another size")
     if mask_secrets(shown.replace("*", "x")).count("\n") != text.count("\n"):
-        raise BrokenPromise("line breaks were hidden")
+        raise ContractViolation("line breaks were hidden")
     environment_scrubber(text, ENVIRONMENT)(text)
 
 
 def target_load(data: bytes) -> None:
-    with refuses(data, Unreadable):
+    with allow_errors(data, Unreadable):
         result = load_config(decode_text(data), ENVIRONMENT)
         for fault in result.diagnostics[:50]:
             diagnostic_format.as_text(fault, "machine.json")
@@ -146,36 +146,36 @@ def target_load(data: bytes) -> None:
 
 
 def target_schedule(data: bytes) -> None:
-    with refuses(data, ValueError):
-        parse_schedule(text_of(data))
+    with allow_errors(data, ValueError):
+        parse_schedule(decode_lossy(data))
 
 
 def target_duration(data: bytes) -> None:
-    with refuses(data, ValueError):
-        seconds = duration.parse(text_of(data))
+    with allow_errors(data, ValueError):
+        seconds = duration.parse(decode_lossy(data))
         if abs(seconds) < 9e9 and duration.parse(duration.render(seconds)) != seconds:
-            raise BrokenPromise(f"{seconds!r} does not survive being written")
+            raise ContractViolation(f"{seconds!r} does not survive being written")
 
 
 def target_last_good(data: bytes) -> None:
-    """With a checksum that is right: what is wrong is behind it."""
+    """Decode also with a valid checksum, so that the data behind it is tested."""
     from cogwork.config.last_good import _header
 
     place = LastGood(Path("/nowhere"))
-    with refuses(data, DamagedCopy):
+    with allow_errors(data, DamagedCopy):
         place._decode(data)
-    with refuses(data, DamagedCopy):
+    with allow_errors(data, DamagedCopy):
         place._decode(_header(data) + data)
 
 
-def _texts(*texts: str) -> list[bytes]:
+def _encode_texts(*texts: str) -> list[bytes]:
     return [text.encode() for text in texts]
 
 
-def _configurations() -> list[bytes]:
+def _config_seeds() -> list[bytes]:
     return [
         COMPLETE.read_bytes(),
-        *_texts(
+        *_encode_texts(
             "{}",
             '{"components": [{"name": "a", "api": "rdk:component:camera", "model": "fake",'
             ' "attributes": {"width": 3, "x": [1.5e3, null, true]}}]} // comment',
@@ -190,21 +190,21 @@ def _configurations() -> list[bytes]:
     ]
 
 
-_SCHEDULES = _texts("10m", "1h30m", "*/15 * * * *", "0 0 1,15 * 5", "0 30 9 * * MON-FRI",
+_SCHEDULES = _encode_texts("10m", "1h30m", "*/15 * * * *", "0 0 1,15 * 5", "0 30 9 * * MON-FRI",
                     "continuous", "0 0 L * *", "0 0 * * 5#2", "0 0 1-7/2 JAN,FEB *")  # fmt: skip
 
 TARGETS = (
     Target(
         "config.json",
         target_json,
-        _configurations,
+        _config_seeds,
         ("cogwork.config.json_reader", "cogwork.config.json_errors"),
         _JSON_TOKENS,
     ),
     Target(
         "config.substitute",
         target_substitute,
-        lambda: _texts(
+        lambda: _encode_texts(
             '{"a": "$HOME/${QUOTE}", $NUMBER: ${NUMBER:-7}, "$schema": 1} // $X',
             '"${A:-x}${B:+y}$$ \\$HOME ${LONG=z}" /* ${C} */ ${BROKEN}',
         ),
@@ -214,7 +214,7 @@ TARGETS = (
     Target(
         "config.placeholders",
         target_placeholders,
-        lambda: _texts(
+        lambda: _encode_texts(
             "${packages.ml_model.detector}/x ${packages.detector} ${environment.HOME}",
             "${packages.module.detector} ${nope} ${environment.NOPE}",
         ),
@@ -225,11 +225,11 @@ TARGETS = (
         "config.secrets",
         target_secrets,
         lambda: [
-            *_texts(
+            *_encode_texts(
                 '{"password": "abc", "auth": {"x": [1, "y"]}, "env": {"TOKEN": "t"}}',
                 "{'api_key': 'x', token: ${HOME}, \"a\": /* password x */ \"b\"} // secret: 5",
             ),
-            *_configurations(),
+            *_config_seeds(),
         ],
         ("cogwork.config.secrets",),
         (b'"password"', b"token", b"auth", b"env", b"=", *_JSON_TOKENS, *_FORMS),
@@ -237,7 +237,7 @@ TARGETS = (
     Target(
         "config.load",
         target_load,
-        _configurations,
+        _config_seeds,
         (
             "cogwork.config.loader",
             "cogwork.config.check",
@@ -264,7 +264,7 @@ TARGETS = (
     Target(
         "config.duration",
         target_duration,
-        lambda: _texts("5m", "1m30s", "200ms", "-1.5h", ".5us", "0", "+1µs", "2540400h"),
+        lambda: _encode_texts("5m", "1m30s", "200ms", "-1.5h", ".5us", "0", "+1µs", "2540400h"),
         ("cogwork.core.duration",),
         (b"ns", b"us", b"\xc2\xb5s", b"ms", b"s", b"m", b"h", b".", b"-", b"0" * 40),
         largest=400,

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from evdev import ecodes
 from google.protobuf.struct_pb2 import Struct
-from tests.fuzz.target import BrokenPromise, Target, refuses
+from tests.fuzz.target import ContractViolation, Target, allow_errors
 
 from cogwork.drivers.audio_out.pcm import CODECS
 from cogwork.drivers.input_controller.gamepad_controls import GamepadControls, looks_like_gamepad
@@ -24,16 +24,16 @@ _FIELDS = ("t", "state", "n")
 
 
 def target_serial(data: bytes) -> None:
-    """However the bytes are cut, the lines are the same, and readings fit into a reply."""
+    """Check that lines do not depend on chunks and that readings fit into a reply."""
     whole = SerialLineSplitter()
     lines = whole.feed(data + b"\n")
     pieces = SerialLineSplitter()
     cut = [line for at in range(0, len(data), 7) for line in pieces.feed(data[at : at + 7])]
     if [*cut, *pieces.feed(b"\n")] != lines or any(len(line) > MAX_LINE_BYTES for line in lines):
-        raise BrokenPromise("the lines depend on how the bytes are cut")
+        raise ContractViolation("the lines depend on how the bytes are cut")
     for line in lines[:100]:
         for kind in _KINDS:
-            with refuses(data, BadLine):
+            with allow_errors(data, BadLine):
                 found = parse_line(kind, _FIELDS, line)
                 Struct.FromString(to_struct(found).SerializeToString())
 
@@ -53,7 +53,7 @@ class _Range:
 
 
 def target_gamepad(data: bytes) -> None:
-    """A device that says what it has, then its events, all in 32-bit numbers."""
+    """Parse the capabilities of a device and then its events, all in 32-bit numbers."""
     numbers = [number for (number,) in struct.iter_unpack("<i", data[: len(data) // 4 * 4])]
     keys, rest = numbers[:8], numbers[8:]
     axes = [(code, _Range(*range_)) for code, *range_ in zip(*(iter(rest[:32]),) * 4, strict=False)]
@@ -63,10 +63,10 @@ def target_gamepad(data: bytes) -> None:
     for kind, code, value in zip(*(iter(rest[32:]),) * 3, strict=False):
         event = controls.to_event(kind, code, value, 0.0)
         if event is not None and not -1.0 <= event.value <= 1.0:
-            raise BrokenPromise(f"{event.control} is at {event.value}")
+            raise ContractViolation(f"{event.control} is at {event.value}")
 
 
-def _gamepad() -> bytes:
+def _gamepad_seed() -> bytes:
     keys = [ecodes.BTN_SOUTH, ecodes.BTN_START, ecodes.BTN_TL, *[0] * 5]
     axes = [ecodes.ABS_X, -32768, 32767, 10, ecodes.ABS_Z, 0, 255, 0, *[0] * 24]
     events = [ecodes.EV_KEY, ecodes.BTN_SOUTH, 1, ecodes.EV_ABS, ecodes.ABS_X, -32768,
@@ -95,7 +95,7 @@ TARGETS = (
     Target(
         "devices.gamepad",
         target_gamepad,
-        lambda: [_gamepad()],
+        lambda: [_gamepad_seed()],
         ("cogwork.drivers.input_controller.gamepad_controls",),
         (struct.pack("<i", ecodes.ABS_X), struct.pack("<i", -(1 << 31)), struct.pack("<i", 2)),
         largest=512,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
-from tests.fuzz.target import BrokenPromise, Target, refuses
+from tests.fuzz.target import ContractViolation, Target, allow_errors
 from tests.pictures import chunk, colours, distances, jpeg, png, progressive, with_exif, written
 
 from cogwork.core.errors import InvalidRequest
@@ -19,42 +19,42 @@ from cogwork.resource.image_header import (
 from cogwork.resource.pcd_transform import transform_cloud
 from cogwork.spatial.pose import Pose, Quaternion
 
-_MOST_DECODED = 1 << 20
-"""Pixels: larger pictures take OpenCV's time, which is not what is tested."""
+_MAX_DECODED_PIXELS = 1 << 20
+"""Larger images would only measure OpenCV."""
 
 
 def target_header(data: bytes) -> None:
     peek_size(data)
-    with refuses(data, BadImage):
+    with allow_errors(data, BadImage):
         header = read_header(data)
         if not (0 < header.width <= 65_500 and 0 < header.height <= 65_500):
-            raise BrokenPromise(f"an image of {header.width}x{header.height}")
+            raise ContractViolation(f"an image of {header.width}x{header.height}")
 
 
 def target_pixels(data: bytes) -> None:
-    with refuses(data, BadImage):
+    with allow_errors(data, BadImage):
         header = read_header(data)
-        if header.width * header.height > _MOST_DECODED:
+        if header.width * header.height > _MAX_DECODED_PIXELS:
             return
         pixels = decode(data, header)
         if pixels.shape[:2] != (header.height, header.width):
-            raise BrokenPromise(f"{pixels.shape} is not {header.width}x{header.height}")
+            raise ContractViolation(f"{pixels.shape} is not {header.width}x{header.height}")
         decode_reduced(data, header, header.width // 8, header.height // 8)
 
 
 def target_pcd(data: bytes) -> None:
     still = Pose((0.0, 0.0, 0.0), Quaternion.identity())
-    with refuses(data, InvalidRequest), np.errstate(all="ignore"):
+    with allow_errors(data, InvalidRequest), np.errstate(all="ignore"):
         first = transform_cloud(data, still)
         try:
             second = transform_cloud(first, still)
         except InvalidRequest as error:
-            raise BrokenPromise("a moved point cloud cannot be read") from error
+            raise ContractViolation("a moved point cloud cannot be read") from error
         if len(second) != len(first):
-            raise BrokenPromise("a point cloud changes size when it is moved")
+            raise ContractViolation("a point cloud changes size when it is moved")
 
 
-def _pictures() -> list[bytes]:
+def _image_seeds() -> list[bytes]:
     small = colours(16, 8)
     return [
         written(".jpg", small),
@@ -75,7 +75,7 @@ _FIELDS = (
 )
 
 
-def _clouds() -> list[bytes]:
+def _cloud_seeds() -> list[bytes]:
     return [
         _FIELDS + b"VIEWPOINT 0 0 0 1 0 0 0\nPOINTS 2\nDATA binary\n" + bytes(32),
         _FIELDS + b"POINTS 2\nDATA ascii\n1 2 3 4\n-1.5 2e3 nan 255\n",
@@ -97,12 +97,12 @@ _MARKERS = (b"\xff\xd8", b"\xff\xd9", b"\xff\xda", b"\xff\xc0", b"\xff\xc2", b"\
             b"IDAT", b"IEND", b"\x89PNG\r\n\x1a\n", b"RGBA", b"DEPTHMAP")  # fmt: skip
 
 TARGETS = (
-    Target("images.header", target_header, _pictures, _PARTS[:1], _MARKERS),
-    Target("images.pixels", target_pixels, _pictures, _PARTS, _MARKERS),
+    Target("images.header", target_header, _image_seeds, _PARTS[:1], _MARKERS),
+    Target("images.pixels", target_pixels, _image_seeds, _PARTS, _MARKERS),
     Target(
         "images.pcd",
         target_pcd,
-        _clouds,
+        _cloud_seeds,
         ("cogwork.resource.pcd_transform",),
         (b"FIELDS", b"SIZE", b"TYPE", b"COUNT", b"POINTS", b"DATA binary\n", b"DATA ascii\n", b" 8",
          b" U", b" I", b"nan", b"1e400", b"-1", b"99999999999999999999"),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 
-from tests.fuzz.target import BrokenPromise, Target, refuses, text_of
+from tests.fuzz.target import ContractViolation, Target, allow_errors, decode_lossy
 from tests.unit.spatial.arms import six_axis_dh, six_axis_sva
 from tests.unit.spatial.test_urdf import LIFT
 
@@ -13,19 +13,19 @@ from cogwork.spatial.orientation import to_ov_degrees
 
 
 def target_sva(data: bytes) -> None:
-    with refuses(data, ValueError):
-        chain = parse_sva(text_of(data))
-        _check(chain)
+    with allow_errors(data, ValueError):
+        chain = parse_sva(decode_lossy(data))
+        _check_chain(chain)
 
 
 def target_urdf(data: bytes) -> None:
-    with refuses(data, ValueError):
-        chain = parse_urdf(text_of(data))
-        _check(chain)
+    with allow_errors(data, ValueError):
+        chain = parse_urdf(decode_lossy(data))
+        _check_chain(chain)
 
 
-def _check(chain: Chain) -> None:
-    """A chain that was read can be walked, written, and read again."""
+def _check_chain(chain: Chain) -> None:
+    """Check that a parsed chain can be used, written and parsed again."""
     try:
         poses = chain.poses([0.0] * len(chain.joints))
         for pose in poses.values():
@@ -34,9 +34,9 @@ def _check(chain: Chain) -> None:
         again = parse_sva(text)
         text.encode()
     except Exception as error:
-        raise BrokenPromise(f"a chain that was read cannot be used: {error}") from error
+        raise ContractViolation(f"a chain that was read cannot be used: {error}") from error
     if [step.id for step in again.elements] != [step.id for step in chain.elements]:
-        raise BrokenPromise("a chain does not survive being written")
+        raise ContractViolation("a chain does not survive being written")
 
 
 _LINK = {"id": "a", "parent": "world", "translation": {"x": 1e3, "z": -2},

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tests.fuzz.target import BrokenPromise, Target, refuses, text_of, words_of
+from tests.fuzz.target import ContractViolation, Target, allow_errors, decode_lossy, split_texts
 
 from cogwork.drivers.mlmodel.file_metadata import parse_file_metadata
 from cogwork.resource.labels import MAX_LABELS, InvalidLabels, parse_labels
@@ -10,18 +10,18 @@ from cogwork.resource.structs import to_struct
 
 
 def target_labels(data: bytes) -> None:
-    for text in {text_of(data), words_of(data)[0]}:
-        with refuses(data, InvalidLabels):
+    for text in {decode_lossy(data), split_texts(data)[0]}:
+        with allow_errors(data, InvalidLabels):
             labels = parse_labels(text)
             if not 0 < len(labels) <= MAX_LABELS:
-                raise BrokenPromise(f"{len(labels)} labels")
+                raise ContractViolation(f"{len(labels)} labels")
             for name in labels.names.values():
                 name.encode()
 
 
 def target_notes(data: bytes) -> None:
-    """Notes never refuse a model, and fit into a message."""
-    names, description, *others = (*text_of(data).split("\0"), "", "")
+    """Check that notes never refuse a model and fit into a message."""
+    names, description, *others = (*decode_lossy(data).split("\0"), "", "")
     texts = {"names": names, "description": description}
     notes = parse_file_metadata(texts | {str(at): text for at, text in enumerate(others)})
     to_struct(notes.properties).SerializeToString()

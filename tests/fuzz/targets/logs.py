@@ -6,7 +6,7 @@ import json
 import zlib
 from urllib.parse import parse_qsl
 
-from tests.fuzz.target import BrokenPromise, Target, refuses, text_of, words_of
+from tests.fuzz.target import ContractViolation, Target, allow_errors, decode_lossy, split_texts
 
 from cogwork.control.logs import parse_query
 from cogwork.logs.entry import Entry, as_json, as_text
@@ -28,31 +28,31 @@ _LOGGERS = ("rdk", "rdk.resource_manager.rdk:component:camera/belt", "a" * 60, "
 
 
 def target_pattern(data: bytes) -> None:
-    with refuses(data, ValueError):
-        pattern = Pattern.parse(text_of(data))
+    with allow_errors(data, ValueError):
+        pattern = Pattern.parse(decode_lossy(data))
         for logger in _LOGGERS:
             pattern.matches(logger)
 
 
 def target_query(data: bytes) -> None:
-    """As a URL brings it."""
-    asked = dict(parse_qsl(text_of(data), keep_blank_values=True))
-    with refuses(data, ValueError):
-        query = parse_query(asked)
+    """Parse a query string of a URL."""
+    parameters = dict(parse_qsl(decode_lossy(data), keep_blank_values=True))
+    with allow_errors(data, ValueError):
+        query = parse_query(parameters)
         for logger in _LOGGERS:
             query.matches(Entry(1.0, 20, logger, "x.py:1", "message"))
 
 
 def target_mask(data: bytes) -> None:
-    text, *secrets = words_of(data)
+    text, *secrets = split_texts(data)
     hidden = SecretMask(secrets).hide(text)
     for secret in secrets:
         if len(secret.strip()) >= 6 and "*" not in secret and secret in hidden:
-            raise BrokenPromise(f"{secret!r} is shown")
+            raise ContractViolation(f"{secret!r} is shown")
 
 
 def target_spool_line(data: bytes) -> None:
-    """Lines with a checksum that is right, and lines without."""
+    """Decode lines with a valid checksum and lines without one."""
     rest = data + b"\n"
     for line in (rest, b'{"crc":"%08x",%s' % (zlib.crc32(rest), rest)):
         found = decode_record(line)
@@ -62,9 +62,9 @@ def target_spool_line(data: bytes) -> None:
         for slot in (line, line.removesuffix(b"\n").ljust(511) + b"\n"):
             decode_slots(slot)
     if b"\n" not in data:
-        sealed = decode_record(encode_record(7, data))
-        if sealed != (7, data):
-            raise BrokenPromise(f"a sealed line came back as {sealed}")
+        record = decode_record(encode_record(7, data))
+        if record != (7, data):
+            raise ContractViolation(f"a sealed line came back as {record}")
 
 
 def target_spool_entry(data: bytes) -> None:
@@ -73,20 +73,20 @@ def target_spool_entry(data: bytes) -> None:
         return
     again = decode_entry(encode_entry(entry))
     if again is None:
-        raise BrokenPromise("an entry does not survive being written")
+        raise ContractViolation("an entry does not survive being written")
     collect_batch([QueuedLine(0, data, LinePosition(0, 0))], 0, 1, 10)
     for shown in (as_text(entry), as_json(entry)):
         shown.encode(errors="replace")
 
 
 def target_log_file(data: bytes) -> None:
-    begun = find_start_time(data, 1.0)
-    if not -1e11 < begun < 1e12:
-        raise BrokenPromise(f"a log file that begins at {begun}")
+    start_time = find_start_time(data, 1.0)
+    if not -1e11 < start_time < 1e12:
+        raise ContractViolation(f"a log file that begins at {start_time}")
     names = RotatedNames("robot", ".log")
-    name = f"robot-{text_of(data)}"
+    name = f"robot-{decode_lossy(data)}"
     if names.matches(name) and names.next_name(0.0, name) <= name:
-        raise BrokenPromise("the next file does not sort behind the last")
+        raise ContractViolation("the next file does not sort behind the last")
 
 
 _ENTRY = json.dumps(

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from google.protobuf.message import DecodeError
 from google.protobuf.struct_pb2 import Struct
-from tests.fuzz.target import BrokenPromise, Target, refuses, text_of
+from tests.fuzz.target import ContractViolation, Target, allow_errors, decode_lossy
 
 from cogwork.config.json_errors import JsonSyntaxError
 from cogwork.config.json_reader import read_json
@@ -33,56 +33,56 @@ from cogwork.wire.request_limits import (
     message_limit,
 )
 
-assert sdk.VERSION  # it comes before anything else of the SDK
+assert sdk.VERSION  # the SDK must be imported first
 from viam.gen.service.mlmodel.v1.mlmodel_pb2 import InferRequest  # noqa: E402
 from viam.gen.service.shell.v1.shell_pb2 import ShellRequest  # noqa: E402
 
 from cogwork.resource.shell_service import _resize  # noqa: E402
 
-_LONGEST_NAME = 1024
+_MAX_NAME_BYTES = 1024
 
 
 def target_name(data: bytes) -> None:
     for found in (read_resource_name(data), read_nested_resource_name(data)):
-        if found is not None and not 0 < len(found.encode()) <= _LONGEST_NAME:
-            raise BrokenPromise(f"a name of {len(found)} characters")
+        if found is not None and not 0 < len(found.encode()) <= _MAX_NAME_BYTES:
+            raise ContractViolation(f"a name of {len(found)} characters")
 
 
 def target_fields(data: bytes) -> None:
-    with refuses(data, InvalidRequest):
+    with allow_errors(data, InvalidRequest):
         reader = FieldReader(data)
         end = 0
         for field in reader.iter_fields([reader.root()]):
             if not end <= field.start <= field.end <= len(data):
-                raise BrokenPromise(f"{field} behind byte {end} of {len(data)}")
+                raise ContractViolation(f"{field} behind byte {end} of {len(data)}")
             end = field.end
 
 
 def target_tensors(data: bytes) -> None:
-    with refuses(data, InvalidRequest):
+    with allow_errors(data, InvalidRequest):
         read_infer_reply(data)
-    with refuses(data, InvalidRequest):
+    with allow_errors(data, InvalidRequest):
         request = read_infer_request(data)
         if sum(tensor.nbytes for tensor in request.tensors.values()) > 2 * len(data) + 64:
-            raise BrokenPromise("the tensors are larger than the message")
+            raise ContractViolation("the tensors are larger than the message")
         _check_same(request.tensors, decode_tensors(encode_tensors(request.tensors)))
         again = read_infer_request(
             write_infer_request(request.name, request.tensors, request.extra)
         )
         if (again.name, again.extra) != (request.name, request.extra):
-            raise BrokenPromise("the request does not survive being written")
+            raise ContractViolation("the request does not survive being written")
         _check_against_protobuf(data, request.name)
 
 
 def _check_same(first: dict[str, Any], second: dict[str, Any]) -> None:
     if first.keys() != second.keys():
-        raise BrokenPromise("a tensor was lost")
+        raise ContractViolation("a tensor was lost")
     for name, tensor in first.items():
         other = second[name]
         if tensor.dtype != other.dtype or tensor.shape != other.shape:
-            raise BrokenPromise(f"{name}: {tensor.dtype} {tensor.shape} became {other.shape}")
+            raise ContractViolation(f"{name}: {tensor.dtype} {tensor.shape} became {other.shape}")
         if tensor.tobytes() != other.tobytes():
-            raise BrokenPromise(f"{name} has other values")
+            raise ContractViolation(f"{name} has other values")
 
 
 def _check_against_protobuf(data: bytes, name: str) -> None:
@@ -91,7 +91,7 @@ def _check_against_protobuf(data: bytes, name: str) -> None:
     except DecodeError:
         return
     if theirs.name != name:
-        raise BrokenPromise(f'the name is "{theirs.name}" to protobuf and "{name}" to us')
+        raise ContractViolation(f'the name is "{theirs.name}" to protobuf and "{name}" to us')
 
 
 def target_structs(data: bytes) -> None:
@@ -99,25 +99,25 @@ def target_structs(data: bytes) -> None:
         struct = Struct.FromString(data)
     except DecodeError:
         return
-    with refuses(data, InvalidRequest):
+    with allow_errors(data, InvalidRequest):
         extra_to_dict(struct)
     value = to_dict(struct)
     again = to_dict(to_struct(value))
-    if repr(_in_order(again)) != repr(_in_order(value)):
-        raise BrokenPromise("a struct does not survive the way to Python and back")
+    if repr(_sorted(again)) != repr(_sorted(value)):
+        raise ContractViolation("a struct does not survive the way to Python and back")
 
 
-def _in_order(value: Any) -> Any:
-    """Comparable by repr, which finds NaN equal to itself."""
+def _sorted(value: Any) -> Any:
+    """Return a value comparable by repr, for which NaN equals itself."""
     if isinstance(value, dict):
-        return sorted((key, _in_order(member)) for key, member in value.items())
-    return [*map(_in_order, value)] if isinstance(value, list) else value
+        return sorted((key, _sorted(member)) for key, member in value.items())
+    return [*map(_sorted, value)] if isinstance(value, list) else value
 
 
 def target_command(data: bytes) -> None:
-    """A command or attributes of the configuration, on their way to a message."""
+    """Convert a command or attributes of the configuration to a message."""
     try:
-        value = read_json(text_of(data)).value
+        value = read_json(decode_lossy(data)).value
     except JsonSyntaxError:
         return
     if isinstance(value, dict):
@@ -127,7 +127,7 @@ def target_command(data: bytes) -> None:
 class _Terminal:
     def resize(self, columns: int, rows: int) -> None:
         if not (0 <= columns < 1 << 16 and 0 <= rows < 1 << 16):
-            raise BrokenPromise(f"a window of {columns}x{rows}")
+            raise ContractViolation(f"a window of {columns}x{rows}")
 
 
 def target_window(data: bytes) -> None:
@@ -135,17 +135,17 @@ def target_window(data: bytes) -> None:
         request = ShellRequest.FromString(data)
     except DecodeError:
         return
-    with refuses(data, CogworkError):
+    with allow_errors(data, CogworkError):
         _resize(request, _Terminal())  # type: ignore[arg-type]
 
 
 def target_size(data: bytes) -> None:
-    """What is counted before a message is parsed stays within it."""
+    """Check that the counted overhead of a message is within its size."""
     overhead = _count_overhead(data, InferRequest.DESCRIPTOR)
     if not (0 <= overhead <= len(data) or overhead == MAX_REQUEST_SIZE):
-        raise BrokenPromise(f"{overhead} bytes of {len(data)} are not payload")
+        raise ContractViolation(f"{overhead} bytes of {len(data)} are not payload")
     limit = message_limit(InferRequest.DESCRIPTOR)
-    with refuses(data, RequestTooLarge):
+    with allow_errors(data, RequestTooLarge):
         limit.check(data, "/path")
         try:
             message = InferRequest.FromString(data)
@@ -154,7 +154,7 @@ def target_size(data: bytes) -> None:
         limit.check_elements(message, DEFAULT_MAX_SIZE, "/path")
 
 
-def _requests() -> list[bytes]:
+def _request_seeds() -> list[bytes]:
     tensors: dict[str, Any] = {
         "image": np.zeros((1, 2, 2, 3), np.uint8),
         "scores": np.array([1.5, math.nan], np.float32),
@@ -172,12 +172,12 @@ def _requests() -> list[bytes]:
     return [request, unpacked.SerializeToString(), raw, b"\x0a\x01a\xa3\x06\x08\x01\xa4\x06"]
 
 
-def _structs() -> list[bytes]:
+def _struct_seeds() -> list[bytes]:
     value = {"a": [1, None, True, {"b": "ü"}], "c": {"d": {}}, "e": math.inf}
     return [to_struct(value).SerializeToString(), b""]
 
 
-def _windows() -> list[bytes]:
+def _window_seeds() -> list[bytes]:
     size = {"message": "window-change", "cols": 80, "rows": 24}
     return [
         ShellRequest(name="s", data_in="ls\n", extra=to_struct(size)).SerializeToString(),
@@ -195,21 +195,25 @@ TARGETS = (
     Target(
         "messages.name",
         target_name,
-        lambda: [*_requests(), b"\x0a\x04belt", b"\x0a\x06\x0a\x04belt", b"\x10\x05\x0a\x01a"],
+        lambda: [*_request_seeds(), b"\x0a\x04belt", b"\x0a\x06\x0a\x04belt", b"\x10\x05\x0a\x01a"],
         ("cogwork.wire.raw_request",),
         _TAGS,
     ),
     Target(
-        "messages.fields", target_fields, _requests, ("cogwork.resource.protobuf_reader",), _TAGS
+        "messages.fields",
+        target_fields,
+        _request_seeds,
+        ("cogwork.resource.protobuf_reader",),
+        _TAGS,
     ),
     Target(
         "messages.tensors",
         target_tensors,
-        _requests,
+        _request_seeds,
         ("cogwork.resource.tensors", "cogwork.resource.protobuf_reader"),
         _TAGS,
     ),
-    Target("messages.structs", target_structs, _structs, ("cogwork.resource.structs",), _TAGS),
+    Target("messages.structs", target_structs, _struct_seeds, ("cogwork.resource.structs",), _TAGS),
     Target(
         "messages.command",
         target_command,
@@ -220,14 +224,14 @@ TARGETS = (
     Target(
         "messages.window",
         target_window,
-        _windows,
+        _window_seeds,
         ("cogwork.resource.shell_service:_resize", "cogwork.resource.shell_service:_parse_side"),
         (*_TAGS, b"window-change", b"cols", b"rows", b"messages"),
     ),
     Target(
         "messages.size",
         target_size,
-        _requests,
+        _request_seeds,
         (
             "cogwork.wire.request_limits:RequestLimit",
             "cogwork.wire.request_limits:_count_overhead",

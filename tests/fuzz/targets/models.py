@@ -13,7 +13,7 @@ from typing import Any
 
 import onnx
 import torch
-from tests.fuzz.target import BrokenPromise, Target, refuses
+from tests.fuzz.target import ContractViolation, Target, allow_errors
 from tests.onnx_models import FLOAT, model
 from tests.unit.drivers.mlmodel.tflite_files import (
     Signature,
@@ -37,7 +37,7 @@ from cogwork.resource.structs import to_struct
 
 
 def target_tflite(data: bytes) -> None:
-    with refuses(data, MalformedFlatbuffer):
+    with allow_errors(data, MalformedFlatbuffer):
         file = TfliteFile(data)
         file.is_stateful()
         file.check_operator_inputs()
@@ -45,31 +45,31 @@ def target_tflite(data: bytes) -> None:
 
 
 def target_tflite_metadata(data: bytes) -> None:
-    """Metadata never refuse a model, and fit into a message."""
+    """Check that metadata never refuse a model and fit into a message."""
     metadata = read_metadata(data)
     to_struct(metadata.properties).SerializeToString()
     metadata.name.encode(), metadata.description.encode()
 
 
 def target_packed_files(data: bytes) -> None:
-    """The content of the files behind a model, so that checksums are right."""
+    """Mutate the content of the files packed behind a model, with valid checksums."""
     target_tflite_metadata(with_files(b"", {"meta.json": data, "labels.txt": data}))
 
 
 def target_onnx(data: bytes) -> None:
-    with _file(data) as path:
+    with _temporary_file(data) as path:
         for key, value in read_onnx_properties(path).items():
             (key + value).encode()
         list_onnx_data_files(path)
 
 
 def target_torch(data: bytes) -> None:
-    with _file(data) as path, refuses(data, BadModel):
+    with _temporary_file(data) as path, allow_errors(data, BadModel):
         _read_archive(TorchArchive(path))
 
 
 def target_torch_records(data: bytes) -> None:
-    """The content of the records that are read, in an archive that is whole."""
+    """Mutate the content of the records in a valid archive."""
     code, note, config = (*data.split(b"\0"), b"", b"")[:3]
     content = io.BytesIO()
     with zipfile.ZipFile(content, "w") as archive:
@@ -78,11 +78,11 @@ def target_torch_records(data: bytes) -> None:
         archive.writestr("model/extra/cogwork.json", note)
         archive.writestr("model/extra/config.txt", config)
         archive.writestr("model/version", b"3\n")
-    with _file(content.getvalue()) as path, refuses(data, BadModel):
+    with _temporary_file(content.getvalue()) as path, allow_errors(data, BadModel):
         _read_archive(TorchArchive(path))
 
 
-class _Records(TorchArchive):
+class _MemoryArchive(TorchArchive):
     """An archive in memory."""
 
     def __init__(self, records: Mapping[str, bytes]) -> None:
@@ -94,9 +94,9 @@ class _Records(TorchArchive):
 
 
 def target_torch_program(data: bytes) -> None:
-    """The JSON of a program is taken over if it holds nothing that torch could run."""
+    """Check that the accepted JSON of a program contains nothing that torch could run."""
     model, weights = (*data.split(b"\0"), b"{}")[:2]
-    archive = _Records(
+    archive = _MemoryArchive(
         {
             "archive_format": b"pt2",
             "archive_version": b"0",
@@ -106,36 +106,36 @@ def target_torch_program(data: bytes) -> None:
             "data/constants/model_constants_config.json": b'{"config": {}}',
         }
     )
-    with refuses(data, BadModel), contextlib.suppress(KeyError):
-        taken = json.loads(dict(_safe_records(archive))["models/model.json"])
-        for text in _texts(taken):
+    with allow_errors(data, BadModel), contextlib.suppress(KeyError):
+        safe_model = json.loads(dict(_safe_records(archive))["models/model.json"])
+        for text in _iter_texts(safe_model):
             if "__import__(" in text or "lambda " in text:
-                raise BrokenPromise(f"{text!r} was taken over, which torch could run")
+                raise ContractViolation(f"{text!r} was taken over, which torch could run")
 
 
-def _texts(value: Any) -> Iterator[str]:
-    """All texts but arguments of operators, which become literals, and JSON, which is parsed."""
+def _iter_texts(value: Any) -> Iterator[str]:
+    """Yield all texts except operator arguments, which become literals, and parsed JSON."""
     if isinstance(value, str):
         yield value
     elif isinstance(value, list):
         for each in value:
-            yield from _texts(each)
+            yield from _iter_texts(each)
     elif isinstance(value, dict):
         for key, each in value.items():
             yield key
             if key not in ("as_string", "as_strings", "in_spec", "out_spec"):
-                yield from _texts(each)
+                yield from _iter_texts(each)
 
 
 def _read_archive(archive: TorchArchive) -> None:
     if not isinstance(archive.read_ultralytics_metadata(), dict):
-        raise BrokenPromise("the notes are not a mapping")
+        raise ContractViolation("the notes are not a mapping")
     archive.reject_file_access()
     archive.read_manifest()
 
 
 @contextlib.contextmanager
-def _file(content: bytes) -> Iterator[str]:
+def _temporary_file(content: bytes) -> Iterator[str]:
     with tempfile.NamedTemporaryFile(prefix="cogwork-fuzz-") as file:
         file.write(content)
         file.flush()

@@ -18,7 +18,7 @@ from unittest import mock
 
 from google.protobuf.descriptor_pb2 import FileDescriptorProto
 from grpclib.reflection.v1.reflection_pb2 import FileDescriptorResponse, ServerReflectionResponse
-from tests.fuzz.target import BrokenPromise, Target, refuses
+from tests.fuzz.target import ContractViolation, Target, allow_errors
 
 from cogwork.core.clock import SystemClock
 from cogwork.modules.bundle import BadBundle, unpack_bundle
@@ -36,33 +36,33 @@ def target_meta(data: bytes) -> None:
         folder = Path(temporary)
         (folder / "meta.json").write_bytes(data)
         for key in _KEYS:
-            with refuses(data, BadMeta):
+            with allow_errors(data, BadMeta):
                 meta = read_meta(folder)
                 found = meta.resolve_file(key) if meta is not None else None
                 if found is not None and not found.is_relative_to(folder.resolve()):
-                    raise BrokenPromise(f"{found} is outside of the module's folder")
+                    raise ContractViolation(f"{found} is outside of the module's folder")
 
 
 def target_tar(data: bytes) -> None:
     for archive in (data, _with_checksums(data)):
-        with refuses(data, BadArchive):
+        with allow_errors(data, BadArchive):
             reader, total = TarReader(io.BytesIO(archive).read), 0
             for member in reader:
                 total += sum(map(len, reader.content()))
                 member.path.encode(errors="surrogateescape")
             if total > len(archive):
-                raise BrokenPromise(f"{total} bytes in an archive of {len(archive)}")
+                raise ContractViolation(f"{total} bytes in an archive of {len(archive)}")
 
 
 def target_bundle(data: bytes) -> None:
-    """An archive, plain or compressed, writes below the home only."""
+    """Check that an archive, plain or compressed, writes only below the home."""
     archive = _with_checksums(data)
     for content in (data, archive, gzip.compress(archive, 1)):
         _unpack(content, data)
 
 
 def _with_checksums(data: bytes) -> bytes:
-    """The archive with headers that are accepted, whatever is in them."""
+    """Return the archive with valid header checksums."""
     blocks = [bytearray(data[at : at + 512]) for at in range(0, len(data), 512)]
     for block in blocks:
         if block[257:262] == b"ustar":
@@ -78,14 +78,14 @@ def _unpack(content: bytes, data: bytes) -> None:
     archive = place / "acme.tar"
     archive.write_bytes(content)
     try:
-        # It would wait for every disk of this computer.
-        with refuses(data, BadBundle, BadMeta), mock.patch.object(os, "sync"):
+        # A real sync would wait for every disk of this computer.
+        with allow_errors(data, BadBundle, BadMeta), mock.patch.object(os, "sync"):
             asyncio.run(unpack_bundle("acme", archive, home, _ignore, SystemClock()))
         outside = [*place.iterdir(), *(place / "a").iterdir(), *(place / "a" / "b").iterdir()]
         if len(outside) != 4 or [each.name for each in home.iterdir()] not in ([], ["modules"]):
-            raise BrokenPromise(f"something was written outside: {outside}")
+            raise ContractViolation(f"something was written outside: {outside}")
         if archive.read_bytes() != content:
-            raise BrokenPromise("the archive was changed")
+            raise ContractViolation("the archive was changed")
     finally:
         _remove(place)
 
@@ -102,33 +102,33 @@ def _remove(place: Path) -> None:
 
 
 def target_output(data: bytes) -> None:
-    """However a program writes, few lines are told, and none is long."""
-    lines, told = LineSplitter(), list[str]()
+    """Check that the number and length of reported lines are limited."""
+    lines, reported = LineSplitter(), list[str]()
     for at in range(0, len(data), 97):
-        told += lines.feed(data[at : at + 97], now=at / 1e6)
-    told += lines.flush()
-    if len(told) > MAX_LINES_PER_SECOND + 3:
-        raise BrokenPromise(f"{len(told)} lines in a second")
+        reported += lines.feed(data[at : at + 97], now=at / 1e6)
+    reported += lines.flush()
+    if len(reported) > MAX_LINES_PER_SECOND + 3:
+        raise ContractViolation(f"{len(reported)} lines in a second")
     # A tab takes up to four columns.
-    if any(len(line) > 4 * MAX_LINE_BYTES + 60 for line in (*told, *lines.last_lines)):
-        raise BrokenPromise("a line is longer than it may be")
+    if any(len(line) > 4 * MAX_LINE_BYTES + 60 for line in (*reported, *lines.last_lines)):
+        raise ContractViolation("a line is longer than it may be")
 
 
 def target_story(data: bytes) -> None:
-    """What another run has left in the journal never keeps it from being read."""
+    """Check that any content of the journal can be read."""
     with tempfile.TemporaryDirectory(prefix="cogwork-fuzz-") as temporary:
         file = Path(temporary) / "story.jsonl"
         file.write_bytes(data)
-        story = EventJournal(file, SystemClock())
+        journal = EventJournal(file, SystemClock())
         try:
-            story.read()
-            story.read("belt")
+            journal.read()
+            journal.read("belt")
         finally:
-            story.close()
+            journal.close()
 
 
 class _Channel:
-    """To a module that answers every question with the same descriptions."""
+    """A channel to a module that answers every request with the same descriptors."""
 
     def __init__(self, reply: bytes) -> None:
         self._reply = reply
@@ -149,12 +149,12 @@ def target_description(data: bytes) -> None:
         file_descriptor_response=FileDescriptorResponse(file_descriptor_proto=files)
     )
     channel = _Channel(reply.SerializeToString())
-    asking = fetch_descriptors(channel, "acme.Widgets", DescriptorBudget(1 << 20))  # type: ignore[arg-type]
-    with refuses(data, NotDescribed), contextlib.suppress(StopIteration):
-        asking.send(None)  # nothing in it waits
+    fetching = fetch_descriptors(channel, "acme.Widgets", DescriptorBudget(1 << 20))  # type: ignore[arg-type]
+    with allow_errors(data, NotDescribed), contextlib.suppress(StopIteration):
+        fetching.send(None)  # it never waits
 
 
-def _descriptions() -> list[bytes]:
+def _descriptor_seeds() -> list[bytes]:
     file = FileDescriptorProto(name="a.proto", package="acme", dependency=["b.proto"])
     file.message_type.add(name="Ask").field.add(name="x", number=1, type=1, label=1)
     method = file.service.add(name="Widgets").method.add(name="Turn")
@@ -168,7 +168,7 @@ def _descriptions() -> list[bytes]:
 
 
 @functools.cache
-def _archives() -> tuple[bytes, ...]:
+def _archive_seeds() -> tuple[bytes, ...]:
     plain = _tar(
         _member("meta.json", b'{"entrypoint": "run.sh"}'), _member("run.sh", b"#!/bin/sh\n")
     )
@@ -223,7 +223,7 @@ TARGETS = (
     Target(
         "modules.tar",
         target_tar,
-        _archives,
+        _archive_seeds,
         ("cogwork.modules.tar",),
         _TAR_TOKENS,
         largest=6144,
@@ -231,7 +231,7 @@ TARGETS = (
     Target(
         "modules.bundle",
         target_bundle,
-        _archives,
+        _archive_seeds,
         ("cogwork.modules.bundle", "cogwork.modules.extraction", "cogwork.modules.decompression"),
         _TAR_TOKENS,
         largest=6144,
@@ -256,7 +256,7 @@ TARGETS = (
     Target(
         "modules.description",
         target_description,
-        _descriptions,
+        _descriptor_seeds,
         ("cogwork.modules.reflection",),
         (
             b"\xfe\xfe",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tests.fuzz.target import BrokenPromise, Target, refuses, words_of
+from tests.fuzz.target import ContractViolation, Target, allow_errors, split_texts
 
 from cogwork.config.network import NetworkConfig
 from cogwork.core.errors import CogworkError, InvalidName
@@ -18,33 +18,33 @@ _KNOWN = [
 
 
 def target_resource(data: bytes) -> None:
-    text = words_of(data)[0]
+    text = split_texts(data)[0]
     for kind in (Api, ModelName, ResourceName, Reference):
-        with refuses(data, InvalidName):
+        with allow_errors(data, InvalidName):
             parsed = kind.parse(text)
             if kind.parse(str(parsed)) != parsed:
-                raise BrokenPromise(f"{parsed} does not survive being written")
-    with refuses(data, InvalidName):
+                raise ContractViolation(f"{parsed} does not survive being written")
+    with allow_errors(data, InvalidName):
         check_name(text)
-    with refuses(data, CogworkError):
+    with allow_errors(data, CogworkError):
         resolve_name(text, _KNOWN)
 
 
 def target_address(data: bytes) -> None:
-    """What the configuration accepts can be parsed, and has a port that exists."""
-    text = words_of(data)[0]
-    with refuses(data, ValueError):
+    """Check that an accepted address can be parsed and has a valid port."""
+    text = split_texts(data)[0]
+    with allow_errors(data, ValueError):
         accepted = NetworkConfig.model_validate({"bind_address": text}).bind_address
         if not accepted:
             return
         try:
             address = Address.parse(accepted)
         except ValueError as error:
-            raise BrokenPromise(f"{accepted!r} is accepted and cannot be parsed") from error
+            raise ContractViolation(f"{accepted!r} is accepted and cannot be parsed") from error
         if not 0 <= address.port <= 65535:
-            raise BrokenPromise(f"there is no port {address.port}")
+            raise ContractViolation(f"there is no port {address.port}")
         if Address.parse(str(address)) != address:
-            raise BrokenPromise(f"{address!r} does not survive being written")
+            raise ContractViolation(f"{address!r} does not survive being written")
         assert isinstance(address.is_loopback, bool)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hpack import Decoder, Encoder
 from hpack.exceptions import HPACKError
 from tests import frames
-from tests.fuzz.target import BrokenPromise, Target
+from tests.fuzz.target import ContractViolation, Target
 
 from cogwork.wire.http2_monitor import Http2Monitor, ProtocolViolation, has_utf8_headers
 
@@ -13,21 +13,21 @@ _PATH = "/viam.robot.v1.RobotService/ResourceNames"
 
 
 def target_http2(data: bytes) -> None:
-    """However the bytes are cut, the monitor sees the same."""
-    whole = _follow([data])
+    """Check that the monitor does not depend on how the bytes are split."""
+    whole = _run_monitor([data])
     cut = data[0] % 17 + 1 if data else 1
-    pieces = _follow([data[at : at + cut] for at in range(0, len(data), cut)])
+    pieces = _run_monitor([data[at : at + cut] for at in range(0, len(data), cut)])
     if whole != pieces:
-        raise BrokenPromise(f"{whole} at once, {pieces} in pieces of {cut}")
+        raise ContractViolation(f"{whole} at once, {pieces} in pieces of {cut}")
 
 
-def _follow(pieces: list[bytes]) -> tuple[int, bool, bool] | str:
+def _run_monitor(pieces: list[bytes]) -> tuple[int, bool, bool] | str:
     monitor = Http2Monitor(lambda: 0.0)
     try:
         monitor.feed_client(memoryview(frames.PREFACE))
         for piece in pieces:
             if monitor.feed_client(memoryview(piece)) != len(piece):
-                raise BrokenPromise("something waits although nothing limits it")
+                raise ContractViolation("something waits although nothing limits it")
         for piece in pieces:
             monitor.feed_server(memoryview(piece))
     except ProtocolViolation:
@@ -36,16 +36,16 @@ def _follow(pieces: list[bytes]) -> tuple[int, bool, bool] | str:
 
 
 def target_headers(data: bytes) -> None:
-    """What passes as text is text to a real decoder, too."""
-    judged = has_utf8_headers(data)
+    """Check that accepted headers are text for a real decoder, too."""
+    accepted = has_utf8_headers(data)
     decoder = Decoder()
     try:
         found = decoder.decode(data, raw=True)
     except (HPACKError, ValueError):
         return
-    fine = all(_is_text(part) for name, value in found for part in (bytes(name), bytes(value)))
-    if judged and not fine:
-        raise BrokenPromise("a header that is not text passes")
+    valid = all(_is_text(part) for name, value in found for part in (bytes(name), bytes(value)))
+    if accepted and not valid:
+        raise ContractViolation("a header that is not text passes")
 
 
 def _is_text(data: bytes) -> bool:
@@ -56,7 +56,7 @@ def _is_text(data: bytes) -> bool:
     return True
 
 
-def _blocks() -> list[bytes]:
+def _header_seeds() -> list[bytes]:
     headers = [
         (b":method", b"POST"),
         (b":path", _PATH.encode()),
@@ -66,7 +66,7 @@ def _blocks() -> list[bytes]:
     return [bytes(Encoder().encode(headers, huffman=coded)) for coded in (True, False)]
 
 
-def _conversations() -> list[bytes]:
+def _frame_seeds() -> list[bytes]:
     return [
         frames.settings() + frames.call(1, _PATH, b"hello") + frames.ping(),
         frames.headers(1, _PATH, more=True) + frames.continuation(1, b"", last=True),
@@ -78,14 +78,14 @@ TARGETS = (
     Target(
         "wire.http2",
         target_http2,
-        _conversations,
+        _frame_seeds,
         ("cogwork.wire.http2_monitor",),
         (b"\x00\x00\x00\x01\x04", b"\x00\x00\x05\x00\x01", b"\x09", b"\x00\x00\x04\x03\x00"),
     ),
     Target(
         "wire.headers",
         target_headers,
-        _blocks,
+        _header_seeds,
         ("cogwork.wire.http2_monitor",),
         (b"\x40", b"\x00", b"\x80", b"\x7f", b"\xff\xff\xff", b"\x04\x85"),
     ),
