@@ -129,14 +129,14 @@ class TestSdk:
             assert _size(images[0].data) == (64, 48)
             assert len(images[0].data) == 1_000_000
 
-            with refused() as told:
+            with refused() as error:
                 await module.validate(config("front", CAMERA, "acme:test:camera", {"width": 0}))
-            assert '"width" must be above 0' in told.words
+            assert '"width" must be above 0' in error.words
 
             await module.remove(small)
-            with refused() as told:
+            with refused() as error:
                 await camera.get_images()
-            assert told.status is Status.NOT_FOUND
+            assert error.status is Status.NOT_FOUND
             assert await module.stop() == 0
 
     async def test_motor_module_uses_its_dependency(self, place: Path, parent: Parent) -> None:
@@ -182,12 +182,12 @@ class TestSdk:
             for level in ("DEBUG", "INFO", "WARNING", "ERROR", "CRITICAL"):
                 entry = await parent.logged("words", level)
                 assert entry.logger_name == f"{MOTOR}/arm"
-            with refused() as told:
+            with refused() as error:
                 await motor.do_command({"raise": "ouch"})
-            assert "ouch" in told.words
-            with refused() as told:
+            assert "ouch" in error.words
+            with refused() as error:
                 await motor.do_command({"hang": 60}, timeout=0.2)
-            assert told.status is Status.DEADLINE_EXCEEDED
+            assert error.status is Status.DEADLINE_EXCEEDED
 
             child = (await motor.do_command({"spawn": "deaf"}))["spawn"]
             assert isinstance(child, float)
@@ -238,9 +238,9 @@ class TestSdk:
             assert (reply.text, reply.number, reply.received) == ("abc", 3, 30)
             assert [each.text async for each in echo.bidi(["x", "y"])] == ["x", "y"]
 
-            with refused() as told:
+            with refused() as error:
                 await echo.unary("no", status=Status.ALREADY_EXISTS.value)
-            assert (told.status, told.words) == (Status.ALREADY_EXISTS, "no")
+            assert (error.status, error.words) == (Status.ALREADY_EXISTS, "no")
             assert (await echo.unary()).remaining == -1
             with refused():
                 await echo.unary(pause=60, timeout=0.2)
@@ -272,9 +272,9 @@ class TestBadModule:
     async def test_hang_in_ready_mode(self, place: Path, parent: Parent, hang: str) -> None:
         async with start_bad_module("hang-in-ready", place, HANG=hang) as module:
             await module.serves()
-            with refused() as told:
+            with refused() as error:
                 await module.ready(parent, within=0.5)
-            assert told.status is Status.DEADLINE_EXCEEDED
+            assert error.status is Status.DEADLINE_EXCEEDED
 
     async def test_not_ready_mode_becomes_ready_after_three_calls(
         self, place: Path, parent: Parent
@@ -313,7 +313,7 @@ class TestBadModule:
             await module.ready(parent)
             if where != "add":
                 await module.add(thing)
-            with refused() as told:
+            with refused() as error:
                 match where:
                     case "add":
                         await module.add(thing, within=0.3)
@@ -323,7 +323,7 @@ class TestBadModule:
                         await module.remove(thing, within=0.3)
                     case _:
                         await GenericClient("t", module.channel).do_command({}, timeout=0.3)
-            assert told.status is Status.DEADLINE_EXCEEDED
+            assert error.status is Status.DEADLINE_EXCEEDED
 
     @pytest.mark.parametrize("where", ["add", "reconfigure", "call"])
     async def test_exit_in_resource_call_modes(
@@ -332,12 +332,12 @@ class TestBadModule:
         thing = config("t", GENERIC, "acme:bad:thing")
         async with start_bad_module(f"exit-in-{where}", place) as module:
             await module.ready(parent)
-            with refused() as told:
+            with refused() as error:
                 await module.add(thing)
                 if where == "reconfigure":
                     await module.reconfigure(thing)
                 await GenericClient("t", module.channel).do_command({})
-            assert told.status is Status.UNAVAILABLE
+            assert error.status is Status.UNAVAILABLE
             assert await module.exit_code() == 5
             await module.err.says(f"exits in {where}")
 
@@ -413,14 +413,14 @@ class TestNodeModule:
             await module.reconfigure(smaller)
             images, _ = await camera.get_images()
             assert len(images[0].data) == 5000
-            with refused() as told:
+            with refused() as error:
                 await module.validate(config("front", CAMERA, "acme:node:camera", {"bytes": 3}))
-            assert told.status is Status.INVALID_ARGUMENT
+            assert error.status is Status.INVALID_ARGUMENT
 
             await module.remove(front)
-            with refused() as told:
+            with refused() as error:
                 await camera.get_images()
-            assert told.status is Status.NOT_FOUND
+            assert error.status is Status.NOT_FOUND
             assert await module.stop() == 0
 
 

@@ -294,16 +294,18 @@ async def test_ipv6_only_listener_is_reached() -> None:
 
 
 @pytest.mark.parametrize(
-    ("ports", "told"), [((), "has none"), ((22, 5900), "has 22, 5900")], ids=["none", "others"]
+    ("ports", "listed_ports"),
+    [((), "has none"), ((22, 5900), "has 22, 5900")],
+    ids=["none", "others"],
 )
-async def test_unlisted_port_is_refused(ports: Sequence[int], told: str) -> None:
+async def test_unlisted_port_is_refused(ports: Sequence[int], listed_ports: str) -> None:
     async with serve_tunnels(*map(endpoint, ports)) as stub, stub.Tunnel.open() as stream:
         await stream.send_message(request(8022))
         with refused() as error:
             await stream.recv_message()
     assert error.status is Status.NOT_FOUND
     assert error.words == (
-        f"tunnel not available at port 8022: network.traffic_tunnel_endpoints {told}"
+        f"tunnel not available at port 8022: network.traffic_tunnel_endpoints {listed_ports}"
     )
 
 
