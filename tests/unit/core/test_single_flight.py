@@ -165,7 +165,7 @@ async def test_get_after_close_is_interrupted(flight: SingleFlight[str], make: M
 
 
 class TestSingleFlightGroup:
-    async def test_groups_do_not_wait_for_each_other(self, make: ManualWork) -> None:
+    async def test_keys_of_a_group_do_not_wait_for_each_other(self, make: ManualWork) -> None:
         group: SingleFlightGroup[str] = SingleFlightGroup()
         depth = asyncio.ensure_future(group.get("depth", 1, make))
         color = asyncio.ensure_future(group.get("color", 1, make))

@@ -104,20 +104,20 @@ class RandomWalk:
         weights, edits = zip(*self.edits, strict=True)
         self.rng.choices(edits, weights)[0]()
         if self.rng.random() < 0.7:
-            self.world.apply(*self.shuffled())
+            self.world.apply(*self.shuffle_specs())
         for _ in range(self.rng.choice((0, 0, 0, 1, 2, 3, 5))):
             await asyncio.sleep(0)
         if self.rng.random() < 0.6:
             await self.world.advance(self.rng.choice((0, 0.3, 0.5, 1, 1, 2, 5, 30, 119.5)))
 
-    def shuffled(self) -> list[Spec]:
+    def shuffle_specs(self) -> list[Spec]:
         specs = list(self.specs.values())
         self.rng.shuffle(specs)
         return specs
 
     async def settle(self) -> None:
         """Wait until the state is as expected and check that it stays so."""
-        applied = self.world.apply(*self.shuffled(), revision="rest")
+        applied = self.world.apply(*self.shuffle_specs(), revision="rest")
         end = self.world.now + SETTLE_SECONDS
         while (
             (mismatches := self.find_mismatches()) or not applied.done()
@@ -142,7 +142,7 @@ class RandomWalk:
             )
             for number, name in enumerate(self.names)
         }
-        self.world.apply(*self.shuffled(), revision="good")
+        self.world.apply(*self.shuffle_specs(), revision="good")
         await self.world.advance(200)
         assert not (mismatches := self.find_mismatches()), mismatches
         assert {node.state for node in self.world.graph.nodes.values()} == {State.READY}
@@ -272,7 +272,7 @@ class RandomWalk:
         return thing.late and self.is_bad(thing.name.short)
 
     def is_bad(self, name: str) -> bool:
-        """Whether its constructor cannot succeed."""
+        """Return whether the constructor of the name cannot succeed."""
         build_behavior = self.world.scripts.get(name, Script()).build
         assert isinstance(build_behavior, CallBehavior)
         return build_behavior.hangs or build_behavior.error is not None

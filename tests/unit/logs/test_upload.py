@@ -29,11 +29,11 @@ class WatchedClock(ManualClock):
         self._waiting = 0
 
     async def sleep(self, seconds: float) -> None:
-        with self._counted() if seconds else contextlib.nullcontext():
+        with self._count_waiter() if seconds else contextlib.nullcontext():
             await super().sleep(seconds)
 
     async def wait(self, waitables: Collection[Waitable], timeout: float | None) -> None:
-        with self._counted():
+        with self._count_waiter():
             await super().wait(waitables, timeout)
 
     async def advance_stepwise(self, seconds: float, step: float = 5.0) -> None:
@@ -46,7 +46,7 @@ class WatchedClock(ManualClock):
             seconds -= step
 
     @contextlib.contextmanager
-    def _counted(self) -> Iterator[None]:
+    def _count_waiter(self) -> Iterator[None]:
         self._waiting += 1
         try:
             yield

@@ -49,33 +49,33 @@ class Gauge(Sensor):
 
 
 @pytest.fixture
-def place() -> Iterable[Path]:
+def directory() -> Iterable[Path]:
     # A socket's path may have 103 characters; pytest's directories are long.
     with tempfile.TemporaryDirectory(dir="/tmp", prefix="peer-") as directory:
         yield Path(directory)
 
 
 @pytest.fixture
-async def parent(place: Path) -> AsyncIterator[Parent]:
-    async with bare.parent(place, Gauge("gauge")) as serving:
+async def parent(directory: Path) -> AsyncIterator[Parent]:
+    async with bare.parent(directory, Gauge("gauge")) as serving:
         yield serving
 
 
 @contextlib.asynccontextmanager
 async def start_ready_module(
-    name: str, place: Path, parent: Parent, *arguments: str, **environment: str
+    name: str, directory: Path, parent: Parent, *arguments: str, **environment: str
 ) -> AsyncIterator[Bare]:
-    executable = make.sdk_module(place, name)
-    async with bare.module(executable, place, *arguments, environment=environment) as module:
+    executable = make.sdk_module(directory, name)
+    async with bare.module(executable, directory, *arguments, environment=environment) as module:
         assert (await module.ready(parent)).ready
         yield module
 
 
 def start_bad_module(
-    mode: str, place: Path, **environment: str
+    mode: str, directory: Path, **environment: str
 ) -> contextlib.AbstractAsyncContextManager[Bare]:
-    executable = make.sdk_module(place, "bad")
-    return bare.module(executable, place, environment={"MODE": mode, **environment})
+    executable = make.sdk_module(directory, "bad")
+    return bare.module(executable, directory, environment={"MODE": mode, **environment})
 
 
 def models_by_service(answer: ReadyResponse) -> dict[str, list[str]]:
@@ -108,8 +108,10 @@ async def call_reflection(
 
 
 class TestSdk:
-    async def test_camera_module_serves_and_reconfigures(self, place: Path, parent: Parent) -> None:
-        async with start_ready_module("camera", place, parent) as module:
+    async def test_camera_module_serves_and_reconfigures(
+        self, directory: Path, parent: Parent
+    ) -> None:
+        async with start_ready_module("camera", directory, parent) as module:
             assert parent.asked == 1
             small = config("front", CAMERA, "acme:test:camera", {"width": 32, "height": 16})
             await module.add(small)
@@ -139,8 +141,8 @@ class TestSdk:
             assert error.status is Status.NOT_FOUND
             assert await module.stop() == 0
 
-    async def test_motor_module_uses_its_dependency(self, place: Path, parent: Parent) -> None:
-        async with start_ready_module("motor", place, parent, GREETING="hello") as module:
+    async def test_motor_module_uses_its_dependency(self, directory: Path, parent: Parent) -> None:
+        async with start_ready_module("motor", directory, parent, GREETING="hello") as module:
             arm = config("arm", MOTOR, "acme:test:motor", {"needs": ["gauge"], "wants": ["x"]})
             answer = await module.validate(arm)
             assert list(answer.dependencies) == ["gauge"]
@@ -156,8 +158,8 @@ class TestSdk:
             assert about["pid"] == module.process.pid
             assert about["dependencies"] == ["gauge"]
 
-    async def test_motor_module_turns_and_stops(self, place: Path, parent: Parent) -> None:
-        async with start_ready_module("motor", place, parent) as module:
+    async def test_motor_module_turns_and_stops(self, directory: Path, parent: Parent) -> None:
+        async with start_ready_module("motor", directory, parent) as module:
             await module.add(config("arm", MOTOR, "acme:test:motor"))
             motor = MotorClient("arm", module.channel)
 
@@ -169,8 +171,10 @@ class TestSdk:
             await turning
             assert await motor.get_position() < 3
 
-    async def test_motor_module_misbehaves_on_command(self, place: Path, parent: Parent) -> None:
-        async with start_ready_module("motor", place, parent, "--log-level=debug") as module:
+    async def test_motor_module_misbehaves_on_command(
+        self, directory: Path, parent: Parent
+    ) -> None:
+        async with start_ready_module("motor", directory, parent, "--log-level=debug") as module:
             await module.add(config("arm", MOTOR, "acme:test:motor"))
             motor = MotorClient("arm", module.channel)
 
@@ -196,8 +200,8 @@ class TestSdk:
                 await motor.do_command({"exit": 9})
             assert await module.exit_code() == 9
 
-    async def test_mlmodel_module_infers(self, place: Path, parent: Parent) -> None:
-        async with start_ready_module("mlmodel", place, parent) as module:
+    async def test_mlmodel_module_infers(self, directory: Path, parent: Parent) -> None:
+        async with start_ready_module("mlmodel", directory, parent) as module:
             await module.add(config("twice", "rdk:service:mlmodel", "acme:test:doubler"))
             model = MLModelClient("twice", module.channel)
             given = np.array([1.5, -2.0], dtype=np.float32)
@@ -206,18 +210,20 @@ class TestSdk:
             assert output.dtype == np.float32
             assert (await model.metadata()).input_info[0].name == "input"
 
-    async def test_sensor_module_returns_its_readings(self, place: Path, parent: Parent) -> None:
-        async with start_ready_module("sensor", place, parent) as module:
+    async def test_sensor_module_returns_its_readings(
+        self, directory: Path, parent: Parent
+    ) -> None:
+        async with start_ready_module("sensor", directory, parent) as module:
             attributes = {"readings": {"a": 1, "b": ["x", True]}}
             await module.add(config("s", SENSOR, "acme:test:sensor", attributes))
             sensor = SensorClient("s", module.channel)
             assert await sensor.get_readings() == {"a": 1, "b": ["x", True]}
 
     async def test_echo_module_serves_a_custom_api_with_all_streaming_kinds(
-        self, place: Path, parent: Parent
+        self, directory: Path, parent: Parent
     ) -> None:
-        executable = make.sdk_module(place, "echo")
-        async with bare.module(executable, place) as module:
+        executable = make.sdk_module(directory, "echo")
+        async with bare.module(executable, directory) as module:
             service = "acme.service.echo.v1.EchoService"
             assert models_by_service(await module.ready(parent)) == {service: ["acme:test:echo"]}
             assert service in await list_services(module, alpha=True)
@@ -252,44 +258,44 @@ class TestSdk:
 
 
 class TestBadModule:
-    async def test_unknown_mode_exits(self, place: Path) -> None:
-        async with start_bad_module("helpful", place) as module:
+    async def test_unknown_mode_exits(self, directory: Path) -> None:
+        async with start_bad_module("helpful", directory) as module:
             assert await module.exit_code() == 1
             assert 'MODE is "helpful"' in module.err.text
 
-    async def test_exit_at_start_mode(self, place: Path) -> None:
-        async with start_bad_module("exit-at-start", place) as module:
+    async def test_exit_at_start_mode(self, directory: Path) -> None:
+        async with start_bad_module("exit-at-start", directory) as module:
             assert await module.exit_code() == 3
             await module.err.says("RuntimeError: the device is not there")
 
-    async def test_hang_at_start_mode(self, place: Path) -> None:
-        async with start_bad_module("hang-at-start", place) as module:
+    async def test_hang_at_start_mode(self, directory: Path) -> None:
+        async with start_bad_module("hang-at-start", directory) as module:
             with pytest.raises(TimeoutError):
                 await module.serves(within=0.5)
             assert module.process.returncode is None
 
     @pytest.mark.parametrize("hang", ["", "blocking"])
-    async def test_hang_in_ready_mode(self, place: Path, parent: Parent, hang: str) -> None:
-        async with start_bad_module("hang-in-ready", place, HANG=hang) as module:
+    async def test_hang_in_ready_mode(self, directory: Path, parent: Parent, hang: str) -> None:
+        async with start_bad_module("hang-in-ready", directory, HANG=hang) as module:
             await module.serves()
             with refused() as error:
                 await module.ready(parent, within=0.5)
             assert error.status is Status.DEADLINE_EXCEEDED
 
     async def test_not_ready_mode_becomes_ready_after_three_calls(
-        self, place: Path, parent: Parent
+        self, directory: Path, parent: Parent
     ) -> None:
-        async with start_bad_module("not-ready", place) as module:
+        async with start_bad_module("not-ready", directory) as module:
             answers = [(await module.ready(parent)).ready for _ in range(5)]
             assert answers == [False, False, False, True, True]
 
-    async def test_exits_after_ready(self, place: Path, parent: Parent) -> None:
-        async with start_bad_module("exit-after-ready", place) as module:
+    async def test_exits_after_ready(self, directory: Path, parent: Parent) -> None:
+        async with start_bad_module("exit-after-ready", directory) as module:
             assert (await module.ready(parent)).ready
             assert await module.exit_code() == 4
 
-    async def test_no_reflection_mode(self, place: Path, parent: Parent) -> None:
-        async with start_bad_module("no-reflection", place) as module:
+    async def test_no_reflection_mode(self, directory: Path, parent: Parent) -> None:
+        async with start_bad_module("no-reflection", directory) as module:
             assert (await module.ready(parent)).ready
             with pytest.raises(grpc.aio.AioRpcError) as error:
                 await list_services(module, alpha=True)
@@ -299,17 +305,17 @@ class TestBadModule:
                 grpc.StatusCode.INTERNAL,
             }
 
-    async def test_others_model_mode(self, place: Path, parent: Parent) -> None:
-        async with start_bad_module("others-model", place) as module:
+    async def test_others_model_mode(self, directory: Path, parent: Parent) -> None:
+        async with start_bad_module("others-model", directory) as module:
             answer = models_by_service(await module.ready(parent))
             assert answer["viam.component.sensor.v1.SensorService"] == ["acme:test:sensor"]
 
     @pytest.mark.parametrize("where", ["add", "reconfigure", "remove", "call"])
     async def test_hang_in_resource_call_modes(
-        self, place: Path, parent: Parent, where: str
+        self, directory: Path, parent: Parent, where: str
     ) -> None:
         thing = config("t", GENERIC, "acme:bad:thing")
-        async with start_bad_module(f"hang-in-{where}", place) as module:
+        async with start_bad_module(f"hang-in-{where}", directory) as module:
             await module.ready(parent)
             if where != "add":
                 await module.add(thing)
@@ -327,10 +333,10 @@ class TestBadModule:
 
     @pytest.mark.parametrize("where", ["add", "reconfigure", "call"])
     async def test_exit_in_resource_call_modes(
-        self, place: Path, parent: Parent, where: str
+        self, directory: Path, parent: Parent, where: str
     ) -> None:
         thing = config("t", GENERIC, "acme:bad:thing")
-        async with start_bad_module(f"exit-in-{where}", place) as module:
+        async with start_bad_module(f"exit-in-{where}", directory) as module:
             await module.ready(parent)
             with refused() as error:
                 await module.add(thing)
@@ -341,8 +347,8 @@ class TestBadModule:
             assert await module.exit_code() == 5
             await module.err.says(f"exits in {where}")
 
-    async def test_ignore_sigterm_mode(self, place: Path, parent: Parent) -> None:
-        async with start_bad_module("ignore-sigterm", place) as module:
+    async def test_ignore_sigterm_mode(self, directory: Path, parent: Parent) -> None:
+        async with start_bad_module("ignore-sigterm", directory) as module:
             await module.ready(parent)
             await module.add(config("t", GENERIC, "acme:bad:thing"))
             module.process.send_signal(signal.SIGTERM)
@@ -350,8 +356,8 @@ class TestBadModule:
             assert await thing.do_command({"still": "here"}) == {"still": "here"}
             assert module.process.returncode is None
 
-    async def test_fork_mode(self, place: Path, parent: Parent) -> None:
-        async with start_bad_module("fork", place) as module:
+    async def test_fork_mode(self, directory: Path, parent: Parent) -> None:
+        async with start_bad_module("fork", directory) as module:
             await module.ready(parent)
 
             async def all_present() -> bool:
@@ -365,8 +371,8 @@ class TestBadModule:
         # Killing the group works, though a busy system takes a moment.
         await until(all_gone)
 
-    async def test_flood_mode(self, place: Path, parent: Parent) -> None:
-        async with start_bad_module("flood", place, FLOOD=str(1 << 20)) as module:
+    async def test_flood_mode(self, directory: Path, parent: Parent) -> None:
+        async with start_bad_module("flood", directory, FLOOD=str(1 << 20)) as module:
             await module.ready(parent)
 
             async def all_present() -> bool:
@@ -375,8 +381,8 @@ class TestBadModule:
 
             await until(all_present)
 
-    async def test_stop_mode(self, place: Path, parent: Parent) -> None:
-        async with start_bad_module("stop", place) as module:
+    async def test_stop_mode(self, directory: Path, parent: Parent) -> None:
+        async with start_bad_module("stop", directory) as module:
             await module.ready(parent)
 
             async def is_stopped() -> bool:
@@ -386,12 +392,12 @@ class TestBadModule:
 
 
 class TestNodeModule:
-    async def test_node_camera_serves_large_images(self, place: Path, parent: Parent) -> None:
+    async def test_node_camera_serves_large_images(self, directory: Path, parent: Parent) -> None:
         try:
-            executable = await asyncio.to_thread(make.node_module, place)
-        except NoNode as error:
-            pytest.skip(str(error))
-        async with bare.module(executable, place) as module:
+            executable = await asyncio.to_thread(make.node_module, directory)
+        except NoNode as missing:
+            pytest.skip(str(missing))
+        async with bare.module(executable, directory) as module:
             service = "viam.component.camera.v1.CameraService"
             assert models_by_service(await module.ready(parent)) == {service: ["acme:node:camera"]}
             assert parent.asked == 1
@@ -425,9 +431,9 @@ class TestNodeModule:
 
 
 class TestStubModule:
-    async def test_stub_accepts_all_calls(self, place: Path, parent: Parent) -> None:
+    async def test_stub_accepts_all_calls(self, directory: Path, parent: Parent) -> None:
         thing = config("t", GENERIC, "acme:stub:thing")
-        async with bare.module(make.stub(place), place) as module:
+        async with bare.module(make.stub(directory), directory) as module:
             service = "viam.component.generic.v1.GenericService"
             assert models_by_service(await module.ready(parent)) == {service: ["acme:stub:thing"]}
             await module.validate(thing)
@@ -443,8 +449,8 @@ class TestStubModule:
             await module.remove(thing)
             assert await module.stop() == -signal.SIGTERM
 
-    async def test_stub_understands_compressed_headers(self, place: Path) -> None:
-        async with bare.module(make.stub(place), place) as module:
+    async def test_stub_understands_compressed_headers(self, directory: Path) -> None:
+        async with bare.module(make.stub(directory), directory) as module:
             await module.serves()
             channel = Channel(path=module.address)
             try:
@@ -454,15 +460,17 @@ class TestStubModule:
             finally:
                 channel.close()
 
-    async def test_exits_after_ready(self, place: Path, parent: Parent) -> None:
+    async def test_exits_after_ready(self, directory: Path, parent: Parent) -> None:
         environment = {"STUB_EXIT": "ready"}
-        async with bare.module(make.stub(place), place, environment=environment) as module:
+        async with bare.module(make.stub(directory), directory, environment=environment) as module:
             assert (await module.ready(parent)).ready
             assert await module.exit_code() == 7
 
-    async def test_stub_exits_after_a_resource_is_added(self, place: Path, parent: Parent) -> None:
+    async def test_stub_exits_after_a_resource_is_added(
+        self, directory: Path, parent: Parent
+    ) -> None:
         environment = {"STUB_EXIT": "add"}
-        async with bare.module(make.stub(place), place, environment=environment) as module:
+        async with bare.module(make.stub(directory), directory, environment=environment) as module:
             assert (await module.ready(parent)).ready
             await module.add(config("t", GENERIC, "acme:stub:thing"))
             assert await module.exit_code() == 7

@@ -35,7 +35,7 @@ SLEEP_FOREVER = "import time; time.sleep(1000)"
 
 
 @pytest.fixture(autouse=True)
-def adopting() -> Iterator[None]:
+def adopt_orphans_during_test() -> Iterator[None]:
     """Adopt orphans, as the server does."""
     assert adopt_orphans()
     yield

@@ -41,7 +41,7 @@ else:
 
 
 @pytest.fixture(autouse=True)
-def adopting() -> Iterator[None]:
+def adopt_orphans_during_test() -> Iterator[None]:
     """Adopt orphans, as the server does."""
     assert orphans.adopt_orphans()
     yield

@@ -30,8 +30,8 @@ Serve = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
 
 @contextlib.asynccontextmanager
 async def serve_tunnels(*endpoints: TunnelEndpoint, by: str = "ours") -> AsyncIterator[Any]:
-    """grpclib drops what it has not yet handed over when a call ends ahead of its client: it is
-    only good for clients that end first."""
+    """Serve tunnels; grpclib drops undelivered data when a call ends before its client, so it
+    is only good for clients that end first."""
     ended: list[asyncio.Task[Any]] = []
 
     async def handle(stream: Stream) -> None:
@@ -63,7 +63,7 @@ async def listen_once(serve: Serve, host: str = "127.0.0.1") -> AsyncIterator[Tu
     """Listen for one connection of a tunnel."""
     done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
 
-    async def served(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    async def handle_connection(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         try:
             await serve(reader, writer)
             done.set_result(None)
@@ -74,7 +74,7 @@ async def listen_once(serve: Serve, host: str = "127.0.0.1") -> AsyncIterator[Tu
             with contextlib.suppress(OSError):
                 await writer.wait_closed()
 
-    server = await asyncio.start_server(served, host, 0)
+    server = await asyncio.start_server(handle_connection, host, 0)
     async with server:
         yield endpoint(server.sockets[0].getsockname()[1])
         async with asyncio.timeout(DEADLINE):

@@ -65,7 +65,7 @@ class ClientLedger:
         if self.held[client]:
             self.held[client] -= 1
             self.slots.release(client)
-            self._notice()
+            self._collect_turns()
 
     def leave(self, client: str) -> None:
         """Time out. The call that has waited longest leaves first."""
@@ -93,7 +93,7 @@ class ClientLedger:
             assert not (free and not slots.held_by(client)), f"{client} has nothing at all"
             assert not slots._can_acquire(client), f"{client} waits for a place it may have"
 
-    def _notice(self) -> None:
+    def _collect_turns(self) -> None:
         for client, line in self.waiting.items():
             while line and line[0].done():
                 line.popleft()
