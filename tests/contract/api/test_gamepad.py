@@ -1,10 +1,10 @@
-"""A gamepad keeps to its contract, with a pad that lies still."""
+"""A gamepad, lying still, fulfills its contract."""
 
 from __future__ import annotations
 
 from typing import Any
 
-from tests.unit.drivers.input_controller.pads import Desk, Pad
+from tests.unit.drivers.input_controller.pads import FakeDesk, FakePad
 
 from cogwork.contracts.input_controller import InputControllerContract
 from cogwork.drivers.input_controller.attributes import GamepadAttributes
@@ -14,11 +14,11 @@ from cogwork.graph.provider import Dependencies
 from cogwork.resource.model import Model
 
 
-async def _built(
+async def _create_gamepad(
     name: ResourceName, attributes: GamepadAttributes, dependencies: Dependencies
 ) -> Any:
-    desk = Desk()
-    desk.pad = Pad()
+    desk = FakeDesk()
+    desk.pad = FakePad()
     return await Gamepad.new(name, attributes, dependencies, None, desk.find)
 
 
@@ -29,7 +29,7 @@ class TestGamepad(InputControllerContract):
             Api.parse(InputControllerContract.api),
             ModelName.parse("cogwork:test:gamepad"),
             GamepadAttributes,
-            _built,
+            _create_gamepad,
         ),
     )
     control = "ButtonSouth"

@@ -1,4 +1,4 @@
-"""Drivers are reached as a client reaches them: over each kind of channel."""
+"""Drivers are called as by a client, over each kind of channel."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import functools
 import pytest
 from tests.contract.conftest import grpc_core
 from tests.served import CHANNELS, Serve, served
-from tests.unit.drivers.gpio.wiring import WatchedBoard
+from tests.unit.drivers.gpio.wiring import RecordingBoard
 
 from cogwork.core.clock import ManualClock
 
@@ -25,6 +25,6 @@ def clock() -> ManualClock:
 
 
 @pytest.fixture
-async def board(clock: ManualClock) -> WatchedBoard:
-    """On which each pin tells what was done to it, and when."""
-    return WatchedBoard(clock)
+async def board(clock: ManualClock) -> RecordingBoard:
+    """Return a board that records every change of its pins."""
+    return RecordingBoard(clock)

@@ -1,4 +1,4 @@
-"""What moves, driven by hand: its clock stands still until a test lets time pass."""
+"""Helpers for moving components: a manual clock stands still until a test advances it."""
 
 from __future__ import annotations
 
@@ -11,8 +11,10 @@ from tests.served import until
 from cogwork.core.clock import ManualClock
 
 
-async def moved(client: Any, clock: ManualClock, move: Awaitable[Any], seconds: float) -> Any:
-    """The move takes exactly that long."""
+async def complete_move(
+    client: Any, clock: ManualClock, move: Awaitable[Any], seconds: float
+) -> Any:
+    """Check that the move takes exactly that long, and return its result."""
     moving = asyncio.ensure_future(move)
     await until(client.is_moving)
     await clock.advance(seconds - 0.001)
@@ -24,13 +26,13 @@ async def moved(client: Any, clock: ManualClock, move: Awaitable[Any], seconds: 
     return answer
 
 
-async def begun(client: Any, move: Awaitable[Any]) -> asyncio.Future[Any]:
+async def start_move(client: Any, move: Awaitable[Any]) -> asyncio.Future[Any]:
     moving = asyncio.ensure_future(move)
     await until(client.is_moving)
     return moving
 
 
-async def stands(client: Any) -> None:
+async def wait_until_still(client: Any) -> None:
     async def still() -> bool:
         return not await client.is_moving()
 

@@ -1,4 +1,4 @@
-"""Every model that comes with Cogwork is what the table says it is."""
+"""Every built-in model matches its entry in the table of models."""
 
 from __future__ import annotations
 
@@ -43,21 +43,21 @@ LEAST: dict[str, dict[str, Any]] = {
 
 
 @pytest.fixture
-def picture(tmp_path: Path) -> str:
+def image_path(tmp_path: Path) -> str:
     file = tmp_path / "picture.png"
     file.write_bytes(encode(draw_gradient(64, 48, 0), PNG))
     return str(file)
 
 
-def test_it_is_sorted() -> None:
+def test_table_of_models_is_sorted() -> None:
     keys = [(str(model.api), model.name.short) for model in MODELS]
     assert keys == sorted(set(keys))
 
 
 @pytest.mark.parametrize("model", BUILT, ids=_id)
-async def test_it_can_be_built_from_the_least_there_must_be(model: Model, picture: str) -> None:
+async def test_model_can_be_built_from_minimal_attributes(model: Model, image_path: str) -> None:
     given = {
-        key: picture if value == "{picture}" else value
+        key: image_path if value == "{picture}" else value
         for key, value in LEAST.get(_id(model), {}).items()
     }
     dependencies = {ResourceName(model.api, "other"): object()}
@@ -72,7 +72,7 @@ async def test_it_can_be_built_from_the_least_there_must_be(model: Model, pictur
     await closable.close()
 
 
-def test_reading_it_takes_no_driver() -> None:
+def test_importing_the_table_imports_no_driver() -> None:
     code = "import sys, cogwork.drivers.builtin_models; print(*sys.modules)"
     done = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True)
     roots = {name.partition(".")[0] for name in done.stdout.split()}

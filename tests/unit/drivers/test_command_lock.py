@@ -10,30 +10,30 @@ from cogwork.drivers.command_lock import CommandLock
 
 
 @pytest.fixture
-async def turns() -> CommandLock:
+async def lock() -> CommandLock:
     return CommandLock('base "b"')
 
 
-async def test_the_newest_command_has_it(turns: CommandLock) -> None:
-    older = turns.acquire("spin")
+async def test_newer_command_revokes_the_older_one(lock: CommandLock) -> None:
+    older = lock.acquire("spin")
     older.raise_if_revoked()
-    newer = turns.acquire("stop")
+    newer = lock.acquire("stop")
     assert (older.is_revoked, newer.is_revoked) == (True, False)
     with pytest.raises(Interrupted, match='base "b" did not finish spin: interrupted by stop'):
         older.raise_if_revoked()
 
 
-async def test_a_wait_ends_with_the_turn(turns: CommandLock) -> None:
+async def test_wait_ends_when_the_command_is_revoked(lock: CommandLock) -> None:
     clock = ManualClock()
-    older = turns.acquire("spin")
+    older = lock.acquire("spin")
     waiting = asyncio.ensure_future(older.wait(clock, 5))
     await clock.advance(1)
-    await turns.acquire("newer").wait(clock, 0)
+    await lock.acquire("newer").wait(clock, 0)
     with pytest.raises(Interrupted, match="interrupted by newer"):
         await asyncio.wait_for(waiting, 10)
 
 
-async def test_nothing_that_a_turn_waits_for_goes_on_after_it(turns: CommandLock) -> None:
+async def test_awaited_work_ends_with_its_command(lock: CommandLock) -> None:
     clock = ManualClock()
     ended = asyncio.Event()
 
@@ -44,22 +44,22 @@ async def test_nothing_that_a_turn_waits_for_goes_on_after_it(turns: CommandLock
             await asyncio.sleep(0)
             ended.set()
 
-    turn = turns.acquire("spin")
-    for end in (lambda task: turns.acquire("stop"), lambda task: task.cancel()):
+    turn = lock.acquire("spin")
+    for end in (lambda task: lock.acquire("stop"), lambda task: task.cancel()):
         ended.clear()
         waiting = asyncio.ensure_future(turn.run(work()))
         await clock.settle()
         end(waiting)
         await asyncio.wait([waiting])
         assert ended.is_set()
-        turn = turns.acquire("again")
+        turn = lock.acquire("again")
 
 
-async def test_what_failed_because_the_turn_was_over_is_not_to_blame(turns: CommandLock) -> None:
-    turn = turns.acquire("spin")
+async def test_failure_after_revocation_is_reported_as_interruption(lock: CommandLock) -> None:
+    turn = lock.acquire("spin")
 
     async def fail() -> None:
-        turns.acquire("stop")
+        lock.acquire("stop")
         raise LookupError
 
     with pytest.raises(Interrupted, match="interrupted by stop"):

@@ -16,11 +16,11 @@ async def mover(clock: ManualClock) -> Mover:
 
 
 def is_moving(mover: Mover) -> bool:
-    """A type checker would take it for what it was the last time."""
+    """Return is_moving again: a type checker would assume the last value."""
     return mover.is_moving
 
 
-async def test_it_moves_in_time(mover: Mover, clock: ManualClock) -> None:
+async def test_move_through_takes_time(mover: Mover, clock: ManualClock) -> None:
     move = asyncio.ensure_future(mover.move_through("move", [(4.0, 2.0), (4.0, 0.0)], (1.0, 1.0)))
     await clock.advance(2)
     assert list(mover.joints) == [2, 1]
@@ -33,7 +33,9 @@ async def test_it_moves_in_time(mover: Mover, clock: ManualClock) -> None:
     assert not is_moving(mover)
 
 
-async def test_joints_may_move_apart(mover: Mover, clock: ManualClock) -> None:
+async def test_move_independently_moves_joints_at_their_own_speeds(
+    mover: Mover, clock: ManualClock
+) -> None:
     move = asyncio.ensure_future(mover.move_independently("move", (4.0, 2.0), (1.0, 1.0)))
     await clock.advance(3)
     assert list(mover.joints) == [3, 2]
@@ -41,7 +43,7 @@ async def test_joints_may_move_apart(mover: Mover, clock: ManualClock) -> None:
     await move
 
 
-async def test_the_newest_command_has_it(mover: Mover, clock: ManualClock) -> None:
+async def test_newer_command_interrupts_a_move(mover: Mover, clock: ManualClock) -> None:
     older = asyncio.ensure_future(mover.move_through("older", [(4.0, 0.0)], (1.0, 1.0)))
     await clock.advance(1)
     newer = asyncio.ensure_future(mover.move_through("newer", [(0.0, 0.0)], (1.0, 1.0)))
@@ -52,7 +54,7 @@ async def test_the_newest_command_has_it(mover: Mover, clock: ManualClock) -> No
     assert list(mover.joints) == [0, 0]
 
 
-async def test_halted_it_stays_where_it_is(mover: Mover, clock: ManualClock) -> None:
+async def test_halt_stops_and_interrupts_a_move(mover: Mover, clock: ManualClock) -> None:
     move = asyncio.ensure_future(mover.move_through("move", [(4.0, 0.0)], (1.0, 1.0)))
     await clock.advance(1)
     mover.halt("stop")
@@ -63,7 +65,7 @@ async def test_halted_it_stays_where_it_is(mover: Mover, clock: ManualClock) -> 
         await move
 
 
-async def test_a_cancelled_move_stops_it(mover: Mover, clock: ManualClock) -> None:
+async def test_cancelled_move_stops(mover: Mover, clock: ManualClock) -> None:
     move = asyncio.ensure_future(mover.move_through("move", [(4.0, 0.0)], (1.0, 1.0)))
     await clock.advance(1)
     move.cancel()
@@ -72,7 +74,7 @@ async def test_a_cancelled_move_stops_it(mover: Mover, clock: ManualClock) -> No
     assert list(mover.joints) == [1, 0]
 
 
-async def test_a_cancelled_move_leaves_the_newer_one_alone(
+async def test_cancelled_move_does_not_affect_the_newer_one(
     mover: Mover, clock: ManualClock
 ) -> None:
     older = asyncio.ensure_future(mover.move_through("older", [(4.0, 0.0)], (1.0, 1.0)))
@@ -87,21 +89,23 @@ async def test_a_cancelled_move_leaves_the_newer_one_alone(
 
 
 class EarlyClock(ManualClock):
-    """Rings ahead of time; loops that count milliseconds do so by a part of one."""
+    """Its timers fire early, by a fraction of the resolution of a real event loop."""
 
     async def wait(self, waitables: Collection[Waitable], timeout: float | None) -> None:
         assert timeout is not None
         await super().wait(waitables, 0)
 
 
-async def test_a_timer_that_rings_early_does_not_leave_it_moving() -> None:
+async def test_early_timer_does_not_leave_the_mover_moving() -> None:
     mover = Mover("it", (0.0,), EarlyClock())
     await mover.move_through("move", [(4.0,)], (1.0,))
     assert list(mover.joints) == [4]
     assert not is_moving(mover)
 
 
-async def test_held_it_stays_until_it_has_a_course(mover: Mover, clock: ManualClock) -> None:
+async def test_acquire_interrupts_a_move_and_holds_the_position(
+    mover: Mover, clock: ManualClock
+) -> None:
     move = asyncio.ensure_future(mover.move_through("move", [(4.0, 0.0)], (1.0, 1.0)))
     await clock.advance(1)
     with mover.acquire("think"):
@@ -111,7 +115,7 @@ async def test_held_it_stays_until_it_has_a_course(mover: Mover, clock: ManualCl
             await move
 
 
-async def test_an_error_of_whoever_holds_it_stops_it(mover: Mover, clock: ManualClock) -> None:
+async def test_error_while_acquired_stops_the_mover(mover: Mover, clock: ManualClock) -> None:
     def fail() -> None:
         with mover.acquire("stream") as held:
             held.trajectory = held.trajectory.move_through([(4.0, 0.0)], (1.0, 1.0), held.now)
@@ -122,7 +126,7 @@ async def test_an_error_of_whoever_holds_it_stops_it(mover: Mover, clock: Manual
     assert not is_moving(mover)
 
 
-async def test_once_overtaken_nobody_gives_it_a_course(mover: Mover) -> None:
+async def test_revoked_command_cannot_set_a_trajectory(mover: Mover) -> None:
     with mover.acquire("older") as older, mover.acquire("newer"):
         with pytest.raises(Interrupted, match="did not finish older: interrupted by newer"):
             older.trajectory = older.trajectory
@@ -130,7 +134,7 @@ async def test_once_overtaken_nobody_gives_it_a_course(mover: Mover) -> None:
             await older.wait(None)
 
 
-async def test_what_a_command_waits_for_is_given_up_with_it(
+async def test_awaited_work_is_cancelled_when_the_command_is_revoked(
     mover: Mover, clock: ManualClock
 ) -> None:
     never = asyncio.get_running_loop().create_future()
@@ -147,7 +151,7 @@ async def test_what_a_command_waits_for_is_given_up_with_it(
     assert never.cancelled()
 
 
-async def test_what_a_command_waits_for_may_fail_or_succeed(mover: Mover) -> None:
+async def test_result_or_error_of_awaited_work_is_returned(mover: Mover) -> None:
     async def fail() -> None:
         raise LookupError("nowhere")
 

@@ -11,7 +11,7 @@ import pytest
 from grpclib import GRPCError
 from grpclib.const import Status
 from tests.served import Serve, refused
-from tests.unit.drivers.moving import begun, moved, stands
+from tests.unit.drivers.moving import complete_move, start_move, wait_until_still
 from viam.components.arm import JointPositions, MoveOptions, Pose
 from viam.components.arm.client import ArmClient
 from viam.proto.common import KinematicsFileFormat
@@ -29,40 +29,46 @@ SLIDER = Path(__file__).parent / "slider.urdf"
 HOME = [0.0] * 6
 
 
-def at(*values: float) -> JointPositions:
+def joint_positions(*values: float) -> JointPositions:
     return JointPositions(values=values)
 
 
-async def where(client: ArmClient) -> list[float]:
+async def read_joint_positions(client: ArmClient) -> list[float]:
     return list((await client.get_joint_positions()).values)
 
 
-async def test_its_joints_arrive_together(client: ArmClient, clock: ManualClock) -> None:
-    assert await where(client) == HOME
-    move = await begun(client, client.move_to_joint_positions(at(20, -10, 0, 0, 5, 0)))
+async def test_move_to_joint_positions_finishes_all_joints_together(
+    client: ArmClient, clock: ManualClock
+) -> None:
+    assert await read_joint_positions(client) == HOME
+    move = await start_move(
+        client, client.move_to_joint_positions(joint_positions(20, -10, 0, 0, 5, 0))
+    )
     await clock.advance(1)
-    assert await where(client) == [10, -5, 0, 0, 2.5, 0]
+    assert await read_joint_positions(client) == [10, -5, 0, 0, 2.5, 0]
     await clock.advance(1)
     await asyncio.wait_for(move, 10)
-    assert await where(client) == [20, -10, 0, 0, 5, 0]
+    assert await read_joint_positions(client) == [20, -10, 0, 0, 5, 0]
     assert not await client.is_moving()
 
 
-async def test_it_goes_through_positions(client: ArmClient, clock: ManualClock) -> None:
-    through = [at(20, 0, 0, 0, 0, 0), at(0, 10, 0, 0, 0, 0)]
-    move = await begun(client, client.move_through_joint_positions(through))
+async def test_move_through_joint_positions_visits_each_position(
+    client: ArmClient, clock: ManualClock
+) -> None:
+    through = [joint_positions(20, 0, 0, 0, 0, 0), joint_positions(0, 10, 0, 0, 0, 0)]
+    move = await start_move(client, client.move_through_joint_positions(through))
     await clock.advance(2)
-    assert await where(client) == pytest.approx([20, 0, 0, 0, 0, 0])
+    assert await read_joint_positions(client) == pytest.approx([20, 0, 0, 0, 0, 0])
     await clock.advance(1)
-    assert await where(client) == pytest.approx([10, 5, 0, 0, 0, 0])
+    assert await read_joint_positions(client) == pytest.approx([10, 5, 0, 0, 0, 0])
     await clock.advance(1)
     await asyncio.wait_for(move, 10)
-    assert await where(client) == [0, 10, 0, 0, 0, 0]
+    assert await read_joint_positions(client) == [0, 10, 0, 0, 0, 0]
 
 
-async def test_through_nothing_it_goes_nowhere(client: ArmClient) -> None:
+async def test_move_through_no_positions_leaves_the_arm_in_place(client: ArmClient) -> None:
     await client.move_through_joint_positions([], timeout=10)
-    assert await where(client) == HOME
+    assert await read_joint_positions(client) == HOME
 
 
 @pytest.mark.parametrize(
@@ -73,28 +79,26 @@ async def test_through_nothing_it_goes_nowhere(client: ArmClient) -> None:
         (MoveOptions(max_vel_degs_per_sec=5), 4),
         (MoveOptions(max_vel_degs_per_sec=1000), 2),
         (MoveOptions(max_vel_degs_per_sec_joints=[10, 1, 10, 10, 10, 10]), 10),
-        # What is asked of each joint goes before what is asked of all.
+        # Limits per joint override the limit for all joints.
         (MoveOptions(max_vel_degs_per_sec=1, max_vel_degs_per_sec_joints=[5] * 6), 4),
         (MoveOptions(max_acc_degs_per_sec2=10), 3),
         (MoveOptions(max_acc_degs_per_sec2_joints=[5, 10, 10, 10, 10, 10]), 4),
         (MoveOptions(max_vel_degs_per_sec=5, max_acc_degs_per_sec2=10), 4.5),
     ],
 )
-async def test_it_goes_no_faster_than_it_is_asked(
+async def test_move_obeys_requested_velocity_and_acceleration_limits(
     client: ArmClient, clock: ManualClock, options: MoveOptions | None, seconds: float
 ) -> None:
-    move = client.move_through_joint_positions([at(20, 10, 0, 0, 0, 0)], options)
-    await moved(client, clock, move, seconds)
-    assert await where(client) == [20, 10, 0, 0, 0, 0]
+    move = client.move_through_joint_positions([joint_positions(20, 10, 0, 0, 0, 0)], options)
+    await complete_move(client, clock, move, seconds)
+    assert await read_joint_positions(client) == [20, 10, 0, 0, 0, 0]
 
 
-async def test_its_end_goes_no_faster_than_it_is_asked(
-    client: ArmClient, clock: ManualClock
-) -> None:
-    """The shoulder moves it on a circle of 660 mm around itself."""
+async def test_move_obeys_requested_tool_speed_limit(client: ArmClient, clock: ManualClock) -> None:
+    """The shoulder moves the tool on a circle with a radius of 660 mm."""
     options = MoveOptions(max_tcp_speed=0.066)
-    move = client.move_through_joint_positions([at(0, 90, 0, 0, 0, 0)], options)
-    moving = await begun(client, move)
+    move = client.move_through_joint_positions([joint_positions(0, 90, 0, 0, 0, 0)], options)
+    moving = await start_move(client, move)
     seconds = math.pi / 2 * 660 / 66
     places = []
     for _ in range(10):
@@ -107,7 +111,7 @@ async def test_its_end_goes_no_faster_than_it_is_asked(
     ]
     assert max(ways) <= 66 * seconds / 10
     assert max(ways) == pytest.approx(66 * seconds / 10, rel=0.01)
-    assert await where(client) == pytest.approx([0, 90, 0, 0, 0, 0])
+    assert await read_joint_positions(client) == pytest.approx([0, 90, 0, 0, 0, 0])
 
 
 @pytest.mark.parametrize(
@@ -123,9 +127,11 @@ async def test_its_end_goes_no_faster_than_it_is_asked(
         (MoveOptions(max_acc_degs_per_sec2_joints=[0] * 6), "max_acc_degs_per_sec2_joints is 0"),
     ],
 )
-async def test_there_is_no_such_pace(client: ArmClient, options: MoveOptions, words: str) -> None:
+async def test_move_refuses_invalid_motion_limits(
+    client: ArmClient, options: MoveOptions, words: str
+) -> None:
     with refused() as told:
-        await client.move_through_joint_positions([at(*HOME)], options)
+        await client.move_through_joint_positions([joint_positions(*HOME)], options)
     assert told.status is Status.INVALID_ARGUMENT
     assert words in told.words
 
@@ -143,35 +149,45 @@ async def test_there_is_no_such_pace(client: ArmClient, options: MoveOptions, wo
         ([0] * 7, '"desk_arm" takes 6 joint positions, not 7'),
     ],
 )
-async def test_its_joints_have_limits(client: ArmClient, joints: list[float], words: str) -> None:
+async def test_move_refuses_joint_positions_outside_the_limits(
+    client: ArmClient, joints: list[float], words: str
+) -> None:
     for call in (
-        client.move_to_joint_positions(at(*joints)),
-        client.move_through_joint_positions([at(*HOME), at(*joints)]),
+        client.move_to_joint_positions(joint_positions(*joints)),
+        client.move_through_joint_positions([joint_positions(*HOME), joint_positions(*joints)]),
     ):
         with refused() as told:
             await call
         assert told.status is Status.INVALID_ARGUMENT
         assert words in told.words
-    assert await where(client) == HOME
+    assert await read_joint_positions(client) == HOME
 
 
-async def test_a_joint_may_be_exactly_at_its_limit(client: ArmClient, clock: ManualClock) -> None:
-    await moved(client, clock, client.move_to_joint_positions(at(170, 0, 0, 0, 0, 0)), 17)
-    assert await where(client) == [170, 0, 0, 0, 0, 0]
+async def test_move_accepts_a_joint_position_exactly_at_the_limit(
+    client: ArmClient, clock: ManualClock
+) -> None:
+    await complete_move(
+        client, clock, client.move_to_joint_positions(joint_positions(170, 0, 0, 0, 0, 0)), 17
+    )
+    assert await read_joint_positions(client) == [170, 0, 0, 0, 0, 0]
 
 
-async def test_where_its_end_is(client: ArmClient, clock: ManualClock) -> None:
+async def test_end_position_follows_the_joints(client: ArmClient, clock: ManualClock) -> None:
     end = await client.get_end_position()
     assert (end.x, end.y, end.z, end.o_z) == pytest.approx((0, 0, 810, 1))
-    await moved(client, clock, client.move_to_joint_positions(at(0, 90, 0, 0, 0, 0)), 9)
+    await complete_move(
+        client, clock, client.move_to_joint_positions(joint_positions(0, 90, 0, 0, 0, 0)), 9
+    )
     end = await client.get_end_position()
     assert (end.x, end.y, end.z) == pytest.approx((660, 0, 150))
     assert (end.o_x, end.o_y, end.o_z) == pytest.approx((1, 0, 0), abs=1e-9)
 
 
-async def test_its_end_goes_where_it_is_sent(client: ArmClient, clock: ManualClock) -> None:
+async def test_move_to_position_reaches_the_requested_pose(
+    client: ArmClient, clock: ManualClock
+) -> None:
     wanted = Pose(x=350, y=100, z=200, o_z=-1, theta=30)
-    move = await begun(client, client.move_to_position(wanted))
+    move = await start_move(client, client.move_to_position(wanted))
     await clock.advance(60)
     await asyncio.wait_for(move, 10)
     reached = await client.get_end_position()
@@ -191,21 +207,23 @@ async def test_its_end_goes_where_it_is_sent(client: ArmClient, clock: ManualClo
         (Pose(z=-500, o_z=1), "no joint positions reach that point"),
     ],
 )
-async def test_some_places_are_out_of_reach(client: ArmClient, pose: Pose, words: str) -> None:
+async def test_move_to_position_refuses_unreachable_poses(
+    client: ArmClient, pose: Pose, words: str
+) -> None:
     with refused() as told:
         await client.move_to_position(pose)
     assert told.status is Status.INVALID_ARGUMENT
     assert words in told.words
-    assert await where(client) == HOME
+    assert await read_joint_positions(client) == HOME
 
 
-async def test_nowhere_is_no_place(client: ArmClient) -> None:
+async def test_move_to_position_refuses_a_pose_with_nan(client: ArmClient) -> None:
     with refused() as told:
         await client.move_to_position(Pose(x=math.nan, o_z=1))
     assert told.status is Status.INVALID_ARGUMENT
 
 
-async def test_it_can_be_stopped_while_it_thinks(arm: FakeArm, clock: ManualClock) -> None:
+async def test_stop_interrupts_inverse_kinematics(arm: FakeArm, clock: ManualClock) -> None:
     move = asyncio.ensure_future(arm.move_to_position(Pose(x=350, z=200, o_z=-1)))
     await asyncio.sleep(0)
     await arm.stop()
@@ -216,8 +234,12 @@ async def test_it_can_be_stopped_while_it_thinks(arm: FakeArm, clock: ManualCloc
     assert list((await arm.get_joint_positions()).values) == HOME
 
 
-async def test_stopped_it_stays(client: ArmClient, clock: ManualClock) -> None:
-    move = await begun(client, client.move_to_joint_positions(at(50, 0, 0, 0, 0, 0)))
+async def test_stop_interrupts_a_move_and_holds_the_arm(
+    client: ArmClient, clock: ManualClock
+) -> None:
+    move = await start_move(
+        client, client.move_to_joint_positions(joint_positions(50, 0, 0, 0, 0, 0))
+    )
     await clock.advance(1)
     await client.stop()
     with refused() as told:
@@ -225,34 +247,42 @@ async def test_stopped_it_stays(client: ArmClient, clock: ManualClock) -> None:
     assert told.status is Status.ABORTED
     assert told.words == 'arm "a" did not finish move_to_joint_positions: interrupted by stop'
     await clock.advance(1)
-    assert await where(client) == pytest.approx([10, 0, 0, 0, 0, 0])
+    assert await read_joint_positions(client) == pytest.approx([10, 0, 0, 0, 0, 0])
 
 
-async def test_when_the_client_is_gone_it_stops(client: ArmClient, clock: ManualClock) -> None:
-    move = await begun(client, client.move_to_joint_positions(at(50, 0, 0, 0, 0, 0)))
+async def test_move_stops_when_the_client_cancels(client: ArmClient, clock: ManualClock) -> None:
+    move = await start_move(
+        client, client.move_to_joint_positions(joint_positions(50, 0, 0, 0, 0, 0))
+    )
     await clock.advance(1)
     move.cancel()
     await asyncio.wait([move])
-    await stands(client)
-    assert await where(client) == pytest.approx([10, 0, 0, 0, 0, 0])
+    await wait_until_still(client)
+    assert await read_joint_positions(client) == pytest.approx([10, 0, 0, 0, 0, 0])
 
 
-async def test_a_deadline_stops_it(client: ArmClient) -> None:
+async def test_move_stops_when_the_deadline_expires(client: ArmClient) -> None:
     with pytest.raises((GRPCError, TimeoutError)):
-        await client.move_to_joint_positions(at(50, 0, 0, 0, 0, 0), timeout=0.05)
-    await stands(client)
+        await client.move_to_joint_positions(joint_positions(50, 0, 0, 0, 0, 0), timeout=0.05)
+    await wait_until_still(client)
 
 
-async def test_by_hand_it_is_moved_by_nothing_else(client: ArmClient, clock: ManualClock) -> None:
-    move = await begun(client, client.move_to_joint_positions(at(50, 0, 0, 0, 0, 0)))
+async def test_manual_mode_interrupts_and_refuses_moves(
+    client: ArmClient, clock: ManualClock
+) -> None:
+    move = await start_move(
+        client, client.move_to_joint_positions(joint_positions(50, 0, 0, 0, 0, 0))
+    )
     await client.set_manual_mode(True)
     with refused() as told:
         await asyncio.wait_for(move, 10)
     assert "interrupted by set_manual_mode" in told.words
     assert await client.get_manual_mode()
     calls: dict[str, Any] = {
-        "move_to_joint_positions": client.move_to_joint_positions(at(*HOME)),
-        "move_through_joint_positions": client.move_through_joint_positions([at(*HOME)]),
+        "move_to_joint_positions": client.move_to_joint_positions(joint_positions(*HOME)),
+        "move_through_joint_positions": client.move_through_joint_positions(
+            [joint_positions(*HOME)]
+        ),
         "move_to_position": client.move_to_position(Pose(x=350, z=200, o_z=-1)),
     }
     for command, call in calls.items():
@@ -265,10 +295,12 @@ async def test_by_hand_it_is_moved_by_nothing_else(client: ArmClient, clock: Man
     await client.stop()
     await client.set_manual_mode(False)
     assert not await client.get_manual_mode()
-    await moved(client, clock, client.move_to_joint_positions(at(10, 0, 0, 0, 0, 0)), 1)
+    await complete_move(
+        client, clock, client.move_to_joint_positions(joint_positions(10, 0, 0, 0, 0, 0)), 1
+    )
 
 
-async def test_manual_mode_ends_by_itself(client: ArmClient, clock: ManualClock) -> None:
+async def test_manual_mode_ends_after_its_duration(client: ArmClient, clock: ManualClock) -> None:
     await client.set_manual_mode(True, 30)
     await clock.advance(29.9)
     assert await client.get_manual_mode()
@@ -276,12 +308,12 @@ async def test_manual_mode_ends_by_itself(client: ArmClient, clock: ManualClock)
     assert not await client.get_manual_mode()
 
 
-async def test_manual_mode_cannot_last_for_less_than_nothing(arm: FakeArm) -> None:
+async def test_manual_mode_refuses_a_negative_duration(arm: FakeArm) -> None:
     with pytest.raises(ValueError, match="-1 seconds"):
         await arm.set_manual_mode(True, -1)
 
 
-async def test_it_tells_about_itself(client: ArmClient) -> None:
+async def test_properties_and_status_of_the_arm(client: ArmClient) -> None:
     properties = await client.get_properties()
     assert properties.support_manual_mode
     assert properties.support_cartesian_commands
@@ -301,7 +333,7 @@ async def test_it_tells_about_itself(client: ArmClient) -> None:
     assert not status["manual_mode"]
 
 
-async def test_others_can_read_what_it_is(client: ArmClient) -> None:
+async def test_get_kinematics_returns_the_chain_as_sva(client: ArmClient) -> None:
     form, data, *_ = await client.get_kinematics()
     assert form == KinematicsFileFormat.KINEMATICS_FILE_FORMAT_SVA
     chain = parse_sva(data.decode())
@@ -315,8 +347,10 @@ async def test_others_can_read_what_it_is(client: ArmClient) -> None:
     ]
 
 
-async def test_its_links_take_up_room_where_they_are(client: ArmClient, clock: ManualClock) -> None:
-    await moved(client, clock, client.move_to_joint_positions(at(0, 90, 0, 0, 0, 0)), 9)
+async def test_geometries_follow_the_joints(client: ArmClient, clock: ManualClock) -> None:
+    await complete_move(
+        client, clock, client.move_to_joint_positions(joint_positions(0, 90, 0, 0, 0, 0)), 9
+    )
     shapes = {shape.label: shape for shape in await client.get_geometries()}
     assert shapes["base"].box.dims_mm.z == 90
     upper = shapes["upper_arm"]
@@ -325,7 +359,7 @@ async def test_its_links_take_up_room_where_they_are(client: ArmClient, clock: M
     assert upper.center.o_x == pytest.approx(1)
 
 
-async def test_it_may_begin_elsewhere(clock: ManualClock) -> None:
+async def test_initial_joint_positions_are_configurable(clock: ManualClock) -> None:
     attributes = FakeArmAttributes(joints=[1, 2, 3, 4, 5, 6])
     arm = await FakeArm.new(NAME, attributes, {}, clock)
     assert list((await arm.get_joint_positions()).values) == [1, 2, 3, 4, 5, 6]
@@ -336,18 +370,20 @@ async def test_it_may_begin_elsewhere(clock: ManualClock) -> None:
     ("joints", "words"),
     [([1.0], "takes 6 joint positions, not 1"), ([200.0, 0, 0, 0, 0, 0], 'joint "waist"')],
 )
-async def test_it_cannot_begin_everywhere(joints: list[float], words: str) -> None:
+async def test_invalid_initial_joint_positions_are_refused(joints: list[float], words: str) -> None:
     with pytest.raises(BadArmModel, match=words):
         await FakeArm.new(NAME, FakeArmAttributes(joints=joints), {})
 
 
-async def test_it_is_what_a_urdf_describes(serve: Serve, clock: ManualClock) -> None:
+async def test_kinematics_file_can_be_urdf(serve: Serve, clock: ManualClock) -> None:
     attributes = FakeArmAttributes(kinematics_file=str(SLIDER), speed_degs_per_sec=100)
     arm = await FakeArm.new(NAME, attributes, {}, clock)
     async with serve(arm) as channel:
         client = ArmClient("a", channel)
-        assert await where(client) == [0, 50]
-        await moved(client, clock, client.move_to_joint_positions(at(450, 250)), 4.5)
+        assert await read_joint_positions(client) == [0, 50]
+        await complete_move(
+            client, clock, client.move_to_joint_positions(joint_positions(450, 250)), 4.5
+        )
         end = await client.get_end_position()
         assert (end.x, end.y, end.z) == pytest.approx((0, 250, 100), abs=1e-9)
         form, data, *_ = await client.get_kinematics()
@@ -359,7 +395,7 @@ async def test_it_is_what_a_urdf_describes(serve: Serve, clock: ManualClock) -> 
     await arm.close()
 
 
-async def test_it_is_what_a_kinematics_file_describes(tmp_path: Path, clock: ManualClock) -> None:
+async def test_kinematics_file_can_be_sva_json(tmp_path: Path, clock: ManualClock) -> None:
     arm = await FakeArm.new(NAME, FakeArmAttributes(), {}, clock)
     _, data, *_ = await arm.get_kinematics()
     described = {**json.loads(data), "name": "mine", "note": "kept"}
@@ -368,7 +404,7 @@ async def test_it_is_what_a_kinematics_file_describes(tmp_path: Path, clock: Man
     mine = await FakeArm.new(NAME, FakeArmAttributes(kinematics_file=str(file)), {}, clock)
     assert (await mine.get_kinematics())[1] == file.read_bytes()
     with pytest.raises(ValueError, match='joint "waist" of "mine"'):
-        await mine.move_to_joint_positions(at(171, 0, 0, 0, 0, 0))
+        await mine.move_to_joint_positions(joint_positions(171, 0, 0, 0, 0, 0))
 
 
 @pytest.mark.parametrize(
@@ -388,7 +424,7 @@ async def test_it_is_what_a_kinematics_file_describes(tmp_path: Path, clock: Man
         ),
     ],
 )
-async def test_some_files_describe_no_arm(tmp_path: Path, text: str, words: str) -> None:
+async def test_invalid_kinematics_files_are_refused(tmp_path: Path, text: str, words: str) -> None:
     file = tmp_path / "arm.json"
     file.write_text(text)
     with pytest.raises(BadArmModel) as refused:
@@ -397,15 +433,15 @@ async def test_some_files_describe_no_arm(tmp_path: Path, text: str, words: str)
     assert words in str(refused.value)
 
 
-async def test_a_file_that_is_no_text_describes_no_arm(tmp_path: Path) -> None:
+async def test_binary_kinematics_file_is_refused(tmp_path: Path) -> None:
     file = tmp_path / "arm.json"
     file.write_bytes(b"\xff\xfe\x00")
     with pytest.raises(BadArmModel, match="does not describe an arm"):
         await FakeArm.new(NAME, FakeArmAttributes(kinematics_file=str(file)), {})
 
 
-async def test_closing_it_ends_a_move(arm: FakeArm, clock: ManualClock) -> None:
-    move = asyncio.ensure_future(arm.move_to_joint_positions(at(50, 0, 0, 0, 0, 0)))
+async def test_close_interrupts_a_move(arm: FakeArm, clock: ManualClock) -> None:
+    move = asyncio.ensure_future(arm.move_to_joint_positions(joint_positions(50, 0, 0, 0, 0, 0)))
     await clock.settle()
     await arm.close()
     with pytest.raises(Interrupted, match="interrupted by close"):

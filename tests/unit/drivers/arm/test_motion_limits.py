@@ -17,21 +17,21 @@ PLACE = st.tuples(st.floats(-100, 100), st.floats(-100, 100))
 LIMIT = st.tuples(st.floats(1, 100), st.floats(1, 100))
 
 
-def nowhere(_: Joints) -> Vector:
+def fixed_tool_position(_: Joints) -> Vector:
     return (0.0, 0.0, 0.0)
 
 
-def on_a_circle(joints: Joints) -> Vector:
-    """The first joint turns an arm of 100 mm."""
+def tool_on_a_circle(joints: Joints) -> Vector:
+    """The first joint rotates a link of 100 mm."""
     angle = math.radians(joints[0])
     return (100 * math.cos(angle), 100 * math.sin(angle), 0.0)
 
 
 @given(PLACE, PLACE, LIMIT, LIMIT)
-def test_no_joint_is_faster_than_it_may_be(
+def test_plan_obeys_joint_speed_and_acceleration_limits(
     start: Joints, end: Joints, speeds: Joints, accelerations: Joints
 ) -> None:
-    (leg,) = MotionLimits(speeds, accelerations).plan_segments(start, [end], nowhere)
+    (leg,) = MotionLimits(speeds, accelerations).plan_segments(start, [end], fixed_tool_position)
     course = JointTrajectory.at_rest(start, 0).follow_segments([leg], 0)
     piece = max(course.seconds, 1e-3) / PIECES
     moments = [number * piece for number in range(-1, PIECES + 2)]
@@ -43,25 +43,25 @@ def test_no_joint_is_faster_than_it_may_be(
         assert max(changes) <= accelerations[number] * 1.001 + 1e-3
 
 
-def test_it_takes_no_longer_than_it_must() -> None:
-    (leg,) = MotionLimits((10.0,), (10.0,)).plan_segments((0.0,), [(20.0,)], nowhere)
+def test_plan_takes_the_minimum_time() -> None:
+    (leg,) = MotionLimits((10.0,), (10.0,)).plan_segments((0.0,), [(20.0,)], fixed_tool_position)
     assert (leg.seconds, leg.ramp) == pytest.approx((3, 1))
-    (short,) = MotionLimits((10.0,), (10.0,)).plan_segments((0.0,), [(2.5,)], nowhere)
+    (short,) = MotionLimits((10.0,), (10.0,)).plan_segments((0.0,), [(2.5,)], fixed_tool_position)
     assert (short.seconds, short.ramp) == pytest.approx((1, 0.5))
 
 
-def test_its_end_may_be_what_it_waits_for() -> None:
+def test_tool_speed_limit_can_determine_the_duration() -> None:
     quarter = math.pi / 2 * 100
     (leg,) = MotionLimits((90.0,), (math.inf,), tool_speed=quarter / 4).plan_segments(
-        (0.0,), [(90.0,)], on_a_circle
+        (0.0,), [(90.0,)], tool_on_a_circle
     )
     assert leg.seconds == pytest.approx(4, rel=1e-3)
     (turning,) = MotionLimits((90.0,), (math.inf,), tool_speed=1.0).plan_segments(
-        (0.0,), [(90.0,)], nowhere
+        (0.0,), [(90.0,)], fixed_tool_position
     )
     assert turning.seconds == pytest.approx(1)
 
 
-def test_where_it_is_it_is_at_once() -> None:
-    (leg,) = MotionLimits((1.0,), (math.inf,)).plan_segments((5.0,), [(5.0,)], nowhere)
+def test_plan_to_the_current_position_takes_no_time() -> None:
+    (leg,) = MotionLimits((1.0,), (math.inf,)).plan_segments((5.0,), [(5.0,)], fixed_tool_position)
     assert leg.seconds == 0

@@ -1,4 +1,4 @@
-"""Trajectories that are streamed, by the SDK's own client."""
+"""Streamed trajectories, called by the SDK's own client."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from datetime import timedelta
 import pytest
 from grpclib.const import Status
 from tests.served import refused, until
-from tests.unit.drivers.moving import stands
+from tests.unit.drivers.moving import wait_until_still
 from viam.components.arm import Arm
 from viam.components.arm.client import ArmClient
 from viam.gen.component.arm.v1 import arm_pb2 as messages
@@ -30,16 +30,16 @@ Batch = list[Arm.TrajectoryPoint]
 Request = messages.MoveThroughJointPositionsStreamedRequest
 
 
-def point(seconds: float, waist: float) -> Arm.TrajectoryPoint:
-    return Arm.TrajectoryPoint(timedelta(seconds=seconds), [waist, 0, 0, 0, 0, 0])
+def point(seconds: float, read_waist: float) -> Arm.TrajectoryPoint:
+    return Arm.TrajectoryPoint(timedelta(seconds=seconds), [read_waist, 0, 0, 0, 0, 0])
 
 
-async def waist(client: ArmClient) -> float:
+async def read_waist(client: ArmClient) -> float:
     return (await client.get_joint_positions()).values[0]
 
 
 class Sender:
-    """A client in the middle of a trajectory."""
+    """A client that streams a trajectory in batches."""
 
     def __init__(self, client: ArmClient) -> None:
         self.updates = 0
@@ -48,7 +48,7 @@ class Sender:
         self.call = asyncio.ensure_future(self._follow())
 
     async def send(self, *points: Arm.TrajectoryPoint) -> None:
-        """Until the arm has it."""
+        """Send the batch and wait until the arm confirms it."""
         wanted = self.updates + 1
         await self._queue.put(list(points))
         await until(lambda: self._has(wanted))
@@ -88,15 +88,15 @@ async def sender(client: ArmClient) -> AsyncIterator[Sender]:
     del sender.call  # its error keeps the connection
 
 
-async def test_it_is_at_each_point_in_time(
+async def test_arm_reaches_each_point_at_its_time(
     client: ArmClient, sender: Sender, clock: ManualClock
 ) -> None:
     await sender.send(point(0, 0), point(1, 10))
     await clock.advance(0.5)
-    assert await waist(client) == pytest.approx(5)
+    assert await read_waist(client) == pytest.approx(5)
     await sender.send(point(3, 0))
     await clock.advance(1.5)
-    assert await waist(client) == pytest.approx(5)
+    assert await read_waist(client) == pytest.approx(5)
     await sender.end()
     await clock.advance(0.9)
     assert await client.is_moving()
@@ -104,46 +104,50 @@ async def test_it_is_at_each_point_in_time(
     await clock.advance(0.1)
     await sender.done()
     assert sender.updates == 2
-    assert await waist(client) == 0
+    assert await read_waist(client) == 0
     assert not await client.is_moving()
 
 
-async def test_it_waits_for_a_batch_that_comes_late(
+async def test_arm_waits_for_a_late_batch(
     client: ArmClient, sender: Sender, clock: ManualClock
 ) -> None:
     await sender.send(point(0, 0))
     await clock.advance(5)
     await sender.send(point(1, 10))
     await clock.advance(3)
-    assert await waist(client) == 10
+    assert await read_waist(client) == 10
     assert not await client.is_moving()
     await sender.send(point(2, 20))
     await clock.advance(0.5)
-    assert await waist(client) == pytest.approx(15)
+    assert await read_waist(client) == pytest.approx(15)
     await sender.end()
     await clock.advance(0.5)
     await sender.done()
-    assert await waist(client) == 20
+    assert await read_waist(client) == 20
 
 
-async def test_without_points_it_goes_nowhere(client: ArmClient, sender: Sender) -> None:
+async def test_stream_without_points_leaves_the_arm_in_place(
+    client: ArmClient, sender: Sender
+) -> None:
     await sender.end()
     await sender.done()
     assert sender.updates == 1
-    assert await waist(client) == 0
+    assert await read_waist(client) == 0
 
 
-async def test_a_stream_that_is_given_up_stops_it(
+async def test_cancelled_stream_stops_the_arm(
     client: ArmClient, sender: Sender, clock: ManualClock
 ) -> None:
     await sender.send(point(0, 0), point(10, 100))
     await clock.advance(1)
     sender.call.cancel()
-    await stands(client)
-    assert await waist(client) == pytest.approx(10)
+    await wait_until_still(client)
+    assert await read_waist(client) == pytest.approx(10)
 
 
-async def test_a_reader_that_breaks_off_stops_it(client: ArmClient, clock: ManualClock) -> None:
+async def test_closing_the_update_iterator_stops_the_arm(
+    client: ArmClient, clock: ManualClock
+) -> None:
     async def batches() -> AsyncIterator[Batch]:
         yield [point(0, 0), point(10, 100)]
         await asyncio.sleep(3600)
@@ -153,11 +157,11 @@ async def test_a_reader_that_breaks_off_stops_it(client: ArmClient, clock: Manua
     await clock.advance(1)
     assert await client.is_moving()
     await updates.aclose()  # type: ignore[attr-defined]
-    await stands(client)
-    assert await waist(client) == pytest.approx(10)
+    await wait_until_still(client)
+    assert await read_waist(client) == pytest.approx(10)
 
 
-async def test_a_client_whose_points_fail_stops_it(
+async def test_error_in_the_clients_point_source_stops_the_arm(
     client: ArmClient, sender: Sender, clock: ManualClock
 ) -> None:
     await sender.send(point(0, 0), point(10, 100))
@@ -165,10 +169,12 @@ async def test_a_client_whose_points_fail_stops_it(
     await sender.fail(LookupError("out of points"))
     with pytest.raises(LookupError, match="out of points"):
         await sender.done()
-    await stands(client)
+    await wait_until_still(client)
 
 
-async def test_it_can_be_stopped(client: ArmClient, sender: Sender, clock: ManualClock) -> None:
+async def test_stop_interrupts_a_stream(
+    client: ArmClient, sender: Sender, clock: ManualClock
+) -> None:
     await sender.send(point(0, 0), point(10, 100))
     await clock.advance(1)
     await client.stop()
@@ -178,10 +184,12 @@ async def test_it_can_be_stopped(client: ArmClient, sender: Sender, clock: Manua
     assert told.words == (
         'arm "a" did not finish move_through_joint_positions_streamed: interrupted by stop'
     )
-    assert await waist(client) == pytest.approx(10)
+    assert await read_waist(client) == pytest.approx(10)
 
 
-async def test_a_newer_move_has_it(client: ArmClient, sender: Sender, clock: ManualClock) -> None:
+async def test_newer_move_interrupts_a_stream(
+    client: ArmClient, sender: Sender, clock: ManualClock
+) -> None:
     await sender.send(point(0, 0), point(10, 100))
     await clock.advance(1)
     move = asyncio.ensure_future(
@@ -192,10 +200,10 @@ async def test_a_newer_move_has_it(client: ArmClient, sender: Sender, clock: Man
     assert "interrupted by move_to_joint_positions" in told.words
     await clock.advance(1)
     await asyncio.wait_for(move, 10)
-    assert await waist(client) == 0
+    assert await read_waist(client) == 0
 
 
-async def test_a_deadline_stops_it(client: ArmClient) -> None:
+async def test_stream_stops_when_the_deadline_expires(client: ArmClient) -> None:
     async def batches() -> AsyncIterator[Batch]:
         yield [point(0, 0), point(10, 100)]
         await asyncio.sleep(3600)
@@ -203,7 +211,7 @@ async def test_a_deadline_stops_it(client: ArmClient) -> None:
     with pytest.raises(Exception, match=r"(?i)deadline|^$"):
         async for _ in client.move_through_joint_positions_streamed(batches(), timeout=0.2):
             pass
-    await stands(client)
+    await wait_until_still(client)
 
 
 @pytest.mark.parametrize(
@@ -219,17 +227,17 @@ async def test_a_deadline_stops_it(client: ArmClient) -> None:
         ([Arm.TrajectoryPoint(timedelta(), [0.0])], "takes 6 joint positions, not 1"),
     ],
 )
-async def test_points_that_cannot_be_are_refused(
+async def test_invalid_points_are_refused(
     client: ArmClient, sender: Sender, points: Batch, words: str
 ) -> None:
     with refused() as told:
         await sender.send(*points)
     assert told.status is Status.INVALID_ARGUMENT
     assert words in told.words
-    assert await waist(client) == 0
+    assert await read_waist(client) == 0
 
 
-async def test_a_wrong_point_in_the_middle_stops_it(
+async def test_invalid_point_in_a_later_batch_stops_the_arm(
     client: ArmClient, sender: Sender, clock: ManualClock
 ) -> None:
     await sender.send(point(0, 0), point(10, 100))
@@ -237,11 +245,11 @@ async def test_a_wrong_point_in_the_middle_stops_it(
     with refused() as told:
         await sender.send(point(11, 100), point(12, 0))
     assert told.status is Status.INVALID_ARGUMENT
-    await stands(client)
-    assert await waist(client) == pytest.approx(10)
+    await wait_until_still(client)
+    assert await read_waist(client) == pytest.approx(10)
 
 
-def constrained(
+def point_with_constraints(
     velocities: list[float], accelerations: list[float] | None = None
 ) -> Arm.TrajectoryPoint:
     constraints = Arm.KinematicConstraints(velocities, accelerations)
@@ -251,12 +259,12 @@ def constrained(
 @pytest.mark.parametrize(
     ("wrong", "words"),
     [
-        (constrained([0.0] * 5), "its constraints need 6 velocities"),
-        (constrained([0.0] * 6, [0.0]), "6 accelerations if any"),
-        (constrained([0.0] * 5 + [1.0]), "a trajectory must begin at rest"),
+        (point_with_constraints([0.0] * 5), "its constraints need 6 velocities"),
+        (point_with_constraints([0.0] * 6, [0.0]), "6 accelerations if any"),
+        (point_with_constraints([0.0] * 5 + [1.0]), "a trajectory must begin at rest"),
     ],
 )
-async def test_constraints_that_cannot_be_are_refused(
+async def test_invalid_constraints_are_refused(
     sender: Sender, wrong: Arm.TrajectoryPoint, words: str
 ) -> None:
     with refused() as told:
@@ -265,7 +273,7 @@ async def test_constraints_that_cannot_be_are_refused(
     assert words in told.words
 
 
-async def test_a_stream_in_manual_mode_is_refused(client: ArmClient) -> None:
+async def test_stream_is_refused_in_manual_mode(client: ArmClient) -> None:
     await client.set_manual_mode(True)
     sender = Sender(client)
     with refused() as told:
@@ -273,7 +281,7 @@ async def test_a_stream_in_manual_mode_is_refused(client: ArmClient) -> None:
     assert told.status is Status.FAILED_PRECONDITION
 
 
-def test_no_more_is_known_ahead_than_it_has_room_for() -> None:
+def test_trajectory_buffers_a_limited_number_of_points() -> None:
     trajectory = StreamedTrajectory(tuple, speed=10)
     course = JointTrajectory.at_rest((0.0,), 100)
     for number in range(2):

@@ -50,7 +50,7 @@ async def read(
         return [reply.audio async for reply in stream]
 
 
-async def heard(
+async def record(
     source: AudioInClient | FakeAudioIn,
     clock: ManualClock,
     seconds: float,
@@ -65,11 +65,11 @@ async def heard(
     return await reading
 
 
-def listening(client: AudioInClient, number: int) -> Callable[[], Awaitable[bool]]:
-    async def they_are() -> bool:
+def has_listeners(client: AudioInClient, number: int) -> Callable[[], Awaitable[bool]]:
+    async def has_count() -> bool:
         return (await client.get_status())["listening"] == number
 
-    return they_are
+    return has_count
 
 
 def samples(chunks: list[AudioChunk]) -> list[float]:
@@ -77,11 +77,13 @@ def samples(chunks: list[AudioChunk]) -> list[float]:
     return list(codec.decode(b"".join(chunk.audio_data for chunk in chunks)))
 
 
-async def test_sound_comes_as_time_passes(client: AudioInClient, clock: ManualClock) -> None:
+async def test_chunks_arrive_in_real_time_with_timestamps(
+    client: AudioInClient, clock: ManualClock
+) -> None:
     stream = aiter(await client.get_audio("pcm16", 0, 0))
     async with contextlib.aclosing(stream):
         first = asyncio.ensure_future(anext(stream))
-        await until(listening(client, 1))
+        await until(has_listeners(client, 1))
         await clock.advance(0.099)
         await client.get_status()
         assert not first.done()
@@ -97,14 +99,14 @@ async def test_sound_comes_as_time_passes(client: AudioInClient, clock: ManualCl
         reply = await asyncio.wait_for(anext(stream), 10)
         assert reply.audio.sequence == 1
         assert reply.audio.start_timestamp_nanoseconds == START + 100_000_000
-    await until(listening(client, 0))
+    await until(has_listeners(client, 0))
 
 
 @pytest.mark.parametrize("codec", ["pcm16", "pcm32", "pcm32_float"])
-async def test_it_is_a_tone_without_a_click(
+async def test_tone_has_its_frequency_and_no_discontinuities(
     client: AudioInClient, clock: ManualClock, codec: str
 ) -> None:
-    tone = samples(await heard(client, clock, 1.0, codec=codec))
+    tone = samples(await record(client, clock, 1.0, codec=codec))
     assert len(tone) == 8000
     crossings = sum((one < 0) != (other < 0) for one, other in itertools.pairwise(tone))
     assert crossings == pytest.approx(2 * 440, abs=1)
@@ -113,33 +115,33 @@ async def test_it_is_a_tone_without_a_click(
     assert all(abs(one - other) <= steepest * 1.01 for one, other in itertools.pairwise(tone))
 
 
-async def test_every_channel_has_it(clock: ManualClock) -> None:
+async def test_every_channel_carries_the_same_tone(clock: ManualClock) -> None:
     attributes = FakeAudioInAttributes(sample_rate_hz=8000, num_channels=3)
     microphone = await FakeAudioIn.new(NAME, attributes, {}, clock)
-    (chunk,) = await heard(microphone, clock, 0.1)
+    (chunk,) = await record(microphone, clock, 0.1)
     tone = array("h", chunk.audio_data)
     assert chunk.audio_info.num_channels == 3
     assert len(tone) == 2400
     assert tone[0::3] == tone[1::3] == tone[2::3]
 
 
-async def test_the_last_chunk_is_as_long_as_is_left(
+async def test_last_chunk_has_the_remaining_length(
     client: AudioInClient, clock: ManualClock
 ) -> None:
-    chunks = await heard(client, clock, 0.25)
+    chunks = await record(client, clock, 0.25)
     assert [len(chunk.audio_data) for chunk in chunks] == [1600, 1600, 800]
     assert chunks[-1].end_timestamp_nanoseconds - chunks[0].start_timestamp_nanoseconds == (
         250_000_000
     )
 
 
-async def test_it_goes_on_from_where_a_client_was(
+async def test_stream_resumes_at_a_previous_timestamp(
     client: AudioInClient, clock: ManualClock
 ) -> None:
-    whole = await heard(client, clock, 1.0)
+    whole = await record(client, clock, 1.0)
     await clock.advance(5)
     middle = whole[4].end_timestamp_nanoseconds
-    # What is past need not be waited for.
+    # Past audio is returned without waiting.
     rest = await asyncio.wait_for(read(client, 0.5, middle), 10)
     assert rest[0].start_timestamp_nanoseconds == middle
     assert [chunk.sequence for chunk in rest] == [0, 1, 2, 3, 4]
@@ -157,7 +159,7 @@ async def test_it_goes_on_from_where_a_client_was(
         ),
     ],
 )
-async def test_it_goes_on_from_no_other_time(
+async def test_resuming_outside_the_kept_period_is_refused(
     client: AudioInClient, clock: ManualClock, previous: int, words: str
 ) -> None:
     await clock.advance(20)
@@ -167,7 +169,7 @@ async def test_it_goes_on_from_no_other_time(
     assert words in told.words
 
 
-async def test_it_did_not_hear_before_it_was_built(
+async def test_resuming_before_construction_is_refused(
     client: AudioInClient, clock: ManualClock
 ) -> None:
     await clock.advance(1)
@@ -176,7 +178,9 @@ async def test_it_did_not_hear_before_it_was_built(
     assert told.status is Status.INVALID_ARGUMENT
 
 
-async def test_who_reads_too_slowly_is_told_so(microphone: FakeAudioIn, clock: ManualClock) -> None:
+async def test_slow_reader_gets_slow_consumer_error(
+    microphone: FakeAudioIn, clock: ManualClock
+) -> None:
     stream = aiter(await microphone.get_audio("pcm16", 0, 0))
     first = asyncio.ensure_future(anext(stream))
     await clock.advance(0.1)
@@ -198,7 +202,7 @@ async def test_who_reads_too_slowly_is_told_so(microphone: FakeAudioIn, clock: M
         ("pcm16", math.inf, "cannot stream for inf s: use at most"),
     ],
 )
-async def test_what_it_does_not_do(
+async def test_get_audio_refuses_unsupported_codecs_and_durations(
     client: AudioInClient, codec: str, seconds: float, words: str
 ) -> None:
     with refused() as told:
@@ -208,16 +212,16 @@ async def test_what_it_does_not_do(
     assert words in told.words
 
 
-async def test_closing_it_ends_the_streams(client: AudioInClient, microphone: FakeAudioIn) -> None:
+async def test_close_ends_the_streams(client: AudioInClient, microphone: FakeAudioIn) -> None:
     reading = asyncio.ensure_future(read(client, 0))
-    await until(listening(client, 1))
+    await until(has_listeners(client, 1))
     await microphone.close()
     with refused() as told:
         await asyncio.wait_for(reading, 10)
     assert (told.status, told.words) == (Status.ABORTED, 'audio_in "i" was closed')
 
 
-async def test_it_tells_about_itself(client: AudioInClient) -> None:
+async def test_properties_and_status_of_the_microphone(client: AudioInClient) -> None:
     properties = await client.get_properties()
     assert list(properties.supported_codecs) == ["pcm16", "pcm32", "pcm32_float"]
     assert (properties.sample_rate_hz, properties.num_channels) == (8000, 1)
@@ -225,7 +229,7 @@ async def test_it_tells_about_itself(client: AudioInClient) -> None:
     assert await client.get_status() == {"listening": 0, "streams": 0}
 
 
-async def beside(
+async def microphone_near(
     speaker: object, clock: ManualClock, rate: int = 8000, channels: int = 1
 ) -> FakeAudioIn:
     attributes = FakeAudioInAttributes(hears="o", sample_rate_hz=rate, num_channels=channels)
@@ -237,8 +241,10 @@ async def speaker(clock: ManualClock) -> FakeAudioOut:
     return await FakeAudioOut.new(SPEAKER, FakeAudioOutAttributes(), {}, clock)
 
 
-async def test_what_is_played_beside_it_is_heard(speaker: FakeAudioOut, clock: ManualClock) -> None:
-    microphone = await beside(speaker, clock)
+async def test_microphone_records_what_its_speaker_plays(
+    speaker: FakeAudioOut, clock: ManualClock
+) -> None:
+    microphone = await microphone_near(speaker, clock)
     reading = asyncio.ensure_future(read(microphone, 1.0))
     await clock.advance(0.25)
     melody = array("h", (100 + number % 1000 for number in range(4000)))
@@ -249,13 +255,15 @@ async def test_what_is_played_beside_it_is_heard(speaker: FakeAudioOut, clock: M
     chunks = await asyncio.wait_for(reading, 10)
     data = b"".join(chunk.audio_data for chunk in chunks)
     assert data == bytes(2 * 2000) + melody.tobytes() + bytes(2 * 2000)
-    # It may be asked for again, as something else.
+    # The same period can be read again with another codec.
     again = await read(microphone, 1.0, chunks[0].start_timestamp_nanoseconds, "pcm32_float")
     assert samples(again) == samples(chunks)
 
 
-async def test_what_is_no_number_is_not_heard(speaker: FakeAudioOut, clock: ManualClock) -> None:
-    microphone = await beside(speaker, clock)
+async def test_nan_and_infinite_samples_are_recorded_as_silence(
+    speaker: FakeAudioOut, clock: ManualClock
+) -> None:
+    microphone = await microphone_near(speaker, clock)
     reading = asyncio.ensure_future(read(microphone, 0.1))
     await clock.settle()
     noise = array("f", [math.nan, math.inf, -math.inf, 0.5])
@@ -266,7 +274,7 @@ async def test_what_is_no_number_is_not_heard(speaker: FakeAudioOut, clock: Manu
     assert samples(await asyncio.wait_for(reading, 10))[:5] == [0, 0, 0, 0.5, 0]
 
 
-async def test_much_to_hear_holds_nobody_up(clock: ManualClock) -> None:
+async def test_rendering_a_large_chunk_does_not_block_the_event_loop(clock: ManualClock) -> None:
     many = FakeAudioOutAttributes(num_channels=8)
     speaker = await FakeAudioOut.new(SPEAKER, many, {}, clock)
     attributes = FakeAudioInAttributes.model_validate(
@@ -292,10 +300,10 @@ async def test_much_to_hear_holds_nobody_up(clock: ManualClock) -> None:
     await microphone.close()
 
 
-async def test_closed_while_much_is_heard(clock: ManualClock) -> None:
+async def test_close_interrupts_reading_of_large_chunks(clock: ManualClock) -> None:
     attributes = FakeAudioInAttributes(sample_rate_hz=48_000, num_channels=8, frequency_hz=1000)
     microphone = await FakeAudioIn.new(NAME, attributes, {}, clock)
-    (chunk,) = await heard(microphone, clock, 0.1)
+    (chunk,) = await record(microphone, clock, 0.1)
     assert len(chunk.audio_data) == 4800 * 8 * 2
     reading = asyncio.ensure_future(read(microphone, 0))
     await clock.settle()
@@ -304,11 +312,11 @@ async def test_closed_while_much_is_heard(clock: ManualClock) -> None:
         await asyncio.wait_for(reading, 10)
 
 
-async def test_a_speaker_that_nobody_can_hear(clock: ManualClock) -> None:
+async def test_speaker_that_cannot_be_recorded_is_refused(clock: ManualClock) -> None:
     with pytest.raises(Unsupported, match='audio_out "o" cannot be recorded'):
-        await beside(object(), clock)
+        await microphone_near(object(), clock)
 
 
-def test_a_tone_too_high_for_the_rate() -> None:
+def test_frequency_above_half_the_sample_rate_is_refused() -> None:
     with pytest.raises(ValidationError, match="at most 4000"):
         FakeAudioInAttributes(sample_rate_hz=8000, frequency_hz=4001)

@@ -36,21 +36,21 @@ async def client(speaker: FakeAudioOut, serve: Serve) -> AsyncIterator[AudioOutC
         yield AudioOutClient("o", channel)
 
 
-def playing(client: AudioOutClient, number: int) -> Callable[[], Awaitable[bool]]:
-    """Whether so many sounds have begun, and the last of them is under way."""
+def is_playing(client: AudioOutClient, number: int) -> Callable[[], Awaitable[bool]]:
+    """Return a condition: this many sounds have begun and the last one is playing."""
 
-    async def it_plays() -> bool:
+    async def is_playing_now() -> bool:
         status = await client.get_status()
         return status["sounds"] == number and status["playing"] is True
 
-    return it_plays
+    return is_playing_now
 
 
-async def test_a_sound_takes_as_long_as_it_lasts(
+async def test_play_takes_the_duration_of_the_sound(
     client: AudioOutClient, clock: ManualClock
 ) -> None:
     play = asyncio.ensure_future(client.play(sound(2), INFO))
-    await until(playing(client, 1))
+    await until(is_playing(client, 1))
     await clock.advance(1.999)
     assert (await client.get_status())["playing"]
     assert not play.done()
@@ -72,19 +72,19 @@ async def test_a_sound_takes_as_long_as_it_lasts(
 @pytest.mark.parametrize(
     ("codec", "channels", "size"), [("pcm16", 2, 4), ("pcm32", 1, 4), ("pcm32_float", 2, 8)]
 )
-async def test_how_long_that_is_depends_on_the_format(
+async def test_duration_depends_on_codec_and_channels(
     client: AudioOutClient, clock: ManualClock, codec: str, channels: int, size: int
 ) -> None:
     info = AudioInfo(codec=codec, sample_rate_hz=8000, num_channels=channels)
     play = asyncio.ensure_future(client.play(bytes(8000 * size), info))
-    await until(playing(client, 1))
+    await until(is_playing(client, 1))
     await clock.advance(0.999)
     assert not play.done()
     await clock.advance(0.001)
     await asyncio.wait_for(play, 10)
 
 
-async def test_a_fast_one_is_over_sooner(clock: ManualClock) -> None:
+async def test_speed_attribute_shortens_playback(clock: ManualClock) -> None:
     speaker = await FakeAudioOut.new(NAME, FakeAudioOutAttributes(speed=10), {}, clock)
     play = asyncio.ensure_future(speaker.play(sound(2), INFO))
     await clock.advance(0.199)
@@ -93,11 +93,11 @@ async def test_a_fast_one_is_over_sooner(clock: ManualClock) -> None:
     await asyncio.wait_for(play, 10)
 
 
-async def test_the_newest_sound_ends_an_older_one(
+async def test_newer_sound_interrupts_the_older_one(
     client: AudioOutClient, clock: ManualClock
 ) -> None:
     older = asyncio.ensure_future(client.play(sound(10), INFO))
-    await until(playing(client, 1))
+    await until(is_playing(client, 1))
     newer = asyncio.ensure_future(client.play(sound(1), INFO))
     with refused() as told:
         await asyncio.wait_for(older, 10)
@@ -107,16 +107,16 @@ async def test_the_newest_sound_ends_an_older_one(
     await asyncio.wait_for(newer, 10)
 
 
-async def test_a_sound_that_nobody_waits_for_stops(
+async def test_playback_stops_when_the_client_cancels(
     client: AudioOutClient, speaker: FakeAudioOut, clock: ManualClock
 ) -> None:
     since = clock.monotonic()
     play = asyncio.ensure_future(client.play(sound(10), INFO))
-    await until(playing(client, 1))
+    await until(is_playing(client, 1))
     await clock.advance(1)
     play.cancel()
     await asyncio.wait([play])
-    await until(silent(client))
+    await until(is_silent(client))
     await clock.advance(1)
     assert speaker.render(since, 2000, HEARING) == sound(1) + sound(1, 0)
     last = (await client.get_status())["last"]
@@ -124,14 +124,14 @@ async def test_a_sound_that_nobody_waits_for_stops(
     assert last["finished"] is False
 
 
-def silent(client: AudioOutClient) -> Callable[[], Awaitable[bool]]:
-    async def it_is() -> bool:
+def is_silent(client: AudioOutClient) -> Callable[[], Awaitable[bool]]:
+    async def is_silent_now() -> bool:
         return (await client.get_status())["playing"] is False
 
-    return it_is
+    return is_silent_now
 
 
-async def test_a_sound_that_comes_bit_by_bit_has_no_gaps(
+async def test_streamed_sound_plays_without_gaps(
     client: AudioOutClient, speaker: FakeAudioOut, clock: ManualClock
 ) -> None:
     async def bits() -> AsyncIterator[bytes]:
@@ -140,8 +140,8 @@ async def test_a_sound_that_comes_bit_by_bit_has_no_gaps(
 
     since = clock.monotonic()
     play = asyncio.ensure_future(client.play_stream(INFO, bits()))
-    await until(playing(client, 1))
-    await until(taken(client, 0.6))
+    await until(is_playing(client, 1))
+    await until(has_buffered(client, 0.6))
     while not play.done():
         await clock.advance(0.1)
         await asyncio.wait([play], timeout=0.05)
@@ -151,16 +151,16 @@ async def test_a_sound_that_comes_bit_by_bit_has_no_gaps(
     assert clock.monotonic() - since >= 1.999
 
 
-def taken(client: AudioOutClient, seconds: float) -> Callable[[], Awaitable[bool]]:
-    async def it_has() -> bool:
+def has_buffered(client: AudioOutClient, seconds: float) -> Callable[[], Awaitable[bool]]:
+    async def has_buffered_now() -> bool:
         last = (await client.get_status())["last"]
         assert isinstance(last, dict)
         return bool(last["seconds"] == pytest.approx(seconds))
 
-    return it_has
+    return has_buffered_now
 
 
-async def test_no_more_of_a_stream_is_taken_than_a_moment(clock: ManualClock) -> None:
+async def test_play_stream_buffers_only_half_a_second_ahead(clock: ManualClock) -> None:
     speaker = await FakeAudioOut.new(NAME, FakeAudioOutAttributes(), {}, clock)
     sent = 0
 
@@ -179,7 +179,7 @@ async def test_no_more_of_a_stream_is_taken_than_a_moment(clock: ManualClock) ->
     await asyncio.wait([play])
 
 
-async def test_who_streams_and_sends_nothing_is_told_of_another_sound(clock: ManualClock) -> None:
+async def test_idle_stream_is_interrupted_by_another_sound(clock: ManualClock) -> None:
     speaker = await FakeAudioOut.new(NAME, FakeAudioOutAttributes(), {}, clock)
     async with served(speaker) as channel:
         client = AudioOutClient("o", channel)
@@ -190,9 +190,9 @@ async def test_who_streams_and_sends_nothing_is_told_of_another_sound(clock: Man
             yield b""
 
         stream = asyncio.ensure_future(client.play_stream(INFO, nothing()))
-        await until(playing(client, 1))
+        await until(is_playing(client, 1))
         play = asyncio.ensure_future(client.play(sound(1), INFO))
-        await until(playing(client, 2))
+        await until(is_playing(client, 2))
         waiting.set()
         with refused() as told:
             await asyncio.wait_for(stream, 10)
@@ -202,7 +202,7 @@ async def test_who_streams_and_sends_nothing_is_told_of_another_sound(clock: Man
         await asyncio.wait_for(play, 10)
 
 
-async def test_a_stream_is_told_before_it_sends_again(clock: ManualClock) -> None:
+async def test_close_interrupts_an_idle_stream_at_once(clock: ManualClock) -> None:
     speaker = await FakeAudioOut.new(NAME, FakeAudioOutAttributes(), {}, clock)
     left = asyncio.Event()
 
@@ -253,7 +253,7 @@ async def test_a_stream_is_told_before_it_sends_again(clock: ManualClock) -> Non
         ),
     ],
 )
-async def test_what_it_cannot_play(
+async def test_play_refuses_unsupported_formats(
     client: AudioOutClient, data: bytes, info: AudioInfo | None, words: str
 ) -> None:
     with refused() as told:
@@ -262,14 +262,16 @@ async def test_what_it_cannot_play(
     assert (await client.get_status())["sounds"] == 0
 
 
-async def test_nothing_takes_no_time(client: AudioOutClient) -> None:
+async def test_playing_no_samples_takes_no_time(client: AudioOutClient) -> None:
     await client.play(b"", INFO, timeout=10)
 
 
-async def test_the_last_sound_can_be_had(client: AudioOutClient, clock: ManualClock) -> None:
+async def test_last_played_command_returns_the_last_sound(
+    client: AudioOutClient, clock: ManualClock
+) -> None:
     assert await client.do_command({"last_played": True}) == {}
     play = asyncio.ensure_future(client.play(sound(0.5, 7), INFO))
-    await until(playing(client, 1))
+    await until(is_playing(client, 1))
     await clock.advance(0.5)
     await asyncio.wait_for(play, 10)
     answer = await client.do_command({"last_played": True})
@@ -280,7 +282,7 @@ async def test_the_last_sound_can_be_had(client: AudioOutClient, clock: ManualCl
     assert told.words == 'audio_out "o" supports one command: {"last_played": true}'
 
 
-async def test_of_a_long_sound_only_the_beginning_is_kept(clock: ManualClock) -> None:
+async def test_last_played_command_keeps_the_beginning_of_a_long_sound(clock: ManualClock) -> None:
     speaker = await FakeAudioOut.new(NAME, FakeAudioOutAttributes(speed=10_000), {}, clock)
     play = asyncio.ensure_future(speaker.play(sound(1000), INFO))
     await clock.advance(1)
@@ -290,7 +292,7 @@ async def test_of_a_long_sound_only_the_beginning_is_kept(clock: ManualClock) ->
     assert answer["seconds"] == 1000
 
 
-async def test_it_tells_about_itself(client: AudioOutClient) -> None:
+async def test_properties_and_status_of_the_speaker(client: AudioOutClient) -> None:
     properties = await client.get_properties()
     assert list(properties.supported_codecs) == ["pcm16", "pcm32", "pcm32_float"]
     assert (properties.sample_rate_hz, properties.num_channels) == (44_100, 2)

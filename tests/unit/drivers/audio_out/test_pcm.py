@@ -11,7 +11,7 @@ from cogwork.drivers.audio_out.pcm import CODECS
 
 
 @given(st.lists(st.integers(-(2**15), 2**15 - 1)))
-def test_samples_survive_every_codec(numbers: list[int]) -> None:
+def test_samples_survive_encoding_and_decoding(numbers: list[int]) -> None:
     samples = [number / 2**15 for number in numbers]
     for codec in CODECS.values():
         assert list(codec.decode(codec.encode(samples))) == samples
@@ -25,17 +25,17 @@ def test_samples_survive_every_codec(numbers: list[int]) -> None:
         ("pcm32_float", struct.pack("<4f", 0.0, 0.5, -1.0, 1.0)),
     ],
 )
-def test_how_they_look(codec: str, data: bytes) -> None:
+def test_encoding_matches_the_pcm_format(codec: str, data: bytes) -> None:
     assert CODECS[codec].encode([0.0, 0.5, -1.0, 1.0]) == data
 
 
-def test_what_is_too_loud_is_cut_off() -> None:
+def test_samples_beyond_full_scale_are_clipped() -> None:
     assert CODECS["pcm16"].encode([7.0, -7.0]) == struct.pack("<2h", 32767, -32768)
     loudest = CODECS["pcm32"].encode([3e38, -3e38])
     assert loudest == struct.pack("<2i", 2**31 - 1, -(2**31))
 
 
 @pytest.mark.parametrize("codec", ["pcm16", "pcm32"])
-def test_what_is_no_number_is_silence(codec: str) -> None:
+def test_nan_and_infinite_samples_are_encoded_as_silence(codec: str) -> None:
     silence = CODECS[codec].encode([0.0] * 3)
     assert CODECS[codec].encode([math.nan, math.inf, -math.inf]) == silence

@@ -8,7 +8,7 @@ import pytest
 from grpclib.const import Status
 from pydantic import ValidationError
 from tests.served import Serve, refused, until
-from tests.unit.drivers.moving import moved
+from tests.unit.drivers.moving import complete_move
 from viam.components.base import Vector3
 from viam.components.base.client import BaseClient
 
@@ -43,7 +43,7 @@ async def client(base: FakeBase, serve: Serve) -> AsyncIterator[BaseClient]:
         yield BaseClient("b", channel)
 
 
-async def pose(client: BaseClient) -> tuple[float, float, float]:
+async def read_pose(client: BaseClient) -> tuple[float, float, float]:
     status = await client.get_status()
     return status["x_mm"], status["y_mm"], status["heading_deg"]  # type: ignore[return-value]
 
@@ -52,50 +52,54 @@ def near(*numbers: float) -> object:
     return pytest.approx(numbers, abs=1e-6)
 
 
-async def test_it_drives_a_square(client: BaseClient, clock: ManualClock) -> None:
+async def test_move_straight_and_spin_drive_a_square(
+    client: BaseClient, clock: ManualClock
+) -> None:
     corners = [(0, 400, 90), (-400, 400, 180), (-400, 0, 270), (0, 0, 360)]
     for corner in corners:
-        await moved(client, clock, client.move_straight(400, 200), 2)
-        await moved(client, clock, client.spin(90, 45), 2)
-        assert await pose(client) == near(*corner)
+        await complete_move(client, clock, client.move_straight(400, 200), 2)
+        await complete_move(client, clock, client.spin(90, 45), 2)
+        assert await read_pose(client) == near(*corner)
 
 
 @pytest.mark.parametrize(
     ("distance", "velocity", "reached"), [(40, 90, 40), (40, -90, -40), (-40, 90, -40)]
 )
-async def test_it_drives_backward(
+async def test_move_straight_drives_backward_with_a_negative_argument(
     client: BaseClient, clock: ManualClock, distance: int, velocity: float, reached: float
 ) -> None:
-    await moved(client, clock, client.move_straight(distance, velocity), 40 / 90)
-    assert await pose(client) == (0, reached, 0)
+    await complete_move(client, clock, client.move_straight(distance, velocity), 40 / 90)
+    assert await read_pose(client) == (0, reached, 0)
 
 
 @pytest.mark.parametrize(("angle", "velocity", "reached"), [(10, -20, -10), (-10, 20, -10)])
-async def test_it_spins_to_the_right(
+async def test_spin_turns_right_with_a_negative_argument(
     client: BaseClient, clock: ManualClock, angle: float, velocity: float, reached: float
 ) -> None:
-    await moved(client, clock, client.spin(angle, velocity), 0.5)
-    assert await pose(client) == (0, 0, reached)
+    await complete_move(client, clock, client.spin(angle, velocity), 0.5)
+    assert await read_pose(client) == (0, 0, reached)
 
 
-async def test_power_is_a_part_of_its_speed(client: BaseClient, clock: ManualClock) -> None:
+async def test_set_power_scales_the_maximum_speed(client: BaseClient, clock: ManualClock) -> None:
     await client.set_power(Vector3(x=1, y=-0.5, z=1), STILL)
     await clock.advance(2)
-    assert await pose(client) == near(0, -500, 0)
+    assert await read_pose(client) == near(0, -500, 0)
     await client.set_power(STILL, Vector3(x=1, y=1, z=0.5))
     await clock.advance(2)
-    assert await pose(client) == near(0, -500, 90)
+    assert await read_pose(client) == near(0, -500, 90)
     await client.set_power(STILL, STILL)
     assert not await client.is_moving()
 
 
-async def test_both_velocities_are_an_arc(client: BaseClient, clock: ManualClock) -> None:
+async def test_set_velocity_with_both_velocities_drives_an_arc(
+    client: BaseClient, clock: ManualClock
+) -> None:
     await client.set_velocity(Vector3(y=100), Vector3(z=90))
     await clock.advance(1)
     radius = 100 / (math.pi / 2)
-    assert await pose(client) == near(-radius, radius, 90)
+    assert await read_pose(client) == near(-radius, radius, 90)
     await clock.advance(1000.0 * 4 - 1)
-    assert (await pose(client))[:2] == near(0, 0)
+    assert (await read_pose(client))[:2] == near(0, 0)
 
 
 @pytest.mark.parametrize(
@@ -112,7 +116,7 @@ async def test_both_velocities_are_an_arc(client: BaseClient, clock: ManualClock
         ),
     ],
 )
-async def test_what_it_cannot_do(
+async def test_commands_beyond_the_limits_are_refused(
     client: BaseClient, ask: Callable[[BaseClient], Awaitable[None]], words: str
 ) -> None:
     with refused() as told:
@@ -124,7 +128,7 @@ async def test_what_it_cannot_do(
 @pytest.mark.parametrize(
     "ask", [lambda c: c.move_straight(0, 9), lambda c: c.spin(9, 0), lambda c: c.spin(0, 9)]
 )
-async def test_nothing_to_do_stops_it(
+async def test_empty_move_stops_the_base(
     client: BaseClient, ask: Callable[[BaseClient], Awaitable[None]]
 ) -> None:
     await client.set_power(Vector3(y=1), STILL)
@@ -132,7 +136,7 @@ async def test_nothing_to_do_stops_it(
     assert not await client.is_moving()
 
 
-async def test_the_newest_command_has_it(client: BaseClient, clock: ManualClock) -> None:
+async def test_newer_command_interrupts_a_move(client: BaseClient, clock: ManualClock) -> None:
     moving = asyncio.ensure_future(client.move_straight(1000, 100))
     await until(client.is_moving)
     await clock.advance(1)
@@ -141,24 +145,24 @@ async def test_the_newest_command_has_it(client: BaseClient, clock: ManualClock)
         await asyncio.wait_for(moving, 10)
     assert told.status is Status.ABORTED
     assert told.words == 'base "b" did not finish move_straight: interrupted by spin'
-    assert await pose(client) == near(0, 100, 0)
+    assert await read_pose(client) == near(0, 100, 0)
 
 
-async def test_who_leaves_leaves_it_standing(client: BaseClient, clock: ManualClock) -> None:
+async def test_move_stops_when_the_client_cancels(client: BaseClient, clock: ManualClock) -> None:
     moving = asyncio.ensure_future(client.spin(90, 45))
     await until(client.is_moving)
     await clock.advance(1)
     moving.cancel()
 
-    async def stands() -> bool:
+    async def is_still() -> bool:
         return not await client.is_moving()
 
-    await until(stands)
-    assert await pose(client) == near(0, 0, 45)
+    await until(is_still)
+    assert await read_pose(client) == near(0, 0, 45)
     await asyncio.wait([moving])
 
 
-async def test_who_was_overtaken_does_not_stop_the_newer(base: FakeBase) -> None:
+async def test_cancelled_older_move_does_not_stop_the_newer_command(base: FakeBase) -> None:
     older = asyncio.ensure_future(base.spin(90, 45))
     await asyncio.sleep(0)
     await base.set_power(Vector3(y=1), STILL)
@@ -167,7 +171,7 @@ async def test_who_was_overtaken_does_not_stop_the_newer(base: FakeBase) -> None
     assert await base.is_moving()
 
 
-async def test_closing_it_ends_its_move(base: FakeBase) -> None:
+async def test_close_interrupts_a_move(base: FakeBase) -> None:
     moving = asyncio.ensure_future(base.move_straight(1000, 100))
     await asyncio.sleep(0)
     await base.close()
@@ -175,7 +179,7 @@ async def test_closing_it_ends_its_move(base: FakeBase) -> None:
         await moving
 
 
-async def test_a_move_takes_real_time_by_the_clock_of_the_machine() -> None:
+async def test_move_takes_real_time_with_the_system_clock() -> None:
     base = await FakeBase.new(NAME, FakeBaseAttributes(), {})
     before = SystemClock().monotonic()
     await base.move_straight(20, 1000)
@@ -184,7 +188,9 @@ async def test_a_move_takes_real_time_by_the_clock_of_the_machine() -> None:
     assert not await base.is_moving()
 
 
-async def test_it_tells_about_itself(base: FakeBase, client: BaseClient) -> None:
+async def test_properties_geometries_and_status_of_the_base(
+    base: FakeBase, client: BaseClient
+) -> None:
     properties = await client.get_properties()
     assert (properties.width_meters, properties.turning_radius_meters) == (0.4, 0.05)
     assert properties.wheel_circumference_meters == 0.25
@@ -198,6 +204,6 @@ async def test_it_tells_about_itself(base: FakeBase, client: BaseClient) -> None
 
 
 @pytest.mark.parametrize("attributes", [{"width_mm": 0}, {"max_mm_per_sec": -1}, {"speed": 1}])
-def test_attributes_that_cannot_be(attributes: dict[str, object]) -> None:
+def test_invalid_attributes_are_refused(attributes: dict[str, object]) -> None:
     with pytest.raises(ValidationError):
         FakeBaseAttributes.model_validate(attributes)

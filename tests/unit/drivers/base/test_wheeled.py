@@ -44,14 +44,14 @@ async def _motor(name: str, clock: ManualClock) -> FakeMotor:
     return await FakeMotor.new(full, FakeMotorAttributes(max_rpm=240), {}, clock)
 
 
-async def base_on(motors: dict[str, Any]) -> WheeledBase:
+async def create_base(motors: dict[str, Any]) -> WheeledBase:
     found = {ResourceName.parse(f"rdk:component:motor/{name}"): m for name, m in motors.items()}
     return await WheeledBase.new(NAME, WheeledBaseAttributes.model_validate(ATTRIBUTES), found)
 
 
 @pytest.fixture
 async def base(motors: Motors) -> WheeledBase:
-    return await base_on(motors)
+    return await create_base(motors)
 
 
 @pytest.fixture
@@ -60,16 +60,16 @@ async def client(base: WheeledBase, serve: Serve) -> AsyncIterator[BaseClient]:
         yield BaseClient("b", channel)
 
 
-async def turned(motors: Motors) -> list[float]:
+async def read_positions(motors: Motors) -> list[float]:
     return [await motor.get_position() for motor in motors.values()]
 
 
-async def powers(motors: Motors) -> list[float]:
+async def read_powers(motors: Motors) -> list[float]:
     return [(await motor.is_powered())[1] for motor in motors.values()]
 
 
 @pytest.mark.parametrize(("distance", "velocity", "sign"), [(400, 200, 1), (400, -200, -1)])
-async def test_it_drives_straight(
+async def test_move_straight_turns_all_wheels_alike(
     client: BaseClient,
     motors: Motors,
     clock: ManualClock,
@@ -81,18 +81,20 @@ async def test_it_drives_straight(
     await until(client.is_moving)
     await clock.advance(2)
     await asyncio.wait_for(moving, 10)
-    assert await turned(motors) == [2 * sign] * 4
+    assert await read_positions(motors) == [2 * sign] * 4
     assert not await client.is_moving()
 
 
-async def test_it_spins_to_the_left(client: BaseClient, motors: Motors, clock: ManualClock) -> None:
+async def test_spin_turns_the_sides_in_opposite_directions(
+    client: BaseClient, motors: Motors, clock: ManualClock
+) -> None:
     moving = asyncio.ensure_future(client.spin(180, 90))
     await until(client.is_moving)
     await clock.advance(2)
     await asyncio.wait_for(moving, 10)
-    # Half the circle of the wheels, and half as much again because they slip.
+    # Half the circle of the wheels, multiplied by the slip factor of 1.5.
     far = math.pi * 200 * 1.5 / 200
-    assert await turned(motors) == pytest.approx([-far, -far, far, far])
+    assert await read_positions(motors) == pytest.approx([-far, -far, far, far])
 
 
 @pytest.mark.parametrize(
@@ -105,79 +107,81 @@ async def test_it_spins_to_the_left(client: BaseClient, motors: Motors, clock: M
         (1, 0.5, 1 / 3, 1),
     ],
 )
-async def test_power_for_each_side(
+async def test_set_power_mixes_linear_and_angular_power_per_side(
     client: BaseClient, motors: Motors, linear: float, angular: float, left: float, right: float
 ) -> None:
     await client.set_power(Vector3(y=linear), Vector3(z=angular))
-    assert await powers(motors) == pytest.approx([left, left, right, right])
+    assert await read_powers(motors) == pytest.approx([left, left, right, right])
 
 
-async def test_velocities_for_each_side(
+async def test_set_velocity_mixes_linear_and_angular_velocity_per_side(
     client: BaseClient, motors: Motors, clock: ManualClock
 ) -> None:
     await client.set_velocity(Vector3(y=200), Vector3(z=math.degrees(0.5)))
     await clock.advance(2)
-    # 200 mm/s, and half a radian per second at 200 mm from the middle, with the slip.
-    assert await turned(motors) == pytest.approx([0.5, 0.5, 3.5, 3.5])
+    # 200 mm/s, plus 0.5 rad/s at 200 mm from the center, multiplied by the slip factor.
+    assert await read_positions(motors) == pytest.approx([0.5, 0.5, 3.5, 3.5])
     await client.set_velocity(STILL, STILL)
-    assert await powers(motors) == [0] * 4
+    assert await read_powers(motors) == [0] * 4
 
 
-async def test_it_stops_all_motors(client: BaseClient, motors: Motors) -> None:
+async def test_stop_stops_all_motors(client: BaseClient, motors: Motors) -> None:
     moving = asyncio.ensure_future(client.move_straight(1000, 100))
     await until(client.is_moving)
     await client.stop()
-    assert await powers(motors) == [0] * 4
+    assert await read_powers(motors) == [0] * 4
     with refused() as told:
         await asyncio.wait_for(moving, 10)
     assert told.status is Status.ABORTED
     assert told.words == 'base "b" did not finish move_straight: interrupted by stop'
 
 
-async def test_a_stop_comes_after_what_was_just_told(base: WheeledBase, motors: Motors) -> None:
-    """However the two are interleaved."""
+async def test_stop_overrides_a_concurrent_set_power(base: WheeledBase, motors: Motors) -> None:
+    """Check every interleaving of the two calls."""
     for turns in range(1, 9):
         rolling = asyncio.ensure_future(base.set_power(Vector3(y=1), STILL))
         for _ in range(turns):
             await asyncio.sleep(0)
         await base.stop()
         await asyncio.wait([rolling])
-        assert await powers(motors) == [0] * 4, f"after {turns} turns of the loop"
+        assert await read_powers(motors) == [0] * 4, f"after {turns} turns of the loop"
         assert isinstance(rolling.exception(), Interrupted | None)
 
 
-async def test_the_newest_command_has_it(base: WheeledBase, motors: Motors) -> None:
+async def test_newer_command_interrupts_all_older_moves(base: WheeledBase, motors: Motors) -> None:
     commands = [asyncio.ensure_future(base.move_straight(1000, 100)) for _ in range(3)]
     await asyncio.sleep(0)
     await base.set_power(Vector3(y=0.5), STILL)
     for command in commands:
         with pytest.raises(Interrupted, match="did not finish move_straight"):
             await command
-    assert await powers(motors) == [0.5] * 4
+    assert await read_powers(motors) == [0.5] * 4
 
 
-async def test_who_leaves_leaves_it_standing(client: BaseClient, motors: Motors) -> None:
+async def test_move_stops_when_the_client_cancels(client: BaseClient, motors: Motors) -> None:
     moving = asyncio.ensure_future(client.spin(180, 9))
     await until(client.is_moving)
     moving.cancel()
 
-    async def stands() -> bool:
+    async def is_still() -> bool:
         return not await client.is_moving()
 
-    await until(stands)
-    assert await powers(motors) == [0] * 4
+    await until(is_still)
+    assert await read_powers(motors) == [0] * 4
     await asyncio.wait([moving])
 
 
-async def test_what_one_motor_cannot_none_does(client: BaseClient, motors: Motors) -> None:
+async def test_no_motor_moves_when_one_refuses_the_command(
+    client: BaseClient, motors: Motors
+) -> None:
     with refused() as told:
         await client.move_straight(100, 10_000)
     assert told.status is Status.INVALID_ARGUMENT
     assert told.words.endswith("turns at 240 rpm at most, not at 3000")
-    assert await powers(motors) == [0] * 4
+    assert await read_powers(motors) == [0] * 4
 
 
-async def test_a_motor_that_somebody_else_takes_ends_the_move(
+async def test_command_to_one_motor_ends_the_move_of_the_base(
     base: WheeledBase, motors: Motors, clock: ManualClock
 ) -> None:
     moving = asyncio.ensure_future(base.move_straight(1000, 100))
@@ -187,36 +191,36 @@ async def test_a_motor_that_somebody_else_takes_ends_the_move(
         Interrupted, match='motor "r1" did not finish go_for: interrupted by set_power'
     ):
         await moving
-    assert await powers(motors) == [0] * 4
+    assert await read_powers(motors) == [0] * 4
 
 
-class Jammed(CogworkError):
+class BrakeStuck(CogworkError):
     pass
 
 
-async def test_one_that_cannot_be_stopped_does_not_keep_the_others_going(motors: Motors) -> None:
+async def test_stop_stops_the_other_motors_when_one_fails(motors: Motors) -> None:
     class JammedMotor(FakeMotor):
         async def stop(self, **_: Any) -> None:
-            raise Jammed("the brake is stuck")
+            raise BrakeStuck("the brake is stuck")
 
     jammed = JammedMotor(
         ResourceName.parse("rdk:component:motor/l1"), FakeMotorAttributes(), ManualClock()
     )
-    base = await base_on({**motors, "l1": jammed})
+    base = await create_base({**motors, "l1": jammed})
     await base.set_power(Vector3(y=0.5), STILL)
-    with pytest.raises(Jammed):
+    with pytest.raises(BrakeStuck):
         await base.stop()
-    assert (await powers(motors))[1:] == [0] * 3
+    assert (await read_powers(motors))[1:] == [0] * 3
 
 
-async def test_closing_it_stops_what_it_moves(base: WheeledBase, motors: Motors) -> None:
+async def test_close_stops_moving_motors(base: WheeledBase, motors: Motors) -> None:
     await base.set_power(Vector3(y=0.5), STILL)
     await base.close()
-    assert await powers(motors) == [0] * 4
+    assert await read_powers(motors) == [0] * 4
 
 
 class SlowMotor(FakeMotor):
-    """Does at once what it is told, but says so only when it is let."""
+    """Executes commands at once, but returns only after `gate` is set."""
 
     def __init__(self, clock: ManualClock, slow: str) -> None:
         name = ResourceName.parse("rdk:component:motor/l1")
@@ -227,7 +231,7 @@ class SlowMotor(FakeMotor):
     async def set_power(self, power: float, **_: Any) -> None:
         await super().set_power(power)
         if self.slow == "set_power":
-            # Not even when nobody wants to know any more.
+            # Not even cancellation returns earlier.
             with contextlib.suppress(asyncio.CancelledError):
                 await self.gate.wait()
             await self.gate.wait()
@@ -238,29 +242,29 @@ class SlowMotor(FakeMotor):
             await self.gate.wait()
 
 
-async def test_driven_while_a_stop_ends_it_is_not_at_rest(
+async def test_close_stops_motors_driven_during_a_pending_stop(
     motors: Motors, clock: ManualClock
 ) -> None:
     slow = SlowMotor(clock, "stop")
-    base = await base_on({**motors, "l1": slow})
+    base = await create_base({**motors, "l1": slow})
     await base.set_power(Vector3(y=1), STILL)
     stop = asyncio.ensure_future(base.stop())
     await clock.settle()
     await base.set_power(Vector3(y=0.5), STILL)
     slow.gate.set()
     await stop
-    assert await powers({**motors, "l1": slow}) == [0.5] * 4
+    assert await read_powers({**motors, "l1": slow}) == [0.5] * 4
     await base.close()
-    assert await powers({**motors, "l1": slow}) == [0] * 4
+    assert await read_powers({**motors, "l1": slow}) == [0] * 4
 
 
 @pytest.mark.parametrize("leaves", [False, True])
-async def test_what_waits_for_its_turn_may_be_ended(
+async def test_waiting_command_is_ended_by_close_or_cancellation(
     motors: Motors, clock: ManualClock, leaves: bool
 ) -> None:
-    """By whoever closes it, even if it is at rest; whoever leaves leaves it standing."""
+    """Close interrupts it even at rest; cancellation leaves the base at rest."""
     slow = SlowMotor(clock, "set_power")
-    base = await base_on({**motors, "l1": slow})
+    base = await create_base({**motors, "l1": slow})
     older = asyncio.ensure_future(base.set_power(Vector3(y=1), STILL))
     await clock.settle()
     if not leaves:
@@ -276,16 +280,18 @@ async def test_what_waits_for_its_turn_may_be_ended(
     await asyncio.wait([older, waiting], timeout=10)
     assert isinstance(older.exception(), Interrupted)
     assert waiting.cancelled() or "interrupted by close" in str(waiting.exception())
-    assert await powers({**motors, "l1": slow}) == [0] * 4
+    assert await read_powers({**motors, "l1": slow}) == [0] * 4
 
 
-async def test_closed_unused_it_leaves_the_motors_alone(base: WheeledBase, motors: Motors) -> None:
+async def test_close_leaves_motors_alone_when_the_base_was_not_used(
+    base: WheeledBase, motors: Motors
+) -> None:
     await motors["l1"].set_power(1)
     await base.close()
-    assert (await powers(motors))[0] == 1
+    assert (await read_powers(motors))[0] == 1
 
 
-async def test_it_tells_about_itself(client: BaseClient) -> None:
+async def test_properties_and_status_of_the_base(client: BaseClient) -> None:
     properties = await client.get_properties()
     assert (properties.width_meters, properties.wheel_circumference_meters) == (0.4, 0.2)
     await client.set_power(Vector3(y=0.5), STILL)
@@ -298,6 +304,6 @@ async def test_it_tells_about_itself(client: BaseClient) -> None:
 @pytest.mark.parametrize(
     "change", [{"left": []}, {"right": ["l1"]}, {"left": ["a", "a"]}, {"width_mm": 0}]
 )
-def test_attributes_that_cannot_be(change: dict[str, object]) -> None:
+def test_invalid_attributes_are_refused(change: dict[str, object]) -> None:
     with pytest.raises(ValidationError):
         WheeledBaseAttributes.model_validate({**ATTRIBUTES, **change})

@@ -55,7 +55,7 @@ async def set_pin(client: BoardClient, name: str, *levels: bool) -> None:
         await pin.set(high)
 
 
-async def test_any_pin_keeps_its_level(client: BoardClient) -> None:
+async def test_pin_keeps_its_level(client: BoardClient) -> None:
     pin = await client.gpio_pin_by_name("37")
     assert not await pin.get()
     await pin.set(True)
@@ -63,7 +63,7 @@ async def test_any_pin_keeps_its_level(client: BoardClient) -> None:
     assert not await (await client.gpio_pin_by_name("38")).get()
 
 
-async def test_a_pin_keeps_its_pwm(client: BoardClient) -> None:
+async def test_pin_keeps_its_pwm_duty_cycle_and_frequency(client: BoardClient) -> None:
     pin = await client.gpio_pin_by_name("37")
     await pin.set_pwm(0.25)
     await pin.set_pwm_frequency(1600)
@@ -72,7 +72,7 @@ async def test_a_pin_keeps_its_pwm(client: BoardClient) -> None:
     assert (await pin.get_pwm(), await pin.get_pwm_frequency()) == (0, 1600)
 
 
-async def test_a_duty_cycle_is_a_part_of_one(client: BoardClient) -> None:
+async def test_duty_cycle_above_1_is_refused(client: BoardClient) -> None:
     pin = await client.gpio_pin_by_name("37")
     with refused() as told:
         await pin.set_pwm(1.5)
@@ -80,7 +80,7 @@ async def test_a_duty_cycle_is_a_part_of_one(client: BoardClient) -> None:
     assert told.words == 'pin "37" accepts a duty cycle between 0 and 1, not 1.5'
 
 
-async def test_an_analog_reads_back_what_was_written(client: BoardClient) -> None:
+async def test_analog_reads_back_the_written_value(client: BoardClient) -> None:
     analog = await client.analog_by_name("joystick")
     first = await analog.read()
     assert (first.value, first.min_range, first.max_range, first.step_size) == (7, -1, 3.5, 0.5)
@@ -89,15 +89,15 @@ async def test_an_analog_reads_back_what_was_written(client: BoardClient) -> Non
     assert (await (await client.analog_by_name("battery")).read()).value == 0
 
 
-async def value_of(client: BoardClient, interrupt: str) -> int:
+async def read_interrupt(client: BoardClient, interrupt: str) -> int:
     return await (await client.digital_interrupt_by_name(interrupt)).value()
 
 
-async def test_an_interrupt_counts_how_often_its_pin_goes_high(client: BoardClient) -> None:
+async def test_interrupt_counts_rising_edges(client: BoardClient) -> None:
     await set_pin(client, "11", True, True, False, False, True)
-    assert await value_of(client, "door") == 2
-    assert await value_of(client, "door-too") == 2
-    assert await value_of(client, "wheel") == 0
+    assert await read_interrupt(client, "door") == 2
+    assert await read_interrupt(client, "door-too") == 2
+    assert await read_interrupt(client, "wheel") == 0
 
 
 @pytest.mark.parametrize(
@@ -111,7 +111,7 @@ async def test_an_interrupt_counts_how_often_its_pin_goes_high(client: BoardClie
         ),
     ],
 )
-async def test_a_name_nobody_has(
+async def test_unknown_names_are_refused_with_suggestions(
     client: BoardClient, ask: Callable[[BoardClient], Awaitable[object]], words: str
 ) -> None:
     part = await ask(client)
@@ -120,14 +120,14 @@ async def test_a_name_nobody_has(
     assert (told.status, told.words) == (Status.NOT_FOUND, f'board "b" has {words}')
 
 
-async def test_a_board_without_any(serve: Serve) -> None:
+async def test_unknown_analog_is_refused_on_a_board_without_analogs(serve: Serve) -> None:
     async with serve(await FakeBoard.new(NAME, FakeBoardAttributes(), {})) as channel:
         with refused() as told:
             await (await BoardClient("b", channel).analog_by_name("a")).write(1)
     assert told.words == 'board "b" has no analog "a": it has none'
 
 
-async def ticks(client: BoardClient, *interrupts: str, count: int) -> list[Tick]:
+async def read_ticks(client: BoardClient, *interrupts: str, count: int) -> list[Tick]:
     parts = [await client.digital_interrupt_by_name(name) for name in interrupts]
     found = []
     async for tick in await client.stream_ticks(parts):
@@ -137,16 +137,16 @@ async def ticks(client: BoardClient, *interrupts: str, count: int) -> list[Tick]
     return found
 
 
-def streams(client: BoardClient, number: int) -> Callable[[], Awaitable[bool]]:
-    async def there_are() -> bool:
+def has_streams(client: BoardClient, number: int) -> Callable[[], Awaitable[bool]]:
+    async def has_count() -> bool:
         return (await client.get_status())["tick_streams"] == number
 
-    return there_are
+    return has_count
 
 
-async def test_changes_of_its_pins_are_streamed(client: BoardClient, clock: ManualClock) -> None:
-    reading = asyncio.ensure_future(ticks(client, "door", "wheel", count=3))
-    await until(streams(client, 1))
+async def test_stream_ticks_reports_level_changes(client: BoardClient, clock: ManualClock) -> None:
+    reading = asyncio.ensure_future(read_ticks(client, "door", "wheel", count=3))
+    await until(has_streams(client, 1))
     await set_pin(client, "11", True)
     await clock.advance(0.25)
     await set_pin(client, "99", True)
@@ -160,55 +160,57 @@ async def test_changes_of_its_pins_are_streamed(client: BoardClient, clock: Manu
     ]
 
 
-async def test_a_reader_that_leaves_is_forgotten(client: BoardClient) -> None:
-    reading = asyncio.ensure_future(ticks(client, "door", count=2))
-    await until(streams(client, 1))
+async def test_cancelled_tick_stream_is_removed(client: BoardClient) -> None:
+    reading = asyncio.ensure_future(read_ticks(client, "door", count=2))
+    await until(has_streams(client, 1))
     reading.cancel()
-    await until(streams(client, 0))
+    await until(has_streams(client, 0))
     await asyncio.wait([reading])
 
 
-async def test_every_reader_gets_every_tick(client: BoardClient) -> None:
-    readers = [asyncio.ensure_future(ticks(client, "wheel", count=2)) for _ in range(3)]
-    await until(streams(client, 3))
+async def test_every_tick_stream_gets_every_tick(client: BoardClient) -> None:
+    readers = [asyncio.ensure_future(read_ticks(client, "wheel", count=2)) for _ in range(3)]
+    await until(has_streams(client, 3))
     await set_pin(client, "13", True, False)
     for found in await asyncio.wait_for(asyncio.gather(*readers), 10):
         assert [tick.high for tick in found] == [True, False]
 
 
-async def test_ticks_of_an_interrupt_nobody_has(client: BoardClient) -> None:
+async def test_stream_ticks_refuses_an_unknown_interrupt(client: BoardClient) -> None:
     with refused() as told:
-        await ticks(client, "dor", count=1)
+        await read_ticks(client, "dor", count=1)
     assert told.status is Status.NOT_FOUND
     assert told.words == 'board "b" has no digital interrupt "dor": did you mean "door"?'
 
 
-async def test_closing_it_ends_the_streams(client: BoardClient, board: FakeBoard) -> None:
-    reading = asyncio.ensure_future(ticks(client, "door", count=2))
-    await until(streams(client, 1))
+async def test_close_ends_the_streams(client: BoardClient, board: FakeBoard) -> None:
+    reading = asyncio.ensure_future(read_ticks(client, "door", count=2))
+    await until(has_streams(client, 1))
     await board.close()
     with refused() as told:
         await asyncio.wait_for(reading, 10)
     assert (told.status, told.words) == (Status.ABORTED, 'board "b" was closed')
 
 
-async def test_power_modes(client: BoardClient, clock: ManualClock) -> None:
-    async def mode() -> object:
+async def test_power_mode_reverts_after_its_duration(
+    client: BoardClient, clock: ManualClock
+) -> None:
+    async def read_mode() -> object:
         return (await client.get_status())["power_mode"]
 
     await client.set_power_mode(PowerMode.POWER_MODE_OFFLINE_DEEP, timedelta(seconds=2))
-    assert await mode() == "POWER_MODE_OFFLINE_DEEP"
+    assert await read_mode() == "POWER_MODE_OFFLINE_DEEP"
     await clock.advance(2)
-    assert await mode() == "POWER_MODE_NORMAL"
+    assert await read_mode() == "POWER_MODE_NORMAL"
     await client.set_power_mode(PowerMode.POWER_MODE_OFFLINE_DEEP)
     await clock.advance(1e6)
-    assert await mode() == "POWER_MODE_OFFLINE_DEEP"
+    assert await read_mode() == "POWER_MODE_OFFLINE_DEEP"
     with refused() as told:
         await client.set_power_mode(PowerMode.POWER_MODE_UNSPECIFIED)
     assert told.status is Status.INVALID_ARGUMENT
 
 
-async def test_it_tells_about_itself(client: BoardClient) -> None:
+async def test_status_of_the_board(client: BoardClient) -> None:
     await set_pin(client, "11", True)
     assert await client.get_geometries() == []
     assert await client.get_status() == {
@@ -230,13 +232,13 @@ async def test_it_tells_about_itself(client: BoardClient) -> None:
         {"analogs": [{"name": "a", "value": 2**31}]},
     ],
 )
-def test_attributes_that_cannot_be(attributes: dict[str, object]) -> None:
+def test_invalid_attributes_are_refused(attributes: dict[str, object]) -> None:
     with pytest.raises(ValidationError):
         FakeBoardAttributes.model_validate(attributes)
 
 
-async def test_who_reads_too_slowly_is_told_so(board: FakeBoard) -> None:
-    """A slow reader costs neither memory nor, unnoticed, a tick."""
+async def test_slow_tick_reader_gets_slow_consumer_error(board: FakeBoard) -> None:
+    """A slow reader neither exhausts memory nor loses a tick silently."""
     stream = await board.stream_ticks([await board.digital_interrupt_by_name("door")])
     pin = await board.gpio_pin_by_name("11")
     for number in range(MAX_PENDING + 10):

@@ -31,13 +31,13 @@ ATTRIBUTES: dict[str, Any] = {
 }
 
 
-async def built(**attributes: Any) -> GpioBoard:
+async def create_board(**attributes: Any) -> GpioBoard:
     return await GpioBoard.new(NAME, GpioBoardAttributes(**{**ATTRIBUTES, **attributes}), {})
 
 
 @pytest.fixture
 async def board() -> AsyncIterator[GpioBoard]:
-    board = await built()
+    board = await create_board()
     yield board
     await board.close()
 
@@ -48,53 +48,55 @@ async def client(board: GpioBoard, serve: Serve) -> AsyncIterator[BoardClient]:
         yield BoardClient("b", channel)
 
 
-def wire(board: GpioBoard, name: str) -> Any:
-    """What is soldered to the pin sees."""
+def mock_pin(board: GpioBoard, name: str) -> Any:
+    """Return the mock pin as connected hardware sees it."""
     return board._factory.pin(name)
 
 
 @pytest.mark.parametrize("name", ["GPIO17", "gpio17", "17", " 17 ", "BOARD11", "J8:11", "BCM17"])
-async def test_a_pin_has_all_the_names_that_people_use(
+async def test_pin_is_found_by_all_common_names(
     client: BoardClient, board: GpioBoard, name: str
 ) -> None:
     await (await client.gpio_pin_by_name(name)).set(True)
-    assert wire(board, "GPIO17").state == 1
+    assert mock_pin(board, "GPIO17").state == 1
     assert await (await client.gpio_pin_by_name("GPIO17")).get()
 
 
 @pytest.mark.parametrize("name", ["", "99", "BOARD1", "5V", "GND", "pwm"])
-async def test_a_pin_that_there_is_not(client: BoardClient, name: str) -> None:
+async def test_unknown_pin_is_refused(client: BoardClient, name: str) -> None:
     with refused() as told:
         await (await client.gpio_pin_by_name(name)).set(True)
     assert told.status is Status.NOT_FOUND
     assert told.words.startswith(f'board "b" has no GPIO pin "{name}": use GPIO17 or 17')
 
 
-async def test_a_pin_that_nobody_set_is_an_input(client: BoardClient, board: GpioBoard) -> None:
+async def test_unset_pin_is_an_input(client: BoardClient, board: GpioBoard) -> None:
     pin = await client.gpio_pin_by_name("22")
     assert not await pin.get()
-    wire(board, "GPIO22").drive_high()
+    mock_pin(board, "GPIO22").drive_high()
     assert await pin.get()
-    assert wire(board, "GPIO22").function == "input"
+    assert mock_pin(board, "GPIO22").function == "input"
 
 
-async def test_pwm(client: BoardClient, board: GpioBoard) -> None:
+async def test_pwm_duty_cycle_and_frequency_reach_the_pin(
+    client: BoardClient, board: GpioBoard
+) -> None:
     pin = await client.gpio_pin_by_name("18")
     await pin.set_pwm(0.25)
-    assert (wire(board, "GPIO18").state, wire(board, "GPIO18").frequency) == (0.25, 1000)
+    assert (mock_pin(board, "GPIO18").state, mock_pin(board, "GPIO18").frequency) == (0.25, 1000)
     await pin.set_pwm_frequency(50)
-    assert (wire(board, "GPIO18").state, wire(board, "GPIO18").frequency) == (0.25, 50)
+    assert (mock_pin(board, "GPIO18").state, mock_pin(board, "GPIO18").frequency) == (0.25, 50)
     assert (await pin.get_pwm(), await pin.get_pwm_frequency()) == (0.25, 50)
     await pin.set_pwm_frequency(0)
-    assert wire(board, "GPIO18").frequency == 1000
+    assert mock_pin(board, "GPIO18").frequency == 1000
     await pin.set(True)
-    assert (wire(board, "GPIO18").state, wire(board, "GPIO18").frequency) == (1, None)
+    assert (mock_pin(board, "GPIO18").state, mock_pin(board, "GPIO18").frequency) == (1, None)
     assert await pin.get_pwm() == 0
     await pin.set_pwm(0)
-    assert (wire(board, "GPIO18").state, wire(board, "GPIO18").frequency) == (0, None)
+    assert (mock_pin(board, "GPIO18").state, mock_pin(board, "GPIO18").frequency) == (0, None)
 
 
-async def test_pwm_that_cannot_be(client: BoardClient) -> None:
+async def test_invalid_pwm_is_refused(client: BoardClient) -> None:
     pin = await client.gpio_pin_by_name("18")
     with refused() as told:
         await pin.set_pwm_frequency(20_000)
@@ -105,16 +107,16 @@ async def test_pwm_that_cannot_be(client: BoardClient) -> None:
     assert told.words == 'pin "GPIO18" of board "b" accepts a duty cycle between 0 and 1, not nan'
 
 
-async def test_closed_it_lets_its_outputs_go(board: GpioBoard) -> None:
-    wires = [wire(board, name) for name in ("GPIO17", "GPIO18")]
+async def test_close_releases_the_outputs(board: GpioBoard) -> None:
+    wires = [mock_pin(board, name) for name in ("GPIO17", "GPIO18")]
     await (await board.gpio_pin_by_name("17")).set(True)
     await (await board.gpio_pin_by_name("18")).set_pwm(0.5)
     await board.close()
     assert [(each.function, float(each.state)) for each in wires] == [("input", 0.0)] * 2
 
 
-async def test_the_common_factory_of_gpiozero_is_left_alone(board: GpioBoard) -> None:
-    other = await built()
+async def test_global_pin_factory_of_gpiozero_is_not_used(board: GpioBoard) -> None:
+    other = await create_board()
     try:
         await (await board.gpio_pin_by_name("17")).set(True)
         assert not await (await other.gpio_pin_by_name("17")).get()
@@ -123,37 +125,37 @@ async def test_the_common_factory_of_gpiozero_is_left_alone(board: GpioBoard) ->
         await other.close()
 
 
-async def value_of(client: BoardClient, interrupt: str) -> int:
+async def read_interrupt(client: BoardClient, interrupt: str) -> int:
     return await (await client.digital_interrupt_by_name(interrupt)).value()
 
 
-async def test_an_interrupt_counts_how_often_its_pin_goes_high(
-    client: BoardClient, board: GpioBoard
-) -> None:
-    """From a thread, as lgpio does it."""
+async def test_interrupt_counts_rising_edges(client: BoardClient, board: GpioBoard) -> None:
+    """The edges come from a thread, as lgpio reports them."""
 
     def push() -> None:
         for _ in range(3):
-            wire(board, "GPIO5").drive_low()
-            wire(board, "GPIO5").drive_high()
+            mock_pin(board, "GPIO5").drive_low()
+            mock_pin(board, "GPIO5").drive_high()
 
     await asyncio.to_thread(push)
-    assert (await value_of(client, "door"), await value_of(client, "wheel")) == (3, 0)
+    assert (await read_interrupt(client, "door"), await read_interrupt(client, "wheel")) == (3, 0)
 
 
-async def test_what_interrupts_it_has(client: BoardClient, serve: Serve) -> None:
+async def test_unknown_interrupt_is_refused_with_suggestions(
+    client: BoardClient, serve: Serve
+) -> None:
     with refused() as told:
-        await value_of(client, "weel")
+        await read_interrupt(client, "weel")
     assert (told.status, told.words) == (
         Status.NOT_FOUND,
         'board "b" has no digital interrupt "weel": did you mean "wheel"?',
     )
     with refused() as told:
-        await value_of(client, "xyz")
+        await read_interrupt(client, "xyz")
     assert told.words == 'board "b" has no digital interrupt "xyz": it has door, wheel'
 
 
-async def test_changes_are_streamed_with_the_kernels_times(
+async def test_stream_ticks_reports_edges_with_kernel_timestamps(
     client: BoardClient, board: GpioBoard
 ) -> None:
     async def read() -> list[Tick]:
@@ -161,11 +163,11 @@ async def test_changes_are_streamed_with_the_kernels_times(
         stream = aiter(await client.stream_ticks(parts))
         return [await anext(stream) for _ in range(3)]
 
-    async def is_listened_to() -> bool:
+    async def has_stream() -> bool:
         return (await client.get_status())["tick_streams"] == 1
 
     reading = asyncio.ensure_future(read())
-    await until(is_listened_to)
+    await until(has_stream)
     await client.do_command({"drive": {"GPIO5": False}})
     await client.do_command({"drive": {"BOARD31": True}})
     await client.do_command({"drive": {"5": True}})
@@ -177,18 +179,18 @@ async def test_changes_are_streamed_with_the_kernels_times(
     ]
     times = [tick.time for tick in found]
     assert times == sorted(times)
-    assert times[-1] == int(wire(board, "GPIO5")._last_change * 1e9)
+    assert times[-1] == int(mock_pin(board, "GPIO5")._last_change * 1e9)
 
 
-async def test_a_pin_that_flickers_fills_no_memory(board: GpioBoard) -> None:
-    """The loop is busy meanwhile: nothing is taken away."""
+async def test_flickering_pin_fills_a_bounded_queue(board: GpioBoard) -> None:
+    """The event loop is blocked meanwhile, so nothing is consumed."""
     stream = await board.stream_ticks([await board.digital_interrupt_by_name("wheel")])
     flickers = MAX_PENDING
 
     def flicker() -> None:
         for _ in range(flickers):
-            wire(board, "GPIO6").drive_high()
-            wire(board, "GPIO6").drive_low()
+            mock_pin(board, "GPIO6").drive_high()
+            mock_pin(board, "GPIO6").drive_low()
 
     thread = threading.Thread(target=flicker)
     thread.start()
@@ -201,7 +203,7 @@ async def test_a_pin_that_flickers_fills_no_memory(board: GpioBoard) -> None:
     assert await (await board.digital_interrupt_by_name("wheel")).value() == flickers
 
 
-async def test_a_pin_that_is_watched_stays_an_input(client: BoardClient) -> None:
+async def test_watched_pin_cannot_become_an_output(client: BoardClient) -> None:
     for action in (
         (await client.gpio_pin_by_name("5")).set(False),
         (await client.gpio_pin_by_name("BOARD29")).set_pwm(0.5),
@@ -223,14 +225,14 @@ async def test_a_pin_that_is_watched_stays_an_input(client: BoardClient) -> None
         ({"name": "x", "pin": "2", "pull": "down"}, PinFault, 'pin "2" cannot be watched'),
     ],
 )
-async def test_interrupts_that_cannot_be(
+async def test_invalid_interrupts_are_refused(
     interrupt: dict[str, str], error: type[Exception], words: str
 ) -> None:
     with pytest.raises(error, match=words):
-        await built(digital_interrupts=[*ATTRIBUTES["digital_interrupts"], interrupt])
+        await create_board(digital_interrupts=[*ATTRIBUTES["digital_interrupts"], interrupt])
 
 
-async def test_what_it_has_not(client: BoardClient) -> None:
+async def test_analogs_and_power_modes_are_unsupported(client: BoardClient) -> None:
     with refused() as told:
         await (await client.analog_by_name("a")).read()
     assert told.words == 'board "b" has no analog "a": this computer has no analog pins'
@@ -240,7 +242,7 @@ async def test_what_it_has_not(client: BoardClient) -> None:
     assert told.words == 'board "b" has no power modes: it is the server\'s own computer'
 
 
-async def test_it_tells_about_itself(client: BoardClient) -> None:
+async def test_status_of_the_board(client: BoardClient) -> None:
     await (await client.gpio_pin_by_name("18")).set_pwm(0.5)
     assert await client.get_geometries() == []
     assert await client.get_status() == {
@@ -250,7 +252,7 @@ async def test_it_tells_about_itself(client: BoardClient) -> None:
     }
 
 
-async def test_outputs_cannot_be_driven_from_outside(client: BoardClient) -> None:
+async def test_drive_command_refuses_outputs(client: BoardClient) -> None:
     await (await client.gpio_pin_by_name("17")).set(False)
     with refused() as told:
         await client.do_command({"drive": {"17": True}})
@@ -268,6 +270,6 @@ async def test_outputs_cannot_be_driven_from_outside(client: BoardClient) -> Non
         {"digital_interrupts": [{"name": "a", "pin": "1"}, {"name": "a", "pin": "2"}]},
     ],
 )
-def test_attributes_that_cannot_be(attributes: dict[str, object]) -> None:
+def test_invalid_attributes_are_refused(attributes: dict[str, object]) -> None:
     with pytest.raises(ValidationError):
         GpioBoardAttributes.model_validate(attributes)

@@ -18,7 +18,7 @@ NAME = ResourceName.parse("rdk:component:button/b")
 BOARD = ResourceName.parse("rdk:component:board/pi")
 
 
-async def test_it_counts(serve: Serve) -> None:
+async def test_status_counts_pushes(serve: Serve) -> None:
     button = await FakeButton.new(NAME, FakeButtonAttributes(), {}, ManualClock(1_700_000_000))
     async with serve(button) as channel:
         client = ButtonClient("b", channel)
@@ -38,15 +38,15 @@ async def board() -> FakeBoard:
     return await FakeBoard.new(BOARD, attributes, {})
 
 
-async def wired(board: FakeBoard, clock: ManualClock) -> FakeButton:
+async def create_button_on(board: FakeBoard, clock: ManualClock) -> FakeButton:
     attributes = FakeButtonAttributes.model_validate({"board": "pi", "pin": "7", "pulse": "200ms"})
     return await FakeButton.new(NAME, attributes, {BOARD: board}, clock)
 
 
-async def test_it_pulses_a_pin(board: FakeBoard, serve: Serve) -> None:
+async def test_push_pulses_the_pin(board: FakeBoard, serve: Serve) -> None:
     clock = ManualClock()
     pin = await board.gpio_pin_by_name("7")
-    async with serve(await wired(board, clock)) as channel:
+    async with serve(await create_button_on(board, clock)) as channel:
         client = ButtonClient("b", channel)
         pushing = asyncio.gather(client.push(), client.push())
 
@@ -64,8 +64,8 @@ async def test_it_pulses_a_pin(board: FakeBoard, serve: Serve) -> None:
     assert await (await board.digital_interrupt_by_name("pulses")).value() == 2
 
 
-async def test_who_leaves_leaves_the_pin_low(board: FakeBoard) -> None:
-    button = await wired(board, ManualClock())
+async def test_cancelled_push_sets_the_pin_low(board: FakeBoard) -> None:
+    button = await create_button_on(board, ManualClock())
     pin = await board.gpio_pin_by_name("7")
     pushing = asyncio.ensure_future(button.push())
     await asyncio.sleep(0)
@@ -76,6 +76,6 @@ async def test_who_leaves_leaves_the_pin_low(board: FakeBoard) -> None:
 
 
 @pytest.mark.parametrize("attributes", [{"board": "pi"}, {"pin": "7"}, {"pulse": "0s"}])
-def test_attributes_that_cannot_be(attributes: dict[str, object]) -> None:
+def test_invalid_attributes_are_refused(attributes: dict[str, object]) -> None:
     with pytest.raises(ValidationError):
         FakeButtonAttributes.model_validate(attributes)

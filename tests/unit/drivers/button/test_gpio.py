@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 from tests.served import Serve
-from tests.unit.drivers.gpio.wiring import BOARD, WatchedBoard
+from tests.unit.drivers.gpio.wiring import BOARD, RecordingBoard
 from viam.components.button.client import ButtonClient
 
 from cogwork.core.clock import ManualClock
@@ -16,13 +16,15 @@ from cogwork.graph.name import ResourceName
 NAME = ResourceName.parse("rdk:component:button/b")
 
 
-async def built(board: WatchedBoard, clock: ManualClock, **attributes: Any) -> GpioButton:
+async def create_button(board: RecordingBoard, clock: ManualClock, **attributes: Any) -> GpioButton:
     given = GpioButtonAttributes(board="pins", pin="p", **attributes)
     return await GpioButton.new(NAME, given, {BOARD: board}, clock)
 
 
-async def test_a_push_is_a_pulse(board: WatchedBoard, clock: ManualClock, serve: Serve) -> None:
-    async with serve(await built(board, clock, duration="300ms")) as channel:
+async def test_push_holds_the_pin_for_the_duration(
+    board: RecordingBoard, clock: ManualClock, serve: Serve
+) -> None:
+    async with serve(await create_button(board, clock, duration="300ms")) as channel:
         client = ButtonClient("b", channel)
         pushing = asyncio.ensure_future(client.push())
         async with asyncio.timeout(10):
@@ -37,20 +39,22 @@ async def test_a_push_is_a_pulse(board: WatchedBoard, clock: ManualClock, serve:
         assert await client.get_status() == {"is_pushed": False, "pushes": 1}
 
 
-async def test_two_pushes_at_once_are_two_pulses(board: WatchedBoard, clock: ManualClock) -> None:
-    button = await built(board, clock)
-    board.told.clear()
+async def test_concurrent_pushes_pulse_one_after_the_other(
+    board: RecordingBoard, clock: ManualClock
+) -> None:
+    button = await create_button(board, clock)
+    board.writes.clear()
     both = [asyncio.ensure_future(button.push()) for _ in range(2)]
     await clock.advance(1)
     await asyncio.gather(*both)
-    assert [level for _, level in board.told] == [1, 0, 1, 0]
+    assert [level for _, level in board.writes] == [1, 0, 1, 0]
 
 
 @pytest.mark.parametrize("inverted", [False, True])
-async def test_a_cancelled_push_is_over(
-    board: WatchedBoard, clock: ManualClock, inverted: bool
+async def test_cancelled_push_releases_the_pin(
+    board: RecordingBoard, clock: ManualClock, inverted: bool
 ) -> None:
-    button = await built(board, clock, duration="1m", inverted=inverted)
+    button = await create_button(board, clock, duration="1m", inverted=inverted)
     assert board.level("p") == inverted
     pushing = asyncio.ensure_future(button.push())
     await clock.advance(1)
@@ -60,8 +64,8 @@ async def test_a_cancelled_push_is_over(
     assert board.level("p") == inverted
 
 
-async def test_closed_it_is_released(board: WatchedBoard, clock: ManualClock) -> None:
-    button = await built(board, clock)
+async def test_close_releases_the_pin(board: RecordingBoard, clock: ManualClock) -> None:
+    button = await create_button(board, clock)
     pin = await board.gpio_pin_by_name("p")
     await pin.set(True)
     await button.close()

@@ -1,6 +1,6 @@
-"""What cameras offer, written down from what is known of `v4l2-ctl --list-formats-ext` on them.
+r"""Formats that cameras offer, as known from `v4l2-ctl --list-formats-ext`.
 
-None of them was at hand: sizes and rates are of the right kind, and not to be relied on one by one.
+No such camera was available: the kinds of sizes and rates are right, single values may be wrong.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ METADATA = 0x04A0_0000
 
 @dataclass(frozen=True)
 class Stepwise:
-    """Any size, at any rate from the slowest to the fastest."""
+    """Any size within a stepped range, at any rate from the slowest to the fastest."""
 
     least: Size
     most: Size
@@ -26,7 +26,7 @@ class Stepwise:
 
 
 @dataclass(frozen=True)
-class Recorded:
+class RecordedCamera:
     card: str
     formats: dict[str, dict[Size, tuple[float, ...]] | Stepwise] = field(default_factory=dict)
     flags: int = CAPTURE
@@ -67,7 +67,7 @@ _C920_SIZES = [
     (1600, 896),
     (1920, 1080),
 ]
-C920 = Recorded(
+C920 = RecordedCamera(
     "HD Pro Webcam C920",
     {
         "YUYV": {
@@ -109,7 +109,7 @@ _C270_SIZES = [
     (1280, 720),
     (1280, 960),
 ]
-C270 = Recorded(
+C270 = RecordedCamera(
     "UVC Camera (046d:0825)",
     {
         "YUYV": {
@@ -129,7 +129,7 @@ C270 = Recorded(
     },
 )
 
-RASPBERRY_PI = Recorded(
+RASPBERRY_PI = RecordedCamera(
     "mmal service 16.1",
     dict.fromkeys(
         ["YU12", "YUYV", "RGB3", "JPEG", "H264", "MJPG", "YVYU", "VYUY", "UYVY", "NV12", "BGR3"],
@@ -137,7 +137,7 @@ RASPBERRY_PI = Recorded(
     ),
 )
 
-REALSENSE_DEPTH = Recorded(
+REALSENSE_DEPTH = RecordedCamera(
     "Intel(R) RealSense(TM) Depth Ca",
     {
         "Z16": {
@@ -149,7 +149,7 @@ REALSENSE_DEPTH = Recorded(
         },
     },
 )
-REALSENSE_INFRARED = Recorded(
+REALSENSE_INFRARED = RecordedCamera(
     "Intel(R) RealSense(TM) Depth Ca",
     {
         "GREY": {
@@ -165,7 +165,7 @@ REALSENSE_INFRARED = Recorded(
         "Y12I": {(1280, 800): (25.0, 15.0)},
     },
 )
-REALSENSE_COLOUR = Recorded(
+REALSENSE_COLOR = RecordedCamera(
     "Intel(R) RealSense(TM) Depth Ca",
     {
         "YUYV": {
@@ -179,7 +179,7 @@ REALSENSE_COLOUR = Recorded(
     },
 )
 
-LAPTOP = Recorded(
+LAPTOP = RecordedCamera(
     "Integrated Camera: Integrated C",
     {
         "YUYV": {
@@ -193,18 +193,18 @@ LAPTOP = Recorded(
     },
 )
 
-H264_ONLY = Recorded(
+H264_ONLY = RecordedCamera(
     "H264 USB Camera",
     {"H264": {(1920, 1080): (30.0, 15.0), (1280, 720): (30.0, 15.0), (640, 480): (30.0, 15.0)}},
 )
 
-MULTIPLANAR = Recorded(
+MULTIPLANAR = RecordedCamera(
     "rkisp_mainpath",
     {"NV12": {(1920, 1080): (30.0,)}},
     flags=MULTIPLANAR_CAPTURE,
 )
 
-METADATA_NODE = Recorded("HD Pro Webcam C920", flags=METADATA)
+METADATA_NODE = RecordedCamera("HD Pro Webcam C920", flags=METADATA)
 
 CAMERAS = {
     "c920": C920,
@@ -212,7 +212,7 @@ CAMERAS = {
     "raspberry pi": RASPBERRY_PI,
     "realsense depth": REALSENSE_DEPTH,
     "realsense infrared": REALSENSE_INFRARED,
-    "realsense colour": REALSENSE_COLOUR,
+    "realsense colour": REALSENSE_COLOR,
     "laptop": LAPTOP,
     "h264 only": H264_ONLY,
     "multiplanar": MULTIPLANAR,

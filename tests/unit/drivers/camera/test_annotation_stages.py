@@ -1,4 +1,4 @@
-"""Transform cameras that draw what a vision service finds."""
+"""Transform cameras that draw the results of a vision service."""
 
 from __future__ import annotations
 
@@ -36,11 +36,11 @@ async def shop(tmp_path: Path) -> AsyncIterator[Workshop]:
         yield made
 
 
-def grey(width: int = SIZE, height: int = SIZE) -> Pixels:
+def gray_image(width: int = SIZE, height: int = SIZE) -> Pixels:
     return solid(90, 90, 90, width, height)
 
 
-async def fake(shop: Workshop, **attributes: Any) -> FakeVision:
+async def create_vision(shop: Workshop, **attributes: Any) -> FakeVision:
     given = {
         "detections": [
             {"label": "gear", "confidence": 0.9, "box": BOX},
@@ -55,10 +55,10 @@ async def fake(shop: Workshop, **attributes: Any) -> FakeVision:
     return shop.kept(await FakeVision.new(ResourceName(VISION, "v"), wanted, {}))
 
 
-async def drawn(
+async def draw(
     shop: Workshop, source: Any, service: Any, kind: str = "detections", **by: Any
 ) -> NDArray[np.uint8]:
-    """What a client sees, without loss."""
+    """Return the lossless image that a client gets."""
     name = "detector_name" if kind == "detections" else "classifier_name"
     step = {"type": kind, "attributes": {name: "v", **by}}
     camera = await shop.transform("drawn", source, step, services=[service])
@@ -70,20 +70,20 @@ async def drawn(
     return pixels
 
 
-def changed(pixels: NDArray[Any]) -> NDArray[np.bool_]:
+def changed_pixels(pixels: NDArray[Any]) -> NDArray[np.bool_]:
     differs: NDArray[np.bool_] = (pixels != 90).any(axis=2)
     return differs
 
 
-def has(pixels: NDArray[Any], label: str) -> bool:
-    """Whether anything of the label's colour is in it."""
+def contains_color_of(pixels: NDArray[Any], label: str) -> bool:
+    """Return whether any pixel has the color of the label."""
     return bool((pixels == label_color(label)).all(axis=2).any())
 
 
-async def test_boxes_are_where_the_things_are(shop: Workshop) -> None:
-    eye = shop.still(color=grey())
+async def test_boxes_are_drawn_at_the_detections(shop: Workshop) -> None:
+    eye = shop.still(color=gray_image())
     before = eye.pictures["color"].pixels.copy()
-    pixels = await drawn(shop, eye, await fake(shop))
+    pixels = await draw(shop, eye, await create_vision(shop))
     left, top, right, bottom = (round(edge * (SIZE - 1)) for edge in BOX)
     for edge in (
         pixels[bottom, left + 5 : right - 5],
@@ -91,21 +91,25 @@ async def test_boxes_are_where_the_things_are(shop: Workshop) -> None:
         pixels[top + 5 : bottom - 5, right],
     ):
         assert np.abs(edge.astype(int) - label_color("gear")).max() <= 60
-    inside = changed(pixels)[top + 30 : bottom - 5, left + 5 : right - 5]
+    inside = changed_pixels(pixels)[top + 30 : bottom - 5, left + 5 : right - 5]
     assert not inside.any()
-    assert has(pixels, "gear")
-    assert has(pixels, "nut")
+    assert contains_color_of(pixels, "gear")
+    assert contains_color_of(pixels, "nut")
     assert np.array_equal(eye.pictures["color"].pixels, before)  # drawn on a copy
 
 
-async def test_unsure_ones_are_not_drawn(shop: Workshop) -> None:
-    pixels = await drawn(shop, shop.still(color=grey()), await fake(shop), confidence_threshold=0.5)
-    assert (has(pixels, "gear"), has(pixels, "nut")) == (True, False)
+async def test_detections_below_the_confidence_threshold_are_not_drawn(shop: Workshop) -> None:
+    pixels = await draw(
+        shop, shop.still(color=gray_image()), await create_vision(shop), confidence_threshold=0.5
+    )
+    assert (contains_color_of(pixels, "gear"), contains_color_of(pixels, "nut")) == (True, False)
 
 
-async def test_only_those_wanted_are_drawn(shop: Workshop) -> None:
-    pixels = await drawn(shop, shop.still(color=grey()), await fake(shop), valid_labels=["NUT"])
-    assert (has(pixels, "gear"), has(pixels, "nut")) == (False, True)
+async def test_only_valid_labels_are_drawn(shop: Workshop) -> None:
+    pixels = await draw(
+        shop, shop.still(color=gray_image()), await create_vision(shop), valid_labels=["NUT"]
+    )
+    assert (contains_color_of(pixels, "gear"), contains_color_of(pixels, "nut")) == (False, True)
 
 
 @pytest.mark.parametrize(
@@ -119,38 +123,40 @@ async def test_only_those_wanted_are_drawn(shop: Workshop) -> None:
     ],
     ids=["usual", "two", "sure", "valid", "none"],
 )
-async def test_labels_are_written(shop: Workshop, by: dict[str, Any], wanted: set[str]) -> None:
-    eye = shop.still(color=grey())
-    pixels = await drawn(shop, eye, await fake(shop), "classifications", **by)
-    assert {label for label in ("full", "odd") if has(pixels, label)} == wanted
-    assert changed(pixels).any() == bool(wanted)
-    assert not changed(pixels)[SIZE // 2 :].any()
+async def test_classification_labels_are_drawn(
+    shop: Workshop, by: dict[str, Any], wanted: set[str]
+) -> None:
+    eye = shop.still(color=gray_image())
+    pixels = await draw(shop, eye, await create_vision(shop), "classifications", **by)
+    assert {label for label in ("full", "odd") if contains_color_of(pixels, label)} == wanted
+    assert changed_pixels(pixels).any() == bool(wanted)
+    assert not changed_pixels(pixels)[SIZE // 2 :].any()
 
 
-async def test_depth_stays_what_it_is(shop: Workshop) -> None:
+async def test_depth_image_is_unchanged(shop: Workshop) -> None:
     depth = np.full((SIZE, SIZE), 700, np.uint16)
-    eye = shop.still(color=grey(), depth=depth.copy())
+    eye = shop.still(color=gray_image(), depth=depth.copy())
     step = {"type": "detections", "attributes": {"detector_name": "v"}}
-    camera = await shop.transform("drawn", eye, step, services=[await fake(shop)])
+    camera = await shop.transform("drawn", eye, step, services=[await create_vision(shop)])
     color, seen = await camera.frames()
     assert np.array_equal(seen.pixels, depth)
-    assert changed(color.pixels).any()
+    assert changed_pixels(color.pixels).any()
     assert color.captured_at == eye.clock.time()
 
 
-async def test_a_picture_is_drawn_once(shop: Workshop) -> None:
-    eye = shop.still(color=grey())
+async def test_each_frame_is_annotated_once(shop: Workshop) -> None:
+    eye = shop.still(color=gray_image())
     step = {"type": "detections", "attributes": {"detector_name": "v"}}
-    camera = await shop.transform("drawn", eye, step, services=[await fake(shop)])
+    camera = await shop.transform("drawn", eye, step, services=[await create_vision(shop)])
     (first,), (second,) = await camera.frames(), await camera.frames()
     assert first.image is second.image
-    eye.show(grey())
+    eye.show(gray_image())
     (third,) = await camera.frames()
     assert third.image is not first.image
 
 
-class Theirs(Vision):
-    """As others write them; some give numbers that no picture has."""
+class ForeignVision(Vision):
+    """A vision service of a module; some return boxes outside of the image."""
 
     def __init__(self, *boxes: tuple[int, int, int, int], label: str = "gear") -> None:
         super().__init__("v")
@@ -182,16 +188,16 @@ class Theirs(Vision):
     capture_all_from_camera = get_detections_from_camera
 
 
-async def test_a_service_of_others_gets_an_encoded_picture(shop: Workshop) -> None:
-    theirs = Theirs((100, 200, 300, 400))
-    pixels = await drawn(shop, shop.still(color=grey()), theirs)
-    assert has(pixels, "gear")
-    assert changed(pixels)[400, 200]
+async def test_foreign_service_gets_an_encoded_image(shop: Workshop) -> None:
+    theirs = ForeignVision((100, 200, 300, 400))
+    pixels = await draw(shop, shop.still(color=gray_image()), theirs)
+    assert contains_color_of(pixels, "gear")
+    assert changed_pixels(pixels)[400, 200]
     (image,) = theirs.given
     assert (image.width, image.height) == (SIZE, SIZE)
     assert np.abs(decode(image.data).astype(int) - 90).max() <= 2
-    pixels = await drawn(shop, shop.still(color=grey()), theirs, "classifications")
-    assert has(pixels, "gear")
+    pixels = await draw(shop, shop.still(color=gray_image()), theirs, "classifications")
+    assert contains_color_of(pixels, "gear")
 
 
 @pytest.mark.parametrize(
@@ -204,15 +210,19 @@ async def test_a_service_of_others_gets_an_encoded_picture(shop: Workshop) -> No
     ],
     ids=str,
 )
-async def test_boxes_outside_and_inside_out(shop: Workshop, box: tuple[int, int, int, int]) -> None:
-    pixels = await drawn(shop, shop.still(color=grey()), Theirs(box, label="x" * 1_000_000))
+async def test_boxes_outside_the_image_and_inverted_boxes_are_drawn(
+    shop: Workshop, box: tuple[int, int, int, int]
+) -> None:
+    pixels = await draw(
+        shop, shop.still(color=gray_image()), ForeignVision(box, label="x" * 1_000_000)
+    )
     assert pixels.shape == (SIZE, SIZE, 3)
-    assert changed(pixels).any()
+    assert changed_pixels(pixels).any()
 
 
 @pytest.mark.parametrize("size", [(1, 1), (3, 2), (17, 4000)])
-def test_pictures_of_any_size(size: tuple[int, int]) -> None:
-    pixels = grey(*size)
+def test_images_of_any_size_can_be_annotated(size: tuple[int, int]) -> None:
+    pixels = gray_image(*size)
     pixels.setflags(write=False)
     boxes = [
         Detection(class_name="gear", confidence=0.5, x_max=5, y_max=5),
@@ -224,6 +234,6 @@ def test_pictures_of_any_size(size: tuple[int, int]) -> None:
     assert (pixels == 90).all()
 
 
-def test_nothing_found_is_the_same_picture() -> None:
-    assert np.array_equal(draw_boxes(grey(), []), grey())
-    assert np.array_equal(draw_labels(grey(), []), grey())
+def test_no_results_leave_the_image_unchanged() -> None:
+    assert np.array_equal(draw_boxes(gray_image(), []), gray_image())
+    assert np.array_equal(draw_labels(gray_image(), []), gray_image())

@@ -31,7 +31,7 @@ Event = str | int | Exception
 
 @dataclass
 class Reel:
-    """A source that does what it is told, and hangs until it is told more."""
+    """A scripted source: it does the next event, and blocks until there is one."""
 
     rate: float | None = None
     events: queue.Queue[Event] = field(default_factory=queue.Queue)
@@ -85,18 +85,18 @@ class OpenedReel:
     def _shot(self, number: int) -> DeferredPixels:
         reel = self._reel
 
-        def shot() -> Pixels:
+        def decode_shot() -> Pixels:
             reel.developed.append(number)
             if number < 0:
                 raise ZeroDivisionError("no such colour")
             return np.full((2, 2, 3), number, np.uint8)
 
-        reel.shots.add(shot)
-        return shot
+        reel.shots.add(decode_shot)
+        return decode_shot
 
 
 @contextlib.asynccontextmanager
-async def capturing(
+async def start_capture(
     reel: Reel, clock: Clock | None = None, pauses: tuple[float, ...] = (0.0,)
 ) -> AsyncIterator[Capture]:
     workers = Workers("camera test")
@@ -117,33 +117,33 @@ async def until(condition: Callable[[], object]) -> None:
 
 
 def block() -> None:
-    """The loop gets nothing done meanwhile."""
+    """Block the event loop for a moment."""
     time.sleep(0.001)
 
 
-async def number_in(capture: Capture) -> int:
+async def read_number(capture: Capture) -> int:
     return int((await capture.latest_frame()).pixels[0, 0, 0])
 
 
-async def refusal(capture: Capture) -> SourceFault:
+async def read_fault(capture: Capture) -> SourceFault:
     with pytest.raises(SourceFault) as error:
         await capture.latest_frame()
     return error.value
 
 
-def lines(caplog: pytest.LogCaptureFixture) -> list[str]:
+def log_lines(caplog: pytest.LogCaptureFixture) -> list[str]:
     return [record.getMessage() for record in caplog.records if record.levelno > logging.DEBUG]
 
 
 @pytest.fixture(autouse=True)
-def everything_is_logged(caplog: pytest.LogCaptureFixture) -> None:
+def log_everything(caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.DEBUG, LOGGER)
 
 
 class TestFirstPicture:
-    async def test_it_is_waited_for(self) -> None:
+    async def test_first_frame_is_awaited(self) -> None:
         reel, clock = Reel(), ManualClock()
-        async with capturing(reel, clock) as capture:
+        async with start_capture(reel, clock) as capture:
             frame = asyncio.create_task(capture.latest_frame())
             await clock.advance(9)
             assert not frame.done()
@@ -154,46 +154,44 @@ class TestFirstPicture:
             assert (await frame).captured_at == clock.time()
             assert capture.status()["state"] == "live"
 
-    async def test_who_comes_when_it_failed_is_told_at_once(self) -> None:
+    async def test_request_after_a_failed_open_fails_at_once(self) -> None:
         reel, clock = Reel().tell(GONE), ManualClock()
-        async with capturing(reel, clock) as capture:
-            assert str(await refusal(capture)) == ("it is gone; no frames yet; retrying")
+        async with start_capture(reel, clock) as capture:
+            assert str(await read_fault(capture)) == ("it is gone; no frames yet; retrying")
 
-    async def test_a_source_that_hangs_in_opening_is_noticed(
-        self, caplog: pytest.LogCaptureFixture
-    ) -> None:
+    async def test_source_stuck_in_open_is_reported(self, caplog: pytest.LogCaptureFixture) -> None:
         reel, clock = Reel(), ManualClock()
-        async with capturing(reel, clock) as capture:
+        async with start_capture(reel, clock) as capture:
             frame = asyncio.create_task(capture.latest_frame())
             await clock.advance(9.9)
             assert not frame.done()
             await clock.advance(0.1)
             with pytest.raises(SourceFault, match="has been opening for 10 s; no frames yet"):
                 await frame
-            assert (await refusal(capture)).code == "opening"
+            assert (await read_fault(capture)).code == "opening"
             await clock.advance(100)
             reel.tell(OPEN, 1)
             await until(lambda: capture.fault is None)
-            assert await number_in(capture) == 1
-        assert lines(caplog) == [
+            assert await read_number(capture) == 1
+        assert log_lines(caplog) == [
             "no frames: the source has been opening for 10 s; retrying",
             "receiving frames again after 100.0 s",
         ]
 
 
 class TestChanges:
-    async def test_each_is_one_line_whatever_happens_in_between(
+    async def test_loss_and_recovery_log_one_line_each(
         self, caplog: pytest.LogCaptureFixture
     ) -> None:
         reel, clock = Reel().tell(OPEN, 1, 2), ManualClock()
         other = SourceFault("refused", "connection refused")
-        async with capturing(reel, clock) as capture:
+        async with start_capture(reel, clock) as capture:
             await until(lambda: capture.status()["pictures"] == 2)
             await clock.advance(1)
             reel.tell(GONE, other, other, OPEN, other)
             await until(lambda: len(reel.opens) == 5)
             words = "connection refused; last frame is 1.0 s old; retrying"
-            assert str(await refusal(capture)) == capture.fault == words
+            assert str(await read_fault(capture)) == capture.fault == words
             assert capture.status() == {
                 "state": "lost",
                 "code": "refused",
@@ -206,89 +204,87 @@ class TestChanges:
             await clock.advance(2.5)
             reel.tell(OPEN, 3)
             await until(lambda: capture.fault is None)
-            assert await number_in(capture) == 3
+            assert await read_number(capture) == 3
             assert capture.status()["code"] == capture.status()["reason"] == ""
-        assert lines(caplog) == [
+        assert log_lines(caplog) == [
             "no frames: it is gone; retrying",
             "receiving frames again after 2.5 s",
         ]
         assert reel.closed == 3
 
-    async def test_a_source_that_hangs_in_reading_is_noticed(
-        self, caplog: pytest.LogCaptureFixture
-    ) -> None:
+    async def test_source_stuck_in_read_is_reported(self, caplog: pytest.LogCaptureFixture) -> None:
         reel, clock = Reel().tell(OPEN, 1), ManualClock()
-        async with capturing(reel, clock) as capture:
-            assert await number_in(capture) == 1
+        async with start_capture(reel, clock) as capture:
+            assert await read_number(capture) == 1
             await clock.advance(2)
             reel.tell(2)
             await until(lambda: capture.status()["pictures"] == 2)
             await clock.advance(2.9)
             assert capture.fault is None
             await clock.advance(0.1)
-            assert (await refusal(capture)).code == "stalled"
+            assert (await read_fault(capture)).code == "stalled"
             await clock.advance(50)
             reel.tell(3)
             await until(lambda: capture.fault is None)
-        assert lines(caplog) == [
+        assert log_lines(caplog) == [
             "no frames: the source is open but sent nothing for 3 s; retrying",
             "receiving frames again after 50.0 s",
         ]
 
-    async def test_what_is_final_is_not_tried_again(self, caplog: pytest.LogCaptureFixture) -> None:
+    async def test_final_fault_is_not_retried(self, caplog: pytest.LogCaptureFixture) -> None:
         reel = Reel().tell(OPEN, 1, SourceFault("ended", "it has ended", final=True))
-        async with capturing(reel, ManualClock()) as capture:
+        async with start_capture(reel, ManualClock()) as capture:
             await until(lambda: capture.fault is not None)
             assert capture.fault == "it has ended; last frame is 0.0 s old"
             assert len(reel.opens) == reel.closed == 1
-        assert lines(caplog) == ["no frames: it has ended"]
+        assert log_lines(caplog) == ["no frames: it has ended"]
 
-    async def test_a_busy_loop_takes_them_in_their_order(
+    async def test_events_are_handled_in_order_after_a_blocked_loop(
         self, caplog: pytest.LogCaptureFixture
     ) -> None:
         reel = Reel().tell(OPEN, 1)
-        async with capturing(reel) as capture:
-            assert await number_in(capture) == 1
+        async with start_capture(reel) as capture:
+            assert await read_number(capture) == 1
             reel.tell(2, GONE, OPEN, 3)
             while capture.status()["pictures"] < 3:
                 block()
-            await until(lambda: len(lines(caplog)) == 2)
-            assert await number_in(capture) == 3
+            await until(lambda: len(log_lines(caplog)) == 2)
+            assert await read_number(capture) == 3
 
     @pytest.mark.parametrize("where", ["open", "read"])
-    async def test_any_error_is_a_loss_and_tried_again(self, where: str) -> None:
+    async def test_unexpected_error_is_reported_and_retried(self, where: str) -> None:
         slip = ZeroDivisionError("a slip of its author")
         reel = Reel().tell(*([slip] if where == "open" else [OPEN, slip]))
-        async with capturing(reel, ManualClock()) as capture:
-            fault = await refusal(capture)
+        async with start_capture(reel, ManualClock()) as capture:
+            fault = await read_fault(capture)
             assert fault.code == "failed"
             assert str(fault).startswith("reading failed: a slip of its author; ")
             reel.tell(OPEN, 1)
             await until(lambda: capture.fault is None)
 
-    async def test_also_one_in_closing(self) -> None:
+    async def test_error_in_close_is_reported_and_retried(self) -> None:
         reel = Reel(close_error=OSError("jammed")).tell(OPEN, 1, GONE)
-        async with capturing(reel) as capture:
+        async with start_capture(reel) as capture:
             await until(lambda: capture.fault is not None)
-            assert str(await refusal(capture)).startswith("reading failed: jammed; ")
+            assert str(await read_fault(capture)).startswith("reading failed: jammed; ")
             reel.close_error = None
             reel.tell(OPEN, 2)
             await until(lambda: capture.fault is None)
 
-    async def test_nothing_of_what_is_lost_is_kept(self) -> None:
+    async def test_lost_source_is_garbage_collected(self) -> None:
         reel = Reel().tell(OPEN, 1, SourceFault("gone", "it is gone"))
         gc.collect()
         gc.disable()
         try:
-            async with capturing(reel) as capture:
+            async with start_capture(reel) as capture:
                 await until(lambda: capture.fault is not None and len(reel.opens) == 2)
                 assert reel.opened[0]() is None
         finally:
             gc.enable()
 
-    async def test_pauses_grow_until_there_is_a_picture(self) -> None:
+    async def test_retry_delays_grow_until_a_frame_arrives(self) -> None:
         reel = Reel().tell(GONE, GONE, GONE, GONE, OPEN, 1, GONE, GONE)
-        async with capturing(reel, pauses=(0.02, 0.06, 0.12)):
+        async with start_capture(reel, pauses=(0.02, 0.06, 0.12)):
             await until(lambda: len(reel.opens) == 7)
         pauses = [later - sooner for sooner, later in itertools.pairwise(reel.opens)]
         wanted = [0.02, 0.06, 0.12, 0.12, 0.02, 0.06]
@@ -297,9 +293,9 @@ class TestChanges:
 
 
 class TestFrames:
-    async def test_everybody_gets_the_same_and_it_is_made_once(self) -> None:
+    async def test_all_readers_share_one_decoded_frame(self) -> None:
         reel = Reel().tell(OPEN, 1)
-        async with capturing(reel) as capture:
+        async with start_capture(reel) as capture:
             frames = await asyncio.gather(*(capture.latest_frame() for _ in range(8)))
             assert len({id(frame) for frame in frames}) == 1
             assert await capture.latest_frame() is frames[0]
@@ -308,48 +304,48 @@ class TestFrames:
             assert await capture.latest_frame() is not frames[0]
         assert reel.developed == [1, 2]
 
-    async def test_only_the_newest_is_kept_and_those_nobody_wanted_are_not_made(self) -> None:
+    async def test_only_the_newest_frame_is_kept_and_decoded(self) -> None:
         reel = Reel().tell(OPEN)
-        async with capturing(reel) as capture:
+        async with start_capture(reel) as capture:
             reel.tell(*range(1, 201))
             while capture.status()["pictures"] < 200:
                 assert len(reel.shots) <= 4
                 assert len(vars(asyncio.get_running_loop())["_ready"]) <= 4
                 block()
-            assert await number_in(capture) == 200
+            assert await read_number(capture) == 200
         assert reel.developed == [200]
 
-    async def test_one_that_cannot_be_made_is_an_error_and_the_next_is_not(self) -> None:
+    async def test_frame_that_fails_to_decode_does_not_affect_the_next(self) -> None:
         reel = Reel().tell(OPEN, -1)
-        async with capturing(reel) as capture:
+        async with start_capture(reel) as capture:
             with pytest.raises(ZeroDivisionError, match="no such colour"):
                 await capture.latest_frame()
             reel.tell(2)
             await until(lambda: capture.status()["pictures"] == 2)
-            assert await number_in(capture) == 2
+            assert await read_number(capture) == 2
 
 
 class TestClosing:
     @pytest.mark.parametrize("events", [[], [OPEN], [OPEN, 1]])
-    async def test_in_the_middle_of_opening_or_reading(
+    async def test_close_waits_for_a_pending_open_or_read(
         self, events: list[Event], caplog: pytest.LogCaptureFixture
     ) -> None:
         reel = Reel().tell(*events)
-        async with capturing(reel) as capture:
+        async with start_capture(reel) as capture:
             await until(lambda: reel.opens and reel.events.empty())
             closing = asyncio.create_task(capture.aclose())
             await asyncio.sleep(0)
-            assert (await refusal(capture)).code == "closed"
+            assert (await read_fault(capture)).code == "closed"
             assert not closing.done()
             reel.tell(*([2] if events else [OPEN]))
             await closing
-            assert (await refusal(capture)).code == "closed"
+            assert (await read_fault(capture)).code == "closed"
         assert reel.closed == 1
-        assert lines(caplog) == []
+        assert log_lines(caplog) == []
 
-    async def test_those_who_wait_are_told(self) -> None:
+    async def test_waiting_readers_are_told_about_close(self) -> None:
         reel = Reel()
-        async with capturing(reel) as capture:
+        async with start_capture(reel) as capture:
             frame = asyncio.create_task(capture.latest_frame())
             await until(lambda: reel.opens)
             reel.tell(GONE)
@@ -357,19 +353,19 @@ class TestClosing:
             with pytest.raises(SourceFault, match="the camera is closed"):
                 await frame
 
-    async def test_in_the_middle_of_a_pause(self) -> None:
+    async def test_close_interrupts_a_retry_delay(self) -> None:
         reel = Reel().tell(GONE)
-        async with capturing(reel, pauses=(60.0,)) as capture:
+        async with start_capture(reel, pauses=(60.0,)) as capture:
             await until(lambda: capture.fault is not None)
             async with asyncio.timeout(5):
                 await capture.aclose()
 
-    async def test_a_source_that_does_not_let_go_is_left_alone(
+    async def test_thread_of_a_stuck_source_is_abandoned(
         self, caplog: pytest.LogCaptureFixture
     ) -> None:
         reel, clock = Reel().tell(OPEN, 1), ManualClock()
-        async with capturing(reel, clock) as capture:
-            await number_in(capture)
+        async with start_capture(reel, clock) as capture:
+            await read_number(capture)
             closing = asyncio.create_task(capture.aclose())
             await clock.advance(4.9)
             assert not closing.done()
@@ -377,16 +373,16 @@ class TestClosing:
             await closing
             [thread] = [each for each in threading.enumerate() if each.name == "camera test"]
             assert thread.daemon
-        assert lines(caplog) == ["the source did not close in time; abandoning its thread"]
+        assert log_lines(caplog) == ["the source did not close in time; abandoning its thread"]
 
-    def test_one_that_outlives_the_loop_ends_by_itself(self) -> None:
+    def test_capture_thread_ends_after_the_event_loop_is_gone(self) -> None:
         reel = Reel().tell(OPEN, 1)
 
         async def leave() -> None:
             clock = ManualClock()
             workers = Workers("camera test")
             capture = Capture(reel, clock, logging.getLogger(LOGGER), workers)
-            await number_in(capture)
+            await read_number(capture)
             closing = asyncio.create_task(capture.aclose())
             await clock.advance(5)
             await closing
@@ -397,14 +393,14 @@ class TestClosing:
 
 
 class TestPace:
-    def test_missed_is_what_the_rate_promised(self) -> None:
+    def test_missed_counts_frames_that_the_rate_promised(self) -> None:
         pace = FrameRateMeter()
         pace.reset(10.0)
         for now in (0.0, 0.1, 0.24, 0.3, 0.6, 1.6):
             pace.record(now)
         assert pace.missed == 2 + 9
 
-    def test_nothing_is_missed_while_the_source_is_lost(self) -> None:
+    def test_frames_are_not_missed_while_the_source_is_lost(self) -> None:
         pace = FrameRateMeter()
         pace.reset(10.0)
         pace.record(0.0)
@@ -412,14 +408,14 @@ class TestPace:
         pace.record(60.0)
         assert pace.missed == 0
 
-    def test_nothing_is_missed_of_a_source_without_a_rate(self) -> None:
+    def test_frames_are_not_missed_without_a_known_rate(self) -> None:
         pace = FrameRateMeter()
         pace.reset(None)
         pace.record(0.0)
         pace.record(60.0)
         assert pace.missed == 0
 
-    def test_the_rate_is_that_of_the_last_seconds(self) -> None:
+    def test_rate_covers_the_last_seconds(self) -> None:
         pace = FrameRateMeter()
         pace.reset(None)
         assert pace.rate(0.0) == 0.0
@@ -428,14 +424,14 @@ class TestPace:
         assert pace.rate(5.0) == pytest.approx(20, rel=0.02)
         assert pace.rate(60.0) == 0.0
 
-    def test_a_burst_at_the_start_is_no_rate(self) -> None:
+    def test_initial_burst_does_not_inflate_the_rate(self) -> None:
         pace = FrameRateMeter()
         pace.reset(None)
         pace.record(1.0)
         pace.record(1.0)
         assert pace.rate(1.0) == 1.0
 
-    def test_it_is_counted_while_it_is_read(self) -> None:
+    def test_rate_can_be_read_while_frames_are_recorded(self) -> None:
         pace, stop = FrameRateMeter(), threading.Event()
 
         def count() -> None:

@@ -49,11 +49,11 @@ async def build(clock: ManualClock) -> AsyncIterator[Build]:
 
 class TestGradient:
     @pytest.mark.parametrize(("width", "height"), [(64, 48), (1, 1), (2, 300), (1280, 720)])
-    def test_it_fills_a_picture(self, width: int, height: int) -> None:
+    def test_gradient_fills_the_image(self, width: int, height: int) -> None:
         pixels = draw_gradient(width, height, 0)
         assert (pixels.shape, pixels.dtype.name) == ((height, width, 3), "uint8")
 
-    def test_colours_go_across_and_light_goes_down(self) -> None:
+    def test_hue_changes_horizontally_and_brightness_vertically(self) -> None:
         pixels = draw_gradient(360, 100, 0).astype(int)
         assert len(np.unique(pixels[50], axis=0)) > 100
         brightness = pixels.max(axis=2)
@@ -61,28 +61,30 @@ class TestGradient:
         assert brightness[0, 0] < 100
         assert brightness[-1, 0] == 255
 
-    def test_steps_move_it_and_it_comes_round(self) -> None:
+    def test_steps_shift_the_gradient_periodically(self) -> None:
         assert not np.array_equal(draw_gradient(64, 48, 0), draw_gradient(64, 48, 1))
         assert np.array_equal(draw_gradient(64, 48, 3), draw_gradient(64, 48, 93))
         assert np.array_equal(draw_gradient(64, 48, 10**12), draw_gradient(64, 48, 10**12))
 
 
-class TestStills:
-    async def test_colours(self, build: Build, serve: Serve) -> None:
+class TestStillImages:
+    async def test_default_image_is_the_gradient(self, build: Build, serve: Serve) -> None:
         async with serve(await build()) as channel:
             (image,), _ = await CameraClient("c", channel).get_images(extra={"mime_type": PNG})
         assert (image.name, image.mime_type) == ("", PNG)
         assert np.array_equal(decode(image.data), draw_gradient(1280, 720, 0))
 
     @pytest.mark.parametrize("mime_type", [JPEG, PNG, RGBA])
-    async def test_types(self, build: Build, serve: Serve, mime_type: str) -> None:
+    async def test_image_is_encoded_as_requested(
+        self, build: Build, serve: Serve, mime_type: str
+    ) -> None:
         async with serve(await build(**SMALL)) as channel:
             (image,), _ = await CameraClient("c", channel).get_images(
                 extra={"mime_type": mime_type}
             )
         assert (image.mime_type, image.width, image.height) == (mime_type, 320, 240)
 
-    async def test_the_same_picture_at_another_time(
+    async def test_image_stays_the_same_while_its_timestamp_advances(
         self, build: Build, serve: Serve, clock: ManualClock
     ) -> None:
         camera = await build(**SMALL)
@@ -97,7 +99,7 @@ class TestStills:
         (one,), (other,) = await asyncio.gather(camera.frames(), camera.frames())
         assert one.pixels is other.pixels
 
-    async def test_properties(self, build: Build, serve: Serve) -> None:
+    async def test_properties_without_depth(self, build: Build, serve: Serve) -> None:
         async with serve(await build(**SMALL)) as channel:
             client = CameraClient("c", channel)
             properties = await client.get_properties()
@@ -109,7 +111,7 @@ class TestStills:
                 await client.get_point_cloud()
             assert told.status == Status.UNIMPLEMENTED
 
-    async def test_its_only_source_has_no_name(self, build: Build, serve: Serve) -> None:
+    async def test_only_source_has_an_empty_name(self, build: Build, serve: Serve) -> None:
         async with serve(await build(**SMALL)) as channel:
             client = CameraClient("c", channel)
             assert len((await client.get_images(filter_source_names=[""]))[0]) == 1
@@ -119,8 +121,8 @@ class TestStills:
         assert told.words == 'invalid source name: color; this camera has ""'
 
 
-class TestMoving:
-    async def test_a_picture_for_each_step(
+class TestAnimation:
+    async def test_frame_changes_with_the_frame_rate(
         self, build: Build, serve: Serve, clock: ManualClock
     ) -> None:
         async with serve(await build(**SMALL, animated=True, frame_rate=10)) as channel:
@@ -132,14 +134,16 @@ class TestMoving:
                 assert np.array_equal(decode(image.data), draw_gradient(320, 240, step))
                 assert metadata.captured_at.ToMilliseconds() == 5_000_000 + 100 * step
 
-    async def test_one_picture_for_all_who_look(self, build: Build, clock: ManualClock) -> None:
+    async def test_concurrent_readers_share_one_image(
+        self, build: Build, clock: ManualClock
+    ) -> None:
         camera = await build(**SMALL, animated=True)
         for _ in range(3):
             await clock.advance(1)
             seen = await asyncio.gather(*(camera.frames() for _ in range(10)))
             assert len({id(frame.image) for (frame,) in seen}) == 1
 
-    async def test_the_same_step_is_the_same_for_everybody(
+    async def test_cameras_with_the_same_seed_show_the_same_frames(
         self, build: Build, clock: ManualClock
     ) -> None:
         one, other = await build(**BELT, seed=7), await build(**BELT, seed=7)
@@ -151,7 +155,7 @@ class TestMoving:
                 assert np.array_equal(left.pixels, right.pixels)
             assert not np.array_equal(first[0].pixels, third[0].pixels)
 
-    async def test_it_moves(self, build: Build, clock: ManualClock) -> None:
+    async def test_conveyor_scene_changes_with_time(self, build: Build, clock: ManualClock) -> None:
         camera = await build(**BELT)
         (before,) = await camera.frames(["color"])
         await clock.advance(0.5)
@@ -160,8 +164,10 @@ class TestMoving:
         assert after.captured_at > before.captured_at
 
 
-class TestBelt:
-    async def test_sources(self, build: Build, serve: Serve) -> None:
+class TestConveyorScene:
+    async def test_color_and_depth_sources_can_be_filtered(
+        self, build: Build, serve: Serve
+    ) -> None:
         async with serve(await build(**BELT)) as channel:
             client = CameraClient("c", channel)
             images, _ = await client.get_images()
@@ -178,7 +184,7 @@ class TestBelt:
                 await client.get_images(filter_source_names=["color", "color"])
             assert told.words == "duplicate source name in filter: color"
 
-    async def test_properties_and_points(self, build: Build, serve: Serve) -> None:
+    async def test_properties_and_point_cloud(self, build: Build, serve: Serve) -> None:
         async with serve(await build(**BELT, frame_rate=5)) as channel:
             client = CameraClient("c", channel)
             properties = await client.get_properties()
@@ -188,13 +194,15 @@ class TestBelt:
         assert mime_type == PCD
         assert b"FIELDS x y z rgb\n" in cloud
 
-    async def test_ground_truth(self, build: Build, serve: Serve, clock: ManualClock) -> None:
+    async def test_ground_truth_annotates_images(
+        self, build: Build, serve: Serve, clock: ManualClock
+    ) -> None:
         await clock.advance(3)
         async with serve(await build(**BELT, ground_truth=True)) as channel:
             labels = set()
             for _ in range(10):
                 await clock.advance(1)
-                for image in (await images_of(channel)).images:
+                for image in (await call_get_images(channel)).images:
                     for box in image.annotations.bboxes:
                         labels.add(box.label)
                         assert 0 <= box.x_min_normalized < box.x_max_normalized <= 1
@@ -203,13 +211,13 @@ class TestBelt:
         assert labels
         assert labels <= {"gear", "bolt", "nut"}
 
-    async def test_no_ground_truth_unless_asked_for(self, build: Build, serve: Serve) -> None:
+    async def test_images_have_no_ground_truth_by_default(self, build: Build, serve: Serve) -> None:
         async with serve(await build(**BELT)) as channel:
-            for image in (await images_of(channel)).images:
+            for image in (await call_get_images(channel)).images:
                 assert not image.HasField("annotations")
 
-    async def test_boxes_are_where_parts_are(self, build: Build, clock: ManualClock) -> None:
-        """Parts stand on the belt: inside a box, something is nearer than around it."""
+    async def test_ground_truth_boxes_contain_parts(self, build: Build, clock: ManualClock) -> None:
+        """Parts lie on the belt: inside a box, something is nearer than around it."""
         camera = await build(**BELT, ground_truth=True)
         met = 0
         for _ in range(10):
@@ -224,15 +232,15 @@ class TestBelt:
         assert met
 
 
-async def images_of(channel: Any) -> GetImagesResponse:
-    """With annotations, which the SDK's client drops."""
+async def call_get_images(channel: Any) -> GetImagesResponse:
+    """Call GetImages by the stub: the SDK's client drops annotations."""
     reply: GetImagesResponse = await CameraServiceStub(channel).GetImages(
         GetImagesRequest(name="c"), timeout=10
     )
     return reply
 
 
-async def test_closing_while_many_wait(build: Build) -> None:
+async def test_close_interrupts_waiting_readers(build: Build) -> None:
     camera = await build(width=640, height=480, scene="conveyor")
     asked = [asyncio.ensure_future(camera.frames()) for _ in range(5)]
     await asyncio.sleep(0)
@@ -245,6 +253,6 @@ async def test_closing_while_many_wait(build: Build) -> None:
 
 
 @pytest.mark.parametrize("wrong", [{"width": 321}, {"height": 0}, {"seed": -1}, {"frame_rate": 0}])
-def test_what_it_cannot_be(wrong: dict[str, Any]) -> None:
+def test_invalid_attributes_are_refused(wrong: dict[str, Any]) -> None:
     with pytest.raises(ValidationError):
         FakeCameraAttributes.model_validate(wrong)

@@ -10,10 +10,10 @@ from tests.unit.drivers.camera.recorded_formats import (
     H264_ONLY,
     LAPTOP,
     RASPBERRY_PI,
-    REALSENSE_COLOUR,
+    REALSENSE_COLOR,
     REALSENSE_DEPTH,
     REALSENSE_INFRARED,
-    Recorded,
+    RecordedCamera,
 )
 
 from cogwork.drivers.camera.format_selection import (
@@ -29,7 +29,7 @@ from cogwork.drivers.camera.v4l2 import FormatOffer, FormatRange, SteppedRange, 
 ANYTHING = FormatRequest()
 
 
-def refusal(formats: tuple[FormatOffer, ...], wanted: FormatRequest) -> str:
+def refusal_text(formats: tuple[FormatOffer, ...], wanted: FormatRequest) -> str:
     with pytest.raises(NoSuchFormat) as told:
         choose_format(formats, wanted)
     return str(told.value)
@@ -42,53 +42,53 @@ def refusal(formats: tuple[FormatOffer, ...], wanted: FormatRequest) -> str:
         (C270, "MJPG 1280x720 at 30"),
         (RASPBERRY_PI, "MJPG 1280x720 at 30"),
         (REALSENSE_INFRARED, "UYVY 848x480 at 30"),
-        (REALSENSE_COLOUR, "YUYV 1280x720 at 30"),
+        (REALSENSE_COLOR, "YUYV 1280x720 at 30"),
         (LAPTOP, "YUYV 640x480 at 30"),
     ],
 )
-def test_whoever_asks_for_nothing_gets_the_best(camera: Recorded, chosen: str) -> None:
+def test_empty_request_chooses_the_best_format(camera: RecordedCamera, chosen: str) -> None:
     assert str(choose_format(camera.offers, ANYTHING)) == chosen
 
 
 @pytest.mark.parametrize(
     ("camera", "wanted", "chosen"),
     [
-        # Raw as long as it is few bytes, JPEG when it is many.
+        # Raw formats at a low data rate, JPEG at a high one.
         (C920, FormatRequest(width=640, height=480), "YUYV 640x480 at 30"),
         (C920, FormatRequest(width=1920, height=1080), "MJPG 1920x1080 at 30"),
         (C920, FormatRequest(width=960, height=720), "MJPG 960x720 at 30"),
         (C920, FormatRequest(width=960, height=720, frame_rate=15), "YUYV 960x720 at 15"),
         (C920, FormatRequest(frame_rate=10), "YUYV 1280x720 at 10"),
-        # Fluent rather than large.
+        # A high frame rate is preferred to a large size.
         (C920, FormatRequest("YUYV"), "YUYV 960x720 at 15"),
         (C920, FormatRequest("YUYV", 1280, 720), "YUYV 1280x720 at 10"),
         (C920, FormatRequest("yuy2", 2304, 1536, 2), "YUYV 2304x1536 at 2"),
         (C920, FormatRequest(height=480, frame_rate=24), "YUYV 864x480 at 24"),
         (C920, FormatRequest("mjpeg", frame_rate=7.5), "MJPG 1280x720 at 7.5"),
         (LAPTOP, FormatRequest(width=1280), "YUYV 1280x720 at 10"),
-        (REALSENSE_COLOUR, FormatRequest(frame_rate=60), "YUYV 960x540 at 60"),
+        (REALSENSE_COLOR, FormatRequest(frame_rate=60), "YUYV 960x540 at 60"),
         (REALSENSE_INFRARED, FormatRequest("gray8"), "GREY 1280x720 at 30"),
-        # Any size there is.
+        # Any size within the range.
         (RASPBERRY_PI, FormatRequest(width=640), "YUYV 640x360 at 30"),
         (RASPBERRY_PI, FormatRequest(height=1080), "MJPG 1920x1080 at 30"),
         (RASPBERRY_PI, FormatRequest("I420", 3280, 2464, 1), "YU12 3280x2464 at 1"),
         (RASPBERRY_PI, FormatRequest("BGR", frame_rate=60), "BGR3 1280x720 at 60"),
     ],
 )
-def test_what_is_asked_for_is_exact_and_the_rest_fits_it(
-    camera: Recorded, wanted: FormatRequest, chosen: str
+def test_requested_values_are_met_exactly_and_the_others_chosen(
+    camera: RecordedCamera, wanted: FormatRequest, chosen: str
 ) -> None:
     assert str(choose_format(camera.offers, wanted)) == chosen
 
 
-def test_a_large_size_is_for_those_who_have_no_smaller_one() -> None:
+def test_large_size_is_chosen_only_without_a_smaller_one() -> None:
     large = VideoFormat("MJPG", 2560, 1440, (30.0,))
     small = VideoFormat("MJPG", 160, 120, (30.0,))
     assert choose_format([large, small], ANYTHING).width == 160
     assert choose_format([large], ANYTHING).width == 2560
 
 
-def test_grey_and_unbalanced_colours_are_for_those_who_have_nothing_else() -> None:
+def test_gray_and_bayer_formats_are_chosen_only_without_alternatives() -> None:
     grey = VideoFormat("GREY", 1280, 720, (30.0,))
     bayer = VideoFormat("RGGB", 1280, 720, (30.0,))
     colour = VideoFormat("YUYV", 320, 240, (5.0,))
@@ -97,15 +97,15 @@ def test_grey_and_unbalanced_colours_are_for_those_who_have_nothing_else() -> No
     assert choose_format([grey], ANYTHING).fourcc == "GREY"
 
 
-def test_television_has_its_own_thirty() -> None:
+def test_ntsc_rate_counts_as_30() -> None:
     offers = [VideoFormat("YUYV", 720, 480, (30000 / 1001,))]
     assert choose_format(offers, FormatRequest(frame_rate=30)).rate == pytest.approx(
         29.97, abs=0.001
     )
-    assert "at 29.97" in refusal(tuple(offers), FormatRequest(frame_rate=25))
+    assert "at 29.97" in refusal_text(tuple(offers), FormatRequest(frame_rate=25))
 
 
-def test_a_driver_may_keep_its_rates_to_itself() -> None:
+def test_driver_may_report_no_rates() -> None:
     silent = VideoFormat("YUYV", 720, 576, ())
     assert choose_format([silent], ANYTHING) == FormatChoice("YUYV", 720, 576, None)
     assert choose_format([silent], FormatRequest(frame_rate=25)) == FormatChoice(
@@ -115,8 +115,8 @@ def test_a_driver_may_keep_its_rates_to_itself() -> None:
     assert choose_format([anywhere], ANYTHING) == FormatChoice("YUYV", 720, 405, None)
 
 
-def test_a_refusal_says_what_there_is_nearest_first() -> None:
-    assert refusal(C920.offers, FormatRequest("YUYV", 1920, 1080, 30)) == (
+def test_refusal_lists_the_nearest_formats_first() -> None:
+    assert refusal_text(C920.offers, FormatRequest("YUYV", 1920, 1080, 30)) == (
         "the camera does not offer YUYV 1920x1080 at 30. The nearest formats are "
         "MJPG 1920x1080 at 30, 24, 20, 15, 10, 7.5, 5; YUYV 1920x1080 at 5; "
         "YUYV/MJPG 800x448 at 30, 24, 20, 15, 10, 7.5, 5; "
@@ -144,8 +144,8 @@ def test_a_refusal_says_what_there_is_nearest_first() -> None:
         (FormatRequest("nonsense"), "offer NONSENSE. The nearest"),
     ],
 )
-def test_a_refusal_says_what_was_asked(wanted: FormatRequest, words: str) -> None:
-    assert words in refusal(C920.offers, wanted)
+def test_refusal_names_the_request(wanted: FormatRequest, words: str) -> None:
+    assert words in refusal_text(C920.offers, wanted)
 
 
 @pytest.mark.parametrize(
@@ -158,34 +158,34 @@ def test_a_refusal_says_what_was_asked(wanted: FormatRequest, words: str) -> Non
         FormatRequest(frame_rate=0.5),
     ],
 )
-def test_a_range_is_as_exact_as_a_list(wanted: FormatRequest) -> None:
-    told = refusal(RASPBERRY_PI.offers, wanted)
+def test_range_offers_are_matched_exactly(wanted: FormatRequest) -> None:
+    told = refusal_text(RASPBERRY_PI.offers, wanted)
     assert "MJPG" in told
     assert "32x32 to 3280x2464 in steps of 2x2 at 1 to 90: request" in told
 
 
-def test_one_size_at_any_rate_reads_like_one_size() -> None:
+def test_range_of_one_size_is_reported_as_that_size() -> None:
     offers = (FormatRange("UYVY", SteppedRange(1920, 1920), SteppedRange(1080, 1080), (1.0, 60.0)),)
     assert choose_format(offers, ANYTHING) == FormatChoice("UYVY", 1920, 1080, 30.0)
-    assert "formats are UYVY 1920x1080 at 1 to 60: request" in refusal(
+    assert "formats are UYVY 1920x1080 at 1 to 60: request" in refusal_text(
         offers, FormatRequest(width=640)
     )
 
 
-def test_what_opencv_cannot_decode_is_for_the_ffmpeg_model() -> None:
-    assert refusal(H264_ONLY.offers, ANYTHING) == (
+def test_formats_without_a_decoder_refer_to_the_ffmpeg_model() -> None:
+    assert refusal_text(H264_ONLY.offers, ANYTHING) == (
         'the camera offers only H264, which the model "webcam" cannot decode: use the model '
         '"ffmpeg", or a module made for this camera'
     )
-    assert "offers only Z16" in refusal(REALSENSE_DEPTH.offers, ANYTHING)
-    assert refusal(C920.offers, FormatRequest("h.264")) == (
+    assert "offers only Z16" in refusal_text(REALSENSE_DEPTH.offers, ANYTHING)
+    assert refusal_text(C920.offers, FormatRequest("h.264")) == (
         'the camera offers H264, but the model "webcam" cannot decode it: use the model "ffmpeg", '
         "or request YUYV, MJPG"
     )
 
 
-def test_a_device_may_offer_nothing() -> None:
-    assert "does not offer any format" in refusal((), ANYTHING)
+def test_device_without_formats_is_refused() -> None:
+    assert "does not offer any format" in refusal_text((), ANYTHING)
 
 
 @pytest.mark.parametrize(
@@ -203,7 +203,7 @@ def test_a_device_may_offer_nothing() -> None:
         ("z16", "Z16"),
     ],
 )
-def test_formats_go_by_many_names(name: str, fourcc: str) -> None:
+def test_format_names_are_normalized(name: str, fourcc: str) -> None:
     assert normalize_fourcc(name) == fourcc
 
 
@@ -217,17 +217,17 @@ parts = st.builds(
 
 
 @given(st.sampled_from(sorted(CAMERAS)), parts)
-def test_a_choice_is_always_something_that_is_there(camera: str, wanted: FormatRequest) -> None:
+def test_choice_is_always_one_of_the_offers(camera: str, wanted: FormatRequest) -> None:
     offers = CAMERAS[camera].offers
     try:
         choice = choose_format(offers, wanted)
     except NoSuchFormat:
         return
     assert not choice.count_unmet(wanted)
-    assert any(_is_of(choice, offer) for offer in offers)
+    assert any(_is_offered(choice, offer) for offer in offers)
 
 
-def _is_of(choice: FormatChoice, offer: FormatOffer) -> bool:
+def _is_offered(choice: FormatChoice, offer: FormatOffer) -> bool:
     if choice.fourcc != offer.fourcc or choice.rate is None:
         return False
     if isinstance(offer, VideoFormat):

@@ -30,7 +30,7 @@ Build = Callable[..., Awaitable[ImageFileCamera]]
 
 @pytest.fixture
 async def build(tmp_path: Path) -> AsyncIterator[Build]:
-    """From bytes, each written to a file."""
+    """Return a function that writes given bytes to files and builds the camera."""
     built: list[ImageFileCamera] = []
 
     async def build(clock: ManualClock | None = None, **attributes: Any) -> ImageFileCamera:
@@ -50,7 +50,7 @@ async def build(tmp_path: Path) -> AsyncIterator[Build]:
 
 
 @pytest.fixture
-async def both(build: Build) -> ImageFileCamera:
+async def color_and_depth_camera(build: Build) -> ImageFileCamera:
     return await build(
         ManualClock(1234.5),
         color_image_file_path=written(".jpg", colours()),
@@ -60,7 +60,7 @@ async def both(build: Build) -> ImageFileCamera:
     )
 
 
-async def test_a_jpeg_is_shown_as_it_is(build: Build, serve: Serve) -> None:
+async def test_jpeg_file_is_returned_unchanged(build: Build, serve: Serve) -> None:
     data = written(".jpg", colours())
     async with serve(await build(color_image_file_path=data)) as channel:
         (image,), _ = await CameraClient("c", channel).get_images()
@@ -68,7 +68,9 @@ async def test_a_jpeg_is_shown_as_it_is(build: Build, serve: Serve) -> None:
         assert (image.width, image.height) == (96, 64)
 
 
-async def test_a_png_becomes_a_jpeg_unless_asked_for(build: Build, serve: Serve) -> None:
+async def test_png_file_is_converted_to_jpeg_unless_png_is_requested(
+    build: Build, serve: Serve
+) -> None:
     data = png(8, 6)
     async with serve(await build(color_image_file_path=data)) as channel:
         client = CameraClient("c", channel)
@@ -79,7 +81,7 @@ async def test_a_png_becomes_a_jpeg_unless_asked_for(build: Build, serve: Serve)
         assert (image.mime_type, image.data) == (PNG, data)
 
 
-async def test_depth(build: Build, serve: Serve) -> None:
+async def test_depth_file_is_returned_as_raw_depth_or_png(build: Build, serve: Serve) -> None:
     for data in (written(".png", distances()), encode(distances(), DEPTH)):
         async with serve(await build(depth_image_file_path=data)) as channel:
             client = CameraClient("c", channel)
@@ -91,8 +93,10 @@ async def test_depth(build: Build, serve: Serve) -> None:
 
 
 class TestSources:
-    async def test_all_or_some(self, both: ImageFileCamera, serve: Serve) -> None:
-        async with serve(both) as channel:
+    async def test_sources_can_be_filtered_and_ordered(
+        self, color_and_depth_camera: ImageFileCamera, serve: Serve
+    ) -> None:
+        async with serve(color_and_depth_camera) as channel:
             client = CameraClient("c", channel)
             for wanted, expected in (
                 (None, ["color", "depth"]),
@@ -112,26 +116,28 @@ class TestSources:
             ([f"{number}" for number in range(1001)], "the filter has 1001 source names"),
         ],
     )
-    async def test_what_is_not_there(
-        self, both: ImageFileCamera, serve: Serve, wanted: list[str], words: str
+    async def test_unknown_and_duplicate_sources_are_refused(
+        self, color_and_depth_camera: ImageFileCamera, serve: Serve, wanted: list[str], words: str
     ) -> None:
-        async with serve(both) as channel:
+        async with serve(color_and_depth_camera) as channel:
             with refused() as told:
                 await CameraClient("c", channel).get_images(filter_source_names=wanted)
         assert told.status == Status.INVALID_ARGUMENT
         assert words in told.words
 
-    async def test_a_long_filter_keeps_nobody_waiting(
-        self, both: ImageFileCamera, serve: Serve
+    async def test_very_long_filter_is_refused_quickly(
+        self, color_and_depth_camera: ImageFileCamera, serve: Serve
     ) -> None:
         began = time.monotonic()
-        async with serve(both) as channel:
+        async with serve(color_and_depth_camera) as channel:
             with refused():
                 names = [f"{number:x}" for number in range(200_000)]
                 await CameraClient("c", channel).get_images(filter_source_names=names)
         assert time.monotonic() - began < 5
 
-    async def test_a_camera_without_pictures(self, build: Build, serve: Serve) -> None:
+    async def test_camera_with_only_a_point_cloud_has_no_images(
+        self, build: Build, serve: Serve
+    ) -> None:
         cloud = depth_to_pcd(distances(), Intrinsics(96, 64, 1, 1, 0, 0))
         async with serve(await build(pointcloud_file_path=cloud)) as channel:
             client = CameraClient("c", channel)
@@ -141,7 +147,7 @@ class TestSources:
             assert told.words == "invalid source name: color; this camera has none"
 
 
-class TestTypes:
+class TestMimeTypes:
     @pytest.mark.parametrize(
         ("wanted", "colour", "depth"),
         [
@@ -151,20 +157,29 @@ class TestTypes:
             (None, JPEG, DEPTH),
         ],
     )
-    async def test_as_asked_for(
-        self, both: ImageFileCamera, serve: Serve, wanted: str | None, colour: str, depth: str
+    async def test_requested_mime_type_is_used(
+        self,
+        color_and_depth_camera: ImageFileCamera,
+        serve: Serve,
+        wanted: str | None,
+        colour: str,
+        depth: str,
     ) -> None:
-        async with serve(both) as channel:
+        async with serve(color_and_depth_camera) as channel:
             images, _ = await CameraClient("c", channel).get_images(extra={"mime_type": wanted})
             assert [image.mime_type for image in images] == [colour, depth]
 
     @pytest.mark.parametrize("wanted", [JPEG, PNG, RGBA])
-    async def test_colours(self, both: ImageFileCamera, serve: Serve, wanted: str) -> None:
-        async with serve(both) as channel:
+    async def test_color_is_decoded_identically_in_every_type(
+        self, color_and_depth_camera: ImageFileCamera, serve: Serve, wanted: str
+    ) -> None:
+        async with serve(color_and_depth_camera) as channel:
             (image,), _ = await CameraClient("c", channel).get_images(
                 filter_source_names=["color"], extra={"mime_type": wanted}
             )
-        assert np.array_equal(decode(image.data), (await both.frames(["color"]))[0].pixels)
+        assert np.array_equal(
+            decode(image.data), (await color_and_depth_camera.frames(["color"]))[0].pixels
+        )
 
     @pytest.mark.parametrize(
         ("wanted", "words"),
@@ -181,17 +196,17 @@ class TestTypes:
             ("x" * 200_000, 'a color image cannot be encoded as "xxx'),
         ],
     )
-    async def test_what_cannot_be(
-        self, both: ImageFileCamera, serve: Serve, wanted: Any, words: str
+    async def test_unsupported_mime_types_are_refused(
+        self, color_and_depth_camera: ImageFileCamera, serve: Serve, wanted: Any, words: str
     ) -> None:
-        async with serve(both) as channel:
+        async with serve(color_and_depth_camera) as channel:
             with refused() as told:
                 await CameraClient("c", channel).get_images(extra={"mime_type": wanted})
         assert told.status == Status.INVALID_ARGUMENT
         assert words in told.words
         assert len(told.words) < 5000
 
-    async def test_what_does_not_fit_into_a_reply(self, build: Build, serve: Serve) -> None:
+    async def test_image_larger_than_a_reply_is_refused(self, build: Build, serve: Serve) -> None:
         async with serve(await build(color_image_file_path=png(3000, 3000))) as channel:
             client = CameraClient("c", channel)
             with refused() as told:
@@ -201,12 +216,14 @@ class TestTypes:
             assert (await client.get_images())[0]
 
 
-async def test_when_it_was_seen(both: ImageFileCamera, serve: Serve) -> None:
-    async with serve(both) as channel:
+async def test_timestamp_is_the_time_of_the_request(
+    color_and_depth_camera: ImageFileCamera, serve: Serve
+) -> None:
+    async with serve(color_and_depth_camera) as channel:
         client = CameraClient("c", channel)
         _, metadata = await client.get_images()
         assert metadata.captured_at.ToMilliseconds() == 1_234_500
-        clock = both._clock
+        clock = color_and_depth_camera._clock
         assert isinstance(clock, ManualClock)
         await clock.advance(10)
         _, metadata = await client.get_images()
@@ -214,8 +231,10 @@ async def test_when_it_was_seen(both: ImageFileCamera, serve: Serve) -> None:
 
 
 class TestProperties:
-    async def test_all_of_them(self, both: ImageFileCamera, serve: Serve) -> None:
-        async with serve(both) as channel:
+    async def test_properties_with_depth_and_intrinsics(
+        self, color_and_depth_camera: ImageFileCamera, serve: Serve
+    ) -> None:
+        async with serve(color_and_depth_camera) as channel:
             properties = await CameraClient("c", channel).get_properties()
         assert properties.supports_pcd
         lens, bend = properties.intrinsic_parameters, properties.distortion_parameters
@@ -225,7 +244,7 @@ class TestProperties:
         assert list(properties.mime_types) == [JPEG, PNG, RGBA, DEPTH]
         assert not properties.HasField("frame_rate")
 
-    async def test_the_least(self, build: Build, serve: Serve) -> None:
+    async def test_properties_of_a_color_only_camera(self, build: Build, serve: Serve) -> None:
         async with serve(await build(color_image_file_path=png(8, 6))) as channel:
             client = CameraClient("c", channel)
             properties = await client.get_properties()
@@ -240,15 +259,17 @@ class TestProperties:
 
 
 class TestPointClouds:
-    async def test_of_depth_and_colours(self, both: ImageFileCamera, serve: Serve) -> None:
-        async with serve(both) as channel:
+    async def test_cloud_combines_depth_and_color(
+        self, color_and_depth_camera: ImageFileCamera, serve: Serve
+    ) -> None:
+        async with serve(color_and_depth_camera) as channel:
             cloud, mime_type = await CameraClient("c", channel).get_point_cloud()
         assert mime_type == PCD
-        (frame,) = await both.frames(["color"])
+        (frame,) = await color_and_depth_camera.frames(["color"])
         lens = Intrinsics(96, 64, 80, 90, 47.5, 31.5)
         assert cloud == depth_to_pcd(distances(), lens, frame.pixels)
 
-    async def test_of_depth_beside_colours_of_another_size(
+    async def test_cloud_has_no_color_when_the_sizes_differ(
         self, build: Build, serve: Serve
     ) -> None:
         camera = await build(
@@ -260,7 +281,7 @@ class TestPointClouds:
             cloud, _ = await CameraClient("c", channel).get_point_cloud()
         assert cloud == depth_to_pcd(distances(), Intrinsics(96, 64, 80, 90, 47.5, 31.5))
 
-    async def test_of_a_file(self, build: Build, serve: Serve) -> None:
+    async def test_cloud_is_read_from_a_file(self, build: Build, serve: Serve) -> None:
         cloud = depth_to_pcd(distances(), Intrinsics(96, 64, 1, 1, 0, 0))
         camera = await build(pointcloud_file_path=cloud, color_image_file_path=png(8, 6))
         async with serve(camera) as channel:
@@ -282,7 +303,7 @@ class TestPointClouds:
             ),
         ],
     )
-    async def test_why_there_is_none(
+    async def test_missing_requirements_are_named(
         self, build: Build, serve: Serve, attributes: dict[str, Any], words: str
     ) -> None:
         async with serve(await build(**attributes)) as channel:
@@ -306,7 +327,7 @@ class TestBadFiles:
             ("depth", written(".jpg", colours()), "is not a depth image: use a 16-bit PNG"),
         ],
     )
-    async def test_it_says_which_and_why(
+    async def test_unusable_image_file_is_named_with_the_reason(
         self, build: Build, tmp_path: Path, key: str, data: bytes, words: str
     ) -> None:
         attribute = f"{key}_image_file_path"
@@ -314,18 +335,18 @@ class TestBadFiles:
             await build(**{attribute: data})
         assert str(error.value).startswith(f"{tmp_path / attribute} {words}")
 
-    async def test_no_point_cloud(self, build: Build) -> None:
+    async def test_file_that_is_not_a_point_cloud_is_refused(self, build: Build) -> None:
         with pytest.raises(BadFile, match="is not a point cloud: a PCD file starts with"):
             await build(pointcloud_file_path=png(8, 6))
 
     @pytest.mark.parametrize("kind", ["missing", "directory", "pipe"])
-    async def test_what_is_no_file(self, tmp_path: Path, kind: str) -> None:
+    async def test_missing_and_irregular_files_are_refused(self, tmp_path: Path, kind: str) -> None:
         path = tmp_path / kind
         if kind == "directory":
             path.mkdir()
         elif kind == "pipe":
             os.mkfifo(path)
-        # A file may vanish, or become another, once the configuration is read.
+        # A file may vanish or be replaced after the configuration was read.
         attributes = ImageFileAttributes.model_construct(
             color_image_file_path=str(path), depth_image_file_path=None, pointcloud_file_path=None
         )
@@ -334,13 +355,13 @@ class TestBadFiles:
         words = "cannot be read: No such file" if kind == "missing" else "is not a regular file"
         assert f"{path} {words}" in str(error.value)
 
-    def test_nothing_to_see(self) -> None:
+    def test_camera_without_any_file_is_refused(self) -> None:
         with pytest.raises(ValidationError):
             ImageFileAttributes.model_validate({})
 
 
-async def test_a_closed_one_still_shows_what_it_has(build: Build) -> None:
-    """A call that is under way when it is closed gets its picture, if there is no more to do."""
+async def test_frame_can_be_encoded_after_close(build: Build) -> None:
+    """A call in progress during close still gets its image if no work is left."""
     camera = await build(color_image_file_path=written(".jpg", colours()))
     (frame,) = await camera.frames()
     await camera.close()

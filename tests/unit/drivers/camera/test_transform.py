@@ -40,7 +40,7 @@ LENS = {"width_px": 64, "height_px": 96, "fx": 80, "fy": 90, "ppx": 31.5, "ppy":
 
 
 class StillCamera(FrameCamera):
-    """One of ours, that is shown pixels."""
+    """A built-in camera that shows given pixels."""
 
     def __init__(self, clock: ManualClock, **pictures: Pixels) -> None:
         super().__init__(SOURCE, Optics(), sources=tuple(pictures))
@@ -62,7 +62,7 @@ class StillCamera(FrameCamera):
 
 
 class Bench:
-    """Cameras that are closed at the end."""
+    """Builds cameras and closes them at the end."""
 
     def __init__(self) -> None:
         self.clock = ManualClock(1000.0)
@@ -73,7 +73,9 @@ class Bench:
         self._cameras.append(camera)
         return camera
 
-    async def over(self, source: Any, *steps: dict[str, Any], **optics: Any) -> TransformCamera:
+    async def transform(
+        self, source: Any, *steps: dict[str, Any], **optics: Any
+    ) -> TransformCamera:
         given = {"source": "source", "pipeline": list(steps), **optics}
         attributes = TransformAttributes.model_validate(given)
         dependencies = {ResourceName.parse(f"{API}/other"): object(), SOURCE: source}
@@ -93,22 +95,24 @@ async def bench() -> AsyncIterator[Bench]:
     await bench.close()
 
 
-def turn(degrees: float | None = None) -> dict[str, Any]:
+def rotate_step(degrees: float | None = None) -> dict[str, Any]:
     return {"type": "rotate", "attributes": {} if degrees is None else {"angle_degs": degrees}}
 
 
-def scale(width: int, height: int) -> dict[str, Any]:
+def resize_step(width: int, height: int) -> dict[str, Any]:
     return {"type": "resize", "attributes": {"width_px": width, "height_px": height}}
 
 
-def cut(*edges: float, overlay: bool = False) -> dict[str, Any]:
+def crop_step(*edges: float, overlay: bool = False) -> dict[str, Any]:
     keys = ("x_min_px", "y_min_px", "x_max_px", "y_max_px")
     edge = dict(zip(keys, edges, strict=True))
     return {"type": "crop", "attributes": {**edge, "overlay_crop_box": overlay}}
 
 
-async def seen(camera: TransformCamera, serve: Serve = served, **wanted: Any) -> list[NDArray[Any]]:
-    """What a client sees, without loss."""
+async def read_images(
+    camera: TransformCamera, serve: Serve = served, **wanted: Any
+) -> list[NDArray[Any]]:
+    """Return the lossless images that a client gets."""
     async with serve(camera) as channel:
         client = CameraClient("c", channel)
         images, _ = await client.get_images(extra={"mime_type": PNG}, **wanted)
@@ -121,23 +125,25 @@ class TestRotate:
         ("degrees", "quarters"),
         [(None, 2), (0, 0), (90, 1), (180, 2), (270, 3), (-90, 3), (720, 0), (450, 1), (-1e-17, 0)],
     )
-    async def test_by_quarters_nothing_is_lost(
+    async def test_quarter_turns_are_lossless(
         self,
         bench: Bench,
         kind: Callable[[], NDArray[Any]],
         degrees: float | None,
         quarters: int,
     ) -> None:
-        camera = await bench.over(bench.still(color=kind()), turn(degrees))
-        (found,) = await seen(camera)
+        camera = await bench.transform(bench.still(color=kind()), rotate_step(degrees))
+        (found,) = await read_images(camera)
         assert np.array_equal(found, np.rot90(kind(), -quarters))
 
     @pytest.mark.parametrize("degrees", [30, -45, 765])
-    async def test_by_other_angles_it_grows_and_corners_are_black(
+    async def test_other_angles_enlarge_the_image_and_fill_corners_with_black(
         self, bench: Bench, degrees: float
     ) -> None:
         white = np.full((64, 96, 3), 255, np.uint8)
-        (found,) = await seen(await bench.over(bench.still(c=white), turn(degrees)))
+        (found,) = await read_images(
+            await bench.transform(bench.still(c=white), rotate_step(degrees))
+        )
         across, down = abs(math.cos(math.radians(degrees))), abs(math.sin(math.radians(degrees)))
         height, width = found.shape[:2]
         assert abs(width - (96 * across + 64 * down)) < 1
@@ -147,7 +153,7 @@ class TestRotate:
         assert abs(np.count_nonzero(found[..., 0] > 127) - 96 * 64) < 100  # all of it is there
 
     @pytest.mark.parametrize("depth", [False, True])
-    def test_it_goes_clockwise(self, depth: bool) -> None:
+    def test_rotation_is_clockwise(self, depth: bool) -> None:
         picture = np.zeros((101, 101) if depth else (101, 101, 3), np.uint16 if depth else np.uint8)
         picture[48:53, 88:93] = 255  # to the right of the middle, by 40
         found = rotate(picture, 30)
@@ -157,23 +163,25 @@ class TestRotate:
         assert abs(columns.mean() - middle[1] - 40 * math.cos(math.radians(30))) < 1
 
     @pytest.mark.parametrize("degrees", [30, -45])
-    async def test_between_near_and_far_there_is_nothing(
-        self, bench: Bench, degrees: float
-    ) -> None:
+    async def test_rotation_does_not_interpolate_depth(self, bench: Bench, degrees: float) -> None:
         depth = np.full((64, 96), 500, np.uint16)
         depth[:, 48:] = 9000
-        (found,) = await seen(await bench.over(bench.still(depth=depth), turn(degrees)))
+        (found,) = await read_images(
+            await bench.transform(bench.still(depth=depth), rotate_step(degrees))
+        )
         assert set(np.unique(found)) == {0, 500, 9000}
 
     @given(st.integers(1, 40), st.integers(1, 40), st.floats(-1e6, 1e6), st.sampled_from([2, 3]))
     @example(5, 3, -1e-17, 3)
-    def test_any_angle(self, width: int, height: int, degrees: float, dimensions: int) -> None:
+    def test_image_can_be_rotated_by_any_angle(
+        self, width: int, height: int, degrees: float, dimensions: int
+    ) -> None:
         picture = colours(width, height) if dimensions == 3 else distances(width, height)
         found = rotate(picture, degrees)
         assert found.size >= picture.size or min(width, height) < 3
         assert (found.dtype, found.ndim) == (picture.dtype, dimensions)
 
-    def test_what_would_grow_without_bounds_is_refused(self) -> None:
+    def test_rotation_to_a_too_large_image_is_refused(self) -> None:
         long = np.zeros((500, 60_000, 3), np.uint8)
         assert rotate(long, 90).shape == (60_000, 500, 3)
         with pytest.raises(InvalidRequest, match="would be too large"):
@@ -185,11 +193,11 @@ class TestRotate:
 class TestResize:
     @pytest.mark.parametrize("kind", [colours, distances])
     @pytest.mark.parametrize("size", [(48, 32), (192, 128), (96, 64), (200, 10), (1, 1), (97, 64)])
-    async def test_to_any_size(
+    async def test_image_can_be_resized_to_any_size(
         self, bench: Bench, kind: Callable[[], NDArray[Any]], size: tuple[int, int]
     ) -> None:
-        camera = await bench.over(bench.still(c=kind()), scale(*size))
-        (found,) = await seen(camera)
+        camera = await bench.transform(bench.still(c=kind()), resize_step(*size))
+        (found,) = await read_images(camera)
         assert found.shape[:2] == size[::-1]
         assert found.dtype == kind().dtype
         if found.ndim == 2:
@@ -197,13 +205,13 @@ class TestResize:
         else:
             assert np.abs(found.mean(axis=(0, 1)) - colours().mean(axis=(0, 1))).max() < 10
 
-    def test_small_ones_are_smooth(self) -> None:
-        """Every pixel counts: a model sees what is there, and no pattern."""
+    def test_downscaling_averages_pixels(self) -> None:
+        """Every pixel counts, so that a model sees no aliasing pattern."""
         stripes = np.zeros((64, 96, 3), np.uint8)
         stripes[:, ::2] = 200
         assert set(np.unique(resize(stripes, 12, 8))) == {100}
 
-    def test_too_large(self) -> None:
+    def test_resizing_to_a_too_large_image_is_refused(self) -> None:
         with pytest.raises(InvalidRequest, match="10000x10000; the limit is 36 million"):
             resize(colours(), 10_000, 10_000)
         assert MAX_PIXELS < 10_000**2
@@ -224,7 +232,7 @@ class TestCrop:
             ((0.9, 0, 2, 5), slice(0, 5), slice(0, 2)),
         ],
     )
-    async def test_what_is_inside(
+    async def test_crop_returns_the_pixels_inside_the_box(
         self,
         bench: Bench,
         kind: Callable[[], NDArray[Any]],
@@ -232,30 +240,38 @@ class TestCrop:
         rows: slice,
         columns: slice,
     ) -> None:
-        camera = await bench.over(bench.still(c=kind()), cut(*edges))
-        (found,) = await seen(camera)
+        camera = await bench.transform(bench.still(c=kind()), crop_step(*edges))
+        (found,) = await read_images(camera)
         assert np.array_equal(found, kind()[rows, columns])
 
     @pytest.mark.parametrize("edges", [(96, 0, 100, 50), (0, 64, 9, 70), (0, 0, 0.001, 1)])
-    async def test_nothing_is_inside(self, bench: Bench, edges: tuple[float, ...]) -> None:
-        async with served(await bench.over(bench.still(c=colours()), cut(*edges))) as channel:
+    async def test_box_outside_the_image_is_refused(
+        self, bench: Bench, edges: tuple[float, ...]
+    ) -> None:
+        async with served(
+            await bench.transform(bench.still(c=colours()), crop_step(*edges))
+        ) as channel:
             with refused() as told:
                 await CameraClient("c", channel).get_images()
         assert told.status == Status.INVALID_ARGUMENT
         assert "contains no pixels of the 96x64 image" in told.words
 
-    async def test_an_overlay_shows_the_edges(self, bench: Bench) -> None:
+    async def test_overlay_draws_the_crop_box(self, bench: Bench) -> None:
         still = bench.still(c=np.zeros((64, 96, 3), np.uint8))
-        (found,) = await seen(await bench.over(still, cut(10, 20, 60, 50, overlay=True)))
+        (found,) = await read_images(
+            await bench.transform(still, crop_step(10, 20, 60, 50, overlay=True))
+        )
         assert found.shape == (64, 96, 3)
         assert found[20, 30].tolist() == found[49, 30].tolist() == [0, 0, 255]
         assert found[35, 10].tolist() == found[35, 59].tolist() == [0, 0, 255]
         assert found[35, 30].tolist() == found[5, 5].tolist() == [0, 0, 0]
         assert not still.pictures["c"].pixels.any()  # drawn on a copy
 
-    async def test_an_overlay_is_no_distance(self, bench: Bench) -> None:
+    async def test_overlay_leaves_depth_unchanged(self, bench: Bench) -> None:
         still = bench.still(depth=distances())
-        (found,) = await seen(await bench.over(still, cut(1, 2, 60, 50, overlay=True)))
+        (found,) = await read_images(
+            await bench.transform(still, crop_step(1, 2, 60, 50, overlay=True))
+        )
         assert np.array_equal(found, distances())
 
     @given(
@@ -264,7 +280,9 @@ class TestCrop:
         st.lists(st.floats(0, 100), min_size=4, max_size=4),
         st.booleans(),
     )
-    def test_any_edges(self, width: int, height: int, edges: list[float], overlay: bool) -> None:
+    def test_any_box_is_cropped_or_refused(
+        self, width: int, height: int, edges: list[float], overlay: bool
+    ) -> None:
         try:
             found = crop(colours(width, height), *edges, overlay=overlay)
         except InvalidRequest:
@@ -274,31 +292,31 @@ class TestCrop:
 
 
 class TestChains:
-    async def test_in_the_order_given(self, bench: Bench, serve: Serve) -> None:
-        steps = (turn(90), cut(0, 0, 64, 48), scale(32, 24), turn())
-        (found,) = await seen(await bench.over(bench.still(c=colours()), *steps), serve)
+    async def test_steps_are_applied_in_order(self, bench: Bench, serve: Serve) -> None:
+        steps = (rotate_step(90), crop_step(0, 0, 64, 48), resize_step(32, 24), rotate_step())
+        (found,) = await read_images(await bench.transform(bench.still(c=colours()), *steps), serve)
         expected = resize(np.ascontiguousarray(np.rot90(colours(), -1)[:48]), 32, 24)
         assert np.array_equal(found, np.rot90(expected, 2))
 
-    async def test_of_cameras(self, bench: Bench, serve: Serve) -> None:
-        first = await bench.over(bench.still(c=colours()), turn(90))
-        second = await bench.over(first, turn(90))
-        (found,) = await seen(await bench.over(second, turn(90)), serve)
+    async def test_transform_cameras_can_be_chained(self, bench: Bench, serve: Serve) -> None:
+        first = await bench.transform(bench.still(c=colours()), rotate_step(90))
+        second = await bench.transform(first, rotate_step(90))
+        (found,) = await read_images(await bench.transform(second, rotate_step(90)), serve)
         assert np.array_equal(found, np.rot90(colours(), -3))
 
-    async def test_what_changes_nothing_costs_nothing(self, bench: Bench) -> None:
+    async def test_steps_without_effect_reuse_the_source_image(self, bench: Bench) -> None:
         still = bench.still(c=colours())
-        camera = await bench.over(still, turn(360), scale(96, 64))
+        camera = await bench.transform(still, rotate_step(360), resize_step(96, 64))
         (frame,) = await camera.frames()
         assert frame.image is still.pictures["c"]
 
-    async def test_many_sources(self, bench: Bench, serve: Serve) -> None:
+    async def test_all_sources_are_transformed(self, bench: Bench, serve: Serve) -> None:
         still = bench.still(color=colours(), depth=distances())
-        camera = await bench.over(still, turn(90))
-        color, depth = await seen(camera, serve)
+        camera = await bench.transform(still, rotate_step(90))
+        color, depth = await read_images(camera, serve)
         assert np.array_equal(color, np.rot90(colours(), -1))
         assert np.array_equal(depth, np.rot90(distances(), -1))
-        (depth,) = await seen(camera, serve, filter_source_names=["depth"])
+        (depth,) = await read_images(camera, serve, filter_source_names=["depth"])
         assert np.array_equal(depth, np.rot90(distances(), -1))
         async with serve(camera) as channel:
             client = CameraClient("c", channel)
@@ -312,7 +330,7 @@ class TestChains:
             assert "duplicate source name in filter: depth" in told.words
 
 
-class Counted:
+class CallCounter:
     def __init__(self, monkeypatch: pytest.MonkeyPatch, name: str) -> None:
         self.calls = 0
         work = getattr(image_module, name)
@@ -325,11 +343,11 @@ class Counted:
 
 
 class TestSharing:
-    async def test_a_picture_is_changed_and_encoded_once(
+    async def test_frame_is_transformed_and_encoded_once(
         self, bench: Bench, serve: Serve, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        encodings = Counted(monkeypatch, "encode")
-        camera = await bench.over(bench.still(c=colours()), turn(90))
+        encodings = CallCounter(monkeypatch, "encode")
+        camera = await bench.transform(bench.still(c=colours()), rotate_step(90))
         async with serve(camera) as channel:
             client = CameraClient("c", channel)
             answers = await asyncio.gather(*(client.get_images() for _ in range(20)))
@@ -338,9 +356,9 @@ class TestSharing:
         assert first[0].pixels is second[0].pixels
         assert encodings.calls == 1
 
-    async def test_what_stands_still_is_seen_again(self, bench: Bench) -> None:
+    async def test_unchanged_source_image_is_not_transformed_again(self, bench: Bench) -> None:
         still = bench.still(c=colours())
-        camera = await bench.over(still, turn(90))
+        camera = await bench.transform(still, rotate_step(90))
         (before,) = await camera.frames()
         await bench.clock.advance(5)
         (after,) = await camera.frames()
@@ -350,9 +368,9 @@ class TestSharing:
         (changed,) = await camera.frames()
         assert np.array_equal(changed.pixels, np.rot90(colours(step=40), -1))
 
-    async def test_the_picture_it_came_from_is_not_kept(self, bench: Bench) -> None:
+    async def test_source_image_is_not_kept(self, bench: Bench) -> None:
         source = ForeignCamera("source", c=written(".png", colours()))
-        camera = await bench.over(source, turn(90))
+        camera = await bench.transform(source, rotate_step(90))
         pictures = {id(each) for each in gc.get_objects() if isinstance(each, Image)}
         await camera.frames()
         gc.collect()
@@ -361,28 +379,28 @@ class TestSharing:
             for each in gc.get_objects()
             if isinstance(each, Image) and id(each) not in pictures
         ]
-        # One decoded, for whoever asks again before there is another; one changed.
+        # One decoded image for repeated requests, and one transformed image.
         assert sorted(each.pixels.shape for each in left) == [(64, 96, 3), (96, 64, 3)]
 
-    async def test_whoever_leaves_does_not_spoil_it(self, bench: Bench) -> None:
-        camera = await bench.over(bench.still(c=colours()), turn(30))
+    async def test_cancelled_reader_does_not_affect_the_others(self, bench: Bench) -> None:
+        camera = await bench.transform(bench.still(c=colours()), rotate_step(30))
         asked = [asyncio.ensure_future(camera.frames()) for _ in range(3)]
         await asyncio.sleep(0)
         asked[0].cancel()
         assert (await asked[1])[0].pixels is (await asked[2])[0].pixels
 
-    async def test_a_failure_is_not_kept(self, bench: Bench) -> None:
+    async def test_failure_is_not_cached(self, bench: Bench) -> None:
         still = bench.still(c=colours(20, 20))
-        camera = await bench.over(still, cut(50, 50, 60, 60))
+        camera = await bench.transform(still, crop_step(50, 50, 60, 60))
         for _ in range(2):
             with pytest.raises(InvalidRequest):
                 await camera.frames()
         still.show("c", colours())
         assert (await camera.frames())[0].width == 10
 
-    async def test_nothing_grows_with_calls(self, bench: Bench) -> None:
+    async def test_memory_does_not_grow_with_calls(self, bench: Bench) -> None:
         still = bench.still(c=colours())
-        camera = await bench.over(still, turn(90))
+        camera = await bench.transform(still, rotate_step(90))
         alive: weakref.WeakSet[Image] = weakref.WeakSet()
         for step in range(30):
             still.show("c", colours(step=step))
@@ -392,12 +410,12 @@ class TestSharing:
 
 
 class TestForeignCameras:
-    async def test_their_pictures_are_changed(self, bench: Bench, serve: Serve) -> None:
+    async def test_foreign_images_are_transformed(self, bench: Bench, serve: Serve) -> None:
         source = ForeignCamera(
             "source", captured_at=777.0, a=written(".png", colours()), d=encode(distances(), DEPTH)
         )
-        camera = await bench.over(source, turn(90))
-        colour, depth = await seen(camera, serve)
+        camera = await bench.transform(source, rotate_step(90))
+        colour, depth = await read_images(camera, serve)
         assert np.array_equal(colour, np.rot90(colours(), -1))
         assert np.array_equal(depth, np.rot90(distances(), -1))
         async with serve(camera) as channel:
@@ -408,21 +426,23 @@ class TestForeignCameras:
             assert metadata.captured_at.ToMilliseconds() == 777_000
         assert source.asked[-1] == ["d"]
 
-    async def test_bytes_pass_through_where_nothing_changes(
+    async def test_bytes_pass_through_when_no_step_changes_them(
         self, bench: Bench, serve: Serve
     ) -> None:
         data = written(".jpg", colours())
-        async with serve(await bench.over(ForeignCamera("source", c=data), turn(0))) as channel:
+        async with serve(
+            await bench.transform(ForeignCamera("source", c=data), rotate_step(0))
+        ) as channel:
             (image,), _ = await CameraClient("c", channel).get_images()
         assert image.data == data
 
-    async def test_many_who_look_share_one_decoding(
+    async def test_concurrent_readers_share_the_decoding(
         self, bench: Bench, serve: Serve, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        decodings = Counted(monkeypatch, "decode")
+        decodings = CallCounter(monkeypatch, "decode")
         source = ForeignCamera("source", c=written(".png", colours(1000, 800)))
         source.held = asyncio.Event()
-        async with serve(await bench.over(source, turn(90))) as channel:
+        async with serve(await bench.transform(source, rotate_step(90))) as channel:
             client = CameraClient("c", channel)
             asked = [asyncio.ensure_future(client.get_images()) for _ in range(80)]
             await source.was_asked(80)
@@ -430,10 +450,10 @@ class TestForeignCameras:
             await asyncio.gather(*asked)
         assert decodings.calls < 10
 
-    async def test_one_that_hangs_is_left_by_whoever_gives_up(self, bench: Bench) -> None:
+    async def test_cancelled_reader_of_a_stuck_camera_blocks_nobody(self, bench: Bench) -> None:
         source = ForeignCamera("source", c=written(".png", colours()))
         source.held = asyncio.Event()
-        camera = await bench.over(source, turn(90))
+        camera = await bench.transform(source, rotate_step(90))
         hanging = asyncio.ensure_future(camera.frames())
         await source.was_asked(1)
         source.held = None
@@ -441,27 +461,31 @@ class TestForeignCameras:
         hanging.cancel()
         await asyncio.wait([hanging])
 
-    async def test_its_own_errors(self, bench: Bench, serve: Serve) -> None:
+    async def test_error_of_a_foreign_camera_is_passed_on(self, bench: Bench, serve: Serve) -> None:
         class Broken(ForeignCamera):
             async def get_images(self, **_: Any) -> Any:
                 raise RuntimeError("the lens is dirty")
 
-        async with serve(await bench.over(Broken("source"), turn(90))) as channel:
+        async with serve(await bench.transform(Broken("source"), rotate_step(90))) as channel:
             with refused() as told:
                 await CameraClient("c", channel).get_images()
         assert "the lens is dirty" in told.words
 
-    async def test_no_pictures(self, bench: Bench, serve: Serve) -> None:
-        async with serve(await bench.over(ForeignCamera("source"), turn(90))) as channel:
+    async def test_foreign_camera_without_images(self, bench: Bench, serve: Serve) -> None:
+        async with serve(
+            await bench.transform(ForeignCamera("source"), rotate_step(90))
+        ) as channel:
             assert (await CameraClient("c", channel).get_images())[0] == []
 
 
-class TestBadPictures:
+class TestBadImages:
     @pytest.mark.parametrize("kind", BAD_PICTURES)
-    async def test_they_are_named_quickly(self, bench: Bench, serve: Serve, kind: str) -> None:
+    async def test_bad_image_is_reported_quickly(
+        self, bench: Bench, serve: Serve, kind: str
+    ) -> None:
         make, words = BAD_PICTURES[kind]
         source = ForeignCamera("source", c=make())
-        async with serve(await bench.over(source, turn(90))) as channel:
+        async with serve(await bench.transform(source, rotate_step(90))) as channel:
             client = CameraClient("c", channel)
             began = time.monotonic()
             with refused() as told:
@@ -474,23 +498,25 @@ class TestBadPictures:
             (image,), _ = await client.get_images()
             assert read_header(image.data).width == 64
 
-    async def test_a_small_file_that_is_large(self, bench: Bench) -> None:
+    async def test_large_image_in_a_small_file_is_transformed(self, bench: Bench) -> None:
         source = ForeignCamera("source", c=jpeg(6000, 6000, (200,)))
-        camera = await bench.over(source, scale(60, 60), turn(30))
+        camera = await bench.transform(source, resize_step(60, 60), rotate_step(30))
         (frame,) = await camera.frames()
         assert frame.pixels[40, 40].tolist() == [200] * 3
 
-    async def test_turning_it_would_fill_memory(self, bench: Bench) -> None:
+    async def test_rotation_that_would_exhaust_memory_is_refused(self, bench: Bench) -> None:
         source = ForeignCamera("source", c=png(60_000, 500))
-        camera = await bench.over(source, turn(45))
+        camera = await bench.transform(source, rotate_step(45))
         with pytest.raises(InvalidRequest, match="would be too large"):
             await camera.frames()
 
 
 class TestProperties:
-    async def test_the_lens_is_its_own(self, bench: Bench, serve: Serve) -> None:
+    async def test_configured_intrinsics_enable_point_clouds(
+        self, bench: Bench, serve: Serve
+    ) -> None:
         still = bench.still(depth=distances(), color=colours())
-        camera = await bench.over(still, turn(90), intrinsic_parameters=LENS)
+        camera = await bench.transform(still, rotate_step(90), intrinsic_parameters=LENS)
         async with serve(camera) as channel:
             client = CameraClient("c", channel)
             properties = await client.get_properties()
@@ -502,8 +528,10 @@ class TestProperties:
         expected = np.rot90(distances(), -1), np.rot90(colours(), -1)
         assert cloud == depth_to_pcd(expected[0], lens, expected[1])
 
-    async def test_without_a_lens(self, bench: Bench, serve: Serve) -> None:
-        async with serve(await bench.over(bench.still(c=colours()), turn(90))) as channel:
+    async def test_properties_without_intrinsics(self, bench: Bench, serve: Serve) -> None:
+        async with serve(
+            await bench.transform(bench.still(c=colours()), rotate_step(90))
+        ) as channel:
             client = CameraClient("c", channel)
             properties = await client.get_properties()
             assert not properties.supports_pcd
@@ -512,16 +540,20 @@ class TestProperties:
                 await client.get_point_cloud()
             assert told.status == Status.UNIMPLEMENTED
 
-    async def test_a_lens_and_no_depth(self, bench: Bench, serve: Serve) -> None:
-        camera = await bench.over(bench.still(c=colours()), turn(90), intrinsic_parameters=LENS)
+    async def test_point_cloud_without_depth_is_refused(self, bench: Bench, serve: Serve) -> None:
+        camera = await bench.transform(
+            bench.still(c=colours()), rotate_step(90), intrinsic_parameters=LENS
+        )
         async with serve(camera) as channel:
             with refused() as told:
                 await CameraClient("c", channel).get_point_cloud()
             assert told.words == 'camera "c" has no point clouds: it does not provide depth'
 
 
-async def test_closing_while_many_wait(bench: Bench) -> None:
-    camera = await bench.over(bench.still(c=colours(2000, 1500)), turn(30), turn(30), turn(30))
+async def test_close_interrupts_waiting_readers(bench: Bench) -> None:
+    camera = await bench.transform(
+        bench.still(c=colours(2000, 1500)), rotate_step(30), rotate_step(30), rotate_step(30)
+    )
     asked = [asyncio.ensure_future(camera.frames()) for _ in range(5)]
     await asyncio.sleep(0)
     await camera.close()
@@ -530,5 +562,5 @@ async def test_closing_while_many_wait(bench: Bench) -> None:
     assert all(isinstance(each.exception(), Exception) for each in done)
 
 
-def test_opencv_agrees_what_clockwise_is() -> None:
+def test_rotation_direction_matches_opencv() -> None:
     assert np.array_equal(rotate(colours(), 90), cv2.rotate(colours(), cv2.ROTATE_90_CLOCKWISE))

@@ -15,7 +15,7 @@ from tests.unit.drivers.camera.recorded_formats import (
     LAPTOP,
     METADATA_NODE,
     MULTIPLANAR,
-    Recorded,
+    RecordedCamera,
     Size,
     Stepwise,
 )
@@ -48,15 +48,15 @@ OPEN_FILES = Path("/proc/self/fd")
 
 
 class Kernel:
-    """Answers as Linux does on a 64-bit machine."""
+    """Answers ioctl calls as Linux does on a 64-bit machine."""
 
     def __init__(self, root: Path) -> None:
         self.root = root
-        self.plugged: dict[str, Recorded] = {}
+        self.plugged: dict[str, RecordedCamera] = {}
         self.errors: dict[int, int] = {}
         """What fails, and how."""
 
-    def plug(self, name: str, recorded: Recorded, *links: str) -> Path:
+    def plug(self, name: str, recorded: RecordedCamera, *links: str) -> Path:
         self.plugged[name] = recorded
         node = self.root / name
         node.touch()
@@ -82,23 +82,23 @@ class Kernel:
         answers[request](device, buffer)
         return 0
 
-    def _query(self, device: Recorded, buffer: bytearray) -> None:
+    def _query(self, device: RecordedCamera, buffer: bytearray) -> None:
         struct.pack_into("=16s32s", buffer, 0, b"uvcvideo", device.card.encode())
         struct.pack_into("=II", buffer, 84, 0x84A00001 | device.flags, device.flags)
 
-    def _format(self, device: Recorded, buffer: bytearray) -> None:
+    def _format(self, device: RecordedCamera, buffer: bytearray) -> None:
         index, kind = struct.unpack_from("=II", buffer)
         self._end_at(len(device.formats), index)
         assert kind == (MULTIPLE if device is MULTIPLANAR else SINGLE)
         struct.pack_into("=I", buffer, 44, fourcc_code(list(device.formats)[index]))
 
-    def _current(self, device: Recorded, buffer: bytearray) -> None:
+    def _current(self, device: RecordedCamera, buffer: bytearray) -> None:
         struct.pack_into("=III", buffer, 8, 720, 576, fourcc_code("YUYV"))
 
-    def _free(self, device: Recorded, buffer: bytearray) -> None:
+    def _free(self, device: RecordedCamera, buffer: bytearray) -> None:
         assert struct.unpack("=5I", buffer) == (0, SINGLE, 1, 0, 0)
 
-    def _size(self, device: Recorded, buffer: bytearray) -> None:
+    def _size(self, device: RecordedCamera, buffer: bytearray) -> None:
         index, code = struct.unpack_from("=II", buffer)
         sizes = device.formats[fourcc_text(code)]
         if isinstance(sizes, Stepwise):
@@ -110,7 +110,7 @@ class Kernel:
             self._end_at(len(sizes), index)
             struct.pack_into("=3I", buffer, 8, DISCRETE, *list(sizes)[index])
 
-    def _interval(self, device: Recorded, buffer: bytearray) -> None:
+    def _interval(self, device: RecordedCamera, buffer: bytearray) -> None:
         index, code, *size = struct.unpack_from("=4I", buffer)
         sizes = device.formats[fourcc_text(code)]
         if isinstance(sizes, Stepwise):
@@ -138,7 +138,7 @@ def kernel(tmp_path: Path) -> Kernel:
     return Kernel(tmp_path)
 
 
-def fault(kernel: Kernel, path: Path) -> tuple[str, str]:
+def read_fault(kernel: Kernel, path: Path) -> tuple[str, str]:
     with pytest.raises(DeviceFault) as told:
         read_formats(str(path), kernel.ioctl)
     return told.value.code, str(told.value)
@@ -150,21 +150,21 @@ def test_formats_are_read_as_recorded(camera: str, kernel: Kernel) -> None:
     assert read_formats(str(node), kernel.ioctl) == CAMERAS[camera].offers
 
 
-def test_a_size_at_any_rate_is_a_range(kernel: Kernel) -> None:
+def test_stepwise_size_with_any_rate_is_read_as_a_range(kernel: Kernel) -> None:
     same = Stepwise((1920, 1080), (1920, 1080), (0, 0), (1, 60))
-    node = kernel.plug("video0", Recorded("HDMI", {"UYVY": same}))
+    node = kernel.plug("video0", RecordedCamera("HDMI", {"UYVY": same}))
     assert read_formats(str(node), kernel.ioctl) == (
         FormatRange("UYVY", SteppedRange(1920, 1920), SteppedRange(1080, 1080), (1.0, 60.0)),
     )
 
 
-def test_a_driver_that_lists_no_sizes_is_taken_at_the_size_it_has(kernel: Kernel) -> None:
-    node = kernel.plug("video0", Recorded("usbtv", {"YUYV": {(720, 576): (25.0,)}}))
+def test_driver_without_a_list_of_sizes_uses_the_current_size(kernel: Kernel) -> None:
+    node = kernel.plug("video0", RecordedCamera("usbtv", {"YUYV": {(720, 576): (25.0,)}}))
     kernel.errors = {ENUM_FRAMESIZES: errno.ENOTTY, ENUM_FRAMEINTERVALS: errno.ENOTTY}
     assert read_formats(str(node), kernel.ioctl) == (VideoFormat("YUYV", 720, 576, ()),)
 
 
-def test_what_a_driver_lists_twice_is_there_once(kernel: Kernel) -> None:
+def test_duplicate_sizes_are_listed_once(kernel: Kernel) -> None:
     node = kernel.plug("video0", LAPTOP)
 
     def twice(file: int, request: int, buffer: bytearray) -> object:
@@ -176,7 +176,7 @@ def test_what_a_driver_lists_twice_is_there_once(kernel: Kernel) -> None:
     assert read_formats(str(node), twice) == LAPTOP.offers
 
 
-def test_a_driver_without_an_end_does_not_hang_anybody(kernel: Kernel) -> None:
+def test_endless_list_of_a_driver_ends(kernel: Kernel) -> None:
     node = kernel.plug("video0", LAPTOP)
 
     def endless(file: int, request: int, buffer: bytearray) -> object:
@@ -187,9 +187,9 @@ def test_a_driver_without_an_end_does_not_hang_anybody(kernel: Kernel) -> None:
     assert read_formats(str(node), endless) == (VideoFormat("YUYV", 640, 480, ()),)
 
 
-def test_metadata_is_no_camera(kernel: Kernel) -> None:
+def test_metadata_node_is_not_a_camera(kernel: Kernel) -> None:
     node = kernel.plug("video1", METADATA_NODE)
-    code, sentence = fault(kernel, node)
+    code, sentence = read_fault(kernel, node)
     assert code == "no_device"
     assert sentence.startswith(
         f"{node} is not the video device of the camera (HD Pro Webcam C920), but another of"
@@ -206,30 +206,28 @@ def test_metadata_is_no_camera(kernel: Kernel) -> None:
         (errno.EIO, "no_picture", "Input/output error"),
     ],
 )
-def test_what_linux_refuses_is_told(kernel: Kernel, number: int, code: str, words: str) -> None:
+def test_kernel_errors_are_explained(kernel: Kernel, number: int, code: str, words: str) -> None:
     node = kernel.plug("video0", LAPTOP)
     kernel.errors = {QUERYCAP: number}
-    told, sentence = fault(kernel, node)
+    told, sentence = read_fault(kernel, node)
     assert told == code
     assert words in sentence
 
 
 @pytest.mark.parametrize("request_code", [ENUM_FMT, ENUM_FRAMESIZES, ENUM_FRAMEINTERVALS, G_FMT])
-def test_a_camera_may_be_pulled_out_between_two_questions(
-    kernel: Kernel, request_code: int
-) -> None:
+def test_camera_unplugged_between_two_calls_is_reported(kernel: Kernel, request_code: int) -> None:
     node = kernel.plug("video0", LAPTOP)
     kernel.errors = {ENUM_FRAMESIZES: errno.EINVAL} if request_code == G_FMT else {}
     kernel.errors[request_code] = errno.ENODEV
-    assert fault(kernel, node) == ("no_device", f"there is no camera at {node}: plug it in")
+    assert read_fault(kernel, node) == ("no_device", f"there is no camera at {node}: plug it in")
 
 
-def test_a_path_that_leads_nowhere_is_told(kernel: Kernel, tmp_path: Path) -> None:
-    assert fault(kernel, tmp_path / "video7")[0] == "no_device"
-    assert fault(kernel, tmp_path)[0] == "no_device"
+def test_missing_path_and_directory_are_refused(kernel: Kernel, tmp_path: Path) -> None:
+    assert read_fault(kernel, tmp_path / "video7")[0] == "no_device"
+    assert read_fault(kernel, tmp_path)[0] == "no_device"
 
 
-def test_what_is_no_device_at_all_is_told_by_linux_itself(tmp_path: Path) -> None:
+def test_regular_file_is_refused_by_the_real_ioctl(tmp_path: Path) -> None:
     file = tmp_path / "video0"
     file.touch()
     with pytest.raises(DeviceFault, match="is not a video device"):
@@ -237,17 +235,17 @@ def test_what_is_no_device_at_all_is_told_by_linux_itself(tmp_path: Path) -> Non
     assert [device.can_capture for device in list_devices(tmp_path)] == [False]
 
 
-def test_no_file_stays_open(kernel: Kernel) -> None:
+def test_no_file_descriptor_stays_open(kernel: Kernel) -> None:
     node = kernel.plug("video0", C920)
     before = len(list(OPEN_FILES.iterdir()))
     read_formats(str(node), kernel.ioctl)
     kernel.errors = {ENUM_FRAMEINTERVALS: errno.ENODEV}
-    fault(kernel, node)
+    read_fault(kernel, node)
     list_devices(kernel.root, kernel.ioctl)
     assert len(list(OPEN_FILES.iterdir())) == before
 
 
-def test_a_device_says_when_another_program_has_it(kernel: Kernel) -> None:
+def test_is_busy_detects_use_by_another_program(kernel: Kernel) -> None:
     node = kernel.plug("video0", C920)
     assert not is_busy(str(node), kernel.ioctl)
     kernel.errors = {REQBUFS: errno.EBUSY}
@@ -285,31 +283,31 @@ def test_devices_are_listed_with_their_links(kernel: Kernel) -> None:
     assert (third.by_id, third.by_path) == (None, None)
 
 
-def test_there_may_be_no_devices(tmp_path: Path) -> None:
+def test_list_of_devices_may_be_empty(tmp_path: Path) -> None:
     assert list_devices(tmp_path) == []
     assert list_devices(tmp_path / "missing") == []
 
 
 @pytest.mark.parametrize("number", [errno.EACCES, errno.EBUSY])
-def test_a_device_that_cannot_be_asked_counts_as_a_camera(kernel: Kernel, number: int) -> None:
+def test_device_without_access_counts_as_a_camera(kernel: Kernel, number: int) -> None:
     node = kernel.plug("video0", C920)
     kernel.errors = {QUERYCAP: number}
     assert list_devices(kernel.root, kernel.ioctl) == [Device(str(node), can_capture=True)]
 
 
-def test_what_a_media_controller_must_wire_first_is_not_the_first_camera(kernel: Kernel) -> None:
-    raw = kernel.plug("video0", Recorded("rp1-cfe", {}, flags=0x24A00001))
+def test_node_of_a_media_controller_is_not_the_default_camera(kernel: Kernel) -> None:
+    raw = kernel.plug("video0", RecordedCamera("rp1-cfe", {}, flags=0x24A00001))
     usb = kernel.plug("video8", C920)
     devices = list_devices(kernel.root, kernel.ioctl)
     found = find_device("", devices)
     assert found is not None
     assert found.path == str(usb)
-    # Whoever names it knows what it is.
+    # A device given by name is used nevertheless.
     assert find_device(str(raw), devices) is not None
     assert read_formats(str(raw), kernel.ioctl) == ()
 
 
-def test_a_device_is_found_by_every_name_it_has(kernel: Kernel) -> None:
+def test_device_is_found_by_each_of_its_names(kernel: Kernel) -> None:
     kernel.plug("video1", METADATA_NODE)
     by_id, by_path = "by-id/usb-cam-video-index0", "by-path/platform-usb-0:1:1.0-video-index0"
     node = kernel.plug("video2", C920, by_id, by_path, "by-path/platform-usbv2-video-index0")
@@ -324,17 +322,17 @@ def test_a_device_is_found_by_every_name_it_has(kernel: Kernel) -> None:
         assert found.path == str(node)
     for name in ("video", "video20", "usb-cam", str(kernel.root / "video3"), "/dev/v4l/by-id/x"):
         assert find_device(name, devices) is None, name
-    # Whoever names it is told that it is no camera, when it is opened.
+    # A device given by name is found here and refused when it is opened.
     assert find_device("video1", devices) is not None
     assert find_device("", devices[:1]) is None
 
 
 @pytest.mark.parametrize("text", ["MJPG", "YUYV", "Y16", "Z16", "Y8I"])
-def test_four_characters_are_a_number(text: str) -> None:
+def test_fourcc_survives_conversion_to_a_number_and_back(text: str) -> None:
     assert fourcc_text(fourcc_code(text)) == text
 
 
-def test_known_numbers() -> None:
+def test_known_fourcc_codes() -> None:
     assert fourcc_code("MJPG") == 0x47504A4D
     assert fourcc_code("Y16") == 0x20363159
     assert fourcc_text(0x20363159 | 1 << 31) == "Y16-BE"
@@ -343,5 +341,5 @@ def test_known_numbers() -> None:
 @pytest.mark.parametrize(
     ("wanted", "nearest"), [(1280, 1280), (1281.2, 1280), (1287, 1288), (1, 32), (9999, 2592)]
 )
-def test_steps(wanted: float, nearest: int) -> None:
+def test_stepped_range_returns_the_nearest_value(wanted: float, nearest: int) -> None:
     assert SteppedRange(32, 2599, 8).nearest(wanted) == nearest

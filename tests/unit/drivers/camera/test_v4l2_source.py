@@ -8,7 +8,7 @@ import cv2
 import numpy as np
 import pytest
 from numpy.typing import NDArray
-from tests.unit.drivers.camera.recorded_formats import C270, C920, H264_ONLY, LAPTOP, Recorded
+from tests.unit.drivers.camera.recorded_formats import C270, C920, H264_ONLY, LAPTOP, RecordedCamera
 
 from cogwork.drivers.camera import v4l2_source
 from cogwork.drivers.camera.capture import SourceFault
@@ -22,8 +22,8 @@ METADATA_DEVICE = Device("/dev/video1", (), C920.card, can_capture=False)
 BLUE = np.full((720, 1280, 3), (200, 30, 10), np.uint8)
 
 
-def jpeg(pixels: NDArray[np.uint8]) -> NDArray[np.uint8]:
-    """As OpenCV hands it out when it is told not to decode."""
+def jpeg_frame(pixels: NDArray[np.uint8]) -> NDArray[np.uint8]:
+    """Return a frame as OpenCV does when it does not decode."""
     return np.frombuffer(cv2.imencode(".jpg", pixels)[1].tobytes(), np.uint8)[None, :]
 
 
@@ -32,7 +32,7 @@ Sent = NDArray[np.uint8] | Exception | None
 
 @dataclass
 class Camera:
-    """OpenCV's view of a device: it takes any setting, unless it is told what to insist on."""
+    """Fake cv2.VideoCapture: it accepts any setting, except those it insists on."""
 
     sends: list[Sent] = field(default_factory=list)
     insists: dict[int, float] = field(default_factory=dict)
@@ -63,7 +63,7 @@ class Camera:
 @dataclass
 class Computer:
     devices: list[Device] = field(default_factory=lambda: [C920_DEVICE, METADATA_DEVICE])
-    recorded: Recorded = C920
+    recorded: RecordedCamera = C920
     camera: Camera = field(default_factory=Camera)
     is_busy: bool = False
     fault: DeviceFault | None = None
@@ -101,8 +101,8 @@ def computer(monkeypatch: pytest.MonkeyPatch) -> Computer:
     return Computer()
 
 
-def test_pictures_come_as_jpeg_and_are_decoded_for_those_who_want_them(computer: Computer) -> None:
-    computer.camera.sends = [jpeg(BLUE), jpeg(BLUE[::2, ::2])]
+def test_jpeg_frames_are_decoded_on_demand(computer: Computer) -> None:
+    computer.camera.sends = [jpeg_frame(BLUE), jpeg_frame(BLUE[::2, ::2])]
     opened = computer.source().open()
     assert str(opened.actual_format) == "MJPG 1280x720 at 30"
     assert opened.rate == 30
@@ -114,27 +114,27 @@ def test_pictures_come_as_jpeg_and_are_decoded_for_those_who_want_them(computer:
     assert computer.camera.released
 
 
-def test_raw_pictures_are_converted_by_opencv(computer: Computer) -> None:
+def test_raw_frames_are_converted_by_opencv(computer: Computer) -> None:
     computer.camera.sends = [BLUE[:480, :640]]
     opened = computer.source(wanted=FormatRequest("YUYV", 640, 480)).open()
     assert computer.camera.get(cv2.CAP_PROP_CONVERT_RGB) == -1
     assert np.array_equal(opened.read()(), BLUE[:480, :640])
 
 
-def test_a_picture_in_one_row_is_given_its_shape(computer: Computer) -> None:
+def test_frame_in_one_row_is_reshaped(computer: Computer) -> None:
     small = BLUE[:240, :320].copy()
     small[7, 9] = (1, 2, 3)
-    computer.recorded = Recorded("v4l2loopback", {"BGR3": {(320, 240): (30.0,)}})
+    computer.recorded = RecordedCamera("v4l2loopback", {"BGR3": {(320, 240): (30.0,)}})
     computer.camera.sends = [small.reshape(1, -1)[:, :-3], small.reshape(1, -1)]
     assert np.array_equal(computer.source().open().read()(), small)
 
 
-def test_a_jpeg_need_not_have_an_end(computer: Computer) -> None:
-    computer.camera.sends = [jpeg(BLUE)[:, :-2]]
+def test_jpeg_without_an_end_marker_is_decoded(computer: Computer) -> None:
+    computer.camera.sends = [jpeg_frame(BLUE)[:, :-2]]
     assert computer.source().open().read()().shape == BLUE.shape
 
 
-def test_it_is_set_as_asked_and_the_rate_comes_last(computer: Computer) -> None:
+def test_format_is_set_as_requested_and_the_rate_last(computer: Computer) -> None:
     wanted = FormatRequest("yuy2", 1280, 720, 7.5)
     opened = computer.source("video0", wanted).open()
     assert (str(opened.actual_format), opened.rate) == ("YUYV 1280x720 at 7.5", 7.5)
@@ -142,17 +142,17 @@ def test_it_is_set_as_asked_and_the_rate_comes_last(computer: Computer) -> None:
     assert list(computer.camera.has)[-1] == cv2.CAP_PROP_FPS
 
 
-def test_a_driver_may_not_know_its_rate(computer: Computer) -> None:
+def test_unknown_rate_of_the_driver_is_none(computer: Computer) -> None:
     computer.camera.insists = {cv2.CAP_PROP_FPS: float("nan")}
     assert computer.source(wanted=FormatRequest(frame_rate=30)).open().rate is None
 
 
-def test_what_nobody_asked_for_may_be_otherwise(computer: Computer) -> None:
+def test_values_that_were_not_requested_may_differ(computer: Computer) -> None:
     computer.camera.insists = {cv2.CAP_PROP_FPS: 25.0, cv2.CAP_PROP_FRAME_WIDTH: 1184}
     assert str(computer.source().open().actual_format) == "MJPG 1184x720 at 25"
 
 
-def test_a_camera_that_sends_raw_pictures_after_all_has_them_converted(computer: Computer) -> None:
+def test_raw_frames_are_converted_when_the_camera_ignores_mjpg(computer: Computer) -> None:
     computer.camera.insists = {cv2.CAP_PROP_FOURCC: fourcc_code("YUYV")}
     computer.camera.sends = [BLUE]
     opened = computer.source().open()
@@ -160,9 +160,9 @@ def test_a_camera_that_sends_raw_pictures_after_all_has_them_converted(computer:
     assert np.array_equal(opened.read()(), BLUE)
 
 
-def test_a_camera_that_is_plugged_in_elsewhere_is_found_again(computer: Computer) -> None:
+def test_camera_is_found_again_at_another_device_node(computer: Computer) -> None:
     source = computer.source(LINK)
-    computer.camera.sends = [jpeg(BLUE)]
+    computer.camera.sends = [jpeg_frame(BLUE)]
     opened = source.open()
     opened.read()
 
@@ -174,12 +174,12 @@ def test_a_camera_that_is_plugged_in_elsewhere_is_found_again(computer: Computer
     opened.close()
     assert fault_of(source.open)[0] == "no_device"
 
-    # Another camera has its number meanwhile.
+    # Meanwhile another camera got its number.
     computer.devices = [
         Device("/dev/video0", (), C270.card),
         Device("/dev/video4", (LINK,), C920.card),
     ]
-    computer.camera = Camera([jpeg(BLUE)])
+    computer.camera = Camera([jpeg_frame(BLUE)])
     assert source.open().read()().shape == BLUE.shape
     assert computer.opened == ["/dev/video0", "/dev/video4"]
 
@@ -203,7 +203,7 @@ def test_a_camera_that_is_plugged_in_elsewhere_is_found_again(computer: Computer
         ),
     ],
 )
-def test_no_device(
+def test_missing_device_is_reported_with_the_present_ones(
     computer: Computer, video_path: str, devices: list[Device], sentence: str
 ) -> None:
     computer.devices = devices
@@ -212,13 +212,13 @@ def test_no_device(
 
 
 @pytest.mark.parametrize("code", ["no_device", "no_access", "busy"])
-def test_what_linux_says_is_passed_on(computer: Computer, code: str) -> None:
+def test_device_fault_is_passed_on(computer: Computer, code: str) -> None:
     computer.fault = DeviceFault(code, "because it is so")
     assert fault_of(computer.source().open) == (code, "because it is so")
     assert computer.opened == []
 
 
-def test_busy(computer: Computer) -> None:
+def test_busy_device_is_reported(computer: Computer) -> None:
     computer.camera.opens = False
     computer.is_busy = True
     assert fault_of(computer.source().open) == (
@@ -228,14 +228,14 @@ def test_busy(computer: Computer) -> None:
     assert computer.camera.released
 
 
-def test_a_camera_may_not_start(computer: Computer) -> None:
+def test_camera_that_does_not_start_is_reported(computer: Computer) -> None:
     computer.camera.opens = False
     code, sentence = fault_of(computer.source().open)
     assert code == "no_picture"
     assert "does not start" in sentence
 
 
-def test_a_camera_may_be_unplugged_while_it_is_opened(computer: Computer) -> None:
+def test_camera_unplugged_during_open_is_reported(computer: Computer) -> None:
     computer.camera.opens = False
     source = WebcamSource(
         "",
@@ -248,7 +248,7 @@ def test_a_camera_may_be_unplugged_while_it_is_opened(computer: Computer) -> Non
     assert fault_of(source.open)[0] == "no_device"
 
 
-def test_no_format(computer: Computer) -> None:
+def test_unsupported_format_is_reported_before_opening(computer: Computer) -> None:
     code, sentence = fault_of(computer.source(wanted=FormatRequest(width=1000, height=700)).open)
     assert code == "no_format"
     assert sentence.startswith(
@@ -269,7 +269,7 @@ def test_no_format(computer: Computer) -> None:
         ({cv2.CAP_PROP_FPS: 15.0}, "MJPG 1280x720 at 15"),
     ],
 )
-def test_a_device_that_does_otherwise_than_it_says(
+def test_device_that_selects_another_format_is_refused(
     computer: Computer, insists: dict[int, float], granted: str
 ) -> None:
     computer.camera.insists = insists
@@ -281,38 +281,38 @@ def test_a_device_that_does_otherwise_than_it_says(
     assert computer.camera.released
 
 
-def test_no_picture(computer: Computer) -> None:
+def test_camera_without_frames_is_reported(computer: Computer) -> None:
     opened = computer.source().open()
     code, sentence = fault_of(opened.read)
     assert code == "no_picture"
     assert sentence.startswith("/dev/video0 (HD Pro Webcam C920) does not send frames: ")
 
 
-def test_a_camera_that_stays_silent_is_given_up_in_time(
-    computer: Computer, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_silent_camera_times_out(computer: Computer, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(v4l2_source, "_PICTURE_TIMEOUT", -1.0)
-    computer.camera.sends = [jpeg(BLUE), None, jpeg(BLUE)]
+    computer.camera.sends = [jpeg_frame(BLUE), None, jpeg_frame(BLUE)]
     opened = computer.source().open()
     opened.read()
     assert fault_of(opened.read)[0] == "no_picture"
-    # It may come to itself.
+    # It may recover.
     assert opened.read()().shape == BLUE.shape
 
 
-def test_a_few_damaged_pictures_are_passed_over(computer: Computer) -> None:
+def test_damaged_frames_are_skipped(computer: Computer) -> None:
     rubbish = np.zeros((1, 100), np.uint8)
-    computer.camera.sends = [None, rubbish, cv2.error("damaged"), jpeg(BLUE)]
+    computer.camera.sends = [None, rubbish, cv2.error("damaged"), jpeg_frame(BLUE)]
     assert computer.source().open().read()().shape == BLUE.shape
 
 
-def test_a_picture_that_turns_out_damaged_is_told(computer: Computer) -> None:
+def test_frame_that_fails_to_decode_is_reported(computer: Computer) -> None:
     computer.camera.sends = [np.frombuffer(b"\xff\xd8 and no more", np.uint8)[None, :]]
     shot = computer.source().open().read()
     assert fault_of(shot) == ("no_picture", "the camera sent a damaged frame; try again")
 
 
-def test_opencv_itself_opens_nothing_where_nothing_is(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_open_capture_fails_at_a_missing_device_with_our_timeout(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setenv("OPENCV_VIDEOIO_V4L_SELECT_TIMEOUT", "")  # to be put back afterwards
     monkeypatch.delenv("OPENCV_VIDEOIO_V4L_SELECT_TIMEOUT")
     capture = open_capture("/dev/no-such-camera")
@@ -321,7 +321,7 @@ def test_opencv_itself_opens_nothing_where_nothing_is(monkeypatch: pytest.Monkey
     capture.release()
 
 
-def test_the_operator_decides_how_long_opencv_waits(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_select_timeout_from_the_environment_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OPENCV_VIDEOIO_V4L_SELECT_TIMEOUT", "4")
     open_capture("/dev/no-such-camera").release()
     assert os.environ["OPENCV_VIDEOIO_V4L_SELECT_TIMEOUT"] == "4"

@@ -16,7 +16,7 @@ from cogwork.graph.name import ResourceName
 NAME = ResourceName.parse("rdk:service:discovery/d")
 
 
-async def found(serve: Serve, attributes: dict[str, Any]) -> AsyncIterator[Any]:
+async def discover(serve: Serve, attributes: dict[str, Any]) -> AsyncIterator[Any]:
     discovery = await FakeDiscovery.new(
         NAME, FakeDiscoveryAttributes.model_validate(attributes), {}
     )
@@ -27,8 +27,8 @@ async def found(serve: Serve, attributes: dict[str, Any]) -> AsyncIterator[Any]:
         assert (await client.get_status())["searches"] == 1
 
 
-async def test_it_finds_a_camera_and_a_sensor(serve: Serve) -> None:
-    assert [each async for each in found(serve, {})] == [
+async def test_default_resources_are_a_camera_and_a_sensor(serve: Serve) -> None:
+    assert [each async for each in discover(serve, {})] == [
         {
             "name": "fake-camera",
             "namespace": "rdk",
@@ -48,7 +48,7 @@ async def test_it_finds_a_camera_and_a_sensor(serve: Serve) -> None:
     ]
 
 
-async def test_it_finds_what_it_is_told(serve: Serve) -> None:
+async def test_configured_resources_are_found(serve: Serve) -> None:
     resources = [
         {
             "name": "m",
@@ -57,7 +57,7 @@ async def test_it_finds_what_it_is_told(serve: Serve) -> None:
             "attributes": {"pins": {"a": "11"}, "rpm": 20, "on": True, "list": [1, "b"]},
         }
     ]
-    (motor,) = [each async for each in found(serve, {"resources": resources})]
+    (motor,) = [each async for each in discover(serve, {"resources": resources})]
     assert (motor["name"], motor["api"], motor["model"]) == (
         "m",
         "rdk:component:motor",
@@ -66,8 +66,8 @@ async def test_it_finds_what_it_is_told(serve: Serve) -> None:
     assert motor["attributes"] == {"pins": {"a": "11"}, "rpm": 20, "on": True, "list": [1, "b"]}
 
 
-async def test_it_may_find_nothing(serve: Serve) -> None:
-    assert [each async for each in found(serve, {"resources": []})] == []
+async def test_empty_list_of_resources_finds_nothing(serve: Serve) -> None:
+    assert [each async for each in discover(serve, {"resources": []})] == []
 
 
 @pytest.mark.parametrize(
@@ -79,6 +79,6 @@ async def test_it_may_find_nothing(serve: Serve) -> None:
         {"name": "a", "api": "rdk:component:motor"},
     ],
 )
-def test_what_could_not_be_configured_is_not_found(resource: dict[str, object]) -> None:
+def test_invalid_resources_are_refused(resource: dict[str, object]) -> None:
     with pytest.raises(ValidationError):
         FakeDiscoveryAttributes.model_validate({"resources": [resource]})

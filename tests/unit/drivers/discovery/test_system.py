@@ -27,7 +27,7 @@ OPEN_FILES = Path("/proc/self/fd")
 
 
 class Computer:
-    """A directory in place of /dev, and a Linux that says which cameras are there."""
+    """A directory in place of /dev, and ioctl answers for its cameras."""
 
     def __init__(self, root: Path) -> None:
         self.root = root
@@ -67,8 +67,8 @@ def computer(tmp_path: Path) -> Computer:
 
 
 @pytest.fixture(autouse=True)
-def no_serial_ports(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Not those of the computer that tests run on; and whether pyserial is there or not."""
+def hide_serial_ports(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Hide the serial ports of the test computer, whether pyserial is installed or not."""
     module: Any = ModuleType("serial.tools.list_ports")
     module.comports = list
     monkeypatch.setitem(sys.modules, "serial.tools.list_ports", module)
@@ -89,14 +89,16 @@ async def client(discovery: SystemDiscovery, serve: Serve) -> AsyncIterator[Disc
         yield DiscoveryClient("d", channel)
 
 
-async def found(client: DiscoveryClient) -> list[dict[str, Any]]:
+async def discover(client: DiscoveryClient) -> list[dict[str, Any]]:
     return [MessageToDict(each) for each in await client.discover_resources()]
 
 
-async def test_a_camera_is_ready_to_be_pasted(client: DiscoveryClient, computer: Computer) -> None:
+async def test_camera_is_returned_as_configuration(
+    client: DiscoveryClient, computer: Computer
+) -> None:
     computer.plug_camera("video0", "HD Pro Webcam C920", link="usb-046d_HD_Pro-video-index0")
     computer.plug_camera("video1", "HD Pro Webcam C920", METADATA)
-    assert await found(client) == [
+    assert await discover(client) == [
         {
             "name": "hd-pro-webcam-c920",
             "namespace": "rdk",
@@ -110,12 +112,14 @@ async def test_a_camera_is_ready_to_be_pasted(client: DiscoveryClient, computer:
     ]
 
 
-async def test_a_gamepad_is(client: DiscoveryClient, computer: Computer) -> None:
+async def test_gamepad_is_returned_as_configuration(
+    client: DiscoveryClient, computer: Computer
+) -> None:
     link = "usb-Logitech_Gamepad_F310_2A1B-event-joystick"
     computer.plug_gamepad(link)
     computer.plug_gamepad("usb-Logitech_Gamepad_F310_2A1B-joystick")
     computer.plug_gamepad("usb-Dell_Keyboard-event-kbd")
-    (gamepad,) = await found(client)
+    (gamepad,) = await discover(client)
     assert gamepad["name"] == "logitech-gamepad-f310-2a1b"
     assert (gamepad["api"], gamepad["model"]) == (
         "rdk:component:input_controller",
@@ -124,24 +128,24 @@ async def test_a_gamepad_is(client: DiscoveryClient, computer: Computer) -> None
     assert gamepad["attributes"] == {"device": str(computer.root / "input/by-id" / link)}
 
 
-@pytest.mark.usefixtures("plugged_serial")
-async def test_what_it_finds_is_what_the_models_read(
+@pytest.mark.usefixtures("two_serial_ports")
+async def test_found_attributes_are_valid_for_their_models(
     client: DiscoveryClient, computer: Computer
 ) -> None:
     computer.plug_camera("video0", "Webcam")
     computer.plug_gamepad("usb-Pad-event-joystick")
     read = {(str(model.api), str(model.name)): model.attributes for model in builtin_models()}
-    discovered = await found(client)
+    discovered = await discover(client)
     assert len(discovered) == 4
     for each in discovered:
         read[each["api"], each["model"]].model_validate(each["attributes"])
 
 
-async def test_no_two_have_the_same_name(client: DiscoveryClient, computer: Computer) -> None:
+async def test_found_names_are_unique(client: DiscoveryClient, computer: Computer) -> None:
     for number in range(3):
         computer.plug_camera(f"video{number}", "Webcam")
     computer.plug_camera("video3", "日本")
-    assert [each["name"] for each in await found(client)] == [
+    assert [each["name"] for each in await discover(client)] == [
         "webcam",
         "webcam-2",
         "webcam-3",
@@ -150,32 +154,32 @@ async def test_no_two_have_the_same_name(client: DiscoveryClient, computer: Comp
     assert (await client.get_status())["found"] == {"cameras": 4, "gamepads": 0, "serial ports": 0}
 
 
-async def test_without_any_device(client: DiscoveryClient) -> None:
-    assert await found(client) == []
+async def test_computer_without_devices_finds_nothing(client: DiscoveryClient) -> None:
+    assert await discover(client) == []
     assert await client.get_status() == {
         "found": {"cameras": 0, "gamepads": 0, "serial ports": 0},
         "trouble": {},
     }
 
 
-async def test_what_hangs_is_left_out(
+async def test_search_that_times_out_is_skipped(
     client: DiscoveryClient, computer: Computer, caplog: pytest.LogCaptureFixture
 ) -> None:
     computer.plug_camera("video0", "Webcam")
     computer.plug_gamepad("usb-Pad-event-joystick")
     computer.hangs.clear()
     with caplog.at_level(logging.WARNING, f"rdk.resource_manager.{NAME}"):
-        assert [each["name"] for each in await found(client)] == ["pad"]
+        assert [each["name"] for each in await discover(client)] == ["pad"]
     assert "skipped cameras: the search took longer than 0.2 s" in caplog.messages
     assert (await client.get_status())["trouble"] == {
         "cameras": "the search took longer than 0.2 s"
     }
     computer.hangs.set()
-    assert [each["name"] for each in await found(client)] == ["webcam", "pad"]
+    assert [each["name"] for each in await discover(client)] == ["webcam", "pad"]
     assert (await client.get_status())["trouble"] == {}
 
 
-async def test_what_fails_is_left_out(computer: Computer) -> None:
+async def test_search_that_fails_is_skipped(computer: Computer) -> None:
     def fail() -> list[Discovered]:
         raise OSError("the bus is on fire")
 
@@ -194,8 +198,8 @@ async def test_what_fails_is_left_out(computer: Computer) -> None:
 
 
 @pytest.fixture
-def plugged_serial(computer: Computer, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Two, one of which has a link that stays."""
+def two_serial_ports(computer: Computer, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Plug in two serial ports, one of them with a persistent link."""
     usb = computer.root / "ttyUSB0"
     usb.touch()
     computer.plug_serial("usb-Silicon_Labs_CP2102-if00-port0", usb.name)
@@ -206,19 +210,21 @@ def plugged_serial(computer: Computer, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys.modules["serial.tools.list_ports"], "comports", lambda: ports)
 
 
-@pytest.mark.usefixtures("plugged_serial")
-async def test_a_serial_port_may_have_a_sensor(client: DiscoveryClient, computer: Computer) -> None:
+@pytest.mark.usefixtures("two_serial_ports")
+async def test_serial_port_is_returned_as_sensor_configuration(
+    client: DiscoveryClient, computer: Computer
+) -> None:
     link = computer.root / "serial/by-id/usb-Silicon_Labs_CP2102-if00-port0"
-    built_in, usb = await found(client)
+    built_in, usb = await discover(client)
     assert (built_in["name"], usb["name"]) == ("serial-ttys7", "cp2102-usb-to-uart")
     assert (usb["api"], usb["model"]) == ("rdk:component:sensor", "rdk:builtin:serial")
     assert usb["attributes"] == {"port": str(link), "format": "text"}
     assert built_in["attributes"]["port"] == "/dev/ttyS7"
 
 
-async def test_without_pyserial_there_are_none(
+async def test_serial_ports_are_not_found_without_pyserial(
     client: DiscoveryClient, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(sys.modules, "serial.tools.list_ports", None)
-    assert await found(client) == []
+    assert await discover(client) == []
     assert (await client.get_status())["trouble"] == {}

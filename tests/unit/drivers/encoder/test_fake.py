@@ -28,53 +28,55 @@ async def motor(clock: ManualClock) -> FakeMotor:
 
 
 @pytest.fixture
-async def counting(clock: ManualClock, serve: Serve) -> AsyncIterator[EncoderClient]:
+async def counting_encoder(clock: ManualClock, serve: Serve) -> AsyncIterator[EncoderClient]:
     attributes = FakeEncoderAttributes(rate=-10, ticks_per_revolution=40)
     async with serve(await FakeEncoder.new(NAME, attributes, {}, clock)) as channel:
         yield EncoderClient("e", channel)
 
 
 @pytest.fixture
-async def following(motor: FakeMotor, serve: Serve) -> AsyncIterator[EncoderClient]:
+async def following_encoder(motor: FakeMotor, serve: Serve) -> AsyncIterator[EncoderClient]:
     attributes = FakeEncoderAttributes(motor="m", ticks_per_revolution=20)
     async with serve(await FakeEncoder.new(NAME, attributes, {MOTOR: motor})) as channel:
         yield EncoderClient("e", channel)
 
 
-async def test_it_counts_by_itself(counting: EncoderClient, clock: ManualClock) -> None:
-    assert await counting.get_position() == (0, TICKS)
+async def test_position_increases_at_the_configured_rate(
+    counting_encoder: EncoderClient, clock: ManualClock
+) -> None:
+    assert await counting_encoder.get_position() == (0, TICKS)
     await clock.advance(1.27)
-    assert await counting.get_position() == (-13, TICKS)
-    assert await counting.get_position(TICKS) == (-13, TICKS)
-    assert await counting.get_position(DEGREES) == (360 * 27 / 40, DEGREES)
+    assert await counting_encoder.get_position() == (-13, TICKS)
+    assert await counting_encoder.get_position(TICKS) == (-13, TICKS)
+    assert await counting_encoder.get_position(DEGREES) == (360 * 27 / 40, DEGREES)
 
 
-async def test_it_counts_from_where_it_was_reset(
-    counting: EncoderClient, clock: ManualClock
+async def test_reset_position_starts_counting_at_zero(
+    counting_encoder: EncoderClient, clock: ManualClock
 ) -> None:
     await clock.advance(1)
-    await counting.reset_position()
-    assert await counting.get_position() == (0, TICKS)
+    await counting_encoder.reset_position()
+    assert await counting_encoder.get_position() == (0, TICKS)
     await clock.advance(2)
-    assert await counting.get_position() == (-20, TICKS)
+    assert await counting_encoder.get_position() == (-20, TICKS)
 
 
-async def test_it_follows_a_motor(
-    following: EncoderClient, motor: FakeMotor, clock: ManualClock
+async def test_encoder_follows_its_motor(
+    following_encoder: EncoderClient, motor: FakeMotor, clock: ManualClock
 ) -> None:
     await motor.set_power(1)
     await clock.advance(2.5)
-    assert await following.get_position() == (50, TICKS)
-    assert await following.get_position(DEGREES) == (180, DEGREES)
+    assert await following_encoder.get_position() == (50, TICKS)
+    assert await following_encoder.get_position(DEGREES) == (180, DEGREES)
     await motor.set_power(-1)
     await clock.advance(5)
-    assert await following.get_position() == (-50, TICKS)
-    await following.reset_position()
+    assert await following_encoder.get_position() == (-50, TICKS)
+    await following_encoder.reset_position()
     assert await motor.get_position() == pytest.approx(-2.5), "the motor is none of its business"
-    assert await following.get_status() == {"ticks": 0, "degrees": 0}
+    assert await following_encoder.get_status() == {"ticks": 0, "degrees": 0}
 
 
-async def test_a_motor_without_a_position_says_so(serve: Serve) -> None:
+async def test_motor_without_position_reporting_is_refused(serve: Serve) -> None:
     blind = await FakeMotor.new(MOTOR, FakeMotorAttributes(position_reporting=False), {})
     attributes = FakeEncoderAttributes(motor="m")
     async with serve(await FakeEncoder.new(NAME, attributes, {MOTOR: blind})) as channel:
@@ -84,21 +86,21 @@ async def test_a_motor_without_a_position_says_so(serve: Serve) -> None:
     assert told.words.startswith('motor "m" does not support get_position')
 
 
-async def test_a_kind_of_position_that_nobody_has(counting: EncoderClient) -> None:
+async def test_unknown_position_type_is_refused(counting_encoder: EncoderClient) -> None:
     with refused() as told:
-        await counting.get_position(9)  # type: ignore[arg-type]
+        await counting_encoder.get_position(9)  # type: ignore[arg-type]
     assert told.status is Status.INVALID_ARGUMENT
     assert told.words == 'encoder "e" does not support position type 9'
 
 
-async def test_it_tells_about_itself(counting: EncoderClient) -> None:
-    properties = await counting.get_properties()
+async def test_properties_of_the_encoder(counting_encoder: EncoderClient) -> None:
+    properties = await counting_encoder.get_properties()
     assert properties.ticks_count_supported
     assert properties.angle_degrees_supported
-    assert await counting.get_geometries() == []
+    assert await counting_encoder.get_geometries() == []
 
 
 @pytest.mark.parametrize("attributes", [{"ticks_per_revolution": 0}, {"motor": "m", "rate": 1}])
-def test_attributes_that_cannot_be(attributes: dict[str, object]) -> None:
+def test_invalid_attributes_are_refused(attributes: dict[str, object]) -> None:
     with pytest.raises(ValidationError):
         FakeEncoderAttributes.model_validate(attributes)

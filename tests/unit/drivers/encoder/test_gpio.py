@@ -10,7 +10,7 @@ from grpclib.const import Status
 from hypothesis import given
 from hypothesis import strategies as st
 from tests.served import Serve, refused
-from tests.unit.drivers.gpio.wiring import BOARD, WatchedBoard
+from tests.unit.drivers.gpio.wiring import BOARD, RecordingBoard
 from viam.components.board.client import BoardClient
 from viam.components.encoder.client import EncoderClient
 from viam.proto.component.encoder import PositionType
@@ -35,7 +35,7 @@ FORWARD = [("1", True), ("2", True), ("1", False), ("2", False)]
 
 
 @pytest.fixture
-async def encoder(board: WatchedBoard, clock: ManualClock) -> AsyncIterator[IncrementalEncoder]:
+async def encoder(board: RecordingBoard, clock: ManualClock) -> AsyncIterator[IncrementalEncoder]:
     attributes = IncrementalEncoderAttributes.model_validate(INCREMENTAL)
     encoder = await IncrementalEncoder.new(NAME, attributes, {BOARD: board}, clock)
     yield encoder
@@ -48,30 +48,32 @@ async def client(encoder: IncrementalEncoder, serve: Serve) -> AsyncIterator[Enc
         yield EncoderClient("e", channel)
 
 
-async def turn(board: WatchedBoard, clock: ManualClock, edges: Sequence[tuple[str, bool]]) -> None:
+async def play_edges(
+    board: RecordingBoard, clock: ManualClock, edges: Sequence[tuple[str, bool]]
+) -> None:
     for pin, high in edges:
         await (await board.gpio_pin_by_name(pin)).set(high)
     await clock.settle()
 
 
-async def ticks(encoder: GpioEncoder) -> float:
+async def read_ticks(encoder: GpioEncoder) -> float:
     return (await encoder.get_position())[0]
 
 
-async def test_it_counts_every_edge_both_ways(
-    client: EncoderClient, board: WatchedBoard, clock: ManualClock
+async def test_incremental_encoder_counts_every_edge_in_both_directions(
+    client: EncoderClient, board: RecordingBoard, clock: ManualClock
 ) -> None:
-    await turn(board, clock, FORWARD)
+    await play_edges(board, clock, FORWARD)
     await client.reset_position()
-    await turn(board, clock, FORWARD * 3)
+    await play_edges(board, clock, FORWARD * 3)
     assert await client.get_position() == (12, PositionType.POSITION_TYPE_TICKS_COUNT)
     backward = [("2", True), ("1", True), ("2", False), ("1", False)]
-    await turn(board, clock, backward * 5)
+    await play_edges(board, clock, backward * 5)
     assert (await client.get_position())[0] == -8
     assert (await client.get_status()) == {"ticks": -8, "trouble": "", "missed": 0}
 
 
-async def test_what_it_has_not(client: EncoderClient) -> None:
+async def test_degrees_are_unsupported(client: EncoderClient) -> None:
     with refused() as told:
         await client.get_position(PositionType.POSITION_TYPE_ANGLE_DEGREES)
     assert (told.status, told.words) == (
@@ -82,7 +84,7 @@ async def test_what_it_has_not(client: EncoderClient) -> None:
 
 
 @given(st.lists(st.sampled_from([1, -1]), max_size=60))
-def test_quadrature_follows_the_shaft(steps: list[int]) -> None:
+def test_quadrature_decoder_follows_the_shaft(steps: list[int]) -> None:
     quadrature = QuadratureDecoder()
     quadrature.on_a(False)
     quadrature.on_b(False)
@@ -96,38 +98,40 @@ def test_quadrature_follows_the_shaft(steps: list[int]) -> None:
     assert quadrature.missed == 0
 
 
-def test_quadrature_notices_what_it_missed() -> None:
+def test_quadrature_decoder_counts_missed_edges() -> None:
     quadrature = QuadratureDecoder()
     for high in (True, True, False):
         quadrature.on_a(high)
     assert quadrature.missed == 1
 
 
-async def test_a_single_one_counts_up(board: WatchedBoard, clock: ManualClock) -> None:
+async def test_single_encoder_counts_in_the_direction_of_its_source(
+    board: RecordingBoard, clock: ManualClock
+) -> None:
     attributes = SingleEncoderAttributes.model_validate(SINGLE)
     encoder = await SingleEncoder.new(NAME, attributes, {BOARD: board}, clock)
-    await turn(board, clock, [("1", True), ("1", False)] * 3)
-    assert await ticks(encoder) == 3
+    await play_edges(board, clock, [("1", True), ("1", False)] * 3)
+    assert await read_ticks(encoder) == 3
     encoder.set_direction_source(lambda: -1)
-    await turn(board, clock, [("1", True)])
-    assert await ticks(encoder) == 2
+    await play_edges(board, clock, [("1", True)])
+    assert await read_ticks(encoder) == 2
     await encoder.close()
 
 
-async def test_an_interrupt_that_the_board_does_not_have(board: WatchedBoard) -> None:
+async def test_unknown_interrupt_is_refused(board: RecordingBoard) -> None:
     attributes = SingleEncoderAttributes.model_validate({"board": "pins", "pins": {"i": "x"}})
     with pytest.raises(NotFound, match='no digital interrupt "x": it has a, b'):
         await SingleEncoder.new(NAME, attributes, {BOARD: board})
 
 
-def _trouble(encoder: GpioEncoder) -> str | None:
+def _read_fault(encoder: GpioEncoder) -> str | None:
     return encoder.fault
 
 
-async def test_it_says_when_ticks_are_lost_and_listens_again(
+async def test_lost_ticks_are_reported_and_the_stream_restarts(
     encoder: IncrementalEncoder,
     client: EncoderClient,
-    board: WatchedBoard,
+    board: RecordingBoard,
     clock: ManualClock,
     caplog: pytest.LogCaptureFixture,
 ) -> None:
@@ -135,23 +139,23 @@ async def test_it_says_when_ticks_are_lost_and_listens_again(
     await board.close()
     await clock.settle()
     words = 'ticks were lost: board "pins" was closed; retrying'
-    assert _trouble(encoder) == words
+    assert _read_fault(encoder) == words
     with refused() as told:
         await client.get_position()
     assert (told.status, told.words) == (Status.UNAVAILABLE, words)
     await clock.advance(0.25)
-    assert _trouble(encoder) is None
-    await turn(board, clock, FORWARD)
-    assert await ticks(encoder) == 3  # of the first edge nobody knows which way it was
+    assert _read_fault(encoder) is None
+    await play_edges(board, clock, FORWARD)
+    assert await read_ticks(encoder) == 3  # of the first edge nobody knows which way it was
     assert [record.getMessage() for record in caplog.records] == [
         'ticks were lost: board "pins" was closed; retrying'
     ]
 
 
-async def test_the_board_may_be_somewhere_else(
-    board: WatchedBoard, clock: ManualClock, serve: Serve
+async def test_encoder_works_with_a_remote_board(
+    board: RecordingBoard, clock: ManualClock, serve: Serve
 ) -> None:
-    """Of a module, or of another machine: behind the SDK's own client."""
+    """The board may belong to a module or another machine, behind the SDK's client."""
     attributes = IncrementalEncoderAttributes.model_validate(INCREMENTAL)
     async with serve(board) as channel:
         distant = {BOARD: BoardClient("pins", channel)}
@@ -161,6 +165,6 @@ async def test_the_board_may_be_somewhere_else(
                 await clock.settle()
             for pin, high in FORWARD * 2:
                 await (await board.gpio_pin_by_name(pin)).set(high)
-            while await ticks(encoder) < 7:
+            while await read_ticks(encoder) < 7:
                 await clock.settle()
         await encoder.close()

@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator
 import pytest
 from grpclib.const import Status
 from tests.served import Serve, refused
-from tests.unit.drivers.moving import begun, moved, stands
+from tests.unit.drivers.moving import complete_move, start_move, wait_until_still
 from viam.components.gantry.client import GantryClient
 from viam.proto.common import KinematicsFileFormat
 
@@ -33,17 +33,17 @@ async def client(gantry: FakeGantry, serve: Serve) -> AsyncIterator[GantryClient
         yield GantryClient("g", channel)
 
 
-async def test_by_itself_it_has_one_axis(serve: Serve, clock: ManualClock) -> None:
+async def test_gantry_has_one_axis_by_default(serve: Serve, clock: ManualClock) -> None:
     gantry = await FakeGantry.new(NAME, FakeGantryAttributes(), {}, clock)
     async with serve(gantry) as channel:
         client = GantryClient("g", channel)
         assert await client.get_lengths() == [1000]
-        await moved(client, clock, client.move_to_position([500], []), 2)
+        await complete_move(client, clock, client.move_to_position([500], []), 2)
         assert await client.get_position() == [500]
 
 
-async def test_each_axis_goes_at_its_own_speed(client: GantryClient, clock: ManualClock) -> None:
-    move = await begun(client, client.move_to_position([80, 20], [20, 10]))
+async def test_axes_move_at_their_own_speeds(client: GantryClient, clock: ManualClock) -> None:
+    move = await start_move(client, client.move_to_position([80, 20], [20, 10]))
     await clock.advance(1)
     assert await client.get_position() == [20, 10]
     await clock.advance(2)
@@ -54,20 +54,22 @@ async def test_each_axis_goes_at_its_own_speed(client: GantryClient, clock: Manu
     assert not await client.is_moving()
 
 
-async def test_without_speeds_it_goes_as_fast_as_it_can(
+async def test_move_without_speeds_uses_the_maximum_speed(
     client: GantryClient, clock: ManualClock
 ) -> None:
-    await moved(client, clock, client.move_to_position([400, 0], []), 4)
+    await complete_move(client, clock, client.move_to_position([400, 0], []), 4)
 
 
-async def test_it_comes_home(client: GantryClient, clock: ManualClock) -> None:
-    await moved(client, clock, client.move_to_position([200, 100], []), 2)
-    assert await moved(client, clock, client.home(), 2)
+async def test_home_moves_all_axes_to_zero(client: GantryClient, clock: ManualClock) -> None:
+    await complete_move(client, clock, client.move_to_position([200, 100], []), 2)
+    assert await complete_move(client, clock, client.home(), 2)
     assert await client.get_position() == [0, 0]
 
 
-async def test_stopped_it_stays(client: GantryClient, clock: ManualClock) -> None:
-    move = await begun(client, client.move_to_position([400, 200], []))
+async def test_stop_interrupts_a_move_and_holds_the_position(
+    client: GantryClient, clock: ManualClock
+) -> None:
+    move = await start_move(client, client.move_to_position([400, 200], []))
     await clock.advance(1)
     await client.stop()
     with refused() as told:
@@ -81,12 +83,12 @@ async def test_stopped_it_stays(client: GantryClient, clock: ManualClock) -> Non
     }
 
 
-async def test_when_the_client_is_gone_it_stops(client: GantryClient, clock: ManualClock) -> None:
-    move = await begun(client, client.move_to_position([400, 200], []))
+async def test_move_stops_when_the_client_cancels(client: GantryClient, clock: ManualClock) -> None:
+    move = await start_move(client, client.move_to_position([400, 200], []))
     await clock.advance(1)
     move.cancel()
     await asyncio.wait([move])
-    await stands(client)
+    await wait_until_still(client)
     assert await client.get_position() == [100, 100]
 
 
@@ -99,14 +101,16 @@ async def test_when_the_client_is_gone_it_stops(client: GantryClient, clock: Man
         ([1], 'gantry "g" has 2 axes and needs 2 positions, not 1'),
     ],
 )
-async def test_it_has_its_ends(client: GantryClient, positions: list[float], words: str) -> None:
+async def test_positions_outside_the_axes_are_refused(
+    client: GantryClient, positions: list[float], words: str
+) -> None:
     with refused() as told:
         await client.move_to_position(positions, [])
     assert (told.status, told.words) == (Status.INVALID_ARGUMENT, words)
 
 
 @pytest.mark.parametrize("speeds", [[0, 10], [10, 101], [10, math.nan], [-1, 10], [10]])
-async def test_it_has_its_speeds(client: GantryClient, speeds: list[float]) -> None:
+async def test_invalid_speeds_are_refused(client: GantryClient, speeds: list[float]) -> None:
     with refused() as told:
         await client.move_to_position([10, 10], speeds)
     assert told.status is Status.INVALID_ARGUMENT
@@ -116,7 +120,7 @@ async def test_it_has_its_speeds(client: GantryClient, speeds: list[float]) -> N
     )
 
 
-async def test_its_kinematics_are_its_axes(client: GantryClient) -> None:
+async def test_kinematics_describe_the_axes(client: GantryClient) -> None:
     form, data, *_ = await client.get_kinematics()
     assert form == KinematicsFileFormat.KINEMATICS_FILE_FORMAT_SVA
     chain = parse_sva(data.decode())
@@ -125,15 +129,15 @@ async def test_its_kinematics_are_its_axes(client: GantryClient) -> None:
     assert [limits.maximum for limits in chain.limits] == [400, 200]
 
 
-async def test_its_rails_carry_one_another(client: GantryClient, clock: ManualClock) -> None:
-    await moved(client, clock, client.move_to_position([300, 0], []), 3)
+async def test_geometries_follow_the_position(client: GantryClient, clock: ManualClock) -> None:
+    await complete_move(client, clock, client.move_to_position([300, 0], []), 3)
     first, second = await client.get_geometries()
     assert (first.label, first.center.x, first.box.dims_mm.x) == ("axis_1", 200, 400)
     assert (second.label, second.center.x, second.center.y) == ("axis_2", 300, 100)
     assert (second.box.dims_mm.x, second.box.dims_mm.y) == (40, 200)
 
 
-async def test_closing_it_ends_a_move(gantry: FakeGantry, clock: ManualClock) -> None:
+async def test_close_interrupts_a_move(gantry: FakeGantry, clock: ManualClock) -> None:
     move = asyncio.ensure_future(gantry.move_to_position([400, 0], []))
     await clock.settle()
     await gantry.close()

@@ -10,7 +10,7 @@ from cogwork.graph.name import ResourceName
 @pytest.mark.parametrize(
     ("kind", "type_"), [("component", FakeGeneric), ("service", FakeGenericService)]
 )
-async def test_it_answers_a_command_with_the_command(
+async def test_do_command_echoes_the_command(
     kind: str, type_: type[FakeGeneric] | type[FakeGenericService]
 ) -> None:
     name = ResourceName.parse(f"rdk:{kind}:generic/g")
@@ -20,7 +20,7 @@ async def test_it_answers_a_command_with_the_command(
     assert await generic.get_status(timeout=1, metadata={}) == {"commands": 1}
 
 
-async def test_the_component_takes_up_no_room() -> None:
+async def test_component_has_no_geometries() -> None:
     name = ResourceName.parse("rdk:component:generic/g")
     generic = await FakeGeneric.new(name, FakeGenericAttributes(), {})
     assert await generic.get_geometries(extra={}, timeout=1) == []

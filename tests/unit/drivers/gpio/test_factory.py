@@ -1,4 +1,4 @@
-"""lgpio itself runs in processes of their own: imported, it starts a thread that does not end."""
+"""Tests of lgpio run it in separate processes: its import starts a thread that does not end."""
 
 from __future__ import annotations
 
@@ -12,7 +12,9 @@ import pytest
 from cogwork.drivers.gpio.factory import NoPins, check_devices, open_pin_factory
 
 
-async def test_a_computer_without_pins(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+async def test_computer_without_gpio_device_is_reported(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
     monkeypatch.setattr("cogwork.drivers.gpio.factory.DEVICES", tmp_path)
     with pytest.raises(NoPins) as error:
         await open_pin_factory("lgpio")
@@ -22,7 +24,9 @@ async def test_a_computer_without_pins(monkeypatch: pytest.MonkeyPatch, tmp_path
     )
 
 
-def test_pins_that_are_not_for_this_user(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_missing_permission_for_the_gpio_device_is_reported(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
     (tmp_path / "gpiochip0").touch()
     check_devices(tmp_path)
     monkeypatch.setattr(os, "access", lambda *_: False)  # root may do anything
@@ -34,14 +38,14 @@ def test_pins_that_are_not_for_this_user(monkeypatch: pytest.MonkeyPatch, tmp_pa
     )
 
 
-async def test_mock_pins_need_nothing() -> None:
+async def test_mock_factory_needs_no_device() -> None:
     factory = await open_pin_factory("mock")
     assert factory.pin("GPIO17").frequency is None
     factory.close()
 
 
-def run(code: str, directory: Path) -> str:
-    """What the code prints, in that directory; nothing may go wrong, and nothing be warned of."""
+def run_python(code: str, directory: Path) -> str:
+    """Run the code in the directory and return its output; errors and warnings fail the test."""
     done = subprocess.run(
         [sys.executable, "-W", "error", "-c", code],
         cwd=directory,
@@ -60,7 +64,7 @@ def run(code: str, directory: Path) -> str:
     return done.stdout
 
 
-def test_importing_gpiozero_does_nothing_else(tmp_path: Path) -> None:
+def test_importing_the_factory_imports_no_lgpio_and_starts_no_thread(tmp_path: Path) -> None:
     code = """
 import threading
 import cogwork.resource.sdk
@@ -69,12 +73,12 @@ import cogwork.drivers.gpio.factory
 import sys
 print(threading.active_count() - before, "lgpio" in sys.modules)
 """
-    assert run(code, tmp_path) == "0 False\n"
+    assert run_python(code, tmp_path) == "0 False\n"
     assert not list(tmp_path.iterdir())
 
 
-def test_lgpio_leaves_no_trace_in_the_directory(tmp_path: Path) -> None:
-    """It would leave a pipe there, or move the process to where one is."""
+def test_lgpio_leaves_no_file_in_the_working_directory(tmp_path: Path) -> None:
+    """By itself it creates a pipe there, or changes the working directory."""
     code = """
 import asyncio, os, pathlib
 import cogwork.resource.sdk
@@ -89,7 +93,7 @@ print(os.getcwd(), os.listdir(), os.environ.get("LG_WD"))
 import lgpio
 print(lgpio._notify_thread.is_alive())
 """
-    words, *rest = run(code, tmp_path).splitlines()
+    words, *rest = run_python(code, tmp_path).splitlines()
     assert "not a Raspberry Pi" in words or "cannot be opened" in words
     assert rest == [f"{tmp_path} [] None", "True"]
 
@@ -125,7 +129,7 @@ PatchedLgpioFactory._get_revision = lambda self: 0xa02082
 """A lgpio that writes down what it is told instead of doing it."""
 
 
-def test_a_pin_rests_even_when_its_queue_is_full(tmp_path: Path) -> None:
+def test_pin_is_set_to_rest_when_the_pwm_queue_is_full(tmp_path: Path) -> None:
     code = f"""{FAKE_LGPIO}
 def full(*_):
     raise lgpio.error("TX queue full")
@@ -143,13 +147,13 @@ told.clear()
 pin.frequency = None
 print(told, pin.frequency)
 """
-    assert run(code, tmp_path).splitlines() == [
+    assert run_python(code, tmp_path).splitlines() == [
         "'TX queue full'",
         "[('gpio_free', 7, 18), ('gpio_claim_output', 7, 18, 0)] None",
     ]
 
 
-def test_a_duty_cycle_is_not_rounded_to_percents(tmp_path: Path) -> None:
+def test_duty_cycle_is_not_rounded_to_percent(tmp_path: Path) -> None:
     code = f"""{FAKE_LGPIO}
 one, other = PatchedLgpioFactory(), PatchedLgpioFactory()
 pin = one.pin("GPIO18")
@@ -161,14 +165,14 @@ other.pin("GPIO18")
 other.close()
 print(list(map(str, one.pins.values())))
 """
-    assert run(code, tmp_path).splitlines() == [
+    assert run_python(code, tmp_path).splitlines() == [
         "('tx_pwm', 7, 18, 50, 7.55) 0.0755",
         "['GPIO18']",
     ]
 
 
-def test_a_pin_never_has_a_level_that_nobody_asked_for(tmp_path: Path) -> None:
-    """A relay that is on when its pin is low would be on for a moment."""
+def test_pin_never_has_an_unrequested_level(tmp_path: Path) -> None:
+    """Otherwise an active-low relay would switch on for a moment."""
     code = f"""{FAKE_LGPIO}
 import asyncio
 from cogwork.drivers.board.attributes import GpioBoardAttributes
@@ -189,7 +193,7 @@ asyncio.run(main())
 for gpio in (17, 18, 22):
     print([(what, *map(float, at[1:3])) for what, _, *at in told if at[:1] == [gpio]])
 """
-    held, pulsed, low = run(code, tmp_path).splitlines()
+    held, pulsed, low = run_python(code, tmp_path).splitlines()
     let_go = "('gpio_claim_input', 128.0)"
     assert held == (f"[{let_go}, ('gpio_claim_output', 1.0), ('gpio_write', 1.0), {let_go}]")
     assert pulsed == (

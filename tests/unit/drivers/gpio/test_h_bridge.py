@@ -3,7 +3,7 @@ from __future__ import annotations
 import asyncio
 
 import pytest
-from tests.unit.drivers.gpio.wiring import WatchedBoard
+from tests.unit.drivers.gpio.wiring import RecordingBoard
 
 from cogwork.core.clock import ManualClock
 from cogwork.drivers.gpio.h_bridge import HBridge, PinWrite, plan_writes
@@ -28,23 +28,23 @@ A_B_PWM = GpioMotorPins(a="a", b="b", pwm="p", en_high="h", en_low="l")
         (A_B_PWM, 0.0, {"a": False, "b": False, "p": 0.0, "h": False, "l": True}),
     ],
 )
-def test_what_the_pins_are_for_a_power(
+def test_plan_writes_sets_the_levels_for_a_power(
     pins: GpioMotorPins, power: float, levels: dict[str, bool | float]
 ) -> None:
     assert {write.pin: write.level for write in plan_writes(pins, power)} == levels
 
 
-def test_the_direction_is_set_before_there_is_power() -> None:
+def test_direction_is_set_before_power() -> None:
     assert plan_writes(A_B_PWM, 0.5)[-1] == PinWrite("p", 0.5)
 
 
-def test_the_power_is_gone_before_the_direction() -> None:
+def test_power_is_removed_before_the_direction() -> None:
     assert plan_writes(A_B_PWM, 0.0)[0] == PinWrite("p", 0.0)
 
 
 @pytest.mark.parametrize("broken", ["a", "b", "p", "h", "l"])
-async def test_a_pin_that_fails_does_not_keep_the_others_from_rest(broken: str) -> None:
-    board = WatchedBoard()
+async def test_failing_pin_does_not_prevent_rest_of_the_others(broken: str) -> None:
+    board = RecordingBoard()
     bridge = await HBridge.connect(board, A_B_PWM, 0)
     await bridge.drive(-1.0)
     driven = board.level(broken)
@@ -59,9 +59,9 @@ async def test_a_pin_that_fails_does_not_keep_the_others_from_rest(broken: str) 
     assert bridge.power == 0
 
 
-async def test_every_pin_is_brought_to_rest_even_if_whoever_asked_is_gone() -> None:
-    """What ended the first of them is told, and no failure of a later one."""
-    board = WatchedBoard()
+async def test_cancelled_drive_still_sets_every_pin_to_rest() -> None:
+    """The cancellation is raised, not the failure of a later pin."""
+    board = RecordingBoard()
     clock = ManualClock()
     bridge = await HBridge.connect(board, A_B_PWM, 0)
     await bridge.drive(1.0)

@@ -3,15 +3,15 @@ from __future__ import annotations
 import asyncio
 
 import pytest
-from tests.unit.drivers.gpio.wiring import WatchedBoard
+from tests.unit.drivers.gpio.wiring import RecordingBoard
 
 from cogwork.drivers.gpio.pin_link import NoAnswer, PinLink, await_answer, run_all
 
 
-async def test_a_pin_gets_only_so_long(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Even one that makes nothing of a timeout that it is given."""
+async def test_pin_that_does_not_answer_times_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The pin ignores the timeout that it is given."""
     monkeypatch.setattr("cogwork.drivers.gpio.pin_link.ANSWER_TIMEOUT", 0.02)
-    board = WatchedBoard()
+    board = RecordingBoard()
     wire = await PinLink.connect(board, "p")
     board.gates["p"] = asyncio.Event()
     for asking in (wire.set(True), wire.set_pwm(0.5)):
@@ -21,10 +21,10 @@ async def test_a_pin_gets_only_so_long(monkeypatch: pytest.MonkeyPatch) -> None:
             'pin "p" of board "pins" did not answer within 0.02 s; check the log of its board '
             "or of the module that provides it"
         )
-    assert board.told == []
+    assert board.writes == []
 
 
-async def test_a_timeout_of_the_pin_s_own_is_told_as_it_is() -> None:
+async def test_timeout_error_of_the_pin_is_passed_on() -> None:
     async def fail() -> None:
         raise TimeoutError("no acknowledgement on the bus")
 
@@ -32,17 +32,17 @@ async def test_a_timeout_of_the_pin_s_own_is_told_as_it_is() -> None:
         await await_answer("it", fail())
 
 
-async def test_a_wire_may_mean_yes_by_low() -> None:
-    board = WatchedBoard()
+async def test_inverted_link_writes_the_opposite_level() -> None:
+    board = RecordingBoard()
     wire = await PinLink.connect(board, "p", inverted=True)
     await wire.set(True)
     await wire.set(False)
-    assert board.told == [("p", 0.0), ("p", 1.0)]
+    assert board.writes == [("p", 0.0), ("p", 1.0)]
 
 
-async def test_all_are_written_whatever_is_wrong_with_some() -> None:
-    """Even if whoever asked is gone. The first that failed is told."""
-    board = WatchedBoard()
+async def test_run_all_writes_every_pin_despite_failures_and_cancellation() -> None:
+    """The first failure is raised."""
+    board = RecordingBoard()
     wires = [await PinLink.connect(board, name) for name in "xyz"]
     board.broken = "x"
     with pytest.raises(OSError, match="loose"):

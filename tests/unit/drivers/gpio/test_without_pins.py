@@ -1,4 +1,4 @@
-"""A whole machine on a computer that has no pins."""
+"""A whole machine on a computer without GPIO pins."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ MOTOR: dict[str, Any] = {
 }
 
 
-async def test_the_board_says_what_is_wrong_and_the_motor_waits(
+async def test_board_reports_missing_pins_and_the_motor_waits_for_it(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.setattr("cogwork.drivers.gpio.factory.DEVICES", tmp_path)

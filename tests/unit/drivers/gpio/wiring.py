@@ -1,4 +1,4 @@
-"""A board that writes down, in order, what its pins are told."""
+"""A board that records what its pins are set to, in order."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ BOARD = ResourceName.parse("rdk:component:board/pins")
 INTERRUPTS = [{"name": "a", "pin": "1"}, {"name": "b", "pin": "2"}]
 
 
-class WatchedBoard(FakeBoard):
-    """Works as the fake one, which is not ours: whatever board it is, is used in the same way."""
+class RecordingBoard(FakeBoard):
+    """A fake board, which stands for any board: drivers use all of them alike."""
 
     def __init__(self, clock: Clock | None = None) -> None:
         attributes = FakeBoardAttributes.model_validate({"digital_interrupts": INTERRUPTS})
         super().__init__(BOARD, attributes, clock or ManualClock())
-        self.told: list[tuple[str, float]] = []
+        self.writes: list[tuple[str, float]] = []
         self.broken: str | None = None
         """The pin that cannot be set."""
         self.refused: set[tuple[str, float]] = set()
@@ -30,7 +30,7 @@ class WatchedBoard(FakeBoard):
 
     async def gpio_pin_by_name(self, name: str) -> FakePin:
         if name not in self._pins:
-            self._pins[name] = WatchedPin(self, name)
+            self._pins[name] = RecordingPin(self, name)
         return self._pins[name]
 
     def level(self, name: str) -> float:
@@ -38,23 +38,23 @@ class WatchedBoard(FakeBoard):
         return float(pin.high) or pin._duty_cycle
 
 
-class WatchedPin(FakePin):
-    def __init__(self, board: WatchedBoard, name: str) -> None:
+class RecordingPin(FakePin):
+    def __init__(self, board: RecordingBoard, name: str) -> None:
         super().__init__(name, board._on_pin_change)
         self._board = board
 
     async def set(self, high: bool, **_: Any) -> None:
-        await self._tell(float(high))
+        await self._record(float(high))
         await super().set(high)
 
     async def set_pwm(self, duty_cycle: float, **_: Any) -> None:
-        await self._tell(duty_cycle)
+        await self._record(duty_cycle)
         await super().set(False)
         await super().set_pwm(duty_cycle)
 
-    async def _tell(self, level: float) -> None:
+    async def _record(self, level: float) -> None:
         if gate := self._board.gates.get(self.name):
             await gate.wait()
         if self._board.broken == self.name or (self.name, level) in self._board.refused:
             raise OSError("the wire is loose")
-        self._board.told.append((self.name, level))
+        self._board.writes.append((self.name, level))

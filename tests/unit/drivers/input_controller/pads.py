@@ -1,4 +1,4 @@
-"""A gamepad whose buttons a test pushes."""
+"""A gamepad that is operated by a test."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ AXES = {
 }
 
 
-class Pad:
-    """As evdev's device has it."""
+class FakePad:
+    """Implements the interface of evdev's InputDevice."""
 
     path = "/dev/input/event7"
     name = "Test Pad"
@@ -57,23 +57,23 @@ class Pad:
         for end in (self.fd, self._push):
             os.close(end)
 
-    def happens(self, kind: int, code: int, value: int) -> None:
+    def emit(self, kind: int, code: int, value: int) -> None:
         self._waiting.append(InputEvent(100, 500_000, kind, code, value))
         os.write(self._push, b"!")
 
-    def is_pulled(self) -> None:
+    def unplug(self) -> None:
         self.is_gone = True
         os.write(self._push, b"!")
 
 
-class Desk:
-    """Where a gamepad lies, or not."""
+class FakeDesk:
+    """Finds the gamepad that is plugged in, if any."""
 
     def __init__(self) -> None:
-        self.pad: Pad | None = None
+        self.pad: FakePad | None = None
         self.fault: Exception | None = None
 
-    def find(self, path: str) -> Pad:
+    def find(self, path: str) -> FakePad:
         if self.fault is not None:
             raise self.fault
         if self.pad is None or self.pad.is_gone:

@@ -48,14 +48,14 @@ def event(
 
 
 def has_callbacks(client: ControllerClient, count: int) -> Callable[[], Awaitable[bool]]:
-    async def it_has() -> bool:
+    async def has_count() -> bool:
         return (await client.get_status())["callbacks"] == count
 
-    return it_has
+    return has_count
 
 
-class Log(list[tuple[str, str, float]]):
-    """What the SDK's client calls, without its own word that it is connected."""
+class EventLog(list[tuple[str, str, float]]):
+    """Records the events passed to callbacks, except the SDK client's own connection events."""
 
     def __init__(self, count: int) -> None:
         self._count = count
@@ -68,17 +68,17 @@ class Log(list[tuple[str, str, float]]):
             self.full.set()
 
 
-async def test_it_has_controls_that_have_just_been_connected(client: ControllerClient) -> None:
+async def test_controls_start_with_connect_events(client: ControllerClient) -> None:
     assert await client.get_controls() == [X, Control.ABSOLUTE_Y, SOUTH, START]
     events = await client.get_events()
     assert list(events) == await client.get_controls()
     assert {event.event for event in events.values()} == {EventType.CONNECT}
 
 
-async def test_callbacks_of_the_client_hear_what_others_trigger(
+async def test_client_callbacks_receive_triggered_events(
     client: ControllerClient, serve: Serve, controller: FakeInputController
 ) -> None:
-    presses, everything = Log(2), Log(3)
+    presses, everything = EventLog(2), EventLog(3)
     client.register_control_callback(SOUTH, [PRESS], presses)
     client.register_control_callback(START, [EventType.ALL_EVENTS], everything)
     await until(has_callbacks(client, 2))
@@ -94,8 +94,8 @@ async def test_callbacks_of_the_client_hear_what_others_trigger(
     assert [kind for _, kind, _ in everything] == ["ButtonPress", "ButtonHold", "ButtonRelease"]
 
 
-async def test_a_change_is_a_press_and_a_release(client: ControllerClient) -> None:
-    changes = Log(2)
+async def test_button_change_means_press_and_release(client: ControllerClient) -> None:
+    changes = EventLog(2)
     client.register_control_callback(SOUTH, [EventType.BUTTON_CHANGE], changes)
     await until(has_callbacks(client, 2))
     for kind in (PRESS, EventType.BUTTON_HOLD, RELEASE):
@@ -104,7 +104,7 @@ async def test_a_change_is_a_press_and_a_release(client: ControllerClient) -> No
     assert [kind for _, kind, _ in changes] == ["ButtonPress", "ButtonRelease"]
 
 
-async def test_the_last_event_of_each_control_is_kept(
+async def test_last_event_of_each_control_is_kept(
     controller: FakeInputController, clock: ManualClock
 ) -> None:
     await controller.trigger_event(event(PRESS, time=5))
@@ -115,7 +115,7 @@ async def test_the_last_event_of_each_control_is_kept(
     assert events[START].event is EventType.CONNECT
 
 
-async def test_it_plays_its_script_round_after_round(clock: ManualClock) -> None:
+async def test_scripted_events_repeat_in_rounds(clock: ManualClock) -> None:
     script = [
         {"at": "500ms", "control": "ButtonSouth", "event": "ButtonRelease"},
         {"at": "0s", "control": "ButtonSouth", "event": "ButtonPress", "value": 1},
@@ -141,7 +141,7 @@ async def test_it_plays_its_script_round_after_round(clock: ManualClock) -> None
     assert len(heard) == 5
 
 
-async def test_it_may_just_report_one_value_again_and_again(clock: ManualClock) -> None:
+async def test_configured_value_is_reported_periodically(clock: ManualClock) -> None:
     attributes = FakeInputControllerAttributes.model_validate(
         {"controls": ["AbsoluteX"], "callback_delay_sec": 0.5, "event_value": 0.25}
     )
@@ -155,7 +155,7 @@ async def test_it_may_just_report_one_value_again_and_again(clock: ManualClock) 
     await controller.close()
 
 
-async def test_a_callback_that_fails_keeps_nothing_from_the_others(
+async def test_failing_callback_does_not_affect_the_others(
     controller: FakeInputController, caplog: pytest.LogCaptureFixture
 ) -> None:
     def fail(_: Event) -> None:
@@ -190,7 +190,7 @@ async def test_a_callback_that_fails_keeps_nothing_from_the_others(
         ),
     ],
 )
-async def test_events_that_cannot_be(
+async def test_invalid_events_are_refused(
     client: ControllerClient, wrong: Event, status: Status, words: str
 ) -> None:
     with refused() as told:
@@ -198,7 +198,7 @@ async def test_events_that_cannot_be(
     assert (told.status, told.words) == (status, words)
 
 
-async def test_it_tells_about_itself(client: ControllerClient) -> None:
+async def test_status_of_the_controller(client: ControllerClient) -> None:
     await client.trigger_event(event(value=0.5))
     assert await client.get_geometries() == []
     assert await client.get_status() == {
@@ -208,7 +208,7 @@ async def test_it_tells_about_itself(client: ControllerClient) -> None:
     }
 
 
-def test_the_words_of_the_configuration_are_those_of_the_api() -> None:
+def test_names_in_the_configuration_match_the_api() -> None:
     assert set(typing.get_args(ControlName)) == {control.value for control in Control}
     for_listeners = {EventType.ALL_EVENTS.value, EventType.BUTTON_CHANGE.value}
     kinds = {kind.value for kind in EventType}
@@ -234,6 +234,6 @@ def test_the_words_of_the_configuration_are_those_of_the_api() -> None:
         {"callback_delay_sec": 0},
     ],
 )
-def test_attributes_that_cannot_be(attributes: dict[str, object]) -> None:
+def test_invalid_attributes_are_refused(attributes: dict[str, object]) -> None:
     with pytest.raises(ValidationError):
         FakeInputControllerAttributes.model_validate(attributes)

@@ -11,7 +11,7 @@ import pytest
 from evdev import UInput, ecodes
 from grpclib.const import Status
 from tests.served import Serve, refused, until
-from tests.unit.drivers.input_controller.pads import AXES, BUTTONS, Desk, Pad
+from tests.unit.drivers.input_controller.pads import AXES, BUTTONS, FakeDesk, FakePad
 from viam.components.input import Control, Event, EventType
 from viam.components.input.client import ControllerClient
 
@@ -28,35 +28,35 @@ CONTROLS = 8
 
 
 @pytest.fixture
-def desk() -> Desk:
-    return Desk()
+def desk() -> FakeDesk:
+    return FakeDesk()
 
 
 @pytest.fixture
-async def gamepad(desk: Desk, clock: ManualClock) -> AsyncIterator[Gamepad]:
+async def gamepad(desk: FakeDesk, clock: ManualClock) -> AsyncIterator[Gamepad]:
     gamepad = await Gamepad.new(NAME, GamepadAttributes(), {}, clock, desk.find)
     yield gamepad
     await gamepad.close()
 
 
 @pytest.fixture
-async def pad(desk: Desk, gamepad: Gamepad, clock: ManualClock) -> Pad:
-    return await plugged_in(desk, gamepad, clock)
+async def pad(desk: FakeDesk, gamepad: Gamepad, clock: ManualClock) -> FakePad:
+    return await plug_in(desk, gamepad, clock)
 
 
-async def plugged_in(desk: Desk, gamepad: Gamepad, clock: ManualClock) -> Pad:
-    desk.pad = Pad()
+async def plug_in(desk: FakeDesk, gamepad: Gamepad, clock: ManualClock) -> FakePad:
+    desk.pad = FakePad()
     await eventually(clock, lambda: gamepad.fault is None)
     return desk.pad
 
 
 async def eventually(clock: ManualClock, condition: Any) -> None:
-    async def is_so() -> bool:
+    async def check_after_a_moment() -> bool:
         await clock.advance(0.5)
         await asyncio.sleep(0.001)  # a thread looks for it
         return bool(condition())
 
-    await until(is_so)
+    await until(check_after_a_moment)
 
 
 @pytest.fixture
@@ -65,16 +65,18 @@ async def client(gamepad: Gamepad, serve: Serve) -> AsyncIterator[ControllerClie
         yield ControllerClient("g", channel)
 
 
-async def test_what_happens_is_known(client: ControllerClient, pad: Pad, gamepad: Gamepad) -> None:
+async def test_device_events_update_the_controls(
+    client: ControllerClient, pad: FakePad, gamepad: Gamepad
+) -> None:
     assert len(await client.get_controls()) == CONTROLS
-    pad.happens(ecodes.EV_KEY, ecodes.BTN_SOUTH, 1)
-    pad.happens(ecodes.EV_ABS, ecodes.ABS_X, -32768)
-    pad.happens(ecodes.EV_SYN, ecodes.SYN_REPORT, 0)
+    pad.emit(ecodes.EV_KEY, ecodes.BTN_SOUTH, 1)
+    pad.emit(ecodes.EV_ABS, ecodes.ABS_X, -32768)
+    pad.emit(ecodes.EV_SYN, ecodes.SYN_REPORT, 0)
 
-    async def is_heard() -> bool:
+    async def is_received() -> bool:
         return (await client.get_events())[Control.ABSOLUTE_X].value == -1
 
-    await until(is_heard)
+    await until(is_received)
     pressed = (await gamepad.get_events())[Control.BUTTON_SOUTH]
     assert pressed == Event(100.5, EventType.BUTTON_PRESS, Control.BUTTON_SOUTH, 1.0)
     status = await client.get_status()
@@ -82,7 +84,9 @@ async def test_what_happens_is_known(client: ControllerClient, pad: Pad, gamepad
     assert await client.get_geometries() == []
 
 
-async def test_who_listens_is_told(gamepad: Gamepad, pad: Pad, clock: ManualClock) -> None:
+async def test_callbacks_receive_the_events_they_registered_for(
+    gamepad: Gamepad, pad: FakePad, clock: ManualClock
+) -> None:
     heard: list[tuple[str, EventType]] = []
 
     def listen(name: str, *triggers: EventType) -> None:
@@ -93,7 +97,7 @@ async def test_who_listens_is_told(gamepad: Gamepad, pad: Pad, clock: ManualCloc
     listen("change", EventType.BUTTON_CHANGE)
     listen("all", EventType.ALL_EVENTS)
     for value in (1, 2, 0):
-        pad.happens(ecodes.EV_KEY, ecodes.BTN_SOUTH, value)
+        pad.emit(ecodes.EV_KEY, ecodes.BTN_SOUTH, value)
     await eventually(clock, lambda: len(heard) >= 5)
     press, hold, release = (
         EventType.BUTTON_PRESS,
@@ -109,13 +113,13 @@ async def test_who_listens_is_told(gamepad: Gamepad, pad: Pad, clock: ManualCloc
     ]
     gamepad.register_control_callback(Control.BUTTON_SOUTH, [EventType.ALL_EVENTS], None)
     gamepad.register_control_callback(Control.BUTTON_SOUTH, [EventType.BUTTON_CHANGE], None)
-    pad.happens(ecodes.EV_KEY, ecodes.BTN_SOUTH, 1)
+    pad.emit(ecodes.EV_KEY, ecodes.BTN_SOUTH, 1)
     await eventually(clock, lambda: gamepad._events[Control.BUTTON_SOUTH].event is press)
     assert len(heard) == 5
 
 
-async def test_one_that_fails_takes_nothing_from_the_others(
-    gamepad: Gamepad, pad: Pad, clock: ManualClock
+async def test_failing_callback_does_not_affect_the_others(
+    gamepad: Gamepad, pad: FakePad, clock: ManualClock
 ) -> None:
     heard: list[Event] = []
 
@@ -124,32 +128,34 @@ async def test_one_that_fails_takes_nothing_from_the_others(
 
     gamepad.register_control_callback(Control.BUTTON_START, [EventType.BUTTON_PRESS], fail)
     gamepad.register_control_callback(Control.BUTTON_START, [EventType.ALL_EVENTS], heard.append)
-    pad.happens(ecodes.EV_KEY, ecodes.BTN_START, 1)
+    pad.emit(ecodes.EV_KEY, ecodes.BTN_START, 1)
     await eventually(clock, lambda: heard)
 
 
-async def test_a_control_that_it_does_not_have(gamepad: Gamepad, pad: Pad) -> None:
+async def test_unknown_control_is_refused(gamepad: Gamepad, pad: FakePad) -> None:
     with pytest.raises(NotFound, match="has no control ButtonRecord: it has AbsoluteX, "):
         gamepad.register_control_callback(Control.BUTTON_RECORD, [], None)
 
 
-async def test_it_may_be_pulled_and_plugged_in_again(
-    client: ControllerClient, gamepad: Gamepad, pad: Pad, desk: Desk, clock: ManualClock
+async def test_unplugged_gamepad_disconnects_and_reconnects(
+    client: ControllerClient, gamepad: Gamepad, pad: FakePad, desk: FakeDesk, clock: ManualClock
 ) -> None:
     heard: list[Event] = []
     gamepad.register_control_callback(Control.ABSOLUTE_Z, [EventType.ALL_EVENTS], heard.append)
-    pad.happens(ecodes.EV_ABS, ecodes.ABS_Z, 255)
+    pad.emit(ecodes.EV_ABS, ecodes.ABS_Z, 255)
     await eventually(clock, lambda: heard)
-    pad.is_pulled()
+    pad.unplug()
     await eventually(clock, lambda: len(heard) == 2)
     assert gamepad.fault is not None
     assert (heard[1].event, heard[1].value) == (EventType.DISCONNECT, 0)
     assert len(await client.get_controls()) == CONTROLS
-    await plugged_in(desk, gamepad, clock)
+    await plug_in(desk, gamepad, clock)
     assert (heard[2].event, heard[2].value) == (EventType.CONNECT, -1)
 
 
-async def test_without_one(client: ControllerClient, gamepad: Gamepad, clock: ManualClock) -> None:
+async def test_calls_without_a_gamepad_are_unavailable(
+    client: ControllerClient, gamepad: Gamepad, clock: ManualClock
+) -> None:
     await eventually(clock, lambda: gamepad.fault == "no gamepad is at hand")
     for asking in (client.get_controls(), client.get_events()):
         with refused() as told:
@@ -161,30 +167,32 @@ async def test_without_one(client: ControllerClient, gamepad: Gamepad, clock: Ma
 @pytest.mark.parametrize(
     "fault", [OSError(errno.ENODEV, "No such device"), ValueError("what is that?")]
 )
-async def test_whatever_happens_it_is_looked_for_again(
-    gamepad: Gamepad, desk: Desk, clock: ManualClock, fault: Exception
+async def test_search_for_the_gamepad_is_retried_after_any_error(
+    gamepad: Gamepad, desk: FakeDesk, clock: ManualClock, fault: Exception
 ) -> None:
     desk.fault = fault
     await eventually(clock, lambda: gamepad.fault == f"the gamepad cannot be read: {fault}")
     desk.fault = None
-    await plugged_in(desk, gamepad, clock)
+    await plug_in(desk, gamepad, clock)
 
 
-async def test_what_stands_counts_when_the_kernel_lost_events(
-    gamepad: Gamepad, pad: Pad, clock: ManualClock
+async def test_state_is_read_again_after_dropped_kernel_events(
+    gamepad: Gamepad, pad: FakePad, clock: ManualClock
 ) -> None:
     heard: list[Event] = []
     for control in await gamepad.get_controls():
         gamepad.register_control_callback(control, [EventType.ALL_EVENTS], heard.append)
     pad.pressed = [ecodes.BTN_TL]
-    pad.happens(ecodes.EV_SYN, ecodes.SYN_DROPPED, 0)
+    pad.emit(ecodes.EV_SYN, ecodes.SYN_DROPPED, 0)
     await eventually(clock, lambda: heard)
     assert [(event.event, event.control) for event in heard] == [
         (EventType.BUTTON_PRESS, Control.BUTTON_LT)
     ]
 
 
-async def test_a_device_that_there_is_not(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_missing_and_wrong_devices_are_reported(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     with pytest.raises(GamepadFault, match='plug it in or change "device"'):
         open_gamepad(str(tmp_path / "none"))
     (tmp_path / "event0").touch()
@@ -195,16 +203,16 @@ async def test_a_device_that_there_is_not(tmp_path: Path, monkeypatch: pytest.Mo
         open_gamepad("")
 
 
-def test_a_device_that_is_pulled_while_it_is_looked_at(
+def test_device_unplugged_during_the_search_is_closed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    pad = Pad()
+    pad = FakePad()
 
-    def pulled() -> Any:
+    def fail() -> Any:
         raise OSError(errno.ENODEV, "No such device")
 
     (tmp_path / "event3").touch()
-    monkeypatch.setattr(pad, "capabilities", pulled)
+    monkeypatch.setattr(pad, "capabilities", fail)
     monkeypatch.setattr(gamepad_device, "DEVICES", tmp_path)
     monkeypatch.setattr(gamepad_device, "InputDevice", lambda _: pad)
     with pytest.raises(GamepadFault, match="no gamepad is plugged in"):
@@ -213,10 +221,10 @@ def test_a_device_that_is_pulled_while_it_is_looked_at(
         os.fstat(pad.fd)
 
 
-def test_a_device_that_is_not_for_this_user(
+def test_missing_permission_for_the_device_is_reported(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Root may open anything."""
+    """The permission error is simulated, because root may open anything."""
 
     def refuse(path: str) -> None:
         raise PermissionError(errno.EACCES, "Permission denied", path)
@@ -232,8 +240,8 @@ def test_a_device_that_is_not_for_this_user(
         )
 
 
-async def test_a_device_of_the_kernel(clock: ManualClock) -> None:
-    """Where one may be made."""
+async def test_real_kernel_device_is_read(clock: ManualClock) -> None:
+    """This is skipped where no virtual device can be created."""
     capabilities = {ecodes.EV_KEY: BUTTONS, ecodes.EV_ABS: list(AXES.items())}
     try:
         made = UInput(capabilities, name="Cogwork Test Pad")

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 from evdev import ecodes
-from tests.unit.drivers.input_controller.pads import STICK, TRIGGER, Pad
+from tests.unit.drivers.input_controller.pads import STICK, TRIGGER, FakePad
 from viam.components.input import Control, Event, EventType
 
 from cogwork.drivers.input_controller.gamepad_controls import (
@@ -20,9 +20,10 @@ EVERYTHING: Capabilities = {
 }
 
 
-def test_the_controls_of_a_pad() -> None:
+def test_gamepad_controls_are_named_in_order() -> None:
     assert [
-        control.value for control in GamepadControls(Pad.capabilities(Pad.__new__(Pad))).names
+        control.value
+        for control in GamepadControls(FakePad.capabilities(FakePad.__new__(FakePad))).names
     ] == [
         "AbsoluteX",
         "AbsoluteRY",
@@ -35,8 +36,8 @@ def test_the_controls_of_a_pad() -> None:
     ]
 
 
-def test_every_control_but_a_clutch_can_be_had() -> None:
-    """Linux knows none."""
+def test_every_control_except_the_clutch_can_exist() -> None:
+    """Linux has no code for a clutch."""
     found = GamepadControls(EVERYTHING).names
     assert len(found) == len(set(found))
     assert set(Control) - set(found) == {Control.ABSOLUTE_PEDAL_CLUTCH}
@@ -58,10 +59,10 @@ def test_every_control_but_a_clutch_can_be_had() -> None:
         (ABS, ecodes.ABS_HAT0X, -1, MOVE, Control.ABSOLUTE_HAT0_X, -1),
     ],
 )
-def test_events(
+def test_kernel_events_become_events_of_the_api(
     kind: int, code: int, value: int, event: EventType, control: Control, position: float
 ) -> None:
-    controls = GamepadControls(Pad.capabilities(Pad.__new__(Pad)))
+    controls = GamepadControls(FakePad.capabilities(FakePad.__new__(FakePad)))
     found = controls.to_event(kind, code, value, 12.5)
     assert found is not None
     assert (found.time, found.event, found.control) == (12.5, event, control)
@@ -79,8 +80,8 @@ def test_events(
         (ecodes.EV_REL, ecodes.REL_X, 3),
     ],
 )
-def test_what_has_no_name_is_left_out(kind: int, code: int, value: int) -> None:
-    found: Event | None = GamepadControls(Pad.capabilities(Pad.__new__(Pad))).to_event(
+def test_events_without_a_control_are_ignored(kind: int, code: int, value: int) -> None:
+    found: Event | None = GamepadControls(FakePad.capabilities(FakePad.__new__(FakePad))).to_event(
         kind, code, value, 0
     )
     assert found is None
@@ -97,5 +98,7 @@ def test_what_has_no_name_is_left_out(kind: int, code: int, value: int) -> None:
         ({}, False),
     ],
 )
-def test_what_looks_like_a_gamepad(capabilities: Capabilities, is_one: bool) -> None:
+def test_looks_like_gamepad_requires_buttons_and_axes(
+    capabilities: Capabilities, is_one: bool
+) -> None:
     assert looks_like_gamepad(capabilities) is is_one

@@ -1,4 +1,4 @@
-"""Streams of events from any driver of the API, as our service hands them out."""
+"""Event streams of any driver of the API, as the service provides them."""
 
 from __future__ import annotations
 
@@ -31,8 +31,8 @@ SOUTH, EAST = Control.BUTTON_SOUTH, Control.BUTTON_EAST
 PRESS = EventType.BUTTON_PRESS
 
 
-class Pad(Controller):
-    """As small as a driver may be: one function for each kind of event, nothing to trigger."""
+class MinimalPad(Controller):
+    """A minimal driver: one callback per kind of event, and no trigger_event."""
 
     def __init__(self) -> None:
         super().__init__("pad")
@@ -59,23 +59,23 @@ class Pad(Controller):
             else:
                 self.functions[control, trigger] = function
 
-    def happen(self, event: Event) -> None:
+    def emit(self, event: Event) -> None:
         for trigger in (event.event, EventType.ALL_EVENTS):
             if (event.control, trigger) in self.functions:
                 self.functions[event.control, trigger](event)
 
 
-def press(value: float, control: Control = SOUTH) -> Event:
-    return Event(1_700_000_000.25, PRESS, control, value)
+def press(read_value: float, control: Control = SOUTH) -> Event:
+    return Event(1_700_000_000.25, PRESS, control, read_value)
 
 
 @pytest.fixture
-def pad() -> Pad:
-    return Pad()
+def pad() -> MinimalPad:
+    return MinimalPad()
 
 
 @pytest.fixture
-async def channel(pad: Pad, serve: Serve) -> AsyncIterator[Any]:
+async def channel(pad: MinimalPad, serve: Serve) -> AsyncIterator[Any]:
     async with serve(pad) as channel:
         yield channel
 
@@ -96,76 +96,76 @@ async def streaming(channel: Any, *wanted: tuple[str, list[str], list[str]]) -> 
             await stream.cancel()
 
 
-async def refused_by(stream: Any) -> None:
-    """An error that comes before any reply."""
+async def receive_error(stream: Any) -> None:
+    """Wait for an error that comes before any reply."""
     await stream.recv_message()
     await stream.recv_trailing_metadata()
 
 
-async def value(stream: Any) -> float:
+async def read_value(stream: Any) -> float:
     reply = await stream.recv_message()
     assert reply is not None
     found: float = reply.event.value
     return found
 
 
-def has_functions(pad: Pad, channel: Any, count: int) -> Any:
-    async def it_has() -> bool:
+def has_functions(pad: MinimalPad, channel: Any, count: int) -> Any:
+    async def has_count() -> bool:
         await ControllerClient("pad", channel).get_controls()
         return len(pad.functions) == count
 
-    return it_has
+    return has_count
 
 
-async def test_two_who_want_the_same_both_get_it(pad: Pad, channel: Any) -> None:
+async def test_two_streams_of_the_same_event_both_receive_it(pad: MinimalPad, channel: Any) -> None:
     wanted: tuple[str, list[str], list[str]] = ("ButtonSouth", ["ButtonPress"], [])
     async with streaming(channel, wanted) as one:
         async with streaming(channel, wanted) as other:
-            pad.happen(press(0.5))
-            assert [await value(one), await value(other)] == [0.5, 0.5]
-        pad.happen(press(0.75))
-        assert await value(one) == 0.75
+            pad.emit(press(0.5))
+            assert [await read_value(one), await read_value(other)] == [0.5, 0.5]
+        pad.emit(press(0.75))
+        assert await read_value(one) == 0.75
     await until(has_functions(pad, channel, 0))
 
 
-async def test_an_event_comes_once_whatever_it_is_called(pad: Pad, channel: Any) -> None:
+async def test_event_matching_several_kinds_is_sent_once(pad: MinimalPad, channel: Any) -> None:
     kinds = ["ButtonPress", "AllEvents", "ButtonChange"]
     async with streaming(channel, ("ButtonSouth", kinds, [])) as stream:
         for each in (0.1, 0.2):
-            pad.happen(press(each))
-        assert [await value(stream), await value(stream)] == [0.1, 0.2]
+            pad.emit(press(each))
+        assert [await read_value(stream), await read_value(stream)] == [0.1, 0.2]
 
 
-async def test_what_is_cancelled_does_not_come(pad: Pad, channel: Any) -> None:
+async def test_cancelled_event_kinds_are_not_sent(pad: MinimalPad, channel: Any) -> None:
     cancelled = ("ButtonSouth", ["ButtonPress", "ButtonRelease"], ["ButtonPress"])
     async with streaming(channel, cancelled, ("ButtonEast", ["ButtonPress"], [])) as stream:
         assert set(pad.functions) == {(SOUTH, EventType.BUTTON_RELEASE), (EAST, PRESS)}
-        pad.happen(press(0.1))
-        pad.happen(press(0.2, EAST))
-        assert await value(stream) == 0.2
+        pad.emit(press(0.1))
+        pad.emit(press(0.2, EAST))
+        assert await read_value(stream) == 0.2
 
 
-async def test_who_wants_nothing_is_done_at_once(channel: Any) -> None:
+async def test_stream_without_events_ends_at_once(channel: Any) -> None:
     async with streaming(channel, ("ButtonSouth", [], ["ButtonPress"])) as stream:
         assert await stream.recv_message() is None
 
 
-async def test_events_of_other_threads_come_too(pad: Pad, channel: Any) -> None:
+async def test_events_from_other_threads_are_sent(pad: MinimalPad, channel: Any) -> None:
     async with streaming(channel, ("ButtonSouth", ["ButtonPress"], [])) as stream:
-        thread = threading.Thread(target=lambda: pad.happen(press(0.5)))
+        thread = threading.Thread(target=lambda: pad.emit(press(0.5)))
         thread.start()
-        assert await value(stream) == 0.5
+        assert await read_value(stream) == 0.5
         thread.join()
 
 
-async def test_times_are_kept_whatever_the_zone(
-    pad: Pad, channel: Any, monkeypatch: pytest.MonkeyPatch
+async def test_event_times_do_not_depend_on_the_time_zone(
+    pad: MinimalPad, channel: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("TZ", "Asia/Kolkata")
     time.tzset()
     try:
         async with streaming(channel, ("ButtonSouth", ["ButtonPress"], [])) as stream:
-            pad.happen(press(1))
+            pad.emit(press(1))
             reply = await stream.recv_message()
             assert (reply.event.time.seconds, reply.event.time.nanos) == (
                 1_700_000_000,
@@ -176,13 +176,13 @@ async def test_times_are_kept_whatever_the_zone(
         time.tzset()
 
 
-async def test_who_reads_too_slowly_is_told_so(pad: Pad, channel: Any) -> None:
+async def test_slow_stream_reader_gets_resource_exhausted(pad: MinimalPad, channel: Any) -> None:
     with refused() as told:
         async with streaming(channel, ("ButtonSouth", ["ButtonPress"], [])) as stream:
             for number in range(MAX_QUEUED_EVENTS + 10):
-                pad.happen(press(number / 10_000))
+                pad.emit(press(number / 10_000))
             for number in range(MAX_QUEUED_EVENTS):
-                assert await value(stream) == number / 10_000
+                assert await read_value(stream) == number / 10_000
             assert await stream.recv_message() is None
             await stream.recv_trailing_metadata()
     assert told.status is Status.RESOURCE_EXHAUSTED
@@ -190,15 +190,15 @@ async def test_who_reads_too_slowly_is_told_so(pad: Pad, channel: Any) -> None:
     await until(has_functions(pad, channel, 0))
 
 
-async def test_one_that_cannot_join_takes_nothing_from_the_others(pad: Pad, channel: Any) -> None:
+async def test_refused_stream_does_not_affect_the_others(pad: MinimalPad, channel: Any) -> None:
     both = ["ButtonPress", "ButtonRelease"]
     async with streaming(channel, ("ButtonEast", both, [])) as staying:
         with refused():
             async with streaming(channel, ("ButtonEast", [*both, "ButtonHold"], [])) as stream:
-                await refused_by(stream)
+                await receive_error(stream)
         assert len(pad.functions) == 2
-        pad.happen(press(0.5, EAST))
-        assert await value(staying) == 0.5
+        pad.emit(press(0.5, EAST))
+        assert await read_value(staying) == 0.5
 
 
 @pytest.mark.parametrize(
@@ -216,21 +216,21 @@ async def test_one_that_cannot_join_takes_nothing_from_the_others(pad: Pad, chan
         ),
     ],
 )
-async def test_what_nobody_has_is_refused(
+async def test_unknown_controls_and_events_are_refused(
     channel: Any, wanted: tuple[str, list[str], list[str]], words: str
 ) -> None:
     with refused() as told:
         async with streaming(channel, wanted) as stream:
-            await refused_by(stream)
+            await receive_error(stream)
     assert (told.status, told.words) == (Status.INVALID_ARGUMENT, words)
 
 
-async def test_a_driver_that_cannot_trigger_says_so(channel: Any) -> None:
+async def test_driver_without_trigger_event_is_unsupported(channel: Any) -> None:
     with pytest.raises(NotSupportedError):
         await ControllerClient("pad", channel).trigger_event(press(1))
 
 
-async def test_an_event_of_no_control_is_refused(channel: Any) -> None:
+async def test_trigger_event_without_a_control_is_refused(channel: Any) -> None:
     stub = InputControllerServiceStub(channel)
     with refused() as told:
         await stub.TriggerEvent(
@@ -239,19 +239,19 @@ async def test_an_event_of_no_control_is_refused(channel: Any) -> None:
     assert (told.status, told.words) == (Status.INVALID_ARGUMENT, 'there is no control ""')
 
 
-async def test_the_client_hears_a_burst_in_order(pad: Pad, channel: Any) -> None:
+async def test_client_receives_a_burst_in_order(pad: MinimalPad, channel: Any) -> None:
     heard: list[float] = []
     full = asyncio.Event()
 
-    def hear(event: Event) -> None:
+    def record(event: Event) -> None:
         heard.append(event.value)
         if len(heard) == 100:
             full.set()
 
     client = ControllerClient("pad", channel)
-    client.register_control_callback(SOUTH, [PRESS], hear)
+    client.register_control_callback(SOUTH, [PRESS], record)
     await until(has_functions(pad, channel, 1))
     for number in range(100):
-        pad.happen(press(number))
+        pad.emit(press(number))
     await asyncio.wait_for(full.wait(), 10)
     assert heard == list(range(100))

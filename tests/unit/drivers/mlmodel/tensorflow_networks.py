@@ -1,4 +1,4 @@
-"""Tiny models, and the files they are saved in. Importing this imports TensorFlow."""
+"""Tiny models and the files they are saved in. Importing this module imports TensorFlow."""
 
 from __future__ import annotations
 

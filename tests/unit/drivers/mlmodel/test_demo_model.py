@@ -1,4 +1,4 @@
-"""The demo model says the same in every format, and is right about conveyors it has not seen."""
+"""The demo model gives the same results in every format, and is right about unseen conveyors."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ DEMO = Path(cogwork.drivers.mlmodel.__file__).parent / "demo"
 SHAPES = {"location": (1, 32, 4), "category": (1, 32), "score": (1, 32)}
 NAMES = {0: "gear", 1: "bolt", 2: "nut"}
 
-# Only looked at when onnxruntime is imported, which reports to its makers otherwise.
+# This is read when onnxruntime is imported, which otherwise sends telemetry.
 os.environ["ORT_DISABLE_TELEMETRY"] = "1"
 
 Outputs = Mapping[str, NDArray[Any]]
 Run = Callable[[NDArray[np.uint8]], Outputs]
 
 
-def onnx_session() -> Any:
+def create_onnx_session() -> Any:
     onnxruntime = pytest.importorskip("onnxruntime")
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = 2
@@ -41,18 +41,18 @@ def onnx_session() -> Any:
 
 
 @functools.cache
-def onnx_run() -> Run:
-    session = onnx_session()
+def load_onnx_runner() -> Run:
+    session = create_onnx_session()
     return lambda image: dict(zip(SHAPES, session.run(list(SHAPES), {"image": image}), strict=True))
 
 
 def detect(image: Image) -> Detections:
-    return Detections(*(onnx_run()(image[None])[name][0] for name in SHAPES))
+    return Detections(*(load_onnx_runner()(image[None])[name][0] for name in SHAPES))
 
 
 @functools.cache
-def pictures() -> list[NDArray[np.uint8]]:
-    """One as it is, one through JPEG, one stretched from another shape."""
+def input_images() -> list[NDArray[np.uint8]]:
+    """One raw image, one compressed as JPEG, one resized from another aspect ratio."""
     samples = (
         *render_unseen(640, 480, moments=1, seeds=[2001]),
         *render_unseen(640, 480, moments=1, seeds=[2002], jpeg=75),
@@ -61,25 +61,25 @@ def pictures() -> list[NDArray[np.uint8]]:
     return [sample.image[None] for sample in samples]
 
 
-def assert_says_the_same_as_onnx(run: Run) -> None:
-    for picture in pictures():
-        expected, got = onnx_run()(picture), run(picture)
+def assert_agrees_with_onnx(run: Run) -> None:
+    for picture in input_images():
+        expected, got = load_onnx_runner()(picture), run(picture)
         assert {name: tensor.shape for name, tensor in got.items()} == SHAPES
         assert {tensor.dtype for tensor in got.values()} == {np.dtype(np.float32)}
         assert np.all(np.diff(got["score"]) <= 0)
         assert np.count_nonzero(expected["score"] > 0.5) >= 2
-        far = np.abs(rows(got)[:, None] - rows(expected)[None]).max(axis=2)
+        far = np.abs(output_rows(got)[:, None] - output_rows(expected)[None]).max(axis=2)
         assert far.min(axis=0).max() < 1e-3
         assert far.min(axis=1).max() < 1e-3
 
 
-def rows(outputs: Outputs) -> NDArray[np.float32]:
-    """To be paired by what they say: those that score almost the same may be swapped."""
+def output_rows(outputs: Outputs) -> NDArray[np.float32]:
+    """Return rows to pair by content: those with almost equal scores may be swapped."""
     return np.column_stack([outputs[name][0] for name in SHAPES])
 
 
-def test_onnx_names_its_tensors_and_labels() -> None:
-    session = onnx_session()
+def test_onnx_file_names_its_tensors_and_labels() -> None:
+    session = create_onnx_session()
     (image,) = session.get_inputs()
     assert (image.name, image.type, image.shape) == ("image", "tensor(uint8)", [1, 240, 320, 3])
     outputs = {each.name: (each.type, tuple(each.shape)) for each in session.get_outputs()}
@@ -90,13 +90,13 @@ def test_onnx_names_its_tensors_and_labels() -> None:
     assert notes["author"]
 
 
-def test_the_label_files_name_the_same() -> None:
+def test_label_files_agree() -> None:
     with zipfile.ZipFile(DEMO / "conveyor.tflite") as attached:
         texts = [attached.read("labels.txt").decode(), (DEMO / "labels.txt").read_text()]
     assert [parse_labels(text).names for text in texts] == [NAMES, NAMES]
 
 
-def test_tflite_says_the_same_as_onnx() -> None:
+def test_tflite_agrees_with_onnx() -> None:
     litert = pytest.importorskip("ai_edge_litert.interpreter")
     interpreter = litert.Interpreter(str(DEMO / "conveyor.tflite"), num_threads=2)
     assert [each["name"] for each in interpreter.get_input_details()] == ["image"]
@@ -104,15 +104,15 @@ def test_tflite_says_the_same_as_onnx() -> None:
     runner = interpreter.get_signature_runner("serving_default")
     (details,) = runner.get_input_details().values()
     assert details["dtype"] is np.uint8
-    assert_says_the_same_as_onnx(lambda image: runner(image=image))
+    assert_agrees_with_onnx(lambda image: runner(image=image))
 
 
-def test_saved_model_says_the_same_as_onnx() -> None:
+def test_saved_model_agrees_with_onnx() -> None:
     tf = pytest.importorskip("tensorflow")
     signature = tf.saved_model.load(str(DEMO / "conveyor_savedmodel")).signatures["serving_default"]
     _, inputs = signature.structured_input_signature
     assert inputs == {"image": tf.TensorSpec([1, 240, 320, 3], tf.uint8, name="image")}
-    assert_says_the_same_as_onnx(
+    assert_agrees_with_onnx(
         lambda image: {
             name: each.numpy() for name, each in signature(image=tf.constant(image)).items()
         }
@@ -120,7 +120,7 @@ def test_saved_model_says_the_same_as_onnx() -> None:
 
 
 @pytest.mark.filterwarnings("ignore:`torch.jit:DeprecationWarning")
-def test_torchscript_says_the_same_as_onnx() -> None:
+def test_torchscript_agrees_with_onnx() -> None:
     torch = pytest.importorskip("torch")
     script = torch.jit.load(str(DEMO / "conveyor.pt"))
 
@@ -129,20 +129,20 @@ def test_torchscript_says_the_same_as_onnx() -> None:
             found = script(torch.from_numpy(image))
         return {name: each.numpy() for name, each in found.items()}
 
-    assert_says_the_same_as_onnx(run)
+    assert_agrees_with_onnx(run)
 
 
-def test_of_an_empty_belt_every_row_is_all_zeros() -> None:
+def test_empty_belt_gives_only_zeros() -> None:
     belt = Conveyor(2004)
     empty = dataclasses.replace(belt.scene_at(20), parts=())
     image = to_network_input(belt.render(empty)[0])
-    assert all(not tensor.any() for tensor in onnx_run()(image[None]).values())
+    assert all(not tensor.any() for tensor in load_onnx_runner()(image[None]).values())
 
 
 @pytest.mark.parametrize(
     ("width", "height", "jpeg"), [(640, 480, None), (1280, 720, 75)], ids=["raw", "wide_jpeg"]
 )
-def test_it_is_right_about_conveyors_it_has_not_seen(
+def test_demo_model_is_accurate_on_unseen_conveyors(
     width: int, height: int, jpeg: int | None
 ) -> None:
     samples = render_unseen(width, height, moments=2, jpeg=jpeg, seeds=range(3000, 3010))

@@ -32,7 +32,7 @@ MLMODEL = Api.parse("rdk:service:mlmodel")
 
 
 class Gate:
-    """Lets work through when it is opened, and knows who came."""
+    """Blocks callers until it is opened, and counts them."""
 
     def __init__(self, *, is_open: bool = False) -> None:
         self.came = 0
@@ -50,10 +50,10 @@ class Gate:
             self._is_open = True
             self._news.notify_all()
 
-    async def reached(self, by: int = 1) -> None:
-        await asyncio.to_thread(self._reached, by)
+    async def wait_for_callers(self, by: int = 1) -> None:
+        await asyncio.to_thread(self._wait_for_callers, by)
 
-    def _reached(self, by: int) -> None:
+    def _wait_for_callers(self, by: int) -> None:
         with self._news:
             assert self._news.wait_for(lambda: self.came >= by, WITHIN)
 
@@ -61,7 +61,7 @@ class Gate:
 class FakeEngine:
     info = ModelInfo("fake", (X,), (X,))
 
-    def __init__(self, shop: Shop) -> None:
+    def __init__(self, shop: EngineFactory) -> None:
         self._shop = shop
         self.closed = threading.Event()
         self.in_it = 0
@@ -83,8 +83,8 @@ class FakeEngine:
 
 
 @dataclass
-class Shop:
-    """Makes engines, and sees what becomes of them."""
+class EngineFactory:
+    """Creates fake engines and observes their life."""
 
     loads: Gate = field(default_factory=lambda: Gate(is_open=True))
     runs: Gate = field(default_factory=lambda: Gate(is_open=True))
@@ -107,8 +107,8 @@ class Shop:
 
 
 @pytest.fixture
-def shop() -> Iterator[Shop]:
-    shop = Shop()
+def shop() -> Iterator[EngineFactory]:
+    shop = EngineFactory()
     yield shop
     shop.loads.open()
     shop.runs.open()
@@ -121,35 +121,35 @@ def file(tmp_path: Path) -> Path:
     return file
 
 
-class Taken:
-    """Models of one place, each given back at the end."""
+class CacheUser:
+    """Acquires models of one cache and releases them at the end."""
 
-    def __init__(self, shop: Shop, models: ModelCache) -> None:
+    def __init__(self, shop: EngineFactory, models: ModelCache) -> None:
         self.models = models
         self._shop = shop
         self._taken: list[LoadedModel] = []
 
-    async def take(self, path: Path, options: str = "", threads: int = 1) -> LoadedModel:
+    async def acquire(self, path: Path, options: str = "", threads: int = 1) -> LoadedModel:
         model = await self.models.acquire(str(path), options, threads, self._shop.load)
         self._taken.append(model)
         return model
 
-    def give_back(self, model: LoadedModel) -> None:
+    def release(self, model: LoadedModel) -> None:
         self._taken.remove(model)
         self.models.release(model)
 
-    def give_all_back(self) -> None:
+    def release_all(self) -> None:
         for model in [*self._taken]:
-            self.give_back(model)
+            self.release(model)
 
 
 @pytest.fixture
-async def taken(shop: Shop) -> AsyncIterator[Taken]:
-    taken = Taken(shop, ModelCache(SystemClock()))
+async def taken(shop: EngineFactory) -> AsyncIterator[CacheUser]:
+    taken = CacheUser(shop, ModelCache(SystemClock()))
     yield taken
     shop.loads.open()
     shop.runs.open()
-    taken.give_all_back()
+    taken.release_all()
     assert await shop.all_closed()
     assert not taken.models._models
 
@@ -158,109 +158,119 @@ def tensors(number: float = 0) -> dict[str, NDArray[Any]]:
     return {"x": np.array([number], np.float32)}
 
 
-async def turn() -> None:
-    """Whoever can go on, does."""
+async def settle() -> None:
+    """Let every task run as far as it can."""
     await ManualClock().settle()
 
 
 class TestSharing:
-    async def test_a_file_is_loaded_once(self, taken: Taken, shop: Shop, file: Path) -> None:
-        first, *others = await asyncio.gather(*(taken.take(file) for _ in range(5)))
+    async def test_file_is_loaded_once_for_all_users(
+        self, taken: CacheUser, shop: EngineFactory, file: Path
+    ) -> None:
+        first, *others = await asyncio.gather(*(taken.acquire(file) for _ in range(5)))
         assert [each is first for each in others] == [True] * 4
-        assert (await taken.take(file)) is first
+        assert (await taken.acquire(file)) is first
         assert (first.user_count, len(shop.engines)) == (6, 1)
 
-    async def test_and_closed_with_the_last(self, taken: Taken, shop: Shop, file: Path) -> None:
-        models = [await taken.take(file) for _ in range(3)]
+    async def test_engine_is_closed_with_its_last_user(
+        self, taken: CacheUser, shop: EngineFactory, file: Path
+    ) -> None:
+        models = [await taken.acquire(file) for _ in range(3)]
         for model in models[:2]:
-            taken.give_back(model)
+            taken.release(model)
         assert await models[2].run(tensors(4)) == tensors(4)
         assert not shop.engines[0].closed.is_set()
-        taken.give_back(models[2])
+        taken.release(models[2])
         assert await shop.all_closed()
         with pytest.raises(Interrupted, match=r"model model\.fake is closed"):
             await models[2].run(tensors())
-        assert (await taken.take(file)) is not models[2]
+        assert (await taken.acquire(file)) is not models[2]
 
-    async def test_by_whichever_path(self, taken: Taken, file: Path, tmp_path: Path) -> None:
+    async def test_link_and_target_share_one_engine(
+        self, taken: CacheUser, file: Path, tmp_path: Path
+    ) -> None:
         link = tmp_path / "link"
         link.symlink_to(file)
-        assert (await taken.take(link)) is (await taken.take(file))
+        assert (await taken.acquire(link)) is (await taken.acquire(file))
 
-    async def test_other_threads_options_and_editions_are_others(
-        self, taken: Taken, shop: Shop, file: Path
+    async def test_other_threads_options_and_file_versions_load_again(
+        self, taken: CacheUser, shop: EngineFactory, file: Path
     ) -> None:
-        made = [await taken.take(file)]
-        made.append(await taken.take(file, threads=2))
-        made.append(await taken.take(file, "reduced"))
+        made = [await taken.acquire(file)]
+        made.append(await taken.acquire(file, threads=2))
+        made.append(await taken.acquire(file, "reduced"))
         os.utime(file, (1, 1))
-        made.append(await taken.take(file))
+        made.append(await taken.acquire(file))
         file.write_bytes(b"longer than it was before")
         os.utime(file, (1, 1))
-        made.append(await taken.take(file))
+        made.append(await taken.acquire(file))
         copy = file.with_name("copy")
         copy.write_bytes(file.read_bytes())
         os.utime(copy, (1, 1))
         copy.rename(file)
-        made.append(await taken.take(file))
+        made.append(await taken.acquire(file))
         assert len(set(map(id, made))) == len(shop.engines) == 6
 
-    async def test_a_folder_has_editions_too(self, taken: Taken, tmp_path: Path) -> None:
+    async def test_changed_folder_is_loaded_again(self, taken: CacheUser, tmp_path: Path) -> None:
         folder = tmp_path / "saved"
         (folder / "variables").mkdir(parents=True)
         (folder / "variables" / "data").write_bytes(b"12345")
-        first = await taken.take(folder)
+        first = await taken.acquire(folder)
         assert first.version.size >= 5
         (folder / "variables" / "data").write_bytes(b"1234567")
-        assert (await taken.take(folder)) is not first
+        assert (await taken.acquire(folder)) is not first
 
 
 class TestLoading:
-    async def test_a_load_that_fails_is_tried_again(
-        self, taken: Taken, shop: Shop, file: Path
+    async def test_failed_load_is_retried_by_the_next_user(
+        self, taken: CacheUser, shop: EngineFactory, file: Path
     ) -> None:
         shop.faults += [BadModel("it is half"), MemoryError()]
         with pytest.raises(BadModel, match="it is half"):
-            await taken.take(file)
+            await taken.acquire(file)
         with pytest.raises(MemoryError):
-            await taken.take(file)
-        assert (await taken.take(file)).user_count == 1
+            await taken.acquire(file)
+        assert (await taken.acquire(file)).user_count == 1
 
-    async def test_all_who_wait_are_told(self, taken: Taken, shop: Shop, file: Path) -> None:
+    async def test_all_waiting_users_get_the_load_error(
+        self, taken: CacheUser, shop: EngineFactory, file: Path
+    ) -> None:
         shop.loads = Gate()
         shop.faults.append(BadModel("it is half"))
-        waiters = [asyncio.ensure_future(taken.take(file)) for _ in range(3)]
-        await shop.loads.reached()
-        await until(lambda: users(taken) == 3)
+        waiters = [asyncio.ensure_future(taken.acquire(file)) for _ in range(3)]
+        await shop.loads.wait_for_callers()
+        await until(lambda: count_users(taken) == 3)
         shop.loads.open()
         told = await asyncio.gather(*waiters, return_exceptions=True)
         assert [str(each) for each in told] == ["it is half"] * 3
         assert shop.loads.came == 1
 
-    async def test_whoever_gives_up_does_not_end_it_for_others(
-        self, taken: Taken, shop: Shop, file: Path
+    async def test_cancelled_user_does_not_end_the_load_for_others(
+        self, taken: CacheUser, shop: EngineFactory, file: Path
     ) -> None:
         shop.loads = Gate()
-        waiters = [asyncio.ensure_future(taken.take(file)) for _ in range(3)]
-        await shop.loads.reached()
-        await until(lambda: users(taken) == 3)
+        waiters = [asyncio.ensure_future(taken.acquire(file)) for _ in range(3)]
+        await shop.loads.wait_for_callers()
+        await until(lambda: count_users(taken) == 3)
         waiters[0].cancel()
         await asyncio.wait(waiters[:1])
-        assert users(taken) == 2
+        assert count_users(taken) == 2
         shop.loads.open()
         first, second = await asyncio.gather(*waiters[1:])
         assert first is second
         assert (first.user_count, len(shop.engines)) == (2, 1)
 
-    async def test_nobody_wants_it_any_more(self, taken: Taken, shop: Shop, file: Path) -> None:
-        """What comes of it is closed, and whoever asks meanwhile gets another."""
+    async def test_engine_of_an_abandoned_load_is_closed(
+        self, taken: CacheUser, shop: EngineFactory, file: Path
+    ) -> None:
+        """A user that comes meanwhile starts another load."""
         shop.loads = Gate()
-        waiter = asyncio.ensure_future(taken.take(file))
-        await shop.loads.reached()
+        waiter = asyncio.ensure_future(taken.acquire(file))
+        await shop.loads.wait_for_callers()
         waiter.cancel()
         await asyncio.wait([waiter])
-        again = asyncio.ensure_future(taken.take(file))
-        await shop.loads.reached(by=2)
+        again = asyncio.ensure_future(taken.acquire(file))
+        await shop.loads.wait_for_callers(by=2)
         shop.loads.open()
         await again
         await until(lambda: len(shop.engines) == 2)
@@ -268,14 +278,14 @@ class TestLoading:
         assert await asyncio.to_thread(closed.closed.wait, WITHIN)
         assert not kept.closed.is_set()
 
-    async def test_it_says_how_far_it_is(self, shop: Shop, file: Path) -> None:
+    async def test_progress_of_a_load_is_reported(self, shop: EngineFactory, file: Path) -> None:
         clock, said = ManualClock(), list[str]()
         models = ModelCache(clock)
         shop.loads = Gate()
         file.write_bytes(bytes(1_500_000))
         with progress_listener(said.append):
             loading = asyncio.ensure_future(models.acquire(str(file), "", 1, shop.load))
-        await shop.loads.reached()
+        await shop.loads.wait_for_callers()
         await until(lambda: bool(said))
         await clock.advance(2.0)
         assert said == [
@@ -285,11 +295,11 @@ class TestLoading:
         models.release(await loading)
         assert await shop.all_closed()
 
-    def test_nobody_has_to_listen(self) -> None:
+    def test_progress_may_have_no_listener(self) -> None:
         report_progress("nothing")
 
 
-def users(taken: Taken) -> int:
+def count_users(taken: CacheUser) -> int:
     return sum(model.user_count for model in taken.models._models.values())
 
 
@@ -300,85 +310,85 @@ async def until(condition: Callable[[], bool]) -> None:
 
 
 class TestQueue:
-    async def test_callers_take_turns_in_the_order_they_come(
-        self, taken: Taken, shop: Shop, file: Path
+    async def test_callers_run_in_the_order_of_their_calls(
+        self, taken: CacheUser, shop: EngineFactory, file: Path
     ) -> None:
-        model = await taken.take(file, threads=os.cpu_count() or 1)
+        model = await taken.acquire(file, threads=os.cpu_count() or 1)
         shop.runs = Gate()
         runs = [asyncio.ensure_future(model.run(tensors(n))) for n in range(20)]
-        await shop.runs.reached()
+        await shop.runs.wait_for_callers()
         shop.runs.open()
         assert await asyncio.gather(*runs) == [tensors(n) for n in range(20)]
         assert shop.order == list(range(20))
         assert shop.most_at_once == 1
 
-    async def test_no_more_of_them_wait_than_there_are_places(
-        self, taken: Taken, shop: Shop, file: Path, monkeypatch: pytest.MonkeyPatch
+    async def test_number_of_waiting_callers_is_limited(
+        self, taken: CacheUser, shop: EngineFactory, file: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         monkeypatch.setattr(loaded_module, "_MAX_WAITING", 2)
-        model = await taken.take(file, threads=os.cpu_count() or 1)
+        model = await taken.acquire(file, threads=os.cpu_count() or 1)
         shop.runs = Gate()
         runs = [asyncio.ensure_future(model.run(tensors(n))) for n in range(3)]
-        await shop.runs.reached()
+        await shop.runs.wait_for_callers()
         with pytest.raises(TooMuchWork, match=r"model model\.fake is busy: 3 tasks are queued"):
             await model.run(tensors())
         shop.runs.open()
         await asyncio.gather(*runs)
         assert await model.run(tensors(7)) == tensors(7)
 
-    async def test_whoever_gives_up_leaves_the_queue(
-        self, taken: Taken, shop: Shop, file: Path, monkeypatch: pytest.MonkeyPatch
+    async def test_cancelled_caller_leaves_the_queue(
+        self, taken: CacheUser, shop: EngineFactory, file: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         monkeypatch.setattr(loaded_module, "_MAX_WAITING", 2)
-        model = await taken.take(file, threads=os.cpu_count() or 1)
+        model = await taken.acquire(file, threads=os.cpu_count() or 1)
         shop.runs = Gate()
         runs = [asyncio.ensure_future(model.run(tensors(n))) for n in range(3)]
-        await shop.runs.reached()
+        await shop.runs.wait_for_callers()
         runs[1].cancel()
         await asyncio.wait([runs[1]])
         runs.append(asyncio.ensure_future(model.run(tensors(9))))
-        await turn()
+        await settle()
         shop.runs.open()
         await asyncio.gather(*runs, return_exceptions=True)
         assert shop.order == [0, 2, 9]
 
-    async def test_as_many_run_as_the_cores_have_room_for(
-        self, taken: Taken, shop: Shop, file: Path, monkeypatch: pytest.MonkeyPatch
+    async def test_number_of_concurrent_runs_depends_on_cores_and_threads(
+        self, taken: CacheUser, shop: EngineFactory, file: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         monkeypatch.setattr(os, "cpu_count", lambda: 8)
         for threads, at_once in ((4, 2), (3, 2), (8, 1), (16, 1), (1, 8)):
             shop.runs, shop.most_at_once = Gate(), 0
-            model = await taken.take(file, threads=threads)
+            model = await taken.acquire(file, threads=threads)
             runs = [asyncio.ensure_future(model.run(tensors(n))) for n in range(12)]
-            await shop.runs.reached(by=at_once)
+            await shop.runs.wait_for_callers(by=at_once)
             shop.runs.open()
             await asyncio.gather(*runs)
             assert shop.most_at_once == at_once, threads
 
-    async def test_work_around_a_run_is_one_turn(
-        self, taken: Taken, shop: Shop, file: Path
+    async def test_work_around_a_run_is_queued_together_with_it(
+        self, taken: CacheUser, shop: EngineFactory, file: Path
     ) -> None:
-        model = await taken.take(file, threads=os.cpu_count() or 1)
+        model = await taken.acquire(file, threads=os.cpu_count() or 1)
         names = await model.run_with_engine(
             lambda run: (threading.current_thread().name, *run(tensors(3))["x"])
         )
         assert names[0].startswith("model model.fake")
         assert names[1] == 3
 
-    async def test_what_waits_is_still_run_when_it_is_given_back(
-        self, taken: Taken, shop: Shop, file: Path
+    async def test_queued_runs_finish_after_release(
+        self, taken: CacheUser, shop: EngineFactory, file: Path
     ) -> None:
-        model = await taken.take(file, threads=os.cpu_count() or 1)
+        model = await taken.acquire(file, threads=os.cpu_count() or 1)
         shop.runs = Gate()
         runs = [asyncio.ensure_future(model.run(tensors(n))) for n in range(3)]
-        await shop.runs.reached()
-        taken.give_back(model)
+        await shop.runs.wait_for_callers()
+        taken.release(model)
         shop.runs.open()
         assert await asyncio.gather(*runs) == [tensors(n) for n in range(3)]
 
 
 class FakeModel(EngineModel):
-    shop: Shop
+    shop: EngineFactory
 
     @classmethod
     def load(cls, attributes: Any, threads: int) -> FakeEngine:
@@ -386,36 +396,36 @@ class FakeModel(EngineModel):
 
 
 class TestEngineModel:
-    async def made(self, taken: Taken, shop: Shop, file: Path) -> FakeModel:
+    async def create_model(self, taken: CacheUser, shop: EngineFactory, file: Path) -> FakeModel:
         FakeModel.shop = shop
         attributes = ModelAttributes(model_path=str(file))
         return await FakeModel.new(ResourceName(MLMODEL, "m"), attributes, {}, taken.models)
 
-    async def test_closing_twice_takes_nothing_from_others(
-        self, taken: Taken, shop: Shop, file: Path
+    async def test_closing_twice_does_not_affect_other_users(
+        self, taken: CacheUser, shop: EngineFactory, file: Path
     ) -> None:
-        one, other = [await self.made(taken, shop, file) for _ in range(2)]
+        one, other = [await self.create_model(taken, shop, file) for _ in range(2)]
         await one.close()
         await one.close()
         assert await other.infer(tensors(5)) == tensors(5)
         assert (await other.get_status())["services"] == 1
         await other.close()
 
-    async def test_what_cannot_be_described_is_given_back(
-        self, taken: Taken, shop: Shop, file: Path, monkeypatch: pytest.MonkeyPatch
+    async def test_engine_is_released_when_its_metadata_cannot_be_built(
+        self, taken: CacheUser, shop: EngineFactory, file: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         described = ModelInfo("fake", (X,), (X,), properties={"no": object()})
         monkeypatch.setattr(FakeEngine, "info", described)
         with pytest.raises(TypeError, match="type object cannot be sent"):
-            await self.made(taken, shop, file)
+            await self.create_model(taken, shop, file)
         assert await shop.all_closed()
 
 
 class TestProgress:
-    """Through a real machine: what a constructor says is why its node is not ready."""
+    """In a real machine, reported progress is the reason why a node is not ready."""
 
-    async def test_it_is_the_reason_while_the_resource_is_configured(
-        self, shop: Shop, file: Path
+    async def test_progress_is_the_reason_while_the_resource_is_configured(
+        self, shop: EngineFactory, file: Path
     ) -> None:
         shop.loads = Gate()
         async with running_bench() as bench:
@@ -426,7 +436,7 @@ class TestProgress:
 
             bench.scripts["build", "eye"] = load
             bench.start_apply({"components": [thing("eye")]})
-            await shop.loads.reached()
+            await shop.loads.wait_for_callers()
             node = bench.machine.nodes[full_name("eye")]
             await until(lambda: node.reason is not None)
             await bench.clock.advance(3)
@@ -442,8 +452,8 @@ class TestProgress:
             models.release(taken[0])
             assert await shop.all_closed()
 
-    async def test_a_file_that_cannot_be_loaded_is_the_reason_then(
-        self, shop: Shop, tmp_path: Path
+    async def test_load_error_is_the_reason_of_an_unhealthy_resource(
+        self, shop: EngineFactory, tmp_path: Path
     ) -> None:
         async with running_bench() as bench:
             models = ModelCache(bench.clock)
@@ -459,8 +469,8 @@ class TestProgress:
             assert node.reason.text.endswith("none cannot be read: No such file or directory")
 
 
-class TestEdition:
-    def test_a_file_is_the_same_until_it_changes(self, file: Path) -> None:
+class TestFileVersion:
+    def test_version_is_equal_until_the_file_changes(self, file: Path) -> None:
         before = FileVersion.from_path(str(file))
         assert FileVersion.from_path(str(file)) == before
         file.write_bytes(b"something else")

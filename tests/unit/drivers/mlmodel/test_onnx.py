@@ -78,14 +78,14 @@ async def load() -> AsyncIterator[Open]:
 
 
 @pytest.fixture
-def made(load: Open, tmp_path: Path) -> Callable[[onnx.ModelProto], Awaitable[OnnxModel]]:
+def load_proto(load: Open, tmp_path: Path) -> Callable[[onnx.ModelProto], Awaitable[OnnxModel]]:
     return lambda proto: load(saved(tmp_path / "made.onnx", proto))
 
 
 Made = Callable[[onnx.ModelProto], Awaitable[OnnxModel]]
 
 
-def bare(path: Path, tensors: Tensors) -> dict[str, NDArray[Any]]:
+def run_bare_onnxruntime(path: Path, tensors: Tensors) -> dict[str, NDArray[Any]]:
     session = onnxruntime.InferenceSession(str(path), providers=["CPUExecutionProvider"])
     names = [each.name for each in session.get_outputs()]
     return dict(zip(names, session.run(names, dict(tensors)), strict=True))
@@ -104,21 +104,19 @@ def noise(shape: tuple[int, ...], dtype: Any = np.float32) -> NDArray[Any]:
 
 
 @pytest.mark.parametrize("name", ONNX)
-async def test_real_models_give_what_bare_onnxruntime_gives(
-    name: str, load: Open, serve: Serve
-) -> None:
+async def test_real_models_agree_with_bare_onnxruntime(name: str, load: Open, serve: Serve) -> None:
     path = model_path(name)
     loaded = await load(path)
     (wanted,) = loaded.info.inputs
     assert wanted.shape is not None
     tensors = {wanted.name: noise(wanted.shape)}
-    expected = bare(path, tensors)
+    expected = run_bare_onnxruntime(path, tensors)
     assert_same(await loaded.infer(tensors), expected)
     async with serve(loaded) as channel:
         assert_same(await MLModelClient("m", channel).infer(tensors), expected)
 
 
-async def test_a_real_yolo_says_what_it_was_trained_on(load: Open) -> None:
+async def test_metadata_of_a_real_yolo_is_read(load: Open) -> None:
     loaded = await load(model_path("yolov2tiny_v8layout_w8.onnx"))
     assert loaded.labels is not None
     assert (len(loaded.labels), loaded.labels.get(15)) == (80, "cat")
@@ -135,12 +133,12 @@ CARRIED = ("int8", "uint8", "int16", "uint16", "int32", "uint32", "int64", "uint
 
 class TestTypes:
     @pytest.mark.parametrize("name", [*CARRIED, "float32", "float64"])
-    async def test_those_that_the_api_carries_go_through(
-        self, name: str, made: Made, serve: Serve
+    async def test_supported_types_pass_unchanged(
+        self, name: str, load_proto: Made, serve: Serve
     ) -> None:
         dtype = np.dtype(name)
         kind = helper.np_dtype_to_tensor_dtype(dtype)
-        loaded = await made(one_node("Identity", [("x", kind, ["n"])], ("y", kind, ["n"])))
+        loaded = await load_proto(one_node("Identity", [("x", kind, ["n"])], ("y", kind, ["n"])))
         (x,) = loaded.info.inputs
         assert (x.dtype, x.shape) == (dtype, (-1,))
         limits = np.finfo(dtype) if dtype.kind == "f" else np.iinfo(dtype)
@@ -157,11 +155,11 @@ class TestTypes:
             ("bool", "uint8", [0, 1, 7], [0, 1, 1]),
         ],
     )
-    async def test_the_others_are_cast(
-        self, kind: str, stands_for: str, given: list[float], gives: list[float], made: Made
+    async def test_float16_and_bool_are_cast(
+        self, kind: str, stands_for: str, given: list[float], gives: list[float], load_proto: Made
     ) -> None:
         stored = helper.np_dtype_to_tensor_dtype(np.dtype(kind))
-        loaded = await made(one_node("Identity", [("x", stored, [3])], ("y", stored, [3])))
+        loaded = await load_proto(one_node("Identity", [("x", stored, [3])], ("y", stored, [3])))
         info = (await loaded.metadata()).input_info[0]
         assert info.data_type == stands_for
         outputs = await loaded.infer({"x": np.array(given, stands_for)})
@@ -169,9 +167,9 @@ class TestTypes:
         with pytest.raises(InvalidRequest, match=f'the model takes "x" \\({stands_for} 3\\)'):
             await loaded.infer({"x": np.array(given, kind)})
 
-    async def test_too_large_for_half_a_float_is_infinite(self, made: Made) -> None:
+    async def test_value_beyond_float16_becomes_infinite(self, load_proto: Made) -> None:
         stored = TensorProto.FLOAT16
-        loaded = await made(one_node("Identity", [("x", stored, [1])], ("y", stored, [1])))
+        loaded = await load_proto(one_node("Identity", [("x", stored, [1])], ("y", stored, [1])))
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", RuntimeWarning)
             outputs = await loaded.infer({"x": np.array([1e6], np.float32)})
@@ -194,17 +192,17 @@ class TestTypes:
             ),
         ],
     )
-    async def test_those_that_nothing_stands_for_are_refused(
-        self, proto: onnx.ModelProto, words: str, made: Made
+    async def test_unsupported_types_are_refused(
+        self, proto: onnx.ModelProto, words: str, load_proto: Made
     ) -> None:
         with pytest.raises(BadModel) as error:
-            await made(proto)
+            await load_proto(proto)
         assert words in str(error.value)
 
 
 class TestTensors:
-    async def test_open_extents(self, made: Made) -> None:
-        loaded = await made(relu(["batch", 3, "h", "w"]))
+    async def test_dynamic_dimensions_accept_any_size(self, load_proto: Made) -> None:
+        loaded = await load_proto(relu(["batch", 3, "h", "w"]))
         assert loaded.info.inputs[0].shape == (-1, 3, -1, -1)
         assert list((await loaded.metadata()).input_info[0].shape) == [-1, 3, -1, -1]
         for shape in ((1, 3, 2, 5), (4, 3, 7, 1), (0, 3, 2, 2)):
@@ -215,35 +213,37 @@ class TestTensors:
             await loaded.infer({"x": noise((1, 4, 2, 2))})
 
     @pytest.mark.parametrize("extents", [None, []])
-    async def test_any_shape(self, extents: list[int] | None, made: Made) -> None:
-        """Of a scalar, onnxruntime says the same as of any shape, and does not look itself."""
-        loaded = await made(relu(extents))
+    async def test_scalar_and_unknown_shapes_are_accepted(
+        self, extents: list[int] | None, load_proto: Made
+    ) -> None:
+        """For a scalar, onnxruntime reports an unknown shape, and does not check it."""
+        loaded = await load_proto(relu(extents))
         assert str(loaded.info.inputs[0]) == '"x" (any shape)'
         x = np.array(-2.0, np.float32)
         assert_same(await loaded.infer({"x": x}), {"y": np.zeros((), np.float32)})
         with pytest.raises(RunFailed, match=r"Unexpected input data type.*double"):
             await loaded.infer({"x": np.array(1.0)})
 
-    async def test_a_shape_that_is_nowhere_said_fits_every_tensor(self, made: Made) -> None:
-        loaded = await made(relu(None))
+    async def test_unknown_shape_accepts_every_tensor(self, load_proto: Made) -> None:
+        loaded = await load_proto(relu(None))
         for shape in ((), (3,), (2, 1, 2)):
             x = noise(shape)
             assert_same(await loaded.infer({"x": x}), {"y": x})
 
-    async def test_an_extent_that_no_message_holds(self, made: Made) -> None:
-        loaded = await made(relu([2**40, 4]))
+    async def test_dimension_beyond_int32_is_reported_as_unknown(self, load_proto: Made) -> None:
+        loaded = await load_proto(relu([2**40, 4]))
         assert list((await loaded.metadata()).input_info[0].shape) == [-1, 4]
         with pytest.raises(InvalidRequest, match="1099511627776x4"):
             await loaded.infer({"x": noise((1, 4))})
 
-    async def test_several_of_any_name(self, made: Made, serve: Serve) -> None:
+    async def test_tensors_may_have_any_name(self, load_proto: Made, serve: Serve) -> None:
         names = ("images:0", "schräg und/leer", "z")
         nodes = [
             helper.make_node("Add", list(names[:2]), ["sum"]),
             helper.make_node("Sub", [names[2], names[0]], ["difference:1"]),
             helper.make_node("Shape", [names[0]], ["size"]),
         ]
-        loaded = await made(
+        loaded = await load_proto(
             model(
                 nodes,
                 [(name, FLOAT, [2]) for name in names],
@@ -260,26 +260,26 @@ class TestTensors:
         async with serve(loaded) as channel:
             assert_same(await MLModelClient("m", channel).infer(tensors), expected)
 
-    async def test_an_input_that_is_an_output(self, made: Made) -> None:
-        loaded = await made(model([], [("x", FLOAT, [2])], [("x", FLOAT, [2])]))
+    async def test_input_may_be_an_output(self, load_proto: Made) -> None:
+        loaded = await load_proto(model([], [("x", FLOAT, [2])], [("x", FLOAT, [2])]))
         assert_same(await loaded.infer({"x": noise((2,))}), {"x": noise((2,))})
 
-    async def test_not_a_number_is_none_of_ours(self, made: Made, serve: Serve) -> None:
-        loaded = await made(relu([4]))
+    async def test_nan_and_infinity_pass_unchanged(self, load_proto: Made, serve: Serve) -> None:
+        loaded = await load_proto(relu([4]))
         x = np.array([np.nan, np.inf, -np.inf, -0.0], np.float32)
-        expected = bare(Path(loaded_path(loaded)), {"x": x})
+        expected = run_bare_onnxruntime(Path(path_of(loaded)), {"x": x})
         assert_same(await loaded.infer({"x": x}), expected)
         async with serve(loaded) as channel:
             assert_same(await MLModelClient("m", channel).infer({"x": x}), expected)
 
-    async def test_a_million_values(self, made: Made, serve: Serve) -> None:
-        loaded = await made(relu(["n"]))
+    async def test_a_million_values_pass_over_the_api(self, load_proto: Made, serve: Serve) -> None:
+        loaded = await load_proto(relu(["n"]))
         x = noise((1_000_000,))
         async with serve(loaded) as channel:
             assert_same(await MLModelClient("m", channel).infer({"x": x}), {"y": x})
 
-    async def test_memory_in_any_order(self, made: Made) -> None:
-        loaded = await made(relu([3, 4]))
+    async def test_non_contiguous_tensors_are_accepted(self, load_proto: Made) -> None:
+        loaded = await load_proto(relu([3, 4]))
         for x in (noise((4, 3)).T, noise((6, 8))[::2, ::2], np.asfortranarray(noise((3, 4)))):
             assert_same(await loaded.infer({"x": x}), {"y": np.ascontiguousarray(x)})
 
@@ -310,10 +310,10 @@ class TestTensors:
             ),
         ],
     )
-    async def test_what_does_not_fit_is_told_what_does(
-        self, given: Tensors, words: str, made: Made, serve: Serve
+    async def test_inputs_that_do_not_match_are_refused_with_what_is_expected(
+        self, given: Tensors, words: str, load_proto: Made, serve: Serve
     ) -> None:
-        loaded = await made(relu())
+        loaded = await load_proto(relu())
         with pytest.raises(InvalidRequest) as error:
             await loaded.infer(given)
         assert str(error.value) == words
@@ -322,14 +322,14 @@ class TestTensors:
                 await MLModelClient("m", channel).infer(dict(given))
         assert (told.status, told.words) == (Status.INVALID_ARGUMENT, words)
 
-    async def test_names_do_not_fill_the_answer(self, made: Made) -> None:
-        loaded = await made(relu())
+    async def test_long_input_names_are_truncated_in_errors(self, load_proto: Made) -> None:
+        loaded = await load_proto(relu())
         with pytest.raises(InvalidRequest) as error:
             await loaded.infer({f"{n}" * 5000: noise((1,)) for n in range(100)})
         assert len(str(error.value)) < 700
 
-    async def test_what_only_the_engine_notices(
-        self, made: Made, capfd: pytest.CaptureFixture[str]
+    async def test_error_of_the_engine_is_reported_as_run_failure(
+        self, load_proto: Made, capfd: pytest.CaptureFixture[str]
     ) -> None:
         proto = model(
             [helper.make_node("MatMul", ["x", "w"], ["y"])],
@@ -337,7 +337,7 @@ class TestTensors:
             [("y", FLOAT, ["a", 2])],
             {"w": noise((3, 2))},
         )
-        loaded = await made(proto)
+        loaded = await load_proto(proto)
         with pytest.raises(RunFailed) as error:
             await loaded.infer({"x": noise((2, 5))})
         assert str(error.value).startswith("the model failed on these tensors: Non-zero")
@@ -346,11 +346,11 @@ class TestTensors:
         assert capfd.readouterr() == ("", "")
 
     @pytest.mark.parametrize("many", [2**45, 2**62, -5])
-    async def test_more_than_there_is_memory_for(
-        self, many: int, made: Made, capfd: pytest.CaptureFixture[str]
+    async def test_allocation_failure_is_reported_as_run_failure(
+        self, many: int, load_proto: Made, capfd: pytest.CaptureFixture[str]
     ) -> None:
-        """What the engine's errors say of its own source is left out."""
-        loaded = await made(one_node("Expand", [("x", FLOAT, [1]), ("n", INT64, [1])]))
+        """The message leaves out source locations of the engine."""
+        loaded = await load_proto(one_node("Expand", [("x", FLOAT, [1]), ("n", INT64, [1])]))
         with pytest.raises(RunFailed) as error:
             await loaded.infer({"x": noise((1,)), "n": np.array([many])})
         assert "onnxruntime_src" not in str(error.value)
@@ -358,8 +358,8 @@ class TestTensors:
         assert capfd.readouterr() == ("", "")
 
 
-class TestNotes:
-    async def test_they_are_told(self, load: Open, tmp_path: Path) -> None:
+class TestFileMetadata:
+    async def test_metadata_of_the_file_is_reported(self, load: Open, tmp_path: Path) -> None:
         notes = {
             "names": "{0: 'gear', 2: 'nut'}",
             "imgsz": "[240, 320]",
@@ -376,7 +376,9 @@ class TestNotes:
         assert extra["names"] == ["gear", "1", "nut"]
         assert (extra["imgsz"], extra["stride"], extra["author"]) == ([240, 320], 32, "A. Person")
 
-    async def test_a_label_file_goes_first(self, load: Open, tmp_path: Path) -> None:
+    async def test_label_file_overrides_labels_of_the_model(
+        self, load: Open, tmp_path: Path
+    ) -> None:
         file = tmp_path / "labels.txt"
         file.write_text("cat\ndog\n")
         path = saved(tmp_path / "m.onnx", relu(notes={"names": "['gear']"}))
@@ -404,7 +406,7 @@ class TestNotes:
             "[" + "1, " * 50_000 + "]",
         ],
     )
-    async def test_what_is_no_plain_value_stays_a_text(
+    async def test_value_that_is_not_a_plain_literal_stays_text(
         self, text: str, load: Open, tmp_path: Path
     ) -> None:
         assert parse_file_metadata({"note": text}).properties == {"note": text}
@@ -412,14 +414,12 @@ class TestNotes:
         extra = (await loaded.metadata()).output_info[0].extra
         assert extra.FromString(extra.SerializeToString())["note"] == text
 
-    async def test_names_that_cannot_be_read_do_not_matter(
-        self, load: Open, tmp_path: Path
-    ) -> None:
+    async def test_unreadable_label_names_are_ignored(self, load: Open, tmp_path: Path) -> None:
         loaded = await load(saved(tmp_path / "m.onnx", relu(notes={"names": "{1: 2, 'a': []}"})))
         assert loaded.labels is None
         assert (await loaded.infer({"x": noise((1, 4))})).keys() == {"y"}
 
-    def test_they_are_read_without_the_engine_too(self, tmp_path: Path) -> None:
+    def test_metadata_is_read_without_the_engine(self, tmp_path: Path) -> None:
         notes = {"a": "1", "ü": "ö", "empty": ""}
         assert read_onnx_properties(str(saved(tmp_path / "m.onnx", relu(notes=notes)))) == notes
         for damaged in (b"", b"\x72\xff", b"hello", b"\x72\x02\x0a\x00"):
@@ -427,7 +427,7 @@ class TestNotes:
             assert read_onnx_properties(str(tmp_path / "bad.onnx")) == {}
 
 
-def damaged_files(folder: Path) -> dict[str, Path]:
+def write_damaged_files(folder: Path) -> dict[str, Path]:
     whole = product().SerializeToString()
     with zipfile.ZipFile(folder / "zip", "w") as archive:
         archive.writestr("model.onnx", whole)
@@ -452,10 +452,10 @@ def damaged_files(folder: Path) -> dict[str, Path]:
 
 
 class TestBadFiles:
-    async def test_they_are_refused_in_a_sentence(
+    async def test_damaged_files_are_refused_with_one_sentence(
         self, load: Open, tmp_path: Path, capfd: pytest.CaptureFixture[str]
     ) -> None:
-        for name, path in damaged_files(tmp_path).items():
+        for name, path in write_damaged_files(tmp_path).items():
             began = time.monotonic()
             with pytest.raises(BadModel) as error:
                 await load(path)
@@ -467,7 +467,9 @@ class TestBadFiles:
             assert len(words) < 600
         assert capfd.readouterr() == ("", "")
 
-    async def test_what_is_no_file_at_all(self, load: Open, tmp_path: Path) -> None:
+    async def test_missing_and_irregular_files_are_refused(
+        self, load: Open, tmp_path: Path
+    ) -> None:
         (tmp_path / "circle").symlink_to(tmp_path / "circle")
         os.mkfifo(tmp_path / "pipe")
         (tmp_path / "folder").mkdir()
@@ -482,20 +484,20 @@ class TestBadFiles:
             with pytest.raises(BadModel, match=words):
                 await load(path)
 
-    async def test_missing_weights(self, load: Open, tmp_path: Path) -> None:
+    async def test_missing_weights_are_refused(self, load: Open, tmp_path: Path) -> None:
         path = saved_apart(tmp_path / "apart.onnx", product())
         (tmp_path / "apart.data").unlink()
         with pytest.raises(BadModel, match=r"apart\.data"):
             await load(path)
 
-    async def test_weights_cut_short(self, load: Open, tmp_path: Path) -> None:
+    async def test_truncated_weights_are_refused(self, load: Open, tmp_path: Path) -> None:
         path = saved_apart(tmp_path / "apart.onnx", product())
         os.truncate(tmp_path / "apart.data", 100)
         with pytest.raises(BadModel, match=r"apart\.onnx is not a model"):
             await load(path)
 
-    async def test_weights_from_elsewhere(self, load: Open, tmp_path: Path) -> None:
-        """A model has no business with files outside of its folder."""
+    async def test_weights_outside_the_folder_are_refused(self, load: Open, tmp_path: Path) -> None:
+        """A model must not read files outside of its folder."""
         inside = tmp_path / "inside"
         inside.mkdir()
         path = saved_apart(inside / "apart.onnx", product())
@@ -505,8 +507,8 @@ class TestBadFiles:
         with pytest.raises(BadModel):
             await load(path)
 
-    def test_no_mutant_brings_the_process_down(self, tmp_path: Path) -> None:
-        """In a process of its own: that is what would end."""
+    def test_mutated_files_do_not_crash_the_process(self, tmp_path: Path) -> None:
+        """Run them in a child process, which would crash."""
         done = subprocess.run(
             [sys.executable, "-c", MUTATE, str(MUTANTS)],
             cwd=Path(__file__).parents[4],
@@ -571,51 +573,55 @@ print(f"{ran} mutants ran, {refused} were refused; the slowest took {slowest * 1
 """
 
 
-def loaded_path(loaded: OnnxModel) -> str:
+def path_of(loaded: OnnxModel) -> str:
     return loaded._model.version.path
 
 
 class TestReplacedFiles:
-    """The running model goes on as it was."""
+    """A running model continues unchanged when its file is replaced."""
 
-    async def changed(self, loaded: OnnxModel) -> Any:
+    async def is_file_changed(self, loaded: OnnxModel) -> Any:
         return (await loaded.get_status())["file_changed"]
 
-    async def gives(self, loaded: OnnxModel) -> float:
+    async def run_model(self, loaded: OnnxModel) -> float:
         return float((await loaded.infer({"x": np.zeros(2, np.float32)}))["y"][0])
 
-    async def test_in_place(self, load: Open, tmp_path: Path) -> None:
+    async def test_file_overwritten_in_place_is_noticed(self, load: Open, tmp_path: Path) -> None:
         path = saved(tmp_path / "m.onnx", adding(1))
         old = await load(path)
-        assert not await self.changed(old)
+        assert not await self.is_file_changed(old)
         path.write_bytes(adding(2).SerializeToString())
-        assert await self.changed(old)
-        assert await self.gives(old) == 1
+        assert await self.is_file_changed(old)
+        assert await self.run_model(old) == 1
         new = await load(path)
-        assert (await self.gives(new), await self.gives(old)) == (2, 1)
-        assert not await self.changed(new)
+        assert (await self.run_model(new), await self.run_model(old)) == (2, 1)
+        assert not await self.is_file_changed(new)
 
-    async def test_by_another_of_its_size_and_time(self, load: Open, tmp_path: Path) -> None:
-        """As whoever unpacks an archive does it."""
+    async def test_file_replaced_by_one_of_equal_size_and_time_is_noticed(
+        self, load: Open, tmp_path: Path
+    ) -> None:
+        """This happens when an archive is extracted."""
         path, other = tmp_path / "m.onnx", tmp_path / "other"
         for file, number in ((path, 1), (other, 2)):
             saved(file, adding(number))
             os.utime(file, (1_700_000_000, 1_700_000_000))
         old = await load(path)
         other.rename(path)
-        assert await self.changed(old)
+        assert await self.is_file_changed(old)
         new = await load(path)
-        assert (await self.gives(new), await self.gives(old)) == (2, 1)
+        assert (await self.run_model(new), await self.run_model(old)) == (2, 1)
 
-    async def test_or_taken_away(self, load: Open, tmp_path: Path) -> None:
+    async def test_removed_file_is_noticed(self, load: Open, tmp_path: Path) -> None:
         path = saved(tmp_path / "m.onnx", adding(1))
         old = await load(path)
         path.unlink()
-        assert await self.changed(old)
-        assert await self.gives(old) == 1
+        assert await self.is_file_changed(old)
+        assert await self.run_model(old) == 1
 
-    async def test_its_weights_in_place(self, load: Open, tmp_path: Path) -> None:
-        """Were they mapped, the process would end here."""
+    async def test_truncated_weights_do_not_affect_the_running_model(
+        self, load: Open, tmp_path: Path
+    ) -> None:
+        """If the weights were memory-mapped, the process would crash here."""
         path = saved_apart(tmp_path / "apart.onnx", product(256))
         loaded = await load(path)
         x = noise((1, 256))
@@ -625,7 +631,7 @@ class TestReplacedFiles:
         assert "apart.data" not in Path("/proc/self/maps").read_text()
 
 
-async def test_the_status_tells_what_is_loaded(load: Open, tmp_path: Path) -> None:
+async def test_status_describes_the_loaded_model(load: Open, tmp_path: Path) -> None:
     path = saved(tmp_path / "m.onnx", relu())
     loaded, _ = await load(path), await load(path)
     await loaded.infer({"x": noise((1, 4))})

@@ -63,14 +63,14 @@ async def load() -> AsyncIterator[Open]:
 
 
 @pytest.fixture
-def made(load: Open, tmp_path: Path) -> Callable[[onnx.ModelProto], Awaitable[OpenvinoModel]]:
+def load_proto(load: Open, tmp_path: Path) -> Callable[[onnx.ModelProto], Awaitable[OpenvinoModel]]:
     return lambda proto: load(saved(tmp_path / "made.onnx", proto))
 
 
 Made = Callable[[onnx.ModelProto], Awaitable[OpenvinoModel]]
 
 
-def bare(path: Path, tensors: Tensors) -> dict[str, NDArray[Any]]:
+def run_bare_onnxruntime(path: Path, tensors: Tensors) -> dict[str, NDArray[Any]]:
     onnxruntime = pytest.importorskip("onnxruntime")
     options = onnxruntime.SessionOptions()
     options.log_severity_level = 3
@@ -79,8 +79,8 @@ def bare(path: Path, tensors: Tensors) -> dict[str, NDArray[Any]]:
     return dict(zip(names, session.run(names, dict(tensors)), strict=True))
 
 
-def photo(name: str, loaded: OpenvinoModel) -> dict[str, NDArray[Any]]:
-    """Of a kind that the model knows: what it says of other pictures means nothing."""
+def load_photo(name: str, loaded: OpenvinoModel) -> dict[str, NDArray[Any]]:
+    """Return a photo of a kind that the model knows: its results for others mean nothing."""
     (wanted,) = loaded.info.inputs
     assert wanted.shape is not None
     read = cv2.imread(str(photo_path(name)))
@@ -90,7 +90,7 @@ def photo(name: str, loaded: OpenvinoModel) -> dict[str, NDArray[Any]]:
     return {wanted.name: np.ascontiguousarray(scaled.transpose(2, 0, 1)[None])}
 
 
-def difference(got: Tensors, expected: Tensors) -> float:
+def largest_difference(got: Tensors, expected: Tensors) -> float:
     assert set(got) == set(expected)
     assert {name: each.shape for name, each in got.items()} == {
         name: each.shape for name, each in expected.items()
@@ -106,27 +106,27 @@ async def test_real_models_agree_with_onnxruntime(name: str, load: Open) -> None
     path = model_path(name)
     loaded = await load(path)
     for shown in ("chelsea.jpg", "coffee.jpg", "astronaut.jpg"):
-        tensors = photo(shown, loaded)
-        expected = bare(path, tensors)
+        tensors = load_photo(shown, loaded)
+        expected = run_bare_onnxruntime(path, tensors)
         assert all(each.size for each in expected.values()), "there is nothing to compare"
-        far = difference(await loaded.infer(tensors), expected)
+        far = largest_difference(await loaded.infer(tensors), expected)
         print(f"{name} of {shown}: {far:.1e}")
         assert far < AGREES
 
 
-async def test_reduced_precision_means_the_same(load: Open) -> None:
-    """Where the processor has nothing shorter, it also is the same."""
+async def test_reduced_precision_gives_the_same_class(load: Open) -> None:
+    """On processors without a shorter type, the results are equal."""
     path = model_path("efficientnet_lite0_logits.onnx")
     exact, reduced = await load(path), await load(path, precision="reduced")
     assert exact._model is not reduced._model
     for shown in ("chelsea.jpg", "coffee.jpg"):
-        tensors = photo(shown, exact)
+        tensors = load_photo(shown, exact)
         one, other = [(await each.infer(tensors))["logits"] for each in (exact, reduced)]
         print(f"reduced, {shown}: {np.abs(one - other).max() / np.abs(one).max():.1e}")
         assert one.argmax() == other.argmax()
 
 
-async def test_the_demo_model_says_what_it_is(load: Open) -> None:
+async def test_metadata_of_the_demo_model_is_read(load: Open) -> None:
     loaded = await load(DEMO / "conveyor.onnx")
     assert loaded.labels is not None
     assert list(loaded.labels.names.values()) == ["gear", "bolt", "nut"]
@@ -137,20 +137,20 @@ async def test_the_demo_model_says_what_it_is(load: Open) -> None:
     assert (await loaded.infer({"image": image}))["score"].shape == (1, 32)
 
 
-async def test_a_tflite_file_runs_too(load: Open) -> None:
+async def test_tflite_file_can_be_run(load: Open) -> None:
     loaded = await load(DEMO / "conveyor.tflite")
     outputs = await loaded.infer({"image": np.zeros((1, 240, 320, 3), np.uint8)})
     assert outputs.keys() == {"location", "category", "score"}
 
 
-async def test_outputs_keep_the_names_of_the_file(made: Made) -> None:
-    """Layers that do nothing are dropped, and their names are not the output's."""
+async def test_outputs_keep_the_names_of_the_file(load_proto: Made) -> None:
+    """Layers without effect are dropped, but their names must not replace the output's name."""
     nodes = [
         helper.make_node("Relu", ["x"], ["a"]),
         helper.make_node("Identity", ["a"], ["b"]),
         helper.make_node("Identity", ["b"], ["y"]),
     ]
-    loaded = await made(model(nodes, [("x", FLOAT, [2])], [("y", FLOAT, [2])]))
+    loaded = await load_proto(model(nodes, [("x", FLOAT, [2])], [("y", FLOAT, [2])]))
     outputs = await loaded.infer({"x": np.array([-1, 1], np.float32)})
     assert {name: each.tolist() for name, each in outputs.items()} == {"y": [0, 1]}
     assert [each.name for each in loaded.info.outputs] == ["y"]
@@ -160,9 +160,9 @@ CARRIED = ("int8", "uint8", "int16", "uint16", "int32", "uint32", "int64", "uint
 
 
 @pytest.mark.parametrize("name", [*CARRIED, "float32", "float64"])
-async def test_types_that_the_api_carries(name: str, made: Made) -> None:
+async def test_supported_types_pass_unchanged(name: str, load_proto: Made) -> None:
     kind = helper.np_dtype_to_tensor_dtype(np.dtype(name))
-    loaded = await made(one_node("Identity", [("x", kind, ["n"])], ("y", kind, ["n"])))
+    loaded = await load_proto(one_node("Identity", [("x", kind, ["n"])], ("y", kind, ["n"])))
     tensor = np.array([0, 1, 100], name)
     tensor.flags.writeable = False  # as it comes from the wire
     (y,) = (await loaded.infer({"x": tensor})).values()
@@ -173,25 +173,25 @@ async def test_types_that_the_api_carries(name: str, made: Made) -> None:
     ("kind", "stands_for", "given", "gives"),
     [("float16", "float32", [0.5, -2, 8], [0.5, -2, 8]), ("bool", "uint8", [0, 1, 7], [0, 1, 1])],
 )
-async def test_types_that_are_cast(
-    kind: str, stands_for: str, given: list[float], gives: list[float], made: Made
+async def test_float16_and_bool_are_cast(
+    kind: str, stands_for: str, given: list[float], gives: list[float], load_proto: Made
 ) -> None:
     stored = helper.np_dtype_to_tensor_dtype(np.dtype(kind))
-    loaded = await made(one_node("Identity", [("x", stored, [3])], ("y", stored, [3])))
+    loaded = await load_proto(one_node("Identity", [("x", stored, [3])], ("y", stored, [3])))
     (y,) = (await loaded.infer({"x": np.array(given, stands_for)})).values()
     assert (y.dtype.name, y.tolist()) == (stands_for, gives)
 
 
 @pytest.mark.parametrize(("kind", "word"), [(TensorProto.BFLOAT16, "bf16"), (STRING, "string")])
-async def test_types_that_nothing_stands_for(kind: int, word: str, made: Made) -> None:
+async def test_unsupported_types_are_refused(kind: int, word: str, load_proto: Made) -> None:
     with pytest.raises(
         BadModel, match=f'its tensor "x" has the type {word}, which the API does not support'
     ):
-        await made(one_node("Identity", [("x", kind, [1])], ("y", kind, [1])))
+        await load_proto(one_node("Identity", [("x", kind, [1])], ("y", kind, [1])))
 
 
-async def test_open_extents_and_what_does_not_fit(made: Made) -> None:
-    loaded = await made(relu(["n", 4]))
+async def test_dynamic_dimensions_are_accepted_and_others_checked(load_proto: Made) -> None:
+    loaded = await load_proto(relu(["n", 4]))
     assert loaded.info.inputs[0].shape == (-1, 4)
     for rows in (1, 5, 2):
         x = np.full((rows, 8), -1, np.float32)[:, ::2]
@@ -200,7 +200,7 @@ async def test_open_extents_and_what_does_not_fit(made: Made) -> None:
         await loaded.infer({"x": np.zeros((1, 5), np.float32)})
 
 
-async def test_bad_files_are_refused_in_a_sentence(load: Open, tmp_path: Path) -> None:
+async def test_bad_files_are_refused_with_one_sentence(load: Open, tmp_path: Path) -> None:
     whole = product().SerializeToString()
     contents = {
         "empty.onnx": b"",
@@ -227,7 +227,9 @@ async def test_bad_files_are_refused_in_a_sentence(load: Open, tmp_path: Path) -
         await load(tmp_path / "model.pt")
 
 
-async def test_a_file_that_is_overwritten_goes_on_as_it_was(load: Open, tmp_path: Path) -> None:
+async def test_overwritten_file_does_not_affect_the_running_model(
+    load: Open, tmp_path: Path
+) -> None:
     path = saved(tmp_path / "m.onnx", adding(1))
     loaded = await load(path)
     os.truncate(path, 0)
@@ -235,8 +237,8 @@ async def test_a_file_that_is_overwritten_goes_on_as_it_was(load: Open, tmp_path
     assert (await loaded.get_status())["file_changed"]
 
 
-async def test_many_callers_get_their_own_answers(made: Made) -> None:
-    loaded = await made(adding(0.5))
+async def test_concurrent_callers_get_their_own_results(load_proto: Made) -> None:
+    loaded = await load_proto(adding(0.5))
     many = (loaded.infer({"x": np.full(2, n, np.float32)}) for n in range(60))
     outputs = await asyncio.gather(*many)
     assert [each["y"].tolist() for each in outputs] == [[n + 0.5] * 2 for n in range(60)]

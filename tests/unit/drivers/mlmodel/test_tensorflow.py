@@ -26,7 +26,7 @@ from cogwork.graph.name import Api, ResourceName
 if TYPE_CHECKING:
     from cogwork.drivers.mlmodel import tensorflow as driver
 
-# Keras saves its own variables in a way that NumPy will not have for long.
+# Keras saves its variables in a way that NumPy has deprecated.
 pytestmark = pytest.mark.filterwarnings(
     "ignore:__array__ implementation doesn't accept a copy keyword:DeprecationWarning"
 )
@@ -38,7 +38,7 @@ Load = Callable[[Path], "driver.TensorflowEngine"]
 
 @pytest.fixture(scope="session")
 def networks() -> Networks:
-    """TensorFlow takes seconds to import: only those who use it wait."""
+    """Import TensorFlow, which takes seconds, only for the tests that use it."""
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
     os.environ.setdefault("KERAS_BACKEND", "tensorflow")
     pytest.importorskip(
@@ -62,8 +62,8 @@ def models(networks: Networks, tmp_path_factory: pytest.TempPathFactory) -> Path
 
 
 @pytest.fixture
-def pictures() -> NDArray[np.float32]:
-    """As they come from the wire: nobody can write to them."""
+def input_images() -> NDArray[np.float32]:
+    """Return read-only images, as they come from the wire."""
     made = np.random.default_rng(1).random((5, 8, 8, 3), np.float32)
     made.flags.writeable = False
     return made
@@ -71,50 +71,50 @@ def pictures() -> NDArray[np.float32]:
 
 class TestResults:
     @pytest.mark.parametrize("batch", [1, 2, 5])
-    def test_a_saved_model_takes_any_batch_and_gives_what_tensorflow_gives(
+    def test_saved_model_agrees_with_tensorflow_at_any_batch_size(
         self,
         networks: Networks,
         load: Load,
         models: Path,
-        pictures: NDArray[np.float32],
+        input_images: NDArray[np.float32],
         batch: int,
     ) -> None:
-        outputs = load(models / "exported").run({"image": pictures[:batch]})
+        outputs = load(models / "exported").run({"image": input_images[:batch]})
         bare = networks.tf.saved_model.load(models / "exported").signatures["serving_default"]
-        expected = bare(image=networks.tf.constant(pictures[:batch]))
+        expected = bare(image=networks.tf.constant(input_images[:batch]))
         assert outputs.keys() == expected.keys() == {"flat", "scores"}
         for name, tensor in expected.items():
             assert np.array_equal(outputs[name], tensor.numpy())
 
-    def test_a_keras_file_gives_what_its_saved_model_gives(
-        self, load: Load, models: Path, pictures: NDArray[np.float32]
+    def test_keras_file_agrees_with_its_saved_model(
+        self, load: Load, models: Path, input_images: NDArray[np.float32]
     ) -> None:
-        given = {"image": pictures}
+        given = {"image": input_images}
         exported = load(models / "exported").run(given)
         for name, output in load(models / "named.keras").run(given).items():
             assert np.array_equal(output, exported[name])
 
-    def test_a_keras_file_gives_what_keras_gives(
-        self, networks: Networks, load: Load, models: Path, pictures: NDArray[np.float32]
+    def test_keras_file_agrees_with_keras(
+        self, networks: Networks, load: Load, models: Path, input_images: NDArray[np.float32]
     ) -> None:
         bare = networks.keras.saving.load_model(models / "listed.keras")
-        outputs = load(models / "listed.keras").run({"image": pictures})
-        for number, tensor in enumerate(bare(pictures.copy(), training=False)):
+        outputs = load(models / "listed.keras").run({"image": input_images})
+        for number, tensor in enumerate(bare(input_images.copy(), training=False)):
             assert np.allclose(outputs[f"output_{number}"], tensor.numpy(), atol=1e-6)
 
-    def test_four_threads_get_what_one_gets(
-        self, load: Load, models: Path, pictures: NDArray[np.float32]
+    def test_concurrent_runs_agree_with_sequential_runs(
+        self, load: Load, models: Path, input_images: NDArray[np.float32]
     ) -> None:
         engine = load(models / "exported")
-        alone = [engine.run({"image": pictures[i : i + 1]})["scores"] for i in range(5)]
+        alone = [engine.run({"image": input_images[i : i + 1]})["scores"] for i in range(5)]
         with ThreadPoolExecutor(4) as pool:
             runs = pool.map(
-                lambda i: (i, engine.run({"image": pictures[i : i + 1]})["scores"]),
+                lambda i: (i, engine.run({"image": input_images[i : i + 1]})["scores"]),
                 [i % 5 for i in range(200)],
             )
             assert all(np.array_equal(scores, alone[i]) for i, scores in runs)
 
-    def test_types_that_the_api_has_not_are_cast(self, load: Load, models: Path) -> None:
+    def test_unsupported_types_are_cast(self, load: Load, models: Path) -> None:
         engine = load(models / "types")
         assert [str(each) for each in engine.info.inputs] == [
             '"flag" (uint8 scalar)',
@@ -133,10 +133,8 @@ class TestResults:
         ]
 
 
-class TestFacts:
-    def test_tensors_are_called_what_the_signature_calls_them(
-        self, load: Load, models: Path
-    ) -> None:
+class TestModelInfo:
+    def test_tensors_are_named_by_the_signature(self, load: Load, models: Path) -> None:
         facts = load(models / "exported").info
         assert facts.kind == "SavedModel"
         assert [str(each) for each in facts.inputs] == ['"image" (float32 ?x8x8x3)']
@@ -155,7 +153,7 @@ class TestFacts:
             ("two_named_inputs.keras", ["left", "right"], ["output_0"]),
         ],
     )
-    def test_a_keras_file_calls_them_as_its_saved_model_would(
+    def test_keras_tensors_are_named_as_in_the_saved_model(
         self, load: Load, models: Path, file: str, inputs: list[str], outputs: list[str]
     ) -> None:
         engine = load(models / file)
@@ -166,18 +164,14 @@ class TestFacts:
         given = {name: np.zeros(shape, np.float32) for name, shape in shapes.items()}
         assert list(engine.run(given)) == outputs
 
-    def test_the_only_signature_serves_whatever_it_is_called(
-        self, load: Load, models: Path
-    ) -> None:
+    def test_only_signature_is_used_whatever_its_name(self, load: Load, models: Path) -> None:
         assert [each.name for each in load(models / "only").info.inputs] == ["x"]
 
-    def test_outputs_stand_in_the_order_people_count(self, load: Load, models: Path) -> None:
+    def test_outputs_are_in_natural_order(self, load: Load, models: Path) -> None:
         names = [each.name for each in load(models / "many").info.outputs]
         assert names == [f"output_{number}" for number in range(12)]
 
-    def test_a_shape_that_the_signature_leaves_open_is_unknown(
-        self, load: Load, models: Path
-    ) -> None:
+    def test_open_shape_is_reported_as_unknown(self, load: Load, models: Path) -> None:
         engine = load(models / "open")
         assert [str(each) for each in engine.info.inputs] == ['"x" (any shape)']
         for shape in ((), (2,), (2, 3)):
@@ -185,8 +179,8 @@ class TestFacts:
             taken = validate_inputs(engine.info.inputs, {"x": tensor})
             assert engine.run(taken)["output_0"].shape == shape
 
-    async def test_a_client_is_told_and_served(
-        self, networks: Networks, load: Load, models: Path, pictures: NDArray[np.float32]
+    async def test_model_serves_metadata_and_concurrent_runs(
+        self, networks: Networks, load: Load, models: Path, input_images: NDArray[np.float32]
     ) -> None:
         from cogwork.drivers.mlmodel.tensorflow import TensorflowModel
 
@@ -197,29 +191,29 @@ class TestFacts:
         try:
             metadata = await model.metadata()
             assert [list(each.shape) for each in metadata.output_info] == [[-1, 72], [-1, 3]]
-            runs = await asyncio.gather(*(model.infer({"image": pictures}) for _ in range(8)))
+            runs = await asyncio.gather(*(model.infer({"image": input_images}) for _ in range(8)))
             assert all(np.array_equal(run["scores"], runs[0]["scores"]) for run in runs)
             with pytest.raises(InvalidRequest, match="float64"):
-                await model.infer({"image": pictures.astype(np.float64)})
+                await model.infer({"image": input_images.astype(np.float64)})
         finally:
             await model.close()
 
 
 class TestFaults:
-    def test_signatures_to_choose_from_are_listed(self, load: Load, models: Path) -> None:
+    def test_several_signatures_are_refused_and_listed(self, load: Load, models: Path) -> None:
         with pytest.raises(BadModel, match="signatures first, second; export it with one named"):
             load(models / "two")
 
-    def test_a_model_without_a_signature_says_so(self, load: Load, models: Path) -> None:
+    def test_model_without_a_signature_is_refused(self, load: Load, models: Path) -> None:
         with pytest.raises(BadModel, match="has no signature"):
             load(models / "none")
 
-    def test_texts_cannot_be_carried(self, load: Load, models: Path) -> None:
+    def test_string_tensors_are_refused(self, load: Load, models: Path) -> None:
         with pytest.raises(BadModel, match='its tensor "x" has the type string'):
             load(models / "texts")
 
     @pytest.mark.parametrize("kind", ["empty", "text", "half", "zip", "other"])
-    def test_a_file_that_is_no_model_says_so(
+    def test_file_that_is_not_a_model_is_refused(
         self, load: Load, models: Path, tmp_path: Path, kind: str
     ) -> None:
         path = tmp_path / ("model.h5" if kind == "other" else "model.keras")
@@ -238,7 +232,7 @@ class TestFaults:
 
     @pytest.mark.parametrize("file", ["saved_model.pb", "variables/variables.index"])
     @pytest.mark.parametrize("content", [None, b"", b"hello"])
-    def test_a_folder_that_is_not_whole_says_so(
+    def test_incomplete_saved_model_folder_is_refused(
         self, load: Load, models: Path, tmp_path: Path, file: str, content: bytes | None
     ) -> None:
         shutil.copytree(models / "exported", tmp_path / "model")
@@ -250,20 +244,20 @@ class TestFaults:
         with pytest.raises(BadModel):
             load(tmp_path / "model")
 
-    def test_a_run_that_fails_says_why_in_one_line(self, load: Load, models: Path) -> None:
+    def test_failed_run_is_reported_in_one_line(self, load: Load, models: Path) -> None:
         with pytest.raises(RunFailed, match=r"Incompatible shapes: \[2\] vs. \[3\]$"):
             load(models / "sum").run({"x": np.ones(2, np.float32), "y": np.ones(3, np.float32)})
 
 
-class TestNoPythonOfAFileIsRun:
-    def test_a_lambda_is_refused(self, load: Load, models: Path) -> None:
+class TestUntrustedCode:
+    def test_lambda_layer_is_refused(self, load: Load, models: Path) -> None:
         with pytest.raises(BadModel, match="Lambda"):
             load(models / "lambda.keras")
 
     @pytest.mark.parametrize(
         ("module", "name"), [("os", "mkdir"), ("builtins", "exec"), ("subprocess", "Popen")]
     )
-    def test_nor_is_a_layer_that_is_none(
+    def test_layer_class_from_another_module_is_refused(
         self, load: Load, models: Path, tmp_path: Path, module: str, name: str
     ) -> None:
         mark = tmp_path / "it_ran"

@@ -46,31 +46,31 @@ Tensors = dict[str, NDArray[Any]]
 
 @pytest.fixture
 def load(tmp_path: Path) -> Iterator[Load]:
-    """A model from its bytes; it is closed after the test."""
+    """Return a function that loads a model from bytes; models are closed after the test."""
     engines = list[TfliteEngine]()
 
-    def loaded(content: bytes) -> TfliteEngine:
+    def load_engine(content: bytes) -> TfliteEngine:
         path = tmp_path / f"{len(engines)}.tflite"
         path.write_bytes(content)
         engines.append(TfliteEngine(str(path), threads=1))
         return engines[-1]
 
-    yield loaded
+    yield load_engine
     for engine in engines:
         engine.close()
 
 
 @pytest.fixture
-def no_trial(monkeypatch: pytest.MonkeyPatch) -> None:
-    """For tests that load many good models."""
+def skip_crash_probe(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Skip the crash probe, for tests that load many good models."""
     monkeypatch.setattr(tflite, "_probe_for_crash", lambda path, file: None)
 
 
-def real(name: str) -> bytes:
+def read_real_model(name: str) -> bytes:
     return model_path(name).read_bytes()
 
 
-def some_inputs(engine: TfliteEngine, seed: int) -> Tensors:
+def random_inputs(engine: TfliteEngine, seed: int) -> Tensors:
     random = np.random.default_rng(seed)
     return {
         each.name: (random.random(each.shape) * 250).astype(each.dtype)
@@ -78,8 +78,8 @@ def some_inputs(engine: TfliteEngine, seed: int) -> Tensors:
     }
 
 
-def bare(content: bytes, tensors: Tensors) -> list[NDArray[Any]]:
-    """What LiteRT gives when it is used as its documentation says."""
+def run_bare_litert(content: bytes, tensors: Tensors) -> list[NDArray[Any]]:
+    """Run the model with LiteRT as its documentation describes."""
     interpreter = Interpreter(model_content=content, num_threads=1)
     interpreter.allocate_tensors()
     for details, tensor in zip(interpreter.get_input_details(), tensors.values(), strict=True):
@@ -93,18 +93,20 @@ def rows(count: int, value: float = 1) -> NDArray[np.float32]:
 
 
 @pytest.mark.parametrize("name", [SSD, EFFICIENTNET, BLAZEFACE])
-def test_a_real_model_gives_what_the_bare_engine_gives(load: Load, name: str) -> None:
-    engine = load(real(name))
+def test_real_models_agree_with_bare_litert(load: Load, name: str) -> None:
+    engine = load(read_real_model(name))
     for seed in range(2):
-        tensors = some_inputs(engine, seed)
+        tensors = random_inputs(engine, seed)
         outputs = engine.run(tensors)
         assert list(outputs) == [each.name for each in engine.info.outputs]
-        for output, expected in zip(outputs.values(), bare(real(name), tensors), strict=True):
+        for output, expected in zip(
+            outputs.values(), run_bare_litert(read_real_model(name), tensors), strict=True
+        ):
             np.testing.assert_array_equal(output, expected, strict=True)
 
 
-def test_a_detector_without_metadata_is_known_by_the_names_of_its_tensors(load: Load) -> None:
-    facts = load(real(SSD)).info
+def test_detector_without_metadata_uses_the_tensor_names(load: Load) -> None:
+    facts = load(read_real_model(SSD)).info
     uint8, float32 = np.dtype(np.uint8), np.dtype(np.float32)
     assert facts.kind == "TensorFlow Lite"
     assert facts.inputs == (
@@ -124,7 +126,7 @@ def test_a_detector_without_metadata_is_known_by_the_names_of_its_tensors(load: 
     assert facts.labels is None
 
 
-async def test_a_classifier_is_served_with_what_its_file_says() -> None:
+async def test_classifier_is_served_with_the_metadata_of_its_file() -> None:
     name = ResourceName.parse("rdk:service:mlmodel/classifier")
     attributes = TfliteAttributes(model_path=str(model_path(EFFICIENTNET)), num_threads=1)
     model = await TfliteModel.new(name, attributes, {}, ModelCache(SystemClock()))
@@ -144,20 +146,20 @@ async def test_a_classifier_is_served_with_what_its_file_says() -> None:
         await model.close()
 
 
-def test_outputs_outlive_the_runs_after_them(load: Load) -> None:
-    engine = load(real(BLAZEFACE))
-    first = engine.run(some_inputs(engine, seed=1))
+def test_outputs_stay_valid_after_later_runs(load: Load) -> None:
+    engine = load(read_real_model(BLAZEFACE))
+    first = engine.run(random_inputs(engine, seed=1))
     kept = {name: output.copy() for name, output in first.items()}
-    engine.run(some_inputs(engine, seed=2))
+    engine.run(random_inputs(engine, seed=2))
     engine.close()
     for name, output in first.items():
         np.testing.assert_array_equal(output, kept[name])
 
 
-def test_callers_at_the_same_time_each_get_their_own_answer(load: Load) -> None:
-    engine = load(real(BLAZEFACE))
-    asked = [some_inputs(engine, seed) for seed in range(8)]
-    expected = [bare(real(BLAZEFACE), tensors) for tensors in asked]
+def test_concurrent_callers_get_their_own_results(load: Load) -> None:
+    engine = load(read_real_model(BLAZEFACE))
+    asked = [random_inputs(engine, seed) for seed in range(8)]
+    expected = [run_bare_litert(read_real_model(BLAZEFACE), tensors) for tensors in asked]
     with ThreadPoolExecutor(4) as threads:
         answers = list(threads.map(engine.run, asked * 4))
     for number, answer in enumerate(answers):
@@ -165,18 +167,20 @@ def test_callers_at_the_same_time_each_get_their_own_answer(load: Load) -> None:
             np.testing.assert_array_equal(output, right)
 
 
-def test_a_file_that_is_written_over_does_not_matter_to_a_loaded_model(tmp_path: Path) -> None:
+def test_overwritten_file_does_not_affect_a_loaded_model(tmp_path: Path) -> None:
     path = tmp_path / "model.tflite"
-    path.write_bytes(real(BLAZEFACE))
+    path.write_bytes(read_real_model(BLAZEFACE))
     engine = TfliteEngine(str(path), threads=1)
-    tensors = some_inputs(engine, seed=1)
+    tensors = random_inputs(engine, seed=1)
     path.write_bytes(b"")
     outputs = engine.run(tensors)
-    np.testing.assert_array_equal(outputs["regressors"], bare(real(BLAZEFACE), tensors)[0])
+    np.testing.assert_array_equal(
+        outputs["regressors"], run_bare_litert(read_real_model(BLAZEFACE), tensors)[0]
+    )
     engine.close()
 
 
-def test_what_a_model_remembers_it_has_once(load: Load) -> None:
+def test_stateful_model_has_one_state_for_all_threads(load: Load) -> None:
     engine = load(file_of(running_sum()))
     one = {"x": np.ones((1, 1, 1), np.float32)}
     with ThreadPoolExecutor(4) as threads:
@@ -184,16 +188,16 @@ def test_what_a_model_remembers_it_has_once(load: Load) -> None:
     assert sorted(totals) == list(range(1, 21))
 
 
-@pytest.mark.usefixtures("no_trial")
-class TestNames:
-    def test_are_those_of_the_signature(self, load: Load) -> None:
+@pytest.mark.usefixtures("skip_crash_probe")
+class TestTensorNames:
+    def test_names_come_from_the_signature(self, load: Load) -> None:
         signature = Signature("serving_default", {"a": "left", "b": "right"}, {"location": "sum"})
         engine = load(file_of(addition(), signatures=(signature,)))
         assert [each.name for each in engine.info.inputs] == ["a", "b"]
         outputs = engine.run({"b": rows(2, 3), "a": rows(2)})
         np.testing.assert_array_equal(outputs["location"], rows(2, 4))
 
-    def test_are_those_of_the_default_signature_whichever_graph_it_is_for(self, load: Load) -> None:
+    def test_names_come_from_the_default_signature_of_any_subgraph(self, load: Load) -> None:
         other = Signature("another", {"a": "left", "b": "right"}, {"c": "sum"})
         default = Signature("serving_default", {"u": "x"}, {"v": "y"}, graph=1)
         negation = one_operation(Op.NEG, (Tensor("x", shape=(-1,)),), Tensor("y", shape=(-1,)))
@@ -201,7 +205,7 @@ class TestNames:
         outputs = engine.run({"u": np.arange(3, dtype=np.float32)})
         assert outputs["v"].tolist() == [0, -1, -2]
 
-    def test_are_those_of_the_metadata_without_a_signature(self, load: Load) -> None:
+    def test_names_come_from_the_metadata_without_a_signature(self, load: Load) -> None:
         metadata = {3: [{2: [{0: "first", 1: "a number"}, {0: "second"}], 3: [{0: "both"}]}]}
         engine = load(file_of(addition(), metadata=flatbuffer(metadata, b"M001")))
         assert [each.name for each in engine.info.inputs] == ["first", "second"]
@@ -209,19 +213,19 @@ class TestNames:
         assert list(engine.run({"first": rows(2), "second": rows(2)})) == ["both"]
 
     @pytest.mark.parametrize("told", [["same", "same"], ["", "second"], ["first"]])
-    def test_are_those_of_the_tensors_if_the_metadata_does_not_tell_them_apart(
+    def test_names_come_from_the_tensors_when_the_metadata_is_ambiguous(
         self, load: Load, told: list[str]
     ) -> None:
         metadata = {3: [{2: [{0: name} for name in told]}]}
         engine = load(file_of(addition(), metadata=flatbuffer(metadata, b"M001")))
         assert [each.name for each in engine.info.inputs] == ["left", "right"]
 
-    def test_of_tensors_that_share_one_are_made_different(self, load: Load) -> None:
+    def test_duplicate_tensor_names_are_made_unique(self, load: Load) -> None:
         negated = Operation(Op.NEG, ("x",), ("y",))
         absolute = Operation(Op.ABS, ("x",), ("z",))
         tensors = (Tensor("x"), Tensor("y"), Tensor("z"))
         content = file_of(Graph(tensors, (negated, absolute), ("x",), ("y", "z")))
-        engine = load(_renamed(content, b"z", b"y"))
+        engine = load(_rename(content, b"z", b"y"))
         outputs = engine.run({"x": np.array([1, -2], np.float32)})
         assert {name: output.tolist() for name, output in outputs.items()} == {
             "y": [-1, 2],
@@ -229,16 +233,16 @@ class TestNames:
         }
 
 
-def _renamed(content: bytes, name: bytes, other: bytes) -> bytes:
-    """A text follows its length."""
+def _rename(content: bytes, name: bytes, other: bytes) -> bytes:
+    """In the file, a string follows its length."""
     length = len(name).to_bytes(4, "little")
     assert content.count(length + name + b"\0") == 1
     return content.replace(length + name + b"\0", length + other + b"\0")
 
 
-@pytest.mark.usefixtures("no_trial")
+@pytest.mark.usefixtures("skip_crash_probe")
 class TestShapes:
-    def test_that_are_open_may_differ_from_run_to_run(self, load: Load) -> None:
+    def test_dynamic_shapes_may_differ_between_runs(self, load: Load) -> None:
         engine = load(file_of(addition(-1)))
         assert engine.info.inputs[0].shape == (DYNAMIC, 2)
         assert engine.info.outputs[0].shape == (DYNAMIC, 2)
@@ -246,7 +250,7 @@ class TestShapes:
             outputs = engine.run({"left": rows(count), "right": rows(count, 2)})
             np.testing.assert_array_equal(outputs["sum"], rows(count, 3))
 
-    def test_that_do_not_go_together_fail_one_run(self, load: Load) -> None:
+    def test_shapes_that_do_not_match_fail_only_that_run(self, load: Load) -> None:
         engine = load(file_of(addition(-1)))
         for _ in range(3):
             with pytest.raises(RunFailed, match="failed on these tensors: ") as failed:
@@ -255,7 +259,7 @@ class TestShapes:
             outputs = engine.run({"left": rows(2), "right": rows(2)})
             np.testing.assert_array_equal(outputs["sum"], rows(2, 2))
 
-    def test_of_an_output_may_be_nothing_at_all(self, load: Load) -> None:
+    def test_output_may_be_empty(self, load: Load) -> None:
         where = (Tensor("x", "bool", (4,)),)
         engine = load(file_of(one_operation(Op.WHERE, where, Tensor("y", "int64", (-1, 1)))))
         found = engine.run({"x": np.array([0, 1, 0, 1], np.uint8)})
@@ -264,9 +268,9 @@ class TestShapes:
         np.testing.assert_array_equal(nothing["y"], np.empty((0, 1), np.int64), strict=True)
 
 
-@pytest.mark.usefixtures("no_trial")
+@pytest.mark.usefixtures("skip_crash_probe")
 class TestTypes:
-    def test_that_the_api_lacks_are_cast(self, load: Load) -> None:
+    def test_bool_tensors_are_cast(self, load: Load) -> None:
         engine = load(file_of(one_operation(Op.LOGICAL_NOT, (Tensor("x", "bool"),), BOOLS)))
         assert {each.dtype.name for each in (*engine.info.inputs, *engine.info.outputs)} == {
             "uint8"
@@ -274,13 +278,13 @@ class TestTypes:
         outputs = engine.run({"x": np.array([0, 7], np.uint8)})
         np.testing.assert_array_equal(outputs["y"], np.array([1, 0], np.uint8), strict=True)
 
-    def test_of_half_precision_are_cast(self, load: Load) -> None:
+    def test_float16_tensors_are_cast(self, load: Load) -> None:
         halves = (Tensor("x", "float16"),)
         engine = load(file_of(one_operation(Op.CAST, halves, Tensor("y", "bool"))))
         outputs = engine.run({"x": np.array([0, 0.5], np.float32)})
         assert outputs["y"].tolist() == [0, 1]
 
-    def test_that_are_text_are_refused(self, load: Load) -> None:
+    def test_string_tensors_are_refused(self, load: Load) -> None:
         texts = (Tensor("words", "string"), Tensor("others", "string"))
         with pytest.raises(
             BadModel, match='its tensor "words" has the type text, which the API does not'
@@ -317,40 +321,38 @@ BOOLS = Tensor("y", "bool")
         (file_of(packed_weights(unpacked=1 << 28)), "larger than its packed weights"),
     ],
 )
-@pytest.mark.usefixtures("no_trial")
-def test_a_file_that_cannot_be_run_is_refused_in_words(
-    load: Load, content: bytes, words: str
-) -> None:
+@pytest.mark.usefixtures("skip_crash_probe")
+def test_unusable_files_are_refused_with_the_reason(load: Load, content: bytes, words: str) -> None:
     with pytest.raises(BadModel) as refused:
         load(content)
     assert words in str(refused.value)
     assert "0.tflite" in str(refused.value)
 
 
-def test_a_file_that_is_not_there_is_refused(tmp_path: Path) -> None:
+def test_missing_file_is_refused(tmp_path: Path) -> None:
     with pytest.raises(BadModel, match="cannot be read: No such file"):
         TfliteEngine(str(tmp_path / "none.tflite"), threads=1)
 
 
-@pytest.mark.usefixtures("no_trial")
-def test_a_file_that_was_cut_anywhere_is_refused(load: Load) -> None:
-    whole = real(BLAZEFACE)
+@pytest.mark.usefixtures("skip_crash_probe")
+def test_truncated_file_is_refused(load: Load) -> None:
+    whole = read_real_model(BLAZEFACE)
     for size in np.linspace(8, len(whole) - 1, 50).astype(int):
         with pytest.raises(BadModel, match="check that the file is complete"):
             load(whole[:size])
 
 
-class TestTrial:
-    def test_lets_a_child_be_brought_down_instead_of_the_server(
+class TestCrashProbe:
+    def test_crash_happens_in_the_child_process(
         self, load: Load, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        # What brings LiteRT down does so only if its memory happens to lie that way.
+        # The crash is simulated: real ones depend on the memory layout.
         die = "import os, signal; os.kill(os.getpid(), signal.SIGSEGV)"
-        _replace_trial(monkeypatch, tmp_path, die)
+        _replace_probe(monkeypatch, tmp_path, die)
         with pytest.raises(BadModel, match=r"crashes LiteRT \S+ \(SIGSEGV\)"):
             load(file_of(addition()))
 
-    def test_an_operation_without_inputs_never_gets_to_the_server(self, load: Load) -> None:
+    def test_operation_without_inputs_never_reaches_the_server(self, load: Load) -> None:
         no_inputs = Operation(Op.SLICE, (), ("y",))
         damaged = Graph((Tensor("x"), Tensor("y")), (no_inputs,), ("x",), ("y",))
         with pytest.raises(BadModel, match=r"crashes LiteRT \S+|operation 0 has no inputs"):
@@ -358,25 +360,25 @@ class TestTrial:
         with pytest.raises(MalformedFlatbuffer, match="operation 0 has no inputs"):
             TfliteFile(file_of(damaged)).check_operator_inputs()
 
-    def test_does_not_go_on_for_ever(
+    def test_probe_times_out(
         self, load: Load, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         monkeypatch.setattr(tflite, "_PROBE_TIMEOUT", 0.1)
-        _replace_trial(monkeypatch, tmp_path, "import time; time.sleep(60)")
+        _replace_probe(monkeypatch, tmp_path, "import time; time.sleep(60)")
         with pytest.raises(BadModel, match=r"did not finish its load test within 0\.1 s"):
             load(file_of(addition()))
 
-    def test_is_of_the_file_that_is_then_loaded(
+    def test_file_modified_after_the_probe_is_refused(
         self, load: Load, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         model = tmp_path / "0.tflite"
         write = f"import pathlib; pathlib.Path({str(model)!r}).write_bytes(b'another')"
-        _replace_trial(monkeypatch, tmp_path, write)
+        _replace_probe(monkeypatch, tmp_path, write)
         with pytest.raises(BadModel, match="was modified while it was loaded; load it again"):
             load(file_of(addition()))
 
 
-def _replace_trial(monkeypatch: pytest.MonkeyPatch, directory: Path, script: str) -> None:
+def _replace_probe(monkeypatch: pytest.MonkeyPatch, directory: Path, script: str) -> None:
     path = directory / "trial.py"
     path.write_text(script)
     monkeypatch.setattr(tflite_crash_probe, "__file__", str(path))

@@ -31,12 +31,12 @@ def test_signatures_and_metadata_are_found_by_name() -> None:
     assert file.find_metadata("another") is None
 
 
-def test_a_model_with_a_variable_keeps_state() -> None:
+def test_model_with_a_variable_is_stateful() -> None:
     assert TfliteFile(file_of(running_sum())).is_stateful()
     assert not TfliteFile(file_of(addition())).is_stateful()
 
 
-def test_weights_that_are_unpacked_into_more_than_they_are_are_refused() -> None:
+def test_weights_that_unpack_to_a_larger_size_are_refused() -> None:
     TfliteFile(WHOLE).check_unpacked_weights()
     with pytest.raises(MalformedFlatbuffer, match="tensor 2 is larger than its packed weights"):
         TfliteFile(file_of(packed_weights(unpacked=5))).check_unpacked_weights()
@@ -48,7 +48,9 @@ def test_weights_that_are_unpacked_into_more_than_they_are_are_refused() -> None
     ),
     st.integers(0, len(WHOLE)),
 )
-def test_whatever_is_damaged_is_malformed_or_read(damage: list[tuple[int, int]], size: int) -> None:
+def test_damaged_file_is_read_or_refused_as_malformed(
+    damage: list[tuple[int, int]], size: int
+) -> None:
     content = bytearray(WHOLE)
     for at, value in damage:
         content[at] = value

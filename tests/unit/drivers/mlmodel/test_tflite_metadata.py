@@ -21,24 +21,24 @@ AXIS_LABELS, VALUE_LABELS, VOCABULARY = 2, 3, 5
 NORMALIZATION, THRESHOLD = 1, 3
 
 
-def told(model: dict[int, Any]) -> bytes:
+def with_metadata(model: dict[int, Any]) -> bytes:
     return file_of(addition(), metadata=flatbuffer(model, b"M001"))
 
 
-def of_tensors(inputs: list[dict[int, Any]], outputs: list[dict[int, Any]]) -> bytes:
-    return told({3: [{2: inputs, 3: outputs}]})
+def with_tensor_metadata(inputs: list[dict[int, Any]], outputs: list[dict[int, Any]]) -> bytes:
+    return with_metadata({3: [{2: inputs, 3: outputs}]})
 
 
-def labelled(*files: dict[int, Any]) -> bytes:
-    return of_tensors([], [{0: "boxes"}, {0: "classes", 6: list(files)}])
+def with_label_files(*files: dict[int, Any]) -> bytes:
+    return with_tensor_metadata([], [{0: "boxes"}, {0: "classes", 6: list(files)}])
 
 
-def label_names(content: bytes) -> list[str] | None:
+def read_label_names(content: bytes) -> list[str] | None:
     labels = read_metadata(content).labels
     return None if labels is None else [str(labels.get(index)) for index in range(len(labels))]
 
 
-def test_a_real_classifier_says_what_it_is_and_brings_its_labels() -> None:
+def test_metadata_and_labels_of_a_real_classifier_are_read() -> None:
     metadata = read_metadata(model_path("efficientnet_lite0_uint8.tflite").read_bytes())
     assert metadata.name == "EfficientNet-lite image classifier (quantized)"
     assert metadata.description.startswith("Identify the most prominent object in the image")
@@ -56,12 +56,12 @@ def test_a_real_classifier_says_what_it_is_and_brings_its_labels() -> None:
 @pytest.mark.parametrize(
     "name", ["ssd_mobilenet_v2_coco_quant_postprocess", "face_detection_short_range"]
 )
-def test_a_real_model_without_metadata_says_nothing(name: str) -> None:
+def test_real_models_without_metadata_have_empty_metadata(name: str) -> None:
     assert read_metadata(model_path(f"{name}.tflite").read_bytes()) == TfliteMetadata()
 
 
-def test_tensors_are_told_in_their_order() -> None:
-    content = of_tensors(
+def test_tensors_are_described_in_order() -> None:
+    content = with_tensor_metadata(
         [
             {0: "picture", 1: "what the camera sees"},
             {0: "mask", 4: [{0: NORMALIZATION, 1: {0: [0.0], 1: [1.0]}}]},
@@ -77,37 +77,37 @@ def test_tensors_are_told_in_their_order() -> None:
     assert metadata.properties == {"normalization": {"mean": [0.0], "std": [1.0]}}
 
 
-def test_the_first_input_that_has_a_normalization_is_the_picture() -> None:
+def test_normalization_of_the_first_image_input_is_used() -> None:
     threshold = {0: THRESHOLD, 1: {0: "not a list of numbers"}}
     first = {0: NORMALIZATION, 1: {0: [1.0, 2.0, 3.0], 1: [4.0, 5.0, 6.0]}}
     second = {0: NORMALIZATION, 1: {0: [0.0], 1: [1.0]}}
-    content = of_tensors([{0: "size"}, {4: [threshold, first]}, {4: [second]}], [])
+    content = with_tensor_metadata([{0: "size"}, {4: [threshold, first]}, {4: [second]}], [])
     assert read_metadata(content).properties == {
         "normalization": {"mean": [1, 2, 3], "std": [4, 5, 6]}
     }
 
 
 @pytest.mark.parametrize("kind", [AXIS_LABELS, VALUE_LABELS])
-def test_labels_are_in_the_file_that_an_output_names(kind: int) -> None:
+def test_labels_are_read_from_the_file_named_by_an_output(kind: int) -> None:
     files = {"vocabulary.txt": "a\nb", "classes": "cat\ndog", "labels.txt": "one\ntwo"}
-    content = labelled({0: "vocabulary.txt", 2: VOCABULARY}, {0: "classes", 2: kind})
-    assert label_names(with_files(content, files)) == ["cat", "dog"]
+    content = with_label_files({0: "vocabulary.txt", 2: VOCABULARY}, {0: "classes", 2: kind})
+    assert read_label_names(with_files(content, files)) == ["cat", "dog"]
 
 
-def test_labels_are_not_a_translation_of_them() -> None:
-    content = labelled(
+def test_english_labels_are_preferred_to_translations() -> None:
+    content = with_label_files(
         {0: "german.txt", 2: AXIS_LABELS, 3: "de"}, {0: "english.txt", 2: AXIS_LABELS, 3: "en"}
     )
     files = {"german.txt": "Katze\nHund", "english.txt": "cat\ndog"}
-    assert label_names(with_files(content, files)) == ["cat", "dog"]
+    assert read_label_names(with_files(content, files)) == ["cat", "dog"]
 
 
-@pytest.mark.parametrize("content", [MODEL, labelled({0: "missing.txt", 2: AXIS_LABELS})])
-def test_labels_are_in_the_file_that_is_called_after_them_if_no_output_names_one(
+@pytest.mark.parametrize("content", [MODEL, with_label_files({0: "missing.txt", 2: AXIS_LABELS})])
+def test_labels_are_read_from_a_file_named_labels_without_a_reference(
     content: bytes,
 ) -> None:
     files = {"readme.txt": "x\ny", "LabelMap.txt": "cat\ndog"}
-    assert label_names(with_files(content, files)) == ["cat", "dog"]
+    assert read_label_names(with_files(content, files)) == ["cat", "dog"]
 
 
 EXPORTED = {
@@ -122,7 +122,7 @@ EXPORTED = {
 @pytest.mark.parametrize(
     ("name", "text"), [("metadata.json", json.dumps(EXPORTED)), ("temp_meta.txt", str(EXPORTED))]
 )
-def test_what_ultralytics_packs_is_read(name: str, text: str) -> None:
+def test_metadata_packed_by_ultralytics_is_read(name: str, text: str) -> None:
     metadata = read_metadata(with_files(MODEL, {name: text}))
     assert metadata.description == "a detector"
     assert metadata.labels == parse_labels("person\nbicycle")
@@ -132,7 +132,7 @@ def test_what_ultralytics_packs_is_read(name: str, text: str) -> None:
 
 
 @pytest.mark.parametrize("text", ["[1, 2]", "not a dict", "[" * 100_000, "-" * 100_000 + "1", ""])
-def test_another_text_that_is_called_metadata_is_passed_over(text: str) -> None:
+def test_unrelated_metadata_text_is_ignored(text: str) -> None:
     assert read_metadata(with_files(MODEL, {"metadata.txt": text})) == TfliteMetadata()
 
 
@@ -141,18 +141,18 @@ def test_another_text_that_is_called_metadata_is_passed_over(text: str) -> None:
     ["{[]: 1}", f"{{'a': 0x{'f' * 9000}}}", f"{{0x{'f' * 9000}: 1}}"],
     ids=["unhashable key", "long integer", "long integer as key"],
 )
-def test_values_that_cannot_be_written_are_left_out(text: str) -> None:
+def test_unrepresentable_values_are_left_out(text: str) -> None:
     assert read_metadata(with_files(MODEL, {"metadata.txt": text})) == TfliteMetadata()
 
 
-def test_one_long_text_that_many_tensors_share_is_not_copied_for_each() -> None:
-    content = _shared_name(tensors=2000)
+def test_long_shared_name_is_not_copied_for_each_tensor() -> None:
+    content = _file_with_shared_name(tensors=2000)
     assert len(content) < 200_000
     assert read_metadata(content) == TfliteMetadata()
 
 
-def _shared_name(tensors: int) -> bytes:
-    """A file in which the same table, with a name of 64 KiB, is each of the inputs."""
+def _file_with_shared_name(tensors: int) -> bytes:
+    """Return a file in which all inputs are the same table, with a name of 64 KiB."""
     builder = flatbuffers.Builder(256)
 
     def table(field: int, value: int) -> int:
@@ -182,37 +182,37 @@ def _shared_name(tensors: int) -> bytes:
     ],
     ids=["no text", "empty", "a bomb", "too long"],
 )
-def test_labels_that_cannot_be_read_are_left_out(labels: bytes) -> None:
-    assert label_names(with_files(MODEL, {"labels.txt": labels})) is None
+def test_unreadable_labels_are_left_out(labels: bytes) -> None:
+    assert read_label_names(with_files(MODEL, {"labels.txt": labels})) is None
 
 
-def test_an_archive_of_very_many_files_is_left_alone() -> None:
+def test_archive_of_too_many_files_is_ignored() -> None:
     files = {f"{number}.txt": "" for number in range(2000)} | {"labels.txt": "cat\ndog"}
-    assert label_names(with_files(MODEL, files)) is None
+    assert read_label_names(with_files(MODEL, files)) is None
 
 
-def test_an_archive_in_a_compression_that_takes_much_memory_is_left_alone(tmp_path: Path) -> None:
+def test_archive_with_lzma_compression_is_ignored(tmp_path: Path) -> None:
     path = tmp_path / "model.tflite"
     path.write_bytes(MODEL)
     with zipfile.ZipFile(path, "a", zipfile.ZIP_LZMA) as archive:
         archive.writestr("labels.txt", "cat\ndog")
-    assert label_names(path.read_bytes()) is None
+    assert read_label_names(path.read_bytes()) is None
 
 
-def test_limits_that_are_no_numbers_are_left_out() -> None:
+def test_limits_that_are_not_numbers_are_left_out() -> None:
     unit = {0: NORMALIZATION, 1: {0: [float("nan")], 1: [1.0]}}
-    assert read_metadata(of_tensors([{4: [unit]}], [])).properties == {}
+    assert read_metadata(with_tensor_metadata([{4: [unit]}], [])).properties == {}
 
 
-def test_metadata_that_never_ends_is_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
-    content = of_tensors([{0: "same"}] * 50, [])
+def test_metadata_with_too_many_tables_is_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    content = with_tensor_metadata([{0: "same"}] * 50, [])
     assert len(read_metadata(content).inputs) == 50
     monkeypatch.setattr(reader, "_MAX_TABLES", 40)
     assert read_metadata(content) == TfliteMetadata()
 
 
 WHOLE = with_files(
-    told(
+    with_metadata(
         {
             0: "name",
             1: "description",
@@ -234,9 +234,7 @@ WHOLE = with_files(
     ),
     st.integers(0, len(WHOLE)),
 )
-def test_whatever_is_damaged_reading_it_does_not_fail(
-    damage: list[tuple[int, int]], size: int
-) -> None:
+def test_damaged_file_never_raises(damage: list[tuple[int, int]], size: int) -> None:
     content = bytearray(WHOLE)
     for at, value in damage:
         content[at] = value

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
     from cogwork.drivers.mlmodel import torch as driver
 
-# TorchScript is what users have; torch asks them to move on.
+# Users still have TorchScript files, although torch has deprecated them.
 pytestmark = [
     pytest.mark.filterwarnings(rf"ignore:`torch\.jit\.{name}` is deprecated:DeprecationWarning")
     for name in ("load", "save", "script", "trace", "trace_method")
@@ -42,10 +42,10 @@ Load = Callable[[Path], "driver.TorchEngine"]
 
 @pytest.fixture(scope="session")
 def networks() -> Networks:
-    """Torch takes a while to import: only those who use it wait."""
+    """Import torch, which takes a while, only for the tests that use it."""
     os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
     pytest.importorskip("torch", reason="PyTorch is not installed: pip install 'cogwork[torch]'")
-    # What reads programs makes a temporary directory of its own, once in a process.
+    # The reader of programs creates a temporary directory once per process.
     importlib.import_module("torch.export.pt2_archive._package")
     networks = importlib.import_module("tests.unit.drivers.mlmodel.torch_networks")
     networks.torch.manual_seed(1)
@@ -61,21 +61,21 @@ def load(networks: Networks) -> Load:
 
 @pytest.fixture(scope="session")
 def conv(networks: Networks, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A program, for those who change its parts."""
+    """Return an exported program, for tests that modify its parts."""
     path = tmp_path_factory.mktemp("torch") / "conv.pt2"
     networks.program(path, networks.Conv(), networks.torch.zeros(2, 3, 8, 8))
     return path
 
 
 @pytest.fixture
-def pictures() -> NDArray[np.float32]:
-    """As they come from the wire: nobody can write to them."""
+def input_images() -> NDArray[np.float32]:
+    """Return read-only images, as they come from the wire."""
     made = np.random.default_rng(1).random((5, 3, 8, 8), np.float32)
     made.flags.writeable = False
     return made
 
 
-def outputs_of(module: Any, *inputs: NDArray[Any]) -> Any:
+def run_module(module: Any, *inputs: NDArray[Any]) -> Any:
     import torch
 
     with torch.inference_mode():
@@ -83,59 +83,61 @@ def outputs_of(module: Any, *inputs: NDArray[Any]) -> Any:
 
 
 class TestResults:
-    def test_a_scripted_model_gives_what_torch_gives(
-        self, networks: Networks, load: Load, tmp_path: Path, pictures: NDArray[np.float32]
+    def test_scripted_model_agrees_with_torch(
+        self, networks: Networks, load: Load, tmp_path: Path, input_images: NDArray[np.float32]
     ) -> None:
         path = tmp_path / "model.anything"
         bare = networks.script(path, networks.Conv())
-        outputs = load(path).run({"image": pictures})
-        for name, tensor in outputs_of(bare, pictures).items():
+        outputs = load(path).run({"image": input_images})
+        for name, tensor in run_module(bare, input_images).items():
             assert np.array_equal(outputs[name], tensor.numpy())
         assert outputs.keys() == {"features", "scores"}
 
-    def test_so_does_a_traced_one(self, networks: Networks, load: Load, tmp_path: Path) -> None:
+    def test_traced_model_agrees_with_torch(
+        self, networks: Networks, load: Load, tmp_path: Path
+    ) -> None:
         x = np.arange(6, dtype=np.float32).reshape(2, 3)
         bare = networks.trace(tmp_path / "t.pt", networks.Pair(), *[networks.torch.ones(2, 3)] * 2)
         engine = load(tmp_path / "t.pt")
         outputs = engine.run({"x": x, "y": x})
-        expected = outputs_of(bare, x, x)
+        expected = run_module(bare, x, x)
         assert [each.name for each in engine.info.inputs] == ["x", "y"]
         assert np.array_equal(outputs["output_0"], expected[0].numpy())
         assert np.array_equal(outputs["output_1"], expected[1].numpy())
 
     @pytest.mark.parametrize("batch", [1, 2, 5])
-    def test_a_program_takes_any_batch_and_gives_what_its_module_gives(
+    def test_exported_program_agrees_with_its_module_at_any_batch_size(
         self,
         networks: Networks,
         load: Load,
         conv: Path,
         tmp_path: Path,
-        pictures: NDArray[np.float32],
+        input_images: NDArray[np.float32],
         batch: int,
     ) -> None:
         bare = networks.torch.export.load(conv).module()
-        outputs = load(conv).run({"image": pictures[:batch]})
-        for name, tensor in outputs_of(bare, pictures[:batch]).items():
+        outputs = load(conv).run({"image": input_images[:batch]})
+        for name, tensor in run_module(bare, input_images[:batch]).items():
             assert np.array_equal(outputs[name], tensor.numpy())
 
-    def test_four_threads_get_what_one_gets(
-        self, load: Load, conv: Path, pictures: NDArray[np.float32]
+    def test_concurrent_runs_agree_with_sequential_runs(
+        self, load: Load, conv: Path, input_images: NDArray[np.float32]
     ) -> None:
         engine = load(conv)
-        alone = [engine.run({"image": pictures[i : i + 1]})["scores"] for i in range(5)]
+        alone = [engine.run({"image": input_images[i : i + 1]})["scores"] for i in range(5)]
         with ThreadPoolExecutor(4) as pool:
             runs = pool.map(
-                lambda i: (i, engine.run({"image": pictures[i : i + 1]})["scores"]),
+                lambda i: (i, engine.run({"image": input_images[i : i + 1]})["scores"]),
                 [i % 5 for i in range(200)],
             )
             assert all(np.array_equal(scores, alone[i]) for i, scores in runs)
 
-    def test_four_threads_can_load_at_once(self, load: Load, conv: Path) -> None:
+    def test_several_threads_can_load_at_once(self, load: Load, conv: Path) -> None:
         with ThreadPoolExecutor(4) as pool:
             engines = list(pool.map(load, [conv] * 4))
         assert all(engine.info == engines[0].info for engine in engines)
 
-    def test_an_input_that_the_model_writes_to_stays_as_it_was(
+    def test_input_written_by_the_model_is_not_changed(
         self, networks: Networks, load: Load, tmp_path: Path
     ) -> None:
         networks.script(tmp_path / "w.pt", networks.Writer())
@@ -144,7 +146,7 @@ class TestResults:
         assert outputs["output"] == 6
         assert np.all(x == 255)
 
-    def test_an_output_that_is_an_input_is_a_copy(
+    def test_output_that_is_an_input_is_copied(
         self, networks: Networks, load: Load, tmp_path: Path
     ) -> None:
         networks.script(tmp_path / "s.pt", networks.Same())
@@ -152,7 +154,7 @@ class TestResults:
         outputs = load(tmp_path / "s.pt").run({"x": x})
         assert not np.shares_memory(outputs["output"], x)
 
-    def test_what_lies_mirrored_or_across_in_memory_is_taken(
+    def test_non_contiguous_tensors_are_accepted(
         self, networks: Networks, load: Load, tmp_path: Path
     ) -> None:
         networks.script(tmp_path / "d.pt", networks.Double())
@@ -162,8 +164,8 @@ class TestResults:
             assert np.array_equal(engine.run({"x": np.asarray(view)})["output"], view * 2)
 
 
-class TestFacts:
-    def test_a_program_says_it_all(self, load: Load, conv: Path) -> None:
+class TestModelInfo:
+    def test_exported_program_describes_inputs_and_outputs(self, load: Load, conv: Path) -> None:
         facts = load(conv).info
         assert facts.kind == "torch.export"
         assert [str(each) for each in facts.inputs] == ['"image" (float32 ?x3x8x8)']
@@ -172,7 +174,7 @@ class TestFacts:
             '"scores" (float32 ?x2)',
         ]
 
-    def test_a_script_without_notes_takes_any_tensor(
+    def test_script_without_metadata_accepts_any_tensor(
         self, networks: Networks, load: Load, tmp_path: Path
     ) -> None:
         networks.script(tmp_path / "d.pt", networks.Double())
@@ -185,7 +187,7 @@ class TestFacts:
             output = engine.run(taken)["output"]
             assert (output.dtype, output.shape) == (tensor.dtype, tensor.shape)
 
-    def test_notes_say_what_a_script_takes_and_a_run_what_it_gives(
+    def test_metadata_describes_inputs_and_a_trial_run_outputs(
         self, networks: Networks, load: Load, tmp_path: Path
     ) -> None:
         note = {
@@ -207,7 +209,7 @@ class TestFacts:
         with pytest.raises(InvalidRequest, match=r"takes .*picture"):
             validate_inputs(engine.info.inputs, {"picture": np.zeros((1, 3, 8, 9), np.float32)})
 
-    def test_a_program_may_carry_notes_too(
+    def test_exported_program_may_contain_metadata(
         self, networks: Networks, load: Load, tmp_path: Path
     ) -> None:
         note = {"outputs": ["sum"], "labels": ["a"]}
@@ -221,7 +223,7 @@ class TestFacts:
         assert [each.name for each in facts.outputs] == ["sum"]
         assert facts.labels is not None
 
-    def test_what_ultralytics_writes_is_read(
+    def test_metadata_written_by_ultralytics_is_read(
         self, networks: Networks, load: Load, tmp_path: Path
     ) -> None:
         notes = {
@@ -249,13 +251,13 @@ class TestFacts:
             ("Optional", ["output"]),
         ],
     )
-    def test_outputs_are_called_what_the_model_calls_them(
+    def test_outputs_are_named_by_the_model(
         self, networks: Networks, load: Load, tmp_path: Path, network: str, names: list[str]
     ) -> None:
         networks.script(tmp_path / "o.pt", getattr(networks, network)())
         assert list(load(tmp_path / "o.pt").run({"x": np.ones(2, np.float32)})) == names
 
-    def test_types_that_the_api_has_not_are_cast(
+    def test_unsupported_types_are_cast(
         self, networks: Networks, load: Load, tmp_path: Path
     ) -> None:
         example = networks.torch.ones(2, 3, dtype=networks.torch.bfloat16)
@@ -269,7 +271,7 @@ class TestFacts:
         assert outputs["output_1"].tolist() == [[0.5, 0, 2]]
         assert outputs["output_2"].tolist() == [[1, 0, 1]]
 
-    async def test_a_model_without_notes_tells_a_client_so(
+    async def test_model_without_metadata_reports_any_shape(
         self, networks: Networks, load: Load, tmp_path: Path
     ) -> None:
         from cogwork.drivers.mlmodel.torch import TorchModel
@@ -295,7 +297,7 @@ class TestFacts:
 class TestFaults:
     @pytest.mark.parametrize("kind", ["empty", "text", "half", "zip"])
     @pytest.mark.parametrize("source", ["script", "program"])
-    def test_a_file_that_is_no_model_says_how_to_make_one(
+    def test_file_that_is_not_a_model_is_refused_with_advice(
         self,
         networks: Networks,
         load: Load,
@@ -332,7 +334,7 @@ class TestFaults:
             ("constants.pkl", "script"),
         ],
     )
-    def test_a_part_that_is_missing_is_found(
+    def test_file_with_a_missing_record_is_refused(
         self,
         networks: Networks,
         load: Load,
@@ -349,21 +351,21 @@ class TestFaults:
         with pytest.raises(BadModel):
             load(tmp_path / "m.pt")
 
-    def test_a_zip_of_another_kind_is_refused(self, load: Load, tmp_path: Path) -> None:
+    def test_zip_of_another_kind_is_refused(self, load: Load, tmp_path: Path) -> None:
         with zipfile.ZipFile(tmp_path / "other.pt", "w") as archive:
             archive.writestr("folder/notes.txt", "hello")
             archive.writestr("folder/version", "3")
         with pytest.raises(BadModel, match="does not contain a model"):
             load(tmp_path / "other.pt")
 
-    def test_an_input_that_is_no_tensor_is_named(
+    def test_input_that_is_not_a_tensor_is_refused(
         self, networks: Networks, load: Load, tmp_path: Path
     ) -> None:
         networks.script(tmp_path / "l.pt", networks.Listed())
         with pytest.raises(BadModel, match=r'its input "images" is a List\[Tensor\]'):
             load(tmp_path / "l.pt")
 
-    def test_an_output_that_the_api_cannot_carry_is_named(
+    def test_output_of_an_unsupported_type_is_refused(
         self, networks: Networks, load: Load, tmp_path: Path
     ) -> None:
         example = networks.torch.ones(2, 3, 2)
@@ -382,7 +384,7 @@ class TestFaults:
             ("nonsense", "cogwork.json"),
         ],
     )
-    def test_notes_that_do_not_fit_say_so(
+    def test_metadata_that_does_not_match_is_refused(
         self, networks: Networks, load: Load, tmp_path: Path, note: Any, words: str | None
     ) -> None:
         networks.script(tmp_path / "n.pt", networks.Double(), {"cogwork.json": note})
@@ -392,21 +394,21 @@ class TestFaults:
             with pytest.raises(BadModel, match=words):
                 load(tmp_path / "n.pt")
 
-    def test_outputs_stay_unknown_where_no_shape_that_is_tried_works(
+    def test_outputs_stay_unknown_when_no_trial_run_succeeds(
         self, networks: Networks, load: Load, tmp_path: Path
     ) -> None:
         note = {"inputs": [{"name": "x", "shape": [-1, -1, 5, 5]}]}
         networks.script(tmp_path / "n.pt", networks.Conv(), {"cogwork.json": note})
         assert load(tmp_path / "n.pt").info.outputs == ()
 
-    def test_a_run_that_fails_says_why_in_one_line(
+    def test_failed_run_is_reported_in_one_line(
         self, networks: Networks, load: Load, tmp_path: Path
     ) -> None:
         networks.script(tmp_path / "c.pt", networks.Conv())
         with pytest.raises(RunFailed, match=r"on these tensors: [^\n]*channels[^\n]*$"):
             load(tmp_path / "c.pt").run({"image": np.zeros((1, 2, 8, 8), np.float32)})
 
-    def test_a_batch_that_the_program_does_not_take_is_refused(
+    def test_batch_beyond_the_limits_of_the_program_is_refused(
         self, load: Load, conv: Path
     ) -> None:
         with pytest.raises(RunFailed, match="to be <= 16, but got 20"):
@@ -414,7 +416,7 @@ class TestFaults:
 
 
 class Payload:
-    """What runs when it is unpickled: a file appears."""
+    """Creates a directory when it is unpickled."""
 
     def __init__(self, mark: Path) -> None:
         self.mark = mark
@@ -430,8 +432,8 @@ def mark(tmp_path: Path) -> Iterator[Path]:
     assert not path.exists()
 
 
-class TestNothingOfAFileIsRun:
-    def test_the_payload_is_a_live_one(self, tmp_path: Path) -> None:
+class TestUntrustedCode:
+    def test_payload_runs_when_it_is_unpickled(self, tmp_path: Path) -> None:
         pickle.loads(pickle.dumps(Payload(tmp_path / "ran")))
         assert (tmp_path / "ran").exists()
 
@@ -451,7 +453,7 @@ class TestNothingOfAFileIsRun:
             load(path)
 
     @pytest.mark.parametrize("record", ["data.pkl", "constants.pkl"])
-    def test_a_pickle_in_a_script_does_not_run(
+    def test_pickle_inside_a_script_does_not_run(
         self, networks: Networks, load: Load, tmp_path: Path, mark: Path, record: str
     ) -> None:
         networks.script(tmp_path / "s.pt", networks.Conv())
@@ -463,7 +465,7 @@ class TestNothingOfAFileIsRun:
         with pytest.raises(BadModel):
             load(tmp_path / "evil.pt")
 
-    def test_pickled_samples_of_a_program_are_not_read(
+    def test_pickled_sample_inputs_of_a_program_are_not_read(
         self, networks: Networks, load: Load, conv: Path, tmp_path: Path, mark: Path
     ) -> None:
         def change(records: Records) -> None:
@@ -496,7 +498,7 @@ class TestNothingOfAFileIsRun:
         with pytest.raises(BadModel, match="pickled Python objects"):
             load(tmp_path / "evil.pt2")
 
-    def test_an_old_program_around_a_pickle_is_refused(
+    def test_old_program_format_with_a_pickle_is_refused(
         self, networks: Networks, load: Load, conv: Path, tmp_path: Path, mark: Path
     ) -> None:
         def change(records: Records) -> None:
@@ -509,7 +511,7 @@ class TestNothingOfAFileIsRun:
             load(tmp_path / "evil.pt2")
 
     @pytest.mark.parametrize("place", ["formula", "target", "name", "operator", "tree", "key"])
-    def test_python_in_a_program_is_refused(
+    def test_python_code_in_a_program_is_refused(
         self,
         networks: Networks,
         load: Load,
@@ -545,7 +547,7 @@ class TestNothingOfAFileIsRun:
         with pytest.raises(BadModel, match="torch might run as code"):
             load(tmp_path / "evil.pt2")
 
-    def test_guards_of_a_program_are_left_behind(
+    def test_guard_code_of_a_program_is_not_run(
         self, networks: Networks, load: Load, conv: Path, tmp_path: Path, mark: Path
     ) -> None:
         def change(records: Records) -> None:
@@ -556,7 +558,7 @@ class TestNothingOfAFileIsRun:
         networks.changed(conv, tmp_path / "evil.pt2", change)
         load(tmp_path / "evil.pt2").run({"image": np.zeros((1, 3, 8, 8), np.float32)})
 
-    def test_a_compiled_library_is_refused(
+    def test_compiled_library_is_refused(
         self, networks: Networks, load: Load, conv: Path, tmp_path: Path
     ) -> None:
         networks.changed(
@@ -568,14 +570,14 @@ class TestNothingOfAFileIsRun:
             load(tmp_path / "a.pt2")
 
     @pytest.mark.parametrize("network", ["Saver", "Mapper"])
-    def test_a_script_that_reaches_files_is_refused(
+    def test_script_that_accesses_files_is_refused(
         self, networks: Networks, load: Load, tmp_path: Path, network: str
     ) -> None:
         networks.script(tmp_path / "f.pt", getattr(networks, network)())
         with pytest.raises(BadModel, match="accesses files"):
             load(tmp_path / "f.pt")
 
-    def test_code_with_many_nested_attributes_is_refused_in_linear_time(
+    def test_deeply_nested_attributes_are_refused_in_linear_time(
         self, networks: Networks, load: Load, tmp_path: Path
     ) -> None:
         networks.script(tmp_path / "f.pt", networks.Double())
@@ -604,7 +606,7 @@ class TestNothingOfAFileIsRun:
             b'getattr(getattr(ops, "aten"), "sa" "ve")',
         ],
     )
-    def test_nor_can_a_script_hide_that(
+    def test_obfuscated_file_access_in_a_script_is_refused(
         self, networks: Networks, load: Load, tmp_path: Path, call: bytes
     ) -> None:
         networks.script(tmp_path / "f.pt", networks.Saver())

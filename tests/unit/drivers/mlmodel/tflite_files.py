@@ -1,4 +1,4 @@
-"""TensorFlow Lite files made by hand, each of a few operations, and the metadata they may have."""
+"""Handmade TensorFlow Lite files of a few operations, and their metadata."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ class Signature:
 
 
 def file_of(*graphs: Graph, signatures: tuple[Signature, ...] = (), metadata: bytes = b"") -> bytes:
-    made = _Made()
+    made = _Builder()
     model = schema.ModelT()
     model.version = 3
     model.subgraphs = [made.graph(each) for each in graphs]
@@ -81,7 +81,7 @@ def file_of(*graphs: Graph, signatures: tuple[Signature, ...] = (), metadata: by
 
 
 @dataclass
-class _Made:
+class _Builder:
     codes: list[Any] = field(default_factory=list)
     buffers: list[Any] = field(default_factory=lambda: [schema.BufferT()])
 
@@ -130,12 +130,12 @@ class _Made:
 def _signature(signature: Signature, graph: Graph) -> Any:
     made = schema.SignatureDefT()
     made.signatureKey, made.subgraphIndex = signature.key, signature.graph
-    made.inputs = [_named(name, graph.index(at)) for name, at in signature.inputs.items()]
-    made.outputs = [_named(name, graph.index(at)) for name, at in signature.outputs.items()]
+    made.inputs = [_tensor_map(name, graph.index(at)) for name, at in signature.inputs.items()]
+    made.outputs = [_tensor_map(name, graph.index(at)) for name, at in signature.outputs.items()]
     return made
 
 
-def _named(name: str, index: int) -> Any:
+def _tensor_map(name: str, index: int) -> Any:
     made = schema.TensorMapT()
     made.name, made.tensorIndex = name, index
     return made
@@ -155,7 +155,7 @@ def addition(rows: int = 2, left: str = "left", right: str = "right", total: str
 
 
 def running_sum() -> Graph:
-    """A recurrent network of one number: what comes out is what went in so far."""
+    """A recurrent network of one number, whose output is the sum of all inputs so far."""
     one = np.ones(1, np.float32)
     options = schema.SequenceRNNOptionsT()
     return Graph(
@@ -182,7 +182,7 @@ def running_sum() -> Graph:
 
 
 def packed_weights(unpacked: int = 4) -> Graph:
-    """Adds four numbers, which are kept in half precision, to the input."""
+    """Adds four numbers, stored in half precision, to the input."""
     return Graph(
         (
             Tensor("x", shape=(4,)),
@@ -211,7 +211,7 @@ def flatbuffer(root: Fields, identifier: bytes) -> bytes:
 
 def _table(builder: Any, fields: Fields) -> int:
     placed = {
-        number: value if isinstance(value, int) else _placed(builder, value)
+        number: value if isinstance(value, int) else _place(builder, value)
         for number, value in fields.items()
     }
     builder.StartObject(max(fields, default=-1) + 1)
@@ -224,14 +224,14 @@ def _table(builder: Any, fields: Fields) -> int:
     return end
 
 
-def _placed(builder: Any, value: Any) -> int:
+def _place(builder: Any, value: Any) -> int:
     if isinstance(value, str):
         at: int = builder.CreateString(value)
         return at
     if isinstance(value, Mapping):
         return _table(builder, value)
     floats = all(isinstance(each, float) for each in value)
-    items = value if floats else [_placed(builder, each) for each in value]
+    items = value if floats else [_place(builder, each) for each in value]
     builder.StartVector(4, len(items), 4)
     for item in reversed(items):
         (builder.PrependFloat32 if floats else builder.PrependUOffsetTRelative)(item)

@@ -1,4 +1,4 @@
-"""Tiny networks, and the files they are saved in. Importing this imports torch."""
+"""Tiny networks and the files they are saved in. Importing this module imports torch."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ Records = dict[str, bytes]
 
 
 class Conv(nn.Module):
-    """Takes pictures of 8 x 8, gives a dictionary."""
+    """Takes images of 8 x 8 and returns a dictionary."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -65,7 +65,7 @@ class Complex(nn.Module):
 
 
 class Writer(nn.Module):
-    """Writes to what it is given."""
+    """Writes to its input."""
 
     def forward(self, x: Tensor) -> Tensor:
         flat = x.reshape(-1)
@@ -114,7 +114,7 @@ def trace(path: Path, module: nn.Module, *example: Tensor) -> Any:
 def program(
     path: Path, module: nn.Module, *example: Tensor, notes: Mapping[str, Any] | None = None
 ) -> nn.Module:
-    """Its batch may be 1 to 16."""
+    """Export the module with a batch size of 1 to 16."""
     batch = Dim("batch", min=1, max=16)
     exported = torch.export.export(
         module.eval(), example, dynamic_shapes=tuple({0: batch} for _ in example)
@@ -124,7 +124,7 @@ def program(
 
 
 def changed(source: Path, target: Path, change: Callable[[Records], None]) -> None:
-    """A copy whose records, without the folder they are in, are changed."""
+    """Copy the archive and change its records, given without their folder."""
     with zipfile.ZipFile(source) as archive:
         records = {name.partition("/")[2]: archive.read(name) for name in archive.namelist()}
     change(records)
@@ -134,7 +134,7 @@ def changed(source: Path, target: Path, change: Callable[[Records], None]) -> No
 
 
 def saved(what: object) -> bytes:
-    """As torch.save writes it."""
+    """Return what torch.save writes."""
     file = io.BytesIO()
     torch.save(what, file)
     return file.getvalue()

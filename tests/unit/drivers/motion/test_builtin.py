@@ -65,8 +65,8 @@ MAP = ResourceName.parse("rdk:service:slam/map")
 HOME = GeoPoint(latitude=40.7, longitude=-73.98)
 
 
-class Follower(SLAM):
-    """A map on which the base is seen. Whoever is not turned looks along x there."""
+class FollowingMap(SLAM):
+    """A map that shows the base. A heading of zero points along x."""
 
     def __init__(self, base: FakeBase) -> None:
         super().__init__("map")
@@ -92,8 +92,8 @@ class Follower(SLAM):
         return SLAM.Properties()
 
 
-class Standing:
-    """Frames of what does not move by itself."""
+class StaticFrames:
+    """Frames of things that do not move by themselves."""
 
     def __init__(self, *parts: FramePart) -> None:
         self._tree = FrameTree(parts)
@@ -113,8 +113,8 @@ class Standing:
         raise NotFound(f'there is no frame "{name}"')
 
 
-class Deaf:
-    """As one of a module: it does not stop because nobody waits for it any more."""
+class Uninterruptible:
+    """Like a resource of a module, it does not stop when its caller is gone."""
 
     moves = False
 
@@ -129,13 +129,13 @@ class Deaf:
         return self.moves
 
 
-class Hand(Deaf, FakeArm):
+class UninterruptibleArm(Uninterruptible, FakeArm):
     def __init__(self, clock: ManualClock) -> None:
         super().__init__(ARM, FakeArmAttributes(), ArmModel.desk_arm(), clock)
 
 
-class Rail(Deaf, FakeGantry):
-    """It may take long to say how long it is."""
+class SlowGantry(Uninterruptible, FakeGantry):
+    """Its get_lengths can be delayed."""
 
     def __init__(self, clock: ManualClock) -> None:
         super().__init__(GANTRY, FakeGantryAttributes(lengths_mm=[500, 300]), clock)
@@ -147,8 +147,8 @@ class Rail(Deaf, FakeGantry):
         return await super().get_lengths()
 
 
-class SlowFrames(Standing):
-    """Whose joints have to be asked where they are, which may take long."""
+class SlowFrames(StaticFrames):
+    """Frames that may take long, because joints have to be asked for their positions."""
 
     def __init__(self, *parts: FramePart) -> None:
         super().__init__(*parts)
@@ -161,13 +161,13 @@ class SlowFrames(Standing):
 
 
 class Machine:
-    """As much of one as a motion service needs."""
+    """The parts of a machine that a motion service needs."""
 
     def __init__(self, clock: ManualClock) -> None:
         self.base = FakeBase(BASE, FakeBaseAttributes(), clock)
         self.gantry = FakeGantry(GANTRY, FakeGantryAttributes(lengths_mm=[500, 300]), clock)
         self.gps = FakeMovementSensor(GPS, FakeMovementSensorAttributes(), self.base)
-        self.map = Follower(self.base)
+        self.map = FollowingMap(self.base)
         self.resources: dict[ResourceName, object] = {
             BASE: self.base,
             GANTRY: self.gantry,
@@ -178,7 +178,7 @@ class Machine:
         self.neighbours = MachineAccess(
             self._find,
             lambda: self.resources,
-            Standing(*_parts({"rover": "world"})),
+            StaticFrames(*_parts({"rover": "world"})),
             self.stops.__getitem__,
         )
 
@@ -189,19 +189,21 @@ class Machine:
             raise NotFound(f"there is no {name}") from None
 
     async def stop_base(self) -> None:
-        """As a call of a client does it, which the machine sees."""
+        """Stop the base like a client's call, which the machine counts."""
         self.stops[BASE] += 1
         await self.base.stop()
 
-    def put(self, carrier: Hand | Rail) -> tuple[ResourceName, SlowFrames]:
-        """On the world, where the base stood."""
-        name = ARM if isinstance(carrier, Hand) else GANTRY
+    def replace_base(
+        self, carrier: UninterruptibleArm | SlowGantry
+    ) -> tuple[ResourceName, SlowFrames]:
+        """Put the component where the base stood in the world."""
+        name = ARM if isinstance(carrier, UninterruptibleArm) else GANTRY
         self.resources[name] = carrier
         frames = SlowFrames(*_parts({name.short: "world", f"{name.short}_origin": "world"}))
         self.neighbours.frames = frames
         return name, frames
 
-    async def at(self) -> tuple[float, float, float]:
+    async def read_pose(self) -> tuple[float, float, float]:
         seen = (await self.base.odometry()).pose
         return seen.x, seen.y, math.remainder(seen.heading, 360)
 
@@ -230,8 +232,8 @@ async def client(service: BuiltinMotion, serve: Serve) -> AsyncIterator[MotionCl
         yield MotionClient("m", channel)
 
 
-async def passed(clock: ManualClock, move: Any, seconds: float) -> Any:
-    """The move is over after that long, and not before."""
+async def run_for(clock: ManualClock, move: Any, seconds: float) -> Any:
+    """Check that the move takes that long, and return its result."""
     moving = asyncio.ensure_future(move)
     spent = 0.0
     while spent < seconds - 0.2:
@@ -246,52 +248,52 @@ async def passed(clock: ManualClock, move: Any, seconds: float) -> Any:
     return await moving
 
 
-def on(frame: str, **pose: float) -> PoseInFrame:
+def pose_in(frame: str, **pose: float) -> PoseInFrame:
     return PoseInFrame(reference_frame=frame, pose=Pose(**pose))
 
 
-async def plan_of(client: MotionClient, **given: Any) -> Any:
+async def get_plan(client: MotionClient, **given: Any) -> Any:
     return (await client.get_plan("rover", **given)).current_plan_with_status
 
 
-async def test_a_base_drives_to_where_it_is_sent(
+async def test_base_drives_to_the_destination(
     client: MotionClient, machine: Machine, clock: ManualClock
 ) -> None:
-    # A right turn of 90 degrees takes a second, a metre two.
-    assert await passed(clock, client.move("rover", on("rover", x=1000)), 3)
-    assert await machine.at() == pytest.approx((1000, 0, -90), abs=1e-6)
+    # A right turn of 90 degrees takes one second, one meter takes two.
+    assert await run_for(clock, client.move("rover", pose_in("rover", x=1000)), 3)
+    assert await machine.read_pose() == pytest.approx((1000, 0, -90), abs=1e-6)
 
 
-async def test_a_base_faces_the_way_it_shall(
+async def test_base_turns_to_the_requested_orientation(
     client: MotionClient, machine: Machine, clock: ManualClock
 ) -> None:
-    await passed(clock, client.move("rover", on("world", x=-300, y=300, o_z=1, theta=10)), 0.8)
-    assert await machine.at() == pytest.approx((-300, 300, 10), abs=1)
+    await run_for(
+        clock, client.move("rover", pose_in("world", x=-300, y=300, o_z=1, theta=10)), 0.8
+    )
+    assert await machine.read_pose() == pytest.approx((-300, 300, 10), abs=1)
 
 
-async def test_what_rides_on_a_base_gets_there(
+async def test_base_moves_so_that_its_camera_reaches_the_destination(
     client: MotionClient, machine: Machine, clock: ManualClock
 ) -> None:
-    """The camera looks back from 200 mm ahead; for it to be 300 mm ahead the base goes 100 mm."""
+    """The camera is 200 mm ahead of the base; to bring it to 300 mm, the base moves 100 mm."""
     mast = Place((0.0, 200.0, 500.0), Place.identity().rotation)
-    machine.neighbours.frames = Standing(
+    machine.neighbours.frames = StaticFrames(
         *_parts({"rover": "world"}), *_parts({"camera": "rover"}, mast)
     )
-    await passed(clock, client.move("camera", on("rover", y=300, z=500, o_z=1)), 0.2)
-    assert await machine.at() == pytest.approx((0, 100, 0), abs=1e-6)
+    await run_for(clock, client.move("camera", pose_in("rover", y=300, z=500, o_z=1)), 0.2)
+    assert await machine.read_pose() == pytest.approx((0, 100, 0), abs=1e-6)
 
 
-async def test_nothing_moves_what_stands_on_the_world(
-    client: MotionClient, machine: Machine
-) -> None:
-    machine.neighbours.frames = Standing(*_parts({"lamp": "world"}))
+async def test_move_of_a_fixed_frame_is_refused(client: MotionClient, machine: Machine) -> None:
+    machine.neighbours.frames = StaticFrames(*_parts({"lamp": "world"}))
     with refused() as told:
-        await client.move("lamp", on("world", x=1))
+        await client.move("lamp", pose_in("world", x=1))
     assert told.status is Status.UNIMPLEMENTED
     assert 'cannot move "lamp"' in told.words
 
 
-async def test_without_a_machine_there_are_no_frames(
+async def test_get_pose_without_a_machine_is_refused(
     client: MotionClient, machine: Machine
 ) -> None:
     machine.neighbours.frames = None
@@ -309,52 +311,54 @@ async def test_without_a_machine_there_are_no_frames(
         ({"x": 100, "o_x": 1}, "would have to rotate by 90 degrees, but cannot"),
     ],
 )
-async def test_a_gantry_that_cannot_get_there_says_so(
+async def test_gantry_refuses_unreachable_positions(
     client: MotionClient, machine: Machine, pose: dict[str, float], words: str
 ) -> None:
-    machine.neighbours.frames = Standing(*_parts({"rail": "world", "rail_origin": "world"}))
+    machine.neighbours.frames = StaticFrames(*_parts({"rail": "world", "rail_origin": "world"}))
     with refused() as told:
-        await client.move("rail", on("world", **pose))
+        await client.move("rail", pose_in("world", **pose))
     assert told.status is Status.INVALID_ARGUMENT
     assert re.search(words, told.words)
     assert await machine.gantry.get_position() == [0, 0]
 
 
-async def test_a_gantry_without_kinematics_has_its_axes_along_x_and_y(
+async def test_gantry_without_kinematics_has_its_axes_along_x_and_y(
     client: MotionClient, machine: Machine, clock: ManualClock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async def none(*_: Any, **__: Any) -> Any:
         raise NotImplementedError
 
     monkeypatch.setattr(FakeGantry, "get_kinematics", none)
-    machine.neighbours.frames = Standing(*_parts({"rail": "world", "rail_origin": "world"}))
+    machine.neighbours.frames = StaticFrames(*_parts({"rail": "world", "rail_origin": "world"}))
     gantry: Gantry = machine.gantry
-    assert await passed(clock, client.move("rail", on("world", x=200, y=100)), 0.8)
+    assert await run_for(clock, client.move("rail", pose_in("world", x=200, y=100)), 0.8)
     assert await gantry.get_position() == pytest.approx([200, 100])
 
 
 @pytest.mark.parametrize(
     ("kind", "slow", "words"),
     [
-        (Hand, "frames", 'arm "hand" was stopped during the move'),
-        (Rail, "frames", 'gantry "rail" was stopped during the move'),
-        (Rail, "lengths", 'gantry "rail" was stopped during the move'),
+        (UninterruptibleArm, "frames", 'arm "hand" was stopped during the move'),
+        (SlowGantry, "frames", 'gantry "rail" was stopped during the move'),
+        (SlowGantry, "lengths", 'gantry "rail" was stopped during the move'),
     ],
 )
-async def test_what_is_stopped_before_it_moves_stays_where_it_is(
+async def test_component_stopped_while_the_move_is_planned_does_not_move(
     service: BuiltinMotion,
     machine: Machine,
     clock: ManualClock,
-    kind: type[Hand | Rail],
+    kind: type[UninterruptibleArm | SlowGantry],
     slow: str,
     words: str,
 ) -> None:
-    """Where it has to go takes a while to find out."""
+    """Planning takes a while in this test."""
     carrier = kind(clock)
-    name, frames = machine.put(carrier)
-    known = carrier.measured if slow == "lengths" and isinstance(carrier, Rail) else frames.asked
+    name, frames = machine.replace_base(carrier)
+    known = (
+        carrier.measured if slow == "lengths" and isinstance(carrier, SlowGantry) else frames.asked
+    )
     known.clear()
-    moving = asyncio.ensure_future(service.move(name.short, on("world", x=100)))
+    moving = asyncio.ensure_future(service.move(name.short, pose_in("world", x=100)))
     await clock.settle()
     machine.stops[name] += 1
     known.set()
@@ -364,13 +368,16 @@ async def test_what_is_stopped_before_it_moves_stays_where_it_is(
         await moving
 
 
-@pytest.mark.parametrize("kind", [Hand, Rail])
-async def test_a_move_whose_caller_is_gone_is_stopped(
-    service: BuiltinMotion, machine: Machine, clock: ManualClock, kind: type[Hand | Rail]
+@pytest.mark.parametrize("kind", [UninterruptibleArm, SlowGantry])
+async def test_move_stops_when_its_caller_is_cancelled(
+    service: BuiltinMotion,
+    machine: Machine,
+    clock: ManualClock,
+    kind: type[UninterruptibleArm | SlowGantry],
 ) -> None:
     carrier = kind(clock)
-    name, _ = machine.put(carrier)
-    moving = asyncio.ensure_future(service.move(name.short, on("world", x=100)))
+    name, _ = machine.replace_base(carrier)
+    moving = asyncio.ensure_future(service.move(name.short, pose_in("world", x=100)))
     await clock.settle()
     assert carrier.moves
     moving.cancel()
@@ -396,30 +403,30 @@ async def test_a_move_whose_caller_is_gone_is_stopped(
         ),
     ],
 )
-async def test_what_it_would_not_mind_it_refuses(
+async def test_obstacles_and_orientation_constraints_are_refused(
     client: MotionClient, machine: Machine, given: dict[str, Any], words: str
 ) -> None:
     with refused() as told:
-        await client.move("rover", on("rover", y=100), **given)
+        await client.move("rover", pose_in("rover", y=100), **given)
     assert told.status is Status.UNIMPLEMENTED
     assert words in told.words
     assert not await machine.base.is_moving()
 
 
-async def test_collisions_that_are_allowed_are(
+async def test_allowed_collisions_and_empty_obstacles_are_accepted(
     client: MotionClient, clock: ManualClock, machine: Machine
 ) -> None:
     allowed = Constraints(collision_specification=[CollisionSpecification()])
     no_obstacles = WorldState(obstacles=[GeometriesInFrame(reference_frame="world")])
-    move = client.move("rover", on("rover", y=100), no_obstacles, allowed)
-    assert await passed(clock, move, 0.2)
-    assert await machine.at() == pytest.approx((0, 100, 0), abs=1e-6)
+    move = client.move("rover", pose_in("rover", y=100), no_obstacles, allowed)
+    assert await run_for(clock, move, 0.2)
+    assert await machine.read_pose() == pytest.approx((0, 100, 0), abs=1e-6)
 
 
-async def test_frames_that_a_call_brings(client: MotionClient) -> None:
-    post = Transform(reference_frame="post", pose_in_observer_frame=on("rover", x=10, o_z=1))
+async def test_get_pose_uses_supplemental_transforms(client: MotionClient) -> None:
+    post = Transform(reference_frame="post", pose_in_observer_frame=pose_in("rover", x=10, o_z=1))
     flag = Transform(
-        reference_frame="flag", pose_in_observer_frame=on("post", y=5, o_z=1, theta=90)
+        reference_frame="flag", pose_in_observer_frame=pose_in("post", y=5, o_z=1, theta=90)
     )
     seen = await client.get_pose("flag", "world", [flag, post])
     assert (seen.pose.x, seen.pose.y, seen.pose.theta) == pytest.approx((10, 5, 90))
@@ -436,14 +443,14 @@ async def test_frames_that_a_call_brings(client: MotionClient) -> None:
         ("cup", "", "must name its frame and its parent frame"),
     ],
 )
-async def test_frames_that_no_call_can_bring(
+async def test_invalid_supplemental_transforms_are_refused(
     client: MotionClient, name: str, parent: str, words: str
 ) -> None:
-    brought = Transform(reference_frame=name, pose_in_observer_frame=on(parent))
+    brought = Transform(reference_frame=name, pose_in_observer_frame=pose_in(parent))
     world = WorldState(transforms=[brought])
     for asking in (
         client.get_pose("rover", "world", [brought]),
-        client.move("rover", on("world"), world),
+        client.move("rover", pose_in("world"), world),
     ):
         with refused() as told:
             await asking
@@ -451,43 +458,43 @@ async def test_frames_that_no_call_can_bring(
         assert words in told.words
 
 
-async def test_frames_in_a_circle_have_no_place(client: MotionClient) -> None:
-    brought = Transform(reference_frame="loop", pose_in_observer_frame=on("loop"))
+async def test_circular_supplemental_transforms_are_refused(client: MotionClient) -> None:
+    brought = Transform(reference_frame="loop", pose_in_observer_frame=pose_in("loop"))
     with refused() as told:
         await client.get_pose("loop", "world", [brought])
     assert told.status is Status.NOT_FOUND
     assert "circular parents" in told.words
 
 
-async def test_what_a_call_brings_is_moved_by_what_it_stands_on(
+async def test_supplemental_frame_is_moved_by_its_parent(
     client: MotionClient, machine: Machine, clock: ManualClock
 ) -> None:
-    mast = Transform(reference_frame="mast", pose_in_observer_frame=on("rover", y=200, o_z=1))
+    mast = Transform(reference_frame="mast", pose_in_observer_frame=pose_in("rover", y=200, o_z=1))
     world = WorldState(transforms=[mast])
-    assert await passed(clock, client.move("mast", on("rover", y=300, o_z=1), world), 0.2)
-    assert await machine.at() == pytest.approx((0, 100, 0), abs=1e-6)
+    assert await run_for(clock, client.move("mast", pose_in("rover", y=300, o_z=1), world), 0.2)
+    assert await machine.read_pose() == pytest.approx((0, 100, 0), abs=1e-6)
 
 
-async def arrived(client: MotionClient, clock: ManualClock) -> Any:
+async def wait_for_plan(client: MotionClient, clock: ManualClock) -> Any:
     async with asyncio.timeout(20):
         while await client.list_plan_statuses(only_active_plans=True):
             await clock.advance(0.5)
-    return await plan_of(client)
+    return await get_plan(client)
 
 
-async def test_on_a_map_it_arrives(
+async def test_move_on_map_reaches_the_destination(
     client: MotionClient, machine: Machine, clock: ManualClock
 ) -> None:
     execution = await client.move_on_map("rover", Pose(x=-12_000, y=500, o_z=1), "map")
-    plan = await arrived(client, clock)
+    plan = await wait_for_plan(client, clock)
     assert plan.status.state == PlanState.PLAN_STATE_SUCCEEDED
     assert plan.plan.execution_id == execution
     assert [step.step["rover"].pose.x for step in plan.plan.steps] == [0, -12_000]
     # It looks along x, which is to its right.
-    assert await machine.at() == pytest.approx((-12_000, 500, -90), abs=1)
+    assert await machine.read_pose() == pytest.approx((-12_000, 500, -90), abs=1)
 
 
-async def test_on_the_globe_it_arrives(
+async def test_move_on_globe_reaches_the_destination(
     client: MotionClient, machine: Machine, clock: ManualClock
 ) -> None:
     there = GeoPoint(latitude=HOME.latitude + 0.0001, longitude=HOME.longitude - 0.0001)
@@ -498,9 +505,9 @@ async def test_on_the_globe_it_arrives(
         heading=270,
         configuration=MotionConfiguration(plan_deviation_m=0.01, linear_m_per_sec=1),
     )
-    plan = await arrived(client, clock)
+    plan = await wait_for_plan(client, clock)
     assert plan.status.state == PlanState.PLAN_STATE_SUCCEEDED
-    x, y, heading = await machine.at()
+    x, y, heading = await machine.read_pose()
     assert (x, y) == pytest.approx((-8430, 11_119), abs=20)
     assert heading == pytest.approx(90, abs=1)
     last = plan.plan.steps[-1].step["rover"].pose
@@ -508,52 +515,52 @@ async def test_on_the_globe_it_arrives(
 
 
 @pytest.mark.parametrize("deviation", [20, 1e6])
-async def test_a_wide_way_ends_at_its_destination_all_the_same(
+async def test_large_deviation_does_not_affect_the_destination(
     client: MotionClient, machine: Machine, clock: ManualClock, deviation: float
 ) -> None:
-    """How far it may be off its way says nothing about the end of it."""
+    """The permitted deviation applies to the path, not to its end."""
     wide = MotionConfiguration(plan_deviation_m=deviation)
     await client.move_on_map("rover", Pose(y=15_000), "map", configuration=wide)
-    plan = await arrived(client, clock)
+    plan = await wait_for_plan(client, clock)
     assert plan.status.state == PlanState.PLAN_STATE_SUCCEEDED
-    assert (await machine.at())[:2] == pytest.approx((0, 15_000), abs=100)
+    assert (await machine.read_pose())[:2] == pytest.approx((0, 15_000), abs=100)
     there = GeoPoint(latitude=HOME.latitude + 0.0002, longitude=HOME.longitude)
     await client.move_on_globe("rover", there, "gps", configuration=wide)
-    await arrived(client, clock)
-    assert (await machine.at())[1] == pytest.approx(22_239, abs=2600)
+    await wait_for_plan(client, clock)
+    assert (await machine.read_pose())[1] == pytest.approx(22_239, abs=2600)
 
 
-async def test_a_heading_that_is_left_out_is_any(
+async def test_any_heading_is_accepted_when_none_is_requested(
     client: MotionClient, machine: Machine, clock: ManualClock
 ) -> None:
     there = GeoPoint(latitude=HOME.latitude, longitude=HOME.longitude + 0.0001)
     await client.move_on_globe("rover", there, "gps")
-    await arrived(client, clock)
-    assert (await machine.at())[2] == pytest.approx(-90, abs=1)
+    await wait_for_plan(client, clock)
+    assert (await machine.read_pose())[2] == pytest.approx(-90, abs=1)
 
 
-async def test_a_base_that_gets_nowhere_gives_up(
+async def test_plan_fails_when_the_base_makes_no_progress(
     client: MotionClient, machine: Machine, clock: ManualClock
 ) -> None:
     machine.resources[GPS] = FakeMovementSensor(GPS, FakeMovementSensorAttributes(), None)
     await client.move_on_globe("rover", GeoPoint(latitude=41, longitude=-73.98), "gps")
-    plan = await arrived(client, clock)
+    plan = await wait_for_plan(client, clock)
     assert plan.status.state == PlanState.PLAN_STATE_FAILED
     assert "the last 3 legs hardly brought it closer" in plan.status.reason
     assert not await machine.base.is_moving()
 
 
-async def test_a_map_that_is_lost_ends_the_plan(
+async def test_plan_fails_when_the_map_is_lost(
     client: MotionClient, machine: Machine, clock: ManualClock
 ) -> None:
     await client.move_on_map("rover", Pose(x=-12_000), "map")
     machine.map.lost = True
-    plan = await arrived(client, clock)
+    plan = await wait_for_plan(client, clock)
     assert plan.status.state == PlanState.PLAN_STATE_FAILED
     assert plan.status.reason == "the map is lost"
 
 
-async def test_what_is_wrong_at_once_is_told_at_once(
+async def test_immediate_error_is_raised_without_a_plan(
     client: MotionClient, machine: Machine
 ) -> None:
     machine.map.lost = True
@@ -563,14 +570,14 @@ async def test_what_is_wrong_at_once_is_told_at_once(
     assert await client.list_plan_statuses() == []
 
 
-async def test_whoever_takes_the_base_over_keeps_it(
+async def test_plan_fails_when_another_client_takes_the_base(
     client: MotionClient, machine: Machine, clock: ManualClock
 ) -> None:
     await client.move_on_map("rover", Pose(y=3000), "map")
     await clock.advance(1)
     taking = asyncio.ensure_future(machine.base.move_straight(1000, 100))
     await clock.settle()
-    plan = await plan_of(client)
+    plan = await get_plan(client)
     assert plan.status.state == PlanState.PLAN_STATE_FAILED
     assert "interrupted by move_straight" in plan.status.reason
     assert await machine.base.is_moving()
@@ -578,7 +585,7 @@ async def test_whoever_takes_the_base_over_keeps_it(
     await taking
 
 
-async def test_a_base_is_stopped_with_its_plan(
+async def test_stop_plan_stops_the_base(
     client: MotionClient, machine: Machine, clock: ManualClock
 ) -> None:
     await client.move_on_map("rover", Pose(y=3000), "map")
@@ -586,11 +593,11 @@ async def test_a_base_is_stopped_with_its_plan(
     assert await machine.base.is_moving()
     await client.stop_plan("rover")
     assert not await machine.base.is_moving()
-    assert (await plan_of(client)).status.reason == "stopped by stop_plan"
+    assert (await get_plan(client)).status.reason == "stopped by stop_plan"
 
 
-class Stubborn(FakeBase):
-    """Gives up late, and does not stop because nobody waits for it any more."""
+class SlowToStopBase(FakeBase):
+    """Stops late, and not because its caller is gone."""
 
     def __init__(self, clock: ManualClock) -> None:
         super().__init__(BASE, FakeBaseAttributes(), clock)
@@ -608,10 +615,10 @@ class Stubborn(FakeBase):
 
 
 @pytest.mark.parametrize("again", ["stop_plan", "stop", "close"])
-async def test_a_base_is_stopped_however_often_it_is_asked_for(
+async def test_repeated_stop_and_close_stop_the_base(
     service: BuiltinMotion, machine: Machine, clock: ManualClock, again: str
 ) -> None:
-    base = machine.resources[BASE] = Stubborn(clock)
+    base = machine.resources[BASE] = SlowToStopBase(clock)
     await service.move_on_map("rover", Pose(y=3000), "map")
     await clock.settle()
     assert await base.is_moving()
@@ -626,23 +633,23 @@ async def test_a_base_is_stopped_however_often_it_is_asked_for(
     assert not await base.is_moving()
 
 
-async def test_a_base_that_is_stopped_while_it_looks_where_it_is_stays_there(
+async def test_base_stopped_between_legs_stays(
     client: MotionClient, machine: Machine, clock: ManualClock
 ) -> None:
     await client.move_on_map("rover", Pose(y=12_000, o_z=1, theta=90), "map")
     machine.map.sight.clear()
-    # The first of three legs is five metres long.
+    # The first of three legs is five meters long.
     await clock.advance(11)
     assert not await machine.base.is_moving()
     await machine.stop_base()
     machine.map.sight.set()
-    plan = await arrived(client, clock)
+    plan = await wait_for_plan(client, clock)
     assert plan.status.state == PlanState.PLAN_STATE_FAILED
     assert plan.status.reason == 'base "rover" was stopped during the move'
-    assert await machine.at() == pytest.approx((0, 5000, 0), abs=1)
+    assert await machine.read_pose() == pytest.approx((0, 5000, 0), abs=1)
 
 
-async def test_a_base_that_is_stopped_ahead_of_its_first_leg_does_not_start(
+async def test_base_stopped_before_the_first_leg_does_not_start(
     client: MotionClient, service: BuiltinMotion, machine: Machine, clock: ManualClock
 ) -> None:
     machine.map.sight.clear()
@@ -651,25 +658,25 @@ async def test_a_base_that_is_stopped_ahead_of_its_first_leg_does_not_start(
     await machine.stop_base()
     machine.map.sight.set()
     await beginning
-    assert (await arrived(client, clock)).status.state == PlanState.PLAN_STATE_FAILED
-    assert await machine.at() == (0, 0, 0)
+    assert (await wait_for_plan(client, clock)).status.state == PlanState.PLAN_STATE_FAILED
+    assert await machine.read_pose() == (0, 0, 0)
 
 
-async def test_the_newest_plan_has_the_base(
+async def test_newer_plan_replaces_the_older_one(
     client: MotionClient, machine: Machine, clock: ManualClock
 ) -> None:
     first = await client.move_on_map("rover", Pose(y=90_000), "map")
     await clock.advance(1)
     await client.move_on_map("rover", Pose(x=100, y=500), "map")
-    older = await plan_of(client, execution_id=first)
+    older = await get_plan(client, execution_id=first)
     assert older.status.state == PlanState.PLAN_STATE_STOPPED
     assert older.status.reason == "replaced by a newer plan"
-    assert (await arrived(client, clock)).status.state == PlanState.PLAN_STATE_SUCCEEDED
-    x, y, _ = await machine.at()
+    assert (await wait_for_plan(client, clock)).status.state == PlanState.PLAN_STATE_SUCCEEDED
+    x, y, _ = await machine.read_pose()
     assert (x, y) == pytest.approx((100, 500), abs=100)
 
 
-async def test_closed_it_leaves_the_base_at_rest(
+async def test_close_leaves_the_base_at_rest(
     service: BuiltinMotion, machine: Machine, clock: ManualClock
 ) -> None:
     await service.move_on_map("rover", Pose(y=3000), "map")
@@ -697,7 +704,7 @@ async def test_closed_it_leaves_the_base_at_rest(
         ),
     ],
 )
-async def test_what_it_cannot_do_on_the_globe(
+async def test_move_on_globe_refuses_unsupported_options(
     client: MotionClient, given: dict[str, Any], status: Status
 ) -> None:
     with refused() as told:
@@ -706,13 +713,13 @@ async def test_what_it_cannot_do_on_the_globe(
     assert " " in told.words
 
 
-async def test_obstacles_on_a_map_are_refused(client: MotionClient) -> None:
+async def test_move_on_map_refuses_obstacles(client: MotionClient) -> None:
     with refused() as told:
         await client.move_on_map("rover", Pose(y=1), "map", obstacles=[Geometry()])
     assert told.status is Status.UNIMPLEMENTED
 
 
-async def test_older_clients_name_resources_in_full(
+async def test_deprecated_resource_names_are_accepted(
     service: BuiltinMotion, serve: Serve, clock: ManualClock
 ) -> None:
     request = MoveOnMapRequest(name="m", destination=Pose(y=10))

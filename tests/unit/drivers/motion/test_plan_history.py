@@ -17,7 +17,7 @@ def plans(clock: ManualClock) -> PlanHistory:
     return PlanHistory(clock)
 
 
-async def test_what_is_over_is_forgotten_after_a_day(
+async def test_finished_plans_are_dropped_after_a_day(
     plans: PlanHistory, clock: ManualClock
 ) -> None:
     under_way, over = plans.begin("one", [Pose()]), plans.begin("other", [Pose()])
@@ -31,7 +31,7 @@ async def test_what_is_over_is_forgotten_after_a_day(
         plans.find_newest("other")
 
 
-async def test_so_many_are_remembered_and_those_under_way(plans: PlanHistory) -> None:
+async def test_number_of_finished_plans_is_limited(plans: PlanHistory) -> None:
     first = plans.begin("base", [])
     for _ in range(MAX_FINISHED + 10):
         plans.end(plans.begin("base", []), STOPPED)
@@ -40,7 +40,9 @@ async def test_so_many_are_remembered_and_those_under_way(plans: PlanHistory) ->
     assert first.id in {each.execution_id for each in listed}
 
 
-async def test_the_newest_change_is_listed_last(plans: PlanHistory, clock: ManualClock) -> None:
+async def test_plans_are_listed_by_their_last_change(
+    plans: PlanHistory, clock: ManualClock
+) -> None:
     first, second = plans.begin("one", []), plans.begin("other", [])
     await clock.advance(1)
     plans.end(first, SUCCEEDED)
@@ -50,7 +52,7 @@ async def test_the_newest_change_is_listed_last(plans: PlanHistory, clock: Manua
     ]
 
 
-async def test_the_first_end_counts(plans: PlanHistory) -> None:
+async def test_first_end_of_a_plan_is_final(plans: PlanHistory) -> None:
     execution = plans.begin("base", [Pose(x=1)])
     plans.end(execution, STOPPED, "somebody stopped it")
     plans.end(execution, SUCCEEDED)

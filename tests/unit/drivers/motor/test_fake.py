@@ -8,7 +8,7 @@ import pytest
 from grpclib import GRPCError
 from grpclib.const import Status
 from tests.served import Serve, refused, until
-from tests.unit.drivers.moving import moved
+from tests.unit.drivers.moving import complete_move
 from viam.components.motor.client import MotorClient
 
 from cogwork.core.clock import ManualClock, SystemClock, Waitable
@@ -31,7 +31,7 @@ async def client(motor: FakeMotor, serve: Serve) -> AsyncIterator[MotorClient]:
         yield MotorClient("m", channel)
 
 
-async def test_power_turns_it(client: MotorClient, clock: ManualClock) -> None:
+async def test_set_power_turns_the_motor(client: MotorClient, clock: ManualClock) -> None:
     await client.set_power(-0.5)
     assert await client.is_powered() == (True, -0.5)
     assert await client.is_moving()
@@ -39,9 +39,7 @@ async def test_power_turns_it(client: MotorClient, clock: ManualClock) -> None:
     assert await client.get_position() == pytest.approx(-3)
 
 
-async def test_a_speed_turns_it_until_it_is_stopped(
-    client: MotorClient, clock: ManualClock
-) -> None:
+async def test_set_rpm_turns_the_motor_until_stop(client: MotorClient, clock: ManualClock) -> None:
     await client.set_rpm(60)
     await clock.advance(2)
     await client.stop()
@@ -51,38 +49,38 @@ async def test_a_speed_turns_it_until_it_is_stopped(
     assert not await client.is_moving()
 
 
-def standing(client: MotorClient) -> Callable[[], Awaitable[bool]]:
-    async def it_stands() -> bool:
+def is_still(client: MotorClient) -> Callable[[], Awaitable[bool]]:
+    async def is_still_now() -> bool:
         return not await client.is_moving()
 
-    return it_stands
+    return is_still_now
 
 
 @pytest.mark.parametrize(
     ("rpm", "revolutions", "reached"), [(60, 2, 2), (-60, 2, -2), (60, -2, -2), (-60, -2, 2)]
 )
-async def test_it_goes_for_some_revolutions(
+async def test_go_for_turns_by_the_revolutions(
     client: MotorClient, clock: ManualClock, rpm: float, revolutions: float, reached: float
 ) -> None:
-    await moved(client, clock, client.go_for(rpm, revolutions), 2)
+    await complete_move(client, clock, client.go_for(rpm, revolutions), 2)
     assert await client.get_position() == reached
 
 
-async def test_it_goes_to_a_position_whichever_sign_the_speed_has(
+async def test_go_to_reaches_the_position_whatever_the_sign_of_the_speed(
     client: MotorClient, clock: ManualClock
 ) -> None:
-    await moved(client, clock, client.go_to(-30, 0.1), 0.2)
+    await complete_move(client, clock, client.go_to(-30, 0.1), 0.2)
     assert await client.get_position() == 0.1
-    await moved(client, clock, client.go_to(30, -0.9), 2)
+    await complete_move(client, clock, client.go_to(30, -0.9), 2)
     assert await client.get_position() == -0.9
 
 
-async def test_it_is_at_once_where_it_is(client: MotorClient) -> None:
+async def test_go_to_the_current_position_returns_at_once(client: MotorClient) -> None:
     await client.go_to(60, 0, timeout=10)
     assert not await client.is_moving()
 
 
-async def test_a_move_takes_real_time_by_the_clock_of_the_machine() -> None:
+async def test_move_takes_real_time_with_the_system_clock() -> None:
     motor = await FakeMotor.new(NAME, FakeMotorAttributes(max_rpm=6000), {})
     before = SystemClock().monotonic()
     await motor.go_for(6000, 2)
@@ -91,14 +89,14 @@ async def test_a_move_takes_real_time_by_the_clock_of_the_machine() -> None:
 
 
 class EarlyClock(ManualClock):
-    """Rings ahead of time; loops that count milliseconds do so by a part of one."""
+    """Its timers fire early, by a fraction of the resolution of a real event loop."""
 
     async def wait(self, waitables: Collection[Waitable], timeout: float | None) -> None:
         assert timeout is not None
         await super().wait(waitables, 0)
 
 
-async def test_a_timer_that_rings_early_does_not_leave_it_turning() -> None:
+async def test_early_timer_does_not_leave_the_motor_turning() -> None:
     motor = await FakeMotor.new(NAME, FakeMotorAttributes(), {}, EarlyClock())
     await motor.go_for(60, 2)
     assert not await motor.is_moving()
@@ -109,7 +107,7 @@ async def test_a_timer_that_rings_early_does_not_leave_it_turning() -> None:
     ("ending", "position"),
     [("set_power", 3), ("set_rpm", 3), ("stop", 1)],
 )
-async def test_a_newer_command_ends_a_move(
+async def test_newer_command_interrupts_a_move(
     client: MotorClient, clock: ManualClock, ending: str, position: float
 ) -> None:
     commands: dict[str, Callable[[], Awaitable[None]]] = {
@@ -129,7 +127,7 @@ async def test_a_newer_command_ends_a_move(
     assert await client.get_position() == pytest.approx(position)
 
 
-async def test_the_newer_of_two_moves_is_finished(client: MotorClient, clock: ManualClock) -> None:
+async def test_newer_of_two_moves_finishes(client: MotorClient, clock: ManualClock) -> None:
     older = asyncio.ensure_future(client.go_for(60, 10))
     await until(client.is_moving)
     newer = asyncio.ensure_future(client.go_to(120, -1))
@@ -141,7 +139,9 @@ async def test_the_newer_of_two_moves_is_finished(client: MotorClient, clock: Ma
     assert await client.get_position() == -1
 
 
-async def test_closing_it_ends_a_move_and_stops_it(motor: FakeMotor, clock: ManualClock) -> None:
+async def test_close_interrupts_a_move_and_stops_the_motor(
+    motor: FakeMotor, clock: ManualClock
+) -> None:
     move = asyncio.ensure_future(motor.go_for(60, 10))
     await clock.settle()
     await motor.close()
@@ -151,23 +151,23 @@ async def test_closing_it_ends_a_move_and_stops_it(motor: FakeMotor, clock: Manu
     await motor.close()
 
 
-async def test_when_the_client_is_gone_it_stops(client: MotorClient, clock: ManualClock) -> None:
+async def test_move_stops_when_the_client_cancels(client: MotorClient, clock: ManualClock) -> None:
     move = asyncio.ensure_future(client.go_for(60, 10))
     await until(client.is_moving)
     await clock.advance(1)
     move.cancel()
     await asyncio.wait([move])
-    await until(standing(client))
+    await until(is_still(client))
     assert await client.get_position() == pytest.approx(1)
 
 
-async def test_a_deadline_stops_it(client: MotorClient) -> None:
+async def test_move_stops_when_the_deadline_expires(client: MotorClient) -> None:
     with pytest.raises((GRPCError, TimeoutError)):
         await client.go_for(60, 10, timeout=0.05)
-    await until(standing(client))
+    await until(is_still(client))
 
 
-async def test_a_cancelled_move_leaves_the_newer_command_alone(
+async def test_cancelled_move_does_not_affect_the_newer_command(
     motor: FakeMotor, clock: ManualClock
 ) -> None:
     move = asyncio.ensure_future(motor.go_for(60, 10))
@@ -180,7 +180,7 @@ async def test_a_cancelled_move_leaves_the_newer_command_alone(
 
 
 @pytest.mark.parametrize("power", [1.01, -1.01, math.nan, math.inf])
-async def test_there_is_no_more_than_all_of_its_power(client: MotorClient, power: float) -> None:
+async def test_power_beyond_full_scale_is_refused(client: MotorClient, power: float) -> None:
     with refused() as told:
         await client.set_power(power)
     assert told.status is Status.INVALID_ARGUMENT
@@ -188,7 +188,7 @@ async def test_there_is_no_more_than_all_of_its_power(client: MotorClient, power
 
 
 @pytest.mark.parametrize("rpm", [121, -121, math.nan])
-async def test_it_has_a_highest_speed(client: MotorClient, rpm: float) -> None:
+async def test_speed_beyond_the_maximum_is_refused(client: MotorClient, rpm: float) -> None:
     for call in (client.set_rpm(rpm), client.go_for(rpm, 1), client.go_to(rpm, 1)):
         with refused() as told:
             await call
@@ -196,7 +196,7 @@ async def test_it_has_a_highest_speed(client: MotorClient, rpm: float) -> None:
         assert told.words == f'motor "m" turns at 120 rpm at most, not at {rpm:g}'
 
 
-async def test_a_move_needs_a_speed(client: MotorClient) -> None:
+async def test_move_without_speed_is_refused(client: MotorClient) -> None:
     with refused() as told:
         await client.go_to(0, 1)
     assert told.status is Status.INVALID_ARGUMENT
@@ -204,7 +204,9 @@ async def test_a_move_needs_a_speed(client: MotorClient) -> None:
 
 
 @pytest.mark.parametrize("revolutions", [0, math.nan, math.inf])
-async def test_a_move_needs_an_end(client: MotorClient, revolutions: float) -> None:
+async def test_go_for_without_a_finite_distance_is_refused(
+    client: MotorClient, revolutions: float
+) -> None:
     with refused() as told:
         await client.go_for(60, revolutions)
     assert told.status is Status.INVALID_ARGUMENT
@@ -212,21 +214,23 @@ async def test_a_move_needs_an_end(client: MotorClient, revolutions: float) -> N
     assert "set_rpm" in told.words
 
 
-async def test_nowhere_is_no_position(client: MotorClient) -> None:
+async def test_infinite_positions_are_refused(client: MotorClient) -> None:
     for call in (client.go_to(60, math.inf), client.reset_zero_position(math.nan)):
         with refused() as told:
             await call
         assert told.status is Status.INVALID_ARGUMENT
 
 
-async def test_what_is_refused_changes_nothing(client: MotorClient) -> None:
+async def test_refused_command_leaves_the_motor_unchanged(client: MotorClient) -> None:
     await client.set_power(0.5)
     with refused():
         await client.go_for(500, 1)
     assert await client.is_powered() == (True, 0.5)
 
 
-async def test_its_zero_can_be_moved(client: MotorClient, clock: ManualClock) -> None:
+async def test_reset_zero_position_shifts_positions(
+    client: MotorClient, clock: ManualClock
+) -> None:
     await client.set_rpm(60)
     await clock.advance(5)
     await client.reset_zero_position(1.5)
@@ -235,7 +239,7 @@ async def test_its_zero_can_be_moved(client: MotorClient, clock: ManualClock) ->
     assert await client.get_position() == pytest.approx(-0.5)
 
 
-async def test_it_tells_about_itself(client: MotorClient) -> None:
+async def test_properties_and_status_of_the_motor(client: MotorClient) -> None:
     await client.set_rpm(-60)
     assert (await client.get_properties()).position_reporting
     assert await client.get_geometries() == []
@@ -248,13 +252,15 @@ async def test_it_tells_about_itself(client: MotorClient) -> None:
     }
 
 
-async def test_without_a_position_it_goes_by_time(serve: Serve, clock: ManualClock) -> None:
+async def test_motor_without_position_reporting_moves_by_time(
+    serve: Serve, clock: ManualClock
+) -> None:
     attributes = FakeMotorAttributes(position_reporting=False)
     motor = await FakeMotor.new(NAME, attributes, {}, clock)
     async with serve(motor) as channel:
         client = MotorClient("m", channel)
         assert not (await client.get_properties()).position_reporting
-        await moved(client, clock, client.go_for(60, 2), 2)
+        await complete_move(client, clock, client.go_for(60, 2), 2)
         assert "position" not in await client.get_status()
         for call in (client.get_position(), client.go_to(60, 1), client.reset_zero_position(0)):
             with refused() as told:

@@ -8,7 +8,7 @@ import pytest
 from grpclib.const import Status
 from pydantic import ValidationError
 from tests.served import Serve, refused
-from tests.unit.drivers.gpio.wiring import BOARD, WatchedBoard
+from tests.unit.drivers.gpio.wiring import BOARD, RecordingBoard
 from viam.components.encoder import Encoder
 from viam.components.motor.client import MotorClient
 from viam.proto.component.encoder import PositionType
@@ -32,9 +32,9 @@ ATTRIBUTES: dict[str, Any] = {
 
 
 class Shaft(Encoder):
-    """Turns as the motor's pins say, two revolutions a second at full power."""
+    """Turns as the motor's pins demand, two revolutions per second at full power."""
 
-    def __init__(self, board: WatchedBoard, clock: ManualClock) -> None:
+    def __init__(self, board: RecordingBoard, clock: ManualClock) -> None:
         super().__init__("e")
         self.factor = 1.0
         self.ticks = 400
@@ -68,12 +68,12 @@ class Shaft(Encoder):
 
 
 @pytest.fixture
-async def shaft(board: WatchedBoard, clock: ManualClock) -> Shaft:
+async def shaft(board: RecordingBoard, clock: ManualClock) -> Shaft:
     return Shaft(board, clock)
 
 
-async def built(
-    board: WatchedBoard, clock: ManualClock, shaft: Encoder | None = None, **attributes: Any
+async def create_motor(
+    board: RecordingBoard, clock: ManualClock, shaft: Encoder | None = None, **attributes: Any
 ) -> GpioMotor:
     given = {**ATTRIBUTES, **attributes}
     dependencies: dict[ResourceName, object] = {BOARD: board}
@@ -84,8 +84,8 @@ async def built(
 
 
 @pytest.fixture
-async def motor(board: WatchedBoard, clock: ManualClock) -> GpioMotor:
-    return await built(board, clock)
+async def motor(board: RecordingBoard, clock: ManualClock) -> GpioMotor:
+    return await create_motor(board, clock)
 
 
 @pytest.fixture
@@ -94,11 +94,13 @@ async def client(motor: GpioMotor, serve: Serve) -> AsyncIterator[MotorClient]:
         yield MotorClient("m", channel)
 
 
-def levels(board: WatchedBoard) -> tuple[float, float]:
+def levels(board: RecordingBoard) -> tuple[float, float]:
     return board.level("d"), board.level("p")
 
 
-async def test_power_is_on_the_pins(client: MotorClient, board: WatchedBoard) -> None:
+async def test_power_and_speed_are_set_on_the_pins(
+    client: MotorClient, board: RecordingBoard
+) -> None:
     assert levels(board) == (0, 0)
     await client.set_power(0.5)
     assert levels(board) == (1, 0.5)
@@ -111,54 +113,58 @@ async def test_power_is_on_the_pins(client: MotorClient, board: WatchedBoard) ->
     assert await client.is_powered() == (False, 0)
 
 
-async def test_it_never_turns_round_at_full_power(motor: GpioMotor, board: WatchedBoard) -> None:
+async def test_power_is_removed_before_the_direction_changes(
+    motor: GpioMotor, board: RecordingBoard
+) -> None:
     await motor.set_power(1)
-    board.told.clear()
+    board.writes.clear()
     await motor.set_power(-1)
-    assert board.told[:2] == [("p", 0.0), ("d", 0.0)]
-    assert board.told[-1] == ("p", 1.0)
+    assert board.writes[:2] == [("p", 0.0), ("d", 0.0)]
+    assert board.writes[-1] == ("p", 1.0)
 
 
-async def test_what_it_does_already_costs_nothing(motor: GpioMotor, board: WatchedBoard) -> None:
-    """But rest is always made sure: somebody else may have set the pins."""
+async def test_repeated_power_writes_no_pins_but_stop_always_does(
+    motor: GpioMotor, board: RecordingBoard
+) -> None:
+    """Another client may have set the pins meanwhile."""
     for command, writes in ((motor.set_power(0.5), 2), (motor.set_power(0.5), 0)):
-        board.told.clear()
+        board.writes.clear()
         await command
-        assert len(board.told) == writes
+        assert len(board.writes) == writes
     await motor.stop()
     await (await board.gpio_pin_by_name("p")).set_pwm(1)
     await motor.stop()
     assert board.level("p") == 0
 
 
-async def test_forward_may_be_the_other_way(board: WatchedBoard, clock: ManualClock) -> None:
-    motor = await built(board, clock, dir_flip=True)
+async def test_dir_flip_reverses_the_direction(board: RecordingBoard, clock: ManualClock) -> None:
+    motor = await create_motor(board, clock, dir_flip=True)
     await motor.set_power(0.5)
     assert levels(board) == (0, 0.5)
     assert await motor.is_powered() == (True, 0.5)
 
 
-async def test_limits_of_power(board: WatchedBoard, clock: ManualClock) -> None:
-    motor = await built(board, clock, min_power_pct=0.2, max_power_pct=0.8)
+async def test_power_limits_are_applied(board: RecordingBoard, clock: ManualClock) -> None:
+    motor = await create_motor(board, clock, min_power_pct=0.2, max_power_pct=0.8)
     for power, given in ((0.1, 0.2), (-0.1, 0.2), (0.5, 0.5), (1, 0.8), (0, 0)):
         await motor.set_power(power)
         assert board.level("p") == given
 
 
-async def test_the_frequency_is_set(board: WatchedBoard, clock: ManualClock) -> None:
-    await built(board, clock, pins={"a": "x", "b": "y"}, pwm_freq=2000)
+async def test_pwm_frequency_is_set(board: RecordingBoard, clock: ManualClock) -> None:
+    await create_motor(board, clock, pins={"a": "x", "b": "y"}, pwm_freq=2000)
     for name in "xy":
         assert await (await board.gpio_pin_by_name(name)).get_pwm_frequency() == 2000
 
 
-async def test_closed_it_is_at_rest(motor: GpioMotor, board: WatchedBoard) -> None:
+async def test_close_stops_the_motor(motor: GpioMotor, board: RecordingBoard) -> None:
     await motor.set_power(1)
     await motor.close()
     assert levels(board) == (0, 0)
 
 
-async def test_without_an_encoder_go_for_is_timed(
-    motor: GpioMotor, board: WatchedBoard, clock: ManualClock
+async def test_go_for_is_timed_without_an_encoder(
+    motor: GpioMotor, board: RecordingBoard, clock: ManualClock
 ) -> None:
     going = asyncio.ensure_future(motor.go_for(60, -2))
     await clock.advance(1.99)
@@ -173,12 +179,12 @@ async def test_without_an_encoder_go_for_is_timed(
     ("limits", "rpm", "power"),
     [({"max_power_pct": 0.5}, 120, 0.5), ({"min_power_pct": 0.5}, 15, 0.5)],
 )
-async def test_limits_of_power_do_not_change_how_far_it_goes(
-    board: WatchedBoard, clock: ManualClock, limits: dict[str, Any], rpm: float, power: float
+async def test_power_limits_do_not_change_the_distance(
+    board: RecordingBoard, clock: ManualClock, limits: dict[str, Any], rpm: float, power: float
 ) -> None:
-    motor = await built(board, clock, **limits)
+    motor = await create_motor(board, clock, **limits)
     going = asyncio.ensure_future(motor.go_for(rpm, 3))
-    # At half its power it makes a revolution a second.
+    # At half power it makes one revolution per second.
     await clock.advance(2.99)
     assert levels(board) == (1, power)
     assert not going.done()
@@ -187,8 +193,8 @@ async def test_limits_of_power_do_not_change_how_far_it_goes(
     assert levels(board)[1] == 0
 
 
-async def test_an_older_move_is_told_who_ended_it(
-    motor: GpioMotor, board: WatchedBoard, clock: ManualClock
+async def test_older_move_is_told_what_interrupted_it(
+    motor: GpioMotor, board: RecordingBoard, clock: ManualClock
 ) -> None:
     going = asyncio.ensure_future(motor.go_for(60, 2))
     await clock.advance(1)
@@ -200,10 +206,10 @@ async def test_an_older_move_is_told_who_ended_it(
 
 
 @pytest.mark.parametrize("encoded", [False, True])
-async def test_a_cancelled_move_stops(
-    board: WatchedBoard, clock: ManualClock, shaft: Shaft, encoded: bool
+async def test_cancelled_move_stops_the_motor(
+    board: RecordingBoard, clock: ManualClock, shaft: Shaft, encoded: bool
 ) -> None:
-    motor = await built(board, clock, shaft if encoded else None)
+    motor = await create_motor(board, clock, shaft if encoded else None)
     going = asyncio.ensure_future(motor.go_for(60, 100))
     await clock.advance(1)
     assert await motor.is_moving()
@@ -214,8 +220,8 @@ async def test_a_cancelled_move_stops(
     assert not await motor.is_moving()
 
 
-async def test_a_pin_that_fails_stops_it(motor: GpioMotor, board: WatchedBoard) -> None:
-    """As far as the other pins go; it counts as moving, because it may."""
+async def test_failing_pin_stops_the_motor(motor: GpioMotor, board: RecordingBoard) -> None:
+    """The other pins are set to rest; the motor counts as moving, because it may be."""
     await motor.set_power(0.5)
     board.broken = "d"
     with pytest.raises(OSError, match="loose"):
@@ -228,16 +234,16 @@ async def test_a_pin_that_fails_stops_it(motor: GpioMotor, board: WatchedBoard) 
 
 
 @pytest.fixture
-def hasty(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Nobody gets more than a moment to answer."""
+def short_answer_timeout(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Give boards and encoders only a moment to answer."""
     monkeypatch.setattr("cogwork.drivers.gpio.pin_link.ANSWER_TIMEOUT", 0.02)
 
 
-@pytest.mark.usefixtures("hasty")
-async def test_a_pin_that_does_not_answer_does_not_keep_a_stop_waiting(
-    board: WatchedBoard, clock: ManualClock
+@pytest.mark.usefixtures("short_answer_timeout")
+async def test_pin_that_does_not_answer_does_not_block_stop(
+    board: RecordingBoard, clock: ManualClock
 ) -> None:
-    motor = await built(board, clock, pins={"a": "a", "b": "b", "pwm": "p", "en_high": "e"})
+    motor = await create_motor(board, clock, pins={"a": "a", "b": "b", "pwm": "p", "en_high": "e"})
     await motor.set_power(1)
     board.gates["p"] = asyncio.Event()
     older = asyncio.ensure_future(motor.set_power(0.5))
@@ -250,11 +256,11 @@ async def test_a_pin_that_does_not_answer_does_not_keep_a_stop_waiting(
         await older
 
 
-async def test_a_stop_whose_client_is_gone_still_stops(
-    board: WatchedBoard, clock: ManualClock
+async def test_cancelled_stop_still_stops_the_motor(
+    board: RecordingBoard, clock: ManualClock
 ) -> None:
-    """Even if it got no further than to a pin that does not answer, or to waiting for one."""
-    motor = await built(board, clock, pins={"a": "a", "b": "b", "pwm": "p", "en_high": "e"})
+    """This holds while it waits for a pin that does not answer, or for another command."""
+    motor = await create_motor(board, clock, pins={"a": "a", "b": "b", "pwm": "p", "en_high": "e"})
     for busy in (False, True):
         await motor.set_power(1)
         board.gates["p"] = gate = asyncio.Event()
@@ -274,10 +280,10 @@ async def test_a_stop_whose_client_is_gone_still_stops(
         await motor.stop()
 
 
-async def test_a_stop_is_newer_than_a_move_that_still_asks_where_it_is(
-    board: WatchedBoard, clock: ManualClock, shaft: Shaft
+async def test_stop_overrides_a_move_that_still_reads_the_position(
+    board: RecordingBoard, clock: ManualClock, shaft: Shaft
 ) -> None:
-    motor = await built(board, clock, shaft)
+    motor = await create_motor(board, clock, shaft)
     for move in (motor.go_for(60, 2), motor.go_to(60, 2)):
         shaft.answers.clear()
         going = asyncio.ensure_future(move)
@@ -290,11 +296,11 @@ async def test_a_stop_is_newer_than_a_move_that_still_asks_where_it_is(
         assert levels(board)[1] == 0
 
 
-@pytest.mark.usefixtures("hasty")
-async def test_an_encoder_that_does_not_answer_ends_the_move(
-    board: WatchedBoard, clock: ManualClock, shaft: Shaft
+@pytest.mark.usefixtures("short_answer_timeout")
+async def test_encoder_that_does_not_answer_ends_the_move(
+    board: RecordingBoard, clock: ManualClock, shaft: Shaft
 ) -> None:
-    motor = await built(board, clock, shaft)
+    motor = await create_motor(board, clock, shaft)
     going = asyncio.ensure_future(motor.go_for(60, 100))
     await clock.advance(1)
     assert levels(board)[1] == 0.5
@@ -305,10 +311,10 @@ async def test_an_encoder_that_does_not_answer_ends_the_move(
     assert levels(board)[1] == 0
 
 
-async def test_with_an_encoder_it_goes_where_it_is_sent(
-    board: WatchedBoard, clock: ManualClock, shaft: Shaft
+async def test_moves_with_an_encoder_reach_their_positions(
+    board: RecordingBoard, clock: ManualClock, shaft: Shaft
 ) -> None:
-    motor = await built(board, clock, shaft)
+    motor = await create_motor(board, clock, shaft)
     assert (await motor.get_properties()).position_reporting
     for move, end in (
         (motor.go_for(60, 1.5), 1.5),
@@ -324,11 +330,11 @@ async def test_with_an_encoder_it_goes_where_it_is_sent(
     assert await motor.get_position() == -0.5
 
 
-async def test_a_load_only_makes_it_later(
-    board: WatchedBoard, clock: ManualClock, shaft: Shaft
+async def test_load_only_delays_the_move(
+    board: RecordingBoard, clock: ManualClock, shaft: Shaft
 ) -> None:
     shaft.factor = 0.3
-    motor = await built(board, clock, shaft)
+    motor = await create_motor(board, clock, shaft)
     going = asyncio.ensure_future(motor.go_for(60, 1))
     await clock.advance(2)
     assert not going.done()
@@ -341,11 +347,11 @@ async def test_a_load_only_makes_it_later(
     ("factor", "words"),
     [(0.0, "reported no motion for 3 s"), (-1.0, "its encoder counts in the wrong direction")],
 )
-async def test_a_motor_that_does_not_get_there_is_stopped(
-    board: WatchedBoard, clock: ManualClock, shaft: Shaft, factor: float, words: str
+async def test_stalled_or_reversed_motor_is_stopped(
+    board: RecordingBoard, clock: ManualClock, shaft: Shaft, factor: float, words: str
 ) -> None:
     shaft.factor = factor
-    motor = await built(board, clock, shaft)
+    motor = await create_motor(board, clock, shaft)
     going = asyncio.ensure_future(motor.go_for(60, 5))
     await clock.advance(4)
     with pytest.raises(MotorStalled, match=words):
@@ -353,12 +359,12 @@ async def test_a_motor_that_does_not_get_there_is_stopped(
     assert levels(board)[1] == 0
 
 
-async def test_an_encoder_of_few_ticks_is_waited_for(
-    board: WatchedBoard, clock: ManualClock, shaft: Shaft
+async def test_encoder_with_few_ticks_gets_more_time(
+    board: RecordingBoard, clock: ManualClock, shaft: Shaft
 ) -> None:
     """A tick comes every six seconds."""
     shaft.ticks = 1
-    motor = await built(board, clock, shaft)
+    motor = await create_motor(board, clock, shaft)
     going = asyncio.ensure_future(motor.go_for(10, 3))
     await clock.advance(20)
     await asyncio.wait_for(going, 1)
@@ -372,11 +378,11 @@ async def test_an_encoder_of_few_ticks_is_waited_for(
         await asyncio.wait_for(going, 1)
 
 
-async def test_the_slower_its_limits_make_it_the_longer_a_tick_is_waited_for(
-    board: WatchedBoard, clock: ManualClock, shaft: Shaft
+async def test_lower_power_limit_extends_the_stall_timeout(
+    board: RecordingBoard, clock: ManualClock, shaft: Shaft
 ) -> None:
     shaft.ticks = 1
-    motor = await built(board, clock, shaft, max_power_pct=0.1)
+    motor = await create_motor(board, clock, shaft, max_power_pct=0.1)
     going = asyncio.ensure_future(motor.go_for(120, 2))
     await clock.advance(12)
     await asyncio.wait_for(going, 1)
@@ -386,10 +392,10 @@ async def test_the_slower_its_limits_make_it_the_longer_a_tick_is_waited_for(
 @pytest.mark.parametrize("by", ["motor", "encoder"])
 @pytest.mark.parametrize("to", [5.0, -5.0])
 @pytest.mark.parametrize("command", ["go_for", "go_to"])
-async def test_a_zero_that_is_set_during_a_move_does_not_change_where_it_ends(
-    board: WatchedBoard, clock: ManualClock, shaft: Shaft, command: str, to: float, by: str
+async def test_zero_set_during_a_move_does_not_change_its_end(
+    board: RecordingBoard, clock: ManualClock, shaft: Shaft, command: str, to: float, by: str
 ) -> None:
-    motor = await built(board, clock, shaft)
+    motor = await create_motor(board, clock, shaft)
     await motor.reset_zero_position(-1)
     assert await motor.get_position() == 1
     end = to if command == "go_for" else to - 1
@@ -406,10 +412,10 @@ async def test_a_zero_that_is_set_during_a_move_does_not_change_where_it_ends(
     assert shaft.whole == pytest.approx(end, abs=0.05)
 
 
-async def test_two_that_set_the_zero_at_once_set_the_same(
-    board: WatchedBoard, clock: ManualClock, shaft: Shaft
+async def test_concurrent_resets_of_the_zero_position_agree(
+    board: RecordingBoard, clock: ManualClock, shaft: Shaft
 ) -> None:
-    motor = await built(board, clock, shaft)
+    motor = await create_motor(board, clock, shaft)
     going = asyncio.ensure_future(motor.go_for(60, 1.5))
     await clock.advance(2)
     await asyncio.wait_for(going, 1)
@@ -421,13 +427,13 @@ async def test_two_that_set_the_zero_at_once_set_the_same(
     assert await motor.get_position() == 0
 
 
-async def test_it_tells_a_single_encoder_which_way_it_turns(
-    board: WatchedBoard, clock: ManualClock
+async def test_motor_sets_the_direction_of_a_single_encoder(
+    board: RecordingBoard, clock: ManualClock
 ) -> None:
     attributes = SingleEncoderAttributes.model_validate({"board": "pins", "pins": {"i": "a"}})
     encoder = await SingleEncoder.new(ENCODER, attributes, {BOARD: board}, clock)
     try:
-        motor = await built(board, clock, encoder)
+        motor = await create_motor(board, clock, encoder)
         for power, ticks in ((0.5, 2), (-0.5, -1)):
             await motor.set_power(power)
             for _ in range(abs(ticks - int((await encoder.get_position())[0]))):
@@ -460,7 +466,9 @@ async def test_it_tells_a_single_encoder_which_way_it_turns(
         ("reset_zero_position:0", Status.UNIMPLEMENTED, 'configure an "encoder"'),
     ],
 )
-async def test_what_cannot_be(client: MotorClient, ask: str, status: Status, words: str) -> None:
+async def test_invalid_and_unsupported_commands_are_refused(
+    client: MotorClient, ask: str, status: Status, words: str
+) -> None:
     method, *numbers = ask.split(":")
     with refused() as told:
         await getattr(client, method)(*map(float, numbers))
@@ -468,10 +476,10 @@ async def test_what_cannot_be(client: MotorClient, ask: str, status: Status, wor
     assert words in told.words
 
 
-async def test_a_motor_of_unknown_speed_has_only_powers(
-    board: WatchedBoard, clock: ManualClock, serve: Serve
+async def test_motor_without_max_rpm_supports_only_power(
+    board: RecordingBoard, clock: ManualClock, serve: Serve
 ) -> None:
-    async with serve(await built(board, clock, max_rpm=0)) as channel:
+    async with serve(await create_motor(board, clock, max_rpm=0)) as channel:
         client = MotorClient("m", channel)
         for asking in (client.set_rpm(1), client.go_for(1, 1)):
             with refused() as told:
@@ -481,13 +489,16 @@ async def test_a_motor_of_unknown_speed_has_only_powers(
         await client.set_power(1)
 
 
-async def test_it_tells_about_itself(
-    board: WatchedBoard, clock: ManualClock, shaft: Shaft, client: MotorClient
+async def test_status_of_the_motor(
+    board: RecordingBoard, clock: ManualClock, shaft: Shaft, client: MotorClient
 ) -> None:
     status = {"is_powered": False, "is_moving": False, "power": 0.0}
     assert await client.get_status() == status
     assert await client.get_geometries() == []
-    assert await (await built(board, clock, shaft)).get_status() == {**status, "position": 0.0}
+    assert await (await create_motor(board, clock, shaft)).get_status() == {
+        **status,
+        "position": 0.0,
+    }
 
 
 @pytest.mark.parametrize(
@@ -502,6 +513,6 @@ async def test_it_tells_about_itself(
         ({"max_power_pct": 0}, "greater than 0"),
     ],
 )
-def test_attributes_that_cannot_be(attributes: dict[str, Any], words: str) -> None:
+def test_invalid_attributes_are_refused(attributes: dict[str, Any], words: str) -> None:
     with pytest.raises(ValidationError, match=words):
         GpioMotorAttributes.model_validate({**ATTRIBUTES, **attributes})

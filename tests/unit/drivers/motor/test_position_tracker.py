@@ -5,8 +5,8 @@ import pytest
 from cogwork.drivers.motor.position_tracker import PositionReading, PositionTracker
 
 
-def travelled(*turned: float, tick: float = 0.0025) -> float:
-    """Looked at every ten milliseconds, at up to four revolutions a second."""
+def track_positions(*turned: float, tick: float = 0.0025) -> float:
+    """Read the position every 10 ms, at up to four revolutions per second."""
     looks = [PositionReading(each, 0.01 * place, 0.01 * place) for place, each in enumerate(turned)]
     travel = PositionTracker(looks[0], max_speed=4.0, tick_size=tick)
     for look in looks[1:]:
@@ -28,17 +28,17 @@ def travelled(*turned: float, tick: float = 0.0025) -> float:
         ([7.0, 8.0], 8.0),
     ],
 )
-def test_a_shaft_goes_on_where_its_encoder_begins_anew(turned: list[float], here: float) -> None:
-    assert travelled(*turned) == pytest.approx(here)
+def test_position_continues_when_the_encoder_is_reset(turned: list[float], here: float) -> None:
+    assert track_positions(*turned) == pytest.approx(here)
 
 
-def test_a_tick_is_no_jump() -> None:
-    assert travelled(-2, -1, 0, 1, tick=1.0) == 1
-    assert travelled(3, 2, 1, 0, tick=1.0) == 0
-    assert travelled(3, 0, 1, tick=1.0) == 4
+def test_single_tick_is_not_a_jump() -> None:
+    assert track_positions(-2, -1, 0, 1, tick=1.0) == 1
+    assert track_positions(3, 2, 1, 0, tick=1.0) == 0
+    assert track_positions(3, 0, 1, tick=1.0) == 4
 
 
-def test_where_no_shaft_jumps_to_it_was_set() -> None:
+def test_impossible_jump_counts_as_a_reset() -> None:
     travel = PositionTracker(
         PositionReading(7.0, 0.0, 0.0), max_speed=4.0, tick_size=0.0025, impossible_speed=40.0
     )
@@ -48,7 +48,7 @@ def test_where_no_shaft_jumps_to_it_was_set() -> None:
     assert travel.position == pytest.approx(7.02)
 
 
-def test_an_answer_that_takes_long_may_tell_of_a_long_way() -> None:
+def test_slow_answer_allows_a_long_distance() -> None:
     travel = PositionTracker(
         PositionReading(-3.0, asked_at=0.0, answered_at=0.9), max_speed=4.0, tick_size=0.0025
     )

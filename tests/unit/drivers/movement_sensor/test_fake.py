@@ -31,7 +31,7 @@ async def base(clock: ManualClock) -> FakeBase:
 
 @pytest.fixture
 async def client(base: FakeBase, serve: Serve) -> AsyncIterator[MovementSensorClient]:
-    """On a base that first faces east, at the equator."""
+    """Return a client of a sensor on a base that faces east at the equator."""
     attributes = FakeMovementSensorAttributes.model_validate(
         {"base": "b", "origin": {"longitude": 20}, "compass_heading": 90, "altitude": 34.5}
     )
@@ -39,28 +39,28 @@ async def client(base: FakeBase, serve: Serve) -> AsyncIterator[MovementSensorCl
         yield MovementSensorClient("s", channel)
 
 
-async def spot(client: MovementSensorClient) -> tuple[float, float]:
-    """Metres north and east of where it began."""
+async def read_offset(client: MovementSensorClient) -> tuple[float, float]:
+    """Return the meters north and east of the origin."""
     point, altitude = await client.get_position()
     assert altitude == 34.5
     return point.latitude * DEGREE, (point.longitude - 20) * DEGREE
 
 
-async def test_it_goes_where_the_base_goes(
+async def test_position_follows_the_base(
     client: MovementSensorClient, base: FakeBase, clock: ManualClock
 ) -> None:
-    assert await spot(client) == (0, 0)
+    assert await read_offset(client) == (0, 0)
     await base.set_velocity(Vector3(y=1000), STILL)
     await clock.advance(50)
-    assert await spot(client) == pytest.approx((0, 50), abs=0.001)
+    assert await read_offset(client) == pytest.approx((0, 50), abs=0.001)
     await base.set_velocity(STILL, Vector3(z=90))
     await clock.advance(1)
     await base.set_velocity(Vector3(y=500), STILL)
     await clock.advance(20)
-    assert await spot(client) == pytest.approx((10, 50), abs=0.001)
+    assert await read_offset(client) == pytest.approx((10, 50), abs=0.001)
 
 
-async def test_it_faces_where_the_base_faces(
+async def test_heading_and_orientation_follow_the_base(
     client: MovementSensorClient, base: FakeBase, clock: ManualClock
 ) -> None:
     faced = []
@@ -73,7 +73,9 @@ async def test_it_faces_where_the_base_faces(
     assert faced == [(90, -90), (30, -30), (330, 30), (270, 90)]
 
 
-async def test_it_moves_as_the_base_moves(client: MovementSensorClient, base: FakeBase) -> None:
+async def test_velocities_and_acceleration_follow_the_base(
+    client: MovementSensorClient, base: FakeBase
+) -> None:
     await base.set_velocity(Vector3(y=500), Vector3(z=90))
     assert await client.get_linear_velocity() == Vector3(y=0.5)
     assert await client.get_angular_velocity() == Vector3(z=90)
@@ -85,7 +87,9 @@ async def test_it_moves_as_the_base_moves(client: MovementSensorClient, base: Fa
     assert await client.get_linear_acceleration() == STILL
 
 
-async def test_it_reads_everything_at_once(client: MovementSensorClient, base: FakeBase) -> None:
+async def test_readings_contain_all_measurements(
+    client: MovementSensorClient, base: FakeBase
+) -> None:
     await base.set_velocity(Vector3(y=500), STILL)
     readings = await client.get_readings()
     assert readings["position"] == GeoPoint(longitude=20)
@@ -104,7 +108,7 @@ async def test_it_reads_everything_at_once(client: MovementSensorClient, base: F
     }
 
 
-async def test_without_a_base_it_stays_as_it_is(serve: Serve) -> None:
+async def test_values_are_constant_without_a_base(serve: Serve) -> None:
     attributes = FakeMovementSensorAttributes.model_validate(
         {
             "origin": {"latitude": -12.5, "longitude": 130},
@@ -124,7 +128,7 @@ async def test_without_a_base_it_stays_as_it_is(serve: Serve) -> None:
         assert await client.get_linear_acceleration() == Vector3(x=2, y=4, z=9.8)
 
 
-async def test_it_tells_about_itself(client: MovementSensorClient) -> None:
+async def test_properties_accuracy_and_status_of_the_sensor(client: MovementSensorClient) -> None:
     properties = await client.get_properties()
     assert all(vars(properties).values())
     accuracy = await client.get_accuracy()
@@ -135,7 +139,7 @@ async def test_it_tells_about_itself(client: MovementSensorClient) -> None:
     assert (status["longitude"], status["compass_heading_deg"]) == (20, 90)
 
 
-async def test_a_base_that_does_not_tell_where_it_is() -> None:
+async def test_base_without_odometry_is_refused() -> None:
     attributes = FakeMovementSensorAttributes(base="b")
     with pytest.raises(Unsupported, match='cannot follow base "b", which does not report its pose'):
         await FakeMovementSensor.new(NAME, attributes, {BASE: object()})
@@ -149,6 +153,6 @@ async def test_a_base_that_does_not_tell_where_it_is() -> None:
         {"base": "b", "linear_velocity": {"x": 1}},
     ],
 )
-def test_attributes_that_cannot_be(attributes: dict[str, object]) -> None:
+def test_invalid_attributes_are_refused(attributes: dict[str, object]) -> None:
     with pytest.raises(ValidationError):
         FakeMovementSensorAttributes.model_validate(attributes)

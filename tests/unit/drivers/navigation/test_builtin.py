@@ -181,7 +181,7 @@ async def rig(make: Make) -> Rig:
     return await make()
 
 
-async def test_drives_to_a_goal_and_turns(rig: Rig) -> None:
+async def test_goal_is_reached_with_its_heading(rig: Rig) -> None:
     status = await rig.service.navigate_to_point(at(3, 4, 180))
     assert status.goal.progress.length_m == pytest.approx(5)
     status = await rig.drive(3)
@@ -196,7 +196,7 @@ async def test_drives_to_a_goal_and_turns(rig: Rig) -> None:
     assert rig.base.stops == 1
 
 
-async def test_drives_around_an_obstacle(rig: Rig) -> None:
+async def test_path_avoids_an_obstacle(rig: Rig) -> None:
     await rig.service.add_zone("wall", "keepout", WALL)
     await rig.service.navigate_to_point(at(0, 10))
     status = await rig.drive(30)
@@ -226,7 +226,7 @@ async def test_inaccurate_turns_are_corrected(rig: Rig) -> None:
 
 
 @pytest.mark.parametrize("seed", range(3))
-async def test_noisy_sensor(make: Make, seed: int) -> None:
+async def test_goal_is_reached_with_a_noisy_sensor(make: Make, seed: int) -> None:
     rig = await make(plan_deviation_m=4, position_polling_frequency_hz=1)
     rig.base.slip = 1.1
     rig.sensor.random = random.Random(seed)
@@ -310,7 +310,7 @@ async def test_goal_of_another_mode_stops_the_base_first(rig: Rig) -> None:
     assert await rig.point() == pytest.approx((0, 0), abs=0.11)
 
 
-async def test_caller_that_leaves_stops_the_base(rig: Rig) -> None:
+async def test_cancelled_caller_stops_the_base(rig: Rig) -> None:
     waiting = asyncio.ensure_future(rig.service.go_to_point(at(0, 10)))
     await rig.drive(3)
     waiting.cancel()
@@ -368,7 +368,7 @@ async def test_failing_base_fails_the_goal_with_the_reason(rig: Rig) -> None:
     assert rig.base.stops == 1
 
 
-async def test_too_fast_for_the_base_fails_with_the_reason(rig: Rig) -> None:
+async def test_goal_too_fast_for_the_base_fails_with_the_reason(rig: Rig) -> None:
     status = await rig.service.go_to_point(at(0, 10), linear_m_per_sec=5)
     assert status.goal.state == FAILED
     assert "drives at 1000 mm/s at most" in status.goal.error.message
@@ -386,7 +386,7 @@ async def test_client_that_takes_the_base_keeps_it(rig: Rig) -> None:
     await asyncio.gather(taking, return_exceptions=True)
 
 
-async def test_base_that_is_stopped_between_moves_stays(rig: Rig) -> None:
+async def test_base_stopped_between_moves_stays(rig: Rig) -> None:
     counts = iter([0])
     rig.machine.stop_count = lambda _: next(counts, 1)
     await rig.service.navigate_to_point(at(0, 10))
@@ -396,7 +396,9 @@ async def test_base_that_is_stopped_between_moves_stays(rig: Rig) -> None:
     assert await rig.point() == (0, 0)
 
 
-async def test_base_without_progress_gives_up(rig: Rig, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_goal_fails_when_the_base_makes_no_progress(
+    rig: Rig, monkeypatch: pytest.MonkeyPatch
+) -> None:
     async def stay(*_: Any, **__: Any) -> None:
         await rig.clock.sleep(1)
 
@@ -407,7 +409,7 @@ async def test_base_without_progress_gives_up(rig: Rig, monkeypatch: pytest.Monk
     assert "the last 3 legs hardly brought it closer" in status.goal.error.message
 
 
-async def test_frozen_compass_gives_up(rig: Rig) -> None:
+async def test_goal_fails_when_the_compass_is_frozen(rig: Rig) -> None:
     rig.sensor.frozen_heading = 90
     await rig.service.navigate_to_point(at(0, 10))
     status = await rig.drive(20)
@@ -415,7 +417,7 @@ async def test_frozen_compass_gives_up(rig: Rig) -> None:
     assert "after 4 turns: check that it turns in place" in status.goal.error.message
 
 
-async def test_hanging_base_times_out(rig: Rig, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_goal_fails_when_the_base_hangs(rig: Rig, monkeypatch: pytest.MonkeyPatch) -> None:
     async def hang(*_: Any, **__: Any) -> None:
         await asyncio.get_running_loop().create_future()
 
@@ -427,7 +429,7 @@ async def test_hanging_base_times_out(rig: Rig, monkeypatch: pytest.MonkeyPatch)
     assert rig.base.stops >= 1
 
 
-async def test_machine_that_is_pushed_off_its_path_plans_another(rig: Rig) -> None:
+async def test_path_is_planned_again_when_the_machine_is_pushed_off(rig: Rig) -> None:
     await rig.service.navigate_to_point(at(0, 10))
     await rig.drive(3)
     rig.sensor.east_error = 1
@@ -437,7 +439,7 @@ async def test_machine_that_is_pushed_off_its_path_plans_another(rig: Rig) -> No
     assert status.position.pose.x == pytest.approx(0, abs=110)
 
 
-async def test_machine_that_leaves_its_path_without_progress_gives_up(rig: Rig) -> None:
+async def test_goal_fails_when_the_machine_leaves_its_path_without_progress(rig: Rig) -> None:
     await rig.service.navigate_to_point(at(0, 100))
     for _ in range(8):
         rig.sensor.east_error += 1
@@ -448,7 +450,7 @@ async def test_machine_that_leaves_its_path_without_progress_gives_up(rig: Rig) 
     assert not await rig.base.is_moving()
 
 
-async def test_machine_that_leaves_its_path_goes_on_as_long_as_it_makes_progress(rig: Rig) -> None:
+async def test_goal_continues_while_the_machine_makes_progress(rig: Rig) -> None:
     await rig.service.navigate_to_point(at(0, 100))
     for number in range(12):
         rig.sensor.east_error = number % 2
@@ -457,7 +459,7 @@ async def test_machine_that_leaves_its_path_goes_on_as_long_as_it_makes_progress
     assert (await rig.drive(120)).goal.state == SUCCEEDED
 
 
-async def test_gps_map_starts_where_the_machine_is(make: Make) -> None:
+async def test_gps_map_starts_at_the_position_of_the_machine(make: Make) -> None:
     rig = await make(map_type="GPS")
     assert (await rig.service.get_properties()).map_type == MapType.MAP_TYPE_GPS
     goal = GeoPose(location=GeoPoint(latitude=0.00005, longitude=0.00005), heading=0)
@@ -466,7 +468,7 @@ async def test_gps_map_starts_where_the_machine_is(make: Make) -> None:
     assert await rig.point() == pytest.approx((5.56, 5.56), abs=0.11)
 
 
-async def test_origin_of_a_local_map(make: Make) -> None:
+async def test_origin_of_a_local_map_offsets_positions(make: Make) -> None:
     rig = await make(origin={"latitude": 0, "longitude": -0.0001})
     pose = (await rig.service.get_position()).pose
     assert (pose.x, pose.y, pose.theta) == pytest.approx((11_119.5, 0, 90), abs=0.1)
@@ -490,7 +492,9 @@ async def test_service_without_origin_waits_for_a_position(
 
 
 @pytest.mark.parametrize(("x", "state"), [(1.6, SUCCEEDED), (1.4, FAILED)])
-async def test_goal_suspended_beside_a_zone(rig: Rig, x: float, state: GoalState.ValueType) -> None:
+async def test_goal_suspended_beside_a_zone_resumes_unless_too_close(
+    rig: Rig, x: float, state: GoalState.ValueType
+) -> None:
     """The machine may be in the margin of a zone, from 1.5 to 1.7 m, but not closer."""
     await rig.service.add_zone("wall", "keepout", WALL)
     await rig.service.navigate_to_point(at(0, 10))
@@ -507,7 +511,7 @@ async def test_goal_suspended_beside_a_zone(rig: Rig, x: float, state: GoalState
         assert 'the start is in zone "wall"' in status.goal.error.message
 
 
-async def test_wheeled_base_with_slow_odometry(clock: ManualClock) -> None:
+async def test_wheeled_base_reaches_the_goal_with_slow_odometry(clock: ManualClock) -> None:
     """The odometry reports where the wheels were up to half a second ago."""
     left, right = (ResourceName.parse(f"rdk:component:motor/{each}") for each in ("l", "r"))
     parts: dict[ResourceName, Any] = {

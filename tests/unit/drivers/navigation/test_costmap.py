@@ -10,7 +10,7 @@ from cogwork.drivers.navigation.costmap import (
 from cogwork.drivers.navigation.polygon import Polygon
 
 
-def test_zones_are_drawn_where_they_are() -> None:
+def test_zones_are_drawn_at_their_cells() -> None:
     pit, street = (
         Polygon.from_box((0.25, 0.25), (0.3, 0.3), 0),
         Polygon.from_box((0.5, 0.5), (2, 0.4), 0),
@@ -24,12 +24,12 @@ def test_zones_are_drawn_where_they_are() -> None:
     assert rows == [free, mixed, mixed, covered, slow, slow, slow, free]
 
 
-def test_a_large_map_is_drawn_coarser() -> None:
+def test_large_map_has_a_coarser_resolution() -> None:
     costs = build_costmap(CostmapArea((-5000.0, 0.0), (5000.0, 10.0)), 1, [], [])
     assert (costs.width, costs.height, costs.resolution) == (MAX_CELLS, 1, 50)
 
 
-def test_what_is_beyond_the_edges_is_cut_off() -> None:
+def test_zones_are_clipped_at_the_edges() -> None:
     costs = build_costmap(
         CostmapArea((0.0, 0.0), (1.0, 1.0)), 2, [], [Polygon.from_box((0.5, 0.5), (100, 100), 0)]
     )

@@ -17,7 +17,7 @@ from cogwork.graph.name import ResourceName
 NAME = ResourceName.parse("rdk:service:navigation/n")
 
 
-async def test_moves_in_a_straight_line(clock: ManualClock) -> None:
+async def test_position_moves_in_a_straight_line(clock: ManualClock) -> None:
     service = await FakeNavigation.new(NAME, FakeNavigationAttributes(), {}, clock)
     await service.navigate_to_point(Position(pose=Pose(x=3000, y=4000)))
     await clock.advance(2)
@@ -44,7 +44,7 @@ async def test_unlocalized_service_does_not_move(clock: ManualClock) -> None:
         (GeoPose(), 0),
     ],
 )
-async def test_drives_on_the_globe(
+async def test_goal_on_a_gps_map_is_reached(
     clock: ManualClock, serve: Serve, pose: GeoPose, heading: float
 ) -> None:
     attributes = FakeNavigationAttributes(

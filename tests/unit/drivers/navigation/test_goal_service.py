@@ -60,7 +60,7 @@ async def client(service: FakeNavigation, serve: Serve) -> AsyncIterator[Navigat
         yield NavigationClient("n", channel)
 
 
-async def spot(client: NavigationClient) -> tuple[float, float]:
+async def read_position(client: NavigationClient) -> tuple[float, float]:
     pose = (await client.get_position()).pose
     return pose.x / 1000, pose.y / 1000
 
@@ -92,16 +92,16 @@ async def test_direct_goal_ignores_zones_and_waits(
 ) -> None:
     await client.add_zone("wall", "keepout", WALL)
     going = asyncio.ensure_future(client.go_to_point(at(10), linear_m_per_sec=2))
-    await until(lambda: _is(client, ACTIVE))
+    await until(lambda: _has_state(client, ACTIVE))
     await clock.advance(4.9)
-    assert await spot(client) == pytest.approx((9.8, 0))
+    assert await read_position(client) == pytest.approx((9.8, 0))
     assert not going.done()
     await clock.advance(0.1)
     status = await asyncio.wait_for(going, 10)
     assert (status.goal.state, status.goal.mode) == (SUCCEEDED, NavMode.NAV_MODE_DIRECT)
 
 
-async def _is(client: NavigationClient, state: GoalState.ValueType) -> bool:
+async def _has_state(client: NavigationClient, state: GoalState.ValueType) -> bool:
     return (await client.get_navigation_status()).goal.state == state
 
 
@@ -112,7 +112,7 @@ async def test_path_leads_around_keepout_zone(client: NavigationClient, clock: M
     assert plan.length_m > 10.4
     assert (await client.navigate_to_point(at(10))).goal.progress.length_m == plan.length_m
     await clock.advance(plan.length_m + 0.001)
-    assert await spot(client) == pytest.approx((10, 0))
+    assert await read_position(client) == pytest.approx((10, 0))
 
 
 async def test_new_zone_changes_the_path(client: NavigationClient, clock: ManualClock) -> None:
@@ -122,7 +122,7 @@ async def test_new_zone_changes_the_path(client: NavigationClient, clock: Manual
     status = await client.get_navigation_status()
     assert status.goal.state == ACTIVE
     assert status.goal.progress.distance_remaining_m > 8.4
-    assert await spot(client) == pytest.approx((2, 0))
+    assert await read_position(client) == pytest.approx((2, 0))
     await client.delete_zone("wall")
     status = await client.get_navigation_status()
     assert status.goal.progress.distance_remaining_m == pytest.approx(8)
@@ -135,13 +135,13 @@ async def test_zone_on_the_destination_fails_the_goal(
     await clock.advance(2)
     away = {"type": "circle", "center": {"x": 90_000, "y": 0}, "radius": 100}
     await client.add_zone("pit", "keepout", away)
-    assert await _is(client, ACTIVE)
+    assert await _has_state(client, ACTIVE)
     await client.update_zone("pit", geometry={**away, "center": {"x": 10_000, "y": 0}})
     status = await client.get_navigation_status()
     assert status.goal.error.code == NavErrorCode.NAV_ERROR_CODE_BLOCKED
     assert status.goal.error.message == 'the destination is in zone "pit" or too close to it'
     await clock.advance(5)
-    assert await spot(client) == pytest.approx((2, 0))
+    assert await read_position(client) == pytest.approx((2, 0))
 
 
 async def test_goal_without_a_path_fails(client: NavigationClient) -> None:
@@ -159,11 +159,11 @@ async def test_blocked_plan_fails(client: NavigationClient, clock: ManualClock) 
     await client.delete_zone("wall")
     assert (await client.execute_plan(plan)).goal.state == ACTIVE
     await clock.advance(10)
-    assert await spot(client) == pytest.approx((10, 0))
+    assert await read_position(client) == pytest.approx((10, 0))
 
 
-def a_plan() -> Plan:
-    """Return a plan of four meters to the left, and four ahead from there."""
+def make_plan() -> Plan:
+    """Return a plan of four meters to the left, and four meters ahead from there."""
     return Plan(path=[at(0), at(0, 4), at(4, 4)])
 
 
@@ -174,7 +174,7 @@ def path_of(status: Status) -> list[tuple[float, float]]:
 async def test_resumed_goal_continues_along_its_plan(
     client: NavigationClient, clock: ManualClock
 ) -> None:
-    await client.execute_plan(a_plan())
+    await client.execute_plan(make_plan())
     await clock.advance(3)
     await client.suspend()
     status = await client.resume()
@@ -184,14 +184,14 @@ async def test_resumed_goal_continues_along_its_plan(
     status = await client.resume()
     assert path_of(status) == [(2, 4), (4, 4)]
     await clock.advance(2)
-    assert await spot(client) == (4, 4)
-    assert await _is(client, SUCCEEDED)
+    assert await read_position(client) == (4, 4)
+    assert await _has_state(client, SUCCEEDED)
 
 
 async def test_zone_beside_the_plan_keeps_the_plan(
     client: NavigationClient, clock: ManualClock
 ) -> None:
-    await client.execute_plan(a_plan())
+    await client.execute_plan(make_plan())
     await clock.advance(3)
     away = {"type": "circle", "center": {"x": 90_000, "y": 0}, "radius": 100}
     await client.add_zone("pit", "keepout", away)
@@ -199,17 +199,17 @@ async def test_zone_beside_the_plan_keeps_the_plan(
     slow = {"type": "box", "center": {"x": 0, "y": 3500}, "size": {"x": 1000, "y": 1000}}
     await client.add_zone("street", "speed_limit", slow, 0.5)
     await clock.advance(2)
-    assert await spot(client) == pytest.approx((0, 4))
+    assert await read_position(client) == pytest.approx((0, 4))
     await client.delete_zone("pit")
     assert path_of(await client.get_navigation_status())[-1] == (4, 4)
     await clock.advance(4.5)
-    assert await _is(client, SUCCEEDED)
+    assert await _has_state(client, SUCCEEDED)
 
 
 async def test_zone_on_the_plan_causes_a_detour(
     client: NavigationClient, clock: ManualClock
 ) -> None:
-    await client.execute_plan(a_plan())
+    await client.execute_plan(make_plan())
     await clock.advance(1)
     corner = {"type": "circle", "center": {"x": 0, "y": 4000}, "radius": 500}
     await client.add_zone("corner", "keepout", corner)
@@ -217,7 +217,7 @@ async def test_zone_on_the_plan_causes_a_detour(
     assert status.goal.state == ACTIVE
     assert path_of(status) == [(0, 1), (4, 4)]
     await clock.advance(5)
-    assert await spot(client) == (4, 4)
+    assert await read_position(client) == (4, 4)
 
 
 async def test_speed_limit_zone_slows_down(client: NavigationClient, clock: ManualClock) -> None:
@@ -227,9 +227,9 @@ async def test_speed_limit_zone_slows_down(client: NavigationClient, clock: Manu
     status = await client.get_navigation_status()
     assert status.velocity.linear_m_per_sec == pytest.approx(0.5)
     await clock.advance(5.9)
-    assert await _is(client, ACTIVE)
+    assert await _has_state(client, ACTIVE)
     await clock.advance(0.1)
-    assert await _is(client, SUCCEEDED)
+    assert await _has_state(client, SUCCEEDED)
 
 
 async def test_suspended_goal_rests_until_resumed(
@@ -239,12 +239,12 @@ async def test_suspended_goal_rests_until_resumed(
     await clock.advance(2)
     await client.suspend("a cat")
     await clock.advance(100)
-    assert await spot(client) == pytest.approx((2, 0))
+    assert await read_position(client) == pytest.approx((2, 0))
     assert (await client.suspend("a dog")).goal.suspend_reason == "a dog"
     await client.resume()
-    assert await _is(client, ACTIVE)
+    assert await _has_state(client, ACTIVE)
     await clock.advance(8)
-    assert await _is(client, SUCCEEDED)
+    assert await _has_state(client, SUCCEEDED)
 
 
 async def test_route_passes_its_waypoints(client: NavigationClient, clock: ManualClock) -> None:
@@ -270,7 +270,7 @@ async def test_route_loops(client: NavigationClient, clock: ManualClock) -> None
     waiting = asyncio.ensure_future(
         client.navigate_route(waypoints=waypoints, loop=True, wait=True)
     )
-    await until(lambda: _is(client, ACTIVE))
+    await until(lambda: _has_state(client, ACTIVE))
     for seconds, lap, index, x in ((1, 0, 0, 1), (2, 0, 1, 1), (2, 1, 0, 1), (401, 101, 0, 2)):
         await clock.advance(seconds)
         status = await client.get_navigation_status()
@@ -289,7 +289,7 @@ async def test_route_starts_at_nearest_waypoint(
     status = await client.navigate_route(waypoints=waypoints, start_nearest=True)
     assert status.goal.route.index == 1
     await clock.advance(5)
-    assert await _is(client, SUCCEEDED)
+    assert await _has_state(client, SUCCEEDED)
 
 
 async def test_loop_of_one_place_is_refused(client: NavigationClient) -> None:
@@ -348,11 +348,11 @@ async def test_newest_goal_replaces_older_one(
     with pytest.raises(Interrupted, match="a newer goal replaced this one"):
         await older
     await clock.advance(1)
-    assert await spot(client) == pytest.approx((2, 1))
+    assert await read_position(client) == pytest.approx((2, 1))
 
 
 @contextlib.contextmanager
-def thinking(service: FakeNavigation) -> Iterator[None]:
+def block_planner(service: FakeNavigation) -> Iterator[None]:
     """Keep all threads of the planner busy, so that no path is found."""
     gate = threading.Event()
     for _ in range(2):
@@ -365,7 +365,7 @@ def thinking(service: FakeNavigation) -> Iterator[None]:
 
 async def test_goal_replaces_one_that_is_being_planned(service: FakeNavigation) -> None:
     await service.add_zone("wall", "keepout", WALL)
-    with thinking(service):
+    with block_planner(service):
         older = asyncio.ensure_future(service.navigate_to_point(at(10)))
         await asyncio.sleep(0)
         status = await service.go_to_point(at(1), wait=False)
@@ -374,9 +374,9 @@ async def test_goal_replaces_one_that_is_being_planned(service: FakeNavigation) 
     assert (await service.get_navigation_status()).goal.target == status.goal.target == at(1)
 
 
-async def test_caller_that_leaves_during_planning_cancels_goal(service: FakeNavigation) -> None:
+async def test_cancelled_caller_during_planning_cancels_the_goal(service: FakeNavigation) -> None:
     await service.add_zone("wall", "keepout", WALL)
-    with thinking(service):
+    with block_planner(service):
         asking = asyncio.ensure_future(service.navigate_to_point(at(10)))
         await asyncio.sleep(0)
         asking.cancel()
@@ -387,7 +387,7 @@ async def test_caller_that_leaves_during_planning_cancels_goal(service: FakeNavi
 
 
 @pytest.mark.parametrize("call", ["add_zone", "resume"])
-async def test_caller_that_leaves_during_replanning_keeps_goal(
+async def test_cancelled_caller_during_replanning_keeps_the_goal(
     client: NavigationClient, service: FakeNavigation, clock: ManualClock, call: str
 ) -> None:
     await service.add_zone("wall", "keepout", WALL)
@@ -395,7 +395,7 @@ async def test_caller_that_leaves_during_replanning_keeps_goal(
     await clock.advance(1)
     if call == "resume":
         await service.suspend()
-    with thinking(service):
+    with block_planner(service):
         pit = {"type": "circle", "center": {"x": 0, "y": 9000}, "radius": 100}
         asked = service.add_zone("pit", "keepout", pit) if call == "add_zone" else service.resume()
         asking = asyncio.ensure_future(asked)
@@ -412,7 +412,7 @@ async def test_caller_that_leaves_during_replanning_keeps_goal(
 
     await until(on_its_way)
     await clock.advance(20)
-    assert await spot(client) == pytest.approx((10, 0))
+    assert await read_position(client) == pytest.approx((10, 0))
 
 
 async def test_only_one_search_runs_however_often_a_zone_changes(
@@ -420,7 +420,7 @@ async def test_only_one_search_runs_however_often_a_zone_changes(
 ) -> None:
     await service.add_zone("wall", "keepout", WALL)
     await service.navigate_to_point(at(10))
-    with thinking(service):
+    with block_planner(service):
         editing = list[asyncio.Future[Any]]()
         for speed in range(1, 101):
             edit = service.update_zone("wall", max_speed=float(speed))
@@ -433,8 +433,8 @@ async def test_only_one_search_runs_however_often_a_zone_changes(
     assert status.goal.progress.length_m > 10
 
 
-async def a_maze(service: FakeNavigation) -> list[Waypoint]:
-    """So many boxes, and a route past them that takes long to find."""
+async def build_maze(service: FakeNavigation) -> list[Waypoint]:
+    """Add many boxes and return a route past them that takes long to find."""
     for number in range(36):
         x, y = 5 + number % 6 * 3, -6 + number // 6 * 2.6 + number % 2 * 1.3
         box = {"center": {"x": x * 1000, "y": y * 1000}, "size": {"x": 1500, "y": 1500}}
@@ -446,7 +446,7 @@ async def test_abandoned_searches_free_the_threads(
     service: FakeNavigation, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(planner, "SearchBudget", partial(SearchBudget, 10**12))
-    route = await a_maze(service)
+    route = await build_maze(service)
     for _ in range(3):
         asking = asyncio.ensure_future(service.navigate_route(waypoints=route))
         await asyncio.sleep(0.05)  # the search runs
@@ -490,7 +490,7 @@ async def test_goal_suspended_during_planning_stays(
     service: FakeNavigation, clock: ManualClock
 ) -> None:
     await service.add_zone("wall", "keepout", WALL)
-    with thinking(service):
+    with block_planner(service):
         asking = asyncio.ensure_future(service.navigate_to_point(at(10)))
         await asyncio.sleep(0)
         await service.suspend()

@@ -20,21 +20,21 @@ def keepout(name: str, x: float, y: float, width: float, height: float) -> Keepo
     return Keepout.inflate(name, Polygon.from_box((x, y), (width, height), 0.0), 0.0)
 
 
-def test_where_nothing_is_in_the_way_it_is_straight() -> None:
+def test_path_without_obstacles_is_straight() -> None:
     aside = keepout("aside", 5, 5, 2, 2)
     assert plan_path((0, 0), (10, 0), [aside], SearchBudget()) == [(0, 0), (10, 0)]
 
 
-def test_around_what_is_in_the_way() -> None:
+def test_path_avoids_an_obstacle() -> None:
     wall = keepout("wall", 5, 1, 1, 4)
     path = plan_path((0, 0), (10, 0), [wall], SearchBudget())
     assert find_blocking_zone(path, [wall], SearchBudget()) is None
-    # Below it, which is shorter.
+    # It passes below, which is shorter.
     assert min(y for _, y in path) == pytest.approx(-1.01)
     assert path_length(path) == pytest.approx(10.2, abs=0.2)
 
 
-def test_around_what_is_only_met_on_the_way_around() -> None:
+def test_path_avoids_zones_met_on_the_detour() -> None:
     zones = [keepout("wall", 5, 0, 1, 4), keepout("low", 5, -4, 3, 4.5), keepout("far", 5, 9, 3, 3)]
     path = plan_path((0, 0), (10, 0), zones, SearchBudget())
     assert find_blocking_zone(path, zones, SearchBudget()) is None
@@ -45,14 +45,14 @@ def test_around_what_is_only_met_on_the_way_around() -> None:
     ("start", "end", "words"),
     [((5, 0), (9, 9), "the start is in zone"), ((0, 0), (5, 0), "the destination is in zone")],
 )
-def test_where_it_must_not_be_no_way_leads(
+def test_start_or_destination_in_a_zone_is_refused(
     start: tuple[float, float], end: tuple[float, float], words: str
 ) -> None:
     with pytest.raises(NoPath, match=words):
         plan_path(start, end, [keepout("pit", 5, 0, 2, 2)], SearchBudget())
 
 
-def test_out_of_a_closed_yard_no_way_leads() -> None:
+def test_closed_yard_has_no_path() -> None:
     yard = [
         keepout("north", 0, 5, 12, 1),
         keepout("south", 0, -5, 12, 1),
@@ -63,7 +63,7 @@ def test_out_of_a_closed_yard_no_way_leads() -> None:
         plan_path((0, 0), (20, 0), yard, SearchBudget())
 
 
-def test_too_much_to_go_around_is_said() -> None:
+def test_too_complex_search_is_refused() -> None:
     teeth = [keepout(f"tooth {x}", x, 0, 0.1, 10) for x in range(1, 100)]
     with pytest.raises(NoPath, match="too many"):
         plan_path((0, 0), (100, 0), teeth, SearchBudget())
@@ -77,7 +77,7 @@ def test_too_many_legs_are_refused() -> None:
         plan_through(legs * 100, [wall], SearchBudget(1000))
 
 
-def test_what_is_given_up_ends() -> None:
+def test_cancelled_search_ends() -> None:
     effort = SearchBudget()
     effort.cancel()
     with pytest.raises(NoPath):
@@ -85,7 +85,7 @@ def test_what_is_given_up_ends() -> None:
 
 
 @pytest.mark.parametrize("seed", range(20))
-def test_whatever_is_in_the_way_it_keeps_out(seed: int) -> None:
+def test_random_zones_are_avoided(seed: int) -> None:
     chance = random.Random(seed)
     zones = [
         keepout(str(number), chance.uniform(2, 18), chance.uniform(-8, 8), 2, chance.uniform(1, 4))

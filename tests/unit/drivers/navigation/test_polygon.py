@@ -17,23 +17,23 @@ SPOTS = st.tuples(st.floats(-5, 5), st.floats(-5, 5))
     ("spot", "inside"),
     [((0.9, 0.9), True), ((1.1, 0), False), ((0, -1.1), False), ((-0.5, 0.2), True)],
 )
-def test_what_is_inside(spot: tuple[float, float], inside: bool) -> None:
+def test_contains_detects_inner_points(spot: tuple[float, float], inside: bool) -> None:
     assert SQUARE.contains(spot) is inside
 
 
-def test_a_notch_is_outside() -> None:
+def test_notch_of_a_concave_polygon_is_outside() -> None:
     assert not NOTCHED.contains((2, 2))
     assert NOTCHED.contains((0.5, 2))
     assert NOTCHED.scanline_crossings(2) == pytest.approx([0, 4 / 3, 8 / 3, 4])
 
 
-def test_corners_may_be_given_either_way_round() -> None:
+def test_corners_may_be_clockwise_or_counterclockwise() -> None:
     corners = [(0.0, 0.0), (1.0, 0.0), (0.0, 1.0)]
     for given_corners in (corners, corners[::-1]):
         assert Polygon.from_corners(given_corners).area == pytest.approx(0.5)
 
 
-def test_a_box_can_be_turned() -> None:
+def test_box_can_be_rotated() -> None:
     diamond = Polygon.from_box((1.0, 0.0), (2.0, 2.0), 45)
     assert diamond.contains((1 + 1.4, 0))
     assert not diamond.contains((1.9, 0.9))
@@ -50,18 +50,18 @@ def test_a_box_can_be_turned() -> None:
         ((2, 3), (3, 2), False),
     ],
 )
-def test_what_leads_through(
+def test_intersects_detects_segments_through_the_polygon(
     start: tuple[float, float], end: tuple[float, float], blocked: bool
 ) -> None:
     assert SQUARE.intersects(start, end) is blocked
 
 
-def test_where_a_way_meets_it() -> None:
+def test_intersections_are_shares_of_the_segment() -> None:
     assert SQUARE.intersections((-2, 0), (2, 0)) == pytest.approx([0.25, 0.75])
 
 
 @given(SPOTS)
-def test_a_circle_is_all_inside_its_outline(center: tuple[float, float]) -> None:
+def test_circle_polygon_contains_the_whole_circle(center: tuple[float, float]) -> None:
     circle = Polygon.from_circle(center, 1.5)
     for degrees in range(0, 360, 7):
         angle = math.radians(degrees)
@@ -70,7 +70,7 @@ def test_a_circle_is_all_inside_its_outline(center: tuple[float, float]) -> None
 
 
 @given(SPOTS, SPOTS)
-def test_a_way_is_blocked_where_a_spot_of_it_is_inside(
+def test_segment_with_an_inner_point_intersects(
     start: tuple[float, float], end: tuple[float, float]
 ) -> None:
     inside = NOTCHED.inflate(-1e-6)
@@ -79,7 +79,7 @@ def test_a_way_is_blocked_where_a_spot_of_it_is_inside(
 
 
 @pytest.mark.parametrize("outline", [SQUARE, Polygon.from_circle((3.0, 1.0), 2.0)])
-def test_grown_it_keeps_everything_that_far_away(outline: Polygon) -> None:
+def test_inflated_polygon_keeps_the_distance(outline: Polygon) -> None:
     grown = outline.inflate(0.5)
     for start, end in grown.edges:
         for share in (0, 0.3, 0.5, 0.9):

@@ -40,44 +40,44 @@ async def client(clock: ManualClock, serve: Serve) -> AsyncIterator[PoseTrackerC
         yield PoseTrackerClient("p", channel)
 
 
-async def pose(client: PoseTrackerClient, name: str) -> Pose:
+async def read_pose(client: PoseTrackerClient, name: str) -> Pose:
     found = await client.get_poses([name])
     assert list(found) == [name]
     return found[name].pose
 
 
-def place(pose: Pose) -> Any:
-    return pytest.approx((pose.x, pose.y, pose.z))
+def approximate_point(read_pose: Pose) -> Any:
+    return pytest.approx((read_pose.x, read_pose.y, read_pose.z))
 
 
 @pytest.mark.parametrize(
     ("seconds", "x", "y", "theta"),
     [(0, 150, 0, 90), (2, 100, 50, 180), (4, 50, 0, -90), (6, 100, -50, 0), (8, 150, 0, 90)],
 )
-async def test_one_goes_round_and_looks_ahead(
+async def test_circling_body_follows_its_circle_and_faces_ahead(
     client: PoseTrackerClient, clock: ManualClock, seconds: float, x: float, y: float, theta: float
 ) -> None:
     await clock.advance(seconds)
-    found = await pose(client, "ball")
-    assert (x, y, 30.0) == place(found)
+    found = await read_pose(client, "ball")
+    assert (x, y, 30.0) == approximate_point(found)
     assert (found.o_x, found.o_y, found.o_z) == (0, 0, 1)
     assert math.remainder(found.theta - theta, 360) == pytest.approx(0, abs=1e-6)
 
 
 @pytest.mark.parametrize(("seconds", "y"), [(0, 10), (1, 30), (2, 50), (3, 30), (4, 10), (41, 30)])
-async def test_one_goes_there_and_back(
+async def test_body_on_a_line_goes_back_and_forth(
     client: PoseTrackerClient, clock: ManualClock, seconds: float, y: float
 ) -> None:
     await clock.advance(seconds)
-    assert (0, y, 0) == place(await pose(client, "cart"))
+    assert (0, y, 0) == approximate_point(await read_pose(client, "cart"))
 
 
-async def test_one_stays(client: PoseTrackerClient, clock: ManualClock) -> None:
+async def test_still_body_stays(client: PoseTrackerClient, clock: ManualClock) -> None:
     await clock.advance(1234.5)
-    assert place(await pose(client, "post")) == (1, 2, 3)
+    assert approximate_point(await read_pose(client, "post")) == (1, 2, 3)
 
 
-async def test_no_names_are_all_of_them(client: PoseTrackerClient) -> None:
+async def test_empty_list_of_names_returns_all_bodies(client: PoseTrackerClient) -> None:
     poses = await client.get_poses([])
     assert set(poses) == {"ball", "cart", "post"}
     assert {each.reference_frame for each in poses.values()} == {"ceiling"}
@@ -92,7 +92,7 @@ async def test_no_names_are_all_of_them(client: PoseTrackerClient) -> None:
         ("", 'pose_tracker "p" has no body "": it tracks ball, cart, post'),
     ],
 )
-async def test_a_body_that_it_does_not_know(
+async def test_unknown_body_is_refused_with_suggestions(
     client: PoseTrackerClient, name: str, words: str
 ) -> None:
     with refused() as told:
@@ -100,7 +100,7 @@ async def test_a_body_that_it_does_not_know(
     assert (told.status, told.words) == (Status.NOT_FOUND, words)
 
 
-async def test_it_tells_about_itself(client: PoseTrackerClient) -> None:
+async def test_status_of_the_tracker(client: PoseTrackerClient) -> None:
     assert await client.get_geometries() == []
     assert await client.get_status() == {
         "bodies": ["ball", "cart", "post"],
@@ -108,7 +108,7 @@ async def test_it_tells_about_itself(client: PoseTrackerClient) -> None:
     }
 
 
-async def test_it_may_track_nothing(clock: ManualClock) -> None:
+async def test_list_of_bodies_may_be_empty(clock: ManualClock) -> None:
     tracker = await FakePoseTracker.new(NAME, FakePoseTrackerAttributes(bodies=[]), {}, clock)
     assert await tracker.get_poses([]) == {}
 
@@ -124,6 +124,6 @@ async def test_it_may_track_nothing(clock: ManualClock) -> None:
         [{"name": "a", "path": "circle", "period": "0s"}],
     ],
 )
-def test_attributes_that_cannot_be(bodies: list[dict[str, object]]) -> None:
+def test_invalid_attributes_are_refused(bodies: list[dict[str, object]]) -> None:
     with pytest.raises(ValidationError):
         FakePoseTrackerAttributes.model_validate({"bodies": bodies})

@@ -15,7 +15,7 @@ NAME = ResourceName.parse("rdk:component:power_sensor/p")
 MOTOR = ResourceName.parse("rdk:component:motor/m")
 
 
-async def test_it_measures_what_it_was_told(serve: Serve) -> None:
+async def test_configured_voltage_and_current_are_measured(serve: Serve) -> None:
     attributes = FakePowerSensorAttributes(voltage=230, current=0.5, is_ac=True)
     async with serve(await FakePowerSensor.new(NAME, attributes, {})) as channel:
         client = PowerSensorClient("p", channel)
@@ -27,7 +27,7 @@ async def test_it_measures_what_it_was_told(serve: Serve) -> None:
         assert await client.get_status() == readings
 
 
-async def test_a_motor_draws_as_much_as_it_has_power(serve: Serve) -> None:
+async def test_current_of_a_motor_depends_on_its_power(serve: Serve) -> None:
     motor = await FakeMotor.new(MOTOR, FakeMotorAttributes(), {})
     attributes = FakePowerSensorAttributes(voltage=10, current=1, motor="m", motor_current=4)
     async with serve(await FakePowerSensor.new(NAME, attributes, {MOTOR: motor})) as channel:
@@ -40,6 +40,6 @@ async def test_a_motor_draws_as_much_as_it_has_power(serve: Serve) -> None:
         assert (await client.get_readings())["power"] == 10
 
 
-def test_attributes_that_cannot_be() -> None:
+def test_invalid_attributes_are_refused() -> None:
     with pytest.raises(ValidationError):
         FakePowerSensorAttributes(motor="m", motor_current=-1)

@@ -18,13 +18,15 @@ NAME = ResourceName.parse("rdk:component:sensor/s")
 CABLE = "the cable was pulled"
 
 
-def reading(**attributes: object) -> FakeSensorAttributes:
+def parse_attributes(**attributes: object) -> FakeSensorAttributes:
     return FakeSensorAttributes.model_validate(attributes)
 
 
-async def test_it_reads_what_its_configuration_says(serve: Serve) -> None:
+async def test_configured_readings_are_returned(serve: Serve) -> None:
     readings = {"celsius": 21.5, "on": True, "words": ["a"], "deep": {"er": None}}
-    async with serve(await FakeSensor.new(NAME, reading(readings=readings), {})) as channel:
+    async with serve(
+        await FakeSensor.new(NAME, parse_attributes(readings=readings), {})
+    ) as channel:
         client = SensorClient("s", channel)
         assert await client.get_readings() == readings
         assert await client.get_readings(extra={"a": 1}, timeout=5) == readings
@@ -32,8 +34,8 @@ async def test_it_reads_what_its_configuration_says(serve: Serve) -> None:
         assert await client.get_geometries() == []
 
 
-async def outcomes(sensor: FakeSensor, serve: Serve, calls: int) -> list[str]:
-    """What each of so many readings came to."""
+async def read_outcomes(sensor: FakeSensor, serve: Serve, calls: int) -> list[str]:
+    """Return the outcome of each of so many readings."""
     async with serve(sensor) as channel:
         client, found = SensorClient("s", channel), []
         for _ in range(calls):
@@ -62,14 +64,14 @@ async def outcomes(sensor: FakeSensor, serve: Serve, calls: int) -> list[str]:
 async def test_readings_fail_as_scripted(
     serve: Serve, faults: list[dict[str, object]], expected: list[str]
 ) -> None:
-    sensor = await FakeSensor.new(NAME, reading(faults=faults), {})
-    assert await outcomes(sensor, serve, 4) == expected
+    sensor = await FakeSensor.new(NAME, parse_attributes(faults=faults), {})
+    assert await read_outcomes(sensor, serve, 4) == expected
 
 
-async def test_a_scripted_error_is_no_fault_of_the_server(
+async def test_scripted_error_is_not_logged_as_server_fault(
     serve: Serve, caplog: pytest.LogCaptureFixture
 ) -> None:
-    sensor = await FakeSensor.new(NAME, reading(faults=[{"error": CABLE}]), {})
+    sensor = await FakeSensor.new(NAME, parse_attributes(faults=[{"error": CABLE}]), {})
     async with serve(sensor) as channel:
         with refused() as told:
             await SensorClient("s", channel).get_readings()
@@ -77,18 +79,18 @@ async def test_a_scripted_error_is_no_fault_of_the_server(
     assert caplog.text == ""
 
 
-async def test_a_reading_can_be_slow(serve: Serve) -> None:
+async def test_scripted_delay_slows_a_reading_down(serve: Serve) -> None:
     clock = ManualClock()
     faults = [{"delay": "500ms", "from_call": 1, "calls": 1}]
-    sensor = await FakeSensor.new(NAME, reading(faults=faults), {}, clock)
+    sensor = await FakeSensor.new(NAME, parse_attributes(faults=faults), {}, clock)
     async with serve(sensor) as channel:
         client = SensorClient("s", channel)
         slow = asyncio.ensure_future(client.get_readings())
 
-        async def begun() -> bool:
+        async def has_started() -> bool:
             return (await client.get_status())["calls"] == 1
 
-        await until(begun)
+        await until(has_started)
         assert await client.get_readings() == {"a": 1, "b": 2, "c": 3}
         await clock.advance(0.499)
         assert not slow.done()
@@ -96,20 +98,20 @@ async def test_a_reading_can_be_slow(serve: Serve) -> None:
         assert await asyncio.wait_for(slow, 10) == {"a": 1, "b": 2, "c": 3}
 
 
-async def test_a_new_configuration_starts_the_script_anew(serve: Serve) -> None:
+async def test_reconfiguration_restarts_the_script(serve: Serve) -> None:
     faults = [{"error": CABLE, "from_call": 2}]
-    sensor = await FakeSensor.new(NAME, reading(faults=faults), {})
-    assert await outcomes(sensor, serve, 2) == ["fine", CABLE]
-    await sensor.reconfigure(reading(readings={"b": 2}, faults=faults), {})
-    assert await outcomes(sensor, serve, 2) == ["fine", CABLE]
-    await sensor.reconfigure(reading(readings={"b": 2}), {})
+    sensor = await FakeSensor.new(NAME, parse_attributes(faults=faults), {})
+    assert await read_outcomes(sensor, serve, 2) == ["fine", CABLE]
+    await sensor.reconfigure(parse_attributes(readings={"b": 2}, faults=faults), {})
+    assert await read_outcomes(sensor, serve, 2) == ["fine", CABLE]
+    await sensor.reconfigure(parse_attributes(readings={"b": 2}), {})
     assert await sensor.get_readings() == {"b": 2}
 
 
-async def test_building_it_can_take_long() -> None:
+async def test_construction_can_be_delayed() -> None:
     clock = ManualClock()
     building = asyncio.ensure_future(
-        FakeSensor.new(NAME, reading(start={"delay": "2s"}), {}, clock)
+        FakeSensor.new(NAME, parse_attributes(start={"delay": "2s"}), {}, clock)
     )
     await clock.advance(1.999)
     assert not building.done()
@@ -117,17 +119,17 @@ async def test_building_it_can_take_long() -> None:
     assert (await building).name == "s"
 
 
-async def test_building_it_can_fail_after_a_while() -> None:
+async def test_construction_can_fail_after_a_delay() -> None:
     start = {"delay": "10ms", "error": CABLE}
     before = time.monotonic()
     with pytest.raises(ScriptedFault, match=CABLE):
-        await FakeSensor.new(NAME, reading(start=start), {})
+        await FakeSensor.new(NAME, parse_attributes(start=start), {})
     assert time.monotonic() - before >= 0.0099
 
 
 @pytest.mark.parametrize("trouble", [{}, {"delay": "0s"}, {"delay": "-1s"}])
-def test_a_fault_that_does_nothing_is_a_mistake(trouble: dict[str, object]) -> None:
+def test_fault_without_effect_is_refused(trouble: dict[str, object]) -> None:
     with pytest.raises(ValidationError):
-        reading(faults=[trouble])
+        parse_attributes(faults=[trouble])
     with pytest.raises(ValidationError):
-        reading(start=trouble)
+        parse_attributes(start=trouble)

@@ -1,4 +1,4 @@
-"""Over a pseudo terminal: its other end is the device, and closing that end pulls the cable."""
+"""The serial port is a pseudo terminal: its other end is the device; closing it unplugs it."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ NAME = ResourceName.parse("rdk:component:sensor/s")
 
 
 class Device:
-    """Has the same name each time that it is plugged in."""
+    """A device that has the same path each time it is plugged in."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -50,7 +50,7 @@ class Device:
     def send(self, data: bytes) -> None:
         assert os.write(self._ends[0], data) == len(data)
 
-    async def send_much(self, data: bytes) -> None:
+    async def send_all(self, data: bytes) -> None:
         async with asyncio.timeout(10):
             while data:
                 try:
@@ -85,32 +85,32 @@ async def sensor(device: Device, clock: ManualClock) -> AsyncIterator[SerialSens
 async def client(sensor: SerialSensor, serve: Serve) -> AsyncIterator[SensorClient]:
     async with serve(sensor) as channel:
         client = SensorClient("s", channel)
-        await until_status(client, is_open=True)
+        await wait_for_status(client, is_open=True)
         yield client
 
 
-def trouble(sensor: SerialSensor) -> str | None:
+def read_fault(sensor: SerialSensor) -> str | None:
     return sensor.fault
 
 
-async def until_status(client: SensorClient, **wanted: object) -> None:
-    async def is_so() -> bool:
+async def wait_for_status(client: SensorClient, **wanted: object) -> None:
+    async def has_status() -> bool:
         status = await client.get_status()
         return all(status[key] == value for key, value in wanted.items())
 
-    await until(is_so)
+    await until(has_status)
 
 
-async def test_the_newest_line_is_the_reading(client: SensorClient, device: Device) -> None:
+async def test_newest_line_is_the_reading(client: SensorClient, device: Device) -> None:
     device.send(b'{"t": 1}\r\n{"t": 2}\n{"t": 3, "deep": {"a": [true, null]}}\n{"t": 4')
-    await until_status(client, lines=3)
+    await wait_for_status(client, lines=3)
     assert await client.get_readings() == {"t": 3, "deep": {"a": [True, None]}}
     device.send(b"5}\n")
-    await until_status(client, lines=4)
+    await wait_for_status(client, lines=4)
     assert await client.get_readings() == {"t": 45}
 
 
-async def test_whoever_comes_first_waits_for_a_line(client: SensorClient, device: Device) -> None:
+async def test_first_reading_waits_for_a_line(client: SensorClient, device: Device) -> None:
     asking = asyncio.ensure_future(client.get_readings())
     await client.get_status()
     assert not asking.done()
@@ -118,7 +118,7 @@ async def test_whoever_comes_first_waits_for_a_line(client: SensorClient, device
     assert await asyncio.wait_for(asking, 10) == {"t": 1}
 
 
-async def test_a_device_that_says_nothing(
+async def test_silent_device_is_reported(
     client: SensorClient, sensor: SerialSensor, device: Device, clock: ManualClock
 ) -> None:
     asking = asyncio.ensure_future(sensor.get_readings())
@@ -126,53 +126,51 @@ async def test_a_device_that_says_nothing(
     with pytest.raises(NoReadings) as error:
         await asking
     assert str(error.value) == f"{device.path} sent nothing yet"
-    assert trouble(sensor) is None
+    assert read_fault(sensor) is None
     await clock.advance(8)
-    assert trouble(sensor) == f"{device.path} sent nothing for 11.0 s"
+    assert read_fault(sensor) == f"{device.path} sent nothing for 11.0 s"
 
 
-async def test_what_is_old_is_no_reading(
+async def test_outdated_line_is_not_returned(
     client: SensorClient, sensor: SerialSensor, device: Device, clock: ManualClock
 ) -> None:
     device.send(b'{"t": 1}\n')
-    await until_status(client, lines=1)
+    await wait_for_status(client, lines=1)
     await clock.advance(10)
-    assert trouble(sensor) is None
+    assert read_fault(sensor) is None
     await clock.advance(0.5)
     words = f"{device.path} sent nothing for 10.5 s"
-    assert trouble(sensor) == words
+    assert read_fault(sensor) == words
     with refused() as told:
         await client.get_readings()
     assert (told.status, told.words) == (Status.UNAVAILABLE, words)
     device.send(b"noise\n")
-    await until_status(client, unreadable=1)
-    assert trouble(sensor) == (
+    await wait_for_status(client, unreadable=1)
+    assert read_fault(sensor) == (
         f'{device.path} sent no valid "json" line for 10.5 s '
         '(it is not JSON: Expecting value: line 1 column 1 (char 0)); check "baud_rate"'
     )
     device.send(b'{"t": 2}\n')
-    await until_status(client, lines=2)
+    await wait_for_status(client, lines=2)
     assert await client.get_readings() == {"t": 2}
 
 
-async def test_noise_is_left_out(client: SensorClient, device: Device) -> None:
+async def test_noise_is_skipped(client: SensorClient, device: Device) -> None:
     device.send(b'{"t": 1}\n' + bytes(range(256)) + b"\n" + b"\x00\xff" * 500 + b"\n")
-    # There are two ends of lines among all bytes.
-    await until_status(client, lines=1, unreadable=4)
+    # All bytes together contain two line ends.
+    await wait_for_status(client, lines=1, unreadable=4)
     assert await client.get_readings() == {"t": 1}
 
 
-async def test_a_line_that_does_not_end_costs_no_memory(
-    client: SensorClient, device: Device
-) -> None:
-    await device.send_much(b"x" * 1_000_000)
-    await until_status(client, why_unreadable="it is too long")
-    await device.send_much(b'\n{"t": 1}\n')
-    await until_status(client, lines=1)
+async def test_endless_line_takes_bounded_memory(client: SensorClient, device: Device) -> None:
+    await device.send_all(b"x" * 1_000_000)
+    await wait_for_status(client, why_unreadable="it is too long")
+    await device.send_all(b'\n{"t": 1}\n')
+    await wait_for_status(client, lines=1)
     assert await client.get_readings() == {"t": 1}
 
 
-async def test_the_cable_may_be_pulled(
+async def test_unplugged_device_is_reported_and_reopened(
     client: SensorClient,
     sensor: SerialSensor,
     device: Device,
@@ -180,14 +178,14 @@ async def test_the_cable_may_be_pulled(
 ) -> None:
     caplog.set_level(logging.INFO)
     device.send(b'{"t": 1}\n')
-    await until_status(client, lines=1)
+    await wait_for_status(client, lines=1)
     device.unplug()
-    await until_status(client, is_open=False)
+    await wait_for_status(client, is_open=False)
 
-    async def is_missed() -> bool:
+    async def is_unplugged() -> bool:
         return sensor.fault is not None
 
-    await until(is_missed)
+    await until(is_unplugged)
     with refused() as told:
         await client.get_readings()
     assert told.status is Status.UNAVAILABLE
@@ -196,10 +194,10 @@ async def test_the_cable_may_be_pulled(
     )
     assert told.words.endswith("; the last line is 0.0 s old")
     device.plug_in()
-    await until_status(client, is_open=True)
+    await wait_for_status(client, is_open=True)
     assert sensor.fault is None
     device.send(b'{"t": 2}\n')
-    await until_status(client, lines=2)
+    await wait_for_status(client, lines=2)
     assert await client.get_readings() == {"t": 2}
     lost, again = [record.getMessage() for record in caplog.records if "tty" in record.message]
     assert lost.endswith("; retrying")
@@ -214,18 +212,18 @@ async def test_the_cable_may_be_pulled(
         (ValueError("not a valid baudrate"), "cannot be read: not a valid baudrate"),
     ],
 )
-async def test_whatever_happens_it_is_tried_again(
+async def test_opening_is_retried_after_any_error(
     device: Device, fault: Exception, words: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """pyserial's own errors are not all that comes out of it."""
+    """pyserial raises more than its own errors."""
     opening, faults = serial.Serial.open, [fault]
 
-    def shaky(port: serial.Serial) -> None:
+    def open_after_failing_once(port: serial.Serial) -> None:
         if faults:
             raise faults.pop()
         opening(port)
 
-    monkeypatch.setattr(serial.Serial, "open", shaky)
+    monkeypatch.setattr(serial.Serial, "open", open_after_failing_once)
     attributes = SerialSensorAttributes(port=str(device.path), format="text")
     sensor = await SerialSensor.new(NAME, attributes, {})
     try:
@@ -240,17 +238,17 @@ async def test_whatever_happens_it_is_tried_again(
         await until(is_open)
         device.send(b"hello\n")
 
-        async def is_heard() -> bool:
+        async def has_line() -> bool:
             await asyncio.sleep(0.01)
             return bool((await sensor.get_status())["lines"])
 
-        await until(is_heard)
+        await until(has_line)
         assert await sensor.get_readings() == {"text": "hello"}
     finally:
         await sensor.close()
 
 
-async def test_it_is_there_before_its_cable(tmp_path: Path, serve: Serve) -> None:
+async def test_sensor_starts_before_its_device_is_plugged_in(tmp_path: Path, serve: Serve) -> None:
     device = Device(tmp_path / "tty")
     attributes = SerialSensorAttributes(port=str(device.path), format="text")
     sensor = await SerialSensor.new(NAME, attributes, {})
@@ -267,39 +265,39 @@ async def test_it_is_there_before_its_cable(tmp_path: Path, serve: Serve) -> Non
                 await client.do_command({"write": "x"})
             assert told.words.startswith(f"{device.path} does not exist")
             device.plug_in()
-            await until_status(client, is_open=True)
+            await wait_for_status(client, is_open=True)
             device.send(b"hello\n")
-            await until_status(client, lines=1)
+            await wait_for_status(client, lines=1)
             assert await client.get_readings() == {"text": "hello"}
     finally:
         await sensor.close()
         device.unplug()
 
 
-async def test_a_port_has_one_reader(client: SensorClient, device: Device) -> None:
-    """Two would get half of the lines each."""
+async def test_port_has_only_one_reader(client: SensorClient, device: Device) -> None:
+    """Two readers would get half of the lines each."""
     other = await SerialSensor.new(NAME, SerialSensorAttributes(port=str(device.path)), {})
     try:
 
-        async def is_told() -> bool:
+        async def is_refused() -> bool:
             return other.fault == f"{device.path} is in use by another program: stop that program"
 
-        await until(is_told)
+        await until(is_refused)
     finally:
         await other.close()
 
 
-async def test_lines_can_be_sent(client: SensorClient, device: Device) -> None:
+async def test_write_command_sends_a_line(client: SensorClient, device: Device) -> None:
     assert await client.do_command({"write": "héllo"}) == {}
     received = b""
 
-    async def is_there() -> bool:
+    async def is_received() -> bool:
         nonlocal received
         received += device.receive()
         await asyncio.sleep(0)
         return b"\n" in received
 
-    await until(is_there)
+    await until(is_received)
     assert received.decode().rstrip() == "héllo"
     commands: list[Any] = [{"write": 1}, {"read": "x"}, {"write": "a", "b": 1}]
     for command in commands:
@@ -309,9 +307,9 @@ async def test_lines_can_be_sent(client: SensorClient, device: Device) -> None:
         assert told.words == ('sensor "s" supports one command, to send a line: {"write": "text"}')
 
 
-async def test_it_tells_about_itself(client: SensorClient, device: Device) -> None:
+async def test_status_of_the_sensor(client: SensorClient, device: Device) -> None:
     device.send(b'{"t": 1}\n')
-    await until_status(client, lines=1)
+    await wait_for_status(client, lines=1)
     assert await client.get_geometries() == []
     assert await client.get_status() == {
         "is_open": True,
@@ -323,7 +321,7 @@ async def test_it_tells_about_itself(client: SensorClient, device: Device) -> No
     }
 
 
-def test_what_can_be_done_about_it() -> None:
+def test_port_errors_are_explained() -> None:
     assert "sudo usermod -aG dialout $USER" in explain_error("p", OSError(errno.EACCES, "no"))
     assert (
         explain_error("p", OSError(errno.EBUSY, "no"))
@@ -335,7 +333,7 @@ def test_what_can_be_done_about_it() -> None:
 @pytest.mark.parametrize(
     "attributes", [{}, {"port": ""}, {"format": "csv"}, {"fields": ["a"]}, {"baud_rate": 1}]
 )
-def test_attributes_that_cannot_be(attributes: dict[str, Any]) -> None:
+def test_invalid_attributes_are_refused(attributes: dict[str, Any]) -> None:
     given = {"port": "p", **attributes} if attributes else {}
     with pytest.raises(ValidationError):
         SerialSensorAttributes.model_validate(given)

@@ -31,7 +31,7 @@ from cogwork.drivers.sensor.serial_lines import (
         ("text", b" hello \xff", {"text": "hello \N{REPLACEMENT CHARACTER}"}),
     ],
 )
-def test_the_readings_of_a_line(kind: str, line: bytes, found: dict[str, object]) -> None:
+def test_line_is_parsed_into_readings(kind: str, line: bytes, found: dict[str, object]) -> None:
     assert parse_line(kind, ["t", "state", "n"], line) == found
 
 
@@ -51,13 +51,13 @@ def test_the_readings_of_a_line(kind: str, line: bytes, found: dict[str, object]
         ("key=value", b"nothing", "it contains no key=value pair"),
     ],
 )
-def test_lines_that_are_none(kind: str, line: bytes, words: str) -> None:
+def test_invalid_lines_are_refused(kind: str, line: bytes, words: str) -> None:
     with pytest.raises(BadLine, match=words):
         parse_line(kind, ["t", "state", "n"], line)
 
 
 @pytest.mark.parametrize("noise", [b"3" * 65_000, b"a " * 32_000, b"a" + b" " * 65_000 + b"b"])
-def test_a_long_line_of_noise_takes_linear_time(noise: bytes) -> None:
+def test_long_line_of_noise_takes_linear_time(noise: bytes) -> None:
     begun = time.process_time()
     with pytest.raises(BadLine, match="no key=value"):
         parse_line("key=value", [], noise)
@@ -65,7 +65,7 @@ def test_a_long_line_of_noise_takes_linear_time(noise: bytes) -> None:
 
 
 @given(st.sampled_from(["json", "csv", "key=value", "text"]), st.binary(max_size=200))
-def test_noise_is_refused_or_read_but_nothing_else(kind: str, noise: bytes) -> None:
+def test_noise_is_refused_or_parsed(kind: str, noise: bytes) -> None:
     try:
         found = parse_line(kind, ["t"], noise)
     except BadLine:
@@ -74,7 +74,7 @@ def test_noise_is_refused_or_read_but_nothing_else(kind: str, noise: bytes) -> N
 
 
 @given(st.lists(st.text("ab ", min_size=1, max_size=9), max_size=9), st.integers(1, 7))
-def test_lines_are_found_however_they_come(texts: list[str], size: int) -> None:
+def test_lines_are_split_whatever_the_chunk_size(texts: list[str], size: int) -> None:
     sent = "".join(f"{text}\r\n" for text in texts).encode()
     lines = SerialLineSplitter()
     found = [
@@ -85,7 +85,7 @@ def test_lines_are_found_however_they_come(texts: list[str], size: int) -> None:
     assert [line.decode() for line in found] == texts
 
 
-def test_a_line_that_does_not_end_is_left_out() -> None:
+def test_endless_line_is_dropped() -> None:
     lines = SerialLineSplitter()
     for _ in range(100):
         assert lines.feed(b"x" * 10_000) == []

@@ -43,12 +43,12 @@ async def sensor() -> AsyncIterator[SystemSensor]:
 
 
 @pytest.fixture
-def no_temperatures(monkeypatch: pytest.MonkeyPatch) -> None:
+def hide_temperatures(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(psutil, "sensors_temperatures", dict)
 
 
-@pytest.mark.usefixtures("no_temperatures")
-async def test_it_reads_this_computer(sensor: SystemSensor, serve: Serve) -> None:
+@pytest.mark.usefixtures("hide_temperatures")
+async def test_readings_describe_this_computer(sensor: SystemSensor, serve: Serve) -> None:
     async with serve(sensor) as channel:
         client = SensorClient("s", channel)
         readings: dict[str, Any] = dict(await client.get_readings())
@@ -61,15 +61,15 @@ async def test_it_reads_this_computer(sensor: SystemSensor, serve: Serve) -> Non
     assert readings["uptime_seconds"] > 0
 
 
-async def test_the_processor_is_measured_from_the_first_reading_on(sensor: SystemSensor) -> None:
-    # Long enough for the processor's clock, which ticks a hundred times a second.
+async def test_first_reading_contains_the_cpu_load(sensor: SystemSensor) -> None:
+    # This takes longer than one tick of the CPU clock, which ticks a hundred times per second.
     before = sum(os.times()[:2])
     while sum(os.times()[:2]) - before < 0.1:
         sum(range(1000))
     assert (await sensor.get_readings())["cpu_percent"] > 0
 
 
-async def test_it_can_read_each_core() -> None:
+async def test_per_core_reads_each_core() -> None:
     sensor = await SystemSensor.new(NAME, SystemSensorAttributes(per_core=True), {})
     readings = await sensor.get_readings()
     await sensor.close()
@@ -77,7 +77,7 @@ async def test_it_can_read_each_core() -> None:
     assert cores == {f"cpu_{core}_percent" for core in range(psutil.cpu_count() or 0)}
 
 
-async def test_temperatures_are_read_where_there_are_any(
+async def test_temperatures_are_read_where_available(
     sensor: SystemSensor, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     measured = [SimpleNamespace(label="", current=41.0), SimpleNamespace(label="", current=42.0)]
@@ -92,19 +92,19 @@ async def test_temperatures_are_read_where_there_are_any(
     }
 
 
-async def test_it_cannot_be_built_for_a_disk_that_is_not_there(tmp_path: Path) -> None:
+async def test_missing_disk_path_is_refused(tmp_path: Path) -> None:
     missing = tmp_path / "missing"
     with pytest.raises(NotFound) as told:
         await SystemSensor.new(NAME, SystemSensorAttributes(path=str(missing)), {})
     assert str(told.value).startswith(f'cannot measure the disk: "{missing}" does not exist')
-    # While the error is around, and with it the sensor, only closing that ends its thread.
+    # The error refers to the sensor, so only its close ends the thread.
     for thread in threading.enumerate():
         if thread.name.startswith("sensor-s"):
             thread.join(10)
             assert not thread.is_alive()
 
 
-async def test_a_disk_that_vanished_is_told(tmp_path: Path, serve: Serve) -> None:
+async def test_removed_disk_path_is_reported(tmp_path: Path, serve: Serve) -> None:
     mounted = tmp_path / "mounted"
     mounted.mkdir()
     sensor = await SystemSensor.new(NAME, SystemSensorAttributes(path=str(mounted)), {})

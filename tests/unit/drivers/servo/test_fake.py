@@ -8,7 +8,7 @@ from grpclib import GRPCError
 from grpclib.const import Status
 from pydantic import ValidationError
 from tests.served import Serve, refused
-from tests.unit.drivers.moving import begun, moved, stands
+from tests.unit.drivers.moving import complete_move, start_move, wait_until_still
 from viam.components.servo.client import ServoClient
 
 from cogwork.core.clock import ManualClock
@@ -32,18 +32,16 @@ async def client(servo: FakeServo, serve: Serve) -> AsyncIterator[ServoClient]:
         yield ServoClient("s", channel)
 
 
-async def test_it_turns_in_time(client: ServoClient, clock: ManualClock) -> None:
+async def test_move_takes_time(client: ServoClient, clock: ManualClock) -> None:
     assert await client.get_position() == 10
-    await moved(client, clock, client.move(160), 3)
+    await complete_move(client, clock, client.move(160), 3)
     assert await client.get_position() == 160
-    await moved(client, clock, client.move(60), 2)
+    await complete_move(client, clock, client.move(60), 2)
     assert await client.get_position() == 60
 
 
-async def test_on_its_way_it_is_somewhere_in_between(
-    client: ServoClient, clock: ManualClock
-) -> None:
-    move = await begun(client, client.move(110))
+async def test_stop_holds_an_intermediate_position(client: ServoClient, clock: ManualClock) -> None:
+    move = await start_move(client, client.move(110))
     await clock.advance(0.51)
     assert await client.get_position() == 36
     assert await client.get_status() == {"position_deg": pytest.approx(35.5), "is_moving": True}
@@ -57,7 +55,7 @@ async def test_on_its_way_it_is_somewhere_in_between(
 
 
 @pytest.mark.parametrize("angle", [9, 161, 2**32 - 1])
-async def test_it_has_a_range(client: ServoClient, angle: int) -> None:
+async def test_angles_outside_the_range_are_refused(client: ServoClient, angle: int) -> None:
     with refused() as told:
         await client.move(angle)
     assert told.status is Status.INVALID_ARGUMENT
@@ -65,22 +63,22 @@ async def test_it_has_a_range(client: ServoClient, angle: int) -> None:
     assert await client.get_position() == 10
 
 
-async def test_when_the_client_is_gone_it_stops(client: ServoClient, clock: ManualClock) -> None:
-    move = await begun(client, client.move(160))
+async def test_move_stops_when_the_client_cancels(client: ServoClient, clock: ManualClock) -> None:
+    move = await start_move(client, client.move(160))
     await clock.advance(1)
     move.cancel()
     await asyncio.wait([move])
-    await stands(client)
+    await wait_until_still(client)
     assert await client.get_position() == 60
 
 
-async def test_a_deadline_stops_it(client: ServoClient) -> None:
+async def test_move_stops_when_the_deadline_expires(client: ServoClient) -> None:
     with pytest.raises((GRPCError, TimeoutError)):
         await client.move(160, timeout=0.05)
-    await stands(client)
+    await wait_until_still(client)
 
 
-async def test_closing_it_ends_a_move(servo: FakeServo, clock: ManualClock) -> None:
+async def test_close_interrupts_a_move(servo: FakeServo, clock: ManualClock) -> None:
     move = asyncio.ensure_future(servo.move(160))
     await clock.settle()
     await servo.close()
@@ -88,10 +86,10 @@ async def test_closing_it_ends_a_move(servo: FakeServo, clock: ManualClock) -> N
         await move
 
 
-async def test_it_takes_up_no_room(client: ServoClient) -> None:
+async def test_servo_has_no_geometries(client: ServoClient) -> None:
     assert await client.get_geometries() == []
 
 
-def test_a_range_has_its_ends_in_order() -> None:
+def test_reversed_range_is_refused() -> None:
     with pytest.raises(ValidationError, match='"minimum" 90 is greater than "maximum" 45'):
         FakeServoAttributes(minimum=90, maximum=45)

@@ -1,4 +1,4 @@
-"""Shells are started a few at a time, and not on the event loop."""
+"""Shells are started a few at a time, outside of the event loop."""
 
 from __future__ import annotations
 
@@ -31,13 +31,13 @@ def workers() -> Iterator[Workers]:
     made.close()
 
 
-async def test_the_end_of_a_process_is_noticed(workers: Workers, tmp_path: Path) -> None:
+async def test_end_of_a_process_is_awaited(workers: Workers, tmp_path: Path) -> None:
     process = await child_process.start(workers, ["/bin/sh", "-c", "exit 3"], tmp_path, {})
     await asyncio.wait_for(child_process.wait(process), 10)
     assert process.returncode == 3
 
 
-async def test_also_where_the_system_does_not_tell(
+async def test_end_of_a_process_is_awaited_without_pidfd(
     workers: Workers, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.delattr("os.pidfd_open", raising=False)
@@ -46,7 +46,7 @@ async def test_also_where_the_system_does_not_tell(
     assert process.returncode == 3
 
 
-async def test_a_process_that_is_not_wanted_any_more_is_ended(
+async def test_process_is_killed_when_its_start_is_cancelled(
     workers: Workers, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     begun, go_on, ended = threading.Event(), threading.Event(), threading.Event()
@@ -71,13 +71,13 @@ async def test_a_process_that_is_not_wanted_any_more_is_ended(
     assert not psutil.pid_exists(started[0].pid)
 
 
-async def test_many_shells_are_started_a_few_at_a_time(
+async def test_number_of_concurrent_starts_is_limited(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     lock, under_way, most, threads = threading.Lock(), 0, 0, set()
     start = child_process._spawn
 
-    def counted(*arguments: Any) -> child_process.Process:
+    def counting_start(*arguments: Any) -> child_process.Process:
         nonlocal under_way, most
         with lock:
             under_way += 1
@@ -89,7 +89,7 @@ async def test_many_shells_are_started_a_few_at_a_time(
             under_way -= 1
         return process
 
-    monkeypatch.setattr(child_process, "_spawn", counted)
+    monkeypatch.setattr(child_process, "_spawn", counting_start)
     attributes = BuiltinShellAttributes(shell="/bin/sh", directory=str(tmp_path))
     shell = BuiltinShell(NAME, attributes)
     began = time.monotonic()

@@ -1,4 +1,4 @@
-"""Copies that arrive: into regular files only, and through no link."""
+"""Received files are written into regular files only, and not through links."""
 
 from __future__ import annotations
 
@@ -38,22 +38,22 @@ def outside(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def incoming(inside: Path) -> Iterator[FileReceiver]:
+def receiver(inside: Path) -> Iterator[FileReceiver]:
     copy = FileReceiver(inside, MULTIPLE_FILES, preserve=True)
     yield copy
     copy.close()
 
 
-def rights(path: Path) -> int:
+def permissions(path: Path) -> int:
     return path.stat().st_mode & 0o777
 
 
-def whole(name: str, data: bytes = b"x") -> FileData:
+def complete_file(name: str, data: bytes = b"x") -> FileData:
     return FileData(name=name, data=data, eof=True)
 
 
 @pytest.mark.parametrize("kind", ["pipe", "socket", "directory", "link to a pipe"])
-def test_only_a_regular_file_is_replaced(inside: Path, incoming: FileReceiver, kind: str) -> None:
+def test_only_a_regular_file_is_replaced(inside: Path, receiver: FileReceiver, kind: str) -> None:
     target = inside / "target"
     match kind:
         case "pipe":
@@ -68,71 +68,71 @@ def test_only_a_regular_file_is_replaced(inside: Path, incoming: FileReceiver, k
             target.symlink_to("pipe")
     before = target.lstat()
     with pytest.raises(CopyFailed, match="only a regular file can be replaced"):
-        incoming.write_chunk(whole("target"))
+        receiver.write_chunk(complete_file("target"))
     assert target.lstat().st_ino == before.st_ino
     assert not list(inside.glob(".*"))
 
 
-def test_a_device_that_is_named_as_the_destination_stays(tmp_path: Path) -> None:
+def test_pipe_as_destination_is_kept(tmp_path: Path) -> None:
     pipe = tmp_path / "pipe"
     os.mkfifo(pipe)
     copy = FileReceiver(pipe, SINGLE_FILE, preserve=False)
     try:
         with pytest.raises(CopyFailed, match="it is a pipe"):
-            copy.write_chunk(whole("file"))
+            copy.write_chunk(complete_file("file"))
     finally:
         copy.close()
     assert pipe.is_fifo()
 
 
-def test_a_kind_that_changes_while_a_file_arrives_is_noticed(
-    inside: Path, incoming: FileReceiver
+def test_target_that_becomes_a_pipe_during_the_copy_is_refused(
+    inside: Path, receiver: FileReceiver
 ) -> None:
-    incoming.write_chunk(FileData(name="target", data=b"x"))
+    receiver.write_chunk(FileData(name="target", data=b"x"))
     os.mkfifo(inside / "target")
     with pytest.raises(CopyFailed, match="it is a pipe"):
-        incoming.write_chunk(FileData(eof=True))
-    incoming.close()
+        receiver.write_chunk(FileData(eof=True))
+    receiver.close()
     assert [each.name for each in inside.iterdir()] == ["target"]
 
 
-def test_a_directory_swapped_for_a_link_passes_on_no_rights(
-    inside: Path, outside: Path, incoming: FileReceiver
+def test_permissions_are_not_applied_through_a_swapped_link(
+    inside: Path, outside: Path, receiver: FileReceiver
 ) -> None:
-    incoming.write_chunk(FileData(name="tree", is_dir=True, mode=0o777))
+    receiver.write_chunk(FileData(name="tree", is_dir=True, mode=0o777))
     (inside / "tree").rename(inside / "moved")
     (inside / "tree").symlink_to(outside)
-    assert incoming.write_chunk(FileData(eof=True))
-    assert rights(outside) == 0o700
-    assert rights(inside / "moved") == 0o777
+    assert receiver.write_chunk(FileData(eof=True))
+    assert permissions(outside) == 0o700
+    assert permissions(inside / "moved") == 0o777
 
 
-def test_a_parent_swapped_for_a_link_lets_nothing_out(
-    inside: Path, outside: Path, incoming: FileReceiver
+def test_file_is_not_written_through_a_swapped_parent_link(
+    inside: Path, outside: Path, receiver: FileReceiver
 ) -> None:
-    incoming.write_chunk(FileData(name="tree/file", data=b"payload"))
+    receiver.write_chunk(FileData(name="tree/file", data=b"payload"))
     (inside / "tree").rename(inside / "moved")
     (inside / "tree").symlink_to(outside)
     (temporary,) = (inside / "moved").iterdir()
     (outside / temporary.name).write_text("planted")
-    assert incoming.write_chunk(FileData(eof=True))
+    assert receiver.write_chunk(FileData(eof=True))
     assert not (outside / "file").exists()
     assert (inside / "moved" / "file").read_bytes() == b"payload"
 
 
 @pytest.mark.parametrize("name", ["link/file", "link/deeper/file", "tree/link/file"])
-def test_no_link_on_the_way_is_followed(
-    inside: Path, outside: Path, incoming: FileReceiver, name: str
+def test_links_in_the_path_are_not_followed(
+    inside: Path, outside: Path, receiver: FileReceiver, name: str
 ) -> None:
     (inside / "tree").mkdir()
     for place in (inside, inside / "tree"):
         (place / "link").symlink_to(outside)
     with pytest.raises(InvalidRequest, match="by a link"):
-        incoming.write_chunk(whole(name))
+        receiver.write_chunk(complete_file(name))
     assert list(outside.iterdir()) == []
 
 
-def test_a_destination_that_is_a_link_is_followed_once(tmp_path: Path, outside: Path) -> None:
+def test_destination_link_is_resolved_once(tmp_path: Path, outside: Path) -> None:
     link = tmp_path / "link"
     link.symlink_to(outside)
     other = tmp_path / "other"
@@ -141,14 +141,14 @@ def test_a_destination_that_is_a_link_is_followed_once(tmp_path: Path, outside: 
     try:
         link.unlink()
         link.symlink_to(other)
-        assert copy.write_chunk(whole("file"))
+        assert copy.write_chunk(complete_file("file"))
     finally:
         copy.close()
     assert (outside / "file").exists()
     assert list(other.iterdir()) == []
 
 
-def test_a_name_longer_than_a_path_is_refused(inside: Path, incoming: FileReceiver) -> None:
+def test_too_long_path_is_refused(inside: Path, receiver: FileReceiver) -> None:
     with pytest.raises(CogworkError, match="longer than 4096 bytes"):
-        incoming.write_chunk(whole("a/" * 3000 + "x"))
+        receiver.write_chunk(complete_file("a/" * 3000 + "x"))
     assert list(inside.iterdir()) == []

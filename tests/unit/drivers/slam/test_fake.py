@@ -42,7 +42,7 @@ async def client(slam: FakeSlam, serve: Serve) -> AsyncIterator[SLAMClient]:
         yield SLAMClient("s", channel)
 
 
-def points_of(cloud: bytes) -> list[tuple[float, float, float]]:
+def parse_points(cloud: bytes) -> list[tuple[float, float, float]]:
     header, _, data = cloud.partition(b"DATA binary\n")
     lines = dict(line.split(maxsplit=1) for line in header.decode().splitlines())
     assert (lines["FIELDS"], lines["SIZE"], lines["TYPE"]) == ("x y z", "4 4 4", "F F F")
@@ -52,8 +52,8 @@ def points_of(cloud: bytes) -> list[tuple[float, float, float]]:
     return points
 
 
-async def test_its_map_is_the_room_and_the_pillar(client: SLAMClient) -> None:
-    points = points_of(b"".join(await client.get_point_cloud_map()))
+async def test_map_shows_the_room_and_the_pillar(client: SLAMClient) -> None:
+    points = parse_points(b"".join(await client.get_point_cloud_map()))
     walls = [(x, y) for x, y, _ in points if on_edge(x, y, 3.0, 2.0)]
     pillar = [(x, y) for x, y, _ in points if on_edge(x, y, 0.75, 0.5)]
     assert walls
@@ -61,7 +61,7 @@ async def test_its_map_is_the_room_and_the_pillar(client: SLAMClient) -> None:
     assert len(walls) + len(pillar) == len(points)
     assert max(z for _, _, z in points) == pytest.approx(2.45, abs=0.06)
     assert min(z for _, _, z in points) == 0
-    assert points_of(b"".join(await client.get_point_cloud_map(True))) == points
+    assert parse_points(b"".join(await client.get_point_cloud_map(True))) == points
 
 
 def on_edge(x: float, y: float, half_width: float, half_depth: float) -> bool:
@@ -71,15 +71,15 @@ def on_edge(x: float, y: float, half_width: float, half_depth: float) -> bool:
     )
 
 
-async def test_a_large_map_comes_in_parts(clock: ManualClock) -> None:
+async def test_large_map_is_split_into_chunks(clock: ManualClock) -> None:
     slam = await FakeSlam.new(NAME, FakeSlamAttributes(resolution_mm=15), {}, clock)
     chunks = await slam.get_point_cloud_map()
     assert len(chunks) > 1
     assert [len(chunk) for chunk in chunks[:-1]] == [CHUNK_SIZE] * (len(chunks) - 1)
-    assert points_of(b"".join(chunks))
+    assert parse_points(b"".join(chunks))
 
 
-async def test_it_goes_round_the_pillar_and_never_through_a_wall(
+async def test_position_circles_the_pillar_inside_the_room(
     client: SLAMClient, clock: ManualClock
 ) -> None:
     start = await client.get_position()
@@ -96,7 +96,7 @@ async def test_it_goes_round_the_pillar_and_never_through_a_wall(
     assert (last.x, last.y) == pytest.approx((start.x, start.y), abs=1e-3)
 
 
-async def test_it_looks_ahead(client: SLAMClient, clock: ManualClock) -> None:
+async def test_heading_follows_the_path(client: SLAMClient, clock: ManualClock) -> None:
     for _ in range(20):
         before = await client.get_position()
         await clock.advance(0.01)
@@ -106,7 +106,7 @@ async def test_it_looks_ahead(client: SLAMClient, clock: ManualClock) -> None:
         await clock.advance(1.9)
 
 
-async def test_it_may_stand_still(clock: ManualClock) -> None:
+async def test_speed_of_zero_keeps_the_position(clock: ManualClock) -> None:
     slam = await FakeSlam.new(NAME, FakeSlamAttributes(speed_mm_per_sec=0), {}, clock)
     before = await slam.get_position()
     await clock.advance(100)
@@ -119,31 +119,31 @@ async def base(clock: ManualClock) -> FakeBase:
 
 
 @pytest.fixture
-async def following(base: FakeBase, clock: ManualClock) -> FakeSlam:
+async def slam_following_base(base: FakeBase, clock: ManualClock) -> FakeSlam:
     return await FakeSlam.new(NAME, FakeSlamAttributes(base="b"), {BASE: base}, clock)
 
 
-async def test_it_is_where_the_base_is(
-    following: FakeSlam, base: FakeBase, clock: ManualClock, serve: Serve
+async def test_position_follows_the_base(
+    slam_following_base: FakeSlam, base: FakeBase, clock: ManualClock, serve: Serve
 ) -> None:
-    async with serve(following) as channel:
+    async with serve(slam_following_base) as channel:
         client = SLAMClient("s", channel)
-        assert await seen(client) == pytest.approx((1875, -1250, 90))
+        assert await read_position(client) == pytest.approx((1875, -1250, 90))
         await clock.advance(10)
-        assert await seen(client) == pytest.approx((1875, -1250, 90))
+        assert await read_position(client) == pytest.approx((1875, -1250, 90))
         await base.set_velocity(Vector3(y=500), Vector3())
         await clock.advance(2)
-        assert await seen(client) == pytest.approx((1875, -250, 90))
+        assert await read_position(client) == pytest.approx((1875, -250, 90))
         await base.set_velocity(Vector3(), Vector3(z=90))
         await clock.advance(1)
         await base.set_velocity(Vector3(y=500), Vector3())
         await clock.advance(1)
-        assert await seen(client) == pytest.approx((1375, -250, 180))
+        assert await read_position(client) == pytest.approx((1375, -250, 180))
         status = await client.get_status()
         assert status["position_mm"] == pytest.approx([1375, -250])
 
 
-async def seen(client: SLAMClient) -> tuple[float, float, float]:
+async def read_position(client: SLAMClient) -> tuple[float, float, float]:
     pose = await client.get_position()
     return pose.x, pose.y, pose.theta
 
@@ -152,10 +152,14 @@ async def seen(client: SLAMClient) -> tuple[float, float, float]:
     "destination",
     [Pose(x=-1875, y=-1250, o_z=1), Pose(x=1875, y=1250, o_z=1, theta=180), Pose(x=1000, y=-1000)],
 )
-async def test_a_base_is_moved_on_its_map(
-    following: FakeSlam, base: FakeBase, clock: ManualClock, serve: Serve, destination: Pose
+async def test_base_can_be_moved_on_the_map(
+    slam_following_base: FakeSlam,
+    base: FakeBase,
+    clock: ManualClock,
+    serve: Serve,
+    destination: Pose,
 ) -> None:
-    things = {BASE: base, NAME: following}
+    things = {BASE: base, NAME: slam_following_base}
     around = MachineAccess(things.__getitem__, lambda: things, None, lambda _: 0)
     name = ResourceName.parse("rdk:service:motion/m")
     motion = await BuiltinMotion.new(name, BuiltinMotionAttributes(), {}, around, clock)
@@ -168,21 +172,21 @@ async def test_a_base_is_moved_on_its_map(
         plan = (await client.get_plan("b")).current_plan_with_status
     await motion.close()
     assert plan.status.state == PlanState.PLAN_STATE_SUCCEEDED, plan.status.reason
-    here = await following.get_position()
+    here = await slam_following_base.get_position()
     assert math.dist((here.x, here.y), (destination.x, destination.y)) < 100
-    # The base is there, too: nothing but its wheels took it there.
+    # The base arrived, too: only its wheels moved it.
     place = (await base.odometry()).pose
     assert (1875 + place.x, place.y - 1250) == pytest.approx((here.x, here.y))
     if destination.o_z:
         assert math.remainder(here.theta - destination.theta, 360) == pytest.approx(0, abs=1)
 
 
-async def test_a_base_that_does_not_tell_where_it_is() -> None:
+async def test_base_without_odometry_is_refused() -> None:
     with pytest.raises(Unsupported, match='cannot follow base "b", which does not report its pose'):
         await FakeSlam.new(NAME, FakeSlamAttributes(base="b"), {BASE: object()})
 
 
-async def test_it_tells_about_itself(client: SLAMClient) -> None:
+async def test_properties_state_and_status_of_the_service(client: SLAMClient) -> None:
     properties = await client.get_properties()
     assert properties.mapping_mode == MappingMode.MAPPING_MODE_CREATE_NEW_MAP
     assert not properties.cloud_slam
@@ -209,6 +213,6 @@ async def test_it_tells_about_itself(client: SLAMClient) -> None:
         ),
     ],
 )
-def test_attributes_that_cannot_be(make: Callable[[], object], words: str) -> None:
+def test_invalid_attributes_are_refused(make: Callable[[], object], words: str) -> None:
     with pytest.raises(ValidationError, match=words):
         make()

@@ -13,36 +13,36 @@ from cogwork.graph.name import ResourceName
 NAME = ResourceName.parse("rdk:component:switch/s")
 
 
-async def switch(**attributes: object) -> FakeSwitch:
+async def create_switch(**attributes: object) -> FakeSwitch:
     return await FakeSwitch.new(NAME, FakeSwitchAttributes.model_validate(attributes), {})
 
 
-async def test_it_has_two_positions_and_stands_at_the_first(serve: Serve) -> None:
-    async with serve(await switch()) as channel:
+async def test_switch_has_two_positions_and_starts_at_the_first(serve: Serve) -> None:
+    async with serve(await create_switch()) as channel:
         client = SwitchClient("s", channel)
         assert await client.get_number_of_positions() == (2, [])
         assert await client.get_position() == 0
         assert await client.get_status() == {"position": 0}
 
 
-async def test_it_stays_where_it_is_put(serve: Serve) -> None:
-    async with serve(await switch(position_count=5, position=4)) as channel:
+async def test_position_is_kept(serve: Serve) -> None:
+    async with serve(await create_switch(position_count=5, position=4)) as channel:
         client = SwitchClient("s", channel)
         assert await client.get_position() == 4
         await client.set_position(3)
         assert await client.get_position() == 3
 
 
-async def test_its_positions_may_have_names(serve: Serve) -> None:
-    async with serve(await switch(labels=["off", "slow", "fast"])) as channel:
+async def test_positions_may_have_labels(serve: Serve) -> None:
+    async with serve(await create_switch(labels=["off", "slow", "fast"])) as channel:
         client = SwitchClient("s", channel)
         assert await client.get_number_of_positions() == (3, ["off", "slow", "fast"])
         await client.set_position(2)
         assert await client.get_status() == {"position": 2, "label": "fast"}
 
 
-async def test_there_is_nothing_beyond_its_last_position(serve: Serve) -> None:
-    async with serve(await switch(position_count=3)) as channel:
+async def test_position_beyond_the_last_is_refused(serve: Serve) -> None:
+    async with serve(await create_switch(position_count=3)) as channel:
         client = SwitchClient("s", channel)
         with refused() as told:
             await client.set_position(3)
@@ -59,6 +59,6 @@ async def test_there_is_nothing_beyond_its_last_position(serve: Serve) -> None:
         ({"labels": ["only"], "position": 1}, "position 1 does not exist: the last one is 0"),
     ],
 )
-def test_attributes_that_do_not_agree(attributes: dict[str, object], words: str) -> None:
+def test_contradictory_attributes_are_refused(attributes: dict[str, object], words: str) -> None:
     with pytest.raises(ValidationError, match=words):
         FakeSwitchAttributes.model_validate(attributes)

@@ -8,7 +8,7 @@ import pytest
 from grpclib.const import Status
 from pydantic import ValidationError
 from tests.served import Serve, refused
-from tests.unit.drivers.gpio.wiring import BOARD, WatchedBoard
+from tests.unit.drivers.gpio.wiring import BOARD, RecordingBoard
 from viam.components.switch.client import SwitchClient
 
 from cogwork.core.clock import ManualClock
@@ -21,16 +21,16 @@ NAME = ResourceName.parse("rdk:component:switch/s")
 
 
 @pytest.fixture
-async def board() -> WatchedBoard:
-    return WatchedBoard()
+async def board() -> RecordingBoard:
+    return RecordingBoard()
 
 
-async def built(board: WatchedBoard, **attributes: Any) -> GpioSwitch:
+async def create_switch(board: RecordingBoard, **attributes: Any) -> GpioSwitch:
     given = GpioSwitchAttributes(board="pins", **attributes)
     return await GpioSwitch.new(NAME, given, {BOARD: board})
 
 
-def levels(board: WatchedBoard, pins: Iterable[str]) -> str:
+def read_levels(board: RecordingBoard, pins: Iterable[str]) -> str:
     return "".join(str(int(board.level(name))) for name in pins)
 
 
@@ -43,33 +43,33 @@ def levels(board: WatchedBoard, pins: Iterable[str]) -> str:
         ({"pins": ["x", "y", "z"], "code": "one_of"}, 3, ["100", "010", "001"]),
     ],
 )
-async def test_its_position_is_on_the_pins(
-    board: WatchedBoard, serve: Serve, attributes: dict[str, Any], count: int, expected: list[str]
+async def test_position_is_set_on_the_pins(
+    board: RecordingBoard, serve: Serve, attributes: dict[str, Any], count: int, expected: list[str]
 ) -> None:
-    async with serve(await built(board, **attributes)) as channel:
+    async with serve(await create_switch(board, **attributes)) as channel:
         client = SwitchClient("s", channel)
         assert await client.get_number_of_positions() == (count, [])
         for position in (*range(count), 0):
             await client.set_position(position)
-            found = levels(board, attributes["pins"])
+            found = read_levels(board, attributes["pins"])
             assert (await client.get_position(), found) == (position, expected[position])
 
 
-async def test_it_starts_where_it_should(board: WatchedBoard) -> None:
-    switch = await built(board, pins=["x"], position=1, labels=["off", "on"])
+async def test_switch_starts_at_the_configured_position(board: RecordingBoard) -> None:
+    switch = await create_switch(board, pins=["x"], position=1, labels=["off", "on"])
     assert board.level("x") == 1
     assert await switch.get_status() == {"position": 1, "label": "on"}
 
 
-async def test_what_is_off_is_off_before_the_next_is_on(board: WatchedBoard) -> None:
-    switch = await built(board, pins=["x", "y"], code="one_of", position=1)
-    board.told.clear()
+async def test_pins_are_switched_off_before_others_are_switched_on(board: RecordingBoard) -> None:
+    switch = await create_switch(board, pins=["x", "y"], code="one_of", position=1)
+    board.writes.clear()
     await switch.set_position(0)
-    assert board.told == [("y", 0), ("x", 1)]
+    assert board.writes == [("y", 0), ("x", 1)]
 
 
-async def test_a_position_that_there_is_not(board: WatchedBoard, serve: Serve) -> None:
-    async with serve(await built(board, pins=["x"])) as channel:
+async def test_unknown_position_is_refused(board: RecordingBoard, serve: Serve) -> None:
+    async with serve(await create_switch(board, pins=["x"])) as channel:
         with refused() as told:
             await SwitchClient("s", channel).set_position(2)
     assert told.status is Status.INVALID_ARGUMENT
@@ -77,23 +77,23 @@ async def test_a_position_that_there_is_not(board: WatchedBoard, serve: Serve) -
 
 
 @pytest.mark.parametrize("inverted", [False, True])
-async def test_closed_everything_is_off(board: WatchedBoard, inverted: bool) -> None:
-    switch = await built(board, pins=["x", "y"], position=3, inverted=inverted)
+async def test_close_switches_all_pins_off(board: RecordingBoard, inverted: bool) -> None:
+    switch = await create_switch(board, pins=["x", "y"], position=3, inverted=inverted)
     await switch.close()
     assert [board.level(name) for name in "xy"] == [inverted] * 2
 
 
-async def test_closed_every_pin_that_can_be_is_off(board: WatchedBoard) -> None:
-    switch = await built(board, pins=["x", "y", "z"], position=7)
+async def test_close_switches_off_the_other_pins_when_one_fails(board: RecordingBoard) -> None:
+    switch = await create_switch(board, pins=["x", "y", "z"], position=7)
     board.broken = "x"
     with pytest.raises(OSError, match="loose"):
         await switch.close()
-    assert levels(board, "xyz") == "100"
+    assert read_levels(board, "xyz") == "100"
 
 
-async def test_closed_while_it_is_set_everything_is_off(board: WatchedBoard) -> None:
+async def test_close_during_set_position_switches_all_pins_off(board: RecordingBoard) -> None:
     clock = ManualClock()
-    switch = await built(board, pins=["x", "y"], code="one_of")
+    switch = await create_switch(board, pins=["x", "y"], code="one_of")
     board.gates["y"] = gate = asyncio.Event()
     setting = asyncio.ensure_future(switch.set_position(1))
     await clock.settle()
@@ -102,20 +102,20 @@ async def test_closed_while_it_is_set_everything_is_off(board: WatchedBoard) -> 
     await clock.settle()
     gate.set()
     await asyncio.wait_for(asyncio.gather(setting, closing), 10)
-    assert levels(board, "xy") == "00"
+    assert read_levels(board, "xy") == "00"
 
 
-async def test_a_switch_that_fails_stands_where_it_stood(board: WatchedBoard) -> None:
-    switch = await built(board, pins=["x", "y"], code="one_of")
+async def test_failed_set_position_restores_the_old_position(board: RecordingBoard) -> None:
+    switch = await create_switch(board, pins=["x", "y"], code="one_of")
     board.refused = {("y", 1)}
     with pytest.raises(OSError, match="loose"):
         await switch.set_position(1)
-    assert (await switch.get_position(), levels(board, "xy")) == (0, "10")
+    assert (await switch.get_position(), read_levels(board, "xy")) == (0, "10")
 
 
-async def test_a_switch_whose_client_is_gone_stands_where_it_stood(board: WatchedBoard) -> None:
+async def test_cancelled_set_position_restores_the_old_position(board: RecordingBoard) -> None:
     clock = ManualClock()
-    switch = await built(board, pins=["x", "y"], code="one_of")
+    switch = await create_switch(board, pins=["x", "y"], code="one_of")
     board.gates["y"] = asyncio.Event()
     setting = asyncio.ensure_future(switch.set_position(1))
     await clock.settle()
@@ -123,20 +123,20 @@ async def test_a_switch_whose_client_is_gone_stands_where_it_stood(board: Watche
     board.gates["y"].set()
     await asyncio.wait([setting], timeout=10)
     assert setting.cancelled()
-    assert (await switch.get_position(), levels(board, "xy")) == (0, "10")
+    assert (await switch.get_position(), read_levels(board, "xy")) == (0, "10")
 
 
-async def test_a_switch_that_cannot_go_back_does_not_know_where_it_stands(
-    board: WatchedBoard, serve: Serve
+async def test_position_is_unknown_when_it_cannot_be_restored(
+    board: RecordingBoard, serve: Serve
 ) -> None:
-    """A pin that does not obey may be on: no other is switched on beside it."""
-    switch = await built(board, pins=["x", "y"], code="one_of", labels=["a", "b"])
+    """A pin that does not obey may be on: no other pin is switched on beside it."""
+    switch = await create_switch(board, pins=["x", "y"], code="one_of", labels=["a", "b"])
     board.broken = "y"
     async with serve(switch) as channel:
         client = SwitchClient("s", channel)
         with refused():
             await client.set_position(1)
-        assert levels(board, "xy") == "00"
+        assert read_levels(board, "xy") == "00"
         with refused() as told:
             await client.get_position()
         assert told.status is Status.UNAVAILABLE
@@ -151,7 +151,7 @@ async def test_a_switch_that_cannot_go_back_does_not_know_where_it_stands(
             await switch.get_position()
         board.broken = None
         await client.set_position(0)
-        assert (await client.get_position(), levels(board, "xy")) == (0, "10")
+        assert (await client.get_position(), read_levels(board, "xy")) == (0, "10")
 
 
 @pytest.mark.parametrize(
@@ -163,6 +163,6 @@ async def test_a_switch_that_cannot_go_back_does_not_know_where_it_stands(
         ({"pins": ["x"], "position": 2}, "position 2 does not exist: the last one is 1"),
     ],
 )
-def test_attributes_that_cannot_be(attributes: dict[str, Any], words: str) -> None:
+def test_invalid_attributes_are_refused(attributes: dict[str, Any], words: str) -> None:
     with pytest.raises(ValidationError, match=words):
         GpioSwitchAttributes.model_validate({"board": "pins", **attributes})

@@ -1,4 +1,4 @@
-"""Real models on real photos."""
+"""Runs real models on real photos."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from cogwork.resource.labels import parse_labels
 if TYPE_CHECKING:
     from viam.proto.service.vision import Classification, Detection
 
-# Only looked at when onnxruntime is imported, which reports to its makers otherwise.
+# This is read when onnxruntime is imported, which otherwise sends telemetry.
 os.environ["ORT_DISABLE_TELEMETRY"] = "1"
 
 
@@ -82,7 +82,7 @@ def detector(
         with preparer.prepared(pixels) as (tensor, fit):
             candidates = reading.decode(engine(file).run({plan.name: tensor}), fit)
         return [
-            _found(e) for e in select_detections(candidates, known.labels, wanted, width, height)
+            _to_found(e) for e in select_detections(candidates, known.labels, wanted, width, height)
         ]
 
     return detect
@@ -105,7 +105,7 @@ def classifier(
     return classify
 
 
-def _found(each: Detection) -> Found:
+def _to_found(each: Detection) -> Found:
     return Found(
         each.class_name,
         each.confidence,

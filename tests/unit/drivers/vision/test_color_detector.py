@@ -26,21 +26,21 @@ RED, GREEN, BLUE, PINK = (0, 0, 255), (0, 255, 0), (255, 0, 0), (128, 0, 255)
 
 
 def scene(*patches: tuple[tuple[int, int, int], int, int, int, int]) -> Pixels:
-    """Grey, with rectangles: colour, left, top, width, height."""
+    """Gray, with rectangles given as color, left, top, width, height."""
     pixels = np.full((100, 200, 3), 128, np.uint8)
     for colour, left, top, width, height in patches:
         pixels[top : top + height, left : left + width] = colour
     return pixels
 
 
-async def built(*cameras: Any, **attributes: Any) -> ColorDetector:
+async def create_detector(*cameras: Any, **attributes: Any) -> ColorDetector:
     wanted = ColorDetectorAttributes.model_validate({"detect_color": "#ff0000", **attributes})
     dependencies = {ResourceName(CAMERA, each.name): each for each in cameras}
     return await ColorDetector.new(ResourceName(VISION, "v"), wanted, dependencies)
 
 
 async def find(pixels: Pixels, **attributes: Any) -> list[Detection]:
-    detector = await built(**attributes)
+    detector = await create_detector(**attributes)
     try:
         async with served(detector) as channel:
             image = ViamImage(written(".png", pixels), CameraMimeType.PNG)
@@ -58,7 +58,7 @@ async def test_each_patch_has_a_box() -> None:
     assert found[0].x_min_normalized == found[0].x_min / 200
 
 
-async def test_confidence_is_how_much_of_the_box_it_fills() -> None:
+async def test_confidence_is_the_filled_share_of_the_box() -> None:
     pixels = scene((RED, 0, 0, 60, 20), (RED, 0, 0, 20, 60))
     (found,) = await find(pixels)
     assert found.confidence == pytest.approx((60 * 20 + 20 * 40) / 3600)
@@ -75,18 +75,20 @@ async def test_confidence_is_how_much_of_the_box_it_fills() -> None:
         ({"detect_color": "#FF0080", "hue_tolerance_pct": 0.1}, 1),
     ],
 )
-async def test_what_counts(attributes: dict[str, Any], count: int) -> None:
+async def test_minimum_size_color_and_tolerance_are_applied(
+    attributes: dict[str, Any], count: int
+) -> None:
     assert len(await find(scene((RED, 20, 10, 40, 20)), **attributes)) == count
 
 
-async def test_hues_go_round() -> None:
-    """Red is at both ends of the circle."""
+async def test_hue_is_circular() -> None:
+    """Red is at both ends of the hue scale."""
     bluish = (20, 0, 255)
     assert len(await find(scene((bluish, 20, 10, 40, 20)))) == 1
     assert len(await find(scene((RED, 20, 10, 40, 20)), detect_color="#ff0014")) == 1
 
 
-async def test_pale_and_dark_ones_do_not_count() -> None:
+async def test_pale_and_dark_colors_do_not_match() -> None:
     pale, dark = (220, 220, 255), (0, 0, 60)
     pixels = scene((pale, 0, 0, 40, 40), (dark, 100, 0, 40, 40))
     assert await find(pixels) == []
@@ -103,7 +105,9 @@ async def test_pale_and_dark_ones_do_not_count() -> None:
         ("#ff0080", PINK, "pink"),
     ],
 )
-async def test_what_it_is_called(colour: str, pixel: tuple[int, int, int], name: str) -> None:
+async def test_label_is_the_name_of_the_color_or_configured(
+    colour: str, pixel: tuple[int, int, int], name: str
+) -> None:
     pixels = scene((pixel, 20, 10, 40, 20))
     assert [each.class_name for each in await find(pixels, detect_color=colour)] == [name]
     named = await find(pixels, detect_color=colour, label="part")
@@ -111,20 +115,20 @@ async def test_what_it_is_called(colour: str, pixel: tuple[int, int, int], name:
 
 
 @pytest.mark.parametrize("grey", ["#000000", "#808080", "#ffffff"])
-async def test_grey_has_no_hue(grey: str) -> None:
+async def test_gray_is_refused_because_it_has_no_hue(grey: str) -> None:
     with pytest.raises(InvalidRequest, match=f"{grey}, a shade of gray"):
-        await built(detect_color=grey)
+        await create_detector(detect_color=grey)
 
 
 @pytest.mark.parametrize("wrong", ["red", "#ff00", "ff0000", "#ff00000"])
-def test_what_is_no_colour(wrong: str) -> None:
+def test_invalid_color_is_refused(wrong: str) -> None:
     with pytest.raises(ValidationError):
         ColorDetectorAttributes(detect_color=wrong)
 
 
-async def test_through_its_camera() -> None:
+async def test_detection_from_camera_and_unsupported_calls() -> None:
     eye = Still(color=scene((RED, 20, 10, 40, 20)))
-    detector = await built(eye, camera_name="eye")
+    detector = await create_detector(eye, camera_name="eye")
     try:
         async with served(detector, eye) as channel:
             client = VisionClient("v", channel)
@@ -145,14 +149,14 @@ async def test_through_its_camera() -> None:
         await eye.close()
 
 
-async def test_many_patches_are_found_in_good_time() -> None:
-    """A picture of specks: the surest are told, and not all of them."""
+async def test_number_of_detections_is_limited_in_an_image_of_specks() -> None:
+    """Only the most confident detections are returned."""
     pixels = np.full((1000, 1000, 3), 128, np.uint8)
     pixels[::4, ::4] = RED
     assert len(await find(pixels, segment_size_px=1)) == 300
 
 
-async def test_nothing_in_a_picture_of_one_colour() -> None:
+async def test_image_of_one_color() -> None:
     assert await find(solid(0, 0, 255)) == []
     (found,) = await find(solid(255, 0, 0, 64, 32))
     assert (found.x_min, found.y_min, found.x_max, found.y_max) == (0, 0, 63, 31)

@@ -31,14 +31,14 @@ FOUND: dict[str, Any] = {
 }
 
 
-async def built(*cameras: Any, **attributes: Any) -> FakeVision:
+async def create_vision(*cameras: Any, **attributes: Any) -> FakeVision:
     wanted = FakeVisionAttributes.model_validate(attributes)
     dependencies = {ResourceName(CAMERA, each.name): each for each in cameras}
     return await FakeVision.new(ResourceName(VISION, "v"), wanted, dependencies)
 
 
-async def test_it_finds_what_it_is_told(serve: Serve) -> None:
-    fake = await built(**FOUND)
+async def test_configured_results_are_returned(serve: Serve) -> None:
+    fake = await create_vision(**FOUND)
     async with serve(fake) as channel:
         client = VisionClient("v", channel)
         gear, nut = await client.get_detections(PICTURE)
@@ -51,8 +51,8 @@ async def test_it_finds_what_it_is_told(serve: Serve) -> None:
     await fake.close()
 
 
-async def test_something_without_being_told(serve: Serve) -> None:
-    fake = await built()
+async def test_default_results_are_one_thing(serve: Serve) -> None:
+    fake = await create_vision()
     async with serve(fake) as channel:
         client = VisionClient("v", channel)
         assert [each.class_name for each in await client.get_detections(PICTURE)] == ["thing"]
@@ -64,8 +64,8 @@ async def test_something_without_being_told(serve: Serve) -> None:
     await fake.close()
 
 
-async def test_nothing(serve: Serve) -> None:
-    fake = await built(detections=[], classifications=[])
+async def test_configured_empty_results_are_returned(serve: Serve) -> None:
+    fake = await create_vision(detections=[], classifications=[])
     async with serve(fake) as channel:
         client = VisionClient("v", channel)
         assert await client.get_detections(PICTURE) == []
@@ -73,9 +73,9 @@ async def test_nothing(serve: Serve) -> None:
     await fake.close()
 
 
-async def test_through_its_camera(serve: Serve) -> None:
+async def test_results_from_its_camera(serve: Serve) -> None:
     eye = Still(color=solid(1, 2, 3, 40, 40))
-    fake = await built(eye, camera_name="eye")
+    fake = await create_vision(eye, camera_name="eye")
     async with serve(fake, eye) as channel:
         client = VisionClient("v", channel)
         (found,) = await client.get_detections_from_camera("")
@@ -99,6 +99,6 @@ async def test_through_its_camera(serve: Serve) -> None:
     ],
     ids=str,
 )
-def test_what_cannot_be(wrong: dict[str, Any]) -> None:
+def test_invalid_attributes_are_refused(wrong: dict[str, Any]) -> None:
     with pytest.raises(ValidationError):
         FakeVisionAttributes.model_validate(wrong)

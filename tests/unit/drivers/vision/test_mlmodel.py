@@ -1,4 +1,4 @@
-"""The vision service `mlmodel`, through the SDK's client: every attribute, and every rule."""
+"""The vision service `mlmodel`, called by the SDK's client: every attribute and rule."""
 
 from __future__ import annotations
 
@@ -69,11 +69,11 @@ async def shop(tmp_path: Path) -> AsyncIterator[Workshop]:
         yield made
 
 
-def png(pixels: NDArray[Any]) -> ViamImage:
+def png_image(pixels: NDArray[Any]) -> ViamImage:
     return ViamImage(written(".png", pixels), CameraMimeType.PNG)
 
 
-PICTURE = png(solid(255, 204, 153))
+PICTURE = png_image(solid(255, 204, 153))
 
 
 @asynccontextmanager
@@ -86,12 +86,12 @@ def scores(found: list[Classification]) -> dict[str, float]:
     return {each.class_name: each.confidence for each in found}
 
 
-async def classified(vision: MlmodelVision, image: ViamImage = PICTURE) -> dict[str, float]:
+async def classify(vision: MlmodelVision, image: ViamImage = PICTURE) -> dict[str, float]:
     async with client_of(vision) as client:
         return scores(await client.get_classifications(image, 0))
 
 
-async def detected(vision: MlmodelVision, image: ViamImage = PICTURE) -> list[tuple[str, float]]:
+async def detect(vision: MlmodelVision, image: ViamImage = PICTURE) -> list[tuple[str, float]]:
     async with client_of(vision) as client:
         found = await client.get_detections(image)
     return [(each.class_name, round(each.confidence, 3)) for each in found]
@@ -102,10 +102,10 @@ def close_to(**wanted: float) -> Any:
 
 
 class TestConfiguration:
-    """What the configuration file says, and what follows for the order of things."""
+    """Attributes in the configuration file, and the dependencies that follow from them."""
 
     @staticmethod
-    def loaded(tmp_path: Path, **attributes: Any) -> Any:
+    def load_config(tmp_path: Path, **attributes: Any) -> Any:
         services = [
             {"name": "v", "api": str(VISION), "model": "mlmodel", "attributes": attributes},
             {
@@ -119,25 +119,25 @@ class TestConfiguration:
         text = json.dumps({"services": services, "components": components})
         return load(text, LoadContext(Registry(builtin_models()), tmp_path, {})).result
 
-    def test_the_model_is_required(self, tmp_path: Path) -> None:
-        words = [each.message for each in self.loaded(tmp_path).diagnostics]
+    def test_model_is_required(self, tmp_path: Path) -> None:
+        words = [each.message for each in self.load_config(tmp_path).diagnostics]
         assert any("mlmodel_name" in each for each in words), words
-        assert not any(self.loaded(tmp_path, mlmodel_name="net").diagnostics)
+        assert not any(self.load_config(tmp_path, mlmodel_name="net").diagnostics)
         for missing in ("", None):
-            assert self.loaded(tmp_path, mlmodel_name=missing).diagnostics
+            assert self.load_config(tmp_path, mlmodel_name=missing).diagnostics
 
-    def test_the_model_and_the_camera_come_first(self, tmp_path: Path) -> None:
-        checked = self.loaded(tmp_path, mlmodel_name="net", camera_name="belt")
+    def test_model_and_camera_are_dependencies(self, tmp_path: Path) -> None:
+        checked = self.load_config(tmp_path, mlmodel_name="net", camera_name="belt")
         spec = next(each for each in checked.specs if each.name.name == "v")
         assert {str(each) for each in spec.needs} == {f"{MODEL}/net", f"{CAMERA}/belt"}
-        alone = self.loaded(tmp_path, mlmodel_name="net")
+        alone = self.load_config(tmp_path, mlmodel_name="net")
         spec = next(each for each in alone.specs if each.name.name == "v")
         assert {str(each) for each in spec.needs} == {f"{MODEL}/net"}
 
     @pytest.mark.parametrize("name", ["mlmodel_name", "camera_name"])
-    def test_a_name_that_nothing_has(self, tmp_path: Path, name: str) -> None:
+    def test_unknown_names_are_reported(self, tmp_path: Path, name: str) -> None:
         given = {"mlmodel_name": "net", "camera_name": "belt", name: "nowhere"}
-        words = [each.message for each in self.loaded(tmp_path, **given).diagnostics]
+        words = [each.message for each in self.load_config(tmp_path, **given).diagnostics]
         assert any("nowhere" in each for each in words), words
 
     @pytest.mark.parametrize(
@@ -153,14 +153,15 @@ class TestConfiguration:
         ],
         ids=str,
     )
-    def test_values_that_make_no_sense(self, tmp_path: Path, wrong: dict[str, Any]) -> None:
+    def test_invalid_values_are_reported(self, tmp_path: Path, wrong: dict[str, Any]) -> None:
         (name,) = wrong
         words = [
-            str(each) for each in self.loaded(tmp_path, mlmodel_name="net", **wrong).diagnostics
+            str(each)
+            for each in self.load_config(tmp_path, mlmodel_name="net", **wrong).diagnostics
         ]
         assert any(name in each for each in words), words
 
-    def test_defaults_are_those_of_the_specification(self) -> None:
+    def test_defaults_match_the_specification(self) -> None:
         given = MlmodelVisionAttributes(mlmodel_name="net")
         assert given.camera_name is None
         assert (given.remap_input_names, given.remap_output_names) == ({}, {})
@@ -174,47 +175,49 @@ class TestConfiguration:
 
 
 class TestInput:
-    async def test_as_it_is_without_any_attribute(self, shop: Workshop) -> None:
-        assert await classified(await shop.vision(echo(*LABELS))) == close_to(**STRONG)
+    async def test_default_normalization(self, shop: Workshop) -> None:
+        assert await classify(await shop.vision(echo(*LABELS))) == close_to(**STRONG)
 
-    async def test_blue_first(self, shop: Workshop) -> None:
+    async def test_input_image_bgr_swaps_the_channels(self, shop: Workshop) -> None:
         vision = await shop.vision(echo(*LABELS), input_image_bgr=True)
-        assert await classified(vision) == close_to(red=0.2, green=0.6, blue=1.0)
+        assert await classify(vision) == close_to(red=0.2, green=0.6, blue=1.0)
 
-    async def test_blue_first_of_bytes(self, shop: Workshop) -> None:
+    async def test_input_image_bgr_swaps_the_channels_of_byte_inputs(self, shop: Workshop) -> None:
         straight = await shop.vision(bytes_echo(*LABELS))
-        assert await classified(straight) == close_to(red=1.0, green=0.8, blue=0.6)
+        assert await classify(straight) == close_to(red=1.0, green=0.8, blue=0.6)
         turned = await shop.vision(bytes_echo(*LABELS), input_image_bgr=True)
-        assert await classified(turned) == close_to(red=0.6, green=0.8, blue=1.0)
+        assert await classify(turned) == close_to(red=0.6, green=0.8, blue=1.0)
 
-    async def test_the_mean_of_each_channel(self, shop: Workshop) -> None:
+    async def test_mean_value_applies_per_channel(self, shop: Workshop) -> None:
         vision = await shop.vision(echo(*LABELS), input_image_mean_value=[0.9, 0.7, 0.55])
-        assert await classified(vision) == close_to(red=0.2, green=0.2, blue=0.1)
+        assert await classify(vision) == close_to(red=0.2, green=0.2, blue=0.1)
 
-    async def test_the_deviation_of_each_channel(self, shop: Workshop) -> None:
+    async def test_std_dev_applies_per_channel(self, shop: Workshop) -> None:
         vision = await shop.vision(echo(*LABELS), input_image_std_dev=[1, 0.6, 0.4])
-        assert await classified(vision) == close_to(red=0.5, green=0.5, blue=0.25)
+        assert await classify(vision) == close_to(red=0.5, green=0.5, blue=0.25)
 
-    async def test_both_go_by_the_channels_as_the_model_gets_them(self, shop: Workshop) -> None:
+    async def test_mean_and_std_dev_follow_the_channel_order_of_the_model(
+        self, shop: Workshop
+    ) -> None:
         vision = await shop.vision(
             echo(*LABELS),
             input_image_bgr=True,
             input_image_mean_value=[0.5, 0.6, 0.7],
             input_image_std_dev=[1, 1, 0.5],
         )
-        assert await classified(vision) == close_to(red=0.1, green=0.2, blue=0.6)
+        assert await classify(vision) == close_to(red=0.1, green=0.2, blue=0.6)
 
-    async def test_bytes_stay_what_they_are(self, shop: Workshop) -> None:
+    async def test_byte_inputs_are_not_normalized(self, shop: Workshop) -> None:
         vision = await shop.vision(
             bytes_echo(*LABELS), input_image_mean_value=[0.9] * 3, input_image_std_dev=[3] * 3
         )
-        assert await classified(vision) == close_to(red=1.0, green=0.8, blue=0.6)
+        assert await classify(vision) == close_to(red=1.0, green=0.8, blue=0.6)
 
-    async def test_a_deviation_of_0(self, shop: Workshop) -> None:
+    async def test_std_dev_of_0_is_refused(self, shop: Workshop) -> None:
         with pytest.raises(NoCapability, match="input_image_std_dev contains 0"):
             await shop.vision(echo(*LABELS), input_image_std_dev=[1, 0, 1])
 
-    async def test_the_input_that_is_mapped_gets_the_picture(self, shop: Workshop) -> None:
+    async def test_remapped_input_gets_the_image(self, shop: Workshop) -> None:
         theirs = SdkModel(left=(1, 4, 4, 3), right=(1, 6, 6, 3))
         for remap, name, side in (
             ({}, "left", 4),
@@ -222,11 +225,11 @@ class TestInput:
             ({"left": "image"}, "left", 4),
         ):
             vision = await shop.vision(theirs, remap_input_names=remap)
-            await classified(vision)
+            await classify(vision)
             (given,) = theirs.given[-1].items()
             assert (given[0], given[1].shape) == (name, (1, side, side, 3))
 
-    async def test_a_misspelt_input(self, shop: Workshop) -> None:
+    async def test_misspelled_input_remapping_is_refused(self, shop: Workshop) -> None:
         with pytest.raises(NoCapability) as error:
             await shop.vision(echo(*LABELS), remap_input_names={"imge": "image"})
         assert 'remap_input_names maps "imge" to "image"' in str(error.value)
@@ -244,21 +247,21 @@ class TestOutputs:
         "dog",
     )
 
-    async def test_a_detectors_outputs_are_what_the_map_says(self, shop: Workshop) -> None:
+    async def test_detector_outputs_follow_the_remapping(self, shop: Workshop) -> None:
         names = {"boxes": "location", "x": "category", "y": "score"}
         one = await shop.vision(self.AMBIGUOUS, remap_output_names=names)
-        assert await detected(one) == [("cat", 1.0)]
+        assert await detect(one) == [("cat", 1.0)]
         other = await shop.vision(
             self.AMBIGUOUS, remap_output_names={**names, "x": "score", "y": "category"}
         )
-        assert await detected(other) == [("cat", 1.0)]
+        assert await detect(other) == [("cat", 1.0)]
         boxes = []
         for vision in (one, other):
             async with client_of(vision) as client:
                 boxes.append((await client.get_detections(PICTURE))[0].y_min_normalized)
         assert boxes[0] > boxes[1]  # the second box is the sure one, or the first
 
-    async def test_a_classifiers_output_is_what_the_map_says(self, shop: Workshop) -> None:
+    async def test_classifier_output_follows_the_remapping(self, shop: Workshop) -> None:
         two = constant(
             {
                 "p": np.array([[0.7, 0.2, 0.1]], np.float32),
@@ -270,22 +273,24 @@ class TestOutputs:
             await shop.vision(two)
         for name, surest in (("p", "red"), ("q", "blue")):
             vision = await shop.vision(two, remap_output_names={name: "probability"})
-            assert next(iter(await classified(vision))) == surest
+            assert next(iter(await classify(vision))) == surest
 
     @pytest.mark.parametrize(
         "names", [{"boxs": "location"}, {"boxes": "locaton", "x": "category", "y": "score"}]
     )
-    async def test_misspelt(self, shop: Workshop, names: dict[str, str]) -> None:
+    async def test_misspelled_output_remapping_is_refused(
+        self, shop: Workshop, names: dict[str, str]
+    ) -> None:
         made = detector([(0, 0.9)], "cat", names=("boxes", "x", "y"))
         with pytest.raises(NoCapability) as error:
             await shop.vision(made, remap_output_names=names)
         assert re.search(r"boxs|locaton", str(error.value))
         assert "boxes" in str(error.value) or "location" in str(error.value)
 
-    async def test_required_names_need_no_map(self, shop: Workshop) -> None:
+    async def test_required_output_names_need_no_remapping(self, shop: Workshop) -> None:
         vision = await shop.vision(detector([(1, 0.9), (0, 0.4)], "cat", "dog"))
         async with client_of(vision) as client:
-            first, second = await client.get_detections(png(solid(1, 2, 3, 101, 201)))
+            first, second = await client.get_detections(png_image(solid(1, 2, 3, 101, 201)))
         assert (first.class_name, second.class_name) == ("dog", "cat")
         assert (first.x_min, first.y_min, first.x_max, first.y_max) == (10, 50, 50, 150)
         assert first.x_max_normalized == pytest.approx(50 / 101)
@@ -293,53 +298,55 @@ class TestOutputs:
 
 
 class TestLabels:
-    async def test_a_file_of_them_counts_more_than_the_models_own(
+    async def test_label_file_overrides_the_labels_of_the_model(
         self, shop: Workshop, tmp_path: Path
     ) -> None:
         file = tmp_path / "labels.txt"
         file.write_text("rot\ngrün\nblau\n")
         own = await shop.vision(echo(*LABELS))
         given = await shop.vision(echo(*LABELS), label_path=str(file))
-        assert list(await classified(own)) == ["red", "green", "blue"]
-        assert list(await classified(given)) == ["rot", "grün", "blau"]
+        assert list(await classify(own)) == ["red", "green", "blue"]
+        assert list(await classify(given)) == ["rot", "grün", "blau"]
 
-    async def test_without_any_they_are_numbers(self, shop: Workshop) -> None:
-        assert list(await classified(await shop.vision(echo()))) == ["0", "1", "2"]
+    async def test_classes_without_labels_are_numbers(self, shop: Workshop) -> None:
+        assert list(await classify(await shop.vision(echo()))) == ["0", "1", "2"]
         vision = await shop.vision(detector([(7, 0.5), (0, 0.4)], "cat"))
-        assert await detected(vision) == [("7", 0.5), ("cat", 0.4)]
+        assert await detect(vision) == [("7", 0.5), ("cat", 0.4)]
 
 
 class TestConfidence:
     ROWS = [(0, 0.9), (1, 0.6), (2, 0.4), (0, 0.3), (1, 0.05)]
 
-    async def seen(self, shop: Workshop, **attributes: Any) -> list[tuple[str, float]]:
+    async def detect_rows(self, shop: Workshop, **attributes: Any) -> list[tuple[str, float]]:
         vision = await shop.vision(detector(self.ROWS, "cat", "Dog", "cow"), **attributes)
-        return await detected(vision)
+        return await detect(vision)
 
-    async def test_everything_when_nothing_is_said(self, shop: Workshop) -> None:
-        assert len(await self.seen(shop)) == 5
+    async def test_all_detections_are_returned_by_default(self, shop: Workshop) -> None:
+        assert len(await self.detect_rows(shop)) == 5
 
-    async def test_the_least_of_all(self, shop: Workshop) -> None:
-        found = await self.seen(shop, default_minimum_confidence=0.4)
+    async def test_default_minimum_confidence_is_applied(self, shop: Workshop) -> None:
+        found = await self.detect_rows(shop, default_minimum_confidence=0.4)
         assert found == [("cat", 0.9), ("Dog", 0.6), ("cow", 0.4)]
 
-    async def test_by_label_instead(self, shop: Workshop) -> None:
-        """Those not listed are left out, and the default does not count."""
+    async def test_label_confidences_replace_the_default_minimum(self, shop: Workshop) -> None:
+        """Labels that are not listed are left out."""
         by_label = {"CAT": 0.2, "dog": 0.5}
         wanted = [("cat", 0.9), ("Dog", 0.6), ("cat", 0.3)]
-        assert await self.seen(shop, label_confidences=by_label) == wanted
-        both = await self.seen(shop, label_confidences=by_label, default_minimum_confidence=0.95)
+        assert await self.detect_rows(shop, label_confidences=by_label) == wanted
+        both = await self.detect_rows(
+            shop, label_confidences=by_label, default_minimum_confidence=0.95
+        )
         assert both == wanted
 
-    async def test_of_classifications_too(self, shop: Workshop) -> None:
+    async def test_minimum_confidence_applies_to_classifications(self, shop: Workshop) -> None:
         vision = await shop.vision(echo(*LABELS), default_minimum_confidence=0.5)
-        assert await classified(vision) == close_to(red=1.0, green=0.6)
+        assert await classify(vision) == close_to(red=1.0, green=0.6)
         vision = await shop.vision(echo(*LABELS), label_confidences={"Blue": 0.1, "green": 0.7})
-        assert await classified(vision) == close_to(blue=0.2)
+        assert await classify(vision) == close_to(blue=0.2)
 
 
-class TestHowMany:
-    async def test_the_n_highest(self, shop: Workshop) -> None:
+class TestClassificationCount:
+    async def test_n_most_probable_classes_are_returned(self, shop: Workshop) -> None:
         camera = shop.still(color=solid(153, 255, 204))
         vision = await shop.vision(echo(*LABELS))
         async with client_of(vision, camera) as client:
@@ -350,7 +357,7 @@ class TestHowMany:
                 (9, ["green", "blue", "red"]),
                 (0, ["green", "blue", "red"]),
             ):
-                image = png(solid(153, 255, 204))
+                image = png_image(solid(153, 255, 204))
                 found = await client.get_classifications(image, n)
                 assert [each.class_name for each in found] == wanted
                 found = await client.get_classifications_from_camera("eye", n)
@@ -358,7 +365,7 @@ class TestHowMany:
 
 
 class TestCameras:
-    async def test_the_default_and_the_one_that_is_named(self, shop: Workshop) -> None:
+    async def test_default_camera_and_named_camera_are_used(self, shop: Workshop) -> None:
         eye, other = shop.still(), shop.still("other", color=solid(128, 255, 128))
         vision = await shop.vision(echo(*LABELS), eye, camera_name="eye")
         async with client_of(vision, eye, other) as client:
@@ -367,7 +374,7 @@ class TestCameras:
             assert found == close_to(green=1)
             assert (await client.get_properties()).default_camera == "eye"
 
-    async def test_none_at_all(self, shop: Workshop) -> None:
+    async def test_call_without_a_camera_is_refused(self, shop: Workshop) -> None:
         vision = await shop.vision(detector([(0, 0.9)], "cat"))
         async with client_of(vision) as client:
             for call in (
@@ -386,7 +393,7 @@ class TestCameras:
 
     @pytest.mark.parametrize("kind", ["detections", "classifications"])
     @pytest.mark.parametrize("steps_behind", [0, 1, 2])
-    async def test_pictures_that_are_drawn_on_are_refused(
+    async def test_annotated_images_are_refused(
         self, shop: Workshop, kind: str, steps_behind: int
     ) -> None:
         camera: Any = shop.still()
@@ -413,7 +420,7 @@ class TestCameras:
                 assert '"drawer"' in told.words
                 assert "use its source camera" in told.words
 
-    async def test_other_transforms_are_fine(self, shop: Workshop) -> None:
+    async def test_other_transforms_are_accepted(self, shop: Workshop) -> None:
         turn = {"type": "rotate", "attributes": {"angle_degs": 90}}
         camera = await shop.transform("turned", shop.still(), turn)
         vision = await shop.vision(echo(*LABELS))
@@ -421,7 +428,7 @@ class TestCameras:
             found = await client.get_classifications_from_camera("turned", 0)
         assert scores(found) == close_to(**STRONG)
 
-    async def test_a_camera_that_only_sees_depth(self, shop: Workshop) -> None:
+    async def test_camera_with_only_depth_is_refused(self, shop: Workshop) -> None:
         camera = shop.still(depth=np.ones((4, 4), np.uint16))
         vision = await shop.vision(echo(*LABELS))
         async with client_of(vision, camera) as client:
@@ -430,7 +437,7 @@ class TestCameras:
         assert told.status is Status.FAILED_PRECONDITION
         assert told.words == 'camera "eye" does not provide color images'
 
-    async def test_depth_is_no_picture_to_look_at(self, shop: Workshop) -> None:
+    async def test_depth_image_is_refused(self, shop: Workshop) -> None:
         vision = await shop.vision(echo(*LABELS))
         depth = written(".png", np.ones((4, 4), np.uint16))
         async with client_of(vision) as client:
@@ -439,7 +446,7 @@ class TestCameras:
         assert told.status is Status.INVALID_ARGUMENT
         assert "color images" in told.words
 
-    async def test_depth_is_not_asked_for_in_vain(self, shop: Workshop) -> None:
+    async def test_depth_is_not_requested_for_detections(self, shop: Workshop) -> None:
         camera = shop.still(color=solid(1, 2, 3), depth=np.ones((4, 4), np.uint16))
         vision = await shop.vision(detector([(0, 0.9)], "cat"))
         async with client_of(vision, camera) as client:
@@ -447,12 +454,12 @@ class TestCameras:
         assert camera.asked == [("color",)]
 
 
-async def runs(vision: MlmodelVision) -> int:
+async def count_runs(vision: MlmodelVision) -> int:
     return int((await vision.get_status())["pictures"])
 
 
 class TestOncePerPicture:
-    async def test_however_many_ask(self, shop: Workshop) -> None:
+    async def test_concurrent_calls_share_one_run(self, shop: Workshop) -> None:
         eye = shop.still()
         vision = await shop.vision(echo(*LABELS), eye, camera_name="eye")
         async with client_of(vision, eye) as client:
@@ -463,10 +470,10 @@ class TestOncePerPicture:
                     client.capture_all_from_camera("", return_classifications=True),
                 )
                 assert len(found) == 16
-                assert await runs(vision) == number
+                assert await count_runs(vision) == number
                 eye.show(solid(255, 204, 153))
 
-    async def test_a_transform_that_draws_asks_for_the_same_picture(self, shop: Workshop) -> None:
+    async def test_annotating_transform_shares_the_run(self, shop: Workshop) -> None:
         eye = shop.still()
         vision = await shop.vision(detector([(0, 0.9)], "cat"))
         drawing = {"type": "detections", "attributes": {"detector_name": "v"}}
@@ -474,12 +481,12 @@ class TestOncePerPicture:
         async with client_of(vision, eye) as client:
             await asyncio.gather(drawn.frames(), client.get_detections_from_camera("eye"))
             await client.get_detections_from_camera("eye")
-        assert await runs(vision) == 1
+        assert await count_runs(vision) == 1
 
-    async def test_each_camera_for_itself(self, shop: Workshop) -> None:
-        """Also those of others, whose pictures are called the same."""
+    async def test_each_camera_has_its_own_run(self, shop: Workshop) -> None:
+        """This includes foreign cameras whose sources have the same name."""
         vision = await shop.vision(SdkModel(), input_image_mean_value=[0] * 3)
-        # So large that one is still decoded when the other is asked for.
+        # The images are so large that one is still being decoded when the other is requested.
         large = (4000, 3000)
         red = ForeignCamera("one", 5.0, color=written(".png", solid(128, 0, 0, *large)))
         blue = ForeignCamera("two", 5.0, color=written(".png", solid(0, 0, 128, *large)))
@@ -490,7 +497,7 @@ class TestOncePerPicture:
             )
         assert (one[0].class_name, two[0].class_name) == ("red", "blue")
 
-    async def test_what_failed_is_done_again(self, shop: Workshop) -> None:
+    async def test_failed_run_is_repeated(self, shop: Workshop) -> None:
         eye, theirs = shop.still(), SdkModel()
         vision = await shop.vision(theirs)
         theirs.fault = RunFailed("the fan is off")
@@ -501,7 +508,7 @@ class TestOncePerPicture:
             theirs.fault = None
             assert await client.get_classifications_from_camera("eye", 1)
 
-    async def test_a_slow_service_leaves_pictures_out(self, shop: Workshop) -> None:
+    async def test_slow_model_skips_frames(self, shop: Workshop) -> None:
         eye, theirs = shop.still(color=solid(255, 0, 0)), SdkModel()
         vision = await shop.vision(theirs, input_image_mean_value=[0] * 3)
         theirs.held, before = asyncio.Event(), len(theirs.given)
@@ -526,8 +533,10 @@ WISHES = ("image", "classifications", "detections", "object_point_clouds", "dete
 
 class TestCaptureAll:
     @pytest.mark.parametrize("role", ["detector", "classifier"])
-    async def test_every_combination(self, shop: Workshop, role: str) -> None:
-        eye = belt(shop)
+    async def test_every_combination_of_results_is_returned(
+        self, shop: Workshop, role: str
+    ) -> None:
+        eye = conveyor_camera(shop)
         made = DEMO if role == "detector" else echo(*LABELS)
         vision = await shop.vision(made, eye, camera_name="belt", default_minimum_confidence=0.3)
         has = {
@@ -558,15 +567,15 @@ class TestCaptureAll:
                     assert (got.image.width, got.image.height) == (640, 480)
                     assert got.image.mime_type == JPEG
 
-    async def test_a_picture_alone_takes_no_inference(self, shop: Workshop) -> None:
+    async def test_image_alone_runs_no_inference(self, shop: Workshop) -> None:
         eye = shop.still()
         vision = await shop.vision(echo(*LABELS))
         async with client_of(vision, eye) as client:
             await client.capture_all_from_camera("eye", return_image=True)
             await client.capture_all_from_camera("eye", return_detections=True)
-        assert await runs(vision) == 0
+        assert await count_runs(vision) == 0
 
-    async def test_without_depth_the_rest_is_there(self, shop: Workshop) -> None:
+    async def test_detections_are_returned_without_depth(self, shop: Workshop) -> None:
         eye = shop.still()
         vision = await shop.vision(detector([(0, 0.9)], "cat"))
         async with client_of(vision, eye) as client:
@@ -576,7 +585,7 @@ class TestCaptureAll:
         assert got.objects == []
         assert [each.class_name for each in got.detections or ()] == ["cat"]
 
-    async def test_in_this_process(self, shop: Workshop) -> None:
+    async def test_capture_all_works_in_process(self, shop: Workshop) -> None:
         eye = shop.still()
         vision = await shop.vision(echo(*LABELS), eye, camera_name="eye")
         got = await vision.capture_all_from_camera("", True, True)
@@ -588,7 +597,7 @@ class TestCaptureAll:
 
 
 class TestRefusals:
-    async def test_a_role_that_it_does_not_have(self, shop: Workshop) -> None:
+    async def test_unsupported_methods_are_refused_with_the_reason(self, shop: Workshop) -> None:
         eye = shop.still()
         classifier = await shop.vision(echo(*LABELS), name="classifier")
         detects = await shop.vision(detector([(0, 0.9)], "cat"), name="detector")
@@ -619,7 +628,9 @@ class TestRefusals:
                     "its outputs are decoded as boxes"
                 )
 
-    async def test_neither_a_detector_nor_a_classifier(self, shop: Workshop) -> None:
+    async def test_model_that_is_neither_detector_nor_classifier_is_refused(
+        self, shop: Workshop
+    ) -> None:
         odd = constant({"wave": np.zeros((1, 7, 5, 3), np.float32)})
         with pytest.raises(NoCapability) as error:
             await shop.vision(odd)
@@ -629,7 +640,7 @@ class TestRefusals:
         assert error.value.capabilities.to_dict()["roles"] == {}
         assert set(error.value.capabilities.to_dict()["refused"]) == {"detector", "classifier"}
 
-    async def test_an_image_that_is_none(self, shop: Workshop) -> None:
+    async def test_invalid_image_is_refused(self, shop: Workshop) -> None:
         vision = await shop.vision(echo(*LABELS))
         image = ViamImage(b"", CameraMimeType.CUSTOM("image/unknown"))
         image._data, image._width, image._height = b"<html>", 1, 1
@@ -639,7 +650,7 @@ class TestRefusals:
         assert told.status is Status.INVALID_ARGUMENT
         assert "text" in told.words
 
-    async def test_a_camera_without_depth_or_without_a_lens(self, shop: Workshop) -> None:
+    async def test_camera_without_depth_or_intrinsics_is_refused(self, shop: Workshop) -> None:
         eye = shop.still()
         blind = shop.still("blind", color=solid(1, 2, 3), depth=np.ones((8, 16), np.uint16))
         vision = await shop.vision(detector([(0, 0.9)], "cat"))
@@ -655,7 +666,7 @@ class TestRefusals:
                     assert words in told.words
 
 
-def belt(shop: Workshop, seed: int = 4, seconds: float = 3.0) -> FakeCamera:
+def conveyor_camera(shop: Workshop, seed: int = 4, seconds: float = 3.0) -> FakeCamera:
     clock = ManualClock(1000.0)
     attributes = FakeCameraAttributes(scene="conveyor", seed=seed, width=640, height=480)
     camera = FakeCamera(ResourceName(CAMERA, "belt"), attributes, clock)
@@ -664,12 +675,12 @@ def belt(shop: Workshop, seed: int = 4, seconds: float = 3.0) -> FakeCamera:
     return camera
 
 
-class TestInSpace:
-    """What is on the conveyor, and where: its own truth is known."""
+class TestThreeDimensions:
+    """Positions of objects on the conveyor, whose ground truth is known."""
 
     @pytest.mark.parametrize("seed", [4, 11])
-    async def test_objects_are_where_they_are(self, shop: Workshop, seed: int) -> None:
-        eye, scene = belt(shop, seed), Conveyor(seed)
+    async def test_objects_are_located_at_the_ground_truth(self, shop: Workshop, seed: int) -> None:
+        eye, scene = conveyor_camera(shop, seed), Conveyor(seed)
         vision = await shop.vision(DEMO, eye, camera_name="belt", default_minimum_confidence=0.5)
         truth = [part for part in scene.scene_at(3.0).ground_truth if part.visible_share > 0.99]
         assert len(truth) >= 2
@@ -679,7 +690,7 @@ class TestInSpace:
             found = await client.get_detections_from_camera("belt")
         assert len(objects) == len(places) == len(found)
         for part in truth:
-            x, y = self.in_space(scene, part)
+            x, y = self.expected_center(scene, part)
             thing = min(
                 objects,
                 key=lambda each: (
@@ -705,8 +716,8 @@ class TestInSpace:
             )
 
     @staticmethod
-    def in_space(scene: Conveyor, part: Any) -> tuple[float, float]:
-        """The middle of its box, in millimetres."""
+    def expected_center(scene: Conveyor, part: Any) -> tuple[float, float]:
+        """Return the center of its box in millimeters."""
         lens, away = scene.intrinsics, scene.belt_distance_mm - part.height_mm
         x = (part.box.x_min + part.box.x_max - 1) / 2
         y = (part.box.y_min + part.box.y_max - 1) / 2
@@ -715,8 +726,8 @@ class TestInSpace:
             (y - lens.center_y) / lens.focal_y * away,
         )
 
-    async def test_boxes_and_depth_are_of_one_moment(self, shop: Workshop) -> None:
-        """Also while others wait for the boxes of the picture before."""
+    async def test_boxes_and_depth_belong_to_the_same_frame(self, shop: Workshop) -> None:
+        """This also holds while other calls wait for the boxes of the previous frame."""
         theirs, lens = SlowDetector(), {"width_px": 40, "height_px": 40, "fx": 40, "fy": 40}
         optics = Optics.model_validate({"intrinsic_parameters": {**lens, "ppx": 20, "ppy": 20}})
         eye = shop.still(optics=optics, color=solid(0, 0, 0, 40, 40), depth=_bump(2))
@@ -734,7 +745,7 @@ class TestInSpace:
                 theirs.held.set()
                 await first
                 (thing,) = await second
-        # The right half, where the bump is in the white picture.
+        # In the white image, the bump is in the right half.
         assert thing.geometries.geometries[0].center.x > 0
 
 
@@ -745,7 +756,7 @@ def _bump(left: int) -> NDArray[np.uint16]:
 
 
 class SlowDetector(SdkModel):
-    """A box to the left in dark pictures, to the right in bright ones."""
+    """Returns a box on the left in dark images, on the right in bright ones."""
 
     async def infer(self, input_tensors: Any, **options: Any) -> Any:
         await super().infer(input_tensors)
@@ -774,8 +785,8 @@ def _points(cloud: bytes) -> NDArray[np.float32]:
     return points
 
 
-class TestAboutIt:
-    async def test_properties(self, shop: Workshop) -> None:
+class TestIntrospection:
+    async def test_properties_name_the_capabilities(self, shop: Workshop) -> None:
         for made, detects in ((detector([(0, 0.9)], "cat"), True), (echo(*LABELS), False)):
             async with client_of(await shop.vision(made)) as client:
                 known = await client.get_properties()
@@ -784,7 +795,7 @@ class TestAboutIt:
             assert known.detections_3d_supported is detects
             assert known.classifications_supported is not detects
 
-    async def test_inspect(self, shop: Workshop) -> None:
+    async def test_inspect_command_describes_the_model(self, shop: Workshop) -> None:
         vision = await shop.vision(echo(*LABELS), input_image_bgr=True)
         async with client_of(vision) as client:
             told = await client.do_command({"inspect": True})
@@ -799,14 +810,14 @@ class TestAboutIt:
             True,
         )
 
-    async def test_another_command(self, shop: Workshop) -> None:
+    async def test_unknown_command_is_refused(self, shop: Workshop) -> None:
         async with client_of(await shop.vision(echo(*LABELS))) as client:
             with refused() as told:
                 await client.do_command({"dance": True})
         assert told.status is Status.UNIMPLEMENTED
         assert '{"inspect": true}' in told.words
 
-    async def test_status(self, shop: Workshop) -> None:
+    async def test_status_reports_timings_and_refused_roles(self, shop: Workshop) -> None:
         vision = await shop.vision(echo(*LABELS))
         async with client_of(vision) as client:
             assert (await client.get_status())["pictures"] == 0
@@ -818,13 +829,13 @@ class TestAboutIt:
         assert all(0 < each < 1000 for each in told["milliseconds"].values())
         assert told["refused"]["detector"]
 
-    async def test_a_role_lost_at_the_first_run_is_explained(self, shop: Workshop) -> None:
-        """What the file promises, and does not keep."""
+    async def test_role_lost_at_the_first_run_is_explained(self, shop: Workshop) -> None:
+        """The outputs contradict the shapes that the file declares."""
         broken = model(
             [
-                _shaped("image", "location", (1, 2, 4)),
-                _shaped("image", "category", (1, 2)),
-                _shaped("image", "score", (1, 3)),
+                _identity_node("image", "location", (1, 2, 4)),
+                _identity_node("image", "category", (1, 2)),
+                _identity_node("image", "score", (1, 3)),
             ],
             [("image", FLOAT, [1, 3, 8, 8])],
             [
@@ -848,45 +859,45 @@ class TestAboutIt:
         assert error.value.capabilities.to_dict()["roles"] == {}
 
 
-def _shaped(_: str, name: str, shape: tuple[int, ...]) -> Any:
+def _identity_node(_: str, name: str, shape: tuple[int, ...]) -> Any:
     from onnx import helper
 
     return helper.make_node("Identity", [f"{name}_"], [name])
 
 
-class TestTheirs:
-    """What others write with the SDK."""
+class TestSdkResources:
+    """Models, cameras and vision services that others write with the SDK."""
 
-    async def test_a_model(self, shop: Workshop) -> None:
+    async def test_sdk_model_can_be_used_and_keeps_its_tensors(self, shop: Workshop) -> None:
         theirs = SdkModel()
         vision = await shop.vision(theirs)
-        assert await classified(vision) == close_to(**STRONG)
+        assert await classify(vision) == close_to(**STRONG)
         assert theirs.given[-1]["image"].dtype == np.float32
-        # It is theirs: what comes next does not change it.
+        # The tensor belongs to the model: later images do not change it.
         kept = theirs.given[-1]["image"]
         before = kept.copy()
-        await classified(vision, png(solid(0, 0, 0)))
+        await classify(vision, png_image(solid(0, 0, 0)))
         assert np.array_equal(kept, before)
 
-    async def test_a_model_with_a_file_of_labels_and_without_types(
+    async def test_sdk_model_may_have_a_label_file_and_no_types(
         self, shop: Workshop, tmp_path: Path
     ) -> None:
         theirs = SdkModel()
         theirs.data_type = ""
         (tmp_path / "labels.txt").write_text("a\nb\nc\n")
         theirs.labels = {"labels": str(tmp_path / "labels.txt")}
-        assert list(await classified(await shop.vision(theirs))) == ["a", "b", "c"]
+        assert list(await classify(await shop.vision(theirs))) == ["a", "b", "c"]
         theirs.labels = {"labels": "/there/is/none.txt"}
-        assert list(await classified(await shop.vision(theirs))) == ["0", "1", "2"]
+        assert list(await classify(await shop.vision(theirs))) == ["0", "1", "2"]
 
-    async def test_a_model_of_no_type_of_numbers(self, shop: Workshop) -> None:
+    async def test_sdk_model_with_an_unknown_type_is_refused(self, shop: Workshop) -> None:
         theirs = SdkModel()
         theirs.data_type = "colour"
         with pytest.raises(Exception, match="which is not a numeric type"):
             await shop.vision(theirs)
 
-    async def test_a_model_that_never_answers_is_given_up(self, shop: Workshop) -> None:
-        """No thread waits for it when nobody else does."""
+    async def test_sdk_model_that_never_answers_times_out(self, shop: Workshop) -> None:
+        """No thread keeps waiting for it."""
         eye, theirs = shop.still(), SdkModel()
         vision = await shop.vision(theirs)
         theirs.held = asyncio.Event()
@@ -898,17 +909,17 @@ class TestTheirs:
                 with pytest.raises(Exception, match=r"(?i)deadline|time"):
                     await call
 
-    async def test_a_camera(self, shop: Workshop) -> None:
+    async def test_sdk_camera_can_be_used(self, shop: Workshop) -> None:
         camera = ForeignCamera("theirs", 5.0, one=written(".png", solid(255, 204, 153)))
         vision = await shop.vision(echo(*LABELS))
         async with client_of(vision, camera) as client:
             for _ in range(2):
                 found = await client.get_classifications_from_camera("theirs", 0)
                 assert scores(found) == close_to(**STRONG)
-            assert await runs(vision) == 1
+            assert await count_runs(vision) == 1
             camera.captured_at = 6.0
             await client.get_classifications_from_camera("theirs", 0)
-            assert await runs(vision) == 2
+            assert await count_runs(vision) == 2
             camera.images = [("one", b"<html>")]
             with refused() as told:
                 await client.get_classifications_from_camera("theirs", 0)
@@ -918,13 +929,13 @@ class TestTheirs:
                 await client.get_classifications_from_camera("theirs", 0)
             assert told.words == 'camera "theirs" does not provide color images'
 
-    async def test_a_vision_service(self) -> None:
-        theirs = TheirVision("theirs")
+    async def test_sdk_vision_service_is_served(self) -> None:
+        theirs = SdkVision("theirs")
         data = written(".png", np.random.default_rng(1).integers(0, 255, (1900, 1900, 3), np.uint8))
         assert len(data) > 10_000_000
         async with client_of(theirs) as client:
             image = ViamImage(data, CameraMimeType.PNG)
-            with lag() as worst:
+            with measure_loop_lag() as worst:
                 (found,) = await client.get_detections(image)
                 (label,) = await client.get_classifications(image, 7)
                 got = await client.capture_all_from_camera("eye", return_image=True)
@@ -941,8 +952,8 @@ class TestTheirs:
 
 
 @contextmanager
-def lag() -> Iterator[list[float]]:
-    """Seconds that each turn of the loop computed; a busy computer may delay it for longer."""
+def measure_loop_lag() -> Iterator[list[float]]:
+    """Yield the CPU seconds of each iteration of the loop, which a busy computer may delay."""
     loop, turns = asyncio.get_running_loop(), [0.0]
     handles = list[asyncio.TimerHandle]()
 
@@ -958,7 +969,7 @@ def lag() -> Iterator[list[float]]:
         handles[0].cancel()
 
 
-class TheirVision(Vision):
+class SdkVision(Vision):
     async def get_detections(self, image: ViamImage, **_: Any) -> list[Detection]:
         size = f"{image.width}x{image.height}"
         return [Detection(class_name=size, x_max=len(image.data) % 1000, confidence=1)]

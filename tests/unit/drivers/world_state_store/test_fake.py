@@ -36,7 +36,7 @@ async def client(store: FakeWorldStateStore, serve: Serve) -> AsyncIterator[Worl
         yield WorldStateStoreClient("w", channel)
 
 
-async def test_things_have_a_place_a_shape_and_a_colour(client: WorldStateStoreClient) -> None:
+async def test_transforms_have_a_pose_a_geometry_and_a_color(client: WorldStateStoreClient) -> None:
     uuids = await client.list_uuids()
     assert len(uuids) == 5
     shapes = set()
@@ -57,7 +57,9 @@ async def test_things_have_a_place_a_shape_and_a_colour(client: WorldStateStoreC
     assert shapes == {"box", "sphere", "capsule"}
 
 
-async def test_one_comes_one_goes(client: WorldStateStoreClient, clock: ManualClock) -> None:
+async def test_oldest_transform_is_replaced_after_the_interval(
+    client: WorldStateStoreClient, clock: ManualClock
+) -> None:
     before = await client.list_uuids()
     await clock.advance(1.9)
     assert await client.list_uuids() == before
@@ -74,7 +76,7 @@ async def test_one_comes_one_goes(client: WorldStateStoreClient, clock: ManualCl
     )
 
 
-async def test_they_move_meanwhile(client: WorldStateStoreClient, clock: ManualClock) -> None:
+async def test_transforms_move(client: WorldStateStoreClient, clock: ManualClock) -> None:
     uuid = (await client.list_uuids())[-1]
     before = await client.get_transform(uuid)
     await clock.advance(0.09)
@@ -86,20 +88,20 @@ async def test_they_move_meanwhile(client: WorldStateStoreClient, clock: ManualC
     assert after == before
 
 
-def streaming(client: WorldStateStoreClient, number: int) -> Callable[[], Awaitable[bool]]:
-    async def they_are() -> bool:
+def has_streams(client: WorldStateStoreClient, number: int) -> Callable[[], Awaitable[bool]]:
+    async def has_count() -> bool:
         return (await client.get_status())["change_streams"] == number
 
-    return they_are
+    return has_count
 
 
-async def test_who_follows_the_changes_has_what_is_there(
+async def test_streamed_changes_reproduce_the_world(
     client: WorldStateStoreClient, clock: ManualClock
 ) -> None:
     stream = client.stream_transform_changes()
     async with contextlib.aclosing(stream):
         first = asyncio.ensure_future(anext(stream))
-        await until(streaming(client, 1))
+        await until(has_streams(client, 1))
         world = {uuid: await client.get_transform(uuid) for uuid in await client.list_uuids()}
         kinds: set[int] = set()
         await clock.advance(0.1)
@@ -111,7 +113,7 @@ async def test_who_follows_the_changes_has_what_is_there(
                     kinds.add(change.change_type)
                     apply(change, world)
             await clock.advance(0.3)
-    await until(streaming(client, 0))
+    await until(has_streams(client, 0))
 
 
 async def is_up_to_date(client: WorldStateStoreClient, world: dict[bytes, Transform]) -> bool:
@@ -136,7 +138,7 @@ def apply(change: StreamTransformChangesResponse, world: dict[bytes, Transform])
                 assert path.startswith("pose_in_observer_frame.pose.")
             mask = change.updated_fields
             mask.MergeMessage(change.transform, before)
-            # The named fields are all that makes the difference.
+            # The named fields make up the whole difference.
             assert before == change.transform
             world[uuid] = change.transform
         case _:
@@ -150,10 +152,10 @@ def apply(change: StreamTransformChangesResponse, world: dict[bytes, Transform])
     lifetime=st.floats(0.1, 20),
     moments=st.tuples(st.floats(0, 1000), st.floats(0, 50)),
 )
-def test_changes_make_one_world_into_another(
+def test_changes_transform_one_state_into_another(
     interval: float, lifetime: float, moments: tuple[float, float]
 ) -> None:
-    """However much time passes in between."""
+    """This holds whatever time passes in between."""
     attributes = FakeWorldStateStoreAttributes.model_construct(
         interval=interval, lifetime=lifetime, radius_mm=100.0, reference_frame="world"
     )
@@ -165,7 +167,7 @@ def test_changes_make_one_world_into_another(
     assert followed == world.transforms_at(later)
 
 
-def test_the_same_name_has_the_same_world() -> None:
+def test_world_depends_on_the_resource_name() -> None:
     def things(name: str) -> Transforms:
         return SimulatedWorld(name, ATTRIBUTES).transforms_at(12.3)
 
@@ -173,10 +175,10 @@ def test_the_same_name_has_the_same_world() -> None:
     assert not set(things("a")) & set(things("b"))
 
 
-async def test_who_reads_slowly_gets_what_changed_meanwhile(
+async def test_slow_stream_reader_gets_accumulated_changes(
     store: FakeWorldStateStore, clock: ManualClock
 ) -> None:
-    """Nothing waits for anybody: not one change for each move that was missed."""
+    """The stream does not queue one change per missed move."""
     stream = store.stream_transform_changes()
     async with contextlib.aclosing(stream):
         first = asyncio.ensure_future(anext(stream))
@@ -192,7 +194,7 @@ async def test_who_reads_slowly_gets_what_changed_meanwhile(
         )
 
 
-async def test_closing_it_ends_the_streams(
+async def test_close_ends_the_streams(
     client: WorldStateStoreClient, store: FakeWorldStateStore
 ) -> None:
     async def read() -> None:
@@ -200,23 +202,23 @@ async def test_closing_it_ends_the_streams(
             pass
 
     reading = asyncio.ensure_future(read())
-    await until(streaming(client, 1))
+    await until(has_streams(client, 1))
     await store.close()
     with refused() as told:
         await asyncio.wait_for(reading, 10)
     assert (told.status, told.words) == (Status.ABORTED, 'world_state_store "w" was closed')
 
 
-async def test_no_uuid_at_all(client: WorldStateStoreClient) -> None:
+async def test_empty_uuid_is_refused(client: WorldStateStoreClient) -> None:
     with refused() as told:
         await client.get_transform(b"")
     assert told.status is Status.INVALID_ARGUMENT
 
 
-async def test_it_tells_about_itself(client: WorldStateStoreClient) -> None:
+async def test_status_of_the_store(client: WorldStateStoreClient) -> None:
     assert await client.get_status() == {"transforms": 5, "change_streams": 0}
 
 
-def test_more_things_than_can_be_listed() -> None:
+def test_too_many_transforms_are_refused() -> None:
     with pytest.raises(ValidationError, match="at most 200 times"):
         FakeWorldStateStoreAttributes.model_validate({"interval": "10ms", "lifetime": "1h"})

@@ -1,6 +1,6 @@
-"""Outputs of detectors, and what the code of others reads from them.
+r"""Outputs of detectors, and the results that other packages read from them.
 
-The packages are named where they were used; they are no dependencies of the tests.
+The packages are named where they were used; the tests do not depend on them.
 """
 
 from __future__ import annotations

@@ -32,28 +32,28 @@ def output(
     return TensorSpec(name, np.dtype(dtype), shape, quantization=quantisation)
 
 
-def reading_of(
+def create_decoder(
     *outputs: TensorSpec, names: int | None = None, **attributes: Any
 ) -> ClassifierDecoder:
-    reading = decided(*outputs, names=names, **attributes)
+    reading = match(*outputs, names=names, **attributes)
     assert isinstance(reading, ClassifierDecoder), reading
     return reading
 
 
-def decided(
+def match(
     *outputs: TensorSpec, names: int | None = None, **attributes: Any
 ) -> ClassifierDecoder | Mismatch:
     view = ModelView((), outputs, labels(names) if names is not None else None)
     return match_classifier(view, settings(**attributes))
 
 
-def refused(*outputs: TensorSpec, names: int | None = None, **attributes: Any) -> str:
-    refusal = decided(*outputs, names=names, **attributes)
+def refusal_text(*outputs: TensorSpec, names: int | None = None, **attributes: Any) -> str:
+    refusal = match(*outputs, names=names, **attributes)
     assert isinstance(refusal, Mismatch)
     return " ".join(refusal.reasons)
 
 
-def scores(
+def decode_scores(
     values: Any,
     dtype: str = "float32",
     names: int | None = None,
@@ -61,37 +61,39 @@ def scores(
 ) -> list[float]:
     array = np.array(values, dtype)
     facts = output(*array.shape, dtype=dtype, quantisation=quantisation)
-    found = reading_of(facts, names=names).decode({"out": array})
+    found = create_decoder(facts, names=names).decode({"out": array})
     assert found.dtype == np.float32
     return [round(float(score), 4) for score in found]
 
 
-def test_an_output_called_probability_is_it() -> None:
+def test_output_named_probability_is_used() -> None:
     outputs = (output(1, 9, name="embedding"), output(1, 3, name="probability"))
-    read = reading_of(*outputs).decode
+    read = create_decoder(*outputs).decode
     given_out = {"embedding": np.ones((1, 9)), "probability": np.array([[0.2, 0.7, 0.1]])}
     assert read(given_out).tolist() == pytest.approx([0.2, 0.7, 0.1])
 
 
-def test_an_output_that_is_mapped_is_it_whether_the_view_names_it_so_or_not() -> None:
+def test_remapped_output_is_used_by_either_name() -> None:
     mapped: dict[str, Any] = {"remap_output_names": {"dense": "probability"}}
-    own = reading_of(output(1, 9, name="x"), output(1, 3, name="dense"), **mapped)
+    own = create_decoder(output(1, 9, name="x"), output(1, 3, name="dense"), **mapped)
     assert own.decode({"dense": np.array([[0.2, 0.7, 0.1]])}).tolist() == pytest.approx(
         [0.2, 0.7, 0.1]
     )
-    renamed = reading_of(output(1, 9, name="x"), output(1, 3, name="probability"), **mapped)
+    renamed = create_decoder(output(1, 9, name="x"), output(1, 3, name="probability"), **mapped)
     assert len(renamed.decode({"probability": np.array([[0.2, 0.7, 0.1]])})) == 3
 
 
-def test_a_misspelt_mapping_is_refused_with_a_guess() -> None:
-    words = refused(output(1, 3, name="dense_1"), remap_output_names={"dense_l": "probability"})
+def test_misspelled_remapping_is_refused_with_a_suggestion() -> None:
+    words = refusal_text(
+        output(1, 3, name="dense_1"), remap_output_names={"dense_l": "probability"}
+    )
     assert 'maps "dense_l" to "probability"' in words
     assert '"dense_1" (float32 1x3)' in words
     assert 'did you mean "dense_1"?' in words
 
 
-def test_several_outputs_are_not_guessed_from() -> None:
-    words = refused(output(1, 3, name="one"), output(1, 3, name="other"))
+def test_several_unnamed_outputs_are_refused() -> None:
+    words = refusal_text(output(1, 3, name="one"), output(1, 3, name="other"))
     assert '"probability"' in words
     assert '"one" (float32 1x3), "other" (float32 1x3)' in words
 
@@ -99,87 +101,87 @@ def test_several_outputs_are_not_guessed_from() -> None:
 @pytest.mark.parametrize(
     "shape", [(1, 5), (5,), (1, 5, 1, 1), (1, 1, 1, 5), (DYNAMIC, 5), (1, DYNAMIC)]
 )
-def test_the_only_output_is_it_if_it_is_a_list(shape: tuple[int, ...]) -> None:
-    reading = reading_of(output(*shape), names=5)
+def test_only_output_is_used_when_it_is_a_vector(shape: tuple[int, ...]) -> None:
+    reading = create_decoder(output(*shape), names=5)
     assert '"out"' in reading.assumptions[0]
 
 
 @pytest.mark.parametrize("shape", [(1, 84, 8400), (1, 7, 7, 1000), (8, 5), (1, DYNAMIC, DYNAMIC)])
-def test_a_table_is_no_list_of_probabilities(shape: tuple[int, ...]) -> None:
-    assert "list of probabilities" in refused(output(*shape))
+def test_only_output_that_is_a_table_is_refused(shape: tuple[int, ...]) -> None:
+    assert "list of probabilities" in refusal_text(output(*shape))
 
 
-def test_the_only_output_has_as_many_classes_as_there_are_labels() -> None:
-    words = refused(output(1, 5), names=9)
+def test_number_of_classes_must_match_the_labels() -> None:
+    words = refusal_text(output(1, 5), names=9)
     assert "5 classes" in words
     assert "9 labels" in words
 
 
-def test_an_output_with_the_right_name_may_have_more_classes_than_labels() -> None:
-    reading = reading_of(output(1, 5, name="probability"), names=3)
+def test_output_named_probability_may_have_more_classes_than_labels() -> None:
+    reading = create_decoder(output(1, 5, name="probability"), names=3)
     assert "reported by index" in reading.assumptions[0]
     assert len(reading.decode({"probability": np.zeros((1, 5))})) == 5
 
 
 def test_one_class_more_than_labels_is_the_background() -> None:
-    assert scores([[0.1, 0.7, 0.2]], names=2) == [0.7, 0.2]
-    # Its probability is missing from the others: it is left out after the softmax.
-    assert scores([[np.log(6), np.log(3), 0.0]], names=2) == [0.3, 0.1]
+    assert decode_scores([[0.1, 0.7, 0.2]], names=2) == [0.7, 0.2]
+    # It is removed after the softmax, so its probability is missing from the others.
+    assert decode_scores([[np.log(6), np.log(3), 0.0]], names=2) == [0.3, 0.1]
 
 
-def test_one_number_for_two_labels_is_the_probability_of_the_second() -> None:
-    assert scores([[0.9]], names=2) == [0.1, 0.9]
+def test_one_value_for_two_labels_is_the_probability_of_the_second() -> None:
+    assert decode_scores([[0.9]], names=2) == [0.1, 0.9]
 
 
-def test_shares_are_told_as_they_are() -> None:
-    assert scores([[0.2, 0.2, 0.9]]) == [0.2, 0.2, 0.9]
-    assert scores([[-0.0005, 1.0005]]) == [0.0, 1.0]
+def test_probabilities_are_returned_unchanged() -> None:
+    assert decode_scores([[0.2, 0.2, 0.9]]) == [0.2, 0.2, 0.9]
+    assert decode_scores([[-0.0005, 1.0005]]) == [0.0, 1.0]
 
 
-def test_values_beyond_become_shares_by_a_softmax() -> None:
-    assert scores([[0.0, np.log(3), np.log(4)]]) == [0.125, 0.375, 0.5]
-    assert scores([[-1.0, -1.0]]) == [0.5, 0.5]
+def test_logits_become_probabilities_by_softmax() -> None:
+    assert decode_scores([[0.0, np.log(3), np.log(4)]]) == [0.125, 0.375, 0.5]
+    assert decode_scores([[-1.0, -1.0]]) == [0.5, 0.5]
 
 
-def test_large_values_do_not_break_the_softmax() -> None:
-    assert scores([[1000.0, 1000.0, -1000.0]]) == [0.5, 0.5, 0.0]
-    assert scores([[1e38, 3e38]]) == [0.0, 1.0]
+def test_large_logits_do_not_overflow_the_softmax() -> None:
+    assert decode_scores([[1000.0, 1000.0, -1000.0]]) == [0.5, 0.5, 0.0]
+    assert decode_scores([[1e38, 3e38]]) == [0.0, 1.0]
 
 
 @pytest.mark.parametrize(
     ("value", "share"),
     [(0.4, 0.4), (-0.4, 0.0), (1.0, 1.0), (2.0, 0.8808), (-2.0, 0.1192), (-900.0, 0.0)],
 )
-def test_a_single_value_beyond_becomes_a_share_by_a_sigmoid(value: float, share: float) -> None:
-    assert scores([[value]]) == [share]
+def test_single_logit_becomes_a_probability_by_sigmoid(value: float, share: float) -> None:
+    assert decode_scores([[value]]) == [share]
 
 
-def test_known_bytes_are_what_they_stand_for() -> None:
+def test_quantized_values_are_dequantized() -> None:
     whole = Quantization(1 / 256, 0)
-    assert scores([[209, 0, 47]], "uint8", quantisation=whole) == [0.8164, 0.0, 0.1836]
+    assert decode_scores([[209, 0, 47]], "uint8", quantisation=whole) == [0.8164, 0.0, 0.1836]
     shifted = Quantization(1 / 256, -128)
-    assert scores([[81, -128, -81]], "int8", quantisation=shifted) == [0.8164, 0.0, 0.1836]
+    assert decode_scores([[81, -128, -81]], "int8", quantisation=shifted) == [0.8164, 0.0, 0.1836]
     logits = Quantization(0.5, 100)
-    assert scores([[100, 104]], "uint8", quantisation=logits) == [0.1192, 0.8808]
+    assert decode_scores([[100, 104]], "uint8", quantisation=logits) == [0.1192, 0.8808]
 
 
-def test_unknown_bytes_are_shares_if_they_may_be() -> None:
-    assert scores([[209, 0, 47]], "uint8") == [0.8164, 0.0, 0.1836]
-    assert scores([[255, 0]], "uint8") == [1.0, 0.0]
-    assert scores([[51, 204]], "uint8") == [0.2, 0.8]
-    assert scores([[81, -128, -81]], "int8") == [0.8164, 0.0, 0.1836]
-    assert scores([[128]], "uint8") == [0.5]
+def test_unquantized_bytes_are_probabilities_if_plausible() -> None:
+    assert decode_scores([[209, 0, 47]], "uint8") == [0.8164, 0.0, 0.1836]
+    assert decode_scores([[255, 0]], "uint8") == [1.0, 0.0]
+    assert decode_scores([[51, 204]], "uint8") == [0.2, 0.8]
+    assert decode_scores([[81, -128, -81]], "int8") == [0.8164, 0.0, 0.1836]
+    assert decode_scores([[128]], "uint8") == [0.5]
 
 
-def test_unknown_bytes_that_are_too_many_are_no_shares() -> None:
-    assert scores([[200, 201, 100]], "uint8") == [0.2689, 0.7311, 0.0]
+def test_unquantized_bytes_with_a_large_sum_are_logits() -> None:
+    assert decode_scores([[200, 201, 100]], "uint8") == [0.2689, 0.7311, 0.0]
 
 
-def test_what_is_no_number_is_not_probable() -> None:
-    assert scores([[np.nan, 0.5, 0.25]]) == [0.0, 0.5, 0.25]
-    assert scores([[np.nan, 2.0, 2.0]]) == [0.0, 0.5, 0.5]
-    assert scores([[np.inf, 2.0, -np.inf]]) == [1.0, 0.0, 0.0]
-    assert scores([[-np.inf, -np.inf]]) == [0.5, 0.5]
+def test_nan_and_infinity_are_handled() -> None:
+    assert decode_scores([[np.nan, 0.5, 0.25]]) == [0.0, 0.5, 0.25]
+    assert decode_scores([[np.nan, 2.0, 2.0]]) == [0.0, 0.5, 0.5]
+    assert decode_scores([[np.inf, 2.0, -np.inf]]) == [1.0, 0.0, 0.0]
+    assert decode_scores([[-np.inf, -np.inf]]) == [0.5, 0.5]
 
 
 @pytest.mark.parametrize(
@@ -191,9 +193,9 @@ def test_what_is_no_number_is_not_probable() -> None:
         ({"out": np.array([["a", "b"]])}, "is not numeric"),
     ],
 )
-def test_what_cannot_be_read_is_told(tensors: dict[str, NDArray[Any]], words: str) -> None:
+def test_unreadable_outputs_are_reported(tensors: dict[str, NDArray[Any]], words: str) -> None:
     with pytest.raises(BadOutput, match=words):
-        reading_of(output(1, 3)).decode(tensors)
+        create_decoder(output(1, 3)).decode(tensors)
 
 
 @given(
@@ -203,10 +205,10 @@ def test_what_cannot_be_read_is_told(tensors: dict[str, NDArray[Any]], words: st
     ),
     names=st.none() | st.integers(1, 6),
 )
-def test_whatever_comes_out_becomes_shares_or_is_told(
+def test_any_output_becomes_probabilities_or_an_error(
     array: NDArray[Any], names: int | None
 ) -> None:
-    reading = reading_of(output(1, 3, name="probability"), names=names)
+    reading = create_decoder(output(1, 3, name="probability"), names=names)
     try:
         found = reading.decode({"probability": array})
     except BadOutput:
@@ -214,8 +216,8 @@ def test_whatever_comes_out_becomes_shares_or_is_told(
     assert ((found >= 0) & (found <= 1)).all()
 
 
-def _surely(found: list[Any]) -> bool:
-    """Where a model hesitates, each way to make a picture smaller has its own favourite."""
+def _is_confident(found: list[Any]) -> bool:
+    """Where a model is unsure, the result depends on the way of resizing."""
     return bool(found[0][1] >= 0.5)
 
 
@@ -226,20 +228,20 @@ def _surely(found: list[Any]) -> bool:
         ("efficientnet_lite0_logits.onnx", "effnet_onnx"),
     ],
 )
-def test_photos_are_called_what_others_call_them(file: str, key: str) -> None:
+def test_photos_are_classified_as_by_reference_implementations(file: str, key: str) -> None:
     known = golden_outputs(key)
     classify = classifier(file, "imagenet_labels_1000.txt")
     for name, best in known.items():
         found = classify(photo(name), 3)
         by_label = {each.class_name: each.confidence for each in classify(photo(name), 0)}
-        if _surely(best):
+        if _is_confident(best):
             assert found[0].class_name == best[0][0]
             assert all(abs(by_label[label] - score) < 0.08 for label, score in best)
         else:
             assert best[0][0] in {each.class_name for each in found}
 
 
-def test_the_wrong_order_of_colours_is_less_sure() -> None:
+def test_wrong_channel_order_lowers_the_confidence() -> None:
     file, labels = "efficientnet_lite0_logits.onnx", "imagenet_labels_1000.txt"
     right, wrong = classifier(file, labels), classifier(file, labels, input_image_bgr=True)
     coffee = photo("coffee.jpg")
@@ -247,7 +249,7 @@ def test_the_wrong_order_of_colours_is_less_sure() -> None:
     assert right(coffee, 1)[0].confidence > wrong(coffee, 1)[0].confidence + 0.1
 
 
-def test_the_wrong_normalisation_finds_something_else() -> None:
+def test_wrong_normalization_changes_the_result() -> None:
     file, labels = "efficientnet_lite0_logits.onnx", "imagenet_labels_1000.txt"
     wrong = classifier(
         file, labels, input_image_mean_value=[0, 0, 0], input_image_std_dev=[1 / 255] * 3

@@ -1,4 +1,4 @@
-"""Detectors without the required names: recognised by their looks, and read as others read them."""
+"""Detectors without the required output names: recognized by shapes, decoded as by others."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def settings(**attributes: Any) -> MlmodelVisionAttributes:
     return MlmodelVisionAttributes(mlmodel_name="model", **attributes)
 
 
-def reading(seen: ModelView, **attributes: Any) -> DetectorDecoder:
+def create_decoder(seen: ModelView, **attributes: Any) -> DetectorDecoder:
     found = match_family(seen, settings(**attributes))
     assert isinstance(found, DetectorDecoder), found
     return found
@@ -64,13 +64,15 @@ def read(
     labels: int | None,
     **attributes: Any,
 ) -> Candidates:
-    """As a model with these outputs, whose picture is stretched."""
+    """Decode the outputs of a model whose image was stretched."""
     seen = view({name: each.shape for name, each in tensors.items()}, labels=labels, size=size)
-    return reading(seen, **attributes).decode(tensors, stretch_fit(*size))
+    return create_decoder(seen, **attributes).decode(tensors, stretch_fit(*size))
 
 
-def expect(found: Candidates, rows: Sequence[recorded.Row], size: tuple[int, int]) -> None:
-    """Edges in pixels, score and class, in any order of equals."""
+def assert_candidates(
+    found: Candidates, rows: Sequence[recorded.Row], size: tuple[int, int]
+) -> None:
+    """Compare with rows of edges in pixels, score and class; equal scores may be in any order."""
     expected = np.array(sorted(rows, key=lambda row: -row[4]))
     edges = np.clip(expected[:, :4] / [*size, *size], 0, 1)
     np.testing.assert_allclose(found.scores, expected[:, 4], atol=1e-4)
@@ -82,47 +84,51 @@ def expect(found: Candidates, rows: Sequence[recorded.Row], size: tuple[int, int
 
 @pytest.mark.parametrize("parts", [False, True], ids=["pixels", "parts"])
 @pytest.mark.parametrize("upright", [False, True])
-def test_a_yolo_without_objectness_is_read_as_ultralytics_does(parts: bool, upright: bool) -> None:
+def test_yolo_v8_is_decoded_as_by_ultralytics(parts: bool, upright: bool) -> None:
     rows = table(recorded.YOLO_V8)
     if parts:
         rows[:, :4] /= [320, 256, 320, 256]
     output = (rows if upright else rows.T)[np.newaxis]
     found = read({"output0": output}, (320, 256), 3)
-    expect(found, recorded.YOLO_V8_BY_ULTRALYTICS, (320, 256))
+    assert_candidates(found, recorded.YOLO_V8_BY_ULTRALYTICS, (320, 256))
 
 
 @pytest.mark.parametrize("edges", [False, True])
-def test_boxes_and_scores_in_two_outputs_are_read_alike(edges: bool) -> None:
+def test_boxes_and_scores_in_two_outputs_are_decoded_alike(edges: bool) -> None:
     rows = table(recorded.YOLO_V8)
     boxes, scores = rows[:, :4], rows[:, 4:]
     if edges:
         boxes = np.hstack((boxes[:, :2] - boxes[:, 2:] / 2, boxes[:, :2] + boxes[:, 2:] / 2))
     expected = recorded.YOLO_V8_BY_ULTRALYTICS
-    expect(read({"b": boxes[None], "s": scores[None]}, (320, 256), 3), expected, (320, 256))
-    expect(read({"s": scores.T[None], "b": boxes.T[None]}, (320, 256), 3), expected, (320, 256))
-    expect(
+    assert_candidates(
+        read({"b": boxes[None], "s": scores[None]}, (320, 256), 3), expected, (320, 256)
+    )
+    assert_candidates(
+        read({"s": scores.T[None], "b": boxes.T[None]}, (320, 256), 3), expected, (320, 256)
+    )
+    assert_candidates(
         read({"b": boxes[None, :, None], "s": scores[None]}, (320, 256), 3), expected, (320, 256)
     )
 
 
-def test_a_yolo_with_objectness_is_read_as_yolov5_does() -> None:
+def test_yolo_v5_is_decoded_as_by_yolov5() -> None:
     found = read({"output0": table(recorded.YOLO_V5)[np.newaxis]}, (320, 256), 3)
-    expect(found, recorded.YOLO_V5_BY_YOLOV5, (320, 256))
+    assert_candidates(found, recorded.YOLO_V5_BY_YOLOV5, (320, 256))
 
 
-def test_a_yolox_is_read_as_ddddocr_does() -> None:
+def test_yolox_is_decoded_as_by_ddddocr() -> None:
     output = np.zeros((1, 3549, 6), np.float32)
     for row, numbers in recorded.YOLOX.items():
         output[0, row] = numbers
     found = read({"output": output}, (416, 416), None, default_minimum_confidence=0.1)
-    expect(found, recorded.YOLOX_BY_DDDDOCR, (416, 416))
+    assert_candidates(found, recorded.YOLOX_BY_DDDDOCR, (416, 416))
 
 
-def test_rows_of_things_found_are_read_as_ultralytics_does() -> None:
+def test_end_to_end_rows_are_decoded_as_by_ultralytics() -> None:
     output = np.zeros((1, 300, 6), np.float32)
     output[0, : len(recorded.END_TO_END)] = recorded.END_TO_END
     found = read({"output0": output}, (320, 256), 3)
-    expect(found, recorded.END_TO_END_BY_ULTRALYTICS, (320, 256))
+    assert_candidates(found, recorded.END_TO_END_BY_ULTRALYTICS, (320, 256))
 
 
 @pytest.mark.parametrize(
@@ -134,28 +140,30 @@ def test_rows_of_things_found_are_read_as_ultralytics_does() -> None:
         ([6, 5, 4, 0, 1, 2, 3], 0),  # as DetectionOutput of OpenVINO
     ],
 )
-def test_the_columns_of_rows_are_told_by_their_numbers(order: list[int], padding: int) -> None:
+def test_columns_of_end_to_end_rows_are_recognized_by_their_values(
+    order: list[int], padding: int
+) -> None:
     rows = table([(*row, 0) for row in recorded.END_TO_END])[:, order]
     rows = np.vstack((rows, np.full((3, len(order)), padding, np.float32)))
     found = read({"output": rows}, (320, 256), None)
-    expect(found, recorded.END_TO_END_BY_ULTRALYTICS, (320, 256))
+    assert_candidates(found, recorded.END_TO_END_BY_ULTRALYTICS, (320, 256))
 
 
-def test_one_thing_found_may_be_turned_over_and_beyond_the_labels() -> None:
+def test_end_to_end_row_may_be_inverted_and_exceed_the_labels() -> None:
     seen = view({"output": (DYNAMIC, 6)}, labels=80, size=(320, 256))
     output = table([(30, 40, 10, 20, 0.75, 90)])
-    found = reading(seen).decode({"output": output}, stretch_fit(320, 256))
-    expect(found, [(10, 20, 30, 40, 0.75, 90)], (320, 256))
+    found = create_decoder(seen).decode({"output": output}, stretch_fit(320, 256))
+    assert_candidates(found, [(10, 20, 30, 40, 0.75, 90)], (320, 256))
 
 
-def test_a_box_as_large_as_the_picture_is_no_score() -> None:
+def test_box_as_large_as_the_image_is_not_taken_for_scores() -> None:
     rows = table([(1, 0.75, 0, 0, 1, 1), (0, 0.5, 0, 0, 1, 1)])
     found = read({"output": rows}, (320, 256), None)
-    expect(found, [(0, 0, 320, 256, 0.75, 1), (0, 0, 320, 256, 0.5, 0)], (320, 256))
+    assert_candidates(found, [(0, 0, 320, 256, 0.75, 1), (0, 0, 320, 256, 0.5, 0)], (320, 256))
 
 
-def detr(rows: int, filler: Sequence[float]) -> dict[str, NDArray[np.float32]]:
-    """The recorded answers among many that say `nothing`."""
+def detr_outputs(rows: int, filler: Sequence[float]) -> dict[str, NDArray[np.float32]]:
+    """Place the recorded rows among many that say `nothing`."""
     logits = np.tile(np.array(filler, np.float32), (rows, 1))
     logits[5:13] = table(recorded.DETR_LOGITS)[:, : len(filler)]
     boxes = np.tile(np.array([0.5, 0.5, 0.2, 0.2], np.float32), (rows, 1))
@@ -164,45 +172,45 @@ def detr(rows: int, filler: Sequence[float]) -> dict[str, NDArray[np.float32]]:
 
 
 @pytest.mark.parametrize("labels", [4, None])
-def test_a_detr_is_read_as_transformers_do(labels: int | None) -> None:
-    found = read(detr(100, [-4, -4, -4, -4, 6]), (640, 480), labels)
-    expect(found, recorded.DETR_BY_TRANSFORMERS, (640, 480))
+def test_detr_is_decoded_as_by_transformers(labels: int | None) -> None:
+    found = read(detr_outputs(100, [-4, -4, -4, -4, 6]), (640, 480), labels)
+    assert_candidates(found, recorded.DETR_BY_TRANSFORMERS, (640, 480))
 
 
 @pytest.mark.parametrize("labels", [4, None])
-def test_an_rt_detr_is_read_as_transformers_do(labels: int | None) -> None:
-    outputs = detr(300, [-5, -5, -5, -5])
+def test_rt_detr_is_decoded_as_by_transformers(labels: int | None) -> None:
+    outputs = detr_outputs(300, [-5, -5, -5, -5])
     found = read(outputs, (640, 480), labels, default_minimum_confidence=0.15)
-    expect(found, recorded.RT_DETR_BY_TRANSFORMERS, (640, 480))
+    assert_candidates(found, recorded.RT_DETR_BY_TRANSFORMERS, (640, 480))
 
 
-def test_an_rf_detr_has_no_column_of_nothing_whatever_the_labels() -> None:
-    outputs = detr(300, [-5, -5, -5, -5])
+def test_rf_detr_has_no_background_class_whatever_the_labels() -> None:
+    outputs = detr_outputs(300, [-5, -5, -5, -5])
     outputs = {"dets": outputs["pred_boxes"], "labels": outputs["logits"]}
     found = read(outputs, (640, 480), 3, default_minimum_confidence=0.15)
-    expect(found, recorded.RT_DETR_BY_TRANSFORMERS, (640, 480))
+    assert_candidates(found, recorded.RT_DETR_BY_TRANSFORMERS, (640, 480))
 
 
-def test_an_rt_detr_in_one_output_that_has_done_its_sigmoid() -> None:
-    outputs = detr(300, [-5, -5, -5, -5])
+def test_rt_detr_with_sigmoid_in_one_output_is_decoded() -> None:
+    outputs = detr_outputs(300, [-5, -5, -5, -5])
     shares = 1 / (1 + np.exp(-outputs["logits"]))
     output = np.concatenate((outputs["pred_boxes"], shares), axis=2)
     seen = view({"output0": output.shape}, labels=4)
-    assert reading(seen).family == "detr"
+    assert create_decoder(seen).family == "detr"
     found = read({"output0": output}, (640, 480), 4, default_minimum_confidence=0.15)
-    expect(found, recorded.RT_DETR_BY_TRANSFORMERS, (640, 480))
+    assert_candidates(found, recorded.RT_DETR_BY_TRANSFORMERS, (640, 480))
 
 
 @pytest.mark.parametrize("layout", ["v8", "v5"])
 @pytest.mark.parametrize("photo", ["collage_1280x720", "chelsea", "coffee", "astronaut"])
-def test_real_models_find_in_photos_what_they_should(layout: str, photo: str) -> None:
+def test_real_models_find_the_reference_objects_in_photos(layout: str, photo: str) -> None:
     engine = _engine(layout)
     expected = golden_outputs("yolov2tiny_nms_stretch")[f"{photo}.jpg"]
     facts = engine.info
     seen = ModelView(facts.inputs, facts.outputs, facts.labels, facts.properties)
-    found = reading(seen, default_minimum_confidence=0.3)
+    found = create_decoder(seen, default_minimum_confidence=0.3)
     assert found.family == f"yolo_{layout}"
-    things = found.decode(engine.run({"images": _stretched(photo)}), stretch_fit(416, 416))
+    things = found.decode(engine.run({"images": _stretch_photo(photo)}), stretch_fit(416, 416))
     assert facts.labels is not None
     names = [facts.labels.get(int(number)) for number in things.classes]
     assert sorted(map(str, names)) == sorted(each["label"] for each in expected)
@@ -221,7 +229,7 @@ def _engine(layout: str) -> OnnxEngine:
     return OnnxEngine(str(model_path(f"yolov2tiny_{layout}layout_w8.onnx")), threads=1)
 
 
-def _stretched(photo: str) -> NDArray[np.float32]:
+def _stretch_photo(photo: str) -> NDArray[np.float32]:
     pixels = cv2.imread(str(photo_path(f"{photo}.jpg")), cv2.IMREAD_COLOR_RGB)
     assert pixels is not None
     small = cv2.resize(pixels, (416, 416), interpolation=cv2.INTER_AREA)
@@ -230,11 +238,11 @@ def _stretched(photo: str) -> NDArray[np.float32]:
     return tensor
 
 
-def test_a_real_yolox_finds_what_its_own_code_finds() -> None:
+def test_real_yolox_agrees_with_its_reference_code() -> None:
     detection_engine = pytest.importorskip("ddddocr.core.detection_engine")
     own = detection_engine.DetectionEngine()
     engine = OnnxEngine(str(Path(detection_engine.__file__).parents[1] / "common_det.onnx"), 1)
-    found = reading(
+    found = create_decoder(
         ModelView(engine.info.inputs, engine.info.outputs), default_minimum_confidence=0.1
     )
     total = 0
@@ -296,30 +304,30 @@ COCO = {"output0": (1, 84, 8400)}
     ],
     ids=lambda each: each if isinstance(each, str) else ", ".join(map(str, each.outputs)),
 )
-def test_the_family_is_recognised(family: str, seen: ModelView) -> None:
-    found = reading(seen)
+def test_family_is_recognized(family: str, seen: ModelView) -> None:
+    found = create_decoder(seen)
     assert found.family == family
     assert found.assumptions
 
 
-def test_what_the_families_are_used_to() -> None:
-    yolo = reading(view(COCO))
+def test_families_have_their_preprocessing_defaults() -> None:
+    yolo = create_decoder(view(COCO))
     assert (yolo.letterbox, yolo.align_top_left, yolo.normalization, yolo.bgr) == (
         True,
         False,
         "0..1",
         False,
     )
-    yolox = reading(view({"output": (1, 8400, 85)}))
+    yolox = create_decoder(view({"output": (1, 8400, 85)}))
     assert (yolox.letterbox, yolox.align_top_left, yolox.normalization, yolox.bgr) == (
         True,
         True,
         "0..255",
         True,
     )
-    old = reading(view({"logits": (1, 100, 92), "pred_boxes": (1, 100, 4)}, labels=91))
+    old = create_decoder(view({"logits": (1, 100, 92), "pred_boxes": (1, 100, 4)}, labels=91))
     assert (old.letterbox, old.normalization) == (False, "imagenet")
-    rt = reading(view({"logits": (1, 300, 80), "pred_boxes": (1, 300, 4)}, labels=80))
+    rt = create_decoder(view({"logits": (1, 300, 80), "pred_boxes": (1, 300, 4)}, labels=80))
     assert (rt.letterbox, rt.normalization) == (False, "0..1")
 
 
@@ -344,28 +352,32 @@ def test_what_the_families_are_used_to() -> None:
         ("set to `ssd`", view(COCO), "ssd"),
     ],
 )
-def test_others_are_refused_with_a_reason(words: str, seen: ModelView, family: str | None) -> None:
+def test_unknown_families_are_refused_with_a_reason(
+    words: str, seen: ModelView, family: str | None
+) -> None:
     found = match_family(seen, settings(family=family))
     assert isinstance(found, Mismatch)
     assert words in " ".join(found.reasons)
 
 
-def test_a_configured_family_is_not_questioned() -> None:
-    assert reading(view(COCO, labels=91), family="yolo_v8").family == "yolo_v8"
-    assert reading(view({"o": (1, 25200, 85)}, labels=81), family="yolo_v8").family == "yolo_v8"
+def test_configured_family_overrides_recognition() -> None:
+    assert create_decoder(view(COCO, labels=91), family="yolo_v8").family == "yolo_v8"
+    assert (
+        create_decoder(view({"o": (1, 25200, 85)}, labels=81), family="yolo_v8").family == "yolo_v8"
+    )
 
 
 @pytest.mark.parametrize("shape", [None, (DYNAMIC, DYNAMIC, DYNAMIC)])
-def test_a_configured_family_needs_no_shapes(shape: Shape) -> None:
+def test_configured_family_needs_no_shapes(shape: Shape) -> None:
     seen = view({"o": shape}, size=None)
     for family in ("yolo_v8", "yolo_v5", "yolox", "end_to_end", "detr"):
-        assert reading(seen, family=family).family == family
+        assert create_decoder(seen, family=family).family == family
     rows = table(recorded.YOLO_V8).T[np.newaxis]
-    found = reading(seen, family="yolo_v8").decode({"o": rows}, stretch_fit(320, 256))
-    expect(found, recorded.YOLO_V8_BY_ULTRALYTICS, (320, 256))
+    found = create_decoder(seen, family="yolo_v8").decode({"o": rows}, stretch_fit(320, 256))
+    assert_candidates(found, recorded.YOLO_V8_BY_ULTRALYTICS, (320, 256))
 
 
-def test_quantised_outputs_are_read_as_what_they_stand_for() -> None:
+def test_quantized_outputs_are_dequantized() -> None:
     rows = table(recorded.YOLO_V8)
     rows[:, :4] /= [320, 256, 320, 256]
     quantisation = Quantization(1 / 250, -120)
@@ -373,7 +385,7 @@ def test_quantised_outputs_are_read_as_what_they_stand_for() -> None:
     facts = TensorSpec("o", stored.dtype, stored.shape, quantization=quantisation)
     seen = view({}, labels=3, size=(320, 256))
     seen = ModelView(seen.inputs, (facts,), seen.labels)
-    found = reading(seen).decode({"o": stored}, stretch_fit(320, 256))
+    found = create_decoder(seen).decode({"o": stored}, stretch_fit(320, 256))
     expected = np.array(recorded.YOLO_V8_BY_ULTRALYTICS)
     assert sorted(found.classes) == sorted(expected[:, 5])
     np.testing.assert_allclose(found.scores, expected[:, 4], atol=1 / 250)
@@ -387,66 +399,73 @@ SMALL = (64, 64)
 
 
 def one_box(*box: float, score: float = 0.9) -> NDArray[np.float32]:
-    """A head of one class that finds one thing, in the middle of many rows."""
+    """Return the output of a head with one class that finds one object among many rows."""
     output = np.zeros((1, 5, 84), np.float32)
     output[0, :2] = 60
     output[0, :, 40] = (*box, score)
     return output
 
 
-def test_boxes_are_parts_of_the_picture_and_not_of_the_input() -> None:
+def test_boxes_are_relative_to_the_image_inside_the_letterbox() -> None:
     # 200x100 pixels in 64x64 are 64x32, with 16 empty rows above.
     fit = ImageFit(64, 64, scale_x=64, scale_y=32, offset_y=16)
-    found = reading(view({"o": (1, 5, 84)}, size=SMALL)).decode({"o": one_box(16, 32, 8, 8)}, fit)
+    found = create_decoder(view({"o": (1, 5, 84)}, size=SMALL)).decode(
+        {"o": one_box(16, 32, 8, 8)}, fit
+    )
     np.testing.assert_allclose(found.boxes, [[12 / 64, 12 / 32, 20 / 64, 20 / 32]])
-    over = reading(view({"o": (1, 5, 84)}, size=SMALL)).decode({"o": one_box(4, 16, 16, 8)}, fit)
+    over = create_decoder(view({"o": (1, 5, 84)}, size=SMALL)).decode(
+        {"o": one_box(4, 16, 16, 8)}, fit
+    )
     np.testing.assert_allclose(over.boxes, [[0, 0, 12 / 64, 4 / 32]])
-    beside = reading(view({"o": (1, 5, 84)}, size=SMALL)).decode({"o": one_box(32, 6, 9, 9)}, fit)
+    beside = create_decoder(view({"o": (1, 5, 84)}, size=SMALL)).decode(
+        {"o": one_box(32, 6, 9, 9)}, fit
+    )
     assert len(beside) == 0
 
 
-def test_sizes_below_zero_are_turned_round() -> None:
+def test_negative_sizes_are_normalized() -> None:
     found = read({"o": one_box(16, 32, -8, 8)}, SMALL, None)
     np.testing.assert_allclose(found.boxes, [[12 / 64, 28 / 64, 20 / 64, 36 / 64]])
 
 
 @pytest.mark.parametrize("odd", [np.nan, np.inf, -np.inf])
 @pytest.mark.parametrize("column", range(5))
-def test_rows_with_what_is_no_number_are_left_out(odd: float, column: int) -> None:
+def test_rows_with_nan_or_infinity_are_dropped(odd: float, column: int) -> None:
     output = one_box(16, 32, 8, 8)
     output[0, :, 50] = (48, 48, 8, 8, 0.9)
     output[0, column, 50] = odd
     assert len(read({"o": output}, SMALL, None)) == 1
 
 
-def test_scores_that_rounding_put_beyond_1() -> None:
+def test_scores_slightly_above_1_are_clipped() -> None:
     assert read({"o": one_box(16, 32, 8, 8, score=1.02)}, SMALL, None).scores.tolist() == [1]
 
 
-def test_the_least_score() -> None:
+def test_minimum_confidence_is_applied() -> None:
     output = one_box(16, 32, 8, 8, score=0.2)
     assert len(read({"o": output}, SMALL, None)) == 0
     assert len(read({"o": output}, SMALL, None, default_minimum_confidence=0.2)) == 1
     assert len(read({"o": output}, SMALL, None, default_minimum_confidence=0.3)) == 0
     by_label = {"label 0": 0.1, "other": 0.9}
     assert len(read({"o": output}, SMALL, None, label_confidences=by_label)) == 1
-    assert any("0.25" in each for each in reading(view(COCO)).assumptions)
+    assert any("0.25" in each for each in create_decoder(view(COCO)).assumptions)
     assert not any(
-        "0.25" in each for each in reading(view(COCO), label_confidences={"a": 1}).assumptions
+        "0.25" in each
+        for each in create_decoder(view(COCO), label_confidences={"a": 1}).assumptions
     )
 
 
-def test_no_more_than_the_most_detections() -> None:
+def test_maximum_detections_is_applied() -> None:
     rows = table(recorded.YOLO_V8).T[np.newaxis]
     found = read({"o": rows}, (320, 256), 3, maximum_detections=2)
-    expect(found, recorded.YOLO_V8_BY_ULTRALYTICS[:2], (320, 256))
+    assert_candidates(found, recorded.YOLO_V8_BY_ULTRALYTICS[:2], (320, 256))
     by_label = {"label 0": 0.25}  # Which of them are left by their labels is decided later.
     found = read({"o": rows}, (320, 256), 3, maximum_detections=2, label_confidences=by_label)
-    expect(found, recorded.YOLO_V8_BY_ULTRALYTICS, (320, 256))
+    assert_candidates(found, recorded.YOLO_V8_BY_ULTRALYTICS, (320, 256))
 
 
-def _decoded() -> NDArray[np.float32]:
-    """What a YOLOX for 416x416 says of nothing, if it has added the places of its cells itself."""
+def _decoded_yolox_output() -> NDArray[np.float32]:
+    """Return the empty output of a YOLOX for 416x416 that has added its grid itself."""
     places = [
         (x * stride, y * stride, stride, stride, 0, 0)
         for stride in (8, 16, 32)
@@ -469,8 +488,8 @@ DETR = view({"logits": (1, 100, 4), "pred_boxes": (1, 100, 4)})
         ("5 are needed", view(COCO), {"output0": np.zeros((1, 3, 8400))}),
         ("from 0 to 1", view(COCO), {"output0": np.full((1, 84, 8400), 9)}),
         ("is not numeric", view(COCO), {"output0": np.array([["cat"]])}),
-        ("`yolo_v5`", YOLOX, {"o": _decoded()}),
-        ("`yolo_v5`", YOLOX, {"o": _decoded() / 416}),
+        ("`yolo_v5`", YOLOX, {"o": _decoded_yolox_output()}),
+        ("`yolo_v5`", YOLOX, {"o": _decoded_yolox_output() / 416}),
         ("YOLO grid", YOLOX, {"o": np.zeros((1, 100, 6))}),
         (
             "`yolox`",
@@ -491,13 +510,13 @@ DETR = view({"logits": (1, 100, 4), "pred_boxes": (1, 100, 4)})
         ),
     ],
 )
-def test_outputs_that_cannot_be_what_they_were_taken_for(
+def test_outputs_that_contradict_the_family_are_refused(
     words: str, seen: ModelView, outputs: dict[str, NDArray[Any]]
 ) -> None:
     shape = seen.inputs[0].shape
     assert shape is not None
     with pytest.raises(BadOutput, match=words):
-        reading(seen).decode(outputs, stretch_fit(shape[3], shape[2]))
+        create_decoder(seen).decode(outputs, stretch_fit(shape[3], shape[2]))
 
 
 HEADS = (
@@ -517,7 +536,7 @@ _LIKELY = st.floats(0, 1, width=32)
 
 
 @given(st.data())
-def test_no_output_is_too_odd(data: st.DataObject) -> None:
+def test_any_output_is_decoded_or_refused(data: st.DataObject) -> None:
     seen = data.draw(st.sampled_from(HEADS))
     numbers = data.draw(st.sampled_from((_WILD, _LIKELY)))
     outputs = {
@@ -531,7 +550,9 @@ def test_no_output_is_too_odd(data: st.DataObject) -> None:
         )
         for facts in seen.outputs
     }
-    found = reading(seen, default_minimum_confidence=data.draw(_LIKELY), maximum_detections=30)
+    found = create_decoder(
+        seen, default_minimum_confidence=data.draw(_LIKELY), maximum_detections=30
+    )
     try:
         things = found.decode(outputs, ImageFit(64, 64, 64, 48, 0, 8))
     except BadOutput:
@@ -570,7 +591,7 @@ _NOTES = st.fixed_dictionaries(
     _NOTES,
     st.sampled_from((None, "yolo_v5", "yolo_v8", "yolox", "end_to_end", "detr", "named")),
 )
-def test_no_model_is_too_odd(
+def test_any_model_is_recognized_or_refused(
     outputs: dict[str, Shape],
     labels: int | None,
     size: tuple[int, int] | None,

@@ -20,7 +20,7 @@ _SLOWEST = 15.0
 
 
 def candidates(rows: Sequence[Row]) -> Candidates:
-    """Of edges, score and class."""
+    """Return candidates from rows of edges, score and class."""
     table = np.array(rows, np.float32).reshape(-1, 6)
     return Candidates(table[:, :4], table[:, 4], table[:, 5].astype(np.int64))
 
@@ -32,7 +32,7 @@ def rows_of(found: Candidates) -> list[Row]:
     ]
 
 
-def one_by_one(rows: Sequence[Row], overlap: float) -> list[Row]:
+def plain_nms(rows: Sequence[Row], overlap: float) -> list[Row]:
     kept = list[Row]()
     for row in sorted(rows, key=lambda row: -row[4]):
         if all(row[5] != other[5] or _overlap(row, other) <= overlap for other in kept):
@@ -48,7 +48,7 @@ def _overlap(one: Row, other: Row) -> float:
     return shared / (sum(areas) - shared) if shared else 0.0
 
 
-def test_it_keeps_what_supervision_keeps() -> None:
+def test_nms_agrees_with_supervision() -> None:
     expected = sorted((OVERLAPPING[row] for row in KEPT_BY_SUPERVISION), key=lambda row: -row[4])
     assert rows_of(non_max_suppression(candidates(OVERLAPPING), 0.3, 100)) == expected
 
@@ -67,13 +67,13 @@ _ROW = st.tuples(
 
 
 @given(st.lists(_ROW, max_size=40), st.sampled_from((0.0, 0.25, 0.5, 0.71, 1.0)))
-def test_it_keeps_what_a_plain_loop_keeps(rows: list[Row], overlap: float) -> None:
-    assert rows_of(non_max_suppression(candidates(rows), overlap, 100)) == one_by_one(rows, overlap)
+def test_nms_agrees_with_a_plain_loop(rows: list[Row], overlap: float) -> None:
+    assert rows_of(non_max_suppression(candidates(rows), overlap, 100)) == plain_nms(rows, overlap)
 
 
 @pytest.mark.parametrize("number", [1, 127, 128, 129, 1000])
-def test_it_keeps_what_opencv_keeps(number: int) -> None:
-    found = _scattered(number, seed=number)
+def test_nms_agrees_with_opencv(number: int) -> None:
+    found = _random_candidates(number, seed=number)
     sizes = np.concatenate((found.boxes[:, :2], found.boxes[:, 2:] - found.boxes[:, :2]), axis=1)
     rows = cv2.dnn.NMSBoxesBatched(
         sizes.astype(np.float64).tolist(),
@@ -86,22 +86,22 @@ def test_it_keeps_what_opencv_keeps(number: int) -> None:
     assert rows_of(non_max_suppression(found, 0.45, number)) == rows_of(expected)
 
 
-def test_the_first_of_equally_sure_ones_goes_first() -> None:
+def test_equal_scores_keep_their_order() -> None:
     rows: list[Row] = [(0.5, 0.5, 0.75, 0.75, 0.5, 0)]
     rows += [(x / 64, 0, 0.5, 1, 0.5, 0) for x in range(4)]
     assert rows_of(non_max_suppression(candidates(rows), 0.5, 10)) == rows[:2]
     assert rows_of(top_k(candidates(rows), 3)) == rows[:3]
 
 
-def test_no_more_than_asked_for() -> None:
-    found = _scattered(500, seed=1)
+def test_nms_returns_at_most_the_requested_number() -> None:
+    found = _random_candidates(500, seed=1)
     assert (
         rows_of(non_max_suppression(found, 0.45, 7))
         == rows_of(non_max_suppression(found, 0.45, 500))[:7]
     )
 
 
-def test_classes_do_not_cover_one_another_however_they_are_numbered() -> None:
+def test_classes_do_not_suppress_each_other() -> None:
     rows = [(0.25, 0.25, 0.75, 0.75, 0.5, number) for number in (0, 1, 2**40, -(2**40))]
     boxes = np.array([row[:4] for row in rows], np.float32)
     classes = np.array([row[5] for row in rows], np.int64)
@@ -110,15 +110,17 @@ def test_classes_do_not_cover_one_another_however_they_are_numbered() -> None:
 
 
 @pytest.mark.parametrize(("spread", "most"), [(0.0, 300), (0.001, 300), (1.0, 300), (1.0, 10_000)])
-def test_the_worst_pictures_take_bounded_time(spread: float, most: int) -> None:
-    found = _scattered(100_000, seed=2, spread=spread, size=0.002)
+def test_worst_case_takes_bounded_time(spread: float, most: int) -> None:
+    found = _random_candidates(100_000, seed=2, spread=spread, size=0.002)
     began = time.perf_counter()
     kept = non_max_suppression(found, 0.45, most)
     assert time.perf_counter() - began < _SLOWEST
     assert 0 < len(kept) <= min(most, MAX_CANDIDATES)
 
 
-def _scattered(number: int, *, seed: int, spread: float = 1.0, size: float = 0.1) -> Candidates:
+def _random_candidates(
+    number: int, *, seed: int, spread: float = 1.0, size: float = 0.1
+) -> Candidates:
     random = np.random.default_rng(seed)
     corners = random.random((number, 2)) * spread
     boxes = np.concatenate((corners, corners + size * (1 + random.random((number, 2)))), axis=1)

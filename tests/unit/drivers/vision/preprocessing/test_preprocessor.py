@@ -34,7 +34,7 @@ def tensor(
     return TensorSpec(name, np.dtype(dtype), shape, quantization=quantisation)  # type: ignore[arg-type]
 
 
-def decided(
+def plan_or_mismatch(
     *inputs: TensorSpec,
     notes: dict[str, Any] | None = None,
     reading: DetectorDecoder | None = None,
@@ -43,19 +43,19 @@ def decided(
     return plan_input(ModelView(inputs, (), properties=notes), settings(**attributes), reading)
 
 
-def plan_of(*inputs: TensorSpec, **others: Any) -> InputPlan:
-    plan = decided(*inputs, **others)
+def create_plan(*inputs: TensorSpec, **others: Any) -> InputPlan:
+    plan = plan_or_mismatch(*inputs, **others)
     assert isinstance(plan, InputPlan), plan
     return plan
 
 
-def refused(*inputs: TensorSpec, **others: Any) -> str:
-    refusal = decided(*inputs, **others)
+def refusal_text(*inputs: TensorSpec, **others: Any) -> str:
+    refusal = plan_or_mismatch(*inputs, **others)
     assert isinstance(refusal, Mismatch), refusal
     return " ".join(refusal.reasons)
 
 
-def used_to(**habits: Any) -> DetectorDecoder:
+def decoder_with_defaults(**habits: Any) -> DetectorDecoder:
     def read(tensors: Any, fit: Any) -> Candidates:
         raise AssertionError("nothing is read here")
 
@@ -66,11 +66,11 @@ def plan(width: int | None, height: int | None, layout: Any = "NHWC", **others: 
     return InputPlan("image", others.pop("dtype", BYTE), layout, width, height, **others)
 
 
-def prepared(plan: InputPlan, pixels: Image) -> NDArray[Any]:
+def prepare(plan: InputPlan, pixels: Image) -> NDArray[Any]:
     return Preprocessor(plan).prepare(pixels)[0]
 
 
-def colour(blue: int, green: int, red: int, width: int = 8, height: int = 6) -> Image:
+def solid_color(blue: int, green: int, red: int, width: int = 8, height: int = 6) -> Image:
     return np.full((height, width, 3), (blue, green, red), np.uint8)
 
 
@@ -93,14 +93,14 @@ def noise(width: int, height: int, seed: int = 0) -> Image:
         ((1, 3, 32, DYNAMIC), "NCHW", 3, 32, None),
     ],
 )
-def test_the_channels_tell_the_layout(
+def test_layout_is_derived_from_the_channels(
     shape: tuple[int | None, ...],
     layout: str,
     channels: int,
     height: int | None,
     width: int | None,
 ) -> None:
-    found = plan_of(tensor(*shape))
+    found = create_plan(tensor(*shape))
     assert (found.layout, found.channels) == (layout, channels)
     assert (found.height, found.width) == (height, width)
     assert found.batched == (len(shape) == 4)
@@ -115,16 +115,16 @@ def test_the_channels_tell_the_layout(
         ((), "NCHW"),
     ],
 )
-def test_open_channels_are_taken_to_be_three(shape: tuple[int, ...], layout: str) -> None:
-    found = plan_of(tensor(*shape))
+def test_unknown_channels_are_taken_as_3(shape: tuple[int, ...], layout: str) -> None:
+    found = create_plan(tensor(*shape))
     assert (found.layout, found.channels) == (layout, 3)
     assert found.assumptions
 
 
-def test_a_model_that_tells_nothing_of_its_input_is_taken_to_be_like_most() -> None:
-    found = plan_of(TensorSpec("x", FLOAT, None))
+def test_input_without_a_shape_is_taken_as_nchw() -> None:
+    found = create_plan(TensorSpec("x", FLOAT, None))
     assert (found.name, found.layout, found.batched) == ("x", "NCHW", True)
-    assert prepared(found, colour(1, 2, 3)).shape == (1, 3, 32, 32)
+    assert prepare(found, solid_color(1, 2, 3)).shape == (1, 3, 32, 32)
 
 
 @pytest.mark.parametrize(
@@ -138,20 +138,22 @@ def test_a_model_that_tells_nothing_of_its_input_is_taken_to_be_like_most() -> N
         ((1, 3, 10_000, 64), "float32", "8192"),
     ],
 )
-def test_what_is_no_picture_is_refused(shape: tuple[int, ...], dtype: str, words: str) -> None:
-    assert words in refused(tensor(*shape, dtype=dtype))
+def test_input_that_is_not_an_image_is_refused(
+    shape: tuple[int, ...], dtype: str, words: str
+) -> None:
+    assert words in refusal_text(tensor(*shape, dtype=dtype))
 
 
-def test_a_deviation_of_nothing_is_refused() -> None:
-    words = refused(tensor(1, 3, 8, 8), input_image_std_dev=[0.5, 0, 0.5])
+def test_standard_deviation_of_0_is_refused() -> None:
+    words = refusal_text(tensor(1, 3, 8, 8), input_image_std_dev=[0.5, 0, 0.5])
     assert "input_image_std_dev" in words
 
 
-def test_the_only_input_may_have_any_name() -> None:
-    assert plan_of(tensor(1, 3, 8, 8, name="images")).name == "images"
+def test_only_input_may_have_any_name() -> None:
+    assert create_plan(tensor(1, 3, 8, 8, name="images")).name == "images"
 
 
-def test_of_several_inputs_the_mapped_one_counts_then_the_one_called_image_then_a_picture() -> None:
+def test_input_is_chosen_by_remapping_then_name_then_shape() -> None:
     size, first, other = (
         tensor(1, 2, name="size"),
         tensor(1, 3, 8, 8, name="first"),
@@ -159,54 +161,58 @@ def test_of_several_inputs_the_mapped_one_counts_then_the_one_called_image_then_
     )
     image = tensor(1, 3, 32, 32)
     mapped = {"other": "image"}
-    assert plan_of(size, first, other, image, remap_input_names=mapped).name == "other"
-    assert plan_of(size, first, other, image).name == "image"
-    assert plan_of(size, first, other).name == "first"
-    assert "no image input" in refused(size, tensor(1, 9, name="more"))
+    assert create_plan(size, first, other, image, remap_input_names=mapped).name == "other"
+    assert create_plan(size, first, other, image).name == "image"
+    assert create_plan(size, first, other).name == "first"
+    assert "no image input" in refusal_text(size, tensor(1, 9, name="more"))
 
 
-def test_a_misspelt_mapping_is_refused_with_a_guess() -> None:
-    words = refused(tensor(1, 3, 8, 8, name="images"), remap_input_names={"imagse": "image"})
+def test_misspelled_remapping_is_refused_with_a_suggestion() -> None:
+    words = refusal_text(tensor(1, 3, 8, 8, name="images"), remap_input_names={"imagse": "image"})
     assert 'maps "imagse" to "image"' in words
     assert '"images" (float32 1x3x8x8)' in words
     assert 'did you mean "images"?' in words
 
 
-def test_a_model_without_inputs_is_refused() -> None:
-    assert "has none" in refused()
+def test_model_without_inputs_is_refused() -> None:
+    assert "has none" in refusal_text()
 
 
-def test_a_family_has_its_habits_and_the_settings_count_more() -> None:
-    reading = used_to(letterbox=True, align_top_left=True, normalization="0..1", bgr=True)
-    found = plan_of(tensor(1, 3, 8, 8), reading=reading)
+def test_settings_override_the_defaults_of_the_family() -> None:
+    reading = decoder_with_defaults(
+        letterbox=True, align_top_left=True, normalization="0..1", bgr=True
+    )
+    found = create_plan(tensor(1, 3, 8, 8), reading=reading)
     assert (found.letterbox, found.align_top_left, found.bgr) == (True, True, True)
     assert (found.mean, found.std) == ((0, 0, 0), (1, 1, 1))
     told = {"letterbox": False, "input_image_bgr": False, "input_image_mean_value": [0.1, 0.2, 0.3]}
-    found = plan_of(tensor(1, 3, 8, 8), reading=reading, **told)
+    found = create_plan(tensor(1, 3, 8, 8), reading=reading, **told)
     assert (found.letterbox, found.bgr) == (False, False)
     assert (found.mean, found.std) == ((0.1, 0.2, 0.3), (0.5, 0.5, 0.5))
 
 
-def test_the_means_of_photos_are_in_the_order_of_the_channels() -> None:
-    rgb = plan_of(tensor(1, 3, 8, 8), reading=used_to(normalization="imagenet"))
-    bgr = plan_of(tensor(1, 3, 8, 8), reading=used_to(normalization="imagenet", bgr=True))
+def test_imagenet_means_follow_the_channel_order() -> None:
+    rgb = create_plan(tensor(1, 3, 8, 8), reading=decoder_with_defaults(normalization="imagenet"))
+    bgr = create_plan(
+        tensor(1, 3, 8, 8), reading=decoder_with_defaults(normalization="imagenet", bgr=True)
+    )
     assert rgb.mean == (0.485, 0.456, 0.406)
     assert (bgr.mean, bgr.std) == (rgb.mean[::-1], rgb.std[::-1])
 
 
-def test_open_sides_are_those_of_the_picture_up_to_the_next_multiple() -> None:
-    found = plan_of(tensor(1, 3, DYNAMIC, DYNAMIC))
-    assert prepared(found, colour(1, 2, 3, 1280, 720)).shape == (1, 3, 736, 1280)
-    found = plan_of(tensor(1, 3, DYNAMIC, DYNAMIC), notes={"stride": 16.0})
-    assert prepared(found, colour(1, 2, 3, 1280, 720)).shape == (1, 3, 720, 1280)
+def test_dynamic_size_is_the_image_size_rounded_up_to_the_stride() -> None:
+    found = create_plan(tensor(1, 3, DYNAMIC, DYNAMIC))
+    assert prepare(found, solid_color(1, 2, 3, 1280, 720)).shape == (1, 3, 736, 1280)
+    found = create_plan(tensor(1, 3, DYNAMIC, DYNAMIC), notes={"stride": 16.0})
+    assert prepare(found, solid_color(1, 2, 3, 1280, 720)).shape == (1, 3, 720, 1280)
     assert blank_image(found).shape == (320, 320, 3)
 
 
-def test_open_sides_are_those_of_the_training_if_the_file_says_so() -> None:
-    found = plan_of(tensor(1, 3, DYNAMIC, DYNAMIC), notes={"imgsz": [384, 640], "stride": 32})
+def test_dynamic_size_is_the_training_size_from_the_metadata() -> None:
+    found = create_plan(tensor(1, 3, DYNAMIC, DYNAMIC), notes={"imgsz": [384, 640], "stride": 32})
     assert (found.height, found.width) == (384, 640)
     assert blank_image(found).shape == (384, 640, 3)
-    assert plan_of(tensor(1, 3, DYNAMIC, DYNAMIC), notes={"imgsz": 640.0}).width == 640
+    assert create_plan(tensor(1, 3, DYNAMIC, DYNAMIC), notes={"imgsz": 640.0}).width == 640
     for unusable in (
         "large",
         [1, 2, 3],
@@ -218,28 +224,30 @@ def test_open_sides_are_those_of_the_training_if_the_file_says_so() -> None:
         [640, None],
         1e9,
     ):
-        assert plan_of(tensor(1, 3, DYNAMIC, DYNAMIC), notes={"imgsz": unusable}).width is None
+        assert create_plan(tensor(1, 3, DYNAMIC, DYNAMIC), notes={"imgsz": unusable}).width is None
 
 
-def test_bytes_stay_what_they_are_whatever_the_settings() -> None:
+def test_bytes_are_not_normalized() -> None:
     told = {"input_image_mean_value": [1, 2, 3], "input_image_std_dev": [4, 5, 6]}
-    found = plan_of(
+    found = create_plan(
         tensor(1, 6, 8, 3, dtype="uint8", quantisation=Quantization(0.0078125, 128)), **told
     )
-    assert prepared(found, colour(10, 20, 30))[0, 0, 0].tolist() == [30, 20, 10]
+    assert prepare(found, solid_color(10, 20, 30))[0, 0, 0].tolist() == [30, 20, 10]
 
 
-def test_floats_are_normalised_channel_by_channel_as_they_are_emitted() -> None:
+def test_floats_are_normalized_per_emitted_channel() -> None:
     told = {"input_image_mean_value": [0.1, 0.2, 0.3], "input_image_std_dev": [0.5, 1, 2]}
-    rgb = prepared(plan_of(tensor(1, 3, 6, 8), **told), colour(51, 102, 204))
+    rgb = prepare(create_plan(tensor(1, 3, 6, 8), **told), solid_color(51, 102, 204))
     # 204 / 255 = 0.8, 102 / 255 = 0.4, 51 / 255 = 0.2
     assert rgb[0, :, 0, 0].tolist() == pytest.approx([1.4, 0.2, -0.05], abs=1e-6)
-    bgr = prepared(plan_of(tensor(1, 3, 6, 8), input_image_bgr=True, **told), colour(51, 102, 204))
+    bgr = prepare(
+        create_plan(tensor(1, 3, 6, 8), input_image_bgr=True, **told), solid_color(51, 102, 204)
+    )
     assert bgr[0, :, 0, 0].tolist() == pytest.approx([0.2, 0.2, 0.25], abs=1e-6)
 
 
-def test_floats_are_from_minus_one_to_one_by_default() -> None:
-    found = prepared(plan_of(tensor(1, 6, 8, 3)), colour(0, 255, 51))
+def test_floats_range_from_minus_1_to_1_by_default() -> None:
+    found = prepare(create_plan(tensor(1, 6, 8, 3)), solid_color(0, 255, 51))
     assert found[0, 0, 0].tolist() == pytest.approx([-0.6, 1, -1], abs=1e-6)
 
 
@@ -247,24 +255,24 @@ def test_floats_are_from_minus_one_to_one_by_default() -> None:
     ("pixels", "value"),
     [("0..1", 0.4), ("0..255", 102), ("imagenet", (0.4 - 0.485) / 0.229)],
 )
-def test_floats_are_what_a_family_is_used_to(pixels: Any, value: float) -> None:
-    found = plan_of(tensor(1, 3, 6, 8), reading=used_to(normalization=pixels))
-    assert prepared(found, colour(0, 0, 102))[0, 0, 0, 0] == pytest.approx(value, rel=1e-6)
+def test_floats_are_normalized_as_the_family_expects(pixels: Any, value: float) -> None:
+    found = create_plan(tensor(1, 3, 6, 8), reading=decoder_with_defaults(normalization=pixels))
+    assert prepare(found, solid_color(0, 0, 102))[0, 0, 0, 0] == pytest.approx(value, rel=1e-6)
 
 
 @pytest.mark.parametrize(
     ("dtype", "value"),
     [("int8", -26), ("int16", 102), ("uint16", 102), ("int32", 102), ("float64", -0.2)],
 )
-def test_other_numbers_are_the_nearest_thing(dtype: str, value: float) -> None:
+def test_other_integer_types_are_scaled(dtype: str, value: float) -> None:
     for shape in ((1, 3, 6, 8), (1, 6, 8, 3)):
-        found = prepared(plan_of(tensor(*shape, dtype=dtype)), colour(102, 102, 102))
+        found = prepare(create_plan(tensor(*shape, dtype=dtype)), solid_color(102, 102, 102))
         assert found.dtype == np.dtype(dtype)
         assert found.ravel()[0] == pytest.approx(value)
 
 
-def test_half_floats_are_sent_as_floats() -> None:
-    assert plan_of(tensor(1, 3, 8, 8, dtype="float16")).dtype == FLOAT
+def test_float16_inputs_are_sent_as_float32() -> None:
+    assert create_plan(tensor(1, 3, 8, 8, dtype="float16")).dtype == FLOAT
 
 
 @pytest.mark.parametrize(
@@ -277,27 +285,25 @@ def test_half_floats_are_sent_as_floats() -> None:
         (Quantization(0.0, 0), -26),  # nobody knows
     ],
 )
-def test_quantised_inputs_get_what_stands_for_the_value(
-    quantisation: Quantization, value: int
-) -> None:
-    found = plan_of(tensor(1, 6, 8, 3, dtype="int8", quantisation=quantisation))
-    assert prepared(found, colour(102, 102, 102)).ravel()[0] == pytest.approx(value, abs=1)
+def test_quantized_inputs_are_quantized(quantisation: Quantization, value: int) -> None:
+    found = create_plan(tensor(1, 6, 8, 3, dtype="int8", quantisation=quantisation))
+    assert prepare(found, solid_color(102, 102, 102)).ravel()[0] == pytest.approx(value, abs=1)
 
 
-def test_told_values_are_what_is_quantised() -> None:
+def test_configured_normalization_is_applied_before_quantization() -> None:
     told = {"input_image_mean_value": [0, 0, 0], "input_image_std_dev": [0.5, 0.5, 0.5]}
     quantised = tensor(1, 6, 8, 3, dtype="int8", quantisation=Quantization(1 / 100, 0))
-    assert prepared(plan_of(quantised, **told), colour(102, 102, 102)).ravel()[0] == 80
-    assert prepared(plan_of(quantised, **told), colour(255, 255, 255)).ravel()[0] == 127
+    assert prepare(create_plan(quantised, **told), solid_color(102, 102, 102)).ravel()[0] == 80
+    assert prepare(create_plan(quantised, **told), solid_color(255, 255, 255)).ravel()[0] == 127
 
 
 @pytest.mark.parametrize("dtype", [FLOAT, BYTE])
 @pytest.mark.parametrize("bgr", [False, True])
-def test_both_layouts_hold_the_same(dtype: np.dtype[Any], bgr: bool) -> None:
+def test_both_layouts_contain_the_same_values(dtype: np.dtype[Any], bgr: bool) -> None:
     pixels = noise(40, 30)
     others = {"dtype": dtype, "bgr": bgr, "mean": (0.1, 0.2, 0.3), "std": (1.0, 2.0, 3.0)}
-    first = prepared(plan(40, 30, "NCHW", **others), pixels)
-    last = prepared(plan(40, 30, "NHWC", **others), pixels)
+    first = prepare(plan(40, 30, "NCHW", **others), pixels)
+    last = prepare(plan(40, 30, "NHWC", **others), pixels)
     np.testing.assert_array_equal(first[0].transpose(1, 2, 0), last[0])
     expected = pixels if bgr else pixels[:, :, ::-1]
     if dtype == BYTE:
@@ -309,26 +315,28 @@ def test_both_layouts_hold_the_same(dtype: np.dtype[Any], bgr: bool) -> None:
 
 @pytest.mark.parametrize("layout", ["NCHW", "NHWC"])
 @pytest.mark.parametrize("dtype", [FLOAT, BYTE])
-def test_grey_models_get_the_brightness(layout: Any, dtype: np.dtype[Any]) -> None:
-    found = prepared(plan(8, 6, layout, channels=1, dtype=dtype), colour(0, 0, 255))
+def test_grayscale_models_get_the_brightness(layout: Any, dtype: np.dtype[Any]) -> None:
+    found = prepare(plan(8, 6, layout, channels=1, dtype=dtype), solid_color(0, 0, 255))
     assert found.shape == ((1, 1, 6, 8) if layout == "NCHW" else (1, 6, 8, 1))
     value = 76  # 0.299 x 255
     expected = value if dtype == BYTE else (value / 255 - 0.5) / 0.5
     assert np.unique(found).tolist() == pytest.approx([expected])
 
 
-def test_a_model_without_a_batch_gets_none() -> None:
-    assert prepared(plan_of(tensor(6, 8, 3)), colour(1, 2, 3)).shape == (6, 8, 3)
-    assert prepared(plan_of(tensor(3, 6, 8)), colour(1, 2, 3)).shape == (3, 6, 8)
+def test_model_without_a_batch_dimension_gets_none() -> None:
+    assert prepare(create_plan(tensor(6, 8, 3)), solid_color(1, 2, 3)).shape == (6, 8, 3)
+    assert prepare(create_plan(tensor(3, 6, 8)), solid_color(1, 2, 3)).shape == (3, 6, 8)
 
 
-def test_a_stretched_picture_covers_the_input() -> None:
-    _, fit = Preprocessor(plan(32, 16)).prepare(colour(1, 2, 3, 100, 100))
+def test_stretched_image_covers_the_input() -> None:
+    _, fit = Preprocessor(plan(32, 16)).prepare(solid_color(1, 2, 3, 100, 100))
     assert fit == stretch_fit(32, 16)
 
 
-def letterboxed(pixels: Image, width: int, height: int) -> tuple[Image, tuple[int, int, int, int]]:
-    """As Ultralytics has it, with the edges as left, top, right, bottom."""
+def letterbox_like_ultralytics(
+    pixels: Image, width: int, height: int
+) -> tuple[Image, tuple[int, int, int, int]]:
+    """Return the letterboxed image and its left, top, right and bottom edges."""
     own_height, own_width = pixels.shape[:2]
     ratio = min(height / own_height, width / own_width)
     new = round(own_width * ratio), round(own_height * ratio)
@@ -345,9 +353,9 @@ def letterboxed(pixels: Image, width: int, height: int) -> tuple[Image, tuple[in
 @pytest.mark.parametrize(
     ("width", "height"), [(40, 30), (30, 40), (37, 23), (23, 37), (64, 61), (57, 64), (20, 20)]
 )
-def test_a_letterboxed_picture_lies_where_ultralytics_puts_it(width: int, height: int) -> None:
-    pixels = colour(10, 200, 30, width, height)
-    expected, (left, top, right, bottom) = letterboxed(pixels, 64, 64)
+def test_letterbox_matches_ultralytics(width: int, height: int) -> None:
+    pixels = solid_color(10, 200, 30, width, height)
+    expected, (left, top, right, bottom) = letterbox_like_ultralytics(pixels, 64, 64)
     found, fit = Preprocessor(plan(64, 64, letterbox=True, bgr=True)).prepare(pixels)
     np.testing.assert_array_equal(found[0], expected)
     assert (fit.offset_x, fit.offset_y) == (left, top)
@@ -355,7 +363,7 @@ def test_a_letterboxed_picture_lies_where_ultralytics_puts_it(width: int, height
 
 
 @given(st.integers(1, 500), st.integers(1, 500))
-def test_a_letterbox_never_leaves_the_input(width: int, height: int) -> None:
+def test_letterbox_stays_inside_the_input(width: int, height: int) -> None:
     pixels = np.broadcast_to(np.zeros((1, 1, 3), np.uint8), (height, width, 3))
     _, fit = Preprocessor(plan(48, 64, letterbox=True)).prepare(pixels)
     assert 0 <= fit.offset_x <= fit.offset_x + fit.scale_x <= 48
@@ -367,10 +375,10 @@ def test_a_letterbox_never_leaves_the_input(width: int, height: int) -> None:
 
 @pytest.mark.parametrize("layout", ["NCHW", "NHWC"])
 @pytest.mark.parametrize("channels", [1, 3])
-def test_edges_are_grey_before_they_are_normalised(layout: Any, channels: int) -> None:
+def test_letterbox_edges_are_gray_before_normalization(layout: Any, channels: int) -> None:
     others = {"letterbox": True, "channels": channels, "mean": (0.0, 0.1, 0.2), "dtype": FLOAT}
     preparer = Preprocessor(plan(8, 8, layout, **others))
-    white = colour(255, 255, 255, 8, 4)
+    white = solid_color(255, 255, 255, 8, 4)
     preparer.release(preparer.prepare(white.transpose(1, 0, 2))[0])
     found = preparer.prepare(white)[0][0]
     found = found if layout == "NCHW" else found.transpose(2, 0, 1)
@@ -381,25 +389,25 @@ def test_edges_are_grey_before_they_are_normalised(layout: Any, channels: int) -
         assert channel[2:6].ravel().tolist() == pytest.approx([(1 - mean) * 2] * 32)
 
 
-def test_a_picture_may_lie_in_the_corner() -> None:
+def test_image_can_be_aligned_to_the_top_left() -> None:
     found, fit = Preprocessor(plan(8, 8, letterbox=True, align_top_left=True)).prepare(
-        colour(9, 9, 9, 8, 4)
+        solid_color(9, 9, 9, 8, 4)
     )
     assert fit == ImageFit(8, 8, 8, 4)
     assert found[0, :, 0, 0].tolist() == [9] * 4 + [114] * 4
 
 
-def test_an_open_letterbox_is_filled_up_to_the_multiple() -> None:
+def test_dynamic_letterbox_is_padded_to_the_stride() -> None:
     wide = replace(plan(None, None, letterbox=True), stride=32)
-    found, fit = Preprocessor(wide).prepare(colour(9, 9, 9, 64, 40))
+    found, fit = Preprocessor(wide).prepare(solid_color(9, 9, 9, 64, 40))
     assert found.shape == (1, 64, 64, 3)
     assert fit == ImageFit(64, 64, 64, 40, 0, 12)
     high = replace(wide, height=80)
-    assert Preprocessor(high).prepare(colour(9, 9, 9, 64, 40))[1] == ImageFit(128, 80, 128, 80)
+    assert Preprocessor(high).prepare(solid_color(9, 9, 9, 64, 40))[1] == ImageFit(128, 80, 128, 80)
 
 
-def _like_pil(pixels: Image, width: int, height: int) -> NDArray[np.float64]:
-    """Bilinear with a kernel that widens as a picture shrinks, as in Pillow."""
+def _resize_like_pil(pixels: Image, width: int, height: int) -> NDArray[np.float64]:
+    """Resize bilinearly with a kernel that widens as the image shrinks, as Pillow does."""
     across, down = _weights(pixels.shape[1], width), _weights(pixels.shape[0], height)
     rows = np.rint(np.tensordot(down, pixels, 1))
     return np.rint(np.tensordot(rows, across, (1, 1))).transpose(0, 2, 1).clip(0, 255)
@@ -427,13 +435,15 @@ def _weights(side: int, to_side: int) -> NDArray[np.float64]:
         (160, 160),
     ],
 )
-def test_smaller_pictures_differ_from_the_exact_ones_by_less_than_a_grey_level(
+def test_resized_image_differs_from_references_by_less_than_a_gray_level(
     width: int, height: int
 ) -> None:
     pixels = photo("collage_1280x720.jpg")
-    found = prepared(plan(width, height, bgr=True), pixels)[0].astype(np.float64)
+    found = prepare(plan(width, height, bgr=True), pixels)[0].astype(np.float64)
     mean = cv2.resize(pixels, (width, height), interpolation=cv2.INTER_AREA)
-    differences = [np.abs(found - each).mean() for each in (mean, _like_pil(pixels, width, height))]
+    differences = [
+        np.abs(found - each).mean() for each in (mean, _resize_like_pil(pixels, width, height))
+    ]
     assert min(differences) < 0.9
     assert max(differences) < 2
     aliased = cv2.resize(pixels, (width, height)).astype(np.float64)
@@ -442,18 +452,18 @@ def test_smaller_pictures_differ_from_the_exact_ones_by_less_than_a_grey_level(
 
 @pytest.mark.parametrize("size", [(1, 1), (1280, 4), (4, 720), (100, 700), (33, 17), (1279, 719)])
 @pytest.mark.parametrize("own", [(1280, 720), (641, 479), (3, 2), (1, 500)])
-def test_every_size_becomes_every_other(own: tuple[int, int], size: tuple[int, int]) -> None:
-    found = prepared(plan(*size, bgr=True), colour(10, 20, 30, *own))
+def test_any_size_can_be_resized_to_any_other(own: tuple[int, int], size: tuple[int, int]) -> None:
+    found = prepare(plan(*size, bgr=True), solid_color(10, 20, 30, *own))
     assert found.shape == (1, size[1], size[0], 3)
     assert (found == np.array([10, 20, 30])).all()
 
 
-def test_fine_stripes_become_grey_instead_of_coarse_stripes() -> None:
-    """What linear interpolation alone makes of them."""
+def test_fine_stripes_are_averaged_without_aliasing() -> None:
+    """Linear interpolation alone turns them into coarse stripes."""
     stripes = np.zeros((720, 1280, 3), np.uint8)
     stripes[:, ::2] = 255
     for size in ((300, 300), (224, 224), (96, 96), (32, 32)):
-        found = prepared(plan(*size), stripes).astype(np.int64)
+        found = prepare(plan(*size), stripes).astype(np.int64)
         assert np.abs(found - 127).max() < 40, size
     assert np.abs(cv2.resize(stripes, (300, 300)).astype(np.int64) - 127).max() > 100
 
@@ -471,13 +481,13 @@ def test_fine_stripes_become_grey_instead_of_coarse_stripes() -> None:
 )
 @pytest.mark.parametrize("layout", ["NCHW", "NHWC"])
 @pytest.mark.parametrize("shrunk", [False, True])
-def test_views_of_pictures_are_pictures(view: Any, layout: Any, shrunk: bool) -> None:
+def test_array_views_are_accepted(view: Any, layout: Any, shrunk: bool) -> None:
     pixels = view(noise(64, 48))
     pixels.setflags(write=False)
     width, height = (20, 20) if shrunk else (pixels.shape[1], pixels.shape[0])
     for dtype in (FLOAT, BYTE):
-        of_view = prepared(plan(width, height, layout, dtype=dtype), pixels)
-        of_copy = prepared(plan(width, height, layout, dtype=dtype), np.ascontiguousarray(pixels))
+        of_view = prepare(plan(width, height, layout, dtype=dtype), pixels)
+        of_copy = prepare(plan(width, height, layout, dtype=dtype), np.ascontiguousarray(pixels))
         np.testing.assert_array_equal(of_view, of_copy)
 
 
@@ -490,7 +500,7 @@ def test_views_of_pictures_are_pictures(view: Any, layout: Any, shrunk: bool) ->
         np.zeros((4, 4, 3), np.float32),
     ],
 )
-def test_what_is_no_picture_in_colour_is_told(pixels: NDArray[Any]) -> None:
+def test_image_that_is_not_color_is_refused(pixels: NDArray[Any]) -> None:
     with pytest.raises(InvalidRequest, match="color images"):
         Preprocessor(plan(8, 8)).prepare(pixels)
 
@@ -508,7 +518,7 @@ def test_what_is_no_picture_in_colour_is_told(pixels: NDArray[Any]) -> None:
         plan(128, 128, "NHWC", bgr=True, letterbox=True),
     ],
 )
-def test_memory_is_used_again(given_plan: InputPlan) -> None:
+def test_buffers_are_reused(given_plan: InputPlan) -> None:
     preparer, pixels = Preprocessor(given_plan), noise(1280, 720)
     for _ in range(2):
         with preparer.prepared(pixels):
@@ -522,33 +532,41 @@ def test_memory_is_used_again(given_plan: InputPlan) -> None:
         tracemalloc.stop()
 
 
-def test_a_tensor_is_nobody_elses_until_it_is_released() -> None:
+def test_tensor_is_not_shared_until_it_is_released() -> None:
     preparer = Preprocessor(plan(8, 6))
-    first, _ = preparer.prepare(colour(1, 1, 1))
-    second, _ = preparer.prepare(colour(2, 2, 2))
+    first, _ = preparer.prepare(solid_color(1, 1, 1))
+    second, _ = preparer.prepare(solid_color(2, 2, 2))
     assert (first == 1).all()
     assert (second == 2).all()
     preparer.release(first)
     preparer.release(first)
-    third, fourth = preparer.prepare(colour(3, 3, 3))[0], preparer.prepare(colour(4, 4, 4))[0]
+    third, fourth = (
+        preparer.prepare(solid_color(3, 3, 3))[0],
+        preparer.prepare(solid_color(4, 4, 4))[0],
+    )
     assert third is first
     assert (third == 3).all()
     assert (second == 2).all()
     assert (fourth == 4).all()
 
 
-def test_threads_do_not_see_each_others_pictures() -> None:
+def test_threads_do_not_share_tensors() -> None:
     preparer = Preprocessor(plan(64, 64, "NCHW", dtype=FLOAT, letterbox=True))
     wrong = list[int]()
 
-    def prepare(value: int) -> None:
-        expected = prepared(preparer.plan, colour(value, value, value, 200, 100 + value))
+    def prepare_repeatedly(value: int) -> None:
+        expected = prepare(preparer.plan, solid_color(value, value, value, 200, 100 + value))
         for _ in range(100):
-            with preparer.prepared(colour(value, value, value, 200, 100 + value)) as (found, _):
+            with preparer.prepared(solid_color(value, value, value, 200, 100 + value)) as (
+                found,
+                _,
+            ):
                 if not np.array_equal(found, expected):
                     wrong.append(value)
 
-    threads = [threading.Thread(target=prepare, args=(value,)) for value in (3, 60, 120, 250)]
+    threads = [
+        threading.Thread(target=prepare_repeatedly, args=(value,)) for value in (3, 60, 120, 250)
+    ]
     for thread in threads:
         thread.start()
     for thread in threads:
@@ -563,11 +581,11 @@ def test_threads_do_not_see_each_others_pictures() -> None:
     height=st.integers(1, 70),
     letterbox=st.booleans(),
 )
-def test_every_shape_is_filled_or_refused(
+def test_any_shape_is_filled_or_refused(
     shape: list[int] | None, dtype: str, width: int, height: int, letterbox: bool
 ) -> None:
     facts = TensorSpec("x", np.dtype(dtype), None if shape is None else tuple(shape))
-    found = decided(facts, letterbox=letterbox)
+    found = plan_or_mismatch(facts, letterbox=letterbox)
     if isinstance(found, Mismatch):
         assert found.reasons
         return
