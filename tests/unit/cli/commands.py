@@ -1,4 +1,4 @@
-"""`cogwork` in a process of its own, as a person runs it."""
+"""Runs `cogwork` in a child process, as a person does."""
 
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ from tests.running import DEADLINE
 PIPE = asyncio.subprocess.PIPE
 
 
-class Said(NamedTuple):
+class CommandResult(NamedTuple):
     code: int | None
     out: str
     err: str
 
 
 @contextlib.asynccontextmanager
-async def command(
+async def start_command(
     *arguments: str, stdin: int = PIPE, stdout: int = PIPE, stderr: int = PIPE
 ) -> AsyncIterator[asyncio.subprocess.Process]:
-    """Killed if it is not over at the end."""
+    """Start the command, and kill it at the end if it still runs."""
     process = await asyncio.create_subprocess_exec(
         *(sys.executable, "-m", "cogwork.cli.main", *arguments),
         stdin=stdin,
@@ -37,24 +37,24 @@ async def command(
         if process.returncode is None:
             process.kill()
         await process.wait()
-        # Its transport closes its pipes a turn of the loop later.
+        # Its transport closes its pipes one iteration of the loop later.
         await asyncio.sleep(0)
 
 
-async def said(*arguments: str, typed: str = "") -> Said:
-    async with command(*arguments) as process, asyncio.timeout(DEADLINE):
+async def run_command(*arguments: str, typed: str = "") -> CommandResult:
+    async with start_command(*arguments) as process, asyncio.timeout(DEADLINE):
         out, err = await process.communicate(typed.encode())
-    return Said(process.returncode, out.decode(), err.decode())
+    return CommandResult(process.returncode, out.decode(), err.decode())
 
 
-def a_shell(directory: Path, name: str = "sh") -> dict[str, object]:
-    """The service of a machine whose shell starts in the directory."""
+def shell_service(directory: Path, name: str = "sh") -> dict[str, object]:
+    """Return the configuration of a shell service that starts in the directory."""
     attributes = {"shell": "/bin/sh", "directory": str(directory)}
     return {"name": name, "api": "rdk:service:shell", "attributes": attributes}
 
 
-def tree(root: Path) -> dict[str, bytes | None]:
-    """What is in a directory: the content of files, None for directories."""
+def read_tree(root: Path) -> dict[str, bytes | None]:
+    """Return the content of a directory: bytes of files, None for directories."""
     return {
         str(path.relative_to(root)): None if path.is_dir() else path.read_bytes()
         for path in sorted(root.rglob("*"))

@@ -1,4 +1,4 @@
-"""Machines to draw: one that a person could have, and any at all."""
+"""Machines to draw: a realistic one, and arbitrary ones."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ STATES = ("ready", "unhealthy", "configuring", "unconfigured", "removing", "neve
 
 @st.composite
 def machines(draw: st.DrawFn, names: st.SearchStrategy[str] | None = None) -> list[DiagramNode]:
-    """Cycles, loops and missing dependencies included."""
+    """Generate machines, including those with cycles and missing dependencies."""
     anything = st.text(alphabet="ab/:<>&\"\\'\n\0\x1b\ud800\u202e]{}é日", max_size=8)
     known = draw(st.lists(names if names is not None else anything, unique=True, max_size=9))
     wanted = st.sampled_from([*known, "missing"])
@@ -48,8 +48,8 @@ def machines(draw: st.DrawFn, names: st.SearchStrategy[str] | None = None) -> li
     ]
 
 
-def many(count: int) -> list[DiagramNode]:
-    """A large machine, the same each time."""
+def large_machine(count: int) -> list[DiagramNode]:
+    """Return a large machine, the same each time."""
     chance = random.Random(count)
     names: list[str] = []
     nodes = []

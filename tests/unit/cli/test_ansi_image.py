@@ -1,4 +1,4 @@
-"""Pictures as text: every pixel where it belongs, and nothing said twice."""
+"""Images as text: every pixel in its place, and no color set twice."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from hypothesis.extra import numpy as arrays
 from cogwork.cli.ansi_image import render_ansi
 from cogwork.resource.image import Pixels
 
-# As OpenCV has them.
+# In OpenCV's channel order.
 RED, GREEN, BLUE = (0, 0, 255), (0, 255, 0), (255, 0, 0)
 GREY, WHITE, BLACK = (129, 128, 127), (255, 255, 255), (0, 0, 0)
 
@@ -33,8 +33,8 @@ def picture(*lines: list[tuple[int, int, int]]) -> Pixels:
     return np.array(lines, np.uint8)
 
 
-def seen(text: str) -> list[list[tuple[str, str]]]:
-    """The upper and the lower colour of each cell, as a terminal would show them."""
+def parse_cells(text: str) -> list[list[tuple[str, str]]]:
+    """Return the upper and the lower color of each cell, as a terminal shows them."""
     shown = []
     for line in text.split("\n"):
         assert line.endswith("\x1b[0m")
@@ -53,13 +53,13 @@ def size(text: str) -> tuple[int, int]:
 
 
 class TestText:
-    def test_two_by_two(self) -> None:
+    def test_truecolor_image_of_two_by_two(self) -> None:
         pixels = picture([RED, RED], [GREEN, GREY])
         assert render_ansi(pixels, 2, 1, truecolor=True) == (
             "\x1b[38;2;255;0;0m\x1b[48;2;0;255;0m▀\x1b[48;2;127;128;129m▀\x1b[0m"
         )
 
-    def test_two_by_two_with_256_colours(self) -> None:
+    def test_image_of_two_by_two_with_256_colors(self) -> None:
         pixels = picture([RED, RED], [GREEN, GREY])
         assert render_ansi(pixels, 2, 1, truecolor=False) == (
             "\x1b[38;5;196m\x1b[48;5;46m▀\x1b[48;5;244m▀\x1b[0m"
@@ -69,20 +69,20 @@ class TestText:
         ("colour", "index"),
         [(BLACK, 16), (WHITE, 231), (BLUE, 21), ((8, 8, 8), 232), ((95, 135, 215), 173)],
     )
-    def test_the_nearest_of_256_colours(self, colour: tuple[int, int, int], index: int) -> None:
+    def test_nearest_of_256_colors_is_used(self, colour: tuple[int, int, int], index: int) -> None:
         text = render_ansi(picture([colour], [colour]), 1, 1, truecolor=False)
-        assert seen(text) == [[(f"5;{index}", f"5;{index}")]]
+        assert parse_cells(text) == [[(f"5;{index}", f"5;{index}")]]
 
-    def test_a_colour_is_said_once_for_each_line(self) -> None:
+    def test_color_is_set_once_per_line(self) -> None:
         lines = render_ansi(np.full((40, 30, 3), 77, np.uint8), 30, 20, truecolor=True).split("\n")
         line = "\x1b[38;2;77;77;77m\x1b[48;2;77;77;77m" + 30 * "▀" + "\x1b[0m"
         assert lines == [line] * 20
 
     @given(data=st.data())
-    def test_a_terminal_shows_the_pixels(self, data: st.DataObject) -> None:
+    def test_terminal_shows_the_pixels(self, data: st.DataObject) -> None:
         pixels = data.draw(small_pictures)
         lines, width = len(pixels) // 2, pixels.shape[1]
-        shown = seen(render_ansi(pixels, width, lines, truecolor=True))
+        shown = parse_cells(render_ansi(pixels, width, lines, truecolor=True))
         rows = [row for cells in shown for row in zip(*cells, strict=True)]
         assert rows == [
             tuple(f"2;{red};{green};{blue}" for blue, green, red in row) for row in pixels
@@ -90,7 +90,7 @@ class TestText:
 
     @pytest.mark.parametrize("truecolor", [True, False])
     @given(data=st.data())
-    def test_no_colour_is_set_where_it_is_already(
+    def test_color_is_not_set_again_while_it_is_active(
         self, truecolor: bool, data: st.DataObject
     ) -> None:
         pixels = data.draw(small_pictures)
@@ -115,42 +115,45 @@ class TestSize:
             ((64, 48), (1, 1), (1, 1)),
         ],
     )
-    def test_it_fits_and_keeps_its_shape(
+    def test_image_fits_the_terminal_and_keeps_its_aspect_ratio(
         self, pixels: tuple[int, int], cells: tuple[int, int], fitted: tuple[int, int]
     ) -> None:
         width, height = pixels
         text = render_ansi(np.zeros((height, width, 3), np.uint8), *cells, truecolor=True)
         assert size(text) == fitted
 
-    def test_shrinking_mixes_colours(self) -> None:
+    def test_shrinking_averages_colors(self) -> None:
         chequered = np.tile(np.array([[0, 200], [200, 0]], np.uint8), (4, 4))
         pixels = np.repeat(chequered[..., None], 3, axis=2)
-        assert seen(render_ansi(pixels, 4, 2, truecolor=True)) == [[("2;100;100;100",) * 2] * 4] * 2
+        assert (
+            parse_cells(render_ansi(pixels, 4, 2, truecolor=True))
+            == [[("2;100;100;100",) * 2] * 4] * 2
+        )
 
 
 class TestDepth:
-    def test_near_is_red_and_far_is_blue_and_nothing_is_black(self) -> None:
+    def test_near_is_red_far_is_blue_and_missing_depth_is_black(self) -> None:
         depth = np.array([[500] * 4, [0] * 4, [4000] * 4, [4000] * 4], np.uint16)
-        (near, nothing), *_ = seen(render_ansi(depth, 4, 2, truecolor=True))[0]
-        (far, _), *_ = seen(render_ansi(depth, 4, 2, truecolor=True))[1]
+        (near, nothing), *_ = parse_cells(render_ansi(depth, 4, 2, truecolor=True))[0]
+        (far, _), *_ = parse_cells(render_ansi(depth, 4, 2, truecolor=True))[1]
         assert nothing == "2;0;0;0"
-        red, _, blue = channels(near)
+        red, _, blue = parse_channels(near)
         assert red > 3 * blue
-        red, _, blue = channels(far)
+        red, _, blue = parse_channels(far)
         assert blue >= red
 
     @pytest.mark.parametrize("distance", [0, 700, 65535])
-    def test_all_at_one_distance(self, distance: int) -> None:
+    def test_uniform_depth_has_one_color(self, distance: int) -> None:
         text = render_ansi(np.full((6, 8), distance, np.uint16), 8, 3, truecolor=True)
-        assert len({colour for line in seen(text) for cell in line for colour in cell}) == 1
+        assert len({colour for line in parse_cells(text) for cell in line for colour in cell}) == 1
 
-    def test_one_stray_distance_does_not_take_the_colours(self) -> None:
+    def test_single_outlier_does_not_compress_the_color_range(self) -> None:
         depth = np.tile(np.linspace(500, 900, 20).astype(np.uint16), (20, 1))
         depth[0, 0] = 60_000
-        cells = seen(render_ansi(depth, 20, 10, truecolor=True))[5]
+        cells = parse_cells(render_ansi(depth, 20, 10, truecolor=True))[5]
         assert len({colour for cell in cells for colour in cell}) > 15
 
 
-def channels(colour: str) -> tuple[int, int, int]:
+def parse_channels(colour: str) -> tuple[int, int, int]:
     _, red, green, blue = map(int, colour.split(";"))
     return red, green, blue

@@ -1,4 +1,4 @@
-"""`cogwork call`: a request that cannot be read is refused in a sentence."""
+"""`cogwork call` refuses invalid requests with one sentence."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def method() -> Any:
     return motor_pb2.DESCRIPTOR.services_by_name["MotorService"].methods_by_name["DoCommand"]
 
 
-def test_a_request_gets_the_name_of_its_resource(method: Any) -> None:
+def test_request_gets_the_name_of_its_resource(method: Any) -> None:
     assert _build_request(method, "wheel", '{"command": {"a": 1}}').name == "wheel"
     assert _build_request(method, "wheel", '{"name": "other"}').name == "other"
 
@@ -38,6 +38,6 @@ def test_a_request_gets_the_name_of_its_resource(method: Any) -> None:
     ],
     ids=lambda text: ascii(text[:30]),
 )
-def test_a_request_that_cannot_be_read_is_refused(method: Any, text: str) -> None:
+def test_invalid_request_is_refused(method: Any, text: str) -> None:
     with pytest.raises(CommandError, match="invalid request"):
         _build_request(method, "wheel", text)

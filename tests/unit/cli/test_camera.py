@@ -89,13 +89,15 @@ def png() -> bytes:
     return cv2.imencode(".png", np.zeros((48, 64, 3), np.uint8))[1].tobytes()
 
 
-def damaged() -> bytes:
-    """Of a sound header, and nothing behind it."""
+def damaged_jpeg() -> bytes:
+    """Return a JPEG with a valid header and no data."""
     frame = struct.pack(">BBHBHHB", 0xFF, 0xC0, 11, 8, 48, 64, 1) + b"\x01\x11\x00"
     return b"\xff\xd8" + frame + b"\xff\xd9"
 
 
-def still(name: str, captured: int = 0, chooses: bool = True, **images: bytes) -> dict[str, Any]:
+def still_camera(
+    name: str, captured: int = 0, chooses: bool = True, **images: bytes
+) -> dict[str, Any]:
     sent = {source: data.hex() for source, data in images.items()}
     attributes = {"images": sent, "captured": captured, "chooses": chooses}
     return {"name": name, **CAMERA, "model": "acme:test:still", "attributes": attributes}
@@ -111,19 +113,19 @@ MACHINE = {
             "attributes": {"video_path": "rtsp://localhost:1/x"},
         },
         {"name": "scale", "api": "rdk:component:sensor", "model": "fake"},
-        still("png", one=png()),
-        still("damaged", one=damaged()),
-        still("webp", one=b"RIFF1234WEBP"),
-        still("empty"),
-        still("rigid", chooses=False, one=png(), two=png()),
-        still("timeless", captured=2**60, one=png()),
+        still_camera("png", one=png()),
+        still_camera("damaged", one=damaged_jpeg()),
+        still_camera("webp", one=b"RIFF1234WEBP"),
+        still_camera("empty"),
+        still_camera("rigid", chooses=False, one=png(), two=png()),
+        still_camera("timeless", captured=2**60, one=png()),
     ]
 }
 
 
 @pytest.fixture(scope="module")
 def address(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """Where a machine with cameras of all kinds listens."""
+    """Return the address of a machine with cameras of all kinds."""
     directory = tmp_path_factory.mktemp("machine")
     acme = plug_in(directory / "plugged-in", PLUG_IN, "still = {module}:MODEL")
     with asyncio.Runner() as runner:
@@ -132,7 +134,7 @@ def address(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
             stack.enter_async_context(running(MACHINE, directory, environment=acme))
         )
         runner.run(server.until(state="running"))
-        # Something of grpc's own stays open as long as there is a channel.
+        # grpc keeps something open as long as there is a channel.
         with grpc.insecure_channel(f"localhost:{server.port}") as channel:
             grpc.channel_ready_future(channel).result(DEADLINE)
             yield f"localhost:{server.port}"
@@ -143,13 +145,13 @@ Say = Callable[..., tuple[int, str, str]]
 
 
 @pytest.fixture
-def say(
+def run_camera(
     address: str,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> Say:
-    """A command in a directory of its own: its exit code, what it prints, what it complains."""
+    """Return a function that runs a command in a directory: exit code, stdout, stderr."""
     monkeypatch.chdir(tmp_path)
 
     def run(*arguments: str) -> tuple[int, str, str]:
@@ -160,8 +162,8 @@ def say(
 
 
 class TestSnap:
-    def test_a_picture_and_a_line_about_it(self, say: Say, tmp_path: Path) -> None:
-        code, out, err = say("snap", "belt")
+    def test_snap_writes_an_image_and_describes_it(self, run_camera: Say, tmp_path: Path) -> None:
+        code, out, err = run_camera("snap", "belt")
         assert (code, err) == (0, "")
         assert re.fullmatch(
             r"belt\.jpg: 320x240 image/jpeg, \d+ kB, \d\.\d\d s old, \d+ annotations?\n", out
@@ -170,8 +172,8 @@ class TestSnap:
         assert (header.mime_type, header.width, header.height) == ("image/jpeg", 320, 240)
         assert [each.name for each in tmp_path.iterdir()] == ["belt.jpg"]
 
-    def test_the_form_for_programs(self, say: Say, tmp_path: Path) -> None:
-        code, out, _ = say("snap", "rdk:component:camera/belt", "-o", "b.jpeg", "--json")
+    def test_snap_json_describes_the_image(self, run_camera: Say, tmp_path: Path) -> None:
+        code, out, _ = run_camera("snap", "rdk:component:camera/belt", "-o", "b.jpeg", "--json")
         told = json.loads(out)
         assert code == 0
         assert re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d+Z", told.pop("captured_at"))
@@ -197,37 +199,39 @@ class TestSnap:
             (["--source", "depth", "-o", "d.dep"], "d.dep", "image/vnd.viam.dep", True),
         ],
     )
-    def test_which_picture_and_which_type(
+    def test_snap_chooses_source_and_type_by_arguments(
         self,
-        say: Say,
+        run_camera: Say,
         tmp_path: Path,
         arguments: list[str],
         file: str,
         mime_type: str,
         depth: bool,
     ) -> None:
-        code, out, _ = say("snap", "belt", *arguments)
+        code, out, _ = run_camera("snap", "belt", *arguments)
         assert code == 0
         assert out.startswith(f"{file}: 320x240 {mime_type}, ")
         header = read_header((tmp_path / file).read_bytes())
         assert (header.mime_type, header.is_depth) == (mime_type, depth)
 
-    def test_a_camera_that_sends_what_it_likes(self, say: Say, tmp_path: Path) -> None:
-        code, out, err = say("snap", "png", "-o", "picture.jpg")
+    def test_snap_adapts_the_file_name_to_the_type_of_the_image(
+        self, run_camera: Say, tmp_path: Path
+    ) -> None:
+        code, out, err = run_camera("snap", "png", "-o", "picture.jpg")
         assert code == 0
         assert err.startswith('camera "png" does not support image/jpeg; writing image/png instead')
         assert out == f"picture.png: 64x48 image/png, {len(png())} bytes\n"
         assert [each.name for each in tmp_path.iterdir()] == ["picture.png"]
 
-    def test_a_time_that_no_calendar_has(self, say: Say) -> None:
-        code, out, _ = say("snap", "timeless", "-o", "t.png", "--json")
+    def test_snap_omits_a_time_outside_the_calendar(self, run_camera: Say) -> None:
+        code, out, _ = run_camera("snap", "timeless", "-o", "t.png", "--json")
         assert code == 0
         told = json.loads(out)
         assert (told["captured_at"], told["age_seconds"]) == (None, None)
 
-    def test_others_may_read_it_as_they_may_other_files(self, say: Say, tmp_path: Path) -> None:
+    def test_image_file_has_default_permissions(self, run_camera: Say, tmp_path: Path) -> None:
         (tmp_path / "other").touch()
-        say("snap", "png", "-o", "p.png")
+        run_camera("snap", "png", "-o", "p.png")
         assert (tmp_path / "p.png").stat().st_mode == (tmp_path / "other").stat().st_mode
 
     @pytest.mark.parametrize(
@@ -246,17 +250,19 @@ class TestSnap:
             (["belt", "-o", "no/b.jpg"], 2, "cannot write no/b.jpg: No such file or directory"),
         ],
     )
-    def test_what_cannot_be(
-        self, say: Say, tmp_path: Path, arguments: list[str], code: int, said: str
+    def test_snap_refuses_invalid_arguments_and_images(
+        self, run_camera: Say, tmp_path: Path, arguments: list[str], code: int, said: str
     ) -> None:
-        exit_code, out, err = say("snap", *arguments)
+        exit_code, out, err = run_camera("snap", *arguments)
         assert (exit_code, out) == (code, "")
         assert said in err
         assert err.count("\n") == 1
         assert list(tmp_path.iterdir()) == []
 
     @pytest.mark.parametrize("command", ["snap", "watch"])
-    def test_no_machine(self, command: str, capsys: pytest.CaptureFixture[str]) -> None:
+    def test_unreachable_machine_is_reported(
+        self, command: str, capsys: pytest.CaptureFixture[str]
+    ) -> None:
         assert main(["camera", command, "belt", "--address", "localhost:1"]) == 2
         assert (
             "cannot reach a machine at localhost:1 (connection refused)" in capsys.readouterr().err
@@ -264,7 +270,7 @@ class TestSnap:
 
 
 class Terminal:
-    """What is written to it, as it comes."""
+    """A pseudo terminal that collects its output."""
 
     def __init__(self) -> None:
         self.shown = b""
@@ -278,7 +284,7 @@ class Terminal:
     def resize(self, columns: int, lines: int) -> None:
         fcntl.ioctl(self.theirs, termios.TIOCSWINSZ, struct.pack("4H", lines, columns, 0, 0))
 
-    def shows(self, pattern: str, since: int = 0) -> None:
+    def wait_for(self, pattern: str, since: int = 0) -> None:
         wanted, end = re.compile(pattern.encode()), time.monotonic() + DEADLINE
         while not wanted.search(self.shown, since):
             left = end - time.monotonic()
@@ -290,8 +296,8 @@ class Terminal:
             self.shown += os.read(self._ours, 1 << 20)
 
 
-class Watched(Terminal):
-    """A terminal with the command on it."""
+class WatchTerminal(Terminal):
+    """A terminal that runs `cogwork camera watch`."""
 
     def __init__(self, *arguments: str, **environment: str) -> None:
         super().__init__()
@@ -309,8 +315,8 @@ class Watched(Terminal):
         self._process.communicate(timeout=DEADLINE)
         super().close()
 
-    def ends(self, number: signal.Signals | None = None) -> tuple[int, str]:
-        """The exit code, and what it complained."""
+    def wait_for_exit(self, number: signal.Signals | None = None) -> tuple[int, str]:
+        """Return the exit code and the standard error."""
         if number is not None:
             self._process.send_signal(number)
         end = time.monotonic() + DEADLINE
@@ -325,34 +331,38 @@ LEFT = re.escape("\x1b[0m\x1b[?25h\x1b[?1049l") + r"\Z"
 
 
 class TestWatchOnATerminal:
-    def test_the_picture_until_ctrl_c(self, address: str) -> None:
-        with closing(Watched("belt", "--address", address)) as terminal:
+    def test_watch_shows_frames_until_ctrl_c(self, address: str) -> None:
+        with closing(WatchTerminal("belt", "--address", address)) as terminal:
             line = "(?:[^▀\n]*▀){%d}[^▀\n]*\x1b\\[0m"
             wide, narrow = line % 60, line % 20
-            terminal.shows(f"\x1b\\[H{wide}(?:\r\n{wide}){{21}}\x1b\\[23;1Hbelt  320x240")
-            terminal.shows(
+            terminal.wait_for(f"\x1b\\[H{wide}(?:\r\n{wide}){{21}}\x1b\\[23;1Hbelt  320x240")
+            terminal.wait_for(
                 r"belt  320x240  \d+\.\d frames/s  age -?\d+\.\d\d s  source color\x1b\[K"
             )
             before = len(terminal.shown)
             terminal.resize(20, 20)
-            terminal.shows(f"\x1b\\[2J\x1b\\[H{narrow}\r\n", before)
-            assert terminal.ends(signal.SIGINT) == (0, "")
-            terminal.shows(LEFT)
+            terminal.wait_for(f"\x1b\\[2J\x1b\\[H{narrow}\r\n", before)
+            assert terminal.wait_for_exit(signal.SIGINT) == (0, "")
+            terminal.wait_for(LEFT)
         assert terminal.shown.startswith(ENTERED)
 
-    def test_fewer_colours_and_sigterm(self, address: str) -> None:
+    def test_watch_uses_256_colors_and_ends_on_sigterm(self, address: str) -> None:
         arguments = ("belt", "--source", "depth", "--address", address)
-        with closing(Watched(*arguments, COLORTERM="")) as terminal:
-            terminal.shows(r"\x1b\[38;5;\d+m\x1b\[48;5;\d+m▀")
-            terminal.shows("belt  320x240")
-            assert terminal.ends(signal.SIGTERM) == (128 + signal.SIGTERM, "")
-            terminal.shows(LEFT)
+        with closing(WatchTerminal(*arguments, COLORTERM="")) as terminal:
+            terminal.wait_for(r"\x1b\[38;5;\d+m\x1b\[48;5;\d+m▀")
+            terminal.wait_for("belt  320x240")
+            assert terminal.wait_for_exit(signal.SIGTERM) == (128 + signal.SIGTERM, "")
+            terminal.wait_for(LEFT)
         assert b"8;2;" not in terminal.shown
 
-    def test_without_opencv(self, address: str, tmp_path: Path) -> None:
+    def test_watch_without_opencv_explains_how_to_install_it(
+        self, address: str, tmp_path: Path
+    ) -> None:
         (tmp_path / "cv2.py").write_text("raise ImportError('it is not here')\n")
-        with closing(Watched("belt", "--address", address, PYTHONPATH=str(tmp_path))) as terminal:
-            assert terminal.ends() == (
+        with closing(
+            WatchTerminal("belt", "--address", address, PYTHONPATH=str(tmp_path))
+        ) as terminal:
+            assert terminal.wait_for_exit() == (
                 2,
                 "cv2 cannot be imported (it is not here); install it with "
                 "`pip install 'cogwork[camera]'`\n",
@@ -367,15 +377,15 @@ class TestWatchOnATerminal:
             ("empty", 'camera "empty" returned no images'),
         ],
     )
-    def test_why_there_is_no_picture(self, address: str, camera: str, said: str) -> None:
-        with terminal_here() as terminal:
+    def test_watch_shows_why_there_is_no_image(self, address: str, camera: str, said: str) -> None:
+        with capture_stdout() as terminal:
             assert main(["camera", "watch", camera, "--seconds", "0.3", "--address", address]) == 0
-            terminal.shows(LEFT)
+            terminal.wait_for(LEFT)
         text = terminal.shown.decode()
         assert text.startswith(f"{ENTERED.decode()}\x1b[2J\x1b[H{said}")
         assert f"\r\n{camera}  no image\x1b[0m" in text
 
-    def test_an_error_of_ours_leaves_no_mess(
+    def test_unexpected_error_restores_the_terminal(
         self, address: str, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         def fail(*_: object) -> None:
@@ -383,33 +393,33 @@ class TestWatchOnATerminal:
 
         monkeypatch.setattr("cogwork.cli.ansi_image.render_ansi", fail)
         before = signal.getsignal(signal.SIGTERM), signal.getsignal(signal.SIGINT)
-        with terminal_here() as terminal:
+        with capture_stdout() as terminal:
             with pytest.raises(ZeroDivisionError):
                 main(["camera", "watch", "belt", "--address", address])
-            terminal.shows(LEFT)
+            terminal.wait_for(LEFT)
         assert terminal.shown.startswith(ENTERED)
         assert (signal.getsignal(signal.SIGTERM), signal.getsignal(signal.SIGINT)) == before
 
-    async def test_a_machine_that_goes_and_comes_back(self, tmp_path: Path) -> None:
+    async def test_watch_survives_a_restart_of_the_machine(self, tmp_path: Path) -> None:
         belt = {"components": MACHINE["components"][:1]}
         async with contextlib.AsyncExitStack() as first:
             server = await first.enter_async_context(running(belt, tmp_path))
             await server.until(state="running")
             address = f"localhost:{server.port}"
-            with closing(Watched("belt", "--address", address)) as terminal:
-                await asyncio.to_thread(terminal.shows, "belt  320x240")
+            with closing(WatchTerminal("belt", "--address", address)) as terminal:
+                await asyncio.to_thread(terminal.wait_for, "belt  320x240")
                 await first.aclose()
-                await asyncio.to_thread(terminal.shows, "cannot reach a machine at localhost")
+                await asyncio.to_thread(terminal.wait_for, "cannot reach a machine at localhost")
                 before = len(terminal.shown)
                 again = {**belt, "network": {"bind_address": address}}
                 async with running(again, tmp_path):
-                    await asyncio.to_thread(terminal.shows, "belt  320x240", before)
-                    assert await asyncio.to_thread(terminal.ends, signal.SIGINT) == (0, "")
+                    await asyncio.to_thread(terminal.wait_for, "belt  320x240", before)
+                    assert await asyncio.to_thread(terminal.wait_for_exit, signal.SIGINT) == (0, "")
 
 
 @contextlib.contextmanager
-def terminal_here() -> Iterator[Terminal]:
-    """The standard output of this process. Nobody reads meanwhile, so it must be little."""
+def capture_stdout() -> Iterator[Terminal]:
+    """Use a terminal as standard output; nothing reads it meanwhile, so write little."""
     with (
         closing(Terminal()) as terminal,
         os.fdopen(terminal.theirs, "w", closefd=False) as out,
@@ -419,9 +429,9 @@ def terminal_here() -> Iterator[Terminal]:
         yield terminal
 
 
-class TestWatchElsewhere:
-    def test_a_line_each_second(self, say: Say) -> None:
-        code, out, err = say("watch", "belt", "--seconds", "2.5")
+class TestWatchWithoutTerminal:
+    def test_watch_prints_a_line_per_second(self, run_camera: Say) -> None:
+        code, out, err = run_camera("watch", "belt", "--seconds", "2.5")
         assert (code, err) == (0, "")
         first, second, *_ = out.splitlines()
         assert re.fullmatch(r"belt  320x240  age -?\d\.\d\d s  source color", first)
@@ -429,16 +439,18 @@ class TestWatchElsewhere:
             r"belt  320x240  \d+\.\d frames/s  age -?\d\.\d\d s  source color", second
         )
 
-    def test_a_camera_without_pictures(self, say: Say) -> None:
-        code, out, _ = say("watch", "far", "--seconds", "0.2")
+    def test_watch_prints_why_there_is_no_image(self, run_camera: Say) -> None:
+        code, out, _ = run_camera("watch", "far", "--seconds", "0.2")
         assert code == 0
         assert out.startswith("far  no image: UNAVAILABLE: rtsp://localhost:1/x cannot")
         assert out.count("\n") == 1
 
-    def test_a_camera_that_cannot_choose_is_asked_for_all_it_has(self, address: str) -> None:
+    def test_watch_falls_back_to_all_sources_when_the_camera_refuses_a_filter(
+        self, address: str
+    ) -> None:
         told: list[str] = []
 
-        class Heard(LineView):
+        class RecordingView(LineView):
             def show(self, shot: CapturedImage, fresh: bool, status: str) -> None:
                 told.append(shot.source)
 
@@ -446,14 +458,16 @@ class TestWatchElsewhere:
                 told.append(reason)
 
         with grpc.insecure_channel(address) as channel:
-            CameraWatcher(RemoteCamera(channel, "rigid"), address, ImageRequest(), 0.8).run(Heard())
+            CameraWatcher(RemoteCamera(channel, "rigid"), address, ImageRequest(), 0.8).run(
+                RecordingView()
+            )
         first, second, *rest = told
         assert (first, set(rest)) == ("one", {"one"})
         assert "it cannot choose" in second
         assert len(rest) > 1
 
     @pytest.mark.parametrize("name", ["bel", "scale"])
-    def test_no_such_camera(self, say: Say, name: str) -> None:
-        code, out, err = say("watch", name)
+    def test_watch_refuses_unknown_cameras(self, run_camera: Say, name: str) -> None:
+        code, out, err = run_camera("watch", name)
         assert (code, out) == (2, "")
         assert name in err

@@ -1,4 +1,4 @@
-"""The commands as values: what is declared, and nothing else."""
+"""The command tree contains exactly what is declared."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ LEAVES = [command for command in walk(COGWORK) if not command.commands]
 
 
 @pytest.mark.parametrize("command", LEAVES, ids=lambda command: command.name)
-def test_a_command_takes_what_its_usage_says(command: Command) -> None:
+def test_parser_accepts_the_documented_usage(command: Command) -> None:
     parser = build_parser()
     values = [_value(argument.metavar, argument.choices) for argument in command.positional]
     options = [
@@ -32,11 +32,11 @@ def _value(metavar: str | None, choices: tuple[str, ...]) -> str:
     return choices[0] if choices else "1" if metavar in ("N", "PORT", "SECONDS") else "text"
 
 
-def test_every_command_says_what_it_does() -> None:
+def test_every_command_has_a_summary() -> None:
     assert all(command.summary for command in walk(COGWORK))
 
 
-def test_the_usage_of_a_command() -> None:
+def test_usage_of_commands() -> None:
     usages = {command.name: command.usage for command in walk(COGWORK)}
     assert usages["cogwork config diff"] == "cogwork config diff [--json] OLD NEW"
     assert "[--history [RESOURCE]]" in usages["cogwork status"]
@@ -44,18 +44,18 @@ def test_the_usage_of_a_command() -> None:
     assert usages["cogwork"] == "cogwork [--version] COMMAND"
 
 
-def test_the_server_has_every_option() -> None:
+def test_server_has_every_option() -> None:
     assert len(SERVER.options) == len(OPTIONS)
     assert SERVER.usage == "cogwork-server -config FILE [OPTION]..."
 
 
-def test_programs_are_found_by_the_name_of_their_file() -> None:
+def test_program_is_found_by_its_file_name() -> None:
     assert find_program("/opt/cogwork/bin/cogwork-server") == SERVER
     assert find_program("cogwork") == COGWORK
     assert find_program("ls") is None
 
 
-def test_what_is_suppressed_is_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_suppressed_arguments_are_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
     parser = argparse.ArgumentParser(description="A program.")
     parser.add_argument("--hidden", help=argparse.SUPPRESS)
     monkeypatch.setattr(command_tree, "build_parser", lambda: parser)

@@ -1,4 +1,4 @@
-"""What may stand for the last word of a command line."""
+"""Completion candidates for the last word of a command line."""
 
 from __future__ import annotations
 
@@ -42,11 +42,11 @@ from cogwork.config.codes import CODES
         ("", []),
     ],
 )
-def test_candidates(line: str, candidates: list[str]) -> None:
+def test_candidates_for_command_lines(line: str, candidates: list[str]) -> None:
     assert [candidate.word for candidate in complete(split_line(line))] == candidates
 
 
-def test_all_codes_are_offered() -> None:
+def test_explain_completes_all_codes_with_help() -> None:
     offered = complete(["cogwork", "explain", ""])
     assert [candidate.word for candidate in offered] == [code.id for code in CODES.values()]
     assert all(candidate.help for candidate in offered)
@@ -64,12 +64,14 @@ def test_all_codes_are_offered() -> None:
         ("", []),
     ],
 )
-def test_the_words_of_a_line(line: str, words: list[str]) -> None:
+def test_split_line_returns_the_words(line: str, words: list[str]) -> None:
     assert split_line(line) == words
 
 
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
-def test_the_script_of_a_shell_is_printed(shell: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_completion_prints_the_script_of_the_shell(
+    shell: str, capsys: pytest.CaptureFixture[str]
+) -> None:
     assert main(["completion", shell]) == 0
     assert capsys.readouterr().out == (SCRIPTS / f"cogwork.{shell}").read_text()
 
@@ -85,14 +87,14 @@ def test_the_script_of_a_shell_is_printed(shell: str, capsys: pytest.CaptureFixt
         ("fish", ["cogwork-server", "-conf"], "-config\t"),
     ],
 )
-def test_candidates_as_each_shell_reads_them(
+def test_candidates_are_printed_in_the_format_of_each_shell(
     shell: str, words: list[str], printed: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert main(["completion", shell, "--words", *words]) == 0
     assert capsys.readouterr().out.startswith(printed)
 
 
-def test_nothing_heavy_is_imported_for_a_candidate() -> None:
+def test_completion_imports_no_heavy_modules() -> None:
     code = (
         "import sys; from cogwork.cli.completion import complete; complete(['cogwork', '']); "
         "print([name for name in ('pydantic', 'grpc', 'viam') if name in sys.modules])"

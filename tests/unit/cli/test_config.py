@@ -26,7 +26,7 @@ REFUSED: JsonValue = {"network": {"bind_address": "nowhere"}}
 
 
 @pytest.fixture
-def write(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def config_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.chdir(tmp_path)
     for name, content in (("good", GOOD), ("bad", BAD), ("refused", REFUSED)):
         (tmp_path / f"{name}.json").write_text(json.dumps(content))
@@ -37,7 +37,7 @@ def write(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-@pytest.mark.usefixtures("write")
+@pytest.mark.usefixtures("config_files")
 class TestCheck:
     @pytest.mark.parametrize(
         ("file", "code", "said"),
@@ -58,7 +58,7 @@ class TestCheck:
             ("warned.json", 0, "1 warning. For details, run: cogwork explain W502"),
         ],
     )
-    def test_the_verdict(
+    def test_check_reports_the_result(
         self, file: str, code: int, said: str, capsys: pytest.CaptureFixture[str]
     ) -> None:
         assert main(["config", "check", file]) == code
@@ -76,7 +76,7 @@ class TestCheck:
             ("x" * 300, "reading failed: File name too long"),
         ],
     )
-    def test_a_file_that_cannot_be_read(
+    def test_check_reports_unreadable_files(
         self, file: str, said: str, capsys: pytest.CaptureFixture[str]
     ) -> None:
         assert main(["config", "check", file]) == 2
@@ -86,14 +86,14 @@ class TestCheck:
         (found,) = report["diagnostics"]
         assert (report["refused"], found["code"], found["message"]) == (True, "E002", said)
 
-    def test_a_dash_is_the_standard_input(
+    def test_check_reads_standard_input_with_a_dash(
         self, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
     ) -> None:
         monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(b'{"debug": 5}')))
         assert main(["config", "check", "-"]) == 1
         assert capsys.readouterr().out.startswith("-:1:11  error  expected true or false")
 
-    def test_a_pipe_is_not_waited_for(
+    def test_check_does_not_wait_for_a_pipe(
         self, tmp_path: Path, capsys: pytest.CaptureFixture[str]
     ) -> None:
         pipe = tmp_path / "pipe"
@@ -101,14 +101,14 @@ class TestCheck:
         assert main(["config", "check", str(pipe)]) == 2
         assert "not a regular file" in capsys.readouterr().out
 
-    def test_without_a_name_it_is_the_machine_here(
-        self, capsys: pytest.CaptureFixture[str]
-    ) -> None:
+    def test_check_reads_machine_json_by_default(self, capsys: pytest.CaptureFixture[str]) -> None:
         assert main(["config", "check"]) == 0
         assert capsys.readouterr().out.startswith("machine.json is valid")
 
     @pytest.mark.parametrize("file", ["good.json", "bad.json", "refused.json", "broken.json"])
-    def test_the_form_for_programs(self, file: str, capsys: pytest.CaptureFixture[str]) -> None:
+    def test_check_json_lists_diagnostics(
+        self, file: str, capsys: pytest.CaptureFixture[str]
+    ) -> None:
         code = main(["config", "check", "--json", file])
         report = json.loads(capsys.readouterr().out)
         assert report["file"] == file
@@ -117,48 +117,53 @@ class TestCheck:
         for diagnostic in report["diagnostics"]:
             assert {"code", "severity", "message", "effect", "pointer", "line"} <= diagnostic.keys()
 
-    def test_the_environment_and_home_count(
-        self, write: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    def test_check_uses_environment_and_home(
+        self,
+        config_files: Path,
+        capsys: pytest.CaptureFixture[str],
+        monkeypatch: pytest.MonkeyPatch,
     ) -> None:
-        monkeypatch.setenv("COGWORK_HOME", str(write))
+        monkeypatch.setenv("COGWORK_HOME", str(config_files))
         monkeypatch.setenv("NAME", "a")
-        run = write / "packages" / "data" / "ml_model" / "acme-x-1" / "run"
+        run = config_files / "packages" / "data" / "ml_model" / "acme-x-1" / "run"
         run.parent.mkdir(parents=True)
         run.write_text("")
         text = {
             "packages": [{"name": "x", "package": "acme/x", "version": "1"}],
             "modules": [{"name": "$NAME", "executable_path": "${packages.x}/run"}],
         }
-        (write / "env.json").write_text(json.dumps(text))
+        (config_files / "env.json").write_text(json.dumps(text))
         assert main(["config", "check", "env.json"]) == 0
         assert "is valid" in capsys.readouterr().out
 
-    def test_no_escape_codes_where_nobody_sees_them(
+    def test_check_prints_no_escape_codes_without_a_terminal(
         self, capsys: pytest.CaptureFixture[str]
     ) -> None:
         main(["config", "check", "bad.json"])
         assert "\x1b" not in capsys.readouterr().out
 
 
-@pytest.mark.usefixtures("write")
+@pytest.mark.usefixtures("config_files")
 class TestDiff:
-    def test_what_would_change(self, capsys: pytest.CaptureFixture[str]) -> None:
+    def test_diff_lists_changes(self, capsys: pytest.CaptureFixture[str]) -> None:
         assert main(["config", "diff", "machine.json", "good.json"]) == 0
         assert capsys.readouterr().out == (
             "build\n  rdk:component:sensor/a: build, because it is not running yet\n1 built\n"
         )
 
-    def test_nothing(self, capsys: pytest.CaptureFixture[str]) -> None:
+    def test_diff_of_equal_files_says_so(self, capsys: pytest.CaptureFixture[str]) -> None:
         assert main(["config", "diff", "good.json", "good.json"]) == 0
         assert capsys.readouterr().out == "nothing would change\n"
 
-    def test_faults_of_the_new_file_are_mentioned(self, capsys: pytest.CaptureFixture[str]) -> None:
+    def test_diff_mentions_errors_of_the_new_file(self, capsys: pytest.CaptureFixture[str]) -> None:
         assert main(["config", "diff", "good.json", "bad.json"]) == 1
         assert (
             "bad.json has 2 errors; run: cogwork config check bad.json" in capsys.readouterr().out
         )
 
-    def test_the_form_for_programs(self, capsys: pytest.CaptureFixture[str]) -> None:
+    def test_diff_json_lists_changes_and_diagnostics(
+        self, capsys: pytest.CaptureFixture[str]
+    ) -> None:
         assert main(["config", "diff", "--json", "machine.json", "good.json"]) == 0
         report = json.loads(capsys.readouterr().out)
         assert report["new"] == {"file": "good.json", "refused": False, "diagnostics": []}
@@ -170,7 +175,7 @@ class TestDiff:
         assert report["new"]["diagnostics"]
 
     @pytest.mark.parametrize("files", [("good.json", "refused.json"), ("broken.json", "good.json")])
-    def test_a_refused_file(
+    def test_diff_refuses_a_rejected_file(
         self, files: tuple[str, str], capsys: pytest.CaptureFixture[str]
     ) -> None:
         assert main(["config", "diff", *files]) == 1
@@ -179,34 +184,36 @@ class TestDiff:
         assert "would be rejected; fix it first" in err
 
     @pytest.mark.parametrize("files", [("good.json", "nowhere"), ("nowhere", "good.json")])
-    def test_a_missing_file(
+    def test_diff_reports_a_missing_file(
         self, files: tuple[str, str], capsys: pytest.CaptureFixture[str]
     ) -> None:
         assert main(["config", "diff", *files]) == 2
         assert "nowhere  error  the file does not exist" in capsys.readouterr().err
 
 
-def test_the_schema(capsys: pytest.CaptureFixture[str]) -> None:
+def test_schema_is_printed(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["config", "schema"]) == 0
     assert json.loads(capsys.readouterr().out)["title"] == "Cogwork machine"
 
 
 @pytest.mark.parametrize("arguments", [[], ["config"], ["config", "chek"], ["config", "diff", "a"]])
-def test_wrong_usage(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+def test_invalid_usage_exits_with_2(
+    arguments: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
     with pytest.raises(SystemExit) as exit_:
         main(arguments)
     assert exit_.value.code == 2
     assert "usage: cogwork" in capsys.readouterr().err
 
 
-def test_the_version(capsys: pytest.CaptureFixture[str]) -> None:
+def test_version_is_printed(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as exit_:
         main(["--version"])
     assert exit_.value.code == 0
     assert capsys.readouterr().out.startswith("cogwork ")
 
 
-# As a process
+# Tests that run the command as a process
 
 COGWORK = [sys.executable, "-m", "cogwork.cli.main"]
 
@@ -221,7 +228,7 @@ def run(*arguments: str, **environment: str) -> subprocess.CompletedProcess[byte
     )
 
 
-def test_help_imports_next_to_nothing() -> None:
+def test_help_imports_almost_nothing() -> None:
     code = (
         "import sys\n"
         "from cogwork.cli.main import main\n"
@@ -236,7 +243,7 @@ def test_help_imports_next_to_nothing() -> None:
 
 
 @pytest.mark.parametrize("count", [10, 5000], ids=["a little", "more than a pipe holds"])
-def test_a_reader_who_has_seen_enough(tmp_path: Path, count: int) -> None:
+def test_closed_pipe_ends_the_command_silently(tmp_path: Path, count: int) -> None:
     file = tmp_path / "many.json"
     file.write_text(json.dumps({f"key{n}": n for n in range(count)}, indent=1))
     with subprocess.Popen(
@@ -250,7 +257,7 @@ def test_a_reader_who_has_seen_enough(tmp_path: Path, count: int) -> None:
         assert process.wait(30) in (0, 1)
 
 
-def test_a_reader_who_does_not_even_start(tmp_path: Path) -> None:
+def test_pipe_without_a_reader_is_tolerated(tmp_path: Path) -> None:
     file = tmp_path / "one.json"
     file.write_text('{"x": 1}')
     reading, writing = os.pipe()
@@ -268,7 +275,7 @@ def test_a_reader_who_does_not_even_start(tmp_path: Path) -> None:
     assert (done.returncode, done.stderr) == (0, b"")
 
 
-def on_a_terminal(*arguments: str, **environment: str) -> bytes:
+def run_on_terminal(*arguments: str, **environment: str) -> bytes:
     ours, theirs = pty.openpty()
     try:
         subprocess.run(
@@ -285,15 +292,15 @@ def on_a_terminal(*arguments: str, **environment: str) -> bytes:
         os.close(theirs)
 
 
-def test_colour_on_a_terminal_that_wants_it(tmp_path: Path) -> None:
+def test_color_is_used_only_on_a_terminal_without_no_color(tmp_path: Path) -> None:
     file = tmp_path / "bad.json"
     file.write_text(json.dumps(BAD))
-    assert b"\x1b[31merror\x1b[0m" in on_a_terminal("config", "check", str(file), NO_COLOR="")
-    assert b"\x1b" not in on_a_terminal("config", "check", str(file), NO_COLOR="1")
+    assert b"\x1b[31merror\x1b[0m" in run_on_terminal("config", "check", str(file), NO_COLOR="")
+    assert b"\x1b" not in run_on_terminal("config", "check", str(file), NO_COLOR="1")
     assert b"\x1b" not in run("config", "check", str(file)).stdout
 
 
-def test_a_terminal_that_cannot_show_a_character(tmp_path: Path) -> None:
+def test_unencodable_characters_are_escaped(tmp_path: Path) -> None:
     file = tmp_path / "wide.json"
     file.write_text('{"日本": "é"}', encoding="utf-8")
     done = run("config", "check", str(file), PYTHONIOENCODING="ascii")

@@ -11,47 +11,47 @@ from typing import NamedTuple
 
 import pytest
 from tests.running import running
-from tests.unit.cli.commands import Said, a_shell, said, tree
+from tests.unit.cli.commands import CommandResult, read_tree, run_command, shell_service
 
 SUMMARY = re.compile(r"(\d+) files?, (\d+\.\d) MB in \d+\.\d s\n")
 
 
-class Sides(NamedTuple):
+class CopySides(NamedTuple):
     address: str
     here: Path
     there: Path
 
-    async def copy(self, *arguments: str) -> Said:
-        """`near/` and `far/` stand for the two sides."""
+    async def copy(self, *arguments: str) -> CommandResult:
+        """Copy with `near/` for the local directory and `far/` for the machine."""
         written = [each.replace("near/", f"{self.here}/") for each in arguments]
         written = [each.replace("far/", "machine:") for each in written]
-        return await said("copy", *written, "--address", self.address)
+        return await run_command("copy", *written, "--address", self.address)
 
 
 @pytest.fixture
-async def sides(tmp_path: Path) -> AsyncIterator[Sides]:
+async def sides(tmp_path: Path) -> AsyncIterator[CopySides]:
     here, there = tmp_path / "h", tmp_path / "t"
     here.mkdir()
     there.mkdir()
-    async with running({"services": [a_shell(there)]}, tmp_path) as server:
+    async with running({"services": [shell_service(there)]}, tmp_path) as server:
         await server.until(state="running")
-        yield Sides(f"localhost:{server.port}", here, there)
+        yield CopySides(f"localhost:{server.port}", here, there)
 
 
-async def test_a_file_to_the_machine_and_back(sides: Sides) -> None:
+async def test_file_is_copied_to_the_machine_and_back(sides: CopySides) -> None:
     data = os.urandom(20_000_001)
     (sides.here / "file").write_bytes(data)
     to = await sides.copy("near/file", "far/arrived")
     assert (to.code, to.err) == (0, "")
     assert (words := SUMMARY.fullmatch(to.out)) is not None
     assert words.groups() == ("1", "20.0")
-    assert tree(sides.there) == {"arrived": data}
+    assert read_tree(sides.there) == {"arrived": data}
     back = await sides.copy("far/arrived", "near/back")
     assert (back.code, back.err) == (0, "")
     assert (sides.here / "back").read_bytes() == data
 
 
-async def test_a_directory_to_the_machine_and_back(sides: Sides) -> None:
+async def test_directory_is_copied_to_the_machine_and_back(sides: CopySides) -> None:
     source = sides.here / "tree"
     (source / "deep/empty").mkdir(parents=True)
     (source / "deep/file").write_bytes(b"x")
@@ -67,22 +67,22 @@ async def test_a_directory_to_the_machine_and_back(sides: Sides) -> None:
     )
     assert to.out.startswith("2 files, ")
     (source / "link").unlink()
-    assert tree(sides.there / "tree") == tree(source)
+    assert read_tree(sides.there / "tree") == read_tree(source)
     back = await sides.copy("-r", "-p", "far/tree", "near/back")
     assert (back.code, back.err) == (0, "")
-    assert tree(sides.here / "back") == tree(source)
+    assert read_tree(sides.here / "back") == read_tree(source)
     assert stat.S_IMODE((sides.here / "back/script").stat().st_mode) == 0o755
     assert (sides.here / "back/deep").stat().st_mtime == 1_000_000_000
 
 
-async def test_several_files(sides: Sides) -> None:
+async def test_several_files_are_copied(sides: CopySides) -> None:
     (sides.here / "a").write_text("1")
     (sides.here / "b").write_text("2")
     assert (await sides.copy("near/a", "near/b", "far/")).code == 0
-    assert tree(sides.there) == {"a": b"1", "b": b"2"}
+    assert read_tree(sides.there) == {"a": b"1", "b": b"2"}
     (sides.here / "to").mkdir()
     assert (await sides.copy("far/a", "far/b", "near/to")).code == 0
-    assert tree(sides.here / "to") == {"a": b"1", "b": b"2"}
+    assert read_tree(sides.here / "to") == {"a": b"1", "b": b"2"}
 
 
 REFUSED: list[tuple[list[str], int, str]] = [
@@ -99,7 +99,7 @@ REFUSED: list[tuple[list[str], int, str]] = [
 ]
 
 
-async def test_what_cannot_be_copied_is_told(sides: Sides) -> None:
+async def test_invalid_copies_are_refused(sides: CopySides) -> None:
     (sides.here / "tree").mkdir()
     (sides.here / "file").touch()
     (sides.there / "file").touch()
@@ -109,7 +109,7 @@ async def test_what_cannot_be_copied_is_told(sides: Sides) -> None:
         assert re.match(words, told.err), told.err
 
 
-async def test_what_cannot_be_read_leaves_nothing_behind(sides: Sides) -> None:
+async def test_unreadable_file_leaves_no_partial_copy(sides: CopySides) -> None:
     tree_of_two = sides.here / "tree"
     tree_of_two.mkdir()
     (tree_of_two / "a").write_text("1")
@@ -117,4 +117,4 @@ async def test_what_cannot_be_read_leaves_nothing_behind(sides: Sides) -> None:
     told = await sides.copy("-r", "near/tree", "near/pipe", "far/")
     assert told.code == 1
     assert told.err.endswith("it is neither a file nor a directory\n")
-    assert tree(sides.there) == {"tree": None, "tree/a": b"1"}
+    assert read_tree(sides.there) == {"tree": None, "tree/a": b"1"}

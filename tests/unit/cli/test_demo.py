@@ -38,7 +38,7 @@ def free_port() -> int:
 
 
 class Demo:
-    """The command, and what it prints."""
+    """Runs the command and reads its output."""
 
     def __init__(self, directory: Path, *arguments: str) -> None:
         self.process = subprocess.Popen(
@@ -51,8 +51,8 @@ class Demo:
         )
         self.children: list[psutil.Process] = []
 
-    def until(self, pattern: str) -> str:
-        """The line that has it."""
+    def wait_for_line(self, pattern: str) -> str:
+        """Return the first line that matches."""
         assert self.process.stdout is not None
         wanted = re.compile(pattern)
         stop = threading.Timer(2 * DEADLINE, self.process.kill)
@@ -67,14 +67,14 @@ class Demo:
             stop.join()
         raise AssertionError(f"it ended without {pattern!r}")
 
-    def ends(self) -> tuple[int, str, str]:
-        """The exit code, the rest of what it said, and what it complained."""
+    def wait_for_exit(self) -> tuple[int, str, str]:
+        """Return the exit code, the remaining output and the standard error."""
         out, err = self.process.communicate(timeout=2 * DEADLINE)
         return self.process.returncode, out, err
 
 
 @contextlib.contextmanager
-def demo(directory: Path, *arguments: str) -> Iterator[Demo]:
+def start_demo(directory: Path, *arguments: str) -> Iterator[Demo]:
     command = Demo(directory, *arguments)
     try:
         yield command
@@ -84,12 +84,14 @@ def demo(directory: Path, *arguments: str) -> Iterator[Demo]:
         command.process.communicate(timeout=DEADLINE)
 
 
-def test_a_minute_to_boxes(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_demo_detects_parts_and_writes_its_files(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     directory, port = tmp_path / "new" / "folder", free_port()
-    with demo(directory, "--seconds", "3", "--port", str(port)) as command:
-        line = command.until(r"\d (gear|bolt|nut)")
+    with start_demo(directory, "--seconds", "3", "--port", str(port)) as command:
+        line = command.wait_for_line(r"\d (gear|bolt|nut)")
         assert re.search(r"\d+\.\d frames/s   inference +\d+\.\d ms   \d (bolt|gear|nut)", line)
-        code, out, err = command.ends()
+        code, out, err = command.wait_for_exit()
     assert (code, err) == (0, "")
     assert "to run it again: cogwork-server -config " in out
     assert not any(child.is_running() for child in command.children)
@@ -104,26 +106,26 @@ def test_a_minute_to_boxes(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -
     capsys.readouterr()
 
 
-def test_ctrl_c_ends_it_and_its_server(tmp_path: Path) -> None:
-    with demo(tmp_path, "--port", str(free_port())) as command:
-        command.until("frames/s")
+def test_ctrl_c_ends_the_demo_and_its_server(tmp_path: Path) -> None:
+    with start_demo(tmp_path, "--port", str(free_port())) as command:
+        command.wait_for_line("frames/s")
         (server,) = [each for each in command.children if "cogwork.server.main" in each.cmdline()]
         command.process.send_signal(signal.SIGINT)
-        code, out, err = command.ends()
+        code, out, err = command.wait_for_exit()
     assert (code, err) == (0, "")
     assert "to run it again" in out
     assert not server.is_running()
 
 
-def test_again_in_the_same_folder(tmp_path: Path) -> None:
+def test_demo_can_run_again_in_the_same_folder(tmp_path: Path) -> None:
     (tmp_path / "machine.json").write_text("// Written by `cogwork demo`.\n{}\n")
-    with demo(tmp_path, "--seconds", "1.5", "--port", str(free_port())) as command:
-        command.until("frames/s")
-        assert command.ends()[0] == 0
+    with start_demo(tmp_path, "--seconds", "1.5", "--port", str(free_port())) as command:
+        command.wait_for_line("frames/s")
+        assert command.wait_for_exit()[0] == 0
 
 
 @pytest.mark.parametrize("text", ['{"components": []}', "", "// mine\n{}"])
-def test_a_file_of_somebody_else_stays(
+def test_foreign_machine_json_is_not_overwritten(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], text: str
 ) -> None:
     file = tmp_path / "machine.json"
@@ -134,13 +136,13 @@ def test_a_file_of_somebody_else_stays(
     assert list(tmp_path.iterdir()) == [file]
 
 
-def test_a_folder_that_cannot_be(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_invalid_folder_is_reported(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "file").write_text("")
     assert main(["demo", str(tmp_path / "file" / "folder")]) == 2
     assert ": Not a directory" in capsys.readouterr().err
 
 
-def test_a_port_that_is_taken(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_port_in_use_is_reported(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     with socket.socket() as other:
         other.bind(("127.0.0.1", 0))
         other.listen()
@@ -150,26 +152,26 @@ def test_a_port_that_is_taken(tmp_path: Path, capsys: pytest.CaptureFixture[str]
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_server_that_ends_while_it_is_waited_for() -> None:
-    """Told at once, and not after a minute."""
+def test_wait_fails_at_once_when_the_server_exits() -> None:
+    """It does not wait for the timeout."""
     with subprocess.Popen([sys.executable, "-c", "raise SystemExit(7)"]) as process:
         process.wait(DEADLINE)
         with pytest.raises(DemoUnavailable, match="the server exited with code 7"):
             wait("localhost:1", process)
 
 
-def test_a_server_that_goes(tmp_path: Path) -> None:
-    with demo(tmp_path, "--port", str(free_port())) as command:
-        command.until("frames/s")
+def test_demo_reports_when_its_server_ends(tmp_path: Path) -> None:
+    with start_demo(tmp_path, "--port", str(free_port())) as command:
+        command.wait_for_line("frames/s")
         for child in command.children:
             child.terminate()
-        code, _, err = command.ends()
+        code, _, err = command.wait_for_exit()
     assert code == 1
     assert "Traceback" not in err
     assert "; see " in err
 
 
-def test_without_anything_that_runs_models(
+def test_demo_without_an_inference_engine_explains_how_to_install_one(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("importlib.util.find_spec", lambda _: None)
@@ -189,7 +191,7 @@ def test_without_anything_that_runs_models(
     ],
     ids=lambda each: each.model,
 )
-def test_its_machine_is_sound_with_every_engine(
+def test_generated_configuration_is_valid_with_every_engine(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], engine: DemoEngine
 ) -> None:
     file = tmp_path / "machine.json"
@@ -203,7 +205,7 @@ def test_its_machine_is_sound_with_every_engine(
 class TestInspect:
     @pytest.fixture
     def photo(self, tmp_path: Path) -> Path:
-        """Of the conveyor, as no detector has seen it."""
+        """Return an image of a conveyor that the detector has not been trained on."""
         belt = Conveyor(1234)
         file = tmp_path / "belt.png"
         file.write_bytes(written(".png", belt.render(belt.scene_at(4.0))[0]))
@@ -214,7 +216,7 @@ class TestInspect:
         told = capsys.readouterr()
         return code, told.out, told.err
 
-    def test_in_words(
+    def test_inspect_describes_the_model_and_writes_the_image(
         self, tmp_path: Path, photo: Path, capsys: pytest.CaptureFixture[str]
     ) -> None:
         picture = tmp_path / "seen.jpg"
@@ -236,13 +238,13 @@ class TestInspect:
         assert plain is not None
         assert boxes.shape == plain.shape
         assert np.abs(boxes.astype(int) - plain).max() > 100
-        # What it says to put into machine.json can be put there.
+        # The suggested entry for machine.json is valid.
         entry = json.loads(out.partition("Add this to machine.json:\n")[2])
         (tmp_path / "machine.json").write_text(json.dumps(entry))
         assert main(["config", "check", str(tmp_path / "machine.json")]) == 0
         capsys.readouterr()
 
-    def test_for_programs(
+    def test_inspect_json_describes_the_model_and_its_results(
         self, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
     ) -> None:
         monkeypatch.chdir(tmp_path)
@@ -263,7 +265,9 @@ class TestInspect:
         assert second["attributes"]["mlmodel_name"] == first["name"] == "net-v1"
         assert second["attributes"]["input_image_mean_value"] == [0.5, 0.5, 0.5]
 
-    def test_without_an_image(self, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    def test_inspect_without_an_image_runs_no_detection(
+        self, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    ) -> None:
         model = saved(tmp_path / "net.onnx", detector([(0, 0.9)], "cat"))
         code, out, _ = self.inspect(capsys, str(model), "--json")
         told: Any = json.loads(out)
@@ -271,7 +275,7 @@ class TestInspect:
         assert "picture" not in told
         assert sorted(each.name for each in tmp_path.iterdir()) == ["net.onnx"]
 
-    def test_a_model_that_is_neither(
+    def test_inspect_explains_why_a_model_has_no_role(
         self, tmp_path: Path, capsys: pytest.CaptureFixture[str]
     ) -> None:
         model = saved(tmp_path / "net.onnx", constant({"wave": np.zeros((1, 7, 5, 3), "f4")}))
@@ -281,10 +285,10 @@ class TestInspect:
         assert re.search(r"  classifier +no: .*wave", out)
         assert "machine.json" not in out
 
-    def test_a_model_that_does_not_keep_its_word(
+    def test_inspect_reports_a_role_that_fails_at_the_first_run(
         self, tmp_path: Path, capsys: pytest.CaptureFixture[str]
     ) -> None:
-        """Its file promises a detector, and the first run is none."""
+        """The file declares a detector, but its first outputs contradict that."""
         odd = constant(
             {
                 "location": np.zeros((1, 2, 4), np.float32),
@@ -302,7 +306,7 @@ class TestInspect:
         ("image", "words"),
         [("none.png", "No such file or directory"), ("text.png", "text"), (".", "Is a directory")],
     )
-    def test_an_image_that_is_none(
+    def test_inspect_reports_unreadable_images(
         self, tmp_path: Path, capsys: pytest.CaptureFixture[str], image: str, words: str
     ) -> None:
         (tmp_path / "text.png").write_text("<html>")
@@ -311,7 +315,9 @@ class TestInspect:
         assert (code, out) == (1, "")
         assert words in err
 
-    def test_no_model(self, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    def test_inspect_reports_a_missing_model(
+        self, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    ) -> None:
         code, out, err = self.inspect(capsys, str(tmp_path / "none.onnx"))
         assert (code, out) == (1, "")
         assert "none.onnx: No such file or directory" in err

@@ -7,7 +7,7 @@ from cogwork.config.codes import CODES, Code
 
 
 @pytest.mark.parametrize("code", CODES.values(), ids=CODES)
-def test_every_code_is_explained(code: Code, capsys: pytest.CaptureFixture[str]) -> None:
+def test_explain_prints_every_code(code: Code, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["explain", code.id]) == 0
     page = capsys.readouterr().out
     assert page.startswith(f"{code.id}  {code.severity.value}: {code.title}\n\n")
@@ -16,12 +16,12 @@ def test_every_code_is_explained(code: Code, capsys: pytest.CaptureFixture[str])
     assert f"right:  {code.right}\n" in page
 
 
-def test_small_letters_will_do(capsys: pytest.CaptureFixture[str]) -> None:
+def test_explain_accepts_lowercase_codes(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["explain", "e103"]) == 0
     assert capsys.readouterr().out.startswith("E103  error: unknown key")
 
 
-def test_the_list_of_all(capsys: pytest.CaptureFixture[str]) -> None:
+def test_explain_without_a_code_lists_all(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["explain"]) == 0
     lines = capsys.readouterr().out.splitlines()
     assert [line.split()[0] for line in lines] == list(CODES)
@@ -36,7 +36,9 @@ def test_the_list_of_all(capsys: pytest.CaptureFixture[str]) -> None:
         ("", "lists all"),
     ],
 )
-def test_there_is_no_such_code(code: str, hint: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_explain_refuses_unknown_codes_with_a_hint(
+    code: str, hint: str, capsys: pytest.CaptureFixture[str]
+) -> None:
     assert main(["explain", code]) == 2
     out, err = capsys.readouterr()
     assert out == ""
@@ -44,7 +46,7 @@ def test_there_is_no_such_code(code: str, hint: str, capsys: pytest.CaptureFixtu
     assert hint in err
 
 
-def test_severities_follow_the_code() -> None:
+def test_severity_matches_the_letter_of_the_code() -> None:
     assert {code.id[0]: code.severity.value for code in CODES.values()} == {
         "E": "error",
         "W": "warning",

@@ -1,4 +1,4 @@
-"""The tree and the DOT of a machine's resources."""
+"""The resources of a machine as text and as DOT."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ import subprocess
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.unit.cli.machines import BELT, SCALE, WORKSHOP, component, machines, many
+from tests.unit.cli.machines import BELT, SCALE, WORKSHOP, component, large_machine, machines
 
 from cogwork.cli.graph_text import NO_RESOURCES, DiagramNode, as_dot, as_text
 
 
 class TestText:
-    def test_a_machine(self) -> None:
+    def test_tree_of_a_machine(self) -> None:
         assert as_text(WORKSHOP).splitlines() == [
             "scale  sensor · fake  ready",
             'find  vision · mlmodel  unhealthy: depends on "cropped"',
@@ -26,10 +26,10 @@ class TestText:
             "└─ net  mlmodel · tflite_cpu  configuring",
         ]
 
-    def test_no_machine(self) -> None:
+    def test_machine_without_resources(self) -> None:
         assert as_text([]) == NO_RESOURCES == "this machine has no resources"
 
-    def test_what_was_shown_is_not_shown_again(self) -> None:
+    def test_shared_dependency_is_expanded_once(self) -> None:
         top, left, right, shared, deep = map(component, ("top", "a", "b", "shared", "deep"))
         nodes = [
             DiagramNode(top, "", "ready", None, (left, right)),
@@ -47,7 +47,7 @@ class TestText:
             "   └─ shared  unhealthy, see above",
         ]
 
-    def test_a_cycle_ends(self) -> None:
+    def test_cycle_ends_with_a_reference(self) -> None:
         one, two = component("one"), component("two")
         nodes = [
             DiagramNode(one, "", "unhealthy", "a cycle", (two,)),
@@ -60,13 +60,13 @@ class TestText:
             "   └─ two  unhealthy, see above",
         ]
 
-    def test_what_is_not_there_is_missed(self) -> None:
+    def test_missing_dependency_is_marked(self) -> None:
         assert as_text([DiagramNode(SCALE, "fake", "unhealthy", None, (BELT,))]).splitlines() == [
             "scale  sensor · fake  unhealthy",
             "└─ belt  camera  missing: not part of this machine",
         ]
 
-    def test_colours(self) -> None:
+    def test_states_are_colored(self) -> None:
         def paint(text: str, style: str) -> str:
             return f"<{style} {text}>"
 
@@ -75,7 +75,7 @@ class TestText:
         assert lines[1].endswith('<red unhealthy: depends on "cropped">')
         assert lines[4].endswith("<yellow configuring>")
 
-    def test_a_chain_longer_than_the_stack(self) -> None:
+    def test_chain_deeper_than_the_recursion_limit(self) -> None:
         names = [component(f"{number:05}") for number in range(3000)]
         chain = [
             DiagramNode(name, "", "ready", None, tuple(names[number + 1 : number + 2]))
@@ -84,9 +84,7 @@ class TestText:
         assert len(as_text(chain).splitlines()) == 3000
 
     @given(machines())
-    def test_each_has_one_line_and_one_for_each_other_dependent(
-        self, nodes: list[DiagramNode]
-    ) -> None:
+    def test_tree_has_one_line_per_node_and_branch_per_edge(self, nodes: list[DiagramNode]) -> None:
         lines = as_text(nodes).splitlines()
         if not nodes:
             return
@@ -98,7 +96,7 @@ class TestText:
         assert branches == len(edges)
 
     @given(machines(), st.randoms())
-    def test_the_order_they_come_in_does_not_matter(
+    def test_output_does_not_depend_on_the_order_of_nodes(
         self, nodes: list[DiagramNode], chance: random.Random
     ) -> None:
         shuffled = chance.sample(nodes, len(nodes))
@@ -106,7 +104,7 @@ class TestText:
         assert as_dot(shuffled) == as_dot(nodes)
 
     @given(machines())
-    def test_nothing_moves_the_cursor(self, nodes: list[DiagramNode]) -> None:
+    def test_output_contains_no_control_characters(self, nodes: list[DiagramNode]) -> None:
         assert as_text(nodes).replace("\n", "").isprintable()
 
 
@@ -116,7 +114,7 @@ EDGE = re.compile(rf"  {QUOTED} -> {QUOTED};")
 
 
 class TestDot:
-    def test_a_machine(self) -> None:
+    def test_dot_of_a_machine(self) -> None:
         lines = as_dot(WORKSHOP).splitlines()
         assert (
             f'  "{BELT}" [label="belt\\ncamera · acme:cameras:usb", '
@@ -124,12 +122,12 @@ class TestDot:
         ) in lines
         assert '  "rdk:component:camera/cropped" -> "rdk:component:camera/belt";' in lines
 
-    def test_what_is_not_there_is_dashed(self) -> None:
+    def test_missing_dependency_is_dashed(self) -> None:
         dot = as_dot([DiagramNode(SCALE, "fake", "ready", None, (BELT,))])
         assert re.search(rf'"{BELT}" \[.*style="rounded,dashed"\];', dot)
 
     @given(machines())
-    def test_every_node_and_edge_is_there(self, nodes: list[DiagramNode]) -> None:
+    def test_dot_contains_every_node_and_edge(self, nodes: list[DiagramNode]) -> None:
         first, _, _, *lines, last = as_dot(nodes).split("\n")
         assert (first, last) == ("digraph machine {", "}")
         drawn = {match[1] for line in lines if (match := NODE.fullmatch(line))}
@@ -143,7 +141,7 @@ class TestDot:
 
     @pytest.mark.skipif(shutil.which("dot") is None, reason="Graphviz is not installed")
     @pytest.mark.parametrize("name", ['a"b', "a\\", "\\N", "a\nb", "a];b[", "<b>", "&lt;", "日本"])
-    def test_graphviz_reads_it(self, name: str) -> None:
+    def test_graphviz_accepts_the_dot(self, name: str) -> None:
         nodes = [*WORKSHOP, DiagramNode(name, name, name, name, (name, BELT))]
         done = subprocess.run(
             ["dot", "-Tplain"],
@@ -157,5 +155,5 @@ class TestDot:
         assert (kinds.count(b"node"), kinds.count(b"edge")) == (6, 5)
 
 
-def test_a_large_machine_is_all_there() -> None:
-    assert len(re.findall("thing-299 ", as_text(many(300)))) == 1
+def test_large_machine_is_complete() -> None:
+    assert len(re.findall("thing-299 ", as_text(large_machine(300)))) == 1

@@ -16,17 +16,17 @@ needs_graphviz = pytest.mark.skipif(shutil.which("dot") is None, reason="Graphvi
 @pytest.mark.parametrize(
     ("form", "start"), [("svg", b"<?xml"), ("png", b"\x89PNG"), ("pdf", b"%PDF")]
 )
-def test_it_draws_images(form: str, start: bytes) -> None:
+def test_graphviz_draws_images(form: str, start: bytes) -> None:
     assert draw(as_dot(WORKSHOP), form).startswith(start)
 
 
 @needs_graphviz
-def test_a_failure_is_explained() -> None:
+def test_graphviz_error_is_reported() -> None:
     with pytest.raises(CannotDraw, match="syntax error"):
         draw("digraph {", "svg")
 
 
-def test_without_graphviz_the_message_says_what_to_do(
+def test_missing_graphviz_is_reported_with_advice(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))

@@ -1,4 +1,4 @@
-"""What commands say when a machine answers in other ways than they hope."""
+"""Errors of commands when a machine answers unexpectedly."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from cogwork.cli.http_client import Declined, Unreachable, fetch_status
 
 
 @contextmanager
-def answering(status: int, text: str) -> Iterator[str]:
-    """The address of a server that always says the same."""
+def serve_reply(status: int, text: str) -> Iterator[str]:
+    """Yield the address of a server that always gives the same reply."""
 
     class Handler(BaseHTTPRequestHandler):
         def do_GET(self) -> None:
@@ -33,13 +33,13 @@ def answering(status: int, text: str) -> Iterator[str]:
 
 
 @pytest.mark.parametrize("status", [400, 403, 421, 503])
-def test_the_reason_of_a_machine_that_declines(status: int) -> None:
-    with answering(status, "add the name to network.allowed_hosts\n") as address:
+def test_refusal_of_a_machine_is_passed_on(status: int) -> None:
+    with serve_reply(status, "add the name to network.allowed_hosts\n") as address:
         with pytest.raises(Declined) as caught:
             fetch_status(address)
         assert str(caught.value) == "add the name to network.allowed_hosts"
 
 
-def test_a_server_that_is_no_machine() -> None:
-    with answering(404, "nothing") as address, pytest.raises(Unreachable, match="404"):
+def test_server_that_is_not_a_machine_is_reported() -> None:
+    with serve_reply(404, "nothing") as address, pytest.raises(Unreachable, match="404"):
         fetch_status(address)

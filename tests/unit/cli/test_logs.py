@@ -12,7 +12,7 @@ from cogwork.cli.terminal import print_error, print_json
 FORGED = "x\n2026-01-01T00:00:00.000Z  ERROR  forged\x1b]0;title\x07\u202e\u2028"
 
 
-def test_nothing_of_an_entry_starts_a_line_or_reaches_the_terminal() -> None:
+def test_entries_cannot_forge_lines_or_control_the_terminal() -> None:
     plain = {"time": "2026-11-15T00:00:00.000Z", "level": "info", "logger": "rdk", "message": "m"}
     for part in (*plain, "trace"):
         lines = format_entry({**plain, part: FORGED}).split("\n")
@@ -21,7 +21,7 @@ def test_nothing_of_an_entry_starts_a_line_or_reaches_the_terminal() -> None:
         assert len(lines) == (3 if part == "trace" else 1)
 
 
-def test_nothing_that_a_command_quotes_reaches_the_terminal(
+def test_quoted_text_cannot_control_the_terminal(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     print_error(f"first\n{FORGED}")

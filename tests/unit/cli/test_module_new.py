@@ -1,4 +1,4 @@
-"""`cogwork module new` as an author runs it: what it writes works, both ways."""
+"""`cogwork module new` as an author runs it: the project works as a module and in-process."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ APIS = [
 ]
 
 
-def pytest_in(folder: Path) -> subprocess.CompletedProcess[str]:
+def run_pytest_in(folder: Path) -> subprocess.CompletedProcess[str]:
     environment = {key: value for key, value in os.environ.items() if "PYTEST" not in key}
     return subprocess.run(
         [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", str(folder)],
@@ -47,7 +47,7 @@ def pytest_in(folder: Path) -> subprocess.CompletedProcess[str]:
 
 
 @pytest.mark.parametrize("api", ["motor", "sensor"])
-def test_what_it_writes_passes_its_own_test(
+def test_new_project_passes_its_own_tests(
     api: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     folder = tmp_path / "my-demo"
@@ -60,12 +60,12 @@ def test_what_it_writes_passes_its_own_test(
         + ("motor set_power '{\"power_pct\": 0.5}'", "sensor get_readings")[api == "sensor"],
         f"python -m pytest {folder}",
     ]
-    done = pytest_in(folder)
+    done = run_pytest_in(folder)
     assert done.returncode == 0, done.stdout
     assert main(["config", "check", str(folder / "machine.json")]) == 0
 
 
-def test_both_ways_are_described(tmp_path: Path) -> None:
+def test_new_project_describes_module_and_entry_point(tmp_path: Path) -> None:
     arguments = ["--directory", str(tmp_path / "it"), "--model", "corp:wheels:left"]
     assert main(["module", "new", "cart", *arguments]) == 0
     folder = tmp_path / "it"
@@ -89,8 +89,8 @@ def test_both_ways_are_described(tmp_path: Path) -> None:
 
 
 @contextlib.contextmanager
-def started(folder: Path, socket: Path) -> Iterator[grpc.Channel]:
-    """As a server starts a module, which has no machine to call back here."""
+def start_module(folder: Path, socket: Path) -> Iterator[grpc.Channel]:
+    """Start it as a server does, but without a machine to call back."""
     path = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
     with (
         subprocess.Popen(
@@ -108,12 +108,12 @@ def started(folder: Path, socket: Path) -> Iterator[grpc.Channel]:
             try:
                 process.wait(1)
             except subprocess.TimeoutExpired:
-                # With Python 3.12 the SDK waits for its clients, and hears but the second one.
+                # With Python 3.12, the SDK waits for its clients and obeys only the second signal.
                 process.terminate()
                 process.wait(DEADLINE)
 
 
-def asked(channel: grpc.Channel, method: str, request: Any, reply: Any) -> Any:
+def call(channel: grpc.Channel, method: str, request: Any, reply: Any) -> Any:
     call = channel.unary_unary(
         method,
         request_serializer=type(request).SerializeToString,
@@ -122,7 +122,7 @@ def asked(channel: grpc.Channel, method: str, request: Any, reply: Any) -> Any:
     return call(request, timeout=DEADLINE, wait_for_ready=True)
 
 
-def test_as_a_module_it_is_driven(tmp_path: Path) -> None:
+def test_new_module_can_be_called(tmp_path: Path) -> None:
     assert main(["module", "new", "cart", "--directory", str(tmp_path / "cart")]) == 0
     service = "/viam.module.v1.ModuleService"
     full = ComponentConfig(
@@ -131,20 +131,20 @@ def test_as_a_module_it_is_driven(tmp_path: Path) -> None:
     wrong = ComponentConfig()
     wrong.CopyFrom(full)
     wrong.attributes["max_rpm"] = -1
-    with started(tmp_path / "cart", tmp_path / "s") as channel:
-        ready = asked(channel, f"{service}/Ready", pb.ReadyRequest(), pb.ReadyResponse)
+    with start_module(tmp_path / "cart", tmp_path / "s") as channel:
+        ready = call(channel, f"{service}/Ready", pb.ReadyRequest(), pb.ReadyResponse)
         assert ready.ready
         assert [[*each.models] for each in ready.handlermap.handlers] == [["acme:cart:motor"]]
         request: Any = pb.ValidateConfigRequest(config=wrong)
         with pytest.raises(grpc.RpcError) as refused:
-            asked(channel, f"{service}/ValidateConfig", request, pb.ValidateConfigResponse)
+            call(channel, f"{service}/ValidateConfig", request, pb.ValidateConfigResponse)
         assert '"max_rpm" must be a number greater than 0, not -1.0' in str(refused.value)
         request = pb.AddResourceRequest(config=full)
-        asked(channel, f"{service}/AddResource", request, pb.AddResourceResponse)
+        call(channel, f"{service}/AddResource", request, pb.AddResourceResponse)
         motors = "/viam.component.motor.v1.MotorService"
         power = motor.SetPowerRequest(name="m", power_pct=0.5)
-        asked(channel, f"{motors}/SetPower", power, motor.SetPowerResponse)
-        answer = asked(
+        call(channel, f"{motors}/SetPower", power, motor.SetPowerResponse)
+        answer = call(
             channel,
             f"{motors}/IsPowered",
             motor.IsPoweredRequest(name="m"),
@@ -153,12 +153,12 @@ def test_as_a_module_it_is_driven(tmp_path: Path) -> None:
         assert (answer.is_on, answer.power_pct) == (True, 0.5)
         power = motor.SetPowerRequest(name="m", power_pct=5)
         with pytest.raises(grpc.RpcError) as refused:
-            asked(channel, f"{motors}/SetPower", power, motor.SetPowerResponse)
+            call(channel, f"{motors}/SetPower", power, motor.SetPowerResponse)
         assert refused.value.code() is grpc.StatusCode.INVALID_ARGUMENT
         assert refused.value.details() == "power must be between -1 and 1, not 5"
 
 
-def test_installed_it_is_a_model(tmp_path: Path) -> None:
+def test_installed_project_provides_its_model(tmp_path: Path) -> None:
     assert main(["module", "new", "cart", "--directory", str(tmp_path / "cart")]) == 0
     install = ("pip", "install", "-q", "--no-index", "--no-deps", "--no-build-isolation")
     target = ("-t", str(tmp_path / "installed"))
@@ -194,8 +194,8 @@ for api, module, source, kind, test in json.load(sys.stdin):
 """
 
 
-def test_of_any_api_it_writes_every_method_and_the_contract() -> None:
-    """In a process of its own: the SDK remembers every class."""
+def test_scaffolds_of_all_apis_have_every_method_and_a_contract_test() -> None:
+    """Run it in a child process: the SDK remembers every class."""
     told = []
     for api in APIS:
         plan = plan_scaffold("thing", api, None)
@@ -213,7 +213,7 @@ def test_of_any_api_it_writes_every_method_and_the_contract() -> None:
     assert done.returncode == 0, done.stderr
 
 
-def test_what_is_not_written_yet_says_so() -> None:
+def test_unimplemented_methods_raise_not_implemented() -> None:
     source = render_files(plan_scaffold("eye", "camera", None), Path("/nowhere"))["eye/camera.py"]
     assert "    async def get_images(self, *, filter_source_names=None, **_):\n" in source
     assert '        """Get the next point cloud from the camera."""\n' in source
@@ -221,13 +221,13 @@ def test_what_is_not_written_yet_says_so() -> None:
 
 
 @pytest.mark.parametrize("api", ["power_sensor", "movement_sensor", "sensor"])
-def test_nothing_that_is_to_be_written_is_left_out(api: str) -> None:
-    """Some classes of the SDK have a `get_readings` that answers nothing."""
+def test_get_readings_is_generated_once(api: str) -> None:
+    """Some classes of the SDK have a `get_readings` that returns nothing."""
     files = render_files(plan_scaffold("it", api, None), Path("/nowhere"))
     assert files[f"it/{api}.py"].count("    async def get_readings(self, ") == 1
 
 
-def test_a_library_that_the_sdk_needs_is_named(tmp_path: Path) -> None:
+def test_missing_library_of_the_sdk_is_named(tmp_path: Path) -> None:
     program = """
 import sys
 from cogwork.cli.main import main
@@ -248,7 +248,9 @@ sys.exit(main(["module", "new", "it", "--api", "mlmodel"]))
     assert "Traceback" not in done.stderr
 
 
-def test_nothing_is_overwritten(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_existing_files_are_not_overwritten(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     (tmp_path / "thesis.txt").write_text("years of work")
     assert main(["module", "new", "demo", "--directory", str(tmp_path)]) == 2
     assert capsys.readouterr().err == (
@@ -274,20 +276,22 @@ def test_nothing_is_overwritten(tmp_path: Path, capsys: pytest.CaptureFixture[st
         ("demo", "motor", "mine", '"mine" is the name of a built-in model'),
     ],
 )
-def test_what_cannot_be_is_told(name: str, api: str, model: str | None, words: str) -> None:
+def test_invalid_names_apis_and_models_are_refused(
+    name: str, api: str, model: str | None, words: str
+) -> None:
     with pytest.raises(CannotCreateModule) as told:
         plan_scaffold(name, api, model)
     assert words in str(told.value)
 
 
-def test_a_bad_model_is_told(capsys: pytest.CaptureFixture[str]) -> None:
+def test_invalid_model_is_refused_by_the_command(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["module", "new", "demo", "--model", "a:b"]) == 2
     assert capsys.readouterr().err == (
         '"a:b" is not a model; write it like fake or acme:arms:gripper\n'
     )
 
 
-def test_every_word_of_a_template_is_filled() -> None:
+def test_templates_are_filled_completely() -> None:
     for api in ("motor", "sensor", "arm"):
         for text in render_files(plan_scaffold("demo", api, None), Path("/nowhere")).values():
             assert "@" not in text.replace("@classmethod", "").replace('"$@"', "")

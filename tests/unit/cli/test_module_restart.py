@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from tests.modules import make
 from tests.running import Server, running
-from tests.unit.cli.commands import said
+from tests.unit.cli.commands import run_command
 
 
 @pytest.fixture
@@ -21,34 +21,36 @@ async def machine(tmp_path: Path) -> AsyncIterator[Server]:
         yield server
 
 
-def at(server: Server) -> tuple[str, str]:
+def address_arguments(server: Server) -> tuple[str, str]:
     return "--address", f"localhost:{server.port}"
 
 
-async def test_it_waits_until_the_module_is_ready(machine: Server) -> None:
+async def test_restart_waits_until_the_module_is_ready(machine: Server) -> None:
     so_far = len(machine.out.lines)
-    code, out, err = await said("module", "restart", "stub", *at(machine))
+    code, out, err = await run_command("module", "restart", "stub", *address_arguments(machine))
     assert (code, err) == (0, "")
     assert re.fullmatch(r"stub restarted in \d+\.\ds\n", out)
     await machine.out.says("modmanager.stub.*ready, with", since=so_far)
 
-    code, out, err = await said("module", "restart", "stub", "--json", *at(machine))
+    code, out, err = await run_command(
+        "module", "restart", "stub", "--json", *address_arguments(machine)
+    )
     assert (code, err) == (0, "")
     told = json.loads(out)
     assert told.pop("seconds") < 10
     assert told == {"module": "stub", "ready": True, "error": ""}
 
 
-async def test_one_that_does_not_come_back_says_why(machine: Server, tmp_path: Path) -> None:
+async def test_failed_restart_is_reported_with_the_reason(machine: Server, tmp_path: Path) -> None:
     program = make.stub(tmp_path)
     program.write_text("#!/bin/sh\necho 'no such device' >&2\nexit 3\n")
-    code, out, err = await said("module", "restart", "stub", *at(machine))
+    code, out, err = await run_command("module", "restart", "stub", *address_arguments(machine))
     assert (code, out) == (1, "")
     assert err.startswith("stub is not ready after its restart: exited with code 3")
     assert "no such device" in err
 
 
-async def test_one_that_is_not_there(machine: Server) -> None:
-    code, out, err = await said("module", "restart", "stubb", *at(machine))
+async def test_unknown_module_is_refused(machine: Server) -> None:
+    code, out, err = await run_command("module", "restart", "stubb", *address_arguments(machine))
     assert (code, out) == (1, "")
     assert err == "NOT_FOUND: module not found with id=, name=stubb; configured modules: stub\n"

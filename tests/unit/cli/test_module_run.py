@@ -47,7 +47,7 @@ def demo(tmp_path: Path, home: Path, capsys: pytest.CaptureFixture[str]) -> Path
 
 
 class Run:
-    """The command, and what it prints."""
+    """Runs the command and reads its output."""
 
     def __init__(self, *arguments: str) -> None:
         self.process = subprocess.Popen(
@@ -58,8 +58,8 @@ class Run:
             text=True,
         )
 
-    def until(self, pattern: str) -> str:
-        """The line that has it."""
+    def wait_for_line(self, pattern: str) -> str:
+        """Return the first line that matches."""
         assert self.process.stdout is not None
         stop = threading.Timer(2 * DEADLINE, self.process.kill)
         stop.start()
@@ -74,13 +74,13 @@ class Run:
             stop.join()
         raise AssertionError(f"it ended without {pattern!r}:\n{seen}")
 
-    def ends(self) -> tuple[int, str, str]:
+    def wait_for_exit(self) -> tuple[int, str, str]:
         out, err = self.process.communicate(timeout=2 * DEADLINE)
         return self.process.returncode, out, err
 
 
 @contextlib.contextmanager
-def run(*arguments: str) -> Iterator[Run]:
+def start_run(*arguments: str) -> Iterator[Run]:
     command = Run(*arguments)
     try:
         yield command
@@ -90,66 +90,68 @@ def run(*arguments: str) -> Iterator[Run]:
         command.process.communicate(timeout=2 * DEADLINE)
 
 
-def test_saving_starts_it_anew_and_ctrl_c_ends_everything(demo: Path) -> None:
+def test_saved_source_restarts_the_module_and_ctrl_c_ends_everything(demo: Path) -> None:
     port = free_port()
-    with run(str(demo), "--port", str(port)) as command:
-        assert f"demo is running at http://localhost:{port}; " in command.until("is running at")
-        command.until(r"configuration \w+ applied")
+    with start_run(str(demo), "--port", str(port)) as command:
+        assert f"demo is running at http://localhost:{port}; " in command.wait_for_line(
+            "is running at"
+        )
+        command.wait_for_line(r"configuration \w+ applied")
         source = demo / "demo" / "motor.py"
         source.write_text(source.read_text().replace("120.0", "60.0"))
-        assert "-- demo/motor.py changed; restarting demo" in command.until("changed")
+        assert "-- demo/motor.py changed; restarting demo" in command.wait_for_line("changed")
         source.write_text("this is no Python at all")
-        assert "-- demo/motor.py changed; restarting demo" in command.until("changed")
+        assert "-- demo/motor.py changed; restarting demo" in command.wait_for_line("changed")
         command.process.send_signal(signal.SIGINT)
-        code, _, err = command.ends()
+        code, _, err = command.wait_for_exit()
     assert (code, err) == (0, "")
-    assert not servers_of(demo)
+    assert not find_servers(demo)
 
 
-def servers_of(demo: Path) -> list[psutil.Process]:
-    """Those that run a file of ours, which is kept beside the demo."""
+def find_servers(demo: Path) -> list[psutil.Process]:
+    """Return the servers that run a file in the home directory beside the demo."""
     found = psutil.process_iter(["cmdline"])
     home = str(demo.parent / "home")
     return [each for each in found if any(home in word for word in each.info["cmdline"] or ())]
 
 
-def test_the_machine_follows_the_authors_file(demo: Path, tmp_path: Path) -> None:
+def test_machine_follows_changes_of_the_authors_config(demo: Path, tmp_path: Path) -> None:
     config = tmp_path / "mine.json"
     port = free_port()
     network = {"bind_address": f"localhost:{port}"}
     config.write_text(json.dumps({"network": network}))
-    with run(str(demo), "--config", str(config)) as command:
-        assert f"localhost:{port}" in command.until("is running at")
-        command.until(r"applied in .*: 0 ready")
+    with start_run(str(demo), "--config", str(config)) as command:
+        assert f"localhost:{port}" in command.wait_for_line("is running at")
+        command.wait_for_line(r"applied in .*: 0 ready")
         fake = {"name": "t", "api": "rdk:component:sensor", "model": "fake"}
         config.write_text(json.dumps({"network": network, "components": [fake]}))
-        assert str(config) in command.until("changed; updating the machine")
-        command.until(r"applied in .*: 1 ready")
+        assert str(config) in command.wait_for_line("changed; updating the machine")
+        command.wait_for_line(r"applied in .*: 1 ready")
         config.write_text('{"network": {},')
-        command.until(r"mine.json:1: expected .*; keeping the previous configuration")
+        command.wait_for_line(r"mine.json:1: expected .*; keeping the previous configuration")
 
 
-def test_a_server_that_cannot_run_is_told(demo: Path, tmp_path: Path) -> None:
+def test_server_that_cannot_start_is_reported(demo: Path, tmp_path: Path) -> None:
     config = tmp_path / "mine.json"
     config.write_text('{"network": {"bind_address": "256.256.256.256:1"}}')
-    with run(str(demo), "--config", str(config)) as command:
-        code, _, err = command.ends()
+    with start_run(str(demo), "--config", str(config)) as command:
+        code, _, err = command.wait_for_exit()
     assert (code, err) == (1, "the server exited with code 1\n")
 
 
-def test_a_reader_that_has_seen_enough_ends_it(demo: Path) -> None:
-    with run(str(demo), "--port", str(free_port())) as command:
-        command.until("is running at")
-        assert len(servers_of(demo)) == 1
+def test_closed_standard_output_ends_the_command(demo: Path) -> None:
+    with start_run(str(demo), "--port", str(free_port())) as command:
+        command.wait_for_line("is running at")
+        assert len(find_servers(demo)) == 1
         assert command.process.stdout is not None
         command.process.stdout.close()
         (demo / "main.py").touch()
         assert command.process.wait(2 * DEADLINE) == 0
         command.process.stdout = None
-    assert not servers_of(demo)
+    assert not find_servers(demo)
 
 
-def test_a_folder_is_what_its_description_says(demo: Path) -> None:
+def test_folder_is_loaded_by_its_meta_json(demo: Path) -> None:
     module = load_project(demo)
     assert (module.name, module.executable, module.root) == ("demo", demo / "run.sh", demo)
     assert module.models == ({"api": "rdk:component:motor", "model": "acme:demo:motor"},)
@@ -160,7 +162,7 @@ def test_a_folder_is_what_its_description_says(demo: Path) -> None:
     assert load_project(demo).executable.suffix == ".sh"
 
 
-def test_a_python_file_is_a_module(tmp_path: Path, home: Path) -> None:
+def test_python_file_is_loaded_as_a_module(tmp_path: Path, home: Path) -> None:
     file = tmp_path / "my module.py"
     file.write_text("import sys; print(sys.argv[1:])")
     module = load_project(file)
@@ -171,38 +173,44 @@ def test_a_python_file_is_a_module(tmp_path: Path, home: Path) -> None:
 
 
 @pytest.mark.usefixtures("home")
-def test_what_is_no_module_is_told(
+def test_invalid_projects_are_refused(
     demo: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    def told(path: Path, *arguments: str) -> str:
+    def run_and_read_error(path: Path, *arguments: str) -> str:
         assert main(["module", "run", str(path), *arguments]) == 2
         return capsys.readouterr().err
 
-    assert told(tmp_path / "nobody").endswith("create a module with `cogwork module new`\n")
+    assert run_and_read_error(tmp_path / "nobody").endswith(
+        "create a module with `cogwork module new`\n"
+    )
     (tmp_path / "empty").mkdir()
-    assert "has no meta.json, run.sh or main.py; pass the file" in told(tmp_path / "empty")
+    assert "has no meta.json, run.sh or main.py; pass the file" in run_and_read_error(
+        tmp_path / "empty"
+    )
     (demo / "run.sh").chmod(0o644)
-    assert "run.sh is not executable; run: chmod +x" in told(demo)
+    assert "run.sh is not executable; run: chmod +x" in run_and_read_error(demo)
     (demo / "meta.json").write_text('{"entrypoint": "gone.sh"}')
-    assert 'set "entrypoint" to an existing file' in told(demo)
+    assert 'set "entrypoint" to an existing file' in run_and_read_error(demo)
     (demo / "meta.json").write_text('{"entrypoint":\n run.sh}')
-    assert told(demo).startswith(f"{demo / 'meta.json'}:2: ")
+    assert run_and_read_error(demo).startswith(f"{demo / 'meta.json'}:2: ")
     (demo / "meta.json").write_text("[]")
-    assert "meta.json is not a JSON object" in told(demo)
+    assert "meta.json is not a JSON object" in run_and_read_error(demo)
     (demo / "meta.json").write_text(
         '{"entrypoint": "main.py", "models": [{"api": "m", "model": "n"}]}'
     )
     (demo / "machine.json").unlink()
-    assert '"m" is not an API' in told(demo)
-    assert "the file does not exist" in told(demo, "--config", str(tmp_path / "none.json"))
+    assert '"m" is not an API' in run_and_read_error(demo)
+    assert "the file does not exist" in run_and_read_error(
+        demo, "--config", str(tmp_path / "none.json")
+    )
 
 
-def written(machine: DevConfig) -> Any:
+def write_and_load(machine: DevConfig) -> Any:
     machine.write()
     return json.loads(machine.file.read_text())
 
 
-def test_a_machine_is_made_for_its_models(demo: Path) -> None:
+def test_config_is_generated_for_the_models(demo: Path) -> None:
     (demo / "machine.json").unlink()
     meta = json.loads((demo / "meta.json").read_text())
     meta["models"] += [
@@ -211,7 +219,7 @@ def test_a_machine_is_made_for_its_models(demo: Path) -> None:
     ]
     (demo / "meta.json").write_text(json.dumps(meta))
     machine = DevConfig(load_project(demo), None, None)
-    value = written(machine)
+    value = write_and_load(machine)
     assert value["modules"] == [{"name": "demo", "executable_path": str(demo / "run.sh")}]
     assert [(each["name"], each["model"]) for each in value["components"]] == [
         ("motor", "acme:demo:motor"),
@@ -221,7 +229,7 @@ def test_a_machine_is_made_for_its_models(demo: Path) -> None:
     assert value["network"]["bind_address"] == machine.address
 
 
-def test_an_entry_of_the_author_is_kept(demo: Path, tmp_path: Path) -> None:
+def test_config_of_the_author_is_kept(demo: Path, tmp_path: Path) -> None:
     config = tmp_path / "mine.json"
     other = {"name": "other", "executable_path": "/bin/true"}
     mine = {"name": "m", "executable_path": str(demo / "run.sh"), "log_level": "debug"}
@@ -230,13 +238,13 @@ def test_an_entry_of_the_author_is_kept(demo: Path, tmp_path: Path) -> None:
         "// with a comment\n" + json.dumps({"modules": [mine, other], "network": network})
     )
     machine = DevConfig(load_project(demo), config, None)
-    value = written(machine)
+    value = write_and_load(machine)
     assert value["modules"] == [other, mine]
     assert value["network"] == network
     assert (machine.module_name, machine.address) == ("m", "localhost:9999")
 
 
-def test_only_what_an_author_saves_counts(demo: Path) -> None:
+def test_watcher_reports_only_source_files(demo: Path) -> None:
     (demo / "deep" / "er").mkdir(parents=True)
     looks = PollingWatcher(load_project(demo), demo / "machine.json")
     assert looks.poll_changes() == []
@@ -258,8 +266,8 @@ def test_only_what_an_author_saves_counts(demo: Path) -> None:
 
 
 @contextlib.asynccontextmanager
-async def machine_that(answers: Any) -> AsyncIterator[str]:
-    """With a RestartModule that is the function."""
+async def serve_restart_module(answers: Any) -> AsyncIterator[str]:
+    """Serve a RestartModule that calls the function."""
     handler = grpc.unary_unary_rpc_method_handler(
         answers,
         request_deserializer=robot.RestartModuleRequest.FromString,
@@ -281,7 +289,7 @@ async def machine_that(answers: Any) -> AsyncIterator[str]:
         await server.stop(None)
 
 
-async def test_the_module_alone_is_started_anew_where_the_machine_can() -> None:
+async def test_request_restart_reports_whether_the_machine_restarted_it() -> None:
     asked = []
 
     async def restart(request: Any, context: Any) -> Any:
@@ -291,9 +299,9 @@ async def test_the_module_alone_is_started_anew_where_the_machine_can() -> None:
     async def refuse(request: Any, context: Any) -> Any:
         await context.abort(grpc.StatusCode.NOT_FOUND, "no such module")
 
-    async with machine_that(restart) as address:
+    async with serve_restart_module(restart) as address:
         assert await asyncio.to_thread(_request_restart, address, "demo")
     assert asked == ["demo"]
-    async with machine_that(refuse) as address:
+    async with serve_restart_module(refuse) as address:
         assert not await asyncio.to_thread(_request_restart, address, "demo")
     assert not await asyncio.to_thread(_request_restart, address, "demo")

@@ -19,30 +19,30 @@ from typing import Any
 
 import pytest
 from tests.running import DEADLINE, Server, running
-from tests.unit.cli.commands import a_shell, command, said
+from tests.unit.cli.commands import run_command, shell_service, start_command
 
 
-def started(directory: Path, exits: int | None = 0) -> AbstractAsyncContextManager[Server]:
-    """With a shell that has no prompt: what it says begins a line."""
-    config = {"services": [a_shell(directory)]}
-    # A server that is killed leaves something in the directory of temporary files.
+def start_server(directory: Path, exits: int | None = 0) -> AbstractAsyncContextManager[Server]:
+    """Start a server with a shell that has no prompt, so that its output starts at a line."""
+    config = {"services": [shell_service(directory)]}
+    # A killed server leaves files in the directory for temporary files.
     around = {"PS1": "", "TMPDIR": str(directory)}
     return running(config, directory, exits=exits, environment=around)
 
 
 @pytest.fixture
 async def machine(tmp_path: Path) -> AsyncIterator[Server]:
-    async with started(tmp_path) as server:
+    async with start_server(tmp_path) as server:
         await server.until(state="running")
         yield server
 
 
-def at(server: Server) -> tuple[str, str]:
+def address_arguments(server: Server) -> tuple[str, str]:
     return "--address", f"localhost:{server.port}"
 
 
-class Window:
-    """A terminal with a person in front of it."""
+class FakeTerminal:
+    """A pseudo terminal, with the end of its user."""
 
     def __init__(self) -> None:
         self.person, self.inside = pty.openpty()
@@ -56,12 +56,12 @@ class Window:
     def type(self, text: str) -> None:
         os.write(self.person, text.encode())
 
-    async def shows(self, text: str) -> None:
-        """From here on: what was seen is forgotten with it."""
-        await asyncio.to_thread(self._watch, text)
+    async def wait_for(self, text: str) -> None:
+        """Wait for the text and forget the output up to it."""
+        await asyncio.to_thread(self._read_until, text)
         self.seen = self.seen.partition(text)[2]
 
-    def _watch(self, text: str) -> None:
+    def _read_until(self, text: str) -> None:
         end = time.monotonic() + DEADLINE
         while text not in self.seen:
             readable, _, _ = select.select([self.person], [], [], max(0, end - time.monotonic()))
@@ -74,15 +74,15 @@ class Window:
 
 
 @contextlib.asynccontextmanager
-async def opened(*arguments: str) -> AsyncIterator[tuple[Window, Any]]:
-    """What it left the terminal like must be what it found."""
-    window = Window()
+async def open_shell(*arguments: str) -> AsyncIterator[tuple[FakeTerminal, Any]]:
+    """Run `cogwork shell`, and check that it restores the terminal settings."""
+    window = FakeTerminal()
     window.resize(91, 29)
     try:
-        async with command(
+        async with start_command(
             "shell", *arguments, stdin=window.inside, stdout=window.inside, stderr=window.inside
         ) as process:
-            await window.shows("press Ctrl-] to leave\r\n")
+            await window.wait_for("press Ctrl-] to leave\r\n")
             yield window, process
             async with asyncio.timeout(DEADLINE):
                 await process.wait()
@@ -91,51 +91,51 @@ async def opened(*arguments: str) -> AsyncIterator[tuple[Window, Any]]:
         window.close()
 
 
-async def test_it_is_a_terminal_of_the_same_size(machine: Server) -> None:
-    async with opened(*at(machine)) as (window, process):
+async def test_terminal_size_follows_the_window(machine: Server) -> None:
+    async with open_shell(*address_arguments(machine)) as (window, process):
         window.type("stty size\r")
-        await window.shows("\n29 91\r\n")
+        await window.wait_for("\n29 91\r\n")
         window.resize(70, 20)
         process.send_signal(signal.SIGWINCH)
-        # The shell may be asked ahead of it.
+        # The shell may answer before the new size arrives.
         window.type("while [ \"$(stty size)\" != '20 70' ]; do sleep 0.01; done; echo re'sized'\r")
-        await window.shows("\nresized\r\n")
+        await window.wait_for("\nresized\r\n")
         window.type("exit 3\r")
     assert process.returncode == 0
 
 
-async def test_keys_go_to_the_machine_and_not_to_the_command(machine: Server) -> None:
-    async with opened(*at(machine)) as (window, process):
+async def test_keys_are_sent_to_the_machine(machine: Server) -> None:
+    async with open_shell(*address_arguments(machine)) as (window, process):
         window.type("sh -c 'echo rea''dy; exec sleep 1000'\r")
-        await window.shows("\nready\r\n")
+        await window.wait_for("\nready\r\n")
         window.type("\x03")
         window.type("echo sta'tus' $?\r")
-        await window.shows("status 130")
+        await window.wait_for("status 130")
         window.type("\x04")
     assert process.returncode == 0
 
 
-async def test_ctrl_bracket_leaves_whatever_runs(machine: Server) -> None:
-    async with opened(*at(machine)) as (window, process):
+async def test_ctrl_bracket_leaves_the_shell(machine: Server) -> None:
+    async with open_shell(*address_arguments(machine)) as (window, process):
         window.type("sh -c 'echo rea''dy; exec sleep 1000'\r")
-        await window.shows("\nready\r\n")
+        await window.wait_for("\nready\r\n")
         window.type("\x1d")
     assert process.returncode == 0
 
 
-async def test_a_machine_that_goes_is_told_and_the_terminal_restored(tmp_path: Path) -> None:
-    async with started(tmp_path, exits=None) as server:
+async def test_lost_machine_is_reported_and_the_terminal_restored(tmp_path: Path) -> None:
+    async with start_server(tmp_path, exits=None) as server:
         await server.until(state="running")
-        async with opened(*at(server)) as (window, process):
+        async with open_shell(*address_arguments(server)) as (window, process):
             window.type("echo rea''dy\r")
-            await window.shows("\nready\r\n")
+            await window.wait_for("\nready\r\n")
             server.signal(signal.SIGKILL)
-            await window.shows("UNAVAILABLE: ")
+            await window.wait_for("UNAVAILABLE: ")
     assert process.returncode == 1
 
 
-async def test_commands_may_come_from_a_pipe(machine: Server, tmp_path: Path) -> None:
-    told = await said("shell", *at(machine), typed="pwd\n")
+async def test_commands_can_be_piped(machine: Server, tmp_path: Path) -> None:
+    told = await run_command("shell", *address_arguments(machine), typed="pwd\n")
     assert (told.code, told.err) == (0, "")
     assert f"\n{tmp_path}\r\n" in told.out
 
@@ -149,12 +149,12 @@ async def test_commands_may_come_from_a_pipe(machine: Server, tmp_path: Path) ->
     ],
     ids=["none", "several", "another"],
 )
-async def test_a_shell_that_is_not_there_is_told(
+async def test_missing_shell_is_reported(
     tmp_path: Path, names: list[str], arguments: list[str], words: str
 ) -> None:
-    config = {"services": [a_shell(tmp_path, name) for name in names]}
+    config = {"services": [shell_service(tmp_path, name) for name in names]}
     async with running(config, tmp_path) as server:
         await server.until(state="running")
-        told = await said("shell", *arguments, *at(server))
+        told = await run_command("shell", *arguments, *address_arguments(server))
     assert (told.code, told.out) == (2, "")
     assert told.err.startswith(words)
