@@ -1,4 +1,4 @@
-"""A module with an arm of one joint, 100 mm long, that is where it is told to be."""
+"""A module with an arm of one joint, 100 mm long, that moves instantly."""
 
 # The SDK's own classes are not all typed.
 # mypy: disable-error-code="no-untyped-call,misc"

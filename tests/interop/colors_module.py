@@ -1,4 +1,4 @@
-"""A module with an ML model that a vision service can use: how red, green and blue a picture is."""
+"""A module with an ML model for a vision service: how red, green and blue an image is."""
 
 # The SDK's own classes are not all typed.
 # mypy: disable-error-code="no-untyped-call,misc"

@@ -1,4 +1,4 @@
-"""A module that counts what it is asked to do, in order: `acme:test:counted` says it all."""
+"""A module that records the calls it gets, in order; `acme:test:counted` returns them."""
 
 # The SDK's own classes are not all typed.
 # mypy: disable-error-code="no-untyped-call,misc"
@@ -28,7 +28,7 @@ CALLS: list[str] = []
 
 class CountingModule(Module):
     async def add_resource(self, request: AddResourceRequest, *, deadline: Any = None) -> None:
-        # The SDK changes a resource by adding it once more.
+        # The SDK reconfigures a resource by adding it once more.
         if CALLS[-1:] != [f"reconfigure {request.config.name}"]:
             CALLS.append(f"add {request.config.name}")
         await super().add_resource(request, deadline=deadline)
@@ -43,7 +43,7 @@ class CountingModule(Module):
 
 
 class Counted(Generic, EasyResource):
-    """`needs`: names that it depends on; `fails`: it cannot be built."""
+    """`needs`: names of its dependencies; `fails`: the error of its constructor."""
 
     MODEL: ClassVar[Any] = "acme:test:counted"
 
@@ -70,7 +70,7 @@ class Counted(Generic, EasyResource):
         return counted
 
     async def do_command(self, command: Mapping[str, Any], **_: Any) -> Mapping[str, Any]:
-        """What it was asked since the last time, and about itself."""
+        """Return the calls since the last time, and a description of itself."""
         calls = list(CALLS)
         CALLS.clear()
         return {"calls": calls, **self.about}

@@ -1,4 +1,4 @@
-"""A program that takes more than it may have: `APPETITE` is `memory` or `files`."""
+"""A program that exceeds its limits: `APPETITE` is `memory` or `files`."""
 
 from __future__ import annotations
 

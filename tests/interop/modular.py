@@ -1,4 +1,4 @@
-"""A machine with modules, for tests: its configuration in few words, and clients of what it has."""
+"""A machine with modules, for tests: short configurations, and clients of its resources."""
 
 from __future__ import annotations
 
@@ -73,8 +73,8 @@ def node_module(directory: Path) -> Path:
 
 
 @dataclass
-class There:
-    """The machine, as its clients see it."""
+class RunningMachine:
+    """The machine as its clients see it."""
 
     server: Server
     channel: Channel
@@ -86,26 +86,26 @@ class There:
         return RobotServiceStub(self.channel)
 
     def motor(self, name: str) -> Any:
-        """Of no type: commands are any JSON."""
+        """Return an untyped client: commands are any JSON."""
         return MotorClient(name, self.channel)
 
     def sensor(self, name: str) -> Any:
         return SensorClient(name, self.channel)
 
-    async def ask(self, name: str, verb: str, value: Any = True) -> Any:
-        """Of a motor in a module: one of its commands."""
+    async def command(self, name: str, verb: str, value: Any = True) -> Any:
+        """Send one of the commands of a motor in a module."""
         return (await self.motor(name).do_command({verb: value}))[verb]
 
     async def pid_of(self, name: str) -> int:
-        """Of the process that the motor of this name lives in."""
-        return int((await self.ask(name, "about"))["pid"])
+        """Return the id of the process that provides the motor."""
+        return int((await self.command(name, "about"))["pid"])
 
     async def modules(self) -> dict[str, ModuleStatus]:
         status = await self.robot.GetMachineStatus(GetMachineStatusRequest(), timeout=DEADLINE)
         return {each.module_name: each for each in status.modules}
 
-    async def module_is(self, name: str, state: int = READY) -> ModuleStatus:
-        found = await until(
+    async def wait_for_module(self, name: str, state: int = READY) -> ModuleStatus:
+        found = await poll(
             lambda: self._module(name), lambda found: found is not None and found.state == state
         )
         assert found is not None
@@ -120,51 +120,51 @@ class There:
         await self.robot.RestartModule(request)
 
     async def resources(self) -> dict[str, Any]:
-        """By their short names."""
+        """Return the resources by their short names."""
         return {each["name"].rpartition("/")[2]: each for each in (await self.view())["resources"]}
 
     async def view(self) -> Any:
-        """What `/status.json` shows. By a numeric address, which takes no thread to look up."""
+        """Return `/status.json`, by a numeric address, which takes no thread to resolve."""
         return json.loads((await self.server.get("/status.json", HOST))[1])
 
-    async def until(self, name: str, when: Callable[[Any], bool]) -> Any:
-        """The resource, once it is as wanted."""
+    async def wait_for(self, name: str, when: Callable[[Any], bool]) -> Any:
+        """Wait until the condition holds for the resource, and return it."""
         try:
-            return await until(
+            return await poll(
                 lambda: self._resource(name), lambda found: found is not None and when(found)
             )
         except AssertionError as error:
             raise AssertionError(f"{name}: {error}\n{self.server.said}") from None
 
-    async def ready(self, *names: str) -> None:
-        """All of them, or all that there are."""
-        await until(self.view, lambda view: view["state"] == "running")
+    async def wait_until_ready(self, *names: str) -> None:
+        """Wait for the named resources, or for all of them."""
+        await poll(self.view, lambda view: view["state"] == "running")
         for name in names or await self.resources():
-            await self.until(name, lambda found: found["state"] == "ready")
+            await self.wait_for(name, lambda found: found["state"] == "ready")
 
-    async def unhealthy(self, name: str, words: str = "") -> str:
-        """Why."""
-        found = await self.until(
+    async def wait_until_unhealthy(self, name: str, words: str = "") -> str:
+        """Return the reason."""
+        found = await self.wait_for(
             name, lambda found: found["state"] == "unhealthy" and words in (found["reason"] or "")
         )
         return str(found["reason"])
 
-    async def gone(self, name: str) -> None:
-        await until(self.resources, lambda found: name not in found)
+    async def wait_until_gone(self, name: str) -> None:
+        await poll(self.resources, lambda found: name not in found)
 
     def save(self, config: Mapping[str, Any]) -> None:
-        """Without waiting for anything."""
+        """Save the configuration without waiting."""
         self.config = dict(config)
         self.server.save(served_anywhere(config))
 
     async def apply(self, config: Mapping[str, Any]) -> None:
-        """Saved, taken up, and to the end."""
+        """Save the configuration and wait until it is applied completely."""
         since = len(self.server.out.lines)
         self.save(config)
         await self.server.out.says("configuration .* applied in", since=since)
 
     async def cli(self, *arguments: str) -> tuple[int, str]:
-        """Exit code and output of `cogwork`, in a process of its own."""
+        """Run `cogwork` in a child process and return its exit code and output."""
         process = await asyncio.create_subprocess_exec(
             *(sys.executable, "-m", "cogwork.cli.main", *arguments),
             *("--address", f"localhost:{self.server.port}"),
@@ -175,7 +175,7 @@ class There:
         )
         async with asyncio.timeout(DEADLINE):
             said, _ = await process.communicate()
-        # Its transport closes its pipes a turn of the loop later.
+        # Its transport closes its pipes one iteration of the loop later.
         await asyncio.sleep(0)
         return process.returncode or 0, said.decode()
 
@@ -186,10 +186,10 @@ class There:
         return (await self.resources()).get(name)
 
 
-async def until(
+async def poll(
     ask: Callable[[], Awaitable[T]], is_right: Callable[[T], bool], within: float = DEADLINE
 ) -> T:
-    """For what only a question shows."""
+    """Ask repeatedly until the answer is right, and return it."""
     answer: T | None = None
     try:
         async with asyncio.timeout(within):
@@ -203,18 +203,18 @@ async def until(
 
 
 @contextlib.asynccontextmanager
-async def machine(
+async def run_machine(
     config: Config, directory: Path, environment: Mapping[str, str] | None = None
-) -> AsyncIterator[There]:
+) -> AsyncIterator[RunningMachine]:
     async with running(config, directory, environment=environment) as server:
         channel = Channel(HOST, server.port)
         try:
-            yield There(server, channel, dict(config))
+            yield RunningMachine(server, channel, dict(config))
         finally:
             channel.close()
 
 
 def resident_mb(pid: int) -> float:
-    """Megabytes of memory that a process has."""
+    """Return the resident memory of a process in megabytes."""
     pages = int(Path(f"/proc/{pid}/statm").read_text().split()[1])
     return pages * os.sysconf("SC_PAGE_SIZE") / (1 << 20)

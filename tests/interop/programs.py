@@ -1,4 +1,4 @@
-"""Programs with the unmodified SDK, each in a process of its own."""
+"""Programs that use the unmodified SDK, each in a child process."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from tests.running import Output
 
 
 @asynccontextmanager
-async def program(
+async def start_program(
     file: str, port: int, what: str, *, says: str
 ) -> AsyncIterator[tuple[asyncio.subprocess.Process, Output]]:
-    """Once it says that; killed if it is not over at the end."""
+    """Wait until it prints `says`; kill it at the end if it still runs."""
     process = await asyncio.create_subprocess_exec(
         *(sys.executable, "-I", file, str(port), what),
         stdin=asyncio.subprocess.PIPE,
@@ -38,7 +38,7 @@ async def program(
 
 
 @asynccontextmanager
-async def mover(port: int, what: str) -> AsyncIterator[asyncio.subprocess.Process]:
-    """Sets something in motion, and keeps it moving."""
-    async with program(sdk_mover.__file__, port, what, says="^moving$") as (process, _):
+async def start_mover(port: int, what: str) -> AsyncIterator[asyncio.subprocess.Process]:
+    """Start a client that sets something in motion and keeps it moving."""
+    async with start_program(sdk_mover.__file__, port, what, says="^moving$") as (process, _):
         yield process

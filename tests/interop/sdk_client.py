@@ -1,7 +1,7 @@
-"""A client of a machine that knows nothing but the public SDK, in a process of its own.
+r"""A client of a machine that uses only the public SDK, in a child process.
 
 Run as `sdk_client.py <port> drive` to use everything once, or `sdk_client.py <port> call` to call
-until standard input ends. Prints `ready`, and at the end `report` with what it saw as JSON.
+until standard input ends. It prints `ready`, and at the end `report` with its observations as JSON.
 """
 
 import asyncio
@@ -29,8 +29,8 @@ from viam.services.generic import Generic as GenericService
 DEADLINE = 10.0
 
 
-async def connected(port: str) -> Any:
-    """Of no type: some of its methods are not annotated."""
+async def connect(port: str) -> Any:
+    """Return an untyped client: some of its methods are not annotated."""
     options = RobotClient.Options(
         dial_options=DialOptions(insecure=True, disable_webrtc=True),
         log_level=logging.ERROR,
@@ -39,8 +39,8 @@ async def connected(port: str) -> Any:
     return await RobotClient.at_address(f"localhost:{port}", options)
 
 
-async def told(call: Awaitable[Any]) -> list[str]:
-    """What the call was refused with."""
+async def outcome(call: Awaitable[Any]) -> list[str]:
+    """Return the status and the message of the call."""
     try:
         answer = await asyncio.wait_for(call, DEADLINE)
     except GRPCError as error:
@@ -57,8 +57,8 @@ async def drive(robot: RobotClient) -> dict[str, Any]:
         "switch": await drive_switch(Switch.from_robot(robot, "switch")),
         "generic component": await drive_generic(GenericComponent.from_robot(robot, "echo")),
         "generic service": await drive_generic(GenericService.from_robot(robot, "echo")),
-        "unhealthy": await told(Sensor.from_robot(robot, "dead").get_readings()),
-        "its dependent": await told(Sensor.from_robot(robot, "orphan").get_readings()),
+        "unhealthy": await outcome(Sensor.from_robot(robot, "dead").get_readings()),
+        "its dependent": await outcome(Sensor.from_robot(robot, "orphan").get_readings()),
         "machine": await drive_machine(robot),
         "operations": await drive_operations(robot, Motor.from_robot(robot, "wheel")),
         "modules of ours": sorted(name for name in sys.modules if name.startswith("cogwork")),
@@ -68,11 +68,11 @@ async def drive(robot: RobotClient) -> dict[str, Any]:
 async def drive_sensor(sensor: Sensor) -> dict[str, Any]:
     return {
         "readings": dict(await sensor.get_readings()),
-        "second reading": await told(sensor.get_readings()),
+        "second reading": await outcome(sensor.get_readings()),
         "third reading": dict(await sensor.get_readings(extra={"x": 1}, timeout=5)),
         "status": dict(await sensor.get_status()),
         "geometries": list(await sensor.get_geometries()),
-        "command": await told(sensor.do_command({"x": 1})),
+        "command": await outcome(sensor.do_command({"x": 1})),
     }
 
 
@@ -90,7 +90,7 @@ async def drive_motor(motor: Motor) -> dict[str, Any]:
         "powered": list(powered),
         "moving": [moving, stopped],
         "positions": [there, await motor.get_position()],
-        "too fast": await told(motor.set_rpm(100_000)),
+        "too fast": await outcome(motor.set_rpm(100_000)),
         "reports position": (await motor.get_properties()).position_reporting,
     }
 
@@ -112,14 +112,14 @@ async def drive_board(board: Board) -> dict[str, Any]:
         "ticks": ticks,
         "interrupts": await interrupt.value(),
         "power mode": (await board.get_status())["power_mode"],
-        "missing": await told(missing.read()),
+        "missing": await outcome(missing.read()),
     }
 
 
 async def drive_ticks(
     board: Board, interrupt: Board.DigitalInterrupt, pin: Board.GPIOPin
 ) -> list[bool]:
-    """The first tick proves that the stream is there."""
+    """Read a first tick, which proves that the stream is open."""
     stream = await board.stream_ticks([interrupt])
     reader = aiter(stream)
     first = asyncio.ensure_future(anext(reader))
@@ -140,12 +140,12 @@ async def drive_switch(switch: Switch) -> dict[str, Any]:
     return {
         "position": await switch.get_position(),
         "labels": [count, *labels],
-        "beyond": await told(switch.set_position(9)),
+        "beyond": await outcome(switch.set_position(9)),
     }
 
 
 async def drive_generic(generic: GenericComponent | GenericService) -> dict[str, Any]:
-    # Without a null: the SDK reads it as 0.
+    # No null, which the SDK reads as 0.
     command: dict[str, Any] = {"text": "ü", "number": 1.5, "list": [True, {"deep": []}]}
     return {"echo": await generic.do_command(command) == command}
 
@@ -159,23 +159,23 @@ async def drive_machine(robot: RobotClient) -> dict[str, Any]:
         "revision": status.config.revision,
         "resources": {each.name.name: [each.state, each.error] for each in status.resources},
         "version": [version.platform, version.version],
-        "cloud": await told(robot.get_cloud_metadata()),
-        "models of modules": await told(robot.get_models_from_modules()),
-        "loud": await told(robot.log("x", "loud", datetime.now(UTC), "x", "")),
+        "cloud": await outcome(robot.get_cloud_metadata()),
+        "models of modules": await outcome(robot.get_models_from_modules()),
+        "loud": await outcome(robot.log("x", "loud", datetime.now(UTC), "x", "")),
     }
 
 
 async def drive_operations(robot: RobotClient, motor: Motor) -> dict[str, Any]:
-    going = asyncio.ensure_future(told(motor.go_for(rpm=1, revolutions=100)))
-    wanted = await operation_of(robot, "GoFor")
+    going = asyncio.ensure_future(outcome(motor.go_for(rpm=1, revolutions=100)))
+    wanted = await wait_for_operation(robot, "GoFor")
     await robot.cancel_operation(wanted)
     cancelled = await going
     still_moving = await motor.is_moving()
-    going = asyncio.ensure_future(told(motor.go_for(rpm=60, revolutions=0.5)))
-    await robot.block_for_operation(await operation_of(robot, "GoFor"))
+    going = asyncio.ensure_future(outcome(motor.go_for(rpm=60, revolutions=0.5)))
+    await robot.block_for_operation(await wait_for_operation(robot, "GoFor"))
     finished = (await asyncio.wait_for(going, 1))[0]
-    going = asyncio.ensure_future(told(motor.go_for(rpm=1, revolutions=100)))
-    await operation_of(robot, "GoFor")
+    going = asyncio.ensure_future(outcome(motor.go_for(rpm=1, revolutions=100)))
+    await wait_for_operation(robot, "GoFor")
     await robot.stop_all()
     return {
         "cancelled": [word.replace(wanted, "<id>") for word in cancelled],
@@ -184,11 +184,11 @@ async def drive_operations(robot: RobotClient, motor: Motor) -> dict[str, Any]:
         "stopped": await going,
         "left": [each.method for each in await robot.get_operations()],
         "moving after all": await motor.is_moving(),
-        "unknown": await told(robot.cancel_operation("nobody")),
+        "unknown": await outcome(robot.cancel_operation("nobody")),
     }
 
 
-async def operation_of(robot: RobotClient, method: str) -> str:
+async def wait_for_operation(robot: RobotClient, method: str) -> str:
     async with asyncio.timeout(DEADLINE):
         while True:
             for operation in await robot.get_operations():
@@ -196,8 +196,8 @@ async def operation_of(robot: RobotClient, method: str) -> str:
                     return operation.id
 
 
-class Caller:
-    """Calls again and again, and remembers how that went."""
+class RepeatedCaller:
+    """Repeats calls and records their outcomes."""
 
     def __init__(self) -> None:
         self.answered = Counter[str]()
@@ -221,17 +221,17 @@ class Caller:
                 return
             took = time.monotonic() - began
             self.slowest[name] = max(self.slowest.get(name, 0.0), took)
-            # As a program that has something else to do as well.
+            # Like a program that also has other work.
             await asyncio.sleep(0.005)
 
-    async def feel_the_lag(self) -> None:
-        """How late this process itself is: that is the computer's fault, and nobody else's."""
+    async def measure_lag(self) -> None:
+        """Measure the delay of this process itself, which is caused by the computer."""
         while not self.over:
             began = time.monotonic()
             await asyncio.sleep(0.01)
             self.lag = max(self.lag, time.monotonic() - began - 0.01)
 
-    def saw(self, turn: int) -> None:
+    def record_turn(self, turn: int) -> None:
         if turn < self.last_turn:
             self.complaints.append(f"the reading went back from {self.last_turn} to {turn}")
         self.last_turn = turn
@@ -245,7 +245,7 @@ def _kind(message: str) -> str:
 
 
 async def call(robot: RobotClient) -> dict[str, Any]:
-    caller = Caller()
+    caller = RepeatedCaller()
     steady = Sensor.from_robot(robot, "steady")
     guest = Sensor.from_robot(robot, "guest")
     fragile = Sensor.from_robot(robot, "fragile")
@@ -259,7 +259,7 @@ async def call(robot: RobotClient) -> dict[str, Any]:
 
     async def read() -> None:
         readings: Mapping[str, Any] = await steady.get_readings()
-        caller.saw(int(readings["turn"]))
+        caller.record_turn(int(readings["turn"]))
 
     async def command() -> None:
         number = next(numbers)
@@ -292,7 +292,7 @@ async def call(robot: RobotClient) -> dict[str, Any]:
         "names": robot.refresh,
     }
     tasks = [asyncio.ensure_future(caller.loop(name, made)) for name, made in loops.items()]
-    tasks.append(asyncio.ensure_future(caller.feel_the_lag()))
+    tasks.append(asyncio.ensure_future(caller.measure_lag()))
     await asyncio.to_thread(sys.stdin.read)
     caller.over = True
     for task in tasks:
@@ -309,7 +309,7 @@ async def call(robot: RobotClient) -> dict[str, Any]:
 
 
 async def main(port: str, what: str) -> None:
-    robot = await connected(port)
+    robot = await connect(port)
     print("ready", flush=True)
     report = await {"drive": drive, "call": call}[what](robot)
     if what == "drive":

@@ -1,6 +1,6 @@
-"""A client of what modules bring that knows nothing but the public SDK, and one API of its own.
+r"""A client of modular resources that uses only the public SDK and one API of its own.
 
-Run as `sdk_modules.py <port>`; prints `report` with what it saw as JSON.
+Run as `sdk_modules.py <port>`; it prints `report` with its observations as JSON.
 """
 
 import asyncio
@@ -52,7 +52,7 @@ async def drive_camera(camera: Camera) -> dict[str, Any]:
         "is dated": metadata.captured_at.seconds > 0,
         "none of it": len((await camera.get_images(filter_source_names=["other"]))[0]),
         "mime types": list((await camera.get_properties()).mime_types),
-        "point cloud": await told(camera.get_point_cloud()),
+        "point cloud": await outcome(camera.get_point_cloud()),
     }
 
 
@@ -65,8 +65,8 @@ async def drive_motor(motor: Motor) -> dict[str, Any]:
         "moving": moving,
         "position": await motor.get_position(),
         "reports position": (await motor.get_properties()).position_reporting,
-        "raised": await told(motor.do_command({"raise": "ouch"})),
-        "too slow": (await told(motor.do_command({"hang": 30}, timeout=0.2)))[0],
+        "raised": await outcome(motor.do_command({"raise": "ouch"})),
+        "too slow": (await outcome(motor.do_command({"hang": 30}, timeout=0.2)))[0],
     }
 
 
@@ -84,16 +84,16 @@ async def drive_echo(echo: Any) -> dict[str, Any]:
         "server stream": [each.number async for each in echo.server_stream(3)],
         "client stream": [collected.text, collected.number, collected.received],
         "both ways": [each.text async for each in echo.bidi(["x", "y"])],
-        "refused": await told(echo.unary("no such thing", status=5)),
+        "refused": await outcome(echo.unary("no such thing", status=5)),
     }
 
 
-async def told(call: Awaitable[Any]) -> list[str]:
-    """What the call was refused with."""
+async def outcome(call: Awaitable[Any]) -> list[str]:
+    """Return the status and the message of the call."""
     try:
         answer = await asyncio.wait_for(call, 10)
     except GRPCError as error:
-        # The SDK adds where in its source that was.
+        # The SDK adds the location in its source.
         return [error.status.name, (error.message or "").partition(" - file_name=")[0]]
     except TimeoutError:
         return ["DEADLINE_EXCEEDED", ""]

@@ -1,6 +1,6 @@
-"""A client that sets things in motion and stays, and knows nothing but the public SDK.
+r"""A client that sets things in motion and stays connected, using only the public SDK.
 
-Run as `sdk_mover.py <port> <subtype>,<subtype>…`; each is the name of a component, too. Prints
+Run as `sdk_mover.py <port> <subtype>,<subtype>…`; each is the name of a component, too. It prints
 `moving` when all of them move.
 """
 

@@ -1,4 +1,4 @@
-"""A real browser on a page of another site, which learns nothing about the machine."""
+"""A page of another site in a real browser learns nothing about the machine."""
 
 from __future__ import annotations
 
@@ -44,8 +44,8 @@ pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="Debian's chromium is n
 
 
 @contextlib.asynccontextmanager
-async def site(page: str) -> AsyncIterator[int]:
-    """The port of a web site that has one page."""
+async def serve_site(page: str) -> AsyncIterator[int]:
+    """Yield the port of a web site with one page."""
 
     async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         with contextlib.suppress(OSError, asyncio.IncompleteReadError):
@@ -64,7 +64,7 @@ async def site(page: str) -> AsyncIterator[int]:
 
 
 async def visit(url: str, profile: Path) -> str:
-    """The document as a browser has it a few seconds after it opened the address."""
+    """Return the document that a browser has a few seconds after it opened the address."""
     assert CHROMIUM is not None
     options = ("--headless", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage")
     process = await asyncio.create_subprocess_exec(
@@ -90,10 +90,10 @@ async def visit(url: str, profile: Path) -> str:
 
 
 @pytest.mark.timeout(120)
-async def test_a_page_of_another_site(tmp_path: Path) -> None:
+async def test_page_of_another_site_is_refused(tmp_path: Path) -> None:
     async with running({"components": [CAMERA]}, tmp_path) as server:
         await server.until(state="running")
-        async with site(PAGE.replace("PORT", str(server.port))) as port:
+        async with serve_site(PAGE.replace("PORT", str(server.port))) as port:
             document = await visit(f"http://127.0.0.1:{port}/", tmp_path / "profile")
         found = re.search(r"SEEN (.*?)</pre>", document, re.DOTALL)
         assert found is not None, document
@@ -102,10 +102,10 @@ async def test_a_page_of_another_site(tmp_path: Path) -> None:
 
 
 @pytest.mark.timeout(120)
-async def test_our_own_page(tmp_path: Path) -> None:
-    """Its policy lets it have its style, its script and its pictures."""
+async def test_own_page_shows_the_camera(tmp_path: Path) -> None:
+    """Its content security policy allows its style, script and images."""
     async with running({"components": [CAMERA]}, tmp_path) as server:
         await server.until(state="running")
         document = await visit(f"http://localhost:{server.port}/", tmp_path / "profile")
-    # The script asks for the next picture when one is there.
+    # The script requests the next image when one has loaded.
     assert re.search(r'<img src="[^"]*/camera/cam\?\d+', document) is not None, document

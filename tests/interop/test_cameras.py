@@ -1,4 +1,4 @@
-"""The SDK's own camera client, unmodified, against every camera model of a real server."""
+"""The SDK's own camera client, unmodified, with every camera model of a real server."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def component(name: str, model: str, **attributes: Any) -> dict[str, Any]:
     }
 
 
-def machine(directory: Path) -> dict[str, Any]:
+def camera_config(directory: Path) -> dict[str, Any]:
     photo, depth = directory / "photo.jpg", directory / "depth.png"
     photo.write_bytes(written(".jpg", colours()))
     depth.write_bytes(written(".png", distances()))
@@ -64,8 +64,8 @@ def machine(directory: Path) -> dict[str, Any]:
 
 
 @contextlib.asynccontextmanager
-async def served(tmp_path: Path) -> AsyncIterator[tuple[Channel, int]]:
-    async with running(machine(tmp_path), tmp_path) as server:
+async def serve_cameras(tmp_path: Path) -> AsyncIterator[tuple[Channel, int]]:
+    async with running(camera_config(tmp_path), tmp_path) as server:
         await server.until(state="running")
         channel = Channel("localhost", server.port)
         try:
@@ -74,8 +74,8 @@ async def served(tmp_path: Path) -> AsyncIterator[tuple[Channel, int]]:
             channel.close()
 
 
-async def test_every_model_answers_the_sdks_client(tmp_path: Path) -> None:
-    async with served(tmp_path) as (channel, _):
+async def test_every_camera_model_serves_the_sdk_client(tmp_path: Path) -> None:
+    async with serve_cameras(tmp_path) as (channel, _):
         shapes = {
             "colours": [("", "image/jpeg", (HEIGHT, WIDTH, 3))],
             "belt": [
@@ -104,14 +104,14 @@ async def test_every_model_answers_the_sdks_client(tmp_path: Path) -> None:
         assert "camera" in told.words
 
 
-async def test_depth_and_point_cloud_show_what_is_on_the_belt(tmp_path: Path) -> None:
+async def test_depth_and_point_cloud_match_the_conveyor(tmp_path: Path) -> None:
     belt = Conveyor(SEED, WIDTH, HEIGHT)
-    async with served(tmp_path) as (channel, port):
+    async with serve_cameras(tmp_path) as (channel, port):
         properties = await CameraClient("belt", channel).get_properties()
         assert properties.supports_pcd
         lens = properties.intrinsic_parameters
         assert (lens.width_px, lens.focal_x_px) == (WIDTH, belt.intrinsics.focal_x)
-        reply = await _images(port, "belt")
+        reply = await _get_images(port, "belt")
         depth = _pixels(reply.images[1].image)
         marks = reply.images[0].annotations.bboxes
         assert marks
@@ -122,7 +122,7 @@ async def test_depth_and_point_cloud_show_what_is_on_the_belt(tmp_path: Path) ->
             ]
             assert mark.label in ("gear", "bolt", "nut")
             assert inside.min() < belt.belt_distance_mm
-            # Tight: the part reaches each edge of its box.
+            # The box is tight: the part reaches each of its edges.
             rows, columns = np.nonzero(inside < belt.belt_distance_mm)
             assert (rows.min(), columns.min()) == (0, 0)
             assert (rows.max() + 1, columns.max() + 1) == inside.shape
@@ -137,8 +137,8 @@ async def test_depth_and_point_cloud_show_what_is_on_the_belt(tmp_path: Path) ->
         assert np.allclose(down, np.repeat(np.arange(HEIGHT), WIDTH), atol=0.01)
 
 
-async def _images(port: int, name: str) -> camera.GetImagesResponse:
-    """The SDK's client leaves annotations out."""
+async def _get_images(port: int, name: str) -> camera.GetImagesResponse:
+    """Call GetImages by gRPC: the SDK's client drops annotations."""
     async with grpc.aio.insecure_channel(f"localhost:{port}") as channel:
         call: Any = channel.unary_unary(
             "/viam.component.camera.v1.CameraService/GetImages",

@@ -1,4 +1,4 @@
-"""Completion in real shells: keys are typed, and the line they make is read."""
+"""Completion in real shells: keys are typed, and the resulting line is read."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ STARTS = {
 
 @pytest.fixture
 def directory(tmp_path: Path) -> Path:
-    """Where a shell has something to complete, and Cogwork on its path."""
+    """Create a directory with names to complete, and Cogwork on the path."""
     (tmp_path / "machine.json").touch()
     (tmp_path / "folder").mkdir()
     (tmp_path / "bin").mkdir()
@@ -52,10 +52,10 @@ def environment(directory: Path) -> dict[str, str]:
 
 
 @pytest.mark.parametrize("shell", STARTS)
-def test_a_line_is_completed_as_it_is_typed(shell: str, directory: Path) -> None:
+def test_bash_and_zsh_complete_a_typed_line(shell: str, directory: Path) -> None:
     if shutil.which(shell) is None:
         pytest.skip(f"{shell} is not installed")
-    with terminal(shell, directory) as keyboard:
+    with open_shell(shell, directory) as keyboard:
         type_and_wait(keyboard, f"{STARTS[shell][1]}; echo read''y\n", "ready")
         for typed, expected in LINES:
             # Ctrl-A and an echo in front: the line is printed, not run.
@@ -67,8 +67,8 @@ def test_a_line_is_completed_as_it_is_typed(shell: str, directory: Path) -> None
 
 
 @contextmanager
-def terminal(shell: str, directory: Path) -> Iterator[int]:
-    """The keyboard and screen of a shell."""
+def open_shell(shell: str, directory: Path) -> Iterator[int]:
+    """Start a shell in a pseudo terminal and yield its other end."""
     keyboard, screen = pty.openpty()
     with subprocess.Popen(
         [shell, *STARTS[shell][0]],
@@ -110,7 +110,7 @@ def type_and_wait(keyboard: int, keys: str, expected: str) -> str:
         ("cogwork-server -config mach", "machine.json"),
     ],
 )
-def test_fish_completes(line: str, candidate: str, directory: Path) -> None:
+def test_fish_completes_a_line(line: str, candidate: str, directory: Path) -> None:
     if shutil.which("fish") is None:
         pytest.skip("fish is not installed")
     script = "cogwork completion fish | source; complete --do-complete $argv"

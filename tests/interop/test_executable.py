@@ -1,4 +1,4 @@
-"""The executable as people, supervisors and scripts meet it."""
+"""The executable as users, supervisors and scripts see it."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ from cogwork import __version__
 
 SENSOR = {"api": "rdk:component:sensor", "model": "fake"}
 
-# Of a network that is kept for examples, and another part of it for each run of the tests.
+# Addresses from a documentation network, a different part of it for each test run.
 _FIRST = os.getpid() % 64 * 4
 HERE, THERE = f"198.51.100.{_FIRST + 1}", f"198.51.100.{_FIRST + 2}"
 
@@ -104,7 +104,7 @@ def acme(tmp_path: Path) -> dict[str, str]:
 
 @pytest.fixture
 def sockets() -> Iterator[Path]:
-    """A temporary directory of a server's own, with a name that is short enough."""
+    """Create a temporary directory for a server, with a path short enough for sockets."""
     with tempfile.TemporaryDirectory() as directory:
         yield Path(directory)
 
@@ -126,7 +126,7 @@ class TestCommandLine:
             assert server.out.lines[0] in (usage, f"cogwork-server {__version__}")
 
     @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-    async def test_a_signal_stops_it_and_that_is_fine(
+    async def test_signal_stops_the_server_with_exit_code_0(
         self, tmp_path: Path, number: signal.Signals
     ) -> None:
         async with running({"components": [sensor("s")]}, tmp_path) as server:
@@ -137,15 +137,15 @@ class TestCommandLine:
         assert server.err.lines == []
 
     @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-    async def test_also_while_it_is_still_starting(
+    async def test_signal_during_startup_stops_the_server(
         self, tmp_path: Path, number: signal.Signals
     ) -> None:
         async with running({}, tmp_path, serves=False) as server:
-            await uses(server, "cygrpc")
+            await wait_for_library(server, "cygrpc")
             server.signal(number)
         assert server.err.lines == []
 
-    async def test_a_file_that_is_not_there_is_a_failure(self, tmp_path: Path) -> None:
+    async def test_missing_config_file_is_an_error(self, tmp_path: Path) -> None:
         missing = tmp_path / "none.json"
         async with started(["-config", str(missing)], {"COGWORK_HOME": str(tmp_path)}) as server:
             assert await server.exit_code() == 1
@@ -153,7 +153,7 @@ class TestCommandLine:
         assert "serving" not in server.out.text
         assert server.err.lines == []
 
-    async def test_a_port_that_is_taken_is_a_failure(self, tmp_path: Path) -> None:
+    async def test_port_in_use_is_an_error(self, tmp_path: Path) -> None:
         with socket.create_server(("127.0.0.1", 0)) as other:
             address = f"127.0.0.1:{other.getsockname()[1]}"
             config = {"network": {"bind_address": address}}
@@ -164,7 +164,7 @@ class TestCommandLine:
         )
         assert server.err.lines == []
 
-    async def test_a_name_that_is_no_text_is_told_as_far_as_it_can_be(self, tmp_path: Path) -> None:
+    async def test_undecodable_file_name_is_reported_escaped(self, tmp_path: Path) -> None:
         missing = os.fsencode(tmp_path) + b"/\xff.json"
         async with started(
             ["-config", os.fsdecode(missing)], {"COGWORK_HOME": str(tmp_path)}
@@ -179,7 +179,7 @@ class TestDumpResources:
             await server.exit_code()
         return server
 
-    async def test_every_model_with_the_schema_of_its_attributes(
+    async def test_dump_lists_every_model_with_its_schema(
         self, tmp_path: Path, acme: dict[str, str]
     ) -> None:
         path = tmp_path / "resources.json"
@@ -202,13 +202,13 @@ class TestDumpResources:
         fake.validate({"max_rpm": 60})
         assert not fake.is_valid({"max_rpm": "fast"})
 
-    async def test_where_it_cannot_be_written_is_said(self, tmp_path: Path) -> None:
+    async def test_unwritable_path_is_reported(self, tmp_path: Path) -> None:
         server = await self.dump(tmp_path)
         assert server.process.returncode == 1
         assert server.err.lines == [f"cogwork-server: cannot write {tmp_path}: Is a directory"]
 
-    async def test_what_is_no_file_is_written_to_and_not_replaced(self, tmp_path: Path) -> None:
-        """As `/dev/stdout` is."""
+    async def test_special_file_is_written_and_not_replaced(self, tmp_path: Path) -> None:
+        """`/dev/stdout` is such a file."""
         device = tmp_path / "stdout"
         device.symlink_to("/proc/self/fd/1")
         server = await self.dump(device)
@@ -216,7 +216,7 @@ class TestDumpResources:
         assert json.loads(server.out.text)[0]["api"] == "rdk:component:arm"
         assert device.is_symlink()
 
-    async def test_a_link_to_a_file_stays_one(self, tmp_path: Path) -> None:
+    async def test_link_to_a_file_is_kept(self, tmp_path: Path) -> None:
         file, link = tmp_path / "file", tmp_path / "link"
         file.write_text("old")
         link.symlink_to(file)
@@ -226,7 +226,7 @@ class TestDumpResources:
 
 
 class TestStarting:
-    async def test_it_answers_before_anything_is_built(self, tmp_path: Path) -> None:
+    async def test_server_answers_before_resources_are_built(self, tmp_path: Path) -> None:
         slow = {"components": [sensor("slow", start={"delay": "1m"}), sensor("quick")]}
         async with running(slow, tmp_path) as server:
             status = await server.status()
@@ -242,10 +242,10 @@ class TestStarting:
             assert {each["state"] for each in status["resources"]} == {"ready"}
             assert status["revision"]
 
-    async def test_a_file_that_is_refused_is_shown_and_mended(
+    async def test_invalid_config_is_reported_until_it_is_fixed(
         self, tmp_path: Path, default_port: int
     ) -> None:
-        if is_taken(default_port):
+        if is_port_in_use(default_port):
             pytest.skip(f"somebody else listens on {default_port}")
         async with running('{"components": [', tmp_path) as server:
             assert server.port == default_port
@@ -263,36 +263,36 @@ class TestStarting:
             )
             assert (await server.status())["state"] == "running"
 
-    async def test_the_last_good_one_runs_when_the_file_is_broken(self, tmp_path: Path) -> None:
+    async def test_last_good_config_runs_when_the_file_is_broken(self, tmp_path: Path) -> None:
         async with running({"components": [sensor("old")]}, tmp_path) as server:
-            await kept(tmp_path)
+            await wait_for_last_good_config(tmp_path)
         for broken in ("{", '{"network": {"bind_address": 5}}'):
             async with running(broken, tmp_path) as server:
                 assert "RUNNING THE LAST GOOD CONFIGURATION" in server.out.text
                 status = await server.until(state="running")
-                assert names(status) == ["old"]
+                assert resource_names(status) == ["old"]
                 server.save(served_anywhere({"components": [sensor("old"), sensor("new")]}))
                 await server.out.says("sensor/new is ready")
                 server.save(served_anywhere({"components": [sensor("old")]}))
                 await server.out.says("removing .*sensor/new")
-                await kept(tmp_path, without="new")
+                await wait_for_last_good_config(tmp_path, without="new")
 
-    async def test_a_file_that_is_gone_runs_the_last_good_one_too(self, tmp_path: Path) -> None:
+    async def test_last_good_config_runs_when_the_file_is_missing(self, tmp_path: Path) -> None:
         async with running({"components": [sensor("old")]}, tmp_path) as server:
-            await kept(tmp_path)
+            await wait_for_last_good_config(tmp_path)
             server.file.unlink()
             await server.out.says(
                 "the changed configuration is refused; keeping the current configuration"
             )
-            assert names(await server.status()) == ["old"]
+            assert resource_names(await server.status()) == ["old"]
         around = {"COGWORK_HOME": str(tmp_path / "home")}
         async with started(["-config", str(server.file)], around) as server:
             await server.serving()
-            assert names(await server.until(state="running")) == ["old"]
+            assert resource_names(await server.until(state="running")) == ["old"]
             server.signal(signal.SIGTERM)
             assert await server.exit_code() == 0
 
-    async def test_a_slip_of_a_plug_in_is_told_and_stops_nothing(
+    async def test_error_in_a_plugin_is_reported_and_does_not_stop_the_server(
         self, tmp_path: Path, acme: dict[str, str]
     ) -> None:
         good = {"components": [sensor("s"), thing("t")]}
@@ -301,13 +301,13 @@ class TestStarting:
             slip = {"components": [sensor("s"), thing("t", crashes_when_checked=True)]}
             server.save(served_anywhere(slip))
             await server.out.says("generic/t is unhealthy: validation failed with KeyError")
-            assert names(await server.status()) == ["s", "t"]
+            assert resource_names(await server.status()) == ["s", "t"]
             server.save(served_anywhere({"components": [sensor("s"), sensor("later")]}))
             await server.out.says("sensor/later is ready")
 
 
 class TestStopping:
-    async def test_dependents_close_before_what_they_depend_on(
+    async def test_dependents_close_before_their_dependencies(
         self, tmp_path: Path, acme: dict[str, str]
     ) -> None:
         config = {"components": [thing("a"), thing("c", "b"), thing("b", "a")]}
@@ -317,7 +317,7 @@ class TestStopping:
         assert closed == ["c", "b", "a"]
 
     @pytest.mark.parametrize("trouble", ["hangs_in_close", "blocks_the_loop"])
-    async def test_a_second_signal_ends_it_at_once(
+    async def test_second_signal_ends_the_server_at_once(
         self, tmp_path: Path, acme: dict[str, str], sockets: Path, trouble: str
     ) -> None:
         config = {"components": [thing("a", "", **{trouble: True})]}
@@ -326,11 +326,11 @@ class TestStopping:
             await server.until(state="running")
             server.signal(signal.SIGINT)
             await server.out.says("closing a")
-            assert await insisted(server, signal.SIGINT) == 1
+            assert await repeat_signal(server, signal.SIGINT) == 1
         assert "received SIGINT again; exiting immediately" in server.out.text
         assert list(sockets.iterdir()) == []
 
-    async def test_a_thread_that_hangs_does_not_keep_the_process(
+    async def test_blocked_thread_does_not_keep_the_process(
         self, tmp_path: Path, acme: dict[str, str]
     ) -> None:
         config = {"components": [thing("a", blocks_a_thread=True)]}
@@ -342,7 +342,7 @@ class TestStopping:
         assert "Thread 0x" in server.err.text
 
     @pytest.mark.skipif(not FULL, reason="takes as long as a close may take: half a minute")
-    async def test_one_that_hangs_in_close_is_given_up_and_the_others_close(
+    async def test_resource_that_hangs_in_close_times_out(
         self, tmp_path: Path, acme: dict[str, str]
     ) -> None:
         config = {"components": [thing("a"), thing("b", "a", hangs_in_close=True), thing("c")]}
@@ -354,7 +354,7 @@ class TestStopping:
         assert re.findall(r"\tclosed (\w)", server.out.text) == ["c", "a"]
         assert "generic/b: closing failed: closing timed out after 30s" in server.out.text
 
-    async def test_connections_that_stay_open_do_not_delay_it(self, tmp_path: Path) -> None:
+    async def test_open_connections_do_not_delay_the_stop(self, tmp_path: Path) -> None:
         async with running({}, tmp_path) as server:
             connections = [
                 await asyncio.open_connection("localhost", server.port) for _ in range(20)
@@ -368,15 +368,15 @@ class TestStopping:
                 with contextlib.suppress(OSError):
                     await writer.wait_closed()
 
-    async def test_nothing_stays_behind(self, tmp_path: Path, sockets: Path) -> None:
+    async def test_temporary_files_are_removed(self, tmp_path: Path, sockets: Path) -> None:
         async with running({}, tmp_path, environment={"TMPDIR": str(sockets)}):
             (private,) = sockets.iterdir()
             assert stat.S_IMODE(private.stat().st_mode) == 0o700
         assert list(sockets.iterdir()) == []
 
 
-class TestWhileItRuns:
-    async def test_stacks_on_demand(self, tmp_path: Path) -> None:
+class TestRunning:
+    async def test_sigusr1_prints_the_stacks(self, tmp_path: Path) -> None:
         async with running({"components": [sensor("s")]}, tmp_path) as server:
             await server.until(state="running")
             for _ in range(2):
@@ -388,13 +388,15 @@ class TestWhileItRuns:
             assert (await server.status())["state"] == "running"
         assert 'server/serve.py", line' in server.out.text
 
-    async def test_another_address_serves_and_open_connections_stay(self, tmp_path: Path) -> None:
+    async def test_changed_address_is_served_and_open_connections_stay(
+        self, tmp_path: Path
+    ) -> None:
         config = {"components": [sensor("s")]}
         async with running(config, tmp_path) as server:
             await server.until(state="running")
             before = server.port
             reader, writer = await asyncio.open_connection("localhost", before)
-            await asked_over(reader, writer)
+            await request_status(reader, writer)
             moved = {**config, "network": {"bind_address": "127.0.0.1:0"}}
             server.save(moved)
             found = await server.out.says(r"listening on 127\.0\.0\.1:(\d+)")
@@ -403,11 +405,11 @@ class TestWhileItRuns:
             assert (await server.get("/", "127.0.0.1"))[0] == 200
             with pytest.raises(OSError):
                 await http_get("127.0.0.1", before, "/")
-            await asked_over(reader, writer)
+            await request_status(reader, writer)
             writer.close()
             await writer.wait_closed()
 
-    async def test_an_address_that_cannot_be_had_changes_nothing(self, tmp_path: Path) -> None:
+    async def test_unavailable_address_keeps_the_current_one(self, tmp_path: Path) -> None:
         config = {"components": [sensor("s")]}
         async with running(config, tmp_path) as server:
             await server.until(state="running")
@@ -417,7 +419,7 @@ class TestWhileItRuns:
                 await server.out.says("still listening on localhost:0", since=since)
                 assert (await server.status())["state"] == "running"
 
-    async def test_what_the_pages_say(self, tmp_path: Path) -> None:
+    async def test_pages_escape_text_and_report_the_restart_status(self, tmp_path: Path) -> None:
         config = {
             "components": [
                 sensor("safe", readings={"idle": False, "<b>": 1}),
@@ -446,11 +448,11 @@ class TestWhileItRuns:
 
 
 class TestOutput:
-    """Whoever reads the log may be slow, stuck or gone."""
+    """The reader of standard output may be slow, stuck or gone."""
 
     @contextlib.asynccontextmanager
-    async def piped(self, directory: Path) -> AsyncIterator[tuple[Server, int]]:
-        """A server, and the end of its standard output that nobody reads yet."""
+    async def start_piped(self, directory: Path) -> AsyncIterator[tuple[Server, int]]:
+        """Yield a server and the read end of its standard output, which is not read yet."""
         file = directory / "machine.json"
         save(file, served_anywhere({"components": [sensor("s")]}))
         read, write = os.pipe()
@@ -467,36 +469,36 @@ class TestOutput:
             with contextlib.suppress(OSError):
                 os.close(read)
 
-    async def test_a_reader_that_goes_away(self, tmp_path: Path) -> None:
-        async with self.piped(tmp_path) as (server, read):
-            await listening(server)
+    async def test_server_survives_a_reader_that_goes_away(self, tmp_path: Path) -> None:
+        async with self.start_piped(tmp_path) as (server, read):
+            await wait_for_port(server)
             os.close(read)
-            await self.survives(server)
+            await self.assert_survives(server)
 
-    async def test_a_reader_that_was_never_there(self, tmp_path: Path) -> None:
-        async with self.piped(tmp_path) as (server, read):
+    async def test_server_survives_without_a_reader(self, tmp_path: Path) -> None:
+        async with self.start_piped(tmp_path) as (server, read):
             os.close(read)
-            await listening(server)
-            await self.survives(server)
+            await wait_for_port(server)
+            await self.assert_survives(server)
 
-    async def test_a_reader_that_does_not_read(self, tmp_path: Path) -> None:
-        async with self.piped(tmp_path) as (server, _):
-            await listening(server)
-            # Some hundred kilobytes of complaints, and a pipe holds 64.
+    async def test_server_survives_a_reader_that_does_not_read(self, tmp_path: Path) -> None:
+        async with self.start_piped(tmp_path) as (server, _):
+            await wait_for_port(server)
+            # The log takes some hundred kilobytes; a pipe holds 64.
             noisy = {f"unknown-{number}": 0 for number in range(1500)}
             server.save(served_anywhere({**noisy, "components": [sensor("noisy")]}))
-            await has(server, "noisy")
-            await self.survives(server)
+            await wait_for_resource(server, "noisy")
+            await self.assert_survives(server)
 
-    async def survives(self, server: Server) -> None:
+    async def assert_survives(self, server: Server) -> None:
         server.save(served_anywhere({"components": [sensor("s"), sensor("another")]}))
-        await has(server, "another")
+        await wait_for_resource(server, "another")
         server.signal(signal.SIGUSR1)
-        # The pages still come, and so does the end of the process.
+        # The pages are still served, and the process still ends.
         assert (await server.get("/"))[0] == 200
         server.err.lines.clear()
 
-    async def test_closed_standard_streams_are_nobody_elses_files(self, tmp_path: Path) -> None:
+    async def test_closed_standard_streams_are_replaced_by_dev_null(self, tmp_path: Path) -> None:
         file = tmp_path / "machine.json"
         save(file, served_anywhere({"components": [sensor("s")]}))
         command = f'exec "$0" -m cogwork.server.main -config "{file}" <&- >&- 2>&-'
@@ -505,7 +507,7 @@ class TestOutput:
             env={**os.environ, "COGWORK_HOME": str(tmp_path / "home")},
         )
         try:
-            port = await listening_port(server.pid)
+            port = await find_listening_port(server.pid)
             assert (await http_get("localhost", port, "/"))[0] == 200
             for number in range(3):
                 assert Path(f"/proc/{server.pid}/fd/{number}").resolve() == Path(os.devnull)
@@ -517,11 +519,11 @@ class TestOutput:
             await server.wait()
 
 
-class TestFromElsewhere:
-    """A second network, joined to this one by a cable."""
+class TestRemoteClients:
+    """A second network namespace, connected to this one."""
 
     @pytest.fixture
-    def elsewhere(self) -> Iterator[str]:
+    def remote_network(self) -> Iterator[str]:
         name = f"cw{os.getpid()}"
         here, there = f"{name}a", f"{name}b"
         lines = (
@@ -545,17 +547,17 @@ class TestFromElsewhere:
                 for line in (f"link del {here}", f"netns del {name}"):
                     subprocess.run(["ip", *line.split()], capture_output=True, check=False)
 
-    async def test_only_the_machine_itself_may_ask_for_a_restart(
-        self, tmp_path: Path, elsewhere: str
+    async def test_restart_status_is_refused_to_remote_clients(
+        self, tmp_path: Path, remote_network: str
     ) -> None:
         config = {"network": {"bind_address": f"{HERE}:0"}}
         async with running(config, tmp_path) as server:
             assert f"listening on {HERE}:0 without login" in server.out.text
             assert (await server.get("/restart_status", HERE))[0] == 200
-            far = await asyncio.to_thread(self.asked_from, elsewhere, server.port)
+            far = await asyncio.to_thread(self.request_from, remote_network, server.port)
         assert far == {"/": 200, "/restart_status": 403}
 
-    def asked_from(self, name: str, port: int) -> dict[str, int]:
+    def request_from(self, name: str, port: int) -> dict[str, int]:
         program = (
             "import http.client, json\n"
             "def ask(path):\n"
@@ -575,12 +577,12 @@ class TestFromElsewhere:
         return answers
 
 
-def names(status: Any) -> list[str]:
+def resource_names(status: Any) -> list[str]:
     return [each["name"].rpartition("/")[2] for each in status["resources"]]
 
 
-async def asked_over(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-    """One request over a connection that stays open."""
+async def request_status(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    """Send one request over a connection that stays open."""
     writer.write(b"GET /status.json HTTP/1.1\r\nHost: localhost\r\n\r\n")
     head = await asyncio.wait_for(reader.readuntil(b"\r\n\r\n"), DEADLINE)
     assert head.startswith(b"HTTP/1.1 200 ")
@@ -589,21 +591,21 @@ async def asked_over(reader: asyncio.StreamReader, writer: asyncio.StreamWriter)
     await asyncio.wait_for(reader.readexactly(int(length[1])), DEADLINE)
 
 
-async def listening(server: Server) -> None:
-    """For one whose output nobody reads."""
-    server.url = f"http://localhost:{await listening_port(server.pid)}"
+async def wait_for_port(server: Server) -> None:
+    """Wait for a server whose output is not read."""
+    server.url = f"http://localhost:{await find_listening_port(server.pid)}"
 
 
-async def listening_port(pid: int) -> int:
+async def find_listening_port(pid: int) -> int:
     ports: set[int] = set()
 
-    def some() -> bool:
+    def find_ports() -> bool:
         for connection in psutil.Process(pid).net_connections("tcp"):
             if connection.status == psutil.CONN_LISTEN:
                 ports.add(connection.laddr.port)
         return bool(ports)
 
-    await until(some)
+    await until(find_ports)
     return ports.pop()
 
 
@@ -613,14 +615,14 @@ async def until(condition: Callable[[], bool]) -> None:
             await asyncio.sleep(0.002)
 
 
-async def has(server: Server, name: str) -> None:
+async def wait_for_resource(server: Server, name: str) -> None:
     async with asyncio.timeout(DEADLINE):
-        while name not in names(await server.status()):
+        while name not in resource_names(await server.status()):
             pass
 
 
-async def kept(directory: Path, without: str = "nothing") -> None:
-    """The last good configuration is on the disk."""
+async def wait_for_last_good_config(directory: Path, without: str = "nothing") -> None:
+    """Wait until the last good configuration is on the disk."""
     await until(
         lambda: any(
             without not in file.read_text() for file in directory.glob("home/last-good/*.json")
@@ -628,8 +630,8 @@ async def kept(directory: Path, without: str = "nothing") -> None:
     )
 
 
-async def insisted(server: Server, number: signal.Signals) -> int:
-    """Python does not hear a signal that comes when it is just about to sleep."""
+async def repeat_signal(server: Server, number: signal.Signals) -> int:
+    """Repeat the signal: Python misses one that comes just before it sleeps."""
     over = asyncio.ensure_future(server.exit_code(within=3))
     while not over.done():
         with contextlib.suppress(ProcessLookupError):
@@ -638,11 +640,11 @@ async def insisted(server: Server, number: signal.Signals) -> int:
     return over.result()
 
 
-async def uses(server: Server, library: str) -> None:
+async def wait_for_library(server: Server, library: str) -> None:
     maps = Path(f"/proc/{server.pid}/maps")
     await until(lambda: library in maps.read_text())
 
 
-def is_taken(port: int) -> bool:
+def is_port_in_use(port: int) -> bool:
     with socket.socket() as probe:
         return probe.connect_ex(("127.0.0.1", port)) == 0

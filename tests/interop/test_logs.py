@@ -1,4 +1,4 @@
-"""The log of a running server follows its configuration, without anything being built anew."""
+"""The log of a running server follows its configuration without rebuilding resources."""
 
 from __future__ import annotations
 
@@ -30,19 +30,19 @@ def config(switch: Any = None, position: int = 0, **more: Any) -> dict[str, Any]
     return {"network": {"bind_address": "localhost:0"}, "components": [lamp], **more}
 
 
-async def applied(server: Server, number: int) -> None:
+async def wait_for_changes(server: Server, number: int) -> None:
     async with asyncio.timeout(DEADLINE):
-        while len(await lines(server, "text=applied%20in")) < number:
+        while len(await read_lines(server, "text=applied%20in")) < number:
             pass
 
 
-async def levels(server: Server) -> list[str]:
-    return [line["level"] for line in await lines(server, f"logger={LOGGER}")]
+async def read_levels(server: Server) -> list[str]:
+    return [line["level"] for line in await read_lines(server, f"logger={LOGGER}")]
 
 
-async def lines(server: Server, query: str = "") -> list[dict[str, Any]]:
+async def read_lines(server: Server, query: str = "") -> list[dict[str, Any]]:
     body = (await server.get(f"/logs.jsonl?{query}"))[1]
-    # The answer is chunked; of its lines only those of the log are JSON.
+    # The reply is chunked; only the lines of the log are JSON.
     return [json.loads(line) for line in body.splitlines() if line.startswith("{")]
 
 
@@ -53,47 +53,49 @@ async def log(server: Server, message: str, times: int = 1) -> None:
         await call(LogRequest(logs=[entry] * times).SerializeToString(), timeout=DEADLINE)
 
 
-async def test_levels_change_live(tmp_path: Path) -> None:
-    """Each change of the position builds the switch anew, which its logger has a word for."""
+async def test_log_levels_change_live(tmp_path: Path) -> None:
+    """Each change of the position rebuilds the switch, which its logger reports."""
     async with running(config(), tmp_path) as server:
-        await applied(server, 1)
-        assert await levels(server) == ["info"]
+        await wait_for_changes(server, 1)
+        assert await read_levels(server) == ["info"]
         server.save(config(switch={"log_configuration": {"level": "error"}}, position=1))
-        await applied(server, 2)
-        assert await levels(server) == ["info"]
+        await wait_for_changes(server, 2)
+        assert await read_levels(server) == ["info"]
         server.save(config(log=[{"pattern": "rdk.resource_manager.*", "level": "debug"}]))
-        await applied(server, 3)
-        assert await levels(server) == ["info", "debug", "info"]
+        await wait_for_changes(server, 3)
+        assert await read_levels(server) == ["info", "debug", "info"]
 
 
-async def test_a_changed_level_builds_nothing_anew(tmp_path: Path) -> None:
+async def test_changed_log_level_rebuilds_nothing(tmp_path: Path) -> None:
     async with running(config(), tmp_path) as server:
-        await applied(server, 1)
+        await wait_for_changes(server, 1)
         since = (await server.status())["resources"][0]["since"]
         server.save(config(switch={"log_configuration": {"level": "debug"}}, debug=True))
-        await applied(server, 2)
+        await wait_for_changes(server, 2)
         assert (await server.status())["resources"][0]["since"] == since
 
 
-async def test_noisy_messages_are_counted_until_that_is_switched_off(tmp_path: Path) -> None:
+async def test_repeated_messages_are_suppressed_until_deduplication_is_disabled(
+    tmp_path: Path,
+) -> None:
     async with running(config(), tmp_path) as server:
-        await applied(server, 1)
+        await wait_for_changes(server, 1)
         await log(server, "drip", 50)
-        assert [line["message"] for line in await lines(server, "text=drip")] == [
+        assert [line["message"] for line in await read_lines(server, "text=drip")] == [
             "drip",
             "drip",
             "drip",
             "repeated; suppressing for 10s: drip",
         ]
         server.save(config(disable_log_deduplication=True))
-        await applied(server, 2)
+        await wait_for_changes(server, 2)
         await log(server, "drip", 50)
-        told = [line["message"] for line in await lines(server, "text=drip")]
+        told = [line["message"] for line in await read_lines(server, "text=drip")]
         assert told[4] == "suppressed 47 repeats of: drip"
         assert told[5:] == ["drip"] * 50
 
 
-async def test_whoever_follows_hears_what_comes(tmp_path: Path) -> None:
+async def test_followed_log_streams_new_lines(tmp_path: Path) -> None:
     async with running(config(), tmp_path) as server:
         reader, writer = await asyncio.open_connection("localhost", server.port)
         writer.write(b"GET /logs.jsonl?text=hello&follow=1 HTTP/1.1\r\nHost: localhost\r\n\r\n")

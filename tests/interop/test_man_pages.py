@@ -1,4 +1,4 @@
-"""The man pages: in the wheel, and rendered by `man`."""
+"""The man pages are in the wheel, and `man` renders them."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def render(page: Path) -> str:
     return done.stdout
 
 
-def test_every_command_and_option_is_rendered(tmp_path: Path) -> None:
+def test_man_pages_contain_every_command_and_option(tmp_path: Path) -> None:
     assert main([str(tmp_path)]) == 0
     for program in programs():
         shown = " ".join(render(tmp_path / f"{program.name}.1").split())
@@ -49,11 +49,11 @@ def test_every_command_and_option_is_rendered(tmp_path: Path) -> None:
         ("back\\slash", "back\\eslash"),
     ],
 )
-def test_text_is_not_taken_for_requests(text: str, roff: str) -> None:
+def test_text_is_escaped_for_roff(text: str, roff: str) -> None:
     assert escape(text) == roff
 
 
-def test_the_wheel_has_them(tmp_path: Path) -> None:
+def test_wheel_contains_man_pages_and_completions(tmp_path: Path) -> None:
     command = [sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", str(tmp_path)]
     subprocess.run(command, cwd=ROOT, check=True, capture_output=True)
     (wheel,) = tmp_path.glob("*.whl")

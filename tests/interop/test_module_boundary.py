@@ -1,4 +1,4 @@
-"""Between a machine and its modules: sockets, variables, limits, trust, and what moves in them."""
+"""Between a machine and its modules: sockets, environment, limits, trust and motion."""
 
 from __future__ import annotations
 
@@ -16,17 +16,17 @@ from grpclib.const import Status
 from tests.interop import arm_module, hungry_module
 from tests.interop.modular import (
     READY,
-    There,
+    RunningMachine,
     component,
-    machine,
     module,
     motor,
     node_module,
+    poll,
+    run_machine,
     sensor,
     service,
-    until,
 )
-from tests.interop.programs import mover
+from tests.interop.programs import start_mover
 from tests.modules import make
 from tests.running import started
 from tests.served import refused
@@ -47,8 +47,8 @@ SLACK = 0.4
 ONE_MEGABYTE = 1 << 20
 
 
-async def test_sockets_and_variables(tmp_path: Path) -> None:
-    """Unless asked, nobody but the user who runs the server can reach a module at all."""
+async def test_module_sockets_are_private_and_its_environment_is_set(tmp_path: Path) -> None:
+    """By default, only the user who runs the server can reach a module."""
     motors = module(
         "motors",
         make.sdk_module(tmp_path / "bin", "motor"),
@@ -61,9 +61,9 @@ async def test_sockets_and_variables(tmp_path: Path) -> None:
         "components": [motor("wheel"), sensor("heat", degrees=3)],
     }
     around = {"PYTHONHOME": "", "NOTIFY_SOCKET": "/nowhere", "FROM_OUTSIDE": "seen"}
-    async with machine(config, tmp_path, around) as there:
-        await there.ready("wheel")
-        about = await there.ask("wheel", "about")
+    async with run_machine(config, tmp_path, around) as there:
+        await there.wait_until_ready("wheel")
+        about = await there.command("wheel", "about")
         its = about["environment"]
         socket = Path(about["arguments"][0])
         assert stat.S_IMODE(socket.parent.stat().st_mode) == 0o700
@@ -84,27 +84,27 @@ async def test_sockets_and_variables(tmp_path: Path) -> None:
         assert stat.S_IMODE(data.stat().st_mode) & 0o007 == 0
 
         children = [there.server.pid, int(about["pid"])]
-        assert listening(*children) == {there.server.port}
+        assert listening_ports(*children) == {there.server.port}
 
         there.save({**config, "modules": [motors, sensors]})
-        await there.ready()
+        await there.wait_until_ready()
         assert await there.sensor("heat").get_readings() == {"degrees": 3}
         pid = (await there.view())["modules"][1]["pid"]
-        assert len(listening(pid)) == 1
-        assert listening(there.server.pid, int(about["pid"])) == {there.server.port}
+        assert len(listening_ports(pid)) == 1
+        assert listening_ports(there.server.pid, int(about["pid"])) == {there.server.port}
         assert all(host == "0100007F" for host, _ in listeners(pid))
-        await wrongly_addressed(there)
+        await assert_misspelled_name_is_refused(there)
 
 
-async def wrongly_addressed(there: There) -> None:
+async def assert_misspelled_name_is_refused(there: RunningMachine) -> None:
     with refused() as told:
         await there.sensor("heta").get_readings()
     assert told.status is Status.NOT_FOUND
     assert "heat" in told.words
 
 
-def listening(*pids: int) -> set[int]:
-    """The TCP ports at which these processes wait for others."""
+def listening_ports(*pids: int) -> set[int]:
+    """Return the TCP ports on which these processes listen."""
     return {port for pid in pids for _, port in listeners(pid)}
 
 
@@ -123,7 +123,7 @@ def listeners(pid: int) -> set[tuple[str, int]]:
     return found_ports
 
 
-async def test_what_is_done_before_the_first_start(tmp_path: Path) -> None:
+async def test_first_run_script_runs_before_the_first_start(tmp_path: Path) -> None:
     good, bad = tmp_path / "good", tmp_path / "bad"
     modules = [
         module("good", make.sdk_module(good, "motor")),
@@ -138,24 +138,24 @@ async def test_what_is_done_before_the_first_start(tmp_path: Path) -> None:
         (directory / "setup.sh").chmod(0o755)
     modules[0]["env"] = {"ACME_RUNS": str(tmp_path / "runs")}
     config = {"modules": modules, "components": [motor("wheel"), sensor("heat")]}
-    async with machine(config, tmp_path) as there:
-        await there.ready("wheel")
+    async with run_machine(config, tmp_path) as there:
+        await there.wait_until_ready("wheel")
         await there.server.out.says(r"modmanager\.good.*first run of good: downloading things")
         await there.server.out.says(r"first run of good: to .*module-data/local/good")
-        reason = await there.unhealthy("heat", "first run")
+        reason = await there.wait_until_unhealthy("heat", "first run")
         assert "there is no network" in reason
         assert "code 3" in reason
         assert (await there.modules())["good"].state == READY
         (bad / "setup.sh").write_text("#!/bin/sh\nexit 0\n")
         await there.restart("bad")
-        await there.ready()
+        await there.wait_until_ready()
         pid = await there.pid_of("wheel")
         await there.restart("good")
-        await until(lambda: pid_or_nothing(there, "wheel"), lambda now: now not in (pid, 0))
+        await poll(lambda: pid_or_zero(there, "wheel"), lambda now: now not in (pid, 0))
     assert (tmp_path / "runs").read_text() == "x\n"
 
 
-async def pid_or_nothing(there: There, name: str) -> int:
+async def pid_or_zero(there: RunningMachine, name: str) -> int:
     try:
         return await there.pid_of(name)
     except GRPCError as error:
@@ -164,7 +164,7 @@ async def pid_or_nothing(there: There, name: str) -> int:
         return 0
 
 
-async def test_limits_are_named_when_they_are_exceeded(tmp_path: Path) -> None:
+async def test_exceeded_limits_are_named(tmp_path: Path) -> None:
     hungry = make.executable(tmp_path, Path(hungry_module.__file__))
     config = {
         "modules": [
@@ -174,8 +174,8 @@ async def test_limits_are_named_when_they_are_exceeded(tmp_path: Path) -> None:
         ],
         "components": [motor("wheel")],
     }
-    async with machine(config, tmp_path) as there:
-        await there.ready("wheel")
+    async with run_machine(config, tmp_path) as there:
+        await there.wait_until_ready("wheel")
         errors = {}
         for name in ("eater", "hoarder"):
             await there.server.out.says(f"module {name} exited")
@@ -187,7 +187,7 @@ async def test_limits_are_named_when_they_are_exceeded(tmp_path: Path) -> None:
         assert re.search(r"Max open files\s+50\s+50", limits)
 
 
-async def test_whom_an_untrusted_environment_runs(tmp_path: Path) -> None:
+async def test_untrusted_environment_runs_only_trusted_namespaces(tmp_path: Path) -> None:
     config = {
         "modules": [
             module("mine", make.sdk_module(tmp_path, "motor"), module_id="acme:motors"),
@@ -215,7 +215,7 @@ async def test_whom_an_untrusted_environment_runs(tmp_path: Path) -> None:
         assert await server.exit_code() == 0
 
 
-async def test_a_camera_in_node(tmp_path: Path) -> None:
+async def test_camera_of_a_node_module_can_be_used(tmp_path: Path) -> None:
     config = {
         "modules": [module("node", node_module(tmp_path))],
         "components": [
@@ -230,8 +230,8 @@ async def test_a_camera_in_node(tmp_path: Path) -> None:
             ),
         ],
     }
-    async with machine(config, tmp_path) as there:
-        await there.ready()
+    async with run_machine(config, tmp_path) as there:
+        await there.wait_until_ready()
         camera = CameraClient("camera", there.channel)
         began = time.monotonic()
         for _ in range(20):
@@ -246,26 +246,26 @@ async def test_a_camera_in_node(tmp_path: Path) -> None:
             await camera.get_point_cloud()
         assert told.status is Status.UNIMPLEMENTED
         there.save({**config, "components": config["components"][:1]})
-        await there.gone("large")
+        await there.wait_until_gone("large")
         assert (await camera.get_images())[0]
 
 
-async def test_what_moves_in_a_module_is_stopped(tmp_path: Path) -> None:
+async def test_modular_motor_stops_with_its_client_and_by_stop_all(tmp_path: Path) -> None:
     config = {
         "modules": [module("motors", make.sdk_module(tmp_path, "motor"))],
         "components": [motor("motor"), motor("other")],
         "network": {"sessions": {"heartbeat_window": f"{WINDOW}s"}},
     }
-    async with machine(config, tmp_path) as there:
-        await there.ready()
+    async with run_machine(config, tmp_path) as there:
+        await there.wait_until_ready()
         wheel, other = there.motor("motor"), there.motor("other")
         await other.set_power(1)
-        await killed_client(there, wheel)
-        # It is nobody's who was killed.
+        await assert_motor_stops_with_its_client(there, wheel)
+        # Its client was not killed.
         assert await other.is_moving()
 
         going = asyncio.ensure_future(wheel.go_for(rpm=1, revolutions=10))
-        await until(wheel.is_moving, bool)
+        await poll(wheel.is_moving, bool)
         began = time.monotonic()
         await there.robot.StopAll(StopAllRequest())
         print(f"=> StopAll of two modular motors took {(time.monotonic() - began) * 1000:.0f} ms")
@@ -277,19 +277,19 @@ async def test_what_moves_in_a_module_is_stopped(tmp_path: Path) -> None:
         assert "everything was told to stop" in told.words
 
 
-async def killed_client(there: There, wheel: Any) -> None:
-    async with mover(there.server.port, "motor") as process:
+async def assert_motor_stops_with_its_client(there: RunningMachine, wheel: Any) -> None:
+    async with start_mover(there.server.port, "motor") as process:
         await asyncio.sleep(2 * WINDOW)
         assert await wheel.is_moving()
         process.kill()
         began = time.monotonic()
-        await until(wheel.is_moving, lambda moving: not moving)
+        await poll(wheel.is_moving, lambda moving: not moving)
         took = time.monotonic() - began
     print(f"=> a modular motor stood {took:.2f} s after its client was killed, window {WINDOW} s")
     assert took < WINDOW + SLACK
 
 
-async def test_jobs_of_what_lives_in_a_module(tmp_path: Path) -> None:
+async def test_jobs_can_call_modular_resources(tmp_path: Path) -> None:
     talk = {"method": "DoCommand", "command": {"print": "by a job"}}
     config = {
         "modules": [module(name, make.sdk_module(tmp_path, name)) for name in ("motor", "echo")],
@@ -302,15 +302,15 @@ async def test_jobs_of_what_lives_in_a_module(tmp_path: Path) -> None:
             {"name": "call", "schedule": "100ms", "resource": "echo", "method": "Unary"},
         ],
     }
-    async with machine(config, tmp_path) as there:
+    async with run_machine(config, tmp_path) as there:
         await there.server.out.says(r"modmanager\.motor\.StdOut.*by a job", within=5)
-        view = await until(
+        view = await poll(
             there.view, lambda view: all(job["successes"] for job in view["jobs"]), within=5
         )
         assert [job["name"] for job in view["jobs"]] == ["talk", "look", "call"]
 
 
-async def test_frames_of_an_arm_in_a_module(tmp_path: Path) -> None:
+async def test_frames_follow_an_arm_of_a_module(tmp_path: Path) -> None:
     arm = component("arm", "arm", "acme:test:arm")
     gripper = component("gripper", "gripper", "fake")
     config = {
@@ -320,15 +320,15 @@ async def test_frames_of_an_arm_in_a_module(tmp_path: Path) -> None:
             {**gripper, "frame": {"parent": "arm", "translation": {"x": 10, "y": 0, "z": 0}}},
         ],
     }
-    async with machine(config, tmp_path) as there:
-        await there.ready()
-        assert await place(there, "gripper") == (110, 0, 50)
+    async with run_machine(config, tmp_path) as there:
+        await there.wait_until_ready()
+        assert await read_position(there, "gripper") == (110, 0, 50)
         await ArmClient("arm", there.channel).move_to_joint_positions(JointPositions(values=[90]))
-        assert await place(there, "gripper") == (0, 110, 50)
+        assert await read_position(there, "gripper") == (0, 110, 50)
 
 
-async def place(there: There, name: str) -> tuple[int, int, int]:
-    """In the world, in whole millimeters."""
+async def read_position(there: RunningMachine, name: str) -> tuple[int, int, int]:
+    """Return the position in the world, in whole millimeters."""
     source = PoseInFrame(reference_frame=name, pose=Pose(o_z=1))
     request = TransformPoseRequest(source=source, destination="world")
     pose = (await there.robot.TransformPose(request)).pose.pose

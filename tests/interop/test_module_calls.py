@@ -1,6 +1,6 @@
-"""Calls of what lives in modules, through the server: every kind, and everything that goes along.
+r"""Calls of modular resources through the server, of every kind.
 
-The modules are written with the unmodified SDK, or in Node without one.
+The modules use the unmodified SDK, or are written in Node without it.
 """
 
 from __future__ import annotations
@@ -23,7 +23,16 @@ from grpclib.client import Channel
 from grpclib.const import Status
 from grpclib.events import RecvInitialMetadata, RecvTrailingMetadata, listen
 from tests.interop import colors_module, modular, sdk_modules
-from tests.interop.modular import There, board, component, machine, module, motor, sensor, service
+from tests.interop.modular import (
+    RunningMachine,
+    board,
+    component,
+    module,
+    motor,
+    run_machine,
+    sensor,
+    service,
+)
 from tests.modules import make
 from tests.modules.sdk.echo.api import EchoClient
 from tests.modules.sdk.echo.echo_pb2 import EchoRequest
@@ -54,8 +63,8 @@ ROOM = 64.0
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
-async def there(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[There]:
-    """One machine for all of them: starting it takes longest."""
+async def there(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[RunningMachine]:
+    """Start one machine for all tests, because starting it takes longest."""
     directory = tmp_path_factory.mktemp("calls")
     names = ("camera", "motor", "mlmodel", "sensor", "echo")
     config = {
@@ -88,19 +97,19 @@ async def there(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[There
             service("echo", "acme:service:echo", "acme:test:echo"),
         ],
     }
-    async with machine(config, directory) as there:
-        await there.ready()
-        # So that its connection is there: it lasts longer than a test.
+    async with run_machine(config, directory) as there:
+        await there.wait_until_ready()
+        # Open its connection now: it outlives a test.
         await there.modules()
         yield there
 
 
 @pytest.fixture
-def echo(there: There) -> EchoClient:
+def echo(there: RunningMachine) -> EchoClient:
     return EchoClient("echo", there.channel)
 
 
-async def test_an_unmodified_client_uses_unmodified_modules(there: There) -> None:
+async def test_unmodified_client_uses_unmodified_modules(there: RunningMachine) -> None:
     process = await asyncio.create_subprocess_exec(
         *(sys.executable, "-I", sdk_modules.__file__, str(there.server.port)),
         stdout=asyncio.subprocess.PIPE,
@@ -160,13 +169,13 @@ async def test_an_unmodified_client_uses_unmodified_modules(there: There) -> Non
 
 
 @pytest.mark.parametrize("status", [status for status in Status if status is not Status.OK])
-async def test_a_refusal_keeps_its_status_and_its_words(echo: EchoClient, status: Status) -> None:
+async def test_status_and_message_of_an_error_are_kept(echo: EchoClient, status: Status) -> None:
     with refused() as told:
         await echo.unary("why, in ünicode", status=status.value)
     assert (told.status, told.words) == (status, "why, in ünicode")
 
 
-async def test_a_stream_is_refused_in_its_middle(echo: EchoClient) -> None:
+async def test_error_in_the_middle_of_a_stream_is_passed_on(echo: EchoClient) -> None:
     with refused() as told:
         async with echo.client.BiDi.open() as stream:
             await stream.send_message(EchoRequest(name="echo", text="first"))
@@ -180,19 +189,19 @@ async def test_a_stream_is_refused_in_its_middle(echo: EchoClient) -> None:
     assert (told.status, told.words) == (Status.ABORTED, "enough")
 
 
-async def test_metadata_go_both_ways(there: There) -> None:
+async def test_metadata_passes_in_both_directions(there: RunningMachine) -> None:
     first: dict[str, Any] = {}
     last: dict[str, Any] = {}
 
-    async def greeted(event: RecvInitialMetadata) -> None:
+    async def on_initial_metadata(event: RecvInitialMetadata) -> None:
         first.update(event.metadata)
 
-    async def bidden_farewell(event: RecvTrailingMetadata) -> None:
+    async def on_trailing_metadata(event: RecvTrailingMetadata) -> None:
         last.update(event.metadata)
 
-    with another(there) as echo:
-        listen(echo.channel, RecvInitialMetadata, greeted)
-        listen(echo.channel, RecvTrailingMetadata, bidden_farewell)
+    with separate_client(there) as echo:
+        listen(echo.channel, RecvInitialMetadata, on_initial_metadata)
+        listen(echo.channel, RecvTrailingMetadata, on_trailing_metadata)
         given: Any = {"x-one": "1", "x-raw-bin": b"\0\xff"}
         reply = await echo.unary("", metadata=given)
     assert dict(reply.metadata) == {"x-one": "1", "x-raw-bin": str(b"\0\xff")}
@@ -200,89 +209,89 @@ async def test_metadata_go_both_ways(there: There) -> None:
     assert last.get("x-said-last") == "echo"
 
 
-async def test_a_deadline_goes_along(echo: EchoClient) -> None:
+async def test_deadline_is_passed_to_the_module(echo: EchoClient) -> None:
     assert (await echo.unary()).remaining == -1
-    # What is on the wire is rounded up.
+    # The value on the wire is rounded up.
     assert 4 < (await echo.unary(timeout=5)).remaining < 5.1
 
 
-async def test_the_module_sees_that_a_call_is_cancelled(echo: EchoClient) -> None:
+async def test_cancellation_reaches_the_module(echo: EchoClient) -> None:
     before = (await echo.unary()).cancelled
     waiting: list[asyncio.Future[Any]] = []
     waiting += [asyncio.ensure_future(echo.unary(pause=60)) for _ in range(3)]
-    waiting.append(asyncio.ensure_future(_all_of(echo.server_stream(5, pause=60))))
+    waiting.append(asyncio.ensure_future(_collect(echo.server_stream(5, pause=60))))
     await asyncio.wait(waiting, timeout=0.3)
     for each in waiting:
         assert not each.done()
         each.cancel()
     await asyncio.gather(*waiting, return_exceptions=True)
-    await _until_cancelled(echo, before + 4)
+    await _wait_until_cancelled(echo, before + 4)
 
 
-async def test_the_module_sees_that_time_is_up(echo: EchoClient) -> None:
+async def test_expired_deadline_reaches_the_module(echo: EchoClient) -> None:
     before = (await echo.unary()).cancelled
     began = time.monotonic()
-    # The client and the server look at the same clock, and either may be the first to say so.
+    # Client and server watch the same deadline, and either may report it first.
     with pytest.raises((TimeoutError, GRPCError)) as over:
         await echo.unary(pause=60, timeout=0.2)
     assert getattr(over.value, "status", Status.DEADLINE_EXCEEDED) is Status.DEADLINE_EXCEEDED
     assert time.monotonic() - began < 2
-    await _until_cancelled(echo, before + 1)
+    await _wait_until_cancelled(echo, before + 1)
 
 
-async def test_operations_are_listed_and_cancelled(there: There, echo: EchoClient) -> None:
+async def test_operations_are_listed_and_cancelled(there: RunningMachine, echo: EchoClient) -> None:
     before = (await echo.unary()).cancelled
     for waiting, method in (
-        (asyncio.ensure_future(there.ask("motor", "hang", 60)), "MotorService/DoCommand"),
+        (asyncio.ensure_future(there.command("motor", "hang", 60)), "MotorService/DoCommand"),
         (asyncio.ensure_future(echo.unary(pause=60)), "EchoService/Unary"),
     ):
-        operation = await modular.until(partial(_operation, there, method), bool)
+        operation = await modular.poll(partial(_find_operation, there, method), bool)
         await there.robot.CancelOperation(CancelOperationRequest(id=operation))
         with refused() as told:
             await waiting
         assert told.status is Status.CANCELLED
         assert operation in told.words
-    await _until_cancelled(echo, before + 1)
+    await _wait_until_cancelled(echo, before + 1)
 
 
-async def _operation(there: There, method: str) -> str:
-    """The number of the one that calls this method; empty if there is none."""
+async def _find_operation(there: RunningMachine, method: str) -> str:
+    """Return the id of the operation that calls this method, or an empty string."""
     listed = await there.robot.GetOperations(GetOperationsRequest())
     return next((each.id for each in listed.operations if each.method.endswith(method)), "")
 
 
-async def _until_cancelled(echo: EchoClient, count: int) -> None:
-    await modular.until(echo.unary, lambda reply: reply.cancelled >= count)
+async def _wait_until_cancelled(echo: EchoClient, count: int) -> None:
+    await modular.poll(echo.unary, lambda reply: reply.cancelled >= count)
 
 
-async def _all_of(replies: AsyncIterator[Any]) -> list[Any]:
+async def _collect(replies: AsyncIterator[Any]) -> list[Any]:
     return [each async for each in replies]
 
 
-async def test_a_client_that_does_not_read_stops_the_module(there: There, echo: EchoClient) -> None:
+async def test_slow_client_pauses_the_module(there: RunningMachine, echo: EchoClient) -> None:
     pids = await _pids(there, "echo")
     before = {each: modular.resident_mb(pid) for each, pid in pids.items()}
     async with echo.client.ServerStream.open() as stream:
         request = EchoRequest(name="echo", times=MUCH, size=1 << 20)
         await stream.send_message(request, end=True)
         await stream.recv_message()
-        await _quiet(*pids.values())
+        await _wait_until_quiet(*pids.values())
         grown = {each: modular.resident_mb(pid) - before[each] for each, pid in pids.items()}
         # Other clients of the same resource are served meanwhile.
-        with another(there) as other:
+        with separate_client(there) as other:
             assert (await other.unary("still there", timeout=DEADLINE)).text == "still there"
         left = [len(reply.data) async for reply in stream]
-    print(f"{MUCH} MB unread: {_listed(grown)}")
+    print(f"{MUCH} MB unread: {_format_growth(grown)}")
     assert left == [1 << 20] * (MUCH - 1)
     assert max(grown.values()) < ROOM
 
 
-async def test_a_module_that_does_not_read_stops_the_client(there: There, echo: EchoClient) -> None:
+async def test_slow_module_pauses_the_client(there: RunningMachine, echo: EchoClient) -> None:
     pids = await _pids(there, "echo")
     before = {each: modular.resident_mb(pid) for each, pid in pids.items()}
     data, sent = bytes(1 << 20), 0
     async with echo.client.ClientStream.open() as stream:
-        # It looks at nothing else while it pauses over the first.
+        # It reads nothing else while it pauses over the first message.
         await stream.send_message(EchoRequest(name="echo", pause=60))
         with contextlib.suppress(asyncio.TimeoutError):
             while sent < MUCH:
@@ -291,15 +300,15 @@ async def test_a_module_that_does_not_read_stops_the_client(there: There, echo: 
                 sent += 1
         grown = {each: modular.resident_mb(pid) - before[each] for each, pid in pids.items()}
         await stream.cancel()
-    print(f"{sent} MB sent: {_listed(grown)}")
+    print(f"{sent} MB sent: {_format_growth(grown)}")
     assert sent < MUCH
     assert max(grown.values()) < ROOM
     assert (await echo.unary("still there")).text == "still there"
 
 
 @contextlib.contextmanager
-def another(there: There) -> Iterator[EchoClient]:
-    """By a connection of its own: what is not read fills up the one that it comes by."""
+def separate_client(there: RunningMachine) -> Iterator[EchoClient]:
+    """Yield a client with its own connection: unread data fills the one that it comes by."""
     channel = Channel(modular.HOST, there.server.port)
     try:
         yield EchoClient("echo", channel)
@@ -307,7 +316,7 @@ def another(there: There) -> Iterator[EchoClient]:
         channel.close()
 
 
-async def _pids(there: There, name: str) -> dict[str, int]:
+async def _pids(there: RunningMachine, name: str) -> dict[str, int]:
     children = Path(f"/proc/{there.server.pid}/task/{there.server.pid}/children").read_text()
     for pid in map(int, children.split()):
         if f"sdk/{name}" in Path(f"/proc/{pid}/cmdline").read_text():
@@ -315,12 +324,12 @@ async def _pids(there: There, name: str) -> dict[str, int]:
     raise AssertionError(f"the server has no child {name}")
 
 
-def _listed(grown: Mapping[str, float]) -> str:
+def _format_growth(grown: Mapping[str, float]) -> str:
     return ", ".join(f"{each} grew by {megabytes:.0f} MB" for each, megabytes in grown.items())
 
 
-async def _quiet(*pids: int) -> None:
-    """Nothing of it moves any more."""
+async def _wait_until_quiet(*pids: int) -> None:
+    """Wait until the memory of the processes stays constant."""
     before = -1.0
     async with asyncio.timeout(DEADLINE):
         while (now := sum(map(modular.resident_mb, pids))) != before:
@@ -328,7 +337,7 @@ async def _quiet(*pids: int) -> None:
             await asyncio.sleep(0.3)
 
 
-async def test_messages_of_30_megabytes(there: There, echo: EchoClient) -> None:
+async def test_messages_of_30_megabytes_pass(there: RunningMachine, echo: EchoClient) -> None:
     data = bytes(range(256)) * (LARGE // 256)
     assert (await echo.unary(data=data)).data == data
     command = {"text": "x" * LARGE}
@@ -338,16 +347,16 @@ async def test_messages_of_30_megabytes(there: There, echo: EchoClient) -> None:
     assert (await echo.client_stream(["", ""], data)).received == 2 * len(data)
 
 
-async def test_many_calls_at_once_keep_apart(echo: EchoClient) -> None:
+async def test_concurrent_calls_get_their_own_replies(echo: EchoClient) -> None:
     texts = [str(number) for number in range(200)]
     replies = await asyncio.gather(*(echo.unary(text) for text in texts))
     assert [each.text for each in replies] == texts
-    streams = [_all_of(echo.bidi([f"{text} {n}" for n in range(3)])) for text in texts[:20]]
+    streams = [_collect(echo.bidi([f"{text} {n}" for n in range(3)])) for text in texts[:20]]
     for text, got in zip(texts, await asyncio.gather(*streams), strict=False):
         assert [each.text for each in got] == [f"{text} {n}" for n in range(3)]
 
 
-async def test_names_that_nobody_has(there: There) -> None:
+async def test_unknown_and_missing_names_are_refused(there: RunningMachine) -> None:
     with refused() as told:
         await EchoClient("ecko", there.channel).unary()
     assert told.status is Status.NOT_FOUND
@@ -358,7 +367,9 @@ async def test_names_that_nobody_has(there: There) -> None:
     assert "names no resource" in told.words
 
 
-async def test_modular_ones_on_built_in_ones_and_on_others(there: There) -> None:
+async def test_modular_resources_can_depend_on_builtin_and_modular_ones(
+    there: RunningMachine,
+) -> None:
     pin = await BoardClient("board", there.channel).gpio_pin_by_name("5")
     await pin.set(True)
     assert await there.motor("motor").get_position() == 1
@@ -366,15 +377,15 @@ async def test_modular_ones_on_built_in_ones_and_on_others(there: There) -> None
     assert await there.motor("motor").get_position() == 0
     assert await there.motor("second").get_position() == 7
     assert await there.motor("third").get_position() == 8
-    assert (await there.ask("third", "about"))["dependencies"] == ["second"]
+    assert (await there.command("third", "about"))["dependencies"] == ["second"]
 
 
-async def test_built_in_ones_on_modular_ones(there: There) -> None:
+async def test_builtin_resource_can_depend_on_a_modular_one(there: RunningMachine) -> None:
     images, _ = await CameraClient("turned", there.channel).get_images()
     assert (images[0].width, images[0].height) == (30, 40)
 
 
-async def test_a_vision_service_of_ours_on_a_model_in_a_module(there: There) -> None:
+async def test_builtin_vision_service_uses_a_model_of_a_module(there: RunningMachine) -> None:
     eye = VisionClient("eye", there.channel)
     found = await eye.get_classifications_from_camera("camera", 3)
     assert found[0].class_name == "0"
@@ -390,7 +401,7 @@ async def test_a_vision_service_of_ours_on_a_model_in_a_module(there: There) -> 
     )
 
 
-async def test_tensors_of_all_kinds(there: There) -> None:
+async def test_tensors_of_all_types_pass(there: RunningMachine) -> None:
     model = MLModelClient("doubler", there.channel)
     for kind in (np.float32, np.int8, np.uint16, np.float64):
         given = np.arange(12, dtype=kind).reshape(3, 4)
@@ -398,10 +409,10 @@ async def test_tensors_of_all_kinds(there: There) -> None:
         assert np.array_equal(result["output"], given.astype(np.float32) * 2)
 
 
-async def test_calls_under_way_when_a_module_is_restarted(there: There) -> None:
-    """The last of all: whoever comes after it finds another process."""
-    with another(there) as echo:
-        reading = asyncio.ensure_future(_all_of(echo.server_stream(9, pause=60)))
+async def test_calls_in_progress_fail_when_the_module_restarts(there: RunningMachine) -> None:
+    """This test is the last one: it replaces the process."""
+    with separate_client(there) as echo:
+        reading = asyncio.ensure_future(_collect(echo.server_stream(9, pause=60)))
         asking = asyncio.ensure_future(echo.unary(pause=60))
         await asyncio.wait({reading, asking}, timeout=0.2)
         await there.restart("echo")
@@ -409,5 +420,5 @@ async def test_calls_under_way_when_a_module_is_restarted(there: There) -> None:
             assert isinstance(error, GRPCError)
             assert error.status is Status.UNAVAILABLE
             assert "try again" in (error.message or "")
-        await there.ready("echo")
+        await there.wait_until_ready("echo")
         assert (await echo.unary("again")).text == "again"

@@ -1,4 +1,4 @@
-"""The SDK's own client, unmodified and in its own process, against the real executable."""
+"""The SDK's own client, unmodified and in its own process, with the real executable."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from typing import Any
 import psutil
 import pytest
 from tests.interop import sdk_client
-from tests.interop.programs import program
+from tests.interop.programs import start_program
 from tests.running import Output, Server, running, served_anywhere
 from tests.sizes import size
 
@@ -35,8 +35,8 @@ def component(subtype: str, name: str, needs: str = "", **attributes: Any) -> di
 
 
 @contextlib.asynccontextmanager
-async def client(server: Server, what: str) -> AsyncIterator[Client]:
-    async with program(sdk_client.__file__, server.port, what, says="^ready$") as started:
+async def start_client(server: Server, what: str) -> AsyncIterator[Client]:
+    async with start_program(sdk_client.__file__, server.port, what, says="^ready$") as started:
         yield Client(*started)
 
 
@@ -56,7 +56,7 @@ class Client:
         return await self.report()
 
     def connections(self, port: int) -> set[int]:
-        """The ports on its side."""
+        """Return the local ports of its connections."""
         return {
             connection.laddr.port
             for connection in psutil.Process(self.process.pid).net_connections("tcp")
@@ -64,7 +64,7 @@ class Client:
         }
 
 
-async def test_everything_a_client_can_ask(tmp_path: Path) -> None:
+async def test_client_can_call_everything(tmp_path: Path) -> None:
     config = {
         "revision": "r1",
         "components": [
@@ -90,9 +90,9 @@ async def test_everything_a_client_can_ask(tmp_path: Path) -> None:
     }
     async with running(config, tmp_path) as server:
         await server.until(state="running")
-        async with client(server, "drive") as sdk:
+        async with start_client(server, "drive") as sdk:
             seen = await sdk.report()
-        # The client asked for it.
+        # The client requested the shutdown.
         assert await server.exit_code() == 0
     assert "stopping: requested by ipv" in server.out.text
     assert "\tWARN\tsdk.client\t\ta word from the client" in server.out.text
@@ -163,8 +163,8 @@ async def test_everything_a_client_can_ask(tmp_path: Path) -> None:
     assert seen["modules of ours"] == []
 
 
-def changing(turn: int) -> dict[str, Any]:
-    """Something changed in place every time, and in turn something replaced, added or broken."""
+def config_of_turn(turn: int) -> dict[str, Any]:
+    """Change something in place every time, and in turn replace, add or break something."""
     stage, phase = divmod(turn, 5)
     readings: Any = 5 if phase == 2 else {"x": 1}
     guest = [component("sensor", "guest")] if phase != 3 else []
@@ -188,18 +188,18 @@ def changing(turn: int) -> dict[str, Any]:
 
 
 @pytest.mark.timeout(size(ci=90, full=600))
-async def test_a_connection_survives_live_reconfigurations(tmp_path: Path) -> None:
-    async with running(changing(0), tmp_path) as server:
+async def test_connection_survives_live_reconfigurations(tmp_path: Path) -> None:
+    async with running(config_of_turn(0), tmp_path) as server:
         await server.until(state="running", revision="0")
-        async with client(server, "call") as sdk:
+        async with start_client(server, "call") as sdk:
             (connection,) = sdk.connections(server.port)
             heartbeats: set[int] = set()
             descriptors = count_descriptors(server.pid)
             for turn in range(1, RECONFIGURATIONS + 1):
-                server.save(served_anywhere(changing(turn)))
+                server.save(served_anywhere(config_of_turn(turn)))
                 await server.until(revision=str(turn))
                 others = sdk.connections(server.port) - {connection}
-                # Its heartbeats have one of their own, from the first motion on.
+                # Its heartbeats have their own connection from the first motion on.
                 heartbeats = heartbeats or others
                 assert sdk.connections(server.port) == {connection, *heartbeats}, sdk.out.text
                 assert len(heartbeats) <= 1

@@ -1,4 +1,4 @@
-"""What importing the SDK does to a process, undone. Each in a process of its own."""
+"""Side effects of importing the SDK are undone; each test runs in a child process."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ import sys
 TAMED = "from cogwork.resource import sdk\n"
 
 
-def printed(program: str) -> tuple[str, str]:
+def run_python(program: str) -> tuple[str, str]:
     done = subprocess.run(
         [sys.executable, "-c", program], capture_output=True, text=True, timeout=30, check=False
     )
     return done.stdout, done.stderr
 
 
-def test_a_line_logged_by_an_sdk_written_class_appears_once_and_obeys_our_levels() -> None:
+def test_sdk_class_logs_each_line_once_at_our_levels() -> None:
     program = """
 import logging, sys
 logging.basicConfig(level=logging.DEBUG, stream=sys.stdout, format="%(levelname)s %(message)s")
@@ -33,7 +33,7 @@ getLogger("helper").warning("from a helper")
 setLevel(logging.ERROR)
 mine.logger.info("again")
 """
-    out, err = printed(TAMED + program)
+    out, err = run_python(TAMED + program)
     lines = [line for line in out.splitlines() if "Using selector" not in line]
     assert lines == [
         "INFO from the class",
@@ -44,8 +44,8 @@ mine.logger.info("again")
     assert err == ""
 
 
-def test_an_uncaught_error_is_printed_as_python_does() -> None:
-    out, err = printed(TAMED + "raise ValueError('once')")
+def test_uncaught_error_is_printed_as_by_python() -> None:
+    out, err = run_python(TAMED + "raise ValueError('once')")
     assert out == ""
     assert err.startswith("Traceback (most recent call last):")
     assert err.count("ValueError: once") == 1

@@ -1,4 +1,4 @@
-"""Canaries in every place for a secret, every option on: found in none of the outputs."""
+"""Canaries in every place for a secret, with every option on, appear in no output."""
 
 from __future__ import annotations
 
@@ -72,11 +72,11 @@ def config(bind_address: str = "localhost:0") -> dict[str, Any]:
 
 
 def changes() -> list[Any]:
-    """What somebody may do to such a file: change it, and make mistakes in it."""
+    """Return changes and mistakes that somebody may make in such a file."""
     replaced = json.loads(json.dumps(config()).replace(CANARY, f"{CANARY}-new"))
     misspelt = config()
     misspelt["cloud"]["secrt"] = misspelt["cloud"].pop("secret")
-    # Refused, because this release has no login.
+    # This is refused, because this release has no login.
     locked = config()
     locked["auth"] = {
         "handlers": [{"type": "api-key", "config": {"id1": secret("handler"), "keys": ["id1"]}}]
@@ -87,8 +87,8 @@ def changes() -> list[Any]:
     return [replaced, misspelt, locked, mistyped, broken, config()]
 
 
-async def tell(server: Server) -> None:
-    """A client that knows the secrets and talks."""
+async def log_secrets(server: Server) -> None:
+    """Log the secrets, as a client that knows them may do."""
     entries = [
         LogEntry(level="info", logger_name="talker", message=f"I know {secret('cloud')}"),
         LogEntry(level="error", logger_name="talker", message=ENVIRONMENT["FILLED"]),
@@ -109,11 +109,11 @@ async def test_no_output_shows_a_secret(tmp_path: Path, log: str | None) -> None
     async with started(options, {"COGWORK_HOME": str(home), **ENVIRONMENT}) as server:
         await server.serving()
         await server.until(state="running")
-        await tell(server)
+        await log_secrets(server)
         for number, change in enumerate(changes()):
             save(file, change)
-            await _noticed(server, number + 1)
-            await tell(server)
+            await _wait_for_changes(server, number + 1)
+            await log_secrets(server)
         for path in ("/", "/status.json", "/logs.jsonl", "/history.json"):
             seen[path] = (await server.get(path))[1]
         server.process.terminate()
@@ -132,7 +132,7 @@ async def test_no_output_shows_a_secret(tmp_path: Path, log: str | None) -> None
     assert not shown
 
 
-async def _noticed(server: Server, changes: int) -> None:
+async def _wait_for_changes(server: Server, changes: int) -> None:
     """Each change is either applied or refused, and the log says so."""
     said = 0
     for _ in range(int(DEADLINE / 0.05)):

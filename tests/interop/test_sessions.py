@@ -1,4 +1,4 @@
-"""What a client moves, when the client is gone: the SDK, unmodified, in processes of its own."""
+"""What a client moves stops when the client is gone; clients use the unmodified SDK."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 from grpclib.client import Channel
 from tests.interop import sdk_mover
-from tests.interop.programs import mover
+from tests.interop.programs import start_mover
 from tests.running import Server, plug_in, running
 from tests.sizes import size
 
@@ -73,7 +73,7 @@ SLOW = Model(Api.parse("rdk:component:generic"), ModelName.parse("acme:test:slow
 
 @pytest.fixture
 def acme(tmp_path: Path) -> dict[str, str]:
-    """With a model that takes four seconds to close."""
+    """Install a model that takes four seconds to close."""
     return plug_in(tmp_path / "plugged-in", SLOW, "slow = {module}:SLOW")
 
 
@@ -92,27 +92,27 @@ def config(*subtypes: str) -> dict[str, Any]:
     }
 
 
-async def at_rest(is_moving: Any, since: float) -> float:
-    """Seconds from then until it was seen to stand."""
+async def seconds_until_rest(is_moving: Any, since: float) -> float:
+    """Return the seconds from `since` until it was seen at rest."""
     async with asyncio.timeout(10):
         while await is_moving():
             pass
     return time.monotonic() - since
 
 
-async def test_a_motor_stops_when_its_client_is_killed(tmp_path: Path) -> None:
+async def test_motor_stops_when_its_client_is_killed(tmp_path: Path) -> None:
     took = []
     async with running(config("motor"), tmp_path) as server:
         await server.until(state="running")
         channel = Channel("localhost", server.port)
         motor = MotorClient("motor", channel)
         for _ in range(KILLS):
-            async with mover(server.port, "motor") as client:
-                # It is heard of: for longer than the window nothing happens to it.
+            async with start_mover(server.port, "motor") as client:
+                # It sends heartbeats: nothing happens for longer than the window.
                 await asyncio.sleep(2 * WINDOW)
                 assert await motor.is_moving()
                 client.kill()
-                took.append(await at_rest(motor.is_moving, time.monotonic()))
+                took.append(await seconds_until_rest(motor.is_moving, time.monotonic()))
         await asyncio.sleep(0.1)
         stub = RobotServiceStub(channel)
         assert not (await stub.GetSessions(GetSessionsRequest())).sessions
@@ -122,17 +122,17 @@ async def test_a_motor_stops_when_its_client_is_killed(tmp_path: Path) -> None:
     assert max(took) < WINDOW + SLACK
 
 
-async def test_everything_that_moves_stops_within_a_tenth_of_a_second(tmp_path: Path) -> None:
+async def test_stop_all_stops_everything_within_a_tenth_of_a_second(tmp_path: Path) -> None:
     async with running(config(*MOVERS), tmp_path) as server:
         await server.until(state="running")
         channel = Channel("localhost", server.port)
         stub = RobotServiceStub(channel)
-        async with mover(server.port, ",".join(MOVERS)):
-            assert await moving(channel) == set(MOVERS)
+        async with start_mover(server.port, ",".join(MOVERS)):
+            assert await find_moving(channel) == set(MOVERS)
             since = time.monotonic()
             await stub.StopAll(StopAllRequest())
             took = time.monotonic() - since
-            assert await moving(channel) == set()
+            assert await find_moving(channel) == set()
             assert not (await stub.GetOperations(GetOperationsRequest())).operations
         channel.close()
     print(f"{len(MOVERS)} stopped in {took * 1000:.1f} ms")
@@ -140,10 +140,10 @@ async def test_everything_that_moves_stops_within_a_tenth_of_a_second(tmp_path: 
 
 
 @asynccontextmanager
-async def closing_slowly(
+async def machine_closing_slowly(
     tmp_path: Path, acme: dict[str, str], subtype: str
 ) -> AsyncIterator[tuple[Server, Channel]]:
-    """A machine that is about to stop, with what uses a mover; and a client that is connected."""
+    """Yield a machine whose user of a mover closes slowly, and a connected channel."""
     machine = config(subtype)
     slow = {"name": "slow", "api": "rdk:component:generic", "model": "acme:test:slow"}
     machine["components"].append({**slow, "depends_on": [subtype]})
@@ -155,14 +155,14 @@ async def closing_slowly(
             yield server, channel
         finally:
             channel.close()
-        # Asked to stop already: once more would cut it short.
+        # It was asked to stop already: a second signal would end it at once.
         assert await server.exit_code() == 0
 
 
-async def test_a_motor_does_not_run_on_while_what_uses_it_closes(
+async def test_motor_stops_before_its_dependents_have_closed(
     tmp_path: Path, acme: dict[str, str]
 ) -> None:
-    async with closing_slowly(tmp_path, acme, "motor") as (server, channel):
+    async with machine_closing_slowly(tmp_path, acme, "motor") as (server, channel):
         motor = MotorClient("motor", channel)
         await motor.set_power(1)
         server.signal(signal.SIGTERM)
@@ -171,21 +171,21 @@ async def test_a_motor_does_not_run_on_while_what_uses_it_closes(
         assert "closed at last" not in server.out.text
 
 
-async def test_a_client_that_is_lost_while_the_machine_closes_leaves_nothing_moving(
+async def test_client_lost_while_the_machine_closes_leaves_nothing_moving(
     tmp_path: Path, acme: dict[str, str]
 ) -> None:
-    async with closing_slowly(tmp_path, acme, "motor") as (server, channel):
+    async with machine_closing_slowly(tmp_path, acme, "motor") as (server, channel):
         motor = MotorClient("motor", channel)
         server.signal(signal.SIGTERM)
         await server.out.says("closing slowly")
         session = (await RobotServiceStub(channel).StartSession(StartSessionRequest())).id
         full = SetPowerRequest(name="motor", power_pct=1)
         await MotorServiceStub(channel).SetPower(full, metadata={"viam-sid": session})
-        await at_rest(motor.is_moving, time.monotonic())
+        await seconds_until_rest(motor.is_moving, time.monotonic())
         await server.out.says(f"stopped motor, which session {session} had moved")
         assert "closed at last" not in server.out.text
 
 
-async def moving(channel: Channel) -> set[str]:
+async def find_moving(channel: Channel) -> set[str]:
     clients = {name: sdk_mover.CLIENTS[name](name, channel) for name in MOVERS}
     return {name for name, client in clients.items() if await client.is_moving()}

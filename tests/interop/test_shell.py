@@ -1,4 +1,4 @@
-"""A shell on the machine, by a client that has nothing but the public messages."""
+"""A shell on the machine, used by a client that has only the public messages."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ CONFIG = {
 }
 
 
-async def test_a_command_is_run(tmp_path: Path) -> None:
+async def test_command_is_run_in_a_shell(tmp_path: Path) -> None:
     async with running(CONFIG, tmp_path) as server:
         await server.until(state="running")
         channel = Channel("localhost", server.port)
@@ -38,7 +38,7 @@ async def test_a_command_is_run(tmp_path: Path) -> None:
         channel.close()
 
 
-async def test_in_an_untrusted_environment_there_is_none(tmp_path: Path) -> None:
+async def test_shell_is_unhealthy_in_an_untrusted_environment(tmp_path: Path) -> None:
     file = tmp_path / "machine.json"
     save(file, served_anywhere(CONFIG))
     home = {"COGWORK_HOME": str(tmp_path / "home")}

@@ -1,6 +1,6 @@
-"""Tunnels of the real executable: every byte both ways at once, and nothing piles up.
+r"""Tunnels of the real executable carry every byte in both directions without piling up.
 
-The client runs in a process of its own, with grpc or with the SDK's generated stub: the SDK has no
+The client runs in a child process, with grpc or with the SDK's generated stub: the SDK has no
 other client for tunnels.
 """
 
@@ -34,7 +34,7 @@ MOST_UNDER_WAY = 32 * MEBIBYTE
 
 
 class Destination:
-    """What a tunnel leads to: sends so much, expects as much, and checks every byte."""
+    """The end of a tunnel: it sends a number of bytes, expects as many, and checks them."""
 
     def __init__(self, count: int) -> None:
         self.sent, self.heard = Pattern("down"), Pattern("up")
@@ -47,7 +47,7 @@ class Destination:
 
     @contextlib.asynccontextmanager
     async def serving(self) -> AsyncIterator[asyncio.Future[None]]:
-        """One connection."""
+        """Serve one connection."""
         with self._listener:
             serving = asyncio.ensure_future(self._serve())
             try:
@@ -64,21 +64,21 @@ class Destination:
         async def receive() -> Any:
             return buffer[: await loop.sock_recv_into(connection, buffer)]
 
-        async def say() -> None:
+        async def send() -> None:
             await send_all(lambda data: loop.sock_sendall(connection, data), self.sent, self._count)
             connection.shutdown(socket.SHUT_WR)
 
-        async def hear() -> None:
+        async def check_received() -> None:
             await self.reads.wait()
             await receive_all(receive, self.heard)
 
         with connection:
             connection.setblocking(False)
-            await asyncio.gather(say(), hear())
+            await asyncio.gather(send(), check_received())
 
 
 @contextlib.asynccontextmanager
-async def client(
+async def start_client(
     how: str, server: int, destination: int, count: int
 ) -> AsyncIterator[asyncio.subprocess.Process]:
     process = await asyncio.create_subprocess_exec(
@@ -96,33 +96,33 @@ async def client(
         await asyncio.sleep(0)
 
 
-async def report(process: asyncio.subprocess.Process, *, go: bool = False) -> Any:
+async def read_report(process: asyncio.subprocess.Process, *, go: bool = False) -> Any:
     async with asyncio.timeout(LONGEST):
         out, _ = await process.communicate(b"\n" if go else None)
     return json.loads(out)
 
 
-def machine(*ports: int) -> dict[str, Any]:
+def tunnel_config(*ports: int) -> dict[str, Any]:
     endpoints = [{"port": port, "connection_timeout": "5s"} for port in ports]
     return {"network": {"traffic_tunnel_endpoints": endpoints}}
 
 
-async def carried(how: str, server: Server, destination: Destination, count: int) -> Any:
+async def transfer(how: str, server: Server, destination: Destination, count: int) -> Any:
     async with (
         destination.serving() as serving,
-        client(how, server.port, destination.port, count) as process,
+        start_client(how, server.port, destination.port, count) as process,
     ):
-        told = await report(process)
+        told = await read_report(process)
         await asyncio.wait_for(serving, LONGEST)
     return told
 
 
 @pytest.mark.timeout(4 * LONGEST)
-async def test_a_tunnel_carries_every_byte_both_ways_at_once(tmp_path: Path) -> None:
+async def test_tunnel_carries_every_byte_in_both_directions(tmp_path: Path) -> None:
     through, bare = Destination(CARRIED), Destination(CARRIED)
-    async with running(machine(through.port), tmp_path) as server:
-        told = await carried("grpc", server, through, CARRIED)
-        straight = await carried("tcp", server, bare, CARRIED)
+    async with running(tunnel_config(through.port), tmp_path) as server:
+        told = await transfer("grpc", server, through, CARRIED)
+        straight = await transfer("tcp", server, bare, CARRIED)
     assert (told["sent"], told["received"]) == (CARRIED, CARRIED)
     assert (through.sent.at, through.heard.at) == (CARRIED, CARRIED)
     rates = [2 * CARRIED / each["seconds"] / 1e6 for each in (told, straight)]
@@ -133,17 +133,17 @@ async def test_a_tunnel_carries_every_byte_both_ways_at_once(tmp_path: Path) -> 
 
 
 @pytest.mark.timeout(4 * LONGEST)
-async def test_a_tunnel_carries_every_byte_for_the_stub_of_the_sdk(tmp_path: Path) -> None:
+async def test_tunnel_carries_every_byte_for_the_stub_of_the_sdk(tmp_path: Path) -> None:
     destination = Destination(CARRIED_SLOWLY)
-    async with running(machine(destination.port), tmp_path) as server:
-        told = await carried("grpclib", server, destination, CARRIED_SLOWLY)
+    async with running(tunnel_config(destination.port), tmp_path) as server:
+        told = await transfer("grpclib", server, destination, CARRIED_SLOWLY)
     assert (told.get("sent"), told.get("received")) == (CARRIED_SLOWLY, CARRIED_SLOWLY)
     assert destination.heard.at == CARRIED_SLOWLY
 
 
 @pytest.mark.timeout(4 * LONGEST)
 @pytest.mark.parametrize("stopped", ["the client", "the port"])
-async def test_a_reader_that_stops_does_not_fill_the_memory(tmp_path: Path, stopped: str) -> None:
+async def test_reader_that_stops_does_not_fill_the_memory(tmp_path: Path, stopped: str) -> None:
     destination = Destination(CARRIED)
     how = "grpc"
     if stopped == "the client":
@@ -151,20 +151,20 @@ async def test_a_reader_that_stops_does_not_fill_the_memory(tmp_path: Path, stop
     else:
         destination.reads.clear()
     first = Destination(1)
-    async with running(machine(destination.port, first.port), tmp_path) as server:
-        await carried("grpc", server, first, 1)
+    async with running(tunnel_config(destination.port, first.port), tmp_path) as server:
+        await transfer("grpc", server, first, 1)
         process = psutil.Process(server.pid)
         before = process.memory_info().rss
         async with (
             destination.serving() as serving,
-            client(how, server.port, destination.port, CARRIED) as peer,
+            start_client(how, server.port, destination.port, CARRIED) as peer,
         ):
-            await stands_still(lambda: destination.sent.at + destination.heard.at)
+            await wait_until_stalled(lambda: destination.sent.at + destination.heard.at)
             taken = process.memory_info().rss - before
             sent = destination.sent.at
             print(f"{taken / 1e6:.1f} MB while {stopped} does not read; {sent / 1e6:.1f} MB sent")
             destination.reads.set()
-            told = await report(peer, go=stopped == "the client")
+            told = await read_report(peer, go=stopped == "the client")
             await asyncio.wait_for(serving, LONGEST)
     assert (told["sent"], told["received"]) == (CARRIED, CARRIED)
     assert destination.heard.at == CARRIED
@@ -172,8 +172,8 @@ async def test_a_reader_that_stops_does_not_fill_the_memory(tmp_path: Path, stop
     assert stopped == "the port" or sent < MOST_UNDER_WAY
 
 
-async def stands_still(moved: Callable[[], int]) -> None:
-    """For a few seconds, after it has begun."""
+async def wait_until_stalled(moved: Callable[[], int]) -> None:
+    """Wait until nothing moved for a few seconds, after it has begun."""
     async with asyncio.timeout(LONGEST):
         before = -1
         while moved() == 0 or moved() != before:
@@ -182,14 +182,14 @@ async def stands_still(moved: Callable[[], int]) -> None:
 
 
 @pytest.mark.parametrize("how", ["grpc", "grpclib"])
-async def test_a_port_that_is_not_listed_is_refused(tmp_path: Path, how: str) -> None:
+async def test_unlisted_port_is_refused(tmp_path: Path, how: str) -> None:
     destination = Destination(1)
     async with (
-        running(machine(22), tmp_path) as server,
+        running(tunnel_config(22), tmp_path) as server,
         destination.serving() as serving,
-        client(how, server.port, destination.port, 1) as process,
+        start_client(how, server.port, destination.port, 1) as process,
     ):
-        told = await report(process)
+        told = await read_report(process)
         assert not serving.done()
     assert told == {
         "status": "NOT_FOUND",

@@ -1,4 +1,4 @@
-"""The `ffmpeg` camera on real sources, which get lost, hang, end, or are no video at all."""
+"""The `ffmpeg` camera with real sources that get lost, hang, end, or are not videos."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def camera(name: str, path: object, **attributes: Any) -> dict[str, Any]:
     }
 
 
-class Taken(NamedTuple):
+class TimedImage(NamedTuple):
     pixels: NDArray[Any]
     at: float
 
@@ -66,33 +66,33 @@ class Machine:
     server: Server
     channel: Channel
 
-    async def taken(self, name: str) -> Taken:
+    async def take_image(self, name: str) -> TimedImage:
         images, metadata = await self._camera(name).get_images(
             extra={"mime_type": "image/png"}, timeout=30
         )
-        return Taken(decoded(images[0]), metadata.captured_at.ToNanoseconds() / 1e9)
+        return TimedImage(decode_image(images[0]), metadata.captured_at.ToNanoseconds() / 1e9)
 
     async def picture(self, name: str) -> NDArray[Any]:
-        return (await self.taken(name)).pixels
+        return (await self.take_image(name)).pixels
 
     async def refusal(self, name: str) -> str:
-        """What a call is told, for want of a picture."""
+        """Return the error of a call without an image."""
         with refused() as told:
             await self.picture(name)
         assert told.status.name == "UNAVAILABLE"
         return told.words
 
     async def is_refused(self, name: str) -> bool:
-        return bool(await self._trouble(name))
+        return bool(await self._refusal_or_empty(name))
 
     async def has_picture(self, name: str) -> bool:
-        return not await self._trouble(name)
+        return not await self._refusal_or_empty(name)
 
     async def code(self, name: str) -> str:
         return str((await self._camera(name).get_status(timeout=30))["code"])
 
     async def health(self, name: str) -> tuple[str, str]:
-        """As everybody is told, whichever way they ask."""
+        """Return the state and reason, which all interfaces must agree on."""
         for each in (await self.server.status())["resources"]:
             if each["name"].endswith(f"/{name}"):
                 shown = each["state"], each["reason"] or ""
@@ -105,13 +105,13 @@ class Machine:
                 assert bool(status.error) == bool(shown[1])
         return shown
 
-    def logged(self, words: str, name: str) -> list[str]:
+    def log_lines(self, words: str, name: str) -> list[str]:
         return [
             line for line in self.server.out.lines if words in line and f"camera/{name}\t" in line
         ]
 
-    def held(self) -> Counter[str]:
-        """How many threads and descriptors of each kind the process has."""
+    def count_resources(self) -> Counter[str]:
+        """Count the threads and the descriptors of each kind of the process."""
         process = Path(f"/proc/{self.server.pid}")
         kinds = Counter(thread=len(list((process / "task").iterdir())))
         for descriptor in (process / "fd").iterdir():
@@ -119,23 +119,23 @@ class Machine:
                 kinds[descriptor.readlink().name.partition(":[")[0]] += 1
         return kinds
 
-    async def settled(self) -> Counter[str]:
-        """What it holds when nobody asks it anything."""
+    async def count_when_settled(self) -> Counter[str]:
+        """Count the resources of the process when it is idle."""
         quiet = 0
         while quiet < 20:
-            before = self.held()
+            before = self.count_resources()
             await asyncio.sleep(0.01)
-            quiet = quiet + 1 if self.held() == before else 0
+            quiet = quiet + 1 if self.count_resources() == before else 0
         return before
 
-    async def stopped(self) -> float:
-        """How many seconds it took."""
+    async def stop(self) -> float:
+        """Stop the server and return how many seconds it took."""
         asked = time.monotonic()
         self.server.signal(signal.SIGTERM)
         assert await self.server.exit_code() == 0
         return time.monotonic() - asked
 
-    async def _trouble(self, name: str) -> str:
+    async def _refusal_or_empty(self, name: str) -> str:
         with contextlib.suppress(pytest.fail.Exception):
             return await self.refusal(name)
         return ""
@@ -145,7 +145,7 @@ class Machine:
 
 
 @contextlib.asynccontextmanager
-async def machine(
+async def run_machine(
     directory: Path, *cameras: dict[str, Any], **config: Any
 ) -> AsyncIterator[Machine]:
     config = {"components": list(cameras), "disable_log_deduplication": True, **config}
@@ -159,16 +159,16 @@ async def machine(
     assert server.err.lines == []
 
 
-def decoded(image: NamedImage) -> NDArray[Any]:
+def decode_image(image: NamedImage) -> NDArray[Any]:
     pixels = cv2.imdecode(np.frombuffer(image.data, np.uint8), cv2.IMREAD_COLOR)
     assert pixels is not None
     return pixels
 
 
-async def until(
+async def measure_until(
     condition: Callable[[str], Awaitable[bool]], name: str, within: float, since: float = 0.0
 ) -> float:
-    """The seconds until it holds, which may be no more than said."""
+    """Return the seconds until the condition holds, which must not exceed the limit."""
     began = since or time.monotonic()
     while not await condition(name):
         assert time.monotonic() - began < within + 5, f"not within {within:g} s"
@@ -180,75 +180,75 @@ async def until(
 class TestRtsp:
     @pytest.mark.timeout(300)
     @pytest.mark.parametrize(("encoding", "times"), [(JPEG, size(3, 20)), (H264, size(1, 20))])
-    async def test_it_is_cut_and_comes_back_again_and_again(
+    async def test_camera_recovers_after_each_lost_connection(
         self, tmp_path: Path, encoding: tuple[str, ...], times: int
     ) -> None:
         async with (
             rtsp_server(encoding=encoding) as source,
-            machine(tmp_path, camera("gate", source.url)) as here,
+            run_machine(tmp_path, camera("gate", source.url)) as here,
         ):
             assert (await here.picture("gate")).shape == (240, 320, 3)
             assert await here.health("gate") == ("ready", "")
-            held, back = await here.settled(), []
+            held, back = await here.count_when_settled(), []
             for number in range(times):
                 await source.cut()
-                await until(here.is_refused, "gate", NOTICED)
+                await measure_until(here.is_refused, "gate", NOTICED)
                 state, reason = await here.health("gate")
                 assert state == "unhealthy"
                 assert re.search(
                     r"connection refused|connection closed by peer|was lost", reason
                 ), reason
                 assert (await here.refusal("gate")).startswith(source.url)
-                # Some outages end just before it is tried again, others just after.
+                # Some outages end just before a retry, others just after.
                 await asyncio.sleep(number * 0.7 % 3)
                 listens = await source.start()
-                back.append(await until(here.has_picture, "gate", BACK, since=listens))
+                back.append(await measure_until(here.has_picture, "gate", BACK, since=listens))
                 assert await here.health("gate") == ("ready", "")
-            assert len(here.logged(LOST, "gate")) == len(here.logged(AGAIN, "gate")) == times
-            assert await here.settled() == held
+            assert len(here.log_lines(LOST, "gate")) == len(here.log_lines(AGAIN, "gate")) == times
+            assert await here.count_when_settled() == held
         if FULL:
             print(f"\n{encoding[0]}: back after", *(f"{each:.2f}" for each in sorted(back)))
 
     @pytest.mark.parametrize("encoding", [JPEG, H264])
-    async def test_one_that_hangs_is_noticed_and_comes_back(
+    async def test_stalled_source_is_reported_and_recovers(
         self, tmp_path: Path, encoding: tuple[str, ...]
     ) -> None:
         async with (
             rtsp_server(encoding=encoding) as source,
-            machine(tmp_path, camera("gate", source.url)) as here,
+            run_machine(tmp_path, camera("gate", source.url)) as here,
         ):
             await here.picture("gate")
             source.hang()
-            await until(here.is_refused, "gate", STALL + 2)
+            await measure_until(here.is_refused, "gate", STALL + 2)
             state, reason = await here.health("gate")
             assert state == "unhealthy"
             assert f"sent nothing for {STALL:g} s" in reason
             source.go_on()
-            await until(here.has_picture, "gate", BACK)
-            assert len(here.logged(LOST, "gate")) == len(here.logged(AGAIN, "gate")) == 1
+            await measure_until(here.has_picture, "gate", BACK)
+            assert len(here.log_lines(LOST, "gate")) == len(here.log_lines(AGAIN, "gate")) == 1
 
-    async def test_however_many_look_one_thread_reads(self, tmp_path: Path) -> None:
+    async def test_all_readers_share_one_capture_thread(self, tmp_path: Path) -> None:
         async with (
             rtsp_server() as source,
-            machine(tmp_path, camera("gate", source.url)) as here,
+            run_machine(tmp_path, camera("gate", source.url)) as here,
         ):
             await here.picture("gate")
-            held = await here.settled()
+            held = await here.count_when_settled()
 
-            async def look() -> int:
-                return len({(await here.taken("gate")).at for _ in range(20)})
+            async def count_frames() -> int:
+                return len({(await here.take_image("gate")).at for _ in range(20)})
 
-            assert min(await asyncio.gather(*(look() for _ in range(8)))) > 1
-            assert await here.settled() == held
+            assert min(await asyncio.gather(*(count_frames() for _ in range(8)))) > 1
+            assert await here.count_when_settled() == held
             here.server.signal(signal.SIGUSR1)
             await here.server.out.says(r'capture\.py", line \d+, in _run')
             await here.server.get("/status.json")
             assert len(re.findall(r'capture\.py", line \d+, in _run', here.server.out.text)) == 1
-            assert here.logged(LOST, "gate") == []
+            assert here.log_lines(LOST, "gate") == []
 
 
 class TestFiles:
-    async def test_it_loops_at_its_own_pace(self, tmp_path: Path) -> None:
+    async def test_files_loop_at_their_own_rate(self, tmp_path: Path) -> None:
         films = {
             "mp4": film(tmp_path / "film.mp4"),
             "mkv": film(tmp_path / "film.mkv", codec="libx264"),
@@ -258,33 +258,33 @@ class TestFiles:
             sources = films | {"http": f"{url}/film.mp4", "ts": f"{url}/film.ts"}
             film(tmp_path / "film.ts", codec="libx264")
             cameras = [camera(name, path) for name, path in sources.items()]
-            async with machine(tmp_path, *cameras) as here:
+            async with run_machine(tmp_path, *cameras) as here:
                 await asyncio.gather(*(here.picture(name) for name in sources))
-                rates = await asyncio.gather(*(rate(here, name) for name in sources))
+                rates = await asyncio.gather(*(measure_rate(here, name) for name in sources))
                 for name, each in zip(sources, rates, strict=True):
                     assert each == pytest.approx(25 if name == "raw" else RATE, rel=0.07), name
-                assert not any(here.logged(LOST, name) for name in sources)
+                assert not any(here.log_lines(LOST, name) for name in sources)
                 assert here.server.out.text.count(AGAIN) == 0
 
-    async def test_one_that_does_not_loop_ends(self, tmp_path: Path) -> None:
+    async def test_file_without_loop_ends(self, tmp_path: Path) -> None:
         once = film(tmp_path / "film.mp4")
-        async with machine(tmp_path, camera("once", once, loop=False)) as here:
-            await until(here.is_refused, "once", 5)
+        async with run_machine(tmp_path, camera("once", once, loop=False)) as here:
+            await measure_until(here.is_refused, "once", 5)
             words = await here.refusal("once")
             assert words.startswith(f"{once} has ended and does not loop; last frame is ")
             assert "again" not in words
             assert await here.code("once") == "ended"
             assert (await here.health("once"))[0] == "unhealthy"
-            assert len(here.logged(LOST, "once")) == 1
+            assert len(here.log_lines(LOST, "once")) == 1
 
-    async def test_one_that_appears_later_is_found(self, tmp_path: Path) -> None:
+    async def test_file_that_appears_later_is_found(self, tmp_path: Path) -> None:
         late = tmp_path / "late.mkv"
-        async with machine(tmp_path, camera("late", late)) as here:
+        async with run_machine(tmp_path, camera("late", late)) as here:
             assert "no such file" in await here.refusal("late")
             film(tmp_path / "film.mkv").rename(late)
-            await until(here.has_picture, "late", BACK)
+            await measure_until(here.has_picture, "late", BACK)
 
-    async def test_filters(self, tmp_path: Path) -> None:
+    async def test_filters_are_applied_or_refused(self, tmp_path: Path) -> None:
         source = film(tmp_path / "film.mp4")
         white = {"x": 0, "y": 0, "w": 32, "h": 48, "color": "white", "t": "fill"}
         cameras = [
@@ -297,9 +297,9 @@ class TestFiles:
             camera("odd", source, filters=[{"name": "nosuch"}]),
             camera("worse", source, filters=[{"name": "scale", "args": ["many"]}]),
         ]
-        async with machine(tmp_path, *cameras) as here:
+        async with run_machine(tmp_path, *cameras) as here:
             assert (await here.picture("small")).shape == (120, 160, 3)
-            assert await rate(here, "small") == pytest.approx(RATE, rel=0.07)
+            assert await measure_rate(here, "small") == pytest.approx(RATE, rel=0.07)
             turned = (await here.picture("turned")).astype(int)
             assert turned[:, 40:].min() > 230 > turned[:, :24].max()
             assert 'FFmpeg rejects the "filters": ' in await here.refusal("odd")
@@ -308,8 +308,8 @@ class TestFiles:
             assert await here.code("odd") == await here.code("worse") == "bad_filters"
 
 
-class TestNoVideo:
-    async def test_each_says_what_it_is_instead(self, tmp_path: Path) -> None:
+class TestInvalidSources:
+    async def test_each_invalid_source_is_explained(self, tmp_path: Path) -> None:
         good = film(tmp_path / "good.mkv", codec="libx264")
         data = film(tmp_path / "film.mp4").read_bytes()
         (tmp_path / "cut.mp4").write_bytes(data[: len(data) // 2])
@@ -333,17 +333,17 @@ class TestNoVideo:
                 "odd": ("gopher-like://x/y", "failed", "Protocol not found"),
             }
             cameras = [camera(name, source[0]) for name, source in sources.items()]
-            async with machine(tmp_path, camera("good", good), *cameras) as here:
+            async with run_machine(tmp_path, camera("good", good), *cameras) as here:
                 for name, (path, code, sentence) in sources.items():
                     words = await here.refusal(name)
                     assert words.startswith(str(path)), words
                     assert sentence in words
                     assert await here.code(name) == code
-                    assert len(here.logged(LOST, name)) == 1
-                assert await rate(here, "good") == pytest.approx(RATE, rel=0.07)
-                assert here.logged(LOST, "good") == []
+                    assert len(here.log_lines(LOST, name)) == 1
+                assert await measure_rate(here, "good") == pytest.approx(RATE, rel=0.07)
+                assert here.log_lines(LOST, "good") == []
 
-    async def test_users_passwords_and_tokens_are_never_shown(self, tmp_path: Path) -> None:
+    async def test_credentials_are_never_shown(self, tmp_path: Path) -> None:
         film(tmp_path / "film.mp4")
         nobody = free_port()
         with http_server(tmp_path) as url:
@@ -356,7 +356,7 @@ class TestNoVideo:
                 "query": f"http://127.0.0.1:{nobody}/x?user=me&password=a@{SECRET}",
             }
             cameras = [camera(name, path) for name, path in sources.items()]
-            async with machine(tmp_path, *cameras, debug=True) as here:
+            async with run_machine(tmp_path, *cameras, debug=True) as here:
                 await here.picture("plays")
                 told = [await here.refusal(name) for name in sources if name != "plays"]
                 told += [str(await here.health(name)) for name in sources]
@@ -367,9 +367,9 @@ class TestNoVideo:
         assert not any(SECRET in each for each in told)
 
 
-class TestHanging:
-    async def test_it_is_told_and_holds_nobody_up(self, tmp_path: Path) -> None:
-        """One hangs in opening a file, one in opening a stream, one in reading it."""
+class TestStuckSources:
+    async def test_stuck_sources_are_reported_and_block_nothing(self, tmp_path: Path) -> None:
+        """One is stuck in opening a file, one in opening a stream, one in reading it."""
         pipe = tmp_path / "pipe"
         os.mkfifo(pipe)
         writer = os.open(pipe, os.O_RDWR)
@@ -378,7 +378,7 @@ class TestHanging:
                 url = f"rtsp://127.0.0.1:{silent.getsockname()[1]}/x"
                 async with (
                     rtsp_server() as source,
-                    machine(
+                    run_machine(
                         tmp_path,
                         camera("pipe", pipe),
                         camera("silent", url, stall="1m"),
@@ -388,24 +388,24 @@ class TestHanging:
                 ):
                     await here.picture("stuck")
                     source.hang()
-                    assert await rate(here, "film") == pytest.approx(RATE, rel=0.07)
+                    assert await measure_rate(here, "film") == pytest.approx(RATE, rel=0.07)
                     for name in ("pipe", "silent"):
                         assert "has been opening for 10 s" in await here.refusal(name)
                         assert await here.code(name) == "opening"
                         assert (await here.health(name))[0] == "unhealthy"
-                    assert here.logged(LOST, "stuck") == here.logged(LOST, "film") == []
-                    assert await here.stopped() < 10
+                    assert here.log_lines(LOST, "stuck") == here.log_lines(LOST, "film") == []
+                    assert await here.stop() < 10
                     for name in ("pipe", "silent", "stuck"):
-                        assert len(here.logged("the source did not close in time", name)) == 1
+                        assert len(here.log_lines("the source did not close in time", name)) == 1
         finally:
             os.close(writer)
 
 
-async def rate(here: Machine, name: str) -> float:
-    """Pictures a second of a film that loops. None of them comes out of order."""
-    shown = [await here.taken(name)]
+async def measure_rate(here: Machine, name: str) -> float:
+    """Return the frames per second of a looping film, and check their order."""
+    shown = [await here.take_image(name)]
     while shown[-1].at < shown[0].at + 3 * PICTURES / RATE:
-        taken = await here.taken(name)
+        taken = await here.take_image(name)
         if taken.at != shown[-1].at:
             shown.append(taken)
     numbers = [number_of(each.pixels) for each in shown]
@@ -427,7 +427,7 @@ class _Handler(http.server.SimpleHTTPRequestHandler):
 
 @contextlib.contextmanager
 def http_server(directory: Path) -> Iterator[str]:
-    """Its address. It serves what is in the directory."""
+    """Yield the address of a server for the files of the directory."""
     handler = functools.partial(_Handler, directory=str(directory))
     with http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
         thread = threading.Thread(target=server.serve_forever, args=(0.02,))

@@ -1,4 +1,4 @@
-"""The SDK's own vision client, unmodified, against the real executable and real models."""
+"""The SDK's own vision client, unmodified, with the real executable and real models."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ SURE = {"ssd": 0.4, "yolo": 0.3}
 """From where on the others tell."""
 
 
-class Seen(NamedTuple):
+class FoundObject(NamedTuple):
     label: str
     score: float
     box: tuple[float, ...]
@@ -53,10 +53,10 @@ def service(name: str, kind: str, model: str, **attributes: Any) -> dict[str, An
     }
 
 
-def eyes(
+def vision_with_model(
     name: str, engine: str, file: Path, labels: Path | None = None, **attributes: Any
 ) -> list[dict[str, Any]]:
-    """A model, and a vision service that uses it."""
+    """Return a model and a vision service that uses it."""
     given = {"label_path": str(labels)} if labels is not None else {}
     return [
         service(f"{name}-model", "mlmodel", engine, model_path=str(file), **given),
@@ -83,7 +83,7 @@ def demo_machine() -> Config:
             camera("drawn", "transform", source="belt", pipeline=[drawing]),
             camera("turned", "transform", source="drawn", pipeline=[{"type": "rotate"}]),
         ],
-        "services": eyes(
+        "services": vision_with_model(
             "demo",
             "onnx_cpu",
             DEMO / "conveyor.onnx",
@@ -98,11 +98,15 @@ def real_machine() -> Config:
     ssd = model_path("ssd_mobilenet_v2_coco_quant_postprocess.tflite")
     imagenet = model_path("imagenet_labels_1000.txt")
     services = [
-        eyes("ssd", "tflite_cpu", ssd, numbered, camera_name="chelsea"),
-        eyes("effnet-tflite", "tflite_cpu", model_path("efficientnet_lite0_uint8.tflite")),
-        eyes("effnet-onnx", "onnx_cpu", model_path("efficientnet_lite0_logits.onnx"), imagenet),
+        vision_with_model("ssd", "tflite_cpu", ssd, numbered, camera_name="chelsea"),
+        vision_with_model(
+            "effnet-tflite", "tflite_cpu", model_path("efficientnet_lite0_uint8.tflite")
+        ),
+        vision_with_model(
+            "effnet-onnx", "onnx_cpu", model_path("efficientnet_lite0_logits.onnx"), imagenet
+        ),
         *(
-            eyes(
+            vision_with_model(
                 f"yolo-{kind}",
                 "onnx_cpu",
                 model_path(f"yolov2tiny_{kind}_w8.onnx"),
@@ -111,7 +115,7 @@ def real_machine() -> Config:
             )
             for kind in YOLO
         ),
-        eyes("face", "tflite_cpu", model_path("face_detection_short_range.tflite")),
+        vision_with_model("face", "tflite_cpu", model_path("face_detection_short_range.tflite")),
     ]
     return {
         "components": [
@@ -131,7 +135,7 @@ class Machine:
         return VisionClient(name, self.channel)
 
     async def reason(self, name: str) -> str:
-        """Why it is not ready."""
+        """Return why it is not ready."""
         for each in (await self.server.status())["resources"]:
             if each["name"] == f"rdk:service:vision/{name}":
                 return str(each["reason"])
@@ -139,7 +143,7 @@ class Machine:
 
 
 @contextlib.asynccontextmanager
-async def started(config: Config, directory: Path) -> AsyncIterator[Machine]:
+async def run_machine(config: Config, directory: Path) -> AsyncIterator[Machine]:
     async with running(config, directory) as server:
         await server.until(state="running")
         channel = Channel("localhost", server.port)
@@ -149,26 +153,26 @@ async def started(config: Config, directory: Path) -> AsyncIterator[Machine]:
             channel.close()
 
 
-async def test_the_demo_model_and_all_operations(tmp_path: Path) -> None:
-    async with started(demo_machine(), tmp_path) as there:
-        await the_demo(there)
-        await cameras_that_cannot_be(there)
+async def test_demo_model_supports_all_operations(tmp_path: Path) -> None:
+    async with run_machine(demo_machine(), tmp_path) as there:
+        await check_demo(there)
+        await check_refused_cameras(there)
 
 
-async def test_real_models(tmp_path: Path) -> None:
-    """One machine for all of them: starting it takes longest."""
-    async with started(real_machine(), tmp_path) as there:
+async def test_real_models_match_reference_results(tmp_path: Path) -> None:
+    """All models run in one machine, because starting it takes longest."""
+    async with run_machine(real_machine(), tmp_path) as there:
         for name, part in PARTS.items():
             await part(there, name)
 
 
-async def the_demo(there: Machine) -> None:
+async def check_demo(there: Machine) -> None:
     client = there.vision("demo")
     known = await client.get_properties()
     assert (known.detections_supported, known.classifications_supported) == (True, False)
     assert (known.object_point_clouds_supported, known.detections_3d_supported) == (True, True)
     assert known.default_camera == "belt"
-    await is_right_about_the_belt(there)
+    await check_detections_match_the_returned_image(there)
     for camera_name in ("", "belt"):
         found = await client.get_detections_from_camera(camera_name)
         assert found
@@ -191,8 +195,8 @@ async def the_demo(there: Machine) -> None:
     assert 'vision model "demo" does not implement a Classifier' in refusal.words
 
 
-async def is_right_about_the_belt(there: Machine) -> None:
-    """The picture comes with what was found in it: other eyes see the same there."""
+async def check_detections_match_the_returned_image(there: Machine) -> None:
+    """Detections of the returned image agree with those returned with it."""
     client = there.vision("demo")
     got = await client.capture_all_from_camera(
         "", return_image=True, return_detections=True, return_object_point_clouds=True
@@ -202,12 +206,12 @@ async def is_right_about_the_belt(there: Machine) -> None:
     assert (got.image.width, got.image.height) == (640, 480)
     assert len(got.objects or ()) == len(got.detections)
     again = await client.get_detections(got.image)
-    first, second = ([_seen(each) for each in those] for those in (got.detections, again))
-    # The picture went through a JPEG in between.
-    agree(second, first, 0.5, SCORE, is_truth=False)
+    first, second = ([_from_detection(each) for each in those] for those in (got.detections, again))
+    # The image was compressed as JPEG in between.
+    compare(second, first, 0.5, SCORE, is_truth=False)
 
 
-async def cameras_that_cannot_be(there: Machine) -> None:
+async def check_refused_cameras(there: Machine) -> None:
     client = there.vision("demo")
     for name in ("drawn", "turned"):
         with refused() as told:
@@ -222,7 +226,7 @@ async def cameras_that_cannot_be(there: Machine) -> None:
     assert "belt" in told.words  # it guesses what was meant
 
 
-async def objects_in_photos(there: Machine, name: str) -> None:
+async def check_detections_in_photos(there: Machine, name: str) -> None:
     client = there.vision(name)
     yolo = name.startswith("yolo")
     golden, sure = (
@@ -232,12 +236,12 @@ async def objects_in_photos(there: Machine, name: str) -> None:
     assert (await client.get_properties()).detections_supported
     worst = {"camera": (0.0, 0.0), "image": (0.0, 0.0)}
     for photo, expected in golden.items():
-        wanted = [_golden(each) for each in expected]
+        wanted = [_from_golden(each) for each in expected]
         found = await client.get_detections_from_camera(Path(photo).stem)
-        given = await client.get_detections(_image(photo))
+        given = await client.get_detections(_load_image(photo))
         for way, each, most in (("camera", found, SCORE), ("image", given, STEP)):
-            seen = [_seen(one) for one in each]
-            score, edge = agree(seen, wanted, sure, most, f"{name} {photo}, by {way}")
+            seen = [_from_detection(one) for one in each]
+            score, edge = compare(seen, wanted, sure, most, f"{name} {photo}, by {way}")
             worst[way] = max(worst[way][0], score), max(worst[way][1], edge)
         got = await client.capture_all_from_camera(
             Path(photo).stem, return_detections=True, return_classifications=True
@@ -247,7 +251,7 @@ async def objects_in_photos(there: Machine, name: str) -> None:
         print(f"{name}, by {way}: scores within {score:.3f}, edges within {edge:.4f}")
 
 
-async def names_of_photos(there: Machine, name: str) -> None:
+async def check_classifications_of_photos(there: Machine, name: str) -> None:
     client, golden = there.vision(name), golden_outputs(name.replace("-", "_"))
     known = await client.get_properties()
     assert (known.detections_supported, known.classifications_supported) == (False, True)
@@ -257,7 +261,7 @@ async def names_of_photos(there: Machine, name: str) -> None:
         assert len(found) == 3
         got = await client.capture_all_from_camera(Path(photo).stem, return_classifications=True)
         assert (got.classifications or [])[:3] == found
-        given = await client.get_classifications(_image(photo), 0)
+        given = await client.get_classifications(_load_image(photo), 0)
         for way, everything, most in (
             ("camera", got.classifications or [], SCORE),
             ("image", given, STEP),
@@ -265,7 +269,7 @@ async def names_of_photos(there: Machine, name: str) -> None:
             assert len(everything) == 1000
             scores = {each.class_name: each.confidence for each in everything}
             far = max(abs(scores[label] - score) for label, score in expected)
-            words = f"{name} {photo}, by {way}: {_listed(everything[:3])}, not {expected}"
+            words = f"{name} {photo}, by {way}: {_format_classifications(everything[:3])}, not {expected}"
             if expected[0][1] < HESITANT:
                 assert expected[0][0] in {each.class_name for each in everything[:3]}, words
                 print(f"{name} hesitates at {photo}, by {way}: scores within {far:.3f}")
@@ -275,14 +279,14 @@ async def names_of_photos(there: Machine, name: str) -> None:
             assert everything[0].class_name == expected[0][0], words
     print(f"{name}: scores within {worst['camera']:.3f}, of given images {worst['image']:.3f}")
     with refused() as told:
-        await client.get_detections(_image("chelsea.jpg"))
+        await client.get_detections(_load_image("chelsea.jpg"))
     assert told.status is Status.UNIMPLEMENTED
     assert "does not implement a Detector" in told.words
 
 
-async def a_model_that_is_none_of_both(there: Machine, name: str) -> None:
+async def check_model_without_a_role(there: Machine, name: str) -> None:
     with refused() as told:
-        await there.vision(name).get_detections(_image("chelsea.jpg"))
+        await there.vision(name).get_detections(_load_image("chelsea.jpg"))
     assert told.status is Status.UNAVAILABLE
     reason = await there.reason(name)
     print(reason)
@@ -292,17 +296,17 @@ async def a_model_that_is_none_of_both(there: Machine, name: str) -> None:
 
 
 PARTS = {
-    "ssd": objects_in_photos,
-    **dict.fromkeys((f"yolo-{kind}" for kind in YOLO), objects_in_photos),
-    "effnet-tflite": names_of_photos,
-    "effnet-onnx": names_of_photos,
-    "face": a_model_that_is_none_of_both,
+    "ssd": check_detections_in_photos,
+    **dict.fromkeys((f"yolo-{kind}" for kind in YOLO), check_detections_in_photos),
+    "effnet-tflite": check_classifications_of_photos,
+    "effnet-onnx": check_classifications_of_photos,
+    "face": check_model_without_a_role,
 }
 
 
-def agree(
-    found: Sequence[Seen],
-    wanted: Sequence[Seen],
+def compare(
+    found: Sequence[FoundObject],
+    wanted: Sequence[FoundObject],
     sure: float,
     score: float,
     where: str = "",
@@ -316,37 +320,37 @@ def agree(
         for each in one:
             same = [other for other in others if _is_same(each, other, score)]
             if same:
-                nearest = min(_apart(each, other)[::-1] for other in same)
+                nearest = min(_distance(each, other)[::-1] for other in same)
                 worst = [*map(max, worst, nearest[::-1])]
             else:
-                # What is about as sure as the others tell may be missing there.
+                # An object about as confident as the threshold may be missing there.
                 missing = (one is found or not is_truth) and each.score < sure + score
                 assert missing, f"{where}: {each} is not among {others}"
     return worst[0], worst[1]
 
 
-def _is_same(one: Seen, other: Seen, most: float) -> bool:
-    score, edge = _apart(one, other)
+def _is_same(one: FoundObject, other: FoundObject, most: float) -> bool:
+    score, edge = _distance(one, other)
     return one.label == other.label and score <= most and edge <= EDGE
 
 
-def _apart(one: Seen, other: Seen) -> tuple[float, float]:
+def _distance(one: FoundObject, other: FoundObject) -> tuple[float, float]:
     edges = np.abs(np.subtract(one.box, other.box))
     return abs(one.score - other.score), float(edges.max())
 
 
-def _golden(each: dict[str, Any]) -> Seen:
-    """Boxes may reach out of the picture there."""
+def _from_golden(each: dict[str, Any]) -> FoundObject:
+    """In the golden outputs, boxes may exceed the image."""
     if "xyxy_416" in each:
         box = [edge / 416 for edge in each["xyxy_416"]]
     else:
         y_min, x_min, y_max, x_max = each["ymin_xmin_ymax_xmax"]
         box = [x_min, y_min, x_max, y_max]
-    return Seen(each["label"], each["score"], tuple(np.clip(box, 0, 1).tolist()))
+    return FoundObject(each["label"], each["score"], tuple(np.clip(box, 0, 1).tolist()))
 
 
-def _seen(each: Detection) -> Seen:
-    return Seen(
+def _from_detection(each: Detection) -> FoundObject:
+    return FoundObject(
         each.class_name,
         each.confidence,
         (
@@ -358,9 +362,9 @@ def _seen(each: Detection) -> Seen:
     )
 
 
-def _listed(found: Sequence[Classification]) -> list[tuple[str, float]]:
+def _format_classifications(found: Sequence[Classification]) -> list[tuple[str, float]]:
     return [(each.class_name, round(each.confidence, 3)) for each in found]
 
 
-def _image(photo: str) -> ViamImage:
+def _load_image(photo: str) -> ViamImage:
     return ViamImage(photo_path(photo).read_bytes(), CameraMimeType.JPEG)

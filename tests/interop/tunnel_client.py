@@ -1,9 +1,9 @@
-"""A client of a tunnel that knows nothing but the public SDK's messages, in a process of its own.
+r"""A client of a tunnel that uses only the public SDK's messages, in a child process.
 
 Run as `tunnel_client.py <how> <port> <destination> <bytes>`: it sends so many bytes, expects as
-many, and prints what became of it as JSON. `how` is `grpc`, `grpclib` with the SDK's generated
-stub, or `tcp` for the same without a tunnel; ending in `-held` it waits for a line on standard
-input before it reads anything.
+many, and prints the outcome as JSON. `how` is `grpc`, `grpclib` with the SDK's generated stub, or
+`tcp` for the same without a tunnel; if it ends in `-held`, it waits for a line on standard input
+before it reads anything.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ Receive = Callable[[], Awaitable[bytes]]
 
 
 class Pattern:
-    """Bytes that are the same for whoever has the same seed, and hardly ever like others."""
+    """A reproducible sequence of bytes for each seed."""
 
     def __init__(self, seed: str) -> None:
         block = Random(seed).randbytes(_BLOCK)
@@ -131,16 +131,16 @@ async def converse(how: str, port: int, destination: int, count: int) -> dict[st
     begun = time.monotonic()
     async with opened() as (send, receive, end):
 
-        async def say() -> None:
+        async def send_pattern() -> None:
             await send_all(send, up, count)
             await end()
 
-        async def hear() -> None:
+        async def check_received() -> None:
             if held:
                 await asyncio.to_thread(sys.stdin.readline)
             await receive_all(receive, down)
 
-        await asyncio.gather(say(), hear())
+        await asyncio.gather(send_pattern(), check_received())
     return {"sent": up.at, "received": down.at, "seconds": time.monotonic() - begun}
 
 
