@@ -1,7 +1,7 @@
-"""Burns as much of the processor as somebody else did, at the same pace.
+r"""Burns the same amount of processor time as another process did, at the same pace.
 
-Run as ``burner.py <seconds of a slot>``. A line on its standard input is a JSON list: how many
-seconds of a processor to take in each slot. It prints how many it took in all.
+Run as ``burner.py <seconds of a slot>``. Each line on its standard input is a JSON list: how many
+seconds of processor time to take in each slot. It prints the total that it took.
 """
 
 import json
@@ -17,7 +17,7 @@ def main(slot: float) -> None:
         child = os.fork()
         for number, amount in enumerate(amounts):
             time.sleep(max(0.0, began + number * slot - time.monotonic()))
-            # What is more than one processor has, another process takes.
+            # A second process takes what exceeds one processor.
             _burn(min(amount, slot) if child else max(0.0, amount - slot))
         if not child:
             os._exit(0)

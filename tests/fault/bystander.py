@@ -1,7 +1,7 @@
-"""A client of a machine that somebody else mistreats: asks for the resources every 10 ms.
+r"""A client of a machine that another client mistreats: it asks for the resources every 10 ms.
 
-Run as ``bystander.py <port>``. Every line on its standard input ends a phase: it then prints how
-that phase went, as JSON.
+Run as ``bystander.py <port>``. Each line on its standard input ends a phase: it then prints a
+report of that phase as JSON.
 """
 
 import asyncio
@@ -26,7 +26,7 @@ MOST = 200
 
 @dataclass
 class Report:
-    """In milliseconds; of calls that were answered."""
+    """Times in milliseconds, of calls that were answered."""
 
     calls: int
     failed: int

@@ -1,9 +1,9 @@
-"""A module that means harm. `HOSTILE` is one of:
+r"""A malicious module. `HOSTILE` is one of:
 
 - `models`: it offers 100,000 of them; `dependencies`: its resources need a million others
-- `descriptions`: it describes its service without an end
-- `calls`: it calls what the machine has, and says on stdout what became of that
-- `environment`: it says on stdout which variables it has
+- `descriptions`: it describes its service endlessly
+- `calls`: it calls other resources of the machine, and prints the outcomes to stdout
+- `environment`: it prints its environment variables to stdout
 """
 
 from __future__ import annotations

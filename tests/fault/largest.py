@@ -1,4 +1,4 @@
-"""For a method: requests of the largest size that is accepted, and of the next size up."""
+"""For each method, requests of the largest accepted size and of the next larger size."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ DEEPEST = 3
 
 
 @dataclass(frozen=True)
-class Shape:
+class LargeRequest:
     """One way to make a request large."""
 
     label: str
@@ -23,17 +23,17 @@ class Shape:
     over: bytes
 
 
-def shapes(request: Descriptor, named: dict[str, str]) -> Iterator[Shape]:
-    """`named`: what the fields that name a resource say."""
+def large_requests(request: Descriptor, named: dict[str, str]) -> Iterator[LargeRequest]:
+    """`named`: the values of the fields that name a resource."""
     limit = message_limit(request)
     for label, prefix, field in _fields(request, (), DEEPEST):
         beside = _names(request, named, label)
         if field.is_repeated:
-            yield from _filled_lists(label, prefix, field, limit, beside)
+            yield from _fill_lists(label, prefix, field, limit, beside)
         elif field.message_type is not None and field.message_type.name == "Struct":
-            yield from _filled_structs(label, prefix, field, limit, beside)
+            yield from _fill_structs(label, prefix, field, limit, beside)
         elif field.type == field.TYPE_STRING:
-            yield _filled(f"{label}: long", prefix, field, limit, beside)
+            yield _fill_text(f"{label}: long", prefix, field, limit, beside)
 
 
 def _fields(
@@ -48,21 +48,21 @@ def _fields(
             yield f"{field.name}.{label}", deeper, found
 
 
-def _filled(
+def _fill_text(
     label: str, prefix: tuple[int, ...], field: FieldDescriptor, limit: RequestLimit, beside: bytes
-) -> Shape:
-    """With a text as long as fits. A part that may be large does not make a text larger."""
+) -> LargeRequest:
+    """Fill a text as far as the limit allows; a large payload field does not raise it."""
     most = limit.size if limit.payload is None else DEFAULT_MAX_SIZE
-    return Shape(
+    return LargeRequest(
         label,
         beside + _wrap(prefix, _field(field.number, b"x" * (most - len(beside) - 40))),
         beside + _wrap(prefix, _field(field.number, b"x" * (most + 1))),
     )
 
 
-def _filled_lists(
+def _fill_lists(
     label: str, prefix: tuple[int, ...], field: FieldDescriptor, limit: RequestLimit, beside: bytes
-) -> Iterator[Shape]:
+) -> Iterator[LargeRequest]:
     count, over = limit.elements - len(prefix), limit.elements + 1
     if _is_map(field):
         entries = [_field(field.number, _field(1, b"%x" % i)) for i in range(over)]
@@ -80,28 +80,30 @@ def _filled_lists(
             _field(field.number, b"\0" * width * size) for size in (fitting, 8 * (over + 8))
         )
     if len(few) + len(beside) <= limit.size:
-        yield Shape(f"{label}: list", beside + _wrap(prefix, few), beside + _wrap(prefix, many))
+        yield LargeRequest(
+            f"{label}: list", beside + _wrap(prefix, few), beside + _wrap(prefix, many)
+        )
 
 
-def _filled_structs(
+def _fill_structs(
     label: str, prefix: tuple[int, ...], field: FieldDescriptor, limit: RequestLimit, beside: bytes
-) -> Iterator[Shape]:
-    """`{"a": [null, null, …]}`, and one with as many keys."""
+) -> Iterator[LargeRequest]:
+    """`{"a": [null, null, …]}`, and a struct with as many keys."""
     count, over = limit.elements - len(prefix) - 1, limit.elements + 1
     null = _field(1, b"\x08\x00")
 
-    def listed(size: int) -> bytes:
+    def with_list(size: int) -> bytes:
         return _wrap(
             prefix,
             _field(field.number, _field(1, _field(1, b"a") + _field(2, _field(6, null * size)))),
         )
 
-    def keyed(size: int) -> bytes:
+    def with_keys(size: int) -> bytes:
         entries = (_field(1, _field(1, b"%x" % i) + _field(2, b"\x08\x00")) for i in range(size))
         return _wrap(prefix, _field(field.number, b"".join(entries)))
 
-    yield Shape(f"{label}: values", beside + listed(count), beside + listed(over))
-    yield Shape(f"{label}: keys", beside + keyed(count), beside + keyed(over))
+    yield LargeRequest(f"{label}: values", beside + with_list(count), beside + with_list(over))
+    yield LargeRequest(f"{label}: keys", beside + with_keys(count), beside + with_keys(over))
 
 
 def _names(request: Descriptor, named: dict[str, str], but: str) -> bytes:

@@ -1,7 +1,7 @@
-"""Writes numbered lines to a rotating log file until it is killed.
+r"""Writes numbered lines to a rotating log file until it is killed.
 
-Reports the number of the last line of each batch once its write has returned. Run as
-``log_writer.py <path> <first number>``; shares its lines with the test that kills it.
+It reports the number of the last line of each batch once its write has returned. Run as
+``log_writer.py <path> <first number>``; it shares its lines with the test that kills it.
 """
 
 import os
@@ -21,13 +21,13 @@ file."""
 
 
 def line(number: int, scale: int = 200) -> bytes:
-    """Fixed by its number, and telling its length, so that anyone can tell whether it is whole."""
+    """Return a line with its number and length, so that tests can tell whether it is complete."""
     length = (number * 2_654_435_761 % scale) ** 2
     return b"%d %d %s.\n" % (number, length, b"x" * length)
 
 
 def short_line(number: int) -> bytes:
-    """No longer than 1400 bytes."""
+    """Return a line of at most 1400 bytes."""
     return line(number, scale=37)
 
 

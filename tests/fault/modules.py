@@ -1,6 +1,6 @@
-"""A machine with modules that misbehave: in this process, to set its deadlines; and what is left.
+r"""A machine with misbehaving modules, in this process, to set its deadlines and find leftovers.
 
-It is put together as server/serve.py does it.
+It is assembled as in server/serve.py.
 """
 
 from __future__ import annotations
@@ -70,14 +70,14 @@ READY, UNHEALTHY = 3, 4
 def rogue_module(
     directory: Path, name: str, words: str = "", model: str | None = None, **env: str
 ) -> Config:
-    """What to write under `modules`; its model is `acme:<name>:thing`."""
+    """Return an entry for `modules`; its model is `acme:<name>:thing`."""
     file = make.executable(directory, Path(rogue.__file__), "rogue", options=("-I", "-S", "-E"))
     env = {"ROGUE": words, "MODEL": model or f"acme:{name}:thing", **env}
     return {"name": name, "type": "local", "executable_path": str(file), "env": env}
 
 
 def bad_module(directory: Path, name: str, mode: str, **env: str) -> Config:
-    """Written with the SDK; its model is `acme:bad:thing`."""
+    """Return an entry for a module that uses the SDK; its model is `acme:bad:thing`."""
     file = make.sdk_module(directory, "bad")
     return {
         "name": name,
@@ -101,8 +101,8 @@ def config(modules: Sequence[Config], components: Sequence[Config]) -> Config:
     return {"modules": list(modules), "components": list(components)}
 
 
-class House:
-    """What its clients and modules see of the machine, by the socket of its modules."""
+class ModuleMachine:
+    """The machine as its clients and modules see it, over the socket for modules."""
 
     def __init__(self, directory: Path, deadlines: Deadlines, pauses: Backoff, sockets: Path):
         self.story: deque[Mapping[str, Any]] = deque(maxlen=100)
@@ -171,11 +171,11 @@ class House:
     async def resource(self, name: str) -> ResourceStatus:
         return resource_in(await self.status(), name)
 
-    async def until(
+    async def wait_until(
         self, wanted: Callable[[GetMachineStatusResponse], bool], within: float = DEADLINE
     ) -> float:
-        """Seconds until the status is as wanted."""
-        return await until(self.channel, wanted, within)
+        """Return the seconds until the status is as wanted."""
+        return await wait_until(self.channel, wanted, within)
 
 
 async def machine_status(channel: Any) -> GetMachineStatusResponse:
@@ -185,7 +185,7 @@ async def machine_status(channel: Any) -> GetMachineStatusResponse:
     return answer
 
 
-async def until(
+async def wait_until(
     channel: Any, wanted: Callable[[GetMachineStatusResponse], bool], within: float = DEADLINE
 ) -> float:
     began = time.monotonic()
@@ -210,7 +210,7 @@ def resource_in(status: GetMachineStatusResponse, name: str) -> ResourceStatus:
 
 
 def ready(*names: str) -> Callable[[GetMachineStatusResponse], bool]:
-    """These resources; all of them if none is named."""
+    """Return a condition: these resources, or all of them, are ready."""
 
     def are_ready(status: GetMachineStatusResponse) -> bool:
         wanted = names or [each.name.name for each in status.resources]
@@ -221,7 +221,7 @@ def ready(*names: str) -> Callable[[GetMachineStatusResponse], bool]:
 
 
 def unhealthy(name: str, words: str = "") -> Callable[[GetMachineStatusResponse], bool]:
-    """A module, or a resource of that name, whose reason has these words."""
+    """Return a condition: the module or resource is unhealthy for a reason with these words."""
 
     def is_unhealthy(status: GetMachineStatusResponse) -> bool:
         module = [
@@ -240,14 +240,14 @@ def unhealthy(name: str, words: str = "") -> Callable[[GetMachineStatusResponse]
 
 
 @contextlib.asynccontextmanager
-async def housed(
+async def run_module_machine(
     directory: Path, deadlines: Deadlines = SHORT, pauses: Backoff = NO_PAUSE
-) -> AsyncIterator[House]:
-    """Nothing of its modules is left when it is closed."""
+) -> AsyncIterator[ModuleMachine]:
+    """Run a machine, and check that nothing of its modules is left when it is closed."""
     assert adopt_orphans()
     try:
         with private_directory() as sockets:
-            house = House(directory, deadlines, pauses, sockets)
+            house = ModuleMachine(directory, deadlines, pauses, sockets)
             await house.start()
             try:
                 yield house
@@ -259,8 +259,8 @@ async def housed(
         adopt_orphans(False)
 
 
-def marked(mark: str) -> list[int]:
-    """Everybody who descends from a module of a house, whoever has adopted them."""
+def find_marked(mark: str) -> list[int]:
+    """Return the ids of all descendants of its modules, whatever process has adopted them."""
     numbers = [int(each.name) for each in Path("/proc").glob("[0-9]*")]
     return [pid for pid in numbers if mark.encode() in environment_of(pid)]
 
@@ -282,13 +282,13 @@ def zombies(pid: int) -> list[int]:
 
 
 def assert_nothing_is_left(mark: str) -> None:
-    assert not marked(mark), f"strays: {marked(mark)}"
+    assert not find_marked(mark), f"strays: {find_marked(mark)}"
     assert not set(list_children()), f"children: {set(list_children())}"
 
 
 @dataclass(frozen=True)
 class Size:
-    """What a process takes."""
+    """Resources that a process uses."""
 
     mib: float
     descriptors: int
@@ -296,7 +296,7 @@ class Size:
     tasks: int
 
     def is_flat_since(self, before: Size) -> bool:
-        """But for a start that is under way: its pipes, its socket, what looks at its process."""
+        """Compare, with an allowance for a start in progress."""
         return (
             self.mib - before.mib < 5
             and self.descriptors <= before.descriptors + 8

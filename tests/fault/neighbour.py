@@ -1,6 +1,6 @@
-"""A client of resources whose machine has a broken module: gives each a small command every 20 ms.
+r"""A client of resources of a machine with a broken module: it sends commands every 20 ms.
 
-Run as ``neighbour.py <port> <name>…``, with the names of generic components. Every line on its
+Run as ``neighbour.py <port> <name>…``, with the names of generic components. Each line on its
 standard input ends a phase: it then prints, as JSON, how long the calls of that phase took.
 """
 
@@ -19,7 +19,7 @@ MOST = 500
 METHOD = "/viam.component.generic.v1.GenericService/DoCommand"
 
 
-class Neighbour:
+class NeighborClient:
     def __init__(self, port: int, names: list[str]) -> None:
         self._channel = grpc.aio.insecure_channel(f"127.0.0.1:{port}")
         self._call: Any = self._channel.unary_unary(METHOD)
@@ -60,12 +60,12 @@ class Neighbour:
 
 
 def _request(name: str) -> bytes:
-    """A DoCommandRequest with that name and an empty command."""
+    """Return a DoCommandRequest with that name and an empty command."""
     return b"\x0a" + bytes((len(name),)) + name.encode() + b"\x12\x00"
 
 
 async def main(port: int, names: list[str]) -> None:
-    neighbour = Neighbour(port, names)
+    neighbour = NeighborClient(port, names)
     running = asyncio.ensure_future(neighbour.run())
     reader = asyncio.StreamReader()
     await asyncio.get_running_loop().connect_read_pipe(

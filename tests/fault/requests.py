@@ -1,4 +1,4 @@
-"""Requests for every method of the public API, as they should be and as they should not."""
+"""Valid and invalid requests for every method of the public API."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class Method:
 
 
 def public_methods() -> list[Method]:
-    """Those of the machine and of its resources, also of APIs that are not served yet."""
+    """Return the methods of the machine and its resources, served or not."""
     _import_all()
     served = {each.service: each.is_served for each in PUBLIC_APIS.values() if each.service}
     found = [
@@ -61,100 +61,100 @@ def public_methods() -> list[Method]:
     )
 
 
-def valid(method: Method, dice: random.Random) -> bytes:
+def valid_request(method: Method, dice: random.Random) -> bytes:
     return _message(method.request, dice, DEEPEST).SerializeToString()
 
 
-def mutated(data: bytes, dice: random.Random) -> bytes:
+def mutate(data: bytes, dice: random.Random) -> bytes:
     for _ in range(dice.choice((1, 1, 1, 2, 3, 8))):
         data = dice.choice(MUTATIONS)(data, dice)
     return data
 
 
-def _flipped(data: bytes, dice: random.Random) -> bytes:
+def _flip_bits(data: bytes, dice: random.Random) -> bytes:
     changed = bytearray(data or b"\0")
     for _ in range(dice.randint(1, 4)):
         changed[dice.randrange(len(changed))] ^= 1 << dice.randrange(8)
     return bytes(changed)
 
 
-def _replaced(data: bytes, dice: random.Random) -> bytes:
+def _replace_byte(data: bytes, dice: random.Random) -> bytes:
     changed = bytearray(data or b"\0")
     changed[dice.randrange(len(changed))] = dice.choice((0, 1, 0x7F, 0x80, 0xFF))
     return bytes(changed)
 
 
-def _cut(data: bytes, dice: random.Random) -> bytes:
+def _truncate(data: bytes, dice: random.Random) -> bytes:
     return data[: dice.randint(0, len(data))]
 
 
-def _extended(data: bytes, dice: random.Random) -> bytes:
+def _extend(data: bytes, dice: random.Random) -> bytes:
     return data + dice.randbytes(dice.choice((1, 7, 300)))
 
 
-def _inserted(data: bytes, dice: random.Random) -> bytes:
+def _insert(data: bytes, dice: random.Random) -> bytes:
     at = dice.randint(0, len(data))
     return data[:at] + dice.randbytes(dice.randint(1, 20)) + data[at:]
 
 
-def _repeated(data: bytes, dice: random.Random) -> bytes:
+def _repeat(data: bytes, dice: random.Random) -> bytes:
     return data * dice.choice((2, 3, 50))
 
 
-def _huge_number(data: bytes, dice: random.Random) -> bytes:
+def _add_huge_number(data: bytes, dice: random.Random) -> bytes:
     number = bytes([dice.randint(1, 15) << 3]) + b"\xff" * dice.choice((4, 9, 10, 30))
     return data + number + b"\x01"
 
 
-def _huge_length(data: bytes, dice: random.Random) -> bytes:
+def _add_huge_length(data: bytes, dice: random.Random) -> bytes:
     return data + bytes([dice.randint(1, 15) << 3 | 2]) + b"\xff\xff\xff\xff\x0f"
 
 
-def _no_text(data: bytes, dice: random.Random) -> bytes:
-    """Any field as bytes that are no UTF-8: a name, a number, a message."""
+def _add_invalid_text(data: bytes, dice: random.Random) -> bytes:
+    """Add a field of bytes that are not UTF-8: a name, a number or a message."""
     key = bytes([dice.randint(1, 15) << 3 | 2])
     return key + b"\x04\xff\xfe\xc0\x80" + data
 
 
-def _other_type(data: bytes, dice: random.Random) -> bytes:
-    """A field that should be something else."""
+def _add_other_type(data: bytes, dice: random.Random) -> bytes:
+    """Add a field of an unexpected wire type."""
     key = bytes([dice.randint(1, 15) << 3 | dice.choice((0, 1, 3, 4, 5, 6, 7))])
     return key + dice.randbytes(9) + data
 
 
-def _odd_number(data: bytes, dice: random.Random) -> bytes:
-    """NaN, infinity and the like, wherever a double may be."""
+def _add_odd_number(data: bytes, dice: random.Random) -> bytes:
+    """Add NaN, infinity and the like, wherever a double may be."""
     odd = dice.choice((b"\0" * 6 + b"\xf8\x7f", b"\0" * 6 + b"\xf0\xff", b"\xff" * 6 + b"\xef\x7f"))
     return data + bytes([dice.randint(1, 6) << 3 | 1]) + odd
 
 
-def _nested(data: bytes, dice: random.Random) -> bytes:
-    """A message in a message in a message."""
+def _nest(data: bytes, dice: random.Random) -> bytes:
+    """Nest the message repeatedly."""
     field = bytes([dice.randint(1, 6) << 3 | 2])
     for _ in range(dice.choice((5, 60, 200))):
         data = field + _varint(len(data)) + data
     return data
 
 
-def _empty(data: bytes, dice: random.Random) -> bytes:
+def _clear(data: bytes, dice: random.Random) -> bytes:
     del data, dice
     return b""
 
 
 MUTATIONS: tuple[Callable[[bytes, random.Random], bytes], ...] = (
-    _flipped,
-    _replaced,
-    _cut,
-    _extended,
-    _inserted,
-    _repeated,
-    _huge_number,
-    _huge_length,
-    _no_text,
-    _other_type,
-    _odd_number,
-    _nested,
-    _empty,
+    _flip_bits,
+    _replace_byte,
+    _truncate,
+    _extend,
+    _insert,
+    _repeat,
+    _add_huge_number,
+    _add_huge_length,
+    _add_invalid_text,
+    _add_other_type,
+    _add_odd_number,
+    _nest,
+    _clear,
 )
 
 

@@ -1,17 +1,19 @@
-"""A module that misbehaves as it is told, and starts in a few milliseconds.
+r"""A module that misbehaves as configured, and starts in a few milliseconds.
 
-`ROGUE` holds words; what is in brackets is a method of ModuleService, `DoCommand`, or `start`:
+`ROGUE` contains words; in brackets is a method of ModuleService, `DoCommand`, or `start`:
+
 - `exit(AddResource)`: exits with code 5, after two lines on stderr; `crash(…)`: by SIGSEGV
-- `hang(…)`: never answers that; `block(…)`: nor anything else from then on
-- `stall(…)`: does not answer it the first time; `slow(…)`: takes a second, in which it does nothing
-  else, and says on stdout when it is done; `garble(…)`: answers with nonsense
-- `unready(3)`: says three times that it is not ready
+- `hang(…)`: never answers that call; `block(…)`: nor any later call
+- `stall(…)`: does not answer it the first time; `slow(…)`: blocks for one second, and prints to
+  stdout when it is done; `garble(…)`: answers with nonsense
+- `unready(3)`: reports three times that it is not ready
 - `deaf`: ignores SIGTERM
-- `daemon`: leaves a process in a session of its own; `bomb`: a child that forks until there are 32,
-  all deaf to SIGTERM
-- `flood(1000)`: so many bytes of lines on stderr, from Ready on
-`ONCE` is a file: it misbehaves only while that is not there, and makes it.
-`MODEL` is what it offers. `NOTES` is a file to which it adds a line for each call that it answers.
+- `daemon`: leaves a process in its own session; `bomb`: a child that forks until there are 32, all
+  of which ignore SIGTERM
+- `flood(1000)`: writes so many bytes of lines to stderr, from Ready on
+
+`ONCE` is a file: it misbehaves only while that file is missing, and creates it.
+`MODEL` is the model that it offers. `NOTES` is a file to which it adds a line for each call.
 """
 
 import os
@@ -38,7 +40,7 @@ def main() -> None:
             Path(once).touch()
         _turn_rogue(os.environ.get("ROGUE", "").split())
     if notes := os.environ.get("NOTES"):
-        _note(Path(notes))
+        _record_calls(Path(notes))
     stub.main()
 
 
@@ -62,7 +64,7 @@ def _turn_rogue(words: list[str]) -> None:
         elif verb == "flood":
             _at_ready(_flood, int(place))
         else:
-            {"deaf": _be_deaf, "daemon": _leave_a_daemon, "bomb": _fork}[verb]()
+            {"deaf": _ignore_sigterm, "daemon": _leave_daemon, "bomb": _fork}[verb]()
     answer = stub.reply
 
     def reply(stream: int, path: bytes, body: bytes) -> bytes:
@@ -81,7 +83,7 @@ def _turn_rogue(words: list[str]) -> None:
 
 
 def _misbehave(verb: str) -> None:
-    """And come back only if it hangs in this one call."""
+    """Misbehave, and return only if just this one call hangs."""
     if verb == "exit":
         os.write(2, b"Traceback of the rogue\nRuntimeError: the device is not there\n")
         os._exit(CODE)
@@ -108,11 +110,11 @@ def _be_unready(times: int) -> None:
     stub.reply = reply
 
 
-def _be_deaf() -> None:
+def _ignore_sigterm() -> None:
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
 
 
-def _leave_a_daemon() -> None:
+def _leave_daemon() -> None:
     if os.fork() == 0:
         os.setsid()
         if os.fork():
@@ -124,7 +126,7 @@ def _leave_a_daemon() -> None:
 
 def _fork() -> None:
     if os.fork() == 0:
-        _be_deaf()
+        _ignore_sigterm()
         for _ in range(5):
             os.fork()
         time.sleep(3600)
@@ -148,7 +150,7 @@ def _flood(size: int) -> None:
         size -= os.write(2, lines[:size])
 
 
-def _note(file: Path) -> None:
+def _record_calls(file: Path) -> None:
     answer = stub.reply
 
     def reply(stream: int, path: bytes, body: bytes) -> bytes:

@@ -1,5 +1,5 @@
-"""A camera of others hands over every kind of bad picture, in the server's own process: whoever
-looks is told at once, and nobody else notices."""
+r"""A foreign camera returns every kind of bad image, in the server's own process: its readers get
+an error at once, and other clients are not affected."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ import numpy as np
 import pytest
 from grpclib import GRPCError
 from grpclib.client import Channel
-from tests.fault.watched import LONGEST_TURN, MIB, Phase, Watched, watched
+from tests.fault.watched import LONGEST_TURN, MIB, Phase, WatchedServer, run_watched
 from tests.pictures import BAD_PICTURES, colours, jpeg, png, progressive, written
 from tests.running import Config, plug_in
 from tests.sizes import size
@@ -105,11 +105,11 @@ def config(folder: Path) -> Config:
 
 
 @dataclass
-class Neighbour:
-    """Somebody who looks at other cameras of the machine all the time, and its memory."""
+class Neighbor:
+    """A client that reads other cameras all the time, and measures the memory of the server."""
 
     cameras: list[CameraClient]
-    server: Watched
+    server: WatchedServer
     longest: float = 0.0
     pictures: int = 0
     most: float = 0.0
@@ -120,13 +120,13 @@ class Neighbour:
         self.longest = self.most = 0.0
         self.pictures = 0
 
-    async def saw(self, pictures: int) -> None:
+    async def wait_for_images(self, pictures: int) -> None:
         async with asyncio.timeout(10):
             while self.pictures < pictures:
                 self._news.clear()
                 await self._news.wait()
 
-    async def look(self) -> None:
+    async def read_images(self) -> None:
         while True:
             for camera in self.cameras:
                 began = time.monotonic()
@@ -137,7 +137,7 @@ class Neighbour:
                 assert read_header(image.data).width in (240, 320)
             await asyncio.sleep(0.01)
 
-    async def weigh(self) -> None:
+    async def measure_memory(self) -> None:
         while True:
             self.most = max(self.most, self.server.process.memory_info().rss / MIB)
             await asyncio.sleep(0.005)
@@ -145,8 +145,8 @@ class Neighbour:
 
 @dataclass
 class Scene:
-    server: Watched
-    neighbour: Neighbour
+    server: WatchedServer
+    neighbour: Neighbor
     channel: Channel
 
     def camera(self, name: str) -> CameraClient:
@@ -156,12 +156,12 @@ class Scene:
         await self.camera("bad").do_command({"show": name}, timeout=10)
 
     async def attack(self, name: str, attack: Callable[[], Awaitable[None]]) -> Phase:
-        """Attack while the neighbor looks at its own pictures."""
+        """Attack while the neighbor reads its own cameras."""
 
         async def attack_beside_the_neighbor() -> None:
             self.neighbour.reset()
             await attack()
-            await self.neighbour.saw(4)
+            await self.neighbour.wait_for_images(4)
 
         phase = await self.server.attack(name, attack_beside_the_neighbor)
         print(
@@ -181,15 +181,18 @@ async def scene(directory: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterat
     folder = directory / "pictures"
     folder.mkdir()
     (folder / "good").write_bytes(written(".jpg", colours()))
-    async with watched(directory, config(folder)) as server:
+    async with run_watched(directory, config(folder)) as server:
         channel = Channel("127.0.0.1", server.server.port)
         fine = [CameraClient(name, channel) for name in ("fine", "fine-turned")]
-        neighbour = Neighbour(fine, server)
+        neighbour = Neighbor(fine, server)
         here = Scene(server, neighbour, channel)
         await here.show("good")
         for name in ("turned", "small"):  # what is loaded at the first use is no growth
             await here.camera(name).get_images(timeout=20)
-        tasks = [asyncio.ensure_future(each) for each in (neighbour.look(), neighbour.weigh())]
+        tasks = [
+            asyncio.ensure_future(each)
+            for each in (neighbour.read_images(), neighbour.measure_memory())
+        ]
         try:
             yield here
             for task in tasks:
@@ -201,7 +204,9 @@ async def scene(directory: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterat
             channel.close()
 
 
-async def test_bad_pictures(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_bad_images_are_refused_quickly_without_affecting_others(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     async with scene(tmp_path, monkeypatch) as here:
         first = await here.server.size()
         for kind, (make, words) in BAD_PICTURES.items():
@@ -209,20 +214,22 @@ async def test_bad_pictures(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
             await here.show(kind)
             before = await here.server.size()
             camera = here.camera("turned")
-            phase = await here.server.attack(kind, partial(look, camera, words), longest=LONGEST)
+            phase = await here.server.attack(
+                kind, partial(read_images, camera, words), longest=LONGEST
+            )
             assert phase.took < LONGEST, kind
-            await here.attack(f"{kind} at once", partial(look_at_once, camera, words))
+            await here.attack(f"{kind} at once", partial(expect_bad_images_at_once, camera, words))
             assert here.neighbour.most - before < MOST_AT_ONCE, kind
         await here.show("good")
         (image,), _ = await here.camera("turned").get_images(timeout=10)
         assert read_header(image.data).width == 64
         assert await here.server.size() - first < MOST_KEPT
         for line in here.server.server.err.lines:
-            # Of C libraries, which nobody can ask to be silent.
+            # These lines come from C libraries, which cannot be silenced.
             assert line.startswith(("libpng ", "Corrupt JPEG", "Premature end of JPEG")), line
 
 
-async def look(camera: CameraClient, words: str) -> None:
+async def read_images(camera: CameraClient, words: str) -> None:
     with pytest.raises(GRPCError) as error:
         await camera.get_images(timeout=10)
     told = error.value.message or ""
@@ -230,39 +237,39 @@ async def look(camera: CameraClient, words: str) -> None:
     assert words in told
 
 
-async def look_at_once(camera: CameraClient, words: str) -> None:
-    await asyncio.gather(*(look(camera, words) for _ in range(AT_ONCE)))
+async def expect_bad_images_at_once(camera: CameraClient, words: str) -> None:
+    await asyncio.gather(*(read_images(camera, words) for _ in range(AT_ONCE)))
 
 
-def noise() -> bytes:
+def noise_image() -> bytes:
     grains = np.random.default_rng(1).integers(0, 255, (540, 960, 3)).astype(np.uint8)
     return written(".jpg", cv2.resize(grains, (7680, 4320)))
 
 
 LARGE: dict[str, Callable[[], bytes]] = {
-    "8K": noise,
+    "8K": noise_image,
     "CMYK, progressive": lambda: jpeg(6000, 6000, (128, 200, 255, 1), progressive=True, scans=10),
     "PNG of 16 bits": lambda: png(6000, 6000, 16, 6, interlaced=True),
     "8K, progressive": lambda: progressive(colours(7680, 4320)),
 }
 
 
-async def look_together(camera: CameraClient) -> None:
+async def read_at_once(camera: CameraClient) -> None:
     answers = await asyncio.gather(*(camera.get_images(timeout=60) for _ in range(AT_ONCE)))
     assert {read_header(image.data).width for (image,), _ in answers} == {320}
 
 
-async def test_large_pictures_and_many_who_look(
+async def test_large_images_with_many_readers_take_bounded_memory(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """They are fine, and as large as any may be. One is decoded at a time."""
+    """The images are valid, and as large as allowed. One is decoded at a time."""
     async with scene(tmp_path, monkeypatch) as here:
         client, first = here.camera("small"), await here.server.size()
         for kind in list(LARGE)[: size(ci=2, full=len(LARGE))]:
             (tmp_path / "pictures" / kind).write_bytes(LARGE[kind]())
             await here.show(kind)
-            phase = await here.attack(kind, partial(look_together, client))
-            # The newest picture is kept for whoever asks for it again.
+            phase = await here.attack(kind, partial(read_at_once, client))
+            # The newest image is kept for repeated requests.
             assert phase.growth < MOST_KEPT + 110
             assert here.neighbour.most - first < MOST_AT_ONCE + 110
         await here.show("good")

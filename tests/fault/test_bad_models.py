@@ -1,5 +1,4 @@
-"""Models that are none, and tensors that fit nothing: whoever is to blame is told, nobody else
-notices."""
+"""Invalid model files and tensors: their users get errors, and other clients are not affected."""
 
 from __future__ import annotations
 
@@ -18,7 +17,7 @@ from grpclib import GRPCError
 from grpclib.const import Status
 from numpy.typing import NDArray
 from tests.contract.conftest import grpc_core
-from tests.fault.watched import FAKES, LONGEST_TURN, MIB, Watched, watched
+from tests.fault.watched import FAKES, LONGEST_TURN, MIB, WatchedServer, run_watched
 from tests.onnx_models import product, relu, saved
 from tests.running import Config, served_anywhere
 from tests.sizes import FULL, size
@@ -72,7 +71,7 @@ def config(*services: dict[str, Any]) -> Config:
     return served_anywhere({**FAKES, "services": [*FAKES["services"], *services]})
 
 
-def bad_files(folder: Path, engine: str) -> dict[str, Path]:
+def write_bad_files(folder: Path, engine: str) -> dict[str, Path]:
     suffix = SUFFIXES[engine]
     whole = {
         "onnx_cpu": (DEMO / "conveyor.onnx").read_bytes(),
@@ -94,8 +93,8 @@ def bad_files(folder: Path, engine: str) -> dict[str, Path]:
     return files
 
 
-async def unhealthy(server: Watched, names: set[str]) -> dict[str, str]:
-    """Their reasons, once all of them are."""
+async def wait_until_unhealthy(server: WatchedServer, names: set[str]) -> dict[str, str]:
+    """Return their reasons, once all of them are unhealthy."""
     async with asyncio.timeout(IMPORTED_WITHIN):
         while True:
             resources = (await server.server.status())["resources"]
@@ -109,7 +108,7 @@ async def unhealthy(server: Watched, names: set[str]) -> dict[str, str]:
             await asyncio.sleep(0.02)
 
 
-async def gone(server: Watched, names: set[str]) -> None:
+async def wait_until_gone(server: WatchedServer, names: set[str]) -> None:
     async with asyncio.timeout(IMPORTED_WITHIN):
         while True:
             resources = (await server.server.status())["resources"]
@@ -118,29 +117,29 @@ async def gone(server: Watched, names: set[str]) -> None:
             await asyncio.sleep(0.02)
 
 
-async def test_files_that_are_no_models(tmp_path: Path) -> None:
+async def test_invalid_model_files_are_refused_without_affecting_others(tmp_path: Path) -> None:
     engines = [each for each, library in ENGINES.items() if importlib.util.find_spec(library)]
     good = service("good", "onnx_cpu", saved(tmp_path / "good.onnx", relu()))
-    async with watched(tmp_path, config(good)) as server:
+    async with run_watched(tmp_path, config(good)) as server:
         for engine in engines:
-            # Whoever comes first waits for the library.
+            # The first user waits for the import of the library.
             first = tmp_path / f"first{SUFFIXES[engine]}"
             first.write_bytes(b"no model")
             server.server.save(config(good, service("first", engine, first)))
-            await unhealthy(server, {"first"})
-            files = bad_files(tmp_path, engine)
+            await wait_until_unhealthy(server, {"first"})
+            files = write_bad_files(tmp_path, engine)
             attack = partial(configure, server, good, engine, files)
             phase = await server.attack(engine, attack, longest=CHANGED_WITHIN)
             assert phase.took < CHANGED_WITHIN, engine
             assert phase.busy < LONGEST_TURN
             assert phase.bystander.failed == 0, phase.bystander.failures
-        async with client_of(server, "good") as client:
+        async with connect(server, "good") as client:
             outputs = await client.infer({"x": np.ones((1, 4), np.float32)}, timeout=5)
         assert outputs["y"].tolist() == [[1.0] * 4]
 
 
 @contextlib.asynccontextmanager
-async def client_of(server: Watched, name: str) -> AsyncIterator[FastMLModelClient]:
+async def connect(server: WatchedServer, name: str) -> AsyncIterator[FastMLModelClient]:
     address = f"127.0.0.1:{server.server.port}"
     async with grpc.aio.insecure_channel(address, options=GRPC_OPTIONS) as channel:
         yield FastMLModelClient(name, SdkChannel(channel), channel)
@@ -165,36 +164,39 @@ WRONG: dict[str, tuple[Tensors, str]] = {
 
 
 async def configure(
-    server: Watched, good: dict[str, Any], engine: str, files: dict[str, Path]
+    server: WatchedServer, good: dict[str, Any], engine: str, files: dict[str, Path]
 ) -> None:
     """Add services for files that are refused, and remove them."""
     services = [service(name, engine, path) for name, path in files.items()]
     server.server.save(config(good, *services))
-    reasons = await unhealthy(server, set(files))
+    reasons = await wait_until_unhealthy(server, set(files))
     for name, reason in reasons.items():
         assert str(files[name]) in reason, reason
         assert "Traceback" not in reason
         assert len(reason) < 800
     server.server.save(config(good))
-    await gone(server, set(files))
+    await wait_until_gone(server, set(files))
 
 
-async def infer_in_vain(client: FastMLModelClient, tensors: Tensors, words: str) -> None:
+async def expect_refused_tensors(client: FastMLModelClient, tensors: Tensors, words: str) -> None:
     with pytest.raises(GRPCError) as error:
         await client.infer(tensors, timeout=10)
     assert error.value.status is Status.INVALID_ARGUMENT
     assert words in (error.value.message or "")
 
 
-async def test_tensors_that_fit_nothing(tmp_path: Path) -> None:
+async def test_invalid_tensors_are_refused_without_affecting_others(tmp_path: Path) -> None:
     services = (
         service("good", "onnx_cpu", saved(tmp_path / "good.onnx", relu())),
         service("product", "onnx_cpu", saved(tmp_path / "product.onnx", product())),
     )
-    async with watched(tmp_path, config(*services)) as server, client_of(server, "good") as client:
+    async with (
+        run_watched(tmp_path, config(*services)) as server,
+        connect(server, "good") as client,
+    ):
         await client.infer({"x": floats(1, 4)}, timeout=10)
         for kind, (tensors, words) in WRONG.items():
-            attack = partial(infer_in_vain, client, tensors, words)
+            attack = partial(expect_refused_tensors, client, tensors, words)
             phase = await server.attack(kind, attack, longest=ANSWERED_WITHIN)
             assert phase.took < ANSWERED_WITHIN, kind
             assert phase.busy < LONGEST_TURN, kind
@@ -211,11 +213,11 @@ async def test_tensors_that_fit_nothing(tmp_path: Path) -> None:
         assert server.server.err.lines == []
 
 
-async def test_tensors_as_large_as_a_message(tmp_path: Path) -> None:
+async def test_tensors_as_large_as_a_message_are_handled(tmp_path: Path) -> None:
     path = saved(tmp_path / "good.onnx", relu(["n"]))
     async with (
-        watched(tmp_path, config(service("good", "onnx_cpu", path))) as server,
-        client_of(server, "good") as client,
+        run_watched(tmp_path, config(service("good", "onnx_cpu", path))) as server,
+        connect(server, "good") as client,
     ):
         await client.infer({"x": floats(1)}, timeout=10)
         for kind, x in (

@@ -1,5 +1,5 @@
-"""Models that answer with nonsense, by the million or not at all, and pictures of noise: whoever
-asks gets a clear answer in bounded time, and nobody else notices."""
+r"""Models that return nonsense, a million boxes or nothing, and images of noise: callers get a
+clear answer in bounded time, and other clients are not affected."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ import pytest
 from grpclib.client import Channel
 from numpy.typing import NDArray
 from onnx import TensorProto, helper
-from tests.fault.watched import LONGEST_TURN, MIB, Watched, watched
+from tests.fault.watched import LONGEST_TURN, MIB, WatchedServer, run_watched
 from tests.onnx_models import FLOAT, INT64, model, saved
 from tests.running import Config
 from tests.served import refused
@@ -41,8 +41,8 @@ RANDOM = np.random.default_rng(7)
 Outputs = Mapping[str, NDArray[Any]]
 
 
-def answers(count: int, **others: Any) -> Outputs:
-    """Of a detector: boxes all over the picture, all of them sure."""
+def detector_outputs(count: int, **others: Any) -> Outputs:
+    """Return outputs of a detector: confident boxes all over the image."""
     corners = np.sort(RANDOM.random((1, count, 2, 2), np.float32), axis=2)
     return {
         "location": corners.reshape(1, count, 4),
@@ -52,12 +52,12 @@ def answers(count: int, **others: Any) -> Outputs:
     }
 
 
-def inside_out() -> NDArray[np.float32]:
-    boxes = answers(50)["location"][..., ::-1]
+def inverted_boxes() -> NDArray[np.float32]:
+    boxes = detector_outputs(50)["location"][..., ::-1]
     return np.ascontiguousarray(boxes)
 
 
-def nowhere() -> NDArray[np.float32]:
+def infinite_boxes() -> NDArray[np.float32]:
     boxes = np.full((1, 50, 4), np.nan, np.float32)
     boxes[0, 10:20] = np.inf
     boxes[0, 20:30] = -np.inf
@@ -66,15 +66,15 @@ def nowhere() -> NDArray[np.float32]:
     return boxes
 
 
-def yolo(count: int) -> Outputs:
-    """As YOLO v8 gives them: middles and sizes in pixels, and 3 classes."""
+def yolo_outputs(count: int) -> Outputs:
+    """Return outputs of YOLO v8: centers and sizes in pixels, and 3 classes."""
     rows = RANDOM.uniform(20, 60, (1, 7, count)).astype(np.float32)
     rows[:, 4:] = RANDOM.uniform(0.3, 1, (1, 3, count))
     return {"output0": rows}
 
 
-def capricious() -> Any:
-    """Fine with black pictures, which it is tried with, and fails with any other."""
+def model_failing_on_bright_images() -> Any:
+    """It works with black images, which it is tried with, and fails with any other."""
     return model(
         [
             helper.make_node("Cast", ["image"], ["numbers"], to=INT64),
@@ -92,15 +92,19 @@ def capricious() -> Any:
 
 
 MODELS: dict[str, Any] = {
-    "million": lambda: constant(answers(MILLION)),
-    "million-many": lambda: constant(answers(MILLION)),
-    "million-yolo": lambda: constant(yolo(MILLION), side=64),
-    "nowhere": lambda: constant(answers(50, location=nowhere())),
-    "inside-out": lambda: constant(answers(50, location=inside_out())),
-    "no-numbers": lambda: constant(answers(50, score=np.full((1, 50), np.nan, np.float32))),
-    "odd-classes": lambda: constant(answers(50, category=np.full((1, 50), 1e30, np.float32))),
-    "empty": lambda: constant(answers(0), open_rows=True),
-    "capricious": capricious,
+    "million": lambda: constant(detector_outputs(MILLION)),
+    "million-many": lambda: constant(detector_outputs(MILLION)),
+    "million-yolo": lambda: constant(yolo_outputs(MILLION), side=64),
+    "nowhere": lambda: constant(detector_outputs(50, location=infinite_boxes())),
+    "inside-out": lambda: constant(detector_outputs(50, location=inverted_boxes())),
+    "no-numbers": lambda: constant(
+        detector_outputs(50, score=np.full((1, 50), np.nan, np.float32))
+    ),
+    "odd-classes": lambda: constant(
+        detector_outputs(50, category=np.full((1, 50), 1e30, np.float32))
+    ),
+    "empty": lambda: constant(detector_outputs(0), open_rows=True),
+    "capricious": model_failing_on_bright_images,
 }
 PINNED: dict[str, dict[str, Any]] = {
     "million-many": {"maximum_detections": 10_000},
@@ -140,7 +144,7 @@ def config(directory: Path) -> Config:
 
 
 class Scene:
-    def __init__(self, server: Watched, channel: Channel) -> None:
+    def __init__(self, server: WatchedServer, channel: Channel) -> None:
         self.server = server
         self.channel = channel
         self.most = 0.0
@@ -149,24 +153,24 @@ class Scene:
     def client(self, name: str) -> VisionClient:
         return VisionClient(name, self.channel)
 
-    async def weigh(self) -> None:
+    async def measure_memory(self) -> None:
         while True:
             self.most = max(self.most, self.server.process.memory_info().rss / MIB)
             await asyncio.sleep(0.005)
 
-    async def together(
+    async def call_once_and_together(
         self, name: str, call: Any, times: int = AT_ONCE, longest: float = LONGEST
     ) -> list[Any]:
-        """One, timed, and then many at once; what all of them got."""
+        """Make one timed call, then many at once; return all results."""
         before = await self.server.size()
         self.most = 0.0
-        answers: list[Any] = []
+        detector_outputs: list[Any] = []
 
         async def call_one() -> None:
-            answers[:] = [await call()]
+            detector_outputs[:] = [await call()]
 
         async def call_many() -> None:
-            answers[1:] = await asyncio.gather(*(call() for _ in range(times)))
+            detector_outputs[1:] = await asyncio.gather(*(call() for _ in range(times)))
 
         phase = await self.server.attack(name, call_one, longest=longest)
         assert phase.took < longest, name
@@ -176,23 +180,23 @@ class Scene:
         assert phase.busy < LONGEST_TURN, f"a turn of the loop took {phase.busy:.0f} ms"
         assert phase.bystander.failed == 0
         assert most < MOST_AT_ONCE
-        return answers
+        return detector_outputs
 
 
-async def test_models_that_answer_with_nonsense(tmp_path: Path) -> None:
-    async with watched(tmp_path, config(tmp_path)) as server:
+async def test_nonsense_results_are_handled_in_bounded_time_and_memory(tmp_path: Path) -> None:
+    async with run_watched(tmp_path, config(tmp_path)) as server:
         channel = Channel("127.0.0.1", server.server.port)
         here = Scene(server, channel)
-        weighing = asyncio.ensure_future(here.weigh())
+        weighing = asyncio.ensure_future(here.measure_memory())
         try:
             for name in MODELS:  # what is loaded at the first use is no growth
                 if name != "capricious":
                     await here.client(name).get_detections_from_camera("", timeout=20)
             first = await server.size()
-            await by_the_million(here)
-            await boxes_that_cannot_be(here)
-            await a_model_that_fails(here)
-            await noise(here)
+            await check_a_million_boxes(here)
+            await check_impossible_boxes(here)
+            await check_failing_model(here)
+            await check_noise(here)
             assert await server.size() - first < MOST_KEPT
             assert server.server.err.lines == []
         finally:
@@ -201,45 +205,47 @@ async def test_models_that_answer_with_nonsense(tmp_path: Path) -> None:
             channel.close()
 
 
-async def by_the_million(here: Scene) -> None:
+async def check_a_million_boxes(here: Scene) -> None:
     for name, most in (("million", 300), ("million-many", 10_000), ("million-yolo", 300)):
         client = here.client(name)
-        for found in await here.together(
+        for found in await here.call_once_and_together(
             name,
             lambda client=client: client.get_detections_from_camera("", timeout=30),
             2 if most > 1000 else AT_ONCE,  # each of them is told all of it
         ):
             assert 0 < len(found) <= most
-            check(found)
+            check_detections(found)
             assert sorted(found, key=lambda each: -each.confidence) == found
             if name != "million-yolo":
                 assert len(found) == most
                 assert found[0].confidence > 0.999  # the surest of all of them
     client = here.client("million-many")
 
-    async def in_space() -> None:
+    async def expect_too_many_clouds() -> None:
         with refused() as told:
             await client.get_object_point_clouds("", timeout=30)
         assert told.words.startswith(
             "the point clouds of 10000 objects exceed the maximum message size"
         )
 
-    # Thousands of clouds are made before they are too many.
-    await here.together("10,000 in space", in_space, 1, longest=5 * LONGEST)
+    # Thousands of clouds are built before they are too many.
+    await here.call_once_and_together(
+        "10,000 in space", expect_too_many_clouds, 1, longest=5 * LONGEST
+    )
 
 
-async def boxes_that_cannot_be(here: Scene) -> None:
+async def check_impossible_boxes(here: Scene) -> None:
     wanted = {"nowhere": 10, "inside-out": 50, "no-numbers": 0, "odd-classes": None, "empty": 0}
     for name, count in wanted.items():
         client = here.client(name)
-        for found in await here.together(
+        for found in await here.call_once_and_together(
             name, lambda client=client: client.get_detections_from_camera("", timeout=10)
         ):
-            check(found)
+            check_detections(found)
             assert count is None or len(found) == count, name
 
 
-def check(found: list[Detection]) -> None:
+def check_detections(found: list[Detection]) -> None:
     for each in found:
         assert 0 <= each.x_min <= each.x_max < 320
         assert 0 <= each.y_min <= each.y_max < 240
@@ -248,7 +254,7 @@ def check(found: list[Detection]) -> None:
         assert each.class_name
 
 
-async def a_model_that_fails(here: Scene) -> None:
+async def check_failing_model(here: Scene) -> None:
     client = here.client("capricious")
     for _ in range(3):
         with refused() as told:
@@ -260,8 +266,8 @@ async def a_model_that_fails(here: Scene) -> None:
         assert found.confidence == pytest.approx(0.5)
 
 
-async def noise(here: Scene) -> None:
-    """The largest there are: of pixels, and of bytes that are nothing."""
+async def check_noise(here: Scene) -> None:
+    """Send the largest images of noise, and bytes that are not images."""
     client = here.client("inside-out")
     grains = RANDOM.integers(0, 256, (3340, 3340, 3), np.uint8)
     done, data = cv2.imencode(".png", grains, (cv2.IMWRITE_PNG_COMPRESSION, 1))

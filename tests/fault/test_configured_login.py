@@ -1,4 +1,4 @@
-"""A file that asks for login or TLS is never served without them."""
+"""A file that requires login or TLS is never served without them."""
 
 from __future__ import annotations
 
@@ -20,7 +20,9 @@ REASONS = [
 
 
 @pytest.mark.parametrize(("asks", "reason"), REASONS, ids=["keys", "broken", "certificate"])
-async def test_it_refuses_to_start(tmp_path: Path, asks: dict[str, Any], reason: str) -> None:
+async def test_server_with_login_or_tls_refuses_to_start(
+    tmp_path: Path, asks: dict[str, Any], reason: str
+) -> None:
     async with running({**FAKES, **asks}, tmp_path, exits=1, serves=False) as server:
         assert await server.exit_code() == 1
     assert f"refusing to start: {reason}" in server.out.text
@@ -29,7 +31,7 @@ async def test_it_refuses_to_start(tmp_path: Path, asks: dict[str, Any], reason:
     assert "planted-key" not in server.said
 
 
-async def test_an_earlier_configuration_is_not_served_instead(tmp_path: Path) -> None:
+async def test_last_good_config_is_not_served_instead(tmp_path: Path) -> None:
     async with running(FAKES, tmp_path) as server:
         await server.out.says("applied in")
     async with running({**FAKES, "auth": KEYS}, tmp_path, exits=1, serves=False) as server:
@@ -37,7 +39,7 @@ async def test_an_earlier_configuration_is_not_served_instead(tmp_path: Path) ->
     assert "serving" not in server.out.text
 
 
-async def test_a_running_machine_refuses_the_change(tmp_path: Path) -> None:
+async def test_running_machine_refuses_a_change_that_requires_login(tmp_path: Path) -> None:
     async with running(FAKES, tmp_path) as server:
         before = await server.until(state="running")
         locked = {**served_anywhere(FAKES), "components": [], "auth": KEYS}

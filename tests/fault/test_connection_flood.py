@@ -1,4 +1,4 @@
-"""More connections than there is room for, most of them held for nothing: newcomers get in."""
+"""New clients are served despite more idle connections than the limit allows."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import psutil
 import pytest
 from hyperframe.frame import SettingsFrame
 from tests import frames
-from tests.fault.watched import Watched, watched
+from tests.fault.watched import WatchedServer, run_watched
 from tests.http2 import connected
 from tests.running import http_get
 from tests.sizes import size
@@ -36,8 +36,8 @@ SLOW = {
 
 
 @pytest.fixture
-async def server(tmp_path: Path) -> AsyncIterator[Watched]:
-    async with watched(tmp_path, CAMERA) as server:
+async def server(tmp_path: Path) -> AsyncIterator[WatchedServer]:
+    async with run_watched(tmp_path, CAMERA) as server:
         yield server
 
 
@@ -45,8 +45,10 @@ CAMERA = {"components": [{"name": "cam", "api": "rdk:component:camera", "model":
 
 
 @contextlib.asynccontextmanager
-async def many(port: int, first: bytes, count: int) -> AsyncIterator[list[asyncio.StreamWriter]]:
-    """They read nothing, and say nothing but their first words."""
+async def open_connections(
+    port: int, first: bytes, count: int
+) -> AsyncIterator[list[asyncio.StreamWriter]]:
+    """Open connections that send their first bytes and read nothing."""
     writers: list[asyncio.StreamWriter] = []
     try:
         for _ in range(count):
@@ -62,8 +64,8 @@ async def many(port: int, first: bytes, count: int) -> AsyncIterator[list[asynci
                 await writer.wait_closed()
 
 
-async def newcomer(port: int) -> float:
-    """Seconds that one more client takes for its first answers, over gRPC and over HTTP."""
+async def measure_new_client(port: int) -> float:
+    """Return the seconds until one more client gets its first answers, over gRPC and HTTP."""
     began = time.monotonic()
     async with asyncio.timeout(10), connected(port) as client:
         assert (await client.call(ASK, b"")).status == 0
@@ -73,15 +75,17 @@ async def newcomer(port: int) -> float:
 
 @pytest.mark.timeout(120)
 @pytest.mark.parametrize("first", SLOW.values(), ids=SLOW)
-async def test_newcomers_get_in(server: Watched, first: bytes) -> None:
+async def test_new_clients_are_served_during_a_connection_flood(
+    server: WatchedServer, first: bytes
+) -> None:
     port = server.server.port
-    await newcomer(port)
+    await measure_new_client(port)
     before = psutil.Process(server.server.pid).num_fds()
     await server.begin()
-    async with many(port, first, CONNECTIONS):
-        took = [await newcomer(port) for _ in range(5)]
+    async with open_connections(port, first, CONNECTIONS):
+        took = [await measure_new_client(port) for _ in range(5)]
         held = psutil.Process(server.server.pid).num_fds() - before
-        # A connection of gRPC takes three descriptors, any other one.
+        # A gRPC connection takes three descriptors, any other connection one.
         assert held <= 3 * LIMIT + 100
         if first and not first.startswith(frames.PREFACE):
             assert held <= LIMIT + 100
@@ -93,30 +97,30 @@ async def test_newcomers_get_in(server: Watched, first: bytes) -> None:
 
 
 def server_lag(late: float) -> float:
-    """Seconds that this computer, busy with other things, adds to every turn of the loop."""
+    """Return the seconds that a busy computer adds to every iteration of the loop."""
     return 4 * late / 1000
 
 
 @pytest.mark.timeout(120)
-async def test_streams_that_wait_for_their_request_are_bounded(server: Watched) -> None:
+async def test_streams_without_a_request_are_bounded(server: WatchedServer) -> None:
     await server.begin()
     flood = frames.opening() + b"".join(frames.headers(1 + 2 * i, PICTURE) for i in range(1000))
-    async with many(server.server.port, flood, size(ci=20, full=100)):
-        assert await newcomer(server.server.port) < 10
+    async with open_connections(server.server.port, flood, size(ci=20, full=100)):
+        assert await measure_new_client(server.server.port) < 10
         phase = await server.end("idle streams")
     assert phase.bystander.failed == 0
     assert phase.growth < MOST_GROWTH
 
 
 @pytest.mark.timeout(120)
-async def test_replies_that_are_not_read_are_bounded(server: Watched) -> None:
+async def test_unread_replies_are_bounded(server: WatchedServer) -> None:
     await server.begin()
     request = b"\x0a\x03cam"
     closed_window = frames.PREFACE + frames.settings({SettingsFrame.INITIAL_WINDOW_SIZE: 0})
     asked = b"".join(frames.call(1 + 2 * i, PICTURE, request) for i in range(500))
-    async with many(server.server.port, closed_window + asked, size(ci=10, full=40)):
+    async with open_connections(server.server.port, closed_window + asked, size(ci=10, full=40)):
         for _ in range(3):
-            assert await newcomer(server.server.port) < 10
+            assert await measure_new_client(server.server.port) < 10
         phase = await server.end("pictures that nobody reads")
     assert phase.bystander.failed == 0
     assert phase.growth < 2 * MOST_GROWTH

@@ -1,4 +1,4 @@
-"""Modules and their archives that mean harm: the machine says what is wrong, and serves others."""
+"""Malicious modules and archives: the machine reports them and serves other clients."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.fault.watched import FAKES, Phase, watched
+from tests.fault.watched import FAKES, Phase, run_watched
 from tests.modules import make
 from tests.running import served_anywhere
 
@@ -24,27 +24,27 @@ API = "rdk:component:generic"
 Settings = dict[str, Any]
 
 
-def assert_unhurt(phase: Phase) -> None:
+def assert_unaffected(phase: Phase) -> None:
     assert phase.bystander.failed == 0
     assert phase.growth < MOST_KEPT
 
 
-def declaring(name: str, kind: bytes, size: int) -> bytes:
+def tar_header(name: str, kind: bytes, size: int) -> bytes:
     member = tarfile.TarInfo(name)
     member.type, member.size = kind, size
     return member.tobuf(tarfile.GNU_FORMAT)
 
 
-def zeros(file: Path, header: bytes) -> None:
-    """As many as it takes to see whether they are kept."""
+def write_zeros(file: Path, header: bytes) -> None:
+    """Write enough zeros to see whether they are kept in memory."""
     with gzip.open(file, "wb", 1) as packed:
         packed.write(header)
         for _ in range(200):
             packed.write(bytes(1 << 20))
 
 
-def escape(file: Path) -> None:
-    """Through links that are too long to be resolved."""
+def write_escape(file: Path) -> None:
+    """Write an archive that escapes through links that are too long to be resolved."""
     steps, component, path = "abcdefghijklmnop", "d" * 247, ""
     with tarfile.open(file, "w:gz", format=tarfile.PAX_FORMAT) as archive:
 
@@ -65,34 +65,40 @@ def escape(file: Path) -> None:
 
 
 ARCHIVES: dict[str, tuple[Callable[[Path], None], str]] = {
-    "escape": (escape, "is too long"),
-    "pax": (lambda file: zeros(file, declaring("x", b"x", GIB)), "has a header of 1073741824"),
-    "name": (lambda file: zeros(file, declaring("x", b"L", GIB)), "has a header of 1073741824"),
-    "disk": (lambda file: zeros(file, declaring("x", b"0", 3 * GIB)), "200 times its size"),
+    "escape": (write_escape, "is too long"),
+    "pax": (
+        lambda file: write_zeros(file, tar_header("x", b"x", GIB)),
+        "has a header of 1073741824",
+    ),
+    "name": (
+        lambda file: write_zeros(file, tar_header("x", b"L", GIB)),
+        "has a header of 1073741824",
+    ),
+    "disk": (lambda file: write_zeros(file, tar_header("x", b"0", 3 * GIB)), "200 times its size"),
 }
 
 
 @pytest.mark.parametrize("name", ARCHIVES)
-async def test_archives(name: str, tmp_path: Path) -> None:
+async def test_malicious_archives_are_refused(name: str, tmp_path: Path) -> None:
     write, words = ARCHIVES[name]
     outside = tmp_path / "outside"
     outside.mkdir()
     (outside / "flag").write_text("original")
     file = tmp_path / "bad.tar.gz"
     write(file)
-    async with watched(tmp_path) as server:
+    async with run_watched(tmp_path) as server:
         await server.begin()
         module = {"name": "bad", "executable_path": str(file)}
         server.server.save(served_anywhere({**FAKES, "modules": [module]}))
         await server.server.out.says(f"bad.tar.gz cannot be unpacked: .*{words}")
-        assert_unhurt(await server.end(name))
+        assert_unaffected(await server.end(name))
     assert [each.read_text() for each in outside.iterdir()] == ["original"]
     left = sum(each.stat().st_size for each in (tmp_path / "home").rglob("*") if each.is_file())
     assert left < 1 << 20
 
 
-def machine(directory: Path, mode: str, **settings: Any) -> Settings:
-    """The fakes, and a module with a resource that depends on another."""
+def machine_config(directory: Path, mode: str, **settings: Any) -> Settings:
+    """Return the fakes, and a module with a resource that depends on another."""
     file = make.executable(directory, HOSTILE, "hostile")
     module = {
         "name": "bad",
@@ -113,28 +119,32 @@ def machine(directory: Path, mode: str, **settings: Any) -> Settings:
         ("dependencies", r"its reply to ValidateConfig has \d+ bytes; the limit is 4194304"),
     ],
 )
-async def test_answers(mode: str, words: str, tmp_path: Path) -> None:
-    async with watched(tmp_path) as server:
+async def test_oversized_answers_of_modules_are_refused(
+    mode: str, words: str, tmp_path: Path
+) -> None:
+    async with run_watched(tmp_path) as server:
         await server.begin()
-        server.server.save(machine(tmp_path / "bin", mode))
+        server.server.save(machine_config(tmp_path / "bin", mode))
         await server.server.out.says(words)
-        assert_unhurt(await server.end(mode))
+        assert_unaffected(await server.end(mode))
 
 
-async def test_endless_descriptions(tmp_path: Path) -> None:
-    async with watched(tmp_path) as server:
+async def test_endless_descriptions_are_bounded(tmp_path: Path) -> None:
+    async with run_watched(tmp_path) as server:
         await server.begin()
-        server.server.save(machine(tmp_path / "bin", "descriptions"))
+        server.server.save(machine_config(tmp_path / "bin", "descriptions"))
         await server.server.out.says("generic/own is ready")
-        await server.calm()
-        assert_unhurt(await server.end("descriptions"))
+        await server.wait_until_calm()
+        assert_unaffected(await server.end("descriptions"))
 
 
-async def test_the_environment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_secrets_in_the_environment_are_withheld_from_modules(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     for name in ("DB_PASSWORD", "PLAIN", "COGWORK_API_KEY"):
         monkeypatch.setenv(name, f"value of {name}")
-    async with watched(tmp_path) as server:
-        config = machine(tmp_path / "bin", "environment")
+    async with run_watched(tmp_path) as server:
+        config = machine_config(tmp_path / "bin", "environment")
         config["components"][0]["attributes"] = {"readings": {"password": "$DB_PASSWORD"}}
         server.server.save(config)
         inherited = json.loads((await server.server.out.says(r"environment (\[.*\])"))[1])
@@ -146,9 +156,9 @@ async def test_the_environment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
 @pytest.mark.parametrize(
     ("access", "others"), [("machine", "OK"), ("dependencies", "PERMISSION_DENIED")]
 )
-async def test_calls_of_others(access: str, others: str, tmp_path: Path) -> None:
-    async with watched(tmp_path) as server:
-        server.server.save(machine(tmp_path / "bin", "calls", access=access))
+async def test_module_access_limits_its_calls(access: str, others: str, tmp_path: Path) -> None:
+    async with run_watched(tmp_path) as server:
+        server.server.save(machine_config(tmp_path / "bin", "calls", access=access))
         became = json.loads((await server.server.out.says(r"calls (\{.*\})"))[1])
         assert became["own"] == became["needed"] == "OK"
         assert became["g"] == others

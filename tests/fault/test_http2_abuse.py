@@ -1,4 +1,4 @@
-"""Clients that follow the letter of HTTP/2 to wear the server out. It lasts, and serves others."""
+"""Clients that abuse HTTP/2 within its rules: the server survives and serves other clients."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import pytest
 from hpack import Encoder
 from hyperframe.frame import PriorityFrame, SettingsFrame
 from tests import frames
-from tests.fault.watched import Watched, watched
+from tests.fault.watched import WatchedServer, run_watched
 from tests.http2 import connected
 from tests.sizes import FULL, size
 
@@ -37,13 +37,13 @@ Abuse = Callable[[int], Awaitable[str]]
 
 
 @pytest.fixture
-async def server(tmp_path: Path) -> AsyncIterator[Watched]:
-    async with watched(tmp_path) as server:
+async def server(tmp_path: Path) -> AsyncIterator[WatchedServer]:
+    async with run_watched(tmp_path) as server:
         yield server
 
 
 class Connection:
-    """Reads what comes and forgets it, unless it is told not to read."""
+    """Reads and discards what it receives, unless told not to read."""
 
     def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self._reader = reader
@@ -59,13 +59,13 @@ class Connection:
         return self._reading is not None and self._reading.done()
 
     async def send(self, data: bytes) -> None:
-        """Raises ConnectionError when the server has had enough."""
+        """Send the data; raise ConnectionError when the server has closed the connection."""
         if self.is_closed:
             raise ConnectionResetError
         self._writer.write(data)
         await self._writer.drain()
 
-    async def closed(self) -> None:
+    async def wait_closed(self) -> None:
         assert self._reading is not None
         await asyncio.wait({self._reading})
 
@@ -84,7 +84,9 @@ class Connection:
 
 
 @contextlib.asynccontextmanager
-async def raw(port: int, opening: bytes = b"", *, reads: bool = True) -> AsyncIterator[Connection]:
+async def connect_raw(
+    port: int, opening: bytes = b"", *, reads: bool = True
+) -> AsyncIterator[Connection]:
     reader, writer = await asyncio.open_connection("127.0.0.1", port)
     connection = Connection(reader, writer)
     if reads:
@@ -96,19 +98,19 @@ async def raw(port: int, opening: bytes = b"", *, reads: bool = True) -> AsyncIt
         await connection.aclose()
 
 
-async def flooded(
+async def flood(
     port: int,
     each: Callable[[], Iterator[bytes]],
     opening: bytes = frames.opening(1 << 20),
     *,
     reads: bool = True,
 ) -> str:
-    """The same again and again, on new connections if the server closes the old ones."""
+    """Send the same data repeatedly, on new connections if the server closes the old ones."""
     sent, connections, until = 0, 0, time.monotonic() + SECONDS
     while time.monotonic() < until:
         connections += 1
         with contextlib.suppress(ConnectionError, TimeoutError):
-            async with raw(port, opening, reads=reads) as connection:
+            async with connect_raw(port, opening, reads=reads) as connection:
                 for data in each():
                     if time.monotonic() >= until:
                         break
@@ -126,7 +128,7 @@ async def rapid_reset(port: int) -> str:
                 for stream in range(first, first + 200, 2)
             )
 
-    return await flooded(port, each)
+    return await flood(port, each)
 
 
 async def rapid_reset_of_whole_calls(port: int) -> str:
@@ -137,7 +139,7 @@ async def rapid_reset_of_whole_calls(port: int) -> str:
                 for stream in range(first, first + 40, 2)
             )
 
-    return await flooded(port, each)
+    return await flood(port, each)
 
 
 async def continuation_flood(port: int) -> str:
@@ -148,7 +150,7 @@ async def continuation_flood(port: int) -> str:
         while True:
             yield frames.continuation(1, block)
 
-    return await flooded(port, each)
+    return await flood(port, each)
 
 
 async def empty_continuation_flood(port: int) -> str:
@@ -157,10 +159,10 @@ async def empty_continuation_flood(port: int) -> str:
         while True:
             yield frames.continuation(1, b"") * 1000
 
-    return await flooded(port, each)
+    return await flood(port, each)
 
 
-def endlessly(data: bytes) -> Callable[[], Iterator[bytes]]:
+def repeat(data: bytes) -> Callable[[], Iterator[bytes]]:
     def each() -> Iterator[bytes]:
         while True:
             yield data
@@ -169,28 +171,28 @@ def endlessly(data: bytes) -> Callable[[], Iterator[bytes]]:
 
 
 async def ping_flood(port: int) -> str:
-    return await flooded(port, endlessly(frames.ping() * 1000))
+    return await flood(port, repeat(frames.ping() * 1000))
 
 
 async def ping_flood_unread(port: int) -> str:
-    """Every ping wants an answer, and nobody takes them."""
-    return await flooded(port, endlessly(frames.ping() * 1000), reads=False)
+    """Every ping wants an answer, and the client reads none."""
+    return await flood(port, repeat(frames.ping() * 1000), reads=False)
 
 
 async def settings_flood(port: int) -> str:
     changing = b"".join(
         frames.settings({SettingsFrame.INITIAL_WINDOW_SIZE: value}) for value in range(1000)
     )
-    return await flooded(port, endlessly(changing))
+    return await flood(port, repeat(changing))
 
 
 async def settings_flood_unread(port: int) -> str:
-    return await flooded(port, endlessly(frames.settings() * 1000), reads=False)
+    return await flood(port, repeat(frames.settings() * 1000), reads=False)
 
 
 async def priority_flood(port: int) -> str:
     frame = PriorityFrame(1, depends_on=3, stream_weight=5).serialize()
-    return await flooded(port, endlessly(frame * 1000))
+    return await flood(port, repeat(frame * 1000))
 
 
 async def empty_data_flood(port: int) -> str:
@@ -199,11 +201,11 @@ async def empty_data_flood(port: int) -> str:
         while True:
             yield frames.data(1, b"", end=False) * 1000
 
-    return await flooded(port, each)
+    return await flood(port, each)
 
 
 async def header_bomb(port: int) -> str:
-    """A header of 4 kB that is kept in the table, and meant thousands of times by one byte."""
+    """Store a header of 4 kB in the table, and refer to it thousands of times by one byte."""
     large = b"\x40\x01x\x7f\xa1\x1e" + b"y" * 4000
     block = frames.encoded(ASK) + large + b"\xbe" * 10_000
 
@@ -211,7 +213,7 @@ async def header_bomb(port: int) -> str:
         for stream in range(1, 1 << 24, 2):
             yield frames.block(stream, block)
 
-    return await flooded(port, each)
+    return await flood(port, each)
 
 
 async def huge_headers(port: int) -> str:
@@ -220,18 +222,18 @@ async def huge_headers(port: int) -> str:
             besides = [(f"x-{number}", "y" * 500) for number in range(30)]
             yield frames.headers(stream, ASK, besides=besides, end=True)
 
-    return await flooded(port, each)
+    return await flood(port, each)
 
 
 async def zero_window(port: int) -> str:
-    """Large replies are asked for, and never taken."""
+    """Request large replies, and never read them."""
     request = DoCommandRequest(name="g")
     request.command["filler"] = "x" * 14_000
     body = request.SerializeToString()
     opening = frames.PREFACE + frames.settings({SettingsFrame.INITIAL_WINDOW_SIZE: 0})
     async with contextlib.AsyncExitStack() as stack:
         for _ in range(4):
-            connection = await stack.enter_async_context(raw(port, opening))
+            connection = await stack.enter_async_context(connect_raw(port, opening))
             for stream in range(1, 200, 2):
                 await connection.send(frames.call(stream, ECHO, body))
         await asyncio.sleep(SECONDS)  # nobody will tell
@@ -242,7 +244,9 @@ async def slow_bodies(port: int) -> str:
     count = size(ci=50, full=500)
     async with contextlib.AsyncExitStack() as stack:
         connections = [
-            await stack.enter_async_context(raw(port, frames.opening() + frames.headers(1, ECHO)))
+            await stack.enter_async_context(
+                connect_raw(port, frames.opening() + frames.headers(1, ECHO))
+            )
             for _ in range(count)
         ]
         for byte in frames.message(b"x" * 1000)[: round(5 * SECONDS)]:
@@ -256,7 +260,7 @@ async def idle_connections(port: int) -> str:
     count = size(ci=500, full=4000)
     async with contextlib.AsyncExitStack() as stack:
         for number in range(count):
-            await stack.enter_async_context(raw(port))
+            await stack.enter_async_context(connect_raw(port))
             if number % 100 == 0:
                 assert await is_served(port)
         assert await is_served(port)
@@ -266,28 +270,30 @@ async def idle_connections(port: int) -> str:
 async def prefaces_only(port: int) -> str:
     count = size(ci=300, full=900)
     async with contextlib.AsyncExitStack() as stack:
-        opened = [await stack.enter_async_context(raw(port, frames.PREFACE)) for _ in range(count)]
+        opened = [
+            await stack.enter_async_context(connect_raw(port, frames.PREFACE)) for _ in range(count)
+        ]
         assert await is_served(port)
         if FULL:
             async with asyncio.timeout(30):
                 for connection in opened:
-                    await connection.closed()
+                    await connection.wait_closed()
     return f"{count} connections"
 
 
 async def opened_only(port: int) -> str:
-    """Real connections of HTTP/2 that ask for nothing."""
+    """Open real HTTP/2 connections that send no request."""
     count = size(ci=300, full=900)
     async with contextlib.AsyncExitStack() as stack:
         for _ in range(count):
-            await stack.enter_async_context(raw(port, frames.opening()))
+            await stack.enter_async_context(connect_raw(port, frames.opening()))
         assert await is_served(port)
     return f"{count} connections"
 
 
 async def http1_flood(port: int) -> str:
-    return await flooded(
-        port, endlessly(b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n" * 20), opening=b"", reads=True
+    return await flood(
+        port, repeat(b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n" * 20), opening=b"", reads=True
     )
 
 
@@ -319,17 +325,17 @@ ABUSES: list[Abuse] = [
 
 
 @pytest.mark.timeout(size(ci=90, full=900))
-async def test_abuse_of_http2(server: Watched) -> None:
-    """One after the other on the same server, which has to be as before after each."""
+async def test_server_survives_http2_abuse(server: WatchedServer) -> None:
+    """The attacks run in turn on the same server, which must recover after each."""
     port = server.server.port
-    await warmed_up(port)
-    await server.idle()
+    await warm_up(port)
+    await server.measure_idle()
     faults: list[str] = []
     before = await server.size()
     for abuse in ABUSES:
         await server.begin()
         came_of_it = await abuse(port)
-        calm = await server.calm()
+        calm = await server.wait_until_calm()
         phase = await server.end(abuse.__name__)
         print(f"  {came_of_it}, calm after {calm:.1f} s")
         if phase.bystander.failures:
@@ -346,18 +352,18 @@ async def test_abuse_of_http2(server: Watched) -> None:
     assert "Traceback" not in server.server.said
 
 
-async def warmed_up(port: int) -> None:
-    """What is imported or kept at the first use is no growth."""
-    await server_page(port)
+async def warm_up(port: int) -> None:
+    """Call everything once: first imports and caches do not count as growth."""
+    await request_page(port)
     async with connected(port) as client:
         for _ in range(50):
             await client.call(ASK, b"")
             await client.call(ECHO, DoCommandRequest(name="g").SerializeToString())
 
 
-async def server_page(port: int) -> None:
-    async with raw(
+async def request_page(port: int) -> None:
+    async with connect_raw(
         port, b"GET / HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n"
     ) as connection:
-        await connection.closed()
+        await connection.wait_closed()
         assert connection.received

@@ -1,4 +1,4 @@
-"""Clients that wear the server out over HTTP/1.1. Callers of the machine hardly notice."""
+"""Clients that abuse HTTP/1.1: other clients hardly notice."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from functools import partial
 from pathlib import Path
 
-from tests.fault.watched import FAKES, LONGEST_TURN, Watched, watched
+from tests.fault.watched import FAKES, LONGEST_TURN, WatchedServer, run_watched
 from tests.running import Config
 from tests.sizes import size
 
@@ -29,15 +29,19 @@ MANY: Config = {
 
 
 @contextlib.asynccontextmanager
-async def abused(directory: Path, config: Config = FAKES) -> AsyncIterator[Watched]:
-    """A server that has imported what it needs for HTTP."""
-    async with watched(directory, config) as server:
+async def start_http_server(
+    directory: Path, config: Config = FAKES
+) -> AsyncIterator[WatchedServer]:
+    """Start a server that has imported what it needs for HTTP."""
+    async with run_watched(directory, config) as server:
         for path in ("/", "/status.json", "/logs.jsonl", "/history.json"):
             assert (await server.server.get(path))[0] == 200
         yield server
 
 
-async def attacked(server: Watched, name: str, attack: Callable[[], Awaitable[None]]) -> None:
+async def run_attack(
+    server: WatchedServer, name: str, attack: Callable[[], Awaitable[None]]
+) -> None:
     phase = await server.attack(name, attack)
     assert phase.bystander.failures == []
     assert phase.busy < LONGEST_TURN
@@ -48,8 +52,8 @@ def request(port: int, path: str) -> bytes:
     return f"GET {path} HTTP/1.1\r\nHost: localhost:{port}\r\n\r\n".encode()
 
 
-async def ask_again_and_again(port: int, path: str, until: float) -> int:
-    """Return how many answers came."""
+async def request_repeatedly(port: int, path: str, until: float) -> int:
+    """Return the number of answers."""
     answers = 0
     reader, writer = await asyncio.open_connection("127.0.0.1", port)
     try:
@@ -71,20 +75,18 @@ async def ask_again_and_again(port: int, path: str, until: float) -> int:
 
 async def loop_on(port: int, path: str) -> None:
     until = time.monotonic() + SECONDS
-    answers = await asyncio.gather(
-        *(ask_again_and_again(port, path, until) for _ in range(CLIENTS))
-    )
+    answers = await asyncio.gather(*(request_repeatedly(port, path, until) for _ in range(CLIENTS)))
     assert min(answers) > 0
     print(f"{sum(answers)} answers")
 
 
-async def leave_unread(server: Watched) -> None:
-    """Ask for large answers, and take none of them."""
+async def leave_unread(server: WatchedServer) -> None:
+    """Request large answers and read none of them."""
     port, before = server.server.port, await server.size()
     with contextlib.ExitStack() as stack:
         lazy = [stack.enter_context(socket.socket()) for _ in range(size(ci=200, full=800))]
         for each in lazy:
-            # So that the answers stay with the server.
+            # A small buffer keeps the answers in the server.
             each.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
             each.setblocking(False)
             await asyncio.get_running_loop().sock_connect(each, ("127.0.0.1", port))
@@ -120,20 +122,20 @@ async def connected(port: int, data: bytes) -> AsyncIterator[asyncio.StreamReade
             await writer.wait_closed()
 
 
-async def test_a_large_machine_that_everybody_looks_at(tmp_path: Path) -> None:
-    async with abused(tmp_path, MANY) as server:
+async def test_status_requests_in_a_loop_do_not_affect_other_clients(tmp_path: Path) -> None:
+    async with start_http_server(tmp_path, MANY) as server:
         port = server.server.port
-        await server.idle()
+        await server.measure_idle()
         for path in ("/status.json", "/"):
-            await attacked(server, f"{CLIENTS} clients loop {path}", partial(loop_on, port, path))
+            await run_attack(server, f"{CLIENTS} clients loop {path}", partial(loop_on, port, path))
 
 
-async def test_answers_that_are_not_read(tmp_path: Path) -> None:
-    async with abused(tmp_path, MANY) as server:
-        await attacked(server, "answers that are not read", partial(leave_unread, server))
+async def test_unread_answers_take_bounded_memory(tmp_path: Path) -> None:
+    async with start_http_server(tmp_path, MANY) as server:
+        await run_attack(server, "answers that are not read", partial(leave_unread, server))
 
 
-async def test_a_crowd_that_follows_the_log(tmp_path: Path) -> None:
-    async with abused(tmp_path) as server:
+async def test_number_of_log_followers_is_limited(tmp_path: Path) -> None:
+    async with start_http_server(tmp_path) as server:
         attack = partial(follow_the_log, server.server.port)
-        await attacked(server, "followers of the log", attack)
+        await run_attack(server, "followers of the log", attack)

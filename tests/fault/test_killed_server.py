@@ -1,4 +1,4 @@
-"""A server that is killed with kill -9: its modules do not outlive it."""
+"""The modules of a server that was killed with SIGKILL do not outlive it."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from typing import Any
 
 import psutil
 import pytest
-from tests.fault.modules import DEADLINE, config, environment_of, marked, rogue_module, thing
+from tests.fault.modules import DEADLINE, config, environment_of, find_marked, rogue_module, thing
 from tests.running import Server, running
 
 from cogwork.modules.reaper import KILL_DELAY
@@ -23,39 +23,39 @@ MARK = "KILLED_SERVER_TEST"
 
 @pytest.fixture
 def environment(tmp_path: Path) -> Iterator[dict[str, str]]:
-    """With a place for the private directory that a killed server leaves."""
+    """Set a directory for the private files that a killed server leaves."""
     sockets = tempfile.mkdtemp()
     yield {MARK: str(tmp_path), "TMPDIR": sockets}
     shutil.rmtree(sockets)
 
 
 def machine(directory: Path, *words: str) -> dict[str, Any]:
-    """One module for each of the words."""
+    """Return a machine with one module for each of the words."""
     names = [f"m{number}" for number in range(len(words))]
     modules = [rogue_module(directory, name, each) for name, each in zip(names, words, strict=True)]
     return config(modules, [thing(f"t-{name}", f"acme:{name}:thing") for name in names])
 
 
-def alive(mark: str) -> list[int]:
-    """Whoever adopts them may take a while to reap them."""
+def find_living(mark: str) -> list[int]:
+    """Leave out zombies: the process that adopts them may take a while to reap them."""
     found = []
-    for pid in marked(mark):
+    for pid in find_marked(mark):
         with contextlib.suppress(psutil.NoSuchProcess):
             if psutil.Process(pid).status() != psutil.STATUS_ZOMBIE:
                 found.append(pid)
     return found
 
 
-async def modules_of(server: Server, mark: str, count: int) -> None:
+async def wait_for_modules(server: Server, mark: str, count: int) -> None:
     async with asyncio.timeout(DEADLINE):
-        while len(alive(mark)) <= count or (await server.status())["state"] != "running":  # noqa: ASYNC110
+        while len(find_living(mark)) <= count or (await server.status())["state"] != "running":  # noqa: ASYNC110
             await asyncio.sleep(0.02)
 
 
 async def seconds_until_gone(mark: str) -> float:
     began = time.monotonic()
     async with asyncio.timeout(DEADLINE):
-        while alive(mark):  # noqa: ASYNC110
+        while find_living(mark):  # noqa: ASYNC110
             await asyncio.sleep(0.02)
     return time.monotonic() - began
 
@@ -65,14 +65,14 @@ async def seconds_until_gone(mark: str) -> float:
     [(("", "daemon"), KILL_DELAY), (("", "deaf", "bomb"), KILL_DELAY + 5)],
     ids=["ordinary", "deaf"],
 )
-async def test_modules_do_not_outlive_it(
+async def test_modules_end_when_the_server_is_killed(
     tmp_path: Path, environment: dict[str, str], words: tuple[str, ...], patience: float
 ) -> None:
     mark = environment[MARK]
     async with running(
         machine(tmp_path, *words), tmp_path, exits=None, environment=environment
     ) as server:
-        await modules_of(server, mark, len(words))
+        await wait_for_modules(server, mark, len(words))
         server.process.kill()
         await server.exit_code()
         seconds = await seconds_until_gone(mark)
@@ -80,15 +80,15 @@ async def test_modules_do_not_outlive_it(
     assert seconds < patience
 
 
-async def test_one_that_is_started_again_ends_what_is_left(
+async def test_restarted_server_ends_leftover_modules(
     tmp_path: Path, environment: dict[str, str]
 ) -> None:
-    """When what ends them was killed as well, as by a supervisor that kills all it knows."""
+    """Their reaper was killed as well, as by a supervisor that kills the whole group."""
     mark = environment[MARK]
     wanted = machine(tmp_path, "", "deaf")
     async with running(wanted, tmp_path, exits=None, environment=environment) as server:
-        await modules_of(server, mark, 2)
-        left = [pid for pid in alive(mark) if pid != server.pid]
+        await wait_for_modules(server, mark, 2)
+        left = [pid for pid in find_living(mark) if pid != server.pid]
         for child in psutil.Process(server.pid).children():
             if not environment_of(child.pid).count(mark.encode()):
                 child.kill()
@@ -98,6 +98,6 @@ async def test_one_that_is_started_again_ends_what_is_left(
     async with running(machine(tmp_path, ""), tmp_path, environment=environment) as server:
         await server.out.says("processes left behind by a killed server")
         async with asyncio.timeout(DEADLINE):
-            while set(left) & set(alive(mark)):  # noqa: ASYNC110
+            while set(left) & set(find_living(mark)):  # noqa: ASYNC110
                 await asyncio.sleep(0.02)
         await server.until(state="running")

@@ -18,14 +18,14 @@ END_DEADLINE = 10.0
 
 
 @pytest.mark.timeout(size(ci=60, full=900))
-def test_a_writer_killed_at_any_moment_leaves_a_whole_recent_configuration(tmp_path: Path) -> None:
+def test_killed_writer_leaves_a_complete_recent_configuration(tmp_path: Path) -> None:
     place = LastGood(tmp_path / "last-good" / "robot.json")
     started = time.monotonic()
     last, seen = 0, Counter[str]()
     for kill in range(KILLS):
-        acknowledged = kill_one_writer(place, first=last + 1, at_start=kill % 10 == 0)
+        acknowledged = kill_writer(place, first=last + 1, at_start=kill % 10 == 0)
         newest = acknowledged[-1] if acknowledged else last
-        last = number_kept(place, newest)
+        last = read_kept_number(place, newest)
         seen["configurations"] += len(acknowledged)
         seen["kept but not yet reported"] += last == newest + 1
         seen["temporary files left"] += len(leftovers(place))
@@ -37,8 +37,8 @@ def test_a_writer_killed_at_any_moment_leaves_a_whole_recent_configuration(tmp_p
     assert leftovers(place) == []
 
 
-def kill_one_writer(place: LastGood, first: int, *, at_start: bool) -> list[int]:
-    """The numbers a writer reported before it was killed."""
+def kill_writer(place: LastGood, first: int, *, at_start: bool) -> list[int]:
+    """Return the numbers that a writer reported before it was killed."""
     command = [sys.executable, "-I", writer.__file__, str(place.path), str(first)]
     with subprocess.Popen(command, stdout=subprocess.PIPE) as process:
         assert process.stdout is not None
@@ -57,8 +57,8 @@ def kill_one_writer(place: LastGood, first: int, *, at_start: bool) -> list[int]
     return numbers
 
 
-def number_kept(place: LastGood, newest: int) -> int:
-    """The newest reported configuration, or the one that was being written when the kill came."""
+def read_kept_number(place: LastGood, newest: int) -> int:
+    """Return the newest reported configuration, or the one being written at the kill."""
     expected = {writer.configuration(number): number for number in (newest, newest + 1)}
     text = place.read()
     if text is None:

@@ -1,4 +1,4 @@
-"""Clients write to the log what they should not: too much, lines of others, times from nowhere."""
+"""Clients abuse the log: too many lines, forged lines and wrong times."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Any
 import grpc.aio
 import pytest
 from google.protobuf.timestamp_pb2 import Timestamp
-from tests.fault.watched import LONGEST_TURN, Watched, watched
+from tests.fault.watched import LONGEST_TURN, WatchedServer, run_watched
 
 from cogwork.resource import sdk
 
@@ -26,18 +26,18 @@ FORGED = "2026-01-01T00:00:00.000Z\tERROR\trdk.activity\tserve.py:1\tforged"
 
 
 @pytest.fixture
-async def server(tmp_path: Path) -> AsyncIterator[Watched]:
-    async with watched(tmp_path) as server:
+async def server(tmp_path: Path) -> AsyncIterator[WatchedServer]:
+    async with run_watched(tmp_path) as server:
         yield server
 
 
-async def log(server: Watched, *entries: common.LogEntry) -> None:
+async def log(server: WatchedServer, *entries: common.LogEntry) -> None:
     async with grpc.aio.insecure_channel(f"127.0.0.1:{server.server.port}") as channel:
         call: Any = channel.unary_unary("/viam.robot.v1.RobotService/Log")
         await call(robot.LogRequest(logs=entries).SerializeToString(), timeout=20)
 
 
-async def test_many_and_long_lines(server: Watched) -> None:
+async def test_many_and_long_lines_are_bounded(server: WatchedServer) -> None:
     await log(server, common.LogEntry(level="info", message="first"))
 
     async def attack() -> None:
@@ -54,7 +54,7 @@ async def test_many_and_long_lines(server: Watched) -> None:
     assert "characters]" in server.server.out.lines[-1]
 
 
-async def test_no_line_is_forged(server: Watched) -> None:
+async def test_client_messages_cannot_forge_log_lines(server: WatchedServer) -> None:
     mark = "\x1b]0;title\x07\u202e"
     await log(
         server,

@@ -1,4 +1,4 @@
-"""The log file on a disk that fills up or may not be written, and of a writer that is killed."""
+"""The log file on a full or read-only disk, and of a writer that is killed."""
 
 from __future__ import annotations
 
@@ -38,8 +38,8 @@ SMALL = Rotation(size=4 * PAGE, total=DISK)
 """Never so much that room is made in any case."""
 
 
-class Kept(NamedTuple):
-    """What is to be read in all files together."""
+class KeptLines(NamedTuple):
+    """What all files together contain."""
 
     first: int
     last: int
@@ -48,13 +48,13 @@ class Kept(NamedTuple):
 
 
 @pytest.mark.timeout(size(ci=60, full=900))
-def test_a_writer_killed_at_any_moment_loses_nothing_that_was_written(tmp_path: Path) -> None:
+def test_killed_writer_loses_no_written_line(tmp_path: Path) -> None:
     path = tmp_path / "logs" / "robot.log"
     started = time.monotonic()
     last, torn, seen = 0, 0, Counter[str]()
     for _ in range(KILLS):
-        acknowledged = kill_one_writer(path, first=last + 1)
-        kept = everything_kept(path)
+        acknowledged = kill_writer(path, first=last + 1)
+        kept = read_kept_lines(path)
         assert kept.last >= acknowledged, f"line {acknowledged} was written, and is gone"
         assert kept.torn <= torn + 1, "more than the last line is torn"
         seen["lines"] += kept.last - last
@@ -68,8 +68,8 @@ def test_a_writer_killed_at_any_moment_loses_nothing_that_was_written(tmp_path: 
     assert seen["lines"] > 0
 
 
-def kill_one_writer(path: Path, first: int) -> int:
-    """The last number a writer reported before it was killed; 0 if none."""
+def kill_writer(path: Path, first: int) -> int:
+    """Return the last number that a writer reported before it was killed, or 0."""
     command = [sys.executable, "-I", log_writer.__file__, str(path), str(first)]
     with subprocess.Popen(command, stdout=subprocess.PIPE) as process:
         assert process.stdout is not None
@@ -85,24 +85,26 @@ def kill_one_writer(path: Path, first: int) -> int:
     return max((int(number) for number in output.split()[1:]), default=0)
 
 
-def everything_kept(path: Path) -> Kept:
-    """Lines without a gap, none of them torn but where a writer was killed, within all bounds."""
+def read_kept_lines(path: Path) -> KeptLines:
+    """Check that lines have no gap, are torn only at kills, and respect all limits."""
     sizes = [file.stat().st_size for file in files(path)]
     assert sum(sizes) <= log_writer.ROTATION.total
     assert max(sizes, default=0) <= log_writer.ROTATION.size
-    found = lines_of(path)
-    # A line that was torn at its line break is whole with that of the next, and there twice.
+    found = read_lines(path)
+    # A line torn at its line break becomes complete with that of the next, and appears twice.
     whole = [number for number, _ in itertools.groupby(map(number_of, filter(is_whole, found)))]
     if not whole:
-        return Kept(1, 0, len(found), sum(sizes))
+        return KeptLines(1, 0, len(found), sum(sizes))
     assert whole == list(range(whole[0], whole[-1] + 1)), "lines are missing in between"
     if whole[0] > 1:
-        # A small file that was old, or one at a kill, goes with the large one before it.
+        # A small file that was old, or one at a kill, is removed with the large one before it.
         assert sum(sizes) > log_writer.ROTATION.total - 3 * log_writer.ROTATION.size
     for before, text in itertools.pairwise([line(whole[0] - 1), *found]):
-        assert is_whole(text) or follows(before, text), f"no line begins with {text[:60]!r}"
+        assert is_whole(text) or is_beginning_after(before, text), (
+            f"no line begins with {text[:60]!r}"
+        )
     torn = sum(not is_whole(text) for text in found)
-    return Kept(whole[0], whole[-1], torn, sum(sizes))
+    return KeptLines(whole[0], whole[-1], torn, sum(sizes))
 
 
 def is_whole(text: bytes) -> bool:
@@ -110,26 +112,26 @@ def is_whole(text: bytes) -> bool:
     return found is not None and len(found[2]) == int(found[1])
 
 
-def follows(before: bytes, fragment: bytes) -> bool:
-    """Whether it is the beginning of the line after a whole one, or of a torn one once more."""
+def is_beginning_after(before: bytes, fragment: bytes) -> bool:
+    """Return whether it begins the line after a complete one, or repeats a torn one."""
     expected = line(number_of(before) + 1) if is_whole(before) else before
     shared = min(len(expected), len(fragment)) - 1
     return expected[:shared] == fragment[:shared]
 
 
 def files(path: Path) -> list[Path]:
-    """The rotated ones, the oldest first, and the current one."""
+    """Return the rotated files, oldest first, and the current one."""
     older = sorted(path.parent.glob(f"{path.stem}-*"))
     return [*older, path] if path.exists() else older
 
 
-def lines_of(path: Path) -> list[bytes]:
-    """With their line breaks; the last of a file may lack it."""
+def read_lines(path: Path) -> list[bytes]:
+    """Return the lines with their line breaks; the last one of a file may lack it."""
     return [text for file in files(path) for text in file.read_bytes().splitlines(keepends=True)]
 
 
 class Disk(NamedTuple):
-    """A small one that can be filled up."""
+    """A small disk that can be filled up."""
 
     path: Path
 
@@ -167,7 +169,7 @@ def disk(tmp_path: Path) -> Iterator[Disk]:
 
 
 @pytest.fixture
-def told() -> list[str | None]:
+def faults() -> list[str | None]:
     return []
 
 
@@ -180,11 +182,11 @@ def clock() -> ManualClock:
 
 
 @pytest.fixture
-def opened(clock: ManualClock, told: list[str | None]) -> Iterator[Opened]:
+def open_log(clock: ManualClock, faults: list[str | None]) -> Iterator[Opened]:
     made: list[RotatingFile] = []
 
     def open_file(path: Path) -> RotatingFile:
-        made.append(RotatingFile(path, SMALL, clock, told.append))
+        made.append(RotatingFile(path, SMALL, clock, faults.append))
         return made[-1]
 
     yield open_file
@@ -192,10 +194,10 @@ def opened(clock: ManualClock, told: list[str | None]) -> Iterator[Opened]:
         file.close()
 
 
-def test_a_disk_that_fills_up_and_is_freed_again(
-    disk: Disk, opened: Opened, clock: ManualClock, told: list[str | None]
+def test_full_disk_drops_lines_until_space_is_freed(
+    disk: Disk, open_log: Opened, clock: ManualClock, faults: list[str | None]
 ) -> None:
-    file, numbers = opened(disk.log), itertools.count(1)
+    file, numbers = open_log(disk.log), itertools.count(1)
     full = f'"{disk.log}" cannot be written: No space left on device; free some disk space'
     for number in range(4):
         write_lines(file, numbers, 30)
@@ -206,50 +208,50 @@ def test_a_disk_that_fills_up_and_is_freed_again(
         assert file.fault == full
         disk.free()
         write_lines(file, numbers, 1)
-        assert told == [full, None] * (number + 1)
+        assert faults == [full, None] * (number + 1)
         asyncio.run(clock.advance(EVICTION_INTERVAL))
-    assert accounted(disk.log) == next(numbers) - 1
+    assert check_all_accounted(disk.log) == next(numbers) - 1
 
 
-def test_the_oldest_file_gives_way_to_a_line_on_a_full_disk(
-    disk: Disk, opened: Opened, told: list[str | None]
+def test_oldest_file_is_removed_for_a_line_on_a_full_disk(
+    disk: Disk, open_log: Opened, faults: list[str | None]
 ) -> None:
-    file, numbers = opened(disk.log), itertools.count(1)
+    file, numbers = open_log(disk.log), itertools.count(1)
     write_lines(file, numbers, 150)
     oldest, second, *_ = files(disk.log)
     disk.fill()
     write_lines(file, numbers, 15)
-    assert told == []
+    assert faults == []
     assert not oldest.exists()
     assert files(disk.log)[0] == second
-    assert accounted(disk.log) == next(numbers) - 1
+    assert check_all_accounted(disk.log) == next(numbers) - 1
 
 
-def test_a_full_disk_holds_nobody_up(disk: Disk, told: list[str | None]) -> None:
-    file = RotatingFile(disk.log, SMALL, SystemClock(), told.append)
+def test_full_disk_does_not_block_writers(disk: Disk, faults: list[str | None]) -> None:
+    file = RotatingFile(disk.log, SMALL, SystemClock(), faults.append)
     file.write(short_line(1))
     disk.fill()
     sink = Sink("log", file.write)
     for number in range(2, 20_001):
         sink.put(short_line(number))
     sink.close(END_DEADLINE)
-    assert told != []
+    assert faults != []
     disk.free()
     file.close()
-    assert accounted(disk.log) == 20_000
+    assert check_all_accounted(disk.log) == 20_000
 
 
 def write_lines(file: RotatingFile, numbers: Iterator[int], count: int) -> None:
-    """One at a time, as a quiet machine does."""
+    """Write one line at a time, as a quiet machine does."""
     for number in itertools.islice(numbers, count):
         file.write(short_line(number))
 
 
-def accounted(path: Path) -> int:
-    """The last of the lines, each of which is there whole or among the missing ones."""
+def check_all_accounted(path: Path) -> int:
+    """Check that each line is present or reported as dropped, and return the last number."""
     last: int | None = None
     assert sum(file.stat().st_size for file in files(path)) <= SMALL.total
-    for text in lines_of(path):
+    for text in read_lines(path):
         if notice := re.match(rb"dropped ([0-9]+) lines? here: ", text):
             last = (last or 0) + int(notice[1])
         elif is_whole(text):
@@ -259,8 +261,10 @@ def accounted(path: Path) -> int:
     return last
 
 
-def test_a_disk_that_can_only_be_read(disk: Disk, opened: Opened, told: list[str | None]) -> None:
-    file = opened(disk.log)
+def test_read_only_disk_drops_lines_and_recovers(
+    disk: Disk, open_log: Opened, faults: list[str | None]
+) -> None:
+    file = open_log(disk.log)
     disk.remount("ro")
     file.write(short_line(1) + short_line(2))
     disk.remount("rw")
@@ -268,7 +272,7 @@ def test_a_disk_that_can_only_be_read(disk: Disk, opened: Opened, told: list[str
     assert disk.log.read_bytes() == (
         b"dropped 2 lines here: Read-only file system\n" + short_line(3)
     )
-    assert told == [
+    assert faults == [
         f'"{disk.log}" cannot be written: Read-only file system; choose a writable location',
         None,
     ]
@@ -278,22 +282,22 @@ def test_a_disk_that_can_only_be_read(disk: Disk, opened: Opened, told: list[str
     file.close()
     disk.remount("rw")
     file.write(short_line(5))
-    assert lines_of(disk.log)[-2:] == [
+    assert read_lines(disk.log)[-2:] == [
         b"dropped 1 line here: Read-only file system\n",
         short_line(5),
     ]
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="root may write in any directory")
-def test_a_directory_that_may_not_be_written(
-    tmp_path: Path, opened: Opened, told: list[str | None]
+def test_unwritable_directory_drops_lines_and_recovers(
+    tmp_path: Path, open_log: Opened, faults: list[str | None]
 ) -> None:
     path = tmp_path / "logs" / "robot.log"
     path.parent.mkdir(mode=0o500)
-    file = opened(path)
+    file = open_log(path)
     file.write(short_line(1))
-    assert told[0] is not None
-    assert "Permission denied; let the user" in told[0]
+    assert faults[0] is not None
+    assert "Permission denied; let the user" in faults[0]
     path.parent.chmod(0o700)
     file.write(short_line(2))
     path.parent.chmod(0o500)
@@ -301,16 +305,16 @@ def test_a_directory_that_may_not_be_written(
         file.write(short_line(number))
     path.parent.chmod(0o700)
     file.write(short_line(103))
-    assert told[1] is None
-    assert told[-1] is None
-    assert accounted(path) == 103
+    assert faults[1] is None
+    assert faults[-1] is None
+    assert check_all_accounted(path) == 103
 
 
-def test_a_file_that_is_moved_away_under_load_takes_no_line_with_it(tmp_path: Path) -> None:
+def test_file_moved_under_load_loses_no_line(tmp_path: Path) -> None:
     path, moved = tmp_path / "robot.log", itertools.count()
-    with Load(path) as load:
+    with LogLoad(path) as load:
         for _ in range(size(ci=50, full=2000)):
-            load.once_there(lambda: path.rename(tmp_path / f"moved-{next(moved)}"))
+            load.run_when_written(lambda: path.rename(tmp_path / f"moved-{next(moved)}"))
     assert load.told == []
     found = sorted(
         number_of(text)
@@ -321,17 +325,17 @@ def test_a_file_that_is_moved_away_under_load_takes_no_line_with_it(tmp_path: Pa
     assert found == list(range(1, load.count + 1))
 
 
-def test_a_file_that_is_deleted_under_load_is_made_again(tmp_path: Path) -> None:
+def test_file_deleted_under_load_is_created_again(tmp_path: Path) -> None:
     path = tmp_path / "robot.log"
-    with Load(path) as load:
+    with LogLoad(path) as load:
         for _ in range(size(ci=50, full=2000)):
-            load.once_there(path.unlink)
+            load.run_when_written(path.unlink)
     assert load.told == []
-    assert number_of(lines_of(path)[-1]) == load.count
+    assert number_of(read_lines(path)[-1]) == load.count
 
 
-class Load:
-    """A thread that puts lines without a break."""
+class LogLoad:
+    """A thread that writes lines without a break."""
 
     def __init__(self, path: Path) -> None:
         self.told: list[str | None] = []
@@ -343,7 +347,7 @@ class Load:
         self._ended = threading.Event()
         self._thread = threading.Thread(target=self._put_lines, name="load")
 
-    def __enter__(self) -> Load:
+    def __enter__(self) -> LogLoad:
         self._sink = Sink("log", self._write)
         self._thread.start()
         return self
@@ -354,8 +358,8 @@ class Load:
         self._sink.close(END_DEADLINE)
         self._file.close()
 
-    def once_there(self, act: Callable[[], object]) -> None:
-        """As soon as the file is there, with something in it."""
+    def run_when_written(self, act: Callable[[], object]) -> None:
+        """Run the action as soon as the file exists and is not empty."""
         deadline = time.monotonic() + END_DEADLINE
         while time.monotonic() < deadline:
             # It may be rotated in between.

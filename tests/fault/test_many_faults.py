@@ -1,20 +1,20 @@
-"""A file of 20,000 faults does not delay the change that follows, nor fill memory or the log."""
+"""A file with 20,000 faults neither delays the next change nor fills memory or log."""
 
 from __future__ import annotations
 
 import json
 from pathlib import Path
 
-from tests.fault.watched import FAKES, watched
+from tests.fault.watched import FAKES, run_watched
 from tests.running import served_anywhere
 
 BROKEN = [{"name": f"g{n}", "api": "rdk:component:nope", "model": "fakee"} for n in range(20_000)]
 REFUSED = json.dumps({"components": BROKEN, "network": {"bind_address": "nowhere"}})
 
 
-async def test_the_next_change_is_taken_over_soon(tmp_path: Path) -> None:
-    """The file is refused as a whole: what is measured is how long it is judged."""
-    async with watched(tmp_path) as machine:
+async def test_change_after_20000_faults_is_applied_soon(tmp_path: Path) -> None:
+    """The file is refused as a whole: this measures how long its validation takes."""
+    async with run_watched(tmp_path) as machine:
         server = machine.server
         await machine.begin()
         since = len(server.out.lines)

@@ -1,4 +1,4 @@
-"""A change saved while the server has no descriptor left is read once it has one again."""
+"""A change saved while the server has no descriptors left is read once it has some again."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ NONE_LEFT = 3
 """Fewer than it has open already."""
 
 
-async def test_a_change_saved_without_descriptors_is_read_later(tmp_path: Path) -> None:
+async def test_change_saved_without_descriptors_is_read_later(tmp_path: Path) -> None:
     async with running(FAKES, tmp_path) as server:
         await server.until(state="running")
         limits = resource.prlimit(server.pid, resource.RLIMIT_NOFILE)

@@ -1,4 +1,4 @@
-"""While a module is broken, others are served as if somebody else took the same processor time."""
+"""Beside a broken module, other clients are served as beside any process of the same load."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from tests.fault.modules import (
     ready,
     rogue_module,
     thing,
-    until,
+    wait_until,
 )
 from tests.running import Server, running, served_anywhere
 from tests.sizes import FULL, size
@@ -58,7 +58,7 @@ Took = dict[str, list[float]]
 
 @dataclass
 class Round:
-    """What the neighbour saw beside the broken module, and in the control."""
+    """What the neighbor measured beside the broken module, and in the control."""
 
     fault: Took
     control: Took
@@ -69,13 +69,13 @@ class Round:
 
 
 def _percentile(rounds: list[Took], name: str, share: float) -> float:
-    """In milliseconds; the median of all rounds."""
+    """Return milliseconds: the median over all rounds."""
     each = (sorted(took[name])[int(share * len(took[name]))] for took in rounds)
     return statistics.median(each) * 1000
 
 
-class Street:
-    """The server, its neighbour and whoever burns."""
+class NeighborScenario:
+    """The server, its neighbor and the burner."""
 
     def __init__(
         self,
@@ -91,25 +91,25 @@ class Street:
         self._burner = burner
         self._good = rogue_module(directory, "good")
 
-    async def broken(
+    async def measure_with_module(
         self, module: Config, meanwhile: Callable[[], Awaitable[None]] | None
     ) -> tuple[Took, list[float]]:
-        """What the neighbour saw, and what the module's processes took, slot by slot."""
-        await self._took()
+        """Return the neighbor's times, and the processor time of the module in each slot."""
+        await self._read_times()
         before = self._children_cpu()
-        self._want([module], [thing("b", BAD)])
+        self._save_config([module], [thing("b", BAD)])
         busy = asyncio.ensure_future(meanwhile()) if meanwhile is not None else None
         try:
-            amounts = await self._watched(before)
-            took = await self._took()
+            amounts = await self._measure_cpu(before)
+            took = await self._read_times()
         finally:
             if busy is not None:
                 busy.cancel()
                 await asyncio.gather(busy, return_exceptions=True)
-        await self._empty()
+        await self._remove_module()
         return took, amounts
 
-    async def _watched(self, before: float) -> list[float]:
+    async def _measure_cpu(self, before: float) -> list[float]:
         amounts, began = [], time.monotonic()
         for number in range(round(SECONDS / SLOT)):
             await asyncio.sleep(max(0.0, began + (number + 1) * SLOT - time.monotonic()))
@@ -118,25 +118,25 @@ class Street:
             before = max(now, before)
         return amounts
 
-    async def burnt(self, amounts: list[float]) -> Took:
-        """What the neighbour saw while somebody else took as much."""
+    async def measure_with_burner(self, amounts: list[float]) -> Took:
+        """Return the neighbor's times while the burner takes the same processor time."""
         assert self._burner.stdin is not None
         assert self._burner.stdout is not None
-        await self._took()
-        self._want([], [{**FAKE, "name": "b"}])
+        await self._read_times()
+        self._save_config([], [{**FAKE, "name": "b"}])
         self._burner.stdin.write(json.dumps(amounts).encode() + b"\n")
         await asyncio.wait_for(self._burner.stdout.readline(), 60)
-        took = await self._took()
-        await self._empty()
+        took = await self._read_times()
+        await self._remove_module()
         return took
 
-    async def settled(self) -> None:
-        self._want([], [])
-        await until(self.channel, ready(*NEIGHBOURS))
+    async def settle(self) -> None:
+        self._save_config([], [])
+        await wait_until(self.channel, ready(*NEIGHBOURS))
 
-    async def _empty(self) -> None:
-        """What is left of the last phase is none of the next one's business."""
-        self._want([], [])
+    async def _remove_module(self) -> None:
+        """Remove everything of the last phase, so that it does not affect the next one."""
+        self._save_config([], [])
         pids = {each.pid for each in psutil.Process(self.server.pid).children(recursive=True)}
         async with asyncio.timeout(DEADLINE):
             while len(pids) > 2:  # the good module, and the reaper
@@ -144,7 +144,7 @@ class Street:
                 pids = {
                     each.pid for each in psutil.Process(self.server.pid).children(recursive=True)
                 }
-        await until(
+        await wait_until(
             self.channel,
             lambda status: (
                 len(status.modules) == 1
@@ -152,12 +152,12 @@ class Street:
             ),
         )
 
-    def _want(self, modules: list[Config], components: list[Config]) -> None:
+    def _save_config(self, modules: list[Config], components: list[Config]) -> None:
         wanted = config([self._good, *modules], [FAKE, thing("g", GOOD), *components])
         network = {"bind_address": f"localhost:{self.server.port}"}
         self.server.save({**wanted, "network": network})
 
-    async def _took(self) -> Took:
+    async def _read_times(self) -> Took:
         assert self._neighbour.stdin is not None
         assert self._neighbour.stdout is not None
         self._neighbour.stdin.write(b"\n")
@@ -168,7 +168,7 @@ class Street:
         return took
 
     def _children_cpu(self) -> float:
-        """Seconds of a processor that its modules took, those that are gone too."""
+        """Return the processor seconds of its modules, including ended ones."""
         server = psutil.Process(self.server.pid)
         times = server.cpu_times()
         taken = times.children_user + times.children_system
@@ -179,15 +179,15 @@ class Street:
 
 
 @pytest.fixture
-async def street(tmp_path: Path) -> AsyncIterator[Street]:
+async def scenario(tmp_path: Path) -> AsyncIterator[NeighborScenario]:
     wanted = served_anywhere(config([rogue_module(tmp_path, "good")], [FAKE, thing("g", GOOD)]))
     async with running(wanted, tmp_path, exits=None) as server:
         channel = Channel("127.0.0.1", server.port)
-        await until(channel, ready(*NEIGHBOURS))
-        neighbour = await _started(neighbour_program.__file__, str(server.port), *NEIGHBOURS)
-        burner = await _started("-I", "-S", burner_program.__file__, str(SLOT))
+        await wait_until(channel, ready(*NEIGHBOURS))
+        neighbour = await _start_program(neighbour_program.__file__, str(server.port), *NEIGHBOURS)
+        burner = await _start_program("-I", "-S", burner_program.__file__, str(SLOT))
         try:
-            yield Street(server, channel, neighbour, burner, tmp_path)
+            yield NeighborScenario(server, channel, neighbour, burner, tmp_path)
         finally:
             channel.close()
             for program in (neighbour, burner):
@@ -195,7 +195,7 @@ async def street(tmp_path: Path) -> AsyncIterator[Street]:
                 await program.communicate()
 
 
-async def _started(*arguments: str) -> asyncio.subprocess.Process:
+async def _start_program(*arguments: str) -> asyncio.subprocess.Process:
     return await asyncio.create_subprocess_exec(
         sys.executable,
         *arguments,
@@ -224,38 +224,38 @@ QUICK = ("exit after ready", "flood of stderr")
 
 @pytest.mark.timeout(300)
 @pytest.mark.parametrize("row", ROWS if FULL else QUICK)
-async def test_others_are_served_as_beside_anybody_who_computes(
-    street: Street, tmp_path: Path, row: str
+async def test_broken_module_affects_others_no_more_than_equal_load(
+    scenario: NeighborScenario, tmp_path: Path, row: str
 ) -> None:
     mode, _, how = ROWS[row].partition(" ")
     module = bad_module(tmp_path, "bad", mode, HANG=how)
 
     async def call_it() -> None:
-        bad = GenericClient("b", street.channel)
-        await until(street.channel, ready("b"))
+        bad = GenericClient("b", scenario.channel)
+        await wait_until(scenario.channel, ready("b"))
         await asyncio.gather(
             *(bad.do_command({}, timeout=DEADLINE) for _ in range(20)), return_exceptions=True
         )
 
     meanwhile = call_it if row in ("hang in a call", "SIGSTOP") else None
-    await street.settled()
-    _, amounts = await street.broken(module, meanwhile)
+    await scenario.settle()
+    _, amounts = await scenario.measure_with_module(module, meanwhile)
     rounds: list[Round] = []
     while len(rounds) < MOST_ROUNDS and sum(each.strangers < QUIET for each in rounds) < ROUNDS:
-        before, began = _strangers(), time.monotonic()
-        # Each is first as often as the other.
-        control = await street.burnt(amounts) if len(rounds) % 2 else None
-        fault, amounts = await street.broken(module, meanwhile)
-        control = control or await street.burnt(amounts)
-        strangers = (_strangers() - before) / (time.monotonic() - began)
+        before, began = _cpu_of_others(), time.monotonic()
+        # Each comes first equally often.
+        control = await scenario.measure_with_burner(amounts) if len(rounds) % 2 else None
+        fault, amounts = await scenario.measure_with_module(module, meanwhile)
+        control = control or await scenario.measure_with_burner(amounts)
+        strangers = (_cpu_of_others() - before) / (time.monotonic() - began)
         rounds.append(Round(fault, control, sum(amounts), strangers))
     calmest = sorted(rounds, key=lambda each: each.strangers)[:ROUNDS]
     for name in NEIGHBOURS:
         _compare(row, name, calmest)
 
 
-def _strangers() -> float:
-    """Seconds of a processor that everybody took but this process and who descends from it."""
+def _cpu_of_others() -> float:
+    """Return the processor seconds of all processes except this one and its descendants."""
     everybody = psutil.cpu_times()
     me = psutil.Process()
     ours = sum(me.cpu_times()[:4])

@@ -1,5 +1,4 @@
-"""Modules that are slow, are restarted or change their mind: what they have built is closed, and
-whatever went wrong once is tried again."""
+"""Slow, restarted or changed modules: their resources are closed, and failed calls retried."""
 
 from __future__ import annotations
 
@@ -16,11 +15,11 @@ from tests.fault.modules import (
     READY,
     SHORT,
     SOON,
-    House,
+    ModuleMachine,
     config,
-    housed,
     ready,
     rogue_module,
+    run_module_machine,
     thing,
     unhealthy,
 )
@@ -34,14 +33,14 @@ PAUSES = Backoff(0.1, 0.1)
 MODEL = "acme:bad:thing"
 
 
-async def become(true: Callable[[], bool]) -> None:
+async def wait_until(true: Callable[[], bool]) -> None:
     async with asyncio.timeout(10):
         while not true():  # noqa: ASYNC110 - a file, or a line of the log
             await asyncio.sleep(0.01)
 
 
-class Notes:
-    """What a module was asked, in that order."""
+class RecordedCalls:
+    """The calls that a module received, in order."""
 
     def __init__(self, file: Path) -> None:
         self.file = file
@@ -50,11 +49,11 @@ class Notes:
     def methods(self) -> list[str]:
         return [line.split(" ", 2)[1] for line in self._lines]
 
-    def about(self, method: str) -> list[str]:
+    def bodies_of(self, method: str) -> list[str]:
         return [line.split(" ", 2)[2] for line in self._lines if line.split(" ", 2)[1] == method]
 
-    async def until(self, method: str, times: int = 1) -> None:
-        await become(lambda: self.methods.count(method) >= times)
+    async def wait_for(self, method: str, times: int = 1) -> None:
+        await wait_until(lambda: self.methods.count(method) >= times)
 
     @property
     def _lines(self) -> list[str]:
@@ -62,117 +61,122 @@ class Notes:
 
 
 @pytest.fixture
-async def house(tmp_path: Path) -> AsyncIterator[House]:
-    async with housed(tmp_path, PATIENT, PAUSES) as house:
-        yield house
+async def machine(tmp_path: Path) -> AsyncIterator[ModuleMachine]:
+    async with run_module_machine(tmp_path, PATIENT, PAUSES) as machine:
+        yield machine
 
 
 @pytest.fixture
-def notes(tmp_path: Path) -> Notes:
-    return Notes(tmp_path / "notes")
+def calls(tmp_path: Path) -> RecordedCalls:
+    return RecordedCalls(tmp_path / "notes")
 
 
 @pytest.fixture
-def said(caplog: pytest.LogCaptureFixture) -> pytest.LogCaptureFixture:
+def log(caplog: pytest.LogCaptureFixture) -> pytest.LogCaptureFixture:
     caplog.set_level(logging.INFO)
     return caplog
 
 
-def apply(house: House, directory: Path, words: str, *names: str, **env: str) -> None:
-    module = rogue_module(directory, "bad", words, NOTES=str(directory / "notes"), **env)
-    house.apply(config([module], [thing(name, MODEL) for name in names]))
-
-
-async def test_a_restart_closes_what_was_built_first(
-    house: House, tmp_path: Path, notes: Notes, said: pytest.LogCaptureFixture
+def apply_module(
+    machine: ModuleMachine, directory: Path, words: str, *names: str, **env: str
 ) -> None:
-    apply(house, tmp_path, "slow(RemoveResource)", "a")
-    await house.until(ready())
-    house.modules.restart("bad", "")
-    await notes.until("AddResource", times=2)
-    assert "done with RemoveResource" in said.text
-    assert [each for each in notes.methods if each != "Check"] == [
+    module = rogue_module(directory, "bad", words, NOTES=str(directory / "notes"), **env)
+    machine.apply(config([module], [thing(name, MODEL) for name in names]))
+
+
+async def test_restart_closes_resources_before_the_next_start(
+    machine: ModuleMachine, tmp_path: Path, calls: RecordedCalls, log: pytest.LogCaptureFixture
+) -> None:
+    apply_module(machine, tmp_path, "slow(RemoveResource)", "a")
+    await machine.wait_until(ready())
+    machine.modules.restart("bad", "")
+    await calls.wait_for("AddResource", times=2)
+    assert "done with RemoveResource" in log.text
+    assert [each for each in calls.methods if each != "Check"] == [
         *("Ready", "ValidateConfig", "AddResource", "RemoveResource"),
         *("Ready", "ValidateConfig", "AddResource"),
     ]
-    await house.until(ready())
+    await machine.wait_until(ready())
 
 
-async def test_a_module_that_is_removed_finishes_closing(
-    house: House, tmp_path: Path, notes: Notes, said: pytest.LogCaptureFixture
+async def test_removed_module_finishes_closing_its_resources(
+    machine: ModuleMachine, tmp_path: Path, calls: RecordedCalls, log: pytest.LogCaptureFixture
 ) -> None:
-    apply(house, tmp_path, "slow(RemoveResource)", "a", "b")
-    await house.until(ready())
-    house.apply(config([], []))
-    await notes.until("RemoveResource", times=2)
-    await become(lambda: said.text.count("done with RemoveResource") == 2)
+    apply_module(machine, tmp_path, "slow(RemoveResource)", "a", "b")
+    await machine.wait_until(ready())
+    machine.apply(config([], []))
+    await calls.wait_for("RemoveResource", times=2)
+    await wait_until(lambda: log.text.count("done with RemoveResource") == 2)
 
 
-async def test_a_restart_ends_a_start_that_hangs(house: House, tmp_path: Path) -> None:
-    apply(house, tmp_path, "hang(start)", "a", ONCE=str(tmp_path / "once"))
-    await become((tmp_path / "once").exists)
-    house.modules.restart("bad", "")
-    seconds = await house.until(ready())
+async def test_restart_ends_a_hanging_start(machine: ModuleMachine, tmp_path: Path) -> None:
+    apply_module(machine, tmp_path, "hang(start)", "a", ONCE=str(tmp_path / "once"))
+    await wait_until((tmp_path / "once").exists)
+    machine.modules.restart("bad", "")
+    seconds = await machine.wait_until(ready())
     assert seconds < SOON
-    assert (await house.module("bad")).consecutive_failures == 0
+    assert (await machine.module("bad")).consecutive_failures == 0
 
 
-async def test_what_was_not_answered_is_asked_again(tmp_path: Path) -> None:
+async def test_unanswered_validation_is_repeated(tmp_path: Path) -> None:
     deadlines, pauses = (
         replace(PATIENT, validate=0.3),
         Backoff(0.5, 0.5),
     )
-    async with housed(tmp_path, deadlines, pauses) as house:
-        apply(house, tmp_path, "stall(ValidateConfig)", "a")
-        await house.until(unhealthy("a", "did not reply to ValidateConfig within 0.3s"))
-        await house.until(ready("a"))
+    async with run_module_machine(tmp_path, deadlines, pauses) as machine:
+        apply_module(machine, tmp_path, "stall(ValidateConfig)", "a")
+        await machine.wait_until(unhealthy("a", "did not reply to ValidateConfig within 0.3s"))
+        await machine.wait_until(ready("a"))
 
 
-async def test_nonsense_is_told_and_does_not_keep_the_server_busy(
-    house: House, tmp_path: Path, notes: Notes
+async def test_undecodable_reply_is_reported_and_retried_with_pauses(
+    machine: ModuleMachine, tmp_path: Path, calls: RecordedCalls
 ) -> None:
-    apply(house, tmp_path, "garble(ValidateConfig)", "a")
-    await house.until(unhealthy("a", "its reply to ValidateConfig cannot be decoded"))
-    began, before = time.monotonic(), len(notes.about("ValidateConfig"))
-    await notes.until("ValidateConfig", times=before + 3)
-    asked = len(notes.about("ValidateConfig")) - before
+    apply_module(machine, tmp_path, "garble(ValidateConfig)", "a")
+    await machine.wait_until(unhealthy("a", "its reply to ValidateConfig cannot be decoded"))
+    began, before = time.monotonic(), len(calls.bodies_of("ValidateConfig"))
+    await calls.wait_for("ValidateConfig", times=before + 3)
+    asked = len(calls.bodies_of("ValidateConfig")) - before
     assert asked <= (time.monotonic() - began) / PAUSES.first + 1
 
 
-async def test_what_is_added_too_late_is_removed(
-    house: House, tmp_path: Path, notes: Notes
+async def test_resource_added_too_late_is_removed(
+    machine: ModuleMachine, tmp_path: Path, calls: RecordedCalls
 ) -> None:
-    apply(house, tmp_path, "slow(AddResource)", "early")
-    await notes.until("AddResource")
-    apply(house, tmp_path, "slow(AddResource)", "other")
-    await house.until(ready("other"))
-    await notes.until("RemoveResource")
-    assert ["early" in each for each in notes.about("RemoveResource")] == [True]
+    apply_module(machine, tmp_path, "slow(AddResource)", "early")
+    await calls.wait_for("AddResource")
+    apply_module(machine, tmp_path, "slow(AddResource)", "other")
+    await machine.wait_until(ready("other"))
+    await calls.wait_for("RemoveResource")
+    assert ["early" in each for each in calls.bodies_of("RemoveResource")] == [True]
 
 
-async def test_what_is_added_too_late_is_removed_ahead_of_another_attempt(tmp_path: Path) -> None:
-    notes = Notes(tmp_path / "notes")
-    async with housed(tmp_path, replace(PATIENT, add=0.3), PAUSES) as house:
-        apply(house, tmp_path, "stall(AddResource)", "a")
-        await house.until(
+async def test_resource_added_too_late_is_removed_before_the_retry(tmp_path: Path) -> None:
+    calls = RecordedCalls(tmp_path / "notes")
+    async with run_module_machine(tmp_path, replace(PATIENT, add=0.3), PAUSES) as machine:
+        apply_module(machine, tmp_path, "stall(AddResource)", "a")
+        await machine.wait_until(
             unhealthy(
                 "a",
                 "did not reply to AddResource within 0.3s; "
                 "set VIAM_RESOURCE_CONFIGURATION_TIMEOUT to wait longer",
             )
         )
-        await house.until(ready("a"))
-    assert [each for each in notes.methods if each.endswith("Resource")][:3] == [
+        await machine.wait_until(ready("a"))
+    assert [each for each in calls.methods if each.endswith("Resource")][:3] == [
         *("AddResource", "RemoveResource", "AddResource"),
     ]
 
 
-async def test_a_process_that_cannot_be_ended_is_told(
-    house: House, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, said: pytest.LogCaptureFixture
+async def test_process_that_cannot_be_stopped_is_reported(
+    machine: ModuleMachine,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    log: pytest.LogCaptureFixture,
 ) -> None:
-    apply(house, tmp_path, "", "a")
-    await house.until(ready())
-    module = house.modules.by_name["bad"]
+    apply_module(machine, tmp_path, "", "a")
+    await machine.wait_until(ready())
+    module = machine.modules.by_name["bad"]
     stop = Child.stop
 
     async def stop_in_vain(child: Child) -> None:
@@ -180,14 +184,14 @@ async def test_a_process_that_cannot_be_ended_is_told(
         raise CannotStop("process 7 is still there; end it by hand")
 
     monkeypatch.setattr(Child, "stop", stop_in_vain)
-    house.apply(config([], []))
-    await become(lambda: bool(module.unfinished))
+    machine.apply(config([], []))
+    await wait_until(lambda: bool(module.unfinished))
     assert module.unfinished == ["module bad"]
-    assert "process 7 is still there; end it by hand" in said.text
+    assert "process 7 is still there; end it by hand" in log.text
 
 
-async def test_a_crash_keeps_its_reason_where_the_process_cannot_be_ended(
-    house: House, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+async def test_crash_reason_is_kept_when_the_process_cannot_be_stopped(
+    machine: ModuleMachine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     stop = Child.stop
 
@@ -196,14 +200,16 @@ async def test_a_crash_keeps_its_reason_where_the_process_cannot_be_ended(
         raise CannotStop("process 7 is still there; end it by hand")
 
     monkeypatch.setattr(Child, "stop", stop_in_vain)
-    apply(house, tmp_path, "exit(AddResource)", "a")
-    await become(lambda: len(house.story) >= 4)
-    reasons = {str(each["reason"]) for each in house.story if each["state"] == "failed"}
+    apply_module(machine, tmp_path, "exit(AddResource)", "a")
+    await wait_until(lambda: len(machine.story) >= 4)
+    reasons = {str(each["reason"]) for each in machine.story if each["state"] == "failed"}
     assert len(reasons) == 1
     assert "exited with code 5" in reasons.pop()
 
 
-async def test_all_are_ready_in_the_end(house: House, tmp_path: Path) -> None:
-    apply(house, tmp_path, "stall(ValidateConfig) stall(AddResource)", "a", "b", "c")
-    await house.until(ready())
-    assert (await house.module("bad")).state == READY
+async def test_all_resources_become_ready_after_stalls(
+    machine: ModuleMachine, tmp_path: Path
+) -> None:
+    apply_module(machine, tmp_path, "stall(ValidateConfig) stall(AddResource)", "a", "b", "c")
+    await machine.wait_until(ready())
+    assert (await machine.module("bad")).state == READY

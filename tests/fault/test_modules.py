@@ -1,4 +1,4 @@
-"""A module that breaks, in each way there is: why is told, it comes back, and hurts nobody else."""
+"""A module that fails in any way is reported and restarted, and affects no other module."""
 
 from __future__ import annotations
 
@@ -27,21 +27,21 @@ from tests.fault.modules import (
     SHORT,
     SOON,
     Config,
-    House,
+    ModuleMachine,
     Size,
     bad_module,
     config,
     environment_of,
-    housed,
-    marked,
+    find_marked,
     module_in,
     own_size,
     ready,
     resource_in,
     rogue_module,
+    run_module_machine,
     thing,
     unhealthy,
-    until,
+    wait_until,
     zombies,
 )
 from tests.modules import make
@@ -68,20 +68,20 @@ FAKE = {"name": "builtin", "api": "rdk:component:generic", "model": "fake"}
 
 
 @pytest.fixture
-async def house(tmp_path: Path) -> AsyncIterator[House]:
-    async with housed(tmp_path, pauses=PAUSES) as house:
-        yield house
+async def machine(tmp_path: Path) -> AsyncIterator[ModuleMachine]:
+    async with run_module_machine(tmp_path, pauses=PAUSES) as machine:
+        yield machine
 
 
 @pytest.fixture
-def unlogged() -> Iterator[None]:
-    """pytest keeps what is logged, which would look like a leak."""
+def disable_logging() -> Iterator[None]:
+    """Disable logging: pytest keeps log records, which would look like a leak."""
     logging.disable()
     yield
     logging.disable(logging.NOTSET)
 
 
-def both(directory: Path, words: str, **env: str) -> Config:
+def good_and_bad_config(directory: Path, words: str, **env: str) -> Config:
     """A good module and a bad one, a resource of each, one that depends on the bad one's, and one
     that has nothing to do with modules."""
     modules = [rogue_module(directory, "bad", words, **env), rogue_module(directory, "good")]
@@ -89,42 +89,42 @@ def both(directory: Path, words: str, **env: str) -> Config:
     return config(modules, [thing("b", BAD), thing("g", GOOD), dependent, FAKE])
 
 
-async def others_work(house: House) -> float:
-    """Milliseconds that the slower of two small calls takes."""
+async def check_others_work(machine: ModuleMachine) -> float:
+    """Return the milliseconds of the slower of two small calls."""
     slowest = 0.0
     for name in ("g", "builtin"):
         began = time.monotonic()
-        assert await house.thing(name).do_command({"a": 1}, timeout=DEADLINE) == {"a": 1.0}
+        assert await machine.thing(name).do_command({"a": 1}, timeout=DEADLINE) == {"a": 1.0}
         slowest = max(slowest, time.monotonic() - began)
     assert slowest < LITTLE
     return slowest * 1000
 
 
-async def pid_of(house: House, name: str) -> int:
-    pid = house.modules.by_name[name].pid
+async def pid_of(machine: ModuleMachine, name: str) -> int:
+    pid = machine.modules.by_name[name].pid
     assert pid is not None
     return pid
 
 
-async def test_one_that_does_not_stay_is_told_to(house: House) -> None:
+async def test_module_that_exits_with_0_is_told_to_keep_serving(machine: ModuleMachine) -> None:
     done = {"name": "bad", "type": "local", "executable_path": "/bin/true"}
-    house.apply(config([done], [FAKE]))
-    await house.until(
+    machine.apply(config([done], [FAKE]))
+    await machine.wait_until(
         unhealthy("bad", "exited with code 0 before it was ready; a module must serve until")
     )
-    await house.until(ready("builtin"), within=SOON)
+    await machine.wait_until(ready("builtin"), within=SOON)
 
 
-async def test_one_that_exits_at_its_start_is_noticed_and_told_why(
-    house: House, tmp_path: Path
+async def test_module_that_exits_at_start_is_reported_with_its_last_lines(
+    machine: ModuleMachine, tmp_path: Path
 ) -> None:
-    house.apply(both(tmp_path, "exit(start)"))
+    machine.apply(good_and_bad_config(tmp_path, "exit(start)"))
 
-    seconds = await house.until(unhealthy("bad", "exited with code 5"))
-    await house.until(ready("g", "builtin"), within=SOON)
+    seconds = await machine.wait_until(unhealthy("bad", "exited with code 5"))
+    await machine.wait_until(ready("g", "builtin"), within=SOON)
 
     assert seconds < SOON
-    status = await house.status()
+    status = await machine.status()
     module = module_in(status, "bad")
     assert "(last line: RuntimeError: the device is not there)" in module.error
     assert module.error.endswith("\nTraceback of the rogue\nRuntimeError: the device is not there")
@@ -133,7 +133,7 @@ async def test_one_that_exits_at_its_start_is_noticed_and_told_why(
     for name in ("b", "dependent"):
         assert "RuntimeError: the device is not there" in resource_in(status, name).error
     print(f"exit at start: told {seconds * 1000:.0f} ms after the configuration")
-    await others_work(house)
+    await check_others_work(machine)
 
 
 EXITS = {
@@ -144,41 +144,41 @@ EXITS = {
 
 
 @pytest.mark.parametrize("words", EXITS)
-async def test_one_that_ends_while_a_resource_is_added_adds_it_in_its_next_life(
-    house: House, tmp_path: Path, words: str
+async def test_module_that_ends_in_add_resource_adds_it_after_the_restart(
+    machine: ModuleMachine, tmp_path: Path, words: str
 ) -> None:
-    house.apply(both(tmp_path, words, ONCE=str(tmp_path / "once")))
+    machine.apply(good_and_bad_config(tmp_path, words, ONCE=str(tmp_path / "once")))
 
-    seconds = await house.until(unhealthy("bad", EXITS[words]))
-    await house.until(unhealthy("b", EXITS[words]), within=SOON)
-    await house.until(unhealthy("dependent", EXITS[words]), within=SOON)
-    await house.until(ready("g", "builtin"), within=SOON)
-    await others_work(house)
-    back = await house.until(ready())
+    seconds = await machine.wait_until(unhealthy("bad", EXITS[words]))
+    await machine.wait_until(unhealthy("b", EXITS[words]), within=SOON)
+    await machine.wait_until(unhealthy("dependent", EXITS[words]), within=SOON)
+    await machine.wait_until(ready("g", "builtin"), within=SOON)
+    await check_others_work(machine)
+    back = await machine.wait_until(ready())
 
     assert seconds < SOON
     print(f"{words}: told after {seconds * 1000:.0f} ms, all ready {back * 1000:.0f} ms later")
-    assert await house.thing("b").do_command({"b": 2}, timeout=DEADLINE) == {"b": 2.0}
-    assert house.modules.by_name["bad"].starts == 2
+    assert await machine.thing("b").do_command({"b": 2}, timeout=DEADLINE) == {"b": 2.0}
+    assert machine.modules.by_name["bad"].starts == 2
 
 
-async def test_one_that_ends_while_a_resource_is_changed_comes_back_with_the_change(
-    house: House, tmp_path: Path
+async def test_module_that_ends_in_reconfigure_returns_with_the_change(
+    machine: ModuleMachine, tmp_path: Path
 ) -> None:
     notes = tmp_path / "notes"
-    wanted = both(
+    wanted = good_and_bad_config(
         tmp_path, "exit(ReconfigureResource)", NOTES=str(notes), ONCE=str(tmp_path / "once")
     )
-    # What somebody holds is made anew, and not changed in place.
+    # A resource with a dependent is rebuilt instead of reconfigured.
     del wanted["components"][2]
-    house.apply(wanted)
-    await house.until(ready())
+    machine.apply(wanted)
+    await machine.wait_until(ready())
 
     wanted["components"][0] = thing("b", BAD, colour="vermilion")
-    house.apply(wanted)
-    seconds = await house.until(unhealthy("b", "exited with code 5"))
-    await others_work(house)
-    back = await house.until(ready())
+    machine.apply(wanted)
+    seconds = await machine.wait_until(unhealthy("b", "exited with code 5"))
+    await check_others_work(machine)
+    back = await machine.wait_until(ready())
 
     assert seconds < SOON
     added = [line for line in notes.read_text().splitlines() if "AddResource" in line]
@@ -190,21 +190,21 @@ async def test_one_that_ends_while_a_resource_is_changed_comes_back_with_the_cha
 
 
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGSEGV, signal.SIGABRT])
-async def test_one_that_is_killed_is_noticed_and_what_depends_on_it_is_repaired(
-    house: House, tmp_path: Path, number: signal.Signals
+async def test_killed_module_is_reported_and_its_dependents_are_repaired(
+    machine: ModuleMachine, tmp_path: Path, number: signal.Signals
 ) -> None:
-    house.apply(both(tmp_path, ""))
-    await house.until(ready())
-    before = house.machine.nodes
+    machine.apply(good_and_bad_config(tmp_path, ""))
+    await machine.wait_until(ready())
+    before = machine.machine.nodes
 
     generations = {name.short: node.held.generation for name, node in before.items() if node.held}
-    os.kill(await pid_of(house, "bad"), number)
-    seconds = await house.until(unhealthy("b", f"was killed by {number.name}"))
-    await house.until(unhealthy("dependent", number.name), within=SOON)
+    os.kill(await pid_of(machine, "bad"), number)
+    seconds = await machine.wait_until(unhealthy("b", f"was killed by {number.name}"))
+    await machine.wait_until(unhealthy("dependent", number.name), within=SOON)
     with pytest.raises(GRPCError) as refused:
-        await house.thing("b").do_command({"b": 2}, timeout=DEADLINE)
-    await others_work(house)
-    back = await house.until(ready())
+        await machine.thing("b").do_command({"b": 2}, timeout=DEADLINE)
+    await check_others_work(machine)
+    back = await machine.wait_until(ready())
 
     assert seconds < SOON
     assert refused.value.status is Status.UNAVAILABLE
@@ -215,19 +215,19 @@ async def test_one_that_is_killed_is_noticed_and_what_depends_on_it_is_repaired(
     print(f"{number.name}: told after {seconds * 1000:.0f} ms, back {back * 1000:.0f} ms later")
 
 
-async def test_a_call_under_way_ends_with_the_process_that_serves_it(
-    house: House, tmp_path: Path
+async def test_calls_in_progress_end_with_the_killed_process(
+    machine: ModuleMachine, tmp_path: Path
 ) -> None:
-    house.apply(both(tmp_path, "hang(DoCommand)"))
-    await house.until(ready())
+    machine.apply(good_and_bad_config(tmp_path, "hang(DoCommand)"))
+    await machine.wait_until(ready())
 
     calls = [
-        asyncio.ensure_future(house.thing("b").do_command({"b": 2}, timeout=DEADLINE))
+        asyncio.ensure_future(machine.thing("b").do_command({"b": 2}, timeout=DEADLINE))
         for _ in range(50)
     ]
-    await others_work(house)
+    await check_others_work(machine)
     began = time.monotonic()
-    os.kill(await pid_of(house, "bad"), signal.SIGKILL)
+    os.kill(await pid_of(machine, "bad"), signal.SIGKILL)
     answers = await asyncio.gather(*calls, return_exceptions=True)
     seconds = time.monotonic() - began
 
@@ -247,71 +247,72 @@ HANGS = {
 
 
 @pytest.mark.parametrize("words", HANGS)
-async def test_one_that_hangs_is_given_up_and_delays_nobody(
-    house: House, tmp_path: Path, words: str
+async def test_hanging_module_times_out_and_delays_no_other(
+    machine: ModuleMachine, tmp_path: Path, words: str
 ) -> None:
     reason, limit = HANGS[words]
     began = time.monotonic()
-    house.apply(both(tmp_path, words))
-    await house.until(ready("g", "builtin"))
+    machine.apply(good_and_bad_config(tmp_path, words))
+    await machine.wait_until(ready("g", "builtin"))
     others = time.monotonic() - began
-    worst = await others_work(house)
+    worst = await check_others_work(machine)
 
-    await house.until(unhealthy("b", reason))
+    await machine.wait_until(unhealthy("b", reason))
     seconds = time.monotonic() - began
 
     assert others < limit
     assert seconds < limit + SOON
-    await house.until(unhealthy("dependent", reason), within=SOON)
-    await others_work(house)
+    await machine.wait_until(unhealthy("dependent", reason), within=SOON)
+    await check_others_work(machine)
     print(
         f"{words}: given up after {seconds:.2f} s (limit {limit:g} s); others ready after "
         f"{others * 1000:.0f} ms, a call of theirs {worst:.1f} ms"
     )
 
 
-async def test_one_that_hangs_once_works_after_that(house: House, tmp_path: Path) -> None:
-    house.apply(both(tmp_path, "hang(start)", ONCE=str(tmp_path / "once")))
+async def test_module_that_hangs_once_recovers(machine: ModuleMachine, tmp_path: Path) -> None:
+    machine.apply(good_and_bad_config(tmp_path, "hang(start)", ONCE=str(tmp_path / "once")))
 
-    await house.until(unhealthy("bad", "was not ready within 1s"))
-    await house.until(ready())
+    await machine.wait_until(unhealthy("bad", "was not ready within 1s"))
+    await machine.wait_until(ready())
 
-    assert (await house.module("bad")).error == ""
+    assert (await machine.module("bad")).error == ""
 
 
 @pytest.mark.parametrize("words", ["hang(RemoveResource)", "block(RemoveResource)"])
-async def test_one_that_hangs_in_removing_delays_no_change(
-    house: House, tmp_path: Path, words: str
+async def test_module_that_hangs_in_remove_resource_delays_no_change(
+    machine: ModuleMachine, tmp_path: Path, words: str
 ) -> None:
-    wanted = both(tmp_path, words)
-    house.apply(wanted)
-    await house.until(ready())
+    wanted = good_and_bad_config(tmp_path, words)
+    machine.apply(wanted)
+    await machine.wait_until(ready())
 
     wanted["components"] = [thing("g", GOOD), thing("later", GOOD), FAKE]
     began = time.monotonic()
-    outcome = house.apply(wanted)
-    others = await house.until(ready("later"))
-    await others_work(house)
+    outcome = machine.apply(wanted)
+    others = await machine.wait_until(ready("later"))
+    await check_others_work(machine)
     await asyncio.wait_for(outcome, DEADLINE)
     seconds = time.monotonic() - began
 
     assert others < SHORT.remove
     assert seconds < SHORT.remove + SOON
-    assert "b" not in {name.short for name in house.machine.nodes}
+    assert "b" not in {name.short for name in machine.machine.nodes}
     print(f"{words}: over after {seconds:.2f} s; another was there after {others * 1000:.0f} ms")
 
 
-async def test_a_call_that_hangs_is_bounded_by_its_deadline_and_delays_nobody(
-    house: House, tmp_path: Path
+async def test_hanging_call_ends_at_its_deadline_and_delays_no_other(
+    machine: ModuleMachine, tmp_path: Path
 ) -> None:
-    house.apply(both(tmp_path, "hang(DoCommand)"))
-    await house.until(ready())
+    machine.apply(good_and_bad_config(tmp_path, "hang(DoCommand)"))
+    await machine.wait_until(ready())
 
     began = time.monotonic()
     calls = [
-        asyncio.ensure_future(house.thing("b").do_command({"b": 2}, timeout=0.5)) for _ in range(50)
+        asyncio.ensure_future(machine.thing("b").do_command({"b": 2}, timeout=0.5))
+        for _ in range(50)
     ]
-    worst = max([await others_work(house) for _ in range(20)])
+    worst = max([await check_others_work(machine) for _ in range(20)])
     answers = await asyncio.gather(*calls, return_exceptions=True)
     seconds = time.monotonic() - began
 
@@ -319,47 +320,49 @@ async def test_a_call_that_hangs_is_bounded_by_its_deadline_and_delays_nobody(
         Status.DEADLINE_EXCEEDED
     }
     assert seconds < 0.5 + SOON
-    assert (await house.module("bad")).error == ""
+    assert (await machine.module("bad")).error == ""
     print(f"50 calls that hang: over after {seconds:.2f} s; others' slowest {worst:.1f} ms")
 
 
-async def test_one_that_is_not_ready_yet_is_asked_again(house: House, tmp_path: Path) -> None:
-    house.apply(both(tmp_path, "unready(3)"))
+async def test_module_that_is_not_ready_yet_is_asked_again(
+    machine: ModuleMachine, tmp_path: Path
+) -> None:
+    machine.apply(good_and_bad_config(tmp_path, "unready(3)"))
 
-    await house.until(ready("g", "builtin"), within=SOON)
-    assert not ready("b")(await house.status())
-    seconds = await house.until(ready())
+    await machine.wait_until(ready("g", "builtin"), within=SOON)
+    assert not ready("b")(await machine.status())
+    seconds = await machine.wait_until(ready())
 
-    module = await house.module("bad")
+    module = await machine.module("bad")
     assert (module.error, module.consecutive_failures) == ("", 0)
-    assert house.modules.by_name["bad"].starts == 1
+    assert machine.modules.by_name["bad"].starts == 1
     print(f"not ready three times: ready {seconds:.2f} s after the others")
 
 
-async def test_one_that_is_stopped_does_not_answer_and_comes_back_as_it_was(
-    house: House, tmp_path: Path
+async def test_suspended_module_is_reported_and_resumes_unchanged(
+    machine: ModuleMachine, tmp_path: Path
 ) -> None:
-    house.apply(both(tmp_path, ""))
-    await house.until(ready())
-    pid = await pid_of(house, "bad")
+    machine.apply(good_and_bad_config(tmp_path, ""))
+    await machine.wait_until(ready())
+    pid = await pid_of(machine, "bad")
 
     os.kill(pid, signal.SIGSTOP)
     began = time.monotonic()
     with pytest.raises(GRPCError) as refused:
-        await house.thing("b").do_command({"b": 2}, timeout=0.3)
+        await machine.thing("b").do_command({"b": 2}, timeout=0.3)
     bounded = time.monotonic() - began
-    await house.until(unhealthy("bad", f"(process {pid}) runs but does not respond"))
-    await house.until(unhealthy("b", "does not respond"))
+    await machine.wait_until(unhealthy("bad", f"(process {pid}) runs but does not respond"))
+    await machine.wait_until(unhealthy("b", "does not respond"))
     told = time.monotonic() - began
-    await others_work(house)
+    await check_others_work(machine)
     os.kill(pid, signal.SIGCONT)
-    back = await house.until(ready())
+    back = await machine.wait_until(ready())
 
     assert refused.value.status is Status.DEADLINE_EXCEEDED
     assert bounded < 0.3 + LITTLE
     assert told < 2 * SHORT.probe + SOON
-    assert await house.thing("b").do_command({"b": 2}, timeout=DEADLINE) == {"b": 2.0}
-    assert await pid_of(house, "bad") == pid
+    assert await machine.thing("b").do_command({"b": 2}, timeout=DEADLINE) == {"b": 2.0}
+    assert await pid_of(machine, "bad") == pid
     print(f"SIGSTOP: told after {told:.2f} s, back {back * 1000:.0f} ms after SIGCONT")
 
 
@@ -379,23 +382,23 @@ SDK_ROWS = {
 
 
 @pytest.mark.parametrize("mode", SDK_ROWS if FULL else [*SDK_ROWS][:1])
-async def test_one_written_with_the_sdk_fares_no_better(tmp_path: Path, mode: str) -> None:
+async def test_sdk_module_failures_are_reported_alike(tmp_path: Path, mode: str) -> None:
     deadlines = Deadlines(start=4.0, add=0.5, remove=0.5, probe=0.5)
     what, _, how = mode.partition(" ")
     modules = [bad_module(tmp_path, "bad", what, HANG=how), rogue_module(tmp_path, "good")]
-    async with housed(tmp_path, deadlines, PAUSES) as house:
-        house.apply(config(modules, [thing("b", BAD), thing("g", GOOD), FAKE]))
-        others = await house.until(ready("g", "builtin"))
+    async with run_module_machine(tmp_path, deadlines, PAUSES) as machine:
+        machine.apply(config(modules, [thing("b", BAD), thing("g", GOOD), FAKE]))
+        others = await machine.wait_until(ready("g", "builtin"))
         if mode == "exit-in-call":
-            await house.until(ready("b"))
+            await machine.wait_until(ready("b"))
             with pytest.raises(GRPCError) as refused:
-                await house.thing("b").do_command({}, timeout=DEADLINE)
+                await machine.thing("b").do_command({}, timeout=DEADLINE)
             assert refused.value.status is Status.UNAVAILABLE
         if mode == "exit-in-reconfigure":
-            await house.until(ready("b"))
-            house.apply(config(modules, [thing("b", BAD, a=1), thing("g", GOOD), FAKE]))
-        seconds = await house.until(unhealthy("b", SDK_ROWS[mode]))
-        worst = await others_work(house)
+            await machine.wait_until(ready("b"))
+            machine.apply(config(modules, [thing("b", BAD, a=1), thing("g", GOOD), FAKE]))
+        seconds = await machine.wait_until(unhealthy("b", SDK_ROWS[mode]))
+        worst = await check_others_work(machine)
     print(
         f"SDK, {mode}: told after {seconds:.2f} s; others ready after {others * 1000:.0f} ms, "
         f"a call of theirs {worst:.1f} ms"
@@ -417,32 +420,34 @@ MORE_CROWDS = [
 
 
 @pytest.mark.parametrize(("end", "words"), [*CROWDS, *(MORE_CROWDS if FULL else ())])
-async def test_nobody_outlives_their_module(
-    house: House, tmp_path: Path, end: str, words: str
+async def test_no_process_outlives_its_module(
+    machine: ModuleMachine, tmp_path: Path, end: str, words: str
 ) -> None:
-    wanted = both(tmp_path, words, **({"ONCE": str(tmp_path / "once")} if end == "killed" else {}))
-    house.apply(wanted)
-    await house.until(ready())
-    pid = await pid_of(house, "bad")
+    wanted = good_and_bad_config(
+        tmp_path, words, **({"ONCE": str(tmp_path / "once")} if end == "killed" else {})
+    )
+    machine.apply(wanted)
+    await machine.wait_until(ready())
+    pid = await pid_of(machine, "bad")
     crowd = 2 + 32 * ("bomb" in words) + ("daemon" in words)
     async with asyncio.timeout(DEADLINE):
-        while len(marked(house.mark)) < crowd:  # noqa: ASYNC110 - nobody tells
+        while len(find_marked(machine.mark)) < crowd:  # noqa: ASYNC110 - nobody tells
             await asyncio.sleep(0.01)
-    worst = await others_work(house)
+    worst = await check_others_work(machine)
 
     began = time.monotonic()
     if end == "killed":
         os.kill(pid, signal.SIGKILL)
-        seconds = await house.until(unhealthy("b", "was killed by SIGKILL"))
+        seconds = await machine.wait_until(unhealthy("b", "was killed by SIGKILL"))
         assert seconds < SOON
-        await house.until(ready())
-        left = {pid_of_good(house), await pid_of(house, "bad")}
+        await machine.wait_until(ready())
+        left = {pid_of_good(machine), await pid_of(machine, "bad")}
     else:
         wanted["modules"] = wanted["modules"][1:]
-        house.apply(wanted)
-        left = {pid_of_good(house)}
+        machine.apply(wanted)
+        left = {pid_of_good(machine)}
     async with asyncio.timeout(DEADLINE):
-        while set(marked(house.mark)) != left or zombies(os.getpid()):  # noqa: ASYNC110
+        while set(find_marked(machine.mark)) != left or zombies(os.getpid()):  # noqa: ASYNC110
             await asyncio.sleep(0.01)
     print(
         f"{words} {end}: {crowd - 1} processes gone after {time.monotonic() - began:.2f} s; "
@@ -450,29 +455,29 @@ async def test_nobody_outlives_their_module(
     )
 
 
-def pid_of_good(house: House) -> int:
-    pid = house.modules.by_name["good"].pid
+def pid_of_good(machine: ModuleMachine) -> int:
+    pid = machine.modules.by_name["good"].pid
     assert pid is not None
     return pid
 
 
 @pytest.mark.timeout(120)
-async def test_however_much_one_writes_to_stderr_little_is_kept(
-    house: House, tmp_path: Path, unlogged: None
+async def test_flood_of_stderr_takes_bounded_memory(
+    machine: ModuleMachine, tmp_path: Path, disable_logging: None
 ) -> None:
     much = size(ci=30_000_000, full=1 << 30)
-    house.apply(both(tmp_path, ""))
-    await house.until(ready())
+    machine.apply(good_and_bad_config(tmp_path, ""))
+    await machine.wait_until(ready())
     before = own_size()
 
-    house.apply(both(tmp_path, f"flood({much})", ROUND="2"))
+    machine.apply(good_and_bad_config(tmp_path, f"flood({much})", ROUND="2"))
     slowest = 0.0
     began = time.monotonic()
-    await house.until(ready())
-    process = psutil.Process(await pid_of(house, "bad"))
+    await machine.wait_until(ready())
+    process = psutil.Process(await pid_of(machine, "bad"))
     async with asyncio.timeout(100):
         while process.num_threads() > 1:
-            slowest = max(slowest, await others_work(house))
+            slowest = max(slowest, await check_others_work(machine))
     seconds = time.monotonic() - began
     after = own_size()
 
@@ -483,8 +488,8 @@ async def test_however_much_one_writes_to_stderr_little_is_kept(
     )
 
 
-async def test_of_a_model_that_several_bring_it_is_told_whose_counts(
-    house: House, tmp_path: Path, caplog: pytest.LogCaptureFixture
+async def test_model_of_several_modules_is_reported_with_the_one_used(
+    machine: ModuleMachine, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     names = {"first": GOOD, "second": GOOD, "third": "rdk:builtin:fake"}
     notes = {name: tmp_path / f"{name}.notes" for name in names}
@@ -492,9 +497,9 @@ async def test_of_a_model_that_several_bring_it_is_told_whose_counts(
         rogue_module(tmp_path, name, model=model, NOTES=str(notes[name]))
         for name, model in names.items()
     ]
-    house.apply(config(modules, [thing("g", GOOD), FAKE]))
-    await house.until(lambda status: [each.state for each in status.modules] == [READY] * 3)
-    await house.until(ready("g", "builtin"))
+    machine.apply(config(modules, [thing("g", GOOD), FAKE]))
+    await machine.wait_until(lambda status: [each.state for each in status.modules] == [READY] * 3)
+    await machine.wait_until(ready("g", "builtin"))
 
     said = [record.getMessage() for record in caplog.records if "model " in record.getMessage()]
     assert sorted(words for words in said if "provided by" in words or "not used" in words) == [
@@ -507,14 +512,14 @@ async def test_of_a_model_that_several_bring_it_is_told_whose_counts(
     assert "AddResource" not in notes["third"].read_text()
 
 
-async def test_the_pause_grows_with_each_failure_and_is_told(tmp_path: Path) -> None:
+async def test_restart_delay_grows_with_each_failure_and_is_reported(tmp_path: Path) -> None:
     pauses = Backoff(0.05, 0.4)
-    async with housed(tmp_path, pauses=pauses) as house:
-        house.apply(both(tmp_path, "exit(start)"))
-        await house.until(lambda status: module_in(status, "bad").consecutive_failures >= 6)
-        failed = [each for each in house.story if each["state"] == "failed"]
+    async with run_module_machine(tmp_path, pauses=pauses) as machine:
+        machine.apply(good_and_bad_config(tmp_path, "exit(start)"))
+        await machine.wait_until(lambda status: module_in(status, "bad").consecutive_failures >= 6)
+        failed = [each for each in machine.story if each["state"] == "failed"]
 
-        await house.until(unhealthy("bad", "restarting in 0.4s"))
+        await machine.wait_until(unhealthy("bad", "restarting in 0.4s"))
         assert [each["failures"] for each in failed] == list(range(1, len(failed) + 1))
         for each, wanted in zip(failed, (0.05, 0.1, 0.2, 0.4, 0.4, 0.4), strict=False):
             assert 0.74 * wanted <= each["retry_after"] <= 1.26 * wanted
@@ -522,13 +527,13 @@ async def test_the_pause_grows_with_each_failure_and_is_told(tmp_path: Path) -> 
 
 
 @pytest.mark.timeout(900)
-async def test_a_thousand_crashes_leave_nothing(tmp_path: Path, unlogged: None) -> None:
+async def test_many_crashes_leak_nothing(tmp_path: Path, disable_logging: None) -> None:
     times = size(ci=25, full=1000)
-    async with housed(tmp_path, pauses=NO_PAUSE) as house:
+    async with run_module_machine(tmp_path, pauses=NO_PAUSE) as machine:
         stub = rogue_module(tmp_path, "bad", "exit(AddResource)")
         good = rogue_module(tmp_path, "good")
-        house.apply(config([stub, good], [thing("b", BAD), thing("g", GOOD), FAKE]))
-        bad = house.modules.by_name["bad"]
+        machine.apply(config([stub, good], [thing("b", BAD), thing("g", GOOD), FAKE]))
+        bad = machine.modules.by_name["bad"]
         before = await _size_after(bad, times // 5)
         began = time.monotonic()
         after = await _size_after(bad, times // 5 + times)
@@ -537,27 +542,27 @@ async def test_a_thousand_crashes_leave_nothing(tmp_path: Path, unlogged: None) 
 
         assert after.is_flat_since(before)
         assert not zombies(os.getpid())
-        await others_work(house)
-        assert house.modules.by_name["good"].starts == 1
+        await check_others_work(machine)
+        assert machine.modules.by_name["good"].starts == 1
 
 
 @pytest.mark.timeout(900)
-async def test_crashes_of_one_written_with_the_sdk_leave_nothing(
-    tmp_path: Path, unlogged: None
+async def test_many_crashes_of_an_sdk_module_leak_nothing(
+    tmp_path: Path, disable_logging: None
 ) -> None:
     times = size(ci=3, full=50)
-    async with housed(tmp_path, Deadlines(), NO_PAUSE) as house:
-        house.apply(config([bad_module(tmp_path, "bad", "good")], [thing("b", BAD)]))
-        await _crashed(house, max(2, times // 10))
+    async with run_module_machine(tmp_path, Deadlines(), NO_PAUSE) as machine:
+        machine.apply(config([bad_module(tmp_path, "bad", "good")], [thing("b", BAD)]))
+        await _crash_repeatedly(machine, max(2, times // 10))
         before = own_size()
         began = time.monotonic()
-        await _crashed(house, times)
+        await _crash_repeatedly(machine, times)
         seconds = time.monotonic() - began
         after = own_size()
         print(f"{times} crash-restarts of an SDK module in {seconds:.0f} s: {before} -> {after}")
 
         assert after.is_flat_since(before)
-        assert await house.thing("b").do_command({"b": 2}, timeout=DEADLINE) == {"b": 2.0}
+        assert await machine.thing("b").do_command({"b": 2}, timeout=DEADLINE) == {"b": 2.0}
 
 
 async def _size_after(module: Module, starts: int) -> Size:
@@ -567,16 +572,16 @@ async def _size_after(module: Module, starts: int) -> Size:
     return own_size()
 
 
-async def _crashed(house: House, times: int) -> None:
-    module = house.modules.by_name["bad"]
+async def _crash_repeatedly(machine: ModuleMachine, times: int) -> None:
+    module = machine.modules.by_name["bad"]
     for _ in range(times):
-        await house.until(ready())
+        await machine.wait_until(ready())
         starts = module.starts
-        os.kill(await pid_of(house, "bad"), signal.SIGKILL)
+        os.kill(await pid_of(machine, "bad"), signal.SIGKILL)
         async with asyncio.timeout(DEADLINE):
             while module.starts == starts:  # noqa: ASYNC110
                 await asyncio.sleep(0.005)
-    await house.until(ready())
+    await machine.wait_until(ready())
 
 
 KINDS = (
@@ -595,9 +600,7 @@ KINDS = (
 
 @pytest.mark.timeout(120)
 @pytest.mark.parametrize("kind", KINDS if FULL else KINDS[:2])
-async def test_a_good_one_is_ready_in_the_time_that_it_takes_alone(
-    tmp_path: Path, kind: str
-) -> None:
+async def test_good_module_is_ready_as_fast_as_without_a_bad_one(tmp_path: Path, kind: str) -> None:
     alone, beside = [], []
     for _ in range(size(ci=1, full=5)):
         alone.append(await _seconds_to_ready(tmp_path, None))
@@ -611,7 +614,7 @@ async def test_a_good_one_is_ready_in_the_time_that_it_takes_alone(
 
 
 async def _seconds_to_ready(directory: Path, kind: str | None) -> float:
-    """Of five resources of a module that is written with the SDK."""
+    """Measure it for five resources of a module that uses the SDK."""
     good = {
         "name": "good",
         "type": "local",
@@ -627,10 +630,10 @@ async def _seconds_to_ready(directory: Path, kind: str | None) -> float:
         for number in range(5)
     ]
     bad = [bad_module(directory, "bad", kind)] if kind is not None else []
-    async with housed(directory, Deadlines()) as house:
+    async with run_module_machine(directory, Deadlines()) as machine:
         began = time.monotonic()
-        house.apply(config([*bad, good], [*sensors, *([thing("b", BAD)] if bad else [])]))
-        await house.until(ready(*(each["name"] for each in sensors)))
+        machine.apply(config([*bad, good], [*sensors, *([thing("b", BAD)] if bad else [])]))
+        await machine.wait_until(ready(*(each["name"] for each in sensors)))
         return time.monotonic() - began
 
 
@@ -639,7 +642,7 @@ async def _seconds_to_ready(directory: Path, kind: str | None) -> float:
 async def test_shutdown_of_many_modules_ends_in_time_and_in_order(
     tmp_path: Path, hanging: bool
 ) -> None:
-    """Each thing depends on the one before it, so that those that hang are waited for first."""
+    """Each resource depends on the previous one, so that the hanging ones are closed first."""
     notes = tmp_path / "notes"
     words = ["hang(RemoveResource)", "deaf", ""] if hanging else ["", "", ""]
     modules = [rogue_module(tmp_path, f"m{number}", NOTES=str(notes)) for number in range(17)] + [
@@ -654,11 +657,11 @@ async def test_shutdown_of_many_modules_ends_in_time_and_in_order(
     async with running(wanted, tmp_path, exits=None, environment={MARK: mark}) as server:
         channel = Channel("127.0.0.1", server.port)
         try:
-            await until(channel, ready(*(each["name"] for each in things)))
+            await wait_until(channel, ready(*(each["name"] for each in things)))
         finally:
             channel.close()
         if hanging:
-            (stopped,) = [pid for pid in marked(mark) if b"acme:m19:" in environment_of(pid)]
+            (stopped,) = [pid for pid in find_marked(mark) if b"acme:m19:" in environment_of(pid)]
             os.kill(stopped, signal.SIGSTOP)
         began = time.monotonic()
         server.signal(signal.SIGTERM)
@@ -666,7 +669,7 @@ async def test_shutdown_of_many_modules_ends_in_time_and_in_order(
         seconds = time.monotonic() - began
     print(f"20 modules, {'3 hang' if hanging else 'none hangs'}: exit code {code}, {seconds:.1f} s")
 
-    assert not marked(mark)
+    assert not find_marked(mark)
     assert seconds < 20
     removed = [
         re.search(r"/(t\d+)", line)[1]  # type: ignore[index]
@@ -680,14 +683,14 @@ async def test_shutdown_of_many_modules_ends_in_time_and_in_order(
         assert "module m18 did not close in time" in server.out.text
 
 
-async def test_whoever_insists_on_the_end_leaves_no_module_behind(tmp_path: Path) -> None:
+async def test_second_signal_leaves_no_module_behind(tmp_path: Path) -> None:
     mark = secrets.token_hex(8)
     modules = [rogue_module(tmp_path, "good"), rogue_module(tmp_path, "bad", "deaf bomb")]
     wanted = served_anywhere(config(modules, [thing("g", GOOD), thing("b", BAD)]))
     async with running(wanted, tmp_path, exits=None, environment={MARK: mark}) as server:
         channel = Channel("127.0.0.1", server.port)
         try:
-            await until(channel, ready("g", "b"))
+            await wait_until(channel, ready("g", "b"))
         finally:
             channel.close()
         server.signal(signal.SIGTERM)
@@ -696,13 +699,13 @@ async def test_whoever_insists_on_the_end_leaves_no_module_behind(tmp_path: Path
         server.signal(signal.SIGTERM)
         assert await server.exit_code(within=SOON) == 1
     async with asyncio.timeout(SOON):
-        while marked(mark):  # noqa: ASYNC110 - nobody tells when they are gone
+        while find_marked(mark):  # noqa: ASYNC110 - nobody tells when they are gone
             await asyncio.sleep(0.01)
 
 
 @pytest.mark.timeout(120)
 async def test_starting_children_under_load_leaves_stderr_clean(tmp_path: Path) -> None:
-    """And nobody who was in their way is left when the server is gone."""
+    """No process that was in their way is left when the server has ended."""
     modules = [rogue_module(tmp_path, "good")]
     modules += [rogue_module(tmp_path, f"m{number}", "exit(AddResource)") for number in range(10)]
     modules += [rogue_module(tmp_path, "many", "daemon bomb")]
@@ -712,7 +715,7 @@ async def test_starting_children_under_load_leaves_stderr_clean(tmp_path: Path) 
     async with running(wanted, tmp_path, environment={MARK: mark}) as server:
         channel = Channel("127.0.0.1", server.port)
         try:
-            await until(channel, ready("g", "builtin"))
+            await wait_until(channel, ready("g", "builtin"))
             until_then = time.monotonic() + size(ci=2, full=20)
             await asyncio.gather(*(_call(channel, until_then) for _ in range(8)))
             starts = server.out.text.count("; restarting in")
@@ -722,7 +725,7 @@ async def test_starting_children_under_load_leaves_stderr_clean(tmp_path: Path) 
 
     assert starts >= 10
     assert server.err.text == ""
-    assert not marked(mark)
+    assert not find_marked(mark)
 
 
 async def _call(channel: Channel, until_then: float) -> None:

@@ -1,4 +1,4 @@
-"""Requests that no client should send, to the real server: it answers every one, and everybody."""
+"""Invalid requests to the real server: it answers each of them, and all other clients."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ import pytest
 from grpclib.const import Status
 from tests.fault import requests
 from tests.fault.requests import Method
-from tests.fault.watched import ATTEMPTS, LONGEST_TURN, Phase, Watched, watched
+from tests.fault.watched import ATTEMPTS, LONGEST_TURN, Phase, WatchedServer, run_watched
 from tests.frames import message
 from tests.http2 import Answer, Client, Gone, Header, connected
 from tests.sizes import FULL, size
@@ -88,8 +88,8 @@ SHORT: Header = ("grpc-timeout", "300m")
 
 
 @pytest.fixture
-async def server(tmp_path: Path) -> AsyncIterator[Watched]:
-    async with watched(tmp_path) as server:
+async def server(tmp_path: Path) -> AsyncIterator[WatchedServer]:
+    async with run_watched(tmp_path) as server:
         yield server
 
 
@@ -103,7 +103,7 @@ class Request:
 
     @property
     def is_proper(self) -> bool:
-        """Whatever its body is, HTTP/2 and gRPC have no fault to find with it."""
+        """Return whether HTTP/2 and gRPC accept it, whatever its body."""
         return self.besides == (SHORT,) and self.instead is None and self.framed
 
 
@@ -126,7 +126,7 @@ class Attack:
                 if request.is_proper:
                     await self._call(proper, request)
                 else:
-                    # It may well cost the connection.
+                    # It may close the connection.
                     async with connected(self._port) as other:
                         await self._call(other, request)
 
@@ -142,10 +142,10 @@ class Attack:
                     framed=request.framed,
                 )
         except TimeoutError:
-            raise AssertionError(f"no answer within {DEADLINE:g} s: {shown(request)}") from None
+            raise AssertionError(f"no answer within {DEADLINE:g} s: {describe(request)}") from None
         except Gone as gone:
             if request.is_proper:
-                raise AssertionError(f"{gone}: {shown(request)}") from None
+                raise AssertionError(f"{gone}: {describe(request)}") from None
             self.seen["connection closed"] += 1
             return
         self.slowest = max(self.slowest, time.monotonic() - began)
@@ -153,29 +153,29 @@ class Attack:
 
     def _check(self, request: Request, answer: Answer) -> None:
         for clue in ("Traceback", 'File "', ".py"):
-            assert clue not in answer.words, f"{answer.words}: {shown(request)}"
-            assert clue.encode() not in answer.body, f"{answer.body!r}: {shown(request)}"
+            assert clue not in answer.words, f"{answer.words}: {describe(request)}"
+            assert clue.encode() not in answer.body, f"{answer.body!r}: {describe(request)}"
         if answer.status is not None:
             self.seen[Status(answer.status).name] += 1
-            assert answer.status == 0 or answer.words, f"no words: {answer}: {shown(request)}"
+            assert answer.status == 0 or answer.words, f"no words: {answer}: {describe(request)}"
         elif answer.reset is not None:
-            # How the server ends a call whose time is up, or one that is none.
+            # The server ends expired and invalid calls like this.
             self.seen["reset"] += 1
         else:
             self.seen[f"HTTP {answer.http}"] += 1
-            assert not request.is_proper, f"no status: {answer}: {shown(request)}"
+            assert not request.is_proper, f"no status: {answer}: {describe(request)}"
 
 
-def shown(request: Request) -> str:
+def describe(request: Request) -> str:
     return f"{request.path!r} {request.besides} {request.instead} {request.body[:200].hex()}"
 
 
-def any_request(methods: list[Method], dice: random.Random) -> Request:
+def random_request(methods: list[Method], dice: random.Random) -> Request:
     method = dice.choice(methods)
-    body = requests.valid(method, dice)
+    body = requests.valid_request(method, dice)
     match dice.choices(("mutated", "valid", "path", "headers", "framing"), (70, 10, 5, 10, 5))[0]:
         case "mutated":
-            return Request(method.path, requests.mutated(body, dice))
+            return Request(method.path, requests.mutate(body, dice))
         case "valid":
             return Request(method.path, body)
         case "path":
@@ -186,10 +186,10 @@ def any_request(methods: list[Method], dice: random.Random) -> Request:
         case "headers":
             return Request(method.path, body, instead=dice.choice(ODD_INSTEAD))
         case _:
-            return Request(method.path, requests.mutated(message(body), dice), framed=False)
+            return Request(method.path, requests.mutate(message(body), dice), framed=False)
 
 
-def check(
+def check_phase(
     phase: Phase,
     idle: Phase,
     longest_turn: float = LONGEST_TURN,
@@ -202,33 +202,33 @@ def check(
     print(f"  beyond idle: p99 {phase.bystander.p99 - idle.bystander.p50:.1f} ms")
 
 
-def check_log(server: Watched) -> None:
-    """What went wrong in a driver is in the log; what went wrong in the server must not be."""
+def check_log(server: WatchedServer) -> None:
+    """Errors of drivers are in the log; errors of the server must not occur."""
     for complaint in ("never retrieved", "Exception in callback", "Fatal error", "never awaited"):
         assert complaint not in server.server.said, server.server.said[-5000:]
 
 
 @pytest.mark.timeout(size(ci=60, full=900))
-async def test_mutated_requests(server: Watched) -> None:
+async def test_mutated_requests_are_answered(server: WatchedServer) -> None:
     methods = requests.public_methods()
     dice = random.Random(7)
     attack = Attack(server.server.port)
-    # What is imported when it is first called is another test's.
+    # Call each method once: imports at the first call are covered by another test.
     await attack.send(Request(method.path, b"") for method in methods)
     attack.seen.clear()
-    idle = await server.idle()
+    idle = await server.measure_idle()
 
     async def mutate() -> None:
         attack.seen.clear()
         began = time.monotonic()
-        await attack.send(any_request(methods, dice) for _ in range(REQUESTS))
+        await attack.send(random_request(methods, dice) for _ in range(REQUESTS))
         rate = REQUESTS / (time.monotonic() - began)
-        await server.calm()
+        await server.wait_until_calm()
         print(f"  {len(methods)} methods, {rate:.0f} requests/s, slowest {attack.slowest:.2f} s")
 
     phase = await server.attack(f"{REQUESTS} mutated requests", mutate)
     print(f"  {dict(attack.seen.most_common())}")
-    check(phase, idle)
+    check_phase(phase, idle)
     check_log(server)
     assert attack.seen.total() == REQUESTS
     assert attack.seen["INVALID_ARGUMENT"] > REQUESTS / 20
@@ -247,8 +247,8 @@ LONGEST_READING = 1500.0
 
 @pytest.mark.timeout(size(ci=60, full=1800))
 @pytest.mark.parametrize("kind", NOISE if FULL else ["noise", "small fields"])
-async def test_the_largest_body_of_nonsense(server: Watched, kind: str) -> None:
-    """To every method that takes a picture or other bytes, whether or not it is served."""
+async def test_largest_body_of_nonsense_is_answered(server: WatchedServer, kind: str) -> None:
+    """Send it to every method that takes images or other bytes, whether or not it is served."""
     methods = [each for each in requests.public_methods() if each.takes_bytes]
     assert {"GetDetections", "Infer"} <= {method.path.rpartition("/")[2] for method in methods}
     if not FULL:
@@ -257,74 +257,74 @@ async def test_the_largest_body_of_nonsense(server: Watched, kind: str) -> None:
     attack = Attack(server.server.port)
     await attack.send(Request(method.path, b"") for method in methods)
     attack.seen.clear()
-    idle = await server.idle()
+    idle = await server.measure_idle()
     longest_turn = LONGEST_TURN if kind == "noise" else LONGEST_READING
     long: Header = ("grpc-timeout", "10S")
 
     async def send() -> None:
         requests = (Request(each.path, body, besides=(long,)) for each in methods)
         await attack.send(requests, at_once=1)
-        await server.calm()
+        await server.wait_until_calm()
 
     phase = await server.attack(
         f"{len(methods)} × 32 MiB of {kind}", send, longest_turn=longest_turn
     )
     print(f"  slowest {attack.slowest:.2f} s, {dict(attack.seen.most_common())}")
-    # The last one may not have gone entirely, and gRPC keeps buffers for the next.
-    check(phase, idle, longest_turn, most_growth=100)
+    # The last one may not be freed entirely, and gRPC keeps buffers for reuse.
+    check_phase(phase, idle, longest_turn, most_growth=100)
     check_log(server)
 
 
-async def test_a_command_of_a_hundred_thousand_values(server: Watched) -> None:
-    """400 kB on the wire: the points of a few outlines."""
+async def test_command_of_25000_values_is_answered(server: WatchedServer) -> None:
+    """It takes 400 kB on the wire: the points of a few outlines."""
     request = DoCommandRequest(name="g")
     request.command.get_or_create_list("points").extend([1.0] * 25_000)
-    idle = await server.idle(0.3)
+    idle = await server.measure_idle(0.3)
     await server.begin()
     async with connected(server.server.port) as client:
         path = "/viam.component.generic.v1.GenericService/DoCommand"
         answer = await asyncio.wait_for(client.call(path, request.SerializeToString()), 30)
     assert answer.status == 0
-    await server.calm()
+    await server.wait_until_calm()
     phase = await server.end("25,000 values")
-    check(phase, idle)
-    # They are read in a thread, which shares the interpreter with the loop.
+    check_phase(phase, idle)
+    # They are parsed in a thread, which shares the interpreter with the loop.
     assert phase.bystander.p99 < 2 * LONGEST_TURN
 
 
 @pytest.mark.timeout(size(ci=60, full=300))
-async def test_paths_that_are_not_text(server: Watched) -> None:
-    """grpc.aio would end its main loop over one, and everybody's calls with it."""
-    idle = await server.idle(0.3)
+async def test_paths_that_are_not_text_end_only_their_connection(server: WatchedServer) -> None:
+    """By itself, grpc.aio ends its main loop over one, and all calls with it."""
+    idle = await server.measure_idle(0.3)
     await server.begin()
     began = time.monotonic()
     sent = 0
-    # A fast computer is done with these before the bystander has called often enough to judge.
+    # A fast computer finishes these before the bystander has made enough calls.
     while sent < size(ci=100, full=2000) or time.monotonic() - began < 1:
         async with connected(server.server.port) as client:
             with pytest.raises(Gone):
                 await asyncio.wait_for(client.call(b"/\xff\xfe/\x80", b""), DEADLINE)
         sent += 1
     phase = await server.end("paths that are not text")
-    check(phase, idle)
+    check_phase(phase, idle)
     assert phase.bystander.failed == 0
     assert phase.growth < MOST_GROWTH
     assert "gRPC server stopped" not in server.server.said
 
 
 @pytest.mark.timeout(size(ci=60, full=300))
-async def test_the_first_call_of_every_service(tmp_path: Path) -> None:
-    """What a service stands on is imported when it is first called."""
+async def test_first_call_of_every_service_does_not_block_the_loop(tmp_path: Path) -> None:
+    """The modules of a service are imported at its first call."""
     methods = {method.path.split("/")[1]: method for method in requests.public_methods()}
     for attempt in range(ATTEMPTS):
         directory = tmp_path / str(attempt)
         directory.mkdir()
-        async with watched(directory) as server:
-            idle = await server.idle(0.5)
+        async with run_watched(directory) as server:
+            idle = await server.measure_idle(0.5)
             await server.begin()
             attack = Attack(server.server.port)
             await attack.send((Request(each.path, b"") for each in methods.values()), at_once=1)
             phase = await server.end(f"first calls of {len(methods)} services")
         if phase.busy < LONGEST_TURN:
             break
-    check(phase, idle)
+    check_phase(phase, idle)

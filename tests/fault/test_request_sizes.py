@@ -1,4 +1,4 @@
-"""Every method takes its largest legal request without holding up the loop, and none larger."""
+"""Every method accepts its largest legal request without blocking the loop, and none larger."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 from grpclib.const import Status
-from tests.fault.largest import shapes
+from tests.fault.largest import large_requests
 from tests.fault.requests import Method, public_methods
-from tests.fault.watched import ATTEMPTS, LONGEST_TURN, Watched, watched
+from tests.fault.watched import ATTEMPTS, LONGEST_TURN, WatchedServer, run_watched
 from tests.http2 import Client, connected
 from tests.sizes import FULL
 
@@ -36,7 +36,7 @@ DEADLINE = 1.0
 
 
 def machine() -> dict[str, Any]:
-    """A resource of every API, each named after it."""
+    """Return a machine with a resource of every API, each named after it."""
     frame = {"frame": {"parent": "world"}}
     return {
         "components": [
@@ -56,7 +56,7 @@ def machine() -> dict[str, Any]:
 
 
 def names(method: Method) -> dict[str, str]:
-    """What the request says of its resource, by field."""
+    """Return the resource name for each field that names it."""
     _, kind, subtype, *_ = method.path[1:].split(".")
     found = subtype
     for each in (*COMPONENTS, *SERVICES):
@@ -66,7 +66,7 @@ def names(method: Method) -> dict[str, str]:
 
 
 async def status(client: Client, method: Method, request: bytes) -> int | None:
-    """What the call ends with; None: it goes on."""
+    """Return the status of the call; None if it goes on."""
     try:
         async with asyncio.timeout(DEADLINE):
             return (await client.call(method.path, request)).status
@@ -75,7 +75,7 @@ async def status(client: Client, method: Method, request: bytes) -> int | None:
 
 
 class Sizes:
-    def __init__(self, server: Watched, client: Client) -> None:
+    def __init__(self, server: WatchedServer, client: Client) -> None:
         self._server = server
         self._client = client
         self.requests = 0
@@ -83,7 +83,7 @@ class Sizes:
         self.accepted: list[str] = []
 
     async def try_all(self, method: Method) -> None:
-        for shape in shapes(method.request, names(method)):
+        for shape in large_requests(method.request, names(method)):
             what = f"{method.path.rpartition('.')[2]} {shape.label}"
             busy = await self._longest_turn(method, shape.largest)
             if busy > LONGEST_TURN:
@@ -94,23 +94,25 @@ class Sizes:
             self.requests += 2
 
     async def _longest_turn(self, method: Method, request: bytes) -> float:
-        """Milliseconds; of several attempts while they are too many, as in Watched.attack."""
+        """Return milliseconds, from several attempts, as in WatchedServer.attack."""
         for _ in range(ATTEMPTS):
-            await self._server.begin_turn()
+            await self._server.reset_longest_turn()
             await status(self._client, method, request)
-            busy = await self._server.end_turn()
+            busy = await self._server.read_longest_turn()
             if busy <= LONGEST_TURN:
                 break
         return busy
 
 
 @pytest.mark.timeout(300)
-async def test_every_method_has_a_largest_request(tmp_path: Path) -> None:
+async def test_largest_requests_do_not_block_the_loop_and_larger_are_refused(
+    tmp_path: Path,
+) -> None:
     methods = [method for method in public_methods() if method.served]
     if not FULL:
-        # The same message is read in the same way, whichever service takes it.
+        # Equal messages are parsed alike, whatever the service.
         methods = list({method.request.full_name: method for method in methods}.values())
-    async with watched(tmp_path, machine()) as server:
+    async with run_watched(tmp_path, machine()) as server:
         await server.begin()
         async with connected(server.server.port) as client:
             sizes = Sizes(server, client)

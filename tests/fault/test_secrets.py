@@ -1,4 +1,4 @@
-"""Drivers quote the secrets that they are given; no output of the server does."""
+"""Drivers quote the secrets that they are given, but no output of the server does."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The whole server killed while it takes over another configuration, again and again."""
+"""The whole server is killed while it applies another configuration, repeatedly."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ TAKEN_OVER_WITHIN = 1.2
 
 
 def machine(revision: int) -> dict[str, Any]:
-    """One resource stays, one is changed in place, one replaced, and one is slow to build."""
+    """One resource stays, one is reconfigured, one replaced, and one is slow to build."""
     sensor = {"api": "rdk:component:sensor", "model": "fake"}
     config = {
         "revision": str(revision),
@@ -51,14 +51,14 @@ def machine(revision: int) -> dict[str, Any]:
 
 @pytest.fixture
 def sockets() -> Iterator[Path]:
-    """Where the server's private directories are made."""
+    """Create a directory for the server's private directories."""
     directory = Path(tempfile.mkdtemp())
     yield directory
     shutil.rmtree(directory)
 
 
 @pytest.mark.timeout(size(ci=60, full=900))
-async def test_a_server_killed_at_any_moment_comes_back(tmp_path: Path, sockets: Path) -> None:
+async def test_server_killed_at_any_moment_recovers(tmp_path: Path, sockets: Path) -> None:
     moments = random.Random(0)
     seen, began = Counter[str](), time.monotonic()
     content: dict[str, Any] | str = machine(0)
@@ -67,7 +67,7 @@ async def test_a_server_killed_at_any_moment_comes_back(tmp_path: Path, sockets:
         started = time.monotonic()
         around = {"TMPDIR": str(sockets)}
         async with running(content, tmp_path, exits=None, environment=around) as server:
-            before = await comes_back(server, expected)
+            before = await wait_for_recovery(server, expected)
             seen["slowest start, in ms"] = max(
                 seen["slowest start, in ms"], round(1000 * (time.monotonic() - started))
             )
@@ -82,22 +82,22 @@ async def test_a_server_killed_at_any_moment_comes_back(tmp_path: Path, sockets:
             assert await server.exit_code() == -9
         expected, content = {before + 1}, machine(before + 1)
         if kill % 3 == 1:
-            # The file is cut off as well: what was applied last is all there is.
+            # The file is truncated as well: only the last applied configuration is left.
             content = json.dumps(content)[:150]
             expected = {before, before + 1}
             seen["cut off files"] += 1
         elif kill % 3 == 2:
-            starting = killed_while_starting(content, tmp_path, around, moments.uniform(0.1, 0.8))
+            starting = kill_while_starting(content, tmp_path, around, moments.uniform(0.1, 0.8))
             seen["killed while starting"] += await starting
-        seen["last good one is new"] += last_good(tmp_path) == before + 1
+        seen["last good one is new"] += read_last_good(tmp_path) == before + 1
         seen["kills"] += 1
     print(f"\n{time.monotonic() - began:.1f} s: {dict(seen)}")
     assert list(sockets.iterdir()) == []
     assert len(list(tmp_path.glob("home/last-good/*"))) == 1
 
 
-async def comes_back(server: Server, expected: set[int]) -> int:
-    """The revision that runs, with everything in it ready."""
+async def wait_for_recovery(server: Server, expected: set[int]) -> int:
+    """Return the running revision, with all its resources ready."""
     status = await server.until(state="running")
     assert int(status["revision"]) in expected, server.said
     wanted = [each["name"] for each in machine(int(status["revision"]))["components"]]
@@ -108,10 +108,10 @@ async def comes_back(server: Server, expected: set[int]) -> int:
     return int(status["revision"])
 
 
-async def killed_while_starting(
+async def kill_while_starting(
     content: dict[str, Any] | str, directory: Path, environment: dict[str, str], moment: float
 ) -> bool:
-    """Whether it was: it may have been quicker."""
+    """Return whether it was still starting: it may have been faster."""
     async with running(
         content, directory, exits=None, serves=False, environment=environment
     ) as server:
@@ -121,6 +121,6 @@ async def killed_while_starting(
     return "is ready" not in server.out.text
 
 
-def last_good(directory: Path) -> int:
+def read_last_good(directory: Path) -> int:
     (kept,) = directory.glob("home/last-good/*.json")
     return int(json.loads(kept.read_text().partition("\n")[2])["revision"])

@@ -1,4 +1,4 @@
-"""Many shells asked for at once, beside a client that behaves."""
+"""Many shells are requested at once, beside a well-behaved client."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 
 import grpc.aio
 import psutil
-from tests.fault.watched import FAKES, LONGEST_TURN, watched
+from tests.fault.watched import FAKES, LONGEST_TURN, run_watched
 
 from cogwork.resource import sdk
 
@@ -21,7 +21,7 @@ SHELLS = 40
 PATH = "/viam.service.shell.v1.ShellService/Shell"
 
 
-async def test_many_shells_hold_nobody_up(tmp_path: Path) -> None:
+async def test_many_shells_do_not_block_the_loop(tmp_path: Path) -> None:
     shell = {
         "name": "sh",
         "api": "rdk:service:shell",
@@ -29,19 +29,19 @@ async def test_many_shells_hold_nobody_up(tmp_path: Path) -> None:
         "attributes": {"shell": "/bin/sh", "directory": str(tmp_path)},
     }
     config = {**FAKES, "services": [shell]}
-    async with watched(tmp_path, config) as machine:
-        idle = await machine.idle()
+    async with run_watched(tmp_path, config) as machine:
+        idle = await machine.measure_idle()
         longest_turn = max(LONGEST_TURN, 5 * idle.busy)
-        attack = partial(_use_many, machine.server.port)
+        attack = partial(_open_shells, machine.server.port)
         phase = await machine.attack(f"{SHELLS} shells", attack, longest_turn=longest_turn)
         assert not phase.bystander.failed
         assert phase.busy < longest_turn
         async with asyncio.timeout(20):
-            while _shells(machine.process):  # noqa: ASYNC110 - nobody tells when they have ended
+            while _find_shells(machine.process):  # noqa: ASYNC110 - nobody tells when they have ended
                 await asyncio.sleep(0.05)
 
 
-async def _use_many(port: int) -> None:
+async def _open_shells(port: int) -> None:
     async with grpc.aio.insecure_channel(f"localhost:{port}") as channel:
         request = messages.ShellRequest(name="sh", data_in="echo up\n").SerializeToString()
         calls = [_open(channel) for _ in range(SHELLS)]
@@ -57,5 +57,5 @@ def _open(channel: grpc.aio.Channel) -> Any:
     return make()
 
 
-def _shells(server: psutil.Process) -> list[psutil.Process]:
+def _find_shells(server: psutil.Process) -> list[psutil.Process]:
     return server.children(recursive=True)

@@ -1,6 +1,6 @@
-"""The log queue killed at any moment, and on a disk that is full or cannot be written.
+r"""The log queue killed at any moment, and on a full or read-only disk.
 
-Run as a program, ``<directory> <journal> <bound>``, it is what is killed: it puts and delivers at
+Run as a program, ``<directory> <journal> <bound>``, it is what is killed: it writes and delivers at
 the same time, and keeps a journal of what is on disk and what was sent.
 """
 
@@ -39,7 +39,7 @@ ROOT = Path(__file__).parents[2]
 
 
 def line(number: int) -> Entry:
-    """Fixed by its number, which is the one that the queue gives it."""
+    """Return an entry with the number that the queue will assign."""
     filler = "x" * random.Random(number).randint(0, 500)
     return Entry(float(number), logging.INFO, "rdk.test", "x.py:1", f"{number} {filler}")
 
@@ -52,7 +52,7 @@ async def put_and_deliver(directory: str, journal: str, bound: str) -> None:
         await asyncio.sleep(random.choice((0, 0, 0.001, 0.02)))
         if random.random() < 0.01:
             raise ConnectionError("not this time")
-        os.write(note, "".join(map(said, lines)).encode())
+        os.write(note, "".join(map(format_entry, lines)).encode())
         await asyncio.sleep(random.choice((0, 0, 0.001)))
 
     uploading = asyncio.create_task(Uploader(spool, send, SystemClock()).run())
@@ -66,7 +66,7 @@ async def put_and_deliver(directory: str, journal: str, bound: str) -> None:
             os.write(note, b"kept %d\n" % number)
 
 
-def said(entry: Entry) -> str:
+def format_entry(entry: Entry) -> str:
     if entry.logger == LOGGER:
         return f"dropped {entry.fields['dropped']}\n"
     number = int(entry.message.split()[0])
@@ -84,7 +84,7 @@ class Journal:
     def read(self, path: Path) -> None:
         text = path.read_text() if path.exists() else ""
         for line in text.splitlines(keepends=True):
-            # A kill may tear the last one, which then was not said.
+            # A kill may tear the last line, which then does not count.
             if line.endswith("\n"):
                 word, number = line.split()
                 self.note(word, int(number))
@@ -100,15 +100,13 @@ class Journal:
 
 @pytest.mark.timeout(size(ci=60, full=900))
 @pytest.mark.parametrize("bound", [ROOMY, TIGHT], ids=["roomy", "tight"])
-def test_a_process_killed_at_any_moment_loses_nothing_that_was_on_disk(
-    tmp_path: Path, bound: int
-) -> None:
+def test_killed_process_loses_nothing_that_was_on_disk(tmp_path: Path, bound: int) -> None:
     directory, journal, torn = tmp_path / "queue", Journal(), 0
     # Half of the kills for each of the two bounds.
     kills = KILLS // 2
     for kill in range(kills):
         path = tmp_path / f"journal-{kill}"
-        kill_one(directory, path, bound, at_start=kill % 10 == 4)
+        kill_process(directory, path, bound, at_start=kill % 10 == 4)
         torn += assert_readable(directory)
         journal.read(path)
     assert journal.kept > 0
@@ -125,14 +123,14 @@ def test_a_process_killed_at_any_moment_loses_nothing_that_was_on_disk(
     )
     assert (after.put, after.queued) == (before.put, 0)
     assert after.put == after.delivered + after.dropped
-    # A batch that was sent, and whose line of the ledger was not written, may have made room.
+    # A batch that was sent but not yet recorded in the ledger may have been dropped.
     assert len(missing) <= after.dropped <= len(missing) + 100 * kills
     assert sum(journal.dropped) + reported >= after.dropped
     assert bound == TIGHT or not missing
     assert bound == ROOMY or missing, "nothing had to make room"
 
 
-def kill_one(directory: Path, journal: Path, bound: int, *, at_start: bool) -> None:
+def kill_process(directory: Path, journal: Path, bound: int, *, at_start: bool) -> None:
     command = [sys.executable, "-m", "tests.fault.test_spool_kills"]
     arguments = [str(directory), str(journal), str(bound)]
     with subprocess.Popen([*command, *arguments], stdout=subprocess.PIPE, cwd=ROOT) as process:
@@ -150,7 +148,7 @@ def kill_one(directory: Path, journal: Path, bound: int, *, at_start: bool) -> N
 
 
 def assert_readable(directory: Path) -> bool:
-    """Whether the last line was torn; every other one is whole, and so is a ledger once begun."""
+    """Check that all lines but the last are complete; return whether the last one is torn."""
     segments = sorted(directory.glob("*.jsonl"))
     pieces = [piece for path in segments for piece in path.read_bytes().split(b"\n")]
     assert all(decode_record(piece + b"\n") for piece in pieces[:-1] if piece)
@@ -162,7 +160,7 @@ def assert_readable(directory: Path) -> bool:
 def drain(spool: Spool) -> tuple[list[int], int]:
     sent, dropped = [], 0
     while batch := spool.next_batch():
-        sent += [int(said(entry).split()[1]) for entry in batch.entries]
+        sent += [int(format_entry(entry).split()[1]) for entry in batch.entries]
         dropped += batch.dropped
         assert len(entries_to_send(batch, 0.0)) <= 100
         spool.mark_delivered(batch)
@@ -184,7 +182,7 @@ def small_disk(path: Path, kilobytes: int) -> Iterator[Path]:
 
 
 @contextlib.contextmanager
-def opened(directory: Path, memory_bytes: int = 1 << 20) -> Iterator[Spool]:
+def open_spool(directory: Path, memory_bytes: int = 1 << 20) -> Iterator[Spool]:
     spool = Spool(directory, ROOMY, SEGMENT_BYTES, memory_bytes, retry=0.01)
     try:
         yield spool
@@ -197,7 +195,7 @@ def put(spool: Spool, first: int, stop: int) -> None:
         spool.put(line(number))
 
 
-def until_fault(spool: Spool, words: str) -> None:
+def wait_for_fault(spool: Spool, words: str) -> None:
     deadline = time.monotonic() + END_DEADLINE
     while words not in (spool.fault or ""):
         assert time.monotonic() < deadline, f'"{words}" was not said'
@@ -210,30 +208,30 @@ def fill(path: Path) -> None:
             file.write(bytes(1000))
 
 
-def test_a_full_disk_loses_nothing_that_memory_can_hold(tmp_path: Path) -> None:
+def test_full_disk_loses_nothing_that_fits_into_memory(tmp_path: Path) -> None:
     with small_disk(tmp_path / "disk", 256) as disk:
-        with opened(disk / "queue") as spool:
+        with open_spool(disk / "queue") as spool:
             put(spool, 0, 100)
             assert spool.flush(END_DEADLINE)
             fill(disk / "filler")
             put(spool, 100, 500)
-            until_fault(spool, "No space left on device")
+            wait_for_fault(spool, "No space left on device")
             batch = spool.next_batch()
             assert batch is not None
             spool.mark_delivered(batch)
-            # It makes room by itself as segments are delivered; so the rest is kept out as well.
+            # It frees space itself as segments are delivered, so the disk is filled again.
             fill(disk / "more")
             (disk / "filler").unlink()
             (disk / "more").unlink()
             assert spool.flush(END_DEADLINE)
-        with opened(disk / "queue") as spool:
+        with open_spool(disk / "queue") as spool:
             assert spool.counts() == (500, 100, 0, 400)
             assert drain(spool) == ([*range(100, 500)], 0)
 
 
-def test_a_disk_that_the_queue_itself_fills_is_counted_exactly(tmp_path: Path) -> None:
+def test_lines_dropped_on_a_disk_filled_by_the_queue_are_counted(tmp_path: Path) -> None:
     with small_disk(tmp_path / "disk", 128) as disk:
-        with opened(disk / "queue", memory_bytes=20_000) as spool:
+        with open_spool(disk / "queue", memory_bytes=20_000) as spool:
             count = 0
             while spool.fault is None:
                 assert count < 2000
@@ -241,7 +239,7 @@ def test_a_disk_that_the_queue_itself_fills_is_counted_exactly(tmp_path: Path) -
                 count += 20
                 spool.flush(0.1)
             put(spool, count, 2000)
-            until_fault(spool, "No space left on device")
+            wait_for_fault(spool, "No space left on device")
             sent, dropped = drain(spool)
             assert dropped > 0
             assert sent == [*range(len(sent))]
@@ -249,21 +247,21 @@ def test_a_disk_that_the_queue_itself_fills_is_counted_exactly(tmp_path: Path) -
             assert len(sent) + dropped == 2000
             put(spool, 2000, 2010)
             assert spool.flush(END_DEADLINE)
-        with opened(disk / "queue") as spool:
+        with open_spool(disk / "queue") as spool:
             assert spool.counts() == (2010, len(sent), dropped, 10)
             assert drain(spool) == ([*range(2000, 2010)], 0)
 
 
-def test_what_is_delivered_from_a_full_disk_is_written_down(tmp_path: Path) -> None:
+def test_delivery_from_a_full_disk_is_recorded(tmp_path: Path) -> None:
     with small_disk(tmp_path / "disk", 256) as disk:
-        with opened(disk / "queue") as spool:
+        with open_spool(disk / "queue") as spool:
             put(spool, 0, 20)
             assert spool.flush(END_DEADLINE)
             fill(disk / "filler")
             batch = spool.next_batch(10)
             assert batch is not None
             spool.mark_delivered(batch)
-        with opened(disk / "queue") as spool:
+        with open_spool(disk / "queue") as spool:
             assert drain(spool) == ([*range(10, 20)], 0)
 
 
@@ -281,17 +279,17 @@ def read_only(disk: Path, directory: Path) -> Iterator[None]:
         subprocess.run(no, check=True, timeout=END_DEADLINE)
 
 
-def test_a_read_only_disk_is_delivered_from_and_recovers(tmp_path: Path) -> None:
+def test_read_only_disk_is_delivered_from_and_recovers(tmp_path: Path) -> None:
     with contextlib.ExitStack() as stack:
         disk = tmp_path / "disk"
         if os.geteuid() == 0:
             stack.enter_context(small_disk(disk, 1024))
-        with opened(disk / "queue") as spool:
+        with open_spool(disk / "queue") as spool:
             put(spool, 0, 50)
         with contextlib.ExitStack() as locked:
             locked.enter_context(read_only(disk, disk / "queue"))
-            spool = stack.enter_context(opened(disk / "queue"))
-            until_fault(spool, "Read-only" if os.geteuid() == 0 else "Permission denied")
+            spool = stack.enter_context(open_spool(disk / "queue"))
+            wait_for_fault(spool, "Read-only" if os.geteuid() == 0 else "Permission denied")
             put(spool, 50, 100)
             assert drain(spool) == ([*range(100)], 0)
             put(spool, 100, 110)
@@ -299,13 +297,13 @@ def test_a_read_only_disk_is_delivered_from_and_recovers(tmp_path: Path) -> None
             locked.close()
             assert spool.flush(END_DEADLINE)
         spool.close(END_DEADLINE)
-        with opened(disk / "queue") as spool:
+        with open_spool(disk / "queue") as spool:
             assert spool.counts() == (110, 100, 0, 10)
             assert drain(spool) == ([*range(100, 110)], 0)
 
 
-def test_what_is_queued_is_json_that_people_can_read(tmp_path: Path) -> None:
-    with opened(tmp_path / "queue") as spool:
+def test_queued_entries_are_readable_json(tmp_path: Path) -> None:
+    with open_spool(tmp_path / "queue") as spool:
         put(spool, 0, 1)
     (segment,) = (tmp_path / "queue").glob("*.jsonl")
     found = decode_record(segment.read_bytes())

@@ -1,4 +1,4 @@
-"""A loop that does not turn must not leave a machine moving."""
+"""A stuck event loop must not leave a machine moving."""
 
 from __future__ import annotations
 
@@ -94,15 +94,15 @@ def acme(tmp_path: Path) -> dict[str, str]:
     return plug_in(tmp_path / "plugged-in", BLOCKER, "blocker = {module}:BLOCKER")
 
 
-def events(file: Path) -> list[tuple[float, str]]:
+def read_events(file: Path) -> list[tuple[float, str]]:
     if not file.exists():
         return []
     pairs = [line.split(" ", 1) for line in file.read_text().splitlines()]
     return [(float(moment), what) for moment, what in pairs]
 
 
-def machine(directory: Path) -> Config:
-    """A motor on GPIO pins and one in a module, each with a record of what it does."""
+def machine_config(directory: Path) -> Config:
+    """Return a motor on GPIO pins and one in a module, each with a record of its motion."""
     pins = {"pwm": "18", "dir": "23"}
     return served_anywhere(
         {
@@ -142,7 +142,7 @@ def machine(directory: Path) -> Config:
     )
 
 
-def blocker(directory: Path) -> Config:
+def blocker_config(directory: Path) -> Config:
     return {
         "components": [
             {
@@ -157,7 +157,7 @@ def blocker(directory: Path) -> Config:
 
 
 class Supervisor:
-    """Starts the server again whenever it exits, as systemd does."""
+    """Restarts the server whenever it exits, as systemd does."""
 
     def __init__(self, file: Path, environment: dict[str, str]) -> None:
         self._command = [sys.executable, "-m", "cogwork.server.main", "-config", str(file)]
@@ -191,7 +191,7 @@ class Supervisor:
 
 
 @contextlib.asynccontextmanager
-async def supervised(
+async def supervise(
     directory: Path, config: Config, environment: dict[str, str]
 ) -> AsyncIterator[Supervisor]:
     file = directory / "machine.json"
@@ -206,7 +206,7 @@ async def supervised(
         await asyncio.gather(running, return_exceptions=True)
 
 
-async def until_ready(motor: MotorClient) -> None:
+async def wait_until_ready(motor: MotorClient) -> None:
     async with asyncio.timeout(30):
         while True:
             with contextlib.suppress(Exception):
@@ -216,23 +216,23 @@ async def until_ready(motor: MotorClient) -> None:
 
 
 @pytest.mark.timeout(120)
-async def test_motors_of_pins_and_modules_rest_and_the_server_is_restarted(
+async def test_motors_stop_and_the_server_restarts_when_the_loop_is_stuck(
     tmp_path: Path, acme: dict[str, str]
 ) -> None:
     environment = {**acme, "COGWORK_LOOP_GIVE_UP": "5s"}
-    async with supervised(tmp_path, machine(tmp_path), environment) as supervisor:
+    async with supervise(tmp_path, machine_config(tmp_path), environment) as supervisor:
         port = await asyncio.wait_for(supervisor.starts.get(), 30)
         async with Channel("localhost", port) as channel:
             for name in ("wheel", "modular"):
                 motor = MotorClient(name, channel)
-                await until_ready(motor)
+                await wait_until_ready(motor)
                 await motor.set_power(1.0)
-            await asyncio.wait_for(until_event(tmp_path / "gpio", "1.0"), 5)
+            await asyncio.wait_for(wait_for_event(tmp_path / "gpio", "1.0"), 5)
             module = next(iter(psutil.Process(supervisor.pids[0]).children(recursive=True)))
             with contextlib.suppress(Exception):
                 await GenericClient("blocker", channel).do_command({}, timeout=0.5)
         again = await asyncio.wait_for(supervisor.starts.get(), 60)
-        gpio, modular = events(tmp_path / "gpio"), events(tmp_path / "module")
+        gpio, modular = read_events(tmp_path / "gpio"), read_events(tmp_path / "module")
         blocked = next(moment for moment, what in gpio if what == "blocked")
         rests = {
             "gpio": next(at for at, what in gpio if at > blocked and float(what) == 0.0),
@@ -247,18 +247,18 @@ async def test_motors_of_pins_and_modules_rest_and_the_server_is_restarted(
         assert "in do_command" in said
         assert not psutil.pid_exists(module.pid) or module.status() == psutil.STATUS_ZOMBIE
         async with Channel("localhost", again) as channel:
-            await until_ready(MotorClient("modular", channel))
+            await wait_until_ready(MotorClient("modular", channel))
 
 
-async def until_event(file: Path, what: str) -> None:
-    while not any(event == what for _, event in events(file)):  # noqa: ASYNC110 - a file tells
+async def wait_for_event(file: Path, what: str) -> None:
+    while not any(event == what for _, event in read_events(file)):  # noqa: ASYNC110 - a file tells
         await asyncio.sleep(0.01)
 
 
-async def test_a_loop_that_turns_again_goes_on_with_everything_at_rest(
+async def test_loop_that_recovers_continues_with_everything_at_rest(
     tmp_path: Path, acme: dict[str, str]
 ) -> None:
-    async with running(blocker(tmp_path), tmp_path, environment=acme) as server:
+    async with running(blocker_config(tmp_path), tmp_path, environment=acme) as server:
         await server.until(state="running")
         async with Channel("localhost", server.port) as channel:
             wheel = MotorClient("wheel", channel)
@@ -274,8 +274,8 @@ async def test_a_loop_that_turns_again_goes_on_with_everything_at_rest(
             assert await wheel.is_moving()
 
 
-async def test_a_server_that_was_suspended_is_not_stuck(tmp_path: Path, acme: Any) -> None:
-    async with running(blocker(tmp_path), tmp_path, environment=acme) as server:
+async def test_suspended_server_does_not_count_as_stuck(tmp_path: Path, acme: Any) -> None:
+    async with running(blocker_config(tmp_path), tmp_path, environment=acme) as server:
         await server.until(state="running")
         async with Channel("localhost", server.port) as channel:
             wheel = MotorClient("wheel", channel)
@@ -290,12 +290,14 @@ async def test_a_server_that_was_suspended_is_not_stuck(tmp_path: Path, acme: An
 
 
 @pytest.mark.timeout(120)
-async def test_code_that_holds_the_interpreter_lock_ends_with_the_process(
+async def test_code_holding_the_interpreter_lock_is_killed_with_the_process(
     tmp_path: Path, acme: dict[str, str]
 ) -> None:
-    """No thread of Python runs any more: the kernel counts the processor time."""
+    """No Python thread runs any more: a kernel timer on processor time ends the process."""
     environment = {**acme, "COGWORK_LOOP_GIVE_UP": "2s"}
-    async with running(blocker(tmp_path), tmp_path, exits=None, environment=environment) as server:
+    async with running(
+        blocker_config(tmp_path), tmp_path, exits=None, environment=environment
+    ) as server:
         await server.until(state="running")
         async with Channel("localhost", server.port) as channel:
             began = time.monotonic()
@@ -306,6 +308,6 @@ async def test_code_that_holds_the_interpreter_lock_ends_with_the_process(
         print(f"exit code {code} after {time.monotonic() - began:.1f} s")
         assert code == -signal.SIGPROF
         assert "do_command" in server.err.text
-        # What a killed server leaves behind, the next one removes.
-        async with running(blocker(tmp_path), tmp_path, environment=acme):
+        # The next server removes what a killed one leaves.
+        async with running(blocker_config(tmp_path), tmp_path, environment=acme):
             assert not [*Path(tempfile.gettempdir()).glob(f"cogwork-{server.pid}-*")]

@@ -1,4 +1,4 @@
-"""A server that is watched while it is mistreated: by a bystander, from inside, by the system."""
+"""A server that is observed during an attack: by a bystander, from inside, and by the system."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ FAKES: Config = {
 
 @dataclass
 class Phase:
-    """What happened while something was done to the server."""
+    """Measurements during one phase of an attack."""
 
     name: str
     bystander: Report
@@ -66,12 +66,12 @@ class Phase:
 
 
 def stolen_time() -> float:
-    """Seconds in which this computer's processors worked for another virtual machine."""
+    """Return the seconds in which the processors worked for other virtual machines."""
     steal: float = getattr(psutil.cpu_times(), "steal", 0.0)  # only Linux knows
     return steal
 
 
-class Watched:
+class WatchedServer:
     def __init__(self, server: Server, bystander: asyncio.subprocess.Process, lag: Path) -> None:
         self.server = server
         self.process = psutil.Process(server.pid)
@@ -81,7 +81,7 @@ class Watched:
         self._began = 0.0
 
     async def size(self) -> float:
-        """MiB that it takes, without what the allocator keeps for the next time."""
+        """Return the MiB that it uses, without memory that the allocator keeps for reuse."""
         self._write(*self._lags(), True)
         async with asyncio.timeout(20):
             while LAYOUT.unpack(self._lag.read_bytes())[2]:  # noqa: ASYNC110 - nobody tells
@@ -90,7 +90,7 @@ class Watched:
         return size / MIB
 
     async def begin(self) -> None:
-        """What was before belongs to no phase."""
+        """Start a phase; earlier measurements do not count."""
         self._size = await self.size()
         await self._report()
         self._write(0.0, 0.0, False)
@@ -130,23 +130,23 @@ class Watched:
                 break
         return phase
 
-    async def begin_turn(self) -> None:
-        """From here on, the longest turn of the loop is measured anew."""
+    async def reset_longest_turn(self) -> None:
+        """Start to measure the longest iteration of the loop again."""
         self._write(0.0, 0.0, False)
 
-    async def end_turn(self) -> float:
-        """Milliseconds that the longest turn since then computed."""
+    async def read_longest_turn(self) -> float:
+        """Return the milliseconds that the longest iteration since then computed."""
         await asyncio.sleep(2 * EVERY)  # the loop is measured with that period
         return self._lags()[1] * 1000
 
-    async def idle(self, seconds: float = 1.0) -> Phase:
-        """How everything is when nobody mistreats it."""
+    async def measure_idle(self, seconds: float = 1.0) -> Phase:
+        """Measure a phase without an attack."""
         await self.begin()
         await asyncio.sleep(seconds)  # time is what is measured
         return await self.end("idle")
 
-    async def calm(self, within: float = 5.0) -> float:
-        """Seconds until it computes as little as it should."""
+    async def wait_until_calm(self, within: float = 5.0) -> float:
+        """Return the seconds until its processor load is low."""
         began = time.monotonic()
         self.process.cpu_percent()
         while time.monotonic() - began < within:
@@ -172,7 +172,7 @@ class Watched:
 
 
 @contextlib.asynccontextmanager
-async def watched(directory: Path, config: Config = FAKES) -> AsyncIterator[Watched]:
+async def run_watched(directory: Path, config: Config = FAKES) -> AsyncIterator[WatchedServer]:
     lag = directory / "lag"
     lag.write_bytes(LAYOUT.pack(0, 0, False))
     inside = [str(Path(__file__).parent / "inside"), *os.environ.get("PYTHONPATH", "").split(":")]
@@ -188,7 +188,7 @@ async def watched(directory: Path, config: Config = FAKES) -> AsyncIterator[Watc
             env={**os.environ},
         )
         try:
-            yield Watched(server, bystander, lag)
+            yield WatchedServer(server, bystander, lag)
         finally:
             bystander.kill()
             await bystander.communicate()

@@ -1,6 +1,6 @@
-"""Keeps one configuration after another until it is killed, reporting each once it is kept.
+r"""Saves one configuration after another until it is killed, and reports each saved one.
 
-Run as ``writer.py <path> <first number>``; shares ``configuration`` with the test that kills it.
+Run as ``writer.py <path> <first number>``; it shares ``configuration`` with the test that kills it.
 """
 
 import hashlib
@@ -15,7 +15,7 @@ SMALLEST, LARGEST = 100, 300_000
 
 
 def configuration(number: int) -> str:
-    """Fixed by its number alone, so that anyone can tell whether it is whole."""
+    """Return a configuration derived from its number, so that tests can verify it."""
     digest = hashlib.sha256(str(number).encode()).hexdigest()
     size = int(SMALLEST * (LARGEST / SMALLEST) ** (int(digest[:8], 16) / 16**8))
     start = f'{{"number": {number}, "filler": "'

@@ -1,6 +1,6 @@
-"""Python runs this inside the server under test: it measures how late the server's loop is.
+r"""Python runs this inside the server under test, to measure the lag of its event loop.
 
-Not part of the server: a test puts this folder on its path, and reads the numbers from a file.
+It is not part of the server: a test puts this folder on its path, and reads the values from a file.
 """
 
 import asyncio
@@ -32,12 +32,12 @@ class _Lag:
 
     def _tick(self) -> None:
         late = time.monotonic() - self._expected
-        # On a computer with other work the loop may be late without having done anything.
+        # On a busy computer, the loop may be late without having computed anything.
         busy = min(late, time.thread_time() - self._computed)
         latest, busiest, trim = LAYOUT.unpack(self._shared[:])
         self._shared[:] = LAYOUT.pack(max(late, latest), max(busy, busiest), False)
         if trim:
-            # What the allocator keeps for the next time is not what the server needs.
+            # Memory that the allocator keeps for reuse is not needed by the server.
             ctypes.CDLL(None).malloc_trim(0)
         self.start()
 
@@ -49,12 +49,12 @@ def _install(path: Path) -> None:
         return
     make = uvloop.new_event_loop
 
-    def watched() -> asyncio.AbstractEventLoop:
+    def create_watched_loop() -> asyncio.AbstractEventLoop:
         loop: asyncio.AbstractEventLoop = make()
         loop.call_soon(_Lag(loop, path).start)
         return loop
 
-    uvloop.new_event_loop = watched  # type: ignore[assignment]
+    uvloop.new_event_loop = create_watched_loop  # type: ignore[assignment]
 
 
 if path := os.environ.get(FILE):
