@@ -1,4 +1,4 @@
-"""On which loops tests run, in a process where grpc's C core has what it keeps for life."""
+"""The event loops of tests, and the C core of grpc initialized once per process."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ _ON_BOTH_LOOPS = ("test_front.py", "test_wire.py")
 
 @pytest.fixture(scope="session", autouse=True)
 def grpc_core() -> Iterator[None]:
-    """So that no test is blamed for it."""
-    asyncio.run(_used())
+    """Initialize it, so that its permanent resources do not count as leaks of a test."""
+    asyncio.run(_use_grpc())
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
-        runner.run(_used())
-    # Without a connection at all it gives up what it polls with, and makes it anew for the next.
+        runner.run(_use_grpc())
+    # Without any connection it frees its poller, and creates another for the next one.
     server = grpc.server(ThreadPoolExecutor(1))
     port = server.add_insecure_port("127.0.0.1:0")
     server.start()
@@ -32,7 +32,7 @@ def grpc_core() -> Iterator[None]:
     grpc.aio.shutdown_grpc_aio()
 
 
-async def _used() -> None:
+async def _use_grpc() -> None:
     # Inside a loop, because it asks for the current one.
     grpc.aio.init_grpc_aio()
     server = grpc.aio.server()
@@ -48,6 +48,6 @@ async def _used() -> None:
 def pytest_asyncio_loop_factories(
     config: pytest.Config, item: pytest.Item
 ) -> Mapping[str, Callable[[], asyncio.AbstractEventLoop]]:
-    """What touches the loop itself runs on uvloop too, as the server does."""
+    """Run tests of the loop itself on uvloop too, as the server does."""
     both = {"asyncio": asyncio.new_event_loop, "uvloop": uvloop.new_event_loop}
     return both if item.path.name in _ON_BOTH_LOOPS else {"asyncio": both["asyncio"]}

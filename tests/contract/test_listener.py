@@ -1,4 +1,4 @@
-"""One public port: whoever comes is served what it speaks, and holds up nobody else."""
+"""One public port serves each client the protocol it speaks, and no client blocks others."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ PATIENT = ListenerLimits(peek_timeout=DEADLINE)
 
 @dataclass
 class Site:
-    """A front before a gRPC server and an HTTP application, and what became of their calls."""
+    """A listener before a gRPC server and an HTTP application, with counters of their calls."""
 
     front: PublicListener = field(init=False)
     sent: int = 0
@@ -81,7 +81,7 @@ class Site:
 
     async def application(self, scope: Any, receive: Any, send: Any) -> None:
         if scope["path"] == "/hold":
-            await self._held()
+            await self._wait_until_cancelled()
         body = f"{scope['method']} {scope['path']} {scope['client'][1]}".encode()
         length = (b"content-length", str(len(body)).encode())
         await send({"type": "http.response.start", "status": 200, "headers": [length]})
@@ -99,9 +99,9 @@ class Site:
             self.sent += 1
 
     async def _hold(self, _: Stream) -> None:
-        await self._held()
+        await self._wait_until_cancelled()
 
-    async def _held(self) -> None:
+    async def _wait_until_cancelled(self) -> None:
         self.held += 1
         try:
             await asyncio.Event().wait()
@@ -110,7 +110,7 @@ class Site:
 
 
 @contextlib.asynccontextmanager
-async def served(
+async def serve_site(
     limits: ListenerLimits | None = None, host: str = "127.0.0.1", http: Http1Server | None = None
 ) -> AsyncIterator[Site]:
     site = Site()
@@ -134,7 +134,7 @@ async def served(
 
 
 @contextlib.asynccontextmanager
-async def by_grpclib(port: int, host: str = "127.0.0.1") -> AsyncIterator[Channel]:
+async def connect_grpclib(port: int, host: str = "127.0.0.1") -> AsyncIterator[Channel]:
     channel = Channel(host, port)
     try:
         yield channel
@@ -142,7 +142,7 @@ async def by_grpclib(port: int, host: str = "127.0.0.1") -> AsyncIterator[Channe
         channel.close()
 
 
-def by_grpc(port: int, host: str = "127.0.0.1") -> grpc.aio.Channel:
+def connect_grpc(port: int, host: str = "127.0.0.1") -> grpc.aio.Channel:
     options = [
         ("grpc.max_receive_message_length", -1),
         ("grpc.max_send_message_length", -1),
@@ -151,19 +151,19 @@ def by_grpc(port: int, host: str = "127.0.0.1") -> grpc.aio.Channel:
     return grpc.aio.insecure_channel(f"{host}:{port}", options=options)
 
 
-async def echoes(channel: grpc.aio.Channel, body: bytes, method: str = "Echo") -> bytes:
+async def call_echo(channel: grpc.aio.Channel, body: bytes, method: str = "Echo") -> bytes:
     call: Any = channel.unary_unary(f"/{SERVICE}/{method}")
     reply: bytes = await call(body, timeout=DEADLINE, wait_for_ready=True)
     return reply
 
 
-async def peer_of(channel: Channel) -> str:
+async def read_peer(channel: Channel) -> str:
     call = UnaryUnaryMethod(channel, f"/{SERVICE}/Peer", StringValue, StringValue)
     reply: str = (await call(StringValue(), timeout=DEADLINE)).value
     return reply
 
 
-def get(port: int, path: str, host: str = "127.0.0.1") -> tuple[int, str]:
+def http_get(port: int, path: str, host: str = "127.0.0.1") -> tuple[int, str]:
     connection = http_client.HTTPConnection(host, port, timeout=DEADLINE)
     try:
         connection.request("GET", path)
@@ -174,7 +174,7 @@ def get(port: int, path: str, host: str = "127.0.0.1") -> tuple[int, str]:
 
 
 @contextlib.contextmanager
-def connected(port: int, host: str = "127.0.0.1") -> Iterator[socket.socket]:
+def connect(port: int, host: str = "127.0.0.1") -> Iterator[socket.socket]:
     with socket.create_connection((host, port), timeout=DEADLINE) as connection:
         connection.setblocking(False)
         yield connection
@@ -184,16 +184,16 @@ async def send(connection: socket.socket, data: bytes) -> None:
     await asyncio.get_running_loop().sock_sendall(connection, data)
 
 
-async def rest_of(connection: socket.socket) -> bytes:
-    """All that comes until the other side closes."""
-    received = bytearray()
+async def read_to_end(connection: socket.socket) -> bytes:
+    """Return everything until the other side closes."""
+    read_until = bytearray()
     with contextlib.suppress(ConnectionResetError, BrokenPipeError):
         while data := await asyncio.get_running_loop().sock_recv(connection, MIB):
-            received += data
-    return bytes(received)
+            read_until += data
+    return bytes(read_until)
 
 
-async def received(connection: socket.socket, word: bytes) -> bytes:
+async def read_until(connection: socket.socket, word: bytes) -> bytes:
     data = b""
     while word not in data:
         more = await asyncio.get_running_loop().sock_recv(connection, 65536)
@@ -208,8 +208,8 @@ async def until(condition: Callable[[], bool]) -> None:
             await asyncio.sleep(0.005)
 
 
-def reset(connection: socket.socket) -> None:
-    """Gone without a word."""
+def reset_connection(connection: socket.socket) -> None:
+    """Close the connection with a reset."""
     connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
     connection.close()
 
@@ -217,7 +217,7 @@ def reset(connection: socket.socket) -> None:
 GET = b"GET /a HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n"
 
 
-async def reflected(channel: Channel, version: str) -> list[str]:
+async def list_reflected_services(channel: Channel, version: str) -> list[str]:
     if version == "v1":
         v1 = reflection_v1.ServerReflectionStub(channel)
         [reply] = await v1.ServerReflectionInfo(
@@ -231,31 +231,31 @@ async def reflected(channel: Channel, version: str) -> list[str]:
     return [each.name for each in old_reply.list_services_response.service]
 
 
-async def test_everything_there_is_on_one_port_at_once() -> None:
+async def test_one_port_serves_all_protocols_at_once() -> None:
     async def grpc_core(port: int) -> None:
-        async with by_grpc(port) as channel:
+        async with connect_grpc(port) as channel:
             for size in (0, 1, 70_000):
-                assert await echoes(channel, bytes(size)) == bytes(size)
+                assert await call_echo(channel, bytes(size)) == bytes(size)
 
     async def grpclib(port: int) -> None:
-        async with by_grpclib(port) as channel:
-            assert (await peer_of(channel)).startswith("ipv4:127.0.0.1:")
+        async with connect_grpclib(port) as channel:
+            assert (await read_peer(channel)).startswith("ipv4:127.0.0.1:")
 
     async def http(port: int) -> None:
-        status, body = await asyncio.to_thread(get, port, "/page")
+        status, body = await asyncio.to_thread(http_get, port, "/page")
         assert (status, body.split()[:2]) == (200, ["GET", "/page"])
 
     async def reflection(port: int) -> None:
-        async with by_grpclib(port) as channel:
+        async with connect_grpclib(port) as channel:
             for version in ("v1", "v1alpha"):
-                assert SERVICE in await reflected(channel, version)
+                assert SERVICE in await list_reflected_services(channel, version)
 
     async def health(port: int) -> None:
-        async with by_grpclib(port) as channel:
+        async with connect_grpclib(port) as channel:
             reply = await HealthStub(channel).Check(HealthCheckRequest(service=SERVICE))
             assert reply.status == HealthCheckResponse.SERVING
 
-    async with served() as site:
+    async with serve_site() as site:
         clients: list[Callable[[int], Awaitable[None]]] = [
             grpc_core,
             grpclib,
@@ -268,40 +268,46 @@ async def test_everything_there_is_on_one_port_at_once() -> None:
 
 
 @pytest.mark.parametrize(("host", "shown"), [("127.0.0.1", "127.0.0.1"), ("::1", "[::1]")])
-async def test_everybody_is_known_by_an_address_of_its_own(host: str, shown: str) -> None:
-    async with served(host=host) as site:
+async def test_each_client_has_its_own_peer_address(host: str, shown: str) -> None:
+    async with serve_site(host=host) as site:
         family = "ipv6" if ":" in host else "ipv4"
-        async with by_grpclib(site.port, host) as one, by_grpclib(site.port, host) as other:
+        async with (
+            connect_grpclib(site.port, host) as one,
+            connect_grpclib(site.port, host) as other,
+        ):
             for channel in (one, other, one):
-                peer = await peer_of(channel)
+                peer = await read_peer(channel)
                 transport = (await channel.__connect__()).processor.connection._transport
                 own_port = transport.get_extra_info("sockname")[1]
                 assert peer == f"{family}:{shown}:{own_port}"
-        with connected(site.port, host) as connection:
+        with connect(site.port, host) as connection:
             await send(connection, GET)
-            assert str(connection.getsockname()[1]).encode() in await rest_of(connection)
+            assert str(connection.getsockname()[1]).encode() in await read_to_end(connection)
 
 
-async def test_a_second_address_for_grpc_alone_knows_its_clients_too() -> None:
-    """Without a front between: there the names of grpc's core are turned into ours."""
+async def test_grpc_only_address_reports_peer_addresses() -> None:
+    """Without a listener in between, peer names of grpc's core are converted to ours."""
     site = Site()
     relay = GrpcRelay(Path("unused"))
     server = grpc_server(site.table(), relay.peer)
     ports = {host: server.add_insecure_port(f"{host}:0") for host in ("127.0.0.1", "[::1]")}
     await server.start()
-    async with by_grpclib(ports["127.0.0.1"]) as four, by_grpclib(ports["[::1]"], "::1") as six:
-        assert (await peer_of(four)).startswith("ipv4:127.0.0.1:")
-        assert (await peer_of(six)).startswith("ipv6:[::1]:")
+    async with (
+        connect_grpclib(ports["127.0.0.1"]) as four,
+        connect_grpclib(ports["[::1]"], "::1") as six,
+    ):
+        assert (await read_peer(four)).startswith("ipv4:127.0.0.1:")
+        assert (await read_peer(six)).startswith("ipv6:[::1]:")
     await server.stop(None)
 
 
 @pytest.mark.parametrize("word", [b"", b"P", b"PR"])
-async def test_whoever_does_not_say_what_it_speaks_is_closed(word: bytes) -> None:
-    async with served(ListenerLimits(peek_timeout=0.2)) as site:
-        with connected(site.port) as connection:
+async def test_silent_connection_is_closed(word: bytes) -> None:
+    async with serve_site(ListenerLimits(peek_timeout=0.2)) as site:
+        with connect(site.port) as connection:
             await send(connection, word)
             started = asyncio.get_running_loop().time()
-            assert await rest_of(connection) == b""
+            assert await read_to_end(connection) == b""
             assert 0.1 < asyncio.get_running_loop().time() - started < 5
         await until(lambda: site.front.connection_count == 0)
 
@@ -314,77 +320,77 @@ async def test_whoever_does_not_say_what_it_speaks_is_closed(word: bytes) -> Non
         (frames.PREFACE[:3], frames.PREFACE[3:], frames.settings()),
     ],
 )
-async def test_http2_word_by_word(parts: tuple[bytes, ...]) -> None:
-    async with served() as site:
-        with connected(site.port) as connection:
+async def test_http2_preface_may_arrive_in_parts(parts: tuple[bytes, ...]) -> None:
+    async with serve_site() as site:
+        with connect(site.port) as connection:
             for part in parts:
                 await send(connection, part)
                 await asyncio.sleep(0.05)  # the pause is what is tested
             await send(connection, frames.call(1, f"/{SERVICE}/Echo", b"hello"))
-            assert b"hello" in await received(connection, b"grpc-status")
+            assert b"hello" in await read_until(connection, b"grpc-status")
 
 
 @pytest.mark.parametrize("method", ["PUT", "POST", "PATCH", "PROPFIND", "P", "PR", "GET"])
-async def test_http1_word_by_word(method: str) -> None:
-    async with served() as site:
-        with connected(site.port) as connection:
+async def test_http1_method_may_arrive_in_parts(method: str) -> None:
+    async with serve_site() as site:
+        with connect(site.port) as connection:
             for letter in method.encode():
                 await send(connection, bytes([letter]))
                 await asyncio.sleep(0.03)  # the pause is what is tested
             await send(connection, b" /a HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")
-            assert f"{method} /a ".encode() in await rest_of(connection)
+            assert f"{method} /a ".encode() in await read_to_end(connection)
 
 
-async def test_the_oldest_of_those_who_say_nothing_gives_way() -> None:
-    async with served(ListenerLimits(ConnectionLimits(4, 4), peek_timeout=DEADLINE)) as site:
+async def test_oldest_silent_connection_is_closed_for_a_new_one() -> None:
+    async with serve_site(ListenerLimits(ConnectionLimits(4, 4), peek_timeout=DEADLINE)) as site:
         with contextlib.ExitStack() as stack:
-            silent = [stack.enter_context(connected(site.port)) for _ in range(4)]
+            silent = [stack.enter_context(connect(site.port)) for _ in range(4)]
             await until(lambda: site.front.connection_count == 4)
-            assert (await asyncio.to_thread(get, site.port, "/a"))[0] == 200
-            assert await rest_of(silent[0]) == b""
-            async with by_grpc(site.port) as channel:
-                assert await echoes(channel, b"x") == b"x"
-            # Those who came later can still speak.
+            assert (await asyncio.to_thread(http_get, site.port, "/a"))[0] == 200
+            assert await read_to_end(silent[0]) == b""
+            async with connect_grpc(site.port) as channel:
+                assert await call_echo(channel, b"x") == b"x"
+            # Later ones can still send a request.
             await send(silent[-1], GET)
-            assert (await rest_of(silent[-1])).startswith(b"HTTP/1.1 200")
+            assert (await read_to_end(silent[-1])).startswith(b"HTTP/1.1 200")
 
 
-async def test_when_all_are_taken_newcomers_are_refused(caplog: pytest.LogCaptureFixture) -> None:
-    async with served(ListenerLimits(ConnectionLimits(3, 3), peek_timeout=DEADLINE)) as site:
+async def test_connections_beyond_the_limit_are_refused(caplog: pytest.LogCaptureFixture) -> None:
+    async with serve_site(ListenerLimits(ConnectionLimits(3, 3), peek_timeout=DEADLINE)) as site:
         with contextlib.ExitStack() as stack:
-            taken = [stack.enter_context(connected(site.port)) for _ in range(3)]
+            taken = [stack.enter_context(connect(site.port)) for _ in range(3)]
             for connection in taken:
                 await send(connection, frames.opening())
                 await send(connection, frames.call(1, f"/{SERVICE}/Hold"))
             await until(lambda: site.held == 3)
             for _ in range(4):
-                with connected(site.port) as newcomer:
-                    assert await rest_of(newcomer) == b""
+                with connect(site.port) as newcomer:
+                    assert await read_to_end(newcomer) == b""
             assert "all 3 connections are in use (1 refused so far)" in caplog.text
             assert caplog.text.count("refused a connection") == 3, "1, 2 and 4"
             taken[0].close()
             await until(lambda: site.front.connection_count == 2)
-            assert (await asyncio.to_thread(get, site.port, "/a"))[0] == 200
+            assert (await asyncio.to_thread(http_get, site.port, "/a"))[0] == 200
             await send(taken[1], frames.call(3, f"/{SERVICE}/Echo", b"still"))
-            assert b"still" in await received(taken[1], b"grpc-status")
+            assert b"still" in await read_until(taken[1], b"grpc-status")
 
 
-async def test_a_client_that_has_said_all_still_gets_its_answer() -> None:
-    async with served() as site:
-        with connected(site.port) as connection:
+async def test_half_closed_client_gets_its_answer() -> None:
+    async with serve_site() as site:
+        with connect(site.port) as connection:
             await send(connection, GET)
             connection.shutdown(socket.SHUT_WR)
-            assert (await rest_of(connection)).startswith(b"HTTP/1.1 200")
-        with connected(site.port) as connection:
+            assert (await read_to_end(connection)).startswith(b"HTTP/1.1 200")
+        with connect(site.port) as connection:
             await send(connection, frames.opening())
-            await received(connection, frames.settings(ack=True))
+            await read_until(connection, frames.settings(ack=True))
             connection.shutdown(socket.SHUT_WR)
-            await rest_of(connection)
+            await read_to_end(connection)
         await until(lambda: site.front.connection_count == 0)
 
 
-@pytest.mark.parametrize("close", [reset, socket.socket.close], ids=["reset", "close"])
-async def test_clients_that_go_in_the_middle_of_anything(
+@pytest.mark.parametrize("close", [reset_connection, socket.socket.close], ids=["reset", "close"])
+async def test_clients_may_disconnect_at_any_moment(
     close: Callable[[socket.socket], None], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(http1, "_SHUTDOWN_GRACE", 0.1)
@@ -401,18 +407,18 @@ async def test_clients_that_go_in_the_middle_of_anything(
         frames.opening(frames.WIDEST) + frames.call(1, f"/{SERVICE}/Flood", b"\x0a\x02\x36\x34"),
         frames.opening() + frames.call(1, f"/{SERVICE}/Echo", b"x" * 9000)[:-50],
     ]
-    async with served(ListenerLimits(peek_timeout=0.2)) as site:
+    async with serve_site(ListenerLimits(peek_timeout=0.2)) as site:
         for moment in moments:
-            with connected(site.port) as connection:
+            with connect(site.port) as connection:
                 await send(connection, moment)
                 if moment:
                     await asyncio.sleep(0.01)  # for the server to get somewhere with it
                 close(connection)
-        async with by_grpc(site.port) as channel:
-            assert await echoes(channel, b"x") == b"x"
+        async with connect_grpc(site.port) as channel:
+            assert await call_echo(channel, b"x") == b"x"
         await until(lambda: len(site.front._relay) <= 1)
         await until(lambda: len(site.front._dispatch_tasks) == 0)
-        if close is reset:
+        if close is reset_connection:
             await until(lambda: site.front.connection_count == 0)
 
 
@@ -421,122 +427,128 @@ async def test_clients_that_go_in_the_middle_of_anything(
     [frames.PREFACE + b"\xff" * 64, b"PRI is no method of HTTP/1.1"],
     ids=["nonsense", "no HTTP/2"],
 )
-async def test_a_client_that_grpc_is_done_with_is_let_go(
+async def test_client_is_closed_after_grpc_has_finished(
     last: bytes, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """It keeps its end open and says no more, as if nobody had told it."""
+    """The client keeps its end open and sends nothing more."""
     monkeypatch.setattr(socket_relay, "_LINGER_TIMEOUT", 0.1)
-    async with served() as site:
-        with connected(site.port) as connection:
+    async with serve_site() as site:
+        with connect(site.port) as connection:
             await send(connection, last)
-            await rest_of(connection)
+            await read_to_end(connection)
             await until(lambda: site.front.connection_count == 0)
 
 
-async def flooded(connection: socket.socket, megabytes: int) -> None:
-    """It asks for many, and reads none; HTTP/2 allows that they are all sent."""
+async def request_flood(connection: socket.socket, megabytes: int) -> None:
+    """Request many megabytes and read none; the HTTP/2 window allows to send them all."""
     request = StringValue(value=str(megabytes)).SerializeToString()
     await send(connection, frames.opening(frames.WIDEST))
     await send(connection, frames.call(1, f"/{SERVICE}/Flood", request))
 
 
-async def test_a_client_that_stops_reading_holds_up_only_itself() -> None:
-    async with served() as site:
-        with connected(site.port) as lazy:
+async def test_client_that_stops_reading_blocks_only_itself() -> None:
+    async with serve_site() as site:
+        with connect(site.port) as lazy:
             before = psutil.Process().memory_info().rss
-            await flooded(lazy, 200)
-            async with by_grpc(site.port) as channel:
+            await request_flood(lazy, 200)
+            async with connect_grpc(site.port) as channel:
                 for _ in range(200):
-                    await echoes(channel, b"x")
+                    await call_echo(channel, b"x")
                 assert 0 < site.sent < 40, "sent to a client that reads nothing"
                 assert psutil.Process().memory_info().rss - before < 64 * MIB
-                reading = asyncio.ensure_future(rest_of_quietly(lazy))
+                reading = asyncio.ensure_future(discard_all(lazy))
                 await until(lambda: site.sent == 200)
-                await echoes(channel, b"x")
+                await call_echo(channel, b"x")
             reading.cancel()
             assert await asyncio.gather(reading, return_exceptions=True)
 
 
-async def rest_of_quietly(connection: socket.socket) -> None:
+async def discard_all(connection: socket.socket) -> None:
     while await asyncio.get_running_loop().sock_recv(connection, 4 * MIB):
         pass
 
 
-async def test_a_client_that_never_reads_is_let_go_at_last() -> None:
-    async with served(ListenerLimits(unread_timeout=0.5)) as site:
-        with connected(site.port) as lazy:
-            await flooded(lazy, 200)
+async def test_client_that_never_reads_is_closed_after_a_timeout() -> None:
+    async with serve_site(ListenerLimits(unread_timeout=0.5)) as site:
+        with connect(site.port) as lazy:
+            await request_flood(lazy, 200)
             await until(lambda: site.sent > 0)
             assert site.front.connection_count == 1
             await until(lambda: site.front.connection_count == 0)
 
 
-async def test_the_largest_messages() -> None:
-    async with served() as site, by_grpc(site.port) as channel:
+async def test_largest_messages_pass() -> None:
+    async with serve_site() as site, connect_grpc(site.port) as channel:
         body = bytes(range(256)) * (MAX_MESSAGE_SIZE // 256)
-        assert await echoes(channel, body) == body
-        replies = await asyncio.gather(*(echoes(channel, body[: 5 * MIB + n]) for n in range(4)))
+        assert await call_echo(channel, body) == body
+        replies = await asyncio.gather(*(call_echo(channel, body[: 5 * MIB + n]) for n in range(4)))
         assert replies == [body[: 5 * MIB + n] for n in range(4)]
 
 
-async def test_to_another_port_with_everybody_who_is_there() -> None:
-    async with served() as site, by_grpc(site.port) as channel:
+async def test_listening_on_another_port_keeps_connections() -> None:
+    async with serve_site() as site, connect_grpc(site.port) as channel:
         old = site.port
-        assert await echoes(channel, b"1") == b"1"
+        assert await call_echo(channel, b"1") == b"1"
         await site.front.listen("127.0.0.1", 0)
         assert site.port != old
-        assert await echoes(channel, b"2") == b"2"
-        assert (await asyncio.to_thread(get, site.port, "/a"))[0] == 200
-        with pytest.raises(ConnectionRefusedError), connected(old):
+        assert await call_echo(channel, b"2") == b"2"
+        assert (await asyncio.to_thread(http_get, site.port, "/a"))[0] == 200
+        with pytest.raises(ConnectionRefusedError), connect(old):
             pass
 
 
-async def test_to_another_address_of_the_same_port_and_back() -> None:
-    """From this computer alone to every interface: the commonest change of all."""
-    async with served() as site, by_grpc(site.port) as channel:
+async def test_listening_on_another_address_of_the_same_port_keeps_connections() -> None:
+    """From loopback to every interface: the most common change."""
+    async with serve_site() as site, connect_grpc(site.port) as channel:
         port = site.port
         for host in ("", "127.0.0.1", "localhost", "0.0.0.0", "127.0.0.1"):
             await site.front.listen(host, port)
             assert {own for _, own in site.front.addresses} == {port}
-            assert await echoes(channel, b"x") == b"x"
-            assert (await asyncio.to_thread(get, port, "/a"))[0] == 200
+            assert await call_echo(channel, b"x") == b"x"
+            assert (await asyncio.to_thread(http_get, port, "/a"))[0] == 200
 
 
-async def test_an_address_that_cannot_be_had_leaves_everything_as_it_is() -> None:
-    async with served() as site, by_grpc(site.port) as channel:
+async def test_unavailable_address_changes_nothing() -> None:
+    async with serve_site() as site, connect_grpc(site.port) as channel:
         port = site.port
         with socket.create_server(("127.0.0.2", port)):
-            # Every interface cannot be had as long as somebody else has one of them.
+            # All interfaces are unavailable while another socket uses one of them.
             for host in ("", "127.0.0.2", "192.0.2.7", "nowhere.invalid"):
                 with pytest.raises(CannotListen):
                     await site.front.listen(host, port)
-                assert await echoes(channel, b"x") == b"x"
-                assert (await asyncio.to_thread(get, port, "/a"))[0] == 200
+                assert await call_echo(channel, b"x") == b"x"
+                assert (await asyncio.to_thread(http_get, port, "/a"))[0] == 200
 
 
-def nowhere() -> PublicListener:
+def create_listener() -> PublicListener:
     return PublicListener(GrpcRelay(Path("unused")), Http1Server(lambda: Site().application))
 
 
-async def sentence(host: str, port: int) -> str:
+async def listen_error(host: str, port: int) -> str:
     with pytest.raises(CannotListen) as told:
-        await nowhere().listen(host, port)
+        await create_listener().listen(host, port)
     return str(told.value)
 
 
-async def test_why_it_cannot_listen_port_in_use() -> None:
+async def test_cannot_listen_on_a_port_in_use() -> None:
     with socket.create_server(("127.0.0.1", 0)) as other:
         port = other.getsockname()[1]
         expected = "the port is in use by another program; stop it or set network.bind_address"
-        assert await sentence("127.0.0.1", port) == f"cannot listen on 127.0.0.1:{port}: {expected}"
-        assert await sentence("localhost", port) == f"cannot listen on localhost:{port}: {expected}"
-        assert await sentence("", port) == f"cannot listen on *:{port}: {expected}"
+        assert (
+            await listen_error("127.0.0.1", port)
+            == f"cannot listen on 127.0.0.1:{port}: {expected}"
+        )
+        assert (
+            await listen_error("localhost", port)
+            == f"cannot listen on localhost:{port}: {expected}"
+        )
+        assert await listen_error("", port) == f"cannot listen on *:{port}: {expected}"
 
 
-async def test_why_it_cannot_listen_the_reason_that_matters(
+async def test_cannot_listen_names_the_relevant_reason(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """Of two addresses one is not there at all, which alone would be fine."""
+    """One of two addresses does not exist, which alone would be fine."""
     with socket.create_server(("127.0.0.1", 0)) as other:
         port = other.getsockname()[1]
 
@@ -547,46 +559,46 @@ async def test_why_it_cannot_listen_the_reason_that_matters(
             ]
 
         monkeypatch.setattr(front_module, "_resolve_addresses", both)
-        assert "the port is in use by another program" in await sentence("x", port)
+        assert "the port is in use by another program" in await listen_error("x", port)
 
 
 @pytest.mark.parametrize("host", ["nowhere.invalid", "a..b", "x" * 70, "a b", "\0", "ü" * 80])
-async def test_why_it_cannot_listen_no_such_name(host: str) -> None:
-    told = await sentence(host, 8080)
+async def test_cannot_listen_on_an_unknown_name(host: str) -> None:
+    told = await listen_error(host, 8080)
     assert told.startswith(
         f'cannot listen on {host}:8080: "{host}" is not an address of this computer'
     )
     assert told.endswith("; check network.bind_address")
 
 
-async def test_why_it_cannot_listen_no_such_address() -> None:
-    assert await sentence("192.0.2.7", 8080) == (
+async def test_cannot_listen_on_a_foreign_address() -> None:
+    assert await listen_error("192.0.2.7", 8080) == (
         "cannot listen on 192.0.2.7:8080: this computer has no such address; "
         "check network.bind_address"
     )
 
 
-async def test_why_it_cannot_listen_no_permission(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Tests may run as a user who has it."""
+async def test_cannot_listen_without_permission(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The error is simulated: tests may run as a user with the permission."""
 
     def refuse(*_: object) -> None:
         raise PermissionError(errno.EACCES, "Permission denied")
 
     monkeypatch.setattr(front_module, "_open_listener", refuse)
-    assert await sentence("127.0.0.1", 80) == (
+    assert await listen_error("127.0.0.1", 80) == (
         "cannot listen on 127.0.0.1:80: permission denied; use a port above 1023 "
         "or set network.bind_address"
     )
 
 
 @pytest.mark.parametrize("taken_on", [socket.AF_INET, socket.AF_INET6])
-async def test_a_port_that_the_system_chose_is_taken_on_the_other_address(
+async def test_chosen_port_in_use_on_the_other_address_is_retried(
     taken_on: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     bind = front_module._open_listener
     tries = 0
 
-    def listener(family: int, address: tuple[Any, ...]) -> socket.socket:
+    def open_listener(family: int, address: tuple[Any, ...]) -> socket.socket:
         nonlocal tries
         tries += family == taken_on
         if family == taken_on and tries < 3:
@@ -596,31 +608,31 @@ async def test_a_port_that_the_system_chose_is_taken_on_the_other_address(
     async def both(*_: object) -> list[tuple[int, tuple[Any, ...]]]:
         return [(socket.AF_INET, ("127.0.0.1", 0)), (socket.AF_INET6, ("::1", 0, 0, 0))]
 
-    monkeypatch.setattr(front_module, "_open_listener", listener)
+    monkeypatch.setattr(front_module, "_open_listener", open_listener)
     monkeypatch.setattr(front_module, "_resolve_addresses", both)
-    front = nowhere()
+    front = create_listener()
     await front.listen("localhost", 0)
     assert len({port for _, port in front.addresses}) == 1
     assert tries == 3
     await front.aclose()
 
 
-async def test_a_process_without_descriptors_serves_when_there_are_some(
+async def test_accepting_resumes_when_descriptors_are_available(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    async with served(ListenerLimits(accept_retry_delay=0.02)) as site:
-        # They wait in the backlog, because the loop does not turn meanwhile.
+    async with serve_site(ListenerLimits(accept_retry_delay=0.02)) as site:
+        # They wait in the backlog, because the loop is blocked meanwhile.
         with contextlib.ExitStack() as stack:
-            waiting = [stack.enter_context(connected(site.port)) for _ in range(3)]
-            with no_more_descriptors():
+            waiting = [stack.enter_context(connect(site.port)) for _ in range(3)]
+            with no_descriptors():
                 await until(lambda: caplog.text.count("cannot accept connections") > 2)
             for connection in waiting:
                 await send(connection, GET)
-                assert (await rest_of(connection)).startswith(b"HTTP/1.1 200")
+                assert (await read_to_end(connection)).startswith(b"HTTP/1.1 200")
 
 
 @contextlib.contextmanager
-def no_more_descriptors() -> Iterator[None]:
+def no_descriptors() -> Iterator[None]:
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (3, hard))
     try:
@@ -629,14 +641,14 @@ def no_more_descriptors() -> Iterator[None]:
         resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
 
 
-async def test_closing_leaves_nothing_behind(
+async def test_close_leaves_nothing_behind(
     caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Whatever everybody was doing; the guards around every test look for the rest."""
+    """This holds whatever the clients were doing; the leak guards of every test check the rest."""
     monkeypatch.setattr(http1, "_SHUTDOWN_GRACE", 0.1)
     caplog.set_level(logging.WARNING)
     with contextlib.ExitStack() as stack:
-        async with served(PATIENT) as site:
+        async with serve_site(PATIENT) as site:
             flood = frames.call(1, f"/{SERVICE}/Flood", b"\x0a\x02\x36\x34")
             opened = []
             for said in (
@@ -649,33 +661,33 @@ async def test_closing_leaves_nothing_behind(
                 frames.opening() + frames.call(1, f"/{SERVICE}/Hold"),
                 frames.opening(frames.WIDEST) + flood,
             ):
-                connection = stack.enter_context(connected(site.port))
+                connection = stack.enter_context(connect(site.port))
                 await send(connection, said)
                 opened.append(connection)
             await until(lambda: site.held == 2)
         assert site.held == 0
         for connection in opened:
-            await rest_of(connection)
+            await read_to_end(connection)
     assert [record.getMessage() for record in caplog.records] == []
 
 
-async def test_closing_while_http_is_being_imported() -> None:
+async def test_close_during_the_import_of_http() -> None:
     go_on = threading.Event()
 
-    def slowly() -> Application:
+    def load_slowly() -> Application:
         assert go_on.wait(DEADLINE)
         return Site().application
 
-    async with served(http=Http1Server(slowly)) as site:
-        with connected(site.port) as connection:
+    async with serve_site(http=Http1Server(load_slowly)) as site:
+        with connect(site.port) as connection:
             await send(connection, GET)
             await until(lambda: site.front.connection_count == 1)
             asyncio.get_running_loop().call_later(0.05, go_on.set)
             await site.front.aclose()
-            await rest_of(connection)
+            await read_to_end(connection)
 
 
-async def test_a_client_that_reads_nothing_does_not_keep_the_server_from_stopping(
+async def test_client_that_reads_nothing_does_not_delay_the_stop(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(listeners_module, "GRACE", 0.2)
@@ -683,8 +695,8 @@ async def test_a_client_that_reads_nothing_does_not_keep_the_server_from_stoppin
     with private_directory() as directory:
         listeners = Listeners(site.table(), lambda: site.application, directory)
         await listeners.start(ListenAddresses(Address("127.0.0.1", 0), None, ()))
-        with connected(listeners.addresses[0][1]) as lazy:
-            await flooded(lazy, 200)
+        with connect(listeners.addresses[0][1]) as lazy:
+            await request_flood(lazy, 200)
             await until(lambda: site.sent > 0)
             async with asyncio.timeout(5):
                 await listeners.aclose()
@@ -695,24 +707,24 @@ async def test_a_client_that_reads_nothing_does_not_keep_the_server_from_stoppin
     [("/\udcff/\udcfe", "x"), (f"/{SERVICE}/Echo", "\udcff")],
     ids=["path", "header"],
 )
-async def test_headers_that_are_not_text_end_their_connection_and_no_other(
+async def test_headers_that_are_not_text_end_only_their_connection(
     path: str, header: str, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """A path that is not text would end the main loop of grpc.aio, and with it every call."""
+    """By itself, grpc.aio ends its main loop over such a path, and with it every call."""
     site = Site()
     with private_directory() as directory:
         listeners = Listeners(site.table(), lambda: site.application, directory)
         await listeners.start(ListenAddresses(Address("127.0.0.1", 0), None, ()))
         port = listeners.addresses[0][1]
         try:
-            async with by_grpc(port) as channel:
-                held = asyncio.ensure_future(echoes(channel, b"held", method="Hold"))
+            async with connect_grpc(port) as channel:
+                held = asyncio.ensure_future(call_echo(channel, b"held", method="Hold"))
                 await until(lambda: site.held == 1)
-                with connected(port) as connection:
+                with connect(port) as connection:
                     await send(connection, frames.opening())
                     await send(connection, frames.headers(1, path, besides=[("x-a", header)]))
-                    await rest_of(connection)
-                assert await echoes(channel, b"after") == b"after"
+                    await read_to_end(connection)
+                assert await call_echo(channel, b"after") == b"after"
                 assert not held.done()
                 held.cancel()
         finally:
@@ -721,14 +733,14 @@ async def test_headers_that_are_not_text_end_their_connection_and_no_other(
     assert "gRPC server stopped" not in caplog.text
 
 
-async def test_a_request_whose_message_does_not_come(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_request_without_a_message_times_out(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(relay_module, "REQUEST_TIMEOUT", 0.2)
-    async with served() as site:
-        with connected(site.port) as connection:
+    async with serve_site() as site:
+        with connect(site.port) as connection:
             await send(connection, frames.opening())
             await send(connection, frames.headers(1, f"/{SERVICE}/Echo"))
-            await rest_of(connection)
-        with connected(site.port) as connection:
+            await read_to_end(connection)
+        with connect(site.port) as connection:
             await send(connection, frames.opening())
             await send(connection, frames.call(1, f"/{SERVICE}/Hold"))
             await until(lambda: site.held == 1)
@@ -736,31 +748,31 @@ async def test_a_request_whose_message_does_not_come(monkeypatch: pytest.MonkeyP
             assert site.held == 1
 
 
-async def test_an_idle_connection_gives_way_to_a_newcomer_and_a_busy_one_does_not() -> None:
-    async with served(ListenerLimits(ConnectionLimits(3, 3), peek_timeout=DEADLINE)) as site:
+async def test_idle_connection_is_closed_for_a_new_one_but_a_busy_one_is_not() -> None:
+    async with serve_site(ListenerLimits(ConnectionLimits(3, 3), peek_timeout=DEADLINE)) as site:
         with contextlib.ExitStack() as stack:
-            busy, idle, unused = (stack.enter_context(connected(site.port)) for _ in range(3))
+            busy, idle, unused = (stack.enter_context(connect(site.port)) for _ in range(3))
             for connection in (busy, idle, unused):
                 await send(connection, frames.opening())
-                await received(connection, frames.settings(ack=True))
+                await read_until(connection, frames.settings(ack=True))
             await send(busy, frames.call(1, f"/{SERVICE}/Hold"))
             await until(lambda: site.held == 1)
             await send(idle, frames.call(1, f"/{SERVICE}/Echo", b"once"))
-            await received(idle, b"grpc-status")
-            with connected(site.port) as newcomer:
-                assert await rest_of(unused) == b""
+            await read_until(idle, b"grpc-status")
+            with connect(site.port) as newcomer:
+                assert await read_to_end(unused) == b""
                 await send(newcomer, frames.opening())
                 await send(newcomer, frames.call(1, f"/{SERVICE}/Hold"))
                 await until(lambda: site.held == 2)
-                assert (await asyncio.to_thread(get, site.port, "/a"))[0] == 200
-                await rest_of(idle)
+                assert (await asyncio.to_thread(http_get, site.port, "/a"))[0] == 200
+                await read_to_end(idle)
                 assert site.held == 2
 
 
-async def test_settings_come_from_the_server_behind() -> None:
-    async with served() as site:
-        with connected(site.port) as connection:
+async def test_settings_come_from_the_grpc_server() -> None:
+    async with serve_site() as site:
+        with connect(site.port) as connection:
             await send(connection, frames.opening())
-            answer = await received(connection, frames.settings(ack=True))
+            answer = await read_until(connection, frames.settings(ack=True))
             first = frames.split(answer)[0][0]
             assert isinstance(first, SettingsFrame)

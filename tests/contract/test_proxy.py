@@ -1,4 +1,4 @@
-"""A call carried on to another process: what goes along with it, both ways."""
+"""A call that is forwarded to another process, with its metadata in both directions."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ PATH = "/acme.v1.Far/Ask"
 TWICE = (("x-part", "one"), ("x-part", "two"), ("x-raw-bin", b"\0\xff"))
 
 
-class Far(grpc.GenericRpcHandler):
-    """Answers with the metadata that it got, and with each of them as metadata."""
+class FarServer(grpc.GenericRpcHandler):
+    """Answers with the metadata that it received, as message and as metadata."""
 
     def service(self, _: grpc.HandlerCallDetails) -> grpc.RpcMethodHandler[Any, Any]:
         return grpc.stream_stream_rpc_method_handler(self._answer)
@@ -36,17 +36,17 @@ class Far(grpc.GenericRpcHandler):
 
 @pytest.fixture
 async def near(tmp_path: Any) -> AsyncIterator[grpc.aio.Channel]:
-    """To a server that carries on whatever it is asked."""
-    far = grpc.aio.server(handlers=(Far(),))
+    """Yield a channel to a server that forwards every call."""
+    far = grpc.aio.server(handlers=(FarServer(),))
     far.add_insecure_port(f"unix:{tmp_path}/far")
     await far.start()
     carrier = grpc.aio.insecure_channel(f"unix:{tmp_path}/far")
 
-    async def carry_on(path: str, stream: Stream) -> None:
+    async def forward_call(path: str, stream: Stream) -> None:
         kind = Cardinality.UNARY_UNARY if path.endswith("Once") else Cardinality.STREAM_STREAM
         await forward(carrier, path, kind, stream, await stream.recv_message())
 
-    server = grpc_server(HandlerTable(fallback=carry_on))
+    server = grpc_server(HandlerTable(fallback=forward_call))
     server.add_insecure_port(f"unix:{tmp_path}/near")
     await server.start()
     try:
@@ -59,7 +59,7 @@ async def near(tmp_path: Any) -> AsyncIterator[grpc.aio.Channel]:
 
 
 @pytest.mark.parametrize("path", [PATH, f"{PATH}Once"])
-async def test_metadata_of_one_name_stay_several(near: grpc.aio.Channel, path: str) -> None:
+async def test_repeated_metadata_keys_are_kept(near: grpc.aio.Channel, path: str) -> None:
     ask: Any = near.unary_unary(path)
     call = ask(b"hello", metadata=TWICE, timeout=10)
     assert (await call).decode() == repr(TWICE)

@@ -1,4 +1,4 @@
-"""What a client is told when something goes wrong: a code and a sentence, whatever was raised."""
+"""Clients get a status code and a message, whatever was raised."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ KINDS = ("One", "Many", "Collect", "Converse")
 
 
 class Panic(BaseException):
-    """As libraries written in other languages raise them."""
+    """Derives from BaseException, like errors of libraries in other languages."""
 
 
 class Unspeakable(Exception):
@@ -38,7 +38,7 @@ class Unspeakable(Exception):
 
 
 class Driver:
-    """Does as it is told by the test, over a method of every kind."""
+    """Behaves as the test demands, in a method of every kind."""
 
     def __init__(self) -> None:
         self.does: Callable[[Stream], Any] = lambda _: None
@@ -63,13 +63,13 @@ class Driver:
 
 
 @dataclass
-class Served:
+class ServedDriver:
     driver: Driver
     carrier: grpc.aio.Channel
     sdk: Channel
 
-    async def told(self, kind: str = "One", data: bytes = b"") -> tuple[Status, str]:
-        """By a client that sends whatever bytes it likes."""
+    async def call(self, kind: str = "One", data: bytes = b"") -> tuple[Status, str]:
+        """Call it by a client that sends any bytes, and return status and message."""
         call: Any = self.carrier.stream_stream(f"/{SERVICE}/{kind}")
         try:
             async with asyncio.timeout(10):
@@ -78,7 +78,7 @@ class Served:
             return Status(error.code().value[0]), error.details() or ""
         return Status.OK, ""
 
-    async def sdk_told(self) -> tuple[Status, str]:
+    async def call_by_sdk(self) -> tuple[Status, str]:
         call = UnaryUnaryMethod(self.sdk, f"/{SERVICE}/One", StringValue, StringValue)
         with pytest.raises(GRPCError) as error:
             await call(StringValue(), timeout=10)
@@ -86,7 +86,7 @@ class Served:
 
 
 @pytest.fixture
-async def served() -> AsyncIterator[Served]:
+async def served() -> AsyncIterator[ServedDriver]:
     driver = Driver()
     table = HandlerTable()
     table.add(SERVICE, lambda: methods_from_service(driver))
@@ -97,7 +97,7 @@ async def served() -> AsyncIterator[Served]:
     sdk = Channel("127.0.0.1", port)
     options = [("grpc.max_receive_message_length", -1), ("grpc.max_send_message_length", -1)]
     async with grpc.aio.insecure_channel(f"127.0.0.1:{port}", options=options) as carrier:
-        yield Served(driver, carrier, sdk)
+        yield ServedDriver(driver, carrier, sdk)
     sdk.close()
     await server.stop(None)
 
@@ -107,35 +107,35 @@ async def zeros(stream: Stream) -> None:
     await stream.send_message(bytes(int(request.value)))
 
 
-def raising(error: BaseException) -> Callable[[Stream], NoReturn]:
+def raiser(error: BaseException) -> Callable[[Stream], NoReturn]:
     def does(_: Stream) -> NoReturn:
         raise error
 
     return does
 
 
-def complaints(caplog: pytest.LogCaptureFixture) -> list[str]:
+def warnings_in(caplog: pytest.LogCaptureFixture) -> list[str]:
     return [each.getMessage() for each in caplog.records if each.levelno >= logging.WARNING]
 
 
 @pytest.mark.parametrize("kind", KINDS)
-async def test_a_request_that_cannot_be_read(served: Served, kind: str) -> None:
-    assert await served.told(kind, b"\x0a\xff") == (
+async def test_undecodable_request_is_refused(served: ServedDriver, kind: str) -> None:
+    assert await served.call(kind, b"\x0a\xff") == (
         Status.INVALID_ARGUMENT,
         f"the request to /{SERVICE}/{kind} is not a valid google.protobuf.StringValue message",
     )
 
 
 @pytest.mark.parametrize("kind", ["One", "Collect"])
-async def test_a_method_that_does_not_reply(served: Served, kind: str) -> None:
-    status, words = await served.told(kind)
+async def test_method_without_a_reply_is_an_internal_error(served: ServedDriver, kind: str) -> None:
+    status, words = await served.call(kind)
     assert status is Status.INTERNAL
     assert words == (f"/{SERVICE}/{kind} ended without a reply; this is a bug in the server")
 
 
 @pytest.mark.parametrize("kind", ["Many", "Converse"])
-async def test_no_reply_is_fine_where_any_number_may_come(served: Served, kind: str) -> None:
-    assert await served.told(kind) == (Status.OK, "")
+async def test_streaming_method_may_end_without_a_reply(served: ServedDriver, kind: str) -> None:
+    assert await served.call(kind) == (Status.OK, "")
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -175,32 +175,32 @@ async def test_no_reply_is_fine_where_any_number_may_come(served: Served, kind: 
     ],
     ids=repr,
 )
-async def test_whatever_a_driver_raises_is_told(
-    served: Served, kind: str, error: BaseException, status: Status, words: str
+async def test_any_error_of_a_driver_is_reported(
+    served: ServedDriver, kind: str, error: BaseException, status: Status, words: str
 ) -> None:
-    served.driver.does = raising(error)
-    assert await served.told(kind) == (status, words.format(path=f"/{SERVICE}/{kind}"))
-    served.driver.does = raising(CogworkError("still served"))
-    assert await served.told(kind) == (Status.INTERNAL, "still served")
+    served.driver.does = raiser(error)
+    assert await served.call(kind) == (status, words.format(path=f"/{SERVICE}/{kind}"))
+    served.driver.does = raiser(CogworkError("still served"))
+    assert await served.call(kind) == (Status.INTERNAL, "still served")
 
 
-async def test_a_driver_that_exits_does_not_take_the_server_with_it(
-    served: Served, caplog: pytest.LogCaptureFixture
+async def test_driver_that_exits_does_not_end_the_server(
+    served: ServedDriver, caplog: pytest.LogCaptureFixture
 ) -> None:
     served.driver.does = lambda _: sys.exit("enough")
-    assert await served.told() == (Status.UNKNOWN, "it called sys.exit('enough')")
+    assert await served.call() == (Status.UNKNOWN, "it called sys.exit('enough')")
     assert "/test.Driver/One failed" in caplog.text
 
 
-async def test_an_error_that_says_ok(served: Served) -> None:
-    served.driver.does = raising(GRPCError(Status.OK, "all is well"))
-    status, words = await served.told()
+async def test_error_with_status_ok_becomes_unknown(served: ServedDriver) -> None:
+    served.driver.does = raiser(GRPCError(Status.OK, "all is well"))
+    status, words = await served.call()
     assert status is Status.UNKNOWN
     assert "all is well" in words
 
 
-async def test_a_driver_whose_own_task_was_cancelled(served: Served) -> None:
-    """Nobody cancelled the call, so somebody waits for its end."""
+async def test_driver_whose_own_task_was_cancelled_is_reported(served: ServedDriver) -> None:
+    """The call itself was not cancelled, so a client waits for its end."""
 
     async def wait_for_a_cancelled_task(_: Stream) -> None:
         task = asyncio.ensure_future(asyncio.Event().wait())
@@ -208,13 +208,13 @@ async def test_a_driver_whose_own_task_was_cancelled(served: Served) -> None:
         await task
 
     served.driver.does = wait_for_a_cancelled_task
-    status, words = await served.told()
+    status, words = await served.call()
     assert status is Status.CANCELLED
     assert words == "/test.Driver/One was cancelled by the resource itself"
 
 
-async def test_a_client_that_gives_up_cancels_the_call(
-    served: Served, caplog: pytest.LogCaptureFixture
+async def test_client_that_cancels_cancels_the_call(
+    served: ServedDriver, caplog: pytest.LogCaptureFixture
 ) -> None:
     began, ended = asyncio.Event(), asyncio.Event()
 
@@ -232,11 +232,11 @@ async def test_a_client_that_gives_up_cancels_the_call(
         await began.wait()
         call.cancel()
         await ended.wait()
-    assert complaints(caplog) == []
+    assert warnings_in(caplog) == []
 
 
-async def test_a_driver_that_fails_after_its_client_gave_up(
-    served: Served, caplog: pytest.LogCaptureFixture
+async def test_driver_that_fails_after_the_client_cancelled_is_not_logged(
+    served: ServedDriver, caplog: pytest.LogCaptureFixture
 ) -> None:
     began, ended = asyncio.Event(), asyncio.Event()
 
@@ -256,29 +256,29 @@ async def test_a_driver_that_fails_after_its_client_gave_up(
         await began.wait()
         call.cancel()
         await ended.wait()
-    served.driver.does = raising(CogworkError("still served"))
-    assert await served.told() == (Status.INTERNAL, "still served")
-    assert complaints(caplog) == []
+    served.driver.does = raiser(CogworkError("still served"))
+    assert await served.call() == (Status.INTERNAL, "still served")
+    assert warnings_in(caplog) == []
 
 
-class Picture:
-    """Something large that a call has in its hands."""
+class LargeObject:
+    """Something large that a call refers to."""
 
 
 @pytest.mark.parametrize("kind", KINDS)
-async def test_what_a_failed_call_held_is_let_go_at_once(served: Served, kind: str) -> None:
-    """Not when Python next looks for circles: by then it may be gigabytes."""
-    pictures: list[weakref.ref[Picture]] = []
+async def test_objects_of_a_failed_call_are_freed_at_once(served: ServedDriver, kind: str) -> None:
+    """They are not left to the next garbage collection: by then they may be gigabytes."""
+    pictures: list[weakref.ref[LargeObject]] = []
 
-    def fail_with_a_picture(_: Stream) -> NoReturn:
-        picture = Picture()
+    def fail_with_large_object(_: Stream) -> NoReturn:
+        picture = LargeObject()
         pictures.append(weakref.ref(picture))
         raise CogworkError("it is upside down")
 
-    served.driver.does = fail_with_a_picture
+    served.driver.does = fail_with_large_object
     gc.disable()
     try:
-        assert await served.told(kind) == (Status.INTERNAL, "it is upside down")
+        assert await served.call(kind) == (Status.INTERNAL, "it is upside down")
         async with asyncio.timeout(5):
             while pictures[0]() is not None:  # noqa: ASYNC110 - nobody tells
                 await asyncio.sleep(0.001)
@@ -287,32 +287,32 @@ async def test_what_a_failed_call_held_is_let_go_at_once(served: Served, kind: s
 
 
 @pytest.mark.parametrize("character", ["x", "\n", "%", "ß", "🦆", "\udcff"])
-async def test_a_very_long_message_is_cut_and_arrives(served: Served, character: str) -> None:
-    served.driver.does = raising(CogworkError(character * 100_000))
+async def test_very_long_message_is_truncated(served: ServedDriver, character: str) -> None:
+    served.driver.does = raiser(CogworkError(character * 100_000))
     shown = "?" if character == "\udcff" else character
-    for status, words in (await served.told(), await served.sdk_told()):
+    for status, words in (await served.call(), await served.call_by_sdk()):
         assert status is Status.INTERNAL
         assert words.strip(shown) == "…"
         assert MAX_MESSAGE_BYTES // 13 < len(words) <= MAX_MESSAGE_BYTES + 1
 
 
 @pytest.mark.parametrize("text", ["größe\n\t\0 100%", "a\udcffb", "\ud83e"])
-async def test_any_text_arrives(served: Served, text: str) -> None:
-    served.driver.does = raising(CogworkError(text))
+async def test_any_text_arrives(served: ServedDriver, text: str) -> None:
+    served.driver.does = raiser(CogworkError(text))
     shown = text.encode(errors="replace").decode()
-    assert await served.told() == (Status.INTERNAL, shown)
-    assert await served.sdk_told() == (Status.INTERNAL, shown)
+    assert await served.call() == (Status.INTERNAL, shown)
+    assert await served.call_by_sdk() == (Status.INTERNAL, shown)
 
 
-async def test_a_reply_that_is_no_message(served: Served) -> None:
+async def test_reply_that_is_not_a_message_is_reported(served: ServedDriver) -> None:
     served.driver.does = lambda stream: stream.send_message({"not": "a message"})
     for kind in KINDS:
-        status, words = await served.told(kind)
+        status, words = await served.call(kind)
         assert status is Status.UNKNOWN
         assert "dict" in words
 
 
-async def test_the_largest_reply_and_one_byte_more(served: Served) -> None:
+async def test_largest_reply_passes_and_one_byte_more_is_refused(served: ServedDriver) -> None:
     call: Any = served.carrier.unary_unary("/test.Bytes/Zeros")
 
     async def zeros(size: int) -> int:
@@ -325,26 +325,26 @@ async def test_the_largest_reply_and_one_byte_more(served: Served) -> None:
     assert await zeros(3) == 3
 
 
-async def test_the_largest_request_and_one_byte_more(served: Served) -> None:
-    served.driver.does = raising(CogworkError("it arrived"))
+async def test_largest_request_passes_and_one_byte_more_is_refused(served: ServedDriver) -> None:
+    served.driver.does = raiser(CogworkError("it arrived"))
     overhead = len(StringValue(value="x" * DEFAULT_MAX_SIZE).SerializeToString()) - DEFAULT_MAX_SIZE
     largest = StringValue(value="x" * (DEFAULT_MAX_SIZE - overhead)).SerializeToString()
     assert len(largest) == DEFAULT_MAX_SIZE
-    assert await served.told("One", largest) == (Status.INTERNAL, "it arrived")
-    status, _ = await served.told("One", largest + b"\0")
+    assert await served.call("One", largest) == (Status.INTERNAL, "it arrived")
+    status, _ = await served.call("One", largest + b"\0")
     assert status is Status.RESOURCE_EXHAUSTED
 
 
 @pytest.mark.parametrize("path", ["/", "//", "/x", "/test.Driver/", "/test.Driver/Nope", "/ü/ß"])
-async def test_a_path_that_nobody_serves(served: Served, path: str) -> None:
+async def test_unknown_path_is_unimplemented(served: ServedDriver, path: str) -> None:
     call: Any = served.carrier.unary_unary(path)
     with pytest.raises(grpc.aio.AioRpcError) as told:
         await call(b"", timeout=10)
     assert told.value.code() is grpc.StatusCode.UNIMPLEMENTED
 
 
-async def test_a_service_that_cannot_be_loaded() -> None:
-    """Its module is broken: those who call it are told, and nobody else notices."""
+async def test_service_that_cannot_be_loaded_reports_the_error() -> None:
+    """Its module is broken: its callers get the error, and other services work."""
     table = HandlerTable()
 
     def load() -> NoReturn:

@@ -13,7 +13,7 @@ class TestFake(ArmContract):
 
 
 class TestFromUrdf(ArmContract):
-    """It turns without an end, and slides."""
+    """Its first joint turns endlessly, its second one slides."""
 
     model = "fake"
     attributes = {"kinematics_file": str(SLIDER), "speed_degs_per_sec": 50}

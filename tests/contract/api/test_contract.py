@@ -1,4 +1,4 @@
-"""What a contract finds out about a driver that misbehaves."""
+"""What a contract reports about a misbehaving driver."""
 
 from __future__ import annotations
 
@@ -29,49 +29,49 @@ SLOW = 0.6
 """Seconds, more than anybody may hold up the others."""
 
 
-async def well(_: Thermometer) -> Mapping[str, Any]:
+async def read_correctly(_: Thermometer) -> Mapping[str, Any]:
     return CELSIUS
 
 
-async def paused_once(it: Thermometer) -> Mapping[str, Any]:
-    """As by a computer that is busy."""
+async def pause_once(it: Thermometer) -> Mapping[str, Any]:
+    """Pause like a busy computer."""
     if not it.paused:
         it.paused = True
         time.sleep(SLOW)  # noqa: ASYNC251
     return CELSIUS
 
 
-async def blocking(_: Thermometer) -> Mapping[str, Any]:
+async def block_loop(_: Thermometer) -> Mapping[str, Any]:
     time.sleep(SLOW)  # noqa: ASYNC251 - this is the mistake
     return CELSIUS
 
 
-async def blocking_ahead_of_a_refusal(_: Thermometer) -> Mapping[str, Any]:
+async def block_loop_before_an_error(_: Thermometer) -> Mapping[str, Any]:
     time.sleep(SLOW)  # noqa: ASYNC251 - this is the mistake
     raise GRPCError(Status.UNAVAILABLE, "there is no such port")
 
 
-async def breaking(_: Thermometer) -> Mapping[str, Any]:
+async def raise_key_error(_: Thermometer) -> Mapping[str, Any]:
     raise KeyError("celsius")
 
 
-async def hanging(_: Thermometer) -> Mapping[str, Any]:
+async def hang(_: Thermometer) -> Mapping[str, Any]:
     await asyncio.Event().wait()
     return CELSIUS
 
 
-async def wordless(_: Thermometer) -> Mapping[str, Any]:
+async def fail_without_message(_: Thermometer) -> Mapping[str, Any]:
     raise GRPCError(Status.UNAVAILABLE, "E17")
 
 
-async def unwritten(_: Thermometer) -> Mapping[str, Any]:
+async def raise_not_implemented(_: Thermometer) -> Mapping[str, Any]:
     raise NotImplementedError
 
 
 class Thermometer(Sensor, EasyResource):  # type: ignore[misc, no-untyped-call]
     MODEL: ClassVar[Any] = "acme:contract:thermometer"
 
-    read: ClassVar[Read] = well
+    read: ClassVar[Read] = read_correctly
     left: ClassVar[Callable[[], object] | None] = None
     """What a thread of it does that nobody ends."""
     paused = False
@@ -87,65 +87,66 @@ class Thermometer(Sensor, EasyResource):  # type: ignore[misc, no-untyped-call]
         return await type(self).read(self)
 
 
-class TheContract(SensorContract):
+class ThermometerContract(SensorContract):
     __test__ = False
     model = str(Thermometer.MODEL)
     models = (model_from_sdk_class(Thermometer),)
 
 
-every_method = TheContract.test_every_method_answers_or_explains
-closed = TheContract.test_close_leaves_nothing_running
+every_method = ThermometerContract.test_every_method_answers_or_explains
+closed = ThermometerContract.test_close_leaves_nothing_running
 
 
-async def judge(*judges: Judge) -> None:
-    async with running_harness(TheContract.models) as made:
-        await made.run(TheContract.resource_config())
+async def run_contract(*judges: Judge) -> None:
+    async with running_harness(ThermometerContract.models) as made:
+        await made.run(ThermometerContract.resource_config())
         for each in judges:
-            await each(TheContract(), made)
+            await each(ThermometerContract(), made)
 
 
-async def test_one_that_never_answers_hangs_no_test(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(Thermometer, "read", hanging)
+async def test_driver_that_never_answers_times_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Thermometer, "read", hang)
     monkeypatch.setattr("cogwork.contracts.harness.CALL_TIMEOUT", 0.2)
-    async with running_harness(TheContract.models) as made:
-        await made.run(TheContract.resource_config())
+    async with running_harness(ThermometerContract.models) as made:
+        await made.run(ThermometerContract.resource_config())
         with pytest.raises(TimeoutError):
             await SensorClient("it", made.channel).get_readings()
 
 
-@pytest.mark.parametrize("read", [well, paused_once])
-async def test_nothing_about_one_that_does_its_work(
-    read: Read, monkeypatch: pytest.MonkeyPatch
-) -> None:
+@pytest.mark.parametrize("read", [read_correctly, pause_once])
+async def test_correct_driver_passes(read: Read, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Thermometer, "read", read)
-    await judge(every_method, closed)
+    await run_contract(every_method, closed)
 
 
 @pytest.mark.parametrize(
     ("read", "words"),
     [
-        (blocking, r"GetReadings blocked the event loop for 0\.\ds; run it in a thread"),
-        (blocking_ahead_of_a_refusal, "GetReadings blocked the event loop"),
-        (breaking, "GetReadings failed with (UNKNOWN|INTERNAL): "),
-        (wordless, "GetReadings failed without a message: UNAVAILABLE: E17"),
-        (unwritten, 'GetReadings is not implemented; implement it or add it to "lacks"'),
+        (block_loop, r"GetReadings blocked the event loop for 0\.\ds; run it in a thread"),
+        (block_loop_before_an_error, "GetReadings blocked the event loop"),
+        (raise_key_error, "GetReadings failed with (UNKNOWN|INTERNAL): "),
+        (fail_without_message, "GetReadings failed without a message: UNAVAILABLE: E17"),
+        (
+            raise_not_implemented,
+            'GetReadings is not implemented; implement it or add it to "lacks"',
+        ),
     ],
 )
-async def test_a_call_that_goes_wrong(
+async def test_failing_calls_are_reported(
     read: Read, words: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(Thermometer, "read", read)
     with pytest.raises((AssertionError, pytest.fail.Exception), match=words):
-        await judge(every_method)
+        await run_contract(every_method)
 
 
-async def test_what_is_left_behind(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_thread_left_running_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("cogwork.contracts.contract.TIMEOUT", 0.1)
     ended = threading.Event()
     monkeypatch.setattr(Thermometer, "left", ended.wait)
     try:
         with pytest.raises(AssertionError, match=r"still running after close: .*poll the bus"):
-            await judge(closed)
+            await run_contract(closed)
     finally:
         ended.set()
         await asyncio.sleep(0)

@@ -1,4 +1,4 @@
-"""The models that are wired to pins keep to their contracts, on pins that only pretend to be."""
+"""GPIO models fulfill their contracts on mock pins."""
 
 from __future__ import annotations
 
@@ -45,20 +45,20 @@ class TestBoard(BoardContract):
     drives = SIGNALS
 
     async def drive(self, it: Any, interrupt: str, high: bool) -> None:
-        """What is watched stays an input: somebody else drives it."""
+        """Drive the watched pin from outside: it stays an input."""
         await it.do_command({"drive": {SIGNALS[interrupt]: high}})
 
 
-class Wired:
+class OnMockBoard:
     model: ClassVar[str] = "gpio"
     beside: ClassVar[Any] = [BOARD]
 
 
-class TestButton(Wired, ButtonContract):
+class TestButton(OnMockBoard, ButtonContract):
     attributes: ClassVar[Any] = {"board": "pins", "pin": "17", "duration": "10ms"}
 
 
-class TestMotor(Wired, MotorContract):
+class TestMotor(OnMockBoard, MotorContract):
     lacks = ("GetPosition", "GoTo", "ResetZeroPosition")
     attributes: ClassVar[Any] = {
         "board": "pins",
@@ -67,7 +67,7 @@ class TestMotor(Wired, MotorContract):
     }
 
 
-class TestMotorOfTwoPins(Wired, MotorContract):
+class TestMotorOfTwoPins(OnMockBoard, MotorContract):
     lacks = ("GetPosition", "GoFor", "GoTo", "ResetZeroPosition", "SetRPM")
     attributes: ClassVar[Any] = {"board": "pins", "pins": {"a": "17", "b": "27"}}
 
@@ -77,7 +77,7 @@ class ShaftAttributes(Attributes):
 
 
 class Shaft(Encoder):
-    """Turns as the pins of the motor say, five revolutions a second at full power."""
+    """Turns as the motor's pins demand, five revolutions per second at full power."""
 
     def __init__(self, name: str, board: Board) -> None:
         super().__init__(name)
@@ -136,16 +136,16 @@ class TestMotorWithEncoder(MotorContract):
     }
 
 
-class TestServo(Wired, ServoContract):
+class TestServo(OnMockBoard, ServoContract):
     attributes: ClassVar[Any] = {"board": "pins", "pin": "18", "degrees_per_second": 60}
     near = 5
 
 
-class TestSwitch(Wired, SwitchContract):
+class TestSwitch(OnMockBoard, SwitchContract):
     attributes: ClassVar[Any] = {"board": "pins", "pins": ["17", "27"], "labels": list("abcd")}
 
 
-class TestIncrementalEncoder(Wired, EncoderContract):
+class TestIncrementalEncoder(OnMockBoard, EncoderContract):
     model = "incremental"
     attributes: ClassVar[Any] = {"board": "pins", "pins": {"a": "a", "b": "b"}}
 
@@ -154,7 +154,7 @@ class TestIncrementalEncoder(Wired, EncoderContract):
             await _drive(bench, interrupt, high)
 
 
-class TestSingleEncoder(Wired, EncoderContract):
+class TestSingleEncoder(OnMockBoard, EncoderContract):
     model = "single"
     attributes: ClassVar[Any] = {"board": "pins", "pins": {"i": "a"}}
     knows_way = False
@@ -165,7 +165,7 @@ class TestSingleEncoder(Wired, EncoderContract):
 
 
 def _pulses(order: str) -> list[tuple[str, bool]]:
-    """Some of each signal, the first of them leading."""
+    """Return pulses of each signal, with the first signal leading."""
     return [(signal, high) for _ in range(5) for high in (True, False) for signal in order]
 
 

@@ -1,4 +1,4 @@
-"""What is served of the public API, and what is not: nothing goes by unnoticed."""
+"""Which methods of the public API are served, and which are refused."""
 
 from __future__ import annotations
 
@@ -39,5 +39,5 @@ def test_every_method_of_the_descriptor_is_served_or_refused(
         assert served == described
 
 
-def test_an_api_for_each_class_of_the_sdk() -> None:
+def test_api_exists_for_each_class_of_the_sdk() -> None:
     assert sum(each.is_served for each in PUBLIC_APIS.values()) == 28, "27, and the shell"

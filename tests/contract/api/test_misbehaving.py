@@ -1,4 +1,4 @@
-"""What the contracts of the APIs find out about drivers that misbehave: fakes, with one mistake."""
+"""What the contracts of the APIs report about misbehaving drivers: fakes with one mistake."""
 
 from __future__ import annotations
 
@@ -97,28 +97,28 @@ class Servo(Fake, ServoContract):
     pass
 
 
-def nothing(*_: Any, **__: Any) -> Any:
+def do_nothing(*_: Any, **__: Any) -> Any:
     async def done() -> bool:
         return True
 
     return done()
 
 
-def giving(value: Any) -> Mistake:
+def return_value(value: Any) -> Mistake:
     async def give(*_: Any, **__: Any) -> Any:
         return value
 
     return give
 
 
-def unsigned(call: Mistake) -> Mistake:
+def ignore_signs(call: Mistake) -> Mistake:
     async def without_signs(it: Any, *numbers: float, **_: Any) -> None:
         await call(it, *map(abs, numbers))
 
     return without_signs
 
 
-def times(factor: float, call: Mistake) -> Mistake:
+def multiply_result(factor: float, call: Mistake) -> Mistake:
     async def multiplied(it: Any, **_: Any) -> float:
         result: float = await call(it)
         return result * factor
@@ -126,8 +126,8 @@ def times(factor: float, call: Mistake) -> Mistake:
     return multiplied
 
 
-def counting_up(call: Mistake) -> Mistake:
-    """Ticks of a shaft that may turn either way."""
+def count_only_up(call: Mistake) -> Mistake:
+    """Count ticks of a shaft upward, whichever way it turns."""
     last, counted = 0.0, 0.0
 
     async def position(it: Any, *kind: Any, **_: Any) -> tuple[float, Any]:
@@ -145,25 +145,25 @@ def counting_up(call: Mistake) -> Mistake:
         (
             Servo,
             Servo.test_moves_and_stops,
-            *(FakeServo, "stop", nothing),
+            *(FakeServo, "stop", do_nothing),
             "it was stopped but reports that it is moving",
         ),
         (
             Servo,
             Servo.test_stays_where_stopped,
-            *(FakeServo, "stop", nothing),
+            *(FakeServo, "stop", do_nothing),
             "it was stopped but continued to move",
         ),
         (
             Encoder,
             Encoder.test_counts_as_shaft_turns,
-            *(FakeEncoder, "_raw_count", giving(0.0)),
+            *(FakeEncoder, "_raw_count", return_value(0.0)),
             "the shaft turned but the position did not change",
         ),
         (
             Encoder,
             Encoder.test_counts_as_shaft_turns,
-            *(FakeEncoder, "get_position", counting_up(FakeEncoder.get_position)),
+            *(FakeEncoder, "get_position", count_only_up(FakeEncoder.get_position)),
             "the shaft turned back but the count increased",
         ),
         (
@@ -175,138 +175,138 @@ def counting_up(call: Mistake) -> Mistake:
         (
             Encoder,
             Encoder.test_reset_clears_count,
-            *(FakeEncoder, "reset_position", nothing),
+            *(FakeEncoder, "reset_position", do_nothing),
             "36.0 == 0 ± 1",
         ),
         (
             Motor,
             Motor.test_negative_power_is_backward,
-            *(FakeMotor, "set_power", unsigned(FakeMotor.set_power)),
+            *(FakeMotor, "set_power", ignore_signs(FakeMotor.set_power)),
             "0.5 == -0.5 ± 0.05",
         ),
         (
             Motor,
             Motor.test_set_rpm_turns_until_stopped,
-            *(FakeMotor, "set_rpm", unsigned(FakeMotor.set_rpm)),
+            *(FakeMotor, "set_rpm", ignore_signs(FakeMotor.set_rpm)),
             "it turned in the wrong direction",
         ),
         (
             Motor,
             Motor.test_go_for_direction_follows_signs,
-            *(FakeMotor, "go_for", unsigned(FakeMotor.go_for)),
+            *(FakeMotor, "go_for", ignore_signs(FakeMotor.go_for)),
             "go_for at -60 rpm for 0.1 revolutions",
         ),
         (
             BlindMotor,
             BlindMotor.test_set_rpm_turns_until_stopped,
-            *(FakeMotor, "set_rpm", unsigned(FakeMotor.set_rpm)),
+            *(FakeMotor, "set_rpm", ignore_signs(FakeMotor.set_rpm)),
             "it turns in the wrong direction, with a power of 0.6",
         ),
         (
             BlindMotor,
             BlindMotor.test_go_for_takes_expected_time,
-            *(FakeMotor, "go_for", nothing),
+            *(FakeMotor, "go_for", do_nothing),
             r"the call returned after 0\.0\ds instead of 0\.20s",
         ),
         (
             Base,
             Base.test_stops_at_target,
-            *(FakeBase, "move_straight", nothing),
+            *(FakeBase, "move_straight", do_nothing),
             r"the call returned after 0\.0\ds instead of 0\.20s",
         ),
         (
             Base,
             Base.test_stops_at_target,
-            *(FakeBase, "spin", nothing),
+            *(FakeBase, "spin", do_nothing),
             r"the call returned after 0\.0\ds instead of 0\.20s",
         ),
         (
             Gantry,
             Gantry.test_move_duration_matches_speed,
-            *(FakeGantry, "move_to_position", nothing),
+            *(FakeGantry, "move_to_position", do_nothing),
             r"the call returned after 0\.0\ds instead of 0\.20s",
         ),
         (
             Gantry,
             Gantry.test_position_changes_while_moving,
-            *(FakeGantry, "get_position", giving([0.0])),
+            *(FakeGantry, "get_position", return_value([0.0])),
             "it is moving but its position does not change",
         ),
         (
             Gantry,
             Gantry.test_homes_from_elsewhere,
-            *(FakeGantry, "home", nothing),
+            *(FakeGantry, "home", do_nothing),
             r"\[10.0\] == approx\(\[0.0",
         ),
         (
             AudioOut,
             AudioOut.test_plays_sound,
-            *(FakeAudioOut, "play", nothing),
+            *(FakeAudioOut, "play", do_nothing),
             r"the call returned after 0\.0\ds instead of 0\.20s",
         ),
         (
             AudioOut,
             AudioOut.test_plays_streamed_sound,
-            *(FakeAudioOut, "play_stream", nothing),
+            *(FakeAudioOut, "play_stream", do_nothing),
             r"the call returned after 0\.0\ds instead of 0\.20s",
         ),
         (
             Boards,
             Boards.test_analog_reads_within_range,
-            *(FakeAnalog, "read", giving(Board.Analog.Value(value=70, max_range=3.3))),
+            *(FakeAnalog, "read", return_value(Board.Analog.Value(value=70, max_range=3.3))),
             "joystick returned a value outside its range",
         ),
         (
             Boards,
             Boards.test_analog_keeps_written_value,
-            *(FakeAnalog, "write", nothing),
+            *(FakeAnalog, "write", do_nothing),
             "0 == 1",
         ),
         (
             Boards,
             Boards.test_interrupt_counts_and_ticks,
-            *(FakePin, "set", nothing),
+            *(FakePin, "set", do_nothing),
             "door went high but did not tick",
         ),
         (
             Boards,
             Boards.test_interrupt_counts_and_ticks,
-            *(FakeInterrupt, "value", giving(0)),
+            *(FakeInterrupt, "value", return_value(0)),
             "door ticked but its count did not change",
         ),
         (
             MovementSensor,
             MovementSensor.test_measurements_match_properties,
-            *(FakeMovementSensor, "get_linear_velocity", giving(Vector3(x=math.nan))),
+            *(FakeMovementSensor, "get_linear_velocity", return_value(Vector3(x=math.nan))),
             r"its linear_velocity is \[nan, 0.0, 0.0\]",
         ),
         (
             MovementSensor,
             MovementSensor.test_readings_match_measurements,
-            *(FakeMovementSensor, "get_compass_heading", giving(120.0)),
+            *(FakeMovementSensor, "get_compass_heading", return_value(120.0)),
             r"its compass_heading is \[120.0\] but its readings contain \[0.0\]",
         ),
         (
             PowerSensor,
             PowerSensor.test_power_is_voltage_times_current,
-            *(FakePowerSensor, "get_power", times(1000, FakePowerSensor.get_power)),
+            *(FakePowerSensor, "get_power", multiply_result(1000, FakePowerSensor.get_power)),
             r"its power is \d+ W but voltage times current is ",
         ),
         (
             PowerSensor,
             PowerSensor.test_readings_match_measurements,
-            *(FakePowerSensor, "get_voltage", giving((230.0, False))),
+            *(FakePowerSensor, "get_voltage", return_value((230.0, False))),
             '"voltage" of its readings differs from its measurement',
         ),
         (
             PowerSensor,
             PowerSensor.test_readings_match_measurements,
-            *(FakePowerSensor, "get_voltage", giving((12.0, True))),
+            *(FakePowerSensor, "get_voltage", return_value((12.0, True))),
             "voltage and current disagree about AC",
         ),
     ],
 )
-async def test_a_mistake_is_found(
+async def test_mistake_is_reported(
     contract: type[Contract],
     test: Test,
     driver: type,
@@ -319,15 +319,15 @@ async def test_a_mistake_is_found(
         monkeypatch.setattr(f"cogwork.contracts.{module}.TIMEOUT", 0.2)
     monkeypatch.setattr(driver, method, mistake)
     with pytest.raises((AssertionError, pytest.fail.Exception), match=words):
-        await judge(contract, test)
+        await run_contract_test(contract, test)
 
 
-async def test_a_board_of_which_nothing_is_named() -> None:
+async def test_board_contract_without_names_is_reported() -> None:
     with pytest.raises(AssertionError, match="nothing of the board is tested; set at least one of"):
-        await judge(UnnamedBoards, UnnamedBoards.test_names_something_to_test)
+        await run_contract_test(UnnamedBoards, UnnamedBoards.test_names_something_to_test)
 
 
-async def judge(contract: type[Contract], test: Test) -> None:
+async def run_contract_test(contract: type[Contract], test: Test) -> None:
     async with running_harness() as made:
         await made.run(*contract.beside, contract.resource_config())
         known = {"bench": made, "it": contract.client("it", made.channel)}

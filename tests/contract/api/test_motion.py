@@ -85,7 +85,7 @@ class TestGantry(MotionContract):
 
 
 class TestRidingOnAGantry(MotionContract):
-    """The camera looks along its x and its z at once: what it goes is level all the same."""
+    """The camera looks along x and z at once, but moves horizontally."""
 
     model = "builtin"
     beside = (GANTRY, CAMERA)

@@ -1,4 +1,4 @@
-"""A sensor on a serial port keeps to its contract, with a device that repeats itself."""
+"""A sensor on a serial port, whose device repeats its line, fulfills its contract."""
 
 from __future__ import annotations
 
