@@ -1,4 +1,4 @@
-"""Reads a guide as a list of things to do: files to write, and commands with what they print."""
+"""Parses a guide into steps: files to write, and commands with their output."""
 
 from __future__ import annotations
 
@@ -23,29 +23,29 @@ class Command:
     line: str
     output: list[str]
 
-    def printed_as_shown(self, printed: str) -> bool:
+    def matches(self, printed: str) -> bool:
         pattern = "\n".join(_pattern(line) for line in self.output)
         return re.fullmatch(pattern, printed.rstrip("\n")) is not None
 
 
 def _pattern(line: str) -> str:
-    """`…` alone stands for any number of lines, within a line for anything in it."""
+    """`…` alone matches any number of lines, within a line any text."""
     if line == _ANYTHING:
         return r"[\s\S]*"
     return r".*".join(re.escape(part) for part in line.split(_ANYTHING))
 
 
-def steps(guide: Path) -> list[File | Command]:
+def parse_steps(guide: Path) -> list[File | Command]:
     found: list[File | Command] = []
     for block in _BLOCK.finditer(guide.read_text()):
         if block["title"]:
             found.append(File(block["title"], block["body"]))
         elif block["kind"] == "console":
-            found += _commands(block["body"])
+            found += _parse_commands(block["body"])
     return found
 
 
-def _commands(body: str) -> list[Command]:
+def _parse_commands(body: str) -> list[Command]:
     commands: list[Command] = []
     for line in body.splitlines():
         if line.startswith("$ "):

@@ -1,4 +1,4 @@
-"""Every command of README and the guides is run, and must print what they say it prints."""
+"""Every command of README and the guides is run, and must print the shown output."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 import pytest
-from tests.docs.guide import Command, File, steps
+from tests.docs.guide import Command, File, parse_steps
 
 ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
@@ -25,7 +25,7 @@ _EXTRAS = (
     *("camera", "onnx", "tflite", "tensorflow", "torch", "openvino"),
     *("contracts", "gpio", "serial", "gamepad"),
 )
-# Tests have no package index at hand; the environment they run in has Cogwork installed.
+# Tests have no package index; their environment has Cogwork installed.
 INSTEAD = {
     "pip install cogwork": "true",
     **{f"pip install 'cogwork[{extra}]'": "true" for extra in _EXTRAS},
@@ -37,7 +37,7 @@ INSTEAD = {
     },
     # A reader ends it with Ctrl-C.
     "cogwork demo": "cogwork demo demo --seconds 3 --port 8081",
-    # It takes a moment until what was saved runs.
+    # It takes a moment until the saved file is running.
     "cogwork call motor set_rpm '{\"rpm\": 90}' 2>&1": (
         "until cogwork call motor set_rpm '{\"rpm\": 90}' 2>&1 | grep INVALID; do sleep 0.2; done"
     ),
@@ -46,34 +46,34 @@ INSTEAD = {
 
 @pytest.mark.usefixtures("default_port")
 @pytest.mark.parametrize("guide", GUIDES, ids=lambda guide: guide.stem)
-def test_the_commands_print_what_the_guide_says(guide: Path, tmp_path: Path) -> None:
+def test_commands_print_what_the_guide_shows(guide: Path, tmp_path: Path) -> None:
     with ExitStack() as terminals:
-        for step in steps(guide):
+        for step in parse_steps(guide):
             if isinstance(step, File):
                 path = tmp_path / step.path
                 path.parent.mkdir(exist_ok=True)
                 path.write_text(step.text)
             elif step.line.startswith(("cogwork-server -config", "cogwork module run")):
-                terminals.enter_context(serving(step, tmp_path))
+                terminals.enter_context(start_server(step, tmp_path))
             else:
-                printed = run(step, tmp_path)
-                assert step.printed_as_shown(printed), f"$ {step.line}\n{printed}"
+                printed = run_command(step, tmp_path)
+                assert step.matches(printed), f"$ {step.line}\n{printed}"
 
 
 @contextmanager
-def serving(command: Command, directory: Path) -> Iterator[None]:
-    """In a terminal of its own, until the guide ends."""
+def start_server(command: Command, directory: Path) -> Iterator[None]:
+    """Run the command in the background until the guide ends."""
     with subprocess.Popen(
         command.line.split(),
         cwd=directory,
-        env=environment_in(directory),
+        env=environment_for(directory),
         text=True,
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
     ) as server:
         assert server.stdout is not None
         printed = ""
-        while not command.printed_as_shown(printed):
+        while not command.matches(printed):
             line = server.stdout.readline()
             assert line, f"$ {command.line}\n{printed}"
             printed += line
@@ -85,7 +85,7 @@ def serving(command: Command, directory: Path) -> Iterator[None]:
         assert server.returncode == 0, printed + rest
 
 
-def environment_in(directory: Path) -> dict[str, str]:
+def environment_for(directory: Path) -> dict[str, str]:
     scripts = str(Path(sys.executable).parent)
     return {
         "PATH": f"{scripts}{os.pathsep}{os.environ['PATH']}",
@@ -95,11 +95,11 @@ def environment_in(directory: Path) -> dict[str, str]:
     }
 
 
-def run(command: Command, directory: Path) -> str:
+def run_command(command: Command, directory: Path) -> str:
     done = subprocess.run(
         ["bash", "-c", INSTEAD.get(command.line, command.line)],
         cwd=directory,
-        env=environment_in(directory),
+        env=environment_for(directory),
         text=True,
         timeout=60,
         capture_output=True,

@@ -1,4 +1,4 @@
-"""Guides and templates import only what stays the same: `docs/reference/stability.md`."""
+"""Guides and templates import only the public interface: `docs/reference/stability.md`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The reference pages: what they show works, and what they point to is there."""
+"""The examples and links of the reference pages work."""
 
 from __future__ import annotations
 
@@ -26,16 +26,16 @@ REGISTRY = Registry(builtin_models())
 
 
 @pytest.mark.parametrize("text", EXAMPLES)
-def test_an_example_loads(text: str) -> None:
+def test_example_loads(text: str) -> None:
     environment = dict.fromkeys(re.findall(r"\$\{([A-Z0-9_]+)\}", text), "secret")
     loaded = load(text, LoadContext(REGISTRY, Path("/home/cog"), environment, lambda _: True))
     found = [fault.diagnostic for fault in loaded.diagnostics]
-    # The page shows how login is written, and says that it is refused.
+    # The page shows how login is configured, and says that it is refused.
     assert [each.message for each in found if each.code is not UNSUPPORTED_PROTECTION] == []
 
 
 @pytest.mark.parametrize("text", EXAMPLES)
-def test_an_example_is_valid_in_an_editor(text: str) -> None:
+def test_example_matches_the_schema(text: str) -> None:
     validator = Draft202012Validator(machine_schema(REGISTRY))
     assert not [error.message for error in validator.iter_errors(read_json(text).value)]
 
@@ -45,38 +45,42 @@ def test_every_example_is_on_the_page() -> None:
 
 
 @pytest.mark.parametrize("path", generate.INACTIVE_PARTS)
-def test_what_comes_later_is_a_part_of_the_file_and_says_so(path: str) -> None:
+def test_inactive_parts_are_marked_as_later(path: str) -> None:
     parent, _, key = path.rpartition(".")
-    assert re.search(rf"^\| `{key}` .*\*\(later\)\* \|$", section(parent), re.MULTILINE)
-    assert path not in headings(CONFIGURATION) or generate.INACTIVE_PARTS[path] in section(path)
+    assert re.search(rf"^\| `{key}` .*\*\(later\)\* \|$", read_section(parent), re.MULTILINE)
+    assert path not in find_headings(CONFIGURATION) or generate.INACTIVE_PARTS[
+        path
+    ] in read_section(path)
 
 
 def test_every_field_of_every_section_is_in_a_table() -> None:
     machine = describe_model(MachineConfig)
-    shown = [fields_in(section(heading)) for heading in headings(CONFIGURATION)]
+    shown = [find_fields(read_section(heading)) for heading in find_headings(CONFIGURATION)]
     for part in (machine, *machine["$defs"].values()):
         assert list(part.get("properties", ())) in shown
 
 
-def section(heading: str) -> str:
+def read_section(heading: str) -> str:
     title = re.escape(heading or "Top level")
     found = re.search(rf"^#+ {title}\n(.*?)(?=^#|\Z)", CONFIGURATION, re.MULTILINE | re.DOTALL)
     assert found, heading
     return found[1]
 
 
-def headings(page: str) -> list[str]:
+def find_headings(page: str) -> list[str]:
     return re.findall(r"^#+ (.*)$", page, re.MULTILINE)
 
 
-def fields_in(text: str) -> list[str]:
+def find_fields(text: str) -> list[str]:
     return re.findall(r"^\| `(.*?)` \|", text, re.MULTILINE)
 
 
 @pytest.mark.parametrize("page", sorted(PAGES.glob("*.md")), ids=lambda page: page.stem)
-def test_links_lead_somewhere(page: Path) -> None:
+def test_links_have_targets(page: Path) -> None:
     text = page.read_text(encoding="utf-8")
-    anchors = {re.sub(r"[^\w -]", "", title.lower()).replace(" ", "-") for title in headings(text)}
+    anchors = {
+        re.sub(r"[^\w -]", "", title.lower()).replace(" ", "-") for title in find_headings(text)
+    }
     for target in re.findall(r"\]\((?!https:)([^)]+)\)", text):
         path, _, anchor = target.partition("#")
         assert (page.parent / path).exists() if path else anchor in anchors, target

@@ -28,7 +28,7 @@ CHANGELOG = """\
 """
 
 
-def test_the_section_of_a_version() -> None:
+def test_release_notes_are_the_section_of_the_version() -> None:
     assert release_notes(CHANGELOG, "v1.2.0", "1.2.0") == "### Added\n\n- A thing."
     assert release_notes(CHANGELOG, "v1.0.0", "1.0.0") == "- The first."
 
@@ -42,11 +42,11 @@ def test_the_section_of_a_version() -> None:
         ("v1.1.0", "1.1.0", "is empty"),
     ],
 )
-def test_what_cannot_be_released(tag: str, version: str, reason: str) -> None:
+def test_inconsistent_releases_are_refused(tag: str, version: str, reason: str) -> None:
     with pytest.raises(NotReleasable, match=reason):
         release_notes(CHANGELOG, tag, version)
 
 
-def test_an_unreleased_version_says_why(capsys: pytest.CaptureFixture[str]) -> None:
+def test_unreleased_version_is_explained(capsys: pytest.CaptureFixture[str]) -> None:
     assert main([f"v{__version__}x"]) == 1
     assert "cannot be released" in capsys.readouterr().err

@@ -1,4 +1,4 @@
-"""The pages of the documentation site, and what the check of a built site finds."""
+"""The pages of the documentation site, and the check of a built site."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ HOME = '<nav><a href="other.html">Other</a></nav><article>{}</article>'
 OTHER = '<article><h1 id="top">1. Other</h1></article>'
 
 
-def found_in(directory: Path, body: str, capsys: pytest.CaptureFixture[str]) -> str:
-    """What the check says of a site whose home page has the body."""
+def check_site(directory: Path, body: str, capsys: pytest.CaptureFixture[str]) -> str:
+    """Return the report of the check for a site whose home page has the body."""
     (directory / "index.html").write_text(HOME.format(body))
     (directory / "other.html").write_text(OTHER)
     code = main([str(directory)])
@@ -35,8 +35,8 @@ def found_in(directory: Path, body: str, capsys: pytest.CaptureFixture[str]) -> 
         "<p>A line - with a dash, and 2. a number</p>",
     ],
 )
-def test_a_sound_page(body: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert found_in(tmp_path, body, capsys) == ""
+def test_valid_page_passes(body: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert check_site(tmp_path, body, capsys) == ""
 
 
 @pytest.mark.parametrize(
@@ -56,33 +56,35 @@ def test_a_sound_page(body: str, tmp_path: Path, capsys: pytest.CaptureFixture[s
         ("<p>See [that][there].</p>", "Markdown that was not rendered"),
     ],
 )
-def test_a_broken_page(
+def test_broken_page_is_reported(
     body: str, problem: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert problem in found_in(tmp_path, body, capsys)
+    assert problem in check_site(tmp_path, body, capsys)
 
 
-def test_a_style_sheet_that_fetches(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_style_sheet_that_fetches_is_reported(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     (tmp_path / "theme.css").write_text("@font-face { src: url('https://example.org/font') }")
-    assert "theme.css fetches https://example.org/font" in found_in(tmp_path, "", capsys)
+    assert "theme.css fetches https://example.org/font" in check_site(tmp_path, "", capsys)
 
 
-def test_a_page_outside_of_the_navigation(
+def test_page_outside_of_the_navigation_is_reported(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     (tmp_path / "stray.html").write_text(OTHER)
-    assert "stray.html is not in the navigation" in found_in(tmp_path, "", capsys)
+    assert "stray.html is not in the navigation" in check_site(tmp_path, "", capsys)
 
 
-def test_a_page_that_links_from_the_root_of_the_host(
+def test_links_from_the_root_of_the_host_are_resolved(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     (tmp_path / "404.html").write_text('<a href="/docs/other.html">x</a><a href="/docs/">y</a>')
     home = '<link rel="canonical" href="https://example.org/docs/index.html">'
-    assert found_in(tmp_path, home, capsys) == ""
+    assert check_site(tmp_path, home, capsys) == ""
 
 
-def test_void_elements_stay_closed(tmp_path: Path) -> None:
+def test_void_elements_do_not_extend_the_navigation(tmp_path: Path) -> None:
     (tmp_path / "index.html").write_text('<nav><br><img src="x.png"></nav><a href="y.html">y</a>')
     assert read_pages(tmp_path)["index.html"].navigation == []
 
@@ -107,7 +109,9 @@ PLACES = {
         ("docs/index.md", "`call[0](argument)`", "`call[0](argument)`"),
     ],
 )
-def test_links_follow_the_place_of_a_page(source: str, link: str, rewritten: str) -> None:
+def test_links_are_rewritten_for_the_new_place_of_a_page(
+    source: str, link: str, rewritten: str
+) -> None:
     assert relink(link, source, PLACES) == rewritten
 
 
