@@ -1,4 +1,4 @@
-"""The benchmarks hold their promises also at a size that CI has time for."""
+"""The benchmarks reach their aims at a size that is fast enough for CI."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ BENCHMARKS = Path(__file__).parents[2] / "benchmarks"
 @pytest.mark.parametrize(
     "command", [["reconfigure.py", "--edits", "10"], ["parallel_builds.py", "--rounds", "1"]]
 )
-def test_a_benchmark_reaches_its_aim(command: list[str]) -> None:
+def test_benchmark_reaches_its_aim(command: list[str]) -> None:
     script, *options = command
     done = subprocess.run(
         [sys.executable, str(BENCHMARKS / script), *options],
@@ -28,8 +28,8 @@ def test_a_benchmark_reaches_its_aim(command: list[str]) -> None:
 
 @pytest.mark.soak
 @pytest.mark.parametrize("name", ["proxy", "modules"])
-def test_a_benchmark_of_modules_runs(name: str) -> None:
-    """What they aim at takes a machine of its own; that nothing else is touched does not."""
+def test_module_benchmark_runs_without_touching_others(name: str) -> None:
+    """Their aims need a dedicated computer; that others are not touched is checked everywhere."""
     done = subprocess.run(
         [sys.executable, "-m", f"benchmarks.{name}", "--quick"],
         cwd=BENCHMARKS.parent,

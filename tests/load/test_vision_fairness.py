@@ -1,4 +1,4 @@
-"""Several cameras and one model that cannot keep up with them: each gets its share."""
+"""Several cameras share one model that cannot keep up with them: each gets its share."""
 
 from __future__ import annotations
 
@@ -78,19 +78,20 @@ async def test_each_camera_gets_its_share(tmp_path: Path, callers: int) -> None:
         began = time.monotonic()
         weights: list[float] = []
 
-        async def look(number: int, client: VisionClient) -> None:
+        async def detect_repeatedly(number: int, client: VisionClient) -> None:
             while time.monotonic() - began < SECONDS:
                 await client.get_detections_from_camera(f"belt-{number}", timeout=20)
                 looks[number] += 1
 
-        async def weigh() -> None:
+        async def measure_memory() -> None:
             while time.monotonic() - began < SECONDS:
                 weights.append(process.memory_info().rss / MIB)
                 await asyncio.sleep(0.1)
 
         try:
             await asyncio.gather(
-                weigh(), *(look(number % CAMERAS, each) for number, each in enumerate(clients))
+                measure_memory(),
+                *(detect_repeatedly(number % CAMERAS, each) for number, each in enumerate(clients)),
             )
             after: Any = await clients[0].get_status()
         finally:
@@ -102,6 +103,6 @@ async def test_each_camera_gets_its_share(tmp_path: Path, callers: int) -> None:
         f"{callers} callers a camera: looks {looks}, {inferred:.1f} pictures/s of "
         f"{CAMERAS * RATE}, grew {growth:.1f} MiB"
     )
-    # In a few seconds, a picture that comes a moment later is a look or two.
+    # Within a few seconds, one late frame makes a difference of one or two calls.
     assert max(looks) - min(looks) <= max(size(ci=6, full=2), UNFAIR * max(looks))
     assert growth < MOST_GROWTH
