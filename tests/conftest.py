@@ -1,4 +1,4 @@
-"""What every test gets: a guard against leaks, a temporary directory of its own, test sizes."""
+"""Fixtures for every test: leak guards, a private temporary directory and test sizes."""
 
 import contextlib
 import gc
@@ -15,10 +15,10 @@ from pytest_asyncio import is_async_test
 from tests import leaks
 from tests.sizes import SIZE
 
-# Ahead of whatever imports onnxruntime: tests talk to nobody outside.
+# Set this before onnxruntime is imported: tests must not send telemetry.
 os.environ["ORT_DISABLE_TELEMETRY"] = "1"
 
-# What a shell starts with "&" ignores Ctrl-C, and so would all that the tests start and interrupt.
+# Background jobs of a shell ignore SIGINT, and so would every process that the tests start.
 signal.signal(signal.SIGINT, signal.default_int_handler)
 
 settings.register_profile(
@@ -40,7 +40,7 @@ settings.load_profile(SIZE)
 
 @pytest.fixture(scope="session", autouse=True)
 def private_temporary_directory(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
-    """What appears in the temporary directory is ours, whatever else this computer runs."""
+    """Use a private directory, so that all files in it are ours."""
     directory = str(tmp_path_factory.mktemp("tmp"))
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(tempfile, "tempdir", directory)
@@ -49,7 +49,7 @@ def private_temporary_directory(tmp_path_factory: pytest.TempPathFactory) -> Ite
 
 
 @pytest.fixture(scope="module", autouse=True)
-def little_to_look_through() -> None:
+def freeze_garbage_collector() -> None:
     """What is there for good, such as engines and what pytest remembers, takes a full collection
     of garbage up to half a second: long enough to fail a test that watches the time."""
     gc.collect()
@@ -80,13 +80,13 @@ def leak_guard(private_temporary_directory: None) -> Iterator[None]:
 
 @pytest.fixture(autouse=True)
 def task_guard(leak_guard: None, request: pytest.FixtureRequest) -> None:
-    """Set up ahead of the test's other fixtures, so that it looks after they are torn down."""
+    """Run before the test's other fixtures, so that it checks after they are torn down."""
     if is_async_test(request.node) and _has_own_loop(request.node):
         request.getfixturevalue("task_guard_on_loop")
 
 
 def _has_own_loop(test: pytest.Item) -> bool:
-    # On a loop shared with other tests, tasks rightly live as long as the loop's fixtures.
+    # On a loop shared with other tests, tasks may live as long as the loop's fixtures.
     marker = test.get_closest_marker("asyncio")
     return marker is None or marker.kwargs.get("loop_scope", "function") == "function"
 

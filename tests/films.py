@@ -1,4 +1,4 @@
-"""Short videos, made on the spot: each picture is of one colour, and tells its number by it."""
+"""Short generated videos: each frame has one color, which encodes its number."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def film(
     codec: str = "mpeg4",
     kind: str | None = None,
 ) -> Path:
-    """`kind`: the format, where the suffix does not say."""
+    """`kind`: the format, where the suffix does not determine it."""
     width, height = size
     with av.open(str(path), "w", format=kind) as container:
         stream = cast("VideoStream", container.add_stream(codec, rate=rate))
@@ -38,7 +38,7 @@ def film(
 
 
 def number_of(pixels: NDArray[Any]) -> int:
-    """Which picture of a film it is."""
+    """Return the number of the frame within its film."""
     return round(float(np.mean(pixels)) / _STEP) % PICTURES
 
 

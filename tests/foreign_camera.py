@@ -1,4 +1,4 @@
-"""Cameras as others write them: with the SDK, and without a thought of ours."""
+"""Cameras as others write them with the SDK."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from viam.proto.component.camera import GetPropertiesResponse  # noqa: E402
 
 
 class ForeignCamera(Camera):
-    """Hands over what it is given, each as a picture of that name."""
+    """Returns the given data, each as an image of that name."""
 
     def __init__(self, name: str = "foreign", captured_at: float = 0.0, **images: Any) -> None:
         super().__init__(name)
@@ -28,7 +28,7 @@ class ForeignCamera(Camera):
         """Where it is set, pictures come once the event is."""
         self._news = asyncio.Event()
 
-    async def was_asked(self, times: int) -> None:
+    async def wait_for_requests(self, times: int) -> None:
         async with asyncio.timeout(10):
             while len(self.asked) < times:
                 self._news.clear()
@@ -49,7 +49,7 @@ class ForeignCamera(Camera):
         if self.held is not None:
             await self.held.wait()
         return [
-            _named(name, data)
+            _named_image(name, data)
             for name, data in images
             if not filter_source_names or name in filter_source_names
         ], metadata
@@ -65,8 +65,8 @@ class ForeignCamera(Camera):
         return GetPropertiesResponse()
 
 
-def _named(name: str, data: Any) -> NamedImage:
-    # Of any other type, so that the SDK does not look for a size in what is none.
+def _named_image(name: str, data: Any) -> NamedImage:
+    # Use an unknown type, so that the SDK does not parse the size of invalid images.
     image = NamedImage(name, b"", CameraMimeType.CUSTOM("image/unknown"))
     image._data = data
     image._mime_type = CameraMimeType.JPEG  # as the SDK calls everything

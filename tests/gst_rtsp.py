@@ -1,7 +1,7 @@
-"""A picture that moves, served over RTSP on loopback until the process ends.
+r"""Serves a moving image over RTSP on loopback until the process ends.
 
 Run with Debian's own Python, which has GStreamer: `gst_rtsp.py PORT ELEMENT…`, with the elements
-that encode the picture and pack it. Prints `listening` once it does; without a port it ends at
+that encode and pack the image. It prints `listening` once it listens; without a port it ends at
 once, with 0 if everything needed is installed.
 """
 

@@ -1,4 +1,4 @@
-"""A gRPC client that sends whatever it is told to: any path, any header, any bytes as a message."""
+"""A gRPC client that sends whatever it is given: any path, header and message bytes."""
 
 from __future__ import annotations
 
@@ -89,7 +89,7 @@ class Client:
         ended: asyncio.Future[Answer] = asyncio.get_running_loop().create_future()
         self._answers[number] = (Answer(), ended)
         try:
-            self._h2.send_headers(number, [*_usual(path, instead), *besides])
+            self._h2.send_headers(number, [*_default_headers(path, instead), *besides])
             await self._send(number, message(body) if framed else body, ended)
             return await ended
         finally:
@@ -104,11 +104,11 @@ class Client:
         self._flush()
 
     async def run(self) -> None:
-        """Until the connection is closed."""
+        """Read until the connection is closed."""
         try:
             while data := await self._reader.read(1 << 20):
                 for event in self._h2.receive_data(data):
-                    self._happened(event)
+                    self._handle_event(event)
                 self._flush()
             self._end("the server closed the connection")
         except (OSError, ProtocolError) as error:
@@ -118,7 +118,7 @@ class Client:
             raise
 
     async def _send(self, number: int, data: bytes, ended: asyncio.Future[Answer]) -> None:
-        """As much as the server takes before it answers."""
+        """Send as much as the server accepts before it answers."""
         view = memoryview(data)
         try:
             while view:
@@ -140,10 +140,10 @@ class Client:
             self._h2.end_stream(number)
             self._flush()
         except (ProtocolError, OSError):
-            # It has closed the call or the connection, and says why.
+            # The server has closed the call or the connection, and says why.
             return
 
-    def _happened(self, event: Event) -> None:
+    def _handle_event(self, event: Event) -> None:
         if isinstance(event, WindowUpdated):
             self._more_window.set()
         elif isinstance(event, ConnectionTerminated):
@@ -192,7 +192,7 @@ async def connected(port: int) -> AsyncIterator[Client]:
             await writer.wait_closed()
 
 
-def _usual(path: str | bytes, instead: Iterable[Header] | None) -> list[Header]:
+def _default_headers(path: str | bytes, instead: Iterable[Header] | None) -> list[Header]:
     named: list[Header] = [
         (":method", "POST"),
         (":scheme", "http"),

@@ -1,4 +1,4 @@
-"""What a test can leave behind in its process: threads, children, descriptors, temporary files."""
+"""Detects what a test leaves behind: threads, children, descriptors and temporary files."""
 
 import asyncio
 import contextlib
@@ -18,7 +18,7 @@ PATIENCE = 10.0
 
 @dataclass(frozen=True, slots=True)
 class Held:
-    """One thing the process holds; the label may change while it stays the same thing."""
+    """One thing the process holds; its label may change while it stays the same thing."""
 
     key: Hashable
     label: str = field(compare=False)
@@ -35,11 +35,11 @@ def snapshot() -> Snapshot:
 
 
 def leaked_since(before: Snapshot) -> Snapshot:
-    """What appeared since and does not go away by itself."""
+    """Return what appeared since then and does not go away by itself."""
     deadline = time.monotonic() + PATIENCE
     if snapshot() - before:
-        # An error keeps the frames it came through, and with them what they had open. What
-        # nobody refers to any more is garbage, not a leak; Python itself warns if it was open.
+        # An error refers to the frames it came through, and to what they had open. Unreferenced
+        # objects are garbage, not a leak; Python itself warns if they were open.
         gc.collect()
     while (left := snapshot() - before) and time.monotonic() < deadline:
         time.sleep(0.005)
@@ -47,7 +47,7 @@ def leaked_since(before: Snapshot) -> Snapshot:
 
 
 async def leaked_tasks() -> Snapshot:
-    """The tasks of the running loop, other than the caller's, that do not end by themselves."""
+    """Return the tasks of the running loop, other than the caller's, that do not end."""
     deadline = time.monotonic() + PATIENCE
     while (tasks := _other_tasks()) and (remaining := deadline - time.monotonic()) > 0:
         await asyncio.wait(tasks, timeout=remaining)
@@ -69,7 +69,7 @@ def _task_label(task: asyncio.Task[object]) -> str:
 
 
 def _threads() -> Iterator[Held]:
-    # Keyed by the object: idents are used again once a thread has ended.
+    # The key is the object: idents are reused once a thread has ended.
     return (Held(thread, f'thread "{thread.name}"') for thread in threading.enumerate())
 
 
@@ -82,7 +82,7 @@ def _temporary_files() -> Iterator[Held]:
 
 
 def _children() -> Iterator[Held]:
-    # Reading all of /proc takes milliseconds; most tests have no child at all.
+    # Reading all of /proc takes milliseconds; most tests have no child process.
     if not _has_children():
         return
     for stat in Path("/proc").glob("[0-9]*/stat"):
@@ -102,7 +102,7 @@ def _has_children() -> bool:
 
 
 def _parse_stat(stat: str) -> tuple[int, str, str, int]:
-    # The name is the program's to choose, so it may hold spaces and brackets.
+    # The name is chosen by the program, so it may contain spaces and brackets.
     pid, _, rest = stat.partition(" (")
     name, _, fields = rest.rpartition(") ")
     state, parent, *_ = fields.split()

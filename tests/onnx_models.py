@@ -1,4 +1,4 @@
-"""Tiny ONNX models, made where they are needed."""
+"""Tiny generated ONNX models."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import onnx
 from numpy.typing import NDArray
 from onnx import TensorProto, helper, numpy_helper
 
-# Only looked at when onnxruntime is imported, which reports to its makers otherwise.
+# This is read when onnxruntime is imported, which otherwise sends telemetry.
 os.environ["ORT_DISABLE_TELEMETRY"] = "1"
 
 Extents = Sequence[int | str] | None
@@ -42,7 +42,7 @@ def model(
     return made
 
 
-def saved(path: Path, made: onnx.ModelProto) -> Path:
+def save_model(path: Path, made: onnx.ModelProto) -> Path:
     path.write_bytes(made.SerializeToString())
     return path
 
@@ -59,8 +59,8 @@ def relu(extents: Extents = ("n", 4), notes: Mapping[str, str] | None = None) ->
     return model([node], [("x", FLOAT, extents)], [("y", FLOAT, extents)], notes=notes)
 
 
-def adding(number: float) -> onnx.ModelProto:
-    """x + number; of the same size whatever the number."""
+def add_constant(number: float) -> onnx.ModelProto:
+    """Return a model for x + number, of the same size for any number."""
     return model(
         [helper.make_node("Add", ["x", "c"], ["y"])],
         [("x", FLOAT, [2])],
@@ -70,7 +70,7 @@ def adding(number: float) -> onnx.ModelProto:
 
 
 def product(rows: int = 64) -> onnx.ModelProto:
-    """With weights worth a file of their own."""
+    """Return a model with enough weights for a separate file."""
     weights = np.random.default_rng(2).random((rows, rows), np.float32)
     return model(
         [helper.make_node("MatMul", ["x", "w"], ["y"])],
@@ -80,8 +80,8 @@ def product(rows: int = 64) -> onnx.ModelProto:
     )
 
 
-def saved_apart(path: Path, made: onnx.ModelProto) -> Path:
-    """Its weights in another file beside it."""
+def save_with_external_data(path: Path, made: onnx.ModelProto) -> Path:
+    """Save the model with its weights in a separate file beside it."""
     onnx.save(
         made,
         str(path),

@@ -1,4 +1,4 @@
-"""Pictures made by hand, byte by byte: those that no library would write."""
+"""Handmade images that no library would write."""
 
 from __future__ import annotations
 
@@ -19,28 +19,28 @@ _ADAM7 = ((0, 0, 8, 8), (4, 0, 8, 8), (0, 4, 4, 8), (2, 0, 4, 4), (0, 2, 2, 4), 
 _LAST_PASS = (0, 1, 1, 2)
 
 
-def colours(width: int = 96, height: int = 64, step: int = 0) -> NDArray[np.uint8]:
+def color_image(width: int = 96, height: int = 64, step: int = 0) -> NDArray[np.uint8]:
     return draw_gradient(width, height, step)
 
 
-def distances(width: int = 96, height: int = 64) -> NDArray[np.uint16]:
-    """Every one of them another."""
+def depth_image(width: int = 96, height: int = 64) -> NDArray[np.uint16]:
+    """Return a depth image in which every value is different."""
     return np.arange(1, width * height + 1, dtype=np.uint16).reshape(height, width)
 
 
-def written(kind: str, pixels: NDArray[Any], *options: int) -> bytes:
-    """By OpenCV."""
+def encode_pixels(kind: str, pixels: NDArray[Any], *options: int) -> bytes:
+    """Encode the pixels with OpenCV."""
     done, data = cv2.imencode(kind, pixels, options)
     assert done
     return data.tobytes()
 
 
 def progressive(pixels: NDArray[Any]) -> bytes:
-    return written(".jpg", pixels, cv2.IMWRITE_JPEG_PROGRESSIVE, 1)
+    return encode_pixels(".jpg", pixels, cv2.IMWRITE_JPEG_PROGRESSIVE, 1)
 
 
 def chunk(kind: bytes, data: bytes) -> bytes:
-    """Of a PNG."""
+    """Return a chunk of a PNG."""
     return struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
 
 
@@ -54,7 +54,7 @@ def png(
     extra: bytes = b"",
     interlaced: bool = False,
 ) -> bytes:
-    """All of it zero, unless the rows (each begins with its filter) are given."""
+    """Return a PNG of zeros, unless the rows (each with its filter byte) are given."""
     header = struct.pack(">IIBBBBB", width, height, bits, kind, 0, 0, interlaced)
     if rows is not None:
         data = zlib.compress(rows)
@@ -82,7 +82,7 @@ def _size(width: int, height: int, bits: int, interlaced: bool) -> int:
 
 
 def packed_zeros(size: int) -> bytes:
-    """As zlib would pack them, without its seconds."""
+    """Compress zeros as zlib would, but fast."""
     packer = zlib.compressobj(9, wbits=-15)
     block = packer.compress(bytes(1 << 20)) + packer.flush(zlib.Z_FULL_FLUSH)
     rest = zlib.compress(bytes(size % (1 << 20)), 9, wbits=-15)
@@ -92,14 +92,14 @@ def packed_zeros(size: int) -> bytes:
 
 
 def segment(marker: int, data: bytes) -> bytes:
-    """Of a JPEG."""
+    """Return a segment of a JPEG."""
     return struct.pack(">BBH", 0xFF, marker, len(data) + 2) + data
 
 
 def jpeg(
     width: int, height: int, levels: tuple[int, ...], *, progressive: bool = False, scans: int = 1
 ) -> bytes:
-    """One level (0 to 255) for each component, all over the picture."""
+    """Return a JPEG with one level (0 to 255) for each component."""
     parts = [b"\xff\xd8"]
     if len(levels) == 4:
         parts.append(segment(0xEE, b"Adobe\0\x64\0\0\0\0\0"))  # plain CMYK, no transform
@@ -115,7 +115,7 @@ def jpeg(
     blocks = -(-width // 8) * -(-height // 8)
     parts += [segment(0xDA, head), _entropy(levels, blocks, waves=not progressive)]
     for number in range(1, scans):
-        # An end of block for each block, one component after the other.
+        # One end-of-block code for each block, component by component.
         each = number % len(levels)
         parts += [segment(0xDA, bytes((1, each, 0, 1, 63, 0))), bytes(-(-blocks // 8))]
     parts.append(b"\xff\xd9")
@@ -140,14 +140,14 @@ def _entropy(levels: tuple[int, ...], blocks: int, *, waves: bool) -> bytes:
 
 
 def with_scans(data: bytes, count: int) -> bytes:
-    """A progressive JPEG whose last scan comes again and again."""
+    """Return a progressive JPEG whose last scan is repeated."""
     start = data.rindex(b"\xff\xda")
     scan = data[start:-2]
     return data[:start] + scan * (count - data.count(b"\xff\xda") + 1) + b"\xff\xd9"
 
 
 def with_exif(data: bytes, *, orientation: int = 1, thumbnail: bytes = b"") -> bytes:
-    """A JPEG as telephones write it."""
+    """Return a JPEG with EXIF data, as phones write it."""
     first = b"\0\1" + struct.pack(">HHIHH", 0x0112, 3, 1, orientation, 0)
     at = 8 + len(first) + 4
     pointers = b"\0\2" + struct.pack(">HHII", 0x0201, 4, 1, at + 30)
@@ -156,8 +156,8 @@ def with_exif(data: bytes, *, orientation: int = 1, thumbnail: bytes = b"") -> b
     return data[:2] + segment(0xE1, b"Exif\0\0" + body) + data[2:]
 
 
-def claiming(data: bytes, width: int, height: int) -> bytes:
-    """The same picture with another size in its header."""
+def with_claimed_size(data: bytes, width: int, height: int) -> bytes:
+    """Return the same image with another size in its header."""
     if data.startswith(b"\x89PNG"):
         header = struct.pack(">II", width, height) + data[24:29]
         return data[:8] + chunk(b"IHDR", header) + data[33:]
@@ -178,18 +178,27 @@ def _texts() -> bytes:
 
 BAD_PICTURES: dict[str, tuple[Callable[[], bytes], str]] = {
     "empty": (lambda: b"", "it has no data"),
-    "cut off": (lambda: written(".jpg", colours())[:-40], "is truncated"),
-    "cut off PNG": (lambda: written(".png", colours())[:-40], "is truncated"),
-    "no size": (lambda: claiming(png(5, 7), 0, 0), "is empty"),
-    "65500x65500": (lambda: claiming(written(".jpg", colours()), 65_500, 65_500), "too large"),
-    "65535 wide": (lambda: claiming(written(".jpg", colours()), 65_535, 1), "too large"),
+    "cut off": (lambda: encode_pixels(".jpg", color_image())[:-40], "is truncated"),
+    "cut off PNG": (lambda: encode_pixels(".png", color_image())[:-40], "is truncated"),
+    "no size": (lambda: with_claimed_size(png(5, 7), 0, 0), "is empty"),
+    "65500x65500": (
+        lambda: with_claimed_size(encode_pixels(".jpg", color_image()), 65_500, 65_500),
+        "too large",
+    ),
+    "65535 wide": (
+        lambda: with_claimed_size(encode_pixels(".jpg", color_image()), 65_535, 1),
+        "too large",
+    ),
     "20000x20000": (lambda: png(20_000, 20_000), "too large"),
-    "little behind it": (lambda: claiming(written(".png", colours()), 6000, 6000), "is damaged"),
+    "little behind it": (
+        lambda: with_claimed_size(encode_pixels(".png", color_image()), 6000, 6000),
+        "is damaged",
+    ),
     "overfull": (_overfull, "more data than its header"),
     "packed texts": (_texts, "is truncated"),
     "raw": (lambda: b"RGBA" + b"\xff" * 8, "too large"),
     "raw depth": (lambda: b"DEPTHMAP" + bytes(7) + b"\5" + bytes(7) + b"\5", "takes 74 bytes"),
-    "1000 scans": (lambda: with_scans(progressive(colours()), 1000), "scans"),
+    "1000 scans": (lambda: with_scans(progressive(color_image()), 1000), "scans"),
     "GIF": (lambda: b"GIF89a", "a GIF"),
     "WebP": (lambda: b"RIFF\x10\0\0\0WEBPVP8 ", "a WebP"),
     "PDF": (lambda: b"%PDF-1.7", "a PDF"),

@@ -1,6 +1,6 @@
-"""The real models, labels and photos of `make models`, and what others find with them.
+r"""The real models, labels and photos of `make models`, and reference results.
 
-A test that asks for a file that is not here is skipped; in CI, it fails.
+A test that needs a missing file is skipped; in CI, it fails.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ ONNX = ("efficientnet_lite0_logits.onnx", "yolov2tiny_nms_w8.onnx", "yolov2tiny_
 
 
 def model_path(name: str) -> Path:
-    """The path of a model or of its labels."""
+    """Return the path of a model or of its labels."""
     path = cache.directory() / name
     if not path.exists():
-        _miss(name)
+        _skip_missing(name)
     return path
 
 
@@ -37,7 +37,7 @@ def photo_paths() -> list[Path]:
 
 
 def is_here(name: str) -> bool:
-    """For tests that have enough to do without the file."""
+    """Return whether the file exists, for tests that can do without it."""
     return (cache.directory() / name).exists()
 
 
@@ -46,7 +46,7 @@ def golden_outputs(model: str) -> dict[str, list[Any]]:
     return outputs
 
 
-def _miss(name: str) -> NoReturn:
+def _skip_missing(name: str) -> NoReturn:
     reason = f'{name} is not here: run "make models"'
     if os.environ.get("CI"):
         pytest.fail(reason, pytrace=False)

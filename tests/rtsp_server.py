@@ -1,4 +1,4 @@
-"""A real RTSP server on loopback: it can be cut off, can hang, and come back."""
+"""A real RTSP server on loopback that can be cut off, hang and recover."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class RtspServer:
         return f"rtsp://127.0.0.1:{self.port}/test"
 
     async def start(self) -> float:
-        """The monotonic time at which it listens."""
+        """Start it and return the monotonic time at which it listens."""
         self._process = await asyncio.create_subprocess_exec(
             _PYTHON,
             _SCRIPT,
@@ -52,11 +52,11 @@ class RtspServer:
         output = Output()
         reading = output.follow(self._process.stdout)
         self._reader = asyncio.get_running_loop().create_task(reading)
-        await output.says("^listening$")
+        await output.wait_for("^listening$")
         return time.monotonic()
 
     async def cut(self) -> None:
-        """As if its plug was pulled, except that the kernel closes its connections."""
+        """Kill it, as if unplugged, except that the kernel closes its connections."""
         if self._process is None:
             return
         with contextlib.suppress(ProcessLookupError):
@@ -64,15 +64,15 @@ class RtspServer:
         await asyncio.wait_for(self._process.wait(), DEADLINE)
         if self._reader is not None:
             await asyncio.wait_for(self._reader, DEADLINE)
-        # Its transport closes its pipes a turn of the loop later.
+        # Its transport closes its pipes one iteration of the loop later.
         await asyncio.sleep(0)
         self._process = None
 
     def hang(self) -> None:
-        """Its connections stay, and nothing comes."""
+        """Suspend it: its connections stay, but send nothing."""
         self._signal(signal.SIGSTOP)
 
-    def go_on(self) -> None:
+    def resume(self) -> None:
         self._signal(signal.SIGCONT)
 
     def _signal(self, number: signal.Signals) -> None:
@@ -84,7 +84,7 @@ class RtspServer:
 async def rtsp_server(
     port: int | None = None, encoding: tuple[str, ...] = JPEG
 ) -> AsyncIterator[RtspServer]:
-    """Yields it listening. The test is skipped where GStreamer is not installed."""
+    """Yield the listening server; skip the test where GStreamer is not installed."""
     if not _has_gstreamer():
         pytest.skip(f"there is no RTSP server to test with: apt-get install {_PACKAGES}")
     server = RtspServer(port or free_port(), encoding)

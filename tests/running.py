@@ -1,4 +1,4 @@
-"""The real executable, for tests that need all of it: started, watched, stopped."""
+"""The real executable, for tests that need all of it: started, observed and stopped."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _LONGEST_LINE = 1 << 24
 
 @dataclass
 class Output:
-    """The lines of one stream, as they come."""
+    """The lines of one stream, as they arrive."""
 
     lines: list[str] = field(default_factory=list)
     ended: bool = False
@@ -44,12 +44,14 @@ class Output:
     async def follow(self, stream: asyncio.StreamReader) -> None:
         while line := await stream.readline():
             self.lines.append(line.decode(errors="replace").rstrip("\n"))
-            self._tell()
+            self._notify()
         self.ended = True
-        self._tell()
+        self._notify()
 
-    async def says(self, pattern: str, since: int = 0, within: float = DEADLINE) -> re.Match[str]:
-        """The first match in a line from number `since` on, awaited."""
+    async def wait_for(
+        self, pattern: str, since: int = 0, within: float = DEADLINE
+    ) -> re.Match[str]:
+        """Wait for the first match in a line from number `since` on."""
         wanted, at = re.compile(pattern), since
         try:
             async with asyncio.timeout(within):
@@ -64,7 +66,7 @@ class Output:
         except TimeoutError:
             raise AssertionError(f"no {pattern!r} within {within:g} s:\n{self.text}") from None
 
-    def _tell(self) -> None:
+    def _notify(self) -> None:
         self._news.set()
 
 
@@ -86,7 +88,7 @@ class Server:
         return int(self.url.rpartition(":")[2])
 
     @property
-    def said(self) -> str:
+    def output(self) -> str:
         return f"{self.out.text}\n{self.err.text}"
 
     def save(self, config: Config | str) -> None:
@@ -95,24 +97,24 @@ class Server:
     def signal(self, number: signal.Signals) -> None:
         self.process.send_signal(number)
 
-    async def serving(self, within: float = DEADLINE) -> None:
-        self.url = (await self.out.says(SERVING.pattern, within=within))[1]
+    async def wait_until_serving(self, within: float = DEADLINE) -> None:
+        self.url = (await self.out.wait_for(SERVING.pattern, within=within))[1]
 
     async def exit_code(self, within: float = DEADLINE) -> int:
         try:
             return await asyncio.wait_for(self.process.wait(), within)
         except TimeoutError:
-            raise AssertionError(f"it still runs after {within:g} s:\n{self.said}") from None
+            raise AssertionError(f"it still runs after {within:g} s:\n{self.output}") from None
 
     async def get(self, path: str, host: str | None = None) -> tuple[int, str]:
-        """The status and the body of an HTTP/1.1 answer."""
+        """Return the status and the body of an HTTP/1.1 answer."""
         return await http_get(host or "localhost", self.port, path)
 
     async def status(self) -> Any:
         return json.loads((await self.get("/status.json"))[1])
 
-    async def until(self, **wanted: Any) -> Any:
-        """The machine's status, once these of its fields are as wanted."""
+    async def wait_for_status(self, **wanted: Any) -> Any:
+        """Wait until these fields of the machine's status have these values, and return it."""
         async with asyncio.timeout(DEADLINE):
             while True:
                 status = await self.status()
@@ -125,14 +127,14 @@ def save(file: Path, config: Config | str) -> None:
     atomic.write(file, (config if isinstance(config, str) else json.dumps(config)).encode())
 
 
-def served_anywhere(config: Config) -> Config:
-    """On a free port, unless the configuration says where."""
+def with_free_port(config: Config) -> Config:
+    """Use a free port, unless the configuration has an address."""
     network = {"bind_address": "localhost:0", **config.get("network", {})}
     return {**config, "network": network}
 
 
 @contextlib.asynccontextmanager
-async def running(
+async def run_server(
     config: Config | str,
     directory: Path,
     *,
@@ -145,27 +147,27 @@ async def running(
     When it is not over by itself it is asked to stop, and must exit with the code; None: any.
     """
     file = directory / "machine.json"
-    save(file, config if isinstance(config, str) else served_anywhere(config))
+    save(file, config if isinstance(config, str) else with_free_port(config))
     around = {"COGWORK_HOME": str(directory / "home"), **(environment or {})}
-    async with started(["-config", str(file)], around) as server:
+    async with start_server(["-config", str(file)], around) as server:
         server.file = file
         if serves:
-            await server.serving()
+            await server.wait_until_serving()
         yield server
         if server.process.returncode is None:
             server.signal(signal.SIGTERM)
         code = await server.exit_code()
-        assert exits is None or code == exits, f"exit code {code}:\n{server.said}"
+        assert exits is None or code == exits, f"exit code {code}:\n{server.output}"
 
 
 @contextlib.asynccontextmanager
-async def started(
+async def start_server(
     arguments: Sequence[str],
     environment: Mapping[str, str] | None = None,
     *,
     out: int = asyncio.subprocess.PIPE,
 ) -> AsyncIterator[Server]:
-    """The process and nothing else; killed if it is not over at the end."""
+    """Start only the process, and kill it at the end if it still runs."""
     process = await asyncio.create_subprocess_exec(
         sys.executable,
         "-m",
@@ -178,7 +180,7 @@ async def started(
         limit=_LONGEST_LINE,
     )
     server = Server(process, Path(), Output(), Output())
-    readers = [*_followed((server.out, process.stdout), (server.err, process.stderr))]
+    readers = [*_follow((server.out, process.stdout), (server.err, process.stderr))]
     try:
         yield server
     finally:
@@ -186,11 +188,11 @@ async def started(
             process.kill()
         await process.wait()
         await asyncio.gather(*readers)
-        # Its transport closes its pipes a turn of the loop later.
+        # Its transport closes its pipes one iteration of the loop later.
         await asyncio.sleep(0)
 
 
-def _followed(
+def _follow(
     *streams: tuple[Output, asyncio.StreamReader | None],
 ) -> Iterable[asyncio.Task[None]]:
     for output, stream in streams:

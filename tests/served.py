@@ -1,4 +1,4 @@
-"""Resources on a real gRPC server, for the SDK's own clients."""
+"""Serves resources on a real gRPC server, for the SDK's own clients."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class Serve(Protocol):
 
 @contextlib.asynccontextmanager
 async def served(*resources: ResourceBase, by: str = "grpclib") -> AsyncIterator[Any]:
-    """Yields a channel, of the given kind, to the resources."""
+    """Yield a channel of the given kind to the resources."""
     server = grpc_server(_table(resources))
     port = server.add_insecure_port("127.0.0.1:0")
     await server.start()
@@ -75,23 +75,23 @@ async def _channel(port: int, by: str) -> AsyncIterator[Any]:
 
 
 @dataclass
-class Told:
-    """What a client was told."""
+class Refusal:
+    """The error that a client got."""
 
     status: Status = field(init=False)
     words: str = field(init=False)
 
 
 @contextlib.contextmanager
-def refused() -> Iterator[Told]:
-    told = Told()
+def refused() -> Iterator[Refusal]:
+    told = Refusal()
     with pytest.raises(GRPCError) as error:
         yield told
     told.status, told.words = error.value.status, error.value.message or ""
 
 
 async def until(condition: Callable[[], Awaitable[bool]]) -> None:
-    """For what only a question to the server shows."""
+    """Wait for a condition that only a call to the server shows."""
     async with asyncio.timeout(10):
         while not await condition():
             pass

@@ -1,4 +1,4 @@
-"""How large a test run is: small enough for every change, or full size for `make soak`."""
+"""The size of a test run: small enough for every change, or full size for `make soak`."""
 
 import os
 
@@ -17,5 +17,5 @@ FULL = SIZE == "full"
 
 
 def size(ci: int, full: int) -> int:
-    """The count a test should use in this run."""
+    """Return the count that a test should use in this run."""
     return full if FULL else ci

@@ -1,4 +1,4 @@
-"""Models and cameras whose every answer is known, for tests of vision services."""
+"""Models and cameras with known results, for tests of vision services."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import numpy as np
 import onnx
 from numpy.typing import NDArray
 from onnx import TensorProto, helper
-from tests.onnx_models import FLOAT, model, saved
+from tests.onnx_models import FLOAT, model, save_model
 
 from cogwork.core.clock import ManualClock, SystemClock
 from cogwork.drivers.camera.attributes import Optics, TransformAttributes
@@ -41,24 +41,24 @@ Rows = Sequence[tuple[int, float]]
 """The class and the score of each detection."""
 
 
-def notes(*labels: str) -> dict[str, str]:
-    """Labels inside the file."""
+def label_metadata(*labels: str) -> dict[str, str]:
+    """Return labels as metadata of the file."""
     return {"names": repr(dict(enumerate(labels)))}
 
 
 def echo(*labels: str, output: str = "probability") -> onnx.ModelProto:
-    """How strong each channel is after whatever was done to it: the mean, as a probability."""
+    """Return the mean of each channel after preprocessing, as a probability."""
     node = helper.make_node("ReduceMean", ["image"], [output], axes=[2, 3], keepdims=0)
     return model(
         [node],
         [("image", FLOAT, [1, 3, 8, 8])],
         [(output, FLOAT, [1, 3])],
-        notes=notes(*labels) if labels else None,
+        notes=label_metadata(*labels) if labels else None,
     )
 
 
 def bytes_echo(*labels: str) -> onnx.ModelProto:
-    """The same of bytes."""
+    """Return the same for byte inputs."""
     return model(
         [
             helper.make_node("Cast", ["image"], ["floats"], to=FLOAT),
@@ -68,14 +68,14 @@ def bytes_echo(*labels: str) -> onnx.ModelProto:
         [("image", TensorProto.UINT8, [1, 8, 8, 3])],
         [("probability", FLOAT, [1, 3])],
         {"full": np.array(255, np.float32)},
-        notes(*labels),
+        label_metadata(*labels),
     )
 
 
 def constant(
     outputs: Mapping[str, NDArray[Any]], *labels: str, side: int = 8, open_rows: bool = False
 ) -> onnx.ModelProto:
-    """Gives out the same whatever it looks at."""
+    """Return the same outputs whatever the image."""
     nodes = [helper.make_node("Identity", [f"{name}_"], [name]) for name in outputs]
     extents = {
         name: [*each.shape[:1], "n", *each.shape[2:]] if open_rows else each.shape
@@ -89,12 +89,12 @@ def constant(
             for name, each in outputs.items()
         ],
         {f"{name}_": each for name, each in outputs.items()},
-        notes(*labels) if labels else None,
+        label_metadata(*labels) if labels else None,
     )
 
 
 def detector(rows: Rows, *labels: str, names: Sequence[str] = ()) -> onnx.ModelProto:
-    """Detections with these scores, one box for all."""
+    """Return a detector with these scores and one box for all."""
     location, category, score = names or ("location", "category", "score")
     return constant(
         {
@@ -120,7 +120,7 @@ class Still(FrameCamera):
         self.asked: list[Sequence[str]] = []
         self._news = asyncio.Event()
 
-    async def was_asked(self, times: int) -> None:
+    async def wait_for_requests(self, times: int) -> None:
         while len(self.asked) < times:
             self._news.clear()
             await self._news.wait()
@@ -139,7 +139,7 @@ class Still(FrameCamera):
 
 
 class SdkModel(MLModel):
-    """As others write them: the mean of each channel, a thousand times over if told so."""
+    """A model as others write it with the SDK: it returns the mean of each channel."""
 
     def __init__(self, name: str = "model", **inputs: Sequence[int]) -> None:
         super().__init__(name)
@@ -185,7 +185,7 @@ class SdkModel(MLModel):
 
 
 class Workshop:
-    """Builds services, and whatever they need, and closes all of it."""
+    """Builds services and their dependencies, and closes all of them."""
 
     def __init__(self, directory: Path, stack: AsyncExitStack) -> None:
         self._directory = directory
@@ -196,7 +196,7 @@ class Workshop:
     async def model(self, made: onnx.ModelProto | Path, **attributes: Any) -> OnnxModel:
         if not isinstance(made, Path):
             self._count += 1
-            made = saved(self._directory / f"made-{self._count}.onnx", made)
+            made = save_model(self._directory / f"made-{self._count}.onnx", made)
         wanted = OnnxAttributes(model_path=str(made), num_threads=1, **attributes)
         name = ResourceName(MODEL, "model")
         built = await OnnxModel.new(name, wanted, {}, self._models)
@@ -210,7 +210,7 @@ class Workshop:
         name: str = "v",
         **attributes: Any,
     ) -> MlmodelVision:
-        """The cameras are those it depends on."""
+        """Build a vision service; the cameras are its dependencies."""
         held = made if isinstance(made, MLModel) else await self.model(made)
         wanted = MlmodelVisionAttributes(mlmodel_name="model", **attributes)
         dependencies = {ResourceName(MODEL, "model"): held} | {
@@ -222,7 +222,7 @@ class Workshop:
 
     def still(self, name: str = "eye", optics: Optics | None = None, **pictures: Pixels) -> Still:
         pictures = pictures or {"color": solid(255, 204, 153)}
-        return self.kept(Still(name, optics, **pictures))
+        return self.close_later(Still(name, optics, **pictures))
 
     async def transform(
         self, name: str, source: Any, *steps: Mapping[str, Any], services: Sequence[Any] = ()
@@ -231,7 +231,7 @@ class Workshop:
         dependencies = {ResourceName(CAMERA, source.name): source} | {
             ResourceName(VISION, each.name): each for each in services
         }
-        return self.kept(
+        return self.close_later(
             await TransformCamera.new(
                 ResourceName(CAMERA, name),
                 TransformAttributes.model_validate(given),
@@ -240,7 +240,7 @@ class Workshop:
             )
         )
 
-    def kept(self, resource: T) -> T:
+    def close_later(self, resource: T) -> T:
         self._stack.push_async_callback(resource.close)
         return resource
 

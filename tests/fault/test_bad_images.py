@@ -17,7 +17,7 @@ import pytest
 from grpclib import GRPCError
 from grpclib.client import Channel
 from tests.fault.watched import LONGEST_TURN, MIB, Phase, WatchedServer, run_watched
-from tests.pictures import BAD_PICTURES, colours, jpeg, png, progressive, written
+from tests.pictures import BAD_PICTURES, color_image, encode_pixels, jpeg, png, progressive
 from tests.running import Config, plug_in
 from tests.sizes import size
 
@@ -180,7 +180,7 @@ async def scene(directory: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterat
     monkeypatch.setenv("PYTHONPATH", environment["PYTHONPATH"])
     folder = directory / "pictures"
     folder.mkdir()
-    (folder / "good").write_bytes(written(".jpg", colours()))
+    (folder / "good").write_bytes(encode_pixels(".jpg", color_image()))
     async with run_watched(directory, config(folder)) as server:
         channel = Channel("127.0.0.1", server.server.port)
         fine = [CameraClient(name, channel) for name in ("fine", "fine-turned")]
@@ -243,14 +243,14 @@ async def expect_bad_images_at_once(camera: CameraClient, words: str) -> None:
 
 def noise_image() -> bytes:
     grains = np.random.default_rng(1).integers(0, 255, (540, 960, 3)).astype(np.uint8)
-    return written(".jpg", cv2.resize(grains, (7680, 4320)))
+    return encode_pixels(".jpg", cv2.resize(grains, (7680, 4320)))
 
 
 LARGE: dict[str, Callable[[], bytes]] = {
     "8K": noise_image,
     "CMYK, progressive": lambda: jpeg(6000, 6000, (128, 200, 255, 1), progressive=True, scans=10),
     "PNG of 16 bits": lambda: png(6000, 6000, 16, 6, interlaced=True),
-    "8K, progressive": lambda: progressive(colours(7680, 4320)),
+    "8K, progressive": lambda: progressive(color_image(7680, 4320)),
 }
 
 

@@ -18,8 +18,8 @@ from grpclib.const import Status
 from numpy.typing import NDArray
 from tests.contract.conftest import grpc_core
 from tests.fault.watched import FAKES, LONGEST_TURN, MIB, WatchedServer, run_watched
-from tests.onnx_models import product, relu, saved
-from tests.running import Config, served_anywhere
+from tests.onnx_models import product, relu, save_model
+from tests.running import Config, with_free_port
 from tests.sizes import FULL, size
 
 import cogwork.drivers.mlmodel
@@ -68,7 +68,7 @@ def service(name: str, engine: str, path: Path) -> dict[str, Any]:
 
 
 def config(*services: dict[str, Any]) -> Config:
-    return served_anywhere({**FAKES, "services": [*FAKES["services"], *services]})
+    return with_free_port({**FAKES, "services": [*FAKES["services"], *services]})
 
 
 def write_bad_files(folder: Path, engine: str) -> dict[str, Path]:
@@ -119,7 +119,7 @@ async def wait_until_gone(server: WatchedServer, names: set[str]) -> None:
 
 async def test_invalid_model_files_are_refused_without_affecting_others(tmp_path: Path) -> None:
     engines = [each for each, library in ENGINES.items() if importlib.util.find_spec(library)]
-    good = service("good", "onnx_cpu", saved(tmp_path / "good.onnx", relu()))
+    good = service("good", "onnx_cpu", save_model(tmp_path / "good.onnx", relu()))
     async with run_watched(tmp_path, config(good)) as server:
         for engine in engines:
             # The first user waits for the import of the library.
@@ -187,8 +187,8 @@ async def expect_refused_tensors(client: FastMLModelClient, tensors: Tensors, wo
 
 async def test_invalid_tensors_are_refused_without_affecting_others(tmp_path: Path) -> None:
     services = (
-        service("good", "onnx_cpu", saved(tmp_path / "good.onnx", relu())),
-        service("product", "onnx_cpu", saved(tmp_path / "product.onnx", product())),
+        service("good", "onnx_cpu", save_model(tmp_path / "good.onnx", relu())),
+        service("product", "onnx_cpu", save_model(tmp_path / "product.onnx", product())),
     )
     async with (
         run_watched(tmp_path, config(*services)) as server,
@@ -214,7 +214,7 @@ async def test_invalid_tensors_are_refused_without_affecting_others(tmp_path: Pa
 
 
 async def test_tensors_as_large_as_a_message_are_handled(tmp_path: Path) -> None:
-    path = saved(tmp_path / "good.onnx", relu(["n"]))
+    path = save_model(tmp_path / "good.onnx", relu(["n"]))
     async with (
         run_watched(tmp_path, config(service("good", "onnx_cpu", path))) as server,
         connect(server, "good") as client,

@@ -15,7 +15,7 @@ from grpclib.client import Channel
 from numpy.typing import NDArray
 from onnx import TensorProto, helper
 from tests.fault.watched import LONGEST_TURN, MIB, WatchedServer, run_watched
-from tests.onnx_models import FLOAT, INT64, model, saved
+from tests.onnx_models import FLOAT, INT64, model, save_model
 from tests.running import Config
 from tests.served import refused
 from tests.sizes import size
@@ -115,7 +115,7 @@ PINNED: dict[str, dict[str, Any]] = {
 def config(directory: Path) -> Config:
     services = []
     for name, make in MODELS.items():
-        file = saved(directory / f"{name}.onnx", make())
+        file = save_model(directory / f"{name}.onnx", make())
         services += [
             {
                 "name": f"{name}-model",

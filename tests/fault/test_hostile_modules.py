@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 from tests.fault.watched import FAKES, Phase, run_watched
 from tests.modules import make
-from tests.running import served_anywhere
+from tests.running import with_free_port
 
 MOST_KEPT = 50.0
 """MiB that may be left of an attack."""
@@ -89,8 +89,8 @@ async def test_malicious_archives_are_refused(name: str, tmp_path: Path) -> None
     async with run_watched(tmp_path) as server:
         await server.begin()
         module = {"name": "bad", "executable_path": str(file)}
-        server.server.save(served_anywhere({**FAKES, "modules": [module]}))
-        await server.server.out.says(f"bad.tar.gz cannot be unpacked: .*{words}")
+        server.server.save(with_free_port({**FAKES, "modules": [module]}))
+        await server.server.out.wait_for(f"bad.tar.gz cannot be unpacked: .*{words}")
         assert_unaffected(await server.end(name))
     assert [each.read_text() for each in outside.iterdir()] == ["original"]
     left = sum(each.stat().st_size for each in (tmp_path / "home").rglob("*") if each.is_file())
@@ -109,7 +109,7 @@ def machine_config(directory: Path, mode: str, **settings: Any) -> Settings:
     own = {"name": "own", "api": API, "model": f"acme:{mode}:thing", "depends_on": ["needed"]}
     needed = {"name": "needed", "api": API, "model": "fake"}
     components = [*FAKES["components"], needed, own]
-    return dict(served_anywhere({**FAKES, "components": components, "modules": [module]}))
+    return dict(with_free_port({**FAKES, "components": components, "modules": [module]}))
 
 
 @pytest.mark.parametrize(
@@ -125,7 +125,7 @@ async def test_oversized_answers_of_modules_are_refused(
     async with run_watched(tmp_path) as server:
         await server.begin()
         server.server.save(machine_config(tmp_path / "bin", mode))
-        await server.server.out.says(words)
+        await server.server.out.wait_for(words)
         assert_unaffected(await server.end(mode))
 
 
@@ -133,7 +133,7 @@ async def test_endless_descriptions_are_bounded(tmp_path: Path) -> None:
     async with run_watched(tmp_path) as server:
         await server.begin()
         server.server.save(machine_config(tmp_path / "bin", "descriptions"))
-        await server.server.out.says("generic/own is ready")
+        await server.server.out.wait_for("generic/own is ready")
         await server.wait_until_calm()
         assert_unaffected(await server.end("descriptions"))
 
@@ -147,7 +147,7 @@ async def test_secrets_in_the_environment_are_withheld_from_modules(
         config = machine_config(tmp_path / "bin", "environment")
         config["components"][0]["attributes"] = {"readings": {"password": "$DB_PASSWORD"}}
         server.server.save(config)
-        inherited = json.loads((await server.server.out.says(r"environment (\[.*\])"))[1])
+        inherited = json.loads((await server.server.out.wait_for(r"environment (\[.*\])"))[1])
         assert "PLAIN" in inherited
         assert "DB_PASSWORD" not in inherited
         assert "COGWORK_API_KEY" not in inherited
@@ -159,7 +159,7 @@ async def test_secrets_in_the_environment_are_withheld_from_modules(
 async def test_module_access_limits_its_calls(access: str, others: str, tmp_path: Path) -> None:
     async with run_watched(tmp_path) as server:
         server.server.save(machine_config(tmp_path / "bin", "calls", access=access))
-        became = json.loads((await server.server.out.says(r"calls (\{.*\})"))[1])
+        became = json.loads((await server.server.out.wait_for(r"calls (\{.*\})"))[1])
         assert became["own"] == became["needed"] == "OK"
         assert became["g"] == others
         assert became["restart"] == ("NOT_FOUND" if access == "machine" else others)

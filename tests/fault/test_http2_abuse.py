@@ -349,7 +349,7 @@ async def test_server_survives_http2_abuse(server: WatchedServer) -> None:
     print(f"grew by {growth:.1f} MiB in all")
     assert faults == []
     assert growth < MOST_GROWTH
-    assert "Traceback" not in server.server.said
+    assert "Traceback" not in server.server.output
 
 
 async def warm_up(port: int) -> None:

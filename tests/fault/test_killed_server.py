@@ -14,7 +14,7 @@ from typing import Any
 import psutil
 import pytest
 from tests.fault.modules import DEADLINE, config, environment_of, find_marked, rogue_module, thing
-from tests.running import Server, running
+from tests.running import Server, run_server
 
 from cogwork.modules.reaper import KILL_DELAY
 
@@ -69,7 +69,7 @@ async def test_modules_end_when_the_server_is_killed(
     tmp_path: Path, environment: dict[str, str], words: tuple[str, ...], patience: float
 ) -> None:
     mark = environment[MARK]
-    async with running(
+    async with run_server(
         machine(tmp_path, *words), tmp_path, exits=None, environment=environment
     ) as server:
         await wait_for_modules(server, mark, len(words))
@@ -86,7 +86,7 @@ async def test_restarted_server_ends_leftover_modules(
     """Their reaper was killed as well, as by a supervisor that kills the whole group."""
     mark = environment[MARK]
     wanted = machine(tmp_path, "", "deaf")
-    async with running(wanted, tmp_path, exits=None, environment=environment) as server:
+    async with run_server(wanted, tmp_path, exits=None, environment=environment) as server:
         await wait_for_modules(server, mark, 2)
         left = [pid for pid in find_living(mark) if pid != server.pid]
         for child in psutil.Process(server.pid).children():
@@ -95,9 +95,9 @@ async def test_restarted_server_ends_leftover_modules(
         server.process.kill()
         await server.exit_code()
     assert [pid for pid in left if psutil.pid_exists(pid)] == left
-    async with running(machine(tmp_path, ""), tmp_path, environment=environment) as server:
-        await server.out.says("processes left behind by a killed server")
+    async with run_server(machine(tmp_path, ""), tmp_path, environment=environment) as server:
+        await server.out.wait_for("processes left behind by a killed server")
         async with asyncio.timeout(DEADLINE):
             while set(left) & set(find_living(mark)):  # noqa: ASYNC110
                 await asyncio.sleep(0.02)
-        await server.until(state="running")
+        await server.wait_for_status(state="running")

@@ -63,7 +63,7 @@ async def test_client_messages_cannot_forge_log_lines(server: WatchedServer) -> 
         common.LogEntry(level="info", message="future", time=Timestamp(seconds=1 << 37)),
         common.LogEntry(level="info", logger_name="a", message="the last"),
     )
-    await server.server.out.says("the last")
+    await server.server.out.wait_for("the last")
     lines = server.server.out.lines
     assert not any(line.startswith("2026-01-01") for line in lines)
     assert "\x1b" not in "".join(lines)

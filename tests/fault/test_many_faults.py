@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 
 from tests.fault.watched import FAKES, run_watched
-from tests.running import served_anywhere
+from tests.running import with_free_port
 
 BROKEN = [{"name": f"g{n}", "api": "rdk:component:nope", "model": "fakee"} for n in range(20_000)]
 REFUSED = json.dumps({"components": BROKEN, "network": {"bind_address": "nowhere"}})
@@ -19,12 +19,12 @@ async def test_change_after_20000_faults_is_applied_soon(tmp_path: Path) -> None
         await machine.begin()
         since = len(server.out.lines)
         server.save(REFUSED)
-        await server.out.says("the changed configuration is refused", since=since)
+        await server.out.wait_for("the changed configuration is refused", since=since)
         assert len(server.out.lines) - since < 1_000
-        await server.out.says(r"19,8\d\d more faults", since=since)
+        await server.out.wait_for(r"19,8\d\d more faults", since=since)
         server.save(REFUSED + " ")
-        server.save({**served_anywhere(FAKES), "components": FAKES["components"][:2]})
-        await server.out.says("applied in", since=since, within=10)
+        server.save({**with_free_port(FAKES), "components": FAKES["components"][:2]})
+        await server.out.wait_for("applied in", since=since, within=10)
         phase = await machine.end("20,000 faults")
         assert not phase.bystander.failed
         assert phase.growth < 100

@@ -6,21 +6,21 @@ import resource
 from pathlib import Path
 
 from tests.fault.watched import FAKES
-from tests.running import running, served_anywhere
+from tests.running import run_server, with_free_port
 
 NONE_LEFT = 3
 """Fewer than it has open already."""
 
 
 async def test_change_saved_without_descriptors_is_read_later(tmp_path: Path) -> None:
-    async with running(FAKES, tmp_path) as server:
-        await server.until(state="running")
+    async with run_server(FAKES, tmp_path) as server:
+        await server.wait_for_status(state="running")
         limits = resource.prlimit(server.pid, resource.RLIMIT_NOFILE)
         resource.prlimit(server.pid, resource.RLIMIT_NOFILE, (NONE_LEFT, limits[1]))
-        changed = {**served_anywhere(FAKES), "components": FAKES["components"][:2], "services": []}
+        changed = {**with_free_port(FAKES), "components": FAKES["components"][:2], "services": []}
         server.save(changed)
-        await server.out.says("cannot read .*Too many open files.*retrying")
+        await server.out.wait_for("cannot read .*Too many open files.*retrying")
         since = len(server.out.lines)
         resource.prlimit(server.pid, resource.RLIMIT_NOFILE, limits)
-        await server.out.says("applied in", since=since)
+        await server.out.wait_for("applied in", since=since)
         assert len((await server.status())["resources"]) == 2

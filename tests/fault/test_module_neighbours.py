@@ -27,7 +27,7 @@ from tests.fault.modules import (
     thing,
     wait_until,
 )
-from tests.running import Server, running, served_anywhere
+from tests.running import Server, run_server, with_free_port
 from tests.sizes import FULL, size
 
 from cogwork.resource import sdk
@@ -180,8 +180,8 @@ class NeighborScenario:
 
 @pytest.fixture
 async def scenario(tmp_path: Path) -> AsyncIterator[NeighborScenario]:
-    wanted = served_anywhere(config([rogue_module(tmp_path, "good")], [FAKE, thing("g", GOOD)]))
-    async with running(wanted, tmp_path, exits=None) as server:
+    wanted = with_free_port(config([rogue_module(tmp_path, "good")], [FAKE, thing("g", GOOD)]))
+    async with run_server(wanted, tmp_path, exits=None) as server:
         channel = Channel("127.0.0.1", server.port)
         await wait_until(channel, ready(*NEIGHBOURS))
         neighbour = await _start_program(neighbour_program.__file__, str(server.port), *NEIGHBOURS)

@@ -45,7 +45,7 @@ from tests.fault.modules import (
     zombies,
 )
 from tests.modules import make
-from tests.running import running, served_anywhere
+from tests.running import run_server, with_free_port
 from tests.sizes import FULL, size
 
 from cogwork.core.backoff import Backoff
@@ -653,8 +653,8 @@ async def test_shutdown_of_many_modules_ends_in_time_and_in_order(
         for number in range(20)
     ]
     mark = secrets.token_hex(8)
-    wanted = served_anywhere(config(modules, things))
-    async with running(wanted, tmp_path, exits=None, environment={MARK: mark}) as server:
+    wanted = with_free_port(config(modules, things))
+    async with run_server(wanted, tmp_path, exits=None, environment={MARK: mark}) as server:
         channel = Channel("127.0.0.1", server.port)
         try:
             await wait_until(channel, ready(*(each["name"] for each in things)))
@@ -686,15 +686,15 @@ async def test_shutdown_of_many_modules_ends_in_time_and_in_order(
 async def test_second_signal_leaves_no_module_behind(tmp_path: Path) -> None:
     mark = secrets.token_hex(8)
     modules = [rogue_module(tmp_path, "good"), rogue_module(tmp_path, "bad", "deaf bomb")]
-    wanted = served_anywhere(config(modules, [thing("g", GOOD), thing("b", BAD)]))
-    async with running(wanted, tmp_path, exits=None, environment={MARK: mark}) as server:
+    wanted = with_free_port(config(modules, [thing("g", GOOD), thing("b", BAD)]))
+    async with run_server(wanted, tmp_path, exits=None, environment={MARK: mark}) as server:
         channel = Channel("127.0.0.1", server.port)
         try:
             await wait_until(channel, ready("g", "b"))
         finally:
             channel.close()
         server.signal(signal.SIGTERM)
-        await server.out.says("stopping: SIGTERM")
+        await server.out.wait_for("stopping: SIGTERM")
         await asyncio.sleep(2 * SIGNAL_DEBOUNCE)
         server.signal(signal.SIGTERM)
         assert await server.exit_code(within=SOON) == 1
@@ -710,9 +710,9 @@ async def test_starting_children_under_load_leaves_stderr_clean(tmp_path: Path) 
     modules += [rogue_module(tmp_path, f"m{number}", "exit(AddResource)") for number in range(10)]
     modules += [rogue_module(tmp_path, "many", "daemon bomb")]
     things = [thing(f"t{number}", f"acme:m{number}:thing") for number in range(10)]
-    wanted = served_anywhere(config(modules, [thing("g", GOOD), FAKE, *things]))
+    wanted = with_free_port(config(modules, [thing("g", GOOD), FAKE, *things]))
     mark = secrets.token_hex(8)
-    async with running(wanted, tmp_path, environment={MARK: mark}) as server:
+    async with run_server(wanted, tmp_path, environment={MARK: mark}) as server:
         channel = Channel("127.0.0.1", server.port)
         try:
             await wait_until(channel, ready("g", "builtin"))

@@ -205,7 +205,7 @@ def check_phase(
 def check_log(server: WatchedServer) -> None:
     """Errors of drivers are in the log; errors of the server must not occur."""
     for complaint in ("never retrieved", "Exception in callback", "Fatal error", "never awaited"):
-        assert complaint not in server.server.said, server.server.said[-5000:]
+        assert complaint not in server.server.output, server.server.output[-5000:]
 
 
 @pytest.mark.timeout(size(ci=60, full=900))
@@ -309,7 +309,7 @@ async def test_paths_that_are_not_text_end_only_their_connection(server: Watched
     check_phase(phase, idle)
     assert phase.bystander.failed == 0
     assert phase.growth < MOST_GROWTH
-    assert "gRPC server stopped" not in server.server.said
+    assert "gRPC server stopped" not in server.server.output
 
 
 @pytest.mark.timeout(size(ci=60, full=300))

@@ -8,7 +8,7 @@ from typing import Any
 
 import grpc.aio
 import pytest
-from tests.running import plug_in, running
+from tests.running import plug_in, run_server
 
 from cogwork.resource import sdk
 
@@ -109,10 +109,10 @@ async def test_no_output_quotes_a_secret(tmp_path: Path, form: str) -> None:
     module = tmp_path / "loud.sh"
     module.write_text(MODULE)
     module.chmod(0o700)
-    async with running(config(module), tmp_path, environment=environment) as server:
-        await server.until(state="running")
-        await server.out.says("failed: ")
-        await server.out.says("module loud exited with code 3")
+    async with run_server(config(module), tmp_path, environment=environment) as server:
+        await server.wait_for_status(state="running")
+        await server.out.wait_for("failed: ")
+        await server.out.wait_for("module loud exited with code 3")
         outputs = {path: (await server.get(path))[1] for path in ("/", "/status.json")}
         outputs["/history.json"] = (await server.get("/history.json"))[1]
         outputs["/logs.jsonl"] = (await server.get("/logs.jsonl"))[1]

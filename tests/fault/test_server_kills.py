@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.running import Server, running, served_anywhere
+from tests.running import Server, run_server, with_free_port
 from tests.sizes import size
 
 KILLS = size(ci=5, full=50)
@@ -46,7 +46,7 @@ def machine(revision: int) -> dict[str, Any]:
             },
         ],
     }
-    return dict(served_anywhere(config))
+    return dict(with_free_port(config))
 
 
 @pytest.fixture
@@ -66,7 +66,7 @@ async def test_server_killed_at_any_moment_recovers(tmp_path: Path, sockets: Pat
     for kill in range(KILLS + 1):
         started = time.monotonic()
         around = {"TMPDIR": str(sockets)}
-        async with running(content, tmp_path, exits=None, environment=around) as server:
+        async with run_server(content, tmp_path, exits=None, environment=around) as server:
             before = await wait_for_recovery(server, expected)
             seen["slowest start, in ms"] = max(
                 seen["slowest start, in ms"], round(1000 * (time.monotonic() - started))
@@ -98,8 +98,8 @@ async def test_server_killed_at_any_moment_recovers(tmp_path: Path, sockets: Pat
 
 async def wait_for_recovery(server: Server, expected: set[int]) -> int:
     """Return the running revision, with all its resources ready."""
-    status = await server.until(state="running")
-    assert int(status["revision"]) in expected, server.said
+    status = await server.wait_for_status(state="running")
+    assert int(status["revision"]) in expected, server.output
     wanted = [each["name"] for each in machine(int(status["revision"]))["components"]]
     names = [each["name"].rpartition("/")[2] for each in status["resources"]]
     assert names == wanted
@@ -112,7 +112,7 @@ async def kill_while_starting(
     content: dict[str, Any] | str, directory: Path, environment: dict[str, str], moment: float
 ) -> bool:
     """Return whether it was still starting: it may have been faster."""
-    async with running(
+    async with run_server(
         content, directory, exits=None, serves=False, environment=environment
     ) as server:
         await asyncio.sleep(moment)

@@ -17,7 +17,7 @@ import psutil
 import pytest
 from grpclib.client import Channel
 from tests.modules.make import sdk_module
-from tests.running import SERVING, Config, plug_in, running, save, served_anywhere
+from tests.running import SERVING, Config, plug_in, run_server, save, with_free_port
 
 from cogwork.resource import sdk
 
@@ -104,7 +104,7 @@ def read_events(file: Path) -> list[tuple[float, str]]:
 def machine_config(directory: Path) -> Config:
     """Return a motor on GPIO pins and one in a module, each with a record of its motion."""
     pins = {"pwm": "18", "dir": "23"}
-    return served_anywhere(
+    return with_free_port(
         {
             "components": [
                 {
@@ -258,15 +258,15 @@ async def wait_for_event(file: Path, what: str) -> None:
 async def test_loop_that_recovers_continues_with_everything_at_rest(
     tmp_path: Path, acme: dict[str, str]
 ) -> None:
-    async with running(blocker_config(tmp_path), tmp_path, environment=acme) as server:
-        await server.until(state="running")
+    async with run_server(blocker_config(tmp_path), tmp_path, environment=acme) as server:
+        await server.wait_for_status(state="running")
         async with Channel("localhost", server.port) as channel:
             wheel = MotorClient("wheel", channel)
             turning = asyncio.ensure_future(wheel.go_for(1, 1000))
             while not await wheel.is_moving():  # noqa: ASYNC110 - nothing tells
                 await asyncio.sleep(0.01)
             await GenericClient("blocker", channel).do_command({"seconds": 3.5})
-            await server.out.says("the event loop recovered")
+            await server.out.wait_for("the event loop recovered")
             with pytest.raises(Exception, match="told to stop"):
                 await asyncio.wait_for(turning, 10)
             assert not await wheel.is_moving()
@@ -275,8 +275,8 @@ async def test_loop_that_recovers_continues_with_everything_at_rest(
 
 
 async def test_suspended_server_does_not_count_as_stuck(tmp_path: Path, acme: Any) -> None:
-    async with running(blocker_config(tmp_path), tmp_path, environment=acme) as server:
-        await server.until(state="running")
+    async with run_server(blocker_config(tmp_path), tmp_path, environment=acme) as server:
+        await server.wait_for_status(state="running")
         async with Channel("localhost", server.port) as channel:
             wheel = MotorClient("wheel", channel)
             await wheel.set_power(0.5)
@@ -286,7 +286,7 @@ async def test_suspended_server_does_not_count_as_stuck(tmp_path: Path, acme: An
             assert await wheel.is_moving()
             await asyncio.sleep(1)  # time is what is tested
             assert await wheel.is_moving()
-        assert "the event loop has been stuck" not in server.said
+        assert "the event loop has been stuck" not in server.output
 
 
 @pytest.mark.timeout(120)
@@ -295,10 +295,10 @@ async def test_code_holding_the_interpreter_lock_is_killed_with_the_process(
 ) -> None:
     """No Python thread runs any more: a kernel timer on processor time ends the process."""
     environment = {**acme, "COGWORK_LOOP_GIVE_UP": "2s"}
-    async with running(
+    async with run_server(
         blocker_config(tmp_path), tmp_path, exits=None, environment=environment
     ) as server:
-        await server.until(state="running")
+        await server.wait_for_status(state="running")
         async with Channel("localhost", server.port) as channel:
             began = time.monotonic()
             with contextlib.suppress(Exception):
@@ -309,5 +309,5 @@ async def test_code_holding_the_interpreter_lock_is_killed_with_the_process(
         assert code == -signal.SIGPROF
         assert "do_command" in server.err.text
         # The next server removes what a killed one leaves.
-        async with running(blocker_config(tmp_path), tmp_path, environment=acme):
+        async with run_server(blocker_config(tmp_path), tmp_path, environment=acme):
             assert not [*Path(tempfile.gettempdir()).glob(f"cogwork-{server.pid}-*")]

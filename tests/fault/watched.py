@@ -17,7 +17,7 @@ import psutil
 from tests.fault import bystander as bystander_program
 from tests.fault.bystander import Report
 from tests.fault.inside.sitecustomize import EVERY, FILE, LAYOUT
-from tests.running import Config, Server, running
+from tests.running import Config, Server, run_server
 
 MIB = 1 << 20
 LONGEST_TURN = 100.0
@@ -103,7 +103,7 @@ class WatchedServer:
         growth = await self.size() - self._size
         phase = Phase(name, report, late * 1000, busy * 1000, growth, took)
         print(phase)
-        assert self.server.process.returncode is None, f"it died:\n{self.server.said[-5000:]}"
+        assert self.server.process.returncode is None, f"it died:\n{self.server.output[-5000:]}"
         return phase
 
     async def attack(
@@ -177,8 +177,8 @@ async def run_watched(directory: Path, config: Config = FAKES) -> AsyncIterator[
     lag.write_bytes(LAYOUT.pack(0, 0, False))
     inside = [str(Path(__file__).parent / "inside"), *os.environ.get("PYTHONPATH", "").split(":")]
     environment = {FILE: str(lag), "PYTHONPATH": ":".join(inside)}
-    async with running(config, directory, environment=environment) as server:
-        await server.until(state="running")
+    async with run_server(config, directory, environment=environment) as server:
+        await server.wait_for_status(state="running")
         bystander = await asyncio.create_subprocess_exec(
             sys.executable,
             bystander_program.__file__,

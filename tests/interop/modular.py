@@ -16,7 +16,7 @@ import pytest
 from grpclib.client import Channel
 from tests.modules import make
 from tests.modules.node.install import NoNode
-from tests.running import DEADLINE, Config, Server, running, served_anywhere
+from tests.running import DEADLINE, Config, Server, run_server, with_free_port
 
 from cogwork.resource import sdk
 
@@ -134,7 +134,7 @@ class RunningMachine:
                 lambda: self._resource(name), lambda found: found is not None and when(found)
             )
         except AssertionError as error:
-            raise AssertionError(f"{name}: {error}\n{self.server.said}") from None
+            raise AssertionError(f"{name}: {error}\n{self.server.output}") from None
 
     async def wait_until_ready(self, *names: str) -> None:
         """Wait for the named resources, or for all of them."""
@@ -155,13 +155,13 @@ class RunningMachine:
     def save(self, config: Mapping[str, Any]) -> None:
         """Save the configuration without waiting."""
         self.config = dict(config)
-        self.server.save(served_anywhere(config))
+        self.server.save(with_free_port(config))
 
     async def apply(self, config: Mapping[str, Any]) -> None:
         """Save the configuration and wait until it is applied completely."""
         since = len(self.server.out.lines)
         self.save(config)
-        await self.server.out.says("configuration .* applied in", since=since)
+        await self.server.out.wait_for("configuration .* applied in", since=since)
 
     async def cli(self, *arguments: str) -> tuple[int, str]:
         """Run `cogwork` in a child process and return its exit code and output."""
@@ -206,7 +206,7 @@ async def poll(
 async def run_machine(
     config: Config, directory: Path, environment: Mapping[str, str] | None = None
 ) -> AsyncIterator[RunningMachine]:
-    async with running(config, directory, environment=environment) as server:
+    async with run_server(config, directory, environment=environment) as server:
         channel = Channel(HOST, server.port)
         try:
             yield RunningMachine(server, channel, dict(config))

@@ -27,7 +27,7 @@ async def start_program(
     output = Output()
     reading = asyncio.ensure_future(output.follow(process.stdout))
     try:
-        await output.says(says)
+        await output.wait_for(says)
         yield process, output
     finally:
         if process.returncode is None:

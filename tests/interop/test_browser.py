@@ -13,7 +13,7 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
-from tests.running import running
+from tests.running import run_server
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
 DEADLINE = 60.0
@@ -91,8 +91,8 @@ async def visit(url: str, profile: Path) -> str:
 
 @pytest.mark.timeout(120)
 async def test_page_of_another_site_is_refused(tmp_path: Path) -> None:
-    async with running({"components": [CAMERA]}, tmp_path) as server:
-        await server.until(state="running")
+    async with run_server({"components": [CAMERA]}, tmp_path) as server:
+        await server.wait_for_status(state="running")
         async with serve_site(PAGE.replace("PORT", str(server.port))) as port:
             document = await visit(f"http://127.0.0.1:{port}/", tmp_path / "profile")
         found = re.search(r"SEEN (.*?)</pre>", document, re.DOTALL)
@@ -104,8 +104,8 @@ async def test_page_of_another_site_is_refused(tmp_path: Path) -> None:
 @pytest.mark.timeout(120)
 async def test_own_page_shows_the_camera(tmp_path: Path) -> None:
     """Its content security policy allows its style, script and images."""
-    async with running({"components": [CAMERA]}, tmp_path) as server:
-        await server.until(state="running")
+    async with run_server({"components": [CAMERA]}, tmp_path) as server:
+        await server.wait_for_status(state="running")
         document = await visit(f"http://localhost:{server.port}/", tmp_path / "profile")
     # The script requests the next image when one has loaded.
     assert re.search(r'<img src="[^"]*/camera/cam\?\d+', document) is not None, document

@@ -15,8 +15,8 @@ from grpclib.client import Channel
 from grpclib.const import Status
 from numpy.typing import NDArray
 from tests.films import film
-from tests.pictures import colours, distances, written
-from tests.running import running
+from tests.pictures import color_image, depth_image, encode_pixels
+from tests.running import run_server
 from tests.served import refused
 
 from cogwork.drivers.camera.conveyor import Conveyor
@@ -41,8 +41,8 @@ def component(name: str, model: str, **attributes: Any) -> dict[str, Any]:
 
 def camera_config(directory: Path) -> dict[str, Any]:
     photo, depth = directory / "photo.jpg", directory / "depth.png"
-    photo.write_bytes(written(".jpg", colours()))
-    depth.write_bytes(written(".png", distances()))
+    photo.write_bytes(encode_pixels(".jpg", color_image()))
+    depth.write_bytes(encode_pixels(".png", depth_image()))
     size = {"width": WIDTH, "height": HEIGHT}
     turn = {"type": "rotate", "attributes": {"angle_degs": 90}}
     return {
@@ -65,8 +65,8 @@ def camera_config(directory: Path) -> dict[str, Any]:
 
 @contextlib.asynccontextmanager
 async def serve_cameras(tmp_path: Path) -> AsyncIterator[tuple[Channel, int]]:
-    async with running(camera_config(tmp_path), tmp_path) as server:
-        await server.until(state="running")
+    async with run_server(camera_config(tmp_path), tmp_path) as server:
+        await server.wait_for_status(state="running")
         channel = Channel("localhost", server.port)
         try:
             yield channel, server.port

@@ -25,10 +25,10 @@ from tests.running import (
     Server,
     http_get,
     plug_in,
-    running,
+    run_server,
     save,
-    served_anywhere,
-    started,
+    start_server,
+    with_free_port,
 )
 from tests.sizes import FULL
 
@@ -115,7 +115,7 @@ class TestCommandLine:
         [([], 2), (["-confg", "x"], 2), (["machine.json"], 2), (["-h"], 0), (["-version"], 0)],
     )
     async def test_exit_codes_without_a_machine(self, arguments: list[str], code: int) -> None:
-        async with started(arguments) as server:
+        async with start_server(arguments) as server:
             assert await server.exit_code() == code
         usage = "usage: cogwork-server -config FILE [options]"
         if code == 2:
@@ -129,8 +129,8 @@ class TestCommandLine:
     async def test_signal_stops_the_server_with_exit_code_0(
         self, tmp_path: Path, number: signal.Signals
     ) -> None:
-        async with running({"components": [sensor("s")]}, tmp_path) as server:
-            await server.until(state="running")
+        async with run_server({"components": [sensor("s")]}, tmp_path) as server:
+            await server.wait_for_status(state="running")
             server.signal(number)
             assert await server.exit_code() == 0
         assert f"stopping: {number.name}" in server.out.text
@@ -140,14 +140,16 @@ class TestCommandLine:
     async def test_signal_during_startup_stops_the_server(
         self, tmp_path: Path, number: signal.Signals
     ) -> None:
-        async with running({}, tmp_path, serves=False) as server:
+        async with run_server({}, tmp_path, serves=False) as server:
             await wait_for_library(server, "cygrpc")
             server.signal(number)
         assert server.err.lines == []
 
     async def test_missing_config_file_is_an_error(self, tmp_path: Path) -> None:
         missing = tmp_path / "none.json"
-        async with started(["-config", str(missing)], {"COGWORK_HOME": str(tmp_path)}) as server:
+        async with start_server(
+            ["-config", str(missing)], {"COGWORK_HOME": str(tmp_path)}
+        ) as server:
             assert await server.exit_code() == 1
         assert f"{missing} does not exist; check the path given with -config" in server.out.text
         assert "serving" not in server.out.text
@@ -157,7 +159,7 @@ class TestCommandLine:
         with socket.create_server(("127.0.0.1", 0)) as other:
             address = f"127.0.0.1:{other.getsockname()[1]}"
             config = {"network": {"bind_address": address}}
-            async with running(config, tmp_path, exits=1, serves=False) as server:
+            async with run_server(config, tmp_path, exits=1, serves=False) as server:
                 assert await server.exit_code() == 1
         assert (
             f"cannot listen on {address}: the port is in use by another program" in server.out.text
@@ -166,7 +168,7 @@ class TestCommandLine:
 
     async def test_undecodable_file_name_is_reported_escaped(self, tmp_path: Path) -> None:
         missing = os.fsencode(tmp_path) + b"/\xff.json"
-        async with started(
+        async with start_server(
             ["-config", os.fsdecode(missing)], {"COGWORK_HOME": str(tmp_path)}
         ) as server:
             assert await server.exit_code() == 1
@@ -175,7 +177,7 @@ class TestCommandLine:
 
 class TestDumpResources:
     async def dump(self, path: Path, environment: dict[str, str] | None = None) -> Server:
-        async with started(["-dump-resources", str(path)], environment) as server:
+        async with start_server(["-dump-resources", str(path)], environment) as server:
             await server.exit_code()
         return server
 
@@ -184,7 +186,7 @@ class TestDumpResources:
     ) -> None:
         path = tmp_path / "resources.json"
         server = await self.dump(path, acme)
-        assert server.process.returncode == 0, server.said
+        assert server.process.returncode == 0, server.output
         text = path.read_text()
         listed = json.loads(text)
         assert "\n\t{" in text
@@ -212,7 +214,7 @@ class TestDumpResources:
         device = tmp_path / "stdout"
         device.symlink_to("/proc/self/fd/1")
         server = await self.dump(device)
-        assert server.process.returncode == 0, server.said
+        assert server.process.returncode == 0, server.output
         assert json.loads(server.out.text)[0]["api"] == "rdk:component:arm"
         assert device.is_symlink()
 
@@ -228,7 +230,7 @@ class TestDumpResources:
 class TestStarting:
     async def test_server_answers_before_resources_are_built(self, tmp_path: Path) -> None:
         slow = {"components": [sensor("slow", start={"delay": "1m"}), sensor("quick")]}
-        async with running(slow, tmp_path) as server:
+        async with run_server(slow, tmp_path) as server:
             status = await server.status()
             assert status["state"] == "initializing"
             assert status["revision"] == ""
@@ -237,8 +239,8 @@ class TestStarting:
             assert "initializing · " in (await server.get("/"))[1]
             verdict = json.loads((await server.get("/restart_status"))[1])
             assert not verdict["restart_allowed"]
-            server.save(served_anywhere({"components": [sensor("slow"), sensor("quick")]}))
-            status = await server.until(state="running")
+            server.save(with_free_port({"components": [sensor("slow"), sensor("quick")]}))
+            status = await server.wait_for_status(state="running")
             assert {each["state"] for each in status["resources"]} == {"ready"}
             assert status["revision"]
 
@@ -247,7 +249,7 @@ class TestStarting:
     ) -> None:
         if is_port_in_use(default_port):
             pytest.skip(f"somebody else listens on {default_port}")
-        async with running('{"components": [', tmp_path) as server:
+        async with run_server('{"components": [', tmp_path) as server:
             assert server.port == default_port
             assert re.search(r"machine\.json:1:16 +error", server.out.text)
             assert "there is no earlier configuration to run: fix" in server.out.text
@@ -255,40 +257,40 @@ class TestStarting:
             assert status == 200
             assert "initializing" in page
             server.save({"components": [sensor("s")]})
-            await server.until(state="running")
+            await server.wait_for_status(state="running")
             assert "rdk:component:sensor" in (await server.get("/"))[1]
             server.save("{")
-            await server.out.says(
+            await server.out.wait_for(
                 "the changed configuration is refused; keeping the current configuration"
             )
             assert (await server.status())["state"] == "running"
 
     async def test_last_good_config_runs_when_the_file_is_broken(self, tmp_path: Path) -> None:
-        async with running({"components": [sensor("old")]}, tmp_path) as server:
+        async with run_server({"components": [sensor("old")]}, tmp_path) as server:
             await wait_for_last_good_config(tmp_path)
         for broken in ("{", '{"network": {"bind_address": 5}}'):
-            async with running(broken, tmp_path) as server:
+            async with run_server(broken, tmp_path) as server:
                 assert "RUNNING THE LAST GOOD CONFIGURATION" in server.out.text
-                status = await server.until(state="running")
+                status = await server.wait_for_status(state="running")
                 assert resource_names(status) == ["old"]
-                server.save(served_anywhere({"components": [sensor("old"), sensor("new")]}))
-                await server.out.says("sensor/new is ready")
-                server.save(served_anywhere({"components": [sensor("old")]}))
-                await server.out.says("removing .*sensor/new")
+                server.save(with_free_port({"components": [sensor("old"), sensor("new")]}))
+                await server.out.wait_for("sensor/new is ready")
+                server.save(with_free_port({"components": [sensor("old")]}))
+                await server.out.wait_for("removing .*sensor/new")
                 await wait_for_last_good_config(tmp_path, without="new")
 
     async def test_last_good_config_runs_when_the_file_is_missing(self, tmp_path: Path) -> None:
-        async with running({"components": [sensor("old")]}, tmp_path) as server:
+        async with run_server({"components": [sensor("old")]}, tmp_path) as server:
             await wait_for_last_good_config(tmp_path)
             server.file.unlink()
-            await server.out.says(
+            await server.out.wait_for(
                 "the changed configuration is refused; keeping the current configuration"
             )
             assert resource_names(await server.status()) == ["old"]
         around = {"COGWORK_HOME": str(tmp_path / "home")}
-        async with started(["-config", str(server.file)], around) as server:
-            await server.serving()
-            assert resource_names(await server.until(state="running")) == ["old"]
+        async with start_server(["-config", str(server.file)], around) as server:
+            await server.wait_until_serving()
+            assert resource_names(await server.wait_for_status(state="running")) == ["old"]
             server.signal(signal.SIGTERM)
             assert await server.exit_code() == 0
 
@@ -296,14 +298,14 @@ class TestStarting:
         self, tmp_path: Path, acme: dict[str, str]
     ) -> None:
         good = {"components": [sensor("s"), thing("t")]}
-        async with running(good, tmp_path, environment=acme) as server:
-            await server.until(state="running")
+        async with run_server(good, tmp_path, environment=acme) as server:
+            await server.wait_for_status(state="running")
             slip = {"components": [sensor("s"), thing("t", crashes_when_checked=True)]}
-            server.save(served_anywhere(slip))
-            await server.out.says("generic/t is unhealthy: validation failed with KeyError")
+            server.save(with_free_port(slip))
+            await server.out.wait_for("generic/t is unhealthy: validation failed with KeyError")
             assert resource_names(await server.status()) == ["s", "t"]
-            server.save(served_anywhere({"components": [sensor("s"), sensor("later")]}))
-            await server.out.says("sensor/later is ready")
+            server.save(with_free_port({"components": [sensor("s"), sensor("later")]}))
+            await server.out.wait_for("sensor/later is ready")
 
 
 class TestStopping:
@@ -311,8 +313,8 @@ class TestStopping:
         self, tmp_path: Path, acme: dict[str, str]
     ) -> None:
         config = {"components": [thing("a"), thing("c", "b"), thing("b", "a")]}
-        async with running(config, tmp_path, environment=acme) as server:
-            await server.until(state="running")
+        async with run_server(config, tmp_path, environment=acme) as server:
+            await server.wait_for_status(state="running")
         closed = re.findall(r"\tclosed (\w)", server.out.text)
         assert closed == ["c", "b", "a"]
 
@@ -322,10 +324,10 @@ class TestStopping:
     ) -> None:
         config = {"components": [thing("a", "", **{trouble: True})]}
         around = {**acme, "TMPDIR": str(sockets)}
-        async with running(config, tmp_path, exits=1, environment=around) as server:
-            await server.until(state="running")
+        async with run_server(config, tmp_path, exits=1, environment=around) as server:
+            await server.wait_for_status(state="running")
             server.signal(signal.SIGINT)
-            await server.out.says("closing a")
+            await server.out.wait_for("closing a")
             assert await repeat_signal(server, signal.SIGINT) == 1
         assert "received SIGINT again; exiting immediately" in server.out.text
         assert list(sockets.iterdir()) == []
@@ -334,10 +336,10 @@ class TestStopping:
         self, tmp_path: Path, acme: dict[str, str]
     ) -> None:
         config = {"components": [thing("a", blocks_a_thread=True)]}
-        async with running(config, tmp_path, exits=1, environment=acme) as server:
-            await server.until(state="running")
+        async with run_server(config, tmp_path, exits=1, environment=acme) as server:
+            await server.wait_for_status(state="running")
             server.signal(signal.SIGTERM)
-            await server.out.says("closed a")
+            await server.out.wait_for("closed a")
             await server.exit_code(within=10)
         assert "Thread 0x" in server.err.text
 
@@ -346,16 +348,16 @@ class TestStopping:
         self, tmp_path: Path, acme: dict[str, str]
     ) -> None:
         config = {"components": [thing("a"), thing("b", "a", hangs_in_close=True), thing("c")]}
-        async with running(config, tmp_path, environment=acme) as server:
-            await server.until(state="running")
+        async with run_server(config, tmp_path, environment=acme) as server:
+            await server.wait_for_status(state="running")
             server.signal(signal.SIGTERM)
-            await server.out.says("closed c")
+            await server.out.wait_for("closed c")
             assert await server.exit_code(within=50) == 0
         assert re.findall(r"\tclosed (\w)", server.out.text) == ["c", "a"]
         assert "generic/b: closing failed: closing timed out after 30s" in server.out.text
 
     async def test_open_connections_do_not_delay_the_stop(self, tmp_path: Path) -> None:
-        async with running({}, tmp_path) as server:
+        async with run_server({}, tmp_path) as server:
             connections = [
                 await asyncio.open_connection("localhost", server.port) for _ in range(20)
             ]
@@ -369,7 +371,7 @@ class TestStopping:
                     await writer.wait_closed()
 
     async def test_temporary_files_are_removed(self, tmp_path: Path, sockets: Path) -> None:
-        async with running({}, tmp_path, environment={"TMPDIR": str(sockets)}):
+        async with run_server({}, tmp_path, environment={"TMPDIR": str(sockets)}):
             (private,) = sockets.iterdir()
             assert stat.S_IMODE(private.stat().st_mode) == 0o700
         assert list(sockets.iterdir()) == []
@@ -377,14 +379,14 @@ class TestStopping:
 
 class TestRunning:
     async def test_sigusr1_prints_the_stacks(self, tmp_path: Path) -> None:
-        async with running({"components": [sensor("s")]}, tmp_path) as server:
-            await server.until(state="running")
+        async with run_server({"components": [sensor("s")]}, tmp_path) as server:
+            await server.wait_for_status(state="running")
             for _ in range(2):
                 seen = len(server.out.lines)
                 server.signal(signal.SIGUSR1)
-                await server.out.says(r"\ttask configuration:", since=seen)
-                await server.out.says(r"\ttask reconciler:", since=seen)
-                await server.out.says(r"\tthread MainThread:", since=seen)
+                await server.out.wait_for(r"\ttask configuration:", since=seen)
+                await server.out.wait_for(r"\ttask reconciler:", since=seen)
+                await server.out.wait_for(r"\tthread MainThread:", since=seen)
             assert (await server.status())["state"] == "running"
         assert 'server/serve.py", line' in server.out.text
 
@@ -392,14 +394,14 @@ class TestRunning:
         self, tmp_path: Path
     ) -> None:
         config = {"components": [sensor("s")]}
-        async with running(config, tmp_path) as server:
-            await server.until(state="running")
+        async with run_server(config, tmp_path) as server:
+            await server.wait_for_status(state="running")
             before = server.port
             reader, writer = await asyncio.open_connection("localhost", before)
             await request_status(reader, writer)
             moved = {**config, "network": {"bind_address": "127.0.0.1:0"}}
             server.save(moved)
-            found = await server.out.says(r"listening on 127\.0\.0\.1:(\d+)")
+            found = await server.out.wait_for(r"listening on 127\.0\.0\.1:(\d+)")
             server.url = f"http://127.0.0.1:{found[1]}"
             assert server.port != before
             assert (await server.get("/", "127.0.0.1"))[0] == 200
@@ -411,12 +413,12 @@ class TestRunning:
 
     async def test_unavailable_address_keeps_the_current_one(self, tmp_path: Path) -> None:
         config = {"components": [sensor("s")]}
-        async with running(config, tmp_path) as server:
-            await server.until(state="running")
+        async with run_server(config, tmp_path) as server:
+            await server.wait_for_status(state="running")
             for host in ("192.0.2.1", "a..b", "x" * 64):
                 since = len(server.out.lines)
                 server.save({**config, "network": {"bind_address": f"{host}:80"}})
-                await server.out.says("still listening on localhost:0", since=since)
+                await server.out.wait_for("still listening on localhost:0", since=since)
                 assert (await server.status())["state"] == "running"
 
     async def test_pages_escape_text_and_report_the_restart_status(self, tmp_path: Path) -> None:
@@ -430,8 +432,8 @@ class TestRunning:
                 "maintenance_allowed_key": "idle",
             },
         }
-        async with running(config, tmp_path) as server:
-            await server.until(state="running")
+        async with run_server(config, tmp_path) as server:
+            await server.wait_for_status(state="running")
             status, page = await server.get("/")
             assert status == 200
             assert "1 of 2 resources ready" in page
@@ -454,16 +456,16 @@ class TestOutput:
     async def start_piped(self, directory: Path) -> AsyncIterator[tuple[Server, int]]:
         """Yield a server and the read end of its standard output, which is not read yet."""
         file = directory / "machine.json"
-        save(file, served_anywhere({"components": [sensor("s")]}))
+        save(file, with_free_port({"components": [sensor("s")]}))
         read, write = os.pipe()
         try:
             around = {"COGWORK_HOME": str(directory / "home")}
-            async with started(["-config", str(file)], around, out=write) as server:
+            async with start_server(["-config", str(file)], around, out=write) as server:
                 server.file = file
                 os.close(write)
                 yield server, read
                 server.signal(signal.SIGTERM)
-                assert await server.exit_code() == 0, server.said
+                assert await server.exit_code() == 0, server.output
                 assert server.err.lines == []
         finally:
             with contextlib.suppress(OSError):
@@ -486,12 +488,12 @@ class TestOutput:
             await wait_for_port(server)
             # The log takes some hundred kilobytes; a pipe holds 64.
             noisy = {f"unknown-{number}": 0 for number in range(1500)}
-            server.save(served_anywhere({**noisy, "components": [sensor("noisy")]}))
+            server.save(with_free_port({**noisy, "components": [sensor("noisy")]}))
             await wait_for_resource(server, "noisy")
             await self.assert_survives(server)
 
     async def assert_survives(self, server: Server) -> None:
-        server.save(served_anywhere({"components": [sensor("s"), sensor("another")]}))
+        server.save(with_free_port({"components": [sensor("s"), sensor("another")]}))
         await wait_for_resource(server, "another")
         server.signal(signal.SIGUSR1)
         # The pages are still served, and the process still ends.
@@ -500,7 +502,7 @@ class TestOutput:
 
     async def test_closed_standard_streams_are_replaced_by_dev_null(self, tmp_path: Path) -> None:
         file = tmp_path / "machine.json"
-        save(file, served_anywhere({"components": [sensor("s")]}))
+        save(file, with_free_port({"components": [sensor("s")]}))
         command = f'exec "$0" -m cogwork.server.main -config "{file}" <&- >&- 2>&-'
         server = await asyncio.create_subprocess_exec(
             *("sh", "-c", command, sys.executable),
@@ -551,7 +553,7 @@ class TestRemoteClients:
         self, tmp_path: Path, remote_network: str
     ) -> None:
         config = {"network": {"bind_address": f"{HERE}:0"}}
-        async with running(config, tmp_path) as server:
+        async with run_server(config, tmp_path) as server:
             assert f"listening on {HERE}:0 without login" in server.out.text
             assert (await server.get("/restart_status", HERE))[0] == 200
             far = await asyncio.to_thread(self.request_from, remote_network, server.port)

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import grpc.aio
-from tests.running import DEADLINE, Server, running
+from tests.running import DEADLINE, Server, run_server
 
 from cogwork.resource import sdk
 
@@ -55,7 +55,7 @@ async def log(server: Server, message: str, times: int = 1) -> None:
 
 async def test_log_levels_change_live(tmp_path: Path) -> None:
     """Each change of the position rebuilds the switch, which its logger reports."""
-    async with running(config(), tmp_path) as server:
+    async with run_server(config(), tmp_path) as server:
         await wait_for_changes(server, 1)
         assert await read_levels(server) == ["info"]
         server.save(config(switch={"log_configuration": {"level": "error"}}, position=1))
@@ -67,7 +67,7 @@ async def test_log_levels_change_live(tmp_path: Path) -> None:
 
 
 async def test_changed_log_level_rebuilds_nothing(tmp_path: Path) -> None:
-    async with running(config(), tmp_path) as server:
+    async with run_server(config(), tmp_path) as server:
         await wait_for_changes(server, 1)
         since = (await server.status())["resources"][0]["since"]
         server.save(config(switch={"log_configuration": {"level": "debug"}}, debug=True))
@@ -78,7 +78,7 @@ async def test_changed_log_level_rebuilds_nothing(tmp_path: Path) -> None:
 async def test_repeated_messages_are_suppressed_until_deduplication_is_disabled(
     tmp_path: Path,
 ) -> None:
-    async with running(config(), tmp_path) as server:
+    async with run_server(config(), tmp_path) as server:
         await wait_for_changes(server, 1)
         await log(server, "drip", 50)
         assert [line["message"] for line in await read_lines(server, "text=drip")] == [
@@ -96,7 +96,7 @@ async def test_repeated_messages_are_suppressed_until_deduplication_is_disabled(
 
 
 async def test_followed_log_streams_new_lines(tmp_path: Path) -> None:
-    async with running(config(), tmp_path) as server:
+    async with run_server(config(), tmp_path) as server:
         reader, writer = await asyncio.open_connection("localhost", server.port)
         writer.write(b"GET /logs.jsonl?text=hello&follow=1 HTTP/1.1\r\nHost: localhost\r\n\r\n")
         await reader.readuntil(b"\r\n\r\n")

@@ -28,7 +28,7 @@ from tests.interop.modular import (
 )
 from tests.interop.programs import start_mover
 from tests.modules import make
-from tests.running import started
+from tests.running import start_server
 from tests.served import refused
 
 from cogwork.resource import sdk
@@ -140,8 +140,8 @@ async def test_first_run_script_runs_before_the_first_start(tmp_path: Path) -> N
     config = {"modules": modules, "components": [motor("wheel"), sensor("heat")]}
     async with run_machine(config, tmp_path) as there:
         await there.wait_until_ready("wheel")
-        await there.server.out.says(r"modmanager\.good.*first run of good: downloading things")
-        await there.server.out.says(r"first run of good: to .*module-data/local/good")
+        await there.server.out.wait_for(r"modmanager\.good.*first run of good: downloading things")
+        await there.server.out.wait_for(r"first run of good: to .*module-data/local/good")
         reason = await there.wait_until_unhealthy("heat", "first run")
         assert "there is no network" in reason
         assert "code 3" in reason
@@ -178,7 +178,7 @@ async def test_exceeded_limits_are_named(tmp_path: Path) -> None:
         await there.wait_until_ready("wheel")
         errors = {}
         for name in ("eater", "hoarder"):
-            await there.server.out.says(f"module {name} exited")
+            await there.server.out.wait_for(f"module {name} exited")
             errors[name] = (await there.modules())[name].error
             print(f"=> {name}: {errors[name]!r}")
         assert "memory limit of 1.465 GiB" in errors["eater"]
@@ -200,13 +200,13 @@ async def test_untrusted_environment_runs_only_trusted_namespaces(tmp_path: Path
     file = tmp_path / "machine.json"
     file.write_text(json.dumps(config))
     around = {"COGWORK_HOME": str(tmp_path / "home"), "COGWORK_TRUSTED_NAMESPACES": "acme, other"}
-    async with started(["-config", str(file), "-untrusted-env"], around) as server:
-        await server.serving()
-        await server.out.says("motor/wheel is ready")
-        await server.out.says(
+    async with start_server(["-config", str(file), "-untrusted-env"], around) as server:
+        await server.wait_until_serving()
+        await server.out.wait_for("motor/wheel is ready")
+        await server.out.wait_for(
             'ERROR.*module theirs is not started.*"evil".*COGWORK_TRUSTED_NAMESPACES'
         )
-        await server.out.says("ERROR.*module unnamed is not started")
+        await server.out.wait_for("ERROR.*module unnamed is not started")
         status = await server.status()
         assert [each["name"] for each in status["modules"]] == ["mine"]
         heat = next(each for each in status["resources"] if each["name"].endswith("heat"))
@@ -303,7 +303,7 @@ async def test_jobs_can_call_modular_resources(tmp_path: Path) -> None:
         ],
     }
     async with run_machine(config, tmp_path) as there:
-        await there.server.out.says(r"modmanager\.motor\.StdOut.*by a job", within=5)
+        await there.server.out.wait_for(r"modmanager\.motor\.StdOut.*by a job", within=5)
         view = await poll(
             there.view, lambda view: all(job["successes"] for job in view["jobs"]), within=5
         )

@@ -173,7 +173,7 @@ async def test_modules_are_added_changed_and_removed(tmp_path: Path) -> None:
         config["modules"] = [motors, {**sensors, "env": {"ACME": "1"}}]
         since = len(there.server.out.lines)
         there.save(config)
-        await there.server.out.says("rdk.modmanager.sensors.*ready, with", since=since)
+        await there.server.out.wait_for("rdk.modmanager.sensors.*ready, with", since=since)
         await there.wait_until_ready()
         assert await there.pid_of("one") == pid
         assert await there.motor("two").get_position() == 20
@@ -231,7 +231,7 @@ async def test_model_of_two_modules_is_provided_by_the_first(tmp_path: Path) -> 
         await there.wait_for_module("other")
         await there.wait_for_module("good")
         await there.wait_until_ready("probe")
-        await there.server.out.says("WARN.*acme:test:sensor.*good", within=5)
+        await there.server.out.wait_for("WARN.*acme:test:sensor.*good", within=5)
         await wait_for_readings(there, {"from": "good"})
         config["modules"] = [other]
         there.save(config)
@@ -265,17 +265,17 @@ async def test_module_archive_is_extracted_and_set_up_once_per_version(tmp_path:
     }
     async with run_machine(config, tmp_path) as there:
         await wait_for_readings(there, {"from": "a file"})
-        await there.server.out.says("first run of probe: setting up one")
-        await there.server.out.says(r"StdOut.*version one runs in .*/modules/probe/\w+$")
+        await there.server.out.wait_for("first run of probe: setting up one")
+        await there.server.out.wait_for(r"StdOut.*version one runs in .*/modules/probe/\w+$")
         so_far = len(there.server.out.lines)
         await there.restart("probe")
-        await there.server.out.says("StdOut.*version one", since=so_far)
+        await there.server.out.wait_for("StdOut.*version one", since=so_far)
         assert "setting up" not in "".join(there.server.out.lines[so_far:])
 
         pack_module(archive, make.sdk_module(tmp_path, "sensor"), "two")
         await there.restart("probe")
-        await there.server.out.says("first run of probe: setting up two", since=so_far)
-        await there.server.out.says("StdOut.*version two", since=so_far)
+        await there.server.out.wait_for("first run of probe: setting up two", since=so_far)
+        await there.server.out.wait_for("StdOut.*version two", since=so_far)
         await wait_for_readings(there, {"from": "a file"})
 
 
@@ -431,12 +431,12 @@ async def test_module_output_and_logs_reach_the_log(tmp_path: Path) -> None:
         await there.wait_until_ready()
         out = there.server.out
         await there.command("wheel", "print", "a line of its own")
-        await out.says(r"INFO\trdk\.modmanager\.motors\.StdOut\t.*a line of its own")
+        await out.wait_for(r"INFO\trdk\.modmanager\.motors\.StdOut\t.*a line of its own")
         await there.command("wheel", "print_error", "a complaint")
-        await out.says(r"ERROR\trdk\.modmanager\.motors\.StdErr\t.*a complaint")
+        await out.wait_for(r"ERROR\trdk\.modmanager\.motors\.StdErr\t.*a complaint")
         await there.command("wheel", "log", "word one")
         for level in ("INFO", "WARN", "ERROR", "CRITICAL"):
-            await out.says(rf"{level}\t{wheel}\t.*word one")
+            await out.wait_for(rf"{level}\t{wheel}\t.*word one")
         assert not is_logged("DEBUG", "word one", out.lines)
 
         await check_log_batch(there)
@@ -457,7 +457,7 @@ async def check_log_batch(there: RunningMachine) -> None:
     ]
     await there.robot.Log(LogRequest(logs=entries))
     for number, level in enumerate(("INFO", "WARN", "WARN", "ERROR", "CRITICAL", "CRITICAL")):
-        await there.server.out.says(
+        await there.server.out.wait_for(
             rf"{level}\trdk.resource_manager.rdk:component:motor/wheel\t.*batch {number}"
         )
 
@@ -491,7 +491,7 @@ async def check_log_levels(there: RunningMachine, config: dict[str, Any]) -> Non
         "ERROR",
         "CRITICAL",
     }
-    await there.server.out.says("log_configuration of rdk:component:motor/wheel has no effect")
+    await there.server.out.wait_for("log_configuration of rdk:component:motor/wheel has no effect")
 
     config["modules"] = [{**motors, "log_level": "warn"}]
     await there.apply(config)
@@ -534,7 +534,7 @@ async def read_audible_levels(there: RunningMachine, words: str) -> set[str]:
     out = there.server.out
     # Its process may be restarting.
     await poll(lambda: try_log(there, words), bool)
-    await out.says(rf"CRITICAL\trdk\.resource_manager\.\S+wheel\t.*{words}")
+    await out.wait_for(rf"CRITICAL\trdk\.resource_manager\.\S+wheel\t.*{words}")
     return {
         level
         for level in ("DEBUG", "INFO", "WARN", "ERROR", "CRITICAL")

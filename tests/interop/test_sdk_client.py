@@ -14,7 +14,7 @@ import psutil
 import pytest
 from tests.interop import sdk_client
 from tests.interop.programs import start_program
-from tests.running import Output, Server, running, served_anywhere
+from tests.running import Output, Server, run_server, with_free_port
 from tests.sizes import size
 
 from cogwork import __version__
@@ -46,7 +46,7 @@ class Client:
         self.out = out
 
     async def report(self) -> Any:
-        found = await self.out.says("^report (.*)$", within=40)
+        found = await self.out.wait_for("^report (.*)$", within=40)
         assert await self.process.wait() == 0, self.out.text
         return json.loads(found[1])
 
@@ -88,8 +88,8 @@ async def test_client_can_call_everything(tmp_path: Path) -> None:
         ],
         "services": [{"name": "echo", "api": "rdk:service:generic", "model": "fake"}],
     }
-    async with running(config, tmp_path) as server:
-        await server.until(state="running")
+    async with run_server(config, tmp_path) as server:
+        await server.wait_for_status(state="running")
         async with start_client(server, "drive") as sdk:
             seen = await sdk.report()
         # The client requested the shutdown.
@@ -189,15 +189,15 @@ def config_of_turn(turn: int) -> dict[str, Any]:
 
 @pytest.mark.timeout(size(ci=90, full=600))
 async def test_connection_survives_live_reconfigurations(tmp_path: Path) -> None:
-    async with running(config_of_turn(0), tmp_path) as server:
-        await server.until(state="running", revision="0")
+    async with run_server(config_of_turn(0), tmp_path) as server:
+        await server.wait_for_status(state="running", revision="0")
         async with start_client(server, "call") as sdk:
             (connection,) = sdk.connections(server.port)
             heartbeats: set[int] = set()
             descriptors = count_descriptors(server.pid)
             for turn in range(1, RECONFIGURATIONS + 1):
-                server.save(served_anywhere(config_of_turn(turn)))
-                await server.until(revision=str(turn))
+                server.save(with_free_port(config_of_turn(turn)))
+                await server.wait_for_status(revision=str(turn))
                 others = sdk.connections(server.port) - {connection}
                 # Its heartbeats have their own connection from the first motion on.
                 heartbeats = heartbeats or others

@@ -9,7 +9,7 @@ from typing import Any
 
 import grpc.aio
 import pytest
-from tests.running import DEADLINE, Server, save, started
+from tests.running import DEADLINE, Server, save, start_server
 
 from cogwork.resource import sdk
 
@@ -106,9 +106,9 @@ async def test_no_output_shows_a_secret(tmp_path: Path, log: str | None) -> None
     options = ["-config", str(file), "-debug", "-reveal-sensitive-config-diffs"]
     options += ["-log-file", str(tmp_path / log)] if log is not None else []
     seen: dict[str, str] = {}
-    async with started(options, {"COGWORK_HOME": str(home), **ENVIRONMENT}) as server:
-        await server.serving()
-        await server.until(state="running")
+    async with start_server(options, {"COGWORK_HOME": str(home), **ENVIRONMENT}) as server:
+        await server.wait_until_serving()
+        await server.wait_for_status(state="running")
         await log_secrets(server)
         for number, change in enumerate(changes()):
             save(file, change)

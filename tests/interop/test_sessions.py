@@ -14,7 +14,7 @@ import pytest
 from grpclib.client import Channel
 from tests.interop import sdk_mover
 from tests.interop.programs import start_mover
-from tests.running import Server, plug_in, running
+from tests.running import Server, plug_in, run_server
 from tests.sizes import size
 
 from cogwork.resource import sdk
@@ -102,8 +102,8 @@ async def seconds_until_rest(is_moving: Any, since: float) -> float:
 
 async def test_motor_stops_when_its_client_is_killed(tmp_path: Path) -> None:
     took = []
-    async with running(config("motor"), tmp_path) as server:
-        await server.until(state="running")
+    async with run_server(config("motor"), tmp_path) as server:
+        await server.wait_for_status(state="running")
         channel = Channel("localhost", server.port)
         motor = MotorClient("motor", channel)
         for _ in range(KILLS):
@@ -123,8 +123,8 @@ async def test_motor_stops_when_its_client_is_killed(tmp_path: Path) -> None:
 
 
 async def test_stop_all_stops_everything_within_a_tenth_of_a_second(tmp_path: Path) -> None:
-    async with running(config(*MOVERS), tmp_path) as server:
-        await server.until(state="running")
+    async with run_server(config(*MOVERS), tmp_path) as server:
+        await server.wait_for_status(state="running")
         channel = Channel("localhost", server.port)
         stub = RobotServiceStub(channel)
         async with start_mover(server.port, ",".join(MOVERS)):
@@ -147,8 +147,8 @@ async def machine_closing_slowly(
     machine = config(subtype)
     slow = {"name": "slow", "api": "rdk:component:generic", "model": "acme:test:slow"}
     machine["components"].append({**slow, "depends_on": [subtype]})
-    async with running(machine, tmp_path, environment=acme) as server:
-        await server.until(state="running")
+    async with run_server(machine, tmp_path, environment=acme) as server:
+        await server.wait_for_status(state="running")
         channel = Channel("localhost", server.port)
         try:
             await RobotServiceStub(channel).GetSessions(GetSessionsRequest())
@@ -166,7 +166,7 @@ async def test_motor_stops_before_its_dependents_have_closed(
         motor = MotorClient("motor", channel)
         await motor.set_power(1)
         server.signal(signal.SIGTERM)
-        await server.out.says("closing slowly")
+        await server.out.wait_for("closing slowly")
         assert not await motor.is_moving()
         assert "closed at last" not in server.out.text
 
@@ -177,12 +177,12 @@ async def test_client_lost_while_the_machine_closes_leaves_nothing_moving(
     async with machine_closing_slowly(tmp_path, acme, "motor") as (server, channel):
         motor = MotorClient("motor", channel)
         server.signal(signal.SIGTERM)
-        await server.out.says("closing slowly")
+        await server.out.wait_for("closing slowly")
         session = (await RobotServiceStub(channel).StartSession(StartSessionRequest())).id
         full = SetPowerRequest(name="motor", power_pct=1)
         await MotorServiceStub(channel).SetPower(full, metadata={"viam-sid": session})
         await seconds_until_rest(motor.is_moving, time.monotonic())
-        await server.out.says(f"stopped motor, which session {session} had moved")
+        await server.out.wait_for(f"stopped motor, which session {session} had moved")
         assert "closed at last" not in server.out.text
 
 

@@ -7,7 +7,7 @@ import signal
 from pathlib import Path
 
 from grpclib.client import Channel
-from tests.running import running, save, served_anywhere, started
+from tests.running import run_server, save, start_server, with_free_port
 
 from cogwork.resource import sdk
 
@@ -21,8 +21,8 @@ CONFIG = {
 
 
 async def test_command_is_run_in_a_shell(tmp_path: Path) -> None:
-    async with running(CONFIG, tmp_path) as server:
-        await server.until(state="running")
+    async with run_server(CONFIG, tmp_path) as server:
+        await server.wait_for_status(state="running")
         channel = Channel("localhost", server.port)
         said = ""
         async with asyncio.timeout(20), ShellServiceStub(channel).Shell.open() as stream:
@@ -40,11 +40,11 @@ async def test_command_is_run_in_a_shell(tmp_path: Path) -> None:
 
 async def test_shell_is_unhealthy_in_an_untrusted_environment(tmp_path: Path) -> None:
     file = tmp_path / "machine.json"
-    save(file, served_anywhere(CONFIG))
+    save(file, with_free_port(CONFIG))
     home = {"COGWORK_HOME": str(tmp_path / "home")}
-    async with started(["-untrusted-env", "-config", str(file)], home) as server:
-        await server.serving()
-        (shell,) = (await server.until(state="running"))["resources"]
+    async with start_server(["-untrusted-env", "-config", str(file)], home) as server:
+        await server.wait_until_serving()
+        (shell,) = (await server.wait_for_status(state="running"))["resources"]
         assert shell["state"] == "unhealthy"
         assert "untrusted" in shell["reason"]
         server.signal(signal.SIGTERM)

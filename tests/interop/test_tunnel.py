@@ -19,7 +19,7 @@ import psutil
 import pytest
 from tests.interop import tunnel_client
 from tests.interop.tunnel_client import PIECE, Pattern, receive_all, send_all
-from tests.running import Server, running
+from tests.running import Server, run_server
 from tests.sizes import size
 
 MEBIBYTE = 1 << 20
@@ -120,7 +120,7 @@ async def transfer(how: str, server: Server, destination: Destination, count: in
 @pytest.mark.timeout(4 * LONGEST)
 async def test_tunnel_carries_every_byte_in_both_directions(tmp_path: Path) -> None:
     through, bare = Destination(CARRIED), Destination(CARRIED)
-    async with running(tunnel_config(through.port), tmp_path) as server:
+    async with run_server(tunnel_config(through.port), tmp_path) as server:
         told = await transfer("grpc", server, through, CARRIED)
         straight = await transfer("tcp", server, bare, CARRIED)
     assert (told["sent"], told["received"]) == (CARRIED, CARRIED)
@@ -135,7 +135,7 @@ async def test_tunnel_carries_every_byte_in_both_directions(tmp_path: Path) -> N
 @pytest.mark.timeout(4 * LONGEST)
 async def test_tunnel_carries_every_byte_for_the_stub_of_the_sdk(tmp_path: Path) -> None:
     destination = Destination(CARRIED_SLOWLY)
-    async with running(tunnel_config(destination.port), tmp_path) as server:
+    async with run_server(tunnel_config(destination.port), tmp_path) as server:
         told = await transfer("grpclib", server, destination, CARRIED_SLOWLY)
     assert (told.get("sent"), told.get("received")) == (CARRIED_SLOWLY, CARRIED_SLOWLY)
     assert destination.heard.at == CARRIED_SLOWLY
@@ -151,7 +151,7 @@ async def test_reader_that_stops_does_not_fill_the_memory(tmp_path: Path, stoppe
     else:
         destination.reads.clear()
     first = Destination(1)
-    async with running(tunnel_config(destination.port, first.port), tmp_path) as server:
+    async with run_server(tunnel_config(destination.port, first.port), tmp_path) as server:
         await transfer("grpc", server, first, 1)
         process = psutil.Process(server.pid)
         before = process.memory_info().rss
@@ -185,7 +185,7 @@ async def wait_until_stalled(moved: Callable[[], int]) -> None:
 async def test_unlisted_port_is_refused(tmp_path: Path, how: str) -> None:
     destination = Destination(1)
     async with (
-        running(tunnel_config(22), tmp_path) as server,
+        run_server(tunnel_config(22), tmp_path) as server,
         destination.serving() as serving,
         start_client(how, server.port, destination.port, 1) as process,
     ):

@@ -26,7 +26,7 @@ from grpclib.client import Channel
 from numpy.typing import NDArray
 from tests.films import PICTURES, RATE, film, number_of
 from tests.rtsp_server import H264, JPEG, free_port, rtsp_server
-from tests.running import Server, running
+from tests.running import Server, run_server
 from tests.served import refused
 from tests.sizes import FULL, size
 
@@ -149,8 +149,8 @@ async def run_machine(
     directory: Path, *cameras: dict[str, Any], **config: Any
 ) -> AsyncIterator[Machine]:
     config = {"components": list(cameras), "disable_log_deduplication": True, **config}
-    async with running(config, directory) as server:
-        await server.until(state="running")
+    async with run_server(config, directory) as server:
+        await server.wait_for_status(state="running")
         channel = Channel("127.0.0.1", server.port)
         try:
             yield Machine(server, channel)
@@ -223,7 +223,7 @@ class TestRtsp:
             state, reason = await here.health("gate")
             assert state == "unhealthy"
             assert f"sent nothing for {STALL:g} s" in reason
-            source.go_on()
+            source.resume()
             await measure_until(here.has_picture, "gate", BACK)
             assert len(here.log_lines(LOST, "gate")) == len(here.log_lines(AGAIN, "gate")) == 1
 
@@ -241,7 +241,7 @@ class TestRtsp:
             assert min(await asyncio.gather(*(count_frames() for _ in range(8)))) > 1
             assert await here.count_when_settled() == held
             here.server.signal(signal.SIGUSR1)
-            await here.server.out.says(r'capture\.py", line \d+, in _run')
+            await here.server.out.wait_for(r'capture\.py", line \d+, in _run')
             await here.server.get("/status.json")
             assert len(re.findall(r'capture\.py", line \d+, in _run', here.server.out.text)) == 1
             assert here.log_lines(LOST, "gate") == []
@@ -362,7 +362,7 @@ class TestInvalidSources:
                 told += [str(await here.health(name)) for name in sources]
                 for path in ("/status.json", "/", "/logs.jsonl"):
                     told.append((await here.server.get(path))[1])
-        told += [here.server.said]
+        told += [here.server.output]
         told += [each.read_text() for each in (tmp_path / "home" / "story").iterdir()]
         assert not any(SECRET in each for each in told)
 

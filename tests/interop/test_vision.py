@@ -11,7 +11,7 @@ import numpy as np
 from grpclib.client import Channel
 from grpclib.const import Status
 from tests.real_models import golden_outputs, model_path, photo_path, photo_paths
-from tests.running import Config, Server, running
+from tests.running import Config, Server, run_server
 from tests.served import refused
 
 from cogwork.drivers.camera import conveyor
@@ -144,8 +144,8 @@ class Machine:
 
 @contextlib.asynccontextmanager
 async def run_machine(config: Config, directory: Path) -> AsyncIterator[Machine]:
-    async with running(config, directory) as server:
-        await server.until(state="running")
+    async with run_server(config, directory) as server:
+        await server.wait_for_status(state="running")
         channel = Channel("localhost", server.port)
         try:
             yield Machine(channel, server)
@@ -269,7 +269,10 @@ async def check_classifications_of_photos(there: Machine, name: str) -> None:
             assert len(everything) == 1000
             scores = {each.class_name: each.confidence for each in everything}
             far = max(abs(scores[label] - score) for label, score in expected)
-            words = f"{name} {photo}, by {way}: {_format_classifications(everything[:3])}, not {expected}"
+            words = (
+                f"{name} {photo}, by {way}: {_format_classifications(everything[:3])}, "
+                f"not {expected}"
+            )
             if expected[0][1] < HESITANT:
                 assert expected[0][0] in {each.class_name for each in everything[:3]}, words
                 print(f"{name} hesitates at {photo}, by {way}: scores within {far:.3f}")

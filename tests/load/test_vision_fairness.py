@@ -11,7 +11,7 @@ import psutil
 import pytest
 from grpclib.client import Channel
 from tests.real_models import model_path
-from tests.running import Config, running
+from tests.running import Config, run_server
 from tests.sizes import FULL, size
 
 from cogwork.resource import sdk
@@ -66,8 +66,8 @@ def machine(model: Path) -> Config:
     "callers", [1, pytest.param(3, marks=pytest.mark.skipif(not FULL, reason="takes long"))]
 )
 async def test_each_camera_gets_its_share(tmp_path: Path, callers: int) -> None:
-    async with running(machine(model_path("yolov2tiny_v8layout_w8.onnx")), tmp_path) as server:
-        await server.until(state="running")
+    async with run_server(machine(model_path("yolov2tiny_v8layout_w8.onnx")), tmp_path) as server:
+        await server.wait_for_status(state="running")
         process = psutil.Process(server.pid)
         looks = [0] * CAMERAS
         channels = [Channel("localhost", server.port) for _ in range(CAMERAS * callers)]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 from tests.fuzz.target import ContractViolation, Target, allow_errors
-from tests.pictures import chunk, colours, distances, jpeg, png, progressive, with_exif, written
+from tests.pictures import chunk, color_image, depth_image, jpeg, png, progressive, with_exif, encode_pixels
 
 from cogwork.core.errors import InvalidRequest
 from cogwork.resource.image import decode, decode_reduced
@@ -55,18 +55,18 @@ def target_pcd(data: bytes) -> None:
 
 
 def _image_seeds() -> list[bytes]:
-    small = colours(16, 8)
+    small = color_image(16, 8)
     return [
-        written(".jpg", small),
+        encode_pixels(".jpg", small),
         progressive(small),
-        with_exif(written(".jpg", small), orientation=6, thumbnail=b"\xff\xd8\xff\xd9"),
+        with_exif(encode_pixels(".jpg", small), orientation=6, thumbnail=b"\xff\xd8\xff\xd9"),
         jpeg(8, 8, (128,)),
-        written(".png", small),
-        written(".png", distances(8, 4)),
+        encode_pixels(".png", small),
+        encode_pixels(".png", depth_image(8, 4)),
         png(5, 7, bits=1, kind=3, extra=chunk(b"PLTE", bytes(6)) + chunk(b"tEXt", b"a\0b")),
         png(5, 7, interlaced=True),
         encode_image(small, RGBA),
-        encode_image(distances(4, 4), DEPTH),
+        encode_image(depth_image(4, 4), DEPTH),
     ]
 
 

@@ -25,7 +25,7 @@ import cv2
 import grpc
 import numpy as np
 import pytest
-from tests.running import DEADLINE, plug_in, running
+from tests.running import DEADLINE, plug_in, run_server
 
 from cogwork.cli.camera import CapturedImage, ImageRequest, RemoteCamera
 from cogwork.cli.camera_watch import CameraWatcher, LineView
@@ -131,9 +131,9 @@ def address(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     with asyncio.Runner() as runner:
         stack = contextlib.AsyncExitStack()
         server = runner.run(
-            stack.enter_async_context(running(MACHINE, directory, environment=acme))
+            stack.enter_async_context(run_server(MACHINE, directory, environment=acme))
         )
-        runner.run(server.until(state="running"))
+        runner.run(server.wait_for_status(state="running"))
         # grpc keeps something open as long as there is a channel.
         with grpc.insecure_channel(f"localhost:{server.port}") as channel:
             grpc.channel_ready_future(channel).result(DEADLINE)
@@ -403,8 +403,8 @@ class TestWatchOnATerminal:
     async def test_watch_survives_a_restart_of_the_machine(self, tmp_path: Path) -> None:
         belt = {"components": MACHINE["components"][:1]}
         async with contextlib.AsyncExitStack() as first:
-            server = await first.enter_async_context(running(belt, tmp_path))
-            await server.until(state="running")
+            server = await first.enter_async_context(run_server(belt, tmp_path))
+            await server.wait_for_status(state="running")
             address = f"localhost:{server.port}"
             with closing(WatchTerminal("belt", "--address", address)) as terminal:
                 await asyncio.to_thread(terminal.wait_for, "belt  320x240")
@@ -412,7 +412,7 @@ class TestWatchOnATerminal:
                 await asyncio.to_thread(terminal.wait_for, "cannot reach a machine at localhost")
                 before = len(terminal.shown)
                 again = {**belt, "network": {"bind_address": address}}
-                async with running(again, tmp_path):
+                async with run_server(again, tmp_path):
                     await asyncio.to_thread(terminal.wait_for, "belt  320x240", before)
                     assert await asyncio.to_thread(terminal.wait_for_exit, signal.SIGINT) == (0, "")
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 import pytest
-from tests.running import running
+from tests.running import run_server
 from tests.unit.cli.commands import CommandResult, read_tree, run_command, shell_service
 
 SUMMARY = re.compile(r"(\d+) files?, (\d+\.\d) MB in \d+\.\d s\n")
@@ -33,8 +33,8 @@ async def sides(tmp_path: Path) -> AsyncIterator[CopySides]:
     here, there = tmp_path / "h", tmp_path / "t"
     here.mkdir()
     there.mkdir()
-    async with running({"services": [shell_service(there)]}, tmp_path) as server:
-        await server.until(state="running")
+    async with run_server({"services": [shell_service(there)]}, tmp_path) as server:
+        await server.wait_for_status(state="running")
         yield CopySides(f"localhost:{server.port}", here, there)
 
 

@@ -19,8 +19,8 @@ import cv2
 import numpy as np
 import psutil
 import pytest
-from tests.onnx_models import saved
-from tests.pictures import written
+from tests.onnx_models import save_model
+from tests.pictures import encode_pixels
 from tests.running import DEADLINE
 from tests.vision_models import constant, detector, echo, solid
 
@@ -208,7 +208,7 @@ class TestInspect:
         """Return an image of a conveyor that the detector has not been trained on."""
         belt = Conveyor(1234)
         file = tmp_path / "belt.png"
-        file.write_bytes(written(".png", belt.render(belt.scene_at(4.0))[0]))
+        file.write_bytes(encode_pixels(".png", belt.render(belt.scene_at(4.0))[0]))
         return file
 
     def inspect(self, capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str, str]:
@@ -248,9 +248,9 @@ class TestInspect:
         self, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
     ) -> None:
         monkeypatch.chdir(tmp_path)
-        model = saved(tmp_path / "net.v1.onnx", echo("red", "green", "blue"))
+        model = save_model(tmp_path / "net.v1.onnx", echo("red", "green", "blue"))
         image = tmp_path / "image.png"
-        image.write_bytes(written(".png", solid(255, 204, 153, 300, 200)))
+        image.write_bytes(encode_pixels(".png", solid(255, 204, 153, 300, 200)))
         code, out, err = self.inspect(capsys, str(model), "--image", str(image), "--json")
         assert (code, err) == (0, "")
         told: Any = json.loads(out)
@@ -268,7 +268,7 @@ class TestInspect:
     def test_inspect_without_an_image_runs_no_detection(
         self, tmp_path: Path, capsys: pytest.CaptureFixture[str]
     ) -> None:
-        model = saved(tmp_path / "net.onnx", detector([(0, 0.9)], "cat"))
+        model = save_model(tmp_path / "net.onnx", detector([(0, 0.9)], "cat"))
         code, out, _ = self.inspect(capsys, str(model), "--json")
         told: Any = json.loads(out)
         assert (code, told["found"]) == (0, None)
@@ -278,7 +278,7 @@ class TestInspect:
     def test_inspect_explains_why_a_model_has_no_role(
         self, tmp_path: Path, capsys: pytest.CaptureFixture[str]
     ) -> None:
-        model = saved(tmp_path / "net.onnx", constant({"wave": np.zeros((1, 7, 5, 3), "f4")}))
+        model = save_model(tmp_path / "net.onnx", constant({"wave": np.zeros((1, 7, 5, 3), "f4")}))
         code, out, err = self.inspect(capsys, str(model))
         assert (code, err) == (1, "")
         assert re.search(r"  detector +no: .*wave", out)
@@ -297,7 +297,7 @@ class TestInspect:
             },
             open_rows=True,
         )
-        code, out, _ = self.inspect(capsys, str(saved(tmp_path / "net.onnx", odd)), "--json")
+        code, out, _ = self.inspect(capsys, str(save_model(tmp_path / "net.onnx", odd)), "--json")
         told = json.loads(out)
         assert (code, told["roles"], told["entry"]) == (1, {}, None)
         assert told["refused"]["detector"]
@@ -310,7 +310,7 @@ class TestInspect:
         self, tmp_path: Path, capsys: pytest.CaptureFixture[str], image: str, words: str
     ) -> None:
         (tmp_path / "text.png").write_text("<html>")
-        model = saved(tmp_path / "net.onnx", detector([(0, 0.9)], "cat"))
+        model = save_model(tmp_path / "net.onnx", detector([(0, 0.9)], "cat"))
         code, out, err = self.inspect(capsys, str(model), "--image", str(tmp_path / image))
         assert (code, out) == (1, "")
         assert words in err

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.onnx_models import FLOAT, one_node, relu, saved
+from tests.onnx_models import FLOAT, one_node, relu, save_model
 
 import cogwork.drivers.mlmodel
 from cogwork.cli.main import main
@@ -25,7 +25,7 @@ NOTES = {"names": "['gear', 'bolt']", "stride": "32", "author": "A. Person"}
 
 @pytest.fixture
 def model_file(tmp_path: Path) -> Path:
-    return saved(tmp_path / "parts.onnx", relu(["n", 4], notes=NOTES))
+    return save_model(tmp_path / "parts.onnx", relu(["n", 4], notes=NOTES))
 
 
 def run_model_command(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str, str]:
@@ -80,7 +80,7 @@ class TestShow:
         self, tmp_path: Path, capsys: pytest.CaptureFixture[str]
     ) -> None:
         names = str([f"part {n}" for n in range(30)])
-        saved(tmp_path / "m.onnx", relu([1], notes={"names": names}))
+        save_model(tmp_path / "m.onnx", relu([1], notes={"names": names}))
         _, out, _ = run_model_command(capsys, "show", str(tmp_path / "m.onnx"))
         assert "part 7, and 22 more" in out
 
@@ -88,7 +88,7 @@ class TestShow:
         self, tmp_path: Path, capsys: pytest.CaptureFixture[str]
     ) -> None:
         proto = one_node("MatMul", [("a", FLOAT, ["n", 2]), ("b", FLOAT, ["m", 3])])
-        path = saved(tmp_path / "m.onnx", proto)
+        path = save_model(tmp_path / "m.onnx", proto)
         code, out, _ = run_model_command(capsys, "show", str(path))
         assert code == 0
         assert "not run" in out

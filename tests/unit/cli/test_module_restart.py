@@ -9,15 +9,15 @@ from pathlib import Path
 
 import pytest
 from tests.modules import make
-from tests.running import Server, running
+from tests.running import Server, run_server
 from tests.unit.cli.commands import run_command
 
 
 @pytest.fixture
 async def machine(tmp_path: Path) -> AsyncIterator[Server]:
     modules = [{"name": "stub", "executable_path": str(make.stub(tmp_path))}]
-    async with running({"modules": modules}, tmp_path) as server:
-        await server.out.says("modmanager.stub.*ready, with")
+    async with run_server({"modules": modules}, tmp_path) as server:
+        await server.out.wait_for("modmanager.stub.*ready, with")
         yield server
 
 
@@ -30,7 +30,7 @@ async def test_restart_waits_until_the_module_is_ready(machine: Server) -> None:
     code, out, err = await run_command("module", "restart", "stub", *address_arguments(machine))
     assert (code, err) == (0, "")
     assert re.fullmatch(r"stub restarted in \d+\.\ds\n", out)
-    await machine.out.says("modmanager.stub.*ready, with", since=so_far)
+    await machine.out.wait_for("modmanager.stub.*ready, with", since=so_far)
 
     code, out, err = await run_command(
         "module", "restart", "stub", "--json", *address_arguments(machine)

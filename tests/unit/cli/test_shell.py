@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.running import DEADLINE, Server, running
+from tests.running import DEADLINE, Server, run_server
 from tests.unit.cli.commands import run_command, shell_service, start_command
 
 
@@ -27,13 +27,13 @@ def start_server(directory: Path, exits: int | None = 0) -> AbstractAsyncContext
     config = {"services": [shell_service(directory)]}
     # A killed server leaves files in the directory for temporary files.
     around = {"PS1": "", "TMPDIR": str(directory)}
-    return running(config, directory, exits=exits, environment=around)
+    return run_server(config, directory, exits=exits, environment=around)
 
 
 @pytest.fixture
 async def machine(tmp_path: Path) -> AsyncIterator[Server]:
     async with start_server(tmp_path) as server:
-        await server.until(state="running")
+        await server.wait_for_status(state="running")
         yield server
 
 
@@ -125,7 +125,7 @@ async def test_ctrl_bracket_leaves_the_shell(machine: Server) -> None:
 
 async def test_lost_machine_is_reported_and_the_terminal_restored(tmp_path: Path) -> None:
     async with start_server(tmp_path, exits=None) as server:
-        await server.until(state="running")
+        await server.wait_for_status(state="running")
         async with open_shell(*address_arguments(server)) as (window, process):
             window.type("echo rea''dy\r")
             await window.wait_for("\nready\r\n")
@@ -153,8 +153,8 @@ async def test_missing_shell_is_reported(
     tmp_path: Path, names: list[str], arguments: list[str], words: str
 ) -> None:
     config = {"services": [shell_service(tmp_path, name) for name in names]}
-    async with running(config, tmp_path) as server:
-        await server.until(state="running")
+    async with run_server(config, tmp_path) as server:
+        await server.wait_for_status(state="running")
         told = await run_command("shell", *arguments, *address_arguments(server))
     assert (told.code, told.out) == (2, "")
     assert told.err.startswith(words)

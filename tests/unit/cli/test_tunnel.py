@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.running import DEADLINE, Server, running
+from tests.running import DEADLINE, Server, run_server
 from tests.unit.cli.commands import run_command, start_command
 
 
@@ -36,8 +36,8 @@ async def uppercase_port() -> AsyncIterator[int]:
 async def machine(tmp_path: Path, uppercase_port: int) -> AsyncIterator[Server]:
     endpoints: list[Any] = [{"port": uppercase_port, "connection_timeout": "2s"}, {"port": 9}]
     config = {"network": {"traffic_tunnel_endpoints": endpoints}}
-    async with running(config, tmp_path) as server:
-        await server.until(state="running")
+    async with run_server(config, tmp_path) as server:
+        await server.wait_for_status(state="running")
         yield server
 
 
@@ -129,7 +129,7 @@ async def test_tunnels_are_listed(machine: Server, uppercase_port: int) -> None:
 
 
 async def test_machine_without_tunnels_is_reported(tmp_path: Path) -> None:
-    async with running({}, tmp_path) as server:
+    async with run_server({}, tmp_path) as server:
         none = await run_command("tunnel", *address_arguments(server))
         refused = await run_command("tunnel", "22", *address_arguments(server))
     assert (none.code, none.err) == (0, "")

@@ -16,7 +16,7 @@ import cv2
 import numpy as np
 import pytest
 from tests.foreign_camera import ForeignCamera
-from tests.pictures import written
+from tests.pictures import encode_pixels
 from tests.unit.control.asgi import send_request
 from tests.vision_models import CAMERA, Still, solid
 
@@ -91,7 +91,7 @@ async def test_newest_color_image_is_served() -> None:
 
 
 async def test_image_of_a_foreign_camera_is_passed_on() -> None:
-    data = written(".png", solid(1, 2, 3))
+    data = encode_pixels(".png", solid(1, 2, 3))
     async with run_machine(theirs=lambda: ForeignCamera("theirs", one=data)) as machine:
         status, headers, body = await get_path(machine, "/camera/theirs")
     assert (status, body) == (200, data)
@@ -105,7 +105,7 @@ async def test_image_of_a_foreign_camera_is_passed_on() -> None:
         b"<html><script>alert(1)</script>",
         b"<svg xmlns='http://www.w3.org/2000/svg'><script>alert(1)</script></svg>",
         b"",
-        written(".png", solid(1, 2, 3))[:40],
+        encode_pixels(".png", solid(1, 2, 3))[:40],
     ],
 )
 async def test_invalid_image_bytes_are_not_passed_on(data: bytes) -> None:
@@ -117,7 +117,7 @@ async def test_invalid_image_bytes_are_not_passed_on(data: bytes) -> None:
 
 
 async def test_concurrent_requests_share_one_camera_call() -> None:
-    camera = ForeignCamera("theirs", one=written(".png", solid(1, 2, 3)))
+    camera = ForeignCamera("theirs", one=encode_pixels(".png", solid(1, 2, 3)))
     camera.held = asyncio.Event()
     async with run_machine(theirs=lambda: camera) as machine:
         shared = camera_images.CameraImages(machine, SystemClock())

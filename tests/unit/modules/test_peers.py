@@ -179,9 +179,9 @@ class TestSdk:
             motor = MotorClient("arm", module.channel)
 
             await motor.do_command({"print": "to stdout"})
-            await module.out.says("^to stdout$")
+            await module.out.wait_for("^to stdout$")
             await motor.do_command({"print_error": "to stderr"})
-            await module.err.says("^to stderr$")
+            await module.err.wait_for("^to stderr$")
             await motor.do_command({"log": "words"})
             for level in ("DEBUG", "INFO", "WARNING", "ERROR", "CRITICAL"):
                 entry = await parent.logged("words", level)
@@ -266,7 +266,7 @@ class TestBadModule:
     async def test_exit_at_start_mode(self, directory: Path) -> None:
         async with start_bad_module("exit-at-start", directory) as module:
             assert await module.exit_code() == 3
-            await module.err.says("RuntimeError: the device is not there")
+            await module.err.wait_for("RuntimeError: the device is not there")
 
     async def test_hang_at_start_mode(self, directory: Path) -> None:
         async with start_bad_module("hang-at-start", directory) as module:
@@ -345,7 +345,7 @@ class TestBadModule:
                 await GenericClient("t", module.channel).do_command({})
             assert error.status is Status.UNAVAILABLE
             assert await module.exit_code() == 5
-            await module.err.says(f"exits in {where}")
+            await module.err.wait_for(f"exits in {where}")
 
     async def test_ignore_sigterm_mode(self, directory: Path, parent: Parent) -> None:
         async with start_bad_module("ignore-sigterm", directory) as module:
@@ -401,7 +401,7 @@ class TestNodeModule:
             service = "viam.component.camera.v1.CameraService"
             assert models_by_service(await module.ready(parent)) == {service: ["acme:node:camera"]}
             assert parent.asked == 1
-            await module.out.says("the machine has 1 resources")
+            await module.out.wait_for("the machine has 1 resources")
             assert service in await list_services(module)
             assert service in await list_services(module, alpha=True)
             assert b"GetImages" in (await fetch_descriptors(module, service))[0]

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 from tests.foreign_camera import ForeignCamera
-from tests.pictures import colours, distances, written
+from tests.pictures import color_image, depth_image, encode_pixels
 
 from cogwork.core.clock import ManualClock
 from cogwork.core.errors import Interrupted
@@ -30,9 +30,9 @@ from cogwork.resource.frame import (
 from cogwork.resource.image import NoSuchEncoding, decode, encode
 from cogwork.resource.image_header import DEPTH, JPEG, PNG, RGBA
 
-JPEG_DATA = written(".jpg", colours())
-PNG_DATA = written(".png", colours(32, 24))
-DEPTH_DATA = encode(distances(), DEPTH)
+JPEG_DATA = encode_pixels(".jpg", color_image())
+PNG_DATA = encode_pixels(".png", color_image(32, 24))
+DEPTH_DATA = encode(depth_image(), DEPTH)
 
 
 class CountedFunction:
@@ -73,7 +73,7 @@ def workers() -> Iterator[Workers]:
 
 class TestImages:
     def test_frame_pixels_are_read_only(self, workers: Workers) -> None:
-        frame = Frame(Image(colours(), workers), 0.0)
+        frame = Frame(Image(color_image(), workers), 0.0)
         with pytest.raises(ValueError, match="read-only"):
             frame.pixels[0, 0] = 7
         with pytest.raises(ValueError, match="read-only"):
@@ -81,23 +81,23 @@ class TestImages:
         with pytest.raises(ValueError, match="read-only"):
             frame.image.pixels.ravel()[0] = 7
 
-    @pytest.mark.parametrize("data", [JPEG_DATA, PNG_DATA, DEPTH_DATA, encode(colours(), RGBA)])
+    @pytest.mark.parametrize("data", [JPEG_DATA, PNG_DATA, DEPTH_DATA, encode(color_image(), RGBA)])
     def test_decoded_pixels_are_read_only(self, workers: Workers, data: bytes) -> None:
         with pytest.raises(ValueError, match="read-only"):
             decode_image(data, workers).pixels[0, 0] = 7
 
     def test_frames_describe_their_image(self, workers: Workers) -> None:
-        color = Frame(Image(colours(96, 64), workers), 1.5, "color")
+        color = Frame(Image(color_image(96, 64), workers), 1.5, "color")
         assert (color.width, color.height, color.is_depth) == (96, 64, False)
         assert color.default_mime_type == JPEG
-        depth = Frame(Image(distances(96, 64), workers), 1.5, "depth")
+        depth = Frame(Image(depth_image(96, 64), workers), 1.5, "depth")
         assert (depth.width, depth.height, depth.is_depth) == (96, 64, True)
         assert depth.default_mime_type == DEPTH
 
     async def test_with_capture_time_shares_the_image(
         self, workers: Workers, encodings: CountedFunction
     ) -> None:
-        first = Frame(Image(colours(), workers), 1.0, "color", (Annotation("nut", 0, 0, 1, 1),))
+        first = Frame(Image(color_image(), workers), 1.0, "color", (Annotation("nut", 0, 0, 1, 1),))
         later = first.with_capture_time(2.0)
         assert (first.captured_at, later.captured_at) == (1.0, 2.0)
         assert later.pixels is first.pixels
@@ -110,7 +110,7 @@ class TestEncoding:
     async def test_concurrent_encodings_share_one_result(
         self, workers: Workers, encodings: CountedFunction
     ) -> None:
-        picture = Image(colours(), workers)
+        picture = Image(color_image(), workers)
         encodings.resume.clear()
         requests = [asyncio.ensure_future(picture.encode(JPEG)) for _ in range(50)]
         await asyncio.sleep(0)
@@ -119,21 +119,21 @@ class TestEncoding:
         assert all(each is first for each in others)
         assert await picture.encode(JPEG) is first
         assert encodings.calls == 1
-        assert decode(first).shape == colours().shape
+        assert decode(first).shape == color_image().shape
 
     async def test_each_type_is_encoded_once(
         self, workers: Workers, encodings: CountedFunction
     ) -> None:
-        picture = Image(colours(), workers)
+        picture = Image(color_image(), workers)
         for _ in range(2):
             for mime_type in (JPEG, PNG, RGBA):
-                assert await picture.encode(mime_type) == encode(colours(), mime_type)
+                assert await picture.encode(mime_type) == encode(color_image(), mime_type)
         assert encodings.calls == 3
 
     async def test_cancelled_caller_does_not_cancel_the_encoding(
         self, workers: Workers, encodings: CountedFunction
     ) -> None:
-        picture = Image(colours(), workers)
+        picture = Image(color_image(), workers)
         encodings.resume.clear()
         requests = [asyncio.ensure_future(picture.encode(JPEG)) for _ in range(3)]
         await asyncio.sleep(0)
@@ -148,10 +148,10 @@ class TestEncoding:
         picture = await workers.run(decode_image, JPEG_DATA, workers)
         assert await picture.encode(JPEG) is JPEG_DATA
         assert encodings.calls == 0
-        assert decode(await picture.encode(PNG)).shape == colours().shape
+        assert decode(await picture.encode(PNG)).shape == color_image().shape
 
     async def test_unsupported_types_are_not_cached(self, workers: Workers) -> None:
-        picture = Image(colours(), workers)
+        picture = Image(color_image(), workers)
         for number in range(100):
             with pytest.raises(NoSuchEncoding, match="cannot be"):
                 await picture.encode(f"image/x-{number}")
@@ -161,7 +161,7 @@ class TestEncoding:
         self, workers: Workers, encodings: CountedFunction
     ) -> None:
         encodings.resume.clear()
-        pictures = [Image(colours(8, 8, step), workers) for step in range(6)]
+        pictures = [Image(color_image(8, 8, step), workers) for step in range(6)]
         requests = [asyncio.ensure_future(each.encode(JPEG)) for each in pictures[:5]]
         await asyncio.sleep(0)
         with pytest.raises(TooMuchWork, match="test is busy: 5 tasks"):
@@ -176,7 +176,7 @@ class TestEncoding:
         def fail(*_: object) -> bytes:
             raise MemoryError
 
-        picture = Image(colours(), workers)
+        picture = Image(color_image(), workers)
         with monkeypatch.context() as patch:
             patch.setattr(image_module, "encode", fail)
             with pytest.raises(MemoryError):
@@ -184,7 +184,7 @@ class TestEncoding:
         assert await picture.encode(JPEG)
 
     async def test_closed_camera_returns_only_cached_encodings(self, workers: Workers) -> None:
-        picture = Image(colours(), workers)
+        picture = Image(color_image(), workers)
         data = await picture.encode(JPEG)
         workers.close()
         assert await picture.encode(JPEG) is data
@@ -195,7 +195,7 @@ class TestEncoding:
         """Images are large, so they must be freed without the garbage collector."""
         gc.disable()
         try:
-            picture = Image(colours(), workers)
+            picture = Image(color_image(), workers)
             await picture.encode(JPEG)
             await picture.encode(JPEG)
             await workers.run(int)  # until the thread has released the last work
@@ -218,7 +218,7 @@ class FrameCamera:
 
 class TestGetFrames:
     async def test_frame_camera_shares_its_memory(self, workers: Workers) -> None:
-        pixels: NDArray[Any] = colours()
+        pixels: NDArray[Any] = color_image()
         camera = FrameCamera([Frame(Image(pixels, workers), 1.0)])
         seen = await asyncio.gather(*(get_frames(camera, workers, ManualClock()) for _ in range(3)))
         for (frame,) in seen:
@@ -236,8 +236,8 @@ class TestGetFrames:
         assert [frame.captured_at for frame in frames] == [1234.5] * 3
         assert [frame.is_depth for frame in frames] == [False, True, False]
         assert np.array_equal(frames[0].pixels, decode(JPEG_DATA))
-        assert np.array_equal(frames[1].pixels, distances())
-        assert np.array_equal(frames[2].pixels, colours(32, 24))
+        assert np.array_equal(frames[1].pixels, depth_image())
+        assert np.array_equal(frames[2].pixels, color_image(32, 24))
         assert decodings.calls == 3
 
     async def test_foreign_image_bytes_are_passed_on_unchanged(

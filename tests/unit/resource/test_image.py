@@ -16,15 +16,15 @@ from numpy.typing import NDArray
 from tests.pictures import (
     chunk,
     claiming,
-    colours,
-    distances,
+    color_image,
+    depth_image,
     jpeg,
     packed_zeros,
     png,
     progressive,
     with_exif,
     with_scans,
-    written,
+    encode_pixels,
 )
 from tests.real_models import is_here, photo_path, photo_paths
 from tests.sizes import size
@@ -77,7 +77,7 @@ class TestMimeTypes:
         assert (image.width, image.height) == (3, 2)
 
     def test_rgba_is_readable_by_the_sdk(self) -> None:
-        image = ViamImage(encode(colours(96, 64), RGBA), CameraMimeType.VIAM_RGBA)
+        image = ViamImage(encode(color_image(96, 64), RGBA), CameraMimeType.VIAM_RGBA)
         assert (image.width, image.height) == (96, 64)
 
     def test_rgba_is_readable_by_the_sdk_with_pillow(self) -> None:
@@ -89,7 +89,7 @@ class TestMimeTypes:
 
     @pytest.mark.parametrize("mime_type", COLOR_TYPES)
     def test_color_image_survives_a_round_trip(self, mime_type: str) -> None:
-        pixels = colours(97, 63)
+        pixels = color_image(97, 63)
         data = encode(pixels, mime_type)
         assert read_header(data).mime_type == mime_type
         found = decode(data)
@@ -98,15 +98,15 @@ class TestMimeTypes:
 
     @pytest.mark.parametrize("mime_type", DEPTH_TYPES)
     def test_depth_image_survives_a_round_trip(self, mime_type: str) -> None:
-        data = encode(distances(97, 63), mime_type)
+        data = encode(depth_image(97, 63), mime_type)
         assert read_header(data).mime_type == mime_type
         found = decode(data)
-        assert np.array_equal(found, distances(97, 63))
+        assert np.array_equal(found, depth_image(97, 63))
         assert (found.dtype.name, is_depth(found)) == ("uint16", True)
 
     @pytest.mark.parametrize("mime_type", [JPEG, PNG])
     def test_encoded_image_decodes_like_opencv(self, mime_type: str) -> None:
-        data = encode(colours(), mime_type)
+        data = encode(color_image(), mime_type)
         opencv_pixels = cv2.imdecode(np.frombuffer(data, np.uint8), cv2.IMREAD_COLOR)
         assert opencv_pixels is not None
         assert np.array_equal(decode(data), opencv_pixels)
@@ -115,18 +115,18 @@ class TestMimeTypes:
         ("pixels", "mime_type", "words"),
         [
             (
-                colours(),
+                color_image(),
                 DEPTH,
                 'a color image cannot be encoded as "image/vnd.viam.dep"; request image/jpeg or',
             ),
-            (colours(), "image/webp", 'a color image cannot be encoded as "image/webp"'),
-            (colours(), "", 'a color image cannot be encoded as ""'),
+            (color_image(), "image/webp", 'a color image cannot be encoded as "image/webp"'),
+            (color_image(), "", 'a color image cannot be encoded as ""'),
             (
-                distances(),
+                depth_image(),
                 JPEG,
                 'a depth image cannot be encoded as "image/jpeg"; request image/vnd.viam.dep or',
             ),
-            (distances(), RGBA, 'a depth image cannot be encoded as "image/vnd.viam.rgba"'),
+            (depth_image(), RGBA, 'a depth image cannot be encoded as "image/vnd.viam.rgba"'),
         ],
     )
     def test_unsupported_encoding_raises(
@@ -137,13 +137,13 @@ class TestMimeTypes:
         assert words in str(error.value)
 
     def test_slices_of_images_are_encoded(self) -> None:
-        part = colours()[10:40, 20:70]
+        part = color_image()[10:40, 20:70]
         assert np.array_equal(decode(encode(part, RGBA)), part)
-        assert np.array_equal(decode(encode(distances()[::2, 3:], DEPTH)), distances()[::2, 3:])
+        assert np.array_equal(decode(encode(depth_image()[::2, 3:], DEPTH)), depth_image()[::2, 3:])
 
 
 class TestJpegs:
-    @pytest.mark.parametrize("pixels", [colours(), colours(1, 1), colours(17, 300)])
+    @pytest.mark.parametrize("pixels", [color_image(), color_image(1, 1), color_image(17, 300)])
     def test_progressive_jpeg_is_decoded(self, pixels: NDArray[Any]) -> None:
         assert mean_difference(decode(progressive(pixels)), pixels) < 6
 
@@ -160,18 +160,18 @@ class TestJpegs:
         assert np.abs(found.astype(int) - (255, 128, 128)).max() <= 2
 
     def test_gray_jpeg_of_opencv_is_decoded(self) -> None:
-        gray = cv2.cvtColor(colours(), cv2.COLOR_BGR2GRAY)
-        found = decode(written(".jpg", gray))
+        gray = cv2.cvtColor(color_image(), cv2.COLOR_BGR2GRAY)
+        found = decode(encode_pixels(".jpg", gray))
         assert mean_difference(found, cv2.cvtColor(gray, cv2.COLOR_GRAY2BGR)) < 2
 
     def test_exif_thumbnail_is_ignored(self) -> None:
-        thumbnail = written(".jpg", colours(32, 16, 50))
-        data = written(".jpg", colours())
+        thumbnail = encode_pixels(".jpg", color_image(32, 16, 50))
+        data = encode_pixels(".jpg", color_image())
         assert np.array_equal(decode(with_exif(data, thumbnail=thumbnail)), decode(data))
 
     @pytest.mark.parametrize("orientation", range(1, 9))
     def test_exif_orientation_is_not_applied(self, orientation: int) -> None:
-        data = written(".jpg", colours())
+        data = encode_pixels(".jpg", color_image())
         rotated = with_exif(data, orientation=orientation)
         if orientation == 6:  # check that the EXIF orientation is valid
             opencv_pixels = cv2.imdecode(np.frombuffer(rotated, np.uint8), cv2.IMREAD_COLOR)
@@ -293,9 +293,9 @@ def test_small_file_may_be_a_large_image(data: bytes) -> None:
 
 def test_large_declared_size_with_little_data_is_fast() -> None:
     started = time.thread_time()
-    found = decode_or_error(claiming(progressive(colours()), 7680, 4320))
+    found = decode_or_error(claiming(progressive(color_image()), 7680, 4320))
     assert isinstance(found, BadImage) or found.shape == (4320, 7680, 3)
-    assert isinstance(decode_or_error(claiming(written(".png", colours()), 7680, 4320)), BadImage)
+    assert isinstance(decode_or_error(claiming(encode_pixels(".png", color_image()), 7680, 4320)), BadImage)
     assert time.thread_time() - started < 4
 
 
@@ -318,17 +318,17 @@ def decode_or_error(data: bytes) -> NDArray[Any] | BadImage:
 
 
 VALID_IMAGES = {
-    "JPEG": written(".jpg", colours()),
-    "progressive": progressive(colours()),
-    "scans": with_scans(progressive(colours(32, 32)), 90),
-    "exif": with_exif(written(".jpg", colours()), thumbnail=written(".jpg", colours(8, 8))),
+    "JPEG": encode_pixels(".jpg", color_image()),
+    "progressive": progressive(color_image()),
+    "scans": with_scans(progressive(color_image(32, 32)), 90),
+    "exif": with_exif(encode_pixels(".jpg", color_image()), thumbnail=encode_pixels(".jpg", color_image(8, 8))),
     "CMYK": jpeg(40, 24, (128, 200, 255, 1)),
-    "PNG": written(".png", colours()),
-    "depth": written(".png", distances()),
+    "PNG": encode_pixels(".png", color_image()),
+    "depth": encode_pixels(".png", depth_image()),
     "interlaced": png(40, 24, 16, 6, interlaced=True),
     "palette": png(9, 9, 4, 3, extra=chunk(b"PLTE", bytes(48))),
-    "RGBA": encode(colours(8, 4), RGBA),
-    "raw depth": encode(distances(8, 4), DEPTH),
+    "RGBA": encode(color_image(8, 4), RGBA),
+    "raw depth": encode(depth_image(8, 4), DEPTH),
 }
 if is_here("photos/chelsea.jpg"):
     VALID_IMAGES["photo"] = photo_path("chelsea.jpg").read_bytes()
@@ -405,10 +405,10 @@ class TestLibraryOutput:
         return capfd.readouterr().err
 
     def test_opencv_prints_nothing(self, capfd: pytest.CaptureFixture[str]) -> None:
-        whole = written(".png", colours())
+        whole = encode_pixels(".png", color_image())
         for length in (20, 33, 60, len(whole) - 20, len(whole) - 2):
             assert self.stderr_of_decode(whole[:length], capfd) == ""
-        assert self.stderr_of_decode(written(".jpg", colours())[:-300], capfd) == ""
+        assert self.stderr_of_decode(encode_pixels(".jpg", color_image())[:-300], capfd) == ""
 
     def test_invalid_color_profile_prints_nothing(self, capfd: pytest.CaptureFixture[str]) -> None:
         bad = chunk(b"iCCP", b"k\0\0" + zlib.compress(b"no profile"))

@@ -9,15 +9,15 @@ import pytest
 from tests.pictures import (
     chunk,
     claiming,
-    colours,
-    distances,
+    color_image,
+    depth_image,
     jpeg,
     png,
     progressive,
     segment,
     with_exif,
     with_scans,
-    written,
+    encode_pixels,
 )
 from tests.real_models import photo_paths
 
@@ -36,8 +36,8 @@ from cogwork.resource.image_header import (
     read_header,
 )
 
-PHOTO = written(".jpg", colours())
-SMALL = written(".jpg", colours(32, 16))
+PHOTO = encode_pixels(".jpg", color_image())
+SMALL = encode_pixels(".jpg", color_image(32, 16))
 MIB = 1 << 20
 
 
@@ -58,7 +58,7 @@ def refusal_message(data: bytes) -> str:
     ("data", "header"),
     [
         pytest.param(PHOTO, ImageHeader(JPEG, 96, 64), id="baseline"),
-        pytest.param(progressive(colours()), ImageHeader(JPEG, 96, 64), id="progressive"),
+        pytest.param(progressive(color_image()), ImageHeader(JPEG, 96, 64), id="progressive"),
         pytest.param(jpeg(33, 17, (128,)), ImageHeader(JPEG, 33, 17), id="grey"),
         pytest.param(jpeg(33, 17, (128,) * 4), ImageHeader(JPEG, 33, 17), id="CMYK"),
         pytest.param(with_exif(PHOTO, thumbnail=SMALL), ImageHeader(JPEG, 96, 64), id="thumbnail"),
@@ -70,9 +70,9 @@ def refusal_message(data: bytes) -> str:
         pytest.param(png(5, 7, 16, 4), ImageHeader(PNG, 5, 7), id="16 bits of grey and alpha"),
         pytest.param(png(5, 7, 16, 0), ImageHeader(PNG, 5, 7, is_depth=True), id="16 bits of grey"),
         pytest.param(png(5, 7) + b"more" * 100, ImageHeader(PNG, 5, 7), id="behind a PNG"),
-        pytest.param(encode(colours(), RGBA), ImageHeader(RGBA, 96, 64), id="RGBA"),
+        pytest.param(encode(color_image(), RGBA), ImageHeader(RGBA, 96, 64), id="RGBA"),
         pytest.param(
-            encode(distances(), DEPTH), ImageHeader(DEPTH, 96, 64, is_depth=True), id="depth"
+            encode(depth_image(), DEPTH), ImageHeader(DEPTH, 96, 64, is_depth=True), id="depth"
         ),
     ],
 )
@@ -97,7 +97,7 @@ class TestSizes:
 
     @pytest.mark.parametrize(
         "small",
-        [PHOTO, progressive(colours()), png(5, 7), png(5, 7, 16, 0)],
+        [PHOTO, progressive(color_image()), png(5, 7), png(5, 7, 16, 0)],
         ids=["JPEG", "progressive", "PNG", "depth"],
     )
     @pytest.mark.parametrize(
@@ -125,7 +125,7 @@ class TestSizes:
         assert "too large" in refusal_message(bytes(MAX_BYTES + 1))
 
     @pytest.mark.parametrize(
-        "whole", [encode(colours(), RGBA), encode(distances(), DEPTH)], ids=["colour", "depth"]
+        "whole", [encode(color_image(), RGBA), encode(depth_image(), DEPTH)], ids=["colour", "depth"]
     )
     @pytest.mark.parametrize("change", [-1, 1, -1000])
     def test_raw_image_with_wrong_length_is_refused(self, whole: bytes, change: int) -> None:
@@ -167,11 +167,11 @@ class TestInvalidImages:
         "whole",
         [
             PHOTO,
-            progressive(colours()),
+            progressive(color_image()),
             with_exif(PHOTO, thumbnail=SMALL),
             png(5, 7),
-            encode(colours(8, 4), RGBA),
-            encode(distances(8, 4), DEPTH),
+            encode(color_image(8, 4), RGBA),
+            encode(depth_image(8, 4), DEPTH),
         ],
         ids=["JPEG", "progressive", "thumbnail", "PNG", "RGBA", "depth"],
     )
@@ -202,18 +202,18 @@ class TestHostileJpegs:
         refusal_message(start + again * times)
 
     def test_too_many_scans_are_refused(self) -> None:
-        many = with_scans(progressive(colours()), 1000)
+        many = with_scans(progressive(color_image()), 1000)
         assert many.count(b"\xff\xda") == 1000
         assert "more than 100 scans" in refusal_message(many)
-        read_header(with_scans(progressive(colours()), 100))
+        read_header(with_scans(progressive(color_image()), 100))
 
     def test_large_image_may_have_fewer_scans(self) -> None:
-        usual = progressive(colours())
+        usual = progressive(color_image())
         read_header(claiming(with_scans(usual, 15), 7680, 4320))
         assert "more than 15 scans" in refusal_message(claiming(with_scans(usual, 16), 7680, 4320))
 
     def test_end_marker_in_a_comment_does_not_hide_scans(self) -> None:
-        usual = progressive(colours())
+        usual = progressive(color_image())
         at = usual.index(b"\xff\xda")
         commented = usual[:at] + segment(0xFE, b"\xff\xd9") + usual[at:]
         assert "scans" in refusal_message(with_scans(commented, 1000))
@@ -243,7 +243,7 @@ class TestPeekSize:
 
     @pytest.mark.parametrize("kind", [".jpg", ".png"])
     def test_peek_size_returns_the_size(self, kind: str) -> None:
-        assert peek_size(written(kind, colours(320, 200))) == (320, 200)
+        assert peek_size(encode_pixels(kind, color_image(320, 200))) == (320, 200)
 
     def test_peek_size_of_invalid_data_is_none(self) -> None:
         for data in (b"", b"\xff\xd8", b"\xff\xd8" + b"\xff" * 50_000_000, b"text", bytes(100)):
@@ -253,5 +253,5 @@ class TestPeekSize:
         assert sdk.VERSION
         from viam.media.video import CameraMimeType, ViamImage
 
-        image = ViamImage(written(".jpg", colours(320, 200)), CameraMimeType.JPEG)
+        image = ViamImage(encode_pixels(".jpg", color_image(320, 200)), CameraMimeType.JPEG)
         assert (image.width, image.height) == (320, 200)

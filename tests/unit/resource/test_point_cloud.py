@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as npst
 from numpy.typing import NDArray
-from tests.pictures import colours, distances
+from tests.pictures import color_image, depth_image
 
 from cogwork.resource.point_cloud import Intrinsics, depth_to_pcd
 
@@ -64,13 +64,13 @@ def test_points_are_in_meters() -> None:
 
 
 def test_pixels_without_distance_have_no_point() -> None:
-    depth = distances()
+    depth = depth_image()
     depth[10:20, :] = 0
     points = read_pcd(depth_to_pcd(depth, LENS))
     assert len(points) == np.count_nonzero(depth)
     assert points["z"].min() > 0
     assert len(read_pcd(depth_to_pcd(np.zeros((64, 96), np.uint16), LENS))) == 0
-    assert len(read_pcd(depth_to_pcd(np.zeros((64, 96), np.uint16), LENS, colours()))) == 0
+    assert len(read_pcd(depth_to_pcd(np.zeros((64, 96), np.uint16), LENS, color_image()))) == 0
 
 
 def test_colors_are_stored_as_rgb() -> None:
@@ -83,8 +83,8 @@ def test_colors_are_stored_as_rgb() -> None:
 
 def test_colors_do_not_change_the_points() -> None:
     plain, colored = (
-        read_pcd(depth_to_pcd(distances(), LENS)),
-        read_pcd(depth_to_pcd(distances(), LENS, colours())),
+        read_pcd(depth_to_pcd(depth_image(), LENS)),
+        read_pcd(depth_to_pcd(depth_image(), LENS, color_image())),
     )
     for axis in "xyz":
         assert np.array_equal(plain[axis], colored[axis])
@@ -100,7 +100,7 @@ def test_points_of_a_plane_are_coplanar() -> None:
     points = read_pcd(depth_to_pcd(np.round(meters * 1000).astype(np.uint16), LENS))
     seen = np.stack([points["x"], points["y"], points["z"]], axis=1).astype(np.float64)
     assert len(seen) == 96 * 64
-    assert np.abs(seen @ normal - distance).max() < 0.001  # distances are whole millimeters
+    assert np.abs(seen @ normal - distance).max() < 0.001  # depth_image are whole millimeters
 
 
 @given(
@@ -127,5 +127,5 @@ def test_conversion_of_a_720p_image_is_fast(colored: bool) -> None:
     depth = np.full((720, 1280), 1500, np.uint16)
     lens = Intrinsics(1280, 720, 900.0, 900.0, 640.0, 360.0)
     started = time.thread_time()
-    depth_to_pcd(depth, lens, colours(1280, 720) if colored else None)
+    depth_to_pcd(depth, lens, color_image(1280, 720) if colored else None)
     assert time.thread_time() - started < 0.5

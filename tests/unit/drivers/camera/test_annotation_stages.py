@@ -52,7 +52,7 @@ async def create_vision(shop: Workshop, **attributes: Any) -> FakeVision:
         ],
     }
     wanted = FakeVisionAttributes.model_validate(given | attributes)
-    return shop.kept(await FakeVision.new(ResourceName(VISION, "v"), wanted, {}))
+    return shop.close_later(await FakeVision.new(ResourceName(VISION, "v"), wanted, {}))
 
 
 async def draw(

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from grpclib.const import Status
 from pydantic import ValidationError
-from tests.pictures import colours, distances, png, written
+from tests.pictures import color_image, depth_image, encode_pixels, png
 from tests.served import Serve, refused
 from viam.components.camera.client import CameraClient
 from viam.media.video import CameraMimeType
@@ -53,15 +53,15 @@ async def build(tmp_path: Path) -> AsyncIterator[Build]:
 async def color_and_depth_camera(build: Build) -> ImageFileCamera:
     return await build(
         ManualClock(1234.5),
-        color_image_file_path=written(".jpg", colours()),
-        depth_image_file_path=written(".png", distances()),
+        color_image_file_path=encode_pixels(".jpg", color_image()),
+        depth_image_file_path=encode_pixels(".png", depth_image()),
         intrinsic_parameters=LENS,
         distortion_parameters={"rk1": 0.5, "tp2": -0.25},
     )
 
 
 async def test_jpeg_file_is_returned_unchanged(build: Build, serve: Serve) -> None:
-    data = written(".jpg", colours())
+    data = encode_pixels(".jpg", color_image())
     async with serve(await build(color_image_file_path=data)) as channel:
         (image,), _ = await CameraClient("c", channel).get_images()
         assert (image.name, image.mime_type, image.data) == ("color", JPEG, data)
@@ -82,14 +82,14 @@ async def test_png_file_is_converted_to_jpeg_unless_png_is_requested(
 
 
 async def test_depth_file_is_returned_as_raw_depth_or_png(build: Build, serve: Serve) -> None:
-    for data in (written(".png", distances()), encode(distances(), DEPTH)):
+    for data in (encode_pixels(".png", depth_image()), encode(depth_image(), DEPTH)):
         async with serve(await build(depth_image_file_path=data)) as channel:
             client = CameraClient("c", channel)
             (image,), _ = await client.get_images()
             assert (image.name, image.mime_type) == ("depth", CameraMimeType.VIAM_RAW_DEPTH)
-            assert image.bytes_to_depth_array() == distances().tolist()
+            assert image.bytes_to_depth_array() == depth_image().tolist()
             (image,), _ = await client.get_images(extra={"mime_type": PNG})
-            assert np.array_equal(decode(image.data), distances())
+            assert np.array_equal(decode(image.data), depth_image())
 
 
 class TestSources:
@@ -138,7 +138,7 @@ class TestSources:
     async def test_camera_with_only_a_point_cloud_has_no_images(
         self, build: Build, serve: Serve
     ) -> None:
-        cloud = depth_to_pcd(distances(), Intrinsics(96, 64, 1, 1, 0, 0))
+        cloud = depth_to_pcd(depth_image(), Intrinsics(96, 64, 1, 1, 0, 0))
         async with serve(await build(pointcloud_file_path=cloud)) as channel:
             client = CameraClient("c", channel)
             assert (await client.get_images())[0] == []
@@ -267,22 +267,22 @@ class TestPointClouds:
         assert mime_type == PCD
         (frame,) = await color_and_depth_camera.frames(["color"])
         lens = Intrinsics(96, 64, 80, 90, 47.5, 31.5)
-        assert cloud == depth_to_pcd(distances(), lens, frame.pixels)
+        assert cloud == depth_to_pcd(depth_image(), lens, frame.pixels)
 
     async def test_cloud_has_no_color_when_the_sizes_differ(
         self, build: Build, serve: Serve
     ) -> None:
         camera = await build(
             color_image_file_path=png(8, 6),
-            depth_image_file_path=written(".png", distances()),
+            depth_image_file_path=encode_pixels(".png", depth_image()),
             intrinsic_parameters=LENS,
         )
         async with serve(camera) as channel:
             cloud, _ = await CameraClient("c", channel).get_point_cloud()
-        assert cloud == depth_to_pcd(distances(), Intrinsics(96, 64, 80, 90, 47.5, 31.5))
+        assert cloud == depth_to_pcd(depth_image(), Intrinsics(96, 64, 80, 90, 47.5, 31.5))
 
     async def test_cloud_is_read_from_a_file(self, build: Build, serve: Serve) -> None:
-        cloud = depth_to_pcd(distances(), Intrinsics(96, 64, 1, 1, 0, 0))
+        cloud = depth_to_pcd(depth_image(), Intrinsics(96, 64, 1, 1, 0, 0))
         camera = await build(pointcloud_file_path=cloud, color_image_file_path=png(8, 6))
         async with serve(camera) as channel:
             client = CameraClient("c", channel)
@@ -324,7 +324,11 @@ class TestBadFiles:
             ("color", png(20_000, 20_000), "is not a usable image: the image is too large"),
             ("color", png(8, 6, 16, 0), 'is a depth image; it is set as "color_image_file_path"'),
             ("depth", png(8, 6), "is not a depth image: use a 16-bit PNG"),
-            ("depth", written(".jpg", colours()), "is not a depth image: use a 16-bit PNG"),
+            (
+                "depth",
+                encode_pixels(".jpg", color_image()),
+                "is not a depth image: use a 16-bit PNG",
+            ),
         ],
     )
     async def test_unusable_image_file_is_named_with_the_reason(
@@ -362,7 +366,7 @@ class TestBadFiles:
 
 async def test_frame_can_be_encoded_after_close(build: Build) -> None:
     """A call in progress during close still gets its image if no work is left."""
-    camera = await build(color_image_file_path=written(".jpg", colours()))
+    camera = await build(color_image_file_path=encode_pixels(".jpg", color_image()))
     (frame,) = await camera.frames()
     await camera.close()
-    assert await frame.encode(JPEG) == written(".jpg", colours())
+    assert await frame.encode(JPEG) == encode_pixels(".jpg", color_image())

@@ -16,7 +16,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 from tests.foreign_camera import ForeignCamera
-from tests.pictures import BAD_PICTURES, colours, distances, jpeg, png, written
+from tests.pictures import BAD_PICTURES, color_image, depth_image, encode_pixels, jpeg, png
 from tests.served import Serve, refused, served
 from viam.components.camera.client import CameraClient
 
@@ -120,7 +120,7 @@ async def read_images(
 
 
 class TestRotate:
-    @pytest.mark.parametrize("kind", [colours, distances])
+    @pytest.mark.parametrize("kind", [color_image, depth_image])
     @pytest.mark.parametrize(
         ("degrees", "quarters"),
         [(None, 2), (0, 0), (90, 1), (180, 2), (270, 3), (-90, 3), (720, 0), (450, 1), (-1e-17, 0)],
@@ -176,7 +176,7 @@ class TestRotate:
     def test_image_can_be_rotated_by_any_angle(
         self, width: int, height: int, degrees: float, dimensions: int
     ) -> None:
-        picture = colours(width, height) if dimensions == 3 else distances(width, height)
+        picture = color_image(width, height) if dimensions == 3 else depth_image(width, height)
         found = rotate(picture, degrees)
         assert found.size >= picture.size or min(width, height) < 3
         assert (found.dtype, found.ndim) == (picture.dtype, dimensions)
@@ -191,7 +191,7 @@ class TestRotate:
 
 
 class TestResize:
-    @pytest.mark.parametrize("kind", [colours, distances])
+    @pytest.mark.parametrize("kind", [color_image, depth_image])
     @pytest.mark.parametrize("size", [(48, 32), (192, 128), (96, 64), (200, 10), (1, 1), (97, 64)])
     async def test_image_can_be_resized_to_any_size(
         self, bench: Bench, kind: Callable[[], NDArray[Any]], size: tuple[int, int]
@@ -203,7 +203,7 @@ class TestResize:
         if found.ndim == 2:
             assert set(np.unique(found)) <= set(np.unique(kind()))
         else:
-            assert np.abs(found.mean(axis=(0, 1)) - colours().mean(axis=(0, 1))).max() < 10
+            assert np.abs(found.mean(axis=(0, 1)) - color_image().mean(axis=(0, 1))).max() < 10
 
     def test_downscaling_averages_pixels(self) -> None:
         """Every pixel counts, so that a model sees no aliasing pattern."""
@@ -213,12 +213,12 @@ class TestResize:
 
     def test_resizing_to_a_too_large_image_is_refused(self) -> None:
         with pytest.raises(InvalidRequest, match="10000x10000; the limit is 36 million"):
-            resize(colours(), 10_000, 10_000)
+            resize(color_image(), 10_000, 10_000)
         assert MAX_PIXELS < 10_000**2
 
 
 class TestCrop:
-    @pytest.mark.parametrize("kind", [colours, distances])
+    @pytest.mark.parametrize("kind", [color_image, depth_image])
     @pytest.mark.parametrize(
         ("edges", "rows", "columns"),
         [
@@ -249,7 +249,7 @@ class TestCrop:
         self, bench: Bench, edges: tuple[float, ...]
     ) -> None:
         async with served(
-            await bench.transform(bench.still(c=colours()), crop_step(*edges))
+            await bench.transform(bench.still(c=color_image()), crop_step(*edges))
         ) as channel:
             with refused() as told:
                 await CameraClient("c", channel).get_images()
@@ -268,11 +268,11 @@ class TestCrop:
         assert not still.pictures["c"].pixels.any()  # drawn on a copy
 
     async def test_overlay_leaves_depth_unchanged(self, bench: Bench) -> None:
-        still = bench.still(depth=distances())
+        still = bench.still(depth=depth_image())
         (found,) = await read_images(
             await bench.transform(still, crop_step(1, 2, 60, 50, overlay=True))
         )
-        assert np.array_equal(found, distances())
+        assert np.array_equal(found, depth_image())
 
     @given(
         st.integers(1, 50),
@@ -284,7 +284,7 @@ class TestCrop:
         self, width: int, height: int, edges: list[float], overlay: bool
     ) -> None:
         try:
-            found = crop(colours(width, height), *edges, overlay=overlay)
+            found = crop(color_image(width, height), *edges, overlay=overlay)
         except InvalidRequest:
             return
         assert 0 < found.shape[0] <= height
@@ -294,30 +294,32 @@ class TestCrop:
 class TestChains:
     async def test_steps_are_applied_in_order(self, bench: Bench, serve: Serve) -> None:
         steps = (rotate_step(90), crop_step(0, 0, 64, 48), resize_step(32, 24), rotate_step())
-        (found,) = await read_images(await bench.transform(bench.still(c=colours()), *steps), serve)
-        expected = resize(np.ascontiguousarray(np.rot90(colours(), -1)[:48]), 32, 24)
+        (found,) = await read_images(
+            await bench.transform(bench.still(c=color_image()), *steps), serve
+        )
+        expected = resize(np.ascontiguousarray(np.rot90(color_image(), -1)[:48]), 32, 24)
         assert np.array_equal(found, np.rot90(expected, 2))
 
     async def test_transform_cameras_can_be_chained(self, bench: Bench, serve: Serve) -> None:
-        first = await bench.transform(bench.still(c=colours()), rotate_step(90))
+        first = await bench.transform(bench.still(c=color_image()), rotate_step(90))
         second = await bench.transform(first, rotate_step(90))
         (found,) = await read_images(await bench.transform(second, rotate_step(90)), serve)
-        assert np.array_equal(found, np.rot90(colours(), -3))
+        assert np.array_equal(found, np.rot90(color_image(), -3))
 
     async def test_steps_without_effect_reuse_the_source_image(self, bench: Bench) -> None:
-        still = bench.still(c=colours())
+        still = bench.still(c=color_image())
         camera = await bench.transform(still, rotate_step(360), resize_step(96, 64))
         (frame,) = await camera.frames()
         assert frame.image is still.pictures["c"]
 
     async def test_all_sources_are_transformed(self, bench: Bench, serve: Serve) -> None:
-        still = bench.still(color=colours(), depth=distances())
+        still = bench.still(color=color_image(), depth=depth_image())
         camera = await bench.transform(still, rotate_step(90))
         color, depth = await read_images(camera, serve)
-        assert np.array_equal(color, np.rot90(colours(), -1))
-        assert np.array_equal(depth, np.rot90(distances(), -1))
+        assert np.array_equal(color, np.rot90(color_image(), -1))
+        assert np.array_equal(depth, np.rot90(depth_image(), -1))
         (depth,) = await read_images(camera, serve, filter_source_names=["depth"])
-        assert np.array_equal(depth, np.rot90(distances(), -1))
+        assert np.array_equal(depth, np.rot90(depth_image(), -1))
         async with serve(camera) as channel:
             client = CameraClient("c", channel)
             images, _ = await client.get_images()
@@ -347,7 +349,7 @@ class TestSharing:
         self, bench: Bench, serve: Serve, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         encodings = CallCounter(monkeypatch, "encode")
-        camera = await bench.transform(bench.still(c=colours()), rotate_step(90))
+        camera = await bench.transform(bench.still(c=color_image()), rotate_step(90))
         async with serve(camera) as channel:
             client = CameraClient("c", channel)
             answers = await asyncio.gather(*(client.get_images() for _ in range(20)))
@@ -357,19 +359,19 @@ class TestSharing:
         assert encodings.calls == 1
 
     async def test_unchanged_source_image_is_not_transformed_again(self, bench: Bench) -> None:
-        still = bench.still(c=colours())
+        still = bench.still(c=color_image())
         camera = await bench.transform(still, rotate_step(90))
         (before,) = await camera.frames()
         await bench.clock.advance(5)
         (after,) = await camera.frames()
         assert after.pixels is before.pixels
         assert (before.captured_at, after.captured_at) == (1000.0, 1005.0)
-        still.show("c", colours(step=40))
+        still.show("c", color_image(step=40))
         (changed,) = await camera.frames()
-        assert np.array_equal(changed.pixels, np.rot90(colours(step=40), -1))
+        assert np.array_equal(changed.pixels, np.rot90(color_image(step=40), -1))
 
     async def test_source_image_is_not_kept(self, bench: Bench) -> None:
-        source = ForeignCamera("source", c=written(".png", colours()))
+        source = ForeignCamera("source", c=encode_pixels(".png", color_image()))
         camera = await bench.transform(source, rotate_step(90))
         pictures = {id(each) for each in gc.get_objects() if isinstance(each, Image)}
         await camera.frames()
@@ -383,27 +385,27 @@ class TestSharing:
         assert sorted(each.pixels.shape for each in left) == [(64, 96, 3), (96, 64, 3)]
 
     async def test_cancelled_reader_does_not_affect_the_others(self, bench: Bench) -> None:
-        camera = await bench.transform(bench.still(c=colours()), rotate_step(30))
+        camera = await bench.transform(bench.still(c=color_image()), rotate_step(30))
         asked = [asyncio.ensure_future(camera.frames()) for _ in range(3)]
         await asyncio.sleep(0)
         asked[0].cancel()
         assert (await asked[1])[0].pixels is (await asked[2])[0].pixels
 
     async def test_failure_is_not_cached(self, bench: Bench) -> None:
-        still = bench.still(c=colours(20, 20))
+        still = bench.still(c=color_image(20, 20))
         camera = await bench.transform(still, crop_step(50, 50, 60, 60))
         for _ in range(2):
             with pytest.raises(InvalidRequest):
                 await camera.frames()
-        still.show("c", colours())
+        still.show("c", color_image())
         assert (await camera.frames())[0].width == 10
 
     async def test_memory_does_not_grow_with_calls(self, bench: Bench) -> None:
-        still = bench.still(c=colours())
+        still = bench.still(c=color_image())
         camera = await bench.transform(still, rotate_step(90))
         alive: weakref.WeakSet[Image] = weakref.WeakSet()
         for step in range(30):
-            still.show("c", colours(step=step))
+            still.show("c", color_image(step=step))
             alive.add((await camera.frames())[0].image)
         gc.collect()
         assert len(alive) == 1
@@ -412,12 +414,15 @@ class TestSharing:
 class TestForeignCameras:
     async def test_foreign_images_are_transformed(self, bench: Bench, serve: Serve) -> None:
         source = ForeignCamera(
-            "source", captured_at=777.0, a=written(".png", colours()), d=encode(distances(), DEPTH)
+            "source",
+            captured_at=777.0,
+            a=encode_pixels(".png", color_image()),
+            d=encode(depth_image(), DEPTH),
         )
         camera = await bench.transform(source, rotate_step(90))
         colour, depth = await read_images(camera, serve)
-        assert np.array_equal(colour, np.rot90(colours(), -1))
-        assert np.array_equal(depth, np.rot90(distances(), -1))
+        assert np.array_equal(colour, np.rot90(color_image(), -1))
+        assert np.array_equal(depth, np.rot90(depth_image(), -1))
         async with serve(camera) as channel:
             images, metadata = await CameraClient("c", channel).get_images(
                 filter_source_names=["d"]
@@ -429,7 +434,7 @@ class TestForeignCameras:
     async def test_bytes_pass_through_when_no_step_changes_them(
         self, bench: Bench, serve: Serve
     ) -> None:
-        data = written(".jpg", colours())
+        data = encode_pixels(".jpg", color_image())
         async with serve(
             await bench.transform(ForeignCamera("source", c=data), rotate_step(0))
         ) as channel:
@@ -440,22 +445,22 @@ class TestForeignCameras:
         self, bench: Bench, serve: Serve, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         decodings = CallCounter(monkeypatch, "decode")
-        source = ForeignCamera("source", c=written(".png", colours(1000, 800)))
+        source = ForeignCamera("source", c=encode_pixels(".png", color_image(1000, 800)))
         source.held = asyncio.Event()
         async with serve(await bench.transform(source, rotate_step(90))) as channel:
             client = CameraClient("c", channel)
             asked = [asyncio.ensure_future(client.get_images()) for _ in range(80)]
-            await source.was_asked(80)
+            await source.wait_for_requests(80)
             source.held.set()
             await asyncio.gather(*asked)
         assert decodings.calls < 10
 
     async def test_cancelled_reader_of_a_stuck_camera_blocks_nobody(self, bench: Bench) -> None:
-        source = ForeignCamera("source", c=written(".png", colours()))
+        source = ForeignCamera("source", c=encode_pixels(".png", color_image()))
         source.held = asyncio.Event()
         camera = await bench.transform(source, rotate_step(90))
         hanging = asyncio.ensure_future(camera.frames())
-        await source.was_asked(1)
+        await source.wait_for_requests(1)
         source.held = None
         assert (await asyncio.wait_for(camera.frames(), 5))[0].width == 64
         hanging.cancel()
@@ -494,7 +499,7 @@ class TestBadImages:
             assert told.status == Status.INTERNAL
             assert told.words.startswith('camera "source" returned a bad image: ')
             assert words in told.words
-            source.images = [("c", written(".jpg", colours()))]
+            source.images = [("c", encode_pixels(".jpg", color_image()))]
             (image,), _ = await client.get_images()
             assert read_header(image.data).width == 64
 
@@ -515,7 +520,7 @@ class TestProperties:
     async def test_configured_intrinsics_enable_point_clouds(
         self, bench: Bench, serve: Serve
     ) -> None:
-        still = bench.still(depth=distances(), color=colours())
+        still = bench.still(depth=depth_image(), color=color_image())
         camera = await bench.transform(still, rotate_step(90), intrinsic_parameters=LENS)
         async with serve(camera) as channel:
             client = CameraClient("c", channel)
@@ -525,12 +530,12 @@ class TestProperties:
             cloud, mime_type = await client.get_point_cloud()
         assert mime_type == PCD
         lens = Intrinsics(64, 96, 80, 90, 31.5, 47.5)
-        expected = np.rot90(distances(), -1), np.rot90(colours(), -1)
+        expected = np.rot90(depth_image(), -1), np.rot90(color_image(), -1)
         assert cloud == depth_to_pcd(expected[0], lens, expected[1])
 
     async def test_properties_without_intrinsics(self, bench: Bench, serve: Serve) -> None:
         async with serve(
-            await bench.transform(bench.still(c=colours()), rotate_step(90))
+            await bench.transform(bench.still(c=color_image()), rotate_step(90))
         ) as channel:
             client = CameraClient("c", channel)
             properties = await client.get_properties()
@@ -542,7 +547,7 @@ class TestProperties:
 
     async def test_point_cloud_without_depth_is_refused(self, bench: Bench, serve: Serve) -> None:
         camera = await bench.transform(
-            bench.still(c=colours()), rotate_step(90), intrinsic_parameters=LENS
+            bench.still(c=color_image()), rotate_step(90), intrinsic_parameters=LENS
         )
         async with serve(camera) as channel:
             with refused() as told:
@@ -552,7 +557,7 @@ class TestProperties:
 
 async def test_close_interrupts_waiting_readers(bench: Bench) -> None:
     camera = await bench.transform(
-        bench.still(c=colours(2000, 1500)), rotate_step(30), rotate_step(30), rotate_step(30)
+        bench.still(c=color_image(2000, 1500)), rotate_step(30), rotate_step(30), rotate_step(30)
     )
     asked = [asyncio.ensure_future(camera.frames()) for _ in range(5)]
     await asyncio.sleep(0)
@@ -563,4 +568,6 @@ async def test_close_interrupts_waiting_readers(bench: Bench) -> None:
 
 
 def test_rotation_direction_matches_opencv() -> None:
-    assert np.array_equal(rotate(colours(), 90), cv2.rotate(colours(), cv2.ROTATE_90_CLOCKWISE))
+    assert np.array_equal(
+        rotate(color_image(), 90), cv2.rotate(color_image(), cv2.ROTATE_90_CLOCKWISE)
+    )

@@ -23,13 +23,13 @@ from tests.onnx_models import (
     FLOAT,
     INT64,
     STRING,
-    adding,
+    add_constant,
     model,
     one_node,
     product,
     relu,
-    saved,
-    saved_apart,
+    save_model,
+    save_with_external_data,
 )
 from tests.real_models import ONNX, model_path
 from tests.served import Serve, refused
@@ -79,7 +79,7 @@ async def load() -> AsyncIterator[Open]:
 
 @pytest.fixture
 def load_proto(load: Open, tmp_path: Path) -> Callable[[onnx.ModelProto], Awaitable[OnnxModel]]:
-    return lambda proto: load(saved(tmp_path / "made.onnx", proto))
+    return lambda proto: load(save_model(tmp_path / "made.onnx", proto))
 
 
 Made = Callable[[onnx.ModelProto], Awaitable[OnnxModel]]
@@ -367,7 +367,7 @@ class TestFileMetadata:
             "author": "A. Person",
             "description": "Finds parts",
         }
-        loaded = await load(saved(tmp_path / "m.onnx", relu(notes=notes)))
+        loaded = await load(save_model(tmp_path / "m.onnx", relu(notes=notes)))
         assert loaded.labels is not None
         assert dict(loaded.labels.names) == {0: "gear", 2: "nut"}
         metadata = await loaded.metadata()
@@ -381,7 +381,7 @@ class TestFileMetadata:
     ) -> None:
         file = tmp_path / "labels.txt"
         file.write_text("cat\ndog\n")
-        path = saved(tmp_path / "m.onnx", relu(notes={"names": "['gear']"}))
+        path = save_model(tmp_path / "m.onnx", relu(notes={"names": "['gear']"}))
         loaded = await load(path, label_path=str(file))
         (output,) = (await loaded.metadata()).output_info
         assert struct_to_dict(output.extra) == {"labels": str(file), "names": ["cat", "dog"]}
@@ -410,18 +410,22 @@ class TestFileMetadata:
         self, text: str, load: Open, tmp_path: Path
     ) -> None:
         assert parse_file_metadata({"note": text}).properties == {"note": text}
-        loaded = await load(saved(tmp_path / "m.onnx", relu(notes={"note": text})))
+        loaded = await load(save_model(tmp_path / "m.onnx", relu(notes={"note": text})))
         extra = (await loaded.metadata()).output_info[0].extra
         assert extra.FromString(extra.SerializeToString())["note"] == text
 
     async def test_unreadable_label_names_are_ignored(self, load: Open, tmp_path: Path) -> None:
-        loaded = await load(saved(tmp_path / "m.onnx", relu(notes={"names": "{1: 2, 'a': []}"})))
+        loaded = await load(
+            save_model(tmp_path / "m.onnx", relu(notes={"names": "{1: 2, 'a': []}"}))
+        )
         assert loaded.labels is None
         assert (await loaded.infer({"x": noise((1, 4))})).keys() == {"y"}
 
     def test_metadata_is_read_without_the_engine(self, tmp_path: Path) -> None:
         notes = {"a": "1", "ü": "ö", "empty": ""}
-        assert read_onnx_properties(str(saved(tmp_path / "m.onnx", relu(notes=notes)))) == notes
+        assert (
+            read_onnx_properties(str(save_model(tmp_path / "m.onnx", relu(notes=notes)))) == notes
+        )
         for damaged in (b"", b"\x72\xff", b"hello", b"\x72\x02\x0a\x00"):
             (tmp_path / "bad.onnx").write_bytes(damaged)
             assert read_onnx_properties(str(tmp_path / "bad.onnx")) == {}
@@ -485,13 +489,13 @@ class TestBadFiles:
                 await load(path)
 
     async def test_missing_weights_are_refused(self, load: Open, tmp_path: Path) -> None:
-        path = saved_apart(tmp_path / "apart.onnx", product())
+        path = save_with_external_data(tmp_path / "apart.onnx", product())
         (tmp_path / "apart.data").unlink()
         with pytest.raises(BadModel, match=r"apart\.data"):
             await load(path)
 
     async def test_truncated_weights_are_refused(self, load: Open, tmp_path: Path) -> None:
-        path = saved_apart(tmp_path / "apart.onnx", product())
+        path = save_with_external_data(tmp_path / "apart.onnx", product())
         os.truncate(tmp_path / "apart.data", 100)
         with pytest.raises(BadModel, match=r"apart\.onnx is not a model"):
             await load(path)
@@ -500,7 +504,7 @@ class TestBadFiles:
         """A model must not read files outside of its folder."""
         inside = tmp_path / "inside"
         inside.mkdir()
-        path = saved_apart(inside / "apart.onnx", product())
+        path = save_with_external_data(inside / "apart.onnx", product())
         (inside / "apart.data").rename(tmp_path / "m.data")
         path.write_bytes(path.read_bytes().replace(b"apart.data", b"..//m.data"))
         assert list_onnx_data_files(str(path)) == {"..//m.data"}
@@ -587,10 +591,10 @@ class TestReplacedFiles:
         return float((await loaded.infer({"x": np.zeros(2, np.float32)}))["y"][0])
 
     async def test_file_overwritten_in_place_is_noticed(self, load: Open, tmp_path: Path) -> None:
-        path = saved(tmp_path / "m.onnx", adding(1))
+        path = save_model(tmp_path / "m.onnx", add_constant(1))
         old = await load(path)
         assert not await self.is_file_changed(old)
-        path.write_bytes(adding(2).SerializeToString())
+        path.write_bytes(add_constant(2).SerializeToString())
         assert await self.is_file_changed(old)
         assert await self.run_model(old) == 1
         new = await load(path)
@@ -603,7 +607,7 @@ class TestReplacedFiles:
         """This happens when an archive is extracted."""
         path, other = tmp_path / "m.onnx", tmp_path / "other"
         for file, number in ((path, 1), (other, 2)):
-            saved(file, adding(number))
+            save_model(file, add_constant(number))
             os.utime(file, (1_700_000_000, 1_700_000_000))
         old = await load(path)
         other.rename(path)
@@ -612,7 +616,7 @@ class TestReplacedFiles:
         assert (await self.run_model(new), await self.run_model(old)) == (2, 1)
 
     async def test_removed_file_is_noticed(self, load: Open, tmp_path: Path) -> None:
-        path = saved(tmp_path / "m.onnx", adding(1))
+        path = save_model(tmp_path / "m.onnx", add_constant(1))
         old = await load(path)
         path.unlink()
         assert await self.is_file_changed(old)
@@ -622,7 +626,7 @@ class TestReplacedFiles:
         self, load: Open, tmp_path: Path
     ) -> None:
         """If the weights were memory-mapped, the process would crash here."""
-        path = saved_apart(tmp_path / "apart.onnx", product(256))
+        path = save_with_external_data(tmp_path / "apart.onnx", product(256))
         loaded = await load(path)
         x = noise((1, 256))
         before = await loaded.infer({"x": x})
@@ -632,7 +636,7 @@ class TestReplacedFiles:
 
 
 async def test_status_describes_the_loaded_model(load: Open, tmp_path: Path) -> None:
-    path = saved(tmp_path / "m.onnx", relu())
+    path = save_model(tmp_path / "m.onnx", relu())
     loaded, _ = await load(path), await load(path)
     await loaded.infer({"x": noise((1, 4))})
     assert dict(await loaded.get_status()) == {
@@ -646,7 +650,7 @@ async def test_status_describes_the_loaded_model(load: Open, tmp_path: Path) -> 
 
 
 async def test_idle_threads_do_not_spin(load: Open, tmp_path: Path) -> None:
-    loaded = await load(saved(tmp_path / "m.onnx", product(256)), num_threads=2)
+    loaded = await load(save_model(tmp_path / "m.onnx", product(256)), num_threads=2)
     x = noise((64, 256))
     await loaded.infer({"x": x})
     began, computed = time.monotonic(), time.process_time()

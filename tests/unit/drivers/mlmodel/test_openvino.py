@@ -18,12 +18,12 @@ from onnx import TensorProto, helper
 from tests.onnx_models import (
     FLOAT,
     STRING,
-    adding,
+    add_constant,
     model,
     one_node,
     product,
     relu,
-    saved,
+    save_model,
 )
 from tests.real_models import ONNX, model_path, photo_path
 
@@ -64,7 +64,7 @@ async def load() -> AsyncIterator[Open]:
 
 @pytest.fixture
 def load_proto(load: Open, tmp_path: Path) -> Callable[[onnx.ModelProto], Awaitable[OpenvinoModel]]:
-    return lambda proto: load(saved(tmp_path / "made.onnx", proto))
+    return lambda proto: load(save_model(tmp_path / "made.onnx", proto))
 
 
 Made = Callable[[onnx.ModelProto], Awaitable[OpenvinoModel]]
@@ -230,7 +230,7 @@ async def test_bad_files_are_refused_with_one_sentence(load: Open, tmp_path: Pat
 async def test_overwritten_file_does_not_affect_the_running_model(
     load: Open, tmp_path: Path
 ) -> None:
-    path = saved(tmp_path / "m.onnx", adding(1))
+    path = save_model(tmp_path / "m.onnx", add_constant(1))
     loaded = await load(path)
     os.truncate(path, 0)
     assert (await loaded.infer({"x": np.zeros(2, np.float32)}))["y"].tolist() == [1, 1]
@@ -238,7 +238,7 @@ async def test_overwritten_file_does_not_affect_the_running_model(
 
 
 async def test_concurrent_callers_get_their_own_results(load_proto: Made) -> None:
-    loaded = await load_proto(adding(0.5))
+    loaded = await load_proto(add_constant(0.5))
     many = (loaded.infer({"x": np.full(2, n, np.float32)}) for n in range(60))
     outputs = await asyncio.gather(*many)
     assert [each["y"].tolist() for each in outputs] == [[n + 0.5] * 2 for n in range(60)]
@@ -246,7 +246,7 @@ async def test_concurrent_callers_get_their_own_results(load_proto: Made) -> Non
 
 def test_threads_do_not_mix_their_tensors(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(os, "cpu_count", lambda: 4)
-    engine = OpenvinoEngine(str(saved(tmp_path / "m.onnx", product(64))), 1, "float32")
+    engine = OpenvinoEngine(str(save_model(tmp_path / "m.onnx", product(64))), 1, "float32")
     expected = engine.run({"x": np.eye(64, dtype=np.float32)})["y"]
 
     def rows(start: int) -> bool:

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from grpclib.const import Status
 from pydantic import ValidationError
-from tests.pictures import written
+from tests.pictures import encode_pixels
 from tests.served import refused, served
 from tests.vision_models import CAMERA, VISION, Still, solid
 
@@ -43,7 +43,7 @@ async def find(pixels: Pixels, **attributes: Any) -> list[Detection]:
     detector = await create_detector(**attributes)
     try:
         async with served(detector) as channel:
-            image = ViamImage(written(".png", pixels), CameraMimeType.PNG)
+            image = ViamImage(encode_pixels(".png", pixels), CameraMimeType.PNG)
             return await VisionClient("v", channel).get_detections(image)
     finally:
         await detector.close()
@@ -139,7 +139,7 @@ async def test_detection_from_camera_and_unsupported_calls() -> None:
                 await client.get_classifications_from_camera("", 1)
             assert told.status is Status.UNIMPLEMENTED
             assert told.words.endswith("a color_detector is not a classifier")
-            depth = written(".png", np.ones((4, 4), np.uint16))
+            depth = encode_pixels(".png", np.ones((4, 4), np.uint16))
             with refused() as told:
                 await client.get_detections(ViamImage(depth, CameraMimeType.PNG))
             assert told.status is Status.INVALID_ARGUMENT

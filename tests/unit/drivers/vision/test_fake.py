@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 from pydantic import ValidationError
-from tests.pictures import written
+from tests.pictures import encode_pixels
 from tests.served import Serve
 from tests.vision_models import CAMERA, VISION, Still, solid
 
@@ -17,7 +17,7 @@ assert sdk.VERSION  # it comes before anything else of the SDK
 from viam.media.video import CameraMimeType, ViamImage  # noqa: E402
 from viam.services.vision import VisionClient  # noqa: E402
 
-PICTURE = ViamImage(written(".png", solid(1, 2, 3, 101, 201)), CameraMimeType.PNG)
+PICTURE = ViamImage(encode_pixels(".png", solid(1, 2, 3, 101, 201)), CameraMimeType.PNG)
 FOUND: dict[str, Any] = {
     "detections": [
         {"label": "nut", "confidence": 0.4},

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from pydantic import ValidationError
 from tests.foreign_camera import ForeignCamera
 from tests.onnx_models import FLOAT, model
-from tests.pictures import written
+from tests.pictures import encode_pixels
 from tests.served import refused, served
 from tests.vision_models import (
     CAMERA,
@@ -70,7 +70,7 @@ async def shop(tmp_path: Path) -> AsyncIterator[Workshop]:
 
 
 def png_image(pixels: NDArray[Any]) -> ViamImage:
-    return ViamImage(written(".png", pixels), CameraMimeType.PNG)
+    return ViamImage(encode_pixels(".png", pixels), CameraMimeType.PNG)
 
 
 PICTURE = png_image(solid(255, 204, 153))
@@ -439,7 +439,7 @@ class TestCameras:
 
     async def test_depth_image_is_refused(self, shop: Workshop) -> None:
         vision = await shop.vision(echo(*LABELS))
-        depth = written(".png", np.ones((4, 4), np.uint16))
+        depth = encode_pixels(".png", np.ones((4, 4), np.uint16))
         async with client_of(vision) as client:
             with refused() as told:
                 await client.get_classifications(ViamImage(depth, CameraMimeType.PNG), 1)
@@ -488,8 +488,8 @@ class TestOncePerPicture:
         vision = await shop.vision(SdkModel(), input_image_mean_value=[0] * 3)
         # The images are so large that one is still being decoded when the other is requested.
         large = (4000, 3000)
-        red = ForeignCamera("one", 5.0, color=written(".png", solid(128, 0, 0, *large)))
-        blue = ForeignCamera("two", 5.0, color=written(".png", solid(0, 0, 128, *large)))
+        red = ForeignCamera("one", 5.0, color=encode_pixels(".png", solid(128, 0, 0, *large)))
+        blue = ForeignCamera("two", 5.0, color=encode_pixels(".png", solid(0, 0, 128, *large)))
         async with client_of(vision, red, blue) as client:
             one, two = await asyncio.gather(
                 client.get_classifications_from_camera("one", 1),
@@ -521,7 +521,7 @@ class TestOncePerPicture:
                     eye.show(solid(0, 0, 255))
                     call = client.get_classifications_from_camera("eye", 1)
                     calls.append(asyncio.ensure_future(call))
-                await eye.was_asked(21)
+                await eye.wait_for_requests(21)
                 theirs.held.set()
                 found = await asyncio.gather(*calls)
         assert {each[0].class_name for each in found} == {"red"}
@@ -671,7 +671,7 @@ def conveyor_camera(shop: Workshop, seed: int = 4, seconds: float = 3.0) -> Fake
     attributes = FakeCameraAttributes(scene="conveyor", seed=seed, width=640, height=480)
     camera = FakeCamera(ResourceName(CAMERA, "belt"), attributes, clock)
     camera._start -= seconds
-    shop.kept(camera)
+    shop.close_later(camera)
     return camera
 
 
@@ -741,7 +741,7 @@ class TestThreeDimensions:
                 eye.show(solid(255, 255, 255, 40, 40))
                 eye.show(_bump(24), "depth")
                 second = asyncio.ensure_future(client.get_object_point_clouds("eye"))
-                await eye.was_asked(2)
+                await eye.wait_for_requests(2)
                 theirs.held.set()
                 await first
                 (thing,) = await second
@@ -910,7 +910,7 @@ class TestSdkResources:
                     await call
 
     async def test_sdk_camera_can_be_used(self, shop: Workshop) -> None:
-        camera = ForeignCamera("theirs", 5.0, one=written(".png", solid(255, 204, 153)))
+        camera = ForeignCamera("theirs", 5.0, one=encode_pixels(".png", solid(255, 204, 153)))
         vision = await shop.vision(echo(*LABELS))
         async with client_of(vision, camera) as client:
             for _ in range(2):
@@ -931,7 +931,9 @@ class TestSdkResources:
 
     async def test_sdk_vision_service_is_served(self) -> None:
         theirs = SdkVision("theirs")
-        data = written(".png", np.random.default_rng(1).integers(0, 255, (1900, 1900, 3), np.uint8))
+        data = encode_pixels(
+            ".png", np.random.default_rng(1).integers(0, 255, (1900, 1900, 3), np.uint8)
+        )
         assert len(data) > 10_000_000
         async with client_of(theirs) as client:
             image = ViamImage(data, CameraMimeType.PNG)
