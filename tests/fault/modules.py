@@ -108,8 +108,8 @@ class ModuleMachine:
         self.story: deque[Mapping[str, Any]] = deque(maxlen=100)
         self.mark = secrets.token_hex(8)
         self._home = directory / "home"
-        neighbours = MachineAccess()
-        self._registry = Registry(builtin_models(neighbours))
+        machine_access = MachineAccess()
+        self._registry = Registry(builtin_models(machine_access))
         providers = Providers({"built in": self._registry})
         clock = SystemClock()
         self._parent = ParentServer(sockets)
@@ -130,7 +130,7 @@ class ModuleMachine:
         )
         providers.add("modules", self.modules)
         self.machine = Machine(providers, clock, observe=lambda _: None, modules=self.modules)
-        self.machine.bind(neighbours)
+        self.machine.bind(machine_access)
         self._table = build_handler_table(self.machine, clock, lambda _: None)
         self._carrier: grpc.aio.Channel | None = None
         self._open = contextlib.ExitStack()

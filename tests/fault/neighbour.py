@@ -65,18 +65,18 @@ def _request(name: str) -> bytes:
 
 
 async def main(port: int, names: list[str]) -> None:
-    neighbour = NeighborClient(port, names)
-    running = asyncio.ensure_future(neighbour.run())
+    neighbor = NeighborClient(port, names)
+    running = asyncio.ensure_future(neighbor.run())
     reader = asyncio.StreamReader()
     await asyncio.get_running_loop().connect_read_pipe(
         lambda: asyncio.StreamReaderProtocol(reader), sys.stdin
     )
     while await reader.readline():
-        said = {"took": neighbour.took, "failures": sorted(neighbour.failures)}
-        neighbour.begin()
+        said = {"took": neighbor.took, "failures": sorted(neighbor.failures)}
+        neighbor.begin()
         print(json.dumps(said), flush=True)
     running.cancel()
-    await neighbour.aclose()
+    await neighbor.aclose()
 
 
 if __name__ == "__main__":

@@ -33,7 +33,7 @@ class Method:
     path: str
     request: Descriptor
     streams: bool
-    """Whether it goes on for as long as somebody listens."""
+    """Whether it continues as long as a client listens."""
     served: bool
 
     @property

@@ -146,7 +146,7 @@ class Neighbor:
 @dataclass
 class Scene:
     server: WatchedServer
-    neighbour: Neighbor
+    neighbor: Neighbor
     channel: Channel
 
     def camera(self, name: str) -> CameraClient:
@@ -159,18 +159,18 @@ class Scene:
         """Attack while the neighbor reads its own cameras."""
 
         async def attack_beside_the_neighbor() -> None:
-            self.neighbour.reset()
+            self.neighbor.reset()
             await attack()
-            await self.neighbour.wait_for_images(4)
+            await self.neighbor.wait_for_images(4)
 
         phase = await self.server.attack(name, attack_beside_the_neighbor)
         print(
-            f"  peak {self.neighbour.most:6.1f} MiB; others: {self.neighbour.pictures} pictures, "
-            f"the longest took {self.neighbour.longest * 1000:.0f} ms"
+            f"  peak {self.neighbor.most:6.1f} MiB; others: {self.neighbor.pictures} pictures, "
+            f"the longest took {self.neighbor.longest * 1000:.0f} ms"
         )
         assert phase.busy < LONGEST_TURN, f"a turn of the loop took {phase.busy:.0f} ms"
         assert phase.bystander.failed == 0
-        assert self.neighbour.longest < LONGEST
+        assert self.neighbor.longest < LONGEST
         return phase
 
 
@@ -184,14 +184,14 @@ async def scene(directory: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterat
     async with run_watched(directory, config(folder)) as server:
         channel = Channel("127.0.0.1", server.server.port)
         fine = [CameraClient(name, channel) for name in ("fine", "fine-turned")]
-        neighbour = Neighbor(fine, server)
-        here = Scene(server, neighbour, channel)
+        neighbor = Neighbor(fine, server)
+        here = Scene(server, neighbor, channel)
         await here.show("good")
         for name in ("turned", "small"):  # what is loaded at the first use is no growth
             await here.camera(name).get_images(timeout=20)
         tasks = [
             asyncio.ensure_future(each)
-            for each in (neighbour.read_images(), neighbour.measure_memory())
+            for each in (neighbor.read_images(), neighbor.measure_memory())
         ]
         try:
             yield here
@@ -219,7 +219,7 @@ async def test_bad_images_are_refused_quickly_without_affecting_others(
             )
             assert phase.took < LONGEST, kind
             await here.attack(f"{kind} at once", partial(expect_bad_images_at_once, camera, words))
-            assert here.neighbour.most - before < MOST_AT_ONCE, kind
+            assert here.neighbor.most - before < MOST_AT_ONCE, kind
         await here.show("good")
         (image,), _ = await here.camera("turned").get_images(timeout=10)
         assert read_header(image.data).width == 64
@@ -271,7 +271,7 @@ async def test_large_images_with_many_readers_take_bounded_memory(
             phase = await here.attack(kind, partial(read_at_once, client))
             # The newest image is kept for repeated requests.
             assert phase.growth < MOST_KEPT + 110
-            assert here.neighbour.most - first < MOST_AT_ONCE + 110
+            assert here.neighbor.most - first < MOST_AT_ONCE + 110
         await here.show("good")
         await client.get_images(timeout=10)
         assert await here.server.size() - first < MOST_KEPT

@@ -16,7 +16,7 @@ import psutil
 import pytest
 from grpclib.client import Channel
 from tests.fault import burner as burner_program
-from tests.fault import neighbour as neighbour_program
+from tests.fault import neighbour as neighbor_program
 from tests.fault.modules import (
     DEADLINE,
     Config,
@@ -50,7 +50,7 @@ LEEWAY = 0.5
 GOOD = "acme:good:thing"
 BAD = "acme:bad:thing"
 FAKE = {"name": "builtin", "api": "rdk:component:generic", "model": "fake"}
-NEIGHBOURS = ("builtin", "g")
+NEIGHBORS = ("builtin", "g")
 
 
 Took = dict[str, list[float]]
@@ -81,13 +81,13 @@ class NeighborScenario:
         self,
         server: Server,
         channel: Channel,
-        neighbour: asyncio.subprocess.Process,
+        neighbor: asyncio.subprocess.Process,
         burner: asyncio.subprocess.Process,
         directory: Path,
     ) -> None:
         self.server = server
         self.channel = channel
-        self._neighbour = neighbour
+        self._neighbor = neighbor
         self._burner = burner
         self._good = rogue_module(directory, "good")
 
@@ -132,7 +132,7 @@ class NeighborScenario:
 
     async def settle(self) -> None:
         self._save_config([], [])
-        await wait_until(self.channel, ready(*NEIGHBOURS))
+        await wait_until(self.channel, ready(*NEIGHBORS))
 
     async def _remove_module(self) -> None:
         """Remove everything of the last phase, so that it does not affect the next one."""
@@ -148,7 +148,7 @@ class NeighborScenario:
             self.channel,
             lambda status: (
                 len(status.modules) == 1
-                and {each.name.name for each in status.resources} == set(NEIGHBOURS)
+                and {each.name.name for each in status.resources} == set(NEIGHBORS)
             ),
         )
 
@@ -158,10 +158,10 @@ class NeighborScenario:
         self.server.save({**wanted, "network": network})
 
     async def _read_times(self) -> Took:
-        assert self._neighbour.stdin is not None
-        assert self._neighbour.stdout is not None
-        self._neighbour.stdin.write(b"\n")
-        line = await asyncio.wait_for(self._neighbour.stdout.readline(), 20)
+        assert self._neighbor.stdin is not None
+        assert self._neighbor.stdout is not None
+        self._neighbor.stdin.write(b"\n")
+        line = await asyncio.wait_for(self._neighbor.stdout.readline(), 20)
         said = json.loads(line)
         assert not said["failures"], said["failures"]
         took: Took = said["took"]
@@ -183,14 +183,14 @@ async def scenario(tmp_path: Path) -> AsyncIterator[NeighborScenario]:
     wanted = with_free_port(config([rogue_module(tmp_path, "good")], [FAKE, thing("g", GOOD)]))
     async with run_server(wanted, tmp_path, exits=None) as server:
         channel = Channel("127.0.0.1", server.port)
-        await wait_until(channel, ready(*NEIGHBOURS))
-        neighbour = await _start_program(neighbour_program.__file__, str(server.port), *NEIGHBOURS)
+        await wait_until(channel, ready(*NEIGHBORS))
+        neighbor = await _start_program(neighbor_program.__file__, str(server.port), *NEIGHBORS)
         burner = await _start_program("-I", "-S", burner_program.__file__, str(SLOT))
         try:
-            yield NeighborScenario(server, channel, neighbour, burner, tmp_path)
+            yield NeighborScenario(server, channel, neighbor, burner, tmp_path)
         finally:
             channel.close()
-            for program in (neighbour, burner):
+            for program in (neighbor, burner):
                 program.kill()
                 await program.communicate()
 
@@ -250,7 +250,7 @@ async def test_broken_module_affects_others_no_more_than_equal_load(
         strangers = (_cpu_of_others() - before) / (time.monotonic() - began)
         rounds.append(Round(fault, control, sum(amounts), strangers))
     calmest = sorted(rounds, key=lambda each: each.strangers)[:ROUNDS]
-    for name in NEIGHBOURS:
+    for name in NEIGHBORS:
         _compare(row, name, calmest)
 
 

@@ -84,7 +84,7 @@ ODD_INSTEAD: tuple[tuple[Header, ...], ...] = (
     (("te", "gzip"), ("content-type", "application/grpc")),
 )
 SHORT: Header = ("grpc-timeout", "300m")
-"""For calls that may last as long as somebody listens, or a motor turns."""
+"""For calls that may last as long as a client listens or a motor turns."""
 
 
 @pytest.fixture
@@ -242,7 +242,7 @@ NOISE = {
     "names": lambda: b"\x0a\x01s" * (LARGEST // 3),
 }
 LONGEST_READING = 1500.0
-"""Milliseconds for the rest: what may be a message is read to its end, and nobody can interrupt."""
+"""Milliseconds for the others: a possible message is parsed to its end without interruption."""
 
 
 @pytest.mark.timeout(size(ci=60, full=1800))

@@ -57,9 +57,9 @@ pytestmark = pytest.mark.asyncio(loop_scope="module")
 LARGE = 30_000_000
 """Bytes of one message."""
 MUCH = size(ci=200, full=2000)
-"""Megabytes that nobody reads: they must be nowhere."""
+"""Megabytes that are not read and must not pile up anywhere."""
 ROOM = 64.0
-"""Megabytes that server or module may grow by meanwhile: windows, and what is on its way."""
+"""Megabytes that server or module may grow by meanwhile: windows and data in transit."""
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")

@@ -74,8 +74,8 @@ def config(bind_address: str = "localhost:0") -> dict[str, Any]:
 def changes() -> list[Any]:
     """Return changes and mistakes that somebody may make in such a file."""
     replaced = json.loads(json.dumps(config()).replace(CANARY, f"{CANARY}-new"))
-    misspelt = config()
-    misspelt["cloud"]["secrt"] = misspelt["cloud"].pop("secret")
+    misspelled = config()
+    misspelled["cloud"]["secrt"] = misspelled["cloud"].pop("secret")
     # This is refused, because this release has no login.
     locked = config()
     locked["auth"] = {
@@ -84,7 +84,7 @@ def changes() -> list[Any]:
     mistyped = json.loads(json.dumps(locked))
     mistyped["auth"]["handlers"][0]["config"]["keys"] = secret("listed")
     broken = json.dumps(config(), indent=1)[:-40]
-    return [replaced, misspelt, locked, mistyped, broken, config()]
+    return [replaced, misspelled, locked, mistyped, broken, config()]
 
 
 async def log_secrets(server: Server) -> None:

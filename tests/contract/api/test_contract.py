@@ -26,7 +26,7 @@ Judge = Callable[[SensorContract, Harness], Awaitable[None]]
 
 CELSIUS = {"celsius": 20.0}
 SLOW = 0.6
-"""Seconds, more than anybody may hold up the others."""
+"""Seconds, longer than a driver may block the event loop."""
 
 
 async def read_correctly(_: Thermometer) -> Mapping[str, Any]:
@@ -73,7 +73,7 @@ class Thermometer(Sensor, EasyResource):  # type: ignore[misc, no-untyped-call]
 
     read: ClassVar[Read] = read_correctly
     left: ClassVar[Callable[[], object] | None] = None
-    """What a thread of it does that nobody ends."""
+    """Target of a thread that the driver does not end."""
     paused = False
 
     @classmethod

@@ -38,10 +38,10 @@ def parse_cells(text: str) -> list[list[tuple[str, str]]]:
     shown = []
     for line in text.split("\n"):
         assert line.endswith("\x1b[0m")
-        colours, cells = {"3": "", "4": ""}, []
+        colors, cells = {"3": "", "4": ""}, []
         for cell in CELL.finditer(line):
-            colours |= dict(SET.findall(cell[1]))
-            cells.append((colours["3"], colours["4"]))
+            colors |= dict(SET.findall(cell[1]))
+            cells.append((colors["3"], colors["4"]))
         shown.append(cells)
     return shown
 
@@ -66,11 +66,11 @@ class TestText:
         )
 
     @pytest.mark.parametrize(
-        ("colour", "index"),
+        ("color", "index"),
         [(BLACK, 16), (WHITE, 231), (BLUE, 21), ((8, 8, 8), 232), ((95, 135, 215), 173)],
     )
-    def test_nearest_of_256_colors_is_used(self, colour: tuple[int, int, int], index: int) -> None:
-        text = render_ansi(picture([colour], [colour]), 1, 1, truecolor=False)
+    def test_nearest_of_256_colors_is_used(self, color: tuple[int, int, int], index: int) -> None:
+        text = render_ansi(picture([color], [color]), 1, 1, truecolor=False)
         assert parse_cells(text) == [[(f"5;{index}", f"5;{index}")]]
 
     def test_color_is_set_once_per_line(self) -> None:
@@ -145,15 +145,15 @@ class TestDepth:
     @pytest.mark.parametrize("distance", [0, 700, 65535])
     def test_uniform_depth_has_one_color(self, distance: int) -> None:
         text = render_ansi(np.full((6, 8), distance, np.uint16), 8, 3, truecolor=True)
-        assert len({colour for line in parse_cells(text) for cell in line for colour in cell}) == 1
+        assert len({color for line in parse_cells(text) for cell in line for color in cell}) == 1
 
     def test_single_outlier_does_not_compress_the_color_range(self) -> None:
         depth = np.tile(np.linspace(500, 900, 20).astype(np.uint16), (20, 1))
         depth[0, 0] = 60_000
         cells = parse_cells(render_ansi(depth, 20, 10, truecolor=True))[5]
-        assert len({colour for cell in cells for colour in cell}) > 15
+        assert len({color for cell in cells for color in cell}) > 15
 
 
-def parse_channels(colour: str) -> tuple[int, int, int]:
-    _, red, green, blue = map(int, colour.split(";"))
+def parse_channels(color: str) -> tuple[int, int, int]:
+    _, red, green, blue = map(int, color.split(";"))
     return red, green, blue

@@ -89,12 +89,12 @@ def test_large_size_is_chosen_only_without_a_smaller_one() -> None:
 
 
 def test_gray_and_bayer_formats_are_chosen_only_without_alternatives() -> None:
-    grey = VideoFormat("GREY", 1280, 720, (30.0,))
+    gray = VideoFormat("GREY", 1280, 720, (30.0,))
     bayer = VideoFormat("RGGB", 1280, 720, (30.0,))
-    colour = VideoFormat("YUYV", 320, 240, (5.0,))
-    assert choose_format([grey, bayer, colour], ANYTHING).fourcc == "YUYV"
-    assert choose_format([grey, bayer], ANYTHING).fourcc == "RGGB"
-    assert choose_format([grey], ANYTHING).fourcc == "GREY"
+    color = VideoFormat("YUYV", 320, 240, (5.0,))
+    assert choose_format([gray, bayer, color], ANYTHING).fourcc == "YUYV"
+    assert choose_format([gray, bayer], ANYTHING).fourcc == "RGGB"
+    assert choose_format([gray], ANYTHING).fourcc == "GREY"
 
 
 def test_ntsc_rate_counts_as_30() -> None:

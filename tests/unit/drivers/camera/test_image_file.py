@@ -149,7 +149,7 @@ class TestSources:
 
 class TestMimeTypes:
     @pytest.mark.parametrize(
-        ("wanted", "colour", "depth"),
+        ("wanted", "color", "depth"),
         [
             (PNG, PNG, PNG),
             (f"{PNG}+lazy", PNG, PNG),
@@ -162,12 +162,12 @@ class TestMimeTypes:
         color_and_depth_camera: ImageFileCamera,
         serve: Serve,
         wanted: str | None,
-        colour: str,
+        color: str,
         depth: str,
     ) -> None:
         async with serve(color_and_depth_camera) as channel:
             images, _ = await CameraClient("c", channel).get_images(extra={"mime_type": wanted})
-            assert [image.mime_type for image in images] == [colour, depth]
+            assert [image.mime_type for image in images] == [color, depth]
 
     @pytest.mark.parametrize("wanted", [JPEG, PNG, RGBA])
     async def test_color_is_decoded_identically_in_every_type(

@@ -420,8 +420,8 @@ class TestForeignCameras:
             d=encode(depth_image(), DEPTH),
         )
         camera = await bench.transform(source, rotate_step(90))
-        colour, depth = await read_images(camera, serve)
-        assert np.array_equal(colour, np.rot90(color_image(), -1))
+        color, depth = await read_images(camera, serve)
+        assert np.array_equal(color, np.rot90(color_image(), -1))
         assert np.array_equal(depth, np.rot90(depth_image(), -1))
         async with serve(camera) as channel:
             images, metadata = await CameraClient("c", channel).get_images(

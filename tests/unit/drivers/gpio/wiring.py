@@ -26,7 +26,7 @@ class RecordingBoard(FakeBoard):
         self.refused: set[tuple[str, float]] = set()
         """Levels that a pin does not take."""
         self.gates: dict[str, asyncio.Event] = {}
-        """Pins that do nothing, and do not answer, until they are let."""
+        """Pins that neither act nor answer until their event is set."""
 
     async def gpio_pin_by_name(self, name: str) -> FakePin:
         if name not in self._pins:

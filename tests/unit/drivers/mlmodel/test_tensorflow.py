@@ -32,7 +32,7 @@ pytestmark = pytest.mark.filterwarnings(
 )
 
 Networks = Any
-"""The module `tensorflow_networks`, which not everybody can import."""
+"""The module `tensorflow_networks`, which needs TensorFlow."""
 Load = Callable[[Path], "driver.TensorflowEngine"]
 
 

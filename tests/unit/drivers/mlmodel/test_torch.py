@@ -36,7 +36,7 @@ pytestmark = [
 ]
 
 Networks = Any
-"""The module `torch_networks`, which not everybody can import."""
+"""The module `torch_networks`, which needs torch."""
 Load = Callable[[Path], "driver.TorchEngine"]
 
 

@@ -175,7 +175,7 @@ class Machine:
             MAP: self.map,
         }
         self.stops = Counter[ResourceName]()
-        self.neighbours = MachineAccess(
+        self.access = MachineAccess(
             self._find,
             lambda: self.resources,
             StaticFrames(*_parts({"rover": "world"})),
@@ -200,7 +200,7 @@ class Machine:
         name = ARM if isinstance(carrier, UninterruptibleArm) else GANTRY
         self.resources[name] = carrier
         frames = SlowFrames(*_parts({name.short: "world", f"{name.short}_origin": "world"}))
-        self.neighbours.frames = frames
+        self.access.frames = frames
         return name, frames
 
     async def read_pose(self) -> tuple[float, float, float]:
@@ -221,7 +221,7 @@ async def machine(clock: ManualClock) -> Machine:
 async def service(machine: Machine, clock: ManualClock) -> AsyncIterator[BuiltinMotion]:
     name = ResourceName(Api.parse("rdk:service:motion"), "m")
     attributes = BuiltinMotionAttributes(linear_m_per_sec=0.5, angular_degs_per_sec=90)
-    made = await BuiltinMotion.new(name, attributes, {}, machine.neighbours, clock)
+    made = await BuiltinMotion.new(name, attributes, {}, machine.access, clock)
     yield made
     await made.close()
 
@@ -278,7 +278,7 @@ async def test_base_moves_so_that_its_camera_reaches_the_destination(
 ) -> None:
     """The camera is 200 mm ahead of the base; to bring it to 300 mm, the base moves 100 mm."""
     mast = Place((0.0, 200.0, 500.0), Place.identity().rotation)
-    machine.neighbours.frames = StaticFrames(
+    machine.access.frames = StaticFrames(
         *_parts({"rover": "world"}), *_parts({"camera": "rover"}, mast)
     )
     await run_for(clock, client.move("camera", pose_in("rover", y=300, z=500, o_z=1)), 0.2)
@@ -286,7 +286,7 @@ async def test_base_moves_so_that_its_camera_reaches_the_destination(
 
 
 async def test_move_of_a_fixed_frame_is_refused(client: MotionClient, machine: Machine) -> None:
-    machine.neighbours.frames = StaticFrames(*_parts({"lamp": "world"}))
+    machine.access.frames = StaticFrames(*_parts({"lamp": "world"}))
     with refused() as told:
         await client.move("lamp", pose_in("world", x=1))
     assert told.status is Status.UNIMPLEMENTED
@@ -296,7 +296,7 @@ async def test_move_of_a_fixed_frame_is_refused(client: MotionClient, machine: M
 async def test_get_pose_without_a_machine_is_refused(
     client: MotionClient, machine: Machine
 ) -> None:
-    machine.neighbours.frames = None
+    machine.access.frames = None
     with refused() as told:
         await client.get_pose("rover", "world")
     assert told.status is Status.FAILED_PRECONDITION
@@ -314,7 +314,7 @@ async def test_get_pose_without_a_machine_is_refused(
 async def test_gantry_refuses_unreachable_positions(
     client: MotionClient, machine: Machine, pose: dict[str, float], words: str
 ) -> None:
-    machine.neighbours.frames = StaticFrames(*_parts({"rail": "world", "rail_origin": "world"}))
+    machine.access.frames = StaticFrames(*_parts({"rail": "world", "rail_origin": "world"}))
     with refused() as told:
         await client.move("rail", pose_in("world", **pose))
     assert told.status is Status.INVALID_ARGUMENT
@@ -329,7 +329,7 @@ async def test_gantry_without_kinematics_has_its_axes_along_x_and_y(
         raise NotImplementedError
 
     monkeypatch.setattr(FakeGantry, "get_kinematics", none)
-    machine.neighbours.frames = StaticFrames(*_parts({"rail": "world", "rail_origin": "world"}))
+    machine.access.frames = StaticFrames(*_parts({"rail": "world", "rail_origin": "world"}))
     gantry: Gantry = machine.gantry
     assert await run_for(clock, client.move("rail", pose_in("world", x=200, y=100)), 0.8)
     assert await gantry.get_position() == pytest.approx([200, 100])

@@ -298,11 +298,11 @@ async def test_loop_of_one_place_is_refused(client: NavigationClient) -> None:
     assert told.status is GrpcStatus.INVALID_ARGUMENT
 
 
-@pytest.mark.parametrize("metres", [1e-300, 1e-9, 0.0004])
+@pytest.mark.parametrize("meters", [1e-300, 1e-9, 0.0004])
 async def test_loop_shorter_than_a_millimeter_is_refused(
-    client: NavigationClient, metres: float
+    client: NavigationClient, meters: float
 ) -> None:
-    waypoints = [Waypoint(position=at(0)), Waypoint(position=at(metres))]
+    waypoints = [Waypoint(position=at(0)), Waypoint(position=at(meters))]
     with refused() as told:
         await client.navigate_route(waypoints=waypoints, loop=True)
     assert told.status is GrpcStatus.INVALID_ARGUMENT

@@ -28,8 +28,8 @@ RED, GREEN, BLUE, PINK = (0, 0, 255), (0, 255, 0), (255, 0, 0), (128, 0, 255)
 def scene(*patches: tuple[tuple[int, int, int], int, int, int, int]) -> Pixels:
     """Gray, with rectangles given as color, left, top, width, height."""
     pixels = np.full((100, 200, 3), 128, np.uint8)
-    for colour, left, top, width, height in patches:
-        pixels[top : top + height, left : left + width] = colour
+    for color, left, top, width, height in patches:
+        pixels[top : top + height, left : left + width] = color
     return pixels
 
 
@@ -97,7 +97,7 @@ async def test_pale_and_dark_colors_do_not_match() -> None:
 
 
 @pytest.mark.parametrize(
-    ("colour", "pixel", "name"),
+    ("color", "pixel", "name"),
     [
         ("#ff0000", RED, "red"),
         ("#00ff00", GREEN, "green"),
@@ -106,18 +106,18 @@ async def test_pale_and_dark_colors_do_not_match() -> None:
     ],
 )
 async def test_label_is_the_name_of_the_color_or_configured(
-    colour: str, pixel: tuple[int, int, int], name: str
+    color: str, pixel: tuple[int, int, int], name: str
 ) -> None:
     pixels = scene((pixel, 20, 10, 40, 20))
-    assert [each.class_name for each in await find(pixels, detect_color=colour)] == [name]
-    named = await find(pixels, detect_color=colour, label="part")
+    assert [each.class_name for each in await find(pixels, detect_color=color)] == [name]
+    named = await find(pixels, detect_color=color, label="part")
     assert [each.class_name for each in named] == ["part"]
 
 
-@pytest.mark.parametrize("grey", ["#000000", "#808080", "#ffffff"])
-async def test_gray_is_refused_because_it_has_no_hue(grey: str) -> None:
-    with pytest.raises(InvalidRequest, match=f"{grey}, a shade of gray"):
-        await create_detector(detect_color=grey)
+@pytest.mark.parametrize("gray", ["#000000", "#808080", "#ffffff"])
+async def test_gray_is_refused_because_it_has_no_hue(gray: str) -> None:
+    with pytest.raises(InvalidRequest, match=f"{gray}, a shade of gray"):
+        await create_detector(detect_color=gray)
 
 
 @pytest.mark.parametrize("wrong", ["red", "#ff00", "ff0000", "#ff00000"])

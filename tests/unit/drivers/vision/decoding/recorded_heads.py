@@ -33,7 +33,7 @@ YOLO_V8: list[Row] = [
     (223.4, 117.6, 50.9, 40.1, 0.006, 0.435, 0.075),
     (116.6, 77, 95.7, 34.7, 0.056, 0.17, 0.847),
 ]
-"""Rows of centre, size and the scores of three classes, in pixels of 320x256. Made up."""
+"""Rows of center, size and the scores of three classes, in pixels of 320x256. Made up."""
 
 YOLO_V8_BY_ULTRALYTICS: list[Row] = [
     (54.85, 151.7, 170.15, 242.7, 0.92, 2),
@@ -190,7 +190,7 @@ DETR_BOXES: list[Row] = [
     (0.635, 0.14, 0.321, 0.278),
     (0.631, 0.58, 0.431, 0.293),
 ]
-"""Centres and sizes in parts."""
+"""Centers and sizes, normalized."""
 
 DETR_BY_TRANSFORMERS: list[Row] = [
     (184, 77.76, 413.76, 143.04, 0.9951, 0),

@@ -27,9 +27,9 @@ def labels(count: int) -> Labels:
 
 
 def output(
-    *shape: int, name: str = "out", dtype: str = "float32", quantisation: Quantization | None = None
+    *shape: int, name: str = "out", dtype: str = "float32", quantization: Quantization | None = None
 ) -> TensorSpec:
-    return TensorSpec(name, np.dtype(dtype), shape, quantization=quantisation)
+    return TensorSpec(name, np.dtype(dtype), shape, quantization=quantization)
 
 
 def create_decoder(
@@ -57,10 +57,10 @@ def decode_scores(
     values: Any,
     dtype: str = "float32",
     names: int | None = None,
-    quantisation: Quantization | None = None,
+    quantization: Quantization | None = None,
 ) -> list[float]:
     array = np.array(values, dtype)
-    facts = output(*array.shape, dtype=dtype, quantisation=quantisation)
+    facts = output(*array.shape, dtype=dtype, quantization=quantization)
     found = create_decoder(facts, names=names).decode({"out": array})
     assert found.dtype == np.float32
     return [round(float(score), 4) for score in found]
@@ -158,11 +158,11 @@ def test_single_logit_becomes_a_probability_by_sigmoid(value: float, share: floa
 
 def test_quantized_values_are_dequantized() -> None:
     whole = Quantization(1 / 256, 0)
-    assert decode_scores([[209, 0, 47]], "uint8", quantisation=whole) == [0.8164, 0.0, 0.1836]
+    assert decode_scores([[209, 0, 47]], "uint8", quantization=whole) == [0.8164, 0.0, 0.1836]
     shifted = Quantization(1 / 256, -128)
-    assert decode_scores([[81, -128, -81]], "int8", quantisation=shifted) == [0.8164, 0.0, 0.1836]
+    assert decode_scores([[81, -128, -81]], "int8", quantization=shifted) == [0.8164, 0.0, 0.1836]
     logits = Quantization(0.5, 100)
-    assert decode_scores([[100, 104]], "uint8", quantisation=logits) == [0.1192, 0.8808]
+    assert decode_scores([[100, 104]], "uint8", quantization=logits) == [0.1192, 0.8808]
 
 
 def test_unquantized_bytes_are_probabilities_if_plausible() -> None:

@@ -380,18 +380,18 @@ def test_configured_family_needs_no_shapes(shape: Shape) -> None:
 def test_quantized_outputs_are_dequantized() -> None:
     rows = table(recorded.YOLO_V8)
     rows[:, :4] /= [320, 256, 320, 256]
-    quantisation = Quantization(1 / 250, -120)
+    quantization = Quantization(1 / 250, -120)
     stored = np.round(rows * 250 - 120).astype(np.int8).T[np.newaxis]
-    facts = TensorSpec("o", stored.dtype, stored.shape, quantization=quantisation)
+    facts = TensorSpec("o", stored.dtype, stored.shape, quantization=quantization)
     seen = view({}, labels=3, size=(320, 256))
     seen = ModelView(seen.inputs, (facts,), seen.labels)
     found = create_decoder(seen).decode({"o": stored}, stretch_fit(320, 256))
     expected = np.array(recorded.YOLO_V8_BY_ULTRALYTICS)
     assert sorted(found.classes) == sorted(expected[:, 5])
     np.testing.assert_allclose(found.scores, expected[:, 4], atol=1 / 250)
-    centres = found.boxes.reshape(-1, 2, 2).mean(axis=(0, 1))
+    centers = found.boxes.reshape(-1, 2, 2).mean(axis=(0, 1))
     edges = np.clip(expected[:, :4] / [320, 256, 320, 256], 0, 1)
-    np.testing.assert_allclose(centres, edges.reshape(-1, 2, 2).mean(axis=(0, 1)), atol=1 / 250)
+    np.testing.assert_allclose(centers, edges.reshape(-1, 2, 2).mean(axis=(0, 1)), atol=1 / 250)
 
 
 SMALL = (64, 64)

@@ -27,9 +27,9 @@ def facts(
     name: str,
     shape: tuple[int, ...] | None,
     dtype: str = "float32",
-    quantisation: Quantization | None = None,
+    quantization: Quantization | None = None,
 ) -> TensorSpec:
-    return TensorSpec(name, np.dtype(dtype), shape, quantization=quantisation)
+    return TensorSpec(name, np.dtype(dtype), shape, quantization=quantization)
 
 
 def outputs(**shapes: tuple[int, ...]) -> list[TensorSpec]:
@@ -61,7 +61,7 @@ def decode(
     score: Any,
     category: Any | None = None,
     fit: ImageFit = INPUT,
-    quantised: dict[str, Quantization] | None = None,
+    quantized: dict[str, Quantization] | None = None,
     notes: dict[str, Any] | None = None,
     **attributes: Any,
 ) -> Candidates:
@@ -70,7 +70,7 @@ def decode(
     if category is not None:
         tensors["category"] = np.asarray(category)
     given_out = [
-        facts(name, each.shape, each.dtype.name, (quantised or {}).get(name))
+        facts(name, each.shape, each.dtype.name, (quantized or {}).get(name))
         for name, each in tensors.items()
     ]
     return create_decoder(given_out, notes=notes, **attributes).decode(tensors, fit)
@@ -285,14 +285,14 @@ def test_scores_may_be_percentages() -> None:
 
 
 def test_quantized_values_are_dequantized() -> None:
-    quantised = {
+    quantized = {
         "location": Quantization(0.01, 10),
         "score": Quantization(1 / 256, 0),
         "category": Quantization(0.33, 0),
     }
     location = np.array([[[20, 30, 60, 70]]], np.uint8)
     score, category = np.array([[128]], np.uint8), np.array([[9]], np.uint8)
-    assert candidate_rows(decode(location, score, category, quantised=quantised)) == [
+    assert candidate_rows(decode(location, score, category, quantized=quantized)) == [
         (3, 0.5, EDGES)
     ]
 

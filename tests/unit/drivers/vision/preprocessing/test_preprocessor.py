@@ -29,9 +29,9 @@ def tensor(
     *shape: int | None,
     name: str = "image",
     dtype: str = "float32",
-    quantisation: Quantization | None = None,
+    quantization: Quantization | None = None,
 ) -> TensorSpec:
-    return TensorSpec(name, np.dtype(dtype), shape, quantization=quantisation)  # type: ignore[arg-type]
+    return TensorSpec(name, np.dtype(dtype), shape, quantization=quantization)  # type: ignore[arg-type]
 
 
 def plan_or_mismatch(
@@ -230,7 +230,7 @@ def test_dynamic_size_is_the_training_size_from_the_metadata() -> None:
 def test_bytes_are_not_normalized() -> None:
     told = {"input_image_mean_value": [1, 2, 3], "input_image_std_dev": [4, 5, 6]}
     found = create_plan(
-        tensor(1, 6, 8, 3, dtype="uint8", quantisation=Quantization(0.0078125, 128)), **told
+        tensor(1, 6, 8, 3, dtype="uint8", quantization=Quantization(0.0078125, 128)), **told
     )
     assert prepare(found, solid_color(10, 20, 30))[0, 0, 0].tolist() == [30, 20, 10]
 
@@ -276,7 +276,7 @@ def test_float16_inputs_are_sent_as_float32() -> None:
 
 
 @pytest.mark.parametrize(
-    ("quantisation", "value"),
+    ("quantization", "value"),
     [
         (Quantization(1 / 255, -128), -26),  # 0.4 of 0..1
         (Quantization(1.0, -128), -26),  # 102 of 0..255
@@ -285,16 +285,16 @@ def test_float16_inputs_are_sent_as_float32() -> None:
         (Quantization(0.0, 0), -26),  # nobody knows
     ],
 )
-def test_quantized_inputs_are_quantized(quantisation: Quantization, value: int) -> None:
-    found = create_plan(tensor(1, 6, 8, 3, dtype="int8", quantisation=quantisation))
+def test_quantized_inputs_are_quantized(quantization: Quantization, value: int) -> None:
+    found = create_plan(tensor(1, 6, 8, 3, dtype="int8", quantization=quantization))
     assert prepare(found, solid_color(102, 102, 102)).ravel()[0] == pytest.approx(value, abs=1)
 
 
 def test_configured_normalization_is_applied_before_quantization() -> None:
     told = {"input_image_mean_value": [0, 0, 0], "input_image_std_dev": [0.5, 0.5, 0.5]}
-    quantised = tensor(1, 6, 8, 3, dtype="int8", quantisation=Quantization(1 / 100, 0))
-    assert prepare(create_plan(quantised, **told), solid_color(102, 102, 102)).ravel()[0] == 80
-    assert prepare(create_plan(quantised, **told), solid_color(255, 255, 255)).ravel()[0] == 127
+    quantized = tensor(1, 6, 8, 3, dtype="int8", quantization=Quantization(1 / 100, 0))
+    assert prepare(create_plan(quantized, **told), solid_color(102, 102, 102)).ravel()[0] == 80
+    assert prepare(create_plan(quantized, **told), solid_color(255, 255, 255)).ravel()[0] == 127
 
 
 @pytest.mark.parametrize("dtype", [FLOAT, BYTE])
@@ -415,11 +415,11 @@ def _resize_like_pil(pixels: Image, width: int, height: int) -> NDArray[np.float
 
 def _weights(side: int, to_side: int) -> NDArray[np.float64]:
     scale = side / to_side
-    centres = (np.arange(to_side)[:, np.newaxis] + 0.5) * scale
-    apart = np.abs(np.arange(side) + 0.5 - centres) / max(scale, 1)
+    centers = (np.arange(to_side)[:, np.newaxis] + 0.5) * scale
+    apart = np.abs(np.arange(side) + 0.5 - centers) / max(scale, 1)
     weights = np.maximum(0, 1 - apart)
-    normalised: NDArray[np.float64] = weights / weights.sum(axis=1, keepdims=True)
-    return normalised
+    normalized: NDArray[np.float64] = weights / weights.sum(axis=1, keepdims=True)
+    return normalized
 
 
 @pytest.mark.parametrize(
