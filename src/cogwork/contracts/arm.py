@@ -39,171 +39,171 @@ class ArmContract(MovingContract):
     exact_mm: ClassVar[float] = 1.0
     """Tolerance of the end position, in millimeters."""
 
-    def move(self, it: Any) -> Coroutine[Any, Any, Any]:
-        return it.move_to_joint_positions(_to_joint_positions(self.far))  # type: ignore[no-any-return]
+    def move(self, resource: Any) -> Coroutine[Any, Any, Any]:
+        return resource.move_to_joint_positions(_to_joint_positions(self.far))  # type: ignore[no-any-return]
 
-    async def test_joints_reach_target(self, it: Any) -> None:
-        await it.move_to_joint_positions(_to_joint_positions(self.near))
-        await self._assert_at(it, self.near)
+    async def test_joints_reach_target(self, resource: Any) -> None:
+        await resource.move_to_joint_positions(_to_joint_positions(self.near))
+        await self._assert_at(resource, self.near)
 
-    async def test_moves_through_joint_positions(self, it: Any) -> None:
-        start = await _get_joints(it)
+    async def test_moves_through_joint_positions(self, resource: Any) -> None:
+        start = await _get_joints(resource)
         slowly = MoveOptions(max_vel_degs_per_sec=1000.0)
         with allow_refusal("move_through_joint_positions"):
-            await it.move_through_joint_positions(
+            await resource.move_through_joint_positions(
                 [_to_joint_positions(self.near), _to_joint_positions(start)], slowly
             )
-            await self._assert_at(it, start)
-            await it.move_through_joint_positions([])
-            await self._assert_at(it, start)
+            await self._assert_at(resource, start)
+            await resource.move_through_joint_positions([])
+            await self._assert_at(resource, start)
 
-    async def test_refuses_invalid_joint_positions(self, it: Any) -> None:
-        start = await _get_joints(it)
+    async def test_refuses_invalid_joint_positions(self, resource: Any) -> None:
+        start = await _get_joints(resource)
         for wrong in ([*start, 0.0], [], [math.nan for _ in start], [math.inf for _ in start]):
             with pytest.raises(GRPCError) as refused:
-                await it.move_to_joint_positions(_to_joint_positions(wrong))
+                await resource.move_to_joint_positions(_to_joint_positions(wrong))
             assert refused.value.status is Status.INVALID_ARGUMENT
-        await self._assert_at(it, start)
+        await self._assert_at(resource, start)
 
-    async def test_refuses_positions_beyond_limits(self, it: Any) -> None:
-        start = await _get_joints(it)
-        for number, limit in enumerate(_upper_limits(await fetch_kinematics(it))):
+    async def test_refuses_positions_beyond_limits(self, resource: Any) -> None:
+        start = await _get_joints(resource)
+        for number, limit in enumerate(_upper_limits(await fetch_kinematics(resource))):
             if not math.isfinite(limit):
                 continue
             beyond = [*start[:number], limit + 5.0, *start[number + 1 :]]
             with pytest.raises(GRPCError) as refused:
-                await it.move_to_joint_positions(_to_joint_positions(beyond), timeout=TIMEOUT)
+                await resource.move_to_joint_positions(_to_joint_positions(beyond), timeout=TIMEOUT)
             assert refused.value.status is Status.INVALID_ARGUMENT
-        await self._assert_at(it, start)
+        await self._assert_at(resource, start)
 
-    async def test_kinematics_match_end_position(self, it: Any) -> None:
-        chain = await fetch_kinematics(it)
-        for joints in (await _get_joints(it), list(self.near)):
-            await it.move_to_joint_positions(_to_joint_positions(joints))
+    async def test_kinematics_match_end_position(self, resource: Any) -> None:
+        chain = await fetch_kinematics(resource)
+        for joints in (await _get_joints(resource), list(self.near)):
+            await resource.move_to_joint_positions(_to_joint_positions(joints))
             values = zip(joints, chain.joints, strict=True)
             inputs = [math.radians(value) if joint.is_rotary else value for value, joint in values]
-            end = await it.get_end_position()
+            end = await resource.get_end_position()
             assert (end.x, end.y, end.z) == pytest.approx(
                 chain.pose(inputs).point, abs=self.exact_mm
             )
 
-    async def test_end_reaches_target(self, it: Any) -> None:
-        if not (await it.get_properties()).support_cartesian_commands:
-            await _assert_unimplemented(it.move_to_position(Pose(x=100, z=100, o_z=1)))
+    async def test_end_reaches_target(self, resource: Any) -> None:
+        if not (await resource.get_properties()).support_cartesian_commands:
+            await _assert_unimplemented(resource.move_to_position(Pose(x=100, z=100, o_z=1)))
             return
-        start = await _get_joints(it)
-        await it.move_to_joint_positions(_to_joint_positions(self.near))
-        wanted = await it.get_end_position()
-        await it.move_to_joint_positions(_to_joint_positions(start))
-        await it.move_to_position(wanted)
-        reached = await it.get_end_position()
+        start = await _get_joints(resource)
+        await resource.move_to_joint_positions(_to_joint_positions(self.near))
+        wanted = await resource.get_end_position()
+        await resource.move_to_joint_positions(_to_joint_positions(start))
+        await resource.move_to_position(wanted)
+        reached = await resource.get_end_position()
         assert (reached.x, reached.y, reached.z) == pytest.approx(
             (wanted.x, wanted.y, wanted.z), abs=self.exact_mm
         )
 
-    async def test_refuses_unreachable_poses(self, it: Any) -> None:
-        if not (await it.get_properties()).support_cartesian_commands:
+    async def test_refuses_unreachable_poses(self, resource: Any) -> None:
+        if not (await resource.get_properties()).support_cartesian_commands:
             return
-        start = await _get_joints(it)
+        start = await _get_joints(resource)
         for nowhere in (Pose(x=1e7, o_z=1), Pose(x=math.nan, o_z=1), Pose(theta=math.inf)):
             with pytest.raises(GRPCError) as refused:
-                await it.move_to_position(nowhere)
+                await resource.move_to_position(nowhere)
             assert refused.value.status is Status.INVALID_ARGUMENT
             assert " " in (refused.value.message or "")
-        await self._assert_at(it, start)
+        await self._assert_at(resource, start)
 
-    async def test_follows_stream_of_points(self, it: Any) -> None:
-        start = await _get_joints(it)
+    async def test_follows_stream_of_points(self, resource: Any) -> None:
+        start = await _get_joints(resource)
         updates = 0
         with allow_refusal("move_through_joint_positions_streamed"):
             async with asyncio.timeout(TIMEOUT):
                 batches = _iter_batches(
                     [_make_point(0, start)], [_make_point(self.moment, self.near)]
                 )
-                async for _ in it.move_through_joint_positions_streamed(batches):
+                async for _ in resource.move_through_joint_positions_streamed(batches):
                     updates += 1
             assert updates
-            await self._assert_at(it, self.near)
+            await self._assert_at(resource, self.near)
 
-    async def test_stops_when_stream_is_cancelled(self, it: Any) -> None:
-        async with self._streaming(it) as call:
+    async def test_stops_when_stream_is_cancelled(self, resource: Any) -> None:
+        async with self._streaming(resource) as call:
             if call is not None:
                 call.cancel()
-                await _wait_until_stopped(it)
+                await _wait_until_stopped(resource)
 
-    async def test_stop_ends_streamed_move(self, it: Any) -> None:
-        async with self._streaming(it) as call:
+    async def test_stop_ends_streamed_move(self, resource: Any) -> None:
+        async with self._streaming(resource) as call:
             if call is not None:
-                await it.stop()
-                await _wait_until_stopped(it)
+                await resource.stop()
+                await _wait_until_stopped(resource)
                 with allow_refusal("the rest of the stream"):
                     await asyncio.wait_for(call, TIMEOUT)
 
-    async def test_refuses_stream_out_of_order(self, it: Any) -> None:
-        start = await _get_joints(it)
+    async def test_refuses_stream_out_of_order(self, resource: Any) -> None:
+        start = await _get_joints(resource)
         late = [_make_point(1, start)]
         back = [_make_point(0, start), _make_point(2, start), _make_point(1, start)]
         short = [_make_point(0, start[1:])]
         for wrong in (late, back, short):
             with pytest.raises(GRPCError) as refused:
-                async for _ in it.move_through_joint_positions_streamed(_iter_batches(wrong)):
+                async for _ in resource.move_through_joint_positions_streamed(_iter_batches(wrong)):
                     pass
             assert refused.value.status in (Status.INVALID_ARGUMENT, Status.UNIMPLEMENTED)
-        await _wait_until_stopped(it)
+        await _wait_until_stopped(resource)
 
-    async def test_manual_mode_blocks_moves(self, it: Any) -> None:
-        if not (await it.get_properties()).support_manual_mode:
-            await _assert_unimplemented(it.set_manual_mode(True))
+    async def test_manual_mode_blocks_moves(self, resource: Any) -> None:
+        if not (await resource.get_properties()).support_manual_mode:
+            await _assert_unimplemented(resource.set_manual_mode(True))
             return
-        await it.set_manual_mode(True)
-        assert await it.get_manual_mode()
+        await resource.set_manual_mode(True)
+        assert await resource.get_manual_mode()
         with pytest.raises(GRPCError) as refused:
-            await it.move_to_joint_positions(_to_joint_positions(self.near))
+            await resource.move_to_joint_positions(_to_joint_positions(self.near))
         assert refused.value.status is Status.FAILED_PRECONDITION
-        await it.set_manual_mode(False)
-        assert not await it.get_manual_mode()
-        await it.move_to_joint_positions(_to_joint_positions(self.near))
+        await resource.set_manual_mode(False)
+        assert not await resource.get_manual_mode()
+        await resource.move_to_joint_positions(_to_joint_positions(self.near))
 
-    async def test_geometries_are_known_or_refused(self, it: Any) -> None:
+    async def test_geometries_are_known_or_refused(self, resource: Any) -> None:
         with allow_refusal("get_geometries"):
-            assert isinstance(await it.get_geometries(), list)
+            assert isinstance(await resource.get_geometries(), list)
         with allow_refusal("get_3d_models"):
-            assert isinstance(await it.get_3d_models(), dict)
+            assert isinstance(await resource.get_3d_models(), dict)
 
-    async def _assert_at(self, it: Any, joints: Sequence[float]) -> None:
-        assert await _get_joints(it) == pytest.approx(list(joints), abs=self.exact)
-        assert not await it.is_moving()
+    async def _assert_at(self, resource: Any, joints: Sequence[float]) -> None:
+        assert await _get_joints(resource) == pytest.approx(list(joints), abs=self.exact)
+        assert not await resource.is_moving()
 
     @contextlib.asynccontextmanager
-    async def _streaming(self, it: Any) -> AsyncIterator[asyncio.Task[None] | None]:
+    async def _streaming(self, resource: Any) -> AsyncIterator[asyncio.Task[None] | None]:
         """Stream points back and forth until the block ends; None if streams are unsupported."""
-        start = await _get_joints(it)
+        start = await _get_joints(resource)
 
         async def follow() -> None:
             batches = _endless_batches(start, self.near, self.moment)
-            async for _ in it.move_through_joint_positions_streamed(batches):
+            async for _ in resource.move_through_joint_positions_streamed(batches):
                 pass
 
         call = asyncio.ensure_future(follow())
         try:
-            yield call if await _wait_until_moving(it, call) else None
+            yield call if await _wait_until_moving(resource, call) else None
         finally:
             call.cancel()
             await asyncio.wait([call])
 
 
-async def _wait_until_moving(it: Any, call: asyncio.Task[None]) -> bool:
+async def _wait_until_moving(resource: Any, call: asyncio.Task[None]) -> bool:
     async with asyncio.timeout(TIMEOUT):
-        while not await it.is_moving():
+        while not await resource.is_moving():
             if call.done():
                 await _assert_unimplemented(call)
                 return False
     return True
 
 
-async def _wait_until_stopped(it: Any) -> None:
+async def _wait_until_stopped(resource: Any) -> None:
     async with asyncio.timeout(TIMEOUT):
-        while await it.is_moving():
+        while await resource.is_moving():
             await asyncio.sleep(0.01)
 
 
@@ -214,8 +214,8 @@ async def _assert_unimplemented(call: Any) -> None:
     assert " " in (refused.value.message or "")
 
 
-async def _get_joints(it: Any) -> list[float]:
-    return list((await it.get_joint_positions()).values)
+async def _get_joints(resource: Any) -> list[float]:
+    return list((await resource.get_joint_positions()).values)
 
 
 def _upper_limits(chain: Chain) -> list[float]:

@@ -38,46 +38,46 @@ class AudioOutContract(Contract):
     waits: ClassVar[bool] = True
     """Whether a call lasts as long as its sound, rather than only queueing it."""
 
-    async def info(self, it: Any) -> AudioInfo:
+    async def info(self, resource: Any) -> AudioInfo:
         """Return the format of a sound that it supports."""
-        rate = (await it.get_properties()).sample_rate_hz
+        rate = (await resource.get_properties()).sample_rate_hz
         return AudioInfo(codec=self.codec, sample_rate_hz=rate, num_channels=1)
 
     def silence(self, info: AudioInfo, seconds: float) -> bytes:
         return bytes(self.sample_size * round(seconds * info.sample_rate_hz))
 
-    async def test_reports_audio_properties(self, it: Any) -> None:
-        properties = await it.get_properties()
+    async def test_reports_audio_properties(self, resource: Any) -> None:
+        properties = await resource.get_properties()
         assert self.codec in properties.supported_codecs
         assert properties.sample_rate_hz > 0
         assert properties.num_channels > 0
 
-    async def test_plays_sound(self, it: Any) -> None:
-        info = await self.info(it)
+    async def test_plays_sound(self, resource: Any) -> None:
+        info = await self.info(resource)
         with self._assert_duration(SHORT_DURATION):
-            await it.play(self.silence(info, SHORT_DURATION), info, timeout=TIMEOUT)
+            await resource.play(self.silence(info, SHORT_DURATION), info, timeout=TIMEOUT)
 
-    async def test_plays_streamed_sound(self, it: Any) -> None:
-        info = await self.info(it)
+    async def test_plays_streamed_sound(self, resource: Any) -> None:
+        info = await self.info(resource)
         bits = _repeat_chunk(self.silence(info, SHORT_DURATION / 5), 5)
         if self.streams:
             with self._assert_duration(SHORT_DURATION):
-                await it.play_stream(info, bits, timeout=TIMEOUT)
+                await resource.play_stream(info, bits, timeout=TIMEOUT)
             return
         with pytest.raises(GRPCError) as refused:
-            await it.play_stream(info, bits, timeout=TIMEOUT)
+            await resource.play_stream(info, bits, timeout=TIMEOUT)
         assert refused.value.status is Status.UNIMPLEMENTED
 
-    async def test_cancelled_sound_ends(self, it: Any) -> None:
+    async def test_cancelled_sound_ends(self, resource: Any) -> None:
         """The next sound must not wait for the cancelled one."""
-        info = await self.info(it)
-        long = asyncio.ensure_future(it.play(self.silence(info, 30.0), info))
+        info = await self.info(resource)
+        long = asyncio.ensure_future(resource.play(self.silence(info, 30.0), info))
         await asyncio.wait({long}, timeout=0.1)
         long.cancel()
         with contextlib.suppress(asyncio.CancelledError, GRPCError):
             await long
         since = time.monotonic()
-        await it.play(self.silence(info, 0.05), info, timeout=TIMEOUT)
+        await resource.play(self.silence(info, 0.05), info, timeout=TIMEOUT)
         assert time.monotonic() - since < TIMEOUT
 
     @pytest.mark.parametrize(
@@ -91,31 +91,31 @@ class AudioOutContract(Contract):
         ],
         ids=str,
     )
-    async def test_refuses_invalid_sound(self, it: Any, wrong: dict[str, Any]) -> None:
-        info = await self.info(it)
+    async def test_refuses_invalid_sound(self, resource: Any, wrong: dict[str, Any]) -> None:
+        info = await self.info(resource)
         for field, value in wrong.items():
             setattr(info, field, value)
         with pytest.raises(GRPCError) as refused:
-            await it.play(bytes(self.sample_size), info, timeout=TIMEOUT)
+            await resource.play(bytes(self.sample_size), info, timeout=TIMEOUT)
         assert refused.value.status in (Status.INVALID_ARGUMENT, Status.UNIMPLEMENTED)
         assert " " in (refused.value.message or "")
 
-    async def test_unknown_codec_error_lists_supported(self, it: Any) -> None:
-        info = await self.info(it)
+    async def test_unknown_codec_error_lists_supported(self, resource: Any) -> None:
+        info = await self.info(resource)
         info.codec = "no-such-codec"
         with pytest.raises(GRPCError) as refused:
-            await it.play(b"", info, timeout=TIMEOUT)
+            await resource.play(b"", info, timeout=TIMEOUT)
         assert self.codec in (refused.value.message or "")
 
-    async def test_stream_must_begin_with_init(self, it: Any) -> None:
+    async def test_stream_must_begin_with_init(self, resource: Any) -> None:
         chunk = PlayStreamRequest(audio_chunk=PlayStreamChunk(audio_data=b"\0\0"))
         with pytest.raises(GRPCError) as refused:
-            await it.client.PlayStream([chunk], timeout=TIMEOUT)
+            await resource.client.PlayStream([chunk], timeout=TIMEOUT)
         assert refused.value.status in (Status.INVALID_ARGUMENT, Status.UNIMPLEMENTED)
 
-    async def test_reports_geometries(self, it: Any) -> None:
+    async def test_reports_geometries(self, resource: Any) -> None:
         with allow_refusal("GetGeometries"):
-            assert isinstance(await it.get_geometries(), list)
+            assert isinstance(await resource.get_geometries(), list)
 
     def _assert_duration(self, seconds: float) -> AbstractContextManager[None]:
         return assert_duration(seconds if self.waits else 0.0)

@@ -28,34 +28,34 @@ class BaseContract(MovingContract):
     degs_per_sec: ClassVar[float] = 90.0
     """A speed at which it turns safely."""
 
-    def move(self, it: Any) -> Coroutine[Any, Any, Any]:
+    def move(self, resource: Any) -> Coroutine[Any, Any, Any]:
         distance = int(self.mm_per_sec * TIMEOUT)
-        return it.move_straight(distance, self.mm_per_sec)  # type: ignore[no-any-return]
+        return resource.move_straight(distance, self.mm_per_sec)  # type: ignore[no-any-return]
 
-    async def test_stops_at_target(self, it: Any) -> None:
+    async def test_stops_at_target(self, resource: Any) -> None:
         distance = math.ceil(self.mm_per_sec * SHORT_DURATION)
         for sign in (1, -1):
             with assert_duration(distance / self.mm_per_sec):
-                await it.move_straight(sign * distance, self.mm_per_sec)
-            assert not await it.is_moving()
+                await resource.move_straight(sign * distance, self.mm_per_sec)
+            assert not await resource.is_moving()
             with assert_duration(SHORT_DURATION):
-                await it.spin(sign * self.degs_per_sec * SHORT_DURATION, self.degs_per_sec)
-            assert not await it.is_moving()
+                await resource.spin(sign * self.degs_per_sec * SHORT_DURATION, self.degs_per_sec)
+            assert not await resource.is_moving()
 
-    async def test_spins_and_stops(self, it: Any) -> None:
-        async with moving(it, self._spin):
-            await it.stop()
-            assert not await it.is_moving()
+    async def test_spins_and_stops(self, resource: Any) -> None:
+        async with moving(resource, self._spin):
+            await resource.stop()
+            assert not await resource.is_moving()
 
-    async def test_zero_distance_or_speed_stops(self, it: Any) -> None:
+    async def test_zero_distance_or_speed_stops(self, resource: Any) -> None:
         for command, amount, speed in (
-            (it.move_straight, 0, self.mm_per_sec),
-            (it.move_straight, 100, 0),
-            (it.spin, 90, 0),
+            (resource.move_straight, 0, self.mm_per_sec),
+            (resource.move_straight, 100, 0),
+            (resource.spin, 90, 0),
         ):
-            await it.set_power(Vector3(y=0.3), ZERO_VECTOR)
+            await resource.set_power(Vector3(y=0.3), ZERO_VECTOR)
             await command(amount, speed)
-            assert not await it.is_moving()
+            assert not await resource.is_moving()
 
     @pytest.mark.parametrize(
         ("linear", "angular"),
@@ -66,55 +66,55 @@ class BaseContract(MovingContract):
         ],
     )
     async def test_moves_until_power_is_zero(
-        self, it: Any, linear: Vector3, angular: Vector3
+        self, resource: Any, linear: Vector3, angular: Vector3
     ) -> None:
-        await it.set_power(linear, angular)
-        assert await it.is_moving()
-        await it.set_power(ZERO_VECTOR, ZERO_VECTOR)
-        assert not await it.is_moving()
+        await resource.set_power(linear, angular)
+        assert await resource.is_moving()
+        await resource.set_power(ZERO_VECTOR, ZERO_VECTOR)
+        assert not await resource.is_moving()
 
-    async def test_moves_until_velocity_is_zero(self, it: Any) -> None:
-        await it.set_velocity(Vector3(y=self.mm_per_sec), Vector3(z=self.degs_per_sec))
-        assert await it.is_moving()
-        await it.set_velocity(ZERO_VECTOR, ZERO_VECTOR)
-        assert not await it.is_moving()
+    async def test_moves_until_velocity_is_zero(self, resource: Any) -> None:
+        await resource.set_velocity(Vector3(y=self.mm_per_sec), Vector3(z=self.degs_per_sec))
+        assert await resource.is_moving()
+        await resource.set_velocity(ZERO_VECTOR, ZERO_VECTOR)
+        assert not await resource.is_moving()
 
     @pytest.mark.parametrize("power", [1.5, -1.5, float("nan")])
-    async def test_refuses_power_out_of_range(self, it: Any, power: float) -> None:
+    async def test_refuses_power_out_of_range(self, resource: Any, power: float) -> None:
         for linear, angular in ((Vector3(y=power), ZERO_VECTOR), (ZERO_VECTOR, Vector3(z=power))):
             with pytest.raises(GRPCError) as refused:
-                await it.set_power(linear, angular)
+                await resource.set_power(linear, angular)
             assert refused.value.status is Status.INVALID_ARGUMENT
-            assert not await it.is_moving()
+            assert not await resource.is_moving()
 
     @pytest.mark.parametrize("number", [float("nan"), float("inf")])
-    async def test_refuses_non_finite_numbers(self, it: Any, number: float) -> None:
+    async def test_refuses_non_finite_numbers(self, resource: Any, number: float) -> None:
         for asking in (
-            it.move_straight(10, number),
-            it.spin(number, self.degs_per_sec),
-            it.spin(10, number),
-            it.set_velocity(Vector3(y=number), ZERO_VECTOR),
-            it.set_velocity(ZERO_VECTOR, Vector3(z=number)),
+            resource.move_straight(10, number),
+            resource.spin(number, self.degs_per_sec),
+            resource.spin(10, number),
+            resource.set_velocity(Vector3(y=number), ZERO_VECTOR),
+            resource.set_velocity(ZERO_VECTOR, Vector3(z=number)),
         ):
             with pytest.raises(GRPCError) as refused:
                 await asking
             assert refused.value.status is Status.INVALID_ARGUMENT
-            assert not await it.is_moving()
+            assert not await resource.is_moving()
 
-    async def test_newest_command_wins(self, it: Any) -> None:
-        async with moving(it, self.move) as driving:
-            await it.set_power(ZERO_VECTOR, Vector3(z=0.3))
+    async def test_newest_command_wins(self, resource: Any) -> None:
+        async with moving(resource, self.move) as driving:
+            await resource.set_power(ZERO_VECTOR, Vector3(z=0.3))
             with pytest.raises(GRPCError) as refused:
                 await asyncio.wait_for(driving, TIMEOUT)
             assert refused.value.status is Status.ABORTED
-            assert await it.is_moving()
-            await it.stop()
+            assert await resource.is_moving()
+            await resource.stop()
 
-    async def test_properties_are_lengths(self, it: Any) -> None:
-        properties = await it.get_properties()
+    async def test_properties_are_lengths(self, resource: Any) -> None:
+        properties = await resource.get_properties()
         assert properties.width_meters >= 0
         assert properties.turning_radius_meters >= 0
         assert properties.wheel_circumference_meters >= 0
 
-    def _spin(self, it: Any) -> Coroutine[Any, Any, Any]:
-        return it.spin(self.degs_per_sec * TIMEOUT, self.degs_per_sec)  # type: ignore[no-any-return]
+    def _spin(self, resource: Any) -> Coroutine[Any, Any, Any]:
+        return resource.spin(self.degs_per_sec * TIMEOUT, self.degs_per_sec)  # type: ignore[no-any-return]

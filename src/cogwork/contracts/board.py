@@ -38,9 +38,9 @@ class BoardContract(Contract):
     drives: ClassVar[Mapping[str, str]] = {}
     """Settable GPIO pin that each interrupt is wired to, if any."""
 
-    async def drive(self, it: Any, interrupt: str, high: bool) -> None:
+    async def drive(self, resource: Any, interrupt: str, high: bool) -> None:
         """Set the signal of an interrupt in `drives` high or low."""
-        await (await it.gpio_pin_by_name(self.drives[interrupt])).set(high)
+        await (await resource.gpio_pin_by_name(self.drives[interrupt])).set(high)
 
     async def test_names_something_to_test(self) -> None:
         parts = (self.pins, self.pwm_pins, self.readers, self.writers, self.interrupts)
@@ -49,16 +49,16 @@ class BoardContract(Contract):
             '"pins", "pwm_pins", "readers", "writers" or "interrupts"'
         )
 
-    async def test_pin_reads_back_set_value(self, it: Any) -> None:
+    async def test_pin_reads_back_set_value(self, resource: Any) -> None:
         for name in self.pins:
-            pin = await it.gpio_pin_by_name(name)
+            pin = await resource.gpio_pin_by_name(name)
             for high in (True, False):
                 await pin.set(high)
                 assert await pin.get() is high
 
-    async def test_pin_keeps_pwm(self, it: Any) -> None:
+    async def test_pin_keeps_pwm(self, resource: Any) -> None:
         for name in self.pwm_pins:
-            pin = await it.gpio_pin_by_name(name)
+            pin = await resource.gpio_pin_by_name(name)
             await pin.set_pwm_frequency(1000)
             assert await pin.get_pwm_frequency() == pytest.approx(1000, rel=0.05)
             await pin.set_pwm(0.25)
@@ -66,83 +66,83 @@ class BoardContract(Contract):
             await pin.set_pwm(0)
 
     @pytest.mark.parametrize("duty_cycle", [1.5, -0.5, float("nan")])
-    async def test_refuses_invalid_duty_cycle(self, it: Any, duty_cycle: float) -> None:
+    async def test_refuses_invalid_duty_cycle(self, resource: Any, duty_cycle: float) -> None:
         for name in self.pwm_pins:
             with pytest.raises(GRPCError) as refused:
-                await (await it.gpio_pin_by_name(name)).set_pwm(duty_cycle)
+                await (await resource.gpio_pin_by_name(name)).set_pwm(duty_cycle)
             assert refused.value.status is Status.INVALID_ARGUMENT
 
-    async def test_analog_reads_within_range(self, it: Any) -> None:
+    async def test_analog_reads_within_range(self, resource: Any) -> None:
         for name in self.readers:
-            read = await (await it.analog_by_name(name)).read()
+            read = await (await resource.analog_by_name(name)).read()
             assert read.min_range <= read.max_range
             if read.min_range < read.max_range:
                 assert _is_in_range(read), f"{name} returned a value outside its range: {read}"
 
-    async def test_analog_keeps_written_value(self, it: Any) -> None:
+    async def test_analog_keeps_written_value(self, resource: Any) -> None:
         for name in self.writers:
-            analog = await it.analog_by_name(name)
+            analog = await resource.analog_by_name(name)
             for level in self.levels:
                 await analog.write(level)
                 if name in self.readers:
                     assert (await analog.read()).value == level
 
-    async def test_interrupt_count_is_not_negative(self, it: Any) -> None:
+    async def test_interrupt_count_is_not_negative(self, resource: Any) -> None:
         for name in self.interrupts:
-            assert await (await it.digital_interrupt_by_name(name)).value() >= 0
+            assert await (await resource.digital_interrupt_by_name(name)).value() >= 0
 
-    async def test_interrupt_counts_and_ticks(self, it: Any) -> None:
+    async def test_interrupt_counts_and_ticks(self, resource: Any) -> None:
         for name in self.drives:
-            interrupt = await it.digital_interrupt_by_name(name)
-            await self.drive(it, name, False)
+            interrupt = await resource.digital_interrupt_by_name(name)
+            await self.drive(resource, name, False)
             before = await interrupt.value()
-            async with _stream_ticks(it, name) as stream:
+            async with _stream_ticks(resource, name) as stream:
                 await asyncio.wait_for(stream.recv_initial_metadata(), TIMEOUT)
                 for high in (True, False):
-                    await self.drive(it, name, high)
+                    await self.drive(resource, name, high)
                     await _wait_for_tick(stream, name, high)
             assert await interrupt.value() > before, f"{name} ticked but its count did not change"
 
-    async def test_unknown_parts_are_not_found(self, it: Any) -> None:
+    async def test_unknown_parts_are_not_found(self, resource: Any) -> None:
         for asking in (
-            (await it.analog_by_name(UNKNOWN_NAME)).read(),
-            (await it.analog_by_name(UNKNOWN_NAME)).write(1),
-            (await it.digital_interrupt_by_name(UNKNOWN_NAME)).value(),
+            (await resource.analog_by_name(UNKNOWN_NAME)).read(),
+            (await resource.analog_by_name(UNKNOWN_NAME)).write(1),
+            (await resource.digital_interrupt_by_name(UNKNOWN_NAME)).value(),
         ):
             with pytest.raises(GRPCError) as refused:
                 await asking
             assert refused.value.status is Status.NOT_FOUND
 
-    async def test_ticks_can_be_streamed(self, it: Any) -> None:
+    async def test_ticks_can_be_streamed(self, resource: Any) -> None:
         """A stream of unknown interrupts must fail; other streams wait for ticks."""
-        async with _stream_ticks(it, UNKNOWN_NAME) as stream:
+        async with _stream_ticks(resource, UNKNOWN_NAME) as stream:
             with pytest.raises(GRPCError) as refused:
                 await asyncio.wait_for(stream.recv_message(), TIMEOUT)
             assert refused.value.status is Status.NOT_FOUND
         for name in self.interrupts:
-            async with _stream_ticks(it, name):
-                assert await (await it.digital_interrupt_by_name(name)).value() >= 0
+            async with _stream_ticks(resource, name):
+                assert await (await resource.digital_interrupt_by_name(name)).value() >= 0
 
-    async def test_tick_stream_ends_with_board(self, bench: Harness, it: Any) -> None:
+    async def test_tick_stream_ends_with_board(self, harness: Harness, resource: Any) -> None:
         for name in self.interrupts[:1]:
-            async with _stream_ticks(it, name) as stream:
+            async with _stream_ticks(resource, name) as stream:
                 # The reply shows that the board has processed the stream opened before.
-                await it.get_geometries()
-                await bench.run(*self.beside)
+                await resource.get_geometries()
+                await harness.run(*self.other_resources)
                 with pytest.raises(GRPCError) as ended:
                     await asyncio.wait_for(_drain(stream), TIMEOUT)
                 assert " " in (ended.value.message or "")
 
-    async def test_refuses_unknown_power_mode(self, it: Any) -> None:
+    async def test_refuses_unknown_power_mode(self, resource: Any) -> None:
         with pytest.raises(GRPCError) as refused:
-            await it.set_power_mode(PowerMode.POWER_MODE_UNSPECIFIED)
+            await resource.set_power_mode(PowerMode.POWER_MODE_UNSPECIFIED)
         assert refused.value.status in (Status.INVALID_ARGUMENT, Status.UNIMPLEMENTED)
 
 
 @contextlib.asynccontextmanager
-async def _stream_ticks(it: Any, *interrupts: str) -> AsyncIterator[Any]:
-    async with it.client.StreamTicks.open() as stream:
-        request = StreamTicksRequest(name=it.name, pin_names=interrupts)
+async def _stream_ticks(resource: Any, *interrupts: str) -> AsyncIterator[Any]:
+    async with resource.client.StreamTicks.open() as stream:
+        request = StreamTicksRequest(name=resource.name, pin_names=interrupts)
         await stream.send_message(request, end=True)
         try:
             yield stream

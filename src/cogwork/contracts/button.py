@@ -14,9 +14,9 @@ class ButtonContract(Contract):
     api = "rdk:component:button"
     client = ButtonClient
 
-    async def test_can_be_pushed_repeatedly(self, it: Any) -> None:
+    async def test_can_be_pushed_repeatedly(self, resource: Any) -> None:
         for _ in range(2):
-            await it.push(timeout=TIMEOUT)
+            await resource.push(timeout=TIMEOUT)
 
-    async def test_can_be_pushed_concurrently(self, it: Any) -> None:
-        await asyncio.gather(it.push(timeout=TIMEOUT), it.push(timeout=TIMEOUT))
+    async def test_can_be_pushed_concurrently(self, resource: Any) -> None:
+        await asyncio.gather(resource.push(timeout=TIMEOUT), resource.push(timeout=TIMEOUT))

@@ -56,91 +56,96 @@ class Contract:
     """Model under test: the short name of a built-in model, or `namespace:family:name`."""
     attributes: ClassVar[Mapping[str, Any]] = {}
     """Attributes of the resource under test."""
-    beside: ClassVar[Sequence[Mapping[str, Any]]] = ()
+    other_resources: ClassVar[Sequence[Mapping[str, Any]]] = ()
     """Resources that the resource under test depends on, configured as in a file."""
     models: ClassVar[Sequence[Model]] = ()
     """Additional models that no installed package provides."""
-    lacks: ClassVar[Collection[str]] = ()
+    unsupported_methods: ClassVar[Collection[str]] = ()
     """Methods of the API that the model does not implement, such as `GetGeometries`."""
 
     pytestmark = pytest.mark.asyncio
 
     @pytest_asyncio.fixture
-    async def bench(self) -> AsyncIterator[Harness]:
+    async def harness(self) -> AsyncIterator[Harness]:
+        """A machine that runs `other_resources` and the resource under test."""
         async with running_harness(self.models) as made:
-            await made.run(*self.beside, self.resource_config())
+            await made.run(*self.other_resources, self.resource_config())
             made.assert_ready(self.full_name())
             yield made
 
     @pytest.fixture
-    def it(self, bench: Harness) -> Any:
+    def resource(self, harness: Harness) -> Any:
         """Client of the resource under test."""
-        return self.client("it", bench.channel)
+        return self.client("it", harness.channel)
 
     @classmethod
     def full_name(cls) -> ResourceName:
+        """Name of the resource under test."""
         return ResourceName(Api.parse(cls.api), "it")
 
     @classmethod
     def resource_config(cls) -> dict[str, Any]:
+        """Configuration of the resource under test, for `harness.run`."""
         return {"name": "it", "api": cls.api, "model": cls.model, "attributes": cls.attributes}
 
-    async def test_can_be_called(self, bench: Harness, it: Any) -> None:
+    async def test_can_be_called(self, harness: Harness, resource: Any) -> None:
         """A method without an implementation must fail with a message."""
-        held = bench.machine.nodes[self.full_name()].usable
+        held = harness.machine.nodes[self.full_name()].usable
         assert held is not None
         if held.offer.in_place:
             assert hasattr(held.resource, "reconfigure"), "the model declares reconfigure"
         with allow_refusal("GetStatus"):
-            assert isinstance(await it.get_status(), Mapping)
+            assert isinstance(await resource.get_status(), Mapping)
         if "DoCommand" in _service_descriptor(self.api).methods_by_name:
             with allow_refusal("DoCommand"):
-                assert isinstance(await it.do_command({"anything": 1}), Mapping)
+                assert isinstance(await resource.do_command({"anything": 1}), Mapping)
 
-    async def test_every_method_answers_or_explains(self, bench: Harness) -> None:
+    async def test_every_method_answers_or_explains(self, harness: Harness) -> None:
         unimplemented = set()
         for method in _unary_methods(self.api):
             with allow_refusal(method.name) as outcome:
-                await self._check_not_blocking(bench, method)
+                await self._check_not_blocking(harness, method)
             if outcome.status is Status.UNIMPLEMENTED:
                 unimplemented.add(method.name)
         for name in {each.name for each in _unary_methods(self.api)} - _OPTIONAL_METHODS:
             if name in unimplemented:
-                assert name in self.lacks, (
-                    f'{name} is not implemented; implement it or add it to "lacks"'
+                assert name in self.unsupported_methods, (
+                    f'{name} is not implemented; implement it or add it to "unsupported_methods"'
                 )
             else:
-                assert name not in self.lacks, f'{name} is in "lacks" but is implemented'
+                assert name not in self.unsupported_methods, (
+                    f'{name} is in "unsupported_methods" but is implemented'
+                )
 
-    async def _check_not_blocking(self, bench: Harness, method: MethodDescriptor) -> None:
+    async def _check_not_blocking(self, harness: Harness, method: MethodDescriptor) -> None:
         """Raise the error of the call, and fail if the call blocks the event loop."""
         blocked = 0.0
         for _ in range(_BLOCKING_ATTEMPTS):
-            call = asyncio.ensure_future(_call(bench, method, "it"))
+            call = asyncio.ensure_future(_call(harness, method, "it"))
             blocked = await _measure_longest_block(call)
             if blocked < MAX_BLOCKING:
                 await call
                 return
         pytest.fail(f"{method.name} blocked the event loop for {blocked:.1f}s; run it in a thread")
 
-    async def test_unknown_name_is_not_found(self, bench: Harness) -> None:
+    async def test_unknown_name_is_not_found(self, harness: Harness) -> None:
         with pytest.raises(GRPCError) as refused:
             await _call(
-                bench, _service_descriptor(self.api).methods_by_name["GetStatus"], "missing"
+                harness, _service_descriptor(self.api).methods_by_name["GetStatus"], "missing"
             )
         assert refused.value.status is Status.NOT_FOUND
 
-    async def test_can_be_removed_and_rebuilt(self, bench: Harness) -> None:
-        await bench.run(*self.beside)
-        assert self.full_name() not in bench.machine.nodes
-        await bench.run(*self.beside, self.resource_config())
-        bench.assert_ready(self.full_name())
+    async def test_can_be_removed_and_rebuilt(self, harness: Harness) -> None:
+        await harness.run(*self.other_resources)
+        assert self.full_name() not in harness.machine.nodes
+        await harness.run(*self.other_resources, self.resource_config())
+        harness.assert_ready(self.full_name())
 
-    async def test_close_leaves_nothing_running(self, bench: Harness) -> None:
-        await bench.run(*self.beside)
+    async def test_close_leaves_nothing_running(self, harness: Harness) -> None:
+        await harness.run(*self.other_resources)
         before = _running_work()
-        await bench.run(*self.beside, self.resource_config())
-        await bench.run(*self.beside)
+        await harness.run(*self.other_resources, self.resource_config())
+        await harness.run(*self.other_resources)
         until = time.monotonic() + TIMEOUT
         while (left := _running_work() - before) and time.monotonic() < until:
             await asyncio.sleep(0.01)
@@ -215,10 +220,10 @@ def _service_descriptor(api: str) -> ServiceDescriptor:
     return found
 
 
-async def _call(bench: Harness, method: MethodDescriptor, name: str) -> Message | None:
+async def _call(harness: Harness, method: MethodDescriptor, name: str) -> Message | None:
     """Call a method with a request that only contains the name."""
     reply: Message | None
-    async with bench.channel.request(
+    async with harness.channel.request(
         f"/{method.containing_service.full_name}/{method.name}",
         Cardinality.UNARY_UNARY,
         GetMessageClass(method.input_type),

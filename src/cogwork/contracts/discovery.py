@@ -23,21 +23,21 @@ class DiscoveryContract(Contract):
     api = "rdk:service:discovery"
     client = DiscoveryClient
 
-    async def test_discovered_resources_are_named(self, it: Any) -> None:
-        found = await it.discover_resources(timeout=TIMEOUT)
+    async def test_discovered_resources_are_named(self, resource: Any) -> None:
+        found = await resource.discover_resources(timeout=TIMEOUT)
         names = [check_name(each.name) for each in found]
         assert len(set(names)) == len(names), "two resources have the same name"
         for each in found:
             assert Api.parse(each.api).kind in ("component", "service")
             assert ModelName.parse(each.model)
 
-    async def test_discovery_is_repeatable(self, it: Any) -> None:
+    async def test_discovery_is_repeatable(self, resource: Any) -> None:
         """Assumes that no device is connected or removed during the test."""
-        first = await it.discover_resources(timeout=TIMEOUT)
-        assert await it.discover_resources(timeout=TIMEOUT) == first
+        first = await resource.discover_resources(timeout=TIMEOUT)
+        assert await resource.discover_resources(timeout=TIMEOUT) == first
 
-    async def test_discovered_configuration_is_valid(self, it: Any) -> None:
-        found = await it.discover_resources(timeout=TIMEOUT)
+    async def test_discovered_configuration_is_valid(self, resource: Any) -> None:
+        found = await resource.discover_resources(timeout=TIMEOUT)
         registry = Registry([*self.models, *builtin_models(), *entry_point_models()])
         loaded = load(_to_config_text(found), LoadContext(registry, Path.home(), {}))
         complaints = [located.diagnostic.message for located in loaded.diagnostics]

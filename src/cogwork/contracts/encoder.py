@@ -34,16 +34,16 @@ class EncoderContract(Contract):
     ticks_per_revolution: ClassVar[float | None] = None
     """Ticks per revolution, if it reports both ticks and degrees."""
 
-    async def turn(self, bench: Harness, way: int) -> None:
+    async def turn(self, harness: Harness, way: int) -> None:
         """Turn the shaft forward for 1 and backward for -1, then stop it.
 
         Optional. The angle is at least three ticks or degrees, and less than half a revolution.
         """
-        del bench, way
+        del harness, way
         pytest.skip("counting is not tested; implement `turn` to turn the shaft")
 
-    async def test_position_types_match_properties(self, it: Any) -> None:
-        properties = await it.get_properties()
+    async def test_position_types_match_properties(self, resource: Any) -> None:
+        properties = await resource.get_properties()
         kinds = {
             TICKS: properties.ticks_count_supported,
             DEGREES: properties.angle_degrees_supported,
@@ -51,54 +51,54 @@ class EncoderContract(Contract):
         assert any(kinds.values()), "it supports no position type"
         for kind, supported in kinds.items():
             if supported:
-                assert (await it.get_position(kind))[1] == kind
+                assert (await resource.get_position(kind))[1] == kind
                 continue
             with pytest.raises(GRPCError) as refused:
-                await it.get_position(kind)
+                await resource.get_position(kind)
             assert refused.value.status is Status.UNIMPLEMENTED
 
-    async def test_reports_default_position_type(self, it: Any) -> None:
-        _, kind = await it.get_position()
+    async def test_reports_default_position_type(self, resource: Any) -> None:
+        _, kind = await resource.get_position()
         assert kind in (TICKS, DEGREES)
 
-    async def test_refuses_unknown_position_type(self, it: Any) -> None:
+    async def test_refuses_unknown_position_type(self, resource: Any) -> None:
         with pytest.raises(GRPCError) as refused:
-            await it.get_position(7)
+            await resource.get_position(7)
         assert refused.value.status is Status.INVALID_ARGUMENT
 
-    async def test_degrees_are_below_360(self, it: Any) -> None:
-        if (await it.get_properties()).angle_degrees_supported:
-            assert 0 <= (await it.get_position(DEGREES))[0] < 360
+    async def test_degrees_are_below_360(self, resource: Any) -> None:
+        if (await resource.get_properties()).angle_degrees_supported:
+            assert 0 <= (await resource.get_position(DEGREES))[0] < 360
 
-    async def test_reset_zeroes_ticks(self, it: Any) -> None:
-        if (await it.get_properties()).ticks_count_supported:
-            await it.reset_position()
-            assert (await it.get_position(TICKS))[0] == pytest.approx(0, abs=1)
+    async def test_reset_zeroes_ticks(self, resource: Any) -> None:
+        if (await resource.get_properties()).ticks_count_supported:
+            await resource.reset_position()
+            assert (await resource.get_position(TICKS))[0] == pytest.approx(0, abs=1)
 
-    async def test_counts_as_shaft_turns(self, bench: Harness, it: Any) -> None:
-        start = await _read_encoder(it)
-        await self.turn(bench, 1)
-        there = await _wait_until_settled(it)
+    async def test_counts_as_shaft_turns(self, harness: Harness, resource: Any) -> None:
+        start = await _read_encoder(resource)
+        await self.turn(harness, 1)
+        there = await _wait_until_settled(resource)
         assert there.differs_from(start), "the shaft turned but the position did not change"
         self._assert_units_agree(start, there)
-        await self.turn(bench, -1)
-        back = await _wait_until_settled(it)
+        await self.turn(harness, -1)
+        back = await _wait_until_settled(resource)
         assert back.differs_from(there), "the shaft turned back but the position did not change"
         self._assert_units_agree(there, back)
         if self.knows_way:
             turned_back = there.distance_from(start) * back.distance_from(there) < 0
             assert turned_back, "the shaft turned back but the count increased"
 
-    async def test_reset_clears_count(self, bench: Harness, it: Any) -> None:
-        if not (await it.get_properties()).ticks_count_supported:
+    async def test_reset_clears_count(self, harness: Harness, resource: Any) -> None:
+        if not (await resource.get_properties()).ticks_count_supported:
             return
-        await it.reset_position()
-        await self.turn(bench, 1)
-        counted = (await _wait_until_settled(it)).ticks
+        await resource.reset_position()
+        await self.turn(harness, 1)
+        counted = (await _wait_until_settled(resource)).ticks
         assert counted is not None
         assert abs(counted) > _TOLERANCE, f"the shaft turned but the count is {counted:g} ticks"
-        await it.reset_position()
-        assert (await it.get_position(TICKS))[0] == pytest.approx(0, abs=_TOLERANCE)
+        await resource.reset_position()
+        assert (await resource.get_position(TICKS))[0] == pytest.approx(0, abs=_TOLERANCE)
 
     def _assert_units_agree(self, start: EncoderReading, end: EncoderReading) -> None:
         """Check that ticks and degrees agree within two ticks, as each may be rounded."""
@@ -137,21 +137,21 @@ class EncoderReading:
         return _wrap_degrees(self.degrees - start.degrees)
 
 
-async def _read_encoder(it: Any) -> EncoderReading:
-    properties = await it.get_properties()
+async def _read_encoder(resource: Any) -> EncoderReading:
+    properties = await resource.get_properties()
     return EncoderReading(
-        (await it.get_position(TICKS))[0] if properties.ticks_count_supported else None,
-        (await it.get_position(DEGREES))[0] if properties.angle_degrees_supported else None,
+        (await resource.get_position(TICKS))[0] if properties.ticks_count_supported else None,
+        (await resource.get_position(DEGREES))[0] if properties.angle_degrees_supported else None,
     )
 
 
-async def _wait_until_settled(it: Any) -> EncoderReading:
+async def _wait_until_settled(resource: Any) -> EncoderReading:
     """Wait until no more ticks arrive."""
     async with asyncio.timeout(TIMEOUT):
         while True:
-            before = await _read_encoder(it)
+            before = await _read_encoder(resource)
             await asyncio.sleep(_SETTLE_TIME)
-            seen = await _read_encoder(it)
+            seen = await _read_encoder(resource)
             if not seen.differs_from(before):
                 return seen
 

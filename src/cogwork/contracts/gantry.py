@@ -30,76 +30,78 @@ class GantryContract(MovingContract):
     exact_mm: ClassVar[float] = 0.5
     """Tolerance of a position, in millimeters."""
 
-    def move(self, it: Any) -> Coroutine[Any, Any, Any]:
-        return it.move_to_position(list(self.far), [])  # type: ignore[no-any-return]
+    def move(self, resource: Any) -> Coroutine[Any, Any, Any]:
+        return resource.move_to_position(list(self.far), [])  # type: ignore[no-any-return]
 
-    async def test_reaches_target(self, it: Any) -> None:
-        await it.move_to_position(list(self.near), [])
-        assert await it.get_position() == pytest.approx(list(self.near), abs=self.exact_mm)
-        assert not await it.is_moving()
+    async def test_reaches_target(self, resource: Any) -> None:
+        await resource.move_to_position(list(self.near), [])
+        assert await resource.get_position() == pytest.approx(list(self.near), abs=self.exact_mm)
+        assert not await resource.is_moving()
 
-    async def test_move_duration_matches_speed(self, it: Any) -> None:
-        start = await it.get_position()
+    async def test_move_duration_matches_speed(self, resource: Any) -> None:
+        start = await resource.get_position()
         ways = [abs(end - begin) for begin, end in zip(start, self.near, strict=True)]
         with assert_duration(max(ways) / self.mm_per_sec):
-            await it.move_to_position(list(self.near), [self.mm_per_sec for _ in self.near])
-        assert not await it.is_moving()
+            await resource.move_to_position(list(self.near), [self.mm_per_sec for _ in self.near])
+        assert not await resource.is_moving()
 
-    async def test_position_changes_while_moving(self, it: Any) -> None:
-        start = await it.get_position()
-        async with moving(it, self.move):
+    async def test_position_changes_while_moving(self, resource: Any) -> None:
+        start = await resource.get_position()
+        async with moving(resource, self.move):
             until = time.monotonic() + TIMEOUT
-            while self._is_at(await it.get_position(), start):
+            while self._is_at(await resource.get_position(), start):
                 assert time.monotonic() < until, "it is moving but its position does not change"
-            await it.stop()
-            stopped = await it.get_position()
+            await resource.stop()
+            stopped = await resource.get_position()
             assert not self._is_at(stopped, self.far), "it was stopped but still reached the target"
 
-    async def test_homes_from_elsewhere(self, it: Any) -> None:
+    async def test_homes_from_elsewhere(self, resource: Any) -> None:
         with allow_refusal("home") as outcome:
-            assert await it.home()
+            assert await resource.home()
         if outcome.status is not Status.OK:
             return
-        home = await it.get_position()
+        home = await resource.get_position()
         assert not self._is_at(self.near, home), "`near` is the home position; choose another"
-        await it.move_to_position(list(self.near), [])
-        assert await it.home()
-        assert await it.get_position() == pytest.approx(home, abs=self.exact_mm)
-        assert not await it.is_moving()
+        await resource.move_to_position(list(self.near), [])
+        assert await resource.home()
+        assert await resource.get_position() == pytest.approx(home, abs=self.exact_mm)
+        assert not await resource.is_moving()
 
-    async def test_every_axis_has_length_and_position(self, it: Any) -> None:
-        lengths = await it.get_lengths()
+    async def test_every_axis_has_length_and_position(self, resource: Any) -> None:
+        lengths = await resource.get_lengths()
         assert lengths
         assert all(length > 0 for length in lengths)
-        assert len(await it.get_position()) == len(lengths)
+        assert len(await resource.get_position()) == len(lengths)
 
-    async def test_refuses_invalid_positions(self, it: Any) -> None:
-        lengths = await it.get_lengths()
+    async def test_refuses_invalid_positions(self, resource: Any) -> None:
+        lengths = await resource.get_lengths()
         too_far = [length + 1000 for length in lengths]
         nowhere = [math.nan for _ in lengths]
         for positions in (too_far, nowhere, [*lengths, 0.0], []):
-            await self._assert_refused(it, positions, [])
+            await self._assert_refused(resource, positions, [])
 
-    async def test_refuses_invalid_speeds(self, it: Any) -> None:
+    async def test_refuses_invalid_speeds(self, resource: Any) -> None:
         for speeds in ([math.nan for _ in self.near], [-1.0 for _ in self.near], [10.0] * 20):
-            await self._assert_refused(it, list(self.near), speeds)
+            await self._assert_refused(resource, list(self.near), speeds)
 
-    async def test_kinematics_match_lengths(self, it: Any) -> None:
+    async def test_kinematics_match_lengths(self, resource: Any) -> None:
         with allow_refusal("get_kinematics"):
-            chain = await fetch_kinematics(it)
+            chain = await fetch_kinematics(resource)
             ends = [joint.maximum - joint.minimum for joint in chain.joints]
-            assert ends == pytest.approx(await it.get_lengths())
+            assert ends == pytest.approx(await resource.get_lengths())
 
-    async def test_geometries_are_known_or_refused(self, it: Any) -> None:
+    async def test_geometries_are_known_or_refused(self, resource: Any) -> None:
         with allow_refusal("get_geometries"):
-            assert isinstance(await it.get_geometries(), list)
+            assert isinstance(await resource.get_geometries(), list)
 
-    async def _assert_refused(self, it: Any, positions: list[float], speeds: list[float]) -> None:
-        before = await it.get_position()
+    async def _assert_refused(
+        self, resource: Any, positions: list[float], speeds: list[float]
+    ) -> None:
+        before = await resource.get_position()
         with pytest.raises(GRPCError) as refused:
-            await it.move_to_position(positions, speeds)
+            await resource.move_to_position(positions, speeds)
         assert refused.value.status is Status.INVALID_ARGUMENT
-        assert await it.get_position() == before
+        assert await resource.get_position() == before
 
     def _is_at(self, positions: Sequence[float], those: Sequence[float]) -> bool:
         return list(positions) == pytest.approx(list(those), abs=self.exact_mm)

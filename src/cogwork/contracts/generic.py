@@ -17,9 +17,9 @@ class GenericContract(Contract):
     command: ClassVar[Mapping[str, Any]] = {"ping": True}
     """A command that it supports; commands are its only function."""
 
-    async def test_answers_command(self, it: Any) -> None:
-        assert isinstance(await it.do_command(self.command), Mapping)
+    async def test_answers_command(self, resource: Any) -> None:
+        assert isinstance(await resource.do_command(self.command), Mapping)
 
-    async def test_reports_geometries(self, it: Any) -> None:
+    async def test_reports_geometries(self, resource: Any) -> None:
         with allow_refusal("GetGeometries"):
-            assert isinstance(await it.get_geometries(), list)
+            assert isinstance(await resource.get_geometries(), list)

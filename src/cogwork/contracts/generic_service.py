@@ -17,5 +17,5 @@ class GenericServiceContract(Contract):
     command: ClassVar[Mapping[str, Any]] = {"ping": True}
     """A command that it supports; commands are its only function."""
 
-    async def test_answers_command(self, it: Any) -> None:
-        assert isinstance(await it.do_command(self.command), Mapping)
+    async def test_answers_command(self, resource: Any) -> None:
+        assert isinstance(await resource.do_command(self.command), Mapping)

@@ -9,9 +9,9 @@ from viam.proto.common import KinematicsFileFormat
 from cogwork.spatial.kinematics import Chain, parse_sva, parse_urdf
 
 
-async def fetch_kinematics(it: Any) -> Chain:
+async def fetch_kinematics(resource: Any) -> Chain:
     """Fetch and parse the kinematics, in any supported format."""
-    form, data, *_ = await it.get_kinematics()
+    form, data, *_ = await resource.get_kinematics()
     if form == KinematicsFileFormat.KINEMATICS_FILE_FORMAT_URDF:
         return parse_urdf(data.decode())
     assert form == KinematicsFileFormat.KINEMATICS_FILE_FORMAT_SVA, (

@@ -22,28 +22,28 @@ class MLModelContract(Contract):
     api = "rdk:service:mlmodel"
     client = MLModelClient
 
-    async def test_describes_tensors(self, it: Any) -> None:
-        metadata = await it.metadata()
+    async def test_describes_tensors(self, resource: Any) -> None:
+        metadata = await resource.metadata()
         for tensor in (*metadata.input_info, *metadata.output_info):
             assert tensor.name, "a tensor has no name"
             assert tensor.data_type, f'tensor "{tensor.name}" has no type'
         assert metadata.input_info, "the model has no inputs"
 
-    async def test_inference_matches_metadata(self, it: Any) -> None:
-        metadata = await it.metadata()
-        outputs = await it.infer({each.name: _zeros(each) for each in metadata.input_info})
+    async def test_inference_matches_metadata(self, resource: Any) -> None:
+        metadata = await resource.metadata()
+        outputs = await resource.infer({each.name: _zeros(each) for each in metadata.input_info})
         assert outputs
         described = {each.name for each in metadata.output_info}
         assert not described or described == set(outputs)
-        again = await it.infer({each.name: _zeros(each) for each in metadata.input_info})
+        again = await resource.infer({each.name: _zeros(each) for each in metadata.input_info})
         for name, tensor in outputs.items():
             assert np.array_equal(tensor, again[name], equal_nan=True), (
                 f"{name} differs between two runs"
             )
 
-    async def test_refuses_unknown_tensor(self, it: Any) -> None:
+    async def test_refuses_unknown_tensor(self, resource: Any) -> None:
         with pytest.raises(GRPCError) as refused:
-            await it.infer({"no such tensor": np.zeros((1, 2, 3, 4, 5, 6), np.uint8)})
+            await resource.infer({"no such tensor": np.zeros((1, 2, 3, 4, 5, 6), np.uint8)})
         assert refused.value.status is Status.INVALID_ARGUMENT
 
 

@@ -41,7 +41,7 @@ TOLERANCE = 1.0
 
 
 class MotionContract(Contract):
-    """`beside` contains the components that are moved."""
+    """`other_resources` contains the components that are moved."""
 
     api = "rdk:service:motion"
     client = MotionClient
@@ -59,38 +59,38 @@ class MotionContract(Contract):
     far_away: ClassVar[GeoPoint] = GeoPoint()
     """Position that takes the base at least several seconds to reach."""
 
-    async def test_moves_component_to_destination(self, it: Any) -> None:
+    async def test_moves_component_to_destination(self, resource: Any) -> None:
         there = PoseInFrame(reference_frame=self.component, pose=self.step)
-        before = await it.get_pose(self.component, "world")
-        wanted = await it.get_pose("mark", "world", [_make_transform("mark", there)])
-        assert await it.move(self.component, there) is True
-        reached = await it.get_pose(self.component, "world")
+        before = await resource.get_pose(self.component, "world")
+        wanted = await resource.get_pose("mark", "world", [_make_transform("mark", there)])
+        assert await resource.move(self.component, there) is True
+        reached = await resource.get_pose(self.component, "world")
         assert reached.reference_frame == "world"
         assert _distance(before.pose, wanted.pose) > TOLERANCE
         assert _distance(reached.pose, wanted.pose) < TOLERANCE
 
-    async def test_gets_pose_in_any_frame(self, it: Any) -> None:
-        own = await it.get_pose(self.component, self.component)
+    async def test_gets_pose_in_any_frame(self, resource: Any) -> None:
+        own = await resource.get_pose(self.component, self.component)
         assert own.reference_frame == self.component
         assert _distance(own.pose, Pose()) < TOLERANCE
-        assert (await it.get_pose(self.component, "")).reference_frame == "world"
+        assert (await resource.get_pose(self.component, "")).reference_frame == "world"
 
-    async def test_unknown_names_are_not_found(self, it: Any) -> None:
+    async def test_unknown_names_are_not_found(self, resource: Any) -> None:
         for asking in (
-            it.move("missing", PoseInFrame(reference_frame="world", pose=Pose(x=1))),
-            it.move(self.component, PoseInFrame(reference_frame="nowhere", pose=Pose(x=1))),
-            it.get_pose("missing", "world"),
-            it.get_pose(self.component, "nowhere"),
-            it.get_plan("missing"),
-            it.stop_plan("missing"),
+            resource.move("missing", PoseInFrame(reference_frame="world", pose=Pose(x=1))),
+            resource.move(self.component, PoseInFrame(reference_frame="nowhere", pose=Pose(x=1))),
+            resource.get_pose("missing", "world"),
+            resource.get_pose(self.component, "nowhere"),
+            resource.get_plan("missing"),
+            resource.stop_plan("missing"),
         ):
             await _assert_refused(asking, Status.NOT_FOUND)
 
-    async def test_refuses_invalid_pose(self, it: Any) -> None:
+    async def test_refuses_invalid_pose(self, resource: Any) -> None:
         nowhere = PoseInFrame(reference_frame="world", pose=Pose(x=math.nan))
-        await _assert_refused(it.move(self.component, nowhere), Status.INVALID_ARGUMENT)
+        await _assert_refused(resource.move(self.component, nowhere), Status.INVALID_ARGUMENT)
 
-    async def test_obstacles_and_constraints_are_honored_or_refused(self, it: Any) -> None:
+    async def test_obstacles_and_constraints_are_honored_or_refused(self, resource: Any) -> None:
         """A distant obstacle does not block the move. A service that does not support obstacles or
         constraints must refuse them."""
         there = PoseInFrame(reference_frame=self.component, pose=self.step)
@@ -98,88 +98,90 @@ class MotionContract(Contract):
         obstacles = [GeometriesInFrame(reference_frame="world", geometries=[ball])]
         straight = Constraints(linear_constraint=[LinearConstraint(line_tolerance_mm=1000)])
         with allow_refusal("obstacles"):
-            await it.move(self.component, there, WorldState(obstacles=obstacles))
+            await resource.move(self.component, there, WorldState(obstacles=obstacles))
         with allow_refusal("a constraint"):
-            await it.move(self.component, there, constraints=straight)
-        await it.move(self.component, there, WorldState(), Constraints())
+            await resource.move(self.component, there, constraints=straight)
+        await resource.move(self.component, there, WorldState(), Constraints())
 
-    async def test_drives_until_stopped(self, it: Any) -> None:
+    async def test_drives_until_stopped(self, resource: Any) -> None:
         if self.base is None:
-            await _assert_refused(self.start_driving(it), Status.UNIMPLEMENTED, Status.NOT_FOUND)
+            await _assert_refused(
+                self.start_driving(resource), Status.UNIMPLEMENTED, Status.NOT_FOUND
+            )
             return
         since = time.monotonic()
-        execution = await self.start_driving(it)
+        execution = await self.start_driving(resource)
         assert time.monotonic() - since < 1
-        (listed,) = await it.list_plan_statuses(only_active_plans=True)
+        (listed,) = await resource.list_plan_statuses(only_active_plans=True)
         assert (listed.execution_id, listed.component_name) == (execution, self.base)
-        await it.stop_plan(self.base)
-        assert await it.list_plan_statuses(only_active_plans=True) == []
-        (listed,) = await it.list_plan_statuses()
+        await resource.stop_plan(self.base)
+        assert await resource.list_plan_statuses(only_active_plans=True) == []
+        (listed,) = await resource.list_plan_statuses()
         assert listed.status.state == PlanState.PLAN_STATE_STOPPED
-        await it.stop_plan(self.base)
+        await resource.stop_plan(self.base)
 
-    async def test_plans_can_be_queried(self, it: Any) -> None:
+    async def test_plans_can_be_queried(self, resource: Any) -> None:
         if self.base is None:
             return
-        execution = await self.start_driving(it)
+        execution = await self.start_driving(resource)
         for plan in (
-            await it.get_plan(self.base),
-            await it.get_plan(self.base, last_plan_only=True, execution_id=execution),
+            await resource.get_plan(self.base),
+            await resource.get_plan(self.base, last_plan_only=True, execution_id=execution),
         ):
             current = _assert_in_progress(plan, self.base, execution)
             assert [*current.plan.steps[-1].step] == [self.base]
-        await _assert_refused(it.get_plan(self.base, execution_id="none"), Status.NOT_FOUND)
-        await it.stop_plan(self.base)
-        stopped = (await it.get_plan(self.base)).current_plan_with_status
+        await _assert_refused(resource.get_plan(self.base, execution_id="none"), Status.NOT_FOUND)
+        await resource.stop_plan(self.base)
+        stopped = (await resource.get_plan(self.base)).current_plan_with_status
         assert stopped.status.state == PlanState.PLAN_STATE_STOPPED
         assert [each.state for each in stopped.status_history] == [PlanState.PLAN_STATE_IN_PROGRESS]
 
-    async def test_newest_plan_wins(self, it: Any) -> None:
+    async def test_newest_plan_wins(self, resource: Any) -> None:
         if self.base is None:
             return
-        first, second = await self.start_driving(it), await self.start_driving(it)
-        (listed,) = await it.list_plan_statuses(only_active_plans=True)
+        first, second = await self.start_driving(resource), await self.start_driving(resource)
+        (listed,) = await resource.list_plan_statuses(only_active_plans=True)
         assert listed.execution_id == second
-        older = (await it.get_plan(self.base, execution_id=first)).current_plan_with_status
+        older = (await resource.get_plan(self.base, execution_id=first)).current_plan_with_status
         assert older.status.state == PlanState.PLAN_STATE_STOPPED
-        await it.stop_plan(self.base)
+        await resource.stop_plan(self.base)
 
-    async def test_stop_all_stops_it(self, bench: Harness, it: Any) -> None:
+    async def test_stop_all_stops_it(self, harness: Harness, resource: Any) -> None:
         if self.base is None:
             return
-        await self.start_driving(it)
+        await self.start_driving(resource)
         since = time.monotonic()
-        await bench.machine.stop_all({})
+        await harness.machine.stop_all({})
         assert time.monotonic() - since < MAX_STOP_TIME
-        assert await it.list_plan_statuses(only_active_plans=True) == []
+        assert await resource.list_plan_statuses(only_active_plans=True) == []
 
-    async def test_move_to_current_place_succeeds(self, it: Any, bench: Harness) -> None:
+    async def test_move_to_current_place_succeeds(self, resource: Any, harness: Harness) -> None:
         """Applies to moves on a map; an unknown base must be refused."""
         await _assert_refused(
-            it.move_on_map("missing", Pose(), self.slam or "missing"), Status.NOT_FOUND
+            resource.move_on_map("missing", Pose(), self.slam or "missing"), Status.NOT_FOUND
         )
         if self.base is None or self.slam is None:
             return
-        here = await self.get_map_pose(bench)
-        execution = await it.move_on_map(self.base, here, self.slam)
+        here = await self.get_map_pose(harness)
+        execution = await resource.move_on_map(self.base, here, self.slam)
         async with asyncio.timeout(TIMEOUT):
-            while await it.list_plan_statuses(only_active_plans=True):
+            while await resource.list_plan_statuses(only_active_plans=True):
                 await asyncio.sleep(0.01)
-        plan = (await it.get_plan(self.base, execution_id=execution)).current_plan_with_status
+        plan = (await resource.get_plan(self.base, execution_id=execution)).current_plan_with_status
         assert plan.status.state == PlanState.PLAN_STATE_SUCCEEDED
 
-    async def test_refuses_invalid_globe_moves(self, it: Any) -> None:
+    async def test_refuses_invalid_globe_moves(self, resource: Any) -> None:
         nowhere = GeoPoint(latitude=91)
         sensor = self.movement_sensor or "missing"
         with pytest.raises(GRPCError) as refused:
-            await it.move_on_globe(self.base or "missing", nowhere, sensor)
+            await resource.move_on_globe(self.base or "missing", nowhere, sensor)
         assert refused.value.status in (Status.INVALID_ARGUMENT, Status.NOT_FOUND)
         if self.base is not None:
-            asking = it.move_on_globe(self.base, self.far_away, "missing")
+            asking = resource.move_on_globe(self.base, self.far_away, "missing")
             await _assert_refused(asking, Status.NOT_FOUND)
 
-    async def test_joint_positions_are_streamed_or_refused(self, bench: Harness) -> None:
-        stub = MotionServiceStub(bench.channel)
+    async def test_joint_positions_are_streamed_or_refused(self, harness: Harness) -> None:
+        stub = MotionServiceStub(harness.channel)
         begun = TempStreamArmJointPositionsRequest.Init(component_name=self.component)
         with allow_refusal("TempStreamArmJointPositions"):
             async with stub.TempStreamArmJointPositions.open(timeout=TIMEOUT) as stream:
@@ -189,15 +191,15 @@ class MotionContract(Contract):
                 async for _ in stream:
                     pass
 
-    def start_driving(self, it: Any) -> Coroutine[Any, Any, str]:
+    def start_driving(self, resource: Any) -> Coroutine[Any, Any, str]:
         """Start a drive that lasts several seconds."""
         base, sensor = self.base or "missing", self.movement_sensor or "missing"
-        return it.move_on_globe(base, self.far_away, sensor)  # type: ignore[no-any-return]
+        return resource.move_on_globe(base, self.far_away, sensor)  # type: ignore[no-any-return]
 
-    async def get_map_pose(self, bench: Harness) -> Pose:
+    async def get_map_pose(self, harness: Harness) -> Pose:
         """Return the pose of the base on the map."""
         assert self.slam is not None
-        return await SLAMClient(self.slam, bench.channel).get_position(timeout=TIMEOUT)
+        return await SLAMClient(self.slam, harness.channel).get_position(timeout=TIMEOUT)
 
 
 async def _assert_refused(asking: Coroutine[Any, Any, Any], *statuses: Status) -> None:

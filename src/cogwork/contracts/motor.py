@@ -25,108 +25,108 @@ class MotorContract(MovingContract):
     reverses: ClassVar[bool] = True
     """Whether the motor can turn backward."""
 
-    def move(self, it: Any) -> Coroutine[Any, Any, Any]:
-        return it.set_power(0.5)  # type: ignore[no-any-return]
+    def move(self, resource: Any) -> Coroutine[Any, Any, Any]:
+        return resource.set_power(0.5)  # type: ignore[no-any-return]
 
-    async def test_power_is_what_was_set(self, it: Any) -> None:
-        await it.set_power(0.5)
-        powered, power = await it.is_powered()
+    async def test_power_is_what_was_set(self, resource: Any) -> None:
+        await resource.set_power(0.5)
+        powered, power = await resource.is_powered()
         assert powered
         assert power == pytest.approx(0.5, abs=0.05)
-        await it.set_power(0)
-        assert not (await it.is_powered())[0]
+        await resource.set_power(0)
+        assert not (await resource.is_powered())[0]
 
-    async def test_negative_power_is_backward(self, it: Any) -> None:
+    async def test_negative_power_is_backward(self, resource: Any) -> None:
         if not self.reverses:
-            await self._assert_refused(it, it.set_power(-0.5))
+            await self._assert_refused(resource, resource.set_power(-0.5))
             return
-        await it.set_power(-0.5)
-        powered, power = await it.is_powered()
+        await resource.set_power(-0.5)
+        powered, power = await resource.is_powered()
         assert powered
         assert power == pytest.approx(-0.5, abs=0.05)
-        await it.stop()
+        await resource.stop()
 
     @pytest.mark.parametrize("power", [1.5, -1.5, float("nan")])
-    async def test_refuses_power_out_of_range(self, it: Any, power: float) -> None:
-        await self._assert_refused(it, it.set_power(power))
+    async def test_refuses_power_out_of_range(self, resource: Any, power: float) -> None:
+        await self._assert_refused(resource, resource.set_power(power))
 
-    async def test_set_rpm_turns_until_stopped(self, it: Any) -> None:
-        if "SetRPM" in self.lacks:
+    async def test_set_rpm_turns_until_stopped(self, resource: Any) -> None:
+        if "SetRPM" in self.unsupported_methods:
             return
         for rpm in (self.rpm, -self.rpm) if self.reverses else (self.rpm,):
-            await it.set_rpm(rpm)
-            assert await it.is_moving()
-            await self._assert_turns(it, math.copysign(1, rpm))
-            await it.stop()
-            assert not await it.is_moving()
+            await resource.set_rpm(rpm)
+            assert await resource.is_moving()
+            await self._assert_turns(resource, math.copysign(1, rpm))
+            await resource.stop()
+            assert not await resource.is_moving()
 
-    async def test_reaches_target(self, it: Any) -> None:
-        if not (await it.get_properties()).position_reporting:
+    async def test_reaches_target(self, resource: Any) -> None:
+        if not (await resource.get_properties()).position_reporting:
             return
-        await it.reset_zero_position(0)
-        await it.go_for(self.rpm, 0.1)
-        assert await it.get_position() == pytest.approx(0.1, abs=0.02)
-        await it.go_to(self.rpm, 0)
-        assert await it.get_position() == pytest.approx(0, abs=0.02)
-        assert not await it.is_moving()
+        await resource.reset_zero_position(0)
+        await resource.go_for(self.rpm, 0.1)
+        assert await resource.get_position() == pytest.approx(0.1, abs=0.02)
+        await resource.go_to(self.rpm, 0)
+        assert await resource.get_position() == pytest.approx(0, abs=0.02)
+        assert not await resource.is_moving()
 
-    async def test_go_for_direction_follows_signs(self, it: Any) -> None:
-        if not self.reverses or not (await it.get_properties()).position_reporting:
+    async def test_go_for_direction_follows_signs(self, resource: Any) -> None:
+        if not self.reverses or not (await resource.get_properties()).position_reporting:
             return
         for rpm, revolutions, turned in (
             (-self.rpm, 0.1, -0.1),
             (self.rpm, -0.1, -0.1),
             (-self.rpm, -0.1, 0.1),
         ):
-            start = await it.get_position()
-            await it.go_for(rpm, revolutions)
-            assert await it.get_position() - start == pytest.approx(turned, abs=0.02), (
+            start = await resource.get_position()
+            await resource.go_for(rpm, revolutions)
+            assert await resource.get_position() - start == pytest.approx(turned, abs=0.02), (
                 f"go_for at {rpm:g} rpm for {revolutions:g} revolutions"
             )
 
-    async def test_go_for_takes_expected_time(self, it: Any) -> None:
+    async def test_go_for_takes_expected_time(self, resource: Any) -> None:
         """Holds for motors that report their position and for those that do not."""
-        if "GoFor" in self.lacks:
+        if "GoFor" in self.unsupported_methods:
             return
         with assert_duration(SHORT_DURATION):
-            await it.go_for(self.rpm, self.rpm / 60 * SHORT_DURATION)
-        assert not await it.is_moving()
+            await resource.go_for(self.rpm, self.rpm / 60 * SHORT_DURATION)
+        assert not await resource.is_moving()
 
-    async def test_newest_command_wins(self, it: Any) -> None:
-        if "GoFor" in self.lacks:
+    async def test_newest_command_wins(self, resource: Any) -> None:
+        if "GoFor" in self.unsupported_methods:
             return
-        async with moving(it, self._go_far) as going:
-            await it.set_power(0.5)
+        async with moving(resource, self._go_far) as going:
+            await resource.set_power(0.5)
             with pytest.raises(GRPCError) as refused:
                 await asyncio.wait_for(going, TIMEOUT)
             assert refused.value.status is Status.ABORTED
-            assert await it.is_moving()
-            await it.stop()
+            assert await resource.is_moving()
+            await resource.stop()
 
-    async def test_unsupported_position_is_refused(self, it: Any) -> None:
-        if (await it.get_properties()).position_reporting:
+    async def test_unsupported_position_is_refused(self, resource: Any) -> None:
+        if (await resource.get_properties()).position_reporting:
             return
         with pytest.raises(GRPCError) as refused:
-            await it.get_position()
+            await resource.get_position()
         assert refused.value.status is Status.UNIMPLEMENTED
 
-    def _go_far(self, it: Any) -> Coroutine[Any, Any, Any]:
-        return it.go_for(self.rpm, self.rpm / 60 * TIMEOUT * 2)  # type: ignore[no-any-return]
+    def _go_far(self, resource: Any) -> Coroutine[Any, Any, Any]:
+        return resource.go_for(self.rpm, self.rpm / 60 * TIMEOUT * 2)  # type: ignore[no-any-return]
 
-    async def _assert_turns(self, it: Any, way: float) -> None:
+    async def _assert_turns(self, resource: Any, way: float) -> None:
         """Check the direction by its position, or by its power if it does not report one."""
-        if not (await it.get_properties()).position_reporting:
-            power = (await it.is_powered())[1]
+        if not (await resource.get_properties()).position_reporting:
+            power = (await resource.is_powered())[1]
             assert power * way > 0, f"it turns in the wrong direction, with a power of {power:g}"
             return
-        start = await it.get_position()
+        start = await resource.get_position()
         async with asyncio.timeout(TIMEOUT):
-            while abs(turned := await it.get_position() - start) < 0.02:
+            while abs(turned := await resource.get_position() - start) < 0.02:
                 pass
         assert turned * way > 0, f"it turned in the wrong direction, by {turned:g} revolutions"
 
-    async def _assert_refused(self, it: Any, call: Coroutine[Any, Any, Any]) -> None:
+    async def _assert_refused(self, resource: Any, call: Coroutine[Any, Any, Any]) -> None:
         with pytest.raises(GRPCError) as refused:
             await call
         assert refused.value.status is Status.INVALID_ARGUMENT
-        assert not await it.is_moving()
+        assert not await resource.is_moving()

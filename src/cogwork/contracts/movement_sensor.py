@@ -39,10 +39,10 @@ class MovementSensorContract(Contract):
     at_rest: ClassVar[bool] = True
     """Whether the sensor is stationary during the test."""
 
-    async def test_measurements_match_properties(self, it: Any) -> None:
-        properties = await it.get_properties()
+    async def test_measurements_match_properties(self, resource: Any) -> None:
+        properties = await resource.get_properties()
         for quantity in QUANTITIES:
-            ask = getattr(it, f"get_{quantity}")
+            ask = getattr(resource, f"get_{quantity}")
             if getattr(properties, f"{quantity}_supported"):
                 numbers = _to_numbers(quantity, _drop_altitude(await ask()))
                 assert all(map(math.isfinite, numbers)), f"its {quantity} is {numbers}"
@@ -52,40 +52,40 @@ class MovementSensorContract(Contract):
             assert refused.value.status is Status.UNIMPLEMENTED
             assert " " in (refused.value.message or "")
 
-    async def test_position_is_valid(self, it: Any) -> None:
-        if (await it.get_properties()).position_supported:
-            point, altitude = await it.get_position()
+    async def test_position_is_valid(self, resource: Any) -> None:
+        if (await resource.get_properties()).position_supported:
+            point, altitude = await resource.get_position()
             assert -90 <= point.latitude <= 90
             assert -180 <= point.longitude <= 180
             assert math.isfinite(altitude)
 
-    async def test_compass_heading_is_valid(self, it: Any) -> None:
-        if (await it.get_properties()).compass_heading_supported:
-            assert 0 <= await it.get_compass_heading() < 360
+    async def test_compass_heading_is_valid(self, resource: Any) -> None:
+        if (await resource.get_properties()).compass_heading_supported:
+            assert 0 <= await resource.get_compass_heading() < 360
 
-    async def test_orientation_is_unit_vector(self, it: Any) -> None:
-        if (await it.get_properties()).orientation_supported:
-            turned = await it.get_orientation()
+    async def test_orientation_is_unit_vector(self, resource: Any) -> None:
+        if (await resource.get_properties()).orientation_supported:
+            turned = await resource.get_orientation()
             assert math.hypot(turned.o_x, turned.o_y, turned.o_z) == pytest.approx(1)
             assert math.isfinite(turned.theta)
 
-    async def test_readings_match_properties(self, it: Any) -> None:
-        properties = await it.get_properties()
-        readings = await it.get_readings()
+    async def test_readings_match_properties(self, resource: Any) -> None:
+        properties = await resource.get_properties()
+        readings = await resource.get_readings()
         for quantity in QUANTITIES:
             assert (_reading_key(quantity) in readings) == getattr(
                 properties, f"{quantity}_supported"
             )
 
-    async def test_readings_match_measurements(self, it: Any) -> None:
+    async def test_readings_match_measurements(self, resource: Any) -> None:
         if not self.at_rest:
             return
-        properties = await it.get_properties()
+        properties = await resource.get_properties()
         for quantity in QUANTITIES:
             if not getattr(properties, f"{quantity}_supported"):
                 continue
-            measured = _drop_altitude(await getattr(it, f"get_{quantity}")())
-            read = (await it.get_readings())[_reading_key(quantity)]
+            measured = _drop_altitude(await getattr(resource, f"get_{quantity}")())
+            read = (await resource.get_readings())[_reading_key(quantity)]
             # An orientation has several equivalent representations.
             if type(read) is not type(measured):
                 continue
@@ -95,8 +95,8 @@ class MovementSensorContract(Contract):
                 f"its {quantity} is {here} but its readings contain {there}"
             )
 
-    async def test_accuracy_is_finite(self, it: Any) -> None:
-        accuracy = await it.get_accuracy()
+    async def test_accuracy_is_finite(self, resource: Any) -> None:
+        accuracy = await resource.get_accuracy()
         assert all(math.isfinite(value) for value in accuracy.accuracy.values())
 
 

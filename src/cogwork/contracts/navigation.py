@@ -54,65 +54,65 @@ class NavigationContract(Contract):
     around_far: ClassVar[Mapping[str, Any]]
     """Geometry of a zone that contains `far` and is not close to its initial position."""
 
-    async def test_reports_properties(self, it: Any) -> None:
-        properties = await it.get_properties()
+    async def test_reports_properties(self, resource: Any) -> None:
+        properties = await resource.get_properties()
         assert properties.map_type != MapType.MAP_TYPE_UNSPECIFIED
-        position = await it.get_position()
+        position = await resource.get_position()
         assert position.WhichOneof("value") == _position_kind(properties)
 
-    async def test_locations_are_saved_by_name(self, it: Any) -> None:
-        here = await it.add_location("here")
+    async def test_locations_are_saved_by_name(self, resource: Any) -> None:
+        here = await resource.add_location("here")
         assert here.name == "here"
-        assert _distance(here.position, await it.get_position()) < _TOLERANCE_M
-        there = await it.add_location("there", self.near)
+        assert _distance(here.position, await resource.get_position()) < _TOLERANCE_M
+        there = await resource.add_location("there", self.near)
         assert there.position == self.near
-        assert await it.get_location("there") == there
-        assert [each.name for each in await it.list_locations()] == ["here", "there"]
-        moved = await it.update_location("there", position=self.far)
+        assert await resource.get_location("there") == there
+        assert [each.name for each in await resource.list_locations()] == ["here", "there"]
+        moved = await resource.update_location("there", position=self.far)
         assert (moved.name, moved.position) == ("there", self.far)
-        renamed = await it.update_location("there", new_name="elsewhere")
+        renamed = await resource.update_location("there", new_name="elsewhere")
         assert (renamed.name, renamed.position) == ("elsewhere", self.far)
-        await it.delete_location("here")
-        assert await it.list_locations() == [renamed]
+        await resource.delete_location("here")
+        assert await resource.list_locations() == [renamed]
 
-    async def test_location_names_are_unique(self, it: Any) -> None:
-        await it.add_location("one", self.near)
-        await it.add_location("other", self.near)
-        await _assert_refused(it.add_location("one", self.far), GrpcStatus.ALREADY_EXISTS)
-        asking = it.update_location("other", new_name="one")
+    async def test_location_names_are_unique(self, resource: Any) -> None:
+        await resource.add_location("one", self.near)
+        await resource.add_location("other", self.near)
+        await _assert_refused(resource.add_location("one", self.far), GrpcStatus.ALREADY_EXISTS)
+        asking = resource.update_location("other", new_name="one")
         await _assert_refused(asking, GrpcStatus.ALREADY_EXISTS)
-        await _assert_refused(it.add_location("", self.far), GrpcStatus.INVALID_ARGUMENT)
-        assert (await it.get_location("one")).position == self.near
+        await _assert_refused(resource.add_location("", self.far), GrpcStatus.INVALID_ARGUMENT)
+        assert (await resource.get_location("one")).position == self.near
 
-    async def test_unknown_names_are_not_found(self, it: Any) -> None:
-        properties = await it.get_properties()
+    async def test_unknown_names_are_not_found(self, resource: Any) -> None:
+        properties = await resource.get_properties()
         asked = [
-            it.get_location("none"),
-            it.update_location("none", self.near),
-            it.delete_location("none"),
-            it.go_to_location("none"),
+            resource.get_location("none"),
+            resource.update_location("none", self.near),
+            resource.delete_location("none"),
+            resource.go_to_location("none"),
         ]
         if properties.planning_supported:
-            asked += [it.navigate_to_location("none"), it.plan_to_location("none")]
+            asked += [resource.navigate_to_location("none"), resource.plan_to_location("none")]
         if properties.routes_supported:
             asked += [
-                it.get_route("none"),
-                it.update_route("none"),
-                it.delete_route("none"),
-                it.navigate_route("none"),
-                it.add_route("tour", [Waypoint(location="none")]),
+                resource.get_route("none"),
+                resource.update_route("none"),
+                resource.delete_route("none"),
+                resource.navigate_route("none"),
+                resource.add_route("tour", [Waypoint(location="none")]),
             ]
         if properties.zones_supported:
             asked += [
-                it.get_zone("none"),
-                it.update_zone("none", max_speed=1),
-                it.delete_zone("none"),
+                resource.get_zone("none"),
+                resource.update_zone("none", max_speed=1),
+                resource.delete_zone("none"),
             ]
         for asking in asked:
             await _assert_refused(asking, GrpcStatus.NOT_FOUND)
 
-    async def test_refuses_wrong_position_kind(self, it: Any) -> None:
-        local = _position_kind(await it.get_properties()) == "pose"
+    async def test_refuses_wrong_position_kind(self, resource: Any) -> None:
+        local = _position_kind(await resource.get_properties()) == "pose"
         other = Position(geo_pose=GeoPose(heading=0)) if local else Position(pose=Pose(x=1))
         no_number = (
             Position(pose=Pose(x=math.nan)) if local else Position(geo_pose=GeoPose(heading=0))
@@ -120,201 +120,206 @@ class NavigationContract(Contract):
         if not local:
             no_number.geo_pose.location.latitude = math.nan
         for position in (other, no_number, Position()):
-            for asking in (it.add_location("spot", position), it.go_to_point(position)):
+            for asking in (resource.add_location("spot", position), resource.go_to_point(position)):
                 await _assert_refused(asking, GrpcStatus.INVALID_ARGUMENT)
 
-    async def test_routes_are_saved_by_name(self, it: Any) -> None:
-        await it.add_location("dock", self.near)
+    async def test_routes_are_saved_by_name(self, resource: Any) -> None:
+        await resource.add_location("dock", self.near)
         waypoints = [Waypoint(location="dock"), Waypoint(position=self.far)]
-        if not (await it.get_properties()).routes_supported:
-            await _assert_refused(it.add_route("tour", waypoints), GrpcStatus.UNIMPLEMENTED)
+        if not (await resource.get_properties()).routes_supported:
+            await _assert_refused(resource.add_route("tour", waypoints), GrpcStatus.UNIMPLEMENTED)
             return
-        tour = await it.add_route("tour", waypoints)
+        tour = await resource.add_route("tour", waypoints)
         assert (tour.name, list(tour.waypoints)) == ("tour", waypoints)
-        assert await it.get_route("tour") == tour
-        await _assert_refused(it.add_route("tour"), GrpcStatus.ALREADY_EXISTS)
-        renamed = await it.update_route("tour", new_name="round")
+        assert await resource.get_route("tour") == tour
+        await _assert_refused(resource.add_route("tour"), GrpcStatus.ALREADY_EXISTS)
+        renamed = await resource.update_route("tour", new_name="round")
         assert (renamed.name, list(renamed.waypoints)) == ("round", waypoints)
-        assert await it.list_routes() == [renamed]
-        assert not (await it.update_route("round", waypoints=[])).waypoints
-        await it.delete_route("round")
-        assert await it.list_routes() == []
+        assert await resource.list_routes() == [renamed]
+        assert not (await resource.update_route("round", waypoints=[])).waypoints
+        await resource.delete_route("round")
+        assert await resource.list_routes() == []
 
-    async def test_zones_are_saved_by_name(self, it: Any) -> None:
-        if not (await it.get_properties()).zones_supported:
-            asking = it.add_zone("pit", "keepout", self.around_far)
+    async def test_zones_are_saved_by_name(self, resource: Any) -> None:
+        if not (await resource.get_properties()).zones_supported:
+            asking = resource.add_zone("pit", "keepout", self.around_far)
             await _assert_refused(asking, GrpcStatus.UNIMPLEMENTED)
             return
-        pit = await it.add_zone("pit", "keepout", self.around_far)
+        pit = await resource.add_zone("pit", "keepout", self.around_far)
         assert (pit.name, pit.type, pit.HasField("max_speed")) == ("pit", "keepout", False)
         assert struct_to_dict(pit.geometry) == self.around_far
-        slow = await it.add_zone("school", "speed_limit", self.around_far, 0.2)
+        slow = await resource.add_zone("school", "speed_limit", self.around_far, 0.2)
         assert (slow.type, slow.max_speed) == ("speed_limit", 0.2)
-        assert await it.get_zone("pit") == pit
-        assert await it.list_zones() == [pit, slow]
-        assert await it.list_zones("speed_limit") == [slow]
+        assert await resource.get_zone("pit") == pit
+        assert await resource.list_zones() == [pit, slow]
+        assert await resource.list_zones("speed_limit") == [slow]
         await _assert_refused(
-            it.add_zone("pit", "keepout", self.around_far), GrpcStatus.ALREADY_EXISTS
+            resource.add_zone("pit", "keepout", self.around_far), GrpcStatus.ALREADY_EXISTS
         )
-        renamed = await it.update_zone("school", new_name="street", max_speed=0.3)
+        renamed = await resource.update_zone("school", new_name="street", max_speed=0.3)
         assert (renamed.name, renamed.max_speed) == ("street", 0.3)
-        assert (await it.update_zone("street", type="keepout")).type == "keepout"
-        assert struct_to_dict((await it.get_zone("street")).geometry) == self.around_far
-        await it.delete_zone("pit")
-        await it.delete_zone("street")
-        assert await it.list_zones() == []
+        assert (await resource.update_zone("street", type="keepout")).type == "keepout"
+        assert struct_to_dict((await resource.get_zone("street")).geometry) == self.around_far
+        await resource.delete_zone("pit")
+        await resource.delete_zone("street")
+        assert await resource.list_zones() == []
 
-    async def test_refuses_invalid_zones(self, it: Any) -> None:
-        if not (await it.get_properties()).zones_supported:
+    async def test_refuses_invalid_zones(self, resource: Any) -> None:
+        if not (await resource.get_properties()).zones_supported:
             return
         for asking in (
-            it.add_zone("zone", "playground", self.around_far),
-            it.add_zone("zone", "keepout", {"type": "thought"}),
-            it.add_zone("zone", "keepout", {}),
-            it.add_zone("zone", "speed_limit", self.around_far),
-            it.add_zone("zone", "speed_limit", self.around_far, -1),
-            it.add_zone("", "keepout", self.around_far),
+            resource.add_zone("zone", "playground", self.around_far),
+            resource.add_zone("zone", "keepout", {"type": "thought"}),
+            resource.add_zone("zone", "keepout", {}),
+            resource.add_zone("zone", "speed_limit", self.around_far),
+            resource.add_zone("zone", "speed_limit", self.around_far, -1),
+            resource.add_zone("", "keepout", self.around_far),
         ):
             await _assert_refused(asking, GrpcStatus.INVALID_ARGUMENT)
-        assert await it.list_zones() == []
+        assert await resource.list_zones() == []
 
-    async def test_goes_straight_and_waits(self, it: Any) -> None:
-        assert not (await it.get_navigation_status()).HasField("goal")
-        status = await it.go_to_point(self.near, timeout=TIMEOUT)
+    async def test_goes_straight_and_waits(self, resource: Any) -> None:
+        assert not (await resource.get_navigation_status()).HasField("goal")
+        status = await resource.go_to_point(self.near, timeout=TIMEOUT)
         _assert_arrived(status, NavMode.NAV_MODE_DIRECT, self.near)
-        assert _distance(await it.get_position(), self.near) < _TOLERANCE_M
-        await it.add_location("there", self.nearby)
-        status = await it.go_to_location("there", True, 1.0, timeout=TIMEOUT)
+        assert _distance(await resource.get_position(), self.near) < _TOLERANCE_M
+        await resource.add_location("there", self.nearby)
+        status = await resource.go_to_location("there", True, 1.0, timeout=TIMEOUT)
         _assert_arrived(status, NavMode.NAV_MODE_DIRECT, self.nearby)
         assert status.goal.location == "there"
 
-    async def test_navigates_without_waiting(self, it: Any) -> None:
-        await it.add_location("there", self.nearby)
-        if not (await it.get_properties()).planning_supported:
-            await _assert_refused(it.navigate_to_point(self.near), GrpcStatus.UNIMPLEMENTED)
-            await _assert_refused(it.navigate_to_location("there"), GrpcStatus.UNIMPLEMENTED)
+    async def test_navigates_without_waiting(self, resource: Any) -> None:
+        await resource.add_location("there", self.nearby)
+        if not (await resource.get_properties()).planning_supported:
+            await _assert_refused(resource.navigate_to_point(self.near), GrpcStatus.UNIMPLEMENTED)
+            await _assert_refused(resource.navigate_to_location("there"), GrpcStatus.UNIMPLEMENTED)
             return
-        status = await it.navigate_to_point(self.near)
+        status = await resource.navigate_to_point(self.near)
         assert status.goal.state in (ACTIVE, SUCCEEDED)
-        _assert_arrived(await _wait_until_finished(it), NavMode.NAV_MODE_PLANNED, self.near)
-        status = await it.navigate_to_location("there")
+        _assert_arrived(await _wait_until_finished(resource), NavMode.NAV_MODE_PLANNED, self.near)
+        status = await resource.navigate_to_location("there")
         assert status.goal.location == "there"
-        _assert_arrived(await _wait_until_finished(it), NavMode.NAV_MODE_PLANNED, self.nearby)
-        assert _distance(await it.get_position(), self.nearby) < _TOLERANCE_M
+        _assert_arrived(await _wait_until_finished(resource), NavMode.NAV_MODE_PLANNED, self.nearby)
+        assert _distance(await resource.get_position(), self.nearby) < _TOLERANCE_M
 
-    async def test_executes_its_plans(self, it: Any) -> None:
-        await it.add_location("there", self.near)
-        if not (await it.get_properties()).planning_supported:
-            for asking in (it.plan_to_point(self.near), it.execute_plan(Plan(path=[self.near]))):
+    async def test_executes_its_plans(self, resource: Any) -> None:
+        await resource.add_location("there", self.near)
+        if not (await resource.get_properties()).planning_supported:
+            for asking in (
+                resource.plan_to_point(self.near),
+                resource.execute_plan(Plan(path=[self.near])),
+            ):
                 await _assert_refused(asking, GrpcStatus.UNIMPLEMENTED)
             return
-        before = await it.get_position()
-        plan = await it.plan_to_point(self.near)
-        assert _distance(await it.get_position(), before) < _TOLERANCE_M
+        before = await resource.get_position()
+        plan = await resource.plan_to_point(self.near)
+        assert _distance(await resource.get_position(), before) < _TOLERANCE_M
         assert not plan.HasField("location")
-        named = await it.plan_to_location("there", start=self.nearby)
+        named = await resource.plan_to_location("there", start=self.nearby)
         assert named.location == "there"
         assert _distance(named.path[0], self.nearby) < _TOLERANCE_M
         assert _distance(named.path[-1], self.near) < _TOLERANCE_M
         assert named.length_m >= _distance(self.nearby, self.near) - _TOLERANCE_M
-        await it.execute_plan(plan)
-        _assert_arrived(await _wait_until_finished(it), NavMode.NAV_MODE_PLANNED, self.near)
-        await _assert_refused(it.execute_plan(Plan()), GrpcStatus.INVALID_ARGUMENT)
+        await resource.execute_plan(plan)
+        _assert_arrived(await _wait_until_finished(resource), NavMode.NAV_MODE_PLANNED, self.near)
+        await _assert_refused(resource.execute_plan(Plan()), GrpcStatus.INVALID_ARGUMENT)
 
-    async def test_follows_route(self, it: Any) -> None:
-        await it.add_location("there", self.near)
+    async def test_follows_route(self, resource: Any) -> None:
+        await resource.add_location("there", self.near)
         waypoints = [Waypoint(location="there"), Waypoint(position=self.nearby)]
-        if not (await it.get_properties()).routes_supported:
-            await _assert_refused(it.navigate_route(waypoints=waypoints), GrpcStatus.UNIMPLEMENTED)
+        if not (await resource.get_properties()).routes_supported:
+            await _assert_refused(
+                resource.navigate_route(waypoints=waypoints), GrpcStatus.UNIMPLEMENTED
+            )
             return
-        await it.add_route("tour", waypoints)
-        status = await it.navigate_route("tour", wait=True, timeout=TIMEOUT)
+        await resource.add_route("tour", waypoints)
+        status = await resource.navigate_route("tour", wait=True, timeout=TIMEOUT)
         _assert_arrived(status, NavMode.NAV_MODE_ROUTE, self.nearby)
         assert (status.goal.route.name, status.goal.route.index) == ("tour", 1)
-        status = await it.navigate_route(waypoints=waypoints, start_index=1, wait=True)
+        status = await resource.navigate_route(waypoints=waypoints, start_index=1, wait=True)
         assert (status.goal.route.name, status.goal.state) == ("", SUCCEEDED)
-        status = await it.navigate_route("tour", start_nearest=True, loop=True)
+        status = await resource.navigate_route("tour", start_nearest=True, loop=True)
         assert (status.goal.state, status.goal.route.loop) == (ACTIVE, True)
-        await it.cancel()
+        await resource.cancel()
 
-    async def test_refuses_invalid_routes(self, it: Any) -> None:
-        if not (await it.get_properties()).routes_supported:
+    async def test_refuses_invalid_routes(self, resource: Any) -> None:
+        if not (await resource.get_properties()).routes_supported:
             return
-        await it.add_route("tour", [Waypoint(position=self.near)])
+        await resource.add_route("tour", [Waypoint(position=self.near)])
         for asking in (
-            it.navigate_route(),
-            it.navigate_route("tour", [Waypoint(position=self.near)]),
-            it.navigate_route("tour", start_index=1),
-            it.add_route("void", [Waypoint()]),
+            resource.navigate_route(),
+            resource.navigate_route("tour", [Waypoint(position=self.near)]),
+            resource.navigate_route("tour", start_index=1),
+            resource.add_route("void", [Waypoint()]),
         ):
             await _assert_refused(asking, GrpcStatus.INVALID_ARGUMENT)
 
-    async def test_goal_can_be_suspended_and_resumed(self, it: Any) -> None:
-        for asking in (it.suspend(), it.resume()):
+    async def test_goal_can_be_suspended_and_resumed(self, resource: Any) -> None:
+        for asking in (resource.suspend(), resource.resume()):
             await _assert_refused(asking, GrpcStatus.FAILED_PRECONDITION)
-        status = await it.go_to_point(self.far, wait=False)
+        status = await resource.go_to_point(self.far, wait=False)
         assert status.goal.state == ACTIVE
         assert status.goal.progress.distance_remaining_m > 0
-        status = await it.suspend("a dog")
+        status = await resource.suspend("a dog")
         assert (status.goal.state, status.goal.suspend_reason) == (SUSPENDED, "a dog")
         assert status.velocity.linear_m_per_sec == 0
-        held = await it.get_position()
-        status = await it.resume()
+        held = await resource.get_position()
+        status = await resource.resume()
         assert (status.goal.state, status.goal.HasField("suspend_reason")) == (ACTIVE, False)
         assert _distance(held, status.position) < 1
-        status = await it.cancel()
+        status = await resource.cancel()
         assert (status.goal.state, status.goal.HasField("finished_at")) == (CANCELED, True)
         assert status.goal.target == self.far
-        await _assert_refused(it.resume(), GrpcStatus.FAILED_PRECONDITION)
-        assert (await it.cancel()).goal.state == CANCELED
+        await _assert_refused(resource.resume(), GrpcStatus.FAILED_PRECONDITION)
+        assert (await resource.cancel()).goal.state == CANCELED
 
-    async def test_newest_goal_wins(self, it: Any) -> None:
-        older = asyncio.ensure_future(it.go_to_point(self.far, timeout=TIMEOUT))
-        await _wait_until_active(it)
-        await it.go_to_point(self.near, timeout=TIMEOUT)
+    async def test_newest_goal_wins(self, resource: Any) -> None:
+        older = asyncio.ensure_future(resource.go_to_point(self.far, timeout=TIMEOUT))
+        await _wait_until_active(resource)
+        await resource.go_to_point(self.near, timeout=TIMEOUT)
         with pytest.raises(GRPCError) as refused:
             await older
         assert refused.value.status is GrpcStatus.ABORTED
 
-    async def test_cancelled_call_ends_goal(self, it: Any) -> None:
-        waiting = asyncio.ensure_future(it.go_to_point(self.far))
-        await _wait_until_active(it)
+    async def test_cancelled_call_ends_goal(self, resource: Any) -> None:
+        waiting = asyncio.ensure_future(resource.go_to_point(self.far))
+        await _wait_until_active(resource)
         waiting.cancel()
-        assert (await _wait_until_finished(it)).goal.state == CANCELED
+        assert (await _wait_until_finished(resource)).goal.state == CANCELED
 
-    async def test_stop_all_stops_it(self, bench: Harness, it: Any) -> None:
-        await it.go_to_point(self.far, wait=False)
+    async def test_stop_all_stops_it(self, harness: Harness, resource: Any) -> None:
+        await resource.go_to_point(self.far, wait=False)
         since = time.monotonic()
-        await bench.machine.stop_all({})
+        await harness.machine.stop_all({})
         assert time.monotonic() - since < MAX_STOP_TIME
-        assert (await it.get_navigation_status()).goal.state == CANCELED
+        assert (await resource.get_navigation_status()).goal.state == CANCELED
 
-    async def test_keeps_out_of_keepout_zones(self, it: Any) -> None:
-        properties = await it.get_properties()
+    async def test_keeps_out_of_keepout_zones(self, resource: Any) -> None:
+        properties = await resource.get_properties()
         if not (properties.zones_supported and properties.planning_supported):
             return
-        await it.add_zone("pit", "keepout", self.around_far)
-        await _assert_refused(it.plan_to_point(self.far), GrpcStatus.FAILED_PRECONDITION)
-        await it.navigate_to_point(self.far)
-        status = await _wait_until_finished(it)
+        await resource.add_zone("pit", "keepout", self.around_far)
+        await _assert_refused(resource.plan_to_point(self.far), GrpcStatus.FAILED_PRECONDITION)
+        await resource.navigate_to_point(self.far)
+        status = await _wait_until_finished(resource)
         assert status.goal.state == FAILED
         assert status.goal.error.code
         assert " " in status.goal.error.message
 
-    async def test_has_costmap(self, it: Any) -> None:
-        if not (await it.get_properties()).costmap_supported:
-            await _assert_refused(it.get_costmap(), GrpcStatus.UNIMPLEMENTED)
+    async def test_has_costmap(self, resource: Any) -> None:
+        if not (await resource.get_properties()).costmap_supported:
+            await _assert_refused(resource.get_costmap(), GrpcStatus.UNIMPLEMENTED)
             return
         for layer in ("", "auto", "local", "global"):
             with allow_refusal(f"layer {layer}"):
-                costs = await it.get_costmap(layer, 1)
+                costs = await resource.get_costmap(layer, 1)
                 assert costs.layer in ("local", "global")
                 if costs.available:
                     assert costs.encoding == "uint8_row_major"
                     assert len(costs.data) == costs.width * costs.height > 0
                     assert costs.resolution > 0
                     assert all(cost <= 100 or cost == 255 for cost in costs.data)
-        await _assert_refused(it.get_costmap("basement"), GrpcStatus.INVALID_ARGUMENT)
+        await _assert_refused(resource.get_costmap("basement"), GrpcStatus.INVALID_ARGUMENT)
 
 
 async def _assert_refused(asking: Coroutine[Any, Any, Any], status: GrpcStatus) -> None:
@@ -324,17 +329,17 @@ async def _assert_refused(asking: Coroutine[Any, Any, Any], status: GrpcStatus) 
     assert " " in (refused.value.message or "")
 
 
-async def _wait_until_active(it: Any) -> None:
+async def _wait_until_active(resource: Any) -> None:
     async with asyncio.timeout(TIMEOUT):
-        while (await it.get_navigation_status()).goal.state != ACTIVE:
+        while (await resource.get_navigation_status()).goal.state != ACTIVE:
             await asyncio.sleep(0.01)
 
 
-async def _wait_until_finished(it: Any) -> Status:
+async def _wait_until_finished(resource: Any) -> Status:
     """Return the final status of the goal."""
     async with asyncio.timeout(TIMEOUT):
         while True:
-            status: Status = await it.get_navigation_status()
+            status: Status = await resource.get_navigation_status()
             if status.goal.state not in (ACTIVE, SUSPENDED):
                 return status
             await asyncio.sleep(0.01)

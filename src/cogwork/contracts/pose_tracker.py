@@ -19,8 +19,8 @@ class PoseTrackerContract(Contract):
     api = "rdk:component:pose_tracker"
     client = PoseTrackerClient
 
-    async def test_reports_all_poses(self, it: Any) -> None:
-        poses = await it.get_poses([])
+    async def test_reports_all_poses(self, resource: Any) -> None:
+        poses = await resource.get_poses([])
         assert poses, "no bodies are tracked"
         for placed in poses.values():
             pose = placed.pose
@@ -28,20 +28,20 @@ class PoseTrackerContract(Contract):
             assert all(map(math.isfinite, (pose.x, pose.y, pose.z, pose.theta)))
             assert math.hypot(pose.o_x, pose.o_y, pose.o_z) == pytest.approx(1, abs=1e-3)
 
-    async def test_bodies_can_be_selected_by_name(self, it: Any) -> None:
-        names = list(await it.get_poses([]))
+    async def test_bodies_can_be_selected_by_name(self, resource: Any) -> None:
+        names = list(await resource.get_poses([]))
         for name in names:
-            assert list(await it.get_poses([name])) == [name]
-        assert set(await it.get_poses(names)) == set(names)
+            assert list(await resource.get_poses([name])) == [name]
+        assert set(await resource.get_poses(names)) == set(names)
 
-    async def test_unknown_body_is_not_found(self, it: Any) -> None:
-        known = list(await it.get_poses([]))
+    async def test_unknown_body_is_not_found(self, resource: Any) -> None:
+        known = list(await resource.get_poses([]))
         for names in (["no such body"], [*known, "no such body"]):
             with pytest.raises(GRPCError) as refused:
-                await it.get_poses(names)
+                await resource.get_poses(names)
             assert refused.value.status is Status.NOT_FOUND
             assert "no such body" in (refused.value.message or "")
 
-    async def test_reports_geometries(self, it: Any) -> None:
+    async def test_reports_geometries(self, resource: Any) -> None:
         with allow_refusal("GetGeometries"):
-            assert isinstance(await it.get_geometries(), list)
+            assert isinstance(await resource.get_geometries(), list)

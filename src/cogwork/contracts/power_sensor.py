@@ -20,35 +20,35 @@ class PowerSensorContract(Contract):
     api = "rdk:component:power_sensor"
     client = PowerSensorClient
 
-    async def test_measurements_are_finite(self, it: Any) -> None:
+    async def test_measurements_are_finite(self, resource: Any) -> None:
         """Unsupported measurements must be refused."""
         with allow_refusal("get_voltage"):
-            volts, is_ac = await it.get_voltage()
+            volts, is_ac = await resource.get_voltage()
             assert math.isfinite(volts)
             assert isinstance(is_ac, bool)
         with allow_refusal("get_current"):
-            amperes, is_ac = await it.get_current()
+            amperes, is_ac = await resource.get_current()
             assert math.isfinite(amperes)
             assert isinstance(is_ac, bool)
         with allow_refusal("get_power"):
-            assert math.isfinite(await it.get_power())
+            assert math.isfinite(await resource.get_power())
 
-    async def test_has_readings(self, it: Any) -> None:
-        readings = await it.get_readings()
+    async def test_has_readings(self, resource: Any) -> None:
+        readings = await resource.get_readings()
         assert readings, "the sensor returned no readings"
         assert set(readings) <= {"voltage", "current", "is_ac", "power"}
 
-    async def test_readings_match_measurements(self, it: Any) -> None:
-        readings, measured = await it.get_readings(), await _measure(it)
+    async def test_readings_match_measurements(self, resource: Any) -> None:
+        readings, measured = await resource.get_readings(), await _measure(resource)
         for quantity in set(readings) & set(measured):
             assert readings[quantity] == _approx(measured[quantity]), (
                 f'"{quantity}" of its readings differs from its measurement'
             )
 
-    async def test_power_is_voltage_times_current(self, it: Any) -> None:
+    async def test_power_is_voltage_times_current(self, resource: Any) -> None:
         """Signs are ignored, as not all sensors report the direction of power. With alternating
         current, part of the power may be reactive."""
-        measured = await _measure(it)
+        measured = await _measure(resource)
         if {"voltage", "current", "power"} <= set(measured) and not measured["is_ac"]:
             watts = measured["voltage"] * measured["current"]
             assert abs(measured["power"]) == _approx(abs(watts)), (
@@ -56,16 +56,16 @@ class PowerSensorContract(Contract):
             )
 
 
-async def _measure(it: Any) -> dict[str, float]:
+async def _measure(resource: Any) -> dict[str, float]:
     """Return all its measurements by their keys in the readings."""
     measured: dict[str, float] = {}
     with allow_refusal("get_voltage"):
-        measured["voltage"], measured["is_ac"] = await it.get_voltage()
+        measured["voltage"], measured["is_ac"] = await resource.get_voltage()
     with allow_refusal("get_current"):
-        measured["current"], is_ac = await it.get_current()
+        measured["current"], is_ac = await resource.get_current()
         assert measured.setdefault("is_ac", is_ac) == is_ac, "voltage and current disagree about AC"
     with allow_refusal("get_power"):
-        measured["power"] = await it.get_power()
+        measured["power"] = await resource.get_power()
     return measured
 
 

@@ -14,8 +14,8 @@ class SensorContract(Contract):
     api = "rdk:component:sensor"
     client = SensorClient
 
-    async def test_has_readings(self, it: Any) -> None:
-        readings = await it.get_readings()
+    async def test_has_readings(self, resource: Any) -> None:
+        readings = await resource.get_readings()
         assert isinstance(readings, Mapping)
         assert readings, "the sensor returned no readings"
         assert all(isinstance(key, str) for key in readings)

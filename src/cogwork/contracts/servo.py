@@ -26,30 +26,32 @@ class ServoContract(MovingContract):
     beyond: ClassVar[int] = 100_000
     """Angle outside its range."""
 
-    def move(self, it: Any) -> Coroutine[Any, Any, Any]:
-        return it.move(self.far)  # type: ignore[no-any-return]
+    def move(self, resource: Any) -> Coroutine[Any, Any, Any]:
+        return resource.move(self.far)  # type: ignore[no-any-return]
 
-    async def test_reaches_target(self, it: Any) -> None:
-        await it.move(self.near)
-        assert await it.get_position() == pytest.approx(self.near, abs=1), (
+    async def test_reaches_target(self, resource: Any) -> None:
+        await resource.move(self.near)
+        assert await resource.get_position() == pytest.approx(self.near, abs=1), (
             "it did not reach the target"
         )
-        assert not await it.is_moving(), "it reached the target but reports that it is moving"
+        assert not await resource.is_moving(), "it reached the target but reports that it is moving"
 
-    async def test_stays_where_stopped(self, it: Any) -> None:
-        async with moving(it, self.move):
-            await it.stop()
-            stopped = await it.get_position()
+    async def test_stays_where_stopped(self, resource: Any) -> None:
+        async with moving(resource, self.move):
+            await resource.stop()
+            stopped = await resource.get_position()
         await asyncio.sleep(SHORT_DURATION)
-        assert abs(await it.get_position() - stopped) <= 1, "it was stopped but continued to move"
+        assert abs(await resource.get_position() - stopped) <= 1, (
+            "it was stopped but continued to move"
+        )
 
-    async def test_refuses_angle_beyond_range(self, it: Any) -> None:
-        before = await it.get_position()
+    async def test_refuses_angle_beyond_range(self, resource: Any) -> None:
+        before = await resource.get_position()
         with pytest.raises(GRPCError) as refused:
-            await it.move(self.beyond)
+            await resource.move(self.beyond)
         assert refused.value.status is Status.INVALID_ARGUMENT
-        assert await it.get_position() == before
+        assert await resource.get_position() == before
 
-    async def test_geometries_are_known_or_refused(self, it: Any) -> None:
+    async def test_geometries_are_known_or_refused(self, resource: Any) -> None:
         with allow_refusal("get_geometries"):
-            assert isinstance(await it.get_geometries(), list)
+            assert isinstance(await resource.get_geometries(), list)

@@ -23,29 +23,29 @@ class SlamContract(Contract):
     keeps_state: ClassVar[bool] = True
     """Whether the service provides its internal state."""
 
-    async def test_reports_position(self, it: Any) -> None:
-        pose = await it.get_position(timeout=TIMEOUT)
+    async def test_reports_position(self, resource: Any) -> None:
+        pose = await resource.get_position(timeout=TIMEOUT)
         assert all(map(math.isfinite, (pose.x, pose.y, pose.z, pose.theta)))
         assert math.hypot(pose.o_x, pose.o_y, pose.o_z) == pytest.approx(1, abs=1e-3)
 
-    async def test_map_is_a_point_cloud(self, it: Any) -> None:
-        _check_cloud(_join_chunks(await it.get_point_cloud_map(timeout=TIMEOUT)))
+    async def test_map_is_a_point_cloud(self, resource: Any) -> None:
+        _check_cloud(_join_chunks(await resource.get_point_cloud_map(timeout=TIMEOUT)))
 
-    async def test_edited_map_is_a_point_cloud(self, it: Any) -> None:
+    async def test_edited_map_is_a_point_cloud(self, resource: Any) -> None:
         with allow_refusal("GetPointCloudMap"):
-            _check_cloud(_join_chunks(await it.get_point_cloud_map(True, timeout=TIMEOUT)))
+            _check_cloud(_join_chunks(await resource.get_point_cloud_map(True, timeout=TIMEOUT)))
 
-    async def test_reports_internal_state(self, it: Any) -> None:
+    async def test_reports_internal_state(self, resource: Any) -> None:
         """A service without internal state must refuse the request."""
         if self.keeps_state:
-            assert _join_chunks(await it.get_internal_state(timeout=TIMEOUT))
+            assert _join_chunks(await resource.get_internal_state(timeout=TIMEOUT))
             return
         with pytest.raises(GRPCError) as refused:
-            await it.get_internal_state(timeout=TIMEOUT)
+            await resource.get_internal_state(timeout=TIMEOUT)
         assert refused.value.status is Status.UNIMPLEMENTED
 
-    async def test_reports_mapping_mode(self, it: Any) -> None:
-        properties = await it.get_properties(timeout=TIMEOUT)
+    async def test_reports_mapping_mode(self, resource: Any) -> None:
+        properties = await resource.get_properties(timeout=TIMEOUT)
         assert properties.mapping_mode != MappingMode.MAPPING_MODE_UNSPECIFIED
 
 

@@ -16,21 +16,21 @@ class SwitchContract(Contract):
     api = "rdk:component:switch"
     client = SwitchClient
 
-    async def test_keeps_its_position(self, it: Any) -> None:
-        count, _ = await it.get_number_of_positions()
+    async def test_keeps_its_position(self, resource: Any) -> None:
+        count, _ = await resource.get_number_of_positions()
         for position in (count - 1, 0):
-            await it.set_position(position)
-            assert await it.get_position() == position
+            await resource.set_position(position)
+            assert await resource.get_position() == position
 
-    async def test_refuses_position_beyond_last(self, it: Any) -> None:
-        count, _ = await it.get_number_of_positions()
-        before = await it.get_position()
+    async def test_refuses_position_beyond_last(self, resource: Any) -> None:
+        count, _ = await resource.get_number_of_positions()
+        before = await resource.get_position()
         with pytest.raises(GRPCError) as refused:
-            await it.set_position(count)
+            await resource.set_position(count)
         assert refused.value.status is Status.INVALID_ARGUMENT
-        assert await it.get_position() == before
+        assert await resource.get_position() == before
 
-    async def test_labels_cover_all_positions_or_none(self, it: Any) -> None:
-        count, labels = await it.get_number_of_positions()
+    async def test_labels_cover_all_positions_or_none(self, resource: Any) -> None:
+        count, labels = await resource.get_number_of_positions()
         assert count >= 1
         assert len(labels) in (0, count)

@@ -13,7 +13,7 @@ from cogwork.contracts.contract import Contract, allow_refusal
 
 
 class VisionContract(Contract):
-    """`beside` must contain a camera."""
+    """`other_resources` must contain a camera."""
 
     api = "rdk:service:vision"
     client = VisionClient
@@ -21,45 +21,45 @@ class VisionContract(Contract):
     camera: ClassVar[str]
     """Name of the camera to use."""
 
-    async def test_detections(self, it: Any) -> None:
-        if not (await it.get_properties()).detections_supported:
-            await _assert_unimplemented(it.get_detections_from_camera(self.camera))
+    async def test_detections(self, resource: Any) -> None:
+        if not (await resource.get_properties()).detections_supported:
+            await _assert_unimplemented(resource.get_detections_from_camera(self.camera))
             return
-        captured = await it.capture_all_from_camera(
+        captured = await resource.capture_all_from_camera(
             self.camera, return_image=True, return_detections=True
         )
         for detection in captured.detections:
             assert 0 <= detection.confidence <= 1
             assert 0 <= detection.x_min <= detection.x_max <= captured.image.width
             assert 0 <= detection.y_min <= detection.y_max <= captured.image.height
-        assert isinstance(await it.get_detections_from_camera(self.camera), list)
-        assert isinstance(await it.get_detections(captured.image), list)
+        assert isinstance(await resource.get_detections_from_camera(self.camera), list)
+        assert isinstance(await resource.get_detections(captured.image), list)
 
-    async def test_classifications(self, it: Any) -> None:
-        if not (await it.get_properties()).classifications_supported:
-            await _assert_unimplemented(it.get_classifications_from_camera(self.camera, 3))
+    async def test_classifications(self, resource: Any) -> None:
+        if not (await resource.get_properties()).classifications_supported:
+            await _assert_unimplemented(resource.get_classifications_from_camera(self.camera, 3))
             return
-        captured = await it.capture_all_from_camera(
+        captured = await resource.capture_all_from_camera(
             self.camera, return_image=True, return_classifications=True
         )
         scores = [each.confidence for each in captured.classifications]
         assert scores == sorted(scores, reverse=True)
-        assert len(await it.get_classifications_from_camera(self.camera, 1)) <= 1
-        assert len(await it.get_classifications(captured.image, 1)) <= 1
+        assert len(await resource.get_classifications_from_camera(self.camera, 1)) <= 1
+        assert len(await resource.get_classifications(captured.image, 1)) <= 1
 
-    async def test_objects(self, it: Any) -> None:
-        if not (await it.get_properties()).object_point_clouds_supported:
-            await _assert_unimplemented(it.get_object_point_clouds(self.camera))
+    async def test_objects(self, resource: Any) -> None:
+        if not (await resource.get_properties()).object_point_clouds_supported:
+            await _assert_unimplemented(resource.get_object_point_clouds(self.camera))
             return
         # The camera may not support depth, which is not an error of the service.
         with allow_refusal("GetObjectPointClouds"):
-            assert isinstance(await it.get_object_point_clouds(self.camera), list)
+            assert isinstance(await resource.get_object_point_clouds(self.camera), list)
         with allow_refusal("GetDetections3D"):
-            assert isinstance(await it.get_detections_3d(self.camera), list)
+            assert isinstance(await resource.get_detections_3d(self.camera), list)
 
-    async def test_unknown_camera_is_refused(self, it: Any) -> None:
+    async def test_unknown_camera_is_refused(self, resource: Any) -> None:
         with pytest.raises(GRPCError) as refused:
-            await it.get_detections_from_camera("no such camera")
+            await resource.get_detections_from_camera("no such camera")
         assert refused.value.status in (Status.NOT_FOUND, Status.UNIMPLEMENTED)
 
 

@@ -23,26 +23,26 @@ class WorldStateStoreContract(Contract):
     changing: ClassVar[int] = 10
     """Number of changes expected within a few seconds; 0 for a static world."""
 
-    async def test_listed_transforms_can_be_fetched(self, it: Any) -> None:
-        uuids = await it.list_uuids()
+    async def test_listed_transforms_can_be_fetched(self, resource: Any) -> None:
+        uuids = await resource.list_uuids()
         assert len(set(uuids)) == len(uuids)
         for uuid in uuids:
             # A transform may have been removed since it was listed.
             with allow_refusal("GetTransform"):
-                transform = await it.get_transform(uuid)
+                transform = await resource.get_transform(uuid)
                 assert transform.uuid == uuid
                 assert _is_complete(transform)
 
-    async def test_unknown_uuid_is_not_found(self, it: Any) -> None:
+    async def test_unknown_uuid_is_not_found(self, resource: Any) -> None:
         with pytest.raises(GRPCError) as refused:
-            await it.get_transform(b"no such uuid")
+            await resource.get_transform(b"no such uuid")
         assert refused.value.status is Status.NOT_FOUND
         assert " " in (refused.value.message or "")
 
-    async def test_streams_changes(self, it: Any) -> None:
+    async def test_streams_changes(self, resource: Any) -> None:
         """Check the changes; a removed transform must not be updated."""
         gone: set[bytes] = set()
-        stream = it.stream_transform_changes()
+        stream = resource.stream_transform_changes()
         async with asyncio.timeout(TIMEOUT), contextlib.aclosing(stream):
             for _ in range(self.changing):
                 change = await anext(stream)
@@ -62,12 +62,12 @@ class WorldStateStoreContract(Contract):
                     case other:
                         raise AssertionError(f"unexpected change type {other}")
 
-    async def test_abandoned_streams_do_not_block(self, it: Any) -> None:
+    async def test_abandoned_streams_do_not_block(self, resource: Any) -> None:
         """Streams that clients abandon must not block other clients."""
         if not self.changing:
             return
         for _ in range(5):
-            stream = it.stream_transform_changes()
+            stream = resource.stream_transform_changes()
             async with asyncio.timeout(TIMEOUT), contextlib.aclosing(stream):
                 await anext(stream)
 

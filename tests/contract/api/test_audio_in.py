@@ -12,5 +12,5 @@ class TestFake(AudioInContract):
 class TestFakeBesideASpeaker(AudioInContract):
     model = "fake"
     attributes = {"hears": "speaker", "sample_rate_hz": 8000, "chunk": "20ms"}
-    beside = ({"name": "speaker", "api": "rdk:component:audio_out", "model": "fake"},)
+    other_resources = ({"name": "speaker", "api": "rdk:component:audio_out", "model": "fake"},)
     seconds = 0.1

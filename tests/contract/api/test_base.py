@@ -15,7 +15,7 @@ class TestWheeled(BaseContract):
         "width_mm": 300,
         "wheel_circumference_mm": 300,
     }
-    beside = tuple(
+    other_resources = tuple(
         {
             "name": name,
             "api": "rdk:component:motor",

@@ -10,4 +10,4 @@ class TestFake(ButtonContract):
 class TestFakeWithAPin(ButtonContract):
     model = "fake"
     attributes = {"board": "b", "pin": "7", "pulse": "10ms"}
-    beside = ({"name": "b", "api": "rdk:component:board", "model": "fake"},)
+    other_resources = ({"name": "b", "api": "rdk:component:board", "model": "fake"},)

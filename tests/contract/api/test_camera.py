@@ -15,8 +15,8 @@ class TestFake(CameraContract):
 
 class TestTransform(CameraContract):
     model = "transform"
-    lacks = ("GetPointCloud",)
-    beside = (
+    unsupported_methods = ("GetPointCloud",)
+    other_resources = (
         {
             "name": "belt",
             "api": "rdk:component:camera",

@@ -128,7 +128,7 @@ async def test_correct_driver_passes(read: Read, monkeypatch: pytest.MonkeyPatch
         (fail_without_message, "GetReadings failed without a message: UNAVAILABLE: E17"),
         (
             raise_not_implemented,
-            'GetReadings is not implemented; implement it or add it to "lacks"',
+            'GetReadings is not implemented; implement it or add it to "unsupported_methods"',
         ),
     ],
 )

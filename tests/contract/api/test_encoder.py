@@ -13,8 +13,8 @@ class TestFake(EncoderContract):
 class TestFakeOnAMotor(EncoderContract):
     model = "fake"
     attributes = {"motor": "m"}
-    beside = ({"name": "m", "api": "rdk:component:motor", "model": "fake"},)
+    other_resources = ({"name": "m", "api": "rdk:component:motor", "model": "fake"},)
     ticks_per_revolution = 360
 
-    async def turn(self, bench: Harness, way: int) -> None:
-        await MotorClient("m", bench.channel).go_for(way * 60, 0.1)
+    async def turn(self, harness: Harness, way: int) -> None:
+        await MotorClient("m", harness.channel).go_for(way * 60, 0.1)

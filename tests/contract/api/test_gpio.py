@@ -37,21 +37,21 @@ BOARD = {
 
 class TestBoard(BoardContract):
     model = "gpio"
-    lacks = ("SetPowerMode",)
+    unsupported_methods = ("SetPowerMode",)
     attributes = ATTRIBUTES
     pins = ("GPIO17", "27", "BOARD15")
     pwm_pins = ("GPIO18",)
     interrupts = ("a", "b")
     drives = SIGNALS
 
-    async def drive(self, it: Any, interrupt: str, high: bool) -> None:
+    async def drive(self, resource: Any, interrupt: str, high: bool) -> None:
         """Drive the watched pin from outside: it stays an input."""
-        await it.do_command({"drive": {SIGNALS[interrupt]: high}})
+        await resource.do_command({"drive": {SIGNALS[interrupt]: high}})
 
 
 class OnMockBoard:
     model: ClassVar[str] = "gpio"
-    beside: ClassVar[Any] = [BOARD]
+    other_resources: ClassVar[Any] = [BOARD]
 
 
 class TestButton(OnMockBoard, ButtonContract):
@@ -59,7 +59,7 @@ class TestButton(OnMockBoard, ButtonContract):
 
 
 class TestMotor(OnMockBoard, MotorContract):
-    lacks = ("GetPosition", "GoTo", "ResetZeroPosition")
+    unsupported_methods = ("GetPosition", "GoTo", "ResetZeroPosition")
     attributes: ClassVar[Any] = {
         "board": "pins",
         "pins": {"a": "17", "b": "27", "pwm": "18", "en_low": "22"},
@@ -68,7 +68,7 @@ class TestMotor(OnMockBoard, MotorContract):
 
 
 class TestMotorOfTwoPins(OnMockBoard, MotorContract):
-    lacks = ("GetPosition", "GoFor", "GoTo", "ResetZeroPosition", "SetRPM")
+    unsupported_methods = ("GetPosition", "GoFor", "GoTo", "ResetZeroPosition", "SetRPM")
     attributes: ClassVar[Any] = {"board": "pins", "pins": {"a": "17", "b": "27"}}
 
 
@@ -118,7 +118,7 @@ class TestMotorWithEncoder(MotorContract):
             Shaft.new,
         ),
     )
-    beside: ClassVar[Any] = [
+    other_resources: ClassVar[Any] = [
         BOARD,
         {
             "name": "shaft",
@@ -149,9 +149,9 @@ class TestIncrementalEncoder(OnMockBoard, EncoderContract):
     model = "incremental"
     attributes: ClassVar[Any] = {"board": "pins", "pins": {"a": "a", "b": "b"}}
 
-    async def turn(self, bench: Harness, way: int) -> None:
+    async def turn(self, harness: Harness, way: int) -> None:
         for interrupt, high in _pulses("ab" if way > 0 else "ba"):
-            await _drive(bench, interrupt, high)
+            await _drive(harness, interrupt, high)
 
 
 class TestSingleEncoder(OnMockBoard, EncoderContract):
@@ -159,9 +159,9 @@ class TestSingleEncoder(OnMockBoard, EncoderContract):
     attributes: ClassVar[Any] = {"board": "pins", "pins": {"i": "a"}}
     knows_way = False
 
-    async def turn(self, bench: Harness, way: int) -> None:
+    async def turn(self, harness: Harness, way: int) -> None:
         for interrupt, high in _pulses("a"):
-            await _drive(bench, interrupt, high)
+            await _drive(harness, interrupt, high)
 
 
 def _pulses(order: str) -> list[tuple[str, bool]]:
@@ -169,5 +169,5 @@ def _pulses(order: str) -> list[tuple[str, bool]]:
     return [(signal, high) for _ in range(5) for high in (True, False) for signal in order]
 
 
-async def _drive(bench: Harness, interrupt: str, high: bool) -> None:
-    await BoardClient("pins", bench.channel).do_command({"drive": {SIGNALS[interrupt]: high}})
+async def _drive(harness: Harness, interrupt: str, high: bool) -> None:
+    await BoardClient("pins", harness.channel).do_command({"drive": {SIGNALS[interrupt]: high}})

@@ -66,11 +66,11 @@ class UnnamedBoards(Fake, BoardContract):
 
 class Encoder(Fake, EncoderContract):
     attributes: ClassVar[Any] = {"motor": "m"}
-    beside: ClassVar[Any] = [{"name": "m", "api": "rdk:component:motor", "model": "fake"}]
+    other_resources: ClassVar[Any] = [{"name": "m", "api": "rdk:component:motor", "model": "fake"}]
     ticks_per_revolution = 360
 
-    async def turn(self, bench: Harness, way: int) -> None:
-        await MotorClient("m", bench.channel).go_for(way * 60, 0.1)
+    async def turn(self, harness: Harness, way: int) -> None:
+        await MotorClient("m", harness.channel).go_for(way * 60, 0.1)
 
 
 class Gantry(Fake, GantryContract):
@@ -112,15 +112,15 @@ def return_value(value: Any) -> Mistake:
 
 
 def ignore_signs(call: Mistake) -> Mistake:
-    async def without_signs(it: Any, *numbers: float, **_: Any) -> None:
-        await call(it, *map(abs, numbers))
+    async def without_signs(resource: Any, *numbers: float, **_: Any) -> None:
+        await call(resource, *map(abs, numbers))
 
     return without_signs
 
 
 def multiply_result(factor: float, call: Mistake) -> Mistake:
-    async def multiplied(it: Any, **_: Any) -> float:
-        result: float = await call(it)
+    async def multiplied(resource: Any, **_: Any) -> float:
+        result: float = await call(resource)
         return result * factor
 
     return multiplied
@@ -130,9 +130,9 @@ def count_only_up(call: Mistake) -> Mistake:
     """Count ticks of a shaft upward, whichever way it turns."""
     last, counted = 0.0, 0.0
 
-    async def position(it: Any, *kind: Any, **_: Any) -> tuple[float, Any]:
+    async def position(resource: Any, *kind: Any, **_: Any) -> tuple[float, Any]:
         nonlocal last, counted
-        ticks, kind_given = await call(it, *kind)
+        ticks, kind_given = await call(resource, *kind)
         counted, last = counted + abs(ticks - last), ticks
         return counted % 360, kind_given
 
@@ -329,7 +329,7 @@ async def test_board_contract_without_names_is_reported() -> None:
 
 async def run_contract_test(contract: type[Contract], test: Test) -> None:
     async with running_harness() as made:
-        await made.run(*contract.beside, contract.resource_config())
-        known = {"bench": made, "it": contract.client("it", made.channel)}
+        await made.run(*contract.other_resources, contract.resource_config())
+        known = {"harness": made, "resource": contract.client("it", made.channel)}
         wanted = [name for name in inspect.signature(test).parameters if name != "self"]
         await test(contract(), **{name: known[name] for name in wanted})

@@ -61,7 +61,7 @@ MAP = {
 
 class TestArm(MotionContract):
     model = "builtin"
-    beside = (ARM, BASE, GPS, MAP)
+    other_resources = (ARM, BASE, GPS, MAP)
     component = "arm"
     step = Pose(x=10, y=-20, z=-30, o_z=1)
     base = "base"
@@ -72,14 +72,14 @@ class TestArm(MotionContract):
 
 class TestRidingOnAnArm(MotionContract):
     model = "fake"
-    beside = (ARM, GRIPPER)
+    other_resources = (ARM, GRIPPER)
     component = "gripper"
     step = Pose(x=10, y=-20, z=-30, o_z=1)
 
 
 class TestGantry(MotionContract):
     model = "builtin"
-    beside = (GANTRY,)
+    other_resources = (GANTRY,)
     component = "gantry"
     step = Pose(x=40, y=30)
 
@@ -88,6 +88,6 @@ class TestRidingOnAGantry(MotionContract):
     """The camera looks along x and z at once, but moves horizontally."""
 
     model = "builtin"
-    beside = (GANTRY, CAMERA)
+    other_resources = (GANTRY, CAMERA)
     component = "camera"
     step = Pose(x=40, z=40)

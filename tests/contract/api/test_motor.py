@@ -9,5 +9,5 @@ class TestFake(MotorContract):
 
 class TestFakeWithoutPosition(MotorContract):
     model = "fake"
-    lacks = ("GetPosition", "GoTo", "ResetZeroPosition")
+    unsupported_methods = ("GetPosition", "GoTo", "ResetZeroPosition")
     attributes = {"position_reporting": False}

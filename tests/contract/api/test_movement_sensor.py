@@ -10,19 +10,19 @@ class TestFake(MovementSensorContract):
 class TestFakeOnABase(MovementSensorContract):
     model = "fake"
     attributes = {"base": "b"}
-    beside = ({"name": "b", "api": "rdk:component:base", "model": "fake"},)
+    other_resources = ({"name": "b", "api": "rdk:component:base", "model": "fake"},)
 
 
 class TestWheeledOdometry(MovementSensorContract):
     model = "wheeled-odometry"
-    lacks = ("GetLinearAcceleration",)
+    unsupported_methods = ("GetLinearAcceleration",)
     attributes = {
         "left_motors": ["left"],
         "right_motors": ["right"],
         "base": "b",
         "time_interval_msec": 10,
     }
-    beside = (
+    other_resources = (
         *(
             {"name": name, "api": "rdk:component:motor", "model": "fake"}
             for name in ("left", "right")

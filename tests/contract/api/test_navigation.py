@@ -38,7 +38,7 @@ BUILTIN = {
 class TestBuiltin(NavigationContract):
     model = "builtin"
     attributes = BUILTIN
-    beside = BESIDE
+    other_resources = BESIDE
     near = _geo(48.000001, 11)
     nearby = _geo(48, 11.000001)
     far = _geo(48.01, 11.01)
@@ -48,7 +48,7 @@ class TestBuiltin(NavigationContract):
 class TestBuiltinOnALocalMap(NavigationContract):
     model = "builtin"
     attributes = {**BUILTIN, "map_type": "local"}
-    beside = BESIDE
+    other_resources = BESIDE
     near = Position(pose=Pose(x=100, y=50, o_z=1, theta=30))
     nearby = Position(pose=Pose(x=50))
     far = Position(pose=Pose(x=100_000))

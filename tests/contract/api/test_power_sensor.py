@@ -10,4 +10,4 @@ class TestFake(PowerSensorContract):
 class TestFakeWithAMotor(PowerSensorContract):
     model = "fake"
     attributes = {"motor": "m"}
-    beside = ({"name": "m", "api": "rdk:component:motor", "model": "fake"},)
+    other_resources = ({"name": "m", "api": "rdk:component:motor", "model": "fake"},)

@@ -10,4 +10,4 @@ class TestFake(SlamContract):
 class TestFakeWithABase(SlamContract):
     model = "fake"
     attributes = {"base": "b"}
-    beside = ({"name": "b", "api": "rdk:component:base", "model": "fake"},)
+    other_resources = ({"name": "b", "api": "rdk:component:base", "model": "fake"},)

@@ -26,18 +26,18 @@ DEMO: dict[str, Any] = {
 class TestFake(VisionContract):
     model = "fake"
     camera = "belt"
-    beside = (BELT,)
+    other_resources = (BELT,)
 
 
 class TestMlmodel(VisionContract):
     model = "mlmodel"
     camera = "belt"
-    beside = (BELT, DEMO)
+    other_resources = (BELT, DEMO)
     attributes = {"mlmodel_name": "parts"}
 
 
 class TestColorDetector(VisionContract):
     model = "color_detector"
     camera = "belt"
-    beside = (BELT,)
+    other_resources = (BELT,)
     attributes = {"detect_color": "#E02020", "segment_size_px": 50}

@@ -4,7 +4,16 @@ from __future__ import annotations
 
 import numpy as np
 from tests.fuzz.target import ContractViolation, Target, allow_errors
-from tests.pictures import chunk, color_image, depth_image, jpeg, png, progressive, with_exif, encode_pixels
+from tests.pictures import (
+    chunk,
+    color_image,
+    depth_image,
+    encode_pixels,
+    jpeg,
+    png,
+    progressive,
+    with_exif,
+)
 
 from cogwork.core.errors import InvalidRequest
 from cogwork.resource.image import decode, decode_reduced

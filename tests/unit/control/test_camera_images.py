@@ -122,7 +122,7 @@ async def test_concurrent_requests_share_one_camera_call() -> None:
     async with run_machine(theirs=lambda: camera) as machine:
         shared = camera_images.CameraImages(machine, SystemClock())
         first = asyncio.ensure_future(shared.get_newest("theirs"))
-        await camera.was_asked(1)
+        await camera.wait_for_requests(1)
         others = [asyncio.ensure_future(shared.get_newest("theirs")) for _ in range(20)]
         camera.held.set()
         async with asyncio.timeout(10):

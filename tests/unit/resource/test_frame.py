@@ -311,7 +311,7 @@ class TestSharedDecoding:
             asyncio.ensure_future(get_frames(camera, workers, ManualClock(), (), shared))
             for _ in range(40)  # more than the queue allows
         ]
-        await camera.was_asked(40)
+        await camera.wait_for_requests(40)
         decodings.resume.set()
         seen = [frame for (frame,) in await asyncio.gather(*requests)]
         assert decodings.calls == 1

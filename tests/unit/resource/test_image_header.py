@@ -8,16 +8,16 @@ from collections.abc import Iterator
 import pytest
 from tests.pictures import (
     chunk,
-    claiming,
     color_image,
     depth_image,
+    encode_pixels,
     jpeg,
     png,
     progressive,
     segment,
+    with_claimed_size,
     with_exif,
     with_scans,
-    encode_pixels,
 )
 from tests.real_models import photo_paths
 
@@ -92,7 +92,7 @@ class TestSizes:
     @pytest.mark.parametrize(("width", "height"), [(0, 0), (0, 5), (5, 0)])
     def test_empty_image_is_refused(self, small: bytes, width: int, height: int) -> None:
         assert f"is empty: its header declares {width}x{height}" in refusal_message(
-            claiming(small, width, height)
+            with_claimed_size(small, width, height)
         )
 
     @pytest.mark.parametrize(
@@ -106,26 +106,28 @@ class TestSizes:
     def test_too_large_declared_size_is_refused(
         self, small: bytes, width: int, height: int
     ) -> None:
-        message = refusal_message(claiming(small, width, height))
+        message = refusal_message(with_claimed_size(small, width, height))
         assert f"too large: {width}x{height}" in message
         assert "36 million" in message
 
     @pytest.mark.parametrize("size", [(7680, 4320), (8192, 4320), (4320, 8192), (6000, 6000)])
     def test_8k_image_is_accepted(self, size: tuple[int, int]) -> None:
         for small in (PHOTO, png(5, 7)):
-            header = read_header(claiming(small, *size))
+            header = read_header(with_claimed_size(small, *size))
             assert (header.width, header.height) == size
 
     def test_pixel_limit(self) -> None:
         assert MAX_PIXELS == 6000 * 6000
-        read_header(claiming(PHOTO, 6000, 6000))
-        refusal_message(claiming(PHOTO, 6000, 6001))
+        read_header(with_claimed_size(PHOTO, 6000, 6000))
+        refusal_message(with_claimed_size(PHOTO, 6000, 6001))
 
     def test_too_many_bytes_are_refused(self) -> None:
         assert "too large" in refusal_message(bytes(MAX_BYTES + 1))
 
     @pytest.mark.parametrize(
-        "whole", [encode(color_image(), RGBA), encode(depth_image(), DEPTH)], ids=["colour", "depth"]
+        "whole",
+        [encode(color_image(), RGBA), encode(depth_image(), DEPTH)],
+        ids=["colour", "depth"],
     )
     @pytest.mark.parametrize("change", [-1, 1, -1000])
     def test_raw_image_with_wrong_length_is_refused(self, whole: bytes, change: int) -> None:
@@ -209,8 +211,10 @@ class TestHostileJpegs:
 
     def test_large_image_may_have_fewer_scans(self) -> None:
         usual = progressive(color_image())
-        read_header(claiming(with_scans(usual, 15), 7680, 4320))
-        assert "more than 15 scans" in refusal_message(claiming(with_scans(usual, 16), 7680, 4320))
+        read_header(with_claimed_size(with_scans(usual, 15), 7680, 4320))
+        assert "more than 15 scans" in refusal_message(
+            with_claimed_size(with_scans(usual, 16), 7680, 4320)
+        )
 
     def test_end_marker_in_a_comment_does_not_hide_scans(self) -> None:
         usual = progressive(color_image())
@@ -220,7 +224,7 @@ class TestHostileJpegs:
 
     def test_data_after_the_photo_is_ignored(self) -> None:
         """Phones append videos, whose bytes may look like scans."""
-        photo = claiming(PHOTO, 4000, 3000)
+        photo = with_claimed_size(PHOTO, 4000, 3000)
         assert read_header(photo + os.urandom(64) + b"\xff\xda" * 500).width == 4000
         assert read_header(photo + os.urandom(8 * MIB)).width == 4000
 

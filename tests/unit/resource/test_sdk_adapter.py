@@ -136,8 +136,15 @@ class TestMotorContract(MotorContract):
     model = "acme:easy:motor"
     models = (model_from_sdk_class(PinMotor),)
     attributes: ClassVar[Mapping[str, Any]] = {"board": "pins"}
-    beside = (PINS,)
-    lacks = ("GetGeometries", "GetPosition", "GoFor", "GoTo", "ResetZeroPosition", "SetRPM")
+    other_resources = (PINS,)
+    unsupported_methods = (
+        "GetGeometries",
+        "GetPosition",
+        "GoFor",
+        "GoTo",
+        "ResetZeroPosition",
+        "SetRPM",
+    )
 
 
 def motor_config(**attributes: Any) -> dict[str, Any]:
