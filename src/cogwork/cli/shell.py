@@ -23,7 +23,7 @@ from cogwork.core.escape import escape
 from cogwork.resource import sdk
 from cogwork.resource.structs import to_struct
 
-assert sdk.VERSION  # before anything else imports the SDK
+assert sdk.VERSION  # `sdk` must be imported before the SDK itself
 from viam.gen.service.shell.v1 import shell_pb2 as messages  # noqa: E402
 
 from cogwork.resource.shell_service import WINDOW_CHANGE  # noqa: E402

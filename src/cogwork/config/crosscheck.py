@@ -186,7 +186,8 @@ def _report_cycles(
         resource = by_name[name]
         collector.add(
             codes.CIRCULAR_OPTIONAL,
-            f'"{wanted.short}" depends on "{name.short}", which is built without it',
+            f'"{wanted.short}" depends on "{name.short}", so "{name.short}" is built without '
+            f'"{wanted.short}"',
             _find_pointer(resource.wants, wanted, resource.pointer),
             Effect.IGNORED,
         )

@@ -40,7 +40,7 @@ class RedactedText:
         self._hides_lines = False
 
     def hide_lines(self) -> None:
-        """Show no lines at all, if it is unknown which of them contain secrets."""
+        """Show no lines at all. Call this if it is unknown which of them contain secrets."""
         self._hides_lines = True
 
     def hide(self, spans: Iterable[Span]) -> None:

@@ -102,7 +102,8 @@ def _parse_cron(line: str) -> Cron:
 
 
 _FIELD_ORDER_HINT = (
-    "the fields are minute, hour, day of month, month, day of week; with six, second is first"
+    "the fields are minute, hour, day of month, month, day of week; "
+    "if there are six, the first is seconds"
 )
 
 

@@ -32,7 +32,7 @@ class HttpRefusal(NamedTuple):
 
 
 class BrowserGuard:
-    """ASGI middleware that answers rejected requests itself and adds security headers to all."""
+    """ASGI middleware that answers rejected requests and adds security headers to all responses."""
 
     def __init__(self, application: Application, host_names: Callable[[], Collection[str]]) -> None:
         """`host_names` returns the names that a Host header may contain, in lower case."""

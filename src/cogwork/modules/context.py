@@ -56,7 +56,8 @@ class ModuleContext:
     is_in_process: Callable[[Api, ModelName], bool] = lambda *_: False
     """Whether the server itself has the model, so that no module provides it."""
     resource_modules: dict[str, str] = field(default_factory=dict)
-    """Module names by the full names of the resources that they provide. It is shared."""
+    """Module names by the full names of the resources that they provide. The log holds the
+    same dict, to apply the log level of a module to its resources."""
     cloud: CloudIds = field(default_factory=CloudIds)
     deadlines: Deadlines = field(default_factory=Deadlines)
     backoff: Backoff = RETRY

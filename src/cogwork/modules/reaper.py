@@ -92,7 +92,7 @@ class Reaper:
             )
         except OSError as error:
             _log.error(
-                "cannot start /bin/sh, so modules would outlive a killed server: %s",
+                "cannot start /bin/sh: %s; if the server is killed, its modules keep running",
                 error,
             )
             return

@@ -55,13 +55,13 @@ def model_from_sdk_class(kind: type[Any], clock: Clock | None = None) -> SdkClas
 
 
 def _read_identity(kind: type[Any]) -> tuple[Api, ModelName]:
-    for attribute, example in (
-        ("API", "by deriving it from a class of the SDK, such as viam.components.motor.Motor"),
-        ("MODEL", 'with MODEL = "acme:demo:motor"'),
-        ("new", "by deriving it from the SDK's EasyResource"),
+    for attribute, hint in (
+        ("API", "derive the class from one of the SDK, such as viam.components.motor.Motor"),
+        ("MODEL", 'add MODEL = "acme:demo:motor"'),
+        ("new", "derive the class from the SDK's EasyResource"),
     ):
         if not hasattr(kind, attribute):
-            raise TypeError(f"{kind.__qualname__} has no {attribute}; add one {example}")
+            raise TypeError(f'class {kind.__qualname__} has no attribute "{attribute}"; {hint}')
     return Api.parse(str(kind.API)), ModelName.parse(str(kind.MODEL))
 
 

@@ -433,7 +433,7 @@ CASES = [
         codes.CIRCULAR_OPTIONAL,
         f'{{"components": [{{{CAMERA}, "depends_on": ["eyes"]}}],\n'
         f'"services": [{{{VISION}, "attributes": {{"helper": «"cam"}}}}]}}',
-        '"cam" depends on "eyes", which is built without it',
+        '"cam" depends on "eyes", so "eyes" is built without "cam"',
         IGNORED,
     ),
     Case(

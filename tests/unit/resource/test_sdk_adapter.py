@@ -477,9 +477,9 @@ def test_class_without_api_or_model_raises() -> None:
         @classmethod
         def new(cls, config: Any, dependencies: Any) -> Any: ...
 
-    with pytest.raises(TypeError, match="Nothing has no API; add one by deriving it"):
+    with pytest.raises(TypeError, match='Nothing has no attribute "API"; derive the class from'):
         model_from_sdk_class(Nothing)
-    with pytest.raises(TypeError, match='Unnamed has no MODEL; add one with MODEL = "acme'):
+    with pytest.raises(TypeError, match='Unnamed has no attribute "MODEL"; add MODEL = "acme'):
         model_from_sdk_class(Unnamed)
 
 

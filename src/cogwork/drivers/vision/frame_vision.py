@@ -39,7 +39,7 @@ class AnnotatingCamera(Protocol):
 
     @property
     def drawn_by(self) -> str | None:
-        """Name of the service whose results are drawn, here or in a source camera."""
+        """Name of the service whose results this camera or its source draws on the images."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -251,7 +251,7 @@ class FrameVision(Vision, FrameAnalyzer):
             raise UnsuitableCamera(f'camera "{camera_name}" does not provide color images')
         if in_depth:
             scene = await self._load_depth_scene(camera, frames, query)
-            # A result shared with other callers may be older than this depth image.
+            # Not `_analyze_latest`: its result may be of an image older than this depth image.
             result = await self._analyze_once(color)
             return color, await self._add_objects(result, scene, camera_name, query)
         if not self._can_answer(query):

@@ -22,7 +22,8 @@ def non_max_suppression(candidates: Candidates, iou_threshold: float, most: int)
     over union (IoU) exceeds `iou_threshold`.
 
     Candidates are processed in blocks: each block is compared with all kept candidates and then
-    within itself. This takes a few large array operations for many boxes, and one for a few boxes.
+    within itself. A large number of boxes takes a few large array operations, and a small
+    number takes one.
     """
     pool = top_k(candidates, MAX_CANDIDATES)
     edges, classes = pool.boxes.T.astype(np.float64, order="C"), pool.classes
