@@ -20,7 +20,7 @@ from cogwork.config.diagnostics import did_you_mean
 from cogwork.resource import sdk
 from cogwork.wire.resource_field import NAME_FIELDS, name_field
 
-assert sdk.VERSION  # before anything else imports the SDK
+assert sdk.VERSION  # `sdk` must be imported before the SDK itself
 from viam.gen.robot.v1 import robot_pb2 as robot  # noqa: E402
 
 

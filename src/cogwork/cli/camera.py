@@ -26,7 +26,7 @@ from cogwork.resource import sdk
 from cogwork.resource.camera_service import MIME_TYPE_KEY
 from cogwork.resource.image_header import DEPTH, JPEG, PNG, RGBA, BadImage, ImageHeader, read_header
 
-assert sdk.VERSION  # before anything else imports the SDK
+assert sdk.VERSION  # `sdk` must be imported before the SDK itself
 from viam.gen.component.camera.v1 import camera_pb2 as messages  # noqa: E402
 
 _API = "rdk:component:camera"

@@ -20,7 +20,7 @@ from cogwork.config.diagnostics import replace_unprintable
 from cogwork.core.errors import CogworkError
 from cogwork.resource import sdk
 
-assert sdk.VERSION  # before anything else imports the SDK
+assert sdk.VERSION  # `sdk` must be imported before the SDK itself
 from viam.gen.service.shell.v1 import shell_pb2 as messages  # noqa: E402
 
 from cogwork.drivers.shell.file_copy import FileReceiver, FileSender  # noqa: E402

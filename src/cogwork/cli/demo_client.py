@@ -12,7 +12,7 @@ from cogwork.core.errors import CogworkError
 from cogwork.resource import sdk
 from cogwork.wire.grpc import GRPC_OPTIONS
 
-assert sdk.VERSION  # before anything else imports the SDK
+assert sdk.VERSION  # `sdk` must be imported before the SDK itself
 from viam.gen.common.v1 import common_pb2 as common  # noqa: E402
 from viam.gen.component.camera.v1 import camera_pb2 as camera  # noqa: E402
 from viam.gen.service.vision.v1 import vision_pb2 as vision  # noqa: E402

@@ -17,7 +17,7 @@ from cogwork.core.errors import CogworkError
 from cogwork.resource import sdk
 from cogwork.wire.grpc import GRPC_OPTIONS
 
-assert sdk.VERSION  # before anything else imports the SDK
+assert sdk.VERSION  # `sdk` must be imported before the SDK itself
 from viam.gen.common.v1 import common_pb2 as common  # noqa: E402
 from viam.gen.robot.v1 import robot_pb2 as robot  # noqa: E402
 

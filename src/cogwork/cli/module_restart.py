@@ -12,7 +12,7 @@ from cogwork.cli.grpc_client import call_robot, with_channel
 from cogwork.cli.terminal import EXIT_FAILURE, EXIT_OK, print_error, print_json
 from cogwork.resource import sdk
 
-assert sdk.VERSION  # before anything else imports the SDK
+assert sdk.VERSION  # `sdk` must be imported before the SDK itself
 from viam.gen.robot.v1 import robot_pb2 as robot  # noqa: E402
 
 _POLL_INTERVAL = 0.1

@@ -18,7 +18,7 @@ from cogwork.cli.terminal import EXIT_OK, exit_on_signals, print_error, print_js
 from cogwork.resource import sdk
 from cogwork.wire.grpc import GRPC_OPTIONS
 
-assert sdk.VERSION  # before anything else imports the SDK
+assert sdk.VERSION  # `sdk` must be imported before the SDK itself
 from viam.gen.robot.v1 import robot_pb2 as robot  # noqa: E402
 
 from cogwork.robot.tunnel import copy_from_socket, copy_to_socket  # noqa: E402

@@ -24,7 +24,7 @@ from cogwork.robot.health import health_of
 from cogwork.robot.machine import Machine
 from cogwork.wire.grpc import grpc_server
 
-assert sdk.VERSION  # before anything else imports the SDK
+assert sdk.VERSION  # `sdk` must be imported before the SDK itself
 from grpclib.client import Channel  # noqa: E402
 from grpclib.const import Cardinality  # noqa: E402
 from grpclib.metadata import Deadline  # noqa: E402

@@ -62,7 +62,7 @@ class TransformCamera(FrameCamera):
 
     @property
     def drawn_by(self) -> str | None:
-        """Name of the vision service whose results are drawn, here or in a source camera."""
+        """Name of the vision service whose results this camera or its source draws."""
         return self._drawn_by or getattr(self._source, "drawn_by", None)
 
     async def frames(self, sources: Sequence[str] = ()) -> Sequence[Frame]:

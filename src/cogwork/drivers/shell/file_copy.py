@@ -64,7 +64,7 @@ class FileSender:
 
     def __init__(self, paths: Sequence[Path], *, recursive: bool, preserve: bool) -> None:
         if not paths:
-            raise InvalidRequest("no files provided to copy")
+            raise InvalidRequest("there are no files to copy")
         self._preserve = preserve
         self._sources = [_resolve_source(path, recursive) for path in paths]
         self.source_type = _source_type(self._sources)
@@ -303,7 +303,7 @@ def _resolve_source(path: Path, recursive: bool) -> _CopySource:
     with translated_errors("read", path):
         target = path.resolve(strict=True)
     if target.is_dir() and not recursive:
-        raise InvalidRequest(f"file is a directory but copy recursion not used: {path}")
+        raise InvalidRequest(f"{path} is a directory; copy it recursively")
     name = path.absolute().name if path.name not in ("", "..") else target.name
     if not _is_text(name):
         raise InvalidRequest(f"the name of {path!r} is not valid text; rename it")

@@ -581,10 +581,10 @@ class TestFromMachine:
     @pytest.mark.parametrize(
         ("paths", "status", "words"),
         [
-            (["tree"], Status.INVALID_ARGUMENT, "file is a directory but copy recursion not used"),
+            (["tree"], Status.INVALID_ARGUMENT, "tree is a directory; copy it recursively"),
             (["nothing"], Status.NOT_FOUND, "No such file or directory"),
             (["pipe"], Status.FAILED_PRECONDITION, "it is neither a file nor a directory"),
-            ([], Status.INVALID_ARGUMENT, "no files provided to copy"),
+            ([], Status.INVALID_ARGUMENT, "there are no files to copy"),
             ([""], Status.INVALID_ARGUMENT, "one of the paths is empty"),
         ],
         ids=["directory", "nothing", "pipe", "none", "empty"],

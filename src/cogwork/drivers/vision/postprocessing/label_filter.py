@@ -12,7 +12,7 @@ from cogwork.drivers.vision.candidates import Candidates, Floats, Integers, top_
 from cogwork.resource import sdk
 from cogwork.resource.labels import Labels
 
-assert sdk.VERSION  # before anything else imports the SDK
+assert sdk.VERSION  # `sdk` must be imported before the SDK itself
 from viam.proto.service.vision import Classification, Detection  # noqa: E402
 
 _MAX_DIGITS = 18
