@@ -519,10 +519,10 @@ async def test_restart_delay_grows_with_each_failure_and_is_reported(tmp_path: P
         await machine.wait_until(lambda status: module_in(status, "bad").consecutive_failures >= 6)
         failed = [each for each in machine.story if each["state"] == "failed"]
 
-        await machine.wait_until(unhealthy("bad", "restarting in 0.4s"))
+        await machine.wait_until(unhealthy("bad", "restarting in 0."))
         assert [each["failures"] for each in failed] == list(range(1, len(failed) + 1))
         for each, wanted in zip(failed, (0.05, 0.1, 0.2, 0.4, 0.4, 0.4), strict=False):
-            assert 0.74 * wanted <= each["retry_after"] <= 1.26 * wanted
+            assert 0.49 * wanted <= each["retry_after"] <= 1.01 * wanted
         print("pauses:", [each["retry_after"] for each in failed])
 
 

@@ -280,32 +280,37 @@ async def test_command_of_25000_values_is_answered(server: WatchedServer) -> Non
     request = DoCommandRequest(name="g")
     request.command.get_or_create_list("points").extend([1.0] * 25_000)
     idle = await server.measure_idle(0.3)
-    await server.begin()
-    async with connected(server.server.port) as client:
-        path = "/viam.component.generic.v1.GenericService/DoCommand"
-        answer = await asyncio.wait_for(client.call(path, request.SerializeToString()), 30)
-    assert answer.status == 0
-    await server.wait_until_calm()
-    phase = await server.end("25,000 values")
-    check_phase(phase, idle)
+
+    async def call() -> None:
+        async with connected(server.server.port) as client:
+            path = "/viam.component.generic.v1.GenericService/DoCommand"
+            answer = await asyncio.wait_for(client.call(path, request.SerializeToString()), 30)
+        assert answer.status == 0
+        await server.wait_until_calm()
+
     # They are parsed in a thread, which shares the interpreter with the loop.
-    assert phase.bystander.p99 < 2 * LONGEST_TURN
+    highest_p99 = 2 * LONGEST_TURN
+    phase = await server.attack("25,000 values", call, highest_p99=highest_p99)
+    check_phase(phase, idle)
+    assert phase.bystander.p99 < highest_p99
 
 
 @pytest.mark.timeout(size(ci=60, full=300))
 async def test_paths_that_are_not_text_end_only_their_connection(server: WatchedServer) -> None:
     """By itself, grpc.aio ends its main loop over one, and all calls with it."""
     idle = await server.measure_idle(0.3)
-    await server.begin()
-    began = time.monotonic()
-    sent = 0
-    # A fast computer finishes these before the bystander has made enough calls.
-    while sent < size(ci=100, full=2000) or time.monotonic() - began < 1:
-        async with connected(server.server.port) as client:
-            with pytest.raises(Gone):
-                await asyncio.wait_for(client.call(b"/\xff\xfe/\x80", b""), DEADLINE)
-        sent += 1
-    phase = await server.end("paths that are not text")
+
+    async def call() -> None:
+        began = time.monotonic()
+        sent = 0
+        # A fast computer finishes these before the bystander has made enough calls.
+        while sent < size(ci=100, full=2000) or time.monotonic() - began < 1:
+            async with connected(server.server.port) as client:
+                with pytest.raises(Gone):
+                    await asyncio.wait_for(client.call(b"/\xff\xfe/\x80", b""), DEADLINE)
+            sent += 1
+
+    phase = await server.attack("paths that are not text", call)
     check_phase(phase, idle)
     assert phase.bystander.failed == 0
     assert phase.growth < MOST_GROWTH
