@@ -7,16 +7,16 @@ task awaits it. A call that does not return is abandoned, and its late result is
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import itertools
 import logging
 import random
-from collections.abc import Awaitable, Callable, Coroutine, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Coroutine, Mapping
 from typing import TypeVar
 
 from cogwork.core import duration
 from cogwork.core.clock import Clock
 from cogwork.core.error_text import error_text, is_code_error
+from cogwork.core.exit_trap import trap_exit
 from cogwork.graph.events import CallAbandoned, CallFailed, CallSlow, Observer, StateChanged
 from cogwork.graph.limits import GraphLimits, slow_warning_times
 from cogwork.graph.name import ResourceName
@@ -87,7 +87,7 @@ class LifecycleCalls:
                 node.reason = Reason(self._redact(text))
 
         async def construct() -> object:
-            with _trap_exit(), progress_listener(show_progress):
+            with trap_exit(), progress_listener(show_progress):
                 return await offer.builder.build(inputs.spec, dependencies)
 
         work = self._create_task(construct(), node)
@@ -118,7 +118,7 @@ class LifecycleCalls:
         held.holds = {**held.holds, **holds}
 
         async def change() -> object:
-            with _trap_exit():
+            with trap_exit():
                 await held.offer.builder.reconfigure(held.resource, inputs.spec, dependencies)
             return None
 
@@ -304,18 +304,9 @@ class LifecycleCalls:
 
 
 async def _close_resource(offer: Offer, resource: object) -> object:
-    with _trap_exit():
+    with trap_exit():
         await offer.builder.close(resource)
     return None
-
-
-@contextlib.contextmanager
-def _trap_exit() -> Iterator[None]:
-    """Turn SystemExit into an error: otherwise a driver that exits would end the process."""
-    try:
-        yield
-    except SystemExit as error:
-        raise RuntimeError(f"it called sys.exit({error.code!r})") from None
 
 
 def _task_error(task: asyncio.Future[object]) -> str | None:

@@ -20,6 +20,7 @@ from cogwork.config.schema import JobConfig
 from cogwork.core import duration
 from cogwork.core.clock import Clock
 from cogwork.core.error_text import error_text
+from cogwork.core.exit_trap import trap_exit
 from cogwork.logs.rules import JOB_LOGGER_PREFIX
 from cogwork.robot.loop_budget import LoopBudget, LoopMeter
 
@@ -230,7 +231,7 @@ class JobScheduler:
         """Run a job once. Return whether it succeeded. `meter` measures its event loop time."""
         name = config.name
         started = self._clock.monotonic()
-        work = _call_catching_exit(self._call, config)
+        work = _call_trapping_exit(self._call, config)
         work = meter.measure(work) if meter is not None else work
         run = self._runs[name] = self._create_task(work, f"run of job {name}")
         run.add_done_callback(lambda run: self._on_run_end(name, run))
@@ -292,12 +293,9 @@ def _comparable(config: JobConfig) -> JobConfig:
     return config.model_copy(update={"log_configuration": None})
 
 
-async def _call_catching_exit(call: JobCall, config: JobConfig) -> None:
-    """Call a job, and catch SystemExit: a driver that exits must not end the process."""
-    try:
+async def _call_trapping_exit(call: JobCall, config: JobConfig) -> None:
+    with trap_exit():
         await call(config)
-    except SystemExit as error:
-        raise RuntimeError(f"it called sys.exit({error.code!r})") from None
 
 
 def _overdue_reason(run: asyncio.Task[None]) -> str:

@@ -15,6 +15,7 @@ from cogwork.config.loader import LoadedConfig
 from cogwork.config.schema import JobConfig, MachineConfig
 from cogwork.core.clock import Clock
 from cogwork.core.errors import CogworkError, InvalidName
+from cogwork.core.exit_trap import trap_exit
 from cogwork.graph.events import Observer, log_event
 from cogwork.graph.limits import GraphLimits
 from cogwork.graph.name import Api, Reference, ResourceName
@@ -387,10 +388,8 @@ class Machine:
 
 
 async def _call_stop(resource: Stoppable, extra: dict[str, Any]) -> None:
-    try:
+    with trap_exit():
         await resource.stop(extra=extra)
-    except SystemExit as error:
-        raise RuntimeError(f"it called sys.exit({error.code!r})") from None
 
 
 def _log_halt_failure(stopping: asyncio.Future[list[ResourceName]]) -> None:

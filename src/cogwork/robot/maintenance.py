@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 from cogwork.core.clock import Clock
 from cogwork.core.error_text import error_text
 from cogwork.core.errors import CogworkError
+from cogwork.core.exit_trap import trap_exit
 from cogwork.graph.name import ResourceName
 from cogwork.robot.machine import Machine
 
@@ -84,10 +85,8 @@ class InvalidReadings(CogworkError):
 
 
 async def _get_readings(sensor: Any) -> Mapping[str, Any]:
-    try:
+    with trap_exit():
         readings: object = await sensor.get_readings(timeout=TIMEOUT)
-    except SystemExit as error:
-        raise RuntimeError(f"it called sys.exit({error.code!r})") from None
     if not isinstance(readings, Mapping):
         raise InvalidReadings(f"it returned {type(readings).__name__} instead of readings")
     return readings
