@@ -73,24 +73,29 @@ class CameraWatcher:
         self._initial_request = self._request = wanted
         self._can_select = True
         """Whether the camera supports requests for one source and type."""
-        self._end = time.monotonic() + seconds
+        self._seconds = seconds
+        self._end = math.inf
         self._last_captured_at: str | None = None
         self._frame_rate = FrameRate()
 
     def run(self, view: CameraView) -> None:
-        while (begun := time.monotonic()) < self._end:
+        begun = time.monotonic()
+        self._end = begun + self._seconds
+        while begun < self._end:
             pause = self._poll(view, begun)
             left = min(begun + pause, self._end) - time.monotonic()
             time.sleep(max(0.0, left))
+            begun = time.monotonic()
 
     def _poll(self, view: CameraView, now: float) -> float:
         """Show one image and return the seconds from `now` to the next poll."""
-        # A call that times out because --seconds elapsed is not an error.
         timeout = min(TIMEOUT, self._end - now + 0.1)
         try:
             shot = self._camera.capture(self._request, timeout)
             self._show(view, shot)
         except grpc.RpcError as error:
+            if error.code() is grpc.StatusCode.DEADLINE_EXCEEDED and time.monotonic() >= self._end:
+                return 0.0  # --seconds elapsed: not an error
             reason = format_rpc_error(error, self._address)
             self._stop_selecting(unless=error.code() is grpc.StatusCode.UNAVAILABLE)
         except (NotFound, BadImage) as error:
@@ -99,10 +104,7 @@ class CameraWatcher:
         else:
             self._request = self._next_request(shot)
             return _FRAME_INTERVAL
-        if time.monotonic() < self._end:
-            view.show_error(
-                replace_unprintable(" ".join(reason.split())), f"{self._name}  no image"
-            )
+        view.show_error(replace_unprintable(" ".join(reason.split())), f"{self._name}  no image")
         return time.monotonic() - now + _RETRY_DELAY
 
     def _show(self, view: CameraView, shot: CapturedImage) -> None:

@@ -379,7 +379,7 @@ class TestWatchOnATerminal:
     )
     def test_watch_shows_why_there_is_no_image(self, address: str, camera: str, said: str) -> None:
         with capture_stdout() as terminal:
-            assert main(["camera", "watch", camera, "--seconds", "0.3", "--address", address]) == 0
+            assert main(["camera", "watch", camera, "--seconds", "1", "--address", address]) == 0
             terminal.wait_for(LEFT)
         text = terminal.shown.decode()
         assert text.startswith(f"{ENTERED.decode()}\x1b[2J\x1b[H{said}")
@@ -440,7 +440,7 @@ class TestWatchWithoutTerminal:
         )
 
     def test_watch_prints_why_there_is_no_image(self, run_camera: Say) -> None:
-        code, out, _ = run_camera("watch", "far", "--seconds", "0.2")
+        code, out, _ = run_camera("watch", "far", "--seconds", "0.9")
         assert code == 0
         assert out.startswith("far  no image: UNAVAILABLE: rtsp://localhost:1/x cannot")
         assert out.count("\n") == 1
@@ -458,13 +458,22 @@ class TestWatchWithoutTerminal:
                 told.append(reason)
 
         with grpc.insecure_channel(address) as channel:
-            CameraWatcher(RemoteCamera(channel, "rigid"), address, ImageRequest(), 0.8).run(
+            CameraWatcher(RemoteCamera(channel, "rigid"), address, ImageRequest(), 2.0).run(
                 RecordingView()
             )
         first, second, *rest = told
         assert (first, set(rest)) == ("one", {"one"})
         assert "it cannot choose" in second
         assert len(rest) > 1
+
+    def test_seconds_count_from_the_first_poll(
+        self, address: str, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        with grpc.insecure_channel(address) as channel:
+            watcher = CameraWatcher(RemoteCamera(channel, "belt"), address, ImageRequest(), 0.5)
+            time.sleep(0.6)  # as long as loading the decoder takes on a slow computer
+            watcher.run(LineView())
+        assert capsys.readouterr().out.startswith("belt  320x240")
 
     @pytest.mark.parametrize("name", ["bel", "scale"])
     def test_watch_refuses_unknown_cameras(self, run_camera: Say, name: str) -> None:
