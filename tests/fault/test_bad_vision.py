@@ -107,7 +107,7 @@ MODELS: dict[str, Any] = {
     "capricious": model_failing_on_bright_images,
 }
 PINNED: dict[str, dict[str, Any]] = {
-    "million-many": {"maximum_detections": 10_000},
+    "million-many": {"max_detections": 10_000},
     "million-yolo": {"family": "yolo_v8", "letterbox": False},
 }
 

@@ -305,7 +305,10 @@ def _add_model_inspect(commands: Subparsers) -> None:
     )
     inspect.add_argument("file", metavar="FILE", help="model file or SavedModel directory")
     inspect.add_argument("--image", metavar="FILE", help="JPEG or PNG to run the model on")
-    inspect.add_argument("-o", "--output", metavar="FILE", help="write the annotated image to FILE")
+    inspect.add_argument(
+        "-o", "--output", metavar="FILE", help="write the annotated image to FILE (with --image)"
+    )
+    inspect.add_argument("--labels", metavar="FILE", help="label file, one label per line")
     _add_engine_option(inspect)
     _add_json_option(inspect)
     inspect.set_defaults(run="cogwork.cli.model:inspect")

@@ -74,6 +74,7 @@ def demo(arguments: argparse.Namespace) -> int:
         with exit_on_signals(), running_server(config, directory) as process:
             _wait_until_ready(address, process)
             print(f"  web page:         http://{address}/")
+            print(f"  image:            {directory / 'belt.jpg'}")
             print(f"  annotated image:  {directory / 'boxes.jpg'}")
             print("Press Ctrl-C to stop.\n", flush=True)
             _show_detections(address, directory, arguments.seconds)
@@ -254,6 +255,7 @@ def _show_detections(address: str, directory: Path, seconds: float | None) -> No
             stats.labels = Counter(client.fetch_labels())
             stats.timestamps.append(start)
             if start - printed_at >= 1 and stats.rate:
+                write_picture(directory / "belt.jpg", client.fetch_image("belt"))
                 write_picture(directory / "boxes.jpg", client.fetch_image("boxes"))
                 _print_stats(stats, client.fetch_inference_ms())
                 printed_at = start

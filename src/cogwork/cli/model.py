@@ -48,9 +48,14 @@ def show(arguments: argparse.Namespace) -> int:
 def inspect(arguments: argparse.Namespace) -> int:
     path = Path(arguments.file)
     image = Path(arguments.image) if arguments.image is not None else None
+    labels = Path(arguments.labels) if arguments.labels is not None else None
+    if arguments.output is not None and image is None:
+        print_error("-o needs --image: there is no image to annotate")
+        return EXIT_USAGE
     try:
         engine = arguments.engine or detect_engine(path)
-        described = asyncio.run(_import_inspection(engine).inspect_model(path, engine, image))
+        inspection = _import_inspection(engine)
+        described = asyncio.run(inspection.inspect_model(path, engine, labels, image))
     except CogworkError as error:
         print_error(str(error))
         return EXIT_FAILURE
@@ -120,8 +125,13 @@ def _format_inspection(described: dict[str, Any]) -> Iterator[str]:
     for role, reasons in described["refused"].items():
         yield f"  {role:12} no: {'; '.join(reasons)}"
     if described["input"]:
-        yield f"  {'preprocess':12} {_format_input(described['input'])}"
+        yield f"  {'preprocess':12} {described['input']['summary']}"
+    if described["roles"] and not described["labels"]:
+        yield f"  {'labels':12} none: results have class numbers; pass a label file with --labels"
     if described["found"] is not None:
+        if not described["found"]:
+            least = described["minimum_confidence"]
+            yield f"  {'found':12} nothing with a confidence of at least {least}"
         for each in described["found"]:
             where = f" at {each['box']}" if "box" in each else ""
             yield f"  {'found':12} {each['label']} {each['confidence']:.2f}{where}"
@@ -129,15 +139,6 @@ def _format_inspection(described: dict[str, Any]) -> Iterator[str]:
     if described["entry"] is not None:
         yield "Add this to machine.json:"
         yield json.dumps(described["entry"], indent=2)
-
-
-def _format_input(plan: dict[str, Any]) -> str:
-    size = f"{plan['width'] or '?'}x{plan['height'] or '?'}"
-    fit = "letterbox" if plan["letterbox"] else "stretched"
-    words = [size, fit, plan["layout"], "BGR" if plan["bgr"] else "RGB"]
-    if plan["data_type"].startswith("float"):
-        words.append(f"mean {plan['mean']}, std {plan['std']}")
-    return ", ".join(words)
 
 
 def _format_model(described: dict[str, Any]) -> Iterator[str]:

@@ -23,14 +23,16 @@ _TIMING_SECONDS = 1.0
 _MAX_RUNS = 50
 
 
-async def inspect_model(path: Path, engine: str, image: Path | None) -> dict[str, Any]:
+async def inspect_model(
+    path: Path, engine: str, labels: Path | None, image: Path | None
+) -> dict[str, Any]:
     """Describe how a vision service reads the model. Raises CogworkError.
 
     All values are JSON values except `picture`, which is a JPEG.
     """
     from cogwork.cli.vision_inspection import inspect_vision
 
-    resource: Any = await _construct(_find_model(engine), path, None)
+    resource: Any = await _construct(_find_model(engine), path, label_path=labels)
     try:
         info: ModelInfo = resource.info
         return {
@@ -38,7 +40,7 @@ async def inspect_model(path: Path, engine: str, image: Path | None) -> dict[str
             "engine": engine,
             "inputs": [_describe_tensor(each) for each in info.inputs],
             "outputs": [_describe_tensor(each) for each in info.outputs],
-            **await inspect_vision(resource, path, engine, image),
+            **await inspect_vision(resource, path, engine, labels, image),
         }
     finally:
         await resource.close()
@@ -47,7 +49,7 @@ async def inspect_model(path: Path, engine: str, image: Path | None) -> dict[str
 async def describe_model(path: Path, engine: str, threads: int | None) -> dict[str, Any]:
     """Describe the model and time a run, as JSON values. Raises CogworkError."""
     start = time.perf_counter()
-    resource: Any = await _construct(_find_model(engine), path, threads)
+    resource: Any = await _construct(_find_model(engine), path, threads=threads)
     try:
         loaded = time.perf_counter() - start
         info: ModelInfo = resource.info
@@ -74,8 +76,12 @@ def _find_model(engine: str) -> Model:
     return next(each for each in builtin_models() if (each.api, each.name.short) == (_API, engine))
 
 
-async def _construct(model: Model, path: Path, threads: int | None) -> object:
-    wanted = {"model_path": str(path), "num_threads": threads}
+async def _construct(
+    model: Model, path: Path, *, threads: int | None = None, label_path: Path | None = None
+) -> object:
+    wanted: dict[str, Any] = {"model_path": str(path), "num_threads": threads}
+    if label_path is not None:
+        wanted["label_path"] = str(label_path)
     try:
         attributes = model.attributes.model_validate(wanted)
     except ValidationError as error:

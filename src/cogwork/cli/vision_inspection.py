@@ -29,7 +29,9 @@ _MIN_CONFIDENCE = 0.4
 _MAX_LABELS = 5
 
 
-async def inspect_vision(model: Any, path: Path, engine: str, image: Path | None) -> dict[str, Any]:
+async def inspect_vision(
+    model: Any, path: Path, engine: str, labels: Path | None, image: Path | None
+) -> dict[str, Any]:
     """Return JSON values, and the annotated image as JPEG under `picture`."""
     settings = MlmodelVisionAttributes.model_construct(
         mlmodel_name="model", default_minimum_confidence=_MIN_CONFIDENCE
@@ -41,14 +43,18 @@ async def inspect_vision(model: Any, path: Path, engine: str, image: Path | None
         return {**error.capabilities.to_dict(), "entry": None, **_NO_RESULT}
     try:
         described = dict(await vision.do_command({"inspect": True}))
-        described["entry"] = _suggest_config(path, engine, vision.capabilities)
+        described["entry"] = _suggest_config(path, engine, labels, vision.capabilities)
         described |= await _run_on_image(vision, image) if image is not None else _NO_RESULT
         return described
     finally:
         await vision.close()
 
 
-_NO_RESULT: dict[str, Any] = {"found": None, "picture": None}
+_NO_RESULT: dict[str, Any] = {
+    "found": None,
+    "picture": None,
+    "minimum_confidence": _MIN_CONFIDENCE,
+}
 
 
 async def _run_on_image(vision: MlmodelVision, image: Path) -> dict[str, Any]:
@@ -74,15 +80,18 @@ def _report_boxes(pixels: Pixels, detections: Sequence[Detection]) -> dict[str, 
         }
         for each in detections
     ]
-    return {"found": found, "picture": encode(draw_boxes(pixels, detections), JPEG)}
+    return {**_NO_RESULT, "found": found, "picture": encode(draw_boxes(pixels, detections), JPEG)}
 
 
 def _report_labels(pixels: Pixels, classifications: Sequence[Classification]) -> dict[str, Any]:
     found = [{"label": each.class_name, "confidence": each.confidence} for each in classifications]
-    return {"found": found, "picture": encode(draw_labels(pixels, classifications), JPEG)}
+    picture = encode(draw_labels(pixels, classifications), JPEG)
+    return {**_NO_RESULT, "found": found, "picture": picture}
 
 
-def _suggest_config(path: Path, engine: str, roles: ModelCapabilities) -> dict[str, Any]:
+def _suggest_config(
+    path: Path, engine: str, labels: Path | None, roles: ModelCapabilities
+) -> dict[str, Any]:
     """Pin the detected settings, so that another release reads the model the same way."""
     name = path.stem.replace(".", "-")
     attributes: dict[str, Any] = {
@@ -97,13 +106,16 @@ def _suggest_config(path: Path, engine: str, roles: ModelCapabilities) -> dict[s
         attributes["input_image_std_dev"] = [round(each, 9) for each in roles.plan.std]
     if roles.plan is not None and roles.plan.bgr:
         attributes["input_image_bgr"] = True
+    model = {"model_path": str(path.absolute())}
+    if labels is not None:
+        model["label_path"] = str(labels.absolute())
     return {
         "services": [
             {
                 "name": name,
                 "api": "rdk:service:mlmodel",
                 "model": engine,
-                "attributes": {"model_path": str(path.absolute())},
+                "attributes": model,
             },
             {
                 "name": f"{name}-vision",

@@ -265,6 +265,43 @@ class TestInspect:
         assert second["attributes"]["mlmodel_name"] == first["name"] == "net-v1"
         assert second["attributes"]["input_image_mean_value"] == [0.5, 0.5, 0.5]
 
+    def test_inspect_uses_a_label_file_and_suggests_it(
+        self, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        model = save_model(tmp_path / "net.onnx", detector([(0, 0.9)]))
+        image = tmp_path / "image.png"
+        image.write_bytes(encode_pixels(".png", solid(255, 204, 153, 300, 200)))
+        told = ("--image", str(image), "-o", str(tmp_path / "found.jpg"))
+        _, out, _ = self.inspect(capsys, str(model), *told)
+        assert "found        0 0.90 at" in out
+        assert "labels       none: results have class numbers; pass a label file" in out
+        labels = tmp_path / "labels.txt"
+        labels.write_text("cat\n")
+        _, out, _ = self.inspect(capsys, str(model), *told, "--labels", str(labels))
+        assert "found        cat 0.90 at" in out
+        assert "labels  " not in out
+        entry = json.loads(out.partition("Add this to machine.json:\n")[2])
+        assert entry["services"][0]["attributes"]["label_path"] == str(labels)
+
+    def test_inspect_says_when_nothing_is_found(
+        self, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        model = save_model(tmp_path / "net.onnx", detector([(0, 0.3)], "cat"))
+        image = tmp_path / "image.png"
+        image.write_bytes(encode_pixels(".png", solid(255, 204, 153, 300, 200)))
+        told = ("--image", str(image), "-o", str(tmp_path / "found.jpg"))
+        code, out, _ = self.inspect(capsys, str(model), *told)
+        assert code == 0
+        assert "found        nothing with a confidence of at least 0.4" in out
+
+    def test_inspect_refuses_an_output_without_an_image(
+        self, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        model = save_model(tmp_path / "net.onnx", detector([(0, 0.9)], "cat"))
+        code, out, err = self.inspect(capsys, str(model), "-o", str(tmp_path / "found.jpg"))
+        assert (code, out) == (2, "")
+        assert "-o needs --image" in err
+
     def test_inspect_without_an_image_runs_no_detection(
         self, tmp_path: Path, capsys: pytest.CaptureFixture[str]
     ) -> None:

@@ -1,8 +1,8 @@
 """PyTorch models, run by torch: TorchScript, and programs of torch.export.
 
 TorchScript declares only the names of its inputs. Without a manifest in the file (see
-`torch_archive`), any tensor is accepted, and outputs are unknown before a run. Programs of
-torch.export declare everything.
+`torch_archive`), any tensor is accepted, and the outputs are those of a run on an image, if the
+model takes one. Programs of torch.export declare everything.
 
 A single output tensor is named `output`, those of a list `output_0` and so on, and those of a
 dictionary or a named tuple after their keys.
@@ -29,6 +29,11 @@ from cogwork.drivers.mlmodel.engine_model import EngineModel
 from cogwork.drivers.mlmodel.file_metadata import parse_file_metadata
 from cogwork.drivers.mlmodel.model_info import DYNAMIC, ModelInfo, TensorSpec
 from cogwork.drivers.mlmodel.torch_archive import TorchArchive, format_error
+from cogwork.drivers.mlmodel.torch_image_probe import (
+    ImageProbe,
+    merge_specs,
+    probe_with_images,
+)
 from cogwork.drivers.mlmodel.torch_network import TensorSlot, load_network, tensor_shape
 from cogwork.drivers.mlmodel.wire_types import unsupported_type_error
 from cogwork.resource.labels import Labels
@@ -75,14 +80,22 @@ class TorchEngine:
         self._output_names = manifest.outputs
         self._network = load_network(archive, manifest)
         inputs = tuple(self._tensor_spec(each) for each in self._network.inputs)
+        properties = dict(exported.properties)
+        if [each.shape for each in inputs] == [None]:
+            probe = self._probe_with_images()
+            outputs = probe.outputs
+            if probe.side is not None:
+                properties.setdefault("imgsz", [probe.side, probe.side])
+        else:
+            outputs = self._determine_outputs(inputs)
         self.info = ModelInfo(
             archive.kind.value,
             inputs=inputs,
-            outputs=self._determine_outputs(inputs),
+            outputs=outputs,
             name=self._network.name,
             description=manifest.description or exported.description,
             labels=Labels(dict(enumerate(manifest.labels))) if manifest.labels else exported.labels,
-            properties=exported.properties,
+            properties=properties,
         )
 
     def run(self, tensors: Tensors) -> dict[str, NDArray[Any]]:
@@ -130,7 +143,7 @@ class TorchEngine:
             if is_dynamic:
                 return ()
             raise BadModel(f"{self._path} cannot be served: {error}") from error
-        return tuple(map(_merge_specs, probes[0], probes[-1]))
+        return tuple(map(merge_specs, probes[0], probes[-1]))
 
     def _probe_outputs(
         self, inputs: Sequence[TensorSpec], extents: tuple[int, int]
@@ -139,6 +152,12 @@ class TorchEngine:
         slots = self._network.inputs
         tensors = [_to_torch(slot, zero) for slot, zero in zip(slots, zeros, strict=True)]
         return self._tensor_specs(self._run_network(tensors))
+
+    def _probe_with_images(self) -> ImageProbe:
+        (slot,) = self._network.inputs
+        return probe_with_images(
+            lambda image: self._tensor_specs(self._run_network([_to_torch(slot, image)]))
+        )
 
     def _tensor_specs(self, named: Iterable[tuple[str, torch.Tensor]]) -> tuple[TensorSpec, ...]:
         return tuple(
@@ -205,14 +224,6 @@ def _fill_dynamic(shape: Sequence[int], extents: tuple[int, int]) -> tuple[int, 
     return tuple(
         extents[index > 0] if extent == DYNAMIC else extent for index, extent in enumerate(shape)
     )
-
-
-def _merge_specs(one: TensorSpec, other: TensorSpec) -> TensorSpec:
-    """Return what both runs have in common."""
-    if one.shape is None or other.shape is None or len(one.shape) != len(other.shape):
-        return TensorSpec(one.name, one.dtype, None)
-    extents = zip(one.shape, other.shape, strict=True)
-    return TensorSpec(one.name, one.dtype, tuple(a if a == b else DYNAMIC for a, b in extents))
 
 
 def _to_text(value: Any) -> str:

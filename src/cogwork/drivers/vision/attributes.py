@@ -11,6 +11,9 @@ from cogwork.config.fields import Attributes, FileField, Needs
 UnitFloat = Annotated[float, Field(ge=0, le=1)]
 ChannelTriple = Annotated[list[float], Field(min_length=3, max_length=3)]
 
+MAX_DETECTIONS = 10_000
+"""Bounds the time and the size of a reply for a model that returns very many rows."""
+
 Family = Literal["named", "ssd", "yolo_v5", "yolo_v8", "yolox", "end_to_end", "detr"]
 
 
@@ -24,14 +27,18 @@ class MlmodelVisionAttributes(Attributes):
     remap_output_names: dict[str, str] = {}
     """Maps the model's output names to the required ones: `location`, `category` and `score` for a
     detector, `probability` for a classifier."""
-    input_image_bgr: bool = False
-    """Whether the model expects BGR instead of RGB channel order."""
-    input_image_mean_value: ChannelTriple = [0.5, 0.5, 0.5]
-    """Mean to subtract from each channel (values from 0 to 1), for models with float input."""
-    input_image_std_dev: ChannelTriple = [0.5, 0.5, 0.5]
-    """Standard deviation to divide each channel by after subtracting the mean."""
+    input_image_bgr: bool | None = None
+    """Whether the model expects BGR instead of RGB channel order. Defaults to the convention of the
+    model's family: BGR for YOLOX and for detectors of OpenVINO, RGB for all others."""
+    input_image_mean_value: ChannelTriple | None = None
+    """Mean to subtract from each channel (values from 0 to 1), for models with float input.
+    Defaults to the convention of the model's family, otherwise to `[0.5, 0.5, 0.5]`."""
+    input_image_std_dev: ChannelTriple | None = None
+    """Standard deviation to divide each channel by after subtracting the mean. Defaults to the
+    convention of the model's family, otherwise to `[0.5, 0.5, 0.5]`."""
     default_minimum_confidence: UnitFloat | None = None
-    """Minimum confidence of reported results."""
+    """Minimum confidence of reported results. If omitted, results are not filtered by
+    confidence."""
     label_confidences: dict[str, UnitFloat] = {}
     """Minimum confidence per label. Labels that are not listed are not reported, and
     `default_minimum_confidence` is ignored."""
@@ -46,8 +53,9 @@ class MlmodelVisionAttributes(Attributes):
     letterbox: bool | None = None
     """Whether to keep the aspect ratio of the image and pad it with gray. Defaults to the
     convention of the model's family; other models get a stretched image."""
-    maximum_detections: Annotated[int, Field(ge=1, le=10_000)] = 300
-    """Maximum number of detections per image, highest confidence first."""
+    max_detections: Annotated[int, Field(ge=1, le=MAX_DETECTIONS)] = MAX_DETECTIONS
+    """Maximum number of detections per image, highest confidence first. The log says so when
+    detections are dropped because of it."""
     nms_overlap: UnitFloat = 0.45
     """IoU above which the less confident of two boxes with the same label is dropped, for families
     without built-in non-maximum suppression."""

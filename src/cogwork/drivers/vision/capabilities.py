@@ -6,11 +6,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
+import numpy as np
 from numpy.typing import NDArray
 
+from cogwork.drivers.mlmodel.model_info import TensorSpec
 from cogwork.drivers.vision.attributes import MlmodelVisionAttributes
 from cogwork.drivers.vision.candidates import ImageFit
-from cogwork.drivers.vision.decoding.classifier import match_classifier
+from cogwork.drivers.vision.decoding.classifier import PROBABILITY, match_classifier
 from cogwork.drivers.vision.decoding.decoder import (
     BadOutput,
     ClassifierDecoder,
@@ -97,6 +99,10 @@ class ModelCapabilities:
 def determine_capabilities(view: ModelView, settings: MlmodelVisionAttributes) -> ModelCapabilities:
     """Match the model's outputs to roles: configured names first, then known formats."""
     names = settings.remap_output_names
+    if not view.outputs:
+        # The file does not describe its outputs: believe the configuration; a run verifies it.
+        outputs = tuple(TensorSpec(each, np.dtype(np.float32), None) for each in names)
+        view = replace(view, outputs=outputs)
     remap_error = check_output_remap(view, settings, tuple(names.values()))
     view = replace(
         view,
@@ -107,7 +113,7 @@ def determine_capabilities(view: ModelView, settings: MlmodelVisionAttributes) -
     classifier: ClassifierDecoder | Mismatch
     if remap_error is not None:
         classifier = remap_error
-    elif decoder is not None:
+    elif decoder is not None and not _has_separate_probabilities(view, decoder):
         classifier = Mismatch(("its outputs are decoded as boxes",))
     else:
         classifier = match_classifier(view, settings)
@@ -142,9 +148,15 @@ def _match_detector(
     return Mismatch((*named.reasons, *family.reasons))
 
 
+def _has_separate_probabilities(view: ModelView, detector: DetectorDecoder) -> bool:
+    """Return whether the model has the required outputs of a detector and of a classifier."""
+    return detector.family == "named" and any(each.name == PROBABILITY for each in view.outputs)
+
+
 def _plan_to_dict(plan: InputPlan) -> dict[str, Any]:
     return {
         "name": plan.name,
+        "summary": str(plan),
         "data_type": plan.dtype.name,
         "layout": plan.layout,
         "width": plan.width,

@@ -23,8 +23,9 @@ from cogwork.drivers.vision.decoding.decoder import Tensors
 from cogwork.drivers.vision.decoding.model_view import load_model_view
 from cogwork.drivers.vision.frame_vision import FrameVision, VisionResult, find_default_camera
 from cogwork.drivers.vision.postprocessing.label_filter import (
+    select_candidates,
     select_classifications,
-    select_detections,
+    to_detections,
 )
 from cogwork.drivers.vision.preprocessing.input_plan import blank_image
 from cogwork.drivers.vision.preprocessing.preprocessor import Preprocessor
@@ -92,6 +93,7 @@ class MlmodelVision(FrameVision):
         self._plan = capabilities.plan
         self._preprocessor = Preprocessor(self._plan)
         self._timing = Timing()
+        self._drops_detections = False
 
     @classmethod
     async def new(
@@ -137,7 +139,12 @@ class MlmodelVision(FrameVision):
         )
         if not self._capabilities.has_any:
             raise NoCapability(self._attributes.mlmodel_name, self._capabilities)
-        self.logger.info("model %s is %s", self._attributes.mlmodel_name, self._capabilities)
+        self.logger.info(
+            "model %s is %s; images are prepared as: %s",
+            self._attributes.mlmodel_name,
+            self._capabilities,
+            self._plan,
+        )
 
     async def analyze_frame(self, frame: Frame) -> VisionResult:
         return await self._run_with_engine(
@@ -201,11 +208,23 @@ class MlmodelVision(FrameVision):
         classifications: list[Classification] = []
         if capabilities.detector is not None:
             candidates = capabilities.detector.decode(outputs, fit)
-            detections = select_detections(candidates, capabilities.labels, settings, width, height)
+            selected, dropped = select_candidates(candidates, capabilities.labels, settings)
+            self._report_dropped(dropped)
+            detections = to_detections(selected, capabilities.labels, width, height)
         if capabilities.classifier is not None:
             scores = capabilities.classifier.decode(outputs)
             classifications = select_classifications(scores, capabilities.labels, settings, 0)
         return VisionResult(detections, classifications)
+
+    def _report_dropped(self, count: int) -> None:
+        """Log when detections begin to be dropped, not for each image."""
+        if count > 0 and not self._drops_detections:
+            self.logger.warning(
+                "%d detections of an image were dropped: `max_detections` is %d",
+                count,
+                self._attributes.max_detections,
+            )
+        self._drops_detections = count > 0
 
     def _probe_capabilities(self, image: Pixels, run: RunFunction) -> ModelCapabilities:
         with self._preprocessor.prepared(image) as (tensor, fit):

@@ -8,19 +8,18 @@ from viam.proto.service.vision import Detection
 
 from cogwork.core.clock import SystemClock
 from cogwork.drivers.vision.attributes import (
+    MAX_DETECTIONS,
     ColorDetectorAttributes,
     FakeVisionAttributes,
-    MlmodelVisionAttributes,
 )
 from cogwork.drivers.vision.candidates import Candidates
 from cogwork.drivers.vision.frame_vision import FrameVision, find_default_camera
-from cogwork.drivers.vision.postprocessing.label_filter import select_detections
+from cogwork.drivers.vision.postprocessing.label_filter import to_detections
+from cogwork.drivers.vision.postprocessing.nms import top_k
 from cogwork.graph.name import ResourceName
 from cogwork.graph.provider import Dependencies
 from cogwork.resource.frame import Frame
 from cogwork.resource.labels import Labels
-
-_NO_FILTER = MlmodelVisionAttributes.model_construct()
 
 
 class ModelFreeDetector(FrameVision):
@@ -51,4 +50,5 @@ class ModelFreeDetector(FrameVision):
         return True
 
     def to_detections(self, candidates: Candidates, frame: Frame) -> list[Detection]:
-        return select_detections(candidates, self.labels, _NO_FILTER, frame.width, frame.height)
+        found = top_k(candidates, MAX_DETECTIONS)
+        return to_detections(found, self.labels, frame.width, frame.height)

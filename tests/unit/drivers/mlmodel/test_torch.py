@@ -22,6 +22,8 @@ from cogwork.drivers.mlmodel.attributes import TorchAttributes
 from cogwork.drivers.mlmodel.engine import BadModel, RunFailed
 from cogwork.drivers.mlmodel.model_cache import ModelCache
 from cogwork.drivers.mlmodel.model_info import validate_inputs
+from cogwork.drivers.vision.attributes import MlmodelVisionAttributes
+from cogwork.drivers.vision.mlmodel import MlmodelVision
 from cogwork.graph.name import Api, ResourceName
 
 if TYPE_CHECKING:
@@ -181,11 +183,53 @@ class TestModelInfo:
         engine = load(tmp_path / "d.pt")
         assert engine.info.kind == "TorchScript"
         assert [str(each) for each in engine.info.inputs] == ['"x" (any shape)']
-        assert engine.info.outputs == ()
+        assert [str(each) for each in engine.info.outputs] == ['"output" (any shape)']
         for tensor in (np.ones((1, 2, 3), np.float32), np.ones(4, np.int64)):
             taken = validate_inputs(engine.info.inputs, {"x": tensor})
             output = engine.run(taken)["output"]
             assert (output.dtype, output.shape) == (tensor.dtype, tensor.shape)
+
+    def test_script_without_metadata_is_tried_with_images(
+        self, networks: Networks, load: Load, tmp_path: Path
+    ) -> None:
+        networks.script(tmp_path / "c.pt", networks.Conv())
+        info = load(tmp_path / "c.pt").info
+        assert [str(each) for each in info.inputs] == ['"image" (any shape)']
+        assert [str(each) for each in info.outputs] == [
+            '"features" (float32 1x4x?x?)',
+            '"scores" (float32 1x2)',
+        ]
+        assert "imgsz" not in info.properties
+
+    @pytest.mark.parametrize("side", [224, 416])
+    def test_only_size_that_a_script_accepts_is_found(
+        self, networks: Networks, load: Load, tmp_path: Path, side: int
+    ) -> None:
+        networks.script(tmp_path / "c.pt", networks.Classifier(side))
+        info = load(tmp_path / "c.pt").info
+        assert [str(each) for each in info.outputs] == ['"output" (float32 1x5)']
+        assert info.properties["imgsz"] == [side, side]
+
+    async def test_vision_uses_a_script_without_metadata(
+        self, networks: Networks, tmp_path: Path
+    ) -> None:
+        from cogwork.drivers.mlmodel.torch import TorchModel
+
+        networks.script(tmp_path / "c.pt", networks.Classifier(224))
+        name = ResourceName(Api.parse("rdk:service:mlmodel"), "model")
+        attributes = TorchAttributes(model_path=str(tmp_path / "c.pt"), num_threads=1)
+        model = await TorchModel.new(name, attributes, {}, ModelCache(SystemClock()))
+        wanted = MlmodelVisionAttributes(
+            mlmodel_name="model", remap_output_names={"output": "probability"}
+        )
+        vision = await MlmodelVision.new(
+            ResourceName(Api.parse("rdk:service:vision"), "vision"), wanted, {name: model}
+        )
+        try:
+            assert (vision.is_detector, vision.is_classifier) == (False, True)
+        finally:
+            await vision.close()
+            await model.close()
 
     def test_metadata_describes_inputs_and_a_trial_run_outputs(
         self, networks: Networks, load: Load, tmp_path: Path
@@ -285,7 +329,7 @@ class TestModelInfo:
             assert [(i.name, i.data_type, list(i.shape)) for i in metadata.input_info] == [
                 ("x", "float32", [])
             ]
-            assert not metadata.output_info
+            assert [(i.name, list(i.shape)) for i in metadata.output_info] == [("output", [])]
             outputs = await asyncio.gather(
                 *(model.infer({"x": np.full(1, i, "f4")}) for i in range(8))
             )

@@ -14,16 +14,18 @@ from tests.real_models import model_path, photo_path
 
 from cogwork.drivers.mlmodel.engine import Engine
 from cogwork.drivers.vision.attributes import MlmodelVisionAttributes
+from cogwork.drivers.vision.candidates import Candidates
 from cogwork.drivers.vision.decoding.classifier import match_classifier
 from cogwork.drivers.vision.decoding.decoder import ClassifierDecoder, DetectorDecoder, ModelView
 from cogwork.drivers.vision.decoding.named_outputs import match_named_detector
 from cogwork.drivers.vision.postprocessing.label_filter import (
+    select_candidates,
     select_classifications,
-    select_detections,
+    to_detections,
 )
 from cogwork.drivers.vision.preprocessing.input_plan import InputPlan, plan_input
 from cogwork.drivers.vision.preprocessing.preprocessor import Preprocessor
-from cogwork.resource.labels import parse_labels
+from cogwork.resource.labels import Labels, parse_labels
 
 if TYPE_CHECKING:
     from viam.proto.service.vision import Classification, Detection
@@ -65,6 +67,18 @@ def view(file: str, labels: str | None = None) -> ModelView:
     facts = engine(file).info
     names = parse_labels(model_path(labels).read_text()) if labels is not None else facts.labels
     return ModelView(facts.inputs, facts.outputs, names, facts.properties)
+
+
+def select_detections(
+    candidates: Candidates,
+    labels: Labels | None,
+    wanted: MlmodelVisionAttributes,
+    width: int,
+    height: int,
+) -> list[Detection]:
+    """Select as the vision service does."""
+    selected = select_candidates(candidates, labels, wanted).candidates
+    return to_detections(selected, labels, width, height)
 
 
 def detector(

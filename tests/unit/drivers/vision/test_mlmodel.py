@@ -22,6 +22,7 @@ from tests.onnx_models import FLOAT, model
 from tests.pictures import encode_pixels
 from tests.served import refused, served
 from tests.vision_models import (
+    BOX,
     CAMERA,
     MODEL,
     VISION,
@@ -165,8 +166,8 @@ class TestConfiguration:
         given = MlmodelVisionAttributes(mlmodel_name="net")
         assert given.camera_name is None
         assert (given.remap_input_names, given.remap_output_names) == ({}, {})
-        assert given.input_image_bgr is False
-        assert given.input_image_mean_value == given.input_image_std_dev == [0.5, 0.5, 0.5]
+        assert given.input_image_bgr is None  # RGB, and a mean and deviation of 0.5: see TestInput
+        assert given.input_image_mean_value is given.input_image_std_dev is None
         assert given.default_minimum_confidence is None
         assert given.label_confidences == {}
         assert given.label_path is None
@@ -250,16 +251,47 @@ class TestOutputs:
     async def test_detector_outputs_follow_the_remapping(self, shop: Workshop) -> None:
         names = {"boxes": "location", "x": "category", "y": "score"}
         one = await shop.vision(self.AMBIGUOUS, remap_output_names=names)
-        assert await detect(one) == [("cat", 1.0)]
+        assert await detect(one) == [("cat", 1.0), ("dog", 0.0)]
         other = await shop.vision(
             self.AMBIGUOUS, remap_output_names={**names, "x": "score", "y": "category"}
         )
-        assert await detect(other) == [("cat", 1.0)]
+        assert await detect(other) == [("cat", 1.0), ("dog", 0.0)]
         boxes = []
         for vision in (one, other):
             async with client_of(vision) as client:
                 boxes.append((await client.get_detections(PICTURE))[0].y_min_normalized)
         assert boxes[0] > boxes[1]  # the second box is the sure one, or the first
+
+    async def test_model_with_the_outputs_of_both_is_a_detector_and_a_classifier(
+        self, shop: Workshop
+    ) -> None:
+        outputs = {
+            "location": np.array([[BOX]], np.float32),
+            "category": np.array([[1]], np.float32),
+            "score": np.array([[0.75]], np.float32),
+            "probability": np.array([[0.2, 0.5, 0.3]], np.float32),
+        }
+        vision = await shop.vision(constant(outputs, *LABELS))
+        assert (vision.is_detector, vision.is_classifier) == (True, True)
+        assert await detect(vision) == [("green", 0.75)]
+        assert await classify(vision) == close_to(green=0.5, blue=0.3, red=0.2)
+
+    async def test_detections_beyond_the_maximum_are_dropped_and_logged(
+        self, shop: Workshop, caplog: pytest.LogCaptureFixture
+    ) -> None:
+        rows = [(0, 0.9), (1, 0.8), (2, 0.0)]
+        vision = await shop.vision(detector(rows, *LABELS), max_detections=2)
+        for _ in range(2):
+            assert await detect(vision) == [("red", 0.9), ("green", 0.8)]
+        lines = [each.getMessage() for each in caplog.records if "dropped" in each.getMessage()]
+        assert lines == ["1 detections of an image were dropped: `max_detections` is 2"]
+
+    async def test_log_says_how_images_are_prepared(
+        self, shop: Workshop, caplog: pytest.LogCaptureFixture
+    ) -> None:
+        with caplog.at_level("INFO"):
+            await shop.vision(echo(*LABELS), input_image_mean_value=[0.1, 0.2, 0.3])
+        assert "8x8, stretched, NCHW, RGB, mean [0.1, 0.2, 0.3], std [0.5, 0.5, 0.5]" in caplog.text
 
     async def test_classifier_output_follows_the_remapping(self, shop: Workshop) -> None:
         two = constant(

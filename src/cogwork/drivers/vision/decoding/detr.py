@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 
 import numpy as np
@@ -157,11 +157,10 @@ def _decode(
     else:
         # A query may predict several classes.
         rows, classes = np.nonzero(scores >= postprocessor.min_score)
-    postprocessor = replace(
-        postprocessor, max_detections=min(postprocessor.max_detections, len(scores))
-    )
     corners = cxcywh_to_xyxy(boxes[:, rows]) * input_scale(fit)
-    return postprocessor.process(corners, scores[rows, classes], classes, fit, overlapping=False)
+    return postprocessor.process(
+        corners, scores[rows, classes], classes, fit, overlapping=False, most=len(scores)
+    )
 
 
 def _check_normalized(boxes: Floats, detr: DetrOutputs) -> None:

@@ -9,13 +9,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cogwork.drivers.mlmodel.model_info import TensorSpec
-from cogwork.drivers.vision.attributes import MlmodelVisionAttributes
-from cogwork.drivers.vision.candidates import Candidates, Floats, ImageFit, stretch_fit, top_k_rows
+from cogwork.drivers.vision.candidates import Candidates, Floats, ImageFit, stretch_fit
 from cogwork.drivers.vision.decoding.boxes import input_scale
 from cogwork.drivers.vision.decoding.decoder import BadOutput, Tensors
 from cogwork.drivers.vision.decoding.output_table import dequantize_output
-from cogwork.drivers.vision.postprocessing.label_filter import filter_rows
-from cogwork.resource.labels import Labels
 
 _MAX_NORMALIZED = 2.0
 """Larger coordinates are pixels, and larger scores are percentages."""
@@ -42,9 +39,6 @@ class NamedDecoder:
     outputs: NamedOutputs
     columns: tuple[int, ...]
     """Columns of the left, top, right and bottom edge of a box."""
-    labels: Labels | None
-    settings: MlmodelVisionAttributes
-    """Thresholds that drop rows early, because there may be very many."""
 
     def decode(self, tensors: Tensors, fit: ImageFit) -> Candidates:
         with np.errstate(all="ignore"):
@@ -59,13 +53,10 @@ class NamedDecoder:
         count = boxes.size // 4
         boxes = _reshape_rows(boxes, count, 4)
         scores, classes = self._read_scores(tensors, count)
-        is_valid = (scores > 0) & (np.abs(classes) < _MAX_CLASS) & np.isfinite(boxes.sum(axis=1))
-        indices = np.where(is_valid, classes, 0).astype(np.int64).clip(min=0)
-        scores = np.where(is_valid, scores, np.float32(np.nan))
-        rows = filter_rows(scores, indices, self.labels, self.settings)
-        rows = top_k_rows(scores, rows, self.settings.maximum_detections)
-        edges = boxes[rows][:, self.columns]
-        return Candidates(_normalize_edges(edges, scores[rows], fit), scores[rows], indices[rows])
+        is_valid = (scores >= 0) & (np.abs(classes) < _MAX_CLASS) & np.isfinite(boxes.sum(axis=1))
+        boxes, scores, classes = boxes[is_valid], scores[is_valid], classes[is_valid]
+        edges = _normalize_edges(boxes[:, self.columns], scores, fit)
+        return Candidates(edges, scores, classes.astype(np.int64).clip(min=0))
 
     def _read_scores(self, tensors: Tensors, count: int) -> tuple[Floats, Floats]:
         """Return scores from 0 to 1 and classes, one per box. Invalid scores are NaN."""

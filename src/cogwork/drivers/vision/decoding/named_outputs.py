@@ -263,12 +263,7 @@ def _make_decoder(
     )
     if family == "ssd":
         assumed = (*_explain_assumptions(outputs), *assumed)
-    decoder = NamedDecoder(
-        outputs,
-        tuple(np.argsort(order).tolist()),
-        view.labels,
-        settings,
-    )
+    decoder = NamedDecoder(outputs, tuple(np.argsort(order).tolist()))
     return DetectorDecoder(
         family,
         assumed,

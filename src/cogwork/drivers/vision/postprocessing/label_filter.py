@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,22 +20,31 @@ _MAX_DIGITS = 18
 """Decimal digits that always fit into 64 bits."""
 
 
-def select_detections(
-    candidates: Candidates,
-    labels: Labels | None,
-    settings: MlmodelVisionAttributes,
-    width: int,
-    height: int,
+class Selection(NamedTuple):
+    candidates: Candidates
+    """Candidates to report, highest score first."""
+    dropped: int
+    """Number of candidates that exceeded `max_detections`."""
+
+
+def select_candidates(
+    candidates: Candidates, labels: Labels | None, settings: MlmodelVisionAttributes
+) -> Selection:
+    """Select the candidates that pass the confidence thresholds, up to `max_detections`."""
+    wanted = filter_rows(candidates.scores, candidates.classes, labels, settings)
+    rows = top_k_rows(candidates.scores, wanted, settings.max_detections)
+    return Selection(candidates.select(rows), len(wanted) - len(rows))
+
+
+def to_detections(
+    candidates: Candidates, labels: Labels | None, width: int, height: int
 ) -> list[Detection]:
-    """Return the detections to report in an image of this size, highest confidence first.
+    """Return the detections in an image of this size.
 
     Normalized coordinates are computed from the rounded pixels, because clients divide the pixels
     by them to get the size of the image.
     """
-    wanted = filter_rows(candidates.scores, candidates.classes, labels, settings)
-    rows = top_k_rows(candidates.scores, wanted, settings.maximum_detections)
-    selected = candidates.select(rows)
-    corners = _to_pixels(selected.boxes, width, height)
+    corners = _to_pixels(candidates.boxes, width, height)
     fractions = corners / (width, height, width, height)
     return [
         Detection(
@@ -55,8 +65,8 @@ def select_detections(
             (left, top, right, bottom),
             (left_fraction, top_fraction, right_fraction, bottom_fraction),
         ) in zip(
-            selected.classes.tolist(),
-            selected.scores.tolist(),
+            candidates.classes.tolist(),
+            candidates.scores.tolist(),
             corners.tolist(),
             fractions.tolist(),
             strict=True,

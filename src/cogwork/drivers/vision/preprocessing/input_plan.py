@@ -68,6 +68,14 @@ class InputPlan:
     assumptions: tuple[str, ...] = ()
     """Facts that were inferred rather than configured, in sentences."""
 
+    def __str__(self) -> str:
+        fit = "letterbox" if self.letterbox else "stretched"
+        size = f"{self.width or '?'}x{self.height or '?'}"
+        words = [size, fit, self.layout, "BGR" if self.bgr else "RGB"]
+        if self.dtype.kind == "f":
+            words.append(f"mean {_format_triple(self.mean)}, std {_format_triple(self.std)}")
+        return ", ".join(words)
+
 
 def plan_input(
     view: ModelView, settings: MlmodelVisionAttributes, decoder: DetectorDecoder | None = None
@@ -80,12 +88,12 @@ def plan_input(
     input_shape = _parse_input_shape(tensor)
     if isinstance(input_shape, Mismatch):
         return input_shape
-    if min(map(abs, settings.input_image_std_dev)) < _MIN_STD:
+    if min(map(abs, settings.input_image_std_dev or _HALF)) < _MIN_STD:
         return Mismatch(
             ("input_image_std_dev contains 0, but values are divided by it: use other values",)
         )
     bgr, letterbox = settings.input_image_bgr, settings.letterbox
-    if "input_image_bgr" not in settings.model_fields_set:
+    if bgr is None:
         bgr = decoder is not None and decoder.bgr
     if letterbox is None:
         letterbox = decoder is not None and decoder.letterbox
@@ -194,19 +202,30 @@ def _detect_layout(shape: Sequence[int | None]) -> _InputShape | None:
 def _choose_normalization(
     tensor: TensorSpec, settings: MlmodelVisionAttributes, pixels: Normalization, bgr: bool
 ) -> tuple[Triple, Triple, tuple[str, ...]]:
-    """Return mean, standard deviation and assumptions; configured values take precedence."""
-    if {"input_image_mean_value", "input_image_std_dev"} & settings.model_fields_set:
-        red, green, blue = settings.input_image_mean_value
-        mean = red, green, blue
-        red, green, blue = settings.input_image_std_dev
-        return mean, (red, green, blue), ()
+    """Return mean, standard deviation and assumptions. Configured values take precedence, each on
+    its own: a configured mean does not change the standard deviation of the family."""
     assumed: tuple[str, ...] = ()
     if pixels == "default" and (quantization := _input_quantization(tensor)) is not None:
         pixels = _quantized_range(quantization)
         if pixels != "default":
             assumed = (f"its input is quantized for values of {pixels}",)
     mean, std = _NORMALIZATIONS[pixels]
-    return (mean[::-1], std[::-1], assumed) if bgr else (mean, std, assumed)
+    if bgr:
+        mean, std = mean[::-1], std[::-1]
+    if settings.input_image_mean_value is not None:
+        mean = _to_triple(settings.input_image_mean_value)
+    if settings.input_image_std_dev is not None:
+        std = _to_triple(settings.input_image_std_dev)
+    return mean, std, assumed
+
+
+def _format_triple(values: Triple) -> str:
+    return f"[{', '.join(f'{each:.4g}' for each in values)}]"
+
+
+def _to_triple(values: Sequence[float]) -> Triple:
+    first, second, third = values
+    return first, second, third
 
 
 def _input_quantization(tensor: TensorSpec) -> Quantization | None:

@@ -64,7 +64,9 @@ def read(
     labels: int | None,
     **attributes: Any,
 ) -> Candidates:
-    """Decode the outputs of a model whose image was stretched."""
+    """Decode the outputs of a model whose image was stretched, with the threshold that recorded
+    results were made with."""
+    attributes = {"default_minimum_confidence": 0.25, **attributes}
     seen = view({name: each.shape for name, each in tensors.items()}, labels=labels, size=size)
     return create_decoder(seen, **attributes).decode(tensors, stretch_fit(*size))
 
@@ -373,7 +375,8 @@ def test_configured_family_needs_no_shapes(shape: Shape) -> None:
     for family in ("yolo_v8", "yolo_v5", "yolox", "end_to_end", "detr"):
         assert create_decoder(seen, family=family).family == family
     rows = table(recorded.YOLO_V8).T[np.newaxis]
-    found = create_decoder(seen, family="yolo_v8").decode({"o": rows}, stretch_fit(320, 256))
+    decoder = create_decoder(seen, family="yolo_v8", default_minimum_confidence=0.25)
+    found = decoder.decode({"o": rows}, stretch_fit(320, 256))
     assert_candidates(found, recorded.YOLO_V8_BY_ULTRALYTICS, (320, 256))
 
 
@@ -385,7 +388,8 @@ def test_quantized_outputs_are_dequantized() -> None:
     facts = TensorSpec("o", stored.dtype, stored.shape, quantization=quantization)
     seen = view({}, labels=3, size=(320, 256))
     seen = ModelView(seen.inputs, (facts,), seen.labels)
-    found = create_decoder(seen).decode({"o": stored}, stretch_fit(320, 256))
+    decoder = create_decoder(seen, default_minimum_confidence=0.25)
+    found = decoder.decode({"o": stored}, stretch_fit(320, 256))
     expected = np.array(recorded.YOLO_V8_BY_ULTRALYTICS)
     assert sorted(found.classes) == sorted(expected[:, 5])
     np.testing.assert_allclose(found.scores, expected[:, 4], atol=1 / 250)
@@ -443,25 +447,22 @@ def test_scores_slightly_above_1_are_clipped() -> None:
 
 def test_minimum_confidence_is_applied() -> None:
     output = one_box(16, 32, 8, 8, score=0.2)
-    assert len(read({"o": output}, SMALL, None)) == 0
+    assert len(read({"o": output}, SMALL, None, default_minimum_confidence=None)) == 1
     assert len(read({"o": output}, SMALL, None, default_minimum_confidence=0.2)) == 1
     assert len(read({"o": output}, SMALL, None, default_minimum_confidence=0.3)) == 0
     by_label = {"label 0": 0.1, "other": 0.9}
     assert len(read({"o": output}, SMALL, None, label_confidences=by_label)) == 1
-    assert any("0.25" in each for each in create_decoder(view(COCO)).assumptions)
+    assert any("0.001" in each for each in create_decoder(view(COCO)).assumptions)
     assert not any(
-        "0.25" in each
+        "0.001" in each
         for each in create_decoder(view(COCO), label_confidences={"a": 1}).assumptions
     )
 
 
-def test_maximum_detections_is_applied() -> None:
-    rows = table(recorded.YOLO_V8).T[np.newaxis]
-    found = read({"o": rows}, (320, 256), 3, maximum_detections=2)
-    assert_candidates(found, recorded.YOLO_V8_BY_ULTRALYTICS[:2], (320, 256))
-    by_label = {"label 0": 0.25}  # Which of them are left by their labels is decided later.
-    found = read({"o": rows}, (320, 256), 3, maximum_detections=2, label_confidences=by_label)
-    assert_candidates(found, recorded.YOLO_V8_BY_ULTRALYTICS, (320, 256))
+def test_without_thresholds_only_empty_rows_are_dropped() -> None:
+    for score, count in ((0.0, 0), (0.0009, 0), (0.0011, 1)):
+        output = one_box(16, 32, 8, 8, score=score)
+        assert len(read({"o": output}, SMALL, None, default_minimum_confidence=None)) == count
 
 
 def _decoded_yolox_output() -> NDArray[np.float32]:
@@ -550,14 +551,11 @@ def test_any_output_is_decoded_or_refused(data: st.DataObject) -> None:
         )
         for facts in seen.outputs
     }
-    found = create_decoder(
-        seen, default_minimum_confidence=data.draw(_LIKELY), maximum_detections=30
-    )
+    found = create_decoder(seen, default_minimum_confidence=data.draw(_LIKELY), max_detections=30)
     try:
         things = found.decode(outputs, ImageFit(64, 64, 64, 48, 0, 8))
     except BadOutput:
         return
-    assert len(things) <= 30
     assert ((things.boxes >= 0) & (things.boxes <= 1)).all()
     assert (things.boxes[:, :2] < things.boxes[:, 2:]).all()
     assert ((things.scores >= 0) & (things.scores <= 1)).all()

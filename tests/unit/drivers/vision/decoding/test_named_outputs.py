@@ -16,7 +16,6 @@ from cogwork.drivers.mlmodel.model_info import DYNAMIC, Quantization, TensorSpec
 from cogwork.drivers.vision.candidates import Candidates, ImageFit, stretch_fit
 from cogwork.drivers.vision.decoding.decoder import BadOutput, DetectorDecoder, Mismatch, ModelView
 from cogwork.drivers.vision.decoding.named_outputs import match_named_detector
-from cogwork.resource.labels import Labels
 
 INPUT = stretch_fit(200, 100)
 ULTRALYTICS = {"task": "detect", "stride": 32}
@@ -79,10 +78,11 @@ def decode(
 def candidate_rows(found: Candidates) -> list[tuple[int, float, list[float]]]:
     assert found.boxes.dtype == found.scores.dtype == np.float32
     assert found.classes.dtype == np.int64
-    return [
+    rows = [
         (int(index), round(float(score), 4), [round(float(edge), 4) for edge in box])
         for index, score, box in zip(found.classes, found.scores, found.boxes, strict=True)
     ]
+    return sorted(rows, key=lambda row: -row[1])
 
 
 BOX = [0.1, 0.2, 0.5, 0.6]
@@ -271,7 +271,12 @@ def test_impossible_classes_are_dropped(category: float) -> None:
 
 def test_scores_are_limited_to_0_to_1() -> None:
     found = decode([[BOX] * 4], [[1.004, 0.5, 0.0, -0.5]], [[0, 1, 2, 3]])
-    assert [(index, score) for index, score, _ in candidate_rows(found)] == [(0, 1.0), (1, 0.5)]
+    assert [(index, score) for index, score, _ in candidate_rows(found)] == [
+        (0, 1.0),
+        (1, 0.5),
+        (2, 0.0),
+        (3, 0.0),
+    ]
 
 
 def test_scores_may_be_percentages() -> None:
@@ -302,27 +307,9 @@ def test_unquantized_scores_in_bytes_are_scaled() -> None:
     assert candidate_rows(decode([[BOX]], np.array([[-77]], np.int8), [[0]])) == [(0, 0.2, EDGES)]
 
 
-def test_minimum_confidence_and_maximum_detections_are_applied() -> None:
-    location, score, category = [[BOX] * 4], [[0.2, 0.9, 0.4, 0.6]], [[0, 1, 2, 3]]
-    found = decode(location, score, category, default_minimum_confidence=0.4)
-    assert found.classes.tolist() == [1, 3, 2]
-    found = decode(location, score, category, maximum_detections=2)
-    assert found.classes.tolist() == [1, 3]
-    labelled: dict[str, Any] = {"label_confidences": {"2": 0.3, "3": 0.8}, "maximum_detections": 1}
-    assert decode(location, score, category, **labelled).classes.tolist() == [2]
-
-
-def test_wanted_labels_are_not_displaced_by_more_confident_ones() -> None:
-    known = ModelView((), tuple(outputs(**REQUIRED)), Labels({0: "cat", 1: "dog"}))
-    wanted = settings(label_confidences={"Dog": 0.1}, maximum_detections=1)
-    reading = match_named_detector(known, wanted)
-    assert isinstance(reading, DetectorDecoder)
-    tensors = {
-        "location": np.array([[BOX, BOX]]),
-        "category": np.array([[0, 1]]),
-        "score": np.array([[0.9, 0.2]]),
-    }
-    assert reading.decode(tensors, INPUT).classes.tolist() == [1]
+def test_every_row_is_returned_whatever_its_score() -> None:
+    found = decode([[BOX] * 4], [[0.2, 0.0, 0.9, 0.001]], [[0, 1, 2, 3]])
+    assert found.classes.tolist() == [0, 1, 2, 3]
 
 
 @pytest.mark.parametrize(

@@ -8,13 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
-from tests.unit.drivers.vision.looking import settings
+from tests.unit.drivers.vision.looking import select_detections, settings
 
 from cogwork.drivers.vision.candidates import Candidates
-from cogwork.drivers.vision.postprocessing.label_filter import (
-    select_classifications,
-    select_detections,
-)
+from cogwork.drivers.vision.postprocessing.label_filter import select_classifications
 from cogwork.resource import sdk
 from cogwork.resource.labels import Labels
 
@@ -117,9 +114,9 @@ def test_lower_of_two_minimums_for_a_label_applies(minima: dict[str, float]) -> 
     ]
 
 
-def test_maximum_detections_is_applied_after_the_labels() -> None:
+def test_max_detections_is_applied_after_the_labels() -> None:
     some = candidates((0, 0.9), (3, 0.8), (1, 0.5), (3, 0.6), (3, 0.7))
-    wanted = settings(maximum_detections=2, label_confidences={"bird": 0, "dog": 0})
+    wanted = settings(max_detections=2, label_confidences={"bird": 0, "dog": 0})
     assert labels_and_scores(select_detections(some, ANIMALS, wanted, 9, 9)) == [
         ("bird", 0.8),
         ("bird", 0.7),
@@ -163,7 +160,7 @@ def test_classes_are_filtered_before_the_limit() -> None:
 
 @pytest.mark.parametrize(
     "attributes",
-    [{}, {"label_confidences": {str(n): 0.1 for n in range(1000)}}, {"maximum_detections": 10_000}],
+    [{}, {"label_confidences": {str(n): 0.1 for n in range(1000)}}, {"max_detections": 10_000}],
 )
 def test_a_million_candidates_are_selected_fast(attributes: dict[str, Any]) -> None:
     random = np.random.default_rng(1)
@@ -196,7 +193,7 @@ def test_selection_matches_a_plain_loop(scores: Any, most: int, least: float, se
     random = np.random.default_rng(seed)
     classes = random.integers(0, 5, len(scores))
     some = Candidates(np.zeros((len(scores), 4), np.float32), scores, classes)
-    wanted = settings(maximum_detections=most, label_confidences={"cat": least, "2": 0.25})
+    wanted = settings(max_detections=most, label_confidences={"cat": least, "2": 0.25})
     bounds = {"cat": np.float32(least), "2": np.float32(0.25)}
     names = [ANIMALS.get(int(index)) or str(index) for index in classes]
     plain = [

@@ -188,7 +188,9 @@ def test_settings_override_the_defaults_of_the_family() -> None:
     told = {"letterbox": False, "input_image_bgr": False, "input_image_mean_value": [0.1, 0.2, 0.3]}
     found = create_plan(tensor(1, 3, 8, 8), reading=reading, **told)
     assert (found.letterbox, found.bgr) == (False, False)
-    assert (found.mean, found.std) == ((0.1, 0.2, 0.3), (0.5, 0.5, 0.5))
+    assert (found.mean, found.std) == ((0.1, 0.2, 0.3), (1, 1, 1))
+    found = create_plan(tensor(1, 3, 8, 8), reading=reading, input_image_std_dev=[0.1, 0.2, 0.3])
+    assert (found.mean, found.std) == ((0, 0, 0), (0.1, 0.2, 0.3))
 
 
 def test_imagenet_means_follow_the_channel_order() -> None:
