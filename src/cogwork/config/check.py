@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import functools
 import json
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated, Any, get_args, get_origin
 
@@ -35,6 +35,12 @@ from cogwork.config.schema import (
     ResourceConfig,
     ServiceConfig,
 )
+from cogwork.config.unsupported import (
+    warn_associated_configs,
+    warn_missing_packages,
+    warn_missing_registry_module,
+    warn_unsupported_sections,
+)
 from cogwork.config.validator import Validator
 from cogwork.core.errors import InvalidName
 from cogwork.graph.name import Api, ModelName, Reference, ResourceName
@@ -60,6 +66,11 @@ class CheckResult:
     """Number of diagnostics beyond those that are kept."""
     all_keys_compared: bool = True
     """False if an unknown key may be a misspelled secret that no diagnostic reports."""
+    resource_pointers: Mapping[ResourceName, Pointer] = field(default_factory=dict)
+    missing_files: Mapping[Pointer, str] = field(default_factory=dict)
+    """Why resources and modules cannot run at present: the missing file, by their pointer."""
+    module_pointers: Sequence[Pointer] = ()
+    """The pointers of the modules, in the order of `config.modules`."""
 
     @property
     def is_refused(self) -> bool:
@@ -109,19 +120,28 @@ class _Checker:
         cross_check(
             config, resources, self._item_pointers, self._diagnostics, self._context.catalog
         )
+        warn_unsupported_sections(config, self._diagnostics)
         entries = sum(
             len(listed)
             for name in _RESOURCE_SECTIONS
             if isinstance(listed := value.get(name), list)
         )
-        return self._build_result(config, self._build_specs(resources), entries)
+        return self._build_result(config, resources, entries)
 
     def _build_result(
-        self, config: MachineConfig, specs: tuple[Spec, ...], entries: int
+        self, config: MachineConfig, resources: Sequence[ParsedResource], entries: int
     ) -> CheckResult:
         found = self._diagnostics
         return CheckResult(
-            config, specs, found.diagnostics, entries, found.omitted, found.all_keys_compared
+            config,
+            self._build_specs(resources),
+            found.diagnostics,
+            entries,
+            found.omitted,
+            found.all_keys_compared,
+            {resource.name: resource.pointer for resource in resources},
+            found.missing_files,
+            self._item_pointers.get("modules", ()),
         )
 
     def _report_unknown_sections(self, value: Mapping[str, Json]) -> None:
@@ -151,27 +171,36 @@ class _Checker:
         ]
         kept = self._drop_duplicates(usable)
         self._item_pointers[section.name] = [at for at, _ in kept]
+        items = [item for _, item in kept]
         if section.name == "packages":
-            self._package_paths = _locate_packages((item for _, item in kept), self._context.home)
-        return [item for _, item in kept]
+            self._package_paths = _locate_packages(items, self._context.home)
+            warn_missing_packages(
+                items, self._item_pointers[section.name], self._package_paths, self._diagnostics
+            )
+        return items
 
     def _check_item(self, section: _SectionSpec, item: Json, at: Pointer) -> Any:
         if section.name == "modules":
             item = self._fill_placeholders(item, at, ("executable_path", "env"))
         checked = self._diagnostics.validate(section.validator, item, at, Effect.IGNORED)
-        if isinstance(checked, ModuleConfig) and checked.type == "local":
+        if isinstance(checked, ModuleConfig):
+            self._check_module(checked, at)
+        return checked
+
+    def _check_module(self, module: ModuleConfig, at: Pointer) -> None:
+        if module.executable_path:
             self._diagnostics.require_file(
-                checked.executable_path, (*at, "executable_path"), Effect.UNHEALTHY
+                module.executable_path, (*at, "executable_path"), Effect.UNHEALTHY
             )
-        if isinstance(checked, ModuleConfig) and checked.tcp_mode:
+        warn_missing_registry_module(module, at, self._diagnostics)
+        if module.tcp_mode:
             self._diagnostics.add(
                 codes.OPEN_MODULE,
-                f'every local process can call module "{checked.name}"',
+                f'every local process can call module "{module.name}"',
                 (*at, "tcp_mode"),
                 Effect.IGNORED,
                 hint='remove "tcp_mode" unless the module cannot use a Unix socket',
             )
-        return checked
 
     def _list_items(self, name: str, value: Json) -> list[tuple[Pointer, Json]]:
         if value is None:
@@ -230,6 +259,7 @@ class _Checker:
             resource.settings = self._check_attributes(resource, schema, config)
         for index, text in enumerate(config.depends_on):
             self._add_dependency(resource.needs, text, None, (*at, "depends_on", index))
+        warn_associated_configs(config, at, self._diagnostics)
         return resource
 
     def _check_attributes(
@@ -314,15 +344,15 @@ def _section_specs() -> dict[str, _SectionSpec]:
     """Return every section except the resources; packages first, because modules refer to them."""
     sections = {}
     fields = sorted(MachineConfig.model_fields.items(), key=lambda item: item[0] != "packages")
-    for field, info in fields:
-        if field not in _RESOURCE_SECTIONS:
-            name = info.alias or field
+    for attribute, info in fields:
+        if attribute not in _RESOURCE_SECTIONS:
+            name = info.alias or attribute
             is_list = get_origin(info.annotation) is list
             kind = get_args(info.annotation)[0] if is_list else info.annotation
             if kind in (bool, str):
                 kind = Annotated[kind, Strict()]
             sections[name] = _SectionSpec(
-                name, field, Validator(kind, _DISPENSABLE_FIELDS), is_list
+                name, attribute, Validator(kind, _DISPENSABLE_FIELDS), is_list
             )
     return sections
 

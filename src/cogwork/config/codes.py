@@ -207,6 +207,15 @@ UNSUPPORTED_PROTECTION = Code(
     '"auth": { "handlers": [{ "type": "api-key", "config": { "keys": ["a"], "a": "…" } }] }',
     '"network": { "bind_address": "localhost:8080" }',
 )
+UNSUPPORTED = Code(
+    "W406",
+    "not supported by this release",
+    "The file configures something that this release does not have: the connection to a cloud, "
+    "remotes, processes, data capture, tracing, the profiler, or the download of packages and "
+    "registry modules. It has no effect, and the rest of the file is used.",
+    '"processes": [{ "id": "logger", "name": "/opt/acme/logger" }]',
+    '"processes": []',
+)
 BAD_PLACEHOLDER = Code(
     "E501",
     "unresolved placeholder",
@@ -277,6 +286,7 @@ CODES: dict[str, Code] = {
         MISSING_FILE,
         INCOMPLETE_PAIR,
         UNSUPPORTED_PROTECTION,
+        UNSUPPORTED,
         UNSET_VARIABLE,
         BAD_PLACEHOLDER,
         NOT_SCALAR,

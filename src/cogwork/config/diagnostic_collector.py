@@ -66,6 +66,8 @@ class DiagnosticCollector:
         """By rank, each with a sequence number."""
         self._count = 0
         self._static_faults: dict[Pointer, str] = {}
+        self.missing_files: dict[Pointer, str] = {}
+        """The first missing file of each list entry that cannot run without it."""
         self._comparisons_left = _MAX_COMPARISONS
         self.all_keys_compared = True
         """False if an unknown key may be a misspelled secret that no diagnostic reports."""
@@ -126,15 +128,15 @@ class DiagnosticCollector:
 
     def require_file(self, path: str, at: Pointer, effect: Effect) -> None:
         # An unresolved placeholder in the path has already been reported.
-        if "${" not in path and not self._file_exists(path):
-            self.add(codes.MISSING_FILE, f'file "{path}" does not exist', at, effect)
+        if "${" in path or _try_path(self._context.exists, path):
+            return
+        message = f'file "{path}" does not exist'
+        self.add(codes.MISSING_FILE, message, at, effect)
+        if effect is Effect.UNHEALTHY:
+            self.missing_files.setdefault(at[:2], sanitize_message(message, self._scrub))
 
-    def _file_exists(self, path: str) -> bool:
-        try:
-            return self._context.exists(Path(path).expanduser())
-        except (OSError, RuntimeError, ValueError):
-            # The directory is not readable, the name is too long or the user does not exist.
-            return False
+    def has_directory(self, path: str) -> bool:
+        return _try_path(self._context.is_directory, path)
 
     def _record(self, found: Diagnostic) -> None:
         self._count += 1
@@ -172,3 +174,11 @@ class DiagnosticCollector:
         machine runs, so the graph and the constructor check for them.
         """
         return self._static_faults
+
+
+def _try_path(test: Callable[[Path], bool], path: str) -> bool:
+    try:
+        return test(Path(path).expanduser())
+    except (OSError, RuntimeError, ValueError):
+        # The directory is not readable, the name is too long or the user does not exist.
+        return False

@@ -16,3 +16,4 @@ class LoadContext:
     """The directory that contains the packages (COGWORK_HOME)."""
     environment: Mapping[str, str]
     exists: Callable[[Path], bool] = Path.is_file
+    is_directory: Callable[[Path], bool] = Path.is_dir

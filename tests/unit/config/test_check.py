@@ -24,6 +24,7 @@ from cogwork.config.diagnostics import Effect
 from cogwork.config.file import Unreadable
 from cogwork.config.loader import LoadedConfig, LocatedDiagnostic, load_unreadable
 from cogwork.config.module import ModuleConfig
+from cogwork.config.positions import format_pointer
 from cogwork.graph.name import Api, ModelName, Reference
 from cogwork.logs.levels import Level
 
@@ -578,7 +579,79 @@ CASES = [
         IGNORED,
         'remove "tcp_mode" unless the module cannot use a Unix socket',
     ),
+    Case(
+        codes.UNSUPPORTED,
+        '{«"cloud": {"id": "i", "secret": "s"}}',
+        "this release does not connect to a cloud",
+        IGNORED,
+    ),
+    Case(
+        codes.UNSUPPORTED,
+        '{«"remotes": [{"name": "r", "address": "h:1"}]}',
+        "this release does not connect to other machines",
+        IGNORED,
+    ),
+    Case(
+        codes.UNSUPPORTED,
+        '{«"processes": [{"id": "p", "name": "/bin/true"}]}',
+        "this release does not start processes",
+        IGNORED,
+        "start them with a supervisor such as systemd",
+    ),
+    Case(
+        codes.UNSUPPORTED,
+        '{"packages": [«{"name": "det", "package": "acme/det", "version": "1.2"}]}',
+        'package "det" is missing: this release does not download packages',
+        IGNORED,
+        f"put its files into {HOME}/packages/data/ml_model/acme-det-1_2",
+    ),
+    Case(
+        codes.UNSUPPORTED,
+        '{"modules": [«{"name": "m", "type": "registry", "module_id": "acme:m"}]}',
+        'module "m" cannot start: this release does not download modules',
+        IGNORED,
+        'set "executable_path" to its program on this computer',
+    ),
+    Case(
+        codes.UNSUPPORTED,
+        components(f'{{"name": "a", {S}, "service_configs": [«{{"type": "data_manager"}}]}}'),
+        "this release does not capture data",
+        IGNORED,
+    ),
+    Case(
+        codes.UNSUPPORTED,
+        components(f'{{"name": "a", {S}, "service_configs": [«{{"type": "weather"}}]}}'),
+        'this release has no service for "weather"',
+        IGNORED,
+    ),
+    Case(
+        codes.UNSUPPORTED,
+        '{«"tracing": {"enabled": true, "console": true}}',
+        "this release does not trace calls",
+        IGNORED,
+    ),
+    Case(
+        codes.UNSUPPORTED,
+        '{«"enable_web_profile": true}',
+        "this release does not have a profiler",
+        IGNORED,
+    ),
 ]
+
+
+def test_unused_sections_are_not_reported() -> None:
+    load = load_config(
+        {
+            "cloud": None,
+            "remotes": [],
+            "processes": [],
+            "packages": [],
+            "tracing": {"enabled": True, "otlpendpoint": ""},
+            "enable_web_profile": False,
+            "components": [sensor("a", service_configs=[])],
+        }
+    )
+    assert codes_of(load) == []
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: f"{case.code.id}-{case.message[:30]}")
@@ -622,9 +695,25 @@ def test_unreadable_file_is_refused() -> None:
     assert load.has_errors
 
 
-def test_complete_file_has_only_the_login_error() -> None:
+def test_complete_file_has_only_the_login_error_and_unsupported_sections() -> None:
     load = load_config(COMPLETE.read_text())
-    assert codes_of(load) == ["E405"]
+    assert [code for code in codes_of(load) if code != "W406"] == ["E405"]
+    unsupported = [
+        format_pointer(found.location.pointer)
+        for found in diagnostics_of(load)
+        if found.code is codes.UNSUPPORTED
+    ]
+    assert unsupported == [
+        "/cloud",
+        "/modules/1",
+        "/remotes",
+        "/components/0/service_configs/0",
+        "/components/0/service_configs/1",
+        "/processes",
+        "/packages/0",
+        "/packages/1",
+        "/tracing",
+    ]
     config = load.result.config
     left_out = [
         name
@@ -718,7 +807,10 @@ def test_null_counts_as_absent() -> None:
 
 def test_service_config_type_may_be_a_short_name() -> None:
     configs: JsonValue = [{"type": "data_manager"}, {"type": "rdk:service:data_manager"}]
-    assert codes_of(load_config({"components": [sensor("a", service_configs=configs)]})) == []
+    load = load_config({"components": [sensor("a", service_configs=configs)]})
+    assert [found.message for found in diagnostics_of(load)] == [
+        "this release does not capture data"
+    ] * 2
 
 
 def test_quoted_number_is_accepted() -> None:
@@ -752,7 +844,7 @@ def test_unknown_keys_at_every_depth_leave_the_resource_usable() -> None:
             ]
         }
     )
-    assert codes_of(load) == ["E103"] * 7
+    assert codes_of(load) == [*["E103"] * 6, "W406", "E103"]
     assert all(diagnostic.effect is IGNORED for diagnostic in diagnostics_of(load))
     assert spec_of(load, "a").fault is None
     (config,) = load.result.config.components
@@ -888,7 +980,7 @@ def test_duplicate_name_in_a_section_keeps_the_first(
     section: str, items: dict[str, JsonValue]
 ) -> None:
     load = load_config({section: [items, {**items}], "components": [sensor("a")]})
-    assert codes_of(load) == ["E202"]
+    assert [code for code in codes_of(load) if code != "W406"] == ["E202"]
     assert len(getattr(load.result.config, section)) == 1
 
 
@@ -963,7 +1055,7 @@ def test_unknown_dependency_is_accepted_when_a_remote_is_configured() -> None:
             "jobs": [{"name": "j", "schedule": "1s", "resource": "r:b", "method": "M"}],
         }
     )
-    assert codes_of(load) == []
+    assert codes_of(load) == ["W406"]
     assert spec_of(load, "a").needs == (Reference("r:b"), Reference("c"))
 
 
@@ -1005,7 +1097,8 @@ def test_package_of_another_type_gets_a_hint() -> None:
         {
             "packages": [{"name": "m", "package": "a/b", "type": "slam_map"}],
             "components": [sensor("a", attributes={"readings": {"x": "${packages.m}"}})],
-        }
+        },
+        files={f"{HOME}/packages/data/slam_map/a-b-latest/map.pcd"},
     )
     (diagnostic,) = diagnostics_of(load)
     assert diagnostic.message == (

@@ -156,7 +156,7 @@ def test_schema_conforms_to_its_dialect() -> None:
 
 @pytest.mark.parametrize("value", GOOD, ids=lambda value: json.dumps(value)[:60])
 def test_schema_accepts_what_the_loader_accepts(value: JsonValue) -> None:
-    assert codes_of(load_config(value)) == []
+    assert [code for code in codes_of(load_config(value)) if code != "W406"] == []
     assert not list(validator().iter_errors(value))
 
 

@@ -86,7 +86,13 @@ REGISTRY = Registry(
 def load_context(
     environment: Mapping[str, str] | None = None, files: Collection[str] = FILES
 ) -> LoadContext:
-    return LoadContext(REGISTRY, HOME, environment or {}, lambda path: str(path) in files)
+    return LoadContext(
+        REGISTRY,
+        HOME,
+        environment or {},
+        lambda path: str(path) in files,
+        lambda path: any(Path(file).is_relative_to(path) for file in files),
+    )
 
 
 def load_config(

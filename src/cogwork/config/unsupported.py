@@ -1,0 +1,96 @@
+"""Warn about settings that have no effect, because this release does not support them yet."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+
+from cogwork.config import codes
+from cogwork.config.diagnostic_collector import DiagnosticCollector
+from cogwork.config.diagnostics import Effect
+from cogwork.config.module import ModuleConfig
+from cogwork.config.placeholders import PackagePath
+from cogwork.config.positions import Pointer
+from cogwork.config.schema import MachineConfig, PackageConfig, ResourceConfig, TracingConfig
+
+_SECTIONS: dict[str, tuple[Callable[[MachineConfig], bool], str, str | None]] = {
+    "cloud": (
+        lambda config: config.cloud is not None,
+        "this release does not connect to a cloud; the machine uses only this file",
+        None,
+    ),
+    "remotes": (
+        lambda config: bool(config.remotes),
+        "this release does not connect to other machines; their resources are missing",
+        None,
+    ),
+    "processes": (
+        lambda config: bool(config.processes),
+        "this release does not start processes",
+        "start them with a supervisor such as systemd",
+    ),
+    "tracing": (lambda config: _traces(config.tracing), "this release does not trace calls", None),
+    "enable_web_profile": (
+        lambda config: config.enable_web_profile,
+        "this release does not have a profiler",
+        None,
+    ),
+}
+"""For each section: whether it asks for something, what is missing, and what to do instead."""
+
+
+def warn_unsupported_sections(config: MachineConfig, collector: DiagnosticCollector) -> None:
+    for section, (asks, message, hint) in _SECTIONS.items():
+        if asks(config):
+            collector.add(
+                codes.UNSUPPORTED, message, (section,), Effect.IGNORED, at_key=True, hint=hint
+            )
+
+
+def _traces(tracing: TracingConfig) -> bool:
+    return tracing.enabled and bool(tracing.disk or tracing.console or tracing.otlpendpoint)
+
+
+def warn_missing_packages(
+    packages: Sequence[PackageConfig],
+    pointers: Sequence[Pointer],
+    paths: Mapping[str, PackagePath],
+    collector: DiagnosticCollector,
+) -> None:
+    """Warn about packages that are not on this computer."""
+    for package, at in zip(packages, pointers, strict=True):
+        directory = paths[package.name].path
+        if not collector.has_directory(directory):
+            collector.add(
+                codes.UNSUPPORTED,
+                f'package "{package.name}" is missing: this release does not download packages',
+                at,
+                Effect.IGNORED,
+                hint=f"put its files into {directory}",
+            )
+
+
+def warn_missing_registry_module(
+    module: ModuleConfig, at: Pointer, collector: DiagnosticCollector
+) -> None:
+    if module.type == "registry" and not module.executable_path:
+        collector.add(
+            codes.UNSUPPORTED,
+            f'module "{module.name}" cannot start: this release does not download modules',
+            at,
+            Effect.IGNORED,
+            hint='set "executable_path" to its program on this computer',
+        )
+
+
+def warn_associated_configs(
+    resource: ResourceConfig, at: Pointer, collector: DiagnosticCollector
+) -> None:
+    for index, associated in enumerate(resource.service_configs):
+        collector.add(
+            codes.UNSUPPORTED,
+            "this release does not capture data"
+            if associated.type.rpartition(":")[2] == "data_manager"
+            else f'this release has no service for "{associated.type}"',
+            (*at, "service_configs", index),
+            Effect.IGNORED,
+        )
