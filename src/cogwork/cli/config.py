@@ -109,9 +109,18 @@ def _format_verdict(loaded: LoadedConfig, file: str, registry: Registry) -> str:
     explain = f"For details, run: cogwork explain {worst.id}"
     if loaded.is_refused:
         return f"{found}; a machine rejects this file and keeps its configuration. {explain}"
-    running = len(loaded.result.specs) - len(difference.find_blocked(loaded.result, registry))
-    would = f"; {running} of {listed} resources would run" if listed else ""
-    return f"{found}{would}. {explain}"
+    would = f"; {_count_running(loaded, registry)} of {listed} resources would run"
+    return f"{found}{would if listed else ''}. {explain}"
+
+
+def _count_running(loaded: LoadedConfig, registry: Registry) -> str:
+    """Return how many resources would run: a range if a module that may provide some is missing."""
+    fewest, most = (
+        len(loaded.result.specs)
+        - len(difference.find_blocked(loaded.result, registry, optimistic=optimistic))
+        for optimistic in (False, True)
+    )
+    return str(most) if fewest == most else f"{fewest} to {most}"
 
 
 def _print_if_refused(loaded: LoadedConfig, file: str) -> None:

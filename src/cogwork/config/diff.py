@@ -59,10 +59,31 @@ def diff(old: CheckResult, new: CheckResult, catalog: ModelCatalog) -> ConfigDif
     return ConfigDiff(run, [*_section_changes(old.config, new.config), *kept], details)
 
 
-def find_blocked(checked: CheckResult, catalog: ModelCatalog) -> list[Step]:
-    """Return the resources of a configuration that would not run, with the reasons."""
-    offers = _OfferLookup(catalog, modules=bool(checked.config.modules))
-    return dry_run((), _drop_remote_dependencies(checked), offers).blocked
+def find_blocked(
+    checked: CheckResult, catalog: ModelCatalog, *, optimistic: bool = True
+) -> list[Step]:
+    """Return the resources of a configuration that would not run at present, with the reasons.
+
+    Which module provides which model is unknown. If `optimistic`, the modules that can start are
+    assumed to provide all models; otherwise, none if any module cannot start.
+    """
+    starting = _list_startable(checked)
+    enough = any(starting) if optimistic else bool(starting) and all(starting)
+    offers = _OfferLookup(catalog, modules=enough)
+    pointers, missing = checked.resource_pointers, checked.missing_files
+    specs = (
+        replace(spec, fault=spec.fault or missing.get(pointers.get(spec.name, ())))
+        for spec in checked.specs
+    )
+    return dry_run((), specs, offers).blocked
+
+
+def _list_startable(checked: CheckResult) -> list[bool]:
+    """Return for each module whether its program is on this computer."""
+    return [
+        bool(module.executable_path) and at not in checked.missing_files
+        for module, at in zip(checked.config.modules, checked.module_pointers, strict=True)
+    ]
 
 
 def as_text(change: ConfigDiff) -> str:

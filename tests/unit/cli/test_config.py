@@ -136,6 +136,49 @@ class TestCheck:
         assert main(["config", "check", "env.json"]) == 0
         assert "is valid" in capsys.readouterr().out
 
+    @pytest.mark.parametrize(
+        ("programs", "would_run"), [([True], "2"), ([False], "1"), ([True, False], "1 to 2")]
+    )
+    def test_check_counts_missing_modules_against_their_resources(
+        self,
+        programs: list[bool],
+        would_run: str,
+        config_files: Path,
+        capsys: pytest.CaptureFixture[str],
+    ) -> None:
+        (config_files / "run").write_text("")
+        modules = [
+            {"name": f"m{number}", "executable_path": str(config_files / ("run" if here else "no"))}
+            for number, here in enumerate(programs)
+        ]
+        arm = {"name": "arm", "api": "rdk:component:arm", "model": "acme:arms:one"}
+        sensor = {"name": "a", "api": "rdk:component:sensor", "model": "fake"}
+        config = {"enable_web_profile": True, "modules": modules, "components": [arm, sensor]}
+        (config_files / "modules.json").write_text(json.dumps(config))
+        assert main(["config", "check", "modules.json"]) == (0 if all(programs) else 1)
+        assert f"; {would_run} of 2 resources would run." in capsys.readouterr().out
+
+    def test_check_counts_missing_files_against_resources_and_dependents(
+        self, config_files: Path, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        camera = {
+            "name": "film",
+            "api": "rdk:component:camera",
+            "model": "image_file",
+            "attributes": {"color_image_file_path": str(config_files / "gone.png")},
+        }
+        turned = {
+            "name": "turned",
+            "api": "rdk:component:camera",
+            "model": "transform",
+            "attributes": {"source": "film", "pipeline": [{"type": "rotate"}]},
+        }
+        sensor = {"name": "a", "api": "rdk:component:sensor", "model": "fake"}
+        config = {"components": [camera, turned, sensor]}
+        (config_files / "gone.json").write_text(json.dumps(config))
+        assert main(["config", "check", "gone.json"]) == 1
+        assert "1 error; 1 of 3 resources would run." in capsys.readouterr().out
+
     def test_check_prints_no_escape_codes_without_a_terminal(
         self, capsys: pytest.CaptureFixture[str]
     ) -> None:
