@@ -12,6 +12,7 @@ from cogwork.cli.graph_text import DiagramNode, as_dot, as_text
 from cogwork.cli.graphviz import IMAGE_FORMATS, CannotDraw, draw
 from cogwork.cli.http_client import Declined, Unreachable, fetch_history, fetch_status
 from cogwork.cli.terminal import EXIT_FAILURE, EXIT_OK, EXIT_USAGE, paint, print_error, print_json
+from cogwork.config.config_report import ConfigState, describe_report, format_reported
 from cogwork.config.diagnostics import replace_unprintable
 from cogwork.core import duration
 
@@ -37,8 +38,17 @@ def status(arguments: argparse.Namespace) -> int:
         for job in view.get("jobs", ()):
             if job["configured"]:
                 print(_format_job(job))
+        for line in _format_config(view.get("configuration")):
+            print(line)
+    return EXIT_OK if _is_healthy(view) else EXIT_FAILURE
+
+
+def _is_healthy(view: dict[str, Any]) -> bool:
+    report = view.get("configuration")
+    if report is not None and report["state"] != ConfigState.VALID:
+        return False
     ready = all(resource["state"] == "ready" for resource in view["resources"])
-    return EXIT_OK if ready and view["state"] == "running" else EXIT_FAILURE
+    return ready and bool(view["state"] == "running")
 
 
 def _print_history(arguments: argparse.Namespace) -> int:
@@ -105,10 +115,31 @@ def _format_resources(resources: list[dict[str, Any]]) -> list[str]:
     # Resources that need attention come last, right above the prompt.
     ordered = sorted(resources, key=lambda resource: resource["state"] != "ready")
     rows = [
-        (r["state"], r["name"], r["model"], _format_age(r["since"]), r["reason"] or "")
+        (r["state"], r["name"], r["model"], _format_age(r["since"]), _format_reason(r))
         for r in ordered
     ]
     return _align_rows(rows)
+
+
+def _format_reason(resource: dict[str, Any]) -> str:
+    reasons = [resource["reason"]] if resource["reason"] else []
+    reasons += [f"ignored: {each}" for each in resource.get("ignored_settings", ())]
+    return "; ".join(reasons)
+
+
+def _format_config(report: dict[str, Any] | None) -> list[str]:
+    """Format what is wrong with the configuration file, with the first diagnostic."""
+    words = describe_report(report, time.time()) if report is not None else None
+    if report is None or words is None:
+        return []
+    style = "yellow" if report["state"] == ConfigState.VALID else "red"
+    lines = [paint(replace_unprintable(words), style)]
+    lines += [
+        f"  {replace_unprintable(format_reported(each))}" for each in report["diagnostics"][:1]
+    ]
+    if report["file"] and report["errors"] + report["warnings"] > 1:
+        lines.append(f"  for all of them, run: cogwork config check {report['file']}")
+    return lines
 
 
 def _format_modules(modules: list[dict[str, Any]]) -> list[str]:

@@ -8,15 +8,27 @@ import logging
 import random
 import threading
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from cogwork.config import codes, diagnostic_format
+from cogwork.config.config_report import (
+    MAX_REPORTED,
+    ConfigReport,
+    ConfigState,
+    RunningConfig,
+)
 from cogwork.config.diagnostic_collector import CheckCancelled
 from cogwork.config.diagnostics import Diagnostic
 from cogwork.config.file import Unreadable
 from cogwork.config.last_good import DamagedCopy, LastGood
 from cogwork.config.load_context import LoadContext
-from cogwork.config.loader import LoadedConfig, load, load_unreadable, load_value
+from cogwork.config.loader import (
+    LoadedConfig,
+    LocatedDiagnostic,
+    load,
+    load_unreadable,
+    load_value,
+)
 from cogwork.config.sources import RETRY, Candidate, ConfigRefused, ConfigSource
 from cogwork.core.clock import Clock, SystemClock
 from cogwork.core.errors import CogworkError
@@ -26,6 +38,7 @@ from cogwork.logs.pipeline import EXTRA_LINES
 
 Apply = Callable[[LoadedConfig], asyncio.Future[Outcome]]
 """Starts to apply a configuration immediately and supersedes the previous one."""
+PublishReport = Callable[[ConfigReport], None]
 
 
 _log = logging.getLogger("rdk.config")
@@ -43,7 +56,9 @@ class ConfigWatcher:
         apply: Apply,
         last_good: LastGood | None = None,
         clock: Clock | None = None,
+        publish: PublishReport = lambda _report: None,
     ) -> None:
+        """`publish` gets a report on each version of the configuration."""
         self._source = source
         self._context = context
         self._apply = apply
@@ -55,6 +70,8 @@ class ConfigWatcher:
         self._rng = random.Random()  # noqa: S311 - not for secrets
         self._has_loaded_first = False
         self._first: tuple[Candidate, LoadedConfig] | None = None
+        self._publish = publish
+        self._report: ConfigReport | None = None
 
     async def run(self) -> None:
         """Load and apply configurations until cancelled."""
@@ -63,6 +80,8 @@ class ConfigWatcher:
             await self.load_first()
             if self._first is not None:
                 self._start_applying(*self._first)
+                if self._report is None:
+                    self._publish_report(*self._first, RunningConfig.THIS)
             while True:
                 candidate = await (following or self._source.next())
                 following = asyncio.create_task(self._source.next(), name="next configuration")
@@ -88,6 +107,8 @@ class ConfigWatcher:
                 candidate.decide(ConfigRefused(loaded.diagnostics))
                 _require_protection(loaded)
                 self._first = await self._load_last_good(candidate.file)
+                running = RunningConfig.NONE if self._first is None else RunningConfig.LAST_GOOD
+                self._publish_report(candidate, loaded, running)
             else:
                 self._first = candidate, loaded
         return self._first[1] if self._first is not None else None
@@ -105,11 +126,23 @@ class ConfigWatcher:
         finally:
             check.cancel()
             await asyncio.gather(check, return_exceptions=True)
+        running = RunningConfig.THIS
         if loaded.is_refused:
             candidate.decide(ConfigRefused(loaded.diagnostics))
             _log.error("the changed configuration is refused; keeping the current configuration")
+            before = self._report.running if self._report is not None else RunningConfig.NONE
+            running = RunningConfig.EARLIER if before is RunningConfig.THIS else before
         else:
             self._start_applying(candidate, loaded)
+        self._publish_report(candidate, loaded, running)
+
+    def _publish_report(
+        self, candidate: Candidate, loaded: LoadedConfig, running: RunningConfig
+    ) -> None:
+        self._report = _build_report(
+            candidate.file, loaded, running, self._clock.time(), self._report
+        )
+        self._publish(self._report)
 
     async def _load_with_retry(self, candidate: Candidate) -> LoadedConfig:
         """Load a candidate; retry while memory or threads are exhausted."""
@@ -237,6 +270,39 @@ def _load_and_format(
         for fault in loaded.diagnostics
     ]
     return _LoadResult(loaded, log_lines)
+
+
+def _build_report(
+    file: str | None,
+    loaded: LoadedConfig,
+    running: RunningConfig,
+    now: float,
+    before: ConfigReport | None,
+) -> ConfigReport:
+    if loaded.is_refused:
+        state = ConfigState.REFUSED
+    else:
+        state = ConfigState.FAULTY if loaded.has_errors else ConfigState.VALID
+    found = [
+        fault for fault in loaded.diagnostics if fault.diagnostic.code is not codes.MORE_FAULTS
+    ]
+    errors = sum(fault.diagnostic.code.severity is codes.Severity.ERROR for fault in found)
+    first = sorted(found, key=lambda fault: fault.diagnostic.rank)[:MAX_REPORTED]
+    return ConfigReport(
+        file,
+        state,
+        running,
+        before.since if before is not None and before.state is state else now,
+        errors,
+        len(found) - errors,
+        tuple(_as_reported(fault, file) for fault in first),
+    )
+
+
+def _as_reported(fault: LocatedDiagnostic, file: str | None) -> dict[str, Any]:
+    fields = diagnostic_format.as_json(fault, file)
+    del fields["related"]
+    return fields
 
 
 def _log_level(found: Diagnostic) -> int:

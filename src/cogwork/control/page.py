@@ -9,6 +9,7 @@ from typing import Any
 from urllib.parse import quote
 
 from cogwork import __version__
+from cogwork.config.config_report import ConfigState, describe_report, format_reported
 from cogwork.core import duration
 
 _STYLE = """
@@ -19,7 +20,9 @@ p { margin: .3rem 0 1.5rem; opacity: .75; }
 table { border-collapse: collapse; width: 100%; }
 th { text-align: left; font-weight: 500; opacity: .6; }
 td, th { padding: .45rem .8rem .45rem 0; border-bottom: 1px solid #8884; vertical-align: top; }
-td small { display: block; opacity: .65; }
+td small, .config small { display: block; opacity: .65; }
+.config { opacity: 1; padding-left: .8rem; border-left: .25rem solid #d4a017; }
+.config.refused, .config.faulty { border-color: #d1242f; }
 .state { white-space: nowrap; }
 .state::before { content: ""; display: inline-block; width: .6rem; height: .6rem;
   border-radius: 50%; margin-right: .5rem; background: #8a8a8a; }
@@ -61,8 +64,8 @@ def render_page(view: dict[str, Any], now: float) -> str:
         "<meta name=viewport content='width=device-width, initial-scale=1'>"
         "<meta http-equiv=refresh content=5>"
         f"<title>Cogwork</title><style>{_STYLE}</style><h1>Cogwork {__version__}</h1>"
-        f"<p>{_render_summary(view)}</p>{_render_images(view['resources'])}"
-        f"{_render_table(rows, now)}</html>"
+        f"<p>{_render_summary(view)}</p>{_render_config(view.get('configuration'), now)}"
+        f"{_render_images(view['resources'])}{_render_table(rows, view, now)}</html>"
     )
 
 
@@ -73,6 +76,17 @@ def _render_summary(view: dict[str, Any]) -> str:
     if view["revision"]:
         parts.append(f"configuration {view['revision']}")
     return html.escape(" · ".join(parts))
+
+
+def _render_config(report: dict[str, Any] | None, now: float) -> str:
+    """Render what is wrong with the configuration file, with the first diagnostic."""
+    words = describe_report(report, now) if report is not None else None
+    if report is None or words is None:
+        return ""
+    first = "".join(
+        f"<small>{html.escape(format_reported(each))}</small>" for each in report["diagnostics"][:1]
+    )
+    return f"<p class='config {html.escape(report['state'])}'>{html.escape(words)}{first}</p>"
 
 
 def _render_images(resources: list[dict[str, Any]]) -> str:
@@ -91,8 +105,11 @@ def _render_images(resources: list[dict[str, Any]]) -> str:
     return f"<div class=cameras>{figures}</div><script>{_SCRIPT}</script>"
 
 
-def _render_table(resources: list[dict[str, Any]], now: float) -> str:
+def _render_table(resources: list[dict[str, Any]], view: dict[str, Any], now: float) -> str:
     if not resources:
+        report = view.get("configuration")
+        if report is not None and report["state"] == ConfigState.REFUSED:
+            return "No resources are running: fix the configuration file and save it."
         return "No resources are configured yet: add one to the configuration file and save it."
     # Resources that need attention come first.
     ordered = sorted(resources, key=lambda resource: resource["state"] == "ready")
@@ -110,8 +127,12 @@ def _render_row(resource: dict[str, Any], now: float) -> str:
     state = html.escape(resource["state"])
     kind = html.escape(f"{api} {resource['model']}")
     since = duration.render(max(0, round(now - resource["since"])))
+    ignored = "".join(
+        f"<small>ignored: {html.escape(each)}</small>"
+        for each in resource.get("ignored_settings", ())
+    )
     return (
         f"<tr><td class='state {state}'>{state}"
         f"<td><b>{html.escape(name)}</b><small>{kind}</small>"
-        f"<td>{html.escape(resource['reason'] or '')}<td>{since}</tr>"
+        f"<td>{html.escape(resource['reason'] or '')}{ignored}<td>{since}</tr>"
     )

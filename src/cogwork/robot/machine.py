@@ -10,7 +10,8 @@ from collections import Counter
 from collections.abc import Callable, Collection, Mapping
 from typing import Any, Protocol, runtime_checkable
 
-from cogwork.config.diagnostics import Diagnostic, did_you_mean
+from cogwork.config.config_report import ConfigReport
+from cogwork.config.diagnostics import Diagnostic, Effect, did_you_mean
 from cogwork.config.loader import LoadedConfig
 from cogwork.config.schema import JobConfig, MachineConfig
 from cogwork.core.clock import Clock
@@ -101,6 +102,10 @@ class Machine:
         self.config = MachineConfig.model_construct()
         self.diagnostics: tuple[Diagnostic, ...] = ()
         """Problems found in the configuration."""
+        self.config_report: ConfigReport | None = None
+        """The verdict on the newest version of the configuration file, even if it is refused."""
+        self.ignored_settings: Mapping[ResourceName, list[str]] = {}
+        """Why parts of the configuration of a resource are ignored, such as mistyped attributes."""
         self.state = MachineState.INITIALIZING
         self.applied_at: float | None = None
         """Time at which the running configuration was fully applied."""
@@ -177,6 +182,7 @@ class Machine:
         self.config = loaded.result.config
         self.jobs.stop_outdated(self.config.jobs)
         self.diagnostics = loaded.result.diagnostics
+        self.ignored_settings = _find_ignored_settings(loaded, self.redact)
         self._applying = outcome
         return outcome
 
@@ -412,6 +418,19 @@ def _unavailable_reason(node: Node) -> str:
             return "it is being reconfigured; try again" if node.revision else "it is being built"
         case _:
             return "it is not built yet"
+
+
+def _find_ignored_settings(
+    loaded: LoadedConfig, redact: Callable[[str], str]
+) -> dict[ResourceName, list[str]]:
+    names = {at: name for name, at in loaded.result.resource_pointers.items()}
+    found: dict[ResourceName, list[str]] = {}
+    for diagnostic in loaded.result.diagnostics:
+        name = names.get(diagnostic.location.pointer[:2])
+        if name is not None and diagnostic.effect is Effect.IGNORED:
+            hint = f"; {diagnostic.hint}" if diagnostic.hint else ""
+            found.setdefault(name, []).append(redact(f"{diagnostic.message}{hint}"))
+    return found
 
 
 def _revision_of(loaded: LoadedConfig) -> str:

@@ -20,9 +20,26 @@ async def build_status_view(machine: Machine) -> dict[str, Any]:
         "state": machine.state.name.lower(),
         "revision": machine.revision,
         "applied_at": machine.applied_at,
+        "configuration": _config_view(machine),
         "resources": await _build_resource_views(machine),
         "modules": [_module_view(status) for status in machine.modules.statuses()],
         "jobs": [asdict(record) for record in machine.jobs.statuses()],
+    }
+
+
+def _config_view(machine: Machine) -> dict[str, Any] | None:
+    report = machine.config_report
+    if report is None:
+        return None
+    return {
+        **report._asdict(),
+        "diagnostics": [
+            {
+                key: machine.redact(value) if isinstance(value, str) else value
+                for key, value in diagnostic.items()
+            }
+            for diagnostic in report.diagnostics
+        ],
     }
 
 
@@ -57,6 +74,7 @@ def _resource_view(machine: Machine, name: ResourceName) -> dict[str, Any]:
         "model": node.spec.model.short if node.spec.model.name else "",
         "state": health.state.name.lower(),
         "reason": health.reason,
+        "ignored_settings": machine.ignored_settings.get(name, []),
         "since": node.since,
         "revision": node.revision,
         "depends_on": [str(other) for other in machine.dependencies(name)],

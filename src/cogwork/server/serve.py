@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from cogwork import __version__
+from cogwork.config.config_report import ConfigReport
 from cogwork.config.last_good import last_good_for
 from cogwork.config.load_context import LoadContext
 from cogwork.config.loader import LoadedConfig
@@ -158,6 +159,7 @@ class _Server:
             LoadContext(registry, home, os.environ),
             self._apply,
             last_good_for(home, config_file),
+            publish=self._store_report,
         )
         self._watchdog: ServerWatchdog | None = None
         self._loaded: LoadedConfig | None = None
@@ -227,6 +229,9 @@ class _Server:
         outcome = self._machine.apply(loaded)
         outcome.add_done_callback(lambda done: self._report_applied(done, changes))
         return outcome
+
+    def _store_report(self, report: ConfigReport) -> None:
+        self._machine.config_report = report
 
     def _report_applied(self, outcome: asyncio.Future[Outcome], changes: ConfigChanges) -> None:
         if outcome.cancelled() or outcome.exception() is not None:

@@ -15,6 +15,7 @@ from pathlib import Path
 import pytest
 
 from cogwork.config import watcher
+from cogwork.config.config_report import ConfigReport
 from cogwork.config.fields import Attributes
 from cogwork.config.last_good import LastGood
 from cogwork.config.load_context import LoadContext
@@ -50,6 +51,7 @@ class Machine:
     home: Path
     environment: dict[str, str] = field(default_factory=dict)
     loaded: list[LoadedConfig] = field(default_factory=list)
+    reports: list[ConfigReport] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         model = Model(API, ModelName.parse("step"), StepAttributes, construct)
@@ -67,7 +69,9 @@ class Machine:
     @asynccontextmanager
     async def watching(self, source: ConfigSource) -> AsyncIterator[None]:
         context = LoadContext(self.registry, self.home, self.environment)
-        config_watcher = ConfigWatcher(source, context, self.apply, self.last_good)
+        config_watcher = ConfigWatcher(
+            source, context, self.apply, self.last_good, publish=self.reports.append
+        )
         task = asyncio.ensure_future(config_watcher.run())
         try:
             yield
@@ -133,6 +137,39 @@ async def test_refused_push_has_a_reason_and_changes_nothing(machine: Machine) -
         assert machine.reconciler.nodes[ResourceName(API, "a")].held is kept
         assert machine.reconciler.revision == "1"
         assert machine.last_good.read() == good
+
+
+async def test_each_version_is_reported_with_what_runs_instead(machine: Machine) -> None:
+    source = PushedSource()
+    faulty = machine_text("a", labl="x")
+    async with machine.watching(source):
+        for text in (machine_text("a"), "{", '{"network": 5}', faulty, "{"):
+            await wait_for_verdict(source.push(text))
+        await wait_until(lambda: len(machine.reports) == 5)
+    assert [(report.state, report.running, report.errors) for report in machine.reports] == [
+        ("valid", "this", 0),
+        ("refused", "earlier", 1),
+        ("refused", "earlier", 1),
+        ("faulty", "this", 1),
+        ("refused", "earlier", 1),
+    ]
+    since = [report.since for report in machine.reports]
+    assert since[0] < since[1] == since[2] < since[3] < since[4]
+
+
+@pytest.mark.parametrize("running", ["none", "last_good"])
+async def test_start_on_a_refused_configuration_is_reported(machine: Machine, running: str) -> None:
+    if running == "last_good":
+        machine.last_good.save(machine_text("old"))
+    source = PushedSource()
+    refused = source.push("{")
+    async with machine.watching(source):
+        assert isinstance(await wait_for_verdict(refused), ConfigRefused)
+        await wait_until(lambda: len(machine.reports) == 1)
+        assert (machine.reports[0].state, machine.reports[0].running) == ("refused", running)
+        await wait_for_verdict(source.push(machine_text("a")))
+        await wait_until(lambda: len(machine.reports) == 2)
+        assert machine.reports[1].running == "this"
 
 
 async def test_pushed_value_is_applied_like_text(machine: Machine) -> None:

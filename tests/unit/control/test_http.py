@@ -15,6 +15,7 @@ from tests.unit.control.asgi import AsgiResponse, send_request
 from tests.unit.robot.bench import Bench, fail_with, probe, thing
 from tests.unit.robot.conftest import bench
 
+from cogwork.config.config_report import ConfigReport, ConfigState, RunningConfig
 from cogwork.control import status
 from cogwork.control.http import create_app
 from cogwork.logs.ring_buffer import RingBuffer
@@ -85,6 +86,42 @@ async def test_status_page_without_configuration_has_advice(bench: Bench) -> Non
     assert "add one to the configuration file and save it" in page
 
 
+async def test_status_page_after_a_start_on_a_broken_file_says_so(bench: Bench) -> None:
+    found = {
+        "code": "E001",
+        "severity": "error",
+        "message": "expected <a> comma",
+        "hint": None,
+        "pointer": "",
+        "file": "machine.json",
+        "line": 3,
+        "column": 9,
+    }
+    since = bench.clock.time() - 75
+    bench.machine.config_report = ConfigReport(
+        "machine.json", ConfigState.REFUSED, RunningConfig.NONE, since, 1, 0, (found,)
+    )
+    _, _, page = await get_path(bench, "/")
+    assert (
+        "machine.json has been refused for 1m15s (1 error), and there is no earlier configuration "
+        "to run<small>machine.json:3:9  error  expected &lt;a&gt; comma  [E001]</small>"
+    ) in page
+    assert "fix the configuration file and save it" in page
+    assert "add one" not in page
+
+
+async def test_ignored_settings_are_shown_beside_a_ready_resource(bench: Bench) -> None:
+    await bench.apply({**thing("a"), "attributes": {"labl": "<x>"}}, thing("b"))
+    view = json.loads((await get_path(bench, "/status.json"))[2])
+    assert [(each["state"], each["ignored_settings"]) for each in view["resources"]] == [
+        ("ready", ['unknown key "labl"; did you mean "label"?']),
+        ("ready", []),
+    ]
+    assert "<small>ignored: unknown key &quot;labl&quot;" in (await get_path(bench, "/"))[2]
+    await bench.apply(thing("a"), thing("b"))
+    assert "ignored" not in (await get_path(bench, "/"))[2]
+
+
 async def test_status_json_lists_the_resources(bench: Bench) -> None:
     bench.scripts["build", "b"] = fail_with("no file '/data/\udcff'")
     await bench.apply(thing("a"), thing("b", needs="a"), revision="7")
@@ -98,6 +135,7 @@ async def test_status_json_lists_the_resources(bench: Bench) -> None:
         "model": "thing",
         "state": "unhealthy",
         "reason": r"no file '/data/\udcff'",
+        "ignored_settings": [],
         "since": bench.clock.time(),
         "revision": "",
         "depends_on": ["rdk:component:generic/a"],

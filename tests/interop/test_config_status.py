@@ -1,0 +1,128 @@
+"""The faults of a configuration file, as the log, `cogwork status` and the page show them."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+from tests.running import Server, run_server, with_free_port
+from tests.unit.cli.commands import run_command
+
+SENSOR = {"api": "rdk:component:sensor", "model": "fake"}
+
+
+def sensor(name: str, **attributes: Any) -> dict[str, Any]:
+    return {"name": name, **SENSOR, "attributes": attributes}
+
+
+async def run_status(server: Server, *options: str) -> tuple[int | None, str]:
+    result = await run_command("status", "--address", f"localhost:{server.port}", *options)
+    assert result.err == ""
+    return result.code, result.out
+
+
+async def wait_for_config(server: Server, state: str) -> dict[str, Any]:
+    async with asyncio.timeout(20):
+        while True:
+            report: dict[str, Any] = (await server.status())["configuration"]
+            if report["state"] == state:
+                return report
+            await asyncio.sleep(0.01)
+
+
+async def test_refused_change_is_shown_until_it_is_fixed(tmp_path: Path) -> None:
+    good = with_free_port({"components": [sensor("a")]})
+    async with run_server(good, tmp_path) as server:
+        await server.wait_for_status(state="running")
+        code, out = await run_status(server)
+        assert code == 0
+        assert "machine.json" not in out
+        server.save('{"components": [')
+        report = await wait_for_config(server, "refused")
+        assert report["running"] == "earlier"
+        code, out = await run_status(server)
+        assert code == 1
+        assert out.startswith("running, 1 of 1 resources ready")
+        assert re.search(
+            r"machine\.json has been refused for \d+s \(1 error\); the machine keeps its earlier "
+            r"configuration\n  .*machine\.json:1:16  error  .*  \[E001\]\n",
+            out,
+        )
+        server.save(' {"components": [')
+        await server.out.wait_for("machine.json:1:17")
+        assert (await wait_for_config(server, "refused"))["since"] == report["since"]
+        page = (await server.get("/"))[1]
+        assert "machine.json has been refused for" in page
+        assert "[E001]" in page
+        code, out = await run_status(server, "--json")
+        assert code == 1
+        (found,) = json.loads(out)["configuration"]["diagnostics"]
+        assert (found["code"], found["line"]) == ("E001", 1)
+        server.save(good)
+        await wait_for_config(server, "valid")
+        assert await run_status(server, "--json")
+        assert (await run_status(server))[0] == 0
+
+
+async def test_start_on_a_broken_file_reports_it(tmp_path: Path) -> None:
+    broken = '{"network": {"bind_address": "localhost:0"}, "components": [{]}'
+    async with run_server({"components": [sensor("old")]}, tmp_path) as server:
+        await server.wait_for_status(state="running")
+        await server.out.wait_for(" applied in ")
+    async with run_server(broken, tmp_path) as server:
+        await server.wait_for_status(state="running")
+        code, out = await run_status(server)
+        assert code == 1
+        assert "the machine runs the last good configuration instead" in out
+        server.save("{")
+        await server.out.wait_for("the changed configuration is refused")
+        assert (await wait_for_config(server, "refused"))["running"] == "last_good"
+
+
+async def test_mistyped_attribute_of_a_ready_resource_is_shown_beside_it(tmp_path: Path) -> None:
+    config = {"components": [sensor("a"), sensor("b", readngs={"x": 1}), sensor("c", colour=1)]}
+    async with run_server(config, tmp_path) as server:
+        await server.wait_for_status(state="running")
+        code, out = await run_status(server)
+        assert code == 1
+        lines = out.splitlines()
+        assert lines[1].split()[:3] == ["ready", "rdk:component:sensor/a", "fake"]
+        assert "ignored" not in lines[1]
+        assert 'ignored: unknown key "readngs"; did you mean "readings"?' in lines[2]
+        assert 'ignored: unknown key "colour"' in lines[3]
+        assert re.search(r"machine\.json has had 2 errors for \d+s$", lines[4])
+        assert "[E103]" in lines[5]
+        assert lines[6].startswith("  for all of them, run: cogwork config check ")
+        assert "ignored: unknown key &quot;readngs&quot;" in (await server.get("/"))[1]
+
+
+async def test_unsupported_sections_are_warnings_in_log_and_status(tmp_path: Path) -> None:
+    config = {
+        "components": [sensor("a")],
+        "processes": [{"id": "p", "name": "/bin/true"}],
+    }
+    async with run_server(config, tmp_path) as server:
+        await server.out.wait_for(r"warning  this release does not start processes  \[W406\]")
+        await server.wait_for_status(state="running")
+        code, out = await run_status(server)
+        assert code == 0
+        assert "machine.json has had 1 warning for" in out
+        assert "this release does not start processes" in out
+        assert "this release does not start processes" in (await server.get("/"))[1]
+
+
+async def test_secrets_are_masked_in_reported_diagnostics(tmp_path: Path) -> None:
+    secret = "correct-horse-battery"
+    network = {"bind_address": "localhost:0"}
+    good = {"network": network, "components": [sensor("a", readings={"password": secret})]}
+    async with run_server(good, tmp_path) as server:
+        await server.wait_for_status(state="running")
+        server.save({**good, "debug": secret})
+        await wait_for_config(server, "faulty")
+        for path in ("/", "/status.json"):
+            body = (await server.get(path))[1]
+            assert "E101" in body
+            assert secret not in body
