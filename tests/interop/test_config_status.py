@@ -126,3 +126,32 @@ async def test_secrets_are_masked_in_reported_diagnostics(tmp_path: Path) -> Non
             body = (await server.get(path))[1]
             assert "E101" in body
             assert secret not in body
+
+
+async def test_applied_line_counts_ready_resources_as_the_status_does(tmp_path: Path) -> None:
+    lost = {
+        "name": "lost",
+        "api": "rdk:component:camera",
+        "model": "ffmpeg",
+        "attributes": {"video_path": "rtsp://localhost:1/gone"},
+    }
+    async with run_server({"components": [lost]}, tmp_path) as server:
+        await server.out.wait_for("no frames: ")
+        server.save(with_free_port({"components": [lost, sensor("a")]}))
+        await server.out.wait_for("applied in .*: 1 ready, 1 not$")
+        assert (await run_status(server))[1].startswith("running, 1 of 2 resources ready")
+
+
+async def test_applied_line_names_the_modules_that_are_still_starting(tmp_path: Path) -> None:
+    slow = tmp_path / "slow.sh"
+    slow.write_text("#!/bin/sh\nexec sleep 60\n")
+    slow.chmod(0o755)
+    config = {
+        "modules": [{"name": "slow", "executable_path": str(slow)}],
+        "components": [
+            sensor("a"),
+            {"name": "m", "api": "rdk:component:sensor", "model": "acme:slow:one"},
+        ],
+    }
+    async with run_server(config, tmp_path) as server:
+        await server.out.wait_for("applied in .*: 1 ready, 1 not; still starting: module slow$")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import NamedTuple
 
 from cogwork.graph.node import Node, State
@@ -24,3 +24,9 @@ def health_of(node: Node, redact: Callable[[str], str] = str) -> Health:
         if isinstance(fault, str):
             return Health(State.UNHEALTHY, redact(fault))
     return Health(node.state, node.reason.text if node.reason is not None else None)
+
+
+def count_ready(nodes: Iterable[Node]) -> tuple[int, int]:
+    """Return how many resources are ready, as the status shows it, and how many are not."""
+    ready = [health_of(node).state is State.READY for node in nodes]
+    return sum(ready), len(ready) - sum(ready)

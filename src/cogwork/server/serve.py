@@ -6,7 +6,7 @@ import asyncio
 import gc
 import logging
 import os
-from collections.abc import Collection, Coroutine
+from collections.abc import Collection, Coroutine, Iterable
 from pathlib import Path
 from typing import Any
 
@@ -37,8 +37,10 @@ from cogwork.resource.registry import Registry, entry_point_models
 from cogwork.robot.config_changes import ConfigChanges, summarize_changes
 from cogwork.robot.event_journal import EventJournal
 from cogwork.robot.handler_table import build_handler_table
+from cogwork.robot.health import count_ready
 from cogwork.robot.job_call import make_job_call, resolve_name
 from cogwork.robot.machine import Machine
+from cogwork.robot.module_host import ModuleState, ModuleStatus
 from cogwork.server.address import format_serving_line, resolve_listen_addresses
 from cogwork.server.listeners import Listeners
 from cogwork.server.log import ServerLog
@@ -52,6 +54,9 @@ CLOSE_BUDGET = 45.0
 """Seconds that all resources together get to close."""
 _BUILD_MARGIN = 5.0
 """Seconds that the graph waits for a resource beyond the deadlines of its module."""
+
+_MAX_NAMES = 5
+"""Names that a log line lists."""
 
 EXIT_OK = 0
 EXIT_FAILURE = 1
@@ -239,20 +244,22 @@ class _Server:
         applied = outcome.result()
         if isinstance(applied, Applied):
             seconds = round(applied.seconds, 3)
+            ready, not_ready = count_ready(self._machine.nodes.values())
             _log.info(
-                "configuration %s applied in %gs: %d ready, %d not",
+                "configuration %s applied in %gs: %d ready, %d not%s",
                 applied.revision,
                 seconds,
-                applied.ready,
-                applied.unhealthy,
+                ready,
+                not_ready,
+                _describe_starting(self._modules.statuses()),
             )
             self._journal.record(
                 "configuration",
                 {
                     "revision": applied.revision,
                     "seconds": seconds,
-                    "ready": applied.ready,
-                    "unhealthy": applied.unhealthy,
+                    "ready": ready,
+                    "unhealthy": not_ready,
                     **changes,
                 },
             )
@@ -273,6 +280,21 @@ def _make_graph_limits(deadlines: Deadlines) -> GraphLimits:
     """Give modules their full deadlines: their timeouts explain more than a build timeout does."""
     asked = deadlines.validate + deadlines.remove + deadlines.add
     return GraphLimits(build=max(GraphLimits().build, asked + _BUILD_MARGIN))
+
+
+def _describe_starting(modules: Iterable[ModuleStatus]) -> str:
+    """Return which modules are still starting, as the end of a sentence."""
+    starting = [
+        each.name
+        for each in modules
+        if each.state in (ModuleState.PENDING, ModuleState.STARTING) and not each.error
+    ]
+    if not starting:
+        return ""
+    more = len(starting) - _MAX_NAMES
+    names = ", ".join(starting[:_MAX_NAMES]) + (f" and {more} more" if more > 0 else "")
+    noun = "module" if len(starting) == 1 else "modules"
+    return f"; still starting: {noun} {names}"
 
 
 async def _cancel_tasks(tasks: Collection[asyncio.Task[None]]) -> None:
