@@ -46,6 +46,8 @@ EMERGENCY_STOP_TIMEOUT = 0.5
 """Seconds for everything to stop moving while the event loop is stuck."""
 HALT_TIMEOUT = 2.0
 """Seconds for everything to stop moving before the machine begins to close."""
+_MAX_IGNORED = 3
+"""Ignored settings of a resource that the status shows."""
 _NON_MOVING_PREFIXES = ("Get", "Is", "List", "Stop")
 """Prefixes of methods that move nothing."""
 _MOTION_APIS = (Api.parse("rdk:service:motion"), Api.parse("rdk:service:navigation"))
@@ -429,8 +431,14 @@ def _find_ignored_settings(
         name = names.get(diagnostic.location.pointer[:2])
         if name is not None and diagnostic.effect is Effect.IGNORED:
             hint = f"; {diagnostic.hint}" if diagnostic.hint else ""
-            found.setdefault(name, []).append(redact(f"{diagnostic.message}{hint}"))
-    return found
+            found.setdefault(name, []).append(f"{diagnostic.message}{hint}")
+    return {
+        name: [
+            *map(redact, messages[:_MAX_IGNORED]),
+            *([f"{more} more settings"] if (more := len(messages) - _MAX_IGNORED) > 0 else []),
+        ]
+        for name, messages in found.items()
+    }
 
 
 def _revision_of(loaded: LoadedConfig) -> str:

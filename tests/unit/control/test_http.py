@@ -118,6 +118,12 @@ async def test_ignored_settings_are_shown_beside_a_ready_resource(bench: Bench) 
         ("ready", []),
     ]
     assert "<small>ignored: unknown key &quot;labl&quot;" in (await get_path(bench, "/"))[2]
+    await bench.apply({**thing("a"), "attributes": dict.fromkeys("vwxyz")})
+    (resource,) = json.loads((await get_path(bench, "/status.json"))[2])["resources"]
+    assert resource["ignored_settings"][2:] == [
+        'unknown key "x"; known keys: label',
+        "2 more settings",
+    ]
     await bench.apply(thing("a"), thing("b"))
     assert "ignored" not in (await get_path(bench, "/"))[2]
 
