@@ -1,5 +1,12 @@
 """Entry point of the executable, equivalent to the wheel's `cogwork-server`."""
 
-from cogwork.server.main import run
+import sys
 
-run()
+if sys.argv[1:2] == ["front-process"]:
+    from cogwork.front.main import main
+
+    main()
+else:
+    from cogwork.server.main import run
+
+    run()
