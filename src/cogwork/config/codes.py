@@ -174,6 +174,16 @@ BAD_PATTERN = Code(
     '"pattern": "rdk.resource_manager.("',
     '"pattern": "rdk.resource_manager.*"',
 )
+UNMATCHED_PATTERN = Code(
+    "W401",
+    "pattern that matches nothing",
+    "No resource, module or logger of the server has a name that the pattern of a `log` entry "
+    "matches. A pattern matches the whole name of a logger, the full or short name of a resource "
+    "(`rdk:component:sensor/m1`, `m1`), its dotted name (`rdk.components.sensor`), or the name of "
+    "a module. To match another logger of a module, write `rdk.modmanager.<module>.<logger>`.",
+    '"pattern": "rdk.component.*"',
+    '"pattern": "rdk.components.*"',
+)
 BAD_LEVEL = Code(
     "E402",
     "invalid log level",
@@ -282,6 +292,7 @@ CODES: dict[str, Code] = {
         CIRCULAR_DEPENDENCY,
         CIRCULAR_OPTIONAL,
         BAD_PATTERN,
+        UNMATCHED_PATTERN,
         BAD_LEVEL,
         MISSING_FILE,
         INCOMPLETE_PAIR,

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from cogwork.config import codes
 from cogwork.config.diagnostic_collector import DiagnosticCollector
 from cogwork.config.diagnostics import ConfigLocation, Effect, RelatedInfo
+from cogwork.config.log_patterns import check_log_patterns
 from cogwork.config.model_catalog import ModelCatalog
 from cogwork.config.positions import Pointer
 from cogwork.config.references import find_references
@@ -59,6 +60,8 @@ def cross_check(
     _check_references(edges, resources, collector, checkable=not config.remotes)
     if not config.remotes:
         _check_maintenance_and_jobs(config, resources, item_pointers, collector)
+        names = [resource.name for resource in resources]
+        check_log_patterns(config, names, item_pointers.get("log", ()), collector)
     _check_network(config, collector)
 
 

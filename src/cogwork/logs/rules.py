@@ -5,15 +5,28 @@ debug mode  >  `log_level` of a module  >  `log_configuration`  >  last matching
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import logging
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 from cogwork.logs.levels import Level
+from cogwork.logs.logger_names import (
+    JOB_LOGGER_PREFIX,
+    MODULE_LOGGER_PREFIX,
+    RESOURCE_LOGGER_PREFIX,
+    matching_names,
+    module_of_logger,
+    strip_prefix,
+)
 from cogwork.logs.pattern import Pattern
 
-RESOURCE_LOGGER_PREFIX = "rdk.resource_manager."
-MODULE_LOGGER_PREFIX = "rdk.modmanager."
-JOB_LOGGER_PREFIX = "rdk.job_manager."
+LevelOf = Callable[[str, str | None], int]
+"""Returns the level of a logger. The second argument is the module that logs, if it is one."""
+
+
+def log_everything(logger: str, module: str | None) -> int:
+    del logger, module
+    return logging.NOTSET
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,19 +43,30 @@ class LevelRules:
     """The names of the modules by full name of the modular resource."""
     debug: bool = False
 
-    def level_of(self, logger: str) -> Level:
+    def level_of(self, logger: str, module: str | None = None) -> Level:
+        """`module` is the module that logs, if `module_by_resource` may not have it yet."""
         if self.debug:
             return Level.DEBUG
-        resource = _strip_prefix(RESOURCE_LOGGER_PREFIX, logger)
-        module = self._module_of(logger, resource)
+        resource = strip_prefix(RESOURCE_LOGGER_PREFIX, logger)
+        module = module or self._module_of(logger, resource)
         if module is not None and (level := self.modules.get(module)) is not None:
             return level
         if resource is not None and (level := self._resource_level(resource)) is not None:
             return level
-        job = _strip_prefix(JOB_LOGGER_PREFIX, logger)
+        job = strip_prefix(JOB_LOGGER_PREFIX, logger)
         if job is not None and (level := self.jobs.get(job)) is not None:
             return level
         return self._pattern_level(logger, module)
+
+    def launch_level(self, module: str) -> Level:
+        """Return the lowest level that a logger of the module needs, except its resources."""
+        logger = f"{MODULE_LOGGER_PREFIX}{module}"
+        level = self.level_of(logger)
+        if self.debug or self.modules.get(module) is not None:
+            return level
+        # Not every logger of a module is known, so a rule for one of them counts for the module.
+        below = [rule for pattern, rule in self.patterns if pattern.text.startswith(f"{logger}.")]
+        return min(level, *below) if below else level
 
     def overrides_resource_level(self, resource: str) -> bool:
         """Whether the `log_level` of a module overrides the resource's `log_configuration`."""
@@ -50,11 +74,9 @@ class LevelRules:
         return resource in self.resources and self.modules.get(module) is not None
 
     def _module_of(self, logger: str, resource: str | None) -> str | None:
-        if resource is not None:
-            return self.module_by_resource.get(resource)
-        below = _strip_prefix(MODULE_LOGGER_PREFIX, logger)
-        # The output of a module has its own loggers, such as `<module>.StdErr`.
-        return below.partition(".")[0] if below is not None else None
+        if resource is None:
+            return module_of_logger(logger)
+        return self.module_by_resource.get(resource.partition(".")[0])
 
     def _resource_level(self, resource: str) -> Level | None:
         """Return the level of the resource, or of the resource that owns this child logger."""
@@ -63,11 +85,10 @@ class LevelRules:
         return self.resources.get(resource.partition(".")[0])
 
     def _pattern_level(self, logger: str, module: str | None) -> Level:
+        if not self.patterns:
+            return Level.INFO
+        names = tuple(matching_names(logger, module))
         for pattern, level in reversed(self.patterns):
-            if pattern.matches(logger) or (module is not None and pattern.text == module):
+            if any(map(pattern.matches, names)):
                 return level
         return Level.INFO
-
-
-def _strip_prefix(prefix: str, logger: str) -> str | None:
-    return logger[len(prefix) :] if logger.startswith(prefix) else None

@@ -451,6 +451,20 @@ CASES = [
     ),
     Case(codes.BAD_PATTERN, '{"log": [{"pattern": «"", "level": "info"}]}', "is empty", IGNORED),
     Case(
+        codes.UNMATCHED_PATTERN,
+        '{"log": [{"pattern": «"rdk.networkin", "level": "info"}]}',
+        'the pattern "rdk.networkin" matches no resource, module or logger of the server',
+        IGNORED,
+        'did you mean "rdk.networking"?',
+    ),
+    Case(
+        codes.UNMATCHED_PATTERN,
+        f'{{"components": [{{"name": "a", {S}}}],\n'
+        '"log": [{"pattern": «"rdk.services.*", "level": "info"}]}',
+        'the pattern "rdk.services.*" matches no',
+        IGNORED,
+    ),
+    Case(
         codes.BAD_LEVEL,
         '{"log": [{"pattern": "a", "level": «"verbose"}]}',
         '"verbose" is not a log level; the levels are debug, info, warn, error',

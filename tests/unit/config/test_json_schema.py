@@ -63,7 +63,7 @@ GOOD: list[JsonValue] = [
     {"network": {"bind_address": None, "sessions": {"heartbeat_window": None}}},
     {"network": {"sessions": {"heartbeat_window": "1.5s"}}},
     {"network": {"sessions": {"heartbeat_window": "+1s500ms"}}},
-    {"log": [{"pattern": "a", "level": level} for level in ("debug", "Info", "WARN", "warning")]},
+    {"log": [{"pattern": "*", "level": level} for level in ("debug", "Info", "WARN", "warning")]},
     resource(),
     resource(attributes=None, depends_on=None, frame=None, service_configs=None),
     resource(namespace=None, type=None),

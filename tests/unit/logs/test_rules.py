@@ -146,3 +146,64 @@ def test_module_level_overrides_resource_level() -> None:
     assert rules.overrides_resource_level(MODULAR)
     assert not rules.overrides_resource_level(BUILT_IN)
     assert not replace(rules, modules={MODULE: None}).overrides_resource_level(MODULAR)
+
+
+@pytest.mark.parametrize(
+    ("pattern", "matched"),
+    [
+        (f"rdk.resource_manager.{BUILT_IN}", {"built in"}),
+        (BUILT_IN, {"built in"}),
+        ("rdk:component:*", {"built in"}),
+        ("probe", {"built in"}),
+        ("prob.", {"built in"}),
+        ("rdk.components.*", {"built in"}),
+        ("rdk.components.sensor", {"built in"}),
+        ("rdk.components.sensor.probe", {"built in"}),
+        ("rdk.components.arm", set()),
+        ("rdk.services.*", set()),
+        ("acme.components.arm", {"modular"}),
+        ("left", {"modular"}),
+        (MODULE, {"modular", "module", "output of a module"}),
+        ("acme-*", {"modular", "module", "output of a module"}),
+        ("(acme|other)-arms", {"modular", "module", "output of a module"}),
+        ("StdErr", {"output of a module"}),
+        ("prob", set()),
+        ("arms", set()),
+    ],
+)
+def test_pattern_matches_the_names_of_a_logger(pattern: str, matched: set[str]) -> None:
+    rules = LevelRules(
+        patterns=((Pattern.parse(pattern), Level.ERROR),), module_by_resource={MODULAR: MODULE}
+    )
+    found = {kind for kind, logger in KINDS.items() if rules.level_of(logger) is Level.ERROR}
+    assert found == matched
+
+
+def test_resource_pattern_applies_to_child_loggers() -> None:
+    rules = LevelRules(patterns=((Pattern.parse("probe"), Level.ERROR),))
+    assert rules.level_of(f"rdk.resource_manager.{BUILT_IN}.bus") is Level.ERROR
+
+
+def test_module_level_applies_before_the_module_provides_the_resource() -> None:
+    rules = LevelRules(modules={MODULE: Level.ERROR})
+    assert rules.level_of(KINDS["modular"]) is Level.INFO
+    assert rules.level_of(KINDS["modular"], MODULE) is Level.ERROR
+
+
+@pytest.mark.parametrize(
+    ("rules", "level"),
+    [
+        (LevelRules(), Level.INFO),
+        (LevelRules(modules={MODULE: Level.ERROR}), Level.ERROR),
+        (LevelRules(modules={MODULE: Level.ERROR}, debug=True), Level.DEBUG),
+        (LevelRules(patterns=((Pattern.parse("acme-*"), Level.WARN),)), Level.WARN),
+        (
+            LevelRules(patterns=((Pattern.parse(f"rdk.modmanager.{MODULE}.driver"), Level.DEBUG),)),
+            Level.DEBUG,
+        ),
+    ],
+)
+def test_module_is_launched_with_the_lowest_level_that_it_needs(
+    rules: LevelRules, level: Level
+) -> None:
+    assert rules.launch_level(MODULE) is level
