@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import re
 import tarfile
 from datetime import UTC, datetime
 from pathlib import Path
@@ -18,6 +19,7 @@ from grpclib.const import Status
 from tests.interop import counting_module
 from tests.interop.modular import (
     READY,
+    UNHEALTHY,
     RunningMachine,
     board,
     component,
@@ -420,6 +422,34 @@ async def test_status_page_and_command_show_a_broken_module(tmp_path: Path) -> N
         assert any("module" in line and "broken" in line for line in said.splitlines())
 
 
+async def test_status_shows_tabs_and_lines_of_a_module(tmp_path: Path) -> None:
+    script = tmp_path / "crash"
+    script.write_text(
+        "#!/bin/sh\nprintf 'Traceback:\\n\\tin line 3\\nout of ideas\\n' >&2\nexit 3\n"
+    )
+    script.chmod(0o755)
+    config = {"modules": [module("crash", script)], "components": [motor("wheel")]}
+    async with run_machine(config, tmp_path) as there:
+        await there.wait_for_module("crash", UNHEALTHY)
+        code, said = await there.cli("status")
+        assert code == 1
+        assert "\ufffd" not in said
+        assert "\n    in line 3\n    out of ideas\n" in said
+        assert "\ufffd" not in (await there.cli("graph"))[1]
+
+
+async def test_reason_of_a_module_has_no_prefix_of_the_sdk(tmp_path: Path) -> None:
+    config = {
+        "modules": [module("motors", make.sdk_module(tmp_path, "motor"))],
+        "components": [motor("wheel", broken="bent\tin\nhalf")],
+    }
+    async with run_machine(config, tmp_path) as there:
+        reason = await there.wait_until_unhealthy("wheel", "rejected the configuration")
+        assert reason.startswith('its module rejected the configuration: "broken" is bent')
+        said = (await there.cli("status"))[1]
+        assert '"broken" is bent in\n    half; take it out' in said
+
+
 async def test_module_output_and_logs_reach_the_log(tmp_path: Path) -> None:
     config: dict[str, Any] = {
         "modules": [module("motors", make.sdk_module(tmp_path, "motor"))],
@@ -444,6 +474,7 @@ async def test_module_output_and_logs_reach_the_log(tmp_path: Path) -> None:
 
 
 async def check_log_batch(there: RunningMachine) -> None:
+    """A client cannot log under the name of a resource; its entries are kept under another."""
     now = Timestamp()
     now.GetCurrentTime()
     entries = [
@@ -458,7 +489,7 @@ async def check_log_batch(there: RunningMachine) -> None:
     await there.robot.Log(LogRequest(logs=entries))
     for number, level in enumerate(("INFO", "WARN", "WARN", "ERROR", "CRITICAL", "CRITICAL")):
         await there.server.out.wait_for(
-            rf"{level}\trdk.resource_manager.rdk:component:motor/wheel\t.*batch {number}"
+            rf"{level}\tclient.rdk:component:motor.wheel\t.*batch {number}"
         )
 
 
@@ -510,6 +541,41 @@ async def check_log_levels(there: RunningMachine, config: dict[str, Any]) -> Non
     await there.apply(config)
     await there.wait_until_ready("wheel")
     assert "DEBUG" in await read_audible_levels(there, "debugged")
+    assert "--log-level=debug" in (await there.command("wheel", "about"))["arguments"]
+
+
+async def test_other_loggers_of_a_module_obey_the_rules(tmp_path: Path) -> None:
+    motors = module("motors", make.sdk_module(tmp_path, "motor"))
+    config: dict[str, Any] = {
+        "modules": [motors],
+        "components": [motor("wheel")],
+        "disable_log_deduplication": True,
+    }
+    async with run_machine(config, tmp_path) as there:
+        await there.wait_until_ready()
+        assert await read_library_levels(there, "default") == {"INFO", "WARN", "ERROR", "CRITICAL"}
+        config["modules"] = [{**motors, "log_level": "error"}]
+        await there.apply(config)
+        assert await read_library_levels(there, "log_level") == {"ERROR", "CRITICAL"}
+        config["modules"] = [motors]
+        for pattern in ("rdk.modmanager.motors.acme.library", "acme.library", "mot*"):
+            config["log"] = [{"pattern": pattern, "level": "error"}]
+            await there.apply(config)
+            assert await read_library_levels(there, pattern) == {"ERROR", "CRITICAL"}
+        pid = await there.pid_of("wheel")
+        config["log"] = [{"pattern": "rdk.modmanager.motors.acme.library", "level": "debug"}]
+        await apply_and_wait_for_restart(there, config, pid)
+        assert "DEBUG" in await read_library_levels(there, "one logger")
+
+
+async def read_library_levels(there: RunningMachine, words: str) -> set[str]:
+    """Return the levels at which messages of a library in the module are logged."""
+    words = f"library, {words}."
+    await poll(lambda: try_log(there, words, "log_as_library"), bool)
+    at_end = rf"CRITICAL\trdk\.modmanager\.motors\.acme\.library\t.*{re.escape(words)}"
+    await there.server.out.wait_for(at_end)
+    lines = [line.split("\t") for line in there.server.out.lines if words in line]
+    return {line[1] for line in lines}
 
 
 async def apply_and_wait_for_restart(
@@ -519,9 +585,9 @@ async def apply_and_wait_for_restart(
     await wait_for_new_pid(there, pid)
 
 
-async def try_log(there: RunningMachine, words: str) -> bool:
+async def try_log(there: RunningMachine, words: str, command: str = "log") -> bool:
     try:
-        await there.command("wheel", "log", words)
+        await there.command("wheel", command, words)
     except GRPCError as error:
         if error.status is not Status.UNAVAILABLE:
             raise

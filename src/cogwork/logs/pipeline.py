@@ -16,6 +16,7 @@ from cogwork.core.clock import Clock
 from cogwork.logs.dedup import WINDOW, Dedup, RepeatSummary
 from cogwork.logs.entry import Entry
 from cogwork.logs.fields import limit_fields
+from cogwork.logs.logger_names import MODULE_LOGGER_PREFIX
 from cogwork.logs.redactor import Redactor
 from cogwork.logs.truncation import NAME_LIMIT, truncate
 
@@ -26,7 +27,8 @@ ACTIVITY_LOGGER = "rdk.activity"
 """Logger of machine-wide events, which are never suppressed."""
 EXTRA_LINES = "lines"
 """Key in the `extra` of a log call for text whose line breaks are kept, unlike in a message."""
-_EXEMPT_SUFFIXES = (".StdErr",)
+_EXEMPT_SUFFIX = ".StdErr"
+"""Suffix of the loggers of modules whose messages are never suppressed."""
 _EXCERPT_LENGTH = 256
 """Characters of a message that are kept to report its repeats."""
 
@@ -130,7 +132,7 @@ def _is_exempt(record: logging.LogRecord) -> bool:
         record.levelno <= logging.DEBUG
         or record.exc_info is not None
         or record.name == ACTIVITY_LOGGER
-        or record.name.endswith(_EXEMPT_SUFFIXES)
+        or (record.name.startswith(MODULE_LOGGER_PREFIX) and record.name.endswith(_EXEMPT_SUFFIX))
     )
 
 

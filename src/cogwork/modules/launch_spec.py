@@ -59,7 +59,7 @@ async def make_launch_spec(
         withheld=context.get_withheld_variables(),
         clean=config.environment == "clean",
     )
-    log_level = config.log_level or (level if level is Level.DEBUG else None)
+    log_level = level if config.log_level or level is Level.DEBUG else None
     argv = module_argv(
         str(executable), address, log_level.name.lower() if log_level else None, config.tcp_mode
     )

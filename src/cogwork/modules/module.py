@@ -6,7 +6,6 @@ import asyncio
 import logging
 import random
 import signal
-from dataclasses import replace
 from pathlib import Path
 
 import grpc.aio
@@ -19,7 +18,7 @@ from cogwork.graph.name import ResourceName
 from cogwork.graph.provider import Offer, Unavailable
 from cogwork.graph.spec import Spec
 from cogwork.logs.levels import Level
-from cogwork.logs.rules import MODULE_LOGGER_PREFIX, RESOURCE_LOGGER_PREFIX
+from cogwork.logs.logger_names import MODULE_LOGGER_PREFIX, RESOURCE_LOGGER_PREFIX
 from cogwork.modules.address import remove_socket
 from cogwork.modules.client import ModuleCapabilities, ModuleClient
 from cogwork.modules.context import ModuleContext
@@ -168,7 +167,7 @@ class Module:
 
     def _is_too_quiet(self, session: ModuleSession) -> bool:
         rules = self._context.get_log_rules()
-        if self._start_level is not None and rules.level_of(self._log.name) < self._start_level:
+        if self._start_level is not None and rules.launch_level(self.name) < self._start_level:
             return True
         return any(self._level_of(name) < level for name, level in session.levels.items())
 
@@ -209,7 +208,7 @@ class Module:
     async def _run_process(self, parent: str) -> None:
         """Start the process and serve it. `parent`: the socket on which it reaches the machine."""
         address = choose_address(self.config, self._context)
-        self._start_level = self._context.get_log_rules().level_of(self._log.name)
+        self._start_level = self._context.get_log_rules().launch_level(self.name)
         launch = await make_launch_spec(
             self.config, self._context, address, self._start_level, self._log.info
         )
@@ -366,8 +365,8 @@ class Module:
 
     def _level_of(self, name: ResourceName) -> Level:
         """Return the log level of a resource, as if this module already provided it."""
-        rules = replace(self._context.get_log_rules(), module_by_resource={str(name): self.name})
-        return rules.level_of(f"{RESOURCE_LOGGER_PREFIX}{name}")
+        rules = self._context.get_log_rules()
+        return rules.level_of(f"{RESOURCE_LOGGER_PREFIX}{name}", self.name)
 
     def _fail(self, why: str, last_lines: tuple[str, ...] = ()) -> None:
         why = self._context.redact(why)

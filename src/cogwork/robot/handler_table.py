@@ -7,6 +7,7 @@ from functools import partial
 
 from cogwork.core.clock import Clock
 from cogwork.graph.public_apis import PUBLIC_APIS, SERVICE_BY_API
+from cogwork.logs.rules import LevelOf, log_everything
 from cogwork.resource.services import load_methods
 from cogwork.robot.machine import Machine
 from cogwork.robot.module_proxy import ModuleProxy
@@ -17,9 +18,15 @@ from cogwork.wire.redacted_errors import redact_errors
 
 
 def build_handler_table(
-    machine: Machine, clock: Clock, shut_down: Callable[[str], None]
+    machine: Machine,
+    clock: Clock,
+    shut_down: Callable[[str], None],
+    level_of: LevelOf = log_everything,
 ) -> HandlerTable:
-    """Return the table of all methods. `shut_down` is called with the reason."""
+    """Return the table of all methods.
+
+    `shut_down` is called with the reason. `level_of` decides what modules and clients may log.
+    """
     proxy = ModuleProxy(machine)
     table = HandlerTable(
         middleware=(
@@ -37,16 +44,16 @@ def build_handler_table(
             table.add(service, partial(load_methods, PUBLIC_APIS[api], machine.find))
     table.add(
         "viam.robot.v1.RobotService",
-        lambda: _load_robot_methods(machine, clock, shut_down),
+        lambda: _load_robot_methods(machine, clock, shut_down, level_of),
     )
     add_standard_services(table, lambda: machine.modules.descriptor_pools())
     return table
 
 
 def _load_robot_methods(
-    machine: Machine, clock: Clock, shut_down: Callable[[str], None]
+    machine: Machine, clock: Clock, shut_down: Callable[[str], None], level_of: LevelOf
 ) -> Iterable[Method]:
     # Imported on the first call, so that a machine starts without the SDK.
     from cogwork.robot.robot_service import robot_methods
 
-    return robot_methods(machine, clock, shut_down)
+    return robot_methods(machine, clock, shut_down, level_of)

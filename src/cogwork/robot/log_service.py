@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Callable, Iterable
+import re
+from collections.abc import AsyncIterator, Callable, Iterable, Sequence
 
 from viam.gen.common.v1 import common_pb2 as common
 from viam.gen.robot.v1 import robot_pb2 as robot
@@ -12,7 +13,7 @@ from viam.gen.robot.v1 import robot_pb2 as robot
 from cogwork.core.clock import Clock
 from cogwork.core.errors import InvalidRequest
 from cogwork.logs.entry import format_timestamp
-from cogwork.logs.rules import MODULE_LOGGER_PREFIX
+from cogwork.logs.rules import LevelOf, log_everything
 from cogwork.logs.truncation import NAME_LIMIT, truncate
 from cogwork.robot.access import module_of
 from cogwork.wire.handlers import Stream
@@ -29,22 +30,36 @@ _log = logging.getLogger("rdk")
 
 
 class LogService:
-    def __init__(self, resolve_logger_name: Callable[[str], str | None], clock: Clock) -> None:
-        """`resolve_logger_name` maps a module's logger name to ours; None if there is none."""
+    def __init__(
+        self,
+        resolve_logger_name: Callable[[str, str], str],
+        clock: Clock,
+        level_of: LevelOf = log_everything,
+    ) -> None:
+        """`resolve_logger_name` maps the logger name of an entry and the module that sent it, or an
+        empty string, to ours."""
         self._resolve_logger_name = resolve_logger_name
         self._clock = clock
+        self._level_of = level_of
 
     async def log(self, request: robot.LogRequest, stream: Stream) -> robot.LogResponse:
-        """Log the entries of a request.
+        """Log the entries of a request; entries with an invalid level are dropped.
 
         The sender has applied its log level, but ours may have been raised since.
         """
-        module = module_of(stream.peer)
-        # Check all entries first: a request is logged completely or not at all.
+        sender = _Sender(module_of(stream.peer), self._resolve_logger_name, self._level_of)
+        invalid: list[str] = []
         async for entry in self._iterate_in_slices(request.logs):
-            _check_level(entry.level)
-        async for entry in self._iterate_in_slices(request.logs):
-            self._emit(_to_log_record(entry, self._clock.time()), module)
+            level = _LEVELS.get(entry.level.lower())
+            if level is None:
+                invalid.append(entry.level)
+                continue
+            name, lowest = sender.resolve(truncate(entry.logger_name, limit=NAME_LIMIT))
+            if level >= lowest:
+                # Not through a logger of that name, because loggers are never freed.
+                _log.handle(_to_log_record(entry, name, level, self._clock.time()))
+        if invalid:
+            raise InvalidRequest(_invalid_level_message(invalid, len(request.logs)))
         return robot.LogResponse()
 
     async def _iterate_in_slices(
@@ -58,16 +73,24 @@ class LogService:
                 await asyncio.sleep(0)
                 started = self._clock.monotonic()
 
-    def _emit(self, record: logging.LogRecord, module: str) -> None:
-        ours = self._resolve_logger_name(record.name)
-        if ours is None:
-            if module:
-                record.name = f"{MODULE_LOGGER_PREFIX}{module}.{record.name}"
-            # Not through a logger of that name, because loggers are never freed.
-            _log.handle(record)
-        elif (logger := logging.getLogger(ours)).isEnabledFor(record.levelno):
-            record.name = ours
-            logger.handle(record)
+
+class _Sender:
+    """The module or client that sent a request. Remembers its loggers during the request."""
+
+    def __init__(
+        self, module: str, resolve_logger_name: Callable[[str, str], str], level_of: LevelOf
+    ) -> None:
+        self._module = module
+        self._resolve_logger_name = resolve_logger_name
+        self._level_of = level_of
+        self._resolved: dict[str, tuple[str, int]] = {}
+
+    def resolve(self, name: str) -> tuple[str, int]:
+        """Return our name of a logger, and the lowest level that is logged under it."""
+        if name not in self._resolved:
+            ours = self._resolve_logger_name(name, self._module)
+            self._resolved[name] = ours, self._level_of(ours, self._module or None)
+        return self._resolved[name]
 
 
 _LEVELS = {
@@ -81,24 +104,30 @@ _LEVELS = {
 }
 
 
-def _check_level(level: str) -> None:
-    if level.lower() not in _LEVELS:
-        shown = truncate(level, limit=NAME_LIMIT)
-        raise InvalidRequest(f'"{shown}" is not a log level; use one of {", ".join(_LEVELS)}')
+_PLACE = re.compile(r"([^\s:]{1,200}):(\d{1,9})\t")
+"""The location of the log call, which the Python SDK writes before the message."""
 
 
-def _to_log_record(entry: common.LogEntry, now: float) -> logging.LogRecord:
-    level = _LEVELS[entry.level.lower()]
+def _invalid_level_message(invalid: Sequence[str], count: int) -> str:
+    shown = truncate(invalid[0], limit=NAME_LIMIT)
+    message = f'"{shown}" is not a log level; use one of {", ".join(_LEVELS)}'
+    return f"{message} (dropped {len(invalid)} of {count} entries)" if count > 1 else message
+
+
+def _to_log_record(entry: common.LogEntry, name: str, level: int, now: float) -> logging.LogRecord:
+    place = _PLACE.match(entry.message)
     record = logging.makeLogRecord(
         {
-            "name": truncate(entry.logger_name or "rdk", limit=NAME_LIMIT),
+            "name": name,
             "levelno": level,
             "levelname": logging.getLevelName(level),
-            "msg": entry.message,
+            "msg": entry.message[place.end() :] if place else entry.message,
         }
     )
-    if 0 < entry.time.seconds < _END_OF_TIME:
-        claimed = entry.time.ToNanoseconds() / 1e9
+    if place:
+        record.filename, record.lineno = place[1], int(place[2])
+    claimed = _parse_time(entry)
+    if claimed is not None:
         if now - MAX_PAST_SKEW <= claimed <= now + MAX_FUTURE_SKEW:
             record.created = claimed
         else:
@@ -106,3 +135,10 @@ def _to_log_record(entry: common.LogEntry, now: float) -> logging.LogRecord:
             record.fields = {"client_time": format_timestamp(claimed)}
         record.msecs = record.created * 1000 % 1000
     return record
+
+
+def _parse_time(entry: common.LogEntry) -> float | None:
+    """Return the time of an entry; None if it has none or it is not a valid time."""
+    if not 0 < entry.time.seconds < _END_OF_TIME:
+        return None
+    return entry.time.seconds + min(max(entry.time.nanos, 0), 999_999_999) / 1e9

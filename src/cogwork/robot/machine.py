@@ -15,7 +15,7 @@ from cogwork.config.diagnostics import Diagnostic, Effect, did_you_mean
 from cogwork.config.loader import LoadedConfig
 from cogwork.config.schema import JobConfig, MachineConfig
 from cogwork.core.clock import Clock
-from cogwork.core.errors import CogworkError, InvalidName
+from cogwork.core.errors import CogworkError
 from cogwork.core.exit_trap import trap_exit
 from cogwork.graph.events import Observer, log_event
 from cogwork.graph.limits import GraphLimits
@@ -24,7 +24,6 @@ from cogwork.graph.node import Node, State
 from cogwork.graph.provider import Providers
 from cogwork.graph.public_apis import API_BY_SERVICE
 from cogwork.graph.reconciler import Applied, Outcome, Reconciler
-from cogwork.logs.rules import MODULE_LOGGER_PREFIX, RESOURCE_LOGGER_PREFIX
 from cogwork.resource.clients import RemoteResource
 from cogwork.resource.emergency_stop import EmergencyStop, stop_all
 from cogwork.resource.machine_access import MachineAccess
@@ -151,20 +150,6 @@ class Machine:
     def revision(self) -> str:
         """The revision that was last fully applied."""
         return self._reconciler.revision
-
-    def resolve_logger_name(self, name: str) -> str | None:
-        """Map a module's logger name to ours; None if it is unknown.
-
-        A module's logger is named after a resource, as the SDK does, or after the module.
-        """
-        # Older releases of the SDK write a dot instead of the slash.
-        api, _, short = name.replace("/", ".", 1).partition(".")
-        try:
-            full = ResourceName.from_short(Api.parse(api), short)
-        except InvalidName:
-            is_module = any(module.name == name for module in self.modules.statuses())
-            return f"{MODULE_LOGGER_PREFIX}{name}" if is_module else None
-        return f"{RESOURCE_LOGGER_PREFIX}{full}" if full in self.nodes else None
 
     def dependencies(self, name: ResourceName) -> tuple[ResourceName | Reference, ...]:
         """Return the dependencies of a resource: first those that are configured, then the rest."""

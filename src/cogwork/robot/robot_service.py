@@ -14,12 +14,14 @@ from cogwork.core.errors import CogworkError
 from cogwork.graph.name import Api, ResourceName
 from cogwork.graph.node import Node
 from cogwork.graph.public_apis import SERVICE_BY_API
+from cogwork.logs.rules import LevelOf
 from cogwork.resource.structs import to_dict
 from cogwork.resource.timestamps import to_timestamp
 from cogwork.robot.frames_service import FramesService
 from cogwork.robot.health import health_of
 from cogwork.robot.job_scheduler import JobRecord
 from cogwork.robot.log_service import LogService
+from cogwork.robot.logger_resolver import LoggerResolver
 from cogwork.robot.machine import Machine
 from cogwork.robot.module_host import ModuleStatus
 from cogwork.robot.operations_service import OperationsService
@@ -54,15 +56,17 @@ def robot_methods(
     machine: Machine,
     clock: Clock,
     shut_down: Callable[[str], None],
+    level_of: LevelOf,
 ) -> Iterable[Method]:
     """Return the methods of RobotService."""
+    loggers = LoggerResolver(machine.nodes, lambda: machine.modules)
     service = RobotService(machine, shut_down)
     handlers = {
         **service.unary_handlers(),
         **OperationsService(machine.operations).unary_handlers(),
         **SessionsService(machine.sessions).unary_handlers(),
         **FramesService(machine.frames).unary_handlers(),
-        "Log": LogService(machine.resolve_logger_name, clock).log,
+        "Log": LogService(loggers.resolve, clock, level_of).log,
     }
     return methods_from_descriptor(
         _DESCRIPTOR, handlers, REFUSALS, streams={"Tunnel": service.tunnel}

@@ -70,6 +70,9 @@ class ServerLog:
     def rules(self) -> LevelRules:
         return self._rules
 
+    def level_of(self, logger: str, module: str | None) -> int:
+        return self._rules.level_of(logger, module)
+
     def apply(self, loaded: LoadedConfig) -> None:
         """Apply the log settings of a configuration to existing and future loggers."""
         config = loaded.result.config

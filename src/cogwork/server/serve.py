@@ -149,7 +149,7 @@ class _Server:
             job_call=self._call_job,
         )
         machine.bind(machine_access)
-        self._table = table = build_handler_table(machine, clock, shutdown.request)
+        self._table = table = build_handler_table(machine, clock, shutdown.request, log.level_of)
         self._job_call = make_job_call(
             table, lambda text: resolve_name(text, machine.nodes), lambda: self._modules
         )

@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import os
 import subprocess
 import sys
@@ -16,12 +17,21 @@ from typing import Any, ClassVar
 from viam.components.board import Board
 from viam.components.motor import Motor
 from viam.components.sensor import Sensor
+from viam.logging import getLogger
 from viam.module.module import Module
 from viam.proto.app.robot import ComponentConfig
 from viam.proto.common import ResourceName
 from viam.resource.base import ResourceBase
 from viam.resource.easy_resource import EasyResource
 from viam.utils import struct_to_dict
+
+
+def _log_at_every_level(logger: logging.Logger, words: str) -> None:
+    logger.debug(words)
+    logger.info(words)
+    logger.warning(words)
+    logger.error(words)
+    logger.critical(words)
 
 
 class TestMotor(Motor, EasyResource):
@@ -125,6 +135,7 @@ class TestMotor(Motor, EasyResource):
             "print": self._print,
             "print_error": self._print_error,
             "log": self._log,
+            "log_as_library": self._log_as_library,
             "spawn": self._spawn,
         }
         return {verb: await commands[verb](value)}
@@ -159,12 +170,10 @@ class TestMotor(Motor, EasyResource):
         print(words, file=sys.stderr)
 
     async def _log(self, words: str) -> None:
-        """At every level."""
-        self.logger.debug(words)
-        self.logger.info(words)
-        self.logger.warning(words)
-        self.logger.error(words)
-        self.logger.critical(words)
+        _log_at_every_level(self.logger, words)
+
+    async def _log_as_library(self, words: str) -> None:
+        _log_at_every_level(getLogger("acme.library"), words)
 
     async def _spawn(self, how: str) -> int:
         """A child that outlives the module: `plain`, or `deaf` to SIGTERM, or in a `session`.

@@ -21,6 +21,7 @@ from viam.version_metadata import API_VERSION
 
 from cogwork import __version__
 from cogwork.core.clock import SystemClock
+from cogwork.robot.handler_table import build_handler_table
 from cogwork.robot.log_service import LogService
 from cogwork.robot.robot_service import REFUSALS
 
@@ -122,18 +123,24 @@ class TestLog:
         self, bench: Bench, caplog: pytest.LogCaptureFixture, level: str, written: int
     ) -> None:
         await bench.call_robot("Log", log_request(log_entry("", level, "x")))
-        assert [(each.name, each.levelno) for each in caplog.records] == [("rdk", written)]
+        assert [(each.name, each.levelno) for each in caplog.records] == [("client", written)]
 
-    async def test_unknown_log_level_refuses_the_whole_request(
+    async def test_entry_with_an_unknown_level_drops_only_itself(
         self, bench: Bench, caplog: pytest.LogCaptureFixture
     ) -> None:
         with refused() as error:
             await bench.call_robot(
-                "Log", log_request(log_entry("a", "info", "x"), log_entry("a", "loud", "y"))
+                "Log",
+                log_request(
+                    log_entry("a", "info", "x"),
+                    log_entry("a", "loud", "y"),
+                    log_entry("a", "info", "z"),
+                ),
             )
         assert error.status is Status.INVALID_ARGUMENT
         assert error.words.startswith('"loud" is not a log level; use one of debug, info')
-        assert caplog.records == []
+        assert error.words.endswith("(dropped 1 of 3 entries)")
+        assert [each.getMessage() for each in caplog.records] == ["x", "z"]
 
     @pytest.mark.parametrize("apart", [-86_401.0, 3_601.0, 253_402_299_999.0 - 1_000_000])
     async def test_log_time_far_from_the_server_time_is_replaced(
@@ -158,7 +165,11 @@ class TestLog:
         assert not hasattr(record, "fields")
 
     async def test_many_log_lines_do_not_block_the_loop(self, bench: Bench) -> None:
-        service = LogService(lambda _: time.sleep(0.002), SystemClock())
+        def slow(name: str, module: str) -> str:
+            time.sleep(0.002)
+            return name
+
+        service = LogService(slow, SystemClock())
         turns = 0
 
         async def take_turns() -> None:
@@ -168,10 +179,67 @@ class TestLog:
                 await asyncio.sleep(0)
 
         other = asyncio.ensure_future(take_turns())
-        await service.log(log_request(*[log_entry("a", "debug", "x")] * 50), InProcess(None))
+        await service.log(
+            log_request(*[log_entry(f"a{number}", "debug", "x") for number in range(50)]),
+            InProcess(None),
+        )
         other.cancel()
         await asyncio.gather(other, return_exceptions=True)
         assert turns >= 4
+
+    async def test_invalid_nanoseconds_do_not_drop_the_batch(
+        self, bench: Bench, caplog: pytest.LogCaptureFixture
+    ) -> None:
+        lines = [log_entry("a", "info", "x"), log_entry("a", "info", "y")]
+        lines[0].time.CopyFrom(Timestamp(seconds=round(bench.clock.time()), nanos=2**31 - 1))
+        await bench.call_robot("Log", log_request(*lines))
+        assert [each.getMessage() for each in caplog.records] == ["x", "y"]
+
+    async def test_location_before_the_message_is_separated(
+        self, bench: Bench, caplog: pytest.LogCaptureFixture
+    ) -> None:
+        """The Python SDK writes it there, followed by a tab."""
+        await bench.call_robot("Log", log_request(log_entry("a", "info", "motor.py:12\tit turns")))
+        (record,) = caplog.records
+        assert (record.filename, record.lineno) == ("motor.py", 12)
+        assert record.getMessage() == "it turns"
+
+    async def test_entries_obey_the_rules_under_their_own_name(
+        self, bench: Bench, caplog: pytest.LogCaptureFixture
+    ) -> None:
+        levels = {"a": logging.ERROR, "rdk.modmanager.acme.a": logging.WARNING}
+        table = build_handler_table(
+            bench.machine, bench.clock, lambda _: None, lambda logger, _: levels.get(logger, 0)
+        )
+        bench.table = table
+        entries = [log_entry("a", level, level) for level in ("info", "warn", "error")]
+        await bench.call_robot("Log", log_request(*entries))
+        assert [each.getMessage() for each in caplog.records] == ["error"]
+        caplog.clear()
+        await bench.call_robot("Log", log_request(*entries), peer="module:acme")
+        assert [each.getMessage() for each in caplog.records] == ["warn", "error"]
+
+    @pytest.mark.parametrize(
+        ("name", "kept"),
+        [
+            ("acme.lamp", "acme.lamp"),
+            ("rdk", "client.rdk"),
+            ("rdk.networking", "client.rdk.networking"),
+            ("rdk:component:generic/thing", "client.rdk:component:generic/thing"),
+            ("rdk.resource_manager.x", "client.rdk.resource_manager.x"),
+            ("thing", "client.thing"),
+            ("thing.bus", "client.thing.bus"),
+            ("things", "things"),
+            ("asyncio", "client.asyncio"),
+        ],
+    )
+    async def test_client_cannot_log_under_a_name_in_use(
+        self, bench: Bench, caplog: pytest.LogCaptureFixture, name: str, kept: str
+    ) -> None:
+        await bench.apply({"name": "thing", "api": "rdk:component:generic", "model": "thing"})
+        caplog.clear()
+        await bench.call_robot("Log", log_request(log_entry(name, "info", "x")))
+        assert [each.name for each in caplog.records] == [kept]
 
     @pytest.mark.parametrize("seconds", [None, 2**62, -(2**62), 253402300800])
     async def test_invalid_log_time_is_replaced_by_the_current_time(
