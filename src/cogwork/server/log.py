@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import difflib
 import logging
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from cogwork.config.loader import LoadedConfig
 from cogwork.config.log_rules import build_level_rules
-from cogwork.config.secrets import mask_secrets, secret_variable_values
+from cogwork.config.secrets import secret_variable_values
+from cogwork.config.text_diff import diff_masked, diff_revealed
 from cogwork.core.clock import Clock
 from cogwork.logs.console import console_format, descriptor_writer
 from cogwork.logs.entry import Entry, as_json, as_text
@@ -20,6 +20,7 @@ from cogwork.logs.ring_buffer import RingBuffer
 from cogwork.logs.rotating_file import RotatingFile, Rotation
 from cogwork.logs.rules import LevelRules
 from cogwork.logs.sink import Sink
+from cogwork.logs.truncation import truncate
 
 _log = logging.getLogger("rdk.config")
 
@@ -33,9 +34,13 @@ class ServerLog:
         *,
         debug: bool = False,
         file: Path | None = None,
-        show_diffs: bool = False,
+        reveal_diffs: bool = False,
     ) -> None:
-        """With `file`, standard output carries only the lines of `print_line`."""
+        """With `file`, standard output carries only the lines of `print_line`.
+
+        With `reveal_diffs`, changes of the configuration are logged including secrets.
+        """
+        self._clock = clock
         self.ring = RingBuffer()
         self.redactor = Redactor()
         self._environment = environment
@@ -47,17 +52,19 @@ class ServerLog:
             else None
         )
         self._file_sink = Sink("log-file", self._file.write) if self._file is not None else None
-        outputs: list[Callable[[Entry], None]] = [self.ring.put]
-        if file is None or self._file_sink is None:
-            outputs.append(_make_line_writer(self._console, console_format(stdout, environment)))
-        else:
-            outputs.append(_make_line_writer(self._file_sink, _choose_file_format(file)))
+        self._write_locally = (
+            _make_line_writer(self._console, console_format(stdout, environment))
+            if file is None or self._file_sink is None
+            else _make_line_writer(self._file_sink, _choose_file_format(file))
+        )
+        """Writes to the output that only users of this computer can read."""
+        outputs = (self.ring.put, self._write_locally)
         self.pipeline = Pipeline(clock, outputs, self._close_sinks, self.redactor)
         self.resource_modules: dict[str, str] = {}
         """Module names by the full names of the resources that they provide."""
         self._rules = LevelRules(debug=debug)
         self._loggers = LoggerLevels()
-        self._log_diffs = show_diffs
+        self._reveal_diffs = reveal_diffs
         self._last_text: str | None = None
 
     def open(self) -> None:
@@ -66,6 +73,13 @@ class ServerLog:
         logging.getLogger().addHandler(self.pipeline)
         self._loggers.install()
         self._loggers.apply(self._rules)
+        if self._reveal_diffs:
+            _log.warning(
+                "-reveal-sensitive-config-diffs is set: when the configuration changes, its "
+                "secrets are written to %s; do not share it, and remove the option when you are "
+                "done",
+                "standard output" if self._file_sink is None else "the log file",
+            )
 
     def rules(self) -> LevelRules:
         return self._rules
@@ -79,11 +93,10 @@ class ServerLog:
         self.redactor.add_secrets(
             {*loaded.secrets, *secret_variable_values(loaded.text, self._environment)}
         )
-        if self._log_diffs:
-            self._log_diff(loaded.text)
         self.pipeline.set_deduplication(not config.disable_log_deduplication)
         self._rules = build_level_rules(config, self.resource_modules, debug=self._debug)
         self._loggers.apply(self._rules)
+        self._log_diff(loaded.text)
 
     def _report_file_error(self, error: str | None) -> None:
         """Print on standard output too, because the log file itself is what failed."""
@@ -92,13 +105,20 @@ class ServerLog:
         _log.warning("%s", message)
 
     def _log_diff(self, text: str) -> None:
-        shown = mask_secrets(text)
-        before, self._last_text = self._last_text, shown
-        if before is not None and before != shown:
-            lines = difflib.unified_diff(
-                before.splitlines(), shown.splitlines(), "before", "after", lineterm=""
+        before, self._last_text = self._last_text, text
+        if before is None or before == text:
+            return
+        message = "the configuration changed"
+        if self._reveal_diffs:
+            # Around the pipeline, which would mask the secrets and keep the entry for clients.
+            diff = truncate(diff_revealed(before, text))
+            now = self._clock.time()
+            self._write_locally(
+                Entry(now, logging.INFO, _log.name, "", f"{message} (with secrets)", trace=diff)
             )
-            _log.info("the configuration changed", extra={EXTRA_LINES: "\n".join(lines)})
+        elif _log.isEnabledFor(logging.DEBUG):
+            diff = diff_masked(before, text, self.redactor.redact)
+            _log.debug(message, extra={EXTRA_LINES: diff})
 
     def print_line(self, line: str) -> None:
         """Print a line on standard output, even if the log goes to a file."""

@@ -66,7 +66,7 @@ def _run(options: Options) -> int:
         os.environ,
         debug=options.debug,
         file=options.log_file,
-        show_diffs=options.reveal_sensitive_config_diffs,
+        reveal_diffs=options.reveal_sensitive_config_diffs,
     )
     log.open()
     try:

@@ -151,7 +151,8 @@ OPTIONS = (
     Option(
         "reveal-sensitive-config-diffs",
         None,
-        "log configuration changes, with secrets masked",
+        "log configuration changes including secrets, to standard output or the log file only; "
+        "without this option, they are logged at debug level with secrets masked",
     ),
     Option(
         "shareddir",
