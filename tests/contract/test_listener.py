@@ -787,3 +787,22 @@ async def test_settings_come_from_the_grpc_server() -> None:
             answer = await read_until(connection, frames.settings(ack=True))
             first = frames.split(answer)[0][0]
             assert isinstance(first, SettingsFrame)
+
+
+TLS_HELLO = b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03" + bytes(500)
+
+
+@pytest.mark.parametrize("first", [1, 2, len(TLS_HELLO)])
+async def test_tls_on_the_plaintext_port_is_reported_once(
+    caplog: pytest.LogCaptureFixture, first: int
+) -> None:
+    async with serve_site(PATIENT) as site:
+        for _ in range(3):
+            with connect(site.port) as connection:
+                await send(connection, TLS_HELLO[:first])
+                await send(connection, TLS_HELLO[first:])
+                # Clients that may fall back to plaintext recognize it by this reply.
+                assert (await read_to_end(connection)).startswith(b"HTTP/1.1 400")
+        (message,) = [each.getMessage() for each in caplog.records if "TLS" in each.getMessage()]
+    assert "a client at 127.0.0.1 tried to connect with TLS" in message
+    assert "insecure=True" in message

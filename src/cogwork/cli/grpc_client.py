@@ -12,6 +12,7 @@ import grpc
 
 from cogwork.cli.http_client import Unreachable
 from cogwork.cli.terminal import EXIT_FAILURE, EXIT_USAGE, print_error
+from cogwork.cli.tls_probe import TLS_REASON, expects_tls
 from cogwork.config.diagnostics import replace_unprintable
 from cogwork.core.errors import CogworkError
 from cogwork.resource import sdk
@@ -48,7 +49,8 @@ def with_channel(address: str, run: Callable[[grpc.Channel], int]) -> int:
 
 def format_rpc_error(error: grpc.RpcError, address: str) -> str:
     if _is_unreachable(error):
-        return str(Unreachable(address, "connection refused"))
+        why = TLS_REASON if _expects_tls(address) else "connection refused"
+        return str(Unreachable(address, why))
     lines = (error.details() or "").split("\n")
     return f"{error.code().name}: " + "\n".join(map(replace_unprintable, lines))
 
@@ -74,3 +76,8 @@ def call_robot(channel: grpc.Channel, method: str, request: Any, reply: Any) -> 
 def _is_unreachable(error: grpc.RpcError) -> bool:
     unavailable = error.code() is grpc.StatusCode.UNAVAILABLE
     return unavailable and "failed to connect" in (error.details() or "")
+
+
+def _expects_tls(address: str) -> bool:
+    host, _, port = address.rpartition(":")
+    return port.isdecimal() and expects_tls(host.strip("[]"), int(port))

@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 from urllib.parse import urlencode
 
+from cogwork.cli.tls_probe import TLS_REASON, expects_tls
 from cogwork.core.errors import CogworkError
 
 _TIMEOUT = 10.0
@@ -72,6 +73,15 @@ def _stream_response(address: str, path: str, query: Mapping[str, str]) -> Itera
             connection.sock.settimeout(None)
         yield from response
     except (OSError, ValueError, http.client.HTTPException) as error:
+        if _may_be_tls(error) and expects_tls(connection.host, connection.port):
+            raise Unreachable(address, TLS_REASON) from error
         raise Unreachable(address, getattr(error, "strerror", None) or error) from error
     finally:
         connection.close()
+
+
+def _may_be_tls(error: Exception) -> bool:
+    """Whether the server closed the connection, or replied with something that is not HTTP."""
+    return isinstance(error, http.client.HTTPException | ConnectionError) and not isinstance(
+        error, ConnectionRefusedError
+    )

@@ -7,6 +7,7 @@ of their servers. TLS will terminate here too.
 from __future__ import annotations
 
 import asyncio
+import enum
 import logging
 import socket
 import sys
@@ -18,9 +19,12 @@ from cogwork.core.loop_throttle import LoopThrottle
 from cogwork.front.connections import ConnectionLimits, Connections, ConnectionState
 from cogwork.front.peer_name import Peer
 from cogwork.front.relay import Relay, RelayedConnection
+from cogwork.front.tls_attempts import TlsAttempts
 
 _HTTP2_PREFIX = b"PRI"
 """The first bytes of an HTTP/2 connection. No HTTP/1.1 method begins with them."""
+_TLS_PREFIX = b"\x16\x03"
+"""The first bytes of a TLS connection: a handshake record, and the major version."""
 
 _ACCEPT_BATCH = 8
 """Connections accepted per iteration of the event loop. The others wait in the kernel's backlog."""
@@ -37,6 +41,12 @@ _log = logging.getLogger("rdk.networking")
 
 OnClient = Callable[[str, bool], None]
 """Takes the peer and whether it connected or disconnected. Must not block."""
+
+
+class _Protocol(enum.Enum):
+    HTTP1 = enum.auto()
+    HTTP2 = enum.auto()
+    TLS = enum.auto()
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,6 +75,7 @@ class PublicListener:
         self._parked: list[_AcceptedConnection] = []
         """Connections that wait for a free slot."""
         self._refused_count = 0
+        self._tls_attempts = TlsAttempts(time.monotonic)
         self.on_client: OnClient = lambda *_: None
         """Called when a gRPC client connects or disconnects."""
 
@@ -191,14 +202,17 @@ class PublicListener:
         try:
             _set_socket_options(connection.socket, self._limits.unread_timeout)
             async with asyncio.timeout(self._limits.peek_timeout):
-                is_http2 = await self._detect_http2(connection.socket)
-            if is_http2 is None:
+                protocol = await self._detect_protocol(connection.socket)
+            if protocol is None:
                 connection.close()
                 return
+            if protocol is _Protocol.TLS:
+                # The reply of the HTTP server lets clients detect that the port is plaintext.
+                self._tls_attempts.report(connection.host, connection.socket.getsockname()[1])
             # Starting to serve a connection takes time. Throttling keeps thousands of new
             # connections from delaying connected clients; one that is evicted meanwhile is free.
             await self._throttle.acquire()
-            self._relay(connection, is_http2=is_http2)
+            self._relay(connection, is_http2=protocol is _Protocol.HTTP2)
         except TimeoutError:
             _log.debug(
                 "closed a connection from %s: its protocol was not detected within %gs",
@@ -226,8 +240,8 @@ class PublicListener:
         connection.served = self._grpc.start(connection.socket, peer, on_close)
         self.on_client(peer.address, True)
 
-    async def _detect_http2(self, connection: socket.socket) -> bool | None:
-        """Return whether the client uses HTTP/2; None if it closed without sending anything."""
+    async def _detect_protocol(self, connection: socket.socket) -> _Protocol | None:
+        """Return the protocol of the client; None if it closed without sending anything."""
         await _wait_readable(connection)
         while True:
             try:
@@ -237,8 +251,12 @@ class PublicListener:
                 continue
             if not prefix:
                 return None
-            if len(prefix) == len(_HTTP2_PREFIX) or not _HTTP2_PREFIX.startswith(prefix):
-                return prefix == _HTTP2_PREFIX
+            if prefix.startswith(_TLS_PREFIX):
+                return _Protocol.TLS
+            if prefix == _HTTP2_PREFIX:
+                return _Protocol.HTTP2
+            if not any(each.startswith(prefix) for each in (_HTTP2_PREFIX, _TLS_PREFIX)):
+                return _Protocol.HTTP1
             # Peeked bytes keep the socket readable, so the only option is to poll.
             await asyncio.sleep(self._limits.peek_interval)
 
