@@ -13,7 +13,7 @@ from cogwork.cli.graphviz import IMAGE_FORMATS, CannotDraw, draw
 from cogwork.cli.http_client import Declined, Unreachable, fetch_history, fetch_status
 from cogwork.cli.terminal import EXIT_FAILURE, EXIT_OK, EXIT_USAGE, paint, print_error, print_json
 from cogwork.config.config_report import ConfigState, describe_report, format_reported
-from cogwork.config.diagnostics import replace_unprintable
+from cogwork.config.diagnostics import replace_unprintable, replace_unprintable_lines
 from cogwork.core import duration
 
 _STYLES = {"ready": "dim", "unhealthy": "red"}
@@ -157,7 +157,10 @@ def _format_modules(modules: list[dict[str, Any]]) -> list[str]:
 
 
 def _align_rows(texts: Iterable[tuple[str, ...]]) -> list[str]:
-    rows = [tuple(map(replace_unprintable, row)) for row in texts]
+    rows = [
+        (*map(replace_unprintable, cells), replace_unprintable_lines(reason))
+        for *cells, reason in texts
+    ]
     widths = [max((len(row[column]) for row in rows), default=0) for column in range(4)]
     return [_format_row(row, widths) for row in rows]
 

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from cogwork.config.codes import Code, Severity
 from cogwork.config.diagnostic_limits import truncate_message
 from cogwork.config.positions import Json, Pointer
+from cogwork.core.escape import INDENT
 
 Quote = Callable[[Pointer, Json], str | None]
 """Returns the value as a message may quote it; None for a secret."""
@@ -81,11 +82,25 @@ def quote_json(pointer: Pointer, value: Json) -> str | None:
     return text if len(text) <= 40 else f"{text[:37]}…"
 
 
+_READABLE = {"\t": " ", "\n": r"\n", "\r": r"\r"}
+
+
 def replace_unprintable(text: str) -> str:
-    """Replace unprintable characters, so that a file cannot move the cursor or forge log lines."""
+    r"""Return one printable line, so that a text cannot move the cursor or forge log lines.
+
+    A tab becomes a space and a line break `\n`.
+    """
     if text.isprintable():
         return text
-    return "".join(character if character.isprintable() else "\ufffd" for character in text)
+    return "".join(
+        character if character.isprintable() else _READABLE.get(character, "\ufffd")
+        for character in text
+    )
+
+
+def replace_unprintable_lines(text: str) -> str:
+    """Return a text whose lines are printable; all lines but the first are indented."""
+    return f"\n{INDENT}".join(map(replace_unprintable, text.splitlines()))
 
 
 _LONG_WORD = re.compile(r"(\S{200})\S+")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
@@ -18,6 +19,8 @@ from cogwork.modules.reply_limits import LIMITS, truncate
 _SERVICE = "/viam.module.v1.ModuleService"
 _HEALTH_CHECK = "/grpc.health.v1.Health/Check"
 _CONFIGURE_METHODS = ("AddResource", "ReconfigureResource")
+_TYPE_PREFIX = re.compile(r"\A(?:<class '[\w.]+'>: )+")
+"""The prefix that the SDK writes before the message of an exception: `<class 'type'>: `."""
 _TIMEOUT_VARIABLE = "VIAM_RESOURCE_CONFIGURATION_TIMEOUT"
 
 
@@ -132,7 +135,8 @@ def _error_message(method: str, error: grpc.aio.AioRpcError, timeout: float) -> 
     if error.code() is grpc.StatusCode.DEADLINE_EXCEEDED:
         hint = f"; set {_TIMEOUT_VARIABLE} to wait longer" if method in _CONFIGURE_METHODS else ""
         return f"it did not reply to {method} within {timeout:g}s{hint}"
-    return truncate(error.details() or f"{method} failed with {error.code().name}")
+    details = _TYPE_PREFIX.sub("", error.details() or "")
+    return truncate(details or f"{method} failed with {error.code().name}")
 
 
 def _parse_capabilities(handlers: messages.HandlerMap) -> ModuleCapabilities:

@@ -171,6 +171,15 @@ async def test_long_errors_are_truncated(module: FakeModule, client: ModuleClien
     assert str(refused.value) == "E" * 4096 + "… (1904 more characters)"
 
 
+async def test_prefix_of_the_sdk_is_removed_from_errors(
+    module: FakeModule, client: ModuleClient
+) -> None:
+    module.error = "<class 'type'>: no such pin"
+    with pytest.raises(ModuleCallError) as refused:
+        await client.validate(ComponentConfig(), DEADLINE)
+    assert str(refused.value) == "no such pin"
+
+
 async def test_undecodable_reply_raises(module: FakeModule, client: ModuleClient) -> None:
     module.answers["Ready"] = b"\xff\xff\xff"
     with pytest.raises(ModuleCallError, match="its reply to Ready cannot be decoded"):
