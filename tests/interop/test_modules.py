@@ -558,7 +558,7 @@ async def test_other_loggers_of_a_module_obey_the_rules(tmp_path: Path) -> None:
         await there.apply(config)
         assert await read_library_levels(there, "log_level") == {"ERROR", "CRITICAL"}
         config["modules"] = [motors]
-        for pattern in ("rdk.modmanager.motors.acme.library", "acme.library", "mot*"):
+        for pattern in ("rdk.modmanager.motors.acme.library", "acme.library", "mo*rs"):
             config["log"] = [{"pattern": pattern, "level": "error"}]
             await there.apply(config)
             assert await read_library_levels(there, pattern) == {"ERROR", "CRITICAL"}

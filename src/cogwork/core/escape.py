@@ -12,7 +12,7 @@ _UNSAFE = re.compile(
 
 INDENT = "    "
 """Prefix of continuation lines. Log lines start with a time instead."""
-_TAB_WIDTH = 4
+TAB_WIDTH = 4
 
 
 def escape(text: str) -> str:
@@ -24,7 +24,7 @@ def escape(text: str) -> str:
 
 def escape_lines(text: str) -> str:
     """Return the text with its line breaks, every line indented and otherwise escaped."""
-    lines = text.expandtabs(_TAB_WIDTH).split("\n")
+    lines = text.expandtabs(TAB_WIDTH).split("\n")
     return "\n".join(f"{INDENT}{escape(line)}" for line in lines)
 
 

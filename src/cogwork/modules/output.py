@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator
 from typing import IO
 
 from cogwork.core.clock import Clock
+from cogwork.core.escape import TAB_WIDTH
 
 MAX_LINE_BYTES = 16 << 10
 MAX_LINES_PER_SECOND = 1000
@@ -30,7 +31,6 @@ _MAX_TAIL_LINE = 300
 """Maximum characters of each line that an exit report quotes."""
 _GAP_REPORT_DELAY = 1.0
 _ANSI_STYLE = re.compile(r"\x1b\[[0-9;:]*m")
-_TAB_WIDTH = 4
 
 
 class OutputStream(enum.Enum):
@@ -213,7 +213,7 @@ def _decode_line(line: bytes) -> str:
     text = line.removesuffix(b"\r").decode(errors="replace")
     if "\x1b" in text:
         text = _ANSI_STYLE.sub("", text)
-    return text.expandtabs(_TAB_WIDTH)
+    return text.expandtabs(TAB_WIDTH)
 
 
 def _shorten(text: str) -> str:

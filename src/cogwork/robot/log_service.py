@@ -12,6 +12,7 @@ from viam.gen.robot.v1 import robot_pb2 as robot
 
 from cogwork.core.clock import Clock
 from cogwork.core.errors import InvalidRequest
+from cogwork.core.escape import TAB_WIDTH
 from cogwork.logs.entry import format_timestamp
 from cogwork.logs.rules import LevelOf, log_everything
 from cogwork.logs.truncation import NAME_LIMIT, truncate
@@ -116,12 +117,14 @@ def _invalid_level_message(invalid: Sequence[str], count: int) -> str:
 
 def _to_log_record(entry: common.LogEntry, name: str, level: int, now: float) -> logging.LogRecord:
     place = _PLACE.match(entry.message)
+    message = entry.message[place.end() :] if place else entry.message
     record = logging.makeLogRecord(
         {
             "name": name,
             "levelno": level,
             "levelname": logging.getLevelName(level),
-            "msg": entry.message[place.end() :] if place else entry.message,
+            # The log would show tabs as escape sequences.
+            "msg": message.expandtabs(TAB_WIDTH),
         }
     )
     if place:

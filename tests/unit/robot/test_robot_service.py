@@ -199,10 +199,10 @@ class TestLog:
         self, bench: Bench, caplog: pytest.LogCaptureFixture
     ) -> None:
         """The Python SDK writes it there, followed by a tab."""
-        await bench.call_robot("Log", log_request(log_entry("a", "info", "motor.py:12\tit turns")))
+        await bench.call_robot("Log", log_request(log_entry("a", "info", "motor.py:12\tit\tturns")))
         (record,) = caplog.records
         assert (record.filename, record.lineno) == ("motor.py", 12)
-        assert record.getMessage() == "it turns"
+        assert record.getMessage() == "it  turns"
 
     async def test_entries_obey_the_rules_under_their_own_name(
         self, bench: Bench, caplog: pytest.LogCaptureFixture
