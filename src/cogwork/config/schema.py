@@ -230,7 +230,7 @@ class LogRule(Section):
     """A log level for all loggers whose names match."""
 
     pattern: PatternField
-    """The name of a logger, with `*` as a wildcard, or a regular expression."""
+    """A name of a logger, resource or module, with `*` as a wildcard, or a regular expression."""
     level: LevelField
     """The lowest level that is logged. If several rules match, the last one applies."""
 
