@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from cogwork.cli.command_tree import HELP, Argument, Command, programs, walk
+from cogwork.cli.commands import EXIT_CODES
 
 _INTRO = """\
 # Command line
@@ -20,6 +21,19 @@ Add a line to the file that your shell reads when it starts:
 - zsh, `~/.zshrc`, after `compinit`: `eval "$(cogwork completion zsh)"`
 - fish, `~/.config/fish/config.fish`: `cogwork completion fish | source`
 
+## Name the machine
+
+Commands that talk to a machine take its address with `--address`, such as `192.0.2.7:8080`. To give
+it only once, set the environment variable `COGWORK_ADDRESS`. Without both, it is `localhost:8080`.
+
+## Exit codes
+
+Every command of `cogwork` uses the same exit codes. An error is one sentence on standard error.
+
+| code | meaning |
+|---|---|
+{exit_codes}
+
 ## Commands
 
 """
@@ -29,12 +43,16 @@ def cli_page() -> str:
     cogwork, server = programs()
     leaves = [command for command in walk(cogwork) if not command.commands]
     return (
-        _INTRO
+        _INTRO.format(exit_codes=_exit_codes())
         + _contents(leaves)
         + "\n".join(map(_section, leaves))
         + f"\n## {server.name}\n\n{_body(server)}\n"
         + "[Options of cogwork-server](options.md) has their defaults and what is without effect.\n"
     )
+
+
+def _exit_codes() -> str:
+    return "\n".join(f"| {code} | {_cell(meaning)} |" for code, meaning in EXIT_CODES.items())
 
 
 def _contents(commands: Sequence[Command]) -> str:

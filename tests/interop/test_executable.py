@@ -120,10 +120,26 @@ class TestCommandLine:
         usage = "usage: cogwork-server -config FILE [options]"
         if code == 2:
             assert server.out.lines == []
-            assert usage in server.err.lines
+            error, hint = server.err.lines
+            assert error.startswith("cogwork-server: ")
+            assert hint == "for help, run: cogwork-server -h"
         else:
             assert server.err.lines == []
             assert server.out.lines[0] in (usage, f"cogwork-server {__version__}")
+
+    async def test_port_option_takes_precedence_over_the_file(self, tmp_path: Path) -> None:
+        file = tmp_path / "machine.json"
+        save(file, {"network": {"bind_address": "localhost:1"}})
+        home = {"COGWORK_HOME": str(tmp_path / "home")}
+        async with start_server(["-config", str(file), "-port", "0"], home) as server:
+            await server.wait_until_serving()
+            assert (await server.get("/status.json"))[0] == 200
+            so_far = len(server.out.lines)
+            save(file, {"network": {"bind_address": "localhost:2"}})
+            await server.out.wait_for(r"configuration \w+ applied", since=so_far)
+            assert (await server.get("/status.json"))[0] == 200
+            server.signal(signal.SIGTERM)
+            assert await server.exit_code() == 0
 
     @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
     async def test_signal_stops_the_server_with_exit_code_0(

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import asyncio
-import contextlib
 import math
 import os
 import sys
@@ -31,9 +30,7 @@ _RATE_WINDOW = 2.0
 
 
 def watch(arguments: argparse.Namespace) -> int:
-    with contextlib.suppress(KeyboardInterrupt):
-        return with_channel(arguments.address, lambda channel: _watch(channel, arguments))
-    return EXIT_OK
+    return with_channel(arguments.address, lambda channel: _watch(channel, arguments))
 
 
 def _watch(channel: grpc.Channel, arguments: argparse.Namespace) -> int:

@@ -3,19 +3,37 @@
 from __future__ import annotations
 
 import argparse
+import os
 from typing import TYPE_CHECKING
 
 from cogwork import __version__
+from cogwork.cli.command_parser import CommandParser
+from cogwork.core.address import parse_address, parse_port
 
 if TYPE_CHECKING:
     from argparse import _SubParsersAction
 
-    Subparsers = _SubParsersAction[argparse.ArgumentParser]
+    Subparsers = _SubParsersAction[CommandParser]
+
+ADDRESS_VARIABLE = "COGWORK_ADDRESS"
+_DEFAULT_PORT = 8080
+EXIT_CODES = {
+    0: "success",
+    1: "the command ran, but its result is negative: a file has errors, a resource is not ready, a "
+    "call failed",
+    2: "the command could not be run: wrong usage, a file that cannot be read or written, a "
+    "machine that cannot be reached, or a name that it does not have",
+    130: "ended by Ctrl-C; other signals: 128 and the number of the signal",
+}
 
 
-def build_parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
-        prog="cogwork", description="Configure, check and operate Cogwork machines."
+def build_parser() -> CommandParser:
+    parser = CommandParser(
+        prog="cogwork",
+        description="Configure, check and operate Cogwork machines.",
+        epilog="Exit codes: "
+        + "; ".join(f"{code}: {meaning}" for code, meaning in EXIT_CODES.items())
+        + ".",
     )
     parser.add_argument("--version", action="version", version=f"cogwork {__version__}")
     commands = parser.add_subparsers(title="commands", required=True, metavar="COMMAND")
@@ -194,7 +212,8 @@ def _add_camera_watch(commands: Subparsers) -> None:
         "watch",
         help="Show a camera's images in the terminal until Ctrl-C",
         epilog="Keeps trying while the camera has no images or the machine is down. Exit status: "
-        "0, or 2 if the camera does not exist or the machine cannot be reached at the start.",
+        "0 after --seconds, 2 if the camera does not exist or the machine cannot be reached at the "
+        "start, 130 after Ctrl-C.",
     )
     watch.add_argument("name", metavar="NAME", help="camera name, e.g. belt")
     watch.add_argument("--source", help="image source (default: the first color image)")
@@ -207,8 +226,8 @@ def _add_tunnel(commands: Subparsers) -> None:
     tunnel = commands.add_parser(
         "tunnel",
         help="Forward a machine's port to this computer",
-        epilog="Exit status: 0 after Ctrl-C, 2 if the tunnel does not exist or the machine cannot "
-        "be reached.",
+        epilog="Runs until Ctrl-C. Exit status: 2 if the tunnel does not exist or the machine "
+        "cannot be reached, 130 after Ctrl-C.",
     )
     tunnel.add_argument(
         "port",
@@ -245,7 +264,8 @@ def _add_copy(commands: Subparsers) -> None:
         "copy",
         help="Copy files to or from a machine",
         epilog="Write machine:PATH for a path on the machine. Exit status: 0 if all files were "
-        "copied, 1 if a file cannot be copied, 2 if the machine has no shell or cannot be reached.",
+        "copied, 1 if a file cannot be copied, 2 if a file to send does not exist, or if the "
+        "machine has no shell or cannot be reached.",
     )
     copy.add_argument("sources", metavar="FROM", nargs="+", help="source, e.g. notes.txt")
     copy.add_argument("destination", metavar="TO", help="destination, e.g. machine:notes.txt")
@@ -262,7 +282,9 @@ def _add_demo(commands: Subparsers) -> None:
     demo = commands.add_parser(
         "demo",
         help="Run a demo machine that detects gears, bolts and nuts",
-        epilog="Writes machine.json and a model next to it, and runs the machine until Ctrl-C.",
+        epilog="Writes machine.json and a model next to it, and runs the machine until Ctrl-C. "
+        "Exit status: 0 after --seconds, 1 if the machine fails, 2 if it cannot be started, 130 "
+        "after Ctrl-C.",
     )
     demo.add_argument(
         "directory",
@@ -271,7 +293,9 @@ def _add_demo(commands: Subparsers) -> None:
         default=".",
         help="where to write the files (default: the current directory)",
     )
-    demo.add_argument("--port", type=int, help="port to listen on (default: 8080, or a free port)")
+    demo.add_argument(
+        "--port", type=_parse_port, help="port to listen on (default: 8080, or a free port)"
+    )
     demo.add_argument("--seconds", type=float, metavar="N", help="stop after N seconds")
     demo.set_defaults(run="cogwork.cli.demo:demo")
 
@@ -288,7 +312,7 @@ def _add_model_show(commands: Subparsers) -> None:
     show = commands.add_parser(
         "show",
         help="Show a model's inputs, outputs and inference time",
-        epilog="Exit status: 0, or 1 if the model cannot be run.",
+        epilog="Exit status: 0, 1 if the model cannot be run, 2 if the file cannot be read.",
     )
     show.add_argument("file", metavar="FILE", help="model file or SavedModel directory")
     _add_engine_option(show)
@@ -301,7 +325,8 @@ def _add_model_inspect(commands: Subparsers) -> None:
     inspect = commands.add_parser(
         "inspect",
         help="Show how a vision service reads a model and print its configuration",
-        epilog="Exit status: 0, or 1 if the model is neither a detector nor a classifier.",
+        epilog="Exit status: 0, 1 if the model is neither a detector nor a classifier, 2 if a "
+        "file cannot be read or written.",
     )
     inspect.add_argument("file", metavar="FILE", help="model file or SavedModel directory")
     inspect.add_argument("--image", metavar="FILE", help="JPEG or PNG to run the model on")
@@ -351,8 +376,8 @@ def _add_module_run(commands: Subparsers) -> None:
     run = commands.add_parser(
         "run",
         help="Run a module in a machine and restart it when its files change",
-        epilog="Exit status: 0 after Ctrl-C, 1 if the server exits, 2 if the module does not "
-        "exist.",
+        epilog="Runs until Ctrl-C. Exit status: 1 if the server exits, 2 if the module does not "
+        "exist or an installed package hides it, 130 after Ctrl-C.",
     )
     run.add_argument(
         "path",
@@ -376,8 +401,8 @@ def _add_module_restart(commands: Subparsers) -> None:
     restart = commands.add_parser(
         "restart",
         help="Restart a module of a running machine",
-        epilog="Exit status: 0 if the module is ready, 1 if not, 2 if the machine cannot be "
-        "reached.",
+        epilog="Exit status: 0 if the module is ready, 1 if not, 2 if it is not configured or the "
+        "machine cannot be reached.",
     )
     restart.add_argument("name", metavar="NAME", help="name of the module in the configuration")
     _add_json_option(restart)
@@ -407,10 +432,17 @@ def _add_completion(commands: Subparsers) -> None:
 
 
 def _parse_port(text: str) -> int:
-    port = int(text)
-    if not 0 < port < 1 << 16:
-        raise argparse.ArgumentTypeError(f"{text} is not a port; ports range from 1 to 65535")
-    return port
+    try:
+        return parse_port(text)
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(str(error)) from error
+
+
+def _parse_address(text: str) -> str:
+    try:
+        return parse_address(text, _DEFAULT_PORT)
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(str(error)) from error
 
 
 def _add_engine_option(parser: argparse.ArgumentParser) -> None:
@@ -422,11 +454,13 @@ def _add_engine_option(parser: argparse.ArgumentParser) -> None:
 
 
 def _add_address_option(parser: argparse.ArgumentParser) -> None:
+    default = f"localhost:{_DEFAULT_PORT}"
     parser.add_argument(
         "--address",
         metavar="HOST:PORT",
-        default="localhost:8080",
-        help="address of the machine (default: localhost:8080)",
+        type=_parse_address,
+        default=os.environ.get(ADDRESS_VARIABLE) or default,
+        help=f"address of the machine (default: ${ADDRESS_VARIABLE}, or {default})",
     )
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import queue
-import sys
 import threading
 import time
 from collections.abc import Iterator, Sequence
@@ -15,9 +14,17 @@ import grpc
 
 from cogwork.cli.grpc_client import CommandError, with_channel
 from cogwork.cli.shell import SERVICE, find_shell
-from cogwork.cli.terminal import EXIT_FAILURE, EXIT_OK, exit_on_signals, print_error
+from cogwork.cli.terminal import (
+    EXIT_FAILURE,
+    EXIT_INTERRUPTED,
+    EXIT_OK,
+    ProgressLine,
+    exit_on_signals,
+    format_bar,
+    print_error,
+)
 from cogwork.config.diagnostics import replace_unprintable
-from cogwork.core.errors import CogworkError
+from cogwork.core.errors import CogworkError, NotFound
 from cogwork.resource import sdk
 
 assert sdk.VERSION  # `sdk` must be imported before the SDK itself
@@ -26,8 +33,10 @@ from viam.gen.service.shell.v1 import shell_pb2 as messages  # noqa: E402
 from cogwork.drivers.shell.file_copy import FileReceiver, FileSender  # noqa: E402
 
 _REMOTE_PREFIX = "machine:"
-_PROGRESS_THRESHOLD = 10_000_000
-"""Minimum size in bytes of a file whose progress is shown."""
+_QUIET_SECONDS = 0.5
+"""Seconds after which progress is shown, so that a short copy shows none."""
+_LARGE_FILE = 10_000_000
+"""Minimum size in bytes of a file that has its own bar; smaller ones are counted."""
 
 
 def copy(arguments: argparse.Namespace) -> int:
@@ -36,7 +45,7 @@ def copy(arguments: argparse.Namespace) -> int:
             return with_channel(arguments.address, lambda channel: _copy(channel, arguments))
     except KeyboardInterrupt:
         print_error("interrupted; the current file was not copied")
-        return EXIT_FAILURE
+        return EXIT_INTERRUPTED
 
 
 def _copy(channel: grpc.Channel, arguments: argparse.Namespace) -> int:
@@ -121,7 +130,10 @@ def _upload(
     arguments: argparse.Namespace,
     progress: Progress,
 ) -> None:
-    outgoing = FileSender(paths, recursive=arguments.recursive, preserve=arguments.preserve)
+    try:
+        outgoing = FileSender(paths, recursive=arguments.recursive, preserve=arguments.preserve)
+    except NotFound as error:
+        raise CommandError(replace_unprintable(str(error))) from error
     start: Any = channel.stream_stream(
         f"/{SERVICE}/CopyFilesToMachine",
         request_serializer=messages.CopyFilesToMachineRequest.SerializeToString,
@@ -193,14 +205,14 @@ class _Upload:
 
 
 class Progress:
-    """Shows the progress of large files on the terminal and counts what was copied."""
+    """Shows the progress of the copy on the terminal and counts what was copied."""
 
     def __init__(self) -> None:
         self._started_at = time.monotonic()
+        self._line = ProgressLine()
         self._name = ""
         self._size = 0
         self._done = 0
-        self._shown_percent = -1
         self._files = 0
         self._bytes = 0
 
@@ -211,22 +223,18 @@ class Progress:
         self._bytes += len(piece.data)
         if piece.eof:
             self._files += not piece.is_dir
-            self.clear()
-        elif self._size >= _PROGRESS_THRESHOLD and sys.stderr.isatty():
-            self._show(min(100 * self._done // self._size, 100))
+        if time.monotonic() - self._started_at >= _QUIET_SECONDS:
+            self._line.show(self._format())
 
     def clear(self) -> None:
-        if self._shown_percent >= 0:
-            print("\r\x1b[K", end="", file=sys.stderr, flush=True)
-            self._shown_percent = -1
+        self._line.clear()
 
     def summary(self) -> str:
         seconds = time.monotonic() - self._started_at
         files = "1 file" if self._files == 1 else f"{self._files} files"
         return f"{files}, {self._bytes / 1e6:.1f} MB in {seconds:.1f} s"
 
-    def _show(self, percent: int) -> None:
-        if percent != self._shown_percent:
-            self._shown_percent = percent
-            text = f"\r{replace_unprintable(self._name)}: {percent}%\x1b[K"
-            print(text, end="", file=sys.stderr, flush=True)
+    def _format(self) -> str:
+        if self._size < _LARGE_FILE:
+            return f"{self.summary()}: {self._name}"
+        return f"{format_bar(self._done, self._size)} {self._size / 1e6:.0f} MB: {self._name}"

@@ -20,6 +20,7 @@ from typing import Any, NamedTuple
 from cogwork.cli.http_client import Declined, Unreachable, fetch_status
 from cogwork.cli.terminal import (
     EXIT_FAILURE,
+    EXIT_INTERRUPTED,
     EXIT_OK,
     EXIT_USAGE,
     exit_on_signals,
@@ -70,6 +71,7 @@ def demo(arguments: argparse.Namespace) -> int:
     except DemoUnavailable as error:
         print_error(str(error))
         return EXIT_USAGE
+    code = EXIT_OK
     try:
         with exit_on_signals(), running_server(config, directory) as process:
             _wait_until_ready(address, process)
@@ -82,9 +84,10 @@ def demo(arguments: argparse.Namespace) -> int:
         print_error(f"{error}; see {_relative_path(directory / 'demo.log')}")
         return EXIT_FAILURE
     except KeyboardInterrupt:
-        print()
+        print()  # after the ^C of the terminal
+        code = EXIT_INTERRUPTED
     print(f"to run it again: cogwork-server -config {_relative_path(config)}")
-    return EXIT_OK
+    return code
 
 
 def find_engine() -> DemoEngine:

@@ -5,6 +5,7 @@ Separate from `http_client`, so that commands without gRPC do not wait for its i
 
 from __future__ import annotations
 
+import socket
 from collections.abc import Callable
 from typing import Any
 
@@ -23,6 +24,10 @@ from viam.gen.common.v1 import common_pb2 as common  # noqa: E402
 from viam.gen.robot.v1 import robot_pb2 as robot  # noqa: E402
 
 _TIMEOUT = 10.0
+_PROBE_TIMEOUT = 3.0
+_SIGNS_OF_NO_REPLY = ("failed to connect", "errors resolving", "DNS resolution failed")
+_SIGNS_OF_ANOTHER_SERVER = ("http2 header with status", "http1.x server")
+"""Parts of the details that gRPC itself gives."""
 # Reconnect soon after a machine comes back; the default back-off grows to two minutes.
 _RECONNECT_OPTIONS = (
     ("grpc.initial_reconnect_backoff_ms", 250),
@@ -43,14 +48,18 @@ def with_channel(address: str, run: Callable[[grpc.Channel], int]) -> int:
             print_error(str(error))
             return EXIT_USAGE
         except grpc.RpcError as error:
-            print_error(format_rpc_error(error, address))
-            return EXIT_USAGE if _is_unreachable(error) else EXIT_FAILURE
+            fault = _find_connection_fault(error, address)
+            print_error(_format_fault(error, fault))
+            return EXIT_USAGE if fault is not None else EXIT_FAILURE
 
 
 def format_rpc_error(error: grpc.RpcError, address: str) -> str:
-    if _is_unreachable(error):
-        why = TLS_REASON if _expects_tls(address) else "connection refused"
-        return str(Unreachable(address, why))
+    return _format_fault(error, _find_connection_fault(error, address))
+
+
+def _format_fault(error: grpc.RpcError, fault: Unreachable | None) -> str:
+    if fault is not None:
+        return str(fault)
     lines = (error.details() or "").split("\n")
     return f"{error.code().name}: " + "\n".join(map(replace_unprintable, lines))
 
@@ -73,11 +82,32 @@ def call_robot(channel: grpc.Channel, method: str, request: Any, reply: Any) -> 
     return call(request, timeout=_TIMEOUT)
 
 
-def _is_unreachable(error: grpc.RpcError) -> bool:
-    unavailable = error.code() is grpc.StatusCode.UNAVAILABLE
-    return unavailable and "failed to connect" in (error.details() or "")
+def _find_connection_fault(error: grpc.RpcError, address: str) -> Unreachable | None:
+    """Return why the machine cannot be reached, or None if it replied."""
+    code, details = error.code(), error.details() or ""
+    if any(sign in details for sign in _SIGNS_OF_ANOTHER_SERVER):
+        return Unreachable(address, "not a Cogwork server")
+    if code is grpc.StatusCode.UNAVAILABLE and any(sign in details for sign in _SIGNS_OF_NO_REPLY):
+        why = _probe(address) or (TLS_REASON if _expects_tls(address) else "not a Cogwork server")
+        return Unreachable(address, why)
+    if code is grpc.StatusCode.DEADLINE_EXCEEDED and (reason := _probe(address)):
+        return Unreachable(address, reason)
+    return None
 
 
 def _expects_tls(address: str) -> bool:
     host, _, port = address.rpartition(":")
     return port.isdecimal() and expects_tls(host.strip("[]"), int(port))
+
+
+def _probe(address: str) -> object:
+    """Return why no connection can be made, in the words of `http_client`; None if it can.
+
+    gRPC words the reason differently for each address of a host, or does not give it.
+    """
+    host, _, port = address.rpartition(":")
+    try:
+        socket.create_connection((host.strip("[]"), int(port)), _PROBE_TIMEOUT).close()
+    except (OSError, ValueError) as error:
+        return getattr(error, "strerror", None) or error
+    return None

@@ -24,10 +24,9 @@ def logs(arguments: argparse.Namespace) -> int:
         print_error(str(error))
         return EXIT_USAGE
     try:
-        with contextlib.suppress(KeyboardInterrupt):
-            for line in stream_log_lines(arguments.address, query):
-                text = escape_json(line) if arguments.json else format_entry(json.loads(line))
-                print(text, flush=True)
+        for line in stream_log_lines(arguments.address, query):
+            text = escape_json(line) if arguments.json else format_entry(json.loads(line))
+            print(text, flush=True)
     except (Unreachable, Declined) as error:
         print_error(str(error))
         return EXIT_USAGE

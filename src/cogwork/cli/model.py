@@ -7,7 +7,7 @@ import asyncio
 import importlib
 import json
 import shutil
-from collections.abc import Iterator
+from collections.abc import Coroutine, Iterator
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -17,27 +17,34 @@ from cogwork.cli.terminal import (
     EXIT_FAILURE,
     EXIT_OK,
     EXIT_USAGE,
+    ProgressLine,
     print_error,
     print_json,
     print_text,
     write_picture,
 )
 from cogwork.core.errors import CogworkError
+from cogwork.graph.progress import progress_listener
 
 _DYNAMIC_DIMENSION = -1
 _MAX_LABELS = 8
 
 
+class CannotRead(CogworkError):
+    """A file that the command needs cannot be read."""
+
+
 def show(arguments: argparse.Namespace) -> int:
     path = Path(arguments.file)
     try:
+        _check_readable(path)
         engine = arguments.engine or detect_engine(path)
-        described = asyncio.run(
+        described = _run_with_progress(
             _import_inspection(engine).describe_model(path, engine, arguments.threads)
         )
     except CogworkError as error:
         print_error(str(error))
-        return EXIT_FAILURE
+        return EXIT_USAGE if isinstance(error, CannotRead) else EXIT_FAILURE
     if arguments.json:
         print_json(described)
     else:
@@ -53,12 +60,13 @@ def inspect(arguments: argparse.Namespace) -> int:
         print_error("-o needs --image: there is no image to annotate")
         return EXIT_USAGE
     try:
+        _check_readable(path, labels, image)
         engine = arguments.engine or detect_engine(path)
         inspection = _import_inspection(engine)
-        described = asyncio.run(inspection.inspect_model(path, engine, labels, image))
+        described = _run_with_progress(inspection.inspect_model(path, engine, labels, image))
     except CogworkError as error:
         print_error(str(error))
-        return EXIT_FAILURE
+        return EXIT_USAGE if isinstance(error, CannotRead) else EXIT_FAILURE
     picture = described.pop("picture")
     if picture is not None:
         file = Path(arguments.output or f"{path.stem}-boxes.jpg")
@@ -87,17 +95,30 @@ def demo(arguments: argparse.Namespace) -> int:
     return EXIT_OK
 
 
+def _run_with_progress(work: Coroutine[Any, Any, dict[str, Any]]) -> dict[str, Any]:
+    """Run the work, and show on the terminal how far the model is loaded."""
+    with ProgressLine() as line, progress_listener(line.show):
+        return asyncio.run(work)
+
+
+def _check_readable(*files: Path | None) -> None:
+    """Raises CannotRead."""
+    for file in files:
+        try:
+            if file is not None and not file.is_dir():  # a SavedModel is a directory
+                file.open("rb").close()
+        except OSError as error:
+            raise CannotRead(f"cannot read {file}: {error.strerror}") from error
+
+
 def detect_engine(path: Path) -> str:
     """Detect the engine from the file's content where possible, rather than its name."""
     if path.is_dir() or path.suffix == ".keras":
         return "tensorflow_cpu"
     if path.suffix == ".xml":
         return "openvino_cpu"
-    try:
-        with path.open("rb") as file:
-            start = file.read(8)
-    except OSError as error:
-        raise CogworkError(f"cannot read {path}: {error.strerror}") from error
+    with path.open("rb") as file:
+        start = file.read(8)
     if start[4:] == b"TFL3":
         return "tflite_cpu"
     return "torch_cpu" if start.startswith(b"PK") else "onnx_cpu"

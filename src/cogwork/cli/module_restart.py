@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import argparse
-import contextlib
 import time
 
 import grpc
 
-from cogwork.cli.grpc_client import call_robot, with_channel
-from cogwork.cli.terminal import EXIT_FAILURE, EXIT_OK, print_error, print_json
+from cogwork.cli.grpc_client import CommandError, call_robot, with_channel
+from cogwork.cli.terminal import EXIT_FAILURE, EXIT_OK, ProgressLine, print_error, print_json
 from cogwork.resource import sdk
 
 assert sdk.VERSION  # `sdk` must be imported before the SDK itself
@@ -26,16 +25,19 @@ _FINAL_STATES = (_READY, robot.ModuleStatus.STATE_UNHEALTHY)
 
 
 def restart(arguments: argparse.Namespace) -> int:
-    with contextlib.suppress(KeyboardInterrupt):
-        return with_channel(arguments.address, lambda channel: _restart(channel, arguments))
-    return EXIT_FAILURE
+    return with_channel(arguments.address, lambda channel: _restart(channel, arguments))
 
 
 def _restart(channel: grpc.Channel, arguments: argparse.Namespace) -> int:
     name, began = arguments.name, time.monotonic()
     before = _fetch_status(channel, name)
     request = robot.RestartModuleRequest(module_name=name)
-    call_robot(channel, "RestartModule", request, robot.RestartModuleResponse)
+    try:
+        call_robot(channel, "RestartModule", request, robot.RestartModuleResponse)
+    except grpc.RpcError as refusal:
+        if refusal.code() is grpc.StatusCode.NOT_FOUND:
+            raise CommandError(refusal.details() or "") from refusal
+        raise
     after = _wait_for_restart(channel, name, before)
     ready = after is not None and after.state == _READY
     error = after.error if after is not None else "it was removed from the configuration"
@@ -54,15 +56,19 @@ def _wait_for_restart(
 ) -> robot.ModuleStatus | None:
     """Return the module's final status, or None if it was removed."""
     began = reported = time.monotonic()
-    while (now := _fetch_status(channel, name)) is not None:
-        new = before is None or now.last_updated != before.last_updated
-        if (new and now.state in _FINAL_STATES) or time.monotonic() - began > _MAX_WAIT:
-            return now
-        if time.monotonic() - reported >= _PROGRESS_INTERVAL:
-            reported = time.monotonic()
-            waited = reported - began
-            print_error(f"{name} is still starting after {waited:.0f}s; see `cogwork logs`")
-        time.sleep(_POLL_INTERVAL)
+    with ProgressLine() as line:
+        while (now := _fetch_status(channel, name)) is not None:
+            new = before is None or now.last_updated != before.last_updated
+            waited = time.monotonic() - began
+            if (new and now.state in _FINAL_STATES) or waited > _MAX_WAIT:
+                return now
+            doing = f": {now.error}" if new and now.error else ""
+            if line.is_visible:
+                line.show(f"{name} is starting, {waited:.0f}s{doing}")
+            elif time.monotonic() - reported >= _PROGRESS_INTERVAL:
+                reported = time.monotonic()
+                print_error(f"{name} is still starting after {waited:.0f}s{doing}")
+            time.sleep(_POLL_INTERVAL)
     return None
 
 

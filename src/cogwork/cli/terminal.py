@@ -1,4 +1,4 @@
-"""Terminal output of commands: exit codes, JSON, colors, errors and the alternate screen."""
+"""Terminal output of commands: exit codes, JSON, colors, errors, progress, alternate screen."""
 
 from __future__ import annotations
 
@@ -18,10 +18,12 @@ from cogwork.core.escape import escape, escape_json
 EXIT_OK = 0
 EXIT_FAILURE = 1
 EXIT_USAGE = 2
+EXIT_INTERRUPTED = 128 + signal.SIGINT
 
 _ENTER_ALTERNATE_SCREEN = "\x1b[?1049h\x1b[?25l"
 _LEAVE_ALTERNATE_SCREEN = "\x1b[0m\x1b[?25h\x1b[?1049l"
 
+_BAR_WIDTH = 24
 _STYLES = {"red": "31", "yellow": "33", "bold": "1", "dim": "2"}
 
 
@@ -53,6 +55,38 @@ def write_picture(file: Path, data: bytes) -> None:
     umask = os.umask(0o077)
     os.umask(umask)
     atomic.write(file, data, 0o666 & ~umask)
+
+
+class ProgressLine:
+    """A line on standard error that shows the progress of work, if that is a terminal."""
+
+    def __init__(self) -> None:
+        self.is_visible = sys.stderr.isatty()
+        self._shown = ""
+
+    def show(self, text: str) -> None:
+        """Replace the line."""
+        if self.is_visible and text != self._shown:
+            self._shown = text
+            columns = os.get_terminal_size(sys.stderr.fileno()).columns or 80
+            print(f"\r{escape(text)[: columns - 1]}\x1b[K", end="", file=sys.stderr, flush=True)
+
+    def clear(self) -> None:
+        if self._shown:
+            self._shown = ""
+            print("\r\x1b[K", end="", file=sys.stderr, flush=True)
+
+    def __enter__(self) -> ProgressLine:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.clear()
+
+
+def format_bar(done: int, total: int) -> str:
+    """Return a bar and the percentage that is done."""
+    part = min(done / total, 1.0) if total > 0 else 1.0
+    return f"[{'#' * int(part * _BAR_WIDTH):{_BAR_WIDTH}}] {int(100 * part):3}%"
 
 
 class Screen:

@@ -31,9 +31,8 @@ _CONNECT_TIMEOUT = 1.0
 
 def tunnel(arguments: argparse.Namespace) -> int:
     run = _print_tunnels if arguments.port is None else _run_tunnel
-    with contextlib.suppress(KeyboardInterrupt), exit_on_signals():
+    with exit_on_signals():
         return with_channel(arguments.address, lambda channel: run(channel, arguments))
-    return EXIT_OK
 
 
 def _print_tunnels(channel: grpc.Channel, arguments: argparse.Namespace) -> int:

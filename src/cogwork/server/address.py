@@ -39,9 +39,12 @@ class ListenAddresses(NamedTuple):
     front: Literal["process", "in_process"] = "process"
 
 
-def resolve_listen_addresses(config: MachineConfig) -> ListenAddresses:
+def resolve_listen_addresses(config: MachineConfig, port: int | None = None) -> ListenAddresses:
+    """`port` replaces that of the configuration."""
     network = config.network
     public = Address.parse(network.bind_address or DEFAULT_ADDRESS)
+    if port is not None:
+        public = public._replace(port=port)
     grpc = Address.parse(network.grpc_address) if network.grpc_address else None
     exposed = [address for address in (public, grpc) if address and not address.is_loopback]
     if exposed and config.cloud is not None:

@@ -34,7 +34,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     try:
         options = parse(sys.argv[1:] if argv is None else argv)
     except UsageError as error:
-        print(f"cogwork-server: {error}\n\n{format_usage()}", file=sys.stderr)
+        print(f"cogwork-server: {error}\nfor help, run: cogwork-server -h", file=sys.stderr)
         return EXIT_USAGE
     if options.help:
         print(format_usage())
@@ -70,7 +70,9 @@ def _run(options: Options) -> int:
     )
     log.open()
     try:
-        return process.run(serve(options.config, clock, log, untrusted=options.untrusted_env))
+        return process.run(
+            serve(options.config, clock, log, port=options.port, untrusted=options.untrusted_env)
+        )
     finally:
         log.close()
 

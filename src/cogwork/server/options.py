@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from cogwork.config.diagnostics import did_you_mean, sanitize_message
+from cogwork.core.address import parse_port
 from cogwork.core.errors import CogworkError
 
 
@@ -38,6 +39,7 @@ class Options:
     network_check: bool = False
     no_tls: bool = False
     output_telemetry: bool = False
+    port: int | None = None
     reveal_sensitive_config_diffs: bool = False
     shareddir: Path | None = None
     untrusted_env: bool = False
@@ -57,7 +59,7 @@ class Options:
         )
 
 
-Value = bool | Path | None
+Value = bool | int | Path | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,6 +150,7 @@ OPTIONS = (
         "print metrics and spans",
         unsupported_reason="telemetry is planned for a later release",
     ),
+    Option("port", "PORT", "port to listen on instead of the configured one; 0 for any free port"),
     Option(
         "reveal-sensitive-config-diffs",
         None,
@@ -251,11 +254,8 @@ def _find_option(name: str, word: str) -> Option:
     if option is None:
         hint = did_you_mean(f"-{name}", (f"-{known}" for known in _BY_NAME))
         written = sanitize_message(word.partition("=")[0])
-        raise UsageError(f"unknown option {written}; {hint or _SEE_HELP}")
+        raise UsageError(f"unknown option {written}" + (f"; {hint}" if hint else ""))
     return option
-
-
-_SEE_HELP = "run `cogwork-server -h` to list all options"
 
 
 def _parse_value(option: Option, value: str | None, following: deque[str]) -> Value:
@@ -266,7 +266,16 @@ def _parse_value(option: Option, value: str | None, following: deque[str]) -> Va
             raise UsageError(f"-{option.name} requires a value; write {option.usage}")
         value = following.popleft()
     # In Go, an empty value means that the option is not set.
-    return Path(value) if value else None
+    if not value:
+        return None
+    return _parse_port(value) if option.name == "port" else Path(value)
+
+
+def _parse_port(value: str) -> int:
+    try:
+        return parse_port(value, least=0)
+    except ValueError as error:
+        raise UsageError(f"-port: {sanitize_message(str(error))}") from error
 
 
 def _parse_bool(option: Option, value: str | None) -> bool:
@@ -286,7 +295,7 @@ def _unexpected_argument_message(word: str, before: Option | None, has_config: b
         return f"{problem}; write -{before.name}={word}, with an equals sign"
     if not has_config:
         return f"{problem}; if it is the configuration file, write -config {sanitize_message(word)}"
-    return f"{problem}; quote values that contain spaces, or {_SEE_HELP}"
+    return f"{problem}; quote values that contain spaces"
 
 
 _WIDTH = 80

@@ -68,10 +68,18 @@ class NoConfiguration(CogworkError):
     """The configuration file does not exist."""
 
 
-async def serve(config_file: Path, clock: Clock, log: ServerLog, *, untrusted: bool = False) -> int:
+async def serve(
+    config_file: Path,
+    clock: Clock,
+    log: ServerLog,
+    *,
+    port: int | None = None,
+    untrusted: bool = False,
+) -> int:
     """Serve until a stop is requested, and return the exit code.
 
-    `untrusted`: people who configure the machine may not run programs of their own.
+    `port`: takes precedence over that of the configuration. `untrusted`: people who configure the
+    machine may not run programs of their own.
     """
     shutdown = Shutdown()
     shutdown.install_signal_handlers()
@@ -79,7 +87,9 @@ async def serve(config_file: Path, clock: Clock, log: ServerLog, *, untrusted: b
     with private_directory() as directory:
         shutdown.on_forced_exit(lambda: remove_directory(directory))
         shutdown.on_forced_exit(kill_children)
-        server = _Server(config_file, clock, directory, shutdown, log, untrusted=untrusted)
+        server = _Server(
+            config_file, clock, directory, shutdown, log, port=port, untrusted=untrusted
+        )
         try:
             await server.start()
         except CogworkError as error:
@@ -103,6 +113,7 @@ class _Server:
         shutdown: Shutdown,
         log: ServerLog,
         *,
+        port: int | None,
         untrusted: bool,
     ) -> None:
         machine_access = MachineAccess()
@@ -111,6 +122,7 @@ class _Server:
         )
         home = cogwork_home(os.environ)
         self._config_file = config_file
+        self._port = port
         self._clock = clock
         self._home = home
         self._shutdown = shutdown
@@ -178,7 +190,8 @@ class _Server:
                 f"{self._config_file} does not exist; check the path given with -config"
             )
         listen = resolve_listen_addresses(
-            first.result.config if first is not None else MachineConfig.model_construct()
+            first.result.config if first is not None else MachineConfig.model_construct(),
+            self._port,
         )
         await self._parent.start(self._table)
         await self._listeners.start(listen)
@@ -227,9 +240,8 @@ class _Server:
         changes = summarize_changes(self._loaded, loaded)
         self._loaded = loaded
         self._server_log.apply(loaded)
-        self._create_task(
-            self._listeners.change(resolve_listen_addresses(loaded.result.config)), "network"
-        )
+        listen = resolve_listen_addresses(loaded.result.config, self._port)
+        self._create_task(self._listeners.change(listen), "network")
         self._modules.apply(loaded.result.config.modules, loaded.secret_variables)
         outcome = self._machine.apply(loaded)
         outcome.add_done_callback(lambda done: self._report_applied(done, changes))

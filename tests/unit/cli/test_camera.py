@@ -342,7 +342,7 @@ class TestWatchOnATerminal:
             before = len(terminal.shown)
             terminal.resize(20, 20)
             terminal.wait_for(f"\x1b\\[2J\x1b\\[H{narrow}\r\n", before)
-            assert terminal.wait_for_exit(signal.SIGINT) == (0, "")
+            assert terminal.wait_for_exit(signal.SIGINT) == (130, "")
             terminal.wait_for(LEFT)
         assert terminal.shown.startswith(ENTERED)
 
@@ -414,7 +414,10 @@ class TestWatchOnATerminal:
                 again = {**belt, "network": {"bind_address": address}}
                 async with run_server(again, tmp_path):
                     await asyncio.to_thread(terminal.wait_for, "belt  320x240", before)
-                    assert await asyncio.to_thread(terminal.wait_for_exit, signal.SIGINT) == (0, "")
+                    assert await asyncio.to_thread(terminal.wait_for_exit, signal.SIGINT) == (
+                        130,
+                        "",
+                    )
 
 
 @contextlib.contextmanager

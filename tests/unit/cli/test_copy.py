@@ -88,7 +88,7 @@ async def test_several_files_are_copied(sides: CopySides) -> None:
 REFUSED: list[tuple[list[str], int, str]] = [
     (["near/tree", "far/"], 1, ".*/tree is a directory; copy it recursively"),
     (["far/", "near/"], 1, "INVALID_ARGUMENT: one of the paths is empty"),
-    (["near/nothing", "far/"], 1, "cannot read .*/nothing: No such file or directory"),
+    (["near/nothing", "far/"], 2, "cannot read .*/nothing: No such file or directory"),
     (["far/nothing", "near/"], 1, "NOT_FOUND: cannot read .*/nothing: No such file"),
     (["near/file", "far/no/where"], 1, "NOT_FOUND: .*/no does not exist"),
     (["far/file", "near/no/where"], 1, ".*/no does not exist"),

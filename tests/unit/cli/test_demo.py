@@ -112,7 +112,7 @@ def test_ctrl_c_ends_the_demo_and_its_server(tmp_path: Path) -> None:
         (server,) = [each for each in command.children if "cogwork.server.main" in each.cmdline()]
         command.process.send_signal(signal.SIGINT)
         code, out, err = command.wait_for_exit()
-    assert (code, err) == (0, "")
+    assert (code, err) == (130, "")
     assert "to run it again" in out
     assert not server.is_running()
 

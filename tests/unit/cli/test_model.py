@@ -112,7 +112,7 @@ class TestShow:
         self, options: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
     ) -> None:
         code, out, err = run_model_command(capsys, "show", *options, str(tmp_path / "none.onnx"))
-        assert (code, out) == (1, "")
+        assert (code, out) == (2, "")
         assert str(tmp_path / "none.onnx") in err
         assert err.endswith(": No such file or directory\n")
 

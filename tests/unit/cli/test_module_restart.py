@@ -52,5 +52,5 @@ async def test_failed_restart_is_reported_with_the_reason(machine: Server, tmp_p
 
 async def test_unknown_module_is_refused(machine: Server) -> None:
     code, out, err = await run_command("module", "restart", "stubb", *address_arguments(machine))
-    assert (code, out) == (1, "")
-    assert err == "NOT_FOUND: module not found with id=, name=stubb; configured modules: stub\n"
+    assert (code, out) == (2, "")
+    assert err == "module not found with id=, name=stubb; configured modules: stub\n"

@@ -76,7 +76,7 @@ async def test_tunnel_forwards_connections_until_ctrl_c(
         assert larger == large.upper()
         process.send_signal(signal.SIGINT)
         out, err = await asyncio.wait_for(process.communicate(), DEADLINE)
-    assert (process.returncode, err) == (0, b"")
+    assert (process.returncode, err) == (130, b"")
     assert sorted(out.decode().splitlines()) == [
         "connection closed: 3000000 bytes sent, 3000000 received",
         "connection closed: 5 bytes sent, 5 received",
@@ -98,7 +98,7 @@ async def test_open_connection_ends_with_the_command(machine: Server, uppercase_
         writer.close()
         with contextlib.suppress(ConnectionError):
             await writer.wait_closed()
-    assert (process.returncode, err) == (0, b"")
+    assert (process.returncode, err) == (130, b"")
 
 
 async def test_unreachable_port_is_reported_for_each_connection(machine: Server) -> None:

@@ -13,6 +13,7 @@ from tests.running import SERVING
 
 from cogwork.config.load_context import LoadContext
 from cogwork.config.loader import load
+from cogwork.config.schema import MachineConfig
 from cogwork.drivers.builtin_models import builtin_models
 from cogwork.resource.registry import Registry
 from cogwork.server.address import (
@@ -132,3 +133,14 @@ class TestServingLine:
             "url": f"http://{host}:{port}",
             "alt_url": f"http://127.0.0.1:{port}",
         }
+
+
+@pytest.mark.parametrize(
+    ("bind_address", "address"),
+    [("", "localhost:9"), ("localhost:1", "localhost:9"), ("0.0.0.0:1", "0.0.0.0:9")],
+)
+def test_port_of_the_command_line_replaces_that_of_the_configuration(
+    bind_address: str, address: str
+) -> None:
+    config = MachineConfig.model_validate({"network": {"bind_address": bind_address}})
+    assert str(resolve_listen_addresses(config, 9).public) == address

@@ -27,11 +27,20 @@ CONFIG_ARGS = ("-config", "m.json")
 CONFIG_OPTIONS = Options(config=Path("m.json"))
 SWITCHES = [option for option in OPTIONS if option.placeholder is None and option.name != "help"]
 VALUE_OPTIONS = [option for option in OPTIONS if option.placeholder is not None]
+PORT_OPTION = next(option for option in OPTIONS if option.name == "port")
+PATH_OPTIONS = [option for option in VALUE_OPTIONS if option is not PORT_OPTION]
 
 EXPECTED_NAMES = (
     *("allow-insecure-creds", "config", "cpuprofile", "debug", "disable-mdns", "dump-resources"),
     *("ftdc", "log-file", "network-check", "no-tls", "output-telemetry"),
-    *("reveal-sensitive-config-diffs", "shareddir", "untrusted-env", "version", "webprofile"),
+    *(
+        "port",
+        "reveal-sensitive-config-diffs",
+        "shareddir",
+        "untrusted-env",
+        "version",
+        "webprofile",
+    ),
     *("webrtc", "aix-install"),
 )
 
@@ -57,6 +66,9 @@ FORMS = {
     (*CONFIG_ARGS, "-ftdc=false", "-webrtc=0"): replace(CONFIG_OPTIONS, ftdc=False, webrtc=False),
     (*CONFIG_ARGS, "-log-file="): CONFIG_OPTIONS,
     (*CONFIG_ARGS, "-log-file", ""): CONFIG_OPTIONS,
+    (*CONFIG_ARGS, "-port", "8081"): replace(CONFIG_OPTIONS, port=8081),
+    (*CONFIG_ARGS, "--port=0"): replace(CONFIG_OPTIONS, port=0),
+    (*CONFIG_ARGS, "-port="): CONFIG_OPTIONS,
     ("-version",): Options(version=True),
     ("-dump-resources", "r.json"): Options(dump_resources=Path("r.json")),
     ("-h",): Options(help=True),
@@ -73,11 +85,14 @@ FAULTS = {
     ("-version=false",): "missing required option: -config FILE",
     ("-config",): "-config requires a value; write -config FILE",
     (*CONFIG_ARGS, "--shareddir"): "-shareddir requires a value; write -shareddir DIR",
+    (*CONFIG_ARGS, "-port", "99999"): "-port: 99999 is not a port; ports range from 0 to 65535",
+    (*CONFIG_ARGS, "-port=http"): "-port: http is not a port; ports range from 0 to 65535",
+    (*CONFIG_ARGS, "-port"): "-port requires a value; write -port PORT",
     ("-confg", "m.json"): 'unknown option -confg; did you mean "-config"?',
     ("--Config=m.json",): 'unknown option --Config; did you mean "-config"?',
     ("-disable_mdns",): 'unknown option -disable_mdns; did you mean "-disable-mdns"?',
-    ("-zzz",): "unknown option -zzz; run `cogwork-server -h` to list all options",
-    ("-\x1b[2J",): "unknown option -�[2J; run `cogwork-server -h` to list all options",
+    ("-zzz",): "unknown option -zzz",
+    ("-\x1b[2J",): "unknown option -�[2J",
     ("---debug",): 'invalid option "---debug"; write options like -debug or --debug',
     ("-=x",): 'invalid option "-=x"; write options like -debug or --debug',
     ("--=x",): 'invalid option "--=x"; write options like -debug or --debug',
@@ -94,12 +109,10 @@ FAULTS = {
         'unexpected argument "m.json"; if it is the configuration file, write -config m.json'
     ),
     ("-config", "my", "machine.json"): (
-        'unexpected argument "machine.json"; '
-        "quote values that contain spaces, or run `cogwork-server -h` to list all options"
+        'unexpected argument "machine.json"; quote values that contain spaces'
     ),
     (*CONFIG_ARGS, "--", "-debug"): (
-        'unexpected argument "-debug"; '
-        "quote values that contain spaces, or run `cogwork-server -h` to list all options"
+        'unexpected argument "-debug"; quote values that contain spaces'
     ),
 }
 
@@ -140,20 +153,21 @@ def test_all_options_are_defined() -> None:
     assert all(option.default is None for option in VALUE_OPTIONS)
 
 
-def set_option(options: Options, option: Option, value: bool | Path) -> Options:
+def set_option(options: Options, option: Option, value: bool | int | Path) -> Options:
     changes: dict[str, Any] = {option.attribute: value}
     return replace(options, **changes)
 
 
 assignments = st.one_of(
     st.tuples(st.sampled_from(SWITCHES), st.booleans()),
-    st.tuples(st.sampled_from(VALUE_OPTIONS), st.text(min_size=1).map(Path)),
+    st.tuples(st.sampled_from(PATH_OPTIONS), st.text(min_size=1).map(Path)),
+    st.tuples(st.just(PORT_OPTION), st.integers(2, 65535)),
 )
 
 
 @given(st.lists(assignments), st.data())
 def test_last_value_of_an_option_counts(
-    wanted: list[tuple[Option, bool | Path]], data: st.DataObject
+    wanted: list[tuple[Option, bool | int | Path]], data: st.DataObject
 ) -> None:
     words, expected = list(CONFIG_ARGS), CONFIG_OPTIONS
     for option, value in wanted:
@@ -162,7 +176,7 @@ def test_last_value_of_an_option_counts(
     assert parse(words) == expected
 
 
-def _spellings(name: str, value: bool | Path) -> list[list[str]]:
+def _spellings(name: str, value: bool | int | Path) -> list[list[str]]:
     if value is True:
         return [[f"-{name}"], [f"--{name}"], [f"-{name}=1"], [f"--{name}=True"]]
     if value is False:

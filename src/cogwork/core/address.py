@@ -1,0 +1,29 @@
+"""Network addresses as people write them."""
+
+from __future__ import annotations
+
+import re
+
+MAX_PORT = 65535
+_ADDRESS = re.compile(r"(?:http://)?(\[[0-9A-Fa-f:.%]+\]|[^\s/:\[\]]*)(?::([^:]*))?/?")
+
+
+def parse_port(text: str, least: int = 1) -> int:
+    """Raises ValueError with a sentence for the user."""
+    port = int(text) if re.fullmatch(r"[0-9]{1,5}", text) else -1
+    if not least <= port <= MAX_PORT:
+        raise ValueError(f"{text} is not a port; ports range from {least} to {MAX_PORT}")
+    return port
+
+
+def parse_address(text: str, default_port: int) -> str:
+    """Return `HOST:PORT` for an address with or without a host, a port and `http://`.
+
+    Raises ValueError with a sentence for the user.
+    """
+    found = _ADDRESS.fullmatch(text)
+    if found is None or not any(found.groups()):
+        raise ValueError(f'"{text}" is not an address; write HOST:PORT, such as localhost:8080')
+    host, port = found.groups()
+    number = default_port if port is None else parse_port(port.removesuffix("/"))
+    return f"{host or 'localhost'}:{number}"
