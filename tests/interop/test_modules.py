@@ -406,7 +406,30 @@ async def check_custom_api_by_reflection(there: RunningMachine) -> None:
     assert json.loads(said)["text"] == "hello"
     code, said = await there.cli("call", "echo", "server_stream", '{"times": 3}')
     assert code == 0, said
-    assert said.count("number") == 2  # it is 0 in the first
+    assert said.count("number") == 3
+
+
+async def test_module_that_cannot_be_started_has_a_reason_and_is_not_retried(
+    tmp_path: Path,
+) -> None:
+    config = {
+        "modules": [
+            {"name": "bare", "executable_path": "run.sh"},
+            {"name": "store", "type": "registry", "module_id": "acme:store"},
+            {"name": "top", "executable_path": "/no-such-module"},
+        ]
+    }
+    async with run_machine(config, tmp_path) as there:
+        views = await poll(there.view, lambda view: all(each["reason"] for each in view["modules"]))
+        bare, store, top = [each["reason"] for each in views["modules"]]
+        assert bare == (
+            'cannot be started: its "executable_path" is "run.sh"; write the absolute path'
+        )
+        assert store.startswith('cannot be started: it has no "executable_path"')
+        assert top.startswith("could not be started: /no-such-module does not exist")
+        assert "; restarting in " in top
+        assert "Traceback" not in there.server.output
+        assert "internal error" not in there.server.output
 
 
 async def test_status_page_and_command_show_a_broken_module(tmp_path: Path) -> None:

@@ -38,7 +38,6 @@ from cogwork.config.schema import (
 from cogwork.config.unsupported import (
     warn_associated_configs,
     warn_missing_packages,
-    warn_missing_registry_module,
     warn_unsupported_sections,
 )
 from cogwork.config.validator import Validator
@@ -188,11 +187,7 @@ class _Checker:
         return checked
 
     def _check_module(self, module: ModuleConfig, at: Pointer) -> None:
-        if module.executable_path:
-            self._diagnostics.require_file(
-                module.executable_path, (*at, "executable_path"), Effect.UNHEALTHY
-            )
-        warn_missing_registry_module(module, at, self._diagnostics)
+        self._check_executable(module, at)
         if module.tcp_mode:
             self._diagnostics.add(
                 codes.OPEN_MODULE,
@@ -201,6 +196,28 @@ class _Checker:
                 Effect.IGNORED,
                 hint='remove "tcp_mode" unless the module cannot use a Unix socket',
             )
+
+    def _check_executable(self, module: ModuleConfig, at: Pointer) -> None:
+        path = module.executable_path
+        if not path:
+            self._diagnostics.add(
+                codes.MISSING_FIELD,
+                f'module "{module.name}" has no "executable_path", and this release does not '
+                "download modules from the registry",
+                at,
+                Effect.UNHEALTHY,
+                hint='download the module, and set "executable_path" to its program or archive',
+            )
+        elif not path.startswith(("/", "~", "${")):
+            self._diagnostics.add(
+                codes.BAD_VALUE,
+                f'"{path}" is not an absolute path',
+                (*at, "executable_path"),
+                Effect.UNHEALTHY,
+                hint='write the whole path, such as "/opt/acme/run.sh"',
+            )
+        else:
+            self._diagnostics.require_file(path, (*at, "executable_path"), Effect.UNHEALTHY)
 
     def _list_items(self, name: str, value: Json) -> list[tuple[Pointer, Json]]:
         if value is None:

@@ -36,8 +36,8 @@ class ModuleConfig(Section):
     name: LongNameField
     """The name of the module. The name `parent` is reserved."""
     executable_path: str = ""
-    """The program to start, or an archive (`.tar.gz`) whose `meta.json` names it. Required for a
-    local module."""
+    """The program to start, or an archive (`.tar.gz`) whose `meta.json` names it, as an absolute
+    path. Also required for a registry module, which this release does not download."""
     type: Literal["local", "registry"] = "local"
     """Where the module comes from: a path on this computer, or the registry."""
     module_id: str = ""

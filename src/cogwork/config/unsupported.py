@@ -7,7 +7,6 @@ from collections.abc import Callable, Mapping, Sequence
 from cogwork.config import codes
 from cogwork.config.diagnostic_collector import DiagnosticCollector
 from cogwork.config.diagnostics import Effect
-from cogwork.config.module import ModuleConfig
 from cogwork.config.placeholders import PackagePath
 from cogwork.config.positions import Pointer
 from cogwork.config.schema import MachineConfig, PackageConfig, ResourceConfig, TracingConfig
@@ -67,19 +66,6 @@ def warn_missing_packages(
                 Effect.IGNORED,
                 hint=f"put its files into {directory}",
             )
-
-
-def warn_missing_registry_module(
-    module: ModuleConfig, at: Pointer, collector: DiagnosticCollector
-) -> None:
-    if module.type == "registry" and not module.executable_path:
-        collector.add(
-            codes.UNSUPPORTED,
-            f'module "{module.name}" cannot start: this release does not download modules',
-            at,
-            Effect.IGNORED,
-            hint='set "executable_path" to its program on this computer',
-        )
 
 
 def warn_associated_configs(

@@ -29,6 +29,10 @@ class CannotStart(CogworkError):
     status = "FAILED_PRECONDITION"
 
 
+class Misconfigured(CannotStart):
+    """A program that can be started only after a change of the configuration."""
+
+
 def check_executable(executable: str, directory: Path) -> None:
     """Raises CannotStart with advice. It reads files and may block, so call it in a thread."""
     path = Path(executable)

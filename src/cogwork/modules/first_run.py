@@ -78,7 +78,8 @@ async def _run_disk_work(name: str, work: Callable[..., T], *arguments: Any) -> 
 
 def _find_script(root: Path, program_folder: Path) -> FirstRun | None:
     """Return None if there is no script, or if it has already succeeded."""
-    marker = program_folder.with_name(program_folder.name + _MARKER)
+    # Not `with_name`, which refuses the root directory.
+    marker = Path(f"{program_folder}{_MARKER}")
     for folder in dict.fromkeys((root, program_folder)):
         if (meta := read_meta(folder)) is not None:
             script = meta.resolve_file("first_run")

@@ -15,7 +15,7 @@ from cogwork.modules.address import free_port, unix_address
 from cogwork.modules.bundle import is_bundle, unpack_bundle
 from cogwork.modules.context import ModuleContext
 from cogwork.modules.environment import module_argv, module_data_directory, module_environment
-from cogwork.modules.executable_check import CannotStart
+from cogwork.modules.executable_check import CannotStart, Misconfigured
 from cogwork.modules.limits import ProcessLimits
 from cogwork.modules.process import LaunchSpec
 
@@ -36,8 +36,11 @@ async def make_launch_spec(
     level: Level,
     log: Callable[[str], None],
 ) -> LaunchSpec:
-    """`level`: the lowest level to log. `log` gets the progress of unpacking."""
-    path = Path(os.path.expanduser(config.executable_path))  # noqa: PTH111, ASYNC240
+    """`level`: the lowest level to log. `log` gets the progress of unpacking.
+
+    Raises CannotStart, and Misconfigured if another attempt is pointless.
+    """
+    path = _find_executable(config)
     if is_bundle(path):
         folder, executable = await unpack_bundle(
             config.name, path, context.home, log, context.clock
@@ -65,6 +68,21 @@ async def make_launch_spec(
     )
     root = Path(environment.get("VIAM_MODULE_ROOT") or folder)
     return LaunchSpec(argv, environment, root, _make_limits(config))
+
+
+def _find_executable(config: ModuleConfig) -> Path:
+    """Return the absolute path of the program or archive. Raises Misconfigured."""
+    if not config.executable_path:
+        raise Misconfigured(
+            'it has no "executable_path", and this release does not download modules from the '
+            "registry; download it, and set the path of its program or archive"
+        )
+    path = Path(os.path.expanduser(config.executable_path))  # noqa: PTH111
+    if not path.is_absolute():
+        raise Misconfigured(
+            f'its "executable_path" is "{config.executable_path}"; write the absolute path'
+        )
+    return path
 
 
 async def _make_directory(data: Path) -> None:

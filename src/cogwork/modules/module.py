@@ -22,12 +22,13 @@ from cogwork.logs.logger_names import MODULE_LOGGER_PREFIX, RESOURCE_LOGGER_PREF
 from cogwork.modules.address import remove_socket
 from cogwork.modules.client import ModuleCapabilities, ModuleClient
 from cogwork.modules.context import ModuleContext
+from cogwork.modules.executable_check import Misconfigured
 from cogwork.modules.first_run import perform_first_run
 from cogwork.modules.handshake import Handshake, NotRunning
 from cogwork.modules.health_probe import HealthProbe
 from cogwork.modules.launch_spec import choose_address, make_launch_spec
 from cogwork.modules.output import OutputStream
-from cogwork.modules.process import CannotStop, Child
+from cogwork.modules.process import CannotStop, Child, LaunchSpec
 from cogwork.modules.session import ModuleSession
 from cogwork.robot.module_host import ModuleState as State
 from cogwork.robot.module_host import ModuleStatus
@@ -76,10 +77,13 @@ class Module:
         """The log level with which the module was started."""
         self._run_task: asyncio.Task[None] | None = None
         self._restart_requested = asyncio.Event()
-        self._retry_delay = 0.0
-        """Seconds from the last failure to the next start."""
+        self._retry_delay: float | None = 0.0
+        """Seconds from the last failure to the next start; None if only a change of the
+        configuration or a requested restart can help."""
         self._last_lines: tuple[str, ...] = ()
         """Last lines of output before the failure, if the error does not quote all of them."""
+        self._progress = ""
+        """What the module is doing before its process starts: unpacking, or its first run."""
         self._rng = random.Random()  # noqa: S311 - jitter, not a secret
 
     @property
@@ -102,9 +106,9 @@ class Module:
     @property
     def _error_text(self) -> str:
         if self.state is not State.UNHEALTHY:
-            return self.error
+            return self._progress or self.error
         lines = "".join(f"\n{line}" for line in self._last_lines)
-        return f"{self.error}; restarting in {self._retry_delay:.1f}s{lines}"
+        return f"{self.error}{self._format_retry()}{lines}"
 
     @property
     def capabilities(self) -> ModuleCapabilities | None:
@@ -176,6 +180,8 @@ class Module:
             self._restart_requested.clear()
             try:
                 await self._run_until_restart()
+            except Misconfigured as error:
+                self._fail(f"cannot be started: {error}", can_retry=False)
             except (CogworkError, OSError) as error:
                 self._fail(f"could not be started: {error}")
             except Exception as error:
@@ -209,19 +215,7 @@ class Module:
         """Start the process and serve it. `parent`: the socket on which it reaches the machine."""
         address = choose_address(self.config, self._context)
         self._start_level = self._context.get_log_rules().launch_level(self.name)
-        launch = await make_launch_spec(
-            self.config, self._context, address, self._start_level, self._log.info
-        )
-        await perform_first_run(
-            self.name,
-            Path(launch.argv[0]),
-            launch.environment,
-            self._log.info,
-            self._context.clock,
-            timeout=self.config.first_run_timeout,
-            limits=launch.limits,
-            reaper=self._context.reaper,
-        )
+        launch = await self._install(address, self._start_level)
         child = await Child.start(
             launch, self._log_output, self._context.clock, self._context.reaper
         )
@@ -256,6 +250,30 @@ class Module:
                 self._set_state(State.STARTING)
             self._context.notify_changed()
             await await_shielded(self._clean_up(session, channel, child, address))
+
+    async def _install(self, address: str, level: Level) -> LaunchSpec:
+        """Unpack the module and perform its first run, if necessary."""
+        try:
+            launch = await make_launch_spec(
+                self.config, self._context, address, level, self._report_progress
+            )
+            await perform_first_run(
+                self.name,
+                Path(launch.argv[0]),
+                launch.environment,
+                self._report_progress,
+                self._context.clock,
+                timeout=self.config.first_run_timeout,
+                limits=launch.limits,
+                reaper=self._context.reaper,
+            )
+        finally:
+            self._progress = ""
+        return launch
+
+    def _report_progress(self, text: str) -> None:
+        self._progress = self._context.redact(text)
+        self._log.info("%s", text)
 
     async def _clean_up(
         self, session: ModuleSession | None, channel: grpc.aio.Channel, child: Child, address: str
@@ -368,15 +386,16 @@ class Module:
         rules = self._context.get_log_rules()
         return rules.level_of(f"{RESOURCE_LOGGER_PREFIX}{name}", self.name)
 
-    def _fail(self, why: str, last_lines: tuple[str, ...] = ()) -> None:
+    def _fail(self, why: str, last_lines: tuple[str, ...] = (), *, can_retry: bool = True) -> None:
         why = self._context.redact(why)
         self.failures += 1
         self.error = why
         shown = last_lines if len(last_lines) > 1 else ()
         self._last_lines = tuple(map(self._context.redact, shown))
-        self._retry_delay = self._context.backoff.delay(self.failures, self._rng)
+        delay = self._context.backoff.delay(self.failures, self._rng)
+        self._retry_delay = delay if can_retry else None
         self._set_state(State.UNHEALTHY)
-        self._log.error("module %s %s; restarting in %.1fs", self.name, why, self._retry_delay)
+        self._log.error("module %s %s%s", self.name, why, self._format_retry())
         self._context.record_event(
             "module",
             {
@@ -384,10 +403,13 @@ class Module:
                 "state": "failed",
                 "reason": why,
                 "failures": self.failures,
-                "retry_after": round(self._retry_delay, 3),
+                "retry_after": round(delay, 3) if can_retry else None,
             },
         )
         self._context.notify_changed()
+
+    def _format_retry(self) -> str:
+        return f"; restarting in {self._retry_delay:.1f}s" if self._retry_delay is not None else ""
 
     def _set_state(self, state: State) -> None:
         if self.state is not State.CLOSING:

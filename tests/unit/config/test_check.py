@@ -1120,6 +1120,22 @@ def test_package_of_another_type_gets_a_hint() -> None:
     )
 
 
+@pytest.mark.parametrize("path", ["run.sh", "bin/run.sh", "./run.sh", "../run.sh"])
+def test_relative_executable_path_is_reported(path: str) -> None:
+    load = load_config({"modules": [{"name": "m", "executable_path": path}]})
+    (diagnostic,) = diagnostics_of(load)
+    assert (diagnostic.code.id, diagnostic.effect) == ("E104", UNHEALTHY)
+    assert diagnostic.message == f'"{path}" is not an absolute path'
+    assert diagnostic.hint == 'write the whole path, such as "/opt/acme/run.sh"'
+
+
+def test_registry_module_without_executable_path_is_reported() -> None:
+    load = load_config({"modules": [{"name": "m", "type": "registry", "module_id": "acme:m"}]})
+    (diagnostic,) = diagnostics_of(load)
+    assert (diagnostic.code.id, diagnostic.effect) == ("E102", UNHEALTHY)
+    assert "does not download modules" in diagnostic.message
+
+
 def test_unfilled_placeholder_is_not_also_a_missing_file() -> None:
     load = load_config({"modules": [{"name": "m", "executable_path": "${packages.x}/run"}]})
     assert codes_of(load) == ["E501"]

@@ -77,6 +77,12 @@ async def test_module_without_first_run_does_nothing(package: Package) -> None:
     assert not package.marker.exists()
 
 
+async def test_program_in_the_root_directory_has_no_first_run() -> None:
+    messages: list[str] = []
+    assert not await perform_first_run("acme", Path("/run"), {}, messages.append, SystemClock())
+    assert messages == []
+
+
 async def test_module_root_precedes_the_program_directory(package: Package, tmp_path: Path) -> None:
     package.write("exit 1")
     root = Package(tmp_path / "root")
