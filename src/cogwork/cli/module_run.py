@@ -22,18 +22,19 @@ import psutil
 
 from cogwork.cli.dev_config import DevConfig, find_config
 from cogwork.cli.logs import format_entry
-from cogwork.cli.module_project import ModuleProject, load_project
+from cogwork.cli.module_project import ModuleProject, NotAModule, load_project
 from cogwork.cli.source_watcher import PollingWatcher
 from cogwork.cli.terminal import (
     EXIT_FAILURE,
-    EXIT_OK,
     EXIT_USAGE,
     exit_on_signals,
     paint,
     print_error,
 )
 from cogwork.config.diagnostics import replace_unprintable
-from cogwork.core.errors import CogworkError
+from cogwork.core.errors import CogworkError, InvalidName
+from cogwork.graph.name import Api, ModelName
+from cogwork.resource.registry import installed_packages
 
 _POLL_INTERVAL = 0.25
 _STOP_TIMEOUT = 30.0
@@ -47,6 +48,7 @@ class ServerEnded(CogworkError):
 def run(arguments: argparse.Namespace) -> int:
     try:
         module = load_project(Path(arguments.path))
+        _check_not_installed(module)
         machine = DevConfig(module, find_config(arguments.config, module), arguments.port)
         machine.write()
     except CogworkError as error:
@@ -58,10 +60,23 @@ def run(arguments: argparse.Namespace) -> int:
             _watch(module, machine, server)
     except ServerEnded as error:
         print_error(str(error))
-        return EXIT_FAILURE
-    except KeyboardInterrupt:
-        print()
-    return EXIT_OK
+    return EXIT_FAILURE
+
+
+def _check_not_installed(module: ModuleProject) -> None:
+    """Raises NotAModule if the server would use an installed class instead of the module."""
+    packages = installed_packages()
+    for each in module.models:
+        try:
+            model = Api.parse(each["api"]), ModelName.parse(each["model"])
+        except InvalidName:
+            continue  # the server reports it
+        if model in packages:
+            raise NotAModule(
+                f"model {each['model']} is installed in this Python environment by package "
+                f"{packages[model]}, so the machine would use that class instead of the module; "
+                f"run: pip uninstall {packages[model]}"
+            )
 
 
 class DevServer:

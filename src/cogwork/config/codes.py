@@ -221,8 +221,8 @@ UNSUPPORTED = Code(
     "W406",
     "not supported by this release",
     "The file configures something that this release does not have: the connection to a cloud, "
-    "remotes, processes, data capture, tracing, the profiler, or the download of packages and "
-    "registry modules. It has no effect, and the rest of the file is used.",
+    "remotes, processes, data capture, tracing, the profiler, or the download of packages. It "
+    "has no effect, and the rest of the file is used.",
     '"processes": [{ "id": "logger", "name": "/opt/acme/logger" }]',
     '"processes": []',
 )

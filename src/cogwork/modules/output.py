@@ -12,6 +12,7 @@ from typing import IO
 
 from cogwork.core.clock import Clock
 from cogwork.core.escape import TAB_WIDTH
+from cogwork.modules.error_line import find_error_line
 
 MAX_LINE_BYTES = 16 << 10
 MAX_LINES_PER_SECOND = 1000
@@ -89,11 +90,19 @@ class LineSplitter:
     @property
     def last_lines(self) -> tuple[str, ...]:
         """The last lines, including dropped ones."""
+        texts = deque((text for line in self._tail_lines() if (text := line.strip())), _TAIL_LINES)
+        return tuple(_shorten(text) for text in texts)
+
+    @property
+    def error_line(self) -> str:
+        """The line near the end that explains why the process ended; empty if there is none."""
+        return _shorten(find_error_line(self._tail_lines()))
+
+    def _tail_lines(self) -> list[str]:
         lines = self._tail.split(b"\n")
         if len(self._tail) == _TAIL_BYTES and len(lines) > 1:
             del lines[0]  # its beginning is lost
-        texts = deque((text for line in lines if (text := _decode_line(line).strip())), _TAIL_LINES)
-        return tuple(_shorten(text) for text in texts)
+        return [_decode_line(line) for line in lines]
 
     def _is_rate_exceeded(self, now: float) -> bool:
         if not 0 <= now - self._window_start < 1:
@@ -147,6 +156,10 @@ class PipeReader:
     @property
     def last_lines(self) -> tuple[str, ...]:
         return self._lines.last_lines
+
+    @property
+    def error_line(self) -> str:
+        return self._lines.error_line
 
     def drain(self) -> None:
         """Read what is in the pipe, without waiting for other processes that have it open."""

@@ -69,6 +69,8 @@ class ExitStatus:
     """The last lines of stderr, or of stdout if stderr is empty."""
     exceeded_limit: str = ""
     """The limit that it probably exceeded."""
+    error_line: str = ""
+    """The line of its output that explains the exit, if one was found."""
 
     @property
     def description(self) -> str:
@@ -79,7 +81,12 @@ class ExitStatus:
             text = f"exited with code {self.code}"
         if self.exceeded_limit:
             text += f": {self.exceeded_limit}"
-        return f"{text} (last line: {self.last_lines[-1]})" if self.last_lines else text
+        if not self.last_lines:
+            return text
+        last = self.last_lines[-1]
+        if self.code == 0 or self.error_line in ("", last):
+            return f"{text} (last line: {last})"
+        return f"{text} (error: {self.error_line})"
 
 
 class CannotStop(CogworkError):
@@ -194,7 +201,8 @@ class Child:
                 reader.drain() if self._is_graceful else reader.close()
             lines = self._err.last_lines or self._out.last_lines
             limit = self._confinement.find_exceeded_limit(lines) if code else ""
-            self.exited.set_result(ExitStatus(code, lines, limit))
+            error = self._err.error_line or self._out.error_line
+            self.exited.set_result(ExitStatus(code, lines, limit, error))
             self._survived = not await self._kill_descendants()
             if self._reaper is not None and self._group_gone:
                 self._reaper.forget(self.pid)

@@ -6,7 +6,7 @@ import importlib
 import importlib.metadata
 import inspect
 import logging
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import Protocol, runtime_checkable
 
 from cogwork.config.model_catalog import ModelSchema
@@ -63,19 +63,29 @@ class Registry:
 
 def entry_point_models() -> list[Model]:
     """Return the models of installed packages. Log and skip those that cannot be loaded."""
-    models: list[Model] = []
+    return [model for _, model in _iter_entry_point_models()]
+
+
+def installed_packages() -> dict[tuple[Api, ModelName], str]:
+    """Return the name of the installed package that provides each model of an entry point."""
+    return {(model.api, model.name): package for package, model in _iter_entry_point_models()}
+
+
+def _iter_entry_point_models() -> Iterator[tuple[str, Model]]:
+    """Yield each model with the name of its package."""
     for entry in importlib.metadata.entry_points(group=ENTRY_POINT_GROUP):
+        package = entry.dist.name if entry.dist is not None else "a package"
         try:
-            models += _load_entry_point(entry)
+            models = _load_entry_point(entry)
         except (Exception, SystemExit) as error:
-            package = entry.dist.name if entry.dist is not None else "a package"
             _log.error(
                 "cannot load plug-in %s of %s: %s; update or uninstall it",
                 entry.name,
                 package,
                 f"{type(error).__name__}: {error}",
             )
-    return models
+            continue
+        yield from ((package, model) for model in models)
 
 
 def _load_entry_point(entry: importlib.metadata.EntryPoint) -> list[Model]:

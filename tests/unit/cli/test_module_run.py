@@ -18,7 +18,8 @@ import grpc
 import grpc.aio
 import psutil
 import pytest
-from tests.running import DEADLINE
+from tests.running import DEADLINE, plug_in
+from tests.unit.cli.commands import run_command
 from tests.unit.cli.test_demo import free_port
 
 from cogwork.cli.dev_config import DevConfig
@@ -104,8 +105,38 @@ def test_saved_source_restarts_the_module_and_ctrl_c_ends_everything(demo: Path)
         assert "-- demo/motor.py changed; restarting demo" in command.wait_for_line("changed")
         command.process.send_signal(signal.SIGINT)
         code, _, err = command.wait_for_exit()
-    assert (code, err) == (0, "")
+    assert (code, err) == (130, "")
     assert not find_servers(demo)
+
+
+INSTALLED = """
+from cogwork.config.fields import Attributes
+from cogwork.graph.name import Api, ModelName
+from cogwork.resource.model import Model
+
+
+async def construct(name, settings, dependencies):
+    return object()
+
+
+model = Model(
+    Api.parse("rdk:component:motor"), ModelName.parse("acme:demo:motor"), Attributes, construct
+)
+"""
+
+
+async def test_module_that_an_installed_package_hides_is_refused(
+    demo: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name, value in plug_in(tmp_path / "installed", INSTALLED, "x = {module}:model").items():
+        monkeypatch.setenv(name, value)
+    told = await run_command("module", "run", str(demo), "--port", str(free_port()))
+    assert (told.code, told.out) == (2, "")
+    assert told.err == (
+        "model acme:demo:motor is installed in this Python environment by package tests_plug_in, "
+        "so the machine would use that class instead of the module; run: pip uninstall "
+        "tests_plug_in\n"
+    )
 
 
 def find_servers(demo: Path) -> list[psutil.Process]:

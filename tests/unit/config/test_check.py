@@ -621,13 +621,6 @@ CASES = [
     ),
     Case(
         codes.UNSUPPORTED,
-        '{"modules": [«{"name": "m", "type": "registry", "module_id": "acme:m"}]}',
-        'module "m" cannot start: this release does not download modules',
-        IGNORED,
-        'set "executable_path" to its program on this computer',
-    ),
-    Case(
-        codes.UNSUPPORTED,
         components(f'{{"name": "a", {S}, "service_configs": [«{{"type": "data_manager"}}]}}'),
         "this release does not capture data",
         IGNORED,

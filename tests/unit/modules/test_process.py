@@ -50,6 +50,14 @@ async def run_to_end(launch: LaunchSpec, output: OutputRecorder | None = None) -
         await child.stop()
 
 
+async def test_exit_status_names_the_line_that_explains_it() -> None:
+    trace = 'Traceback (most recent call last):\n  File "a.py", line 1\nacme.NoDevice: unplugged\n'
+    script = f"printf '{trace}' >&2; echo 'closing the log' >&2; exit 1"
+    end = await run_to_end(shell_script(script))
+    assert end.last_lines[-1] == "closing the log"
+    assert end.description == "exited with code 1 (error: acme.NoDevice: unplugged)"
+
+
 async def test_exit_status_has_code_and_last_stderr_line() -> None:
     output = OutputRecorder()
 
