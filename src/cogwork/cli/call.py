@@ -33,7 +33,14 @@ def _call(channel: grpc.Channel, arguments: argparse.Namespace) -> int:
     method = _find_method(fetch_service(channel, service_name), arguments.method)
     request = _build_request(method, name, arguments.request)
     for reply in _iter_replies(channel, method, request, arguments.timeout):
-        print_json(MessageToDict(reply, preserving_proto_field_name=True))
+        print_json(
+            MessageToDict(
+                reply,
+                preserving_proto_field_name=True,
+                # Zero and false are values, too: a reply of {} would not say what is meant.
+                always_print_fields_with_no_presence=True,
+            )
+        )
     return EXIT_OK
 
 

@@ -10,6 +10,7 @@ from typing import Any
 
 from cogwork.cli.graph_text import DiagramNode, as_dot, as_text
 from cogwork.cli.graphviz import IMAGE_FORMATS, CannotDraw, draw
+from cogwork.cli.history import format_event
 from cogwork.cli.http_client import Declined, Unreachable, fetch_history, fetch_status
 from cogwork.cli.terminal import EXIT_FAILURE, EXIT_OK, EXIT_USAGE, paint, print_error, print_json
 from cogwork.config.config_report import ConfigState, describe_report, format_reported
@@ -60,23 +61,10 @@ def _print_history(arguments: argparse.Namespace) -> int:
     if arguments.json:
         print_json(events)
     elif events:
-        print("\n".join(map(_format_event, events)))
+        print("\n".join(map(format_event, events)))
     else:
         print(f"no history of {arguments.history or 'this machine'} yet")
     return EXIT_OK
-
-
-def _format_event(line: dict[str, Any]) -> str:
-    rest = {key: value for key, value in line.items() if key not in ("time", "event")}
-    what = line.get("event", "")
-    if what == "resource":
-        reason = f": {rest['reason']}" if rest.get("reason") else ""
-        what = f"{rest.get('resource')} is {rest.get('state')}{reason}"
-    else:
-        what += " " + ", ".join(f"{key} {value}" for key, value in rest.items())
-    style = _STYLES.get(str(line.get("state")), "")
-    text = f"{replace_unprintable(str(line.get('time')))}  {replace_unprintable(what)}"
-    return paint(text, style) if style == "red" else text
 
 
 def graph(arguments: argparse.Namespace) -> int:

@@ -25,7 +25,12 @@ _COLORS = (
     (60, 150, 150),
 )
 """Blue, green and red values that are easy to distinguish on gray machinery."""
-_TEXT_COLOR = (255, 255, 255)
+_TEXT_COLOR = (0, 0, 0)
+"""Black: white has too little contrast to most of the colors."""
+_MIN_SCALE = 0.45
+_SCALE_PER_PIXEL = 1 / 750
+"""Scale of the font per pixel of the shorter side: readable where a page shows it at half size."""
+_PADDING = 3
 _MAX_LABEL_LENGTH = 60
 _FONT = cv2.FONT_HERSHEY_SIMPLEX
 
@@ -48,10 +53,10 @@ def draw_boxes(pixels: Pixels, detections: Sequence[Detection]) -> Pixels:
 def draw_labels(pixels: Pixels, classifications: Sequence[Classification]) -> Pixels:
     """Draw the labels below each other in the upper left corner."""
     drawn = pixels.copy()
-    for number, each in enumerate(classifications):
-        label = each.class_name
-        text = _format_label(label, each.confidence)
-        _draw_tag(drawn, text, 30, 30 + 30 * number, label_color(label))
+    bottom = 0
+    for each in classifications:
+        text = _format_label(each.class_name, each.confidence)
+        bottom = _draw_tag(drawn, text, 0, bottom, label_color(each.class_name), below=True)
     return drawn
 
 
@@ -69,13 +74,19 @@ def _format_label(label: str, confidence: float) -> str:
     return f"{label[:_MAX_LABEL_LENGTH]}: {confidence:.2f}"
 
 
-def _draw_tag(drawn: Pixels, text: str, x: int, y: int, color: tuple[int, int, int]) -> None:
-    """Draw a label above the point, or below it if there is no room."""
-    scale = max(0.4, min(drawn.shape[:2]) / 1000)
+def _draw_tag(
+    drawn: Pixels, text: str, x: int, y: int, color: tuple[int, int, int], *, below: bool = False
+) -> int:
+    """Draw a label above the point, or below it if there is no room, and return its lower edge."""
+    scale = max(_MIN_SCALE, min(drawn.shape[:2]) * _SCALE_PER_PIXEL)
     line = max(1, round(scale * 1.6))
-    (wide, high), below = cv2.getTextSize(text, _FONT, scale, line)
-    x = int(np.clip(x, 0, max(0, drawn.shape[1] - wide - 4)))
-    top = y - high - below - 4
-    top = top if top >= 0 else y
-    cv2.rectangle(drawn, (x, top), (x + wide + 4, top + high + below + 4), color, cv2.FILLED)
-    cv2.putText(drawn, text, (x + 2, top + high + 2), _FONT, scale, _TEXT_COLOR, line, cv2.LINE_AA)
+    (wide, _), _ = cv2.getTextSize(text, _FONT, scale, line)
+    # Equally high for every text, with or without descenders.
+    (_, high), descent = cv2.getTextSize("bg", _FONT, scale, line)
+    width, height = wide + 2 * _PADDING, high + descent + 2 * _PADDING
+    x = int(np.clip(x, 0, max(0, drawn.shape[1] - width)))
+    top = y if below or y < height else y - height
+    cv2.rectangle(drawn, (x, top), (x + width, top + height), color, cv2.FILLED)
+    origin = (x + _PADDING, top + _PADDING + high)
+    cv2.putText(drawn, text, origin, _FONT, scale, _TEXT_COLOR, line, cv2.LINE_AA)
+    return top + height

@@ -1,10 +1,14 @@
-"""`cogwork call` refuses invalid requests with one sentence."""
+"""`cogwork call` prints complete replies, and refuses invalid requests with one sentence."""
 
 from __future__ import annotations
 
+import json
+from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.running import run_server
+from tests.unit.cli.commands import run_command
 
 from cogwork.cli.call import _build_request
 from cogwork.cli.grpc_client import CommandError
@@ -41,3 +45,16 @@ def test_request_gets_the_name_of_its_resource(method: Any) -> None:
 def test_invalid_request_is_refused(method: Any, text: str) -> None:
     with pytest.raises(CommandError, match="invalid request"):
         _build_request(method, "wheel", text)
+
+
+async def test_false_and_zero_are_printed(tmp_path: Path) -> None:
+    motor = {"name": "wheel", "api": "rdk:component:motor", "model": "fake"}
+    async with run_server({"components": [motor]}, tmp_path) as server:
+        await server.wait_for_status(state="running")
+        address = f"localhost:{server.port}"
+        moving = await run_command("call", "wheel", "is_moving", "--address", address)
+        position = await run_command("call", "wheel", "get_position", "--address", address)
+        stopped = await run_command("call", "wheel", "stop", "--address", address)
+    assert (moving.code, json.loads(moving.out)) == (0, {"is_moving": False})
+    assert (position.code, json.loads(position.out)) == (0, {"position": 0.0})
+    assert (stopped.code, json.loads(stopped.out)) == (0, {})

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -237,3 +237,35 @@ def test_images_of_any_size_can_be_annotated(size: tuple[int, int]) -> None:
 def test_no_results_leave_the_image_unchanged() -> None:
     assert np.array_equal(draw_boxes(gray_image(), []), gray_image())
     assert np.array_equal(draw_labels(gray_image(), []), gray_image())
+
+
+def test_labels_are_readable_at_1280x720() -> None:
+    """The text is tall enough to be read at half size, and contrasts with every color."""
+    labels = [f"label {number}" for number in range(40)]
+    colors = {label_color(label): label for label in labels}
+    assert len(colors) == 8
+    for color, label in colors.items():
+        box = Detection(
+            class_name=label, confidence=0.5, x_min=100, y_min=200, x_max=900, y_max=600
+        )
+        pixels = draw_boxes(gray_image(720, 1280), [box])[:200]
+        tag = (pixels != 90).any(axis=2)
+        text = tag & (np.abs(pixels.astype(int) - color).max(axis=2) > 60)
+        rows = np.flatnonzero(text.any(axis=1))
+        assert rows[-1] - rows[0] >= 18
+        darkest = pixels[text].reshape(-1, 3).min(axis=0)
+        assert contrast(darkest, color) >= 4.5
+
+
+def contrast(first: Sequence[int], second: Sequence[int]) -> float:
+    """The contrast ratio of the Web Content Accessibility Guidelines."""
+    low, high = sorted(map(luminance, (first, second)))
+    return (high + 0.05) / (low + 0.05)
+
+
+def luminance(color: Sequence[int]) -> float:
+    blue, green, red = (
+        c / 12.92 if c <= 0.03928 else ((c + 0.055) / 1.055) ** 2.4
+        for c in (int(each) / 255 for each in color)
+    )
+    return 0.2126 * red + 0.7152 * green + 0.0722 * blue
