@@ -432,6 +432,25 @@ async def test_module_that_cannot_be_started_has_a_reason_and_is_not_retried(
         assert "internal error" not in there.server.output
 
 
+async def test_status_shows_what_an_installation_is_doing(tmp_path: Path) -> None:
+    program = make.stub(tmp_path)
+    may_end = tmp_path / "may-end"
+    setup = program.with_name("setup.sh")
+    setup.write_text(
+        f"#!/bin/sh\necho downloading 12%\nwhile [ ! -e {may_end} ]; do sleep 0.05; done\n"
+    )
+    setup.chmod(0o700)
+    program.with_name("meta.json").write_text('{"first_run": "setup.sh"}')
+    async with run_machine({"modules": [module("stub", program)]}, tmp_path) as there:
+        await poll(there.view, lambda view: "downloading" in str(view["modules"][0]["reason"]))
+        (installing,) = (await there.view())["modules"]
+        assert installing["state"] == "starting"
+        assert installing["reason"] == "first run of stub: downloading 12%"
+        may_end.touch()
+        await poll(there.view, lambda view: view["modules"][0]["state"] == "ready")
+        assert (await there.view())["modules"][0]["reason"] is None
+
+
 async def test_status_page_and_command_show_a_broken_module(tmp_path: Path) -> None:
     config = {"modules": [module("broken", tmp_path / "nowhere")], "components": [motor("wheel")]}
     async with run_machine(config, tmp_path) as there:

@@ -74,7 +74,8 @@ CogworkError
 ├── NotRunning      a module that is not running (modules/handshake.py)
 ├── ModuleEnded     a module session that has ended (modules/session.py)
 ├── NotDescribed    a service without descriptors (modules/reflection.py)
-├── CannotStart     a program that cannot be started (modules/executable_check.py)
+├── CannotStart     a program that cannot be started (modules/executable_check.py, with the next)
+├── Misconfigured   a program that requires a changed configuration first
 ├── CannotStop      a process that survives SIGKILL (modules/process.py)
 ├── CannotLimit     a process limit that cannot be enforced here (modules/limits.py)
 ├── AddressTooLong  a directory path too long for a Unix socket (modules/address.py)
@@ -92,6 +93,7 @@ CogworkError
 ├── Declined        a machine that rejected the request
 ├── NoImage         a camera without an image for a browser (control/camera_images.py)
 ├── CannotCreateModule a module project that cannot be created (cli/module_new.py)
+├── CannotRead      a file that a command cannot read (cli/model.py)
 ├── NotAModule      a path that is not a module project (cli/module_project.py)
 ├── ServerEnded     a server that exited unexpectedly (cli/module_run.py)
 ├── DemoUnavailable a requirement of the demo that is not met (cli/demo.py)
