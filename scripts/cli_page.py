@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from cogwork.cli.command_tree import HELP, Argument, Command, programs, walk
-from cogwork.cli.commands import EXIT_CODES
+from cogwork.cli.exit_codes import EXIT_CODES
 
 _INTRO = """\
 # Command line

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from typing import Any, NoReturn
 
-from cogwork.cli.terminal import EXIT_USAGE
+from cogwork.cli.exit_codes import EXIT_USAGE
 from cogwork.core.escape import escape
 
 

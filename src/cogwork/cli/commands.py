@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from cogwork import __version__
 from cogwork.cli.command_parser import CommandParser
+from cogwork.cli.exit_codes import EXIT_CODES
 from cogwork.core.address import parse_address, parse_port
 
 if TYPE_CHECKING:
@@ -17,14 +18,6 @@ if TYPE_CHECKING:
 
 ADDRESS_VARIABLE = "COGWORK_ADDRESS"
 _DEFAULT_PORT = 8080
-EXIT_CODES = {
-    0: "success",
-    1: "the command ran, but its result is negative: a file has errors, a resource is not ready, a "
-    "call failed",
-    2: "the command could not be run: wrong usage, a file that cannot be read or written, a "
-    "machine that cannot be reached, or a name that it does not have",
-    130: "ended by Ctrl-C; other signals: 128 and the number of the signal",
-}
 
 
 def build_parser() -> CommandParser:

@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from cogwork.cli.commands import build_parser
-from cogwork.cli.terminal import EXIT_INTERRUPTED, EXIT_OK
+from cogwork.cli.exit_codes import EXIT_INTERRUPTED, EXIT_OK
 
 Run = Callable[[argparse.Namespace], int]
 

@@ -101,11 +101,11 @@ def _run_with_progress(work: Coroutine[Any, Any, dict[str, Any]]) -> dict[str, A
         return asyncio.run(work)
 
 
-def _check_readable(*files: Path | None) -> None:
+def _check_readable(model: Path, *files: Path | None) -> None:
     """Raises CannotRead."""
-    for file in files:
+    for file in (model, *files):
         try:
-            if file is not None and not file.is_dir():  # a SavedModel is a directory
+            if file is not None and not (file is model and file.is_dir()):
                 file.open("rb").close()
         except OSError as error:
             raise CannotRead(f"cannot read {file}: {error.strerror}") from error

@@ -12,13 +12,12 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, TextIO
 
+from cogwork.cli.exit_codes import EXIT_FAILURE as EXIT_FAILURE
+from cogwork.cli.exit_codes import EXIT_INTERRUPTED as EXIT_INTERRUPTED
+from cogwork.cli.exit_codes import EXIT_OK as EXIT_OK
+from cogwork.cli.exit_codes import EXIT_USAGE as EXIT_USAGE
 from cogwork.core import atomic
 from cogwork.core.escape import escape, escape_json
-
-EXIT_OK = 0
-EXIT_FAILURE = 1
-EXIT_USAGE = 2
-EXIT_INTERRUPTED = 128 + signal.SIGINT
 
 _ENTER_ALTERNATE_SCREEN = "\x1b[?1049h\x1b[?25l"
 _LEAVE_ALTERNATE_SCREEN = "\x1b[0m\x1b[?25h\x1b[?1049l"

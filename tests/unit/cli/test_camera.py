@@ -265,7 +265,7 @@ class TestSnap:
     ) -> None:
         assert main(["camera", command, "belt", "--address", "localhost:1"]) == 2
         assert (
-            "cannot reach a machine at localhost:1 (connection refused)" in capsys.readouterr().err
+            "cannot reach a machine at localhost:1 (Connection refused)" in capsys.readouterr().err
         )
 
 

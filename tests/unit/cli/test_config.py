@@ -246,7 +246,7 @@ def test_invalid_usage_exits_with_2(
     with pytest.raises(SystemExit) as exit_:
         main(arguments)
     assert exit_.value.code == 2
-    assert "usage: cogwork" in capsys.readouterr().err
+    assert "for help, run: cogwork" in capsys.readouterr().err
 
 
 def test_version_is_printed(capsys: pytest.CaptureFixture[str]) -> None:

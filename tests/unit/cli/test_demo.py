@@ -340,21 +340,30 @@ class TestInspect:
         assert told["refused"]["detector"]
 
     @pytest.mark.parametrize(
-        ("image", "words"),
-        [("none.png", "No such file or directory"), ("text.png", "text"), (".", "Is a directory")],
+        ("image", "words", "expected"),
+        [
+            ("none.png", "No such file or directory", 2),
+            ("text.png", "text", 1),
+            (".", "Is a directory", 2),
+        ],
     )
     def test_inspect_reports_unreadable_images(
-        self, tmp_path: Path, capsys: pytest.CaptureFixture[str], image: str, words: str
+        self,
+        tmp_path: Path,
+        capsys: pytest.CaptureFixture[str],
+        image: str,
+        words: str,
+        expected: int,
     ) -> None:
         (tmp_path / "text.png").write_text("<html>")
         model = save_model(tmp_path / "net.onnx", detector([(0, 0.9)], "cat"))
         code, out, err = self.inspect(capsys, str(model), "--image", str(tmp_path / image))
-        assert (code, out) == (1, "")
+        assert (code, out) == (expected, "")
         assert words in err
 
     def test_inspect_reports_a_missing_model(
         self, tmp_path: Path, capsys: pytest.CaptureFixture[str]
     ) -> None:
         code, out, err = self.inspect(capsys, str(tmp_path / "none.onnx"))
-        assert (code, out) == (1, "")
+        assert (code, out) == (2, "")
         assert "none.onnx: No such file or directory" in err

@@ -19,7 +19,8 @@ import pytest
 from tests.running import DEADLINE
 from tests.unit.cli.commands import run_command, start_command
 
-from cogwork.cli.commands import EXIT_CODES, build_parser
+from cogwork.cli.commands import build_parser
+from cogwork.cli.exit_codes import EXIT_CODES
 from cogwork.cli.main import main
 
 ONLINE_COMMANDS = [
