@@ -184,6 +184,10 @@ class LifecycleCalls:
         node.state, node.reason = state, reason
         if before is not state:
             node.since = self._clock.time()
+            node.is_being_replaced = state in (State.CONFIGURING, State.REMOVING) and (
+                before is State.READY or node.is_being_replaced
+            )
+            node.notify_state_change()
         elif reason_before == reason:
             return
         text = reason.text if reason else None

@@ -24,6 +24,11 @@ class State(enum.IntEnum):
     UNHEALTHY = 5
 
 
+_TRANSIENT_STATES = (State.UNCONFIGURED, State.CONFIGURING, State.READY)
+"""States in which a resource without a usable object is about to get one. In READY, it has just
+been lost."""
+
+
 class Reason(NamedTuple):
     """Why a node is not ready. A node that waits for another also names the root cause."""
 
@@ -117,11 +122,14 @@ class Node:
     """Number of consecutive times that the resource was lost soon after it became ready."""
     ready_at: float = 0.0
     """When the resource last became ready, on the monotonic clock."""
+    is_being_replaced: bool = False
+    """Whether the resource was ready and is being changed, replaced or removed."""
     call: Call | None = None
     abandoned: dict[asyncio.Task[None], float] = field(default_factory=dict)
     """Abandoned calls that have not returned, with the times at which they were abandoned."""
     optional_deadline: float | None = None
     """When to stop waiting for optional dependencies; kept from one plan to the next."""
+    _state_change: asyncio.Future[None] | None = None
 
     @property
     def live(self) -> LiveResource | None:
@@ -131,6 +139,25 @@ class Node:
     def usable(self) -> LiveResource | None:
         """The live resource if dependents may get it."""
         return self.live if self.held is not None and self.held.broken_reason is None else None
+
+    @property
+    def is_changing(self) -> bool:
+        """Whether the resource cannot be used now, but is being built or replaced.
+
+        Retries of a failed resource do not count, because they may never succeed.
+        """
+        return self.usable is None and self.state in _TRANSIENT_STATES
+
+    def next_state_change(self) -> asyncio.Future[None]:
+        """Return a future that all callers share; it is done when the state changes."""
+        if self._state_change is None:
+            self._state_change = asyncio.get_running_loop().create_future()
+        return self._state_change
+
+    def notify_state_change(self) -> None:
+        if self._state_change is not None:
+            self._state_change.set_result(None)
+            self._state_change = None
 
     def is_doing(self, activity: Activity) -> bool:
         return self.call is not None and self.call.activity is activity

@@ -101,6 +101,16 @@ class Reconciler:
         """The last revision that was applied completely."""
         return self._revision
 
+    @property
+    def is_replacing(self) -> bool:
+        """Whether a running resource is being changed, replaced or removed.
+
+        Also true until a new configuration is planned, because that decides what it replaces.
+        """
+        if self._stale and self._pending is not None:
+            return True
+        return any(node.is_being_replaced for node in self._nodes.values())
+
     def dependencies(self, name: ResourceName) -> tuple[ResourceName, ...]:
         """Return the dependencies of a resource that are configured."""
         if self._execution is None:
