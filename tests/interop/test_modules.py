@@ -95,6 +95,16 @@ async def test_resources_are_added_changed_and_removed(tmp_path: Path) -> None:
         assert told.status is Status.NOT_FOUND
 
 
+async def test_calls_wait_while_their_module_restarts(tmp_path: Path) -> None:
+    counting = module("counting", make.executable(tmp_path, Path(counting_module.__file__)))
+    config = {"modules": [counting], "components": [counted("first", size=1)]}
+    async with run_machine(config, tmp_path) as there:
+        await there.wait_until_ready("first")
+        await there.restart("counting")
+        await there.wait_for("first", lambda found: found["state"] == "configuring")
+        assert (await read_calls(there, "first"))["calls"] == ["add first"]
+
+
 async def check_dependencies_from_attributes(there: RunningMachine, config: dict[str, Any]) -> None:
     config["components"][0] = counted("first", needs=["board"])
     await there.apply(config)

@@ -7,8 +7,9 @@ CogworkError
 ├── Unsupported     a call that this resource does not support
 ├── Interrupted     a call that was ended before it was complete
 ├── SlowConsumer    a stream whose reader is too slow
-├── NotConfigured   a resource that is not configured (robot/machine.py, with the next two)
+├── NotConfigured   a resource that is not configured (robot/machine.py, with the next three)
 ├── NotAvailable    a resource that is not ready, and why
+│   └── BeingChanged    a resource that is being built or replaced
 ├── NotStopped      something that could not be stopped
 ├── Cancelled       a call that was cancelled (robot/operations.py, with the next two)
 ├── TookTooLong     a call without a deadline that exceeded the maximum duration

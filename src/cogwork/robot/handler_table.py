@@ -9,6 +9,7 @@ from cogwork.core.clock import Clock
 from cogwork.graph.public_apis import PUBLIC_APIS, SERVICE_BY_API
 from cogwork.logs.rules import LevelOf, log_everything
 from cogwork.resource.services import load_methods
+from cogwork.robot.change_wait import ChangeWait
 from cogwork.robot.machine import Machine
 from cogwork.robot.module_proxy import ModuleProxy
 from cogwork.wire.concurrency_limit import ConcurrencyLimiter
@@ -35,6 +36,7 @@ def build_handler_table(
             machine.access.wrap,
             ConcurrencyLimiter(clock).wrap,
             machine.sessions.wrap,
+            ChangeWait(machine, clock, proxy.make_proxy_route).wrap,
         ),
         fallback=proxy.forward_unknown,
         make_proxy_route=proxy.make_proxy_route,

@@ -33,6 +33,7 @@ from cogwork.robot.job_scheduler import JobCall, JobScheduler
 from cogwork.robot.module_host import ModuleHost, NoModules
 from cogwork.robot.operations import Cancelled, Operation, Operations, current_operation
 from cogwork.robot.session_manager import SessionManager, sets_in_motion
+from cogwork.wire.concurrency_limit import STOP_METHODS
 from cogwork.wire.handlers import Method
 
 _log = logging.getLogger("rdk")
@@ -59,6 +60,14 @@ class NotConfigured(CogworkError):
 
 class NotAvailable(CogworkError):
     status = "UNAVAILABLE"
+
+
+class BeingChanged(NotAvailable):
+    """A resource cannot be used now, but is being built or replaced."""
+
+    def __init__(self, message: str, name: ResourceName) -> None:
+        super().__init__(message)
+        self.name = name
 
 
 class NotStopped(CogworkError):
@@ -181,13 +190,16 @@ class Machine:
         operation = current_operation()
         if operation is not None and operation.module is not None:
             self.access.check(operation.module, name)
+        is_stop = operation is not None and operation.method.path.endswith(STOP_METHODS)
+        if is_stop:
+            self._cancel_waiting_calls(name)
         node = self.nodes.get(name)
         if node is None or node.usable is None:
             raise self.unavailable_error(name)
         resource = node.usable.resource
         if operation is not None:
             operation.held_resources.append(resource)
-            if operation.method.path.endswith("/Stop"):
+            if is_stop:
                 self._stop_counts[name] += 1
         return resource
 
@@ -198,7 +210,8 @@ class Machine:
             return NotConfigured(
                 f"no node found with api {name.api} and name {name.short}; {self._hint(name)}"
             )
-        return NotAvailable(f"resource {name} not available; reason={_unavailable_reason(node)}")
+        message = f"resource {name} not available; reason={_unavailable_reason(node)}"
+        return BeingChanged(message, name) if node.is_changing else NotAvailable(message)
 
     async def stop_all(self, extra: Mapping[ResourceName, dict[str, Any]]) -> None:
         """Stop everything that moves, and end the calls that move it.
@@ -302,12 +315,21 @@ class Machine:
             requested = self._requested_resource(operation)
             if requested is not None and requested in names:
                 used.add(requested)
+            waits = (awaited := operation.awaited) is not None and awaited in names
+            if awaited is not None and waits:
+                used.add(awaited)
             if not used or not _may_move(operation):
                 continue
-            if self._is_motion_method(operation.method) or not used.isdisjoint(moving):
+            if waits or self._is_motion_method(operation.method) or not used.isdisjoint(moving):
                 operation.end(Cancelled(why))
                 moved |= used
         return moved
+
+    def _cancel_waiting_calls(self, name: ResourceName) -> None:
+        """End the calls that would move a resource as soon as its change is complete."""
+        for operation in self.operations.others():
+            if operation.awaited == name and _may_move(operation):
+                operation.end(Cancelled("cancelled, because the resource was told to stop"))
 
     def _is_motion_method(self, method: Method) -> bool:
         """Return whether a method moves something, even a resource without a stop method."""

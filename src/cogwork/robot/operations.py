@@ -14,6 +14,7 @@ from typing import Any
 
 from cogwork.core.clock import Clock
 from cogwork.core.errors import CogworkError
+from cogwork.graph.name import ResourceName
 from cogwork.wire.concurrency_limit import resource_name_reader
 from cogwork.wire.handlers import Handler, Method, Stream
 
@@ -42,6 +43,7 @@ class Operation:
     __slots__ = (
         "_finished",
         "_id",
+        "awaited",
         "end_error",
         "held_resources",
         "method",
@@ -58,6 +60,8 @@ class Operation:
         self.task: asyncio.Task[Any] | None = asyncio.current_task()
         self.held_resources: list[object] = []
         """Resources that the call has looked up."""
+        self.awaited: ResourceName | None = None
+        """The resource that is being changed and for which the call waits."""
         self.module: str | None = None
         """The module that made the call, if it may not call every resource."""
         self.end_error: CogworkError | None = None

@@ -34,6 +34,7 @@ from viam.utils import dict_to_struct
 
 from cogwork.graph.name import Api
 from cogwork.graph.reconciler import Applied, Superseded
+from cogwork.robot.change_wait import CHANGE_TIMEOUT
 from cogwork.robot.module_host import NoModules
 
 GO_FOR = "/viam.component.motor.v1.MotorService/GoFor"
@@ -98,17 +99,18 @@ class TestCalls:
         assert await bench.do_command("lamp") == {}
 
     async def test_resource_under_construction_is_unavailable(self, bench: Bench) -> None:
-        bench.scripts["build", "belt"] = lambda: bench.clock.sleep(5)
+        bench.scripts["build", "belt"] = lambda: bench.clock.sleep(20)
         bench.start_apply({"components": [thing("belt")]})
+        assert str(bench.machine.unavailable_error(full_name("belt"))).endswith(
+            "reason=it is not built yet"
+        )
+        task = await bench.start_call(bench.do_command("belt"))
+        await bench.clock.advance(CHANGE_TIMEOUT)
         with refused() as error:
-            await bench.do_command("belt")
+            await task
         assert error.status is Status.UNAVAILABLE
-        assert error.words.endswith("reason=it is not built yet")
-        await bench.clock.advance(1)
-        with refused() as error:
-            await bench.do_command("belt")
         assert error.words.endswith("reason=it is being built")
-        await bench.clock.advance(5)
+        await bench.clock.advance(20)
         assert await bench.do_command("belt") == {}
 
     async def test_resource_being_removed_is_unavailable(self, bench: Bench) -> None:

@@ -353,13 +353,6 @@ class TestReplacedResource:
         outcome = bench.start_apply({"components": [thing("a", label="new"), thing("b")]})
         await bench.clock.advance(0.99)
         assert not task.done()
-        with refused() as error:
-            await bench.do_command("a")
-        assert error.status is Status.UNAVAILABLE
-        assert error.words == (
-            "resource rdk:component:generic/a not available; "
-            "reason=it is being reconfigured; try again"
-        )
         await bench.clock.advance(0.02)
         with refused() as error:
             await task
@@ -419,18 +412,6 @@ class TestReplacedResource:
         await bench.clock.advance(10)
         assert not task.done()
         await cancel_tasks(bench, task)
-
-    async def test_calls_during_reconfigure_are_unavailable(self, bench: Bench) -> None:
-        await bench.apply(thing("a", "mutable"))
-        bench.scripts["reconfigure", "a"] = lambda: bench.clock.sleep(5)
-        bench.start_apply({"components": [thing("a", "mutable", label="new")]})
-        await bench.clock.advance(1)
-        with refused() as error:
-            await bench.do_command("a")
-        assert error.status is Status.UNAVAILABLE
-        assert error.words.endswith("reason=it is being reconfigured; try again")
-        await bench.clock.advance(5)
-        assert await bench.do_command("a") == {}
 
     async def test_all_calls_end_when_the_machine_closes(self, bench: Bench) -> None:
         await bench.apply(thing("a"), thing("b", needs="a"))
