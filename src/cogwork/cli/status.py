@@ -32,6 +32,8 @@ def status(arguments: argparse.Namespace) -> int:
         print_json(view)
     else:
         print(_format_summary(view))
+        if denial := view.get("maintenance_denied"):
+            print(_format_maintenance(denial))
         for line in _format_resources(view["resources"]):
             print(line)
         for line in _format_modules(view.get("modules", [])):
@@ -97,6 +99,11 @@ def _format_summary(view: dict[str, Any]) -> str:
     if view["applied_at"] is not None:
         words.append(f"configuration {revision}, applied {_format_age(view['applied_at'])} ago")
     return ", ".join(words)
+
+
+def _format_maintenance(denial: dict[str, Any]) -> str:
+    text = f"maintenance not allowed for {_format_age(denial['since'])}: {denial['reason']}"
+    return paint(replace_unprintable(text), "yellow")
 
 
 def _format_resources(resources: list[dict[str, Any]]) -> list[str]:

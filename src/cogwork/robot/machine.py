@@ -8,7 +8,7 @@ import hashlib
 import logging
 from collections import Counter
 from collections.abc import Callable, Collection, Mapping
-from typing import Any, Protocol, runtime_checkable
+from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 from cogwork.config.config_report import ConfigReport
 from cogwork.config.diagnostics import Diagnostic, Effect, did_you_mean
@@ -81,6 +81,12 @@ class MachineState(enum.IntEnum):
     RUNNING = 2
 
 
+class MaintenanceDenial(NamedTuple):
+    reason: str
+    since: float
+    """Time of the first of the consecutive checks with this result."""
+
+
 @runtime_checkable
 class Stoppable(Protocol):
     async def stop(self, *, extra: dict[str, Any] | None = None) -> None: ...
@@ -119,9 +125,10 @@ class Machine:
         self.state = MachineState.INITIALIZING
         self.applied_at: float | None = None
         """Time at which the running configuration was fully applied."""
+        self.maintenance_denial: MaintenanceDenial | None = None
+        """The last result of the maintenance check; None if it was not denied."""
         self._clock = clock
         self.jobs = JobScheduler(clock, job_call, redact=redact)
-        self._applying: asyncio.Future[Outcome] | None = None
         self._stop_tasks: set[asyncio.Future[list[ResourceName]]] = set()
         self._stop_counts = Counter[ResourceName]()
         """How often each resource was stopped, by a call or by the machine."""
@@ -166,11 +173,11 @@ class Machine:
 
     @property
     def is_reconfiguring(self) -> bool:
-        """Whether a configuration is being applied.
+        """Whether a running resource is being changed, replaced or removed.
 
-        Retries of failed resources do not count, because they may never succeed.
+        First builds and retries of failed resources do not count, because they may never succeed.
         """
-        return self._applying is not None and not self._applying.done()
+        return self._reconciler.is_replacing
 
     def apply(self, loaded: LoadedConfig) -> asyncio.Future[Outcome]:
         outcome = self._reconciler.apply(loaded.result.specs, _revision_of(loaded))
@@ -179,7 +186,6 @@ class Machine:
         self.jobs.stop_outdated(self.config.jobs)
         self.diagnostics = loaded.result.diagnostics
         self.ignored_settings = _find_ignored_settings(loaded, self.redact)
-        self._applying = outcome
         return outcome
 
     def find(self, name: ResourceName) -> object:

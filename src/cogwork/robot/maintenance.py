@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
+from cogwork.core import duration
 from cogwork.core.clock import Clock
 from cogwork.core.error_text import error_text
 from cogwork.core.errors import CogworkError
 from cogwork.core.exit_trap import trap_exit
 from cogwork.graph.name import ResourceName
-from cogwork.robot.machine import Machine
+from cogwork.robot.machine import Machine, MaintenanceDenial
 
 TIMEOUT = 5.0
+
+_log = logging.getLogger("rdk.maintenance")
 
 
 class MaintenancePermission(NamedTuple):
@@ -22,6 +26,31 @@ class MaintenancePermission(NamedTuple):
 
 
 async def check_maintenance(machine: Machine, clock: Clock) -> MaintenancePermission:
+    """Return the permission. A denial is also logged and shown in the status of the machine."""
+    permission = await _evaluate(machine, clock)
+    _record(machine, permission, clock.time())
+    return permission
+
+
+def _record(machine: Machine, permission: MaintenancePermission, now: float) -> None:
+    before, reason = machine.maintenance_denial, machine.redact(permission.reason)
+    if permission.allowed:
+        machine.maintenance_denial = None
+        if before is not None:
+            _log.info("maintenance is allowed again, after %s: %s", _age(before, now), reason)
+    elif before is None:
+        machine.maintenance_denial = MaintenanceDenial(reason, now)
+        _log.info("maintenance is not allowed: %s", reason)
+    elif before.reason != reason:
+        machine.maintenance_denial = MaintenanceDenial(reason, before.since)
+        _log.info("maintenance is still not allowed, after %s: %s", _age(before, now), reason)
+
+
+def _age(denial: MaintenanceDenial, now: float) -> str:
+    return duration.render(round(now - denial.since))
+
+
+async def _evaluate(machine: Machine, clock: Clock) -> MaintenancePermission:
     if machine.is_reconfiguring:
         return MaintenancePermission(False, "the machine is being reconfigured")
     config = machine.config.maintenance

@@ -21,6 +21,7 @@ async def build_status_view(machine: Machine) -> dict[str, Any]:
         "revision": machine.revision,
         "applied_at": machine.applied_at,
         "configuration": _config_view(machine),
+        "maintenance_denied": _maintenance_view(machine),
         "resources": await _build_resource_views(machine),
         "modules": [_module_view(status) for status in machine.modules.statuses()],
         "jobs": [asdict(record) for record in machine.jobs.statuses()],
@@ -41,6 +42,11 @@ def _config_view(machine: Machine) -> dict[str, Any] | None:
             for diagnostic in report.diagnostics
         ],
     }
+
+
+def _maintenance_view(machine: Machine) -> dict[str, Any] | None:
+    denial = machine.maintenance_denial
+    return denial._asdict() if denial is not None else None
 
 
 async def _build_resource_views(machine: Machine) -> list[dict[str, Any]]:

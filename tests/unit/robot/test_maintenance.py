@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import Mapping
 from typing import Any
 
@@ -18,6 +19,7 @@ from cogwork.robot.maintenance import (
     check_maintenance,
     evaluate_readings,
 )
+from cogwork.robot.status_view import build_status_view
 
 SAFE = "rdk:component:sensor/safe"
 GATE = {"sensor_name": SAFE, "maintenance_allowed_key": "idle"}
@@ -181,13 +183,24 @@ async def test_cancelled_check_leaves_no_task(bench: Bench) -> None:
     assert not [task for task in asyncio.all_tasks() if "get_readings" in repr(task)]
 
 
-async def test_reconfiguration_denies_maintenance(bench: Bench) -> None:
-    await bench.apply(probe("safe"), maintenance=GATE)
+@pytest.mark.parametrize(
+    "after",
+    [
+        [thing("slow", label="new")],
+        [],
+        [thing("slow", "mutable")],
+    ],
+    ids=["changed", "removed", "other model"],
+)
+async def test_replacing_a_running_resource_denies_maintenance(
+    bench: Bench, after: list[dict[str, Any]]
+) -> None:
+    await bench.apply(probe("safe"), thing("slow"), maintenance=GATE)
     bench.behaviors["safe"] = return_readings({"idle": True})
     assert (await check_permission(bench)).allowed
-    bench.scripts["build", "slow"] = lambda: bench.clock.sleep(5)
+    bench.scripts["close", "slow"] = lambda: bench.clock.sleep(5)
     busy = MaintenancePermission(False, "the machine is being reconfigured")
-    bench.start_apply({"components": [probe("safe"), thing("slow")], "maintenance": GATE})
+    bench.start_apply({"components": [probe("safe"), *after], "maintenance": GATE})
     # This holds immediately, before anything has started.
     assert await check_maintenance(bench.machine, bench.clock) == busy
     await bench.clock.advance(1)
@@ -196,14 +209,68 @@ async def test_reconfiguration_denies_maintenance(bench: Bench) -> None:
     assert (await check_permission(bench)).allowed
 
 
-async def test_initialization_denies_maintenance(bench: Bench) -> None:
-    bench.scripts["build", "slow"] = lambda: bench.clock.sleep(5)
+async def test_rebuilt_resource_denies_maintenance_until_it_is_settled(bench: Bench) -> None:
+    await bench.apply(probe("safe"), thing("slow"), maintenance=GATE)
     bench.behaviors["safe"] = return_readings({"idle": True})
-    bench.start_apply({"components": [probe("safe"), thing("slow")], "maintenance": GATE})
-    await bench.clock.advance(1)
+    bench.scripts["build", "slow"] = wait_forever
+    changed = [probe("safe"), thing("slow", label="new")]
+    bench.start_apply({"components": changed, "maintenance": GATE})
+    await bench.clock.advance(60)
     assert not (await check_permission(bench)).allowed
-    await bench.clock.advance(5)
+    await bench.clock.advance(61)
     assert (await check_permission(bench)).allowed
+
+
+@pytest.mark.parametrize("running", [[], [thing("old")]], ids=["first start", "running"])
+async def test_hanging_first_build_does_not_deny_maintenance(
+    bench: Bench, running: list[dict[str, Any]]
+) -> None:
+    """Otherwise a machine with one dead camera could not be updated to fix it."""
+    bench.behaviors["safe"] = return_readings({"idle": True})
+    if running:
+        await bench.apply(probe("safe"), *running, maintenance=GATE)
+    bench.scripts["build", "dead"] = wait_forever
+    components = [probe("safe"), *running, thing("dead")]
+    bench.start_apply({"components": components, "maintenance": GATE})
+    await bench.clock.advance(1)
+    assert (await check_permission(bench)).allowed
+
+
+async def test_status_shows_a_denial_and_its_start(bench: Bench) -> None:
+    await bench.apply(probe("safe"), maintenance=GATE)
+    bench.behaviors["safe"] = return_readings({"idle": True})
+    await check_permission(bench)
+    assert (await build_status_view(bench.machine))["maintenance_denied"] is None
+    started = bench.clock.time()
+    for value in (False, 5):
+        bench.behaviors["safe"] = return_readings({"idle": value})
+        verdict = await check_permission(bench)
+        assert (await build_status_view(bench.machine))["maintenance_denied"] == {
+            "reason": verdict.reason,
+            "since": started,
+        }
+        await bench.clock.advance(60)
+    bench.behaviors["safe"] = return_readings({"idle": True})
+    await check_permission(bench)
+    assert (await build_status_view(bench.machine))["maintenance_denied"] is None
+
+
+async def test_log_shows_when_a_denial_begins_and_ends(
+    bench: Bench, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.INFO)
+    await bench.apply(probe("safe"), maintenance=GATE)
+    for value in (True, False, False, 5, True, True):
+        bench.behaviors["safe"] = return_readings({"idle": value})
+        await check_permission(bench)
+        await bench.clock.advance(60)
+    messages = [each.getMessage() for each in caplog.records if each.name == "rdk.maintenance"]
+    assert messages == [
+        f'maintenance is not allowed: "idle" of {SAFE} is false',
+        f'maintenance is still not allowed, after 2m0s: "idle" of {SAFE} is 5; '
+        "it must be true or false",
+        f'maintenance is allowed again, after 3m0s: "idle" of {SAFE} is true',
+    ]
 
 
 async def test_retried_resource_does_not_count_as_reconfiguration(
