@@ -47,6 +47,9 @@ def find_secret_values(value: Json, environment: Mapping[str, str]) -> frozenset
 def _find_secrets(value: Json, at: Pointer, environment: Mapping[str, str]) -> Iterator[str]:
     if isinstance(value, dict):
         for key, member in value.items():
+            if key == "keys" and isinstance(member, list):
+                # The IDs of the API keys that are fields beside it.
+                member = [each for each in member if not (isinstance(each, str) and each in value)]
             yield from _find_secrets(member, (*at, key), environment)
     elif isinstance(value, list):
         for index, member in enumerate(value):

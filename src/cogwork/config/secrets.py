@@ -11,7 +11,7 @@ from cogwork.config.positions import Pointer, Span
 
 _SECRET_KEY = re.compile(
     r"secret|passw|passphrase|pwd|token|credential|payload|^key$"
-    r"|(?:api|private|access|auth|encryption|signing|shared|ssh)[_-]?key",
+    r"|(?:api|private|access|auth|encryption|signing|shared|ssh)[_-]?key(?![_-]?ids?\b)",
     re.IGNORECASE,
 )
 _SECRET_SECTIONS = frozenset({"auth", "cloud", "env"})
@@ -20,6 +20,8 @@ _SECRET_SECTIONS = frozenset({"auth", "cloud", "env"})
 
 def is_secret(pointer: Pointer) -> bool:
     """Whether messages must not quote the value at the pointer."""
+    if pointer[-2:] == ("api_key", "id"):
+        return False
     if pointer[:1] == ("auth",):
         return pointer[-1] != "type"
     if pointer[-1:] in (("auth",), ("cloud",)):

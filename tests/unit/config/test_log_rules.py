@@ -19,6 +19,11 @@ from cogwork.config.secrets import secret_variable_values
         # Short texts beside a secret are not secrets themselves.
         ({"credentials": {"type": "api", "user": "longer-name"}}, {"longer-name"}),
         ({"auth": {"keys": ["id1"], "id1": "the-key-itself"}}, {"the-key-itself"}),
+        # The ID of an API key is not a secret.
+        ({"api_key": {"id": "longer-id", "key": "the-key-itself"}}, {"the-key-itself"}),
+        ({"api_key_id": "longer-id", "api_key": "abc"}, {"abc"}),
+        ({"auth": {"keys": ["longer-id"], "longer-id": "the-key-itself"}}, {"the-key-itself"}),
+        ({"auth": {"keys": ["the-key-itself"]}}, {"the-key-itself"}),
         ({"url": "rtsp://admin:p%40ss@host/x"}, {"p%40ss", "p@ss"}),
         ({"url": "http://host:8080/a@b", "other": "a:b@c"}, set()),
         ({"env": {"API_TOKEN": "tok", "EVIL": "everyday"}}, {"tok"}),
@@ -31,6 +36,15 @@ def test_find_secret_values_returns_secret_values(config: Any, secrets: set[str]
 
 
 def test_variables_named_like_secrets_are_secret() -> None:
-    text = '{"url": "rtsp://${CAM_PASSWORD}@x", "a": "$API_TOKEN ${HOST} ${environment.MY_SECRET}"}'
-    environment = {"CAM_PASSWORD": "one", "API_TOKEN": "two", "HOST": "three", "MY_SECRET": "four"}
+    text = (
+        '{"url": "rtsp://${CAM_PASSWORD}@x", "b": "$API_KEY_ID", '
+        '"a": "$API_TOKEN ${HOST} ${environment.MY_SECRET}"}'
+    )
+    environment = {
+        "CAM_PASSWORD": "one",
+        "API_TOKEN": "two",
+        "HOST": "three",
+        "MY_SECRET": "four",
+        "API_KEY_ID": "five",
+    }
     assert {*secret_variable_values(text, environment)} == {"one", "two", "four"}
