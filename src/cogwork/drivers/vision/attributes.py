@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from cogwork.config.fields import Attributes, FileField, Needs
+from cogwork.config.fields import Attributes, FileField, Needs, Wants
 
 UnitFloat = Annotated[float, Field(ge=0, le=1)]
 ChannelTriple = Annotated[list[float], Field(min_length=3, max_length=3)]
@@ -20,7 +20,7 @@ Family = Literal["named", "ssd", "yolo_v5", "yolo_v8", "yolox", "end_to_end", "d
 class MlmodelVisionAttributes(Attributes):
     mlmodel_name: Annotated[str, Field(min_length=1), Needs("rdk:service:mlmodel")]
     """Name of the ML model service to run."""
-    camera_name: Annotated[str, Needs("rdk:component:camera")] | None = None
+    camera_name: Annotated[str, Wants("rdk:component:camera")] | None = None
     """Camera to use for calls that do not name one."""
     remap_input_names: dict[str, str] = {}
     """Maps the model's input name to `image`."""
@@ -41,9 +41,11 @@ class MlmodelVisionAttributes(Attributes):
     confidence."""
     label_confidences: dict[str, UnitFloat] = {}
     """Minimum confidence per label. Labels that are not listed are not reported, and
-    `default_minimum_confidence` is ignored."""
+    `default_minimum_confidence` is ignored. The status shows labels that the model does not
+    have."""
     label_path: FileField | None = None
-    """Label file, one label per class index. Defaults to the labels of the model."""
+    """Label file, one label per class index. Defaults to the labels of the model. Classes without
+    a label are reported by index."""
     xmin_ymin_xmax_ymax_order: Annotated[list[int], Field(min_length=4, max_length=4)] | None = None
     """Column order of a box, if the model does not use y, x, y, x: 0 is the left edge, 1 the top, 2
     the right and 3 the bottom."""
@@ -74,7 +76,7 @@ class ColorDetectorAttributes(Attributes):
     """Minimum size of a blob in pixels."""
     label: str = ""
     """Label of the detections. Defaults to the name of the nearest basic color."""
-    camera_name: Annotated[str, Needs("rdk:component:camera")] | None = None
+    camera_name: Annotated[str, Wants("rdk:component:camera")] | None = None
     """Camera to use for calls that do not name one."""
 
 
@@ -99,5 +101,5 @@ class FakeVisionAttributes(Attributes):
     """Detections to report for every image: `label`, `confidence`, `box`."""
     classifications: list[FakeClassification] = [FakeClassification(label="thing")]
     """Classifications to report for every image: `label`, `confidence`."""
-    camera_name: Annotated[str, Needs("rdk:component:camera")] | None = None
+    camera_name: Annotated[str, Wants("rdk:component:camera")] | None = None
     """Camera to use for calls that do not name one."""

@@ -80,7 +80,8 @@ class FrameVision(Vision, FrameAnalyzer):
         *,
         camera: tuple[str, Any] | None = None,
     ) -> None:
-        """`camera` is the name and the camera to use for calls that do not name one."""
+        """`camera` is the name and the camera to use for calls that do not name one; the camera is
+        None if it is not ready."""
         super().__init__(name.name, logger=logger_of(name))
         self.workers = Workers(f"vision {name.short}", threads=2)
         self._clock = clock
@@ -264,6 +265,8 @@ class FrameVision(Vision, FrameAnalyzer):
         """Return the default camera; a service has no access to others by name."""
         if self._camera is None or name not in ("", self._camera[0]):
             raise NoCamera(f'vision service "{self.name}" has no camera "{name}"')
+        if self._camera[1] is None:
+            raise UnsuitableCamera(f'camera "{self._camera[0]}" is not available')
         return self._camera
 
     async def _analyze_once(self, frame: Frame) -> VisionResult:
@@ -315,7 +318,14 @@ class FrameVision(Vision, FrameAnalyzer):
 
 
 def find_default_camera(name: str | None, dependencies: Dependencies) -> tuple[str, Any] | None:
-    return (name, find_dependency(dependencies, name)) if name else None
+    """Return the name and the camera, which is None while the camera is not ready: calls that do
+    not need it work without it."""
+    if not name:
+        return None
+    try:
+        return name, find_dependency(dependencies, name)
+    except LookupError:
+        return name, None
 
 
 def _select_sources(camera: Any, in_depth: bool) -> Sequence[str]:

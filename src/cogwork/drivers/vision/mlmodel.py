@@ -29,6 +29,7 @@ from cogwork.drivers.vision.postprocessing.label_filter import (
 )
 from cogwork.drivers.vision.preprocessing.input_plan import blank_image
 from cogwork.drivers.vision.preprocessing.preprocessor import Preprocessor
+from cogwork.drivers.vision.settings_check import find_ineffective_settings
 from cogwork.graph.name import ResourceName
 from cogwork.graph.provider import Dependencies
 from cogwork.resource.frame import Frame
@@ -47,11 +48,15 @@ class NoCapability(CogworkError):
 
     status = "FAILED_PRECONDITION"
 
-    def __init__(self, model: str, capabilities: ModelCapabilities) -> None:
+    def __init__(
+        self, model: str, capabilities: ModelCapabilities, fault: str | None = None
+    ) -> None:
+        """`fault`: settings that have no effect, which may be why."""
         super().__init__(
             f'model "{model}" does not fulfill any method of the vision service. It is neither a '
             f"detector ({capabilities.explain_unsupported('detector')}), nor a classifier "
             f"({capabilities.explain_unsupported('classifier')}), nor a 3D segmenter"
+            f"{f'; {fault}' if fault else ''}"
         )
         self.capabilities = capabilities
 
@@ -84,6 +89,7 @@ class MlmodelVision(FrameVision):
         capabilities: ModelCapabilities,
         camera: tuple[str, Any] | None,
         clock: Clock,
+        fault: str | None = None,
     ) -> None:
         super().__init__(name, clock, camera=camera)
         self._attributes = attributes
@@ -93,6 +99,8 @@ class MlmodelVision(FrameVision):
         self._plan = capabilities.plan
         self._preprocessor = Preprocessor(self._plan)
         self._timing = Timing()
+        self.fault = fault
+        """The settings that have no effect on this model, in sentences; None if there are none."""
         self._drops_detections = False
 
     @classmethod
@@ -105,10 +113,13 @@ class MlmodelVision(FrameVision):
     ) -> MlmodelVision:
         model = find_dependency(dependencies, attributes.mlmodel_name)
         camera = find_default_camera(attributes.camera_name, dependencies)
-        capabilities = determine_capabilities(await load_model_view(model, attributes), attributes)
+        view = await load_model_view(model, attributes)
+        capabilities = determine_capabilities(view, attributes)
+        fault = "; ".join(find_ineffective_settings(view, attributes)) or None
         if not capabilities.has_any:
-            raise NoCapability(attributes.mlmodel_name, capabilities)
-        vision = cls(name, attributes, model, capabilities, camera, clock or SystemClock())
+            raise NoCapability(attributes.mlmodel_name, capabilities, fault)
+        clock = clock or SystemClock()
+        vision = cls(name, attributes, model, capabilities, camera, clock, fault)
         try:
             await vision.probe()
         except BaseException:
@@ -138,13 +149,15 @@ class MlmodelVision(FrameVision):
             lambda run: self._probe_capabilities(image, run)
         )
         if not self._capabilities.has_any:
-            raise NoCapability(self._attributes.mlmodel_name, self._capabilities)
+            raise NoCapability(self._attributes.mlmodel_name, self._capabilities, self.fault)
         self.logger.info(
             "model %s is %s; images are prepared as: %s",
             self._attributes.mlmodel_name,
             self._capabilities,
             self._plan,
         )
+        if self.fault is not None:
+            self.logger.warning("%s", self.fault)
 
     async def analyze_frame(self, frame: Frame) -> VisionResult:
         return await self._run_with_engine(

@@ -127,10 +127,11 @@ class TestConfiguration:
         for missing in ("", None):
             assert self.load_config(tmp_path, mlmodel_name=missing).diagnostics
 
-    def test_model_and_camera_are_dependencies(self, tmp_path: Path) -> None:
+    def test_model_is_required_and_camera_is_optional(self, tmp_path: Path) -> None:
         checked = self.load_config(tmp_path, mlmodel_name="net", camera_name="belt")
         spec = next(each for each in checked.specs if each.name.name == "v")
-        assert {str(each) for each in spec.needs} == {f"{MODEL}/net", f"{CAMERA}/belt"}
+        assert [str(each) for each in spec.needs] == [f"{MODEL}/net"]
+        assert [str(each) for each in spec.wants] == [f"{CAMERA}/belt"]
         alone = self.load_config(tmp_path, mlmodel_name="net")
         spec = next(each for each in alone.specs if each.name.name == "v")
         assert {str(each) for each in spec.needs} == {f"{MODEL}/net"}
@@ -394,6 +395,44 @@ class TestClassificationCount:
                 assert [each.class_name for each in found] == wanted
                 found = await client.get_classifications_from_camera("eye", n)
                 assert [each.class_name for each in found] == wanted
+
+
+class TestIneffectiveSettings:
+    async def test_unknown_label_is_logged_and_reported_as_a_fault(
+        self, shop: Workshop, caplog: pytest.LogCaptureFixture
+    ) -> None:
+        vision = await shop.vision(echo(*LABELS), label_confidences={"red": 0.1, "gren": 0.1})
+        words = (
+            'label_confidences names "gren", which the labels of the model do not contain: '
+            'did you mean "green"?'
+        )
+        assert vision.fault == words
+        assert [each.getMessage() for each in caplog.records if each.levelname == "WARNING"] == [
+            words
+        ]
+        found = await vision.get_classifications(PICTURE)
+        assert [each.class_name for each in found] == ["red"]
+
+    async def test_reversed_remap_is_reported_even_if_it_is_not_needed(
+        self, shop: Workshop
+    ) -> None:
+        vision = await shop.vision(
+            echo(*LABELS, output="out"), remap_output_names={"probability": "out"}
+        )
+        assert vision.fault is not None
+        assert 'write "out": "probability"' in vision.fault
+
+    async def test_reversed_remap_is_named_if_the_model_cannot_be_used(
+        self, shop: Workshop
+    ) -> None:
+        made = detector([(0, 0.9)], "cat", names=("a", "b", "c"))
+        reversed_names = {"location": "a", "category": "b", "score": "c"}
+        with pytest.raises(NoCapability, match='write "a": "location"'):
+            await shop.vision(made, remap_output_names=reversed_names, family="named")
+
+    async def test_effective_settings_are_no_fault(self, shop: Workshop) -> None:
+        vision = await shop.vision(echo(*LABELS), label_confidences={"red": 0.1})
+        assert vision.fault is None
 
 
 class TestCameras:

@@ -33,6 +33,8 @@ PROBABILITY = "probability"
 _Doubles = NDArray[np.float64]
 _TOLERANCE = 1e-3
 """Rounding error allowed beyond 0 and 1."""
+_IMAGENET_CLASSES = 1000
+"""TensorFlow adds a background class in front of these."""
 _BYTE_SCALE = 256
 """Byte value of probability 1, if the output has no quantization parameters."""
 
@@ -44,10 +46,13 @@ def match_classifier(
     if remap_error is not None:
         return remap_error
     labels = len(view.labels) if view.labels is not None else None
+    has_background = view.has_background_class or labels == _IMAGENET_CLASSES
     output = find_output(view, settings, PROBABILITY)
     if output is not None:
         return ClassifierDecoder(
-            "named", _explain_assumptions(output, labels), partial(_decode, output, labels)
+            "named",
+            _explain_assumptions(output, labels, has_background),
+            partial(_decode, output, labels, has_background),
         )
     if len(view.outputs) != 1:
         return Mismatch(
@@ -63,8 +68,8 @@ def match_classifier(
     assumption = f"the only output {output} is used as the probabilities"
     return ClassifierDecoder(
         "single",
-        (assumption, *_explain_assumptions(output, labels)),
-        partial(_decode, output, labels),
+        (assumption, *_explain_assumptions(output, labels, has_background)),
+        partial(_decode, output, labels, has_background),
     )
 
 
@@ -101,16 +106,18 @@ def _class_count(output: TensorSpec) -> int | None:
 
 
 def _compatible_counts(labels: int) -> tuple[int, ...]:
-    """Return the class counts that fit: one per label, one more for a background class, or a single
-    score that separates two labels."""
+    """Return the class counts that fit: one per label, one more, which may be a background class,
+    or a single score that separates two labels."""
     return (labels, labels + 1, 1) if labels == 2 else (labels, labels + 1)
 
 
-def _explain_assumptions(output: TensorSpec, labels: int | None) -> tuple[str, ...]:
+def _explain_assumptions(
+    output: TensorSpec, labels: int | None, has_background: bool
+) -> tuple[str, ...]:
     count = _class_count(output)
     if labels is None or count is None or count == labels:
         return ()
-    if count == labels + 1:
+    if count == labels + 1 and has_background:
         return (f"the first of its {count} classes is the background: there are {labels} labels",)
     if (count, labels) == (1, 2):
         return ("its only value is the probability of the second label",)
@@ -120,10 +127,12 @@ def _explain_assumptions(output: TensorSpec, labels: int | None) -> tuple[str, .
     )
 
 
-def _decode(output: TensorSpec, labels: int | None, tensors: Tensors) -> Floats:
+def _decode(
+    output: TensorSpec, labels: int | None, has_background: bool, tensors: Tensors
+) -> Floats:
     with np.errstate(all="ignore"):
         scores = _to_probabilities(_read_values(output, tensors), output)
-    if labels is not None and len(scores) == labels + 1:
+    if has_background and labels is not None and len(scores) == labels + 1:
         return scores[1:]
     if (len(scores), labels) == (1, 2):
         return np.concatenate((1 - scores, scores))

@@ -36,6 +36,8 @@ class ModelView:
     labels: Labels | None = None
     properties: Mapping[str, Any] | None = None
     """Metadata of the file that is not about its tensors, such as `task` and `stride`."""
+    has_background_class: bool = False
+    """Whether the labels in the model, which `label_path` replaces, begin with a background."""
 
 
 @dataclass(frozen=True, slots=True)

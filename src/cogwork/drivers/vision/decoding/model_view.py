@@ -19,6 +19,7 @@ from cogwork.drivers.vision.decoding.decoder import ModelView
 from cogwork.resource.labels import InvalidLabels, Labels, load_labels
 from cogwork.resource.structs import to_dict
 
+_BACKGROUND_NAMES = ("background", "bg", "???")
 _TENSOR_KEYS = (LABELS_KEY, "label", NAMES_KEY, "quantization")
 
 
@@ -38,8 +39,13 @@ async def load_model_view(model: Any, attributes: MlmodelVisionAttributes) -> Mo
         view = await asyncio.to_thread(_view_from_metadata, await model.metadata())
     if attributes.label_path is not None:
         labels = await asyncio.to_thread(load_labels, attributes.label_path)
-        view = replace(view, labels=labels)
+        view = replace(view, labels=labels, has_background_class=_has_background(view.labels))
     return view
+
+
+def _has_background(labels: Labels | None) -> bool:
+    name = labels.get(0) if labels is not None else None
+    return name is not None and name.strip("_ ").casefold() in _BACKGROUND_NAMES
 
 
 def _view_from_metadata(metadata: Metadata) -> ModelView:

@@ -117,6 +117,17 @@ def min_confidence(settings: MlmodelVisionAttributes) -> float:
     return settings.default_minimum_confidence or 0.0
 
 
+def find_unknown_labels(settings: MlmodelVisionAttributes, labels: Labels | None) -> list[str]:
+    """Return the labels of `label_confidences` that no result can have."""
+    names = labels.names if labels is not None else {}
+    known = {name.casefold() for name in names.values()}
+    return [
+        name
+        for name in settings.label_confidences
+        if name.casefold() not in known and not (_is_class_number(name) and int(name) not in names)
+    ]
+
+
 def _min_confidence_by_class(
     confidences: Mapping[str, float], labels: Labels | None
 ) -> dict[int, float]:

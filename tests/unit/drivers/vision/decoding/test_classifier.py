@@ -123,10 +123,33 @@ def test_output_named_probability_may_have_more_classes_than_labels() -> None:
     assert len(reading.decode({"probability": np.zeros((1, 5))})) == 5
 
 
-def test_one_class_more_than_labels_is_the_background() -> None:
-    assert decode_scores([[0.1, 0.7, 0.2]], names=2) == [0.7, 0.2]
+def test_class_without_a_label_is_reported_by_index() -> None:
+    assert decode_scores([[0.1, 0.7, 0.2]], names=2) == [0.1, 0.7, 0.2]
+    decoder = create_decoder(output(1, 3), names=2)
+    assert decoder.assumptions[1] == (
+        "it has 3 classes, but there are 2 labels: classes without a label are reported by index"
+    )
+
+
+def test_background_class_of_the_model_is_dropped() -> None:
+    def decode(values: list[list[float]]) -> list[float]:
+        view = ModelView((), (output(1, 3),), labels(2), has_background_class=True)
+        decoder = match_classifier(view, settings())
+        assert isinstance(decoder, ClassifierDecoder)
+        assert "the first of its 3 classes is the background" in decoder.assumptions[1]
+        found = decoder.decode({"out": np.array(values, np.float32)})
+        return [round(float(score), 4) for score in found]
+
+    assert decode([[0.1, 0.7, 0.2]]) == [0.7, 0.2]
     # It is removed after the softmax, so its probability is missing from the others.
-    assert decode_scores([[np.log(6), np.log(3), 0.0]], names=2) == [0.3, 0.1]
+    assert decode([[float(np.log(6)), float(np.log(3)), 0.0]]) == [0.3, 0.1]
+
+
+def test_background_class_of_imagenet_is_dropped() -> None:
+    decoder = create_decoder(output(1, 1001), names=1000)
+    scores = np.zeros((1, 1001), np.float32)
+    scores[0, 1] = 1
+    assert np.argmax(decoder.decode({"out": scores})) == 0
 
 
 def test_one_value_for_two_labels_is_the_probability_of_the_second() -> None:

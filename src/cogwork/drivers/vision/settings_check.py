@@ -1,0 +1,67 @@
+"""Finds settings of a vision service that have no effect on its model, such as a mistyped label."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+
+from cogwork.config.diagnostics import did_you_mean
+from cogwork.drivers.mlmodel.model_info import TensorSpec
+from cogwork.drivers.vision.attributes import MlmodelVisionAttributes
+from cogwork.drivers.vision.decoding.decoder import ModelView
+from cogwork.drivers.vision.decoding.named_outputs import format_tensors
+from cogwork.drivers.vision.postprocessing.label_filter import find_unknown_labels
+from cogwork.resource.labels import Labels
+
+_MAX_LISTED = 5
+"""Labels that a sentence lists; the rest are counted."""
+
+
+def find_ineffective_settings(view: ModelView, settings: MlmodelVisionAttributes) -> list[str]:
+    """Return a sentence for each setting without effect. `view` has the model's own names."""
+    return [
+        *_check_remap("remap_input_names", settings.remap_input_names, view.inputs),
+        *_check_remap("remap_output_names", settings.remap_output_names, view.outputs),
+        *_check_label_confidences(settings, view.labels),
+    ]
+
+
+def _check_remap(
+    setting: str, remap: Mapping[str, str], tensors: Sequence[TensorSpec]
+) -> Iterator[str]:
+    names = [each.name for each in tensors]
+    for own, required in remap.items():
+        if not names or own in names:
+            continue
+        if required in names:
+            yield (
+                f'{setting} maps "{own}" to "{required}", but "{required}" is a name in the model: '
+                f'to map it, write "{required}": "{own}"'
+            )
+        else:
+            guess = did_you_mean(own, names)
+            yield (
+                f'{setting} maps "{own}", which the model does not have; it has '
+                f"{format_tensors(tensors)}{f': {guess}' if guess else ''}"
+            )
+
+
+def _check_label_confidences(
+    settings: MlmodelVisionAttributes, labels: Labels | None
+) -> Iterator[str]:
+    unknown = find_unknown_labels(settings, labels)
+    if not unknown:
+        return
+    listed = ", ".join(f'"{name}"' for name in unknown[:_MAX_LISTED])
+    if len(unknown) > _MAX_LISTED:
+        listed += f" and {len(unknown) - _MAX_LISTED} more"
+    if labels is None:
+        yield (
+            f"label_confidences names {listed}, but the model has no labels: set `label_path`, or "
+            "use the numbers of the classes"
+        )
+        return
+    guess = did_you_mean(unknown[0], labels.names.values())
+    yield (
+        f"label_confidences names {listed}, which the labels of the model do not contain"
+        f"{f': {guess}' if guess else ''}"
+    )
