@@ -11,9 +11,11 @@ from tests.served import refused
 from tests.unit.robot.bench import (
     ARM,
     MOTOR,
+    READ,
     Bench,
     InProcess,
     fail_with,
+    probe,
     thing,
 )
 from viam.gen.common.v1 import common_pb2 as common
@@ -241,3 +243,19 @@ async def test_call_that_may_have_used_a_resource_is_not_repeated(bench: Bench) 
     assert error.words == BEING_RECONFIGURED
     assert len(used) == 1
     await bench.clock.advance(3)
+
+
+async def test_reading_call_waits_for_another_resource_that_it_looks_up(bench: Bench) -> None:
+    async def read_other(**_: Any) -> dict[str, bool]:
+        return {"found": bench.machine.find(name) is not None}
+
+    await bench.apply(thing("a"), probe("p"))
+    name = next(each for each in bench.machine.nodes if each.short == "a")
+    bench.behaviors["p"] = read_other
+    bench.scripts["build", "a"] = lambda: bench.clock.sleep(3)
+    bench.start_apply({"components": [thing("a", label="new"), probe("p")]})
+    await bench.clock.advance(0.1)
+    task = await bench.start_call(bench.call(READ, common.GetReadingsRequest(name="p")))
+    assert not task.done()
+    await bench.clock.advance(3)
+    assert (await task).readings["found"].bool_value

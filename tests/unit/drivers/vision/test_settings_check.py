@@ -20,7 +20,11 @@ def tensor(name: str) -> TensorSpec:
     return TensorSpec(name, np.dtype(np.float32), (1, 3))
 
 
-def find(labels: Labels | None = LABELS, **attributes: Any) -> list[str]:
+def find(**attributes: Any) -> list[str]:
+    return find_with_labels(LABELS, **attributes)
+
+
+def find_with_labels(labels: Labels | None, **attributes: Any) -> list[str]:
     view = ModelView((tensor("pixels"),), (tensor("boxes"), tensor("score")), labels)
     return find_ineffective_settings(view, settings(**attributes))
 
@@ -52,7 +56,7 @@ def test_number_of_a_labeled_class_is_reported() -> None:
 
 
 def test_label_of_a_model_without_labels_is_reported() -> None:
-    assert find(None, label_confidences={"cat": 0.5, "0": 0.5}) == [
+    assert find_with_labels(None, label_confidences={"cat": 0.5, "0": 0.5}) == [
         'label_confidences names "cat", but the model has no labels: set `label_path`, or use the '
         "numbers of the classes"
     ]

@@ -1,0 +1,40 @@
+"""`cogwork status` of a machine that does not allow maintenance."""
+
+from __future__ import annotations
+
+import argparse
+import re
+import time
+from typing import Any
+
+import pytest
+
+from cogwork.cli import status
+
+
+def print_status(denied: dict[str, Any] | None, monkeypatch: pytest.MonkeyPatch) -> int:
+    view: dict[str, Any] = {
+        "state": "running",
+        "revision": "1",
+        "applied_at": None,
+        "resources": [],
+        "maintenance_denied": denied,
+    }
+    monkeypatch.setattr(status, "fetch_status", lambda _: view)
+    return status.status(argparse.Namespace(history=None, json=False, address="x"))
+
+
+def test_denial_is_shown_below_the_summary(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    denied = {"reason": '"idle" of safe is false', "since": time.time() - 3600}
+    assert print_status(denied, monkeypatch) == 0
+    _, line = capsys.readouterr().out.splitlines()
+    assert re.fullmatch(r'maintenance not allowed for 1h0m\d+s: "idle" of safe is false', line)
+
+
+def test_nothing_is_shown_without_a_denial(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert print_status(None, monkeypatch) == 0
+    assert len(capsys.readouterr().out.splitlines()) == 1
