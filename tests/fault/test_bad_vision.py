@@ -107,8 +107,8 @@ MODELS: dict[str, Any] = {
     "capricious": model_failing_on_bright_images,
 }
 PINNED: dict[str, dict[str, Any]] = {
-    "million-many": {"max_detections": 10_000},
-    "million-yolo": {"family": "yolo_v8", "letterbox": False},
+    "million": {"max_detections": 300},
+    "million-yolo": {"family": "yolo_v8", "letterbox": False, "max_detections": 300},
 }
 
 

@@ -16,6 +16,8 @@ from cogwork.drivers.vision.decoding.output_table import dequantize_output
 
 _MAX_NORMALIZED = 2.0
 """Larger coordinates are pixels, and larger scores are percentages."""
+_MAX_JUDGED = 1000
+"""Boxes that decide whether coordinates are pixels."""
 _MAX_CLASS = 2.0**31
 _ROUNDING = 1e-3
 """Rounding error of computed integers."""
@@ -54,7 +56,8 @@ class NamedDecoder:
         boxes = _reshape_rows(boxes, count, 4)
         scores, classes = self._read_scores(tensors, count)
         is_valid = (scores >= 0) & (np.abs(classes) < _MAX_CLASS) & np.isfinite(boxes.sum(axis=1))
-        boxes, scores, classes = boxes[is_valid], scores[is_valid], classes[is_valid]
+        if not is_valid.all():
+            boxes, scores, classes = boxes[is_valid], scores[is_valid], classes[is_valid]
         edges = _normalize_edges(boxes[:, self.columns], scores, fit)
         return Candidates(edges, scores, classes.astype(np.int64).clip(min=0))
 
@@ -162,5 +165,6 @@ def _are_pixels(edges: Floats, scores: Floats) -> bool:
     """Return whether edges are in pixels, judged by the most confident boxes; others are noise."""
     if not len(scores):
         return False
-    farthest = edges[scores >= scores.max() / 2].max(axis=1)
+    confident = np.flatnonzero(scores >= scores.max() / 2)[:_MAX_JUDGED]
+    farthest = edges[confident].max(axis=1)
     return bool(np.median(farthest) > _MAX_NORMALIZED)
