@@ -28,6 +28,20 @@ class MissingExtra(CogworkError):
 
     status = "FAILED_PRECONDITION"
 
+    def __init__(self, library: str, extra: str, error: ImportError) -> None:
+        super().__init__(f"{library} cannot be imported ({error}); {install_advice(extra)}")
+
+
+def install_advice(extra: str) -> str:
+    """Return how to get the libraries of an extra. The executable cannot load installed ones."""
+    if getattr(sys, "frozen", False):
+        return (
+            "this executable does not contain it; install the server in an environment with "
+            f"`python3 -m venv cogwork-env && cogwork-env/bin/pip install 'cogwork[{extra}]'`, "
+            "and run `cogwork-env/bin/cogwork-server` instead, with the same options"
+        )
+    return f"install it with `pip install 'cogwork[{extra}]'`"
+
 
 @dataclass(frozen=True, slots=True)
 class Extra:
@@ -47,10 +61,7 @@ class Extra:
             try:
                 await asyncio.to_thread(_import_library, library)
             except ImportError as error:
-                raise MissingExtra(
-                    f"{library} cannot be imported ({error}); install it with "
-                    f"`pip install 'cogwork[{self.name}]'`"
-                ) from error
+                raise MissingExtra(library, self.name, error) from error
 
 
 NUMPY = Extra("onnx", ("numpy",))

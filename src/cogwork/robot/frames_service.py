@@ -11,6 +11,7 @@ from viam.gen.common.v1 import common_pb2 as common
 from viam.gen.robot.v1 import robot_pb2 as robot
 
 from cogwork.core.errors import CogworkError
+from cogwork.resource.model import install_advice
 from cogwork.resource.pose_proto import geometry_to_proto, pose_from_proto, to_pose_in_frame
 from cogwork.resource.structs import to_struct
 from cogwork.resource.supplemental_transforms import read_supplemental_transforms
@@ -78,7 +79,7 @@ class FramesService:
             from cogwork.resource.pcd_transform import transform_cloud
         except ImportError as error:
             raise NotImplementedError(
-                f"point clouds need {error.name}; install it with `pip install 'cogwork[camera]'`"
+                f"point clouds need {error.name}; {install_advice('camera')}"
             ) from None
         cloud = await asyncio.to_thread(transform_cloud, request.point_cloud_pcd, pose)
         return robot.TransformPCDResponse(point_cloud_pcd=cloud)

@@ -16,6 +16,19 @@ async def test_missing_extra_has_install_advice() -> None:
         await Extra("onnx", ("there_is_no_such_library",)).load()
 
 
+async def test_executable_names_an_environment_to_run_instead(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """It cannot load installed libraries."""
+    monkeypatch.setattr(sys, "frozen", True, raising=False)
+    with pytest.raises(MissingExtra) as missing:
+        await Extra("torch", ("there_is_no_such_library",)).load()
+    message = str(missing.value)
+    assert "this executable does not contain it" in message
+    assert "cogwork-env/bin/pip install 'cogwork[torch]'`" in message
+    assert "run `cogwork-env/bin/cogwork-server` instead" in message
+
+
 async def test_missing_environment_variables_are_set_before_the_import(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

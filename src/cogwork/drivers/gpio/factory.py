@@ -97,9 +97,7 @@ def _import_lgpio() -> None:
         try:
             importlib.import_module("lgpio")
         except ImportError as error:
-            raise MissingExtra(
-                f"lgpio cannot be imported ({error}); install it with `pip install 'cogwork[gpio]'`"
-            ) from error
+            raise MissingExtra("lgpio", "gpio", error) from error
         finally:
             os.chdir(working_directory)
             if before is None:

@@ -230,12 +230,9 @@ def _check_format(path: str, head: bytes) -> None:
 
 def _probe_for_crash(path: str, file: FileIO) -> None:
     """Load the file in a child process first, because a damaged file can crash LiteRT."""
-    if getattr(sys, "frozen", False):
-        return  # There is no Python interpreter to run the probe.
-    command = [sys.executable, "-P", tflite_crash_probe.__file__]
     try:
         probe = subprocess.run(  # noqa: S603
-            command,
+            _probe_command(),
             stdin=file,
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
@@ -253,6 +250,13 @@ def _probe_for_crash(path: str, file: FileIO) -> None:
             f"({_format_exit(probe.returncode)}), probably because the file is damaged; "
             "copy the model again, or export it again"
         )
+
+
+def _probe_command() -> list[str]:
+    if getattr(sys, "frozen", False):
+        # The executable is not a Python, but runs its own modules like one.
+        return [sys.executable, "-m", tflite_crash_probe.__name__]
+    return [sys.executable, "-P", tflite_crash_probe.__file__]
 
 
 def _format_exit(code: int) -> str:

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -349,6 +350,19 @@ class TestCrashProbe:
         # The crash is simulated: real ones depend on the memory layout.
         die = "import os, signal; os.kill(os.getpid(), signal.SIGSEGV)"
         _replace_probe(monkeypatch, tmp_path, die)
+        with pytest.raises(BadModel, match=r"crashes LiteRT \S+ \(SIGSEGV\)"):
+            load(file_of(addition()))
+
+    def test_executable_runs_the_probe_as_a_module(
+        self, load: Load, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        executable = tmp_path / "cogwork-server"
+        executable.write_text(
+            f'#!/bin/sh\n[ "$*" = "-m {tflite_crash_probe.__name__}" ] || exit 2\nkill -SEGV $$\n'
+        )
+        executable.chmod(0o700)
+        monkeypatch.setattr(sys, "frozen", True, raising=False)
+        monkeypatch.setattr(sys, "executable", str(executable))
         with pytest.raises(BadModel, match=r"crashes LiteRT \S+ \(SIGSEGV\)"):
             load(file_of(addition()))
 
