@@ -6,6 +6,7 @@ RUN = $(VENV)/bin
 FUZZ_SECONDS ?= 60
 # Only what the server needs: whatever is installed beside it may end up in the executable.
 BUILD_VENV ?= .venv-build
+BUILD_EXTRAS = camera,onnx,tflite
 BUILD = $(BUILD_VENV)/bin
 # Without a network, tests of real models are skipped; the others run.
 FETCH = -@$(MAKE) --no-print-directory models
@@ -71,7 +72,7 @@ site: setup  ## the documentation site in site/; a warning, a broken link or a f
 
 server:  ## bin/<os>-<arch>/cogwork-server, one file that needs no Python
 	test -x $(BUILD)/python || $(PYTHON) -m venv $(BUILD_VENV)
-	$(BUILD)/python -m pip install --quiet pyinstaller==6.22.3 .
+	$(BUILD)/python -m pip install --quiet pyinstaller==6.22.3 '.[$(BUILD_EXTRAS)]'
 	$(BUILD)/python -m PyInstaller --noconfirm --clean --log-level WARN --distpath build --workpath build/work packaging/cogwork-server.spec
 	$(BUILD)/python packaging/pack.py build/cogwork-server bin
 

@@ -12,6 +12,7 @@ import compileall
 import gzip
 import hashlib
 import io
+import math
 import platform
 import sys
 import tarfile
@@ -29,7 +30,7 @@ def main() -> int:
     options = parser.parse_args()
     compile_sources(options.folder)
     target = options.into / system() / options.folder.name
-    write(target, executable(packed(options.folder), SCRIPT.read_text(encoding="utf-8")))
+    write(target, executable(options.folder, SCRIPT.read_text(encoding="utf-8")))
     sys.stdout.write(f"{target} {target.stat().st_size / 1e6:.1f} MB\n")
     return 0
 
@@ -56,7 +57,8 @@ def packed(folder: Path) -> bytes:
     with tarfile.open(fileobj=archive, mode="w") as tar:
         for path in sorted(folder.rglob("*")):
             tar.add(path, path.relative_to(folder), recursive=False, filter=_anonymous)
-    return gzip.compress(archive.getvalue(), mtime=0)
+    # The default level, 9, takes twice as long and saves 0.4%.
+    return gzip.compress(archive.getvalue(), compresslevel=6, mtime=0)
 
 
 def _anonymous(entry: tarfile.TarInfo) -> tarfile.TarInfo:
@@ -65,10 +67,18 @@ def _anonymous(entry: tarfile.TarInfo) -> tarfile.TarInfo:
     return entry
 
 
-def executable(contents: bytes, script: str) -> bytes:
+def executable(folder: Path, script: str) -> bytes:
+    contents = packed(folder)
     head = script.replace("@LINES@", str(script.count("\n") + 1))
     head = head.replace("@CONTENTS@", hashlib.sha256(contents).hexdigest()[:16])
+    head = head.replace("@MEGABYTES@", str(unpacked_megabytes(folder)))
     return head.encode() + contents
+
+
+def unpacked_megabytes(folder: Path) -> int:
+    """Return the space that the unpacked files need, rounded up to 50 MB."""
+    size = sum(path.lstat().st_size for path in folder.rglob("*"))
+    return math.ceil(size / 50e6) * 50
 
 
 def write(target: Path, data: bytes) -> None:

@@ -4,7 +4,7 @@
 set -u
 
 fail() {
-  echo "cogwork-server: $1; set COGWORK_HOME to a directory that you own, with 100 MB of free space" >&2
+  echo "cogwork-server: $1; set COGWORK_HOME to a directory that you own, with @MEGABYTES@ MB of free space" >&2
   exit 1
 }
 

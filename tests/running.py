@@ -26,6 +26,9 @@ SERVING = re.compile(
 )
 """What supervisors look for."""
 
+PROGRAM = (sys.executable, "-m", "cogwork.server.main")
+"""The server of this environment."""
+
 _LONGEST_LINE = 1 << 24
 
 
@@ -141,6 +144,7 @@ async def run_server(
     exits: int | None = 0,
     serves: bool = True,
     environment: Mapping[str, str] | None = None,
+    program: Sequence[str] = PROGRAM,
 ) -> AsyncIterator[Server]:
     """A server whose home and file are in the directory, with the file as given.
 
@@ -149,7 +153,7 @@ async def run_server(
     file = directory / "machine.json"
     save(file, config if isinstance(config, str) else with_free_port(config))
     around = {"COGWORK_HOME": str(directory / "home"), **(environment or {})}
-    async with start_server(["-config", str(file)], around) as server:
+    async with start_server(["-config", str(file)], around, program=program) as server:
         server.file = file
         if serves:
             await server.wait_until_serving()
@@ -166,12 +170,11 @@ async def start_server(
     environment: Mapping[str, str] | None = None,
     *,
     out: int = asyncio.subprocess.PIPE,
+    program: Sequence[str] = PROGRAM,
 ) -> AsyncIterator[Server]:
     """Start only the process, and kill it at the end if it still runs."""
     process = await asyncio.create_subprocess_exec(
-        sys.executable,
-        "-m",
-        "cogwork.server.main",
+        *program,
         *arguments,
         stdin=asyncio.subprocess.DEVNULL,
         stdout=out,

@@ -143,8 +143,8 @@ class Machine:
 
 
 @contextlib.asynccontextmanager
-async def run_machine(config: Config, directory: Path) -> AsyncIterator[Machine]:
-    async with run_server(config, directory) as server:
+async def run_machine(config: Config, directory: Path, **options: Any) -> AsyncIterator[Machine]:
+    async with run_server(config, directory, **options) as server:
         await server.wait_for_status(state="running")
         channel = Channel("localhost", server.port)
         try:
