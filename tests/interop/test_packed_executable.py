@@ -118,7 +118,7 @@ async def test_other_engines_name_an_environment_to_run_instead(machine: Machine
 
 
 def test_crash_probe_runs_the_model(executable: Path, environment: Mapping[str, str]) -> None:
-    command = [executable, "-m", tflite_crash_probe.__name__]
+    command = [str(executable), "-m", tflite_crash_probe.__name__]
     with (DEMO / "conveyor.tflite").open("rb") as model:
         done = subprocess.run(command, stdin=model, capture_output=True, env=environment)
     assert done.returncode == 0
