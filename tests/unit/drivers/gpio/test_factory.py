@@ -5,11 +5,17 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
 
 from cogwork.drivers.gpio.factory import NoPins, check_devices, open_pin_factory
+
+needs_lgpio = pytest.mark.skipif(
+    find_spec("lgpio") is None,
+    reason="lgpio is not installed; newer versions of Python have no wheel of it",
+)
 
 
 async def test_computer_without_gpio_device_is_reported(
@@ -77,6 +83,7 @@ print(threading.active_count() - before, "lgpio" in sys.modules)
     assert not list(tmp_path.iterdir())
 
 
+@needs_lgpio
 def test_lgpio_leaves_no_file_in_the_working_directory(tmp_path: Path) -> None:
     """By itself it creates a pipe there, or changes the working directory."""
     code = """
@@ -129,6 +136,7 @@ PatchedLgpioFactory._get_revision = lambda self: 0xa02082
 """A lgpio that writes down what it is told instead of doing it."""
 
 
+@needs_lgpio
 def test_pin_is_set_to_rest_when_the_pwm_queue_is_full(tmp_path: Path) -> None:
     code = f"""{FAKE_LGPIO}
 def full(*_):
@@ -153,6 +161,7 @@ print(told, pin.frequency)
     ]
 
 
+@needs_lgpio
 def test_duty_cycle_is_not_rounded_to_percent(tmp_path: Path) -> None:
     code = f"""{FAKE_LGPIO}
 one, other = PatchedLgpioFactory(), PatchedLgpioFactory()
@@ -171,6 +180,7 @@ print(list(map(str, one.pins.values())))
     ]
 
 
+@needs_lgpio
 def test_pin_never_has_an_unrequested_level(tmp_path: Path) -> None:
     """Otherwise an active-low relay would switch on for a moment."""
     code = f"""{FAKE_LGPIO}
