@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 from dataclasses import dataclass
 from pathlib import Path
@@ -40,9 +41,18 @@ class Meta:
 def _resolve_path(folder: Path, value: object) -> Path | None:
     """Return None if the value is not a valid path."""
     try:
-        return (folder / value).resolve() if isinstance(value, str) else None
-    except (OSError, ValueError, RuntimeError):  # RuntimeError: a loop of links
+        found = (folder / value).resolve() if isinstance(value, str) else None
+    except (OSError, ValueError, RuntimeError):  # RuntimeError: a loop of links, before 3.13
         return None
+    return None if found is None or _is_link_loop(found) else found
+
+
+def _is_link_loop(path: Path) -> bool:
+    try:
+        path.stat()
+    except OSError as error:
+        return error.errno == errno.ELOOP
+    return False
 
 
 def read_meta(folder: Path) -> Meta | None:
