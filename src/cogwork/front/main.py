@@ -20,9 +20,6 @@ from cogwork.front.control_channel import ControlChannel, Message
 from cogwork.front.public_listener import PublicListener
 from cogwork.front.relay import GrpcRelay, Relay
 
-FRONT_ARGUMENT = "front-process"
-"""First argument of an executable that is to be the front process."""
-
 
 def main() -> None:
     # The server decides when this process ends; signals to a process group reach both.

@@ -15,7 +15,6 @@ from typing import Literal, Protocol
 
 from cogwork.core.backoff import Backoff
 from cogwork.front.control_channel import ControlChannel, Message, control_pair
-from cogwork.front.main import FRONT_ARGUMENT
 from cogwork.front.public_listener import ListenerLimits, OnClient, PublicListener
 from cogwork.front.relay import GrpcRelay, Relay
 
@@ -129,7 +128,7 @@ class FrontProcess:
         try:
             with theirs:
                 self._process = subprocess.Popen(  # noqa: S603 - this very program
-                    [*_front_command(), str(theirs.fileno())],
+                    [sys.executable, "-m", "cogwork.front.main", str(theirs.fileno())],
                     stdin=subprocess.DEVNULL,
                     stdout=subprocess.DEVNULL,
                     pass_fds=(theirs.fileno(),),
@@ -186,12 +185,6 @@ class FrontProcess:
         for each in self._listeners:
             each.close()
         self._listeners = []
-
-
-def _front_command() -> list[str]:
-    if getattr(sys, "frozen", False):
-        return [sys.executable, FRONT_ARGUMENT]
-    return [sys.executable, "-m", "cogwork.front.main", FRONT_ARGUMENT]
 
 
 def _end_process(process: subprocess.Popen[bytes]) -> None:
