@@ -16,6 +16,7 @@ SERVER_LOGGERS = (
     "rdk.config",
     "rdk.framesystem",
     "rdk.job_manager",
+    "rdk.maintenance",
     "rdk.modmanager",
     "rdk.networking",
     "rdk.networking.log_upload",

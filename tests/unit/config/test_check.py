@@ -712,7 +712,6 @@ def test_complete_file_has_only_the_login_error_and_unsupported_sections() -> No
     ]
     assert unsupported == [
         "/cloud",
-        "/modules/1",
         "/remotes",
         "/components/0/service_configs/0",
         "/components/0/service_configs/1",

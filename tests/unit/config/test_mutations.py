@@ -17,7 +17,7 @@ from pydantic import JsonValue
 from tests.sizes import size
 from tests.unit.config.workshop import codes_of, load_config, sensor
 
-from cogwork.config import codes, diagnostic_format
+from cogwork.config import diagnostic_format
 from cogwork.config.diagnostic_limits import MAX_DIAGNOSTICS, MAX_MESSAGE_LENGTH, MAX_RELATED
 from cogwork.config.json_reader import read_json
 from cogwork.config.loader import LoadedConfig, LocatedDiagnostic
@@ -224,9 +224,9 @@ def test_mutated_files_load_fast_with_printable_diagnostics() -> None:
         assert seconds < MAX_SECONDS, f"mutation {number} took {seconds:.1f} s"
         assert not load.is_refused or shown, f"mutation {number} is refused without a word"
         assert all(shown)
-        # No line of a file with more faults than are shown is quoted.
-        quoted = {fault.excerpt is not None for fault in load.diagnostics}
-        assert quoted <= {codes.MORE_FAULTS.id not in codes_of(load)}
+        if load.result.omitted_count or not load.result.all_keys_compared:
+            # No line is quoted: a misspelled secret may be among the faults that were not kept.
+            assert not any(fault.excerpt and fault.excerpt.line for fault in load.diagnostics)
     print(
         f"\n{COUNT} mutations: {tally.accepted} accepted, {tally.refused} refused,"
         f" {tally.diagnostics} diagnostics of {len(tally.codes)} codes,"

@@ -540,7 +540,7 @@ def test_any_output_is_decoded_or_refused(
         return
     assert ((found.boxes >= 0) & (found.boxes <= 1)).all()
     assert (found.boxes[:, :2] <= found.boxes[:, 2:]).all()
-    assert ((found.scores > 0) & (found.scores <= 1)).all()
+    assert ((found.scores >= 0) & (found.scores <= 1)).all()
     assert (found.classes >= 0).all()
     assert len(found.boxes) == len(found.scores) == len(found.classes)
 
