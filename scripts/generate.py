@@ -188,8 +188,9 @@ EXAMPLES = {
     "log": """{
   "log": [
     { "pattern": "rdk.*", "level": "warn" },
-    { "pattern": "rdk.resource_manager.rdk:component:camera/*", "level": "debug" }
-  ]
+    { "pattern": "rdk:component:camera/belt", "level": "debug" }
+  ],
+  "components": [{ "name": "belt", "api": "rdk:component:camera", "model": "fake" }]
 }""",
     "maintenance": """{
   "components": [
