@@ -6,8 +6,7 @@ import asyncio
 from dataclasses import dataclass
 from typing import Any
 
-from cogwork.front.peer_name import Peer
-from cogwork.wire.http1 import LOCAL_KEY, Application
+from cogwork.wire.http1 import Application
 
 
 @dataclass
@@ -55,8 +54,7 @@ async def send_request(
         "scheme": "http",
         "http_version": "1.1",
         "client": (client, 50112),
-        "server": ("localhost", 0),
-        "state": {LOCAL_KEY: Peer.from_addresses((client, 50000), (server, 8080)).is_local},
+        "server": (server, 8080),
     }
     await application(scope, receive, send)
     response_headers = {name.decode(): value.decode() for name, value in sent[0]["headers"]}

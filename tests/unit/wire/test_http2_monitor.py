@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests import frames
 
-from cogwork.front.http2_monitor import (
+from cogwork.wire.http2_monitor import (
     Http2Monitor,
     MonitorLimits,
     ProtocolViolation,
