@@ -88,16 +88,10 @@ def _find_connection_fault(error: grpc.RpcError, address: str) -> Unreachable | 
     if any(sign in details for sign in _SIGNS_OF_ANOTHER_SERVER):
         return Unreachable(address, "not a Cogwork server")
     if code is grpc.StatusCode.UNAVAILABLE and any(sign in details for sign in _SIGNS_OF_NO_REPLY):
-        why = _probe(address) or (TLS_REASON if _expects_tls(address) else "not a Cogwork server")
-        return Unreachable(address, why)
+        return Unreachable(address, _probe(address) or _explain_foreign_server(address))
     if code is grpc.StatusCode.DEADLINE_EXCEEDED and (reason := _probe(address)):
         return Unreachable(address, reason)
     return None
-
-
-def _expects_tls(address: str) -> bool:
-    host, _, port = address.rpartition(":")
-    return port.isdecimal() and expects_tls(host.strip("[]"), int(port))
 
 
 def _probe(address: str) -> object:
@@ -105,9 +99,18 @@ def _probe(address: str) -> object:
 
     gRPC words the reason differently for each address of a host, or does not give it.
     """
-    host, _, port = address.rpartition(":")
     try:
-        socket.create_connection((host.strip("[]"), int(port)), _PROBE_TIMEOUT).close()
+        socket.create_connection(_split_address(address), _PROBE_TIMEOUT).close()
     except (OSError, ValueError) as error:
         return getattr(error, "strerror", None) or error
     return None
+
+
+def _explain_foreign_server(address: str) -> str:
+    """Return why a server that accepts connections does not serve the command."""
+    return TLS_REASON if expects_tls(*_split_address(address)) else "not a Cogwork server"
+
+
+def _split_address(address: str) -> tuple[str, int]:
+    host, _, port = address.rpartition(":")
+    return host.strip("[]"), int(port)

@@ -7,6 +7,7 @@ from typing import Any
 
 from cogwork.cli.terminal import paint
 from cogwork.config.diagnostics import replace_unprintable
+from cogwork.core.sentences import join_names
 
 _MAX_NAMES = 8
 _CHANGES = ("added", "changed", "removed")
@@ -67,7 +68,9 @@ def _describe_module(details: Mapping[str, Any]) -> str:
 
 def _describe_configuration(details: Mapping[str, Any]) -> str:
     changes = "; ".join(
-        f"{change} {_join_names(details[change])}" for change in _CHANGES if details.get(change)
+        f"{change} {join_names(details[change], _MAX_NAMES)}"
+        for change in _CHANGES
+        if details.get(change)
     )
     return (
         f"configuration {details['revision']} applied in {details['seconds']:g}s: "
@@ -84,17 +87,11 @@ def _describe_client(details: Mapping[str, Any]) -> str:
 def _describe_stop(unfinished: list[Any]) -> str:
     if not unfinished:
         return "the server stopped"
-    return f"the server stopped; {_join_names(unfinished)} did not close in time"
-
-
-def _join_names(names: list[Any]) -> str:
-    shown = ", ".join(map(str, names[:_MAX_NAMES]))
-    more = len(names) - _MAX_NAMES
-    return f"{shown} and {more} more" if more > 0 else shown
+    return f"the server stopped; {join_names(unfinished, _MAX_NAMES)} did not close in time"
 
 
 def _list_details(details: Mapping[str, Any]) -> str:
     return ", ".join(
-        f"{key} {_join_names(value) if isinstance(value, list) else value}"
+        f"{key} {join_names(value, _MAX_NAMES) if isinstance(value, list) else value}"
         for key, value in details.items()
     )

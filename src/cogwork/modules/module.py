@@ -13,6 +13,7 @@ from google.protobuf.descriptor_pool import DescriptorPool
 
 from cogwork.config.module import ModuleConfig
 from cogwork.core.errors import CogworkError
+from cogwork.core.sentences import join_names
 from cogwork.core.shield import await_shielded
 from cogwork.graph.name import ResourceName
 from cogwork.graph.provider import Offer, Unavailable
@@ -419,5 +420,4 @@ class Module:
 
 def _format_models(capabilities: ModuleCapabilities) -> str:
     names = sorted(str(model) for _, model in capabilities.models)
-    more = f" and {len(names) - _MAX_LOGGED_MODELS} more" if len(names) > _MAX_LOGGED_MODELS else ""
-    return ", ".join(names[:_MAX_LOGGED_MODELS]) + more if names else "no models"
+    return join_names(names, _MAX_LOGGED_MODELS) if names else "no models"

@@ -21,6 +21,7 @@ from cogwork.config.watcher import ConfigWatcher
 from cogwork.core.clock import Clock
 from cogwork.core.errors import CogworkError
 from cogwork.core.paths import cogwork_home
+from cogwork.core.sentences import join_names
 from cogwork.drivers.builtin_models import builtin_models
 from cogwork.graph.events import Event, Observer, log_event
 from cogwork.graph.limits import GraphLimits
@@ -303,10 +304,8 @@ def _describe_starting(modules: Iterable[ModuleStatus]) -> str:
     ]
     if not starting:
         return ""
-    more = len(starting) - _MAX_NAMES
-    names = ", ".join(starting[:_MAX_NAMES]) + (f" and {more} more" if more > 0 else "")
     noun = "module" if len(starting) == 1 else "modules"
-    return f"; still starting: {noun} {names}"
+    return f"; still starting: {noun} {join_names(starting, _MAX_NAMES)}"
 
 
 async def _cancel_tasks(tasks: Collection[asyncio.Task[None]]) -> None:

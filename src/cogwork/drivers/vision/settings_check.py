@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 
 from cogwork.config.diagnostics import did_you_mean
+from cogwork.core.sentences import join_names
 from cogwork.drivers.mlmodel.model_info import TensorSpec
 from cogwork.drivers.vision.attributes import MlmodelVisionAttributes
 from cogwork.drivers.vision.decoding.decoder import ModelView
@@ -51,9 +52,7 @@ def _check_label_confidences(
     unknown = find_unknown_labels(settings, labels)
     if not unknown:
         return
-    listed = ", ".join(f'"{name}"' for name in unknown[:_MAX_LISTED])
-    if len(unknown) > _MAX_LISTED:
-        listed += f" and {len(unknown) - _MAX_LISTED} more"
+    listed = join_names([f'"{name}"' for name in unknown], _MAX_LISTED)
     if labels is None:
         yield (
             f"label_confidences names {listed}, but the model has no labels: set `label_path`, or "

@@ -54,7 +54,7 @@ def make_postprocessor(settings: MlmodelVisionAttributes) -> Postprocessor:
     threshold = min_confidence(settings)
     if threshold >= _MIN_SCORE:
         return Postprocessor(threshold, settings.nms_overlap)
-    assumption = f"candidates with a score below {_MIN_SCORE} are empty rows of the output"
+    assumption = f"rows with a score below {_MIN_SCORE} are dropped"
     return Postprocessor(_MIN_SCORE, settings.nms_overlap, (assumption,))
 
 
