@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import io
 import json
 import os
@@ -329,10 +330,13 @@ def run_on_terminal(*arguments: str, **environment: str) -> bytes:
             env={**os.environ, **environment},
             check=False,
         )
-        return os.read(ours, 65536)
     finally:
-        os.close(ours)
         os.close(theirs)
+    shown = b""
+    with os.fdopen(ours, "rb", 0) as screen, contextlib.suppress(OSError):  # EIO: all is read
+        while part := screen.read(65536):
+            shown += part
+    return shown
 
 
 def test_color_is_used_only_on_a_terminal_without_no_color(tmp_path: Path) -> None:
