@@ -13,7 +13,6 @@ import struct
 import threading
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
 import grpc
@@ -32,20 +31,25 @@ from grpclib.reflection.v1alpha import reflection_pb2 as reflection_v1alpha_mess
 from hyperframe.frame import SettingsFrame
 from tests import frames
 
+from cogwork.front import listen_sockets as sockets_module
+from cogwork.front import relay as relay_module
+from cogwork.front import socket_relay
+from cogwork.front.connections import ConnectionLimits
+from cogwork.front.listen_sockets import CannotListen
+from cogwork.front.peer_name import parse_socket_name
+from cogwork.front.public_listener import ListenerLimits, PublicListener
 from cogwork.server import listeners as listeners_module
+from cogwork.server import public_port as port_module
 from cogwork.server.address import Address, ListenAddresses
+from cogwork.server.front import InProcessFront, ServerSockets
 from cogwork.server.listeners import Listeners
+from cogwork.server.public_port import PublicPort
 from cogwork.server.socket_directory import private_directory
-from cogwork.wire import grpc_relay as relay_module
-from cogwork.wire import http1, socket_relay
-from cogwork.wire import listener as front_module
-from cogwork.wire.connections import ConnectionLimits
+from cogwork.wire import http1
 from cogwork.wire.grpc import MAX_MESSAGE_SIZE, grpc_server
-from cogwork.wire.grpc_relay import GrpcRelay
 from cogwork.wire.grpc_services import add_standard_services
 from cogwork.wire.handlers import HandlerTable, Method, Stream
 from cogwork.wire.http1 import Application, Http1Server
-from cogwork.wire.listener import CannotListen, ListenerLimits, PublicListener
 
 SERVICE = "test.Wire"
 MIB = 1 << 20
@@ -53,11 +57,16 @@ DEADLINE = 20.0
 PATIENT = ListenerLimits(peek_timeout=DEADLINE)
 
 
+def peer_of(name: str) -> str:
+    return parse_socket_name(name).address
+
+
 @dataclass
 class Site:
     """A listener before a gRPC server and an HTTP application, with counters of their calls."""
 
     front: PublicListener = field(init=False)
+    public: PublicPort = field(init=False)
     sent: int = 0
     """Megabytes that floods could hand over."""
     held: int = 0
@@ -65,7 +74,7 @@ class Site:
 
     @property
     def port(self) -> int:
-        return self.front.addresses[0][1]
+        return self.public.addresses[0][1]
 
     def table(self) -> HandlerTable:
         table = HandlerTable()
@@ -116,21 +125,24 @@ async def serve_site(
     site = Site()
     with private_directory() as directory:
         http = http or Http1Server(lambda: site.application)
-        relay = GrpcRelay(directory / "grpc")
-        site.front = PublicListener(relay, http, limits)
-        server = grpc_server(site.table(), relay.peer)
+        http.listen(directory / "http")
+        front = InProcessFront(lambda *_: None, limits)
+        front.use_sockets(ServerSockets(directory / "grpc", directory / "http"))
+        site.front, site.public = front.listener, PublicPort(front)
+        server = grpc_server(site.table(), peer_of)
         server.add_insecure_port(f"unix:{directory / 'grpc'}")
         await server.start()
-        await site.front.listen(host, 0)
+        await site.public.listen(host, 0)
         try:
             async with asyncio.timeout(50):
                 yield site
         finally:
             stopping = asyncio.ensure_future(server.stop(None))
-            await site.front.aclose()
+            await site.public.aclose()
+            await http.aclose()
             await stopping
         assert site.front.connection_count == 0
-        assert [path.name for path in directory.iterdir()] in ([], ["grpc"])
+        assert {path.name for path in directory.iterdir()} <= {"grpc", "http"}
 
 
 @contextlib.asynccontextmanager
@@ -288,8 +300,7 @@ async def test_each_client_has_its_own_peer_address(host: str, shown: str) -> No
 async def test_grpc_only_address_reports_peer_addresses() -> None:
     """Without a listener in between, peer names of grpc's core are converted to ours."""
     site = Site()
-    relay = GrpcRelay(Path("unused"))
-    server = grpc_server(site.table(), relay.peer)
+    server = grpc_server(site.table(), peer_of)
     ports = {host: server.add_insecure_port(f"{host}:0") for host in ("127.0.0.1", "[::1]")}
     await server.start()
     async with (
@@ -416,7 +427,7 @@ async def test_clients_may_disconnect_at_any_moment(
                 close(connection)
         async with connect_grpc(site.port) as channel:
             assert await call_echo(channel, b"x") == b"x"
-        await until(lambda: len(site.front._relay) <= 1)
+        await until(lambda: len(site.front._grpc) <= 1)
         await until(lambda: len(site.front._dispatch_tasks) == 0)
         if close is reset_connection:
             await until(lambda: site.front.connection_count == 0)
@@ -489,7 +500,7 @@ async def test_listening_on_another_port_keeps_connections() -> None:
     async with serve_site() as site, connect_grpc(site.port) as channel:
         old = site.port
         assert await call_echo(channel, b"1") == b"1"
-        await site.front.listen("127.0.0.1", 0)
+        await site.public.listen("127.0.0.1", 0)
         assert site.port != old
         assert await call_echo(channel, b"2") == b"2"
         assert (await asyncio.to_thread(http_get, site.port, "/a"))[0] == 200
@@ -502,8 +513,8 @@ async def test_listening_on_another_address_of_the_same_port_keeps_connections()
     async with serve_site() as site, connect_grpc(site.port) as channel:
         port = site.port
         for host in ("", "127.0.0.1", "localhost", "0.0.0.0", "127.0.0.1"):
-            await site.front.listen(host, port)
-            assert {own for _, own in site.front.addresses} == {port}
+            await site.public.listen(host, port)
+            assert {own for _, own in site.public.addresses} == {port}
             assert await call_echo(channel, b"x") == b"x"
             assert (await asyncio.to_thread(http_get, port, "/a"))[0] == 200
 
@@ -515,18 +526,18 @@ async def test_unavailable_address_changes_nothing() -> None:
             # All interfaces are unavailable while another socket uses one of them.
             for host in ("", "127.0.0.2", "192.0.2.7", "nowhere.invalid"):
                 with pytest.raises(CannotListen):
-                    await site.front.listen(host, port)
+                    await site.public.listen(host, port)
                 assert await call_echo(channel, b"x") == b"x"
                 assert (await asyncio.to_thread(http_get, port, "/a"))[0] == 200
 
 
-def create_listener() -> PublicListener:
-    return PublicListener(GrpcRelay(Path("unused")), Http1Server(lambda: Site().application))
+def create_port() -> PublicPort:
+    return PublicPort(InProcessFront(lambda *_: None))
 
 
 async def listen_error(host: str, port: int) -> str:
     with pytest.raises(CannotListen) as told:
-        await create_listener().listen(host, port)
+        await create_port().listen(host, port)
     return str(told.value)
 
 
@@ -558,7 +569,7 @@ async def test_cannot_listen_names_the_relevant_reason(
                 (socket.AF_INET, ("127.0.0.1", port)),
             ]
 
-        monkeypatch.setattr(front_module, "_resolve_addresses", both)
+        monkeypatch.setattr(port_module, "resolve_addresses", both)
         assert "the port is in use by another program" in await listen_error("x", port)
 
 
@@ -584,7 +595,7 @@ async def test_cannot_listen_without_permission(monkeypatch: pytest.MonkeyPatch)
     def refuse(*_: object) -> None:
         raise PermissionError(errno.EACCES, "Permission denied")
 
-    monkeypatch.setattr(front_module, "_open_listener", refuse)
+    monkeypatch.setattr(sockets_module, "_open_listener", refuse)
     assert await listen_error("127.0.0.1", 80) == (
         "cannot listen on 127.0.0.1:80: permission denied; use a port above 1023 "
         "or set network.bind_address"
@@ -595,7 +606,7 @@ async def test_cannot_listen_without_permission(monkeypatch: pytest.MonkeyPatch)
 async def test_chosen_port_in_use_on_the_other_address_is_retried(
     taken_on: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    bind = front_module._open_listener
+    bind = sockets_module._open_listener
     tries = 0
 
     def open_listener(family: int, address: tuple[Any, ...]) -> socket.socket:
@@ -608,13 +619,13 @@ async def test_chosen_port_in_use_on_the_other_address_is_retried(
     async def both(*_: object) -> list[tuple[int, tuple[Any, ...]]]:
         return [(socket.AF_INET, ("127.0.0.1", 0)), (socket.AF_INET6, ("::1", 0, 0, 0))]
 
-    monkeypatch.setattr(front_module, "_open_listener", open_listener)
-    monkeypatch.setattr(front_module, "_resolve_addresses", both)
-    front = create_listener()
-    await front.listen("localhost", 0)
-    assert len({port for _, port in front.addresses}) == 1
+    monkeypatch.setattr(sockets_module, "_open_listener", open_listener)
+    monkeypatch.setattr(port_module, "resolve_addresses", both)
+    public = create_port()
+    await public.listen("localhost", 0)
+    assert len({port for _, port in public.addresses}) == 1
     assert tries == 3
-    await front.aclose()
+    await public.aclose()
 
 
 async def test_accepting_resumes_when_descriptors_are_available(
@@ -683,7 +694,7 @@ async def test_close_during_the_import_of_http() -> None:
             await send(connection, GET)
             await until(lambda: site.front.connection_count == 1)
             asyncio.get_running_loop().call_later(0.05, go_on.set)
-            await site.front.aclose()
+            await site.public.aclose()
             await read_to_end(connection)
 
 

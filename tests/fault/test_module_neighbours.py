@@ -139,7 +139,7 @@ class NeighborScenario:
         self._save_config([], [])
         pids = {each.pid for each in psutil.Process(self.server.pid).children(recursive=True)}
         async with asyncio.timeout(DEADLINE):
-            while len(pids) > 2:  # the good module, and the reaper
+            while len(pids) > 3:  # the good module, the reaper and the front process
                 await asyncio.sleep(0.02)
                 pids = {
                     each.pid for each in psutil.Process(self.server.pid).children(recursive=True)

@@ -88,10 +88,20 @@ def slowness() -> float:
     return max(1.0, statistics.median(times) / USUAL_SECONDS)
 
 
+def find_front(server: int) -> psutil.Process:
+    """Return the front process of a server."""
+    return next(each for each in psutil.Process(server).children() if is_front(each))
+
+
+def is_front(process: psutil.Process) -> bool:
+    return "cogwork.front.main" in process.cmdline()
+
+
 class WatchedServer:
     def __init__(self, server: Server, bystander: asyncio.subprocess.Process, lag: Path) -> None:
         self.server = server
         self.process = psutil.Process(server.pid)
+        self.front = find_front(server.pid)
         self._bystander = bystander
         self._lag = lag
         self._size = 0.0
@@ -103,8 +113,11 @@ class WatchedServer:
         async with asyncio.timeout(20):
             while LAYOUT.unpack(self._lag.read_bytes())[2]:  # noqa: ASYNC110 - nobody tells
                 await asyncio.sleep(0.002)
-        size: int = self.process.memory_info().rss
+        size: int = self.process.memory_info().rss + self.front.memory_info().rss
         return size / MIB
+
+    def descriptors(self) -> int:
+        return self.process.num_fds() + self.front.num_fds()
 
     async def begin(self) -> None:
         """Start a phase; earlier measurements do not count."""

@@ -105,7 +105,7 @@ def acme(tmp_path: Path) -> dict[str, str]:
 @pytest.fixture
 def sockets() -> Iterator[Path]:
     """Create a temporary directory for a server, with a path short enough for sockets."""
-    with tempfile.TemporaryDirectory() as directory:
+    with tempfile.TemporaryDirectory(dir="/tmp", prefix="cw") as directory:
         yield Path(directory)
 
 

@@ -7,7 +7,6 @@ clients has a quota or is throttled.
 
 from __future__ import annotations
 
-import ipaddress
 import socket
 from typing import Any
 
@@ -32,7 +31,7 @@ from cogwork.logs.ring_buffer import RingBuffer
 from cogwork.robot.event_journal import EventJournal
 from cogwork.robot.machine import Machine
 from cogwork.robot.maintenance import check_maintenance
-from cogwork.wire.http1 import Application
+from cogwork.wire.http1 import LOCAL_KEY, Application
 
 _MIB = 1 << 20
 
@@ -112,5 +111,4 @@ def create_app(
 
 def _is_local(scope: Any) -> bool:
     """Return whether the client is on this computer, whichever of its addresses it uses."""
-    client, server = scope["client"][0], scope["server"][0]
-    return client == server or ipaddress.ip_address(client.partition("%")[0]).is_loopback
+    return bool(scope["state"][LOCAL_KEY])

@@ -14,10 +14,11 @@ from pathlib import Path
 
 import grpc.aio
 
+from cogwork.front.peer_name import Peer, parse_socket_name
+from cogwork.front.relay import GrpcRelay
 from cogwork.modules.address import remove_socket, unix_address
 from cogwork.robot.access import module_peer
 from cogwork.wire.grpc import grpc_server
-from cogwork.wire.grpc_relay import GrpcRelay
 from cogwork.wire.handlers import HandlerTable
 from cogwork.wire.supervised_server import SupervisedServer
 
@@ -41,6 +42,8 @@ class ParentServer:
         self._directory = directory
         self._sockets = (directory / f"parent{number}" for number in itertools.count(1))
         self._relay = GrpcRelay(directory / "parent")
+        self._peers: dict[str, str] = {}
+        """Peers of modules, by the tokens that stand for them in the names of sockets."""
         self._server: SupervisedServer | None = None
 
     async def start(self, table: HandlerTable) -> None:
@@ -55,27 +58,35 @@ class ParentServer:
     @contextlib.contextmanager
     def open_socket(self, module: str) -> Iterator[str]:
         """Open a socket for this module alone, and remove it at the end."""
-        address = unix_address(self._directory, f"parent-{module}", secrets.token_hex(3))
-        listener = _Listener(address, module_peer(module), self._relay)
+        token = secrets.token_hex(3)
+        address = unix_address(self._directory, f"parent-{module}", token)
+        self._peers[token] = module_peer(module)
+        listener = _Listener(address, module_peer(module), Peer(token), self._relay)
         try:
             yield address
         finally:
             listener.close()
             remove_socket(address)
+            del self._peers[token]
 
     async def _start_server(self, table: HandlerTable) -> grpc.aio.Server:
-        server = grpc_server(table, self._relay.peer)
+        server = grpc_server(table, self._find_peer)
         # Every server gets a new socket: the previous one may not have removed its own yet.
         private = next(self._sockets)
         server.add_insecure_port(f"unix:{private}")
         await server.start()
-        self._relay.grpc_socket = private
+        self._relay.target = private
         return server
+
+    def _find_peer(self, name: str) -> str:
+        token = parse_socket_name(name).address
+        return self._peers.get(token, token)
 
 
 class _Listener:
-    def __init__(self, address: str, peer: str, relay: GrpcRelay) -> None:
+    def __init__(self, address: str, peer: str, token: Peer, relay: GrpcRelay) -> None:
         self._peer = peer
+        self._token = token
         self._relay = relay
         self._loop = asyncio.get_running_loop()
         self._connections = 0
@@ -121,7 +132,7 @@ class _Listener:
             connection.close()
             return
         try:
-            self._relay.start(connection, self._peer, self._on_closed)
+            self._relay.start(connection, self._token, self._on_closed)
         except OSError as error:
             _log.warning("lost a connection from %s: %s", self._peer, error.strerror)
             connection.close()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ipaddress
 import json
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 from cogwork.config.schema import MachineConfig
 
@@ -36,6 +36,7 @@ class ListenAddresses(NamedTuple):
     public: Address
     grpc: Address | None
     warnings: tuple[str, ...]
+    front: Literal["process", "in_process"] = "process"
 
 
 def resolve_listen_addresses(config: MachineConfig, port: int | None = None) -> ListenAddresses:
@@ -56,6 +57,7 @@ def resolve_listen_addresses(config: MachineConfig, port: int | None = None) -> 
                 f"listening on {here} only: login and TLS require the cloud connection, which "
                 "this release does not support yet",
             ),
+            network.front,
         )
     return ListenAddresses(
         public,
@@ -64,6 +66,7 @@ def resolve_listen_addresses(config: MachineConfig, port: int | None = None) -> 
             f"listening on {address} without login: anyone who reaches it can control this machine"
             for address in exposed
         ),
+        network.front,
     )
 
 

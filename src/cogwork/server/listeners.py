@@ -6,16 +6,20 @@ import asyncio
 import itertools
 import logging
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import grpc.aio
 
+from cogwork.front.listen_sockets import CannotListen
+from cogwork.front.peer_name import parse_socket_name
+from cogwork.front.public_listener import OnClient
 from cogwork.server.address import Address, ListenAddresses
+from cogwork.server.front import Front, ServerSockets, make_front
+from cogwork.server.public_port import PublicPort
 from cogwork.wire.grpc import grpc_server
-from cogwork.wire.grpc_relay import GrpcRelay
 from cogwork.wire.handlers import HandlerTable
 from cogwork.wire.http1 import Application, Http1Server
-from cogwork.wire.listener import CannotListen, OnClient, PublicListener
 from cogwork.wire.supervised_server import SupervisedServer
 
 GRACE = 1.0
@@ -33,10 +37,12 @@ class Listeners:
         on_client: OnClient = lambda *_: None,
     ) -> None:
         self._table = table
-        self._sockets = (directory / f"grpc{number}" for number in itertools.count(1))
-        self._relay = GrpcRelay(directory / "grpc")
-        self._public_listener = PublicListener(self._relay, Http1Server(application))
-        self._public_listener.on_client = on_client
+        self._on_client = on_client
+        self._grpc_sockets = (directory / f"grpc{number}" for number in itertools.count(1))
+        self._sockets = ServerSockets(directory / "grpc", directory / "http")
+        self._front: Front | None = None
+        self._public_port: PublicPort | None = None
+        self._http = Http1Server(application)
         self._server = SupervisedServer(self._start_grpc_server)
         self._public: Address | None = None
         self._grpc: Address | None = None
@@ -45,13 +51,16 @@ class Listeners:
 
     @property
     def addresses(self) -> list[tuple[str, int]]:
-        return self._public_listener.addresses
+        return self._public_port.addresses if self._public_port is not None else []
 
     async def start(self, listen: ListenAddresses) -> None:
         """Start listening. Raises CannotListen."""
         self._grpc = listen.grpc
+        self._http.listen(self._sockets.http)
+        self._front = make_front(listen.front, self._on_client)
         await self._server.start()
-        await self._public_listener.listen(*listen.public)
+        self._public_port = PublicPort(self._front)
+        await self._public_port.listen(*listen.public)
         self._public = listen.public
         self._desired = listen
         _log_warnings(listen)
@@ -68,14 +77,17 @@ class Listeners:
                 "%s",
                 self._grpc or "not served",
             )
+        if before is not None and listen.front != before.front:
+            _log.warning("the change of network.front takes effect after a restart")
         async with self._change_lock:
             # A newer change may have arrived while this one waited for the lock.
             if listen is self._desired and listen.public != self._public:
                 await self._rebind(listen)
 
     async def _rebind(self, listen: ListenAddresses) -> None:
+        assert self._public_port is not None  # `start` makes it
         try:
-            await self._public_listener.listen(*listen.public)
+            await self._public_port.listen(*listen.public)
         except CannotListen as error:
             _log.error("%s; still listening on %s", error, self._public)
             return
@@ -83,26 +95,31 @@ class Listeners:
         _log.info("listening on %s", " and ".join(str(Address(*at)) for at in self.addresses))
         _log_warnings(listen)
 
-    def stop_accepting(self) -> None:
-        self._public_listener.stop_listening()
+    async def stop_accepting(self) -> None:
+        if self._public_port is not None:
+            await self._public_port.stop_listening()
 
     async def aclose(self) -> None:
         stopping = asyncio.ensure_future(self._server.stop(GRACE))
         await asyncio.wait({stopping}, timeout=2 * GRACE)
-        # A client that does not read keeps gRPC from closing its connection, so it is cut here.
-        await self._public_listener.aclose()
+        await self._http.aclose()
+        if self._public_port is not None:
+            # A client that does not read keeps gRPC from closing its connection, so it is cut here.
+            await self._public_port.aclose()
         await asyncio.wait({stopping}, timeout=GRACE)
         stopping.cancel()
 
     async def _start_grpc_server(self) -> grpc.aio.Server:
-        server = grpc_server(self._table, self._relay.peer)
+        server = grpc_server(self._table, lambda name: parse_socket_name(name).address)
         # Every server gets a new socket: the previous one may not have removed its own yet.
-        socket = next(self._sockets)
-        server.add_insecure_port(f"unix:{socket}")
+        path = next(self._grpc_sockets)
+        server.add_insecure_port(f"unix:{path}")
         if self._grpc is not None:
             _add_port(server, self._grpc)
         await server.start()
-        self._relay.grpc_socket = socket
+        self._sockets = replace(self._sockets, grpc=path)
+        if self._front is not None:
+            self._front.use_sockets(self._sockets)
         return server
 
 

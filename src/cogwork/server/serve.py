@@ -221,7 +221,7 @@ class _Server:
     async def aclose(self, reason: str) -> list[Any]:
         """Stop the server, and return the names of what did not close in time."""
         self._journal.record("stopping", {"reason": reason})
-        self._listeners.stop_accepting()
+        await self._listeners.stop_accepting()
         # A client may disappear while the machine closes, so the session watcher stops last.
         watching = {task for task in self._tasks if task.get_name() == "sessions"}
         await _cancel_tasks(self._tasks - watching)

@@ -12,8 +12,9 @@ from pathlib import Path
 
 _PREFIX = "cogwork-"
 _STALE_NAME = re.compile(rf"{_PREFIX}(\d+)-\w+")
-_MAX_PARENT_PATH = 70
-"""Bytes of the parent's path: the path of a Unix socket has at most 107 in all."""
+_MAX_PARENT_PATH = 20
+"""Bytes of the parent's path: the path of a Unix socket has at most 107 in all, and the name of a
+relayed connection contains the client's address."""
 
 
 @contextlib.contextmanager

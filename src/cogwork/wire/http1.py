@@ -1,20 +1,21 @@
-"""Serves HTTP/1.1 with uvicorn's protocol, without its server loop: the listener accepts for us.
+"""Serves HTTP/1.1 on a private Unix socket, with uvicorn's protocol but without its server loop.
 
 Most machines never receive an HTTP/1.1 request, so uvicorn and the application are imported with
-the first such connection.
+the first connection.
 """
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
+import logging
 import socket
-import time
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any, cast
 
 from cogwork.core.workers import Workers
-from cogwork.wire.connections import ConnectionState
+from cogwork.front.peer_name import parse_socket_name
 
 Application = Callable[..., Any]
 """An ASGI application."""
@@ -33,15 +34,23 @@ SECURITY_HEADERS = {
 
 ABORT_KEY = "abort"
 """Key in the ASGI scope's state of a function that aborts the connection."""
+LOCAL_KEY = "is_local"
+"""Key in the ASGI scope's state: whether the client is on this computer."""
 
+_ACCEPT_PAUSE = 0.5
+"""Seconds to wait before accepting again after the process ran out of descriptors."""
 _HEADERS_TIMEOUT = 10.0
 """Maximum seconds for a client to send the head of a request."""
 _WRITE_TIMEOUT = 10.0
 """Maximum seconds for a client to read, once the write buffer is full."""
+_CHUNK_SIZE = 16 * 1024
+"""Bytes that are parsed at once."""
 _WRITE_BUFFER_LIMIT = 16 * 1024
 """Bytes that are buffered for a client before writing pauses."""
 _SHUTDOWN_GRACE = 1.0
 """Seconds that responses in progress get to finish when the server stops."""
+
+_log = logging.getLogger("rdk.networking")
 
 
 class Http1Server:
@@ -50,23 +59,64 @@ class Http1Server:
         self._make_application = application
         self._server: Any = None
         self._loading: asyncio.Future[None] | None = None
+        self._listener: socket.socket | None = None
+        self._starting: set[asyncio.Task[None]] = set()
 
     @property
     def connection_count(self) -> int:
         return len(self._server.connections) if self._server is not None else 0
 
-    async def take_over(self, connection: socket.socket, on_close: Callable[[], None]) -> Any:
-        await self._load()
-        _, protocol = await asyncio.get_running_loop().connect_accepted_socket(
-            lambda: self._server.make_protocol(on_close), connection
-        )
-        return protocol
+    def listen(self, path: Path) -> None:
+        """Listen on a Unix socket. The relay, its only client, limits the connections."""
+        listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        listener.setblocking(False)
+        listener.bind(str(path))
+        listener.listen(socket.SOMAXCONN)
+        self._listener = listener
+        self._accept_from(listener)
 
     async def aclose(self) -> None:
-        if self._loading is not None:
-            await asyncio.wait({self._loading})
+        if self._listener is not None:
+            asyncio.get_running_loop().remove_reader(self._listener.fileno())
+            self._listener.close()
+            self._listener = None
+        if self._starting:
+            await asyncio.wait(self._starting)
         if self._server is not None:
             await self._server.aclose()
+
+    def _accept_from(self, listener: socket.socket) -> None:
+        asyncio.get_running_loop().add_reader(listener.fileno(), self._accept, listener)
+
+    def _accept(self, listener: socket.socket) -> None:
+        loop = asyncio.get_running_loop()
+        try:
+            connection, _ = listener.accept()
+        except (BlockingIOError, InterruptedError, ConnectionAbortedError):
+            return
+        except OSError as error:
+            _log.error("cannot accept HTTP connections: %s; retrying", error.strerror)
+            loop.remove_reader(listener.fileno())
+            loop.call_later(_ACCEPT_PAUSE, self._resume, listener)
+            return
+        connection.setblocking(False)
+        task = loop.create_task(self._serve(connection))
+        self._starting.add(task)
+        task.add_done_callback(self._starting.discard)
+
+    def _resume(self, listener: socket.socket) -> None:
+        if listener is self._listener:
+            self._accept_from(listener)
+
+    async def _serve(self, connection: socket.socket) -> None:
+        try:
+            await self._load()
+            await asyncio.get_running_loop().connect_accepted_socket(
+                self._server.make_protocol, connection
+            )
+        except Exception as error:
+            _log.error("cannot serve an HTTP connection: %s", error)
+            connection.close()
 
     async def _load(self) -> None:
         if self._loading is None:
@@ -94,37 +144,30 @@ def _make_server_class() -> Callable[[Application], Any]:
         A client must finish the head of its request in time, and read the response in time.
         """
 
-        on_close: Callable[[], None]
-        last_active: float
         _headers_timer: asyncio.TimerHandle | None = None
         _write_timer: asyncio.TimerHandle | None = None
 
         def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
             transport.set_write_buffer_limits(high=_WRITE_BUFFER_LIMIT)
-            self.app_state[ABORT_KEY] = transport.abort
+            peer = parse_socket_name(transport.get_extra_info("peername"))
+            self.app_state |= {ABORT_KEY: transport.abort, LOCAL_KEY: peer.is_local}
             super().connection_made(transport)
+            self.client = peer.host_and_port
+            self.server = ("localhost", 0)
 
         def data_received(self, data: bytes) -> None:
-            super().data_received(data)
+            # h11 limits the head of a request, unless it arrives at once.
+            for start in range(0, len(data), _CHUNK_SIZE):
+                super().data_received(data[start : start + _CHUNK_SIZE])
+                if self.transport.is_closing():
+                    return
             cycle: Any = self.cycle
             if cycle is not None and not cycle.response_complete:
-                self.last_active = time.monotonic()
                 self._cancel_headers_timer()
             elif self._headers_timer is None and not self.transport.is_closing():
                 self._headers_timer = self.loop.call_later(_HEADERS_TIMEOUT, self.transport.close)
 
-        @property
-        def state(self) -> ConnectionState:
-            cycle: Any = self.cycle
-            if cycle is None or self.conn.their_state is h11.SEND_BODY:
-                return ConnectionState.UNUSED  # even if it was answered before its body arrived
-            return ConnectionState.IDLE if cycle.response_complete else ConnectionState.BUSY
-
-        def close(self) -> None:
-            self.transport.abort()
-
         def connection_lost(self, exc: Exception | None) -> None:
-            self.on_close()
             self._cancel_headers_timer()
             self._cancel_write_timer()
             super().connection_lost(exc)
@@ -197,11 +240,8 @@ def _make_server_class() -> Callable[[Application], Any]:
         def connections(self) -> set[Any]:
             return self._state.connections
 
-        def make_protocol(self, on_close: Callable[[], None]) -> Http1Protocol:
-            protocol = Http1Protocol(config=self._config, server_state=self._state, app_state={})
-            protocol.on_close = on_close
-            protocol.last_active = time.monotonic()
-            return protocol
+        def make_protocol(self) -> Http1Protocol:
+            return Http1Protocol(config=self._config, server_state=self._state, app_state={})
 
         async def aclose(self) -> None:
             connections, tasks = self._state.connections, self._state.tasks

@@ -7,7 +7,9 @@ from hpack.exceptions import HPACKError
 from tests import frames
 from tests.fuzz.target import ContractViolation, Target
 
-from cogwork.wire.http2_monitor import Http2Monitor, ProtocolViolation, has_utf8_headers
+from cogwork.front.http2_frames import ProtocolViolation
+from cogwork.front.http2_headers import has_utf8_headers
+from cogwork.front.http2_monitor import Http2Monitor
 
 _PATH = "/viam.robot.v1.RobotService/ResourceNames"
 
@@ -79,14 +81,14 @@ TARGETS = (
         "wire.http2",
         target_http2,
         _frame_seeds,
-        ("cogwork.wire.http2_monitor",),
+        ("cogwork.front.http2_frames", "cogwork.front.http2_monitor"),
         (b"\x00\x00\x00\x01\x04", b"\x00\x00\x05\x00\x01", b"\x09", b"\x00\x00\x04\x03\x00"),
     ),
     Target(
         "wire.headers",
         target_headers,
         _header_seeds,
-        ("cogwork.wire.http2_monitor",),
+        ("cogwork.front.http2_headers",),
         (b"\x40", b"\x00", b"\x80", b"\x7f", b"\xff\xff\xff", b"\x04\x85"),
     ),
 )

@@ -6,7 +6,8 @@ import asyncio
 from dataclasses import dataclass
 from typing import Any
 
-from cogwork.wire.http1 import Application
+from cogwork.front.peer_name import Peer
+from cogwork.wire.http1 import LOCAL_KEY, Application
 
 
 @dataclass
@@ -54,7 +55,8 @@ async def send_request(
         "scheme": "http",
         "http_version": "1.1",
         "client": (client, 50112),
-        "server": (server, 8080),
+        "server": ("localhost", 0),
+        "state": {LOCAL_KEY: Peer.from_addresses((client, 50000), (server, 8080)).is_local},
     }
     await application(scope, receive, send)
     response_headers = {name.decode(): value.decode() for name, value in sent[0]["headers"]}

@@ -8,15 +8,16 @@ import socket
 from collections.abc import AsyncIterator
 from typing import Any
 
+import psutil
 import pytest
 from tests.contract.conftest import grpc_core
 from tests.running import http_get
 
+from cogwork.front.listen_sockets import CannotListen
 from cogwork.server.address import Address, ListenAddresses
 from cogwork.server.listeners import Listeners
 from cogwork.server.socket_directory import private_directory
 from cogwork.wire.handlers import HandlerTable
-from cogwork.wire.listener import CannotListen
 
 __all__ = ["grpc_core"]
 
@@ -35,7 +36,7 @@ async def listeners() -> AsyncIterator[Listeners]:
         try:
             yield listeners
         finally:
-            listeners.stop_accepting()
+            await listeners.stop_accepting()
             await listeners.aclose()
 
 
@@ -169,3 +170,16 @@ async def test_change_of_the_grpc_address_needs_a_restart(
         "the change of network.grpc_address takes effect after a restart; "
         "until then it is 127.0.0.1:0"
     ]
+
+
+@pytest.mark.parametrize(("front", "processes"), [("process", 1), ("in_process", 0)])
+async def test_front_runs_where_it_is_configured(
+    listeners: Listeners, front: Any, processes: int, caplog: pytest.LogCaptureFixture
+) -> None:
+    before = len(psutil.Process().children())
+    await listeners.start(ListenAddresses(Address("127.0.0.1", 0), None, (), front))
+    assert await all_answer(listeners)
+    assert len(psutil.Process().children()) - before == processes
+    other: Any = "process" if front == "in_process" else "in_process"
+    await listeners.change(ListenAddresses(Address("127.0.0.1", 0), None, (), other))
+    assert "the change of network.front takes effect after a restart" in caplog.text

@@ -3,8 +3,8 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
-import socket
 from collections.abc import AsyncIterator, Awaitable, Callable
+from pathlib import Path
 from typing import Any, cast
 
 import psutil
@@ -14,6 +14,7 @@ from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response
 from starlette.routing import Route
 
+from cogwork.server.socket_directory import private_directory
 from cogwork.wire import http1
 from cogwork.wire.http1 import Application, Http1Server
 
@@ -39,36 +40,28 @@ def make_pages() -> Application:
 
 @contextlib.asynccontextmanager
 async def serve(make_application: Callable[[], Application]) -> AsyncIterator[Site]:
-    site = Site(Http1Server(make_application))
-    accepting = asyncio.ensure_future(site.accept())
-    try:
-        async with asyncio.timeout(30):
-            yield site
-    finally:
-        accepting.cancel()
-        await asyncio.gather(accepting, return_exceptions=True)
-        site.listener.close()
-        await site.http.aclose()
-        for writer in site.writers:
-            writer.close()
-            with contextlib.suppress(OSError):
-                await writer.wait_closed()
+    with private_directory() as directory:
+        site = Site(Http1Server(make_application), directory / "http")
+        try:
+            async with asyncio.timeout(30):
+                yield site
+        finally:
+            await site.http.aclose()
+            for writer in site.writers:
+                writer.close()
+                with contextlib.suppress(OSError):
+                    await writer.wait_closed()
 
 
 class Site:
-    def __init__(self, http: Http1Server) -> None:
+    def __init__(self, http: Http1Server, path: Path) -> None:
         self.http = http
-        self.listener = socket.create_server(("127.0.0.1", 0))
-        self.listener.setblocking(False)
+        self.path = path
+        http.listen(path)
         self.writers: list[asyncio.StreamWriter] = []
 
-    async def accept(self) -> None:
-        while True:
-            connection, _ = await asyncio.get_running_loop().sock_accept(self.listener)
-            await self.http.take_over(connection, lambda: None)
-
     async def connect(self) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
-        reader, writer = await asyncio.open_connection(*self.listener.getsockname())
+        reader, writer = await asyncio.open_unix_connection(self.path)
         self.writers.append(writer)
         return reader, writer
 
@@ -77,7 +70,7 @@ class Site:
         reader, writer = await self.connect()
         writer.write(request)
         async with asyncio.timeout(DEADLINE):
-            with contextlib.suppress(ConnectionResetError):
+            with contextlib.suppress(ConnectionResetError, BrokenPipeError):
                 return await reader.read()
         return b""
 
@@ -407,16 +400,16 @@ async def test_close_without_connections() -> None:
     await Http1Server(make_pages).aclose()
 
 
-async def test_application_that_cannot_be_created_raises() -> None:
+async def test_application_that_cannot_be_created_is_reported(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
     def raise_import_error() -> Application:
         raise ImportError("no starlette")
 
-    http = Http1Server(raise_import_error)
-    for _ in range(2):
-        ours, theirs = socket.socketpair()
-        with ours, theirs, pytest.raises(ImportError, match="no starlette"):
-            await http.take_over(ours, lambda: None)
-    await http.aclose()
+    async with serve(raise_import_error) as site:
+        for _ in range(2):
+            assert await site.request_until_close(get("/")) == b""
+    assert caplog.text.count("cannot serve an HTTP connection: no starlette") == 2
 
 
 async def _wait_until(condition: Callable[[], bool]) -> None:

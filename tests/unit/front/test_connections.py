@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cogwork.wire.connections import ConnectionLimits, Connections, ConnectionState
+from cogwork.front.connections import ConnectionLimits, Connections, ConnectionState
 
 LIMITS = ConnectionLimits(total=4, per_host=3)
 

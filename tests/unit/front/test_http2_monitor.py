@@ -9,12 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests import frames
 
-from cogwork.wire.http2_monitor import (
-    Http2Monitor,
-    MonitorLimits,
-    ProtocolViolation,
-    has_utf8_headers,
-)
+from cogwork.front.http2_frames import ProtocolViolation
+from cogwork.front.http2_headers import has_utf8_headers
+from cogwork.front.http2_monitor import Http2Monitor, MonitorLimits
 
 PATH = "/viam.robot.v1.RobotService/ResourceNames"
 REPLY = b"\x88"
@@ -104,6 +101,19 @@ def test_connection_with_a_held_request_is_busy() -> None:
     assert not connection.monitor.is_busy
     assert connection.monitor.feed_client(memoryview(frames.call(3, PATH))) == 0
     assert connection.monitor.is_busy
+
+
+def test_split_headers_do_not_get_around_the_burst_limit() -> None:
+    connection = Connection()
+    connection.monitor = Http2Monitor(lambda: connection.now, burst_limit=lambda: 1)
+    connection.send(frames.opening() + frames.call(1, PATH))
+    second, third = frames.headers(3, PATH), frames.headers(5, PATH)
+    # Its first half is forwarded already, so the second half must be.
+    assert connection.monitor.feed_client(memoryview(second[:12])) == 12
+    assert connection.monitor.feed_client(memoryview(second[12:])) == len(second) - 12
+    assert connection.monitor.feed_client(memoryview(third[:12])) == 0
+    connection.now = 0.3
+    assert connection.monitor.feed_client(memoryview(third[:12])) == 12
 
 
 def test_long_requests_do_not_count_as_a_burst() -> None:

@@ -1,6 +1,6 @@
 """Relays bytes between two sockets, in both directions.
 
-Every byte of every gRPC call passes through here, so it reads into one reused buffer and writes at
+Every byte of every call passes through here, so it reads into one reused buffer and writes at
 once. It copies only what the other side does not accept yet, and stops reading until that is sent.
 """
 
@@ -9,8 +9,9 @@ from __future__ import annotations
 import asyncio
 import socket
 from collections.abc import Callable
+from typing import Protocol
 
-from cogwork.wire.http2_monitor import Http2Monitor, ProtocolViolation
+from cogwork.front.http2_frames import ProtocolViolation
 
 CHUNK_SIZE = 256 * 1024
 _INITIAL_CHUNK_SIZE = 16 * 1024
@@ -19,6 +20,14 @@ _LINGER_TIMEOUT = 1.0
 """Seconds for the client to close its side after the server has closed."""
 _RETRY_DELAY = 0.05
 """Seconds until held-back bytes are retried, unless a reply triggers the retry earlier."""
+
+
+class ByteMonitor(Protocol):
+    """Returns how many bytes may be forwarded now, or raises ProtocolViolation."""
+
+    def feed_client(self, data: memoryview) -> int: ...
+
+    def feed_server(self, data: memoryview) -> int: ...
 
 
 class SocketRelay:
@@ -32,7 +41,7 @@ class SocketRelay:
         public: socket.socket,
         private: socket.socket,
         buffer: memoryview,
-        monitor: Http2Monitor,
+        monitor: ByteMonitor,
         on_close: Callable[[], object],
     ) -> None:
         self.violation: str | None = None

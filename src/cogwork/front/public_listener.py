@@ -1,27 +1,25 @@
 """Listens on the one public port, and distinguishes gRPC from HTTP/1.1 by the first bytes.
 
-grpc core cannot share a port, so HTTP/2 connections are relayed to its listener on a private Unix
-socket. HTTP/1.1 connections are handed to the HTTP server as they are. TLS will terminate here too.
+grpc core cannot share a port, so both kinds of connections are relayed to the private Unix sockets
+of their servers. TLS will terminate here too.
 """
 
 from __future__ import annotations
 
 import asyncio
 import enum
-import errno
 import logging
 import socket
 import sys
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any, Protocol
 
-from cogwork.core.errors import CogworkError
 from cogwork.core.loop_throttle import LoopThrottle
-from cogwork.wire.connections import ConnectionLimits, Connections, ConnectionState
-from cogwork.wire.grpc_relay import GrpcRelay
-from cogwork.wire.tls_attempts import TlsAttempts
+from cogwork.front.connections import ConnectionLimits, Connections, ConnectionState
+from cogwork.front.peer_name import Peer
+from cogwork.front.relay import Relay, RelayedConnection
+from cogwork.front.tls_attempts import TlsAttempts
 
 _HTTP2_PREFIX = b"PRI"
 """The first bytes of an HTTP/2 connection. No HTTP/1.1 method begins with them."""
@@ -41,10 +39,6 @@ _PARK_RETRY_INTERVAL = 0.02
 _log = logging.getLogger("rdk.networking")
 
 
-class CannotListen(CogworkError):
-    """The address cannot be listened on; the message explains why and what to do."""
-
-
 OnClient = Callable[[str, bool], None]
 """Takes the peer and whether it connected or disconnected. Must not block."""
 
@@ -53,29 +47,6 @@ class _Protocol(enum.Enum):
     HTTP1 = enum.auto()
     HTTP2 = enum.auto()
     TLS = enum.auto()
-
-
-class ServedConnection(Protocol):
-    """A connection that the relay or the HTTP server has taken over."""
-
-    @property
-    def state(self) -> ConnectionState: ...
-
-    @property
-    def last_active(self) -> float: ...
-
-    def close(self) -> None: ...
-
-
-class HttpServer(Protocol):
-    """Serves the connections that are not HTTP/2."""
-
-    async def take_over(
-        self, connection: socket.socket, on_close: Callable[[], None]
-    ) -> ServedConnection:
-        """Take ownership of the connection. Bytes received so far are still unread."""
-
-    async def aclose(self) -> None: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,11 +63,9 @@ class ListenerLimits:
 
 
 class PublicListener:
-    def __init__(
-        self, relay: GrpcRelay, http: HttpServer, limits: ListenerLimits | None = None
-    ) -> None:
-        """`relay` serves HTTP/2 connections, `http` all others."""
-        self._relay = relay
+    def __init__(self, grpc: Relay, http: Relay, limits: ListenerLimits | None = None) -> None:
+        """`grpc` relays HTTP/2 connections, `http` all others."""
+        self._grpc = grpc
         self._http = http
         self._limits = limits or ListenerLimits()
         self._listeners: list[socket.socket] = []
@@ -118,26 +87,16 @@ class PublicListener:
     def connection_count(self) -> int:
         return len(self._connections)
 
-    async def listen(self, host: str, port: int) -> None:
-        """Listen on this address instead of the current one; open connections stay open.
+    def serve(self, listeners: list[socket.socket]) -> None:
+        """Take ownership of these sockets, and accept from them instead of the current ones.
 
-        Raise CannotListen, in which case the current address is kept.
+        Open connections stay open.
         """
-        addresses = await _resolve_addresses(host, port)
-        before = [_address_of(listener) for listener in self._listeners]
-        if port in {own for _, own in self.addresses}:
-            # The current sockets would block the bind: "all interfaces" includes their own.
-            self.stop_listening()
-        try:
-            fresh = _open_listeners(addresses)
-        except OSError as error:
-            if before and not self._listeners:
-                self._start_accepting(_open_listeners(before))
-            raise CannotListen(
-                f"cannot listen on {host or '*'}:{port}: {_explain_bind_error(error)}"
-            ) from error
         self.stop_listening()
-        self._start_accepting(fresh)
+        self._listeners = listeners
+        for listener in listeners:
+            listener.setblocking(False)
+            asyncio.get_running_loop().add_reader(listener.fileno(), self._accept, listener)
 
     async def aclose(self) -> None:
         self.stop_listening()
@@ -149,8 +108,8 @@ class PublicListener:
         for task in self._dispatch_tasks:
             task.cancel()
         await asyncio.gather(*self._dispatch_tasks, return_exceptions=True)
-        self._relay.close()
-        await self._http.aclose()
+        self._grpc.close()
+        self._http.close()
 
     def stop_listening(self) -> None:
         """Accept no new connections; open connections stay open."""
@@ -158,11 +117,6 @@ class PublicListener:
             asyncio.get_running_loop().remove_reader(listener.fileno())
             listener.close()
         self._listeners = []
-
-    def _start_accepting(self, listeners: list[socket.socket]) -> None:
-        self._listeners = listeners
-        for listener in listeners:
-            asyncio.get_running_loop().add_reader(listener.fileno(), self._accept, listener)
 
     def _accept(self, listener: socket.socket) -> None:
         for _ in range(_ACCEPT_BATCH):
@@ -258,13 +212,7 @@ class PublicListener:
             # Starting to serve a connection takes time. Throttling keeps thousands of new
             # connections from delaying connected clients; one that is evicted meanwhile is free.
             await self._throttle.acquire()
-            if protocol is _Protocol.HTTP2:
-                self._relay_grpc(connection, _format_peer(connection.address))
-            else:
-                connection.is_handed_over = True
-                connection.served = await self._http.take_over(
-                    connection.socket, connection.notify_closed
-                )
+            self._relay(connection, is_http2=protocol is _Protocol.HTTP2)
         except TimeoutError:
             _log.debug(
                 "closed a connection from %s: its protocol was not detected within %gs",
@@ -279,13 +227,18 @@ class PublicListener:
             connection.close()
             raise
 
-    def _relay_grpc(self, connection: _AcceptedConnection, peer: str) -> None:
+    def _relay(self, connection: _AcceptedConnection, *, is_http2: bool) -> None:
+        peer = Peer.from_addresses(connection.address, connection.socket.getsockname())
+        if not is_http2:
+            connection.served = self._http.start(connection.socket, peer, connection.notify_closed)
+            return
+
         def on_close() -> None:
             connection.notify_closed()
-            self.on_client(peer, False)
+            self.on_client(peer.address, False)
 
-        connection.served = self._relay.start(connection.socket, peer, on_close)
-        self.on_client(peer, True)
+        connection.served = self._grpc.start(connection.socket, peer, on_close)
+        self.on_client(peer.address, True)
 
     async def _detect_protocol(self, connection: socket.socket) -> _Protocol | None:
         """Return the protocol of the client; None if it closed without sending anything."""
@@ -309,7 +262,7 @@ class PublicListener:
 
 
 class _AcceptedConnection:
-    """A connection from accept to close, before and after a server takes it over."""
+    """A connection from accept to close, before and after it is relayed."""
 
     def __init__(
         self,
@@ -320,19 +273,15 @@ class _AcceptedConnection:
         self.socket = accepted
         self.address = address
         self.host = address[0]
-        self.served: ServedConnection | None = None
-        """The connection in the gRPC or HTTP server, once that server has taken it over."""
-        self.is_handed_over = False
-        """Whether the HTTP server is taking over the connection, and will also close it."""
+        self.served: RelayedConnection | None = None
+        """The relayed connection, once the protocol is known."""
         self.dispatch_task: asyncio.Task[None] | None = None
         self._accepted_at = time.monotonic()
         self._on_close = on_close
 
     @property
     def state(self) -> ConnectionState:
-        if self.served is not None:
-            return self.served.state
-        return ConnectionState.BUSY if self.is_handed_over else ConnectionState.UNDETECTED
+        return self.served.state if self.served is not None else ConnectionState.UNDETECTED
 
     @property
     def last_active(self) -> float:
@@ -373,82 +322,3 @@ async def _wait_readable(connection: socket.socket) -> None:
     finally:
         if connection.fileno() >= 0:
             loop.remove_reader(connection.fileno())
-
-
-_SocketAddress = tuple[int, tuple[Any, ...]]
-"""An address family and an address of that family."""
-
-
-async def _resolve_addresses(host: str, port: int) -> list[_SocketAddress]:
-    try:
-        found = await asyncio.get_running_loop().getaddrinfo(
-            host or None, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
-        )
-    except (OSError, ValueError) as error:
-        why = error.strerror if isinstance(error, OSError) else "it is not a valid host name"
-        raise CannotListen(
-            f'cannot listen on {host}:{port}: "{host}" is not an address of this computer '
-            f"({why}); check network.bind_address"
-        ) from error
-    return list(dict.fromkeys((family, address) for family, _, _, _, address in found))
-
-
-def _address_of(listener: socket.socket) -> _SocketAddress:
-    return listener.family, listener.getsockname()
-
-
-def _open_listeners(addresses: list[_SocketAddress], attempts: int = 5) -> list[socket.socket]:
-    """Open one socket per address, all on the same port; skip addresses this computer lacks.
-
-    The port that the system chose for the first address may be in use on another one; then the
-    system chooses again.
-    """
-    listeners: list[socket.socket] = []
-    failures: list[OSError] = []
-    for family, (host, port, *rest) in addresses:
-        port = port or (listeners[0].getsockname()[1] if listeners else 0)
-        try:
-            listeners.append(_open_listener(family, (host, port, *rest)))
-        except OSError as error:
-            failures.append(error)
-    in_use = [error for error in failures if error.errno == errno.EADDRINUSE]
-    if listeners and not in_use:
-        return listeners
-    for listener in listeners:
-        listener.close()
-    if in_use and attempts > 1 and not any(port for _, (_, port, *_) in addresses):
-        return _open_listeners(addresses, attempts - 1)
-    raise (in_use or failures)[0]
-
-
-def _open_listener(family: int, address: tuple[Any, ...]) -> socket.socket:
-    listener = socket.socket(family, socket.SOCK_STREAM)
-    try:
-        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        if family == socket.AF_INET6:
-            listener.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
-        listener.setblocking(False)
-        listener.bind(address)
-        listener.listen(socket.SOMAXCONN)
-    except OSError:
-        listener.close()
-        raise
-    return listener
-
-
-def _explain_bind_error(error: OSError) -> str:
-    match error.errno:
-        case errno.EADDRINUSE:
-            return "the port is in use by another program; stop it or set network.bind_address"
-        case errno.EACCES:
-            return "permission denied; use a port above 1023 or set network.bind_address"
-        case errno.EADDRNOTAVAIL:
-            return "this computer has no such address; check network.bind_address"
-        case _:
-            return f"{error.strerror}; check network.bind_address"
-
-
-def _format_peer(address: tuple[str, int]) -> str:
-    """Return an address in gRPC's notation."""
-    host, port = address[:2]
-    return f"ipv6:[{host}]:{port}" if ":" in host else f"ipv4:{host}:{port}"

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from cogwork.wire.tls_attempts import INTERVAL, MAX_ADDRESSES, TlsAttempts
+from cogwork.front.tls_attempts import INTERVAL, MAX_ADDRESSES, TlsAttempts
 
 
 def test_each_address_is_reported_once_a_minute(caplog: pytest.LogCaptureFixture) -> None:

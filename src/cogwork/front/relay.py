@@ -1,7 +1,6 @@
-"""Relays accepted connections to a gRPC server's private socket, and remembers their peers.
+"""Relays accepted connections to the private socket of a server.
 
-The server sees only Unix sockets. The relay binds its own end of each to a unique name, so that
-`peer` can map that name to the client behind a call.
+Each connection gets a name that tells the server who the client is: see `peer_name`.
 """
 
 from __future__ import annotations
@@ -13,11 +12,13 @@ import socket
 import time
 from collections.abc import Callable
 from pathlib import Path
-from urllib.parse import unquote
+from typing import Protocol
 
-from cogwork.wire.connections import ConnectionState
-from cogwork.wire.http2_monitor import Http2Monitor, MonitorLimits
-from cogwork.wire.socket_relay import CHUNK_SIZE, SocketRelay
+from cogwork.front.connections import ConnectionState
+from cogwork.front.http1_monitor import Http1Monitor
+from cogwork.front.http2_monitor import Http2Monitor, MonitorLimits
+from cogwork.front.peer_name import Peer, socket_name
+from cogwork.front.socket_relay import CHUNK_SIZE, SocketRelay
 
 REQUEST_TIMEOUT = 30.0
 """Maximum seconds between the headers of a request and its message."""
@@ -32,42 +33,81 @@ _SHARE_TTL = 0.05
 _log = logging.getLogger("rdk.networking")
 
 
-class GrpcRelay:
-    def __init__(self, grpc_socket: Path, limits: MonitorLimits | None = None) -> None:
-        self.grpc_socket = grpc_socket
+class Monitor(Protocol):
+    """Watches the bytes of a connection."""
+
+    @property
+    def is_busy(self) -> bool: ...
+
+    @property
+    def is_bursting(self) -> bool: ...
+
+    @property
+    def request_count(self) -> int: ...
+
+    @property
+    def last_active(self) -> float: ...
+
+    @property
+    def waiting_since(self) -> float | None:
+        """Time since which a request has waited for its message."""
+
+    def feed_client(self, data: memoryview) -> int: ...
+
+    def feed_server(self, data: memoryview) -> int: ...
+
+
+class Relay:
+    """Relays to an HTTP/1.1 server."""
+
+    def __init__(self, target: Path) -> None:
+        self.target = target
         """Path of the server's socket, to which new connections are relayed."""
-        self._limits = limits
-        self._connections: dict[str, RelayedConnection] = {}
+        self._connections: set[RelayedConnection] = set()
         self._buffer = memoryview(bytearray(CHUNK_SIZE))
         self._numbers = itertools.count(1)
-        self._share = _MAX_BURST
-        self._share_computed_at = 0.0
 
     def __len__(self) -> int:
         return len(self._connections)
 
-    def peer(self, name: str) -> str:
-        """Return the client's address, given the peer name that the server sees."""
-        relayed = self._connections.get(name.rpartition("/")[2])
-        return relayed.peer if relayed is not None else unquote(name)
-
     def start(
-        self, connection: socket.socket, peer: str, on_close: Callable[[], None] = lambda: None
+        self, connection: socket.socket, peer: Peer, on_close: Callable[[], None] = lambda: None
     ) -> RelayedConnection:
         """Take ownership of the connection. Raise OSError if the server cannot be reached."""
-        name = str(next(self._numbers))
-        private = _connect(self.grpc_socket, self.grpc_socket.with_name(name))
-        monitor = Http2Monitor(time.monotonic, self._limits, self._fair_share)
+        name = socket_name(next(self._numbers), peer)
+        private = _connect(self.target, self.target.with_name(name))
+        monitor = self._make_monitor()
 
         def forget() -> None:
-            relayed = self._connections.pop(name)
+            self._connections.discard(relayed)
             relayed.on_closed()
             on_close()
 
         socket_relay = SocketRelay(connection, private, self._buffer, monitor, forget)
-        relayed = self._connections[name] = RelayedConnection(peer, socket_relay, monitor)
+        relayed = RelayedConnection(peer.address, socket_relay, monitor)
+        self._connections.add(relayed)
         socket_relay.start()
         return relayed
+
+    def close(self) -> None:
+        for relayed in tuple(self._connections):
+            relayed.close()
+
+    def _make_monitor(self) -> Monitor:
+        return Http1Monitor(time.monotonic)
+
+
+class GrpcRelay(Relay):
+    """Relays to a gRPC server."""
+
+    def __init__(self, target: Path, limits: MonitorLimits | None = None) -> None:
+        super().__init__(target)
+        self._limits = limits
+        self._share = _MAX_BURST
+        self._share_computed_at = 0.0
+
+    def _make_monitor(self) -> Monitor:
+        return Http2Monitor(time.monotonic, self._limits, self._fair_share)
 
     def _fair_share(self) -> int:
         """Return how many requests one connection may send in a burst.
@@ -77,19 +117,15 @@ class GrpcRelay:
         now = time.monotonic()
         if now - self._share_computed_at >= _SHARE_TTL:
             self._share_computed_at = now
-            bursting = sum(each.is_bursting for each in self._connections.values())
+            bursting = sum(each.is_bursting for each in self._connections)
             self._share = max(_MIN_SHARE, _MAX_BURST // max(1, bursting))
         return self._share
-
-    def close(self) -> None:
-        for relayed in tuple(self._connections.values()):
-            relayed.close()
 
 
 class RelayedConnection:
     """One relayed connection, until it is closed."""
 
-    def __init__(self, peer: str, socket_relay: SocketRelay, monitor: Http2Monitor) -> None:
+    def __init__(self, peer: str, socket_relay: SocketRelay, monitor: Monitor) -> None:
         self.peer = peer
         self._socket_relay = socket_relay
         self._monitor = monitor

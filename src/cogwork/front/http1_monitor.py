@@ -1,0 +1,43 @@
+"""Monitors a relayed HTTP/1.1 connection, to tell whether it is in use."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+_END_OF_HEAD = b"\r\n\r\n"
+
+
+class Http1Monitor:
+    """Judges by the bytes alone: a request begins when its head is complete, and ends with the
+    first bytes of the response. A response that takes longer keeps the connection recently active.
+    """
+
+    is_bursting = False
+    waiting_since = None
+
+    def __init__(self, clock: Callable[[], float]) -> None:
+        """`clock` is monotonic, in seconds."""
+        self._clock = clock
+        self.last_active = clock()
+        """Time of the last complete request, or of the last bytes of a response."""
+        self.request_count = 0
+        """Requests that were answered so far."""
+        self.is_busy = False
+        self._last_bytes = b""
+
+    def feed_client(self, data: memoryview) -> int:
+        if not self.is_busy:
+            received = self._last_bytes + bytes(data)
+            if _END_OF_HEAD in received:
+                self.is_busy = True
+                self.last_active = self._clock()
+                self._last_bytes = b""
+            else:
+                self._last_bytes = received[-len(_END_OF_HEAD) + 1 :]
+        return len(data)
+
+    def feed_server(self, data: memoryview) -> int:
+        self.request_count += self.is_busy
+        self.is_busy = False
+        self.last_active = self._clock()
+        return len(data)

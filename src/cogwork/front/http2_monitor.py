@@ -1,0 +1,194 @@
+"""Monitors the frames of a relayed HTTP/2 connection, and detects protocol violations.
+
+grpc.aio's whole server stops when a path is not UTF-8, and it waits forever for a request whose
+message never arrives. The monitor catches both before they reach grpc. It parses frame headers, and
+the payload of header blocks only. Every call passes through `feed_client` and `feed_server`, so
+these read the clock once and look up each stream once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from cogwork.front.http2_frames import (
+    CONTINUATION,
+    DATA,
+    END_HEADERS,
+    END_STREAM,
+    HEADERS,
+    PREFACE_SIZE,
+    RST_STREAM,
+    WINDOW_UPDATE,
+    FrameReader,
+    ProtocolViolation,
+    strip_padding,
+)
+from cogwork.front.http2_headers import has_utf8_headers
+
+_UNLIMITED = 1 << 30
+_MAY_END_STREAM = (DATA, HEADERS)
+
+
+@dataclass(frozen=True, slots=True)
+class MonitorLimits:
+    header_block: int = 64 * 1024
+    """Maximum bytes of the headers of one request."""
+    continuations: int = 16
+    """Maximum frames for the headers of one request."""
+    control_frames: int = 1000
+    """Maximum frames per second without payload: pings, settings, priorities, empty data."""
+    window_updates: int = 30_000
+    """Maximum window updates per second; a client that downloads sends many."""
+    waiting: int = 64
+    """Maximum streams that have sent headers but no message."""
+    burst: float = 0.25
+    """Seconds for which an unanswered request counts as part of a burst."""
+
+
+class Http2Monitor:
+    def __init__(
+        self,
+        clock: Callable[[], float],
+        limits: MonitorLimits | None = None,
+        burst_limit: Callable[[], int] = lambda: _UNLIMITED,
+    ) -> None:
+        """`clock` is monotonic, in seconds. `burst_limit` returns the maximum requests in a
+        burst."""
+        self._clock = clock
+        self._burst_limit = burst_limit
+        self._limits = limits or MonitorLimits()
+        self.last_active = clock()
+        """Time of the last request or reply."""
+        self.request_count = 0
+        """Requests so far."""
+        self._waiting: dict[int, float] = {}
+        """Streams that have sent only headers, with the time of the headers."""
+        self._running: set[int] = set()
+        """Streams with a request whose reply is incomplete."""
+        self._is_held_back = False
+        """Whether a request has arrived that may not be forwarded yet."""
+        self._burst: dict[int, float] = {}
+        """Recent unanswered requests and their times. Requests that the client cancelled count
+        too, because they cost work as well."""
+        self._client_frames = FrameReader(skip=PREFACE_SIZE)
+        self._server_frames = FrameReader()
+        self._control_rate = _RateLimit(self._limits.control_frames, self.last_active)
+        self._update_rate = _RateLimit(self._limits.window_updates, self.last_active)
+        self._header_block = bytearray()
+        self._header_frame_count = 0
+
+    @property
+    def is_busy(self) -> bool:
+        return self._is_held_back or bool(self._running)
+
+    @property
+    def waiting_since(self) -> float | None:
+        """Opening time of the stream that has waited longest for its message."""
+        return next(iter(self._waiting.values()), None)
+
+    @property
+    def is_bursting(self) -> bool:
+        return bool(self._burst)
+
+    def feed_client(self, data: memoryview) -> int:
+        """Return how many bytes may be forwarded; the caller must feed the rest again later.
+
+        Raise ProtocolViolation if none of the data may be forwarded.
+        """
+        now = self._clock()
+        if self._is_held_back:
+            self._is_held_back = self._is_burst_full(now)
+            if self._is_held_back:
+                return 0
+        waiting, running = self._waiting, self._running
+        for offset, kind, flags, stream, size, block in self._client_frames.read(data):
+            if kind == DATA and (size or flags & END_STREAM):
+                if waiting.pop(stream, None) is not None:
+                    running.add(stream)
+            elif kind == HEADERS:
+                if stream not in waiting and stream not in running:  # otherwise trailers
+                    if self._is_burst_full(now):
+                        self._is_held_back = True
+                        if offset >= 0:
+                            return offset
+                    self._open_stream(stream, now, ended=bool(flags & END_STREAM))
+                self._add_headers(strip_padding(flags, block), flags)
+            elif kind == CONTINUATION:
+                self._add_headers(block, flags)
+            elif kind == RST_STREAM:
+                self._close_stream(stream)
+            elif kind == WINDOW_UPDATE:
+                self._update_rate.count(now)
+            else:  # pings, settings, priorities, empty data
+                self._control_rate.count(now)
+        return len(data)
+
+    def feed_server(self, data: memoryview) -> int:
+        for _, kind, flags, stream, _, _ in self._server_frames.read(data):
+            if kind == RST_STREAM or (flags & END_STREAM and kind in _MAY_END_STREAM):
+                self.last_active = self._clock()
+                self._burst.pop(stream, None)
+                self._close_stream(stream)
+            elif kind == HEADERS and self._waiting.pop(stream, None) is not None:
+                self._running.add(stream)
+        return len(data)
+
+    def _is_burst_full(self, now: float) -> bool:
+        oldest = now - self._limits.burst
+        while self._burst and next(iter(self._burst.values())) <= oldest:
+            del self._burst[next(iter(self._burst))]
+        return len(self._burst) >= self._burst_limit()
+
+    def _open_stream(self, stream: int, now: float, *, ended: bool) -> None:
+        self.request_count += 1
+        self.last_active = self._burst[stream] = now
+        if ended:
+            self._running.add(stream)
+        else:
+            self._waiting[stream] = now
+
+    def _close_stream(self, stream: int) -> None:
+        self._waiting.pop(stream, None)
+        self._running.discard(stream)
+
+    def _add_headers(self, fragment: bytes, flags: int) -> None:
+        self._header_frame_count += 1
+        if flags & END_HEADERS and not self._header_block:
+            block = fragment
+        else:
+            self._header_block += fragment
+            block = bytes(self._header_block) if flags & END_HEADERS else b""
+        if (
+            len(self._header_block) > self._limits.header_block
+            or self._header_frame_count > self._limits.continuations
+        ):
+            raise ProtocolViolation("the headers of a request are too large")
+        if flags & END_HEADERS:
+            self._header_block.clear()
+            self._header_frame_count = 0
+            if not has_utf8_headers(block):
+                raise ProtocolViolation("a header is not valid UTF-8")
+            if len(self._waiting) > self._limits.waiting:
+                raise ProtocolViolation(
+                    f"{len(self._waiting)} requests have sent headers but no message"
+                )
+
+
+class _RateLimit:
+    """A limit on events per second that costs one addition per event."""
+
+    __slots__ = ("_count", "_limit", "_since")
+
+    def __init__(self, limit: int, now: float) -> None:
+        self._limit = limit
+        self._count = 0
+        self._since = now
+
+    def count(self, now: float) -> None:
+        """Count one event. Raise ProtocolViolation if there are too many."""
+        self._count += 1
+        if self._count > self._limit:
+            if now - self._since < 1.0:
+                raise ProtocolViolation(f"more than {self._limit} frames per second carry no data")
+            self._count, self._since = 0, now

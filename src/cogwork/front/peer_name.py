@@ -1,0 +1,45 @@
+"""Names of relayed connections, which tell the server who the client behind each of them is.
+
+The servers behind the relay see only Unix sockets. The relay binds its own end of each to a name
+that contains the client's address, so the servers need no other message about it.
+"""
+
+from __future__ import annotations
+
+import functools
+import ipaddress
+from typing import NamedTuple
+from urllib.parse import unquote
+
+_LOCAL, _REMOTE = "l", "r"
+
+
+class Peer(NamedTuple):
+    address: str
+    """In gRPC's notation, such as `ipv4:127.0.0.1:50000`."""
+    is_local: bool = False
+    """Whether the client is on this computer, whichever of its addresses it uses."""
+
+    @classmethod
+    def from_addresses(cls, client: tuple[str, int], server: tuple[str, int]) -> Peer:
+        host, port = client[:2]
+        address = f"ipv6:[{host}]:{port}" if ":" in host else f"ipv4:{host}:{port}"
+        is_loopback = ipaddress.ip_address(host.partition("%")[0]).is_loopback
+        return cls(address, is_loopback or host == server[0])
+
+    @property
+    def host_and_port(self) -> tuple[str, int]:
+        host, _, port = self.address.partition(":")[2].rpartition(":")
+        return host.strip("[]"), int(port) if port.isdecimal() else 0
+
+
+def socket_name(number: int, peer: Peer) -> str:
+    """Return a unique file name for the relay's end of a connection."""
+    return f"{number}{_LOCAL if peer.is_local else _REMOTE}@{peer.address}"
+
+
+@functools.lru_cache(maxsize=1024)
+def parse_socket_name(path: str) -> Peer:
+    """Return the client, given the path of the relay's end, percent-encoded or not."""
+    number, at, address = unquote(path.rpartition("/")[2]).partition("@")
+    return Peer(address, number.endswith(_LOCAL)) if at else Peer(unquote(path))
