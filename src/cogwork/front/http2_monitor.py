@@ -2,8 +2,7 @@
 
 grpc.aio's whole server stops when a path is not UTF-8, and it waits forever for a request whose
 message never arrives. The monitor catches both before they reach grpc. It parses frame headers, and
-the payload of header blocks only. Every call passes through `feed_client` and `feed_server`, so
-these read the clock once and look up each stream once.
+the payload of header blocks only.
 """
 
 from __future__ import annotations
@@ -68,6 +67,8 @@ class Http2Monitor:
         """Streams with a request whose reply is incomplete."""
         self._is_held_back = False
         """Whether a request has arrived that may not be forwarded yet."""
+        self._has_exceeded_burst = False
+        """Whether a request was forwarded although the burst was full."""
         self._burst: dict[int, float] = {}
         """Recent unanswered requests and their times. Requests that the client cancelled count
         too, because they cost work as well."""
@@ -97,10 +98,11 @@ class Http2Monitor:
         Raise ProtocolViolation if none of the data may be forwarded.
         """
         now = self._clock()
-        if self._is_held_back:
+        if self._is_held_back or self._has_exceeded_burst:
             self._is_held_back = self._is_burst_full(now)
             if self._is_held_back:
                 return 0
+            self._has_exceeded_burst = False
         waiting, running = self._waiting, self._running
         for offset, kind, flags, stream, size, block in self._client_frames.read(data):
             if kind == DATA and (size or flags & END_STREAM):
@@ -109,9 +111,11 @@ class Http2Monitor:
             elif kind == HEADERS:
                 if stream not in waiting and stream not in running:  # otherwise trailers
                     if self._is_burst_full(now):
-                        self._is_held_back = True
                         if offset >= 0:
+                            self._is_held_back = True
                             return offset
+                        # The first bytes of the frame were forwarded with the previous chunk.
+                        self._has_exceeded_burst = True
                     self._open_stream(stream, now, ended=bool(flags & END_STREAM))
                 self._add_headers(strip_padding(flags, block), flags)
             elif kind == CONTINUATION:

@@ -116,6 +116,17 @@ def test_split_headers_do_not_get_around_the_burst_limit() -> None:
     assert connection.monitor.feed_client(memoryview(third[:12])) == 12
 
 
+def test_connection_whose_split_request_was_answered_is_not_busy() -> None:
+    connection = Connection()
+    connection.monitor = Http2Monitor(lambda: connection.now, burst_limit=lambda: 1)
+    connection.send(frames.opening() + frames.call(1, PATH))
+    second = frames.call(3, PATH)
+    connection.send(second[:12])
+    connection.send(second[12:])
+    connection.answer(response_headers(1) + response_headers(3))
+    assert not connection.monitor.is_busy
+
+
 def test_long_requests_do_not_count_as_a_burst() -> None:
     connection = Connection()
     connection.monitor = Http2Monitor(lambda: connection.now, burst_limit=lambda: 1)
