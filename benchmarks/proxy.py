@@ -298,8 +298,8 @@ def _make_forwarding_handler(service: str, name: str, make: Any) -> Any:
 
 def _find_module_socket(server: psutil.Process) -> str:
     """Return the module's socket, which is its first command-line argument."""
-    (module,) = server.children()
-    return next(word for word in module.cmdline() if word.endswith(".sock"))
+    words = [word for child in server.children(recursive=True) for word in child.cmdline()]
+    return next(word for word in words if word.endswith(".sock"))
 
 
 def _find_free_port() -> int:

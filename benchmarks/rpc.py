@@ -65,7 +65,7 @@ def main() -> int:
             text=True,
         )
     print_report(json.loads(report.stdout))
-    print(f"memory of the front process: {memory} MB")
+    print(f"memory of the front process: {memory}")
     return 0
 
 
@@ -210,8 +210,10 @@ async def run_our_server() -> int:
             await ports[-1].listen("127.0.0.1", 0)
             addresses[way] = "{}:{}".format(*ports[-1].addresses[0])
         await asyncio.sleep(1.0)  # for the front process to start
-        memory = psutil.Process(process.process_id).memory_info()
-        addresses["front_memory"] = f"{memory.rss / 1e6:.1f}"
+        memory = psutil.Process(process.process_id).memory_full_info()
+        addresses["front_memory"] = (
+            f"{memory.uss / 1e6:.1f} MB of its own, {memory.rss / 1e6:.1f} MB resident"
+        )
         await _wait_for_stop(addresses)
         await server.stop(None)
         for each in ports:

@@ -31,8 +31,8 @@ class FrameReader:
     def read(self, data: memoryview) -> Iterator[tuple[int, int, int, int, int, bytes]]:
         """Yield offset, type, flags, stream, payload size and header block of each frame.
 
-        The offset is negative if the frame began in an earlier chunk. Whoever stops early must
-        pass the data again from the offset of the frame at which it stopped.
+        The offset is negative if the frame began in an earlier chunk. A caller that stops early
+        must pass the data again from the offset of the frame at which it stopped.
         """
         earlier = len(self._partial)
         if earlier:
