@@ -51,8 +51,8 @@ def machine(revision: int) -> dict[str, Any]:
 
 @pytest.fixture
 def sockets() -> Iterator[Path]:
-    """Create a directory for the server's private directories."""
-    directory = Path(tempfile.mkdtemp())
+    """Create a directory for the server's private directories, with a short path."""
+    directory = Path(tempfile.mkdtemp(dir="/tmp", prefix="cw"))
     yield directory
     shutil.rmtree(directory)
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import grpc.aio
 import psutil
-from tests.fault.watched import FAKES, LONGEST_TURN, run_watched
+from tests.fault.watched import FAKES, LONGEST_TURN, is_front, run_watched
 
 from cogwork.resource import sdk
 
@@ -58,4 +58,4 @@ def _open(channel: grpc.aio.Channel) -> Any:
 
 
 def _find_shells(server: psutil.Process) -> list[psutil.Process]:
-    return server.children(recursive=True)
+    return [each for each in server.children(recursive=True) if not is_front(each)]

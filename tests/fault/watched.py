@@ -94,7 +94,10 @@ def find_front(server: int) -> psutil.Process:
 
 
 def is_front(process: psutil.Process) -> bool:
-    return "cogwork.front.main" in process.cmdline()
+    try:
+        return "cogwork.front.main" in process.cmdline()
+    except psutil.NoSuchProcess:  # it has just ended
+        return False
 
 
 class WatchedServer:
