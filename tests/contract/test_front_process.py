@@ -84,6 +84,7 @@ async def test_new_front_process_serves_clients_that_waited(
 ) -> None:
     async with connect_grpc(site.port) as channel:
         assert await call_echo(channel, b"1") == b"1"
+        await until(lambda: len(site.clients) == 1)
         before = site.process_id
         with caplog.at_level(logging.ERROR):
             os.kill(before, signal.SIGKILL)
@@ -92,11 +93,30 @@ async def test_new_front_process_serves_clients_that_waited(
         assert statuses == [200] * 5
         assert site.process_id != before
         assert "the front process ended" in caplog.text
+        assert site.clients[1] == (site.clients[0][0], False)
         async with asyncio.timeout(DEADLINE):
             assert await call_echo(channel, b"2") == b"2"
 
 
-async def test_signals_to_the_process_group_do_not_end_the_front_process(
+async def test_hung_front_process_is_replaced(
+    site: ProcessSite, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("cogwork.server.front._MAX_MISSED_HEARTBEATS", 1)
+    assert (await asyncio.to_thread(http_get, site.port, "/a"))[0] == 200
+    before = site.process_id
+    os.kill(before, signal.SIGSTOP)
+    assert (await asyncio.to_thread(http_get, site.port, "/a"))[0] == 200
+    assert site.process_id != before
+
+
+async def test_hung_front_process_does_not_keep_its_address(site: ProcessSite) -> None:
+    assert (await asyncio.to_thread(http_get, site.port, "/a"))[0] == 200
+    os.kill(site.process_id, signal.SIGSTOP)
+    await site.public.listen("", site.port)  # which includes the current address
+    assert (await asyncio.to_thread(http_get, site.port, "/a"))[0] == 200
+
+
+async def test_signals_do_not_end_the_front_process(
     site: ProcessSite,
 ) -> None:
     assert (await asyncio.to_thread(http_get, site.port, "/a"))[0] == 200

@@ -65,7 +65,7 @@ class NetworkConfig(Section):
     """A second address for gRPC only, which transfers large messages faster. None by default."""
     front: Literal["process", "in_process"] = "process"
     """Where connections are accepted and their bytes relayed: in a small `process` of its own,
-    which leaves the server more time for calls, or `in_process`, which saves about 20 MB on a
+    which leaves the server more time for calls, or `in_process`, which saves about 15 MB on a
     small board."""
     allowed_hosts: list[Annotated[str, AfterValidator(_check_host_name)]] = []
     """Additional host names that browsers may use for the machine, such as `robot.example`.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import array
 import asyncio
+import contextlib
 import json
 import socket
 from collections import deque
@@ -14,6 +15,8 @@ Message = dict[str, Any]
 OnMessage = Callable[[Message, list[socket.socket]], None]
 """Takes a message and the sockets that came with it, and owns them."""
 
+HEARTBEAT_INTERVAL = 2.0
+"""Seconds between two messages with which the front process shows that it is not stuck."""
 _MAX_QUEUED = 1000
 """Messages kept for a peer that does not read. Further ones are dropped."""
 _MAX_SOCKETS = 16
@@ -37,11 +40,14 @@ class ControlChannel:
         self._loop.add_reader(connection.fileno(), self._read)
 
     def send(self, message: Message, sockets: Sequence[socket.socket] = ()) -> None:
-        """Send a message without waiting. The sockets are duplicated."""
+        """Send a message without waiting. The sockets are duplicated.
+
+        Raise OSError if they cannot be.
+        """
         if len(self._unsent) >= _MAX_QUEUED or self._connection.fileno() < 0:
             return
         line = json.dumps({**message, "sockets": len(sockets)}).encode() + b"\n"
-        self._unsent.append((line, [each.dup() for each in sockets]))
+        self._unsent.append((line, _duplicate(sockets)))
         self._write()
 
     def close(self) -> None:
@@ -88,12 +94,22 @@ class ControlChannel:
         for line in lines:
             message = json.loads(line)
             count = message.pop("sockets")
+            if len(self._sockets) < count:  # this process has no descriptor left for them
+                self._end()
+                return
             claimed, self._sockets = self._sockets[:count], self._sockets[count:]
             self._on_message(message, claimed)
 
     def _end(self) -> None:
         self.close()
         self._on_end()
+
+
+def _duplicate(sockets: Sequence[socket.socket]) -> list[socket.socket]:
+    with contextlib.ExitStack() as stack:
+        copies = [stack.enter_context(each.dup()) for each in sockets]
+        stack.pop_all()  # all succeeded, so they stay open
+    return copies
 
 
 def _send(connection: socket.socket, data: bytes, sockets: Sequence[socket.socket]) -> int:

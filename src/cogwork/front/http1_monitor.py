@@ -9,7 +9,8 @@ _END_OF_HEAD = b"\r\n\r\n"
 
 class Http1Monitor:
     """Judges by the bytes alone: a request begins when its head is complete, and ends with the
-    first bytes of the response. A response that takes longer keeps the connection recently active.
+    first bytes of the response. While more bytes of the response follow, the connection counts as
+    recently active; one that follows a quiet log counts as idle.
     """
 
     is_bursting = False

@@ -11,6 +11,8 @@ PREFACE_SIZE = len(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n")
 MAX_HEADERS_FRAME_SIZE = 1 << 16
 """Maximum bytes of a HEADERS or CONTINUATION frame."""
 _WITH_HEADER_BLOCK = (HEADERS, CONTINUATION)
+_MESSAGE_PREFIX_SIZE = 5
+"""Bytes at the start of a gRPC message: whether it is compressed, and its size."""
 _HEADER = struct.Struct(">HBBBL")
 _HEADER_SIZE = _HEADER.size
 _STREAM_ID_MASK = (1 << 31) - 1
@@ -21,7 +23,7 @@ class ProtocolViolation(Exception):
 
 
 class FrameReader:
-    """Keeps only incomplete frame headers and incomplete header blocks between two chunks."""
+    """Keeps little between two chunks: incomplete frame headers and header blocks."""
 
     def __init__(self, skip: int = 0) -> None:
         """`skip` is the number of bytes before the first frame."""
@@ -29,10 +31,12 @@ class FrameReader:
         self._partial = b""
 
     def read(self, data: memoryview) -> Iterator[tuple[int, int, int, int, int, bytes]]:
-        """Yield offset, type, flags, stream, payload size and header block of each frame.
+        """Yield offset, type, flags, stream, payload size and payload of each frame.
 
-        The offset is negative if the frame began in an earlier chunk. A caller that stops early
-        must pass the data again from the offset of the frame at which it stopped.
+        The payload is the whole header block, or the first bytes of data that does not end its
+        stream; it is empty for all other frames. The offset is negative if the frame began in an
+        earlier chunk. A caller that stops early must pass the data again from the offset of the
+        frame at which it stopped.
         """
         earlier = len(self._partial)
         if earlier:
@@ -44,19 +48,53 @@ class FrameReader:
             high, low, kind, flags, stream = _HEADER.unpack_from(data, at)
             size = high << 8 | low
             following = at + _HEADER_SIZE + size
-            block = b""
+            payload = b""
             if kind in _WITH_HEADER_BLOCK:
                 if size > MAX_HEADERS_FRAME_SIZE:
                     raise ProtocolViolation("a header frame is too large")
                 if following > end:
                     break
-                block = bytes(data[at + _HEADER_SIZE : following])
-            yield at - earlier, kind, flags, stream & _STREAM_ID_MASK, size, block
+                payload = bytes(data[at + _HEADER_SIZE : following])
+            elif kind == DATA and not flags & END_STREAM:
+                needed = at + _HEADER_SIZE + min(size, _MESSAGE_PREFIX_SIZE + 1)
+                if needed > end:
+                    break
+                payload = bytes(data[at + _HEADER_SIZE : needed])
+            yield at - earlier, kind, flags, stream & _STREAM_ID_MASK, size, payload
             at = following
         if at < end:
             self._partial = bytes(data[at:])
         else:
             self._skip = at - end
+
+
+class FirstMessage:
+    """The progress of the first gRPC message of a stream."""
+
+    __slots__ = ("_left", "_prefix", "last_active")
+
+    def __init__(self, now: float) -> None:
+        self.last_active = now
+        self._prefix = b""
+        self._left = 0
+        """Bytes that are still missing, once the size is known."""
+
+    def feed(self, flags: int, size: int, payload: bytes, now: float) -> bool:
+        """Take a DATA frame of `size` bytes that begin with `payload`; return whether the message
+        is complete."""
+        if flags & PADDED and payload:
+            size, payload = size - 1 - payload[0], payload[1:]
+        if size <= 0:
+            return False
+        self.last_active = now
+        if len(self._prefix) < _MESSAGE_PREFIX_SIZE:
+            missing = _MESSAGE_PREFIX_SIZE - len(self._prefix)
+            self._prefix += payload[: min(missing, size)]
+            if len(self._prefix) < _MESSAGE_PREFIX_SIZE:
+                return False
+            self._left = int.from_bytes(self._prefix[1:], "big") + missing
+        self._left -= size
+        return self._left <= 0
 
 
 def strip_padding(flags: int, payload: bytes) -> bytes:

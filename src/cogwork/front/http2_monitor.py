@@ -19,6 +19,7 @@ from cogwork.front.http2_frames import (
     PREFACE_SIZE,
     RST_STREAM,
     WINDOW_UPDATE,
+    FirstMessage,
     FrameReader,
     ProtocolViolation,
     strip_padding,
@@ -40,7 +41,9 @@ class MonitorLimits:
     window_updates: int = 30_000
     """Maximum window updates per second; a client that downloads sends many."""
     waiting: int = 64
-    """Maximum streams that have sent headers but no message."""
+    """Maximum streams that have sent headers but no data."""
+    incomplete: int = 256
+    """Maximum streams whose first message is incomplete."""
     burst: float = 0.25
     """Seconds for which an unanswered request counts as part of a burst."""
 
@@ -63,6 +66,8 @@ class Http2Monitor:
         """Requests so far."""
         self._waiting: dict[int, float] = {}
         """Streams that have sent only headers, with the time of the headers."""
+        self._incomplete: dict[int, FirstMessage] = {}
+        """Streams whose first message has begun."""
         self._running: set[int] = set()
         """Streams with a request whose reply is incomplete."""
         self._is_held_back = False
@@ -85,8 +90,10 @@ class Http2Monitor:
 
     @property
     def waiting_since(self) -> float | None:
-        """Opening time of the stream that has waited longest for its message."""
-        return next(iter(self._waiting.values()), None)
+        """Time of the last progress of the stream that has waited longest for its message."""
+        first = next(iter(self._waiting.values()), None)
+        times = [first] if first is not None else []
+        return min(times + [each.last_active for each in self._incomplete.values()], default=None)
 
     @property
     def is_bursting(self) -> bool:
@@ -104,12 +111,14 @@ class Http2Monitor:
                 return 0
             self._has_exceeded_burst = False
         waiting, running = self._waiting, self._running
-        for offset, kind, flags, stream, size, block in self._client_frames.read(data):
+        for offset, kind, flags, stream, size, payload in self._client_frames.read(data):
             if kind == DATA and (size or flags & END_STREAM):
-                if waiting.pop(stream, None) is not None:
-                    running.add(stream)
+                if flags & END_STREAM and waiting.pop(stream, None) is not None:
+                    running.add(stream)  # most calls: the whole message in one frame
+                elif stream not in running:
+                    self._add_data(stream, flags, size, payload, now)
             elif kind == HEADERS:
-                if stream not in waiting and stream not in running:  # otherwise trailers
+                if not self._is_open(stream):  # otherwise trailers
                     if self._is_burst_full(now):
                         if offset >= 0:
                             self._is_held_back = True
@@ -117,9 +126,9 @@ class Http2Monitor:
                         # The first bytes of the frame were forwarded with the previous chunk.
                         self._has_exceeded_burst = True
                     self._open_stream(stream, now, ended=bool(flags & END_STREAM))
-                self._add_headers(strip_padding(flags, block), flags)
+                self._add_headers(strip_padding(flags, payload), flags)
             elif kind == CONTINUATION:
-                self._add_headers(block, flags)
+                self._add_headers(payload, flags)
             elif kind == RST_STREAM:
                 self._close_stream(stream)
             elif kind == WINDOW_UPDATE:
@@ -134,8 +143,8 @@ class Http2Monitor:
                 self.last_active = self._clock()
                 self._burst.pop(stream, None)
                 self._close_stream(stream)
-            elif kind == HEADERS and self._waiting.pop(stream, None) is not None:
-                self._running.add(stream)
+            elif kind == HEADERS and stream not in self._running and self._is_open(stream):
+                self._mark_running(stream)
         return len(data)
 
     def _is_burst_full(self, now: float) -> bool:
@@ -152,8 +161,32 @@ class Http2Monitor:
         else:
             self._waiting[stream] = now
 
+    def _is_open(self, stream: int) -> bool:
+        return stream in self._running or stream in self._waiting or stream in self._incomplete
+
+    def _add_data(self, stream: int, flags: int, size: int, payload: bytes, now: float) -> None:
+        """Take data of a stream whose first message was not complete before."""
+        if not self._is_open(stream):
+            return
+        if flags & END_STREAM:
+            self._mark_running(stream)
+            return
+        message = self._incomplete.get(stream) or FirstMessage(now)
+        if message.feed(flags, size, payload, now):
+            self._mark_running(stream)
+            return
+        self._waiting.pop(stream, None)
+        self._incomplete[stream] = message
+        if len(self._incomplete) > self._limits.incomplete:
+            raise ProtocolViolation(f"{len(self._incomplete)} requests sent incomplete messages")
+
+    def _mark_running(self, stream: int) -> None:
+        self._close_stream(stream)
+        self._running.add(stream)
+
     def _close_stream(self, stream: int) -> None:
         self._waiting.pop(stream, None)
+        self._incomplete.pop(stream, None)
         self._running.discard(stream)
 
     def _add_headers(self, fragment: bytes, flags: int) -> None:

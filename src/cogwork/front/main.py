@@ -9,6 +9,7 @@ backlog. The process ends when its control channel does, at the latest with the 
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import gc
 import logging
 import signal
@@ -17,13 +18,13 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
-from cogwork.front.control_channel import ControlChannel, Message
+from cogwork.front.control_channel import HEARTBEAT_INTERVAL, ControlChannel, Message
 from cogwork.front.public_listener import PublicListener
 from cogwork.front.relay import GrpcRelay, Relay
 
 
 def main() -> None:
-    # The server decides when this process ends; signals to a process group reach both.
+    # The server decides when this process ends; systemd sends signals to both.
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, signal.SIG_IGN)
     control = socket.socket(fileno=int(sys.argv[-1]))
@@ -59,13 +60,17 @@ async def _serve(connection: socket.socket) -> None:
     handler = _LogForwarder(control)
     logging.getLogger().addHandler(handler)
     logging.getLogger().setLevel(logging.INFO)
-    await ended.wait()
+    while not ended.is_set():
+        control.send({"alive": True})
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(HEARTBEAT_INTERVAL):
+                await ended.wait()
     logging.getLogger().removeHandler(handler)
     await listener.aclose()
 
 
 class _LogForwarder(logging.Handler):
-    """Sends log records to the server, which applies its rules to them."""
+    """Sends log records of level INFO and above to the server, which applies its rules to them."""
 
     def __init__(self, control: ControlChannel) -> None:
         super().__init__()
@@ -73,7 +78,7 @@ class _LogForwarder(logging.Handler):
 
     def emit(self, record: logging.LogRecord) -> None:
         self._control.send(
-            {"log": record.name, "level": record.levelno, "text": record.getMessage()}
+            {"log": record.name, "level": record.levelno, "text": self.format(record)}
         )
 
 

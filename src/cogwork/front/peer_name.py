@@ -22,10 +22,10 @@ class Peer(NamedTuple):
 
     @classmethod
     def from_addresses(cls, client: tuple[str, int], server: tuple[str, int]) -> Peer:
-        host, port = client[:2]
+        host, port = client[0].partition("%")[0], client[1]  # without the interface
         address = f"ipv6:[{host}]:{port}" if ":" in host else f"ipv4:{host}:{port}"
-        is_loopback = ipaddress.ip_address(host.partition("%")[0]).is_loopback
-        return cls(address, is_loopback or host == server[0])
+        is_loopback = ipaddress.ip_address(host).is_loopback
+        return cls(address, is_loopback or host == server[0].partition("%")[0])
 
     @property
     def host_and_port(self) -> tuple[str, int]:

@@ -80,10 +80,6 @@ class PublicListener:
         """Called when a gRPC client connects or disconnects."""
 
     @property
-    def addresses(self) -> list[tuple[str, int]]:
-        return [listener.getsockname()[:2] for listener in self._listeners]
-
-    @property
     def connection_count(self) -> int:
         return len(self._connections)
 
@@ -192,7 +188,7 @@ class PublicListener:
         self._refused_count += 1
         if self._refused_count.bit_count() == 1:
             _log.warning(
-                "refused a connection from %s: all %d connections are in use (%d refused so far)",
+                "refused a connection from %s: %d connections are in use (%d refused so far)",
                 connection.host,
                 len(self._connections),
                 self._refused_count,

@@ -21,7 +21,8 @@ from cogwork.front.peer_name import Peer, socket_name
 from cogwork.front.socket_relay import CHUNK_SIZE, SocketRelay
 
 REQUEST_TIMEOUT = 30.0
-"""Maximum seconds between the headers of a request and its message."""
+"""Seconds without progress after which a request without a complete message ends its connection.
+This is checked every half of it."""
 
 _MAX_BURST = 64
 """Maximum unanswered requests in a burst, summed over all connections."""

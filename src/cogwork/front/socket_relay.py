@@ -51,6 +51,8 @@ class SocketRelay:
         self._closed = False
         self._linger_timer: asyncio.TimerHandle | None = None
         inward = _Direction(public, private, buffer, monitor.feed_client, self._on_direction_end)
+        # A server may reply and close while the client still sends. The client must get the reply.
+        inward.discards_if_closed = True
 
         def from_server(data: memoryview) -> int:
             accepted = monitor.feed_server(data)
@@ -113,6 +115,8 @@ class _Direction:
         """Bytes after those, which may not be forwarded yet."""
         self._retry_timer: asyncio.TimerHandle | None = None
         self.has_ended = False
+        self.discards_if_closed = False
+        """Whether to continue to read, and to discard it, when the target is closed."""
 
     def start(self) -> None:
         self._loop.add_reader(self._source.fileno(), self._read)
@@ -187,6 +191,8 @@ class _Direction:
         except (BlockingIOError, InterruptedError):
             return 0
         except OSError:
+            if self.discards_if_closed:
+                return len(data)
             self._on_end(broken=True)
             return None
 

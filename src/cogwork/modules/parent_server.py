@@ -15,7 +15,7 @@ from pathlib import Path
 import grpc.aio
 
 from cogwork.front.peer_name import Peer, parse_socket_name
-from cogwork.front.relay import GrpcRelay
+from cogwork.front.relay import GrpcRelay, RelayedConnection
 from cogwork.modules.address import remove_socket, unix_address
 from cogwork.robot.access import module_peer
 from cogwork.wire.grpc import grpc_server
@@ -89,7 +89,7 @@ class _Listener:
         self._token = token
         self._relay = relay
         self._loop = asyncio.get_running_loop()
-        self._connections = 0
+        self._connections: set[RelayedConnection] = set()
         self._resume_timer: asyncio.TimerHandle | None = None
         self._socket = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
         try:
@@ -106,6 +106,9 @@ class _Listener:
             self._resume_timer.cancel()
         self._loop.remove_reader(self._socket.fileno())
         self._socket.close()
+        # Without the socket, a connection that a child of the module keeps would have no name.
+        for connection in tuple(self._connections):
+            connection.close()
 
     def _resume(self) -> None:
         self._loop.add_reader(self._socket.fileno(), self._accept)
@@ -123,7 +126,7 @@ class _Listener:
             self._resume_timer = self._loop.call_later(_ACCEPT_PAUSE, self._resume)
             return
         connection.setblocking(False)
-        if self._connections >= _MAX_CONNECTIONS:
+        if len(self._connections) >= _MAX_CONNECTIONS:
             _log.warning(
                 "refused a connection from %s: the limit of %d open connections is reached",
                 self._peer,
@@ -132,12 +135,11 @@ class _Listener:
             connection.close()
             return
         try:
-            self._relay.start(connection, self._token, self._on_closed)
+            relayed = self._relay.start(
+                connection, self._token, lambda: self._connections.discard(relayed)
+            )
         except OSError as error:
             _log.warning("lost a connection from %s: %s", self._peer, error.strerror)
             connection.close()
         else:
-            self._connections += 1
-
-    def _on_closed(self) -> None:
-        self._connections -= 1
+            self._connections.add(relayed)

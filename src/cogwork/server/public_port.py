@@ -6,6 +6,7 @@ import socket
 
 from cogwork.front.listen_sockets import (
     CannotListen,
+    SocketAddress,
     address_of,
     explain_bind_error,
     open_listeners,
@@ -26,7 +27,7 @@ class PublicPort:
     async def listen(self, host: str, port: int) -> None:
         """Listen on this address instead of the current one; open connections stay open.
 
-        Raise CannotListen, in which case the current address is kept.
+        Raise CannotListen, in which case the current address is kept, if it is still free.
         """
         addresses = await resolve_addresses(host, port)
         before = [address_of(listener) for listener in self._listeners]
@@ -37,7 +38,7 @@ class PublicPort:
             fresh = open_listeners(addresses)
         except OSError as error:
             if before and not self._listeners:
-                await self._use(open_listeners(before))
+                await self._restore(before)
             raise CannotListen(
                 f"cannot listen on {host or '*'}:{port}: {explain_bind_error(error)}"
             ) from error
@@ -51,6 +52,14 @@ class PublicPort:
         """Close all connections."""
         self._close_listeners()
         await self._front.aclose()
+
+    async def _restore(self, addresses: list[SocketAddress]) -> None:
+        try:
+            await self._use(open_listeners(addresses))
+        except OSError as error:
+            raise CannotListen(
+                f"cannot listen on the previous address again: {explain_bind_error(error)}"
+            ) from error
 
     async def _use(self, listeners: list[socket.socket]) -> None:
         self._close_listeners()

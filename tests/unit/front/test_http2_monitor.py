@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import contextlib
+import itertools
 from collections.abc import Sequence
 
 import pytest
@@ -78,6 +79,48 @@ def test_too_many_waiting_requests_are_a_violation() -> None:
         connection.send(frames.headers(number, PATH))
     with pytest.raises(ProtocolViolation, match="4 requests have sent headers but no message"):
         connection.send(frames.headers(7, PATH))
+
+
+def message(size: int, *, complete: bool = True) -> bytes:
+    """Encode a gRPC message, or all but its last byte."""
+    return (b"\x00" + size.to_bytes(4, "big") + bytes(size))[: None if complete else -1]
+
+
+@pytest.mark.parametrize("pieces", [(0,), (1,), (5,), (3, 7), (1, 2, 3, 4, 5, 6, 7)])
+def test_request_waits_until_its_first_message_is_complete(pieces: tuple[int, ...]) -> None:
+    connection = Connection()
+    connection.now = 3.0
+    connection.send(frames.headers(1, PATH))
+    whole = message(20)
+    cuts = [0, *pieces, len(whole) - 1]
+    for start, end in itertools.pairwise(cuts):
+        connection.now += 1.0
+        connection.send(frames.data(1, whole[start:end], end=False))
+        assert not connection.monitor.is_busy
+    assert connection.monitor.waiting_since == connection.now
+    connection.send(frames.data(1, whole[-1:], end=False))
+    assert connection.monitor.is_busy
+    assert connection.monitor.waiting_since is None
+
+
+def test_message_in_bytes_that_arrive_one_by_one_is_complete_at_its_end() -> None:
+    connection = Connection()
+    connection.send(frames.headers(1, PATH))
+    *most, last = frames.data(1, message(20), end=False)
+    for byte in most:
+        connection.send(bytes([byte]))
+    connection.send(bytes([last]))
+    assert connection.monitor.is_busy
+
+
+def test_too_many_incomplete_messages_are_a_violation() -> None:
+    connection = Connection(MonitorLimits(incomplete=2))
+    for number in (1, 3):
+        connection.send(frames.headers(number, PATH))
+        connection.send(frames.data(number, message(9, complete=False), end=False))
+    connection.send(frames.headers(5, PATH))
+    with pytest.raises(ProtocolViolation, match="3 requests sent incomplete messages"):
+        connection.send(frames.data(5, b"\x00", end=False))
 
 
 def test_requests_over_the_burst_limit_are_held() -> None:

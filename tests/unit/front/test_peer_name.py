@@ -14,7 +14,7 @@ from cogwork.front.peer_name import Peer, parse_socket_name, socket_name
         (("10.0.0.7", 5), ("10.0.0.7", 80), Peer("ipv4:10.0.0.7:5", is_local=True)),
         (("10.0.0.8", 65535), ("10.0.0.7", 80), Peer("ipv4:10.0.0.8:65535", is_local=False)),
         (("::1", 5), ("::1", 80), Peer("ipv6:[::1]:5", is_local=True)),
-        (("fe80::1%eth0", 5), ("fe80::2%eth0", 80), Peer("ipv6:[fe80::1%eth0]:5", is_local=False)),
+        (("fe80::1%eth0", 5), ("fe80::2%eth0", 80), Peer("ipv6:[fe80::1]:5", is_local=False)),
     ],
 )
 def test_name_of_a_connection_contains_its_client(
@@ -22,7 +22,7 @@ def test_name_of_a_connection_contains_its_client(
 ) -> None:
     peer = Peer.from_addresses(client, server)
     assert peer == expected
-    assert peer.host_and_port == client
+    assert peer.host_and_port == (client[0].partition("%")[0], client[1])
     path = f"/tmp/cogwork-1-x/{socket_name(123, peer)}"
     assert parse_socket_name(path) == peer
     assert parse_socket_name(f"unix:{quote(path)}") == peer  # as grpc reports it
