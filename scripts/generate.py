@@ -300,7 +300,7 @@ def _render_models() -> str:
 
 
 def _render_model(model: Model) -> str:
-    schema = describe_model(model.attributes)
+    schema = describe_model(model.load_attributes())
     head = f"## {model.api} {model.name.short}\n\n"
     if model.reconfigures:
         head += "Changed attributes are applied without a rebuild.\n\n"

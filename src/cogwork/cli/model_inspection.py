@@ -83,7 +83,7 @@ async def _construct(
     if label_path is not None:
         wanted["label_path"] = str(label_path)
     try:
-        attributes = model.attributes.model_validate(wanted)
+        attributes = model.load_attributes().model_validate(wanted)
     except ValidationError as error:
         first = error.errors()[0]
         raise CogworkError(f"{first['loc'][0]}: {first['msg']}") from error

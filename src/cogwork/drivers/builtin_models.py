@@ -4,72 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from cogwork.config.fields import Attributes
 from cogwork.core.clock import SystemClock
-from cogwork.drivers.arm.attributes import FakeArmAttributes
-from cogwork.drivers.audio_in.attributes import FakeAudioInAttributes
-from cogwork.drivers.audio_out.attributes import FakeAudioOutAttributes
-from cogwork.drivers.base.attributes import FakeBaseAttributes, WheeledBaseAttributes
-from cogwork.drivers.board.attributes import FakeBoardAttributes, GpioBoardAttributes
-from cogwork.drivers.button.attributes import FakeButtonAttributes, GpioButtonAttributes
-from cogwork.drivers.camera.attributes import (
-    FakeCameraAttributes,
-    FfmpegAttributes,
-    ImageFileAttributes,
-    TransformAttributes,
-    WebcamAttributes,
-)
-from cogwork.drivers.discovery.attributes import (
-    FakeDiscoveryAttributes,
-    SystemDiscoveryAttributes,
-)
-from cogwork.drivers.encoder.attributes import (
-    FakeEncoderAttributes,
-    IncrementalEncoderAttributes,
-    SingleEncoderAttributes,
-)
-from cogwork.drivers.gantry.attributes import FakeGantryAttributes
-from cogwork.drivers.generic.attributes import FakeGenericAttributes
-from cogwork.drivers.gripper.attributes import FakeGripperAttributes
-from cogwork.drivers.input_controller.attributes import (
-    FakeInputControllerAttributes,
-    GamepadAttributes,
-)
-from cogwork.drivers.mlmodel.attributes import (
-    OnnxAttributes,
-    OpenvinoAttributes,
-    TensorflowAttributes,
-    TfliteAttributes,
-    TorchAttributes,
-)
 from cogwork.drivers.mlmodel.model_cache import ModelCache
-from cogwork.drivers.motion.attributes import BuiltinMotionAttributes
-from cogwork.drivers.motor.attributes import FakeMotorAttributes, GpioMotorAttributes
-from cogwork.drivers.movement_sensor.attributes import (
-    FakeMovementSensorAttributes,
-    WheeledOdometryAttributes,
-)
-from cogwork.drivers.navigation.attributes import (
-    BuiltinNavigationAttributes,
-    FakeNavigationAttributes,
-)
-from cogwork.drivers.pose_tracker.attributes import FakePoseTrackerAttributes
-from cogwork.drivers.power_sensor.attributes import FakePowerSensorAttributes
-from cogwork.drivers.sensor.attributes import (
-    FakeSensorAttributes,
-    SerialSensorAttributes,
-    SystemSensorAttributes,
-)
-from cogwork.drivers.servo.attributes import FakeServoAttributes, GpioServoAttributes
-from cogwork.drivers.shell.attributes import BuiltinShellAttributes
-from cogwork.drivers.slam.attributes import FakeSlamAttributes
-from cogwork.drivers.switch.attributes import FakeSwitchAttributes, GpioSwitchAttributes
-from cogwork.drivers.vision.attributes import (
-    ColorDetectorAttributes,
-    FakeVisionAttributes,
-    MlmodelVisionAttributes,
-)
-from cogwork.drivers.world_state_store.attributes import FakeWorldStateStoreAttributes
 from cogwork.graph.name import Api, ModelName
 from cogwork.resource.machine_access import MachineAccess
 from cogwork.resource.model import Extra, Model, lazy_constructor
@@ -85,115 +21,119 @@ def builtin_models(machine: MachineAccess | None = None, *, untrusted: bool = Fa
     shell = "RefusedShell" if untrusted else "BuiltinShell"
     model_cache = ModelCache(SystemClock())
     return [
-        _model("component:arm", "fake", FakeArmAttributes, "arm.fake:FakeArm"),
-        _model("component:audio_in", "fake", FakeAudioInAttributes, "audio_in.fake:FakeAudioIn"),
+        _model("component:arm", "fake", "FakeArmAttributes", "arm.fake:FakeArm"),
+        _model("component:audio_in", "fake", "FakeAudioInAttributes", "audio_in.fake:FakeAudioIn"),
         _model(
-            "component:audio_out", "fake", FakeAudioOutAttributes, "audio_out.fake:FakeAudioOut"
+            "component:audio_out", "fake", "FakeAudioOutAttributes", "audio_out.fake:FakeAudioOut"
         ),
-        _model("component:base", "fake", FakeBaseAttributes, "base.fake:FakeBase"),
-        _model("component:base", "wheeled", WheeledBaseAttributes, "base.wheeled:WheeledBase"),
-        _model("component:board", "fake", FakeBoardAttributes, "board.fake:FakeBoard"),
+        _model("component:base", "fake", "FakeBaseAttributes", "base.fake:FakeBase"),
+        _model("component:base", "wheeled", "WheeledBaseAttributes", "base.wheeled:WheeledBase"),
+        _model("component:board", "fake", "FakeBoardAttributes", "board.fake:FakeBoard"),
         _model(
             "component:board",
             "gpio",
-            GpioBoardAttributes,
+            "GpioBoardAttributes",
             "board.gpio:GpioBoard",
             needs=Extra("gpio", ("gpiozero",)),
         ),
-        _model("component:button", "fake", FakeButtonAttributes, "button.fake:FakeButton"),
-        _model("component:button", "gpio", GpioButtonAttributes, "button.gpio:GpioButton"),
-        _camera_model("fake", FakeCameraAttributes, "fake:FakeCamera"),
-        _camera_model("ffmpeg", FfmpegAttributes, "ffmpeg:FfmpegCamera", "cv2", "av"),
-        _camera_model("image_file", ImageFileAttributes, "image_file:ImageFileCamera"),
-        _camera_model("transform", TransformAttributes, "transform:TransformCamera"),
-        _camera_model("webcam", WebcamAttributes, "webcam:WebcamCamera"),
-        _model("component:encoder", "fake", FakeEncoderAttributes, "encoder.fake:FakeEncoder"),
+        _model("component:button", "fake", "FakeButtonAttributes", "button.fake:FakeButton"),
+        _model("component:button", "gpio", "GpioButtonAttributes", "button.gpio:GpioButton"),
+        _camera_model("fake", "FakeCameraAttributes", "fake:FakeCamera"),
+        _camera_model("ffmpeg", "FfmpegAttributes", "ffmpeg:FfmpegCamera", "cv2", "av"),
+        _camera_model("image_file", "ImageFileAttributes", "image_file:ImageFileCamera"),
+        _camera_model("transform", "TransformAttributes", "transform:TransformCamera"),
+        _camera_model("webcam", "WebcamAttributes", "webcam:WebcamCamera"),
+        _model("component:encoder", "fake", "FakeEncoderAttributes", "encoder.fake:FakeEncoder"),
         _model(
             "component:encoder",
             "incremental",
-            IncrementalEncoderAttributes,
+            "IncrementalEncoderAttributes",
             "encoder.gpio_incremental:IncrementalEncoder",
         ),
         _model(
             "component:encoder",
             "single",
-            SingleEncoderAttributes,
+            "SingleEncoderAttributes",
             "encoder.gpio_single:SingleEncoder",
         ),
-        _model("component:gantry", "fake", FakeGantryAttributes, "gantry.fake:FakeGantry"),
-        _model("component:generic", "fake", FakeGenericAttributes, "generic.fake:FakeGeneric"),
-        _model("component:gripper", "fake", FakeGripperAttributes, "gripper.fake:FakeGripper"),
+        _model("component:gantry", "fake", "FakeGantryAttributes", "gantry.fake:FakeGantry"),
+        _model("component:generic", "fake", "FakeGenericAttributes", "generic.fake:FakeGeneric"),
+        _model("component:gripper", "fake", "FakeGripperAttributes", "gripper.fake:FakeGripper"),
         _model(
             "component:input_controller",
             "fake",
-            FakeInputControllerAttributes,
+            "FakeInputControllerAttributes",
             "input_controller.fake:FakeInputController",
         ),
         _model(
             "component:input_controller",
             "gamepad",
-            GamepadAttributes,
+            "GamepadAttributes",
             "input_controller.gamepad:Gamepad",
             needs=Extra("gamepad", ("evdev",)),
         ),
-        _model("component:motor", "fake", FakeMotorAttributes, "motor.fake:FakeMotor"),
-        _model("component:motor", "gpio", GpioMotorAttributes, "motor.gpio:GpioMotor"),
+        _model("component:motor", "fake", "FakeMotorAttributes", "motor.fake:FakeMotor"),
+        _model("component:motor", "gpio", "GpioMotorAttributes", "motor.gpio:GpioMotor"),
         _model(
             "component:movement_sensor",
             "fake",
-            FakeMovementSensorAttributes,
+            "FakeMovementSensorAttributes",
             "movement_sensor.fake:FakeMovementSensor",
         ),
         _model(
             "component:movement_sensor",
             "wheeled-odometry",
-            WheeledOdometryAttributes,
+            "WheeledOdometryAttributes",
             "movement_sensor.wheeled_odometry:WheeledOdometry",
         ),
         _model(
             "component:pose_tracker",
             "fake",
-            FakePoseTrackerAttributes,
+            "FakePoseTrackerAttributes",
             "pose_tracker.fake:FakePoseTracker",
         ),
         _model(
             "component:power_sensor",
             "fake",
-            FakePowerSensorAttributes,
+            "FakePowerSensorAttributes",
             "power_sensor.fake:FakePowerSensor",
         ),
         _model(
             "component:sensor",
             "fake",
-            FakeSensorAttributes,
+            "FakeSensorAttributes",
             "sensor.fake:FakeSensor",
             reconfigures=True,
         ),
         _model(
             "component:sensor",
             "serial",
-            SerialSensorAttributes,
+            "SerialSensorAttributes",
             "sensor.serial:SerialSensor",
             needs=Extra("serial", ("serial",)),
         ),
-        _model("component:sensor", "system", SystemSensorAttributes, "sensor.system:SystemSensor"),
-        _model("component:servo", "fake", FakeServoAttributes, "servo.fake:FakeServo"),
-        _model("component:servo", "gpio", GpioServoAttributes, "servo.gpio:GpioServo"),
-        _model("component:switch", "fake", FakeSwitchAttributes, "switch.fake:FakeSwitch"),
-        _model("component:switch", "gpio", GpioSwitchAttributes, "switch.gpio:GpioSwitch"),
         _model(
-            "service:discovery", "fake", FakeDiscoveryAttributes, "discovery.fake:FakeDiscovery"
+            "component:sensor", "system", "SystemSensorAttributes", "sensor.system:SystemSensor"
+        ),
+        _model("component:servo", "fake", "FakeServoAttributes", "servo.fake:FakeServo"),
+        _model("component:servo", "gpio", "GpioServoAttributes", "servo.gpio:GpioServo"),
+        _model("component:switch", "fake", "FakeSwitchAttributes", "switch.fake:FakeSwitch"),
+        _model("component:switch", "gpio", "GpioSwitchAttributes", "switch.gpio:GpioSwitch"),
+        _model(
+            "service:discovery", "fake", "FakeDiscoveryAttributes", "discovery.fake:FakeDiscovery"
         ),
         _model(
             "service:discovery",
             "system",
-            SystemDiscoveryAttributes,
+            "SystemDiscoveryAttributes",
             "discovery.system:SystemDiscovery",
         ),
-        _model("service:generic", "fake", FakeGenericAttributes, "generic.fake:FakeGenericService"),
+        _model(
+            "service:generic", "fake", "FakeGenericAttributes", "generic.fake:FakeGenericService"
+        ),
         _ml_model(
             "onnx",
-            OnnxAttributes,
+            "OnnxAttributes",
             "onnx:OnnxModel",
             "onnxruntime",
             model_cache,
@@ -201,20 +141,22 @@ def builtin_models(machine: MachineAccess | None = None, *, untrusted: bool = Fa
             {"ORT_DISABLE_TELEMETRY": "1"},
         ),
         _ml_model(
-            "openvino", OpenvinoAttributes, "openvino:OpenvinoModel", "openvino", model_cache
+            "openvino", "OpenvinoAttributes", "openvino:OpenvinoModel", "openvino", model_cache
         ),
         _ml_model(
             "tensorflow",
-            TensorflowAttributes,
+            "TensorflowAttributes",
             "tensorflow:TensorflowModel",
             "tensorflow",
             model_cache,
             {"TF_CPP_MIN_LOG_LEVEL": "3", "KERAS_BACKEND": "tensorflow"},
         ),
-        _ml_model("tflite", TfliteAttributes, "tflite:TfliteModel", "ai_edge_litert", model_cache),
+        _ml_model(
+            "tflite", "TfliteAttributes", "tflite:TfliteModel", "ai_edge_litert", model_cache
+        ),
         _ml_model(
             "torch",
-            TorchAttributes,
+            "TorchAttributes",
             "torch:TorchModel",
             "torch",
             model_cache,
@@ -226,38 +168,38 @@ def builtin_models(machine: MachineAccess | None = None, *, untrusted: bool = Fa
         _model(
             "service:navigation",
             "builtin",
-            BuiltinNavigationAttributes,
+            "BuiltinNavigationAttributes",
             "navigation.builtin:BuiltinNavigation",
             shared=shared,
         ),
         _model(
             "service:navigation",
             "fake",
-            FakeNavigationAttributes,
+            "FakeNavigationAttributes",
             "navigation.fake:FakeNavigation",
         ),
-        _model("service:shell", "builtin", BuiltinShellAttributes, f"shell.builtin:{shell}"),
-        _model("service:slam", "fake", FakeSlamAttributes, "slam.fake:FakeSlam"),
-        _vision_model("color_detector", ColorDetectorAttributes, "color_detector:ColorDetector"),
-        _vision_model("fake", FakeVisionAttributes, "fake:FakeVision"),
-        _vision_model("mlmodel", MlmodelVisionAttributes, "mlmodel:MlmodelVision"),
+        _model("service:shell", "builtin", "BuiltinShellAttributes", f"shell.builtin:{shell}"),
+        _model("service:slam", "fake", "FakeSlamAttributes", "slam.fake:FakeSlam"),
+        _vision_model("color_detector", "ColorDetectorAttributes", "color_detector:ColorDetector"),
+        _vision_model("fake", "FakeVisionAttributes", "fake:FakeVision"),
+        _vision_model("mlmodel", "MlmodelVisionAttributes", "mlmodel:MlmodelVision"),
         _model(
             "service:world_state_store",
             "fake",
-            FakeWorldStateStoreAttributes,
+            "FakeWorldStateStoreAttributes",
             "world_state_store.fake:FakeWorldStateStore",
         ),
     ]
 
 
-def _camera_model(name: str, attributes: type[Attributes], driver: str, *libraries: str) -> Model:
+def _camera_model(name: str, attributes: str, driver: str, *libraries: str) -> Model:
     needs = Extra("camera", libraries or ("cv2",))
     return _model("component:camera", name, attributes, f"camera.{driver}", needs=needs)
 
 
 def _ml_model(
     extra: str,
-    attributes: type[Attributes],
+    attributes: str,
     driver: str,
     library: str,
     model_cache: ModelCache,
@@ -277,10 +219,10 @@ def _ml_model(
 def _motion_model(name: str, shared: tuple[object, ...]) -> Model:
     """Return the motion service; `builtin` and `fake` are the same, as neither plans motions."""
     driver = "motion.builtin:BuiltinMotion"
-    return _model("service:motion", name, BuiltinMotionAttributes, driver, shared=shared)
+    return _model("service:motion", name, "BuiltinMotionAttributes", driver, shared=shared)
 
 
-def _vision_model(name: str, attributes: type[Attributes], driver: str) -> Model:
+def _vision_model(name: str, attributes: str, driver: str) -> Model:
     needs = Extra("camera", ("cv2",))
     return _model("service:vision", name, attributes, f"vision.{driver}", needs=needs)
 
@@ -288,17 +230,19 @@ def _vision_model(name: str, attributes: type[Attributes], driver: str) -> Model
 def _model(
     api: str,
     name: str,
-    attributes: type[Attributes],
+    attributes: str,
     driver: str,
     *,
     reconfigures: bool = False,
     needs: Extra | None = None,
     shared: tuple[object, ...] = (),
 ) -> Model:
+    """Return a model without importing its driver; `attributes` is a class of the same package."""
+    package = f"cogwork.drivers.{driver.partition('.')[0]}"
     return Model(
         Api.parse(f"rdk:{api}"),
         ModelName.parse(name),
-        attributes,
+        f"{package}.attributes:{attributes}",
         lazy_constructor(f"cogwork.drivers.{driver}", needs, shared),
         reconfigures,
     )

@@ -89,17 +89,20 @@ def lazy_constructor(
     The objects in `shared` are passed to `new` for all resources of the model. Because of the late
     import, checking a configuration does not load drivers and their libraries.
     """
-    module, _, kind = path.partition(":")
 
     async def construct(name: ResourceName, attributes: Any, dependencies: Dependencies) -> object:
         if needs is not None:
             await needs.load()
         importlib.import_module("cogwork.resource.sdk")  # before any other import of the SDK
-        driver = getattr(importlib.import_module(module), kind)
-        resource: object = await driver.new(name, attributes, dependencies, *shared)
+        resource: object = await _import_object(path).new(name, attributes, dependencies, *shared)
         return resource
 
     return construct
+
+
+def _import_object(path: str) -> Any:
+    module, _, name = path.partition(":")
+    return getattr(importlib.import_module(module), name)
 
 
 def logger_of(name: ResourceName) -> logging.Logger:
@@ -120,11 +123,18 @@ def find_dependency(dependencies: Dependencies, text: str) -> Any:
 class Model:
     api: Api
     name: ModelName
-    attributes: type[Attributes]
+    attributes: type[Attributes] | str
+    """The class, or its path `package.module:Class`, from which it is imported on first use."""
     construct: Construct
     reconfigures: bool = False
     """Whether its resources have `async reconfigure(attributes, dependencies)`."""
 
     @property
     def schema(self) -> ModelSchema:
-        return ModelSchema(self.api, self.name, self.attributes, self.reconfigures)
+        return ModelSchema(self.api, self.name, self.load_attributes(), self.reconfigures)
+
+    def load_attributes(self) -> type[Attributes]:
+        if not isinstance(self.attributes, str):
+            return self.attributes
+        loaded: type[Attributes] = _import_object(self.attributes)
+        return loaded

@@ -62,7 +62,7 @@ async def test_model_can_be_built_from_minimal_attributes(model: Model, image_pa
     }
     dependencies = {ResourceName(model.api, "other"): object()}
     resource = await model.construct(
-        ResourceName(model.api, "it"), model.attributes(**given), dependencies
+        ResourceName(model.api, "it"), model.load_attributes()(**given), dependencies
     )
     assert isinstance(resource, ResourceBase)
     assert str(resource.API) == str(model.api)
