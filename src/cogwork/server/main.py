@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import sys
 from collections.abc import Sequence
@@ -53,6 +54,8 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def _run(options: Options) -> int:
     assert options.config is not None
+    # Imports create objects that stay, so collections while starting would take time for nothing.
+    gc.disable()
     process.prepare(os.environ)
     # These import pydantic and grpc, which must not happen before the process is prepared.
     from cogwork.core.clock import SystemClock

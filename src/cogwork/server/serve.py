@@ -209,6 +209,7 @@ class _Server:
         # Objects created so far are permanent, so the garbage collector need not scan them.
         gc.collect()
         gc.freeze()
+        gc.enable()
 
     async def _watch_config(self) -> None:
         # A module left over from a killed server may still hold devices that this one needs.
