@@ -40,6 +40,7 @@ SIZES = (320, 640)
 CALLERS = 4
 AIMS = {("frame", 640): 1.08, ("jpeg", 640): 1.15, ("frame", 320): 1.20, ("jpeg", 320): 1.40}
 MIN_THROUGHPUT = 0.85
+MIN_CONFIDENCE = 0.25
 _VISION = "/viam.service.vision.v1.VisionService"
 
 
@@ -95,7 +96,12 @@ def build_config(model: str) -> dict[str, Any]:
                 "name": "eyes",
                 "api": "rdk:service:vision",
                 "model": "mlmodel",
-                "attributes": {"mlmodel_name": "model", "letterbox": False},
+                "attributes": {
+                    "mlmodel_name": "model",
+                    "letterbox": False,
+                    # As in the bare server; without it, a thousand rows would be reported.
+                    "default_minimum_confidence": MIN_CONFIDENCE,
+                },
             },
         ],
     }
@@ -202,7 +208,9 @@ async def _create_pipeline(model: str) -> Any:
     name = ResourceName(Api.parse("rdk:service:mlmodel"), "model")
     attributes = OnnxAttributes(model_path=model, num_threads=1)
     loaded = await OnnxModel.new(name, attributes, {}, ModelCache(SystemClock()))
-    settings = MlmodelVisionAttributes(mlmodel_name="model", letterbox=False)
+    settings = MlmodelVisionAttributes(
+        mlmodel_name="model", letterbox=False, default_minimum_confidence=MIN_CONFIDENCE
+    )
     eyes = ResourceName(Api.parse("rdk:service:vision"), "eyes")
     return await MlmodelVision.new(eyes, settings, {name: loaded})
 
@@ -345,7 +353,7 @@ async def _run_bare_server(model: str) -> int:
         [output] = session.run(None, {"images": tensor})
         infer = time.perf_counter() - start
         best = output[0, 4:].max(0)
-        return f"{infer} {int((best > 0.25).sum())}".encode()
+        return f"{infer} {int((best > MIN_CONFIDENCE).sum())}".encode()
 
     async def answer(image: bytes, _: object) -> bytes:
         return await asyncio.to_thread(detect, image)
