@@ -433,6 +433,27 @@ async def test_clients_may_disconnect_at_any_moment(
             await until(lambda: site.front.connection_count == 0)
 
 
+async def test_server_sees_an_http_client_only_when_its_head_is_complete() -> None:
+    http = Http1Server(lambda: Site().application)
+    async with serve_site(http=http) as site:
+        with connect(site.port) as slow:
+            for part in (b"GET /a HTTP/1.1\r\n", b"Host: localhost\r\n", b"\r"):
+                await send(slow, part)
+                await asyncio.sleep(0.02)
+                assert http.connection_count == 0
+            await send(slow, b"\n")
+            reply = await asyncio.get_running_loop().sock_recv(slow, 1000)
+            assert reply.startswith(b"HTTP/1.1 200 OK")
+
+
+async def test_http_client_that_never_completes_its_head_is_closed() -> None:
+    async with serve_site(ListenerLimits(head_timeout=0.2)) as site:
+        with connect(site.port) as slow:
+            await send(slow, b"GET /a HTTP/1.1\r\nHost: loc")
+            with pytest.raises(ConnectionResetError):
+                await asyncio.get_running_loop().sock_recv(slow, 1000)
+
+
 @pytest.mark.parametrize(
     "last",
     [frames.PREFACE + b"\xff" * 64, b"PRI is no method of HTTP/1.1"],

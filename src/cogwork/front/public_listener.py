@@ -26,6 +26,9 @@ _HTTP2_PREFIX = b"PRI"
 _TLS_PREFIX = b"\x16\x03"
 """The first bytes of a TLS connection: a handshake record, and the major version."""
 
+_MAX_HEAD_SIZE = 16 * 1024
+"""Bytes after which a head is relayed although it is incomplete; the server rejects it."""
+
 _ACCEPT_BATCH = 8
 """Connections accepted per iteration of the event loop. The others wait in the kernel's backlog."""
 _MAX_PARKED = 1024
@@ -54,8 +57,9 @@ class ListenerLimits:
     connections: ConnectionLimits = field(default_factory=ConnectionLimits)
     peek_timeout: float = 5.0
     """Maximum seconds until a connection has sent enough to detect its protocol."""
-    peek_interval: float = 0.02
-    """Seconds between two checks of a prefix that is still incomplete."""
+    head_timeout: float = 10.0
+    """Maximum seconds until an HTTP/1.1 client has sent the head of its first request. The server
+    sees the connection only then, so thousands of slow clients do not reach it."""
     accept_retry_delay: float = 0.5
     """Seconds without accepting after the process ran out of file descriptors."""
     unread_timeout: float = 80.0
@@ -198,10 +202,13 @@ class PublicListener:
         try:
             _set_socket_options(connection.socket, self._limits.unread_timeout)
             async with asyncio.timeout(self._limits.peek_timeout):
-                protocol = await self._detect_protocol(connection.socket)
+                protocol = await _detect_protocol(connection.socket)
             if protocol is None:
                 connection.close()
                 return
+            if protocol is _Protocol.HTTP1:
+                async with asyncio.timeout(self._limits.head_timeout):
+                    await _peek(connection.socket, _MAX_HEAD_SIZE, _is_complete_head)
             if protocol is _Protocol.TLS:
                 # The reply of the HTTP server lets clients detect that the port is plaintext.
                 self._tls_attempts.report(connection.host, connection.socket.getsockname()[1])
@@ -210,11 +217,7 @@ class PublicListener:
             await self._throttle.acquire()
             self._relay(connection, is_http2=protocol is _Protocol.HTTP2)
         except TimeoutError:
-            _log.debug(
-                "closed a connection from %s: its protocol was not detected within %gs",
-                connection.host,
-                self._limits.peek_timeout,
-            )
+            _log.debug("closed a connection from %s: it sent no request in time", connection.host)
             connection.close()
         except OSError as error:
             _log.debug("lost a connection from %s: %s", connection.host, error)
@@ -235,26 +238,6 @@ class PublicListener:
 
         connection.served = self._grpc.start(connection.socket, peer, on_close)
         self.on_client(peer.address, True)
-
-    async def _detect_protocol(self, connection: socket.socket) -> _Protocol | None:
-        """Return the protocol of the client; None if it closed without sending anything."""
-        await _wait_readable(connection)
-        while True:
-            try:
-                prefix = connection.recv(len(_HTTP2_PREFIX), socket.MSG_PEEK)
-            except BlockingIOError:
-                await _wait_readable(connection)
-                continue
-            if not prefix:
-                return None
-            if prefix.startswith(_TLS_PREFIX):
-                return _Protocol.TLS
-            if prefix == _HTTP2_PREFIX:
-                return _Protocol.HTTP2
-            if not any(each.startswith(prefix) for each in (_HTTP2_PREFIX, _TLS_PREFIX)):
-                return _Protocol.HTTP1
-            # Peeked bytes keep the socket readable, so the only option is to poll.
-            await asyncio.sleep(self._limits.peek_interval)
 
 
 class _AcceptedConnection:
@@ -307,6 +290,51 @@ def _set_socket_options(connection: socket.socket, unread_timeout: float) -> Non
         # Otherwise a client that stops reading would stay forever: its kernel still answers probes.
         milliseconds = round(unread_timeout * 1000)
         connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, milliseconds)
+
+
+async def _detect_protocol(connection: socket.socket) -> _Protocol | None:
+    """Return the protocol of the client; None if it closed without sending anything."""
+    prefix = await _peek(connection, len(_HTTP2_PREFIX), _is_conclusive)
+    if not prefix:
+        return None
+    if prefix.startswith(_TLS_PREFIX):
+        return _Protocol.TLS
+    return _Protocol.HTTP2 if prefix == _HTTP2_PREFIX else _Protocol.HTTP1
+
+
+def _is_conclusive(prefix: bytes) -> bool:
+    return prefix.startswith(_TLS_PREFIX) or not any(
+        each.startswith(prefix) for each in (_HTTP2_PREFIX, _TLS_PREFIX)
+    )
+
+
+def _is_complete_head(data: bytes) -> bool:
+    return b"\r\n\r\n" in data or b"\n\n" in data
+
+
+async def _peek(
+    connection: socket.socket, max_size: int, is_enough: Callable[[bytes], bool]
+) -> bytes:
+    """Return the first bytes that arrive, without consuming them.
+
+    Return when they are enough, when there are `max_size`, or when no more will come.
+    """
+    seen = b""
+    try:
+        while True:
+            # Peeked bytes stay in the socket, so it must count as readable only with more of them.
+            connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVLOWAT, len(seen) + 1)
+            await _wait_readable(connection)
+            try:
+                peeked = connection.recv(max_size, socket.MSG_PEEK)
+            except BlockingIOError:
+                continue
+            if len(peeked) in (len(seen), max_size) or is_enough(peeked):
+                return peeked
+            seen = peeked
+    finally:
+        if connection.fileno() >= 0:
+            connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVLOWAT, 1)
 
 
 async def _wait_readable(connection: socket.socket) -> None:
