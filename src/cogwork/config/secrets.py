@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import json
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -18,6 +19,15 @@ _SECRET_SECTIONS = frozenset({"auth", "cloud", "env"})
 """Sections whose values are all masked, because a mistyped key can also hold a secret."""
 
 
+@functools.lru_cache(maxsize=1024)
+def is_secret_name(name: str) -> bool:
+    """Whether the name of a key or a variable indicates a secret.
+
+    Cached, because the same few keys occur in every resource.
+    """
+    return _SECRET_KEY.search(name) is not None
+
+
 def is_secret(pointer: Pointer) -> bool:
     """Whether messages must not quote the value at the pointer."""
     if pointer[-2:] == ("api_key", "id"):
@@ -27,7 +37,7 @@ def is_secret(pointer: Pointer) -> bool:
     if pointer[-1:] in (("auth",), ("cloud",)):
         return True
     return any(
-        isinstance(part, str) and (part == "env" or _SECRET_KEY.search(part)) for part in pointer
+        isinstance(part, str) and (part == "env" or is_secret_name(part)) for part in pointer
     )
 
 
@@ -37,14 +47,14 @@ def is_masked(pointer: Pointer) -> bool:
     In `env` this only applies to keys that look like secrets: other values may be common words.
     """
     if "env" in pointer:
-        return isinstance(pointer[-1], str) and _SECRET_KEY.search(pointer[-1]) is not None
+        return isinstance(pointer[-1], str) and is_secret_name(pointer[-1])
     return is_secret(pointer)
 
 
 def is_named_secret(pointer: Pointer) -> bool:
     """Whether the nearest key marks the value as a secret, no matter how short it is."""
     keys = [part for part in pointer if isinstance(part, str)]
-    return bool(keys) and _SECRET_KEY.search(keys[-1]) is not None
+    return bool(keys) and is_secret_name(keys[-1])
 
 
 def find_url_passwords(text: str) -> Iterator[str]:
@@ -61,7 +71,7 @@ def secret_variable_values(text: str, environment: Mapping[str, str]) -> Iterato
     `"url": "rtsp://admin:${CAMERA_PASSWORD}@10.0.0.7/"`."""
     for found in _VARIABLE.finditer(text):
         name = found[1] or found[2]
-        if _SECRET_KEY.search(name) and (value := environment.get(name)):
+        if is_secret_name(name) and (value := environment.get(name)):
             yield value
 
 
@@ -79,11 +89,6 @@ def mask_secrets(text: str, others: Iterable[Span] = ()) -> str:
         parts += text[done:start], re.sub(r"[^\n\r]", "*", text[start:end])
         done = end
     return "".join((*parts, text[done:]))
-
-
-def is_secret_name(name: str) -> bool:
-    """Whether the name of a key or a variable indicates a secret."""
-    return _SECRET_KEY.search(name) is not None
 
 
 def find_variables(text: str) -> set[str]:
@@ -162,7 +167,7 @@ def _find_secret_spans(text: str) -> Iterator[Span]:
 
 
 def _is_secret_key(key: str) -> bool:
-    return key in _SECRET_SECTIONS or _SECRET_KEY.search(key) is not None
+    return key in _SECRET_SECTIONS or is_secret_name(key)
 
 
 def _strip_quotes(raw: str) -> str:
