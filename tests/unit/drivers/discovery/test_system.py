@@ -134,7 +134,9 @@ async def test_found_attributes_are_valid_for_their_models(
 ) -> None:
     computer.plug_camera("video0", "Webcam")
     computer.plug_gamepad("usb-Pad-event-joystick")
-    read = {(str(model.api), str(model.name)): model.attributes for model in builtin_models()}
+    read = {
+        (str(model.api), str(model.name)): model.load_attributes() for model in builtin_models()
+    }
     discovered = await discover(client)
     assert len(discovered) == 4
     for each in discovered:
