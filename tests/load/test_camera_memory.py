@@ -10,6 +10,7 @@ from pathlib import Path
 import psutil
 import pytest
 from grpclib.client import Channel
+from tests.load.belts import make_belt
 from tests.running import Config, run_server
 from tests.sizes import FULL
 
@@ -32,22 +33,7 @@ pytestmark = [pytest.mark.soak, pytest.mark.timeout(SECONDS + 120)]
 
 
 def machine() -> Config:
-    belts = [
-        {
-            "name": f"belt-{number}",
-            "api": "rdk:component:camera",
-            "model": "fake",
-            "attributes": {
-                "scene": "conveyor",
-                "seed": number,
-                "width": 640,
-                "height": 480,
-                "frame_rate": RATE,
-            },
-        }
-        for number in range(CAMERAS)
-    ]
-    return {"components": belts}
+    return {"components": [make_belt(number, 640, 480, RATE) for number in range(CAMERAS)]}
 
 
 async def test_memory_stays_the_same_while_cameras_are_watched(tmp_path: Path) -> None:

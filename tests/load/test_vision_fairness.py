@@ -10,6 +10,7 @@ from typing import Any
 import psutil
 import pytest
 from grpclib.client import Channel
+from tests.load.belts import make_belt
 from tests.real_models import model_path
 from tests.running import Config, run_server
 from tests.sizes import FULL, size
@@ -29,21 +30,7 @@ MIB = 1 << 20
 
 
 def machine(model: Path) -> Config:
-    cameras = [
-        {
-            "name": f"belt-{number}",
-            "api": "rdk:component:camera",
-            "model": "fake",
-            "attributes": {
-                "scene": "conveyor",
-                "seed": number,
-                "width": 320,
-                "height": 240,
-                "frame_rate": RATE,
-            },
-        }
-        for number in range(CAMERAS)
-    ]
+    cameras = [make_belt(number, 320, 240, RATE) for number in range(CAMERAS)]
     services = [
         {
             "name": "model",

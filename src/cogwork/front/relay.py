@@ -21,8 +21,8 @@ from cogwork.front.peer_name import Peer, socket_name
 from cogwork.front.socket_relay import CHUNK_SIZE, SocketRelay
 
 REQUEST_TIMEOUT = 30.0
-"""Seconds without progress after which a request without a complete message ends its connection.
-This is checked every half of it."""
+"""Seconds after which a connection is closed if one of its requests has no complete message and
+makes no progress. The check runs twice in that time."""
 
 _MAX_BURST = 64
 """Maximum unanswered requests in a burst, summed over all connections."""
@@ -59,7 +59,7 @@ class Monitor(Protocol):
 
 
 class Relay:
-    """Relays to an HTTP/1.1 server."""
+    """Relays to an HTTP/1.1 server; `GrpcRelay` relays to a gRPC server."""
 
     def __init__(self, target: Path) -> None:
         self.target = target

@@ -33,7 +33,7 @@ _MAX_MISSED_HEARTBEATS = 5
 _STABLE_AFTER = 10.0
 """Seconds after which the end of a front process does not count as a repeated failure."""
 _MAX_CLIENTS = 4096
-"""More than the front accepts."""
+"""Clients that are remembered, which are more than the front accepts."""
 
 _log = logging.getLogger("rdk.networking")
 
@@ -233,7 +233,8 @@ class FrontProcess:
 
 
 def _start_process(control: socket.socket) -> subprocess.Popen[bytes]:
-    # The packed executable runs only its own modules, so there is no path to keep safe.
+    # With -P, files in the working directory cannot replace modules. The packed executable never
+    # imports from there, and does not accept the option.
     safe_path = [] if getattr(sys, "frozen", False) else ["-P"]
     return subprocess.Popen(  # noqa: S603 - this very program
         [sys.executable, *safe_path, "-m", "cogwork.front.main", str(control.fileno())],
