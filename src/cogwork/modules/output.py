@@ -16,8 +16,8 @@ from cogwork.modules.error_line import find_error_line
 
 MAX_LINE_BYTES = 16 << 10
 MAX_LINES_PER_SECOND = 1000
-_READ_SIZE = 2 << 10
-"""Bytes per read while lines are emitted: a few dozen lines, to keep the loop responsive."""
+_READ_SIZE = 512
+"""Bytes per read while lines are emitted: a few lines, to keep the loop responsive."""
 _SKIP_READ_SIZE = 64 << 10
 """Bytes per read while lines are dropped: the capacity of a pipe."""
 _SKIP_BURST = 4 << 20

@@ -52,7 +52,8 @@ def dead_server() -> str:
 
 async def test_leftovers_of_a_killed_server_are_ended(dead_server: str) -> None:
     with (
-        start_process(f"{dead_server}.{TOKEN}") as left,
+        # One process: a shell whose child is ended before it would exit by itself.
+        start_process(f"{dead_server}.{TOKEN}", "exec sleep 1000") as left,
         start_process(f"{dead_server}.{TOKEN}", IGNORE_SIGTERM) as ignoring,
     ):
         ended = await wait_within(DEADLINE, end_leftovers(HOME, SystemClock()))
