@@ -197,7 +197,7 @@ async def run_our_server() -> int:
     table.add(SERVICE, lambda: [method(name, answer) for name, answer in make_handlers().items()])
     with tempfile.TemporaryDirectory() as directory:
         sockets = ServerSockets(Path(directory) / "grpc", Path(directory) / "http")
-        server = grpc_server(table, lambda name: parse_socket_name(name).address)
+        server = grpc_server(table, parse_socket_name)
         server.add_insecure_port(f"unix:{sockets.grpc}")
         port = server.add_insecure_port("127.0.0.1:0")
         await server.start()

@@ -36,7 +36,7 @@ from cogwork.front import relay as relay_module
 from cogwork.front import socket_relay
 from cogwork.front.connections import ConnectionLimits
 from cogwork.front.listen_sockets import CannotListen
-from cogwork.front.peer_name import parse_socket_name
+from cogwork.front.peer_name import Peer, parse_socket_name
 from cogwork.front.public_listener import ListenerLimits, PublicListener
 from cogwork.server import listeners as listeners_module
 from cogwork.server import public_port as port_module
@@ -57,8 +57,8 @@ DEADLINE = 20.0
 PATIENT = ListenerLimits(peek_timeout=DEADLINE)
 
 
-def peer_of(name: str) -> str:
-    return parse_socket_name(name).address
+def peer_of(name: str) -> Peer:
+    return parse_socket_name(name)
 
 
 @dataclass

@@ -433,7 +433,8 @@ class TestRunning:
             await server.wait_for_status(state="running")
             for host in ("192.0.2.1", "a..b", "x" * 64):
                 since = len(server.out.lines)
-                server.save({**config, "network": {"bind_address": f"{host}:80"}})
+                network = {"bind_address": f"{host}:80", "insecure_without_auth": True}
+                server.save({**config, "network": network})
                 await server.out.wait_for("still listening on localhost:0", since=since)
                 assert (await server.status())["state"] == "running"
 
@@ -568,7 +569,7 @@ class TestRemoteClients:
     async def test_restart_status_is_refused_to_remote_clients(
         self, tmp_path: Path, remote_network: str
     ) -> None:
-        config = {"network": {"bind_address": f"{HERE}:0"}}
+        config = {"network": {"bind_address": f"{HERE}:0", "insecure_without_auth": True}}
         async with run_server(config, tmp_path) as server:
             assert f"listening on {HERE}:0 without login" in server.out.text
             assert (await server.get("/restart_status", HERE))[0] == 200

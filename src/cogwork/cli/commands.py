@@ -43,6 +43,8 @@ def build_parser() -> CommandParser:
         _add_demo,
         _add_model,
         _add_module,
+        _add_auth,
+        _add_certs,
         _add_explain,
         _add_completion,
     ):
@@ -401,6 +403,49 @@ def _add_module_restart(commands: Subparsers) -> None:
     _add_json_option(restart)
     _add_address_option(restart)
     restart.set_defaults(run="cogwork.cli.module_restart:restart")
+
+
+def _add_auth(commands: Subparsers) -> None:
+    auth = commands.add_parser("auth", help="Manage the API keys of a machine")
+    subcommands = auth.add_subparsers(title="commands", required=True, metavar="COMMAND")
+    add_key = subcommands.add_parser(
+        "add-key",
+        help="Add an API key to a configuration file",
+        epilog="The key is printed once. Exit status: 2 if the file cannot be edited.",
+    )
+    add_key.add_argument("file", metavar="FILE", help="configuration file of the machine")
+    add_key.add_argument(
+        "--role",
+        choices=("owner", "operator", "viewer"),
+        default="owner",
+        help="what its clients may call (default: owner, everything)",
+    )
+    _add_json_option(add_key)
+    add_key.set_defaults(run="cogwork.cli.auth:add_key")
+
+
+def _add_certs(commands: Subparsers) -> None:
+    certs = commands.add_parser("certs", help="Create TLS certificates")
+    subcommands = certs.add_subparsers(title="commands", required=True, metavar="COMMAND")
+    local = subcommands.add_parser(
+        "local",
+        help="Create or renew a certificate that your own authority signs",
+        epilog="Exit status: 2 if the certificate cannot be issued.",
+    )
+    local.add_argument(
+        "names",
+        metavar="NAME",
+        nargs="+",
+        help="host name or IP address of the machine; localhost is always included",
+    )
+    local.add_argument(
+        "--directory",
+        metavar="DIR",
+        default="certs",
+        help="directory of the authority and the certificate (default: certs)",
+    )
+    _add_json_option(local)
+    local.set_defaults(run="cogwork.cli.certs:local")
 
 
 def _add_explain(commands: Subparsers) -> None:

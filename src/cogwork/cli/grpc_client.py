@@ -6,15 +6,18 @@ Separate from `http_client`, so that commands without gRPC do not wait for its i
 from __future__ import annotations
 
 import socket
+import ssl
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import grpc
 
-from cogwork.cli.http_client import Unreachable
+from cogwork.cli.http_client import Declined, Unreachable, log_in
 from cogwork.cli.terminal import EXIT_FAILURE, EXIT_USAGE, print_error
 from cogwork.cli.tls_probe import TLS_REASON, expects_tls
 from cogwork.config.diagnostics import replace_unprintable
+from cogwork.core.address import TLS_PREFIX
 from cogwork.core.errors import CogworkError
 from cogwork.resource import sdk
 from cogwork.wire.grpc import GRPC_OPTIONS
@@ -41,16 +44,63 @@ class CommandError(CogworkError):
 
 def with_channel(address: str, run: Callable[[grpc.Channel], int]) -> int:
     """Run a command on a channel, report its errors and return the exit code."""
-    with grpc.insecure_channel(address, GRPC_OPTIONS + _RECONNECT_OPTIONS) as channel:
+    with _open_channel(address) as channel:
         try:
-            return run(channel)
-        except CommandError as error:
+            return run(_authorize(channel, address))
+        except (CommandError, Declined, Unreachable) as error:
             print_error(str(error))
             return EXIT_USAGE
         except grpc.RpcError as error:
             fault = _find_connection_fault(error, address)
             print_error(_format_fault(error, fault))
             return EXIT_USAGE if fault is not None else EXIT_FAILURE
+
+
+def channel_credentials() -> grpc.ChannelCredentials:
+    """Return the authorities that this computer trusts, or those of SSL_CERT_FILE."""
+    file: str | None = ssl.get_default_verify_paths().cafile
+    return grpc.ssl_channel_credentials(Path(file).read_bytes() if file is not None else None)
+
+
+def _open_channel(address: str) -> grpc.Channel:
+    options = GRPC_OPTIONS + _RECONNECT_OPTIONS
+    if address.startswith(TLS_PREFIX):
+        target = address.removeprefix(TLS_PREFIX)
+        return grpc.secure_channel(target, channel_credentials(), options)
+    return grpc.insecure_channel(address, options)
+
+
+def login_metadata(address: str) -> tuple[tuple[str, str], ...]:
+    """Log in if there is an API key, and return the metadata that calls then need."""
+    token = log_in(address)
+    return (("authorization", f"Bearer {token}"),) if token is not None else ()
+
+
+def _authorize(channel: grpc.Channel, address: str) -> grpc.Channel:
+    """Return a channel whose calls are logged in, if there is an API key."""
+    metadata = login_metadata(address)
+    return grpc.intercept_channel(channel, _Authorization(metadata)) if metadata else channel
+
+
+class _Authorization(
+    grpc.UnaryUnaryClientInterceptor,
+    grpc.UnaryStreamClientInterceptor,
+    grpc.StreamUnaryClientInterceptor,
+    grpc.StreamStreamClientInterceptor,
+):
+    """Adds metadata to every call."""
+
+    def __init__(self, metadata: tuple[tuple[str, str], ...]) -> None:
+        self._metadata = metadata
+
+    def _intercept(self, continuation: Any, details: Any, request: Any) -> Any:
+        metadata = (*(details.metadata or ()), *self._metadata)
+        return continuation(details._replace(metadata=metadata), request)
+
+    intercept_unary_unary = _intercept  # type: ignore[assignment]
+    intercept_unary_stream = _intercept  # type: ignore[assignment]
+    intercept_stream_unary = _intercept  # type: ignore[assignment]
+    intercept_stream_stream = _intercept  # type: ignore[assignment]
 
 
 def format_rpc_error(error: grpc.RpcError, address: str) -> str:
@@ -108,9 +158,11 @@ def _probe(address: str) -> object:
 
 def _explain_foreign_server(address: str) -> str:
     """Return why a server that accepts connections does not serve the command."""
+    if address.startswith(TLS_PREFIX):
+        return "the TLS handshake failed; set SSL_CERT_FILE to the authority's certificate"
     return TLS_REASON if expects_tls(*_split_address(address)) else "not a Cogwork server"
 
 
 def _split_address(address: str) -> tuple[str, int]:
-    host, _, port = address.rpartition(":")
+    host, _, port = address.removeprefix(TLS_PREFIX).rpartition(":")
     return host.strip("[]"), int(port)

@@ -34,6 +34,8 @@ def status(arguments: argparse.Namespace) -> int:
         print(_format_summary(view))
         if denial := view.get("maintenance_denied"):
             print(_format_maintenance(denial))
+        for line in _format_tls(view.get("tls")):
+            print(line)
         for line in _format_resources(view["resources"]):
             print(line)
         for line in _format_modules(view.get("modules", [])):
@@ -44,6 +46,19 @@ def status(arguments: argparse.Namespace) -> int:
         for line in _format_config(view.get("configuration")):
             print(line)
     return EXIT_OK if _is_healthy(view) else EXIT_FAILURE
+
+
+def _format_tls(report: dict[str, Any] | None) -> Iterable[str]:
+    """Yield the expiry of the certificate, and what is wrong with it."""
+    if report is None:
+        return
+    if report["expires_at"] is not None:
+        day = time.strftime("%Y-%m-%d", time.gmtime(report["expires_at"]))
+        names = ", ".join(report["names"]) or "no name"
+        yield f"TLS certificate for {names}, valid until {day}"
+    for problem in (report["warning"], report["fault"]):
+        if problem is not None:
+            yield paint(replace_unprintable(problem), "red")
 
 
 def _is_healthy(view: dict[str, Any]) -> bool:

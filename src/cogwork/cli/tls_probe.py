@@ -6,7 +6,7 @@ import contextlib
 import socket
 import ssl
 
-TLS_REASON = "the port uses TLS, and this command connects without it"
+TLS_REASON = "the port uses TLS; write https:// before the address"
 _TIMEOUT = 2.0
 _TLS_RECORDS = (b"\x15", b"\x16")
 """First bytes of a TLS reply: an alert, or the handshake."""

@@ -13,8 +13,16 @@ from typing import Any
 import grpc
 import grpc.aio
 
-from cogwork.cli.grpc_client import CommandError, call_robot, format_rpc_error, with_channel
+from cogwork.cli.grpc_client import (
+    CommandError,
+    call_robot,
+    channel_credentials,
+    format_rpc_error,
+    login_metadata,
+    with_channel,
+)
 from cogwork.cli.terminal import EXIT_OK, exit_on_signals, print_error, print_json
+from cogwork.core.address import TLS_PREFIX
 from cogwork.resource import sdk
 from cogwork.wire.grpc import GRPC_OPTIONS
 
@@ -112,17 +120,29 @@ async def _serve(listener: socket.socket, address: str, port: int) -> None:
         f"{address}; press Ctrl-C to stop",
         flush=True,
     )
+    metadata = await asyncio.to_thread(login_metadata, address)
     async with (
-        grpc.aio.insecure_channel(address, GRPC_OPTIONS) as channel,
+        _open_channel(address) as channel,
         asyncio.TaskGroup() as tasks,
     ):
         while True:
             connection, _ = await loop.sock_accept(listener)
-            tasks.create_task(_forward_connection(connection, channel, address, port))
+            tasks.create_task(_forward_connection(connection, channel, metadata, address, port))
+
+
+def _open_channel(address: str) -> grpc.aio.Channel:
+    if address.startswith(TLS_PREFIX):
+        target = address.removeprefix(TLS_PREFIX)
+        return grpc.aio.secure_channel(target, channel_credentials(), GRPC_OPTIONS)
+    return grpc.aio.insecure_channel(address, GRPC_OPTIONS)
 
 
 async def _forward_connection(
-    connection: socket.socket, channel: grpc.aio.Channel, address: str, port: int
+    connection: socket.socket,
+    channel: grpc.aio.Channel,
+    metadata: tuple[tuple[str, str], ...],
+    address: str,
+    port: int,
 ) -> None:
     """Forward one connection until it ends. Its errors do not affect other connections."""
     with contextlib.closing(connection):
@@ -133,7 +153,7 @@ async def _forward_connection(
             request_serializer=robot.TunnelRequest.SerializeToString,
             response_deserializer=robot.TunnelResponse.FromString,
         )
-        forwarded = _ForwardedConnection(connection, start(), port)
+        forwarded = _ForwardedConnection(connection, start(metadata=metadata), port)
         try:
             await forwarded.run()
             print(forwarded.summary(), flush=True)

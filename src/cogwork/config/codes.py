@@ -209,13 +209,13 @@ INCOMPLETE_PAIR = Code(
 )
 UNSUPPORTED_PROTECTION = Code(
     "E405",
-    "login or TLS is not supported",
-    "The file configures login (`auth`) or TLS (`tls_cert_file`, `tls_key_file`), and this release "
-    "supports neither. Without them the machine would be open to clients that the file is meant to "
-    "keep out, so the server does not start, and a running machine refuses the change. Remove the "
-    "section and bind to localhost to serve this computer only.",
+    "client certificates are not supported",
+    "The file asks for client certificates (`tls_auth_entities`), which this release does not "
+    "support. Without them, the machine would be open to clients that the file is meant to keep "
+    "out, so the server does not start, and a running machine refuses the change. Let clients log "
+    "in with an API key.",
+    '"auth": { "tls_auth_entities": ["robot.example"] }',
     '"auth": { "handlers": [{ "type": "api-key", "config": { "keys": ["a"], "a": "…" } }] }',
-    '"network": { "bind_address": "localhost:8080" }',
 )
 UNSUPPORTED = Code(
     "W406",
@@ -255,10 +255,12 @@ UNSET_VARIABLE = Code(
 OPEN_TO_ALL = Code(
     "W502",
     "open to the network without authentication",
-    "The server listens on every interface, and anyone who can reach it can control the machine. "
-    "Bind to localhost: this release does not support login.",
+    "The address can be reached from other computers, and clients need not log in. Without "
+    "`insecure_without_auth`, the machine listens on localhost instead; with it, anyone who can "
+    "reach the address can control the machine. Require a login.",
     '"network": { "bind_address": ":8080" }',
-    '"network": { "bind_address": "localhost:8080" }',
+    '"network": { "bind_address": ":8080" }, '
+    '"auth": { "handlers": [{ "type": "api-key", "config": { "keys": ["a"], "a": "…" } }] }',
 )
 OPEN_MODULE = Code(
     "W503",

@@ -10,9 +10,11 @@ from cogwork.config.diagnostic_collector import DiagnosticCollector
 from cogwork.config.diagnostics import ConfigLocation, Effect, RelatedInfo
 from cogwork.config.log_patterns import check_log_patterns
 from cogwork.config.model_catalog import ModelCatalog
+from cogwork.config.network import NetworkConfig
 from cogwork.config.positions import Pointer
 from cogwork.config.references import find_references
 from cogwork.config.schema import JobConfig, MachineConfig, ResourceConfig
+from cogwork.core.address import is_loopback
 from cogwork.core.errors import InvalidName
 from cogwork.graph.edges import (
     AmbiguousDependency,
@@ -26,8 +28,6 @@ from cogwork.graph.edges import (
 )
 from cogwork.graph.name import BUILTIN_NAMESPACE, Api, Reference, ResourceName
 from cogwork.graph.public_apis import PUBLIC_APIS
-
-_ALL_INTERFACES = ("", "0.0.0.0", "::", "[::]")  # noqa: S104
 
 
 @dataclass(slots=True)
@@ -281,12 +281,34 @@ def _check_network(config: MachineConfig, collector: DiagnosticCollector) -> Non
     network = config.network
     for mention in find_references(network, ("network",)):
         collector.require_file(mention.text, mention.pointer, Effect.REFUSED)
-    host = network.bind_address.rpartition(":")[0]
-    if network.bind_address and host in _ALL_INTERFACES and not config.auth.handlers:
+    if (
+        network.tls_cert_file
+        and not network.no_tls
+        and network.grpc_address
+        and not is_loopback(network.grpc_address.rpartition(":")[0])
+    ):
         collector.add(
             codes.OPEN_TO_ALL,
-            f'"{network.bind_address}" listens on every interface without authentication',
-            ("network", "bind_address"),
+            "this address serves plaintext; only bind_address uses the certificate",
+            ("network", "grpc_address"),
             Effect.IGNORED,
-            hint='bind to "localhost:8080"; this release does not support login',
+            hint='remove "grpc_address", or bind it to localhost',
         )
+    for key in ("bind_address", "grpc_address"):
+        address = getattr(network, key)
+        if address and not config.auth.is_configured:
+            _check_exposure(address, ("network", key), network, collector)
+
+
+def _check_exposure(
+    address: str, at: Pointer, network: NetworkConfig, collector: DiagnosticCollector
+) -> None:
+    if is_loopback(address.rpartition(":")[0]):
+        return
+    if network.insecure_without_auth:
+        message = f'anyone who reaches "{address}" can control this machine'
+        hint = 'require a login with "auth"'
+    else:
+        message = f'"{address}" is not used: without login, the machine listens on localhost only'
+        hint = 'require a login with "auth", or set "insecure_without_auth" in "network"'
+    collector.add(codes.OPEN_TO_ALL, message, at, Effect.IGNORED, hint=hint)

@@ -63,6 +63,10 @@ class NetworkConfig(Section):
     is every interface."""
     grpc_address: Annotated[str, AfterValidator(_check_host_and_port)] = ""
     """A second address for gRPC only, which transfers large messages faster. None by default."""
+    insecure_without_auth: bool = False
+    """Whether to listen on addresses that other computers can reach although no login is required.
+    Anyone who reaches them can then control the machine. Otherwise, a machine without login listens
+    on localhost only."""
     front: Literal["process", "in_process"] = "process"
     """Where connections are accepted and their bytes relayed: in a small `process` of its own,
     which leaves the server more time for calls, or `in_process`, which saves about 15 MB on a
@@ -94,45 +98,116 @@ class NetworkConfig(Section):
 
 
 class AuthHandler(Section):
-    """An authentication method."""
+    """A type of credentials with which clients can log in."""
 
-    type: Literal["api-key"]
-    """The authentication method."""
+    type: Literal["api-key", "robot-location-secret"]
+    """The type of the credentials."""
     config: dict[str, JsonValue]
-    """`keys` lists the IDs of the keys that may log in; each ID is itself a field with its key."""
+    """For `api-key`: `keys` lists the IDs of the keys that may log in, and each ID is itself a
+    field with its key. For `robot-location-secret`: `secret`, or `secrets` with a list of them."""
+    roles: dict[str, Literal["owner", "operator", "viewer"]] = {}
+    """The role by the ID of an API key. A key without a role is an `owner`, which may call
+    everything. An `operator` may not use shells, file copies, tunnels or shutdown. A `viewer` may
+    only call what moves nothing and changes nothing."""
 
     @model_validator(mode="after")
-    def _check_keys(self) -> Self:
+    def _check_config(self) -> Self:
+        if self.type == "api-key":
+            self._check_keys()
+        else:
+            self._check_secrets()
+        return self
+
+    @property
+    def api_keys(self) -> dict[str, str]:
+        """The keys by their IDs."""
+        keys = self.config.get("keys") if self.type == "api-key" else None
+        return {str(each): str(self.config[str(each)]) for each in keys or ()}  # type: ignore[union-attr]
+
+    @property
+    def secrets(self) -> list[str]:
+        """The location secrets."""
+        if self.type != "robot-location-secret":
+            return []
+        listed = self.config.get("secrets")
+        return [
+            str(each["secret"] if isinstance(each, dict) else each)
+            for each in [self.config.get("secret"), *(listed if isinstance(listed, list) else ())]
+            if each
+        ]
+
+    def _check_keys(self) -> None:
         keys = self.config.get("keys")
         if not isinstance(keys, list) or not keys:
             raise fault(
                 codes.MISSING_FIELD, '"keys" is missing; list the IDs of the keys that may log in'
             )
         for number, key_id in enumerate(keys, 1):
-            if not isinstance(key_id, str) or not isinstance(self.config.get(key_id), str):
+            key = self.config.get(key_id) if isinstance(key_id, str) else None
+            if not isinstance(key, str) or not key:
                 # Do not quote the item: it may be the key itself.
                 raise fault(
                     codes.INCOMPLETE_PAIR, f'item {number} of "keys" has no field with its key'
                 )
-        return self
+        if unknown := sorted(set(self.roles) - {str(each) for each in keys}):
+            raise fault(
+                codes.INCOMPLETE_PAIR,
+                f'"roles" names {len(unknown)} IDs that "keys" does not list; add them to "keys"',
+            )
+
+    def _check_secrets(self) -> None:
+        listed = self.config.get("secrets", [])
+        is_valid = isinstance(listed, list) and all(map(_is_secret, listed))
+        if not is_valid or not self.secrets or not isinstance(self.config.get("secret", ""), str):
+            raise fault(
+                codes.MISSING_FIELD,
+                'set "secret" to a location secret, or "secrets" to a list of them',
+            )
+        if self.roles:
+            raise fault(codes.BAD_VALUE, '"roles" applies to handlers of type "api-key" only')
+
+
+def _is_secret(value: JsonValue) -> bool:
+    secret = value.get("secret") if isinstance(value, dict) else value
+    return isinstance(secret, str) and bool(secret)
 
 
 class ExternalAuth(Section):
     """Authentication with tokens from an external issuer."""
 
     jwks: dict[str, JsonValue]
-    """The public keys that verify the tokens, as a JSON Web Key Set."""
+    """The public RSA keys that verify the tokens, as a JSON Web Key Set. Each key needs a `kid`."""
+
+    @model_validator(mode="after")
+    def _check_keys(self) -> Self:
+        keys = self.jwks.get("keys")
+        if not isinstance(keys, list) or not keys:
+            raise fault(codes.MISSING_FIELD, '"jwks" has no "keys"; list the public keys')
+        for number, key in enumerate(keys, 1):
+            if not isinstance(key, dict) or not all(
+                isinstance(key.get(name), str) for name in ("kid", "kty", "n", "e")
+            ):
+                raise fault(codes.MISSING_FIELD, f'key {number} needs "kid", "kty", "n" and "e"')
+            if key["kty"] != "RSA" or "d" in key:
+                raise fault(codes.BAD_VALUE, f"key {number} is not a public RSA key")
+        return self
 
 
 class AuthConfig(Section):
     """Client authentication."""
 
     handlers: list[AuthHandler] = []
-    """The authentication methods, at most one of each type. Without one, no login is required."""
+    """The credentials with which clients can log in, at most one handler of each type. Without
+    handlers or an external issuer, no login is required."""
     tls_auth_entities: list[str] = []
     """Names in client certificates that are accepted without further login."""
     external_auth_config: ExternalAuth | None = None
     """Tokens from an external issuer. None are accepted by default."""
+
+    @property
+    def is_configured(self) -> bool:
+        """Whether clients must log in."""
+        return bool(self.handlers or self.tls_auth_entities or self.external_auth_config)
 
     @model_validator(mode="after")
     def _check_unique_types(self) -> Self:

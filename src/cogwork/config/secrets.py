@@ -33,7 +33,12 @@ def is_secret(pointer: Pointer) -> bool:
     if pointer[-2:] == ("api_key", "id"):
         return False
     if pointer[:1] == ("auth",):
-        return pointer[-1] != "type"
+        # The IDs of API keys and their roles are no secrets.
+        return (
+            pointer[-1] != "type"
+            and pointer[-3:-1] != ("config", "keys")
+            and pointer[-2:-1] != ("roles",)
+        )
     if pointer[-1:] in (("auth",), ("cloud",)):
         return True
     return any(

@@ -117,7 +117,8 @@ class Validator:
             codes.UNKNOWN_KEY,
             f'unknown key "{key}"',
             ConfigLocation(pointer, at_key=True),
-            Effect.IGNORED,
+            # A mistyped key must not leave the machine open, or a client with too many rights.
+            Effect.REFUSED if pointer[:1] == ("auth",) else Effect.IGNORED,
             hint,
         )
 

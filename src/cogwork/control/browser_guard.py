@@ -7,18 +7,18 @@ header, and fetch metadata. Response headers restrict every resource to the same
 
 from __future__ import annotations
 
-import ipaddress
 from collections.abc import Callable, Collection, Mapping
 from typing import Any, NamedTuple
-from urllib.parse import urlsplit
 
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.responses import PlainTextResponse
 
-from cogwork.config.schema import MachineConfig
+from cogwork.config.host_names import is_allowed_host
+from cogwork.control.http_login import LOGIN_PATH
 from cogwork.wire.http1 import SECURITY_HEADERS, Application
 
 _ALLOWED_METHODS = ("GET", "HEAD")
+_ALLOWED_POSTS = (("POST", LOGIN_PATH),)
 _MAX_NAME_LENGTH = 100
 _FOREIGN_SITES = ("cross-site", "same-site")
 
@@ -48,23 +48,6 @@ class BrowserGuard:
         await responder(scope, receive, _add_security_headers(send))
 
 
-def allowed_host_names(config: MachineConfig, host_name: str) -> frozenset[str]:
-    """Return the names of this machine; `host_name` is the one that the operating system uses."""
-    network, cloud = config.network, config.cloud
-    short = host_name.partition(".")[0]
-    names = [
-        "localhost",
-        host_name,
-        short,
-        f"{short}.local",
-        network.bind_address.rpartition(":")[0],
-        network.fqdn,
-        *network.allowed_hosts,
-        *((cloud.fqdn, cloud.local_fqdn) if cloud is not None else ()),
-    ]
-    return frozenset(name.lower() for name in names if name)
-
-
 def find_refusal(
     method: str, path: str, headers: Mapping[str, str], host_names: Collection[str]
 ) -> HttpRefusal | None:
@@ -81,7 +64,7 @@ def find_refusal(
             f"host {_quote(host)} is not a name of this machine; to allow it, add the name to "
             "network.allowed_hosts in the configuration",
         )
-    if method not in _ALLOWED_METHODS:
+    if method not in _ALLOWED_METHODS and (method, path) not in _ALLOWED_POSTS:
         text = f"method not allowed over HTTP/1.1; use {' or '.join(_ALLOWED_METHODS)}"
         return HttpRefusal(405, text, {"Allow": ", ".join(_ALLOWED_METHODS)})
     origin = headers.get("origin")
@@ -90,30 +73,6 @@ def find_refusal(
     if headers.get("sec-fetch-site") in _FOREIGN_SITES and not _is_navigation(path, headers):
         return HttpRefusal(403, "forbidden: cross-site requests are not allowed")
     return None
-
-
-def is_allowed_host(host: str, names: Collection[str]) -> bool:
-    """Return whether a Host header names this machine.
-
-    Any IP address is allowed: DNS rebinding cannot make a browser send a different address than
-    the one it connects to. The port is not compared because forwarding may change it.
-    """
-    try:
-        parts = urlsplit(f"//{host}")
-        name, _ = parts.hostname, parts.port
-    except ValueError:
-        return False
-    if name is None or parts.netloc != host or "@" in host:
-        return False
-    return name.removesuffix(".") in names or _is_address(name)
-
-
-def _is_address(name: str) -> bool:
-    try:
-        ipaddress.ip_address(name)
-    except ValueError:
-        return False
-    return True
 
 
 def _is_same_origin(origin: str, host: str) -> bool:

@@ -15,10 +15,12 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, PlainTextResponse, Response, StreamingResponse
 from starlette.routing import Route
 
-from cogwork.control.browser_guard import BrowserGuard, allowed_host_names
+from cogwork.config.host_names import allowed_host_names
+from cogwork.control.browser_guard import BrowserGuard
 from cogwork.control.camera_images import CameraImages
 from cogwork.control.coalescing import Coalescer
 from cogwork.control.history import read_history
+from cogwork.control.http_login import HttpLogin
 from cogwork.control.logs import parse_query, stream_log_lines
 from cogwork.control.page import CONTENT_SECURITY_POLICY
 from cogwork.control.quota import MeteredResponse, Quota
@@ -28,6 +30,7 @@ from cogwork.control.throttled_app import ThrottledApp
 from cogwork.core.clock import Clock
 from cogwork.core.loop_throttle import LoopThrottle
 from cogwork.logs.ring_buffer import RingBuffer
+from cogwork.robot.authentication import Authentication
 from cogwork.robot.event_journal import EventJournal
 from cogwork.robot.machine import Machine
 from cogwork.robot.maintenance import check_maintenance
@@ -37,7 +40,11 @@ _MIB = 1 << 20
 
 
 def create_app(
-    machine: Machine, clock: Clock, ring: RingBuffer, journal: EventJournal
+    machine: Machine,
+    clock: Clock,
+    ring: RingBuffer,
+    journal: EventJournal,
+    authentication: Authentication,
 ) -> Application:
     throttle = LoopThrottle()
     followers = Quota("followers of the log", total=64, per_address=8)
@@ -105,7 +112,10 @@ def create_app(
         ],
         exception_handlers={404: not_found},
     )
-    guard = BrowserGuard(site, lambda: allowed_host_names(machine.config, socket.gethostname()))
+    guard = BrowserGuard(
+        HttpLogin(site, authentication),
+        lambda: allowed_host_names(machine.config, socket.gethostname()),
+    )
     return ThrottledApp(guard, throttle)
 
 

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import ipaddress
 import re
 
 MAX_PORT = 65535
+TLS_PREFIX = "https://"
 _ADDRESS = re.compile(r"(?:http://)?(\[[0-9A-Fa-f:.%]+\]|[^\s/:\[\]]*)(?::([^:]*))?/?")
 
 
@@ -19,11 +21,21 @@ def parse_port(text: str, least: int = 1) -> int:
 def parse_address(text: str, default_port: int) -> str:
     """Return `HOST:PORT` for an address with or without a host, a port and `http://`.
 
-    Raises ValueError with a sentence for the user.
+    With `https://`, that is kept in front. Raises ValueError with a sentence for the user.
     """
+    if text.startswith(TLS_PREFIX):
+        return TLS_PREFIX + parse_address(text.removeprefix(TLS_PREFIX), default_port)
     found = _ADDRESS.fullmatch(text)
     if found is None or not any(found.groups()):
         raise ValueError(f'"{text}" is not an address; write HOST:PORT, such as localhost:8080')
     host, port = found.groups()
     number = default_port if port is None else parse_port(port.removesuffix("/"))
     return f"{host or 'localhost'}:{number}"
+
+
+def is_loopback(host: str) -> bool:
+    """Return whether only programs on this computer can reach a listener on the host."""
+    try:
+        return ipaddress.ip_address(host.strip("[]")).is_loopback
+    except ValueError:
+        return host == "localhost"

@@ -49,6 +49,8 @@ async def _serve(connection: socket.socket) -> None:
 
     def on_message(message: Message, sockets: list[socket.socket]) -> None:
         grpc.target, http.target = Path(message["grpc"]), Path(message["http"])
+        certificate = message["certificate"]
+        listener.use_certificate(Path(certificate) if certificate is not None else None)
         if message["generation"] is not None:
             listener.serve(sockets)
             control.send({"generation": message["generation"]})

@@ -12,6 +12,7 @@ from typing import NamedTuple
 from urllib.parse import unquote
 
 _LOCAL, _REMOTE = "l", "r"
+_ENCRYPTED, _PLAINTEXT = "t", "p"
 
 
 class Peer(NamedTuple):
@@ -19,13 +20,23 @@ class Peer(NamedTuple):
     """In gRPC's notation, such as `ipv4:127.0.0.1:50000`."""
     is_local: bool = False
     """Whether the client is on this computer, whichever of its addresses it uses."""
+    is_encrypted: bool = False
+    """Whether the client uses TLS."""
 
     @classmethod
-    def from_addresses(cls, client: tuple[str, int], server: tuple[str, int]) -> Peer:
+    def from_addresses(
+        cls, client: tuple[str, int], server: tuple[str, int], *, is_encrypted: bool = False
+    ) -> Peer:
         host, port = client[0].partition("%")[0], client[1]  # without the interface
         address = f"ipv6:[{host}]:{port}" if ":" in host else f"ipv4:{host}:{port}"
         is_loopback = ipaddress.ip_address(host).is_loopback
-        return cls(address, is_loopback or host == server[0].partition("%")[0])
+        is_local = is_loopback or host == server[0].partition("%")[0]
+        return cls(address, is_local, is_encrypted)
+
+    @property
+    def is_confidential(self) -> bool:
+        """Whether no one else on the network can read the connection."""
+        return self.is_local or self.is_encrypted
 
     @property
     def host_and_port(self) -> tuple[str, int]:
@@ -35,11 +46,24 @@ class Peer(NamedTuple):
 
 def socket_name(number: int, peer: Peer) -> str:
     """Return a unique file name for the relay's end of a connection."""
-    return f"{number}{_LOCAL if peer.is_local else _REMOTE}@{peer.address}"
+    local = _LOCAL if peer.is_local else _REMOTE
+    encrypted = _ENCRYPTED if peer.is_encrypted else _PLAINTEXT
+    return f"{number}{local}{encrypted}@{peer.address}"
 
 
 @functools.lru_cache(maxsize=1024)
 def parse_socket_name(path: str) -> Peer:
     """Return the client, given the path of the relay's end, percent-encoded or not."""
-    number, at, address = unquote(path.rpartition("/")[2]).partition("@")
-    return Peer(address, number.endswith(_LOCAL)) if at else Peer(unquote(path))
+    prefix, at, address = unquote(path.rpartition("/")[2]).partition("@")
+    if not at:
+        return _parse_direct(unquote(path))
+    return Peer(address, prefix[-2:-1] == _LOCAL, prefix.endswith(_ENCRYPTED))
+
+
+def _parse_direct(address: str) -> Peer:
+    """Return a client that connected without the relay, to an address for gRPC only."""
+    peer = Peer(address)
+    try:
+        return peer._replace(is_local=ipaddress.ip_address(peer.host_and_port[0]).is_loopback)
+    except ValueError:
+        return peer

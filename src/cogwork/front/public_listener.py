@@ -1,7 +1,7 @@
 """Listens on the one public port, and distinguishes gRPC from HTTP/1.1 by the first bytes.
 
 grpc core cannot share a port, so both kinds of connections are relayed to the private Unix sockets
-of their servers. TLS will terminate here too.
+of their servers. TLS terminates here, too; with a certificate, plaintext is refused.
 """
 
 from __future__ import annotations
@@ -10,21 +10,29 @@ import asyncio
 import enum
 import logging
 import socket
+import ssl
 import sys
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from pathlib import Path
 
 from cogwork.core.loop_throttle import LoopThrottle
+from cogwork.front.client_mistakes import ClientMistakes
 from cogwork.front.connections import ConnectionLimits, Connections, ConnectionState
 from cogwork.front.peer_name import Peer
 from cogwork.front.relay import Relay, RelayedConnection
-from cogwork.front.tls_attempts import TlsAttempts
+from cogwork.front.tls_socket import TlsSocket, make_context, wait_readable
 
 _HTTP2_PREFIX = b"PRI"
 """The first bytes of an HTTP/2 connection. No HTTP/1.1 method begins with them."""
 _TLS_PREFIX = b"\x16\x03"
 """The first bytes of a TLS connection: a handshake record, and the major version."""
+
+_TLS_REQUIRED = (
+    b"HTTP/1.1 400 Bad Request\r\nContent-Type: text/plain\r\nConnection: close\r\n\r\n"
+    b"this port requires TLS; use https:// instead of http://\n"
+)
 
 _MAX_HEAD_SIZE = 16 * 1024
 """Bytes after which a head is relayed although it is incomplete; the server rejects it."""
@@ -79,7 +87,9 @@ class PublicListener:
         self._parked: list[_AcceptedConnection] = []
         """Connections that wait for a free slot."""
         self._refused_count = 0
-        self._tls_attempts = TlsAttempts(time.monotonic)
+        self._mistakes = ClientMistakes(time.monotonic)
+        self._certificate: Path | None = None
+        self._tls: ssl.SSLContext | None = None
         self.on_client: OnClient = lambda *_: None
         """Called when a gRPC client connects or disconnects."""
 
@@ -97,6 +107,17 @@ class PublicListener:
         for listener in listeners:
             listener.setblocking(False)
             asyncio.get_running_loop().add_reader(listener.fileno(), self._accept, listener)
+
+    def use_certificate(self, certificate: Path | None) -> None:
+        """Use this certificate for new connections; None for plaintext. Others stay open."""
+        if certificate == self._certificate:
+            return
+        try:
+            self._tls = make_context(certificate) if certificate is not None else None
+        except OSError as error:
+            _log.error("cannot use the certificate: %s; keeping the current one", error)
+        else:
+            self._certificate = certificate
 
     async def aclose(self) -> None:
         self.stop_listening()
@@ -200,22 +221,17 @@ class PublicListener:
 
     async def _dispatch(self, connection: _AcceptedConnection) -> None:
         try:
+            assert isinstance(connection.socket, socket.socket)
             _set_socket_options(connection.socket, self._limits.unread_timeout)
             async with asyncio.timeout(self._limits.peek_timeout):
                 protocol = await _detect_protocol(connection.socket)
             if protocol is None:
                 connection.close()
                 return
-            if protocol is _Protocol.HTTP1:
-                async with asyncio.timeout(self._limits.head_timeout):
-                    await _peek(connection.socket, _MAX_HEAD_SIZE, _is_complete_head)
-            if protocol is _Protocol.TLS:
-                # The reply of the HTTP server lets clients detect that the port is plaintext.
-                self._tls_attempts.report(connection.host, connection.socket.getsockname()[1])
-            # Starting to serve a connection takes time. Throttling keeps thousands of new
-            # connections from delaying connected clients; one that is evicted meanwhile is free.
-            await self._throttle.acquire()
-            self._relay(connection, is_http2=protocol is _Protocol.HTTP2)
+            if self._tls is not None:
+                await self._dispatch_encrypted(connection, protocol, self._tls)
+            else:
+                await self._dispatch_plaintext(connection, protocol)
         except TimeoutError:
             _log.debug("closed a connection from %s: it sent no request in time", connection.host)
             connection.close()
@@ -226,17 +242,74 @@ class PublicListener:
             connection.close()
             raise
 
-    def _relay(self, connection: _AcceptedConnection, *, is_http2: bool) -> None:
-        peer = Peer.from_addresses(connection.address, connection.socket.getsockname())
+    async def _dispatch_plaintext(
+        self, connection: _AcceptedConnection, protocol: _Protocol
+    ) -> None:
+        assert isinstance(connection.socket, socket.socket)
+        if protocol is _Protocol.HTTP1:
+            async with asyncio.timeout(self._limits.head_timeout):
+                await _peek(connection.socket, _MAX_HEAD_SIZE, _is_complete_head)
+        if protocol is _Protocol.TLS:
+            # The reply of the HTTP server lets clients detect that the port is plaintext.
+            self._mistakes.report_tls(connection.host, connection.socket.getsockname()[1])
+        # Starting to serve a connection takes time. Throttling keeps thousands of new connections
+        # from delaying connected clients; one that is evicted meanwhile is free.
+        await self._throttle.acquire()
+        self._relay(connection, is_http2=protocol is _Protocol.HTTP2)
+
+    async def _dispatch_encrypted(
+        self, connection: _AcceptedConnection, protocol: _Protocol, context: ssl.SSLContext
+    ) -> None:
+        assert isinstance(connection.socket, socket.socket)
+        if protocol is not _Protocol.TLS:
+            self._mistakes.report_plaintext(connection.host, connection.socket.getsockname()[1])
+            if protocol is _Protocol.HTTP1:
+                # A connection with unread bytes would be reset, and the reply lost.
+                connection.socket.recv(_MAX_HEAD_SIZE)
+                connection.socket.send(_TLS_REQUIRED)
+            connection.close()
+            return
+        await self._throttle.acquire()
+        connection.socket = tls = TlsSocket(connection.socket, context)
+        try:
+            async with asyncio.timeout(self._limits.head_timeout):
+                await tls.handshake()
+                first = await tls.read_first(_MAX_HEAD_SIZE, _is_complete_start)
+        except ssl.SSLError as error:
+            self._mistakes.report_handshake(connection.host, error.reason or str(error))
+            raise
+        if not first:
+            connection.close()
+            return
+        self._relay(
+            connection,
+            is_http2=first.startswith(_HTTP2_PREFIX),
+            is_encrypted=True,
+            first=first,
+        )
+
+    def _relay(
+        self,
+        connection: _AcceptedConnection,
+        *,
+        is_http2: bool,
+        is_encrypted: bool = False,
+        first: bytes = b"",
+    ) -> None:
+        peer = Peer.from_addresses(
+            connection.address, connection.socket.getsockname(), is_encrypted=is_encrypted
+        )
         if not is_http2:
-            connection.served = self._http.start(connection.socket, peer, connection.notify_closed)
+            connection.served = self._http.start(
+                connection.socket, peer, connection.notify_closed, first
+            )
             return
 
         def on_close() -> None:
             connection.notify_closed()
             self.on_client(peer.address, False)
 
-        connection.served = self._grpc.start(connection.socket, peer, on_close)
+        connection.served = self._grpc.start(connection.socket, peer, on_close, first)
         self.on_client(peer.address, True)
 
 
@@ -249,7 +322,7 @@ class _AcceptedConnection:
         address: tuple[str, int],
         on_close: Callable[[_AcceptedConnection], None],
     ) -> None:
-        self.socket = accepted
+        self.socket: socket.socket | TlsSocket = accepted
         self.address = address
         self.host = address[0]
         self.served: RelayedConnection | None = None
@@ -312,6 +385,11 @@ def _is_complete_head(data: bytes) -> bool:
     return b"\r\n\r\n" in data or b"\n\n" in data
 
 
+def _is_complete_start(data: bytes) -> bool:
+    """Return whether the first bytes show HTTP/2, or are a whole head of HTTP/1.1."""
+    return data.startswith(_HTTP2_PREFIX) or _is_complete_head(data)
+
+
 async def _peek(
     connection: socket.socket, max_size: int, is_enough: Callable[[bytes], bool]
 ) -> bytes:
@@ -324,7 +402,7 @@ async def _peek(
         while True:
             # Peeked bytes stay in the socket, so it must count as readable only with more of them.
             connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVLOWAT, len(seen) + 1)
-            await _wait_readable(connection)
+            await wait_readable(connection)
             try:
                 peeked = connection.recv(max_size, socket.MSG_PEEK)
             except BlockingIOError:
@@ -335,14 +413,3 @@ async def _peek(
     finally:
         if connection.fileno() >= 0:
             connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVLOWAT, 1)
-
-
-async def _wait_readable(connection: socket.socket) -> None:
-    loop = asyncio.get_running_loop()
-    ready = asyncio.Event()
-    loop.add_reader(connection.fileno(), ready.set)
-    try:
-        await ready.wait()
-    finally:
-        if connection.fileno() >= 0:
-            loop.remove_reader(connection.fileno())

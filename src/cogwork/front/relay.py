@@ -18,7 +18,7 @@ from cogwork.front.connections import ConnectionState
 from cogwork.front.http1_monitor import Http1Monitor
 from cogwork.front.http2_monitor import Http2Monitor, MonitorLimits
 from cogwork.front.peer_name import Peer, socket_name
-from cogwork.front.socket_relay import CHUNK_SIZE, SocketRelay
+from cogwork.front.socket_relay import CHUNK_SIZE, SocketRelay, StreamSocket
 
 REQUEST_TIMEOUT = 30.0
 """Seconds after which a connection is closed if one of its requests has no complete message and
@@ -72,9 +72,16 @@ class Relay:
         return len(self._connections)
 
     def start(
-        self, connection: socket.socket, peer: Peer, on_close: Callable[[], None] = lambda: None
+        self,
+        connection: StreamSocket,
+        peer: Peer,
+        on_close: Callable[[], None] = lambda: None,
+        first: bytes = b"",
     ) -> RelayedConnection:
-        """Take ownership of the connection. Raise OSError if the server cannot be reached."""
+        """Take ownership of the connection. Raise OSError if the server cannot be reached.
+
+        `first`: bytes that were already received from the client.
+        """
         name = socket_name(next(self._numbers), peer)
         private = _connect(self.target, self.target.with_name(name))
         monitor = self._make_monitor()
@@ -87,7 +94,7 @@ class Relay:
         socket_relay = SocketRelay(connection, private, self._buffer, monitor, forget)
         relayed = RelayedConnection(peer.address, socket_relay, monitor)
         self._connections.add(relayed)
-        socket_relay.start()
+        socket_relay.start(first)
         return relayed
 
     def close(self) -> None:

@@ -22,6 +22,20 @@ _RETRY_DELAY = 0.05
 """Seconds until held-back bytes are retried, unless a reply triggers the retry earlier."""
 
 
+class StreamSocket(Protocol):
+    """The methods of a non-blocking socket that the relay uses."""
+
+    def fileno(self) -> int: ...
+
+    def recv_into(self, buffer: memoryview) -> int: ...
+
+    def send(self, data: memoryview) -> int: ...
+
+    def shutdown(self, how: int) -> None: ...
+
+    def close(self) -> None: ...
+
+
 class ByteMonitor(Protocol):
     """Returns how many bytes may be forwarded now, or raises ProtocolViolation."""
 
@@ -38,8 +52,8 @@ class SocketRelay:
 
     def __init__(
         self,
-        public: socket.socket,
-        private: socket.socket,
+        public: StreamSocket,
+        private: StreamSocket,
         buffer: memoryview,
         monitor: ByteMonitor,
         on_close: Callable[[], object],
@@ -62,9 +76,13 @@ class SocketRelay:
         outward = _Direction(private, public, buffer, from_server, self._on_direction_end)
         self._directions = (inward, outward)
 
-    def start(self) -> None:
-        for direction in self._directions:
-            direction.start()
+    def start(self, first: bytes = b"") -> None:
+        """`first`: bytes that were already received from the client."""
+        inward, outward = self._directions
+        outward.start()
+        inward.start()
+        if first:
+            inward.forward(first)
 
     def close(self, violation: str | None = None) -> None:
         """Close both sockets. `violation` is what the client did wrong, if that is the reason."""
@@ -94,8 +112,8 @@ class _Direction:
 
     def __init__(
         self,
-        source: socket.socket,
-        target: socket.socket,
+        source: StreamSocket,
+        target: StreamSocket,
         buffer: memoryview,
         inspect: Callable[[memoryview], int],
         on_end: Callable[..., None],
@@ -107,6 +125,9 @@ class _Direction:
         self._inspect = inspect
         self._on_end = on_end
         self._buffer = buffer
+        # Decrypted bytes may wait in a TLS connection, for which its socket is not readable.
+        self._has_pending: Callable[[], bool] = getattr(source, "has_pending", _has_none)
+        self._is_reading = False
         self._read_size = _INITIAL_CHUNK_SIZE
         """Bytes per read."""
         self._unsent = memoryview(b"")
@@ -119,12 +140,18 @@ class _Direction:
         """Whether to continue to read, and to discard it, when the target is closed."""
 
     def start(self) -> None:
+        self._is_reading = True
         self._loop.add_reader(self._source.fileno(), self._read)
+        self._schedule_pending()
 
     def stop(self) -> None:
         self._cancel_retry()
-        self._loop.remove_reader(self._source.fileno())
+        self._pause()
         self._loop.remove_writer(self._target.fileno())
+
+    def forward(self, data: bytes) -> None:
+        """Forward bytes that were already read from the source."""
+        self._forward(memoryview(data))
 
     def retry(self) -> None:
         """Try again to forward the bytes that were held back."""
@@ -151,6 +178,19 @@ class _Direction:
                 self._read_size = min(4 * size, CHUNK_SIZE)
         else:
             self._read_size = _INITIAL_CHUNK_SIZE
+        self._schedule_pending()
+
+    def _schedule_pending(self) -> None:
+        if self._is_reading and self._has_pending():
+            self._loop.call_soon(self._read_pending)
+
+    def _read_pending(self) -> None:
+        if self._is_reading:
+            self._read()
+
+    def _pause(self) -> None:
+        self._is_reading = False
+        self._loop.remove_reader(self._source.fileno())
 
     def _forward(self, data: memoryview) -> bool:
         """Return whether all of the data was sent or queued, and nothing is held back."""
@@ -169,7 +209,7 @@ class _Direction:
             self._held_back = bytes(data[allowed:])
             self._retry_timer = self._loop.call_later(_RETRY_DELAY, self.retry)
         if self._unsent or self._held_back:
-            self._loop.remove_reader(self._source.fileno())
+            self._pause()
         return not self._held_back
 
     def _write_unsent(self) -> None:
@@ -204,10 +244,14 @@ class _Direction:
     def _half_close(self) -> None:
         """Pass the end of the source's data on; the other direction continues."""
         self.has_ended = True
-        self._loop.remove_reader(self._source.fileno())
+        self._pause()
         try:
             self._target.shutdown(socket.SHUT_WR)
         except OSError:
             self._on_end(broken=True)
         else:
             self._on_end(broken=False)
+
+
+def _has_none() -> bool:
+    return False

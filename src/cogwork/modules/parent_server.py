@@ -78,9 +78,9 @@ class ParentServer:
         self._relay.target = private
         return server
 
-    def _find_peer(self, name: str) -> str:
+    def _find_peer(self, name: str) -> Peer:
         token = parse_socket_name(name).address
-        return self._peers.get(token, token)
+        return Peer(self._peers.get(token, token), is_local=True)
 
 
 class _Listener:

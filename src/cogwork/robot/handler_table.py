@@ -9,6 +9,7 @@ from cogwork.core.clock import Clock
 from cogwork.graph.public_apis import PUBLIC_APIS, SERVICE_BY_API
 from cogwork.logs.rules import LevelOf, log_everything
 from cogwork.resource.services import load_methods
+from cogwork.robot.authentication import Authentication
 from cogwork.robot.change_wait import ChangeWait
 from cogwork.robot.machine import Machine
 from cogwork.robot.module_proxy import ModuleProxy
@@ -23,16 +24,20 @@ def build_handler_table(
     clock: Clock,
     shut_down: Callable[[str], None],
     level_of: LevelOf = log_everything,
+    authentication: Authentication | None = None,
 ) -> HandlerTable:
     """Return the table of all methods.
 
     `shut_down` is called with the reason. `level_of` decides what modules and clients may log.
+    By default, no login is required.
     """
+    authentication = authentication or Authentication(machine.operations)
     proxy = ModuleProxy(machine)
     table = HandlerTable(
         middleware=(
             redact_errors(machine.redact),
             machine.operations.wrap,
+            authentication.wrap,
             machine.access.wrap,
             ConcurrencyLimiter(clock).wrap,
             machine.sessions.wrap,
@@ -48,8 +53,15 @@ def build_handler_table(
         "viam.robot.v1.RobotService",
         lambda: _load_robot_methods(machine, clock, shut_down, level_of),
     )
+    table.add("proto.rpc.v1.AuthService", lambda: _load_auth_methods(authentication))
     add_standard_services(table, lambda: machine.modules.descriptor_pools())
     return table
+
+
+def _load_auth_methods(authentication: Authentication) -> Iterable[Method]:
+    from cogwork.robot.auth_service import auth_methods
+
+    return auth_methods(authentication)
 
 
 def _load_robot_methods(

@@ -33,6 +33,7 @@ from cogwork.robot.job_scheduler import JobCall, JobScheduler
 from cogwork.robot.module_host import ModuleHost, NoModules
 from cogwork.robot.operations import Cancelled, Operation, Operations, current_operation
 from cogwork.robot.session_manager import SessionManager, sets_in_motion
+from cogwork.robot.tls_report import TlsReport
 from cogwork.wire.concurrency_limit import STOP_METHODS
 from cogwork.wire.handlers import Method
 
@@ -127,6 +128,8 @@ class Machine:
         """Time at which the running configuration was fully applied."""
         self.maintenance_denial: MaintenanceDenial | None = None
         """The last result of the maintenance check; None if it was not denied."""
+        self.tls_report: TlsReport | None = None
+        """None without TLS."""
         self._clock = clock
         self.jobs = JobScheduler(clock, job_call, redact=redact)
         self._stop_tasks: set[asyncio.Future[list[ResourceName]]] = set()

@@ -12,6 +12,7 @@ import uuid
 from collections.abc import Iterable
 from typing import Any
 
+from cogwork.auth.identity import Identity
 from cogwork.core.clock import Clock
 from cogwork.core.errors import CogworkError
 from cogwork.graph.name import ResourceName
@@ -24,7 +25,8 @@ MAX_CALL_SECONDS = 600.0
 OPERATION_ID_KEY = "opid"
 """Metadata key with which a client, or a module on behalf of one, sets the operation's id."""
 
-_UNTRACKED_PREFIXES = ("grpc.", "proto.rpc.webrtc.")
+_UNLISTED_PREFIXES = ("grpc.", "proto.rpc.")
+"""Services whose calls are not listed: they use no resource, and may stay open forever."""
 
 
 class Cancelled(CogworkError):
@@ -46,6 +48,7 @@ class Operation:
         "awaited",
         "end_error",
         "held_resources",
+        "identity",
         "method",
         "module",
         "since",
@@ -62,6 +65,8 @@ class Operation:
         """Resources that the call has looked up."""
         self.awaited: ResourceName | None = None
         """The resource that is being changed and for which the call waits."""
+        self.identity: Identity | None = None
+        """Who made the call; None if no login was required."""
         self.module: str | None = None
         """The module that made the call, if it may not call every resource."""
         self.end_error: CogworkError | None = None
@@ -106,16 +111,22 @@ def current_operation() -> Operation | None:
     return _current.get()
 
 
+def current_identity() -> Identity | None:
+    """Return who makes the current call; None if no login was required."""
+    operation = _current.get()
+    return operation.identity if operation is not None else None
+
+
 class Operations:
     def __init__(self, clock: Clock, max_seconds: float = MAX_CALL_SECONDS) -> None:
         self._clock = clock
         self._max_seconds = max_seconds
         self._running: dict[Operation, None] = {}
+        self._unlisted: dict[Operation, None] = {}
 
     def wrap(self, method: Method, handle: Handler) -> Handler:
-        if method.service.startswith(_UNTRACKED_PREFIXES):
-            return handle
-        running, clock = self._running, self._clock
+        running = self._unlisted if _is_unlisted(method) else self._running
+        clock = self._clock
 
         async def wrapper(stream: Stream) -> None:
             operation = Operation(method, stream, clock)
@@ -135,6 +146,10 @@ class Operations:
                 operation.mark_finished()
 
         return wrapper
+
+    def all(self) -> list[Operation]:
+        """Return all operations, including the ones that are not listed."""
+        return [*self._running, *self._unlisted]
 
     def others(self) -> list[Operation]:
         """Return all operations but the caller's own, oldest first."""
@@ -195,6 +210,10 @@ class Operations:
                         "set a deadline for calls that take longer"
                     )
                 )
+
+
+def _is_unlisted(method: Method) -> bool:
+    return method.service.startswith(_UNLISTED_PREFIXES)
 
 
 def _has_time_limit(operation: Operation) -> bool:

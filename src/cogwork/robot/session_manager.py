@@ -19,6 +19,7 @@ from cogwork.core.clock import Clock
 from cogwork.core.errors import CogworkError
 from cogwork.graph.name import Api, ResourceName
 from cogwork.robot.open_sessions import OpenSessions, Session, owner_of
+from cogwork.robot.operations import current_identity
 from cogwork.wire.handlers import Handler, Method, Stream
 from cogwork.wire.raw_request import read_resource_name
 
@@ -83,7 +84,7 @@ class SessionManager:
 
         Raise TooManySessions if a limit is reached and no session is idle.
         """
-        owner, now = owner_of(peer), self._clock.monotonic()
+        owner, now = _caller_of(peer), self._clock.monotonic()
         session = self._open.find(resume, owner)
         if session is None:
             session = Session(owner, peer, now)
@@ -174,7 +175,7 @@ class SessionManager:
 
     def find(self, session_id: str, peer: str) -> Session:
         """Return a session. Raise SessionExpired, also if it belongs to another owner."""
-        session = self._open.find(session_id, owner_of(peer))
+        session = self._open.find(session_id, _caller_of(peer))
         if session is None:
             raise SessionExpired
         return session
@@ -247,6 +248,12 @@ class _TappedStream:
     async def __aiter__(self) -> AsyncIterator[Any]:
         while (message := await self.recv_message()) is not None:
             yield message
+
+
+def _caller_of(peer: str) -> str:
+    """Return who owns the sessions that the current call starts and uses."""
+    identity = current_identity()
+    return str(identity) if identity is not None else owner_of(peer)
 
 
 def _is_refusal(error: Exception) -> bool:

@@ -22,6 +22,7 @@ async def build_status_view(machine: Machine) -> dict[str, Any]:
         "applied_at": machine.applied_at,
         "configuration": _config_view(machine),
         "maintenance_denied": _maintenance_view(machine),
+        "tls": machine.tls_report._asdict() if machine.tls_report is not None else None,
         "resources": await _build_resource_views(machine),
         "modules": [_module_view(status) for status in machine.modules.statuses()],
         "jobs": [asdict(record) for record in machine.jobs.statuses()],

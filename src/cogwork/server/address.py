@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import ipaddress
 import json
 from typing import Literal, NamedTuple
 
 from cogwork.config.schema import MachineConfig
+from cogwork.core.address import is_loopback
 
 DEFAULT_ADDRESS = "localhost:8080"
 
@@ -23,10 +23,7 @@ class Address(NamedTuple):
 
     @property
     def is_loopback(self) -> bool:
-        try:
-            return ipaddress.ip_address(self.host).is_loopback
-        except ValueError:
-            return self.host == "localhost"
+        return is_loopback(self.host)
 
     def __str__(self) -> str:
         return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
@@ -47,15 +44,17 @@ def resolve_listen_addresses(config: MachineConfig, port: int | None = None) -> 
         public = public._replace(port=port)
     grpc = Address.parse(network.grpc_address) if network.grpc_address else None
     exposed = [address for address in (public, grpc) if address and not address.is_loopback]
-    if exposed and config.cloud is not None:
-        # The cloud provides logins and a certificate; an unprotected port must not replace them.
+    if not exposed or config.auth.is_configured:
+        return ListenAddresses(public, grpc, (), network.front)
+    if not network.insecure_without_auth:
         here = Address("localhost", public.port)
         return ListenAddresses(
             here,
             Address("localhost", grpc.port) if grpc else None,
             (
-                f"listening on {here} only: login and TLS require the cloud connection, which "
-                "this release does not support yet",
+                f"listening on {here} instead of {' and '.join(map(str, exposed))}: without login, "
+                'anyone who reaches it could control this machine; configure "auth", or set '
+                "network.insecure_without_auth",
             ),
             network.front,
         )
@@ -70,10 +69,13 @@ def resolve_listen_addresses(config: MachineConfig, port: int | None = None) -> 
     )
 
 
-def format_serving_line(addresses: list[tuple[str, int]], requested: Address) -> str:
+def format_serving_line(
+    addresses: list[tuple[str, int]], requested: Address, *, is_encrypted: bool = False
+) -> str:
     """Return the line that supervisors wait for on standard output."""
     port = addresses[0][1]
     url = Address(requested.host or "localhost", port)
     alternative = Address(addresses[0][0], port)
-    urls = {"url": f"http://{url}", "alt_url": f"http://{alternative}"}
+    scheme = "https" if is_encrypted else "http"
+    urls = {"url": f"{scheme}://{url}", "alt_url": f"{scheme}://{alternative}"}
     return f"serving\t{json.dumps(urls, separators=(',', ':'))}"

@@ -40,10 +40,12 @@ _log = logging.getLogger("rdk.networking")
 
 @dataclass(frozen=True, slots=True)
 class ServerSockets:
-    """Paths of the private sockets that connections are relayed to."""
+    """Paths of the private sockets that connections are relayed to, and of the certificate."""
 
     grpc: Path
     http: Path
+    certificate: Path | None = None
+    """A PEM file with the certificate chain and its key; None to serve plaintext."""
 
 
 class Front(Protocol):
@@ -79,6 +81,7 @@ class InProcessFront:
 
     def use_sockets(self, sockets: ServerSockets) -> None:
         self._grpc.target, self._http.target = sockets.grpc, sockets.http
+        self.listener.use_certificate(sockets.certificate)
 
     async def aclose(self) -> None:
         await self.listener.aclose()
@@ -195,9 +198,15 @@ class FrontProcess:
     def _send(self, generation: int | None = None, listeners: Sequence[socket.socket] = ()) -> None:
         if self._control is None or self._sockets is None:
             return
-        paths = {"grpc": str(self._sockets.grpc), "http": str(self._sockets.http)}
+        certificate = self._sockets.certificate
+        message = {
+            "grpc": str(self._sockets.grpc),
+            "http": str(self._sockets.http),
+            "certificate": str(certificate) if certificate is not None else None,
+            "generation": generation,
+        }
         try:
-            self._control.send({**paths, "generation": generation}, listeners)
+            self._control.send(message, listeners)
         except OSError as error:
             _log.error("cannot reach the front process: %s; restarting it", error.strerror)
             assert self._process is not None

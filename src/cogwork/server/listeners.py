@@ -95,6 +95,12 @@ class Listeners:
         _log.info("listening on %s", " and ".join(str(Address(*at)) for at in self.addresses))
         _log_warnings(listen)
 
+    def use_certificate(self, certificate: Path | None) -> None:
+        """Use this certificate for new connections; None for plaintext. Others stay open."""
+        self._sockets = replace(self._sockets, certificate=certificate)
+        if self._front is not None:
+            self._front.use_sockets(self._sockets)
+
     async def stop_accepting(self) -> None:
         if self._public_port is not None:
             await self._public_port.stop_listening()
@@ -110,7 +116,7 @@ class Listeners:
         stopping.cancel()
 
     async def _start_grpc_server(self) -> grpc.aio.Server:
-        server = grpc_server(self._table, lambda name: parse_socket_name(name).address)
+        server = grpc_server(self._table, parse_socket_name)
         # Every server gets a new socket: the previous one may not have removed its own yet.
         path = next(self._grpc_sockets)
         server.add_insecure_port(f"unix:{path}")

@@ -74,7 +74,15 @@ def _run(options: Options) -> int:
     log.open()
     try:
         return process.run(
-            serve(options.config, clock, log, port=options.port, untrusted=options.untrusted_env)
+            serve(
+                options.config,
+                clock,
+                log,
+                port=options.port,
+                untrusted=options.untrusted_env,
+                allow_plaintext_credentials=options.allow_insecure_creds,
+                no_tls=options.no_tls,
+            )
         )
     finally:
         log.close()

@@ -100,8 +100,7 @@ OPTIONS = (
     Option(
         "allow-insecure-creds",
         None,
-        "allow sending credentials over plaintext",
-        unsupported_reason="credentials and remotes are planned for a later release",
+        "accept credentials from other computers over plaintext",
     ),
     Option("config", "FILE", "configuration file of the machine to run"),
     Option(
@@ -142,7 +141,6 @@ OPTIONS = (
         "no-tls",
         None,
         "serve without TLS, even with a certificate",
-        unsupported_reason="this release does not support TLS and always serves plaintext",
     ),
     Option(
         "output-telemetry",

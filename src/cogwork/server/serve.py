@@ -35,6 +35,7 @@ from cogwork.modules.orphans import kill_children
 from cogwork.modules.parent_server import ParentServer
 from cogwork.resource.machine_access import MachineAccess
 from cogwork.resource.registry import Registry, entry_point_models
+from cogwork.robot.authentication import Authentication
 from cogwork.robot.config_changes import ConfigChanges, summarize_changes
 from cogwork.robot.event_journal import EventJournal
 from cogwork.robot.handler_table import build_handler_table
@@ -42,9 +43,12 @@ from cogwork.robot.health import count_ready
 from cogwork.robot.job_call import make_job_call, resolve_name
 from cogwork.robot.machine import Machine
 from cogwork.robot.module_host import ModuleState, ModuleStatus
+from cogwork.robot.tls_report import TlsReport
 from cogwork.server.address import format_serving_line, resolve_listen_addresses
+from cogwork.server.certificate_watcher import CertificateFiles, CertificateWatcher
 from cogwork.server.listeners import Listeners
 from cogwork.server.log import ServerLog
+from cogwork.server.login import Login
 from cogwork.server.process import dump_stacks_on_signal
 from cogwork.server.shutdown import Shutdown
 from cogwork.server.socket_directory import private_directory, remove_directory
@@ -76,11 +80,14 @@ async def serve(
     *,
     port: int | None = None,
     untrusted: bool = False,
+    allow_plaintext_credentials: bool = False,
+    no_tls: bool = False,
 ) -> int:
     """Serve until a stop is requested, and return the exit code.
 
     `port`: takes precedence over that of the configuration. `untrusted`: people who configure the
-    machine may not run programs of their own.
+    machine may not run programs of their own. `allow_plaintext_credentials`: other computers may
+    log in without TLS. `no_tls`: serve plaintext even if there is a certificate.
     """
     shutdown = Shutdown()
     shutdown.install_signal_handlers()
@@ -89,7 +96,15 @@ async def serve(
         shutdown.on_forced_exit(lambda: remove_directory(directory))
         shutdown.on_forced_exit(kill_children)
         server = _Server(
-            config_file, clock, directory, shutdown, log, port=port, untrusted=untrusted
+            config_file,
+            clock,
+            directory,
+            shutdown,
+            log,
+            port=port,
+            untrusted=untrusted,
+            allow_plaintext_credentials=allow_plaintext_credentials,
+            no_tls=no_tls,
         )
         try:
             await server.start()
@@ -116,6 +131,8 @@ class _Server:
         *,
         port: int | None,
         untrusted: bool,
+        allow_plaintext_credentials: bool,
+        no_tls: bool,
     ) -> None:
         machine_access = MachineAccess()
         registry = Registry(
@@ -162,15 +179,25 @@ class _Server:
             job_call=self._call_job,
         )
         machine.bind(machine_access)
-        self._table = table = build_handler_table(machine, clock, shutdown.request, log.level_of)
+        authentication = Authentication(
+            machine.operations, allow_plaintext=allow_plaintext_credentials
+        )
+        self._login = Login(authentication, home, clock)
+        self._table = table = build_handler_table(
+            machine, clock, shutdown.request, log.level_of, authentication
+        )
         self._job_call = make_job_call(
             table, lambda text: resolve_name(text, machine.nodes), lambda: self._modules
         )
         self._listeners = Listeners(
             table,
-            lambda: _make_application(machine, clock, log.ring, journal),
+            lambda: _make_application(machine, clock, log.ring, journal, authentication),
             directory,
             journal.record_client,
+        )
+        self._no_tls = no_tls
+        self._certificate = CertificateWatcher(
+            directory, clock, self._listeners.use_certificate, self._store_tls_report
         )
         self._config_watcher = ConfigWatcher(
             FileSource(config_file, clock),
@@ -190,21 +217,26 @@ class _Server:
             raise NoConfiguration(
                 f"{self._config_file} does not exist; check the path given with -config"
             )
-        listen = resolve_listen_addresses(
-            first.result.config if first is not None else MachineConfig.model_construct(),
-            self._port,
-        )
+        config = first.result.config if first is not None else MachineConfig.model_construct()
+        self._login.apply(config)
+        listen = resolve_listen_addresses(config, self._port)
+        self._certificate.load(self._find_certificate_files(config))
         await self._parent.start(self._table)
         await self._listeners.start(listen)
         _log.info("cogwork-server %s is running %s", __version__, self._config_file)
         self._journal.record("started", {"version": __version__, "file": str(self._config_file)})
-        self._server_log.print_line(format_serving_line(self._listeners.addresses, listen.public))
+        self._server_log.print_line(
+            format_serving_line(
+                self._listeners.addresses, listen.public, is_encrypted=self._certificate.is_in_use
+            )
+        )
         self._watchdog = ServerWatchdog(
             self._machine, self._shutdown.force_exit, read_watchdog_limits(os.environ)
         )
         self._create_task(self._machine.operations.watch(), "operations")
         self._create_task(self._machine.sessions.watch(), "sessions")
         self._create_task(self._server_log.pipeline.flush_periodically(), "log")
+        self._create_task(self._certificate.watch(), "certificate")
         self._create_task(self._watch_config(), "configuration")
         # Objects created so far are permanent, so the garbage collector need not scan them.
         gc.collect()
@@ -242,12 +274,25 @@ class _Server:
         changes = summarize_changes(self._loaded, loaded)
         self._loaded = loaded
         self._server_log.apply(loaded)
+        self._login.apply(loaded.result.config)
+        self._certificate.try_load(self._find_certificate_files(loaded.result.config))
         listen = resolve_listen_addresses(loaded.result.config, self._port)
         self._create_task(self._listeners.change(listen), "network")
         self._modules.apply(loaded.result.config.modules, loaded.secret_variables)
         outcome = self._machine.apply(loaded)
         outcome.add_done_callback(lambda done: self._report_applied(done, changes))
         return outcome
+
+    def _find_certificate_files(self, config: MachineConfig) -> CertificateFiles | None:
+        network = config.network
+        if self._no_tls or network.no_tls or not network.tls_cert_file:
+            return None
+        return CertificateFiles(
+            Path(network.tls_cert_file).expanduser(), Path(network.tls_key_file).expanduser()
+        )
+
+    def _store_tls_report(self, report: TlsReport | None) -> None:
+        self._machine.tls_report = report
 
     def _store_report(self, report: ConfigReport) -> None:
         self._machine.config_report = report
@@ -329,8 +374,12 @@ def _journal_path(home: Path, config_file: Path) -> Path:
 
 
 def _make_application(
-    machine: Machine, clock: Clock, ring: RingBuffer, journal: EventJournal
+    machine: Machine,
+    clock: Clock,
+    ring: RingBuffer,
+    journal: EventJournal,
+    authentication: Authentication,
 ) -> Application:
     from cogwork.control.http import create_app
 
-    return create_app(machine, clock, ring, journal)
+    return create_app(machine, clock, ring, journal, authentication)

@@ -16,6 +16,7 @@ from grpclib.metadata import Deadline
 from multidict import MultiDict
 
 from cogwork.core.errors import CogworkError, InvalidRequest
+from cogwork.front.peer_name import Peer
 from cogwork.wire.byte_budget import ByteBudget
 from cogwork.wire.concurrency_limit import STOP_METHODS
 from cogwork.wire.first_message import with_timeout
@@ -54,8 +55,8 @@ class NoReply(CogworkError):
     """A method that replies once ended without a reply."""
 
 
-PeerOf = Callable[[str], str]
-"""Maps the peer name that grpc reports to the client's address."""
+PeerOf = Callable[[str], Peer]
+"""Maps the peer name that grpc reports to the client."""
 
 
 class _Clients:
@@ -67,7 +68,10 @@ class _Clients:
         self._replies = UnreadReplies()
 
     def peer(self, context: _Context) -> str:
-        return self._peer_of(context.peer())
+        return self._peer_of(context.peer()).address
+
+    def is_confidential(self, context: _Context) -> bool:
+        return self._peer_of(context.peer()).is_confidential
 
     def hold_request(self, request: bytes, context: _Context) -> AbstractContextManager[None]:
         """Charge a request to its client's budget until the call ends.
@@ -104,7 +108,7 @@ class _Clients:
 _NULL_CONTEXT = nullcontext()
 
 
-def grpc_server(table: HandlerTable, peer_of: PeerOf = str) -> grpc.aio.Server:
+def grpc_server(table: HandlerTable, peer_of: PeerOf = Peer) -> grpc.aio.Server:
     """Return a server that is neither started nor listening."""
     return grpc.aio.server(
         handlers=(_GenericHandler(table, _Clients(peer_of)),), options=GRPC_OPTIONS
@@ -178,11 +182,11 @@ def _make_unary_unary(method: Method, clients: _Clients) -> Any:
                 if waits and clients.may_be_behind:
                     await clients.wait_until_read(context)
                 if route is not None and route.is_enabled() and route.matches(data):
-                    stream = _UnaryUnaryCall(context, clients, data)
+                    stream = _UnaryUnaryCall(context, clients, data, bytes)
                     await route.handle(stream)
                 else:
                     check(data)
-                    stream = _UnaryUnaryCall(context, clients, parse(data))
+                    stream = _UnaryUnaryCall(context, clients, data, parse)
                     await handle(stream)
             return clients.track_reply(_encode_single_reply(stream.reply, method), context)
         except BaseException as error:
@@ -204,10 +208,10 @@ def _make_unary_stream(method: Method, clients: _Clients) -> Any:
         try:
             with clients.hold_request(data, context):
                 if route is not None and route.is_enabled() and route.matches(data):
-                    await route.handle(_UnaryStreamCall(context, clients, data))
+                    await route.handle(_UnaryStreamCall(context, clients, data, bytes))
                 else:
                     check(data)
-                    await handle(_UnaryStreamCall(context, clients, parse(data)))
+                    await handle(_UnaryStreamCall(context, clients, data, parse))
         except BaseException as error:
             _set_error_status(context, error, method)
 
@@ -316,12 +320,14 @@ class _Call:
 
     __slots__ = ("_clients", "_context", "_sent_initial_metadata")
 
-    request: Any = None
-
     def __init__(self, context: _Context, clients: _Clients) -> None:
         self._context = context
         self._clients = clients
         self._sent_initial_metadata = False
+
+    @property
+    def request(self) -> Any:
+        return None
 
     @property
     def metadata(self) -> Metadata:
@@ -336,6 +342,10 @@ class _Call:
     @property
     def peer(self) -> str:
         return self._clients.peer(self._context)
+
+    @property
+    def is_confidential(self) -> bool:
+        return self._clients.is_confidential(self._context)
 
     async def send_initial_metadata(self, *, metadata: Metadata | None = None) -> None:
         self._sent_initial_metadata = True
@@ -361,25 +371,43 @@ class _Call:
 
 
 class _UnaryStreamCall(_Call):
-    __slots__ = ("_pending_request", "request")
+    """Parses its request when it is first used: after middleware has authenticated the caller."""
 
-    def __init__(self, context: _Context, clients: _Clients, request: Any) -> None:
-        super().__init__(context, clients)
-        self.request = self._pending_request = request
+    __slots__ = ("_data", "_is_received", "_parse", "_request")
+
+    def __init__(
+        self, context: _Context, clients: _Clients, data: bytes, parse: Callable[[bytes], Any]
+    ) -> None:
+        # Most calls are of this kind, so this skips the chain of super().__init__ calls.
+        self._context = context
+        self._clients = clients
+        self._sent_initial_metadata = False
+        self._data = data
+        self._parse = parse
+        self._request: Any = None
+        self._is_received = False
+
+    @property
+    def request(self) -> Any:
+        if self._request is None:
+            self._request = self._parse(self._data)
+            self._data = b""
+        return self._request
 
     async def recv_message(self) -> Any:
-        request, self._pending_request = self._pending_request, None
-        return request
+        if self._is_received:
+            return None
+        self._is_received = True
+        return self.request
 
 
 class _UnaryUnaryCall(_UnaryStreamCall):
     __slots__ = ("reply",)
 
-    def __init__(self, context: _Context, clients: _Clients, request: Any) -> None:
-        # Most calls are unary, so this skips the chain of super().__init__ calls.
-        self._context = context
-        self._clients = clients
-        self.request = self._pending_request = request
+    def __init__(
+        self, context: _Context, clients: _Clients, data: bytes, parse: Callable[[bytes], Any]
+    ) -> None:
+        super().__init__(context, clients, data, parse)
         self.reply: Any = None
 
     async def send_message(self, message: Any, *, end: bool = False) -> None:

@@ -1,7 +1,7 @@
 """The handler table: every method that a machine serves, independent of the transport.
 
-A transport passes a `Stream` to the method's handler. Concerns of all methods (deadlines, limits,
-operations, sessions, later authentication) are middleware around the table.
+A transport passes a `Stream` to the method's handler. Concerns of all methods (authentication,
+deadlines, limits, operations, sessions) are middleware around the table.
 """
 
 from __future__ import annotations
@@ -31,6 +31,10 @@ class Stream(Protocol):
     @property
     def peer(self) -> str:
         """The client's address: `ipv4:127.0.0.1:50112`."""
+
+    @property
+    def is_confidential(self) -> bool:
+        """Whether no one else on the network can read the call."""
 
     @property
     def request(self) -> Any:

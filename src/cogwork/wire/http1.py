@@ -36,6 +36,8 @@ ABORT_KEY = "abort"
 """Key in the ASGI scope's state of a function that aborts the connection."""
 LOCAL_KEY = "is_local"
 """Key in the ASGI scope's state: whether the client is on this computer."""
+CONFIDENTIAL_KEY = "is_confidential"
+"""Key in the ASGI scope's state: whether no one else on the network can read the connection."""
 
 _ACCEPT_PAUSE = 0.5
 """Seconds to wait before accepting again after the process ran out of descriptors."""
@@ -150,7 +152,11 @@ def _make_server_class() -> Callable[[Application], Any]:
         def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
             transport.set_write_buffer_limits(high=_WRITE_BUFFER_LIMIT)
             peer = parse_socket_name(transport.get_extra_info("peername"))
-            self.app_state |= {ABORT_KEY: transport.abort, LOCAL_KEY: peer.is_local}
+            self.app_state |= {
+                ABORT_KEY: transport.abort,
+                LOCAL_KEY: peer.is_local,
+                CONFIDENTIAL_KEY: peer.is_confidential,
+            }
             super().connection_made(transport)
             self.client = peer.host_and_port
             self.server = ("localhost", 0)

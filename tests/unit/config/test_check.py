@@ -560,31 +560,38 @@ CASES = [
     ),
     Case(
         codes.UNSUPPORTED_PROTECTION,
-        '{"auth": «{"handlers": [{"type": "api-key", "config": {"keys": ["a"], "a": "b"}}]}}',
-        "login is configured at /auth, but this release does not support it",
+        '{"auth": {"tls_auth_entities": «["machine.example"]}}',
+        "client certificates are configured at /auth/tls_auth_entities, but this release",
         REFUSED,
-        'remove "auth" and bind to localhost to serve this computer only, without login',
+        'remove "tls_auth_entities", and let clients log in with an API key',
     ),
     Case(
-        codes.UNSUPPORTED_PROTECTION,
-        '{"network": {"tls_cert_file": «"/etc/cert.pem", "tls_key_file": "/etc/key.pem"}}',
-        "TLS is configured at /network/tls_cert_file, but this release does not support it",
+        codes.UNKNOWN_KEY,
+        '{"auth": {«"handlrs": []}}',
+        'unknown key "handlrs"',
         REFUSED,
-        'remove the certificate and its key, or set "no_tls", to serve without TLS',
+        'did you mean "handlers"?',
     ),
     Case(
         codes.OPEN_TO_ALL,
         '{"network": {"bind_address": «":8080"}}',
-        '":8080" listens on every interface',
+        '":8080" is not used: without login, the machine listens on localhost only',
         IGNORED,
-        'bind to "localhost:8080"; this release does not support login',
+        'require a login with "auth", or set "insecure_without_auth" in "network"',
     ),
     Case(
         codes.OPEN_TO_ALL,
-        '{"network": {"bind_address": «"[::]:80"}}',
-        '"[::]:80" listens on every interface',
+        '{"network": {"grpc_address": «"192.0.2.7:80"}}',
+        '"192.0.2.7:80" is not used',
         IGNORED,
-        'bind to "localhost:8080"; this release does not support login',
+        'require a login with "auth", or set "insecure_without_auth" in "network"',
+    ),
+    Case(
+        codes.OPEN_TO_ALL,
+        '{"network": {"bind_address": «"[::]:80", "insecure_without_auth": true}}',
+        'anyone who reaches "[::]:80" can control this machine',
+        IGNORED,
+        'require a login with "auth"',
     ),
     Case(
         codes.OPEN_MODULE,
@@ -1145,36 +1152,58 @@ def test_path_that_cannot_be_checked_counts_as_missing(
     assert codes_of(load) == ["E403"]
 
 
+API_KEY: dict[str, JsonValue] = {"type": "api-key", "config": {"a": "k", "keys": ["a"]}}
+SECRET: dict[str, JsonValue] = {"type": "robot-location-secret", "config": {"secret": "s"}}
+PUBLIC_KEY: dict[str, JsonValue] = {"kid": "a", "kty": "RSA", "n": "AQAB", "e": "AQAB"}
+
+
 @pytest.mark.parametrize(
     "auth",
     [
-        {"handlers": [{"type": "api-key", "config": {"a": "k", "keys": ["a"]}}]},
         {"external_auth_config": {"jwks": {"keys": []}}},
+        {"external_auth_config": {"jwks": {"keys": [{"kid": "a", "kty": "RSA"}]}}},
+        {"external_auth_config": {"jwks": {"keys": [{**PUBLIC_KEY, "kty": "EC"}]}}},
+        {"external_auth_config": {"jwks": {"keys": [{**PUBLIC_KEY, "d": "private"}]}}},
         {"tls_auth_entities": ["machine.example"]},
         {"handlrs": [{"type": "api-key"}]},
+        {"handlers": [{**API_KEY, "role": {"a": "viewer"}}]},
+        {"handlers": [{**API_KEY, "roles": {"a": "vewer"}}]},
+        {"handlers": [{**API_KEY, "roles": {"b": "viewer"}}]},
+        {"handlers": [{"type": "api-key", "config": {"a": "", "keys": ["a"]}}]},
+        {"handlers": [{"type": "robot-location-secret", "config": {}}]},
+        {"handlers": [{"type": "robot-location-secret", "config": {"secret": 5}}]},
+        {"handlers": [{"type": "robot-location-secret", "config": {"secrets": [""]}}]},
+        {"handlers": [{"type": "robot-location-secret", "config": {"secrets": [{}]}}]},
+        {"handlers": [{**SECRET, "roles": {"a": "viewer"}}]},
         [],
         "api-key",
         False,
     ],
 )
-def test_auth_section_that_requests_login_is_refused(auth: JsonValue) -> None:
-    load = load_config({"auth": auth})
-    assert "E405" in codes_of(load)
-    assert load.is_refused
+def test_login_that_is_not_valid_is_refused(auth: JsonValue) -> None:
+    """Otherwise the machine would be open, or a client would get too many rights."""
+    assert load_config({"auth": auth}).is_refused
+
+
+@pytest.mark.parametrize(
+    "auth",
+    [
+        {"handlers": [API_KEY, SECRET]},
+        {"handlers": [{**API_KEY, "roles": {"a": "viewer"}}]},
+        {"handlers": [{"type": "robot-location-secret", "config": {"secrets": ["a", "b"]}}]},
+        {"handlers": [{"type": "robot-location-secret", "config": {"secrets": [{"secret": "a"}]}}]},
+        {"external_auth_config": {"jwks": {"keys": [PUBLIC_KEY]}}},
+    ],
+)
+def test_login_is_accepted(auth: JsonValue) -> None:
+    load = load_config({"auth": auth, "network": {"bind_address": ":8080"}})
+    assert codes_of(load) == []
+    assert load.result.config.auth.is_configured
 
 
 @pytest.mark.parametrize("auth", [None, {}, {"handlers": []}, {"external_auth_config": None}])
 def test_empty_auth_section_is_accepted(auth: JsonValue) -> None:
     assert codes_of(load_config({"auth": auth})) == []
-
-
-def test_certificate_is_refused_unless_no_tls_is_set() -> None:
-    files: dict[str, JsonValue] = {
-        "tls_cert_file": "/etc/cert.pem",
-        "tls_key_file": "/etc/key.pem",
-    }
-    assert codes_of(load_config({"network": files})) == ["E405"]
-    assert codes_of(load_config({"network": {**files, "no_tls": True}})) == []
 
 
 def test_too_deeply_nested_log_pattern_is_an_error() -> None:

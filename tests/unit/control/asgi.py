@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from cogwork.front.peer_name import Peer
-from cogwork.wire.http1 import LOCAL_KEY, Application
+from cogwork.wire.http1 import ABORT_KEY, CONFIDENTIAL_KEY, LOCAL_KEY, Application
 
 
 @dataclass
@@ -28,9 +29,27 @@ async def send_request(
     **headers: str,
 ) -> AsgiResponse:
     """Send a request; `headers` have underscores for hyphens."""
+    return await send_body(
+        application, path, method=method, query=query, client=client, server=server, headers=headers
+    )
+
+
+async def send_body(
+    application: Application,
+    path: str,
+    body: bytes = b"",
+    *,
+    method: str = "POST",
+    query: str = "",
+    client: str = "127.0.0.1",
+    server: str = "127.0.0.1",
+    headers: Mapping[str, str],
+    on_abort: Callable[[], None] = lambda: None,
+) -> AsgiResponse:
+    """Send a request with a body. `on_abort` is called if the connection is aborted."""
     sent: list[dict[str, Any]] = []
 
-    requests = [{"type": "http.request", "body": b"", "more_body": False}]
+    requests = [{"type": "http.request", "body": body, "more_body": False}]
 
     async def receive() -> dict[str, Any]:
         if not requests:
@@ -40,6 +59,7 @@ async def send_request(
     async def send(message: Any) -> None:
         sent.append(message)
 
+    peer = Peer.from_addresses((client, 50000), (server, 8080))
     request_headers = {"host": "localhost:8080", **headers}
     scope = {
         "type": "http",
@@ -56,7 +76,11 @@ async def send_request(
         "http_version": "1.1",
         "client": (client, 50112),
         "server": ("localhost", 0),
-        "state": {LOCAL_KEY: Peer.from_addresses((client, 50000), (server, 8080)).is_local},
+        "state": {
+            ABORT_KEY: on_abort,
+            LOCAL_KEY: peer.is_local,
+            CONFIDENTIAL_KEY: peer.is_confidential,
+        },
     }
     await application(scope, receive, send)
     response_headers = {name.decode(): value.decode() for name, value in sent[0]["headers"]}

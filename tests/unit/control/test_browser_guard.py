@@ -15,13 +15,14 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 from tests.unit.control.asgi import AsgiResponse, send_request
-from tests.unit.robot.bench import Bench, thing
+from tests.unit.robot.bench import NO_LOGIN, Bench, thing
 from tests.unit.robot.conftest import bench
 
 from cogwork.config.cloud import CloudConfig
+from cogwork.config.host_names import allowed_host_names, is_allowed_host
 from cogwork.config.network import NetworkConfig
 from cogwork.config.schema import MachineConfig
-from cogwork.control.browser_guard import BrowserGuard, allowed_host_names, is_allowed_host
+from cogwork.control.browser_guard import BrowserGuard
 from cogwork.control.http import create_app
 from cogwork.control.page import render_page
 from cogwork.logs.ring_buffer import RingBuffer
@@ -39,7 +40,7 @@ FOREIGN_PAGE = {"origin": "https://evil.example", "sec_fetch_site": "cross-site"
 async def site(bench: Bench, tmp_path: Path) -> AsyncIterator[Application]:
     await bench.apply(thing("a"))
     journal = EventJournal(tmp_path / "story.jsonl", bench.clock)
-    yield create_app(bench.machine, bench.clock, RingBuffer(), journal)
+    yield create_app(bench.machine, bench.clock, RingBuffer(), journal, NO_LOGIN)
     journal.close()
 
 

@@ -18,6 +18,7 @@ import pytest
 from tests.foreign_camera import ForeignCamera
 from tests.pictures import encode_pixels
 from tests.unit.control.asgi import send_request
+from tests.unit.robot.bench import NO_LOGIN
 from tests.vision_models import CAMERA, Still, solid
 
 from cogwork.config.fields import Attributes
@@ -67,7 +68,7 @@ async def get_path(machine: Machine, path: str) -> tuple[int, dict[str, str], by
         journal = EventJournal(Path(directory) / "journal.jsonl", SystemClock())
         try:
             answer = await send_request(
-                create_app(machine, SystemClock(), RingBuffer(), journal), path
+                create_app(machine, SystemClock(), RingBuffer(), journal, NO_LOGIN), path
             )
         finally:
             journal.close()

@@ -19,7 +19,7 @@ from cogwork.config.fields import Attributes
 from cogwork.config.load_context import LoadContext
 from cogwork.config.loader import load
 from cogwork.config.schema import JobConfig
-from cogwork.core.clock import ManualClock
+from cogwork.core.clock import ManualClock, SystemClock
 from cogwork.graph.limits import GraphLimits
 from cogwork.graph.name import Api, ModelName, ResourceName
 from cogwork.graph.provider import Dependencies, Providers
@@ -27,9 +27,11 @@ from cogwork.graph.reconciler import Outcome
 from cogwork.resource import sdk
 from cogwork.resource.model import Model
 from cogwork.resource.registry import Registry
+from cogwork.robot.authentication import Authentication
 from cogwork.robot.handler_table import build_handler_table
 from cogwork.robot.job_call import make_job_call, resolve_name
 from cogwork.robot.machine import Machine
+from cogwork.robot.operations import Operations
 from cogwork.wire.handlers import Metadata
 from cogwork.wire.status import status_of
 
@@ -55,6 +57,9 @@ READ = "/viam.component.sensor.v1.SensorService/GetReadings"
 
 Behavior = Callable[..., Any]
 T = TypeVar("T")
+
+
+NO_LOGIN = Authentication(Operations(SystemClock()))
 
 
 class ThingAttributes(Attributes):
@@ -261,6 +266,7 @@ class InProcess:
         self.metadata: Metadata = metadata or {}
         self.deadline = Deadline.from_timeout(timeout) if timeout is not None else None
         self.peer = peer
+        self.is_confidential = True
         self.replies: list[Any] = []
 
     async def recv_message(self) -> Any:

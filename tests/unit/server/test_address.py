@@ -82,28 +82,31 @@ class TestListenAddresses:
 
     @pytest.mark.parametrize("address", [":8080", "0.0.0.0:8080", "[::]:1", "192.0.2.1:0"])
     def test_open_address_has_a_warning(self, address: str) -> None:
-        listen = resolve_addresses(network={"bind_address": address})
+        network = {"bind_address": address, "insecure_without_auth": True}
+        listen = resolve_addresses(network=network)
         parsed = Address.parse(address)
         assert listen == ListenAddresses(parsed, None, (f"listening on {parsed} {OPEN_WARNING}",))
 
     def test_each_open_address_has_a_warning(self) -> None:
-        listen = resolve_addresses(network={"bind_address": ":1", "grpc_address": "192.0.2.1:2"})
+        addresses = {"bind_address": ":1", "grpc_address": "192.0.2.1:2"}
+        listen = resolve_addresses(network={**addresses, "insecure_without_auth": True})
         assert listen.warnings == (
             f"listening on :1 {OPEN_WARNING}",
             f"listening on 192.0.2.1:2 {OPEN_WARNING}",
         )
 
-    def test_cloud_machine_listens_only_on_localhost(self) -> None:
+    def test_machine_without_login_listens_only_on_localhost(self) -> None:
         network = {"bind_address": "0.0.0.0:81", "grpc_address": ":82"}
-        assert resolve_addresses(cloud=CLOUD, network=network) == ListenAddresses(
-            Address("localhost", 81),
-            Address("localhost", 82),
-            (f"listening on localhost:81 only: {CLOUD_WARNING}",),
-        )
-        here = {"bind_address": "[::1]:81"}
-        assert resolve_addresses(cloud=CLOUD, network=here) == ListenAddresses(
-            Address("::1", 81), None, ()
-        )
+        listen = resolve_addresses(network=network)
+        assert (listen.public, listen.grpc) == (Address("localhost", 81), Address("localhost", 82))
+        (warning,) = listen.warnings
+        assert warning.startswith("listening on localhost:81 instead of 0.0.0.0:81 and :82: ")
+        assert "network.insecure_without_auth" in warning
+
+    def test_machine_with_login_listens_where_it_is_asked_to(self) -> None:
+        handler = {"type": "api-key", "config": {"keys": ["a"], "a": "b"}}
+        listen = resolve_addresses(network={"bind_address": ":81"}, auth={"handlers": [handler]})
+        assert listen == ListenAddresses(Address("", 81), None, ())
 
 
 class TestServingLine:
@@ -142,5 +145,6 @@ class TestServingLine:
 def test_port_of_the_command_line_replaces_that_of_the_configuration(
     bind_address: str, address: str
 ) -> None:
-    config = MachineConfig.model_validate({"network": {"bind_address": bind_address}})
+    network = {"bind_address": bind_address, "insecure_without_auth": True}
+    config = MachineConfig.model_validate({"network": network})
     assert str(resolve_listen_addresses(config, 9).public) == address

@@ -1,0 +1,101 @@
+"""Logs clients in, and identifies them by their tokens afterwards."""
+
+from __future__ import annotations
+
+import logging
+from collections import OrderedDict
+
+from cogwork.auth.attempt_limiter import AttemptLimiter
+from cogwork.auth.credentials import Credentials
+from cogwork.auth.errors import InvalidLogin, Unauthenticated
+from cogwork.auth.identity import Identity
+from cogwork.auth.signing_key import SigningKey
+from cogwork.auth.tokens import FINGERPRINT, Claims, TokenIssuer, read_key_id
+from cogwork.core.clock import Clock
+
+_MAX_CACHED = 1024
+"""Verified tokens that are remembered, because verifying one takes longer than a small call."""
+_CLOCK_TOLERANCE = 30.0
+"""Seconds by which the clock of an external issuer may be ahead."""
+_MAX_QUOTED_LENGTH = 64
+_BEARER = "Bearer "
+
+_log = logging.getLogger("rdk.auth")
+
+
+class Authenticator:
+    def __init__(
+        self,
+        credentials: Credentials,
+        key: SigningKey,
+        audience: str,
+        limiter: AttemptLimiter,
+        clock: Clock,
+    ) -> None:
+        self._credentials = credentials
+        self._key = key
+        self._issuer = TokenIssuer(key, audience)
+        self._limiter = limiter
+        self._clock = clock
+        self._verified: OrderedDict[str, tuple[Identity, Claims]] = OrderedDict()
+        """By `authorization` header, least recently verified first."""
+
+    def log_in(self, entity: str, kind: str, payload: str, address: str) -> str:
+        """Return a token for valid credentials. `address` is where the client is."""
+        if not kind and not payload:
+            raise InvalidLogin("credentials required")
+        if kind not in self._credentials.accepted_types:
+            raise InvalidLogin(f'do not know how to handle credential type "{_quote(kind)}"')
+        self._limiter.check(address, entity)
+        identity = self._credentials.check(entity, kind, self._key.digest(payload))
+        if identity is None:
+            self._limiter.record_failure(address, entity)
+            _log.warning(
+                'login with %s as "%s" from %s failed: invalid credentials',
+                *(kind, _quote(entity), address),
+            )
+            raise Unauthenticated("invalid credentials")
+        self._limiter.record_success(address, entity)
+        return self._issuer.issue(entity, kind, identity.fingerprint, self._clock.time())
+
+    def identify(self, authorization: str) -> Identity:
+        """Return who sent a call, given its `authorization` header."""
+        known = self._verified.get(authorization)
+        if known is None:
+            known = self._verify(authorization)
+        identity, claims = known
+        now = self._clock.time()
+        if now >= claims.valid_until:
+            raise Unauthenticated("unauthenticated: the token has expired; log in again")
+        if now < claims.valid_from - _CLOCK_TOLERANCE:
+            raise Unauthenticated(
+                "unauthenticated: the token is not valid yet; check the clock of this machine"
+            )
+        return identity
+
+    def is_valid(self, identity: Identity) -> bool:
+        """Return whether the credentials behind an identity still exist, with the same role."""
+        return self._credentials.find(identity) is not None
+
+    def _verify(self, authorization: str) -> tuple[Identity, Claims]:
+        if not authorization.startswith(_BEARER):
+            raise Unauthenticated(f"expected authorization header with prefix: {_BEARER}")
+        token = authorization.removeprefix(_BEARER)
+        key_id, external = read_key_id(token), self._credentials.external
+        if external is not None and key_id in external:
+            claims = external.verify(token, key_id)
+        elif key_id == self._issuer.key_id:
+            claims = self._issuer.verify(token)
+        else:
+            raise Unauthenticated("unauthenticated: the token is signed with an unknown key")
+        identity = self._credentials.identify(claims, claims.metadata.get(FINGERPRINT, ""))
+        if identity is None:
+            raise Unauthenticated("unauthenticated: the credentials of this token were removed")
+        self._verified[authorization] = verified = (identity, claims)
+        if len(self._verified) > _MAX_CACHED:
+            self._verified.popitem(last=False)
+        return verified
+
+
+def _quote(text: str) -> str:
+    return text if len(text) <= _MAX_QUOTED_LENGTH else f"{text[:_MAX_QUOTED_LENGTH]}..."

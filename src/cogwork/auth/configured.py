@@ -1,0 +1,51 @@
+"""Reads the credentials of a machine from its configuration."""
+
+from __future__ import annotations
+
+import logging
+import socket
+from functools import partial
+
+from cogwork.auth.credentials import Credentials, StoredSecret
+from cogwork.auth.roles import ROLE_NAMES, Role
+from cogwork.auth.signing_key import SigningKey
+from cogwork.auth.tokens import ExternalKeys
+from cogwork.config.host_names import allowed_host_names, is_allowed_host
+from cogwork.config.network import ExternalAuth
+from cogwork.config.schema import MachineConfig
+
+_log = logging.getLogger("rdk.auth")
+
+
+def read_credentials(config: MachineConfig, key: SigningKey) -> Credentials:
+    handlers, external = config.auth.handlers, config.auth.external_auth_config
+    names = allowed_host_names(config, socket.gethostname())
+    return Credentials(
+        {
+            key_id: StoredSecret(key.digest(secret), _role_of(handler.roles.get(key_id)))
+            for handler in handlers
+            for key_id, secret in handler.api_keys.items()
+        },
+        [StoredSecret(key.digest(secret)) for handler in handlers for secret in handler.secrets],
+        partial(is_allowed_host, names=names),
+        _read_external_keys(external, (audience_of(config, key),)) if external else None,
+        frozenset(config.auth.tls_auth_entities),
+    )
+
+
+def audience_of(config: MachineConfig, key: SigningKey) -> str:
+    """Return the name of the machine in its tokens: unique even if it has no domain name."""
+    cloud_name = config.cloud.fqdn if config.cloud is not None else ""
+    return config.network.fqdn or cloud_name or key.id
+
+
+def _role_of(name: str | None) -> Role:
+    return ROLE_NAMES[name] if name is not None else Role.OWNER
+
+
+def _read_external_keys(external: ExternalAuth, audiences: tuple[str, ...]) -> ExternalKeys | None:
+    try:
+        return ExternalKeys(external.jwks, audiences)
+    except ValueError as error:
+        _log.error("tokens of the external issuer are refused: %s", error)
+        return None

@@ -1,0 +1,27 @@
+"""Errors of authentication. Clients of the public API match on some of these texts."""
+
+from __future__ import annotations
+
+from cogwork.core.errors import CogworkError, InvalidRequest
+
+
+class Unauthenticated(CogworkError):
+    """The caller has not proved who it is."""
+
+    status = "UNAUTHENTICATED"
+
+
+class RoleTooLow(CogworkError):
+    """The caller's role does not allow the call."""
+
+    status = "PERMISSION_DENIED"
+
+
+class TooManyAttempts(CogworkError):
+    """Logins fail too often, so further ones are not checked for a while."""
+
+    status = "RESOURCE_EXHAUSTED"
+
+
+class InvalidLogin(InvalidRequest):
+    """The request to log in is incomplete or misplaced."""

@@ -1,0 +1,83 @@
+"""Roles of clients, and the role that each method requires.
+
+A method requires the same role in every service that has it. The table is complete for the public
+API: a method that it lacks is reserved for owners, and a test fails until it is classified.
+"""
+
+from __future__ import annotations
+
+import enum
+from typing import Final
+
+
+class Role(enum.IntEnum):
+    """What a client may call. Each role includes the ones below it."""
+
+    VIEWER = 1
+    """Methods that move nothing and change nothing."""
+    OPERATOR = 2
+    """Everything except shells, file copies, tunnels, configuration and shutdown."""
+    OWNER = 3
+    """Everything."""
+
+
+ROLE_NAMES: Final = {role.name.lower(): role for role in Role}
+
+_VIEWER_METHODS: Final = """
+    BlockForOperation CaptureAllFromCamera FrameSystemConfig Get3DModels GetAccuracy
+    GetAngularVelocity GetAudio GetClassifications GetClassificationsFromCamera GetCloudMetadata
+    GetCompassHeading GetControls GetCostmap GetCurrent GetCurrentInputs GetDetections
+    GetDetections3D GetDetectionsFromCamera GetDigitalInterruptValue GetEndPosition GetEvents
+    GetGPIO GetGeometries GetImages GetInternalState GetJointPositions GetKinematics GetLengths
+    GetLinearAcceleration GetLinearVelocity GetLocation GetMachineStatus GetManualMode
+    GetModelsFromModules GetNavigationStatus GetNumberOfPositions GetObjectPointClouds
+    GetOperations GetOrientation GetPlan GetPointCloud GetPointCloudMap GetPose GetPoses GetPosition
+    GetPower GetProperties GetReadings GetRoute GetSessions GetStatus GetTransform GetVersion
+    GetVoltage GetZone Infer IsHoldingSomething IsMoving IsPowered ListLocations ListPlanStatuses
+    ListRoutes ListTunnels ListUUIDs ListZones Metadata PWM PWMFrequency ReadAnalogReader
+    ResourceNames ResourceRPCSubtypes SendSessionHeartbeat StartSession StreamEvents StreamStatus
+    StreamTicks StreamTransformChanges TransformPCD TransformPose
+    Check Watch ServerReflectionInfo
+"""
+"""The last line is health and reflection. A session by itself moves nothing."""
+
+_OPERATOR_METHODS: Final = """
+    AddLocation AddRoute AddZone Cancel CancelOperation DeleteLocation DeleteRoute DeleteZone
+    DiscoverResources DoCommand ExecutePlan GoFor GoTo GoToInputs GoToLocation GoToPoint Grab Home
+    Log Move MoveOnGlobe MoveOnMap MoveStraight MoveThroughJointPositions
+    MoveThroughJointPositionsStreamed MoveToJointPositions MoveToPosition NavigateRoute
+    NavigateToLocation NavigateToPoint Open PlanToLocation PlanToPoint Play PlayStream Push
+    ResetPosition ResetZeroPosition RestartModule Resume SendTraces SetGPIO SetManualMode SetPWM
+    SetPWMFrequency SetPosition SetPower SetPowerMode SetRPM SetVelocity Spin Stop StopAll StopPlan
+    Suspend TempStreamArmJointPositions TriggerEvent UpdateLocation UpdateRoute UpdateZone
+    WriteAnalog
+"""
+
+_OWNER_METHODS: Final = (
+    "CopyFilesFromMachine CopyFilesToMachine Shell Shutdown Tunnel UploadDataFromPath"
+)
+
+ROLE_BY_METHOD: Final = {
+    **dict.fromkeys(_VIEWER_METHODS.split(), Role.VIEWER),
+    **dict.fromkeys(_OPERATOR_METHODS.split(), Role.OPERATOR),
+    **dict.fromkeys(_OWNER_METHODS.split(), Role.OWNER),
+}
+"""The required role by the name of the method."""
+
+ROLE_BY_PATH: Final = {
+    # A shell service may run any command.
+    "/viam.service.shell.v1.ShellService/DoCommand": Role.OWNER,
+}
+"""Exceptions, by the path of the method."""
+
+
+def required_role(path: str, *, is_public: bool) -> Role:
+    """Return the role that a method requires.
+
+    `is_public`: whether the method belongs to the public API. The methods of other APIs, which
+    modules define, may set something in motion, so they require an operator.
+    """
+    if not is_public:
+        return Role.OPERATOR
+    method = path.rpartition("/")[2]
+    return ROLE_BY_PATH.get(path) or ROLE_BY_METHOD.get(method, Role.OWNER)

@@ -1,0 +1,169 @@
+"""JSON Web Tokens: the ones that this machine issues, and those of an external issuer."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+import uuid
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+import jwt
+
+from cogwork.auth.errors import Unauthenticated
+from cogwork.auth.signing_key import SigningKey
+
+TYPE_CLAIM: Final = "rpc_creds_type"
+METADATA_CLAIM: Final = "rpc_auth_md"
+FINGERPRINT: Final = "fingerprint"
+MAX_TOKEN_LENGTH: Final = 8192
+
+_OWN_ALGORITHM: Final = "EdDSA"
+_EXTERNAL_ALGORITHMS: Final = ("RS256", "RS384", "RS512")
+_MIN_RSA_BITS: Final = 2048
+
+
+@dataclass(frozen=True, slots=True)
+class Claims:
+    """What a valid token says."""
+
+    entity: str
+    type: str
+    metadata: Mapping[str, str] = field(default_factory=dict)
+    valid_from: float = 0.0
+    """Seconds since 1970."""
+    valid_until: float = math.inf
+    key_fingerprint: str = ""
+    """Identifies the key of the external issuer; empty for a token of this machine."""
+
+
+class TokenIssuer:
+    """Issues and verifies the tokens of this machine."""
+
+    def __init__(self, key: SigningKey, audience: str) -> None:
+        self._key = key
+        self.audience = audience
+
+    @property
+    def key_id(self) -> str:
+        return self._key.id
+
+    def issue(self, entity: str, kind: str, fingerprint: str, issued_at: float) -> str:
+        """Return a token without an expiry: clients of this API never log in again by themselves.
+
+        It ends when its credential is removed or replaced.
+        """
+        claims = {
+            "sub": entity,
+            "aud": [self.audience],
+            "iss": self.audience,
+            "iat": int(issued_at),
+            "jti": str(uuid.uuid4()),
+            TYPE_CLAIM: kind,
+            METADATA_CLAIM: {FINGERPRINT: fingerprint},
+        }
+        return jwt.encode(claims, self._key.private, _OWN_ALGORITHM, {"kid": self._key.id})
+
+    def verify(self, token: str) -> Claims:
+        return _verify(token, self._key.public, (_OWN_ALGORITHM,), (self.audience,))
+
+
+class ExternalKeys:
+    """The public keys of an external issuer, from its JSON Web Key Set."""
+
+    def __init__(self, jwks: Mapping[str, Any], audiences: tuple[str, ...]) -> None:
+        """Raise ValueError if a key cannot be used."""
+        self._audiences = audiences
+        self._keys = dict(map(_read_key, jwks.get("keys", ())))
+
+    def __contains__(self, key_id: str) -> bool:
+        return key_id in self._keys
+
+    @property
+    def fingerprints(self) -> frozenset[str]:
+        return frozenset(fingerprint for _, fingerprint in self._keys.values())
+
+    def verify(self, token: str, key_id: str) -> Claims:
+        key, fingerprint = self._keys[key_id]
+        return _verify(token, key, _EXTERNAL_ALGORITHMS, self._audiences, fingerprint)
+
+
+def read_key_id(token: str) -> str:
+    """Return the ID of the key that a token claims to be signed with."""
+    if len(token) > MAX_TOKEN_LENGTH:
+        raise Unauthenticated("unauthenticated: the token is too long")
+    try:
+        return str(jwt.get_unverified_header(token).get("kid", ""))
+    except jwt.PyJWTError as error:
+        raise _refusal(error) from None
+
+
+def _verify(
+    token: str,
+    key: Any,
+    algorithms: tuple[str, ...],
+    audiences: tuple[str, ...],
+    key_fingerprint: str = "",
+) -> Claims:
+    try:
+        claims = jwt.decode(
+            token,
+            key,
+            algorithms=list(algorithms),
+            audience=audiences,
+            # The caller compares the times with its own clock.
+            options={
+                "require": ["aud"],
+                "verify_exp": False,
+                "verify_nbf": False,
+                "verify_iat": False,
+            },
+        )
+    except jwt.InvalidAudienceError:
+        raise Unauthenticated("invalid audience: the token is for another machine") from None
+    except jwt.PyJWTError as error:
+        raise _refusal(error) from None
+    entity = claims.get("sub")
+    if not isinstance(entity, str) or not entity:
+        raise Unauthenticated("expected entity (sub) in claims")
+    metadata = claims.get(METADATA_CLAIM)
+    return Claims(
+        entity,
+        str(claims.get(TYPE_CLAIM, "")),
+        {key: str(value) for key, value in metadata.items()} if isinstance(metadata, dict) else {},
+        _read_time(claims, "nbf", 0.0),
+        _read_time(claims, "exp", math.inf),
+        key_fingerprint,
+    )
+
+
+def _read_time(claims: Mapping[str, Any], name: str, default: float) -> float:
+    value = claims.get(name, default)
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        raise Unauthenticated(f"unauthenticated: {name} is not a number")
+    return float(value)
+
+
+def _refusal(error: jwt.PyJWTError) -> Unauthenticated:
+    why = str(error)
+    return Unauthenticated(f"unauthenticated: {why[:1].lower()}{why[1:]}")
+
+
+def _read_key(value: Any) -> tuple[str, tuple[Any, str]]:
+    """Return a key's ID, the key, and its fingerprint. Raise ValueError if it cannot be used."""
+    if not isinstance(value, dict) or not isinstance(value.get("kid"), str):
+        raise ValueError('a key has no "kid"')  # noqa: TRY004 - as all other faults
+    if value.get("kty") != "RSA":
+        raise ValueError(f'key "{value["kid"]}" is not an RSA key')
+    try:
+        key = jwt.PyJWK(value, algorithm=str(value.get("alg", "RS256"))).key
+    except (jwt.PyJWTError, ValueError, TypeError, KeyError) as error:
+        raise ValueError(f'key "{value["kid"]}" is not valid: {error}') from None
+    if "d" in value:
+        raise ValueError(f'key "{value["kid"]}" is a private key; list public keys only')
+    if key.key_size < _MIN_RSA_BITS:
+        raise ValueError(f'key "{value["kid"]}" is shorter than {_MIN_RSA_BITS} bits')
+    text = json.dumps({"n": value["n"], "e": value["e"]}, sort_keys=True)
+    return value["kid"], (key, hashlib.sha256(text.encode()).hexdigest())

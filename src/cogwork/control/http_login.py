@@ -1,0 +1,127 @@
+"""ASGI middleware that requires a login for HTTP requests, and serves the login itself.
+
+While no login is required, it lets everything through.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import Any, Final
+
+from starlette.datastructures import Headers
+from starlette.requests import Request
+from starlette.responses import JSONResponse, PlainTextResponse, Response
+
+from cogwork.auth.errors import InvalidLogin, RoleTooLow, TooManyAttempts, Unauthenticated
+from cogwork.auth.identity import Identity
+from cogwork.auth.roles import Role
+from cogwork.core.errors import CogworkError
+from cogwork.robot.authentication import Authentication, Authenticator, check_role
+from cogwork.wire.http1 import ABORT_KEY, CONFIDENTIAL_KEY, Application
+
+LOGIN_PATH: Final = "/rpc/v1/authenticate"
+EXEMPT_PATHS: Final = frozenset({"/restart_status"})
+"""Requests that need no login. This one is answered on the machine's own computer only."""
+_REQUIRED_ROLE: Final = Role.VIEWER
+"""The role that pages, status, logs and pictures require."""
+_MAX_BODY_SIZE: Final = 1 << 16
+_NOTICE: Final = (
+    "This machine requires a login. Connect with an API key: from Python with the SDK, or from a "
+    "terminal with COGWORK_API_KEY_ID and COGWORK_API_KEY set for cogwork status.\n"
+)
+_STATUS_BY_ERROR: Final[dict[type[CogworkError], int]] = {
+    InvalidLogin: 400,
+    Unauthenticated: 401,
+    RoleTooLow: 403,
+    TooManyAttempts: 429,
+}
+
+
+class HttpLogin:
+    def __init__(self, application: Application, authentication: Authentication) -> None:
+        self._application = application
+        self._authentication = authentication
+
+    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
+        authenticator = self._authentication.authenticator
+        if authenticator is None or scope["path"] in EXEMPT_PATHS:
+            await self._respond_without_login(scope, receive, send)
+            return
+        try:
+            self._authentication.check_confidential(scope["state"][CONFIDENTIAL_KEY])
+            if scope["path"] == LOGIN_PATH:
+                response = await self._log_in(authenticator, Request(scope, receive))
+                await response(scope, receive, send)
+                return
+            identity = _identify(authenticator, scope)
+        except CogworkError as error:
+            await _refuse(scope, error)(scope, receive, send)
+            return
+        with self._authentication.hold(identity, scope["state"][ABORT_KEY]):
+            await self._application(scope, receive, send)
+
+    async def _respond_without_login(self, scope: Any, receive: Any, send: Any) -> None:
+        responder: Application = self._application
+        if scope["path"] == LOGIN_PATH:
+            text = "this machine requires no login; connect without credentials\n"
+            responder = PlainTextResponse(text, 404)
+        await responder(scope, receive, send)
+
+    async def _log_in(self, authenticator: Authenticator, request: Request) -> Response:
+        if request.method != "POST":
+            return PlainTextResponse("method not allowed; use POST\n", 405, {"Allow": "POST"})
+        if "authorization" in request.headers:
+            raise InvalidLogin("already authenticated; cannot re-authenticate")
+        entity, kind, payload = _read_credentials(await _read_body(request))
+        host = request.client.host if request.client is not None else ""
+        family = "ipv6" if ":" in host else "ipv4"
+        address = f"{family}:[{host}]" if family == "ipv6" else f"{family}:{host}"
+        token = authenticator.log_in(entity, kind, payload, address)
+        return JSONResponse({"accessToken": token})
+
+
+def _identify(authenticator: Authenticator, scope: Any) -> Identity:
+    values = Headers(scope=scope).getlist("authorization")
+    if len(values) != 1:
+        raise Unauthenticated("authentication required")
+    identity = authenticator.identify(values[0])
+    check_role(identity, _REQUIRED_ROLE, scope["path"])
+    return identity
+
+
+def _refuse(scope: Any, error: CogworkError) -> Response:
+    if scope["path"] == "/" and "authorization" not in Headers(scope=scope):
+        # Supervisors check that this path answers with success.
+        return PlainTextResponse(_NOTICE)
+    status = next((code for kind, code in _STATUS_BY_ERROR.items() if isinstance(error, kind)), 400)
+    headers = {"WWW-Authenticate": "Bearer"} if status == 401 else None
+    return PlainTextResponse(f"{error}\n", status, headers)
+
+
+async def _read_body(request: Request) -> bytes:
+    body = bytearray()
+    async for chunk in request.stream():
+        body += chunk
+        if len(body) > _MAX_BODY_SIZE:
+            raise InvalidLogin(f"the request has more than {_MAX_BODY_SIZE} bytes")
+    return bytes(body)
+
+
+def _read_credentials(body: bytes) -> tuple[str, str, str]:
+    """Return the entity, the type and the secret."""
+    try:
+        request = json.loads(body)
+        credentials = request.get("credentials", {})
+        found = (
+            request.get("entity", ""),
+            credentials.get("type", ""),
+            credentials.get("payload", ""),
+        )
+    except (ValueError, AttributeError, RecursionError):
+        found = (None, None, None)
+    entity, kind, payload = found
+    if not (isinstance(entity, str) and isinstance(kind, str) and isinstance(payload, str)):
+        raise InvalidLogin(
+            'expected {"entity": "…", "credentials": {"type": "api-key", "payload": "…"}} as JSON'
+        )
+    return entity, kind, payload

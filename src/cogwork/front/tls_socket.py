@@ -1,0 +1,128 @@
+"""A TLS connection that behaves like a plain non-blocking socket, so that the relay can use it."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+import ssl
+from collections.abc import Callable
+from pathlib import Path
+
+_MAX_SEND_SIZE = 64 * 1024
+"""Bytes that are encrypted at once, to keep the loop responsive."""
+
+
+def make_context(certificate: Path) -> ssl.SSLContext:
+    """Return a context for a PEM file with the certificate chain and its key.
+
+    Raise OSError if it cannot be used.
+    """
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.minimum_version = ssl.TLSVersion.TLSv1_2
+    context.options |= ssl.OP_NO_RENEGOTIATION
+    # The first match wins. Browsers offer both and can use gRPC-web only over HTTP/1.1 here; gRPC
+    # clients offer h2 only.
+    context.set_alpn_protocols(["http/1.1", "h2"])
+    context.load_cert_chain(certificate)
+    return context
+
+
+class TlsSocket:
+    def __init__(self, plain: socket.socket, context: ssl.SSLContext) -> None:
+        """Take ownership of the socket."""
+        self._socket = context.wrap_socket(plain, server_side=True, do_handshake_on_connect=False)
+
+    async def handshake(self) -> None:
+        while True:
+            try:
+                self._socket.do_handshake()
+            except ssl.SSLWantReadError:
+                await wait_readable(self)
+            except ssl.SSLWantWriteError:
+                await wait_writable(self)
+            else:
+                return
+
+    async def read_first(self, max_size: int, is_enough: Callable[[bytes], bool]) -> bytes:
+        """Read until there is enough, until there are `max_size` bytes, or until no more come."""
+        received = b""
+        while len(received) < max_size and not is_enough(received):
+            try:
+                data = self._socket.recv(max_size - len(received))
+            except ssl.SSLWantReadError:
+                await wait_readable(self)
+                continue
+            if not data:
+                break
+            received += data
+        return received
+
+    def has_pending(self) -> bool:
+        """Whether decrypted bytes wait, for which the socket does not become readable."""
+        return self._socket.fileno() >= 0 and self._socket.pending() > 0
+
+    def fileno(self) -> int:
+        return self._socket.fileno()
+
+    def getsockname(self) -> tuple[str, int]:
+        name: tuple[str, int] = self._socket.getsockname()
+        return name
+
+    def recv_into(self, buffer: memoryview) -> int:
+        """Fill the buffer as far as possible: a TLS record holds at most 16 KiB."""
+        size = 0
+        try:
+            while size < len(buffer):
+                count = self._socket.recv_into(buffer[size:])
+                if not count:
+                    break
+                size += count
+        except ssl.SSLWantReadError:
+            if not size:
+                raise BlockingIOError from None
+        except OSError:
+            if not size:
+                raise
+        return size
+
+    def send(self, data: memoryview) -> int:
+        try:
+            return self._socket.send(data[:_MAX_SEND_SIZE])
+        except (ssl.SSLWantWriteError, ssl.SSLWantReadError):
+            raise BlockingIOError from None
+
+    def shutdown(self, how: int) -> None:
+        """Tell the client that nothing more follows. It may still send."""
+        try:
+            self._socket.unwrap()
+        except ssl.SSLError:
+            pass  # the message is sent, but the client has not ended its own side yet
+        else:
+            return
+        # Not the method of SSLSocket, which would decrypt nothing more.
+        socket.socket.shutdown(self._socket, how)
+
+    def close(self) -> None:
+        self._socket.close()
+
+
+async def wait_readable(connection: socket.socket | TlsSocket) -> None:
+    loop = asyncio.get_running_loop()
+    ready = asyncio.Event()
+    loop.add_reader(connection.fileno(), ready.set)
+    try:
+        await ready.wait()
+    finally:
+        if connection.fileno() >= 0:
+            loop.remove_reader(connection.fileno())
+
+
+async def wait_writable(connection: socket.socket | TlsSocket) -> None:
+    loop = asyncio.get_running_loop()
+    ready = asyncio.Event()
+    loop.add_writer(connection.fileno(), ready.set)
+    try:
+        await ready.wait()
+    finally:
+        if connection.fileno() >= 0:
+            loop.remove_writer(connection.fileno())

@@ -1,0 +1,118 @@
+"""Middleware that lets a call through only if its caller has logged in and may make it.
+
+It wraps every method of the handler table, so it applies to every transport. Modules and jobs are
+part of the machine and need no login: their names as peers come from the server itself.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Iterator, Mapping
+from typing import Final, Protocol
+
+from cogwork.auth.errors import RoleTooLow, Unauthenticated
+from cogwork.auth.identity import Identity
+from cogwork.auth.roles import Role, required_role
+from cogwork.robot.operations import Operations, current_operation
+from cogwork.wire.handlers import Handler, Method, Stream
+
+EXEMPT_PATHS: Final = frozenset({"/proto.rpc.v1.AuthService/Authenticate"})
+"""Methods that need no login: the one that logs in."""
+
+_AUTHORIZATION: Final = "authorization"
+_INTERNAL_PREFIXES: Final = ("module:", "job:")
+
+
+class Authenticator(Protocol):
+    def log_in(self, entity: str, kind: str, payload: str, address: str) -> str:
+        """Return a token for valid credentials."""
+
+    def identify(self, authorization: str) -> Identity:
+        """Return who sent a call, given its `authorization` header."""
+
+    def is_valid(self, identity: Identity) -> bool:
+        """Return whether the credentials behind an identity still exist, with the same role."""
+
+
+class Authentication:
+    def __init__(self, operations: Operations, *, allow_plaintext: bool = False) -> None:
+        """`allow_plaintext`: accept credentials that others on the network can read."""
+        self._operations = operations
+        self._allow_plaintext = allow_plaintext
+        self._authenticator: Authenticator | None = None
+        self._held: dict[object, tuple[Identity, Callable[[], None]]] = {}
+
+    @property
+    def authenticator(self) -> Authenticator | None:
+        """None if no login is required."""
+        return self._authenticator
+
+    def use(self, authenticator: Authenticator | None) -> None:
+        """Replace the credentials, and end the calls of callers that they do not include."""
+        self._authenticator = authenticator
+        if authenticator is None:
+            return
+        for operation in self._operations.all():
+            if operation.stream.peer.startswith(_INTERNAL_PREFIXES):
+                continue
+            if operation.identity is None:
+                operation.end(Unauthenticated("login is required now; log in and call again"))
+            elif not authenticator.is_valid(operation.identity):
+                operation.end(
+                    Unauthenticated("unauthenticated: the credentials of this call were removed")
+                )
+        for identity, end in tuple(self._held.values()):
+            if not authenticator.is_valid(identity):
+                end()
+
+    @contextlib.contextmanager
+    def hold(self, identity: Identity, end: Callable[[], None]) -> Iterator[None]:
+        """Call `end` if the identity becomes invalid meanwhile. For what is not an operation."""
+        key = object()
+        self._held[key] = (identity, end)
+        try:
+            yield
+        finally:
+            del self._held[key]
+
+    def wrap(self, method: Method, handle: Handler) -> Handler:
+        if method.path in EXEMPT_PATHS:
+            return handle
+        role = required_role(method.path, is_public=not method.is_unregistered)
+
+        async def wrapper(stream: Stream) -> None:
+            authenticator = self._authenticator
+            if authenticator is not None and not stream.peer.startswith(_INTERNAL_PREFIXES):
+                self.check_confidential(stream.is_confidential)
+                identity = authenticator.identify(_authorization_of(stream.metadata))
+                check_role(identity, role, method.path)
+                operation = current_operation()
+                if operation is not None:
+                    operation.identity = identity
+            await handle(stream)
+
+        return wrapper
+
+    def check_confidential(self, is_confidential: bool) -> None:
+        """Raise Unauthenticated if credentials would travel where others can read them."""
+        if not is_confidential and not self._allow_plaintext:
+            raise Unauthenticated(
+                "credentials over plaintext are refused from other computers; connect with TLS, or "
+                "start the server with -allow-insecure-creds"
+            )
+
+
+def check_role(identity: Identity, required: Role, target: str) -> None:
+    """Raise RoleTooLow if the caller may not use the target."""
+    if identity.role < required:
+        raise RoleTooLow(
+            f"{target} requires the role {required.name.lower()}; {identity} has the role "
+            f"{identity.role.name.lower()}"
+        )
+
+
+def _authorization_of(metadata: Mapping[str, str | bytes]) -> str:
+    values = [value for key, value in metadata.items() if key == _AUTHORIZATION]
+    if len(values) != 1 or not isinstance(values[0], str):
+        raise Unauthenticated("authentication required")
+    return values[0]

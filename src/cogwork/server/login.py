@@ -1,0 +1,41 @@
+"""Makes the authenticator that a configuration asks for."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from cogwork.auth.attempt_limiter import AttemptLimiter
+from cogwork.config.schema import MachineConfig
+from cogwork.core.clock import Clock
+from cogwork.robot.authentication import Authentication
+
+
+class Login:
+    """Keeps the login of a machine in line with its configuration."""
+
+    def __init__(self, authentication: Authentication, home: Path, clock: Clock) -> None:
+        self._authentication = authentication
+        self._key_file = home / "auth" / "signing-key.pem"
+        self._clock = clock
+        self._limiter = AttemptLimiter(clock.monotonic)
+
+    def apply(self, config: MachineConfig) -> None:
+        """Require the login that the configuration asks for; removed credentials end at once."""
+        if not config.auth.is_configured:
+            self._authentication.use(None)
+            return
+        # Most machines on localhost have no login, and start without these.
+        from cogwork.auth.authenticator import Authenticator
+        from cogwork.auth.configured import audience_of, read_credentials
+        from cogwork.auth.signing_key import load_signing_key
+
+        key = load_signing_key(self._key_file)
+        self._authentication.use(
+            Authenticator(
+                read_credentials(config, key),
+                key,
+                audience_of(config, key),
+                self._limiter,
+                self._clock,
+            )
+        )

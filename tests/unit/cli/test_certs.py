@@ -1,0 +1,68 @@
+from __future__ import annotations
+
+import json
+import ssl
+import stat
+import subprocess
+from pathlib import Path
+
+import pytest
+from cryptography import x509
+
+from cogwork.cli.main import main
+from cogwork.server.certificate import read_certificate
+
+
+def run(*arguments: str) -> int:
+    return main(["certs", "local", *arguments])
+
+
+def test_certificate_is_valid_for_its_names_and_verified_by_openssl(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    directory = tmp_path / "certs"
+    assert run("machine.local", "192.0.2.7", "--directory", str(directory)) == 0
+    out = capsys.readouterr().out
+    assert f'"tls_cert_file": "{directory / "cert.pem"}"' in out
+    assert "Created a certificate authority" in out
+    found = read_certificate(directory / "cert.pem", directory / "key.pem")
+    assert set(found.names) == {"machine.local", "localhost", "192.0.2.7", "127.0.0.1", "::1"}
+    for name in ("key.pem", "ca-key.pem"):
+        assert stat.S_IMODE((directory / name).stat().st_mode) == 0o600
+    ca, certificate = str(directory / "ca.pem"), str(directory / "cert.pem")
+    verified = subprocess.run(
+        ["openssl", "verify", "-x509_strict", "-purpose", "sslserver", "-CAfile", ca, certificate],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert verified.stdout == f"{certificate}: OK\n", verified.stderr
+    ssl.create_default_context(cafile=ca)
+
+
+def test_renewal_keeps_the_authority(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run("a.local", "--directory", str(tmp_path)) == 0
+    authority = (tmp_path / "ca.pem").read_bytes()
+    before = x509.load_pem_x509_certificate((tmp_path / "cert.pem").read_bytes())
+    capsys.readouterr()
+    assert run("b.local", "--directory", str(tmp_path), "--json") == 0
+    assert (tmp_path / "ca.pem").read_bytes() == authority
+    after = x509.load_pem_x509_certificate((tmp_path / "cert.pem").read_bytes())
+    assert after.serial_number != before.serial_number
+    printed = json.loads(capsys.readouterr().out)
+    assert printed["is_new_authority"] is False
+
+
+@pytest.mark.parametrize("name", ["https://x", "x:80", "", "a b", "x" * 300])
+def test_bad_name_is_explained(
+    tmp_path: Path, name: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(name, "--directory", str(tmp_path)) == 2
+    assert "is not a host name or an IP address" in capsys.readouterr().err
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_broken_authority_is_explained(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "ca.pem").write_text("broken")
+    assert run("a.local", "--directory", str(tmp_path)) == 2
+    assert "choose another directory with --directory" in capsys.readouterr().err
