@@ -30,13 +30,16 @@ class Load:
         self.calls = 0
         self.connections = 0
         self.failures: list[str] = []
-        self.stopped = False
+        self._stopped = asyncio.Event()
+
+    def stop(self) -> None:
+        self._stopped.set()
 
     async def run(self) -> None:
         await asyncio.gather(*(self._run_client(n) for n in range(CLIENTS)))
 
     async def _run_client(self, number: int) -> None:
-        while not self.stopped:
+        while not self._stopped.is_set():
             options = [("grpc.use_local_subchannel_pool", 1)]
             async with grpc.aio.secure_channel(
                 self._address, self._credentials, options
@@ -50,7 +53,7 @@ class Load:
                         self.calls += 1
                     except grpc.aio.AioRpcError as error:
                         self.failures.append(f"{error.code().name}: {error.details()}")
-                    if self.stopped:
+                    if self._stopped.is_set():
                         return
                     await asyncio.sleep(0.02)
 
@@ -92,7 +95,7 @@ async def test_replaced_certificates_fail_no_call(tmp_path: Path) -> None:
                 (tmp_path / "cert.pem").write_text("broken")
                 await server.out.wait_for("keeping the current certificate")
         took = time.monotonic() - start
-        load.stopped = True
+        load.stop()
         await running
     print(
         f"{REPLACEMENTS} replacements in {took:.0f} s: {load.calls} calls over "
