@@ -11,14 +11,17 @@ BUILD = $(BUILD_VENV)/bin
 # Without a network, tests of real models are skipped; the others run.
 FETCH = -@$(MAKE) --no-print-directory models
 
-# A real RTSP server to test streams with, Graphviz, and shells and man to test completion and man pages with.
-DEBIAN = gir1.2-gst-rtsp-server-1.0 gstreamer1.0-plugins-base gstreamer1.0-plugins-good python3-gi fish graphviz man-db zsh
+# A real RTSP server to test streams with, a browser, Graphviz, and shells and man to test completion and man pages with.
+DEBIAN = chromium gir1.2-gst-rtsp-server-1.0 gstreamer1.0-plugins-base gstreamer1.0-plugins-good python3-gi fish graphviz man-db zsh
 
-.PHONY: system setup server test coverage lint bench soak docs site demo models
+.PHONY: system browser setup server test coverage lint bench soak docs site demo models
 
 system:  ## what the tests need of Debian, where that is what runs here and we may install it
 	@dpkg -s $(DEBIAN) >/dev/null 2>&1 || ! command -v apt-get >/dev/null || [ "$$(id -u)" != 0 ] || \
 	  { apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends $(DEBIAN) >/dev/null; }
+
+browser:  ## the public TypeScript SDK, to test the server with in a browser
+	cd tests/browser && npm ci --ignore-scripts --no-audit --no-fund --loglevel error
 
 setup: $(VENV)/.installed  ## a virtual environment with everything for development
 

@@ -8,13 +8,16 @@ import os
 import sys
 import time
 from collections import Counter
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 from pathlib import Path
 from typing import Any
 
 import grpc
 import grpc.aio
 import pytest
+from grpclib.const import Status
+from tests.contract.test_grpcweb import frame
+from tests.contract.test_grpcweb import post as post_call
 from tests.interop.login import (
     CANARY,
     KEYS,
@@ -63,6 +66,19 @@ async def call(
             return "OK"
 
 
+async def call_web(port: int, path: str, token: str | None, timeout: float = 20.0) -> str:
+    """Do the same over gRPC-web."""
+    headers = {"authorization": f"Bearer {token}"} if token is not None else {}
+    milliseconds = f"{round(timeout * 1000)}m"
+    reply = await asyncio.to_thread(
+        post_call, port, path, frame(b""), grpc_timeout=milliseconds, **headers
+    )
+    return Status(reply.status).name
+
+
+Transport = Callable[[str, str | None, float], Awaitable[str]]
+
+
 def served_paths() -> list[str]:
     table = Bench().table
     return sorted(
@@ -87,35 +103,41 @@ async def test_every_method_with_every_kind_of_token(tmp_path: Path) -> None:
         await server.out.wait_for("applied in", since=len(server.out.lines))
         bad: dict[str, str | None] = {"none": None, "revoked": tokens["revoked"], **forged}
         async with grpc.aio.insecure_channel(f"localhost:{server.port}") as channel:
+            transports: dict[str, Transport] = {
+                "gRPC": lambda *call_of: call(channel, *call_of),
+                "gRPC-web": lambda *call_of: call_web(server.port, *call_of),
+            }
 
-            async def check(path: str) -> None:
+            async def check(path: str, transport: str) -> None:
+                send = transports[transport]
                 is_public = not path.startswith("/acme.")
                 for kind, token in bad.items():
-                    if (status := await call(channel, path, token)) != "UNAUTHENTICATED":
-                        surprises.append(f"{path} with {kind}: {status}")
+                    if (status := await send(path, token, 20.0)) != "UNAUTHENTICATED":
+                        surprises.append(f"{path} over {transport} with {kind}: {status}")
                     count[kind] += 1
                 for name in ROLES:
                     if path == SHUTDOWN and name == "owner":
                         continue
                     allowed = Role[name.upper()] >= required_role(path, is_public=is_public)
                     patience = ENDLESS if allowed else 20.0
-                    status = await call(channel, path, tokens[name], patience)
+                    status = await send(path, tokens[name], patience)
                     if allowed is (status in WORDS):
-                        surprises.append(f"{path} as {name}: {status}")
+                        surprises.append(f"{path} over {transport} as {name}: {status}")
                     count[name] += 1
 
-            await asyncio.gather(*(check_all(paths[n::16], check) for n in range(16)))
+            work = [(path, transport) for path in paths for transport in transports]
+            await asyncio.gather(*(check_all(work[n::16], check) for n in range(16)))
             assert await call(channel, SHUTDOWN, tokens["owner"]) == "OK"
         assert await server.exit_code() == 0
     print(f"{count.total()} combinations over {len(paths)} methods, {len(surprises)} surprises")
     assert surprises == []
-    assert count.total() > 3000
+    assert count.total() > 6000
     assert CANARY not in server.output
 
 
-async def check_all(paths: list[str], check: Any) -> None:
-    for path in paths:
-        await check(path)
+async def check_all(work: list[tuple[str, str]], check: Any) -> None:
+    for path, transport in work:
+        await check(path, transport)
 
 
 async def dial(address: str, authority: Path | None = None, **options: Any) -> Any:

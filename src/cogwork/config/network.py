@@ -11,6 +11,7 @@ from cogwork.config import codes
 from cogwork.config.fields import Duration, FileField, Section, fault
 
 _PORT = re.compile(r"[0-9]{1,5}\Z")
+_ORIGIN = re.compile(r"https?://[A-Za-z0-9._-]+(:[0-9]{1,5})?\Z")
 _HOST_NAME = re.compile(r"[A-Za-z0-9_-]+(\.[A-Za-z0-9_-]+)*\Z")
 
 
@@ -28,6 +29,12 @@ def _check_host_name(text: str) -> str:
             'expected a host name without a scheme or a port, such as "robot.example"',
         )
     return text
+
+
+def _check_origin(text: str) -> str:
+    if _ORIGIN.match(text) is None:
+        raise fault(codes.BAD_VALUE, 'expected an origin, such as "https://app.example"')
+    return text.lower()
 
 
 def _check_heartbeat_window(seconds: float) -> float:
@@ -75,6 +82,9 @@ class NetworkConfig(Section):
     """Additional host names that browsers may use for the machine, such as `robot.example`.
     IP addresses, `localhost`, `fqdn`, the computer's own name and the host of `bind_address` are
     always allowed."""
+    allowed_origins: list[Annotated[str, AfterValidator(_check_origin)]] = []
+    """Origins of other web sites whose pages may call the machine from a browser, such as
+    `https://app.example`. Pages of the machine itself are always allowed."""
     tls_cert_file: FileField = ""
     """A PEM file with the TLS certificate of the server. Requires `tls_key_file`."""
     tls_key_file: FileField = ""

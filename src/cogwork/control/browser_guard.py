@@ -1,8 +1,9 @@
 """ASGI middleware that rejects requests that other web sites make a browser send.
 
-There is no login, so a page of another site must not be able to read anything here. Three checks
-prevent that: the Host header (DNS rebinding points an attacker's name at our address), the Origin
-header, and fetch metadata. Response headers restrict every resource to the same origin.
+A page of another site must not be able to read or change anything here, with or without login.
+Three checks prevent that: the Host header (DNS rebinding points an attacker's name at our address),
+the Origin header, and fetch metadata. Response headers restrict every resource to the same origin.
+Pages of the origins that the configuration lists may make calls (CORS).
 """
 
 from __future__ import annotations
@@ -11,14 +12,25 @@ from collections.abc import Callable, Collection, Mapping
 from typing import Any, NamedTuple
 
 from starlette.datastructures import Headers, MutableHeaders
-from starlette.responses import PlainTextResponse
+from starlette.responses import PlainTextResponse, Response
 
 from cogwork.config.host_names import is_allowed_host
 from cogwork.control.http_login import LOGIN_PATH
+from cogwork.wire.grpcweb import is_grpc_web
 from cogwork.wire.http1 import SECURITY_HEADERS, Application
 
 _ALLOWED_METHODS = ("GET", "HEAD")
-_ALLOWED_POSTS = (("POST", LOGIN_PATH),)
+_CORS_HEADERS = {
+    "Access-Control-Expose-Headers": "grpc-status, grpc-message, grpc-status-details-bin, opid, "
+    "viam-smrn",
+    "Vary": "Origin",
+}
+_PREFLIGHT_HEADERS = {
+    "Access-Control-Allow-Methods": "POST",
+    "Access-Control-Allow-Headers": "authorization, content-type, grpc-timeout, opid, rpc-host, "
+    "traceparent, viam-sid, viam_client, x-grpc-web, x-user-agent",
+    "Access-Control-Max-Age": "600",
+}
 _MAX_NAME_LENGTH = 100
 _FOREIGN_SITES = ("cross-site", "same-site")
 
@@ -34,22 +46,39 @@ class HttpRefusal(NamedTuple):
 class BrowserGuard:
     """ASGI middleware that answers rejected requests and adds security headers to all responses."""
 
-    def __init__(self, application: Application, host_names: Callable[[], Collection[str]]) -> None:
-        """`host_names` returns the names that a Host header may contain, in lower case."""
+    def __init__(
+        self,
+        application: Application,
+        host_names: Callable[[], Collection[str]],
+        origins: Callable[[], Collection[str]],
+    ) -> None:
+        """`host_names` returns the names that a Host header may contain, and `origins` the other
+        sites that may make calls, all in lower case."""
         self._application = application
         self._host_names = host_names
+        self._origins = origins
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
-        headers = Headers(scope=scope)
-        refusal = find_refusal(scope["method"], scope["path"], headers, self._host_names())
+        headers, origins = Headers(scope=scope), self._origins()
+        request = (scope["method"], scope["path"], headers)
+        refusal = find_refusal(*request, self._host_names(), origins)
         responder: Application = self._application
+        extra = dict(SECURITY_HEADERS)
         if refusal is not None:
             responder = PlainTextResponse(f"{refusal.text}\n", refusal.status, refusal.headers)
-        await responder(scope, receive, _add_security_headers(send))
+        elif _is_allowed_origin(headers, origins):
+            extra |= {"Access-Control-Allow-Origin": headers["origin"], **_CORS_HEADERS}
+            if scope["method"] == "OPTIONS":
+                responder = Response(status_code=204, headers=_PREFLIGHT_HEADERS)
+        await responder(scope, receive, _add_headers(send, extra))
 
 
 def find_refusal(
-    method: str, path: str, headers: Mapping[str, str], host_names: Collection[str]
+    method: str,
+    path: str,
+    headers: Mapping[str, str],
+    host_names: Collection[str],
+    origins: Collection[str] = (),
 ) -> HttpRefusal | None:
     """Return why the request is rejected, or None if it is allowed."""
     if "content-length" in headers and "transfer-encoding" in headers:
@@ -64,15 +93,33 @@ def find_refusal(
             f"host {_quote(host)} is not a name of this machine; to allow it, add the name to "
             "network.allowed_hosts in the configuration",
         )
-    if method not in _ALLOWED_METHODS and (method, path) not in _ALLOWED_POSTS:
+    is_call = _is_call(method, path, headers)
+    if is_call and _is_allowed_origin(headers, origins):
+        return None
+    if method not in _ALLOWED_METHODS and not (is_call and method == "POST"):
         text = f"method not allowed over HTTP/1.1; use {' or '.join(_ALLOWED_METHODS)}"
         return HttpRefusal(405, text, {"Allow": ", ".join(_ALLOWED_METHODS)})
     origin = headers.get("origin")
     if origin is not None and not _is_same_origin(origin, host or ""):
-        return HttpRefusal(403, "forbidden: cross-origin requests are not allowed")
+        return HttpRefusal(
+            403,
+            "forbidden: cross-origin requests are not allowed; to allow calls from a web site, add "
+            "its origin to network.allowed_origins in the configuration",
+        )
     if headers.get("sec-fetch-site") in _FOREIGN_SITES and not _is_navigation(path, headers):
         return HttpRefusal(403, "forbidden: cross-site requests are not allowed")
     return None
+
+
+def _is_call(method: str, path: str, headers: Mapping[str, str]) -> bool:
+    """Return whether the request is a call, a login, or a browser's question whether it may."""
+    if method == "OPTIONS":
+        return headers.get("access-control-request-method") == "POST"
+    return method == "POST" and (path == LOGIN_PATH or is_grpc_web(headers.get("content-type", "")))
+
+
+def _is_allowed_origin(headers: Mapping[str, str], origins: Collection[str]) -> bool:
+    return headers.get("origin", "").lower() in origins
 
 
 def _is_same_origin(origin: str, host: str) -> bool:
@@ -94,12 +141,12 @@ def _quote(host: str) -> str:
     return ascii(host if len(host) <= _MAX_NAME_LENGTH else f"{host[:_MAX_NAME_LENGTH]}...")
 
 
-def _add_security_headers(send: Any) -> Any:
+def _add_headers(send: Any, extra: Mapping[str, str]) -> Any:
     async def send_with_headers(message: Any) -> None:
         if message["type"] == "http.response.start":
             message = {**message, "headers": list(message.get("headers", ()))}
             headers = MutableHeaders(scope=message)
-            for name, value in SECURITY_HEADERS.items():
+            for name, value in extra.items():
                 headers.setdefault(name, value)
         await send(message)
 

@@ -11,6 +11,7 @@ import socket
 from typing import Any
 
 from starlette.applications import Starlette
+from starlette.datastructures import Headers
 from starlette.requests import Request
 from starlette.responses import JSONResponse, PlainTextResponse, Response, StreamingResponse
 from starlette.routing import Route
@@ -34,6 +35,8 @@ from cogwork.robot.authentication import Authentication
 from cogwork.robot.event_journal import EventJournal
 from cogwork.robot.machine import Machine
 from cogwork.robot.maintenance import check_maintenance
+from cogwork.wire.grpcweb import GrpcWebApp, is_grpc_web
+from cogwork.wire.handlers import HandlerTable
 from cogwork.wire.http1 import LOCAL_KEY, Application
 
 _MIB = 1 << 20
@@ -45,6 +48,7 @@ def create_app(
     ring: RingBuffer,
     journal: EventJournal,
     authentication: Authentication,
+    table: HandlerTable,
 ) -> Application:
     throttle = LoopThrottle()
     followers = Quota("followers of the log", total=64, per_address=8)
@@ -113,10 +117,27 @@ def create_app(
         exception_handlers={404: not_found},
     )
     guard = BrowserGuard(
-        HttpLogin(site, authentication),
+        _CallDispatcher(GrpcWebApp(table), HttpLogin(site, authentication)),
         lambda: allowed_host_names(machine.config, socket.gethostname()),
+        lambda: machine.config.network.allowed_origins,
     )
     return ThrottledApp(guard, throttle)
+
+
+class _CallDispatcher:
+    """Passes calls to one application, and all other requests to another.
+
+    Calls need no login here, because the handler table requires it.
+    """
+
+    def __init__(self, calls: Application, site: Application) -> None:
+        self._calls = calls
+        self._site = site
+
+    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
+        content_type = Headers(scope=scope).get("content-type", "")
+        is_call = scope["method"] == "POST" and is_grpc_web(content_type)
+        await (self._calls if is_call else self._site)(scope, receive, send)
 
 
 def _is_local(scope: Any) -> bool:

@@ -53,6 +53,7 @@ from cogwork.server.process import dump_stacks_on_signal
 from cogwork.server.shutdown import Shutdown
 from cogwork.server.socket_directory import private_directory, remove_directory
 from cogwork.server.watchdog import ServerWatchdog, read_watchdog_limits
+from cogwork.wire.handlers import HandlerTable
 from cogwork.wire.http1 import Application
 
 CLOSE_BUDGET = 45.0
@@ -191,7 +192,7 @@ class _Server:
         )
         self._listeners = Listeners(
             table,
-            lambda: _make_application(machine, clock, log.ring, journal, authentication),
+            lambda: _make_application(machine, clock, log.ring, journal, authentication, table),
             directory,
             journal.record_client,
         )
@@ -379,7 +380,8 @@ def _make_application(
     ring: RingBuffer,
     journal: EventJournal,
     authentication: Authentication,
+    table: HandlerTable,
 ) -> Application:
     from cogwork.control.http import create_app
 
-    return create_app(machine, clock, ring, journal, authentication)
+    return create_app(machine, clock, ring, journal, authentication, table)

@@ -10,18 +10,18 @@ from typing import Any, NoReturn
 
 import grpc
 import grpc.aio
-from google.protobuf.message import DecodeError
 from grpclib.const import Cardinality
 from grpclib.metadata import Deadline
 from multidict import MultiDict
 
-from cogwork.core.errors import CogworkError, InvalidRequest
+from cogwork.core.errors import CogworkError
 from cogwork.front.peer_name import Peer
 from cogwork.wire.byte_budget import ByteBudget
 from cogwork.wire.concurrency_limit import STOP_METHODS
 from cogwork.wire.first_message import with_timeout
 from cogwork.wire.handlers import Handler, HandlerTable, Metadata, Method
-from cogwork.wire.request_limits import MAX_REQUEST_SIZE, limit_of
+from cogwork.wire.message_parser import make_parser, make_size_check
+from cogwork.wire.request_limits import MAX_REQUEST_SIZE
 from cogwork.wire.status import grpc_code, status_of
 from cogwork.wire.unread_replies import UnreadReplies
 
@@ -171,9 +171,9 @@ def _make_unary_unary(method: Method, clients: _Clients) -> Any:
     waits = not method.path.endswith(STOP_METHODS)
     handle, parse, route, check = (
         method.handle,
-        _make_parser(method),
+        make_parser(method),
         method.proxy_route,
-        _make_size_check(method),
+        make_size_check(method),
     )
 
     async def serve(data: bytes, context: _Context) -> bytes:
@@ -199,9 +199,9 @@ def _make_unary_unary(method: Method, clients: _Clients) -> Any:
 def _make_unary_stream(method: Method, clients: _Clients) -> Any:
     handle, parse, route, check = (
         method.handle,
-        _make_parser(method),
+        make_parser(method),
         method.proxy_route,
-        _make_size_check(method),
+        make_size_check(method),
     )
 
     async def serve(data: bytes, context: _Context) -> None:
@@ -219,7 +219,7 @@ def _make_unary_stream(method: Method, clients: _Clients) -> Any:
 
 
 def _make_stream_unary(method: Method, clients: _Clients) -> Any:
-    parse, check = _make_parser(method), _make_size_check(method)
+    parse, check = make_parser(method), make_size_check(method)
 
     async def serve(_: AsyncIterator[bytes], context: _Context) -> bytes:
         try:
@@ -234,7 +234,7 @@ def _make_stream_unary(method: Method, clients: _Clients) -> Any:
 
 
 def _make_stream_stream(method: Method, clients: _Clients) -> Any:
-    parse, check = _make_parser(method), _make_size_check(method)
+    parse, check = make_parser(method), make_size_check(method)
 
     async def serve(_: AsyncIterator[bytes], context: _Context) -> None:
         try:
@@ -277,31 +277,6 @@ def _is_call_cancelled(error: BaseException) -> bool:
     """
     task = asyncio.current_task()
     return isinstance(error, asyncio.CancelledError) and task is not None and task.cancelling() > 0
-
-
-def _make_size_check(method: Method) -> Callable[[bytes], None]:
-    check, path = limit_of(method).check, method.path
-    return lambda data: check(data, path)
-
-
-def _make_parser(method: Method) -> Callable[[bytes], Any]:
-    kind = method.request
-    if kind is None:
-        return bytes
-    decode, check_elements = kind.FromString, limit_of(method).check_elements
-
-    def parse(data: bytes) -> Any:
-        try:
-            message = decode(data)
-        except DecodeError:
-            name = kind.DESCRIPTOR.full_name
-            raise InvalidRequest(
-                f"the request to {method.path} is not a valid {name} message"
-            ) from None
-        check_elements(message, len(data), method.path)
-        return message
-
-    return parse
 
 
 def _encode_single_reply(reply: Any, method: Method) -> bytes:

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from starlette.applications import Starlette
 from starlette.requests import Request
-from starlette.responses import Response
+from starlette.responses import PlainTextResponse, Response
 from starlette.routing import Route
 from tests.unit.control.asgi import AsgiResponse, send_request
 from tests.unit.robot.bench import NO_LOGIN, Bench, thing
@@ -40,7 +40,7 @@ FOREIGN_PAGE = {"origin": "https://evil.example", "sec_fetch_site": "cross-site"
 async def site(bench: Bench, tmp_path: Path) -> AsyncIterator[Application]:
     await bench.apply(thing("a"))
     journal = EventJournal(tmp_path / "story.jsonl", bench.clock)
-    yield create_app(bench.machine, bench.clock, RingBuffer(), journal, NO_LOGIN)
+    yield create_app(bench.machine, bench.clock, RingBuffer(), journal, NO_LOGIN, bench.table)
     journal.close()
 
 
@@ -185,7 +185,7 @@ async def test_failed_answer_has_the_security_headers() -> None:
     async def send(message: Any) -> None:
         sent.append(message)
 
-    guard = BrowserGuard(Starlette(routes=[Route("/", fail)]), lambda: NAMES)
+    guard = BrowserGuard(Starlette(routes=[Route("/", fail)]), lambda: NAMES, lambda: ())
     scope = {"type": "http", "method": "GET", "path": "/", "headers": [], "query_string": b""}
     with pytest.raises(ValueError, match="ouch"):
         await guard(scope, None, send)
@@ -215,3 +215,63 @@ def test_state_is_escaped() -> None:
 
 def policy(answer: AsgiResponse) -> str:
     return answer.headers["content-security-policy"]
+
+
+CALL = {"method": "POST", "content_type": "application/grpc-web+proto"}
+ALLOWED = "https://app.example"
+
+
+def cross_site(origin: str) -> dict[str, str]:
+    return {"origin": origin, "sec_fetch_site": "cross-site", "sec_fetch_mode": "cors"}
+
+
+@pytest.fixture
+def cors_site() -> BrowserGuard:
+    return BrowserGuard(PlainTextResponse("called"), lambda: NAMES, lambda: [ALLOWED])
+
+
+async def test_allowed_origin_may_call_but_not_read_pages(cors_site: BrowserGuard) -> None:
+    answer = await send_request(cors_site, "/a.B/C", **CALL, **cross_site(ALLOWED))
+    assert (answer.status, answer.body) == (200, b"called")
+    assert answer.headers["access-control-allow-origin"] == ALLOWED
+    assert answer.headers["vary"] == "Origin"
+    assert "access-control-allow-credentials" not in answer.headers
+    assert (await send_request(cors_site, "/status.json", **cross_site(ALLOWED))).status == 403
+
+
+async def test_preflight_of_an_allowed_origin_is_answered(cors_site: BrowserGuard) -> None:
+    asked = {"access_control_request_method": "POST"}
+    answer = await send_request(
+        cors_site, "/a.B/C", method="OPTIONS", **asked, **cross_site(ALLOWED)
+    )
+    assert (answer.status, answer.body) == (204, b"")
+    assert "authorization" in answer.headers["access-control-allow-headers"]
+
+
+@pytest.mark.parametrize(
+    "origin", ["https://evil.example", "http://app.example", f"{ALLOWED}.evil.example", "null", ""]
+)
+async def test_other_origins_may_not_call(cors_site: BrowserGuard, origin: str) -> None:
+    answer = await send_request(cors_site, "/a.B/C", **CALL, **cross_site(origin))
+    assert answer.status == 403
+    assert "access-control-allow-origin" not in answer.headers
+    asked = {"access_control_request_method": "POST"}
+    answer = await send_request(
+        cors_site, "/a.B/C", method="OPTIONS", **asked, **cross_site(origin)
+    )
+    assert answer.status == 405
+
+
+async def test_own_page_and_programs_may_call(cors_site: BrowserGuard) -> None:
+    own = {"origin": "http://localhost:8080", "sec_fetch_site": "same-origin"}
+    for headers in (own, {}):
+        assert (await send_request(cors_site, "/a.B/C", **CALL, **headers)).body == b"called"
+    # DNS rebinding: the page's own origin is our address under another name.
+    rebound = {"host": "evil.example", "origin": "http://evil.example"}
+    assert (await send_request(cors_site, "/a.B/C", **CALL, **rebound)).status == 421
+
+
+async def test_posts_that_are_no_calls_are_refused(cors_site: BrowserGuard) -> None:
+    for kind in ("text/plain", "application/x-www-form-urlencoded", "application/grpc", ""):
+        answer = await send_request(cors_site, "/a.B/C", method="POST", content_type=kind)
+        assert answer.status == 405

@@ -36,6 +36,7 @@ from cogwork.resource.model import Model
 from cogwork.resource.registry import Registry
 from cogwork.robot.event_journal import EventJournal
 from cogwork.robot.machine import Machine
+from cogwork.wire.handlers import HandlerTable
 
 Build = Callable[[], Any]
 
@@ -68,7 +69,8 @@ async def get_path(machine: Machine, path: str) -> tuple[int, dict[str, str], by
         journal = EventJournal(Path(directory) / "journal.jsonl", SystemClock())
         try:
             answer = await send_request(
-                create_app(machine, SystemClock(), RingBuffer(), journal, NO_LOGIN), path
+                create_app(machine, SystemClock(), RingBuffer(), journal, NO_LOGIN, HandlerTable()),
+                path,
             )
         finally:
             journal.close()

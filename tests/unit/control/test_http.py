@@ -35,7 +35,9 @@ async def get_path(
     with tempfile.TemporaryDirectory() as directory:
         journal = EventJournal(Path(directory) / "journal.jsonl", bench.clock)
         try:
-            app = create_app(bench.machine, bench.clock, RingBuffer(), journal, NO_LOGIN)
+            app = create_app(
+                bench.machine, bench.clock, RingBuffer(), journal, NO_LOGIN, bench.table
+            )
             answer = await send_request(app, path, client=client, server=server)
         finally:
             journal.close()
@@ -175,7 +177,7 @@ async def test_concurrent_requests_share_the_status_view(
 
     monkeypatch.setattr(status, "build_status_view", count_view)
     await bench.apply(thing("a"))
-    site = create_app(bench.machine, bench.clock, RingBuffer(), journal, NO_LOGIN)
+    site = create_app(bench.machine, bench.clock, RingBuffer(), journal, NO_LOGIN, bench.table)
     for path in ("/", "/status.json"):
         view_count = 0
         answers = await asyncio.gather(*(send_request(site, path) for _ in range(16)))
@@ -186,7 +188,7 @@ async def test_concurrent_requests_share_the_status_view(
 
 async def test_large_machine_is_served_completely(bench: Bench, journal: EventJournal) -> None:
     await bench.apply(*(thing(f"t{number}") for number in range(300)))
-    site = create_app(bench.machine, bench.clock, RingBuffer(), journal, NO_LOGIN)
+    site = create_app(bench.machine, bench.clock, RingBuffer(), journal, NO_LOGIN, bench.table)
     answer = await send_request(site, "/status.json")
     assert len(json.loads(answer.body)["resources"]) == 300
     assert answer.headers["content-length"] == str(len(answer.body))
@@ -207,7 +209,7 @@ async def test_concurrent_requests_share_the_history(
         return records()
 
     monkeypatch.setattr(journal, "iter_records", read)
-    site = create_app(bench.machine, bench.clock, RingBuffer(), journal, NO_LOGIN)
+    site = create_app(bench.machine, bench.clock, RingBuffer(), journal, NO_LOGIN, bench.table)
     queries = ("", "resource=a", "resource=b")
     requests = [
         asyncio.ensure_future(send_request(site, "/history.json", query=queries[number % 3]))
@@ -221,7 +223,7 @@ async def test_concurrent_requests_share_the_history(
 
 
 async def test_number_of_log_followers_is_limited(bench: Bench, journal: EventJournal) -> None:
-    site = create_app(bench.machine, bench.clock, RingBuffer(), journal, NO_LOGIN)
+    site = create_app(bench.machine, bench.clock, RingBuffer(), journal, NO_LOGIN, bench.table)
 
     def follow(client: str) -> asyncio.Task[AsgiResponse]:
         return asyncio.ensure_future(
@@ -245,7 +247,7 @@ async def test_number_of_log_followers_is_limited(bench: Bench, journal: EventJo
 
 
 async def test_head_request_does_not_follow_the_log(bench: Bench, journal: EventJournal) -> None:
-    site = create_app(bench.machine, bench.clock, RingBuffer(), journal, NO_LOGIN)
+    site = create_app(bench.machine, bench.clock, RingBuffer(), journal, NO_LOGIN, bench.table)
     assert (await send_request(site, "/logs.jsonl", method="HEAD", query="follow=1")).status == 200
 
 
@@ -256,7 +258,9 @@ async def test_history_can_be_filtered_by_resource(bench: Bench, tmp_path: Path)
             "resource", {"resource": name, "reason": 'line\u2028 "quoted" \udcff'}
         )
     journal_of_two.close()
-    site = create_app(bench.machine, bench.clock, RingBuffer(), journal_of_two, NO_LOGIN)
+    site = create_app(
+        bench.machine, bench.clock, RingBuffer(), journal_of_two, NO_LOGIN, bench.table
+    )
     names = {
         query: [
             line["resource"]

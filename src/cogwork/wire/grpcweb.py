@@ -1,0 +1,307 @@
+"""Serves the handler table to browsers, as gRPC-web over HTTP/1.1.
+
+A browser cannot stream requests, so a request is read completely before the call starts. Replies
+are streamed.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import binascii
+from collections import deque
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
+from typing import Any
+from urllib.parse import quote
+
+from grpclib.const import Status
+from grpclib.metadata import Deadline
+from multidict import MultiDict
+
+from cogwork.core.errors import InvalidRequest, Unsupported
+from cogwork.wire.byte_budget import ByteBudget
+from cogwork.wire.handlers import Handler, HandlerTable, Metadata, Method
+from cogwork.wire.http1 import CONFIDENTIAL_KEY
+from cogwork.wire.message_parser import make_parser, make_size_check
+from cogwork.wire.request_limits import MAX_REQUEST_SIZE, RequestTooLarge
+from cogwork.wire.status import status_of
+
+CONTENT_TYPE = "application/grpc-web"
+_TEXT_CONTENT_TYPE = "application/grpc-web-text"
+_CONTENT_TYPES = (
+    CONTENT_TYPE,
+    f"{CONTENT_TYPE}+proto",
+    _TEXT_CONTENT_TYPE,
+    f"{_TEXT_CONTENT_TYPE}+proto",
+)
+
+_HEADER_SIZE = 5
+_COMPRESSED, _TRAILERS = 0x01, 0x80
+"""Flags of a frame."""
+_BODY_TIMEOUT = 60.0
+"""Maximum seconds for a client to send its request."""
+_CHUNK_SIZE = 256 * 1024
+"""Bytes of a reply that are sent at once."""
+_MIB = 1 << 20
+_TIMEOUT_UNITS = {"H": 3600.0, "M": 60.0, "S": 1.0, "m": 1e-3, "u": 1e-6, "n": 1e-9}
+_HTTP_HEADERS = frozenset(
+    {
+        *("accept", "accept-encoding", "accept-language", "cache-control", "connection"),
+        *("content-length", "content-type", "cookie", "dnt", "host", "keep-alive", "origin"),
+        *("pragma", "priority", "referer", "te", "transfer-encoding", "upgrade", "x-grpc-web"),
+    }
+)
+"""Headers of HTTP itself, which are no metadata of a call."""
+
+Receive = Callable[[], Awaitable[Any]]
+Send = Callable[[Any], Awaitable[None]]
+
+
+def is_grpc_web(content_type: str) -> bool:
+    return content_type.partition(";")[0].strip().lower() in _CONTENT_TYPES
+
+
+class GrpcWebApp:
+    """An ASGI application."""
+
+    def __init__(self, table: HandlerTable) -> None:
+        self._table = table
+        self._requests = ByteBudget("requests in flight", total=256 * _MIB, per_client=64 * _MIB)
+
+    async def __call__(self, scope: Any, receive: Receive, send: Send) -> None:
+        headers = MultiDict((k.decode("latin-1"), v.decode("latin-1")) for k, v in scope["headers"])
+        response = _Response(send, headers["content-type"])
+        path = scope["path"]
+        try:
+            body = await _read_body(receive, headers)
+            if response.is_text:
+                body = _decode_text(body)
+            with self._requests.hold(_peer_of(scope), len(body)):
+                call = _Call(scope, headers, list(_split_frames(body)), response)
+                del body
+                await _run_until_disconnected(self._serve(path, call), receive)
+        except asyncio.CancelledError:
+            raise
+        except Exception as error:
+            status, message = status_of(error, path)
+            await response.finish(status, message)
+        else:
+            await response.finish(Status.OK)
+
+    async def _serve(self, path: str, call: _Call) -> None:
+        method = self._table.find(path)
+        if method is None:
+            raise Unsupported(f"{path} is not served by this machine")
+        remaining = call.deadline.time_remaining() if call.deadline is not None else None
+        async with asyncio.timeout(remaining):
+            await call.prepare(method)(call)
+
+
+class _Call:
+    """One call, as its handler sees it."""
+
+    def __init__(
+        self,
+        scope: Any,
+        headers: MultiDict[str],
+        messages: list[bytes],
+        response: _Response,
+    ) -> None:
+        self.peer = _peer_of(scope)
+        self.is_confidential: bool = scope["state"][CONFIDENTIAL_KEY]
+        self.metadata: Metadata = MultiDict(
+            (name, value)
+            for name, value in headers.items()
+            if name not in _HTTP_HEADERS and not name.startswith("sec-")
+        )
+        self.deadline = _parse_deadline(headers.get("grpc-timeout"))
+        self._messages = messages
+        self._unread = deque(messages)
+        self._response = response
+        self._parse: Callable[[bytes], Any] = bytes
+        self._check: Callable[[bytes], None] = _accept_any
+        self._takes_stream = False
+        self._request: Any = None
+
+    def prepare(self, method: Method) -> Handler:
+        """Return the handler for the resource that the first message names."""
+        self._takes_stream = method.cardinality.client_streaming
+        if not self._takes_stream and len(self._messages) != 1:
+            raise InvalidRequest(f"{method.path} takes exactly one message")
+        route = method.proxy_route
+        first = self._messages[0] if self._messages else b""
+        if route is not None and route.is_enabled() and route.matches(first):
+            return route.handle
+        self._parse, self._check = make_parser(method), make_size_check(method)
+        return method.handle
+
+    @property
+    def request(self) -> Any:
+        """Parsed when it is first used: after middleware has authenticated the caller."""
+        if self._request is None and not self._takes_stream:
+            self._request = self._parse_message(self._messages[0])
+        return self._request
+
+    async def recv_message(self) -> Any:
+        if not self._unread:
+            return None
+        data = self._unread.popleft()
+        return self._parse_message(data) if self._takes_stream else self.request
+
+    async def send_message(self, message: Any, *, end: bool = False) -> None:
+        del end
+        data = message if isinstance(message, bytes) else message.SerializeToString()
+        await self._response.send_frame(0, data)
+
+    async def send_initial_metadata(self, *, metadata: Metadata | None = None) -> None:
+        await self._response.start(metadata or {})
+
+    async def send_trailing_metadata(self, *, metadata: Metadata | None = None) -> None:
+        self._response.trailers = metadata or {}
+
+    async def __aiter__(self) -> AsyncIterator[Any]:
+        while (message := await self.recv_message()) is not None:
+            yield message
+
+    def _parse_message(self, data: bytes) -> Any:
+        self._check(data)
+        return self._parse(data)
+
+
+class _Response:
+    def __init__(self, send: Send, content_type: str) -> None:
+        self._send = send
+        self._content_type = content_type
+        self._is_started = False
+        self.trailers: Metadata = {}
+        self.is_text = _is_text(content_type)
+
+    async def start(self, metadata: Metadata) -> None:
+        if self._is_started:
+            return
+        self._is_started = True
+        headers = [(b"content-type", self._content_type.encode("latin-1"))]
+        headers += [(name.encode(), _encode_value(value)) for name, value in metadata.items()]
+        await self._send({"type": "http.response.start", "status": 200, "headers": headers})
+
+    async def send_frame(self, flags: int, data: bytes) -> None:
+        await self.start({})
+        head = bytes((flags,)) + len(data).to_bytes(4, "big")
+        if self.is_text:
+            await self._send_body(base64.b64encode(head + data))
+            return
+        await self._send_body(head + data[: _CHUNK_SIZE - _HEADER_SIZE])
+        for start in range(_CHUNK_SIZE - _HEADER_SIZE, len(data), _CHUNK_SIZE):
+            await self._send_body(data[start : start + _CHUNK_SIZE])
+
+    async def finish(self, status: Status, message: str = "") -> None:
+        lines = [f"grpc-status: {status.value}"]
+        if message:
+            lines.append(f"grpc-message: {quote(message, safe=_UNQUOTED)}")
+        trailers = "".join(f"{line}\r\n" for line in lines).encode()
+        for name, value in self.trailers.items():
+            trailers += name.encode() + b": " + _encode_value(value) + b"\r\n"
+        await self.send_frame(_TRAILERS, trailers)
+        await self._send({"type": "http.response.body", "body": b"", "more_body": False})
+
+    async def _send_body(self, data: bytes) -> None:
+        await self._send({"type": "http.response.body", "body": data, "more_body": True})
+
+
+_UNQUOTED = " !\"#$&'()*+,-./:;<=>?@[\\]^_`{|}~"
+
+
+def _encode_value(value: str | bytes) -> bytes:
+    """Encode metadata; bytes belong to names that end in `-bin`."""
+    if isinstance(value, bytes):
+        return base64.b64encode(value).rstrip(b"=")
+    return value.encode("latin-1", errors="replace").replace(b"\r", b" ").replace(b"\n", b" ")
+
+
+async def _read_body(receive: Receive, headers: Mapping[str, str]) -> bytes:
+    most = MAX_REQUEST_SIZE + _HEADER_SIZE
+    if _is_text(headers["content-type"]):
+        most = most * 4 // 3 + 4
+    chunks: list[bytes] = []
+    size = 0
+    try:
+        async with asyncio.timeout(_BODY_TIMEOUT):
+            while True:
+                event = await receive()
+                if event["type"] == "http.disconnect":
+                    raise InvalidRequest("the request ended early")
+                chunks.append(event.get("body", b""))
+                size += len(chunks[-1])
+                if size > most:
+                    raise RequestTooLarge(f"the request has more than {most} bytes")
+                if not event.get("more_body", False):
+                    return b"".join(chunks)
+    except TimeoutError:
+        raise InvalidRequest(f"the request took longer than {_BODY_TIMEOUT:g}s") from None
+
+
+def _is_text(content_type: str) -> bool:
+    return content_type.lower().startswith(_TEXT_CONTENT_TYPE)
+
+
+def _decode_text(body: bytes) -> bytes:
+    try:
+        return base64.b64decode(body, validate=True)
+    except binascii.Error:
+        raise InvalidRequest("the request is not valid base64") from None
+
+
+def _split_frames(body: bytes) -> Iterator[bytes]:
+    """Yield the messages of a request."""
+    at = 0
+    while at < len(body):
+        head = body[at : at + _HEADER_SIZE]
+        size = int.from_bytes(head[1:], "big")
+        at += _HEADER_SIZE
+        if len(head) < _HEADER_SIZE or at + size > len(body):
+            raise InvalidRequest("the request ends within a message")
+        if head[0] & _COMPRESSED:
+            raise Unsupported("compressed messages are not supported")
+        if not head[0] & _TRAILERS:
+            yield body[at : at + size]
+        at += size
+
+
+def _parse_deadline(text: str | None) -> Deadline | None:
+    if text is None:
+        return None
+    digits, unit = text[:-1], text[-1:]
+    if (
+        not (digits.isascii() and digits.isdecimal())
+        or len(digits) > 8
+        or unit not in _TIMEOUT_UNITS
+    ):
+        raise InvalidRequest(f"grpc-timeout is not valid: {text[:20]!r}")
+    return Deadline.from_timeout(int(digits) * _TIMEOUT_UNITS[unit])
+
+
+def _peer_of(scope: Any) -> str:
+    host, port = scope["client"]
+    return f"ipv6:[{host}]:{port}" if ":" in host else f"ipv4:{host}:{port}"
+
+
+def _accept_any(_: bytes) -> None: ...
+
+
+async def _run_until_disconnected(call: Awaitable[None], receive: Receive) -> None:
+    """Await the call, and cancel it when the client is gone."""
+    serving = asyncio.ensure_future(call)
+    watching = asyncio.ensure_future(_wait_for_disconnect(receive))
+    try:
+        await asyncio.wait({serving, watching}, return_when=asyncio.FIRST_COMPLETED)
+        if serving.done():
+            await serving
+    finally:
+        serving.cancel()
+        watching.cancel()
+        await asyncio.gather(serving, watching, return_exceptions=True)
+
+
+async def _wait_for_disconnect(receive: Receive) -> None:
+    while (await receive())["type"] != "http.disconnect":
+        pass
