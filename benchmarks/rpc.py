@@ -16,7 +16,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Coroutine, Iterator
+from collections.abc import Callable, Coroutine, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
@@ -46,15 +46,15 @@ def main() -> int:
     arguments = parser.parse_args()
     match arguments.role:
         case "bare":
-            return _run_on_loop(run_bare_server())
+            return run_on_loop(run_bare_server())
         case "ours":
-            return _run_on_loop(run_our_server())
+            return run_on_loop(run_our_server())
         case "client":
             targets = json.loads(arguments.targets)
-            return _run_on_loop(run_client(targets, arguments.rounds, arguments.seconds))
+            return run_on_loop(run_client(targets, arguments.rounds, arguments.seconds))
     with ExitStack() as stack:
-        bare = stack.enter_context(_start_process("bare"))
-        ours = stack.enter_context(_start_process("ours"))
+        bare = stack.enter_context(start_process(__file__, "bare"))
+        ours = stack.enter_context(start_process(__file__, "ours"))
         memory = ours.pop("front_memory")
         targets = {"bare": bare["grpc"], **ours}
         words = ["--rounds", str(arguments.rounds), "--seconds", str(arguments.seconds)]
@@ -163,7 +163,7 @@ async def run_bare_server() -> int:
     server.add_generic_rpc_handlers((grpc.method_handlers_generic_handler(SERVICE, handlers),))
     port = server.add_insecure_port("127.0.0.1:0")
     await server.start()
-    await _wait_for_stop({"grpc": f"127.0.0.1:{port}"})
+    await wait_for_stop({"grpc": f"127.0.0.1:{port}"})
     await server.stop(None)
     return 0
 
@@ -214,19 +214,19 @@ async def run_our_server() -> int:
         addresses["front_memory"] = (
             f"{memory.uss / 1e6:.1f} MB of its own, {memory.rss / 1e6:.1f} MB resident"
         )
-        await _wait_for_stop(addresses)
+        await wait_for_stop(addresses)
         await server.stop(None)
         for each in ports:
             await each.aclose()
     return 0
 
 
-async def _wait_for_stop(addresses: dict[str, str]) -> None:
+async def wait_for_stop(addresses: dict[str, str]) -> None:
     print(json.dumps(addresses), flush=True)
     await asyncio.get_running_loop().run_in_executor(None, sys.stdin.read)
 
 
-def _run_on_loop(work: Coroutine[Any, Any, int]) -> int:
+def run_on_loop(work: Coroutine[Any, Any, int]) -> int:
     from cogwork.server import process
 
     process.prepare(os.environ)
@@ -238,9 +238,15 @@ def _own_command(role: str) -> list[str]:
 
 
 @contextmanager
-def _start_process(role: str) -> Iterator[dict[str, str]]:
+def start_process(program: str, role: str, words: Sequence[str] = ()) -> Iterator[dict[str, str]]:
+    """Start a server, and yield the addresses that it prints."""
+    # As a module, so that it finds others of this folder.
+    name = f"benchmarks.{Path(program).stem}"
     with subprocess.Popen(
-        _own_command(role), stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+        [sys.executable, "-m", name, "--role", role, *words],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
     ) as child:
         assert child.stdout is not None
         assert child.stdin is not None

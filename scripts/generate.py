@@ -17,6 +17,7 @@ from scripts.api_page import render_api_page
 from scripts.cli_page import cli_page
 from scripts.decisions_page import decisions_page
 from scripts.driver_page import render_driver_page
+from scripts.roles_page import render_roles_page
 
 from cogwork.config.codes import CODES, Code
 from cogwork.config.json_schema import describe_model, machine_schema
@@ -57,6 +58,7 @@ def generate_files() -> dict[str, str]:
         "docs/reference/driver.md": render_driver_page(),
         "docs/reference/models.md": _render_models(),
         "docs/reference/options.md": _render_options(),
+        "docs/reference/roles.md": render_roles_page(),
     }
 
 
