@@ -12,7 +12,7 @@ from typing import NamedTuple
 from urllib.parse import unquote
 
 _LOCAL, _REMOTE = "l", "r"
-_ENCRYPTED, _PLAINTEXT = "t", "p"
+"""Upper case if the connection is encrypted. One character, because paths of sockets are short."""
 
 
 class Peer(NamedTuple):
@@ -46,9 +46,8 @@ class Peer(NamedTuple):
 
 def socket_name(number: int, peer: Peer) -> str:
     """Return a unique file name for the relay's end of a connection."""
-    local = _LOCAL if peer.is_local else _REMOTE
-    encrypted = _ENCRYPTED if peer.is_encrypted else _PLAINTEXT
-    return f"{number}{local}{encrypted}@{peer.address}"
+    place = _LOCAL if peer.is_local else _REMOTE
+    return f"{number}{place.upper() if peer.is_encrypted else place}@{peer.address}"
 
 
 @functools.lru_cache(maxsize=1024)
@@ -57,7 +56,8 @@ def parse_socket_name(path: str) -> Peer:
     prefix, at, address = unquote(path.rpartition("/")[2]).partition("@")
     if not at:
         return _parse_direct(unquote(path))
-    return Peer(address, prefix[-2:-1] == _LOCAL, prefix.endswith(_ENCRYPTED))
+    place = prefix[-1:]
+    return Peer(address, place.lower() == _LOCAL, place.isupper())
 
 
 def _parse_direct(address: str) -> Peer:

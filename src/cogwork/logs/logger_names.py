@@ -13,6 +13,7 @@ CLIENT_LOGGER_PREFIX = "client."
 SERVER_LOGGERS = (
     "rdk",
     "rdk.activity",
+    "rdk.auth",
     "rdk.config",
     "rdk.framesystem",
     "rdk.job_manager",

@@ -164,7 +164,9 @@ def test_machine_follows_changes_of_the_authors_config(demo: Path, tmp_path: Pat
 
 def test_server_that_cannot_start_is_reported(demo: Path, tmp_path: Path) -> None:
     config = tmp_path / "mine.json"
-    config.write_text('{"network": {"bind_address": "256.256.256.256:1"}}')
+    config.write_text(
+        '{"network": {"bind_address": "256.256.256.256:1", "insecure_without_auth": true}}'
+    )
     with start_run(str(demo), "--config", str(config)) as command:
         code, _, err = command.wait_for_exit()
     assert (code, err) == (1, "the server exited with code 1\n")

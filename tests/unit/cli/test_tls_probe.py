@@ -51,7 +51,7 @@ def test_plaintext_and_closed_ports_are_not_tls() -> None:
 
 
 def test_http_command_reports_a_tls_port(tls_port: int) -> None:
-    with pytest.raises(Unreachable, match="the port uses TLS, and this command connects without"):
+    with pytest.raises(Unreachable, match="the port uses TLS; write https:// before the address"):
         fetch_status(f"127.0.0.1:{tls_port}")
 
 

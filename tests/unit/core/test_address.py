@@ -18,6 +18,8 @@ from cogwork.core.address import parse_address, parse_port
         ("[::1]", "[::1]:8080"),
         ("http://localhost:8081/", "localhost:8081"),
         ("http://robot.local", "robot.local:8080"),
+        ("https://robot.local", "https://robot.local:8080"),
+        ("https://robot.local:8443/", "https://robot.local:8443"),
     ],
 )
 def test_address_is_completed(text: str, address: str) -> None:
@@ -25,7 +27,7 @@ def test_address_is_completed(text: str, address: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "text", ["", ":", "a b:1", "::1", "host/path:1", "https://host:1", "[x]:1"]
+    "text", ["", ":", "a b:1", "::1", "host/path:1", "https://", "https://host/path", "[x]:1"]
 )
 def test_invalid_address_is_refused(text: str) -> None:
     with pytest.raises(ValueError, match=r"is not (an address|a port)"):

@@ -34,7 +34,7 @@ def test_longest_name_fits_into_a_socket_address() -> None:
     assert len(path) <= 107
 
 
-def test_other_names_are_kept_as_they_are() -> None:
+def test_clients_without_the_relay_are_kept_as_they_are() -> None:
     assert parse_socket_name("ipv4:10.0.0.8:5") == Peer("ipv4:10.0.0.8:5")
-    assert parse_socket_name("ipv6:%5B::1%5D:5") == Peer("ipv6:[::1]:5")
+    assert parse_socket_name("ipv6:%5B::1%5D:5") == Peer("ipv6:[::1]:5", is_local=True)
     assert parse_socket_name("").host_and_port == ("", 0)

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from grpclib.const import Status
 from tests.served import refused
-from tests.unit.robot.bench import DO_COMMAND, Bench, thing, wait_forever
+from tests.unit.robot.bench import DO_COMMAND, Bench, InProcess, thing, wait_forever
 from viam.gen.robot.v1 import robot_pb2 as robot
 from viam.utils import struct_to_dict
 
@@ -63,9 +63,15 @@ class TestGetOperations:
         assert await bench.operations() == []
 
     async def test_health_and_reflection_are_not_operations(self, bench: Bench) -> None:
+        seen: list[list[robot.Operation]] = []
+
+        async def handle(_: object) -> None:
+            seen.append(await bench.operations())
+
         method = bench.table.find("/grpc.health.v1.Health/Check")
         assert method is not None
-        assert bench.machine.operations.wrap(method, method.handle) is method.handle
+        await bench.machine.operations.wrap(method, handle)(InProcess(None))
+        assert seen == [[]]
 
     @pytest.mark.parametrize(
         ("command", "shown"),

@@ -218,11 +218,10 @@ class TestOptionWarnings:
 
     def test_warnings_are_in_the_order_of_the_table(self) -> None:
         assert list_option_warnings(
-            parse([*CONFIG_ARGS, "-webrtc=false", "-no-tls", "-disable-mdns"])
+            parse([*CONFIG_ARGS, "-webrtc=false", "-webprofile", "-disable-mdns"])
         ) == [
             "-disable-mdns has no effect yet: this release does not use mDNS",
-            "-no-tls has no effect yet: "
-            "this release does not support TLS and always serves plaintext",
+            "-webprofile has no effect yet: profiling is planned for a later release",
             "-webrtc=false has no effect yet: "
             "WebRTC is planned for a later release; all connections are direct",
         ]
