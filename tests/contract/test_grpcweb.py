@@ -6,6 +6,7 @@ import asyncio
 import base64
 import http.client
 import json
+import time
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
 from typing import Any
@@ -17,6 +18,7 @@ from grpclib.const import Cardinality
 from tests.contract.conftest import grpc_core
 from tests.contract.test_listener import MIB, SERVICE, Site, serve_site, until
 
+from cogwork.auth.errors import Unauthenticated
 from cogwork.core.errors import NotFound
 from cogwork.wire.grpcweb import GrpcWebApp
 from cogwork.wire.handlers import HandlerTable, Method, Stream
@@ -100,6 +102,9 @@ class WebSite(Site):
             Method(f"/{SERVICE}/Fail", Cardinality.UNARY_UNARY, self._fail, StringValue),
             Method(f"/{SERVICE}/Metadata", Cardinality.UNARY_UNARY, self._metadata, StringValue),
             Method(f"/{SERVICE}/Join", Cardinality.STREAM_UNARY, self._join, StringValue),
+            Method(f"/{SERVICE}/Refused", Cardinality.UNARY_UNARY, self._echo),
+            Method(f"/{SERVICE}/Exit", Cardinality.UNARY_UNARY, self._exit, StringValue),
+            Method(f"/{SERVICE}/Silent", Cardinality.UNARY_UNARY, self._silent, StringValue),
             Method(f"/{SERVICE}/Forever", Cardinality.UNARY_STREAM, self._forever, StringValue),
         ]
         table.add(f"{SERVICE}", lambda: [*self._own(), *methods])
@@ -110,6 +115,11 @@ class WebSite(Site):
             Method(f"/{SERVICE}/Peer", Cardinality.UNARY_UNARY, self._peer, StringValue),
             Method(f"/{SERVICE}/Echo", Cardinality.UNARY_UNARY, self._echo),
         ]
+
+    def check(self, method: Method, _: Stream) -> None:
+        """Refuse a method before its request is read."""
+        if method.path.endswith("Refused"):
+            raise Unauthenticated("authentication required")
 
     async def _count(self, stream: Stream) -> None:
         for number in range(int(stream.request.value)):
@@ -122,6 +132,11 @@ class WebSite(Site):
         await stream.send_initial_metadata(metadata={"opid": "7", "raw-bin": b"\x00\xff"})
         await stream.send_trailing_metadata(metadata={"cost": "3"})
         await stream.send_message(StringValue(value=json.dumps(sorted(stream.metadata))))
+
+    async def _exit(self, _: Stream) -> None:
+        raise SystemExit(3)
+
+    async def _silent(self, _: Stream) -> None: ...
 
     async def _join(self, stream: Stream) -> None:
         parts = [message.value async for message in stream]
@@ -138,7 +153,7 @@ class WebSite(Site):
 @pytest.fixture
 async def site() -> AsyncIterator[WebSite]:
     web = WebSite()
-    app = GrpcWebApp(web.table())
+    app = GrpcWebApp(web.table(), web.check)
     async with serve_site(http=Http1Server(lambda: app)) as inner:
         web.front, web.public = inner.front, inner.public
         yield web
@@ -184,6 +199,60 @@ async def test_error_is_in_the_trailers(site: WebSite) -> None:
     reply = await call(site, "Fail", "camera")
     assert (reply.status, reply.message) == (5, "no camera: 100 % sûr\nnext line")
     assert reply.messages == []
+
+
+async def test_driver_that_exits_fails_only_its_call(site: WebSite) -> None:
+    assert (await call(site, "Exit", "")).status == 2
+    assert (await call(site, "Peer", "")).status == 0
+
+
+async def test_handler_without_a_reply_is_an_error(site: WebSite) -> None:
+    reply = await call(site, "Silent", "")
+    assert (reply.status, "without a reply" in reply.message) == (13, True)
+
+
+async def test_refused_call_is_answered_before_its_request_arrives(site: WebSite) -> None:
+    reader, writer = await asyncio.open_connection("127.0.0.1", site.port)
+    head = f"POST /{SERVICE}/Refused HTTP/1.1\r\nHost: x\r\nContent-Type: {BINARY}\r\n"
+    writer.write(f"{head}Content-Length: 30000000\r\n\r\n".encode())
+    async with asyncio.timeout(DEADLINE):
+        answer = b""
+        while b"grpc-status" not in answer:
+            answer += await reader.read(4096)
+    assert b"grpc-status: 16" in answer
+    writer.close()
+    await writer.wait_closed()
+
+
+async def test_millions_of_empty_messages_do_not_block_the_loop(site: WebSite) -> None:
+    body = bytes(30 * MIB)
+    for method, text in (("Peer", "exactly one message"), ("Join", "more than 1000 messages")):
+        sending = asyncio.create_task(
+            asyncio.to_thread(post, site.port, f"/{SERVICE}/{method}", body)
+        )
+        longest = 0.0
+        while not sending.done():
+            before = time.monotonic()
+            await asyncio.sleep(0.001)
+            longest = max(longest, time.monotonic() - before)
+        assert text in (await sending).message
+        assert longest < 2.0
+
+
+async def test_request_that_arrives_too_slowly_is_refused(
+    site: WebSite, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("cogwork.wire.http_body._GRACE", 0.2)
+    reader, writer = await asyncio.open_connection("127.0.0.1", site.port)
+    head = f"POST /{SERVICE}/Peer HTTP/1.1\r\nHost: x\r\nContent-Type: {BINARY}\r\n"
+    writer.write(f"{head}Content-Length: 100\r\n\r\nx".encode())
+    async with asyncio.timeout(DEADLINE):
+        answer = b""
+        while b"grpc-status" not in answer:
+            answer += await reader.read(4096)
+    assert b"arrives too slowly" in answer
+    writer.close()
+    await writer.wait_closed()
 
 
 async def test_unknown_method(site: WebSite) -> None:

@@ -73,6 +73,17 @@ class Authority:
             yield tls
 
 
+def request_plain(port: int, data: bytes) -> bytes:
+    """Send bytes without TLS, and return what comes back."""
+    with socket.create_connection(("127.0.0.1", port), DEADLINE) as plain:
+        plain.sendall(data)
+        received = b""
+        with contextlib.suppress(ConnectionResetError):
+            while chunk := plain.recv(4096):
+                received += chunk
+        return received
+
+
 @pytest.fixture
 def authority(tmp_path: Path) -> Authority:
     return Authority(tmp_path)
@@ -145,20 +156,13 @@ async def test_old_tls_is_refused(authority: Authority) -> None:
 async def test_plaintext_is_refused_with_a_hint(
     authority: Authority, caplog: pytest.LogCaptureFixture
 ) -> None:
-    def request(port: int, data: bytes) -> bytes:
-        with socket.create_connection(("127.0.0.1", port), DEADLINE) as plain:
-            plain.sendall(data)
-            received = b""
-            with contextlib.suppress(ConnectionResetError):
-                while chunk := plain.recv(4096):
-                    received += chunk
-            return received
-
     async with serve_tls(authority) as site:
-        reply = await asyncio.to_thread(request, site.port, b"GET / HTTP/1.1\r\nHost: x\r\n\r\n")
+        reply = await asyncio.to_thread(
+            request_plain, site.port, b"GET / HTTP/1.1\r\nHost: x\r\n\r\n"
+        )
         assert reply.startswith(b"HTTP/1.1 400 ")
         assert b"use https://" in reply
-        assert await asyncio.to_thread(request, site.port, b"PRI * HTTP/2.0\r\n\r\nSM") == b""
+        assert await asyncio.to_thread(request_plain, site.port, b"PRI * HTTP/2.0\r\n\r\nSM") == b""
         assert "tried to connect without TLS" in caplog.text
 
 
@@ -252,3 +256,8 @@ async def test_unusable_certificate_keeps_the_current_one(
         site.front.use_certificate(None)
         with pytest.raises(ssl.SSLError):
             await asyncio.to_thread(authority.get, site.port)
+        # Never plaintext instead of TLS.
+        site.front.use_certificate(broken)
+        assert "refusing all connections" in caplog.text
+        reply = await asyncio.to_thread(request_plain, site.port, b"GET / HTTP/1.1\r\n\r\n")
+        assert reply == b""

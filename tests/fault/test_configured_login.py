@@ -34,6 +34,17 @@ async def test_last_good_config_without_login_is_not_served_instead(tmp_path: Pa
     assert "serving" not in server.out.text
 
 
+async def test_mistyped_login_prevents_the_start_without_one(tmp_path: Path) -> None:
+    async with run_server(FAKES, tmp_path) as server:
+        await server.out.wait_for("applied in")
+    config = {**FAKES, "auth": {"handlrs": KEYS["handlers"]}}
+    async with run_server(config, tmp_path, exits=1, serves=False) as server:
+        assert await server.exit_code() == 1
+    assert "refusing to start without the login of the file: unknown key" in server.out.text
+    assert "serving" not in server.out.text
+    assert "planted-key" not in server.output
+
+
 async def test_login_is_required_from_the_first_connection_on(tmp_path: Path) -> None:
     async with run_server({**FAKES, "auth": KEYS}, tmp_path) as server:
         assert await is_locked(server.port)

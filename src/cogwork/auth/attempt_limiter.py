@@ -1,81 +1,105 @@
-"""Limits failed logins per address and per entity.
+"""Limits failed logins.
 
-Each has a budget of failures that refills slowly. When it is spent, logins are refused without a
-check, so guessing does not get faster with more connections or more addresses. An address that has
-logged in as an entity before keeps a budget of its own: guesses from elsewhere do not lock it out.
+The main budget belongs to a pair of an address and an entity, so a client with an outdated key
+locks out only itself. Larger budgets of the address and of the entity bound guesses that vary the
+other. The entity's applies only to addresses that have failed with it, so guesses from elsewhere do
+not lock out an honest client. When a budget is spent, logins are refused without a check.
 """
 
 from __future__ import annotations
 
+import ipaddress
 from collections import OrderedDict
 from collections.abc import Callable, Hashable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from cogwork.auth.errors import TooManyAttempts
 
 
 @dataclass(frozen=True, slots=True)
-class AttemptLimits:
-    burst: int = 10
+class Budget:
+    burst: int
     """Failures allowed at once."""
-    refill_seconds: float = 6.0
+    refill_seconds: float
     """Seconds until one more failure is allowed."""
-    max_tracked: int = 4096
-    """Addresses, entities and pairs of them that are remembered. The oldest is forgotten."""
+
+
+@dataclass(frozen=True, slots=True)
+class AttemptLimits:
+    pair: Budget = Budget(10, 6.0)
+    address: Budget = Budget(100, 1.0)
+    entity: Budget = Budget(30, 2.0)
+    max_tracked: int = field(default=4096)
+    """Pairs, addresses and entities that are remembered, of each. The oldest is forgotten."""
 
 
 class AttemptLimiter:
     def __init__(self, now: Callable[[], float], limits: AttemptLimits | None = None) -> None:
         """`now` is monotonic, in seconds."""
-        self._limits = limits or AttemptLimits()
-        self._budgets = _Budgets(now, self._limits)
-        self._trusted: OrderedDict[tuple[str, str], None] = OrderedDict()
+        limits = limits or AttemptLimits()
+        self._pairs = _Failures(now, limits.pair, limits.max_tracked)
+        self._addresses = _Failures(now, limits.address, limits.max_tracked)
+        self._entities = _Failures(now, limits.entity, limits.max_tracked)
 
     def check(self, address: str, entity: str) -> None:
         """Raise TooManyAttempts if too many logins have failed."""
-        wait = max(map(self._budgets.wait_seconds, self._keys(address, entity)))
-        if wait > 0:
+        network = _network_of(address)
+        waits = [self._pairs.wait((network, entity)), self._addresses.wait(network)]
+        if (network, entity) in self._pairs:
+            waits.append(self._entities.wait(entity))
+        if max(waits) > 0:
             raise TooManyAttempts(
-                f"too many failed logins; try again in {wait:.0f}s"
-                if wait >= 1
-                else "too many failed logins; try again in a second"
+                f"too many failed logins; try again in {max(1.0, max(waits)):.0f}s"
             )
 
     def record_failure(self, address: str, entity: str) -> None:
-        for key in self._keys(address, entity):
-            self._budgets.spend(key)
+        network = _network_of(address)
+        self._pairs.add((network, entity))
+        self._addresses.add(network)
+        self._entities.add(entity)
 
     def record_success(self, address: str, entity: str) -> None:
-        self._trusted[address, entity] = None
-        self._trusted.move_to_end((address, entity))
-        if len(self._trusted) > self._limits.max_tracked:
-            self._trusted.popitem(last=False)
-
-    def _keys(self, address: str, entity: str) -> tuple[Hashable, ...]:
-        if (address, entity) in self._trusted:
-            return ((address, entity),)
-        return (("address", address), ("entity", entity))
+        self._pairs.forget((_network_of(address), entity))
 
 
-class _Budgets:
+class _Failures:
     """Failures so far by key, less those that have been refilled."""
 
-    def __init__(self, now: Callable[[], float], limits: AttemptLimits) -> None:
+    def __init__(self, now: Callable[[], float], budget: Budget, max_tracked: int) -> None:
         self._now = now
-        self._limits = limits
-        self._spent: OrderedDict[Hashable, tuple[float, float]] = OrderedDict()
+        self._budget = budget
+        self._max_tracked = max_tracked
+        self._counts: OrderedDict[Hashable, tuple[float, float]] = OrderedDict()
         """Failures and the time of the last one, oldest first."""
 
-    def wait_seconds(self, key: Hashable) -> float:
-        excess = self._spent_now(key) - (self._limits.burst - 1)
-        return max(0.0, excess * self._limits.refill_seconds)
+    def __contains__(self, key: Hashable) -> bool:
+        return key in self._counts
 
-    def spend(self, key: Hashable) -> None:
-        self._spent[key] = (self._spent_now(key) + 1, self._now())
-        self._spent.move_to_end(key)
-        if len(self._spent) > self._limits.max_tracked:
-            self._spent.popitem(last=False)
+    def wait(self, key: Hashable) -> float:
+        """Return the seconds until the next attempt."""
+        excess = self._count(key) - (self._budget.burst - 1)
+        return max(0.0, excess * self._budget.refill_seconds)
 
-    def _spent_now(self, key: Hashable) -> float:
-        spent, since = self._spent.get(key, (0.0, 0.0))
-        return max(0.0, spent - (self._now() - since) / self._limits.refill_seconds)
+    def add(self, key: Hashable) -> None:
+        self._counts[key] = (self._count(key) + 1, self._now())
+        self._counts.move_to_end(key)
+        if len(self._counts) > self._max_tracked:
+            self._counts.popitem(last=False)
+
+    def forget(self, key: Hashable) -> None:
+        self._counts.pop(key, None)
+
+    def _count(self, key: Hashable) -> float:
+        count, since = self._counts.get(key, (0.0, 0.0))
+        return max(0.0, count - (self._now() - since) / self._budget.refill_seconds)
+
+
+def _network_of(address: str) -> str:
+    """Return the address, or for IPv6 its network: one client may have all addresses of it."""
+    family, _, host = address.partition(":")
+    if family != "ipv6":
+        return address
+    try:
+        return str(ipaddress.ip_network((host.strip("[]"), 64), strict=False))
+    except ValueError:
+        return address

@@ -8,7 +8,7 @@ from collections import OrderedDict
 from cogwork.auth.attempt_limiter import AttemptLimiter
 from cogwork.auth.credentials import Credentials
 from cogwork.auth.errors import InvalidLogin, Unauthenticated
-from cogwork.auth.identity import Identity
+from cogwork.auth.identity import CredentialType, Identity
 from cogwork.auth.signing_key import SigningKey
 from cogwork.auth.tokens import FINGERPRINT, Claims, TokenIssuer, read_key_id
 from cogwork.core.clock import Clock
@@ -46,16 +46,18 @@ class Authenticator:
             raise InvalidLogin("credentials required")
         if kind not in self._credentials.accepted_types:
             raise InvalidLogin(f'do not know how to handle credential type "{_quote(kind)}"')
-        self._limiter.check(address, entity)
+        # Any name of the machine is an entity of a location secret, so they share a budget.
+        limited = kind if kind == CredentialType.LOCATION_SECRET else entity
+        self._limiter.check(address, limited)
         identity = self._credentials.check(entity, kind, self._key.digest(payload))
         if identity is None:
-            self._limiter.record_failure(address, entity)
+            self._limiter.record_failure(address, limited)
             _log.warning(
                 'login with %s as "%s" from %s failed: invalid credentials',
                 *(kind, _quote(entity), address),
             )
             raise Unauthenticated("invalid credentials")
-        self._limiter.record_success(address, entity)
+        self._limiter.record_success(address, limited)
         return self._issuer.issue(entity, kind, identity.fingerprint, self._clock.time())
 
     def identify(self, authorization: str) -> Identity:

@@ -43,23 +43,30 @@ class SigningKey:
 
 def load_signing_key(path: Path) -> SigningKey:
     """Return the key in the file, or a new one, which is saved there if possible."""
-    private = _read(path)
+    try:
+        private = _parse(path.read_bytes(), path)
+    except FileNotFoundError:
+        private = None
+    except OSError as error:
+        # The file may be readable again later, so it is not replaced.
+        _log.warning(
+            "cannot read the key that signs tokens, %s: %s; using another until this process ends, "
+            "so clients must log in again",
+            *(path, error.strerror),
+        )
+        return SigningKey(Ed25519PrivateKey.generate())
     if private is None:
         private = Ed25519PrivateKey.generate()
         _save(path, private)
     return SigningKey(private)
 
 
-def _read(path: Path) -> Ed25519PrivateKey | None:
+def _parse(pem: bytes, path: Path) -> Ed25519PrivateKey | None:
     try:
-        found = load_pem_private_key(path.read_bytes(), password=None)
-    except FileNotFoundError:
-        return None
-    except (OSError, ValueError, TypeError) as error:
+        found = load_pem_private_key(pem, password=None)
+    except (ValueError, TypeError) as error:
         _log.warning(
-            "cannot read the key that signs tokens, %s: %s; using a new key, so clients must log "
-            "in again",
-            *(path, error),
+            "%s is not a key: %s; using a new key, so clients must log in again", *(path, error)
         )
         return None
     if not isinstance(found, Ed25519PrivateKey):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import secrets
 import stat
 import uuid
@@ -75,9 +76,11 @@ def _insert(config: dict[str, Any], key_id: str, key: str, role: str) -> None:
 def _write(file: Path, config: dict[str, Any]) -> None:
     text = json.dumps(config, indent=2, ensure_ascii=False) + "\n"
     try:
-        # The file has a secret now.
-        mode = stat.S_IMODE(file.stat().st_mode) & ~0o077
-        atomic.write(file.resolve(), text.encode(), mode)
+        before = file.stat()
+        # The file has a secret now, which not everyone should read.
+        atomic.write(file.resolve(), text.encode(), stat.S_IMODE(before.st_mode) & ~0o007)
+        if (before.st_uid, before.st_gid) != (os.geteuid(), os.getegid()):
+            os.chown(file, before.st_uid, before.st_gid)
     except OSError as error:
         raise CannotEdit(f"cannot write {file}: {error.strerror}") from None
 

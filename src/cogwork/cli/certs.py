@@ -105,8 +105,10 @@ def _read_authority(directory: Path) -> Authority:
             f"cannot use the authority in {directory}: {error}; choose another directory with "
             "--directory"
         ) from None
-    if not isinstance(key, ec.EllipticCurvePrivateKey):
-        raise CannotIssue(f"{directory / 'ca-key.pem'} is not a key of this command")
+    if not isinstance(key, ec.EllipticCurvePrivateKey) or (
+        key.public_key() != certificate.public_key()
+    ):
+        raise CannotIssue(f"{directory / 'ca-key.pem'} is not the key of the ca.pem beside it")
     return Authority(certificate, key)
 
 
@@ -183,7 +185,7 @@ Add to the configuration of the machine:
     "tls_key_file": "{files["key.pem"]}"
   }}
 
-Let clients trust the authority. Keep ca-key.pem private: whoever has it can imitate any server.
+Let clients trust the authority. Keep ca-key.pem private: anyone who has it can imitate any server.
   Python SDK and cogwork: set SSL_CERT_FILE={authority}
   Linux:   sudo cp {authority} /usr/local/share/ca-certificates/cogwork.crt
            sudo update-ca-certificates

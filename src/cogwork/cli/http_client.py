@@ -12,12 +12,13 @@ from typing import Any
 from urllib.parse import urlencode
 
 from cogwork.cli.tls_probe import TLS_REASON, expects_tls
-from cogwork.core.address import TLS_PREFIX
+from cogwork.core.address import TLS_PREFIX, is_loopback
 from cogwork.core.errors import CogworkError
 
 KEY_ID_VARIABLE = "COGWORK_API_KEY_ID"
 KEY_VARIABLE = "COGWORK_API_KEY"
 """Environment variables, because other users of a computer can read its command lines."""
+ALLOW_PLAINTEXT_VARIABLE = "COGWORK_ALLOW_INSECURE_CREDS"
 
 _TIMEOUT = 10.0
 _LOGIN_PATH = "/rpc/v1/authenticate"
@@ -78,6 +79,11 @@ def log_in(address: str, environment: Mapping[str, str] = os.environ) -> str | N
     key_id, key = environment.get(KEY_ID_VARIABLE), environment.get(KEY_VARIABLE)
     if not key_id or not key:
         return None
+    if not _is_confidential(address) and not environment.get(ALLOW_PLAINTEXT_VARIABLE):
+        raise Declined(
+            f"not sending the API key to {address} without TLS; write https:// before the address, "
+            f"or set {ALLOW_PLAINTEXT_VARIABLE}=1"
+        )
     login = {"entity": key_id, "credentials": {"type": "api-key", "payload": key}}
     with _open_response(address, "POST", _LOGIN_PATH, body=json.dumps(login)) as (response, _):
         if response.status == http.client.NOT_FOUND:
@@ -85,6 +91,10 @@ def log_in(address: str, environment: Mapping[str, str] = os.environ) -> str | N
         _check_response(response, address)
         token: str = json.loads(response.read())["accessToken"]
         return token
+
+
+def _is_confidential(address: str) -> bool:
+    return address.startswith(TLS_PREFIX) or is_loopback(address.rpartition(":")[0])
 
 
 def _stream_response(address: str, path: str, query: Mapping[str, str]) -> Iterator[bytes]:

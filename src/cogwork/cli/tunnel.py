@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 import asyncio
 import contextlib
-import ipaddress
 import os
 import socket
 from typing import Any
@@ -22,7 +21,7 @@ from cogwork.cli.grpc_client import (
     with_channel,
 )
 from cogwork.cli.terminal import EXIT_OK, exit_on_signals, print_error, print_json
-from cogwork.core.address import TLS_PREFIX
+from cogwork.core.address import TLS_PREFIX, is_loopback
 from cogwork.resource import sdk
 from cogwork.wire.grpc import GRPC_OPTIONS
 
@@ -103,13 +102,7 @@ def _open_listener(address: str, port: int, wanted: int | None) -> socket.socket
 
 def _is_local(address: str) -> bool:
     """Whether the address is a loopback address."""
-    host = address.rpartition(":")[0].strip("[]")
-    if host == "localhost":
-        return True
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return False
+    return is_loopback(address.removeprefix(TLS_PREFIX).rpartition(":")[0])
 
 
 async def _serve(listener: socket.socket, address: str, port: int) -> None:

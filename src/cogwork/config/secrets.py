@@ -33,7 +33,7 @@ def is_secret(pointer: Pointer) -> bool:
     if pointer[-2:] == ("api_key", "id"):
         return False
     if pointer[:1] == ("auth",):
-        # The IDs of API keys and their roles are no secrets.
+        # The IDs of API keys and their roles are not secret.
         return (
             pointer[-1] != "type"
             and pointer[-3:-1] != ("config", "keys")

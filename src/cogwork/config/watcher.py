@@ -18,7 +18,7 @@ from cogwork.config.config_report import (
     RunningConfig,
 )
 from cogwork.config.diagnostic_collector import CheckCancelled
-from cogwork.config.diagnostics import Diagnostic
+from cogwork.config.diagnostics import Diagnostic, Effect
 from cogwork.config.file import Unreadable
 from cogwork.config.last_good import DamagedCopy, LastGood
 from cogwork.config.load_context import LoadContext
@@ -29,6 +29,7 @@ from cogwork.config.loader import (
     load_unreadable,
     load_value,
 )
+from cogwork.config.positions import format_pointer
 from cogwork.config.sources import RETRY, Candidate, ConfigRefused, ConfigSource
 from cogwork.core.clock import Clock, SystemClock
 from cogwork.core.errors import CogworkError
@@ -96,8 +97,8 @@ class ConfigWatcher:
         """Load the first configuration, so that its addresses are known before anything is built.
 
         Return None if there is no usable configuration; `run` still watches for later ones.
-        Raises ProtectionMissing if the file asks for login or TLS, because running the last good
-        configuration instead would ignore that.
+        Raises ProtectionMissing if the file asks for a login that cannot be provided, because the
+        last good configuration would ignore that, unless it requires a login itself.
         """
         if not self._has_loaded_first:
             self._has_loaded_first = True
@@ -107,6 +108,7 @@ class ConfigWatcher:
                 candidate.decide(ConfigRefused(loaded.diagnostics))
                 _require_protection(loaded)
                 self._first = await self._load_last_good(candidate.file)
+                _require_login(loaded, self._first[1] if self._first is not None else None)
                 running = RunningConfig.NONE if self._first is None else RunningConfig.LAST_GOOD
                 self._publish_report(candidate, loaded, running)
             else:
@@ -314,6 +316,19 @@ def _require_protection(loaded: LoadedConfig) -> None:
         found = fault.diagnostic
         if found.code is codes.UNSUPPORTED_PROTECTION:
             raise ProtectionMissing(f"refusing to start: {found.message}; {found.hint}")
+
+
+def _require_login(refused: LoadedConfig, instead: LoadedConfig | None) -> None:
+    """Raise ProtectionMissing if a login is mistyped, and what would run instead has none."""
+    if instead is not None and instead.result.config.auth.is_configured:
+        return
+    for fault in refused.diagnostics:
+        found = fault.diagnostic
+        if found.effect is Effect.REFUSED and found.location.pointer[:1] == ("auth",):
+            raise ProtectionMissing(
+                f"refusing to start without the login of the file: {found.message}"
+                f" (at {format_pointer(found.location.pointer)}); fix it"
+            )
 
 
 def _load_candidate(

@@ -117,7 +117,7 @@ def create_app(
         exception_handlers={404: not_found},
     )
     guard = BrowserGuard(
-        _CallDispatcher(GrpcWebApp(table), HttpLogin(site, authentication)),
+        _CallDispatcher(GrpcWebApp(table, authentication.check), HttpLogin(site, authentication)),
         lambda: allowed_host_names(machine.config, socket.gethostname()),
         lambda: machine.config.network.allowed_origins,
     )

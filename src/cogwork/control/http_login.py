@@ -17,7 +17,8 @@ from cogwork.auth.identity import Identity
 from cogwork.auth.roles import Role
 from cogwork.core.errors import CogworkError
 from cogwork.robot.authentication import Authentication, Authenticator, check_role
-from cogwork.wire.http1 import ABORT_KEY, CONFIDENTIAL_KEY, Application
+from cogwork.wire.http1 import ABORT_KEY, CONFIDENTIAL_KEY, LOCAL_KEY, Application
+from cogwork.wire.http_body import ClientGone, Receive, read_body
 
 LOGIN_PATH: Final = "/rpc/v1/authenticate"
 EXEMPT_PATHS: Final = frozenset({"/restart_status"})
@@ -44,16 +45,21 @@ class HttpLogin:
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
         authenticator = self._authentication.authenticator
-        if authenticator is None or scope["path"] in EXEMPT_PATHS:
+        if scope["path"] in EXEMPT_PATHS:
+            await self._application(scope, receive, send)
+            return
+        if authenticator is None:
             await self._respond_without_login(scope, receive, send)
             return
         try:
             self._authentication.check_confidential(scope["state"][CONFIDENTIAL_KEY])
             if scope["path"] == LOGIN_PATH:
-                response = await self._log_in(authenticator, Request(scope, receive))
+                response = await self._log_in(authenticator, Request(scope), receive)
                 await response(scope, receive, send)
                 return
             identity = _identify(authenticator, scope)
+        except ClientGone:
+            return
         except CogworkError as error:
             await _refuse(scope, error)(scope, receive, send)
             return
@@ -61,18 +67,26 @@ class HttpLogin:
             await self._application(scope, receive, send)
 
     async def _respond_without_login(self, scope: Any, receive: Any, send: Any) -> None:
-        responder: Application = self._application
+        try:
+            self._authentication.check_place(scope["state"][LOCAL_KEY])
+        except CogworkError as error:
+            await _refuse(scope, error)(scope, receive, send)
+            return
         if scope["path"] == LOGIN_PATH:
             text = "this machine requires no login; connect without credentials\n"
-            responder = PlainTextResponse(text, 404)
-        await responder(scope, receive, send)
+            await PlainTextResponse(text, 404)(scope, receive, send)
+            return
+        with self._authentication.hold(None, scope["state"][ABORT_KEY]):
+            await self._application(scope, receive, send)
 
-    async def _log_in(self, authenticator: Authenticator, request: Request) -> Response:
+    async def _log_in(
+        self, authenticator: Authenticator, request: Request, receive: Receive
+    ) -> Response:
         if request.method != "POST":
             return PlainTextResponse("method not allowed; use POST\n", 405, {"Allow": "POST"})
         if "authorization" in request.headers:
             raise InvalidLogin("already authenticated; cannot re-authenticate")
-        entity, kind, payload = _read_credentials(await _read_body(request))
+        entity, kind, payload = _read_credentials(await read_body(receive, _MAX_BODY_SIZE))
         host = request.client.host if request.client is not None else ""
         family = "ipv6" if ":" in host else "ipv4"
         address = f"{family}:[{host}]" if family == "ipv6" else f"{family}:{host}"
@@ -96,15 +110,6 @@ def _refuse(scope: Any, error: CogworkError) -> Response:
     status = next((code for kind, code in _STATUS_BY_ERROR.items() if isinstance(error, kind)), 400)
     headers = {"WWW-Authenticate": "Bearer"} if status == 401 else None
     return PlainTextResponse(f"{error}\n", status, headers)
-
-
-async def _read_body(request: Request) -> bytes:
-    body = bytearray()
-    async for chunk in request.stream():
-        body += chunk
-        if len(body) > _MAX_BODY_SIZE:
-            raise InvalidLogin(f"the request has more than {_MAX_BODY_SIZE} bytes")
-    return bytes(body)
 
 
 def _read_credentials(body: bytes) -> tuple[str, str, str]:

@@ -25,8 +25,8 @@ class ClientMistakes:
         self._report(
             host,
             f"tried to connect with TLS, but port {port} serves plaintext; connect without TLS: "
-            f"http://<host>:{port} in a browser, DialOptions(insecure=True, disable_webrtc=True) "
-            "in the Python SDK, -plaintext in grpcurl",
+            f"http://<host>:{port} in a browser, DialOptions(insecure=True) in the "
+            "Python SDK, -plaintext in grpcurl",
         )
 
     def report_plaintext(self, host: str, port: int) -> None:

@@ -63,6 +63,8 @@ def parse_socket_name(path: str) -> Peer:
 def _parse_direct(address: str) -> Peer:
     """Return a client that connected without the relay, to an address for gRPC only."""
     peer = Peer(address)
+    if address.startswith("unix:"):
+        return peer._replace(is_local=True)
     try:
         return peer._replace(is_local=ipaddress.ip_address(peer.host_and_port[0]).is_loopback)
     except ValueError:

@@ -90,6 +90,7 @@ class PublicListener:
         self._mistakes = ClientMistakes(time.monotonic)
         self._certificate: Path | None = None
         self._tls: ssl.SSLContext | None = None
+        self._requires_tls = False
         self.on_client: OnClient = lambda *_: None
         """Called when a gRPC client connects or disconnects."""
 
@@ -112,10 +113,12 @@ class PublicListener:
         """Use this certificate for new connections; None for plaintext. Others stay open."""
         if certificate == self._certificate:
             return
+        self._requires_tls = certificate is not None
         try:
             self._tls = make_context(certificate) if certificate is not None else None
         except OSError as error:
-            _log.error("cannot use the certificate: %s; keeping the current one", error)
+            outcome = "keeping the current one" if self._tls else "refusing all connections"
+            _log.error("cannot use the certificate: %s; %s", error, outcome)
         else:
             self._certificate = certificate
 
@@ -230,6 +233,8 @@ class PublicListener:
                 return
             if self._tls is not None:
                 await self._dispatch_encrypted(connection, protocol, self._tls)
+            elif self._requires_tls:
+                connection.close()
             else:
                 await self._dispatch_plaintext(connection, protocol)
         except TimeoutError:
@@ -309,8 +314,13 @@ class PublicListener:
             connection.notify_closed()
             self.on_client(peer.address, False)
 
-        connection.served = self._grpc.start(connection.socket, peer, on_close, first)
+        # Before it starts, because its first bytes may already end it.
         self.on_client(peer.address, True)
+        try:
+            connection.served = self._grpc.start(connection.socket, peer, on_close, first)
+        except OSError:
+            self.on_client(peer.address, False)
+            raise
 
 
 class _AcceptedConnection:
@@ -348,6 +358,7 @@ class _AcceptedConnection:
             if self.socket.fileno() >= 0:
                 # Do not leave this to the waiting task: when it runs, the descriptor may be reused.
                 asyncio.get_running_loop().remove_reader(self.socket.fileno())
+                asyncio.get_running_loop().remove_writer(self.socket.fileno())
             self.socket.close()
         self.notify_closed()
 

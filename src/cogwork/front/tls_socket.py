@@ -31,6 +31,10 @@ class TlsSocket:
     def __init__(self, plain: socket.socket, context: ssl.SSLContext) -> None:
         """Take ownership of the socket."""
         self._socket = context.wrap_socket(plain, server_side=True, do_handshake_on_connect=False)
+        self._has_ended = False
+        """Whether the client has ended its side."""
+        self._discards = False
+        """Whether what the client sends cannot be decrypted any more."""
 
     async def handshake(self) -> None:
         while True:
@@ -52,14 +56,19 @@ class TlsSocket:
             except ssl.SSLWantReadError:
                 await wait_readable(self)
                 continue
+            except ssl.SSLWantWriteError:
+                await wait_writable(self)
+                continue
             if not data:
                 break
             received += data
         return received
 
     def has_pending(self) -> bool:
-        """Whether decrypted bytes wait, for which the socket does not become readable."""
-        return self._socket.fileno() >= 0 and self._socket.pending() > 0
+        """Whether decrypted bytes or the end wait, for which the socket is not readable."""
+        if self._discards or self._socket.fileno() < 0:
+            return False
+        return self._has_ended or self._socket.pending() > 0
 
     def fileno(self) -> int:
         return self._socket.fileno()
@@ -70,20 +79,27 @@ class TlsSocket:
 
     def recv_into(self, buffer: memoryview) -> int:
         """Fill the buffer as far as possible: a TLS record holds at most 16 KiB."""
+        if self._discards:
+            return self._discard(buffer)
         size = 0
         try:
-            while size < len(buffer):
+            while size < len(buffer) and not self._has_ended:
                 count = self._socket.recv_into(buffer[size:])
-                if not count:
-                    break
+                self._has_ended = not count
                 size += count
-        except ssl.SSLWantReadError:
+        except (ssl.SSLWantReadError, ssl.SSLWantWriteError):
             if not size:
                 raise BlockingIOError from None
         except OSError:
             if not size:
                 raise
         return size
+
+    def _discard(self, buffer: memoryview) -> int:
+        """Read without decrypting, and return 0 at the end."""
+        while socket.socket.recv_into(self._socket, buffer):
+            pass
+        return 0
 
     def send(self, data: memoryview) -> int:
         try:
@@ -95,8 +111,10 @@ class TlsSocket:
         """Tell the client that nothing more follows. It may still send."""
         try:
             self._socket.unwrap()
+        except (ssl.SSLWantReadError, ssl.SSLWantWriteError):
+            pass  # the client has not ended its own side yet
         except ssl.SSLError:
-            pass  # the message is sent, but the client has not ended its own side yet
+            self._discards = True  # it sends more, which OpenSSL does not accept after this
         else:
             return
         # Not the method of SSLSocket, which would decrypt nothing more.

@@ -13,6 +13,7 @@ from typing import Final, Protocol
 from cogwork.auth.errors import RoleTooLow, Unauthenticated
 from cogwork.auth.identity import Identity
 from cogwork.auth.roles import Role, required_role
+from cogwork.graph.public_apis import API_BY_SERVICE
 from cogwork.robot.operations import Operations, current_operation
 from cogwork.wire.handlers import Handler, Method, Stream
 
@@ -40,16 +41,21 @@ class Authentication:
         self._operations = operations
         self._allow_plaintext = allow_plaintext
         self._authenticator: Authenticator | None = None
-        self._held: dict[object, tuple[Identity, Callable[[], None]]] = {}
+        self._is_open = True
+        """Whether other computers may call if no login is required."""
+        self._held: dict[object, tuple[Identity | None, Callable[[], None]]] = {}
 
     @property
     def authenticator(self) -> Authenticator | None:
         """None if no login is required."""
         return self._authenticator
 
-    def use(self, authenticator: Authenticator | None) -> None:
-        """Replace the credentials, and end the calls of callers that they do not include."""
-        self._authenticator = authenticator
+    def use(self, authenticator: Authenticator | None, *, is_open: bool = True) -> None:
+        """Replace the credentials, and end the calls of callers that they do not include.
+
+        `is_open`: whether other computers may call if no login is required.
+        """
+        self._authenticator, self._is_open = authenticator, is_open
         if authenticator is None:
             return
         for operation in self._operations.all():
@@ -62,12 +68,15 @@ class Authentication:
                     Unauthenticated("unauthenticated: the credentials of this call were removed")
                 )
         for identity, end in tuple(self._held.values()):
-            if not authenticator.is_valid(identity):
+            if identity is None or not authenticator.is_valid(identity):
                 end()
 
     @contextlib.contextmanager
-    def hold(self, identity: Identity, end: Callable[[], None]) -> Iterator[None]:
-        """Call `end` if the identity becomes invalid meanwhile. For what is not an operation."""
+    def hold(self, identity: Identity | None, end: Callable[[], None]) -> Iterator[None]:
+        """Call `end` if the caller loses its access meanwhile.
+
+        For HTTP requests, which are not operations.
+        """
         key = object()
         self._held[key] = (identity, end)
         try:
@@ -78,20 +87,44 @@ class Authentication:
     def wrap(self, method: Method, handle: Handler) -> Handler:
         if method.path in EXEMPT_PATHS:
             return handle
-        role = required_role(method.path, is_public=not method.is_unregistered)
+        role = _role_of(method)
 
         async def wrapper(stream: Stream) -> None:
-            authenticator = self._authenticator
-            if authenticator is not None and not stream.peer.startswith(_INTERNAL_PREFIXES):
-                self.check_confidential(stream.is_confidential)
-                identity = authenticator.identify(_authorization_of(stream.metadata))
-                check_role(identity, role, method.path)
+            identity = self._identify(stream, role, method.path)
+            if identity is not None:
                 operation = current_operation()
                 if operation is not None:
                     operation.identity = identity
             await handle(stream)
 
         return wrapper
+
+    def check(self, method: Method, stream: Stream) -> None:
+        """Raise if the caller may not make a call, before its request is received."""
+        if method.path not in EXEMPT_PATHS:
+            self._identify(stream, _role_of(method), method.path)
+
+    def check_place(self, is_local: bool) -> None:
+        """Raise Unauthenticated if no login is required and only this computer is served."""
+        if not is_local and not self._is_open:
+            raise Unauthenticated(
+                "this machine has no login, so it serves its own computer only; configure auth, or "
+                "set network.insecure_without_auth"
+            )
+
+    def _identify(self, stream: Stream, role: Role, path: str) -> Identity | None:
+        """Return who calls; None if it need not log in."""
+        authenticator = self._authenticator
+        if authenticator is None:
+            if not self._is_open:
+                self.check_place(stream.is_local)
+            return None
+        if stream.peer.startswith(_INTERNAL_PREFIXES):
+            return None
+        self.check_confidential(stream.is_confidential)
+        identity = authenticator.identify(_authorization_of(stream.metadata))
+        check_role(identity, role, path)
+        return identity
 
     def check_confidential(self, is_confidential: bool) -> None:
         """Raise Unauthenticated if credentials would travel where others can read them."""
@@ -100,6 +133,11 @@ class Authentication:
                 "credentials over plaintext are refused from other computers; connect with TLS, or "
                 "start the server with -allow-insecure-creds"
             )
+
+
+def _role_of(method: Method) -> Role:
+    is_public = not method.is_unregistered or method.service in API_BY_SERVICE
+    return required_role(method.path, is_public=is_public)
 
 
 def check_role(identity: Identity, required: Role, target: str) -> None:

@@ -15,6 +15,7 @@ from typing import NamedTuple
 
 from cogwork.core import atomic
 from cogwork.core.clock import Clock
+from cogwork.front.tls_socket import make_context
 from cogwork.robot.tls_report import TlsReport
 from cogwork.server.certificate import Certificate, InvalidCertificate, read_certificate
 
@@ -58,31 +59,15 @@ class CertificateWatcher:
     def is_in_use(self) -> bool:
         return self._current is not None
 
-    def load(self, files: CertificateFiles | None) -> None:
+    async def load(self, files: CertificateFiles | None) -> None:
         """Use the certificate in these files. Raise InvalidCertificate; the current one is kept."""
         self._files = files
-        if files is None:
-            self._seen, self._fault = None, None
-            if self._current is not None:
-                self._replace(None, None)
-            self._report()
-            return
-        signature = _signature_of(files)
-        if signature == self._seen:
-            return
-        self._seen = signature
-        try:
-            certificate = read_certificate(*files)
-        except InvalidCertificate as error:
-            self._fault = str(error)
-            self._report()
-            raise
-        self._fault = None
-        if certificate != self._current:
-            copy = next(self._copies)
-            atomic.write(copy, certificate.pem, 0o600)
-            self._replace(certificate, copy)
-        self._report()
+        await self._load(files)
+
+    def change_files(self, files: CertificateFiles | None) -> None:
+        """Use other files, as soon as `watch` has read them."""
+        if files != self._files:
+            self._files, self._seen = files, None
 
     async def watch(self) -> None:
         """Notice changes of the files. Run until cancelled."""
@@ -90,20 +75,63 @@ class CertificateWatcher:
             await self._clock.sleep(POLL_INTERVAL)
             files = self._files
             if files is None:
-                continue
-            signature = await asyncio.to_thread(_signature_of, files)
-            if files is self._files and signature != self._seen:
-                self.try_load(files)
+                is_changed = self._current is not None or self._fault is not None
+            else:
+                is_changed = await asyncio.to_thread(_signature_of, files) != self._seen
+            if is_changed:
+                await self._try_load(files)
             else:
                 self._report()
 
-    def try_load(self, files: CertificateFiles | None) -> None:
-        """Use the certificate in these files; log why if it cannot be used."""
+    async def _try_load(self, files: CertificateFiles | None) -> None:
         try:
-            self.load(files)
+            await self._load(files)
         except InvalidCertificate as error:
             kept = "keeping the current certificate" if self._current else "still without TLS"
             _log.error("the new TLS certificate is not used: %s; %s", error, kept)
+
+    async def _load(self, files: CertificateFiles | None) -> None:
+        if files is not self._files:
+            return  # they were changed meanwhile
+        if files is None:
+            self._seen, self._fault = None, None
+            if self._current is not None:
+                self._replace(None, None)
+            self._report()
+            return
+        signature, certificate, copy = await asyncio.to_thread(self._read, files)
+        if files is not self._files:
+            return
+        self._seen = signature
+        if isinstance(certificate, InvalidCertificate):
+            self._fault = str(certificate)
+            self._report()
+            raise certificate
+        self._fault = None
+        if certificate != self._current:
+            self._replace(certificate, copy)
+        self._report()
+
+    def _read(
+        self, files: CertificateFiles
+    ) -> tuple[object, Certificate | InvalidCertificate, Path | None]:
+        """Read and copy the certificate. Runs in a thread: checking a key takes up to a second."""
+        signature = _signature_of(files)
+        copy = None
+        try:
+            certificate = read_certificate(*files)
+            if certificate != self._current:
+                copy = next(self._copies)
+                atomic.write(copy, certificate.pem, 0o600)
+                make_context(copy)
+        except InvalidCertificate as error:
+            return signature, error, None
+        except Exception as error:
+            # Libraries raise many types for what a file may contain; none of them ends the server.
+            if copy is not None:
+                copy.unlink(missing_ok=True)
+            return signature, InvalidCertificate(f"{files.certificate}: {error}"), None
+        return signature, certificate, copy
 
     def _replace(self, certificate: Certificate | None, copy: Path | None) -> None:
         before, self._copy = self._copy, copy
@@ -142,4 +170,5 @@ def _stat(file: Path) -> object:
         found = file.stat()
     except OSError as error:
         return error.errno
-    return found.st_ino, found.st_size, found.st_mtime_ns
+    # The last one changes with the permissions, too.
+    return found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns

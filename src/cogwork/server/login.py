@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from cogwork.auth.attempt_limiter import AttemptLimiter
 from cogwork.config.schema import MachineConfig
 from cogwork.core.clock import Clock
 from cogwork.robot.authentication import Authentication
+
+if TYPE_CHECKING:
+    from cogwork.auth.signing_key import SigningKey
 
 
 class Login:
@@ -18,23 +22,25 @@ class Login:
         self._key_file = home / "auth" / "signing-key.pem"
         self._clock = clock
         self._limiter = AttemptLimiter(clock.monotonic)
+        self._key: SigningKey | None = None
 
     def apply(self, config: MachineConfig) -> None:
         """Require the login that the configuration asks for; removed credentials end at once."""
         if not config.auth.is_configured:
-            self._authentication.use(None)
+            self._authentication.use(None, is_open=config.network.insecure_without_auth)
             return
         # Most machines on localhost have no login, and start without these.
         from cogwork.auth.authenticator import Authenticator
         from cogwork.auth.configured import audience_of, read_credentials
         from cogwork.auth.signing_key import load_signing_key
 
-        key = load_signing_key(self._key_file)
+        if self._key is None:
+            self._key = load_signing_key(self._key_file)
         self._authentication.use(
             Authenticator(
-                read_credentials(config, key),
-                key,
-                audience_of(config, key),
+                read_credentials(config, self._key),
+                self._key,
+                audience_of(config, self._key),
                 self._limiter,
                 self._clock,
             )

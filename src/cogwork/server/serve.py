@@ -219,9 +219,12 @@ class _Server:
                 f"{self._config_file} does not exist; check the path given with -config"
             )
         config = first.result.config if first is not None else MachineConfig.model_construct()
+        if first is not None:
+            # Before the first client can make the server log a secret.
+            self._server_log.redactor.add_secrets(first.secrets)
         self._login.apply(config)
         listen = resolve_listen_addresses(config, self._port)
-        self._certificate.load(self._find_certificate_files(config))
+        await self._certificate.load(self._find_certificate_files(config))
         await self._parent.start(self._table)
         await self._listeners.start(listen)
         _log.info("cogwork-server %s is running %s", __version__, self._config_file)
@@ -276,7 +279,7 @@ class _Server:
         self._loaded = loaded
         self._server_log.apply(loaded)
         self._login.apply(loaded.result.config)
-        self._certificate.try_load(self._find_certificate_files(loaded.result.config))
+        self._certificate.change_files(self._find_certificate_files(loaded.result.config))
         listen = resolve_listen_addresses(loaded.result.config, self._port)
         self._create_task(self._listeners.change(listen), "network")
         self._modules.apply(loaded.result.config.modules, loaded.secret_variables)

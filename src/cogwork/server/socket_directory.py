@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 _PREFIX = "cogwork-"
+_CERTIFICATE_NAME = re.compile(r"\.?certificate[0-9]+\.pem(\.[0-9a-f]{16}\.tmp)?")
 _STALE_NAME = re.compile(rf"{_PREFIX}(\d+)-\w+")
 _MAX_PARENT_PATH = 20
 """Bytes of the parent's path: the path of a Unix socket has at most 107 in all, and the name of a
@@ -42,10 +43,17 @@ def remove_directory(directory: Path) -> None:
 
 
 def _remove_stale(directory: Path) -> None:
-    """Remove the directory if it holds only sockets; otherwise it may belong to another program."""
+    """Remove the directory if it holds only our files; otherwise it may belong to another program.
+
+    A copy of a certificate has a private key, which must not stay behind.
+    """
     with contextlib.suppress(OSError):
-        if not directory.is_symlink() and all(entry.is_socket() for entry in directory.iterdir()):
+        if not directory.is_symlink() and all(map(_is_ours, directory.iterdir())):
             shutil.rmtree(directory)
+
+
+def _is_ours(entry: Path) -> bool:
+    return entry.is_socket() or _CERTIFICATE_NAME.fullmatch(entry.name) is not None
 
 
 def _is_running(pid: str) -> bool:

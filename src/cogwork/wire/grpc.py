@@ -15,7 +15,7 @@ from grpclib.metadata import Deadline
 from multidict import MultiDict
 
 from cogwork.core.errors import CogworkError
-from cogwork.front.peer_name import Peer
+from cogwork.front.peer_name import Peer, parse_socket_name
 from cogwork.wire.byte_budget import ByteBudget
 from cogwork.wire.concurrency_limit import STOP_METHODS
 from cogwork.wire.first_message import with_timeout
@@ -70,8 +70,8 @@ class _Clients:
     def peer(self, context: _Context) -> str:
         return self._peer_of(context.peer()).address
 
-    def is_confidential(self, context: _Context) -> bool:
-        return self._peer_of(context.peer()).is_confidential
+    def find(self, context: _Context) -> Peer:
+        return self._peer_of(context.peer())
 
     def hold_request(self, request: bytes, context: _Context) -> AbstractContextManager[None]:
         """Charge a request to its client's budget until the call ends.
@@ -108,7 +108,7 @@ class _Clients:
 _NULL_CONTEXT = nullcontext()
 
 
-def grpc_server(table: HandlerTable, peer_of: PeerOf = Peer) -> grpc.aio.Server:
+def grpc_server(table: HandlerTable, peer_of: PeerOf = parse_socket_name) -> grpc.aio.Server:
     """Return a server that is neither started nor listening."""
     return grpc.aio.server(
         handlers=(_GenericHandler(table, _Clients(peer_of)),), options=GRPC_OPTIONS
@@ -319,8 +319,12 @@ class _Call:
         return self._clients.peer(self._context)
 
     @property
+    def is_local(self) -> bool:
+        return self._clients.find(self._context).is_local
+
+    @property
     def is_confidential(self) -> bool:
-        return self._clients.is_confidential(self._context)
+        return self._clients.find(self._context).is_confidential
 
     async def send_initial_metadata(self, *, metadata: Metadata | None = None) -> None:
         self._sent_initial_metadata = True

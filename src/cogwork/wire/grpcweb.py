@@ -9,8 +9,9 @@ from __future__ import annotations
 import asyncio
 import base64
 import binascii
+import itertools
 from collections import deque
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterator, Mapping
 from typing import Any
 from urllib.parse import quote
 
@@ -20,10 +21,12 @@ from multidict import MultiDict
 
 from cogwork.core.errors import InvalidRequest, Unsupported
 from cogwork.wire.byte_budget import ByteBudget
-from cogwork.wire.handlers import Handler, HandlerTable, Metadata, Method
-from cogwork.wire.http1 import CONFIDENTIAL_KEY
+from cogwork.wire.grpc import NoReply
+from cogwork.wire.handlers import Handler, HandlerTable, Metadata, Method, Stream
+from cogwork.wire.http1 import ABORT_KEY, CONFIDENTIAL_KEY, LOCAL_KEY
+from cogwork.wire.http_body import ClientGone, Receive, read_body
 from cogwork.wire.message_parser import make_parser, make_size_check
-from cogwork.wire.request_limits import MAX_REQUEST_SIZE, RequestTooLarge
+from cogwork.wire.request_limits import MAX_REQUEST_SIZE
 from cogwork.wire.status import status_of
 
 CONTENT_TYPE = "application/grpc-web"
@@ -38,10 +41,11 @@ _CONTENT_TYPES = (
 _HEADER_SIZE = 5
 _COMPRESSED, _TRAILERS = 0x01, 0x80
 """Flags of a frame."""
-_BODY_TIMEOUT = 60.0
-"""Maximum seconds for a client to send its request."""
-_CHUNK_SIZE = 256 * 1024
-"""Bytes of a reply that are sent at once."""
+_MAX_MESSAGES = 1000
+"""Messages of a request to a method that takes a stream."""
+_CHUNK_SIZE = 3 * 64 * 1024
+"""Bytes of a reply that are sent at once, a multiple of three."""
+_FIRST_CHUNK_SIZE = _CHUNK_SIZE - _HEADER_SIZE
 _MIB = 1 << 20
 _TIMEOUT_UNITS = {"H": 3600.0, "M": 60.0, "S": 1.0, "m": 1e-3, "u": 1e-6, "n": 1e-9}
 _HTTP_HEADERS = frozenset(
@@ -51,9 +55,8 @@ _HTTP_HEADERS = frozenset(
         *("pragma", "priority", "referer", "te", "transfer-encoding", "upgrade", "x-grpc-web"),
     }
 )
-"""Headers of HTTP itself, which are no metadata of a call."""
+"""Headers of HTTP itself, which are not call metadata."""
 
-Receive = Callable[[], Awaitable[Any]]
 Send = Callable[[Any], Awaitable[None]]
 
 
@@ -64,70 +67,107 @@ def is_grpc_web(content_type: str) -> bool:
 class GrpcWebApp:
     """An ASGI application."""
 
-    def __init__(self, table: HandlerTable) -> None:
+    def __init__(self, table: HandlerTable, check: Callable[[Method, Stream], None]) -> None:
+        """`check` raises if a caller may not make a call. It runs before the request is read."""
         self._table = table
+        self._check = check
         self._requests = ByteBudget("requests in flight", total=256 * _MIB, per_client=64 * _MIB)
 
     async def __call__(self, scope: Any, receive: Receive, send: Send) -> None:
         headers = MultiDict((k.decode("latin-1"), v.decode("latin-1")) for k, v in scope["headers"])
-        response = _Response(send, headers["content-type"])
+        response = _Response(send, headers["content-type"], scope["state"][ABORT_KEY])
+        call = _Call(scope, headers, response)
         path = scope["path"]
+        held = 0
+
+        def hold(size: int) -> None:
+            nonlocal held
+            self._requests.acquire(call.peer, size)
+            held += size
+
         try:
-            body = await _read_body(receive, headers)
-            if response.is_text:
-                body = _decode_text(body)
-            with self._requests.hold(_peer_of(scope), len(body)):
-                call = _Call(scope, headers, list(_split_frames(body)), response)
-                del body
-                await _run_until_disconnected(self._serve(path, call), receive)
+            method = self._find(path)
+            call.read_deadline(headers)
+            self._check(method, call)
+            body = await read_body(receive, response.max_body_size, hold)
+            call.receive(_decode_text(body) if response.is_text else body, method)
+            del body
+            status, message = await _run_until_disconnected(_serve(method, call), receive)
         except asyncio.CancelledError:
             raise
+        except ClientGone:
+            return
         except Exception as error:
             status, message = status_of(error, path)
-            await response.finish(status, message)
-        else:
-            await response.finish(Status.OK)
+        finally:
+            if held:
+                self._requests.release(call.peer, held)
+        await response.finish(status, message)
 
-    async def _serve(self, path: str, call: _Call) -> None:
+    def _find(self, path: str) -> Method:
         method = self._table.find(path)
         if method is None:
             raise Unsupported(f"{path} is not served by this machine")
+        return method
+
+
+async def _serve(method: Method, call: _Call) -> tuple[Status, str]:
+    """Return the status. No error leaves this task: a driver that exits must not end the server."""
+    try:
         remaining = call.deadline.time_remaining() if call.deadline is not None else None
         async with asyncio.timeout(remaining):
-            await call.prepare(method)(call)
+            await call.select_handler(method)(call)
+    except BaseException as error:
+        task = asyncio.current_task()
+        if task is not None and task.cancelling():
+            raise
+        return status_of(error, method.path)
+    if not method.cardinality.server_streaming and not call.has_replied:
+        missing = NoReply(f"{method.path} ended without a reply; this is a bug in the server")
+        return status_of(missing, method.path)
+    return Status.OK, ""
 
 
 class _Call:
     """One call, as its handler sees it."""
 
-    def __init__(
-        self,
-        scope: Any,
-        headers: MultiDict[str],
-        messages: list[bytes],
-        response: _Response,
-    ) -> None:
+    def __init__(self, scope: Any, headers: MultiDict[str], response: _Response) -> None:
         self.peer = _peer_of(scope)
+        self.is_local: bool = scope["state"][LOCAL_KEY]
         self.is_confidential: bool = scope["state"][CONFIDENTIAL_KEY]
         self.metadata: Metadata = MultiDict(
             (name, value)
             for name, value in headers.items()
             if name not in _HTTP_HEADERS and not name.startswith("sec-")
         )
-        self.deadline = _parse_deadline(headers.get("grpc-timeout"))
-        self._messages = messages
-        self._unread = deque(messages)
+        self.deadline: Deadline | None = None
+        self.has_replied = False
+        self._messages: list[bytes] = []
+        self._unread: deque[bytes] = deque()
         self._response = response
         self._parse: Callable[[bytes], Any] = bytes
         self._check: Callable[[bytes], None] = _accept_any
         self._takes_stream = False
         self._request: Any = None
 
-    def prepare(self, method: Method) -> Handler:
-        """Return the handler for the resource that the first message names."""
+    def read_deadline(self, headers: Mapping[str, str]) -> None:
+        self.deadline = _parse_deadline(headers.get("grpc-timeout"))
+
+    def receive(self, body: bytes, method: Method) -> None:
+        """Take the messages of the request."""
         self._takes_stream = method.cardinality.client_streaming
-        if not self._takes_stream and len(self._messages) != 1:
-            raise InvalidRequest(f"{method.path} takes exactly one message")
+        most = _MAX_MESSAGES if self._takes_stream else 1
+        self._messages = list(itertools.islice(_split_frames(body), most + 1))
+        if len(self._messages) > most or (not self._takes_stream and not self._messages):
+            raise InvalidRequest(
+                f"{method.path} takes exactly one message"
+                if most == 1
+                else f"the request has more than {most} messages"
+            )
+        self._unread.extend(self._messages)
+
+    def select_handler(self, method: Method) -> Handler:
+        """Return the handler for the resource that the first message names."""
         route = method.proxy_route
         first = self._messages[0] if self._messages else b""
         if route is not None and route.is_enabled() and route.matches(first):
@@ -151,6 +191,7 @@ class _Call:
     async def send_message(self, message: Any, *, end: bool = False) -> None:
         del end
         data = message if isinstance(message, bytes) else message.SerializeToString()
+        self.has_replied = True
         await self._response.send_frame(0, data)
 
     async def send_initial_metadata(self, *, metadata: Metadata | None = None) -> None:
@@ -169,12 +210,21 @@ class _Call:
 
 
 class _Response:
-    def __init__(self, send: Send, content_type: str) -> None:
+    def __init__(self, send: Send, content_type: str, abort: Callable[[], None]) -> None:
         self._send = send
         self._content_type = content_type
+        self._abort = abort
         self._is_started = False
+        self._is_in_frame = False
+        """Whether a frame was begun and not completed."""
         self.trailers: Metadata = {}
-        self.is_text = _is_text(content_type)
+        self.is_text = content_type.lower().startswith(_TEXT_CONTENT_TYPE)
+
+    @property
+    def max_body_size(self) -> int:
+        """Bytes of a request, which as text takes four for every three."""
+        most = MAX_REQUEST_SIZE + _HEADER_SIZE
+        return most * 4 // 3 + 4 if self.is_text else most
 
     async def start(self, metadata: Metadata) -> None:
         if self._is_started:
@@ -187,14 +237,17 @@ class _Response:
     async def send_frame(self, flags: int, data: bytes) -> None:
         await self.start({})
         head = bytes((flags,)) + len(data).to_bytes(4, "big")
-        if self.is_text:
-            await self._send_body(base64.b64encode(head + data))
-            return
-        await self._send_body(head + data[: _CHUNK_SIZE - _HEADER_SIZE])
-        for start in range(_CHUNK_SIZE - _HEADER_SIZE, len(data), _CHUNK_SIZE):
+        self._is_in_frame = True
+        await self._send_body(head + data[:_FIRST_CHUNK_SIZE])
+        for start in range(_FIRST_CHUNK_SIZE, len(data), _CHUNK_SIZE):
             await self._send_body(data[start : start + _CHUNK_SIZE])
+        self._is_in_frame = False
 
     async def finish(self, status: Status, message: str = "") -> None:
+        if self._is_in_frame:
+            # The client would take the status for a part of the message.
+            self._abort()
+            return
         lines = [f"grpc-status: {status.value}"]
         if message:
             lines.append(f"grpc-message: {quote(message, safe=_UNQUOTED)}")
@@ -205,7 +258,9 @@ class _Response:
         await self._send({"type": "http.response.body", "body": b"", "more_body": False})
 
     async def _send_body(self, data: bytes) -> None:
-        await self._send({"type": "http.response.body", "body": data, "more_body": True})
+        # A multiple of three bytes has no padding in base64, except at the end of a frame.
+        body = base64.b64encode(data) if self.is_text else data
+        await self._send({"type": "http.response.body", "body": body, "more_body": True})
 
 
 _UNQUOTED = " !\"#$&'()*+,-./:;<=>?@[\\]^_`{|}~"
@@ -216,32 +271,6 @@ def _encode_value(value: str | bytes) -> bytes:
     if isinstance(value, bytes):
         return base64.b64encode(value).rstrip(b"=")
     return value.encode("latin-1", errors="replace").replace(b"\r", b" ").replace(b"\n", b" ")
-
-
-async def _read_body(receive: Receive, headers: Mapping[str, str]) -> bytes:
-    most = MAX_REQUEST_SIZE + _HEADER_SIZE
-    if _is_text(headers["content-type"]):
-        most = most * 4 // 3 + 4
-    chunks: list[bytes] = []
-    size = 0
-    try:
-        async with asyncio.timeout(_BODY_TIMEOUT):
-            while True:
-                event = await receive()
-                if event["type"] == "http.disconnect":
-                    raise InvalidRequest("the request ended early")
-                chunks.append(event.get("body", b""))
-                size += len(chunks[-1])
-                if size > most:
-                    raise RequestTooLarge(f"the request has more than {most} bytes")
-                if not event.get("more_body", False):
-                    return b"".join(chunks)
-    except TimeoutError:
-        raise InvalidRequest(f"the request took longer than {_BODY_TIMEOUT:g}s") from None
-
-
-def _is_text(content_type: str) -> bool:
-    return content_type.lower().startswith(_TEXT_CONTENT_TYPE)
 
 
 def _decode_text(body: bytes) -> bytes:
@@ -288,14 +317,17 @@ def _peer_of(scope: Any) -> str:
 def _accept_any(_: bytes) -> None: ...
 
 
-async def _run_until_disconnected(call: Awaitable[None], receive: Receive) -> None:
-    """Await the call, and cancel it when the client is gone."""
+async def _run_until_disconnected(
+    call: Coroutine[Any, Any, tuple[Status, str]], receive: Receive
+) -> tuple[Status, str]:
+    """Return the status of the call. Cancel it and raise ClientGone when the client is gone."""
     serving = asyncio.ensure_future(call)
     watching = asyncio.ensure_future(_wait_for_disconnect(receive))
     try:
         await asyncio.wait({serving, watching}, return_when=asyncio.FIRST_COMPLETED)
         if serving.done():
-            await serving
+            return serving.result()
+        raise ClientGone("the client closed the connection")
     finally:
         serving.cancel()
         watching.cancel()

@@ -33,6 +33,10 @@ class Stream(Protocol):
         """The client's address: `ipv4:127.0.0.1:50112`."""
 
     @property
+    def is_local(self) -> bool:
+        """Whether the client is on this computer, or part of the machine."""
+
+    @property
     def is_confidential(self) -> bool:
         """Whether no one else on the network can read the call."""
 

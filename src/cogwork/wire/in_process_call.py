@@ -72,7 +72,7 @@ class InProcessStream:
     ) -> None:
         self.request = self._pending_request = request
         self.peer = peer
-        self.is_confidential = True
+        self.is_local = self.is_confidential = True
         self.metadata = metadata
         self.deadline = deadline
         self.reply: Message | bytes | None = None

@@ -51,4 +51,20 @@ def test_unwritable_place_still_gives_a_key(
 ) -> None:
     (tmp_path / "file").write_text("in the way")
     assert load_signing_key(tmp_path / "file" / "key.pem").id
-    assert "tokens will end with this process" in caplog.text
+    assert "using another until this process ends" in caplog.text
+
+
+def test_unreadable_file_is_not_replaced(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "key.pem"
+    key = load_signing_key(path)
+
+    def fail(_: Path) -> bytes:
+        raise OSError(24, "Too many open files")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Path, "read_bytes", fail)
+        assert load_signing_key(path).id != key.id
+    assert "Too many open files; using another until this process ends" in caplog.text
+    assert load_signing_key(path).id == key.id

@@ -36,7 +36,7 @@ def test_key_is_added_and_its_use_is_printed(
     assert 'RobotClient.at_address("localhost:9000", options)' in out
     assert "insecure = True" in out
     assert f"COGWORK_API_KEY_ID={key_id}" in out
-    assert stat.S_IMODE(file.stat().st_mode) == 0o600
+    assert stat.S_IMODE(file.stat().st_mode) == 0o640
 
 
 def test_keys_add_up(file: Path, capsys: pytest.CaptureFixture[str]) -> None:

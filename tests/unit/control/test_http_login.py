@@ -129,6 +129,35 @@ async def test_plaintext_from_another_computer_is_refused() -> None:
     assert ADDRESS.endswith("192.0.2.7")
 
 
+async def test_machine_without_login_serves_its_own_computer_only() -> None:
+    site = Site()
+    site.authentication.use(None, is_open=False)
+    assert (await site.get()).body == b"secret page"
+    refused = await site.get(client="192.0.2.7", server="192.0.2.1")
+    assert refused.status == 401
+    assert b"insecure_without_auth" in refused.body
+
+
+async def test_connection_without_login_is_aborted_when_it_becomes_required() -> None:
+    site = Site()
+    site.authentication.use(None)
+    started, aborted = asyncio.Event(), asyncio.Event()
+
+    async def lines() -> Any:
+        started.set()
+        yield b"first"
+        await aborted.wait()
+
+    site.app = HttpLogin(StreamingResponse(lines()), site.authentication)
+    following = asyncio.ensure_future(
+        send_body(site.app, "/logs.jsonl", method="GET", headers={}, on_abort=aborted.set)
+    )
+    await started.wait()
+    site.authentication.use(make_authenticator())
+    assert aborted.is_set()
+    await following
+
+
 async def test_connection_is_aborted_when_its_key_is_removed() -> None:
     site = Site()
     token = await site.token()

@@ -266,7 +266,7 @@ class InProcess:
         self.metadata: Metadata = metadata or {}
         self.deadline = Deadline.from_timeout(timeout) if timeout is not None else None
         self.peer = peer
-        self.is_confidential = True
+        self.is_local = self.is_confidential = True
         self.replies: list[Any] = []
 
     async def recv_message(self) -> Any:

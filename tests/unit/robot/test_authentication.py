@@ -12,6 +12,7 @@ from tests.unit.auth.parts import SECRETS, api_keys, make_authenticator, stored
 from tests.unit.robot.bench import Bench, InProcess, thing
 
 from cogwork.auth.credentials import Credentials
+from cogwork.auth.errors import Unauthenticated
 from cogwork.auth.roles import Role
 from cogwork.robot.authentication import Authentication
 from cogwork.robot.handler_table import build_handler_table
@@ -180,6 +181,26 @@ async def test_credentials_over_plaintext_are_refused_from_other_computers(
         await method.handle(stream)
     bench.authentication._allow_plaintext = True
     await method.handle(stream)
+
+
+async def test_machine_without_login_serves_its_own_computer_only(bench: LockedBench) -> None:
+    from viam.gen.robot.v1.robot_pb2 import ResourceNamesRequest
+
+    bench.authentication.use(None, is_open=False)
+    await bench.call_robot("ResourceNames")
+    method = bench.table.find(NAMES)
+    assert method is not None
+    stream = InProcess(ResourceNamesRequest(), peer="ipv4:192.0.2.7:1")
+    stream.is_local = False
+    with pytest.raises(Unauthenticated, match="insecure_without_auth"):
+        await method.handle(stream)
+
+
+async def test_public_services_of_modules_have_their_own_roles(bench: LockedBench) -> None:
+    """They are not registered here, but the table of roles knows their methods."""
+    path = "/viam.service.datamanager.v1.DataManagerService/Sync"
+    with pytest.raises(GRPCError, match="requires the role owner"):
+        await bench.call(path, None, metadata=await bench.log_in("operator"))
 
 
 async def test_machine_without_login_has_nothing_to_log_in_to(bench: LockedBench) -> None:

@@ -8,9 +8,20 @@ from pathlib import Path
 
 import pytest
 import trustme
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes
+from cryptography.hazmat.primitives.asymmetric import rsa
+from cryptography.hazmat.primitives.serialization import (
+    BestAvailableEncryption,
+    Encoding,
+    NoEncryption,
+    PrivateFormat,
+    load_pem_private_key,
+)
 
 from cogwork.core.clock import ManualClock
 from cogwork.robot.tls_report import TlsReport
+from cogwork.server import certificate_watcher
 from cogwork.server.certificate import InvalidCertificate, read_certificate
 from cogwork.server.certificate_watcher import (
     POLL_INTERVAL,
@@ -59,7 +70,7 @@ def watched(tmp_path: Path) -> Watched:
 async def test_certificate_and_key_are_copied_into_one_private_file(
     watched: Watched, files: CertificateFiles
 ) -> None:
-    watched.watcher.load(files)
+    await watched.watcher.load(files)
     (copy,) = watched.used
     assert copy is not None
     assert stat.S_IMODE(copy.stat().st_mode) == 0o600
@@ -72,29 +83,29 @@ async def test_certificate_and_key_are_copied_into_one_private_file(
 async def test_unchanged_files_are_not_used_again(
     watched: Watched, files: CertificateFiles
 ) -> None:
-    watched.watcher.load(files)
-    watched.watcher.load(files)
+    await watched.watcher.load(files)
+    await watched.watcher.load(files)
     files.certificate.touch()
-    watched.watcher.load(files)
+    await watched.watcher.load(files)
     assert len(watched.used) == 1
 
 
 async def test_half_replaced_pair_keeps_the_current_certificate(
     watched: Watched, files: CertificateFiles, caplog: pytest.LogCaptureFixture
 ) -> None:
-    watched.watcher.load(files)
+    await watched.watcher.load(files)
     old_key = files.key.read_bytes()
     issue(files, END)
     new_key = files.key.read_bytes()
     files.key.write_bytes(old_key)
-    watched.watcher.try_load(files)
+    await watched.watcher._try_load(files)
     assert f"{files.key} is not the key of {files.certificate}" in caplog.text
     assert "keeping the current certificate" in caplog.text
     assert watched.report is not None
     assert watched.report.fault is not None
     assert len(watched.used) == 1
     files.key.write_bytes(new_key)
-    watched.watcher.try_load(files)
+    await watched.watcher._try_load(files)
     assert len(watched.used) == 2
     assert watched.report.fault is None
 
@@ -102,7 +113,7 @@ async def test_half_replaced_pair_keeps_the_current_certificate(
 async def test_changed_files_are_noticed(
     watched: Watched, files: CertificateFiles, caplog: pytest.LogCaptureFixture
 ) -> None:
-    watched.watcher.load(files)
+    await watched.watcher.load(files)
     watching = asyncio.ensure_future(watched.watcher.watch())
     issue(files, END)
     with caplog.at_level(logging.INFO):
@@ -117,8 +128,8 @@ async def test_changed_files_are_noticed(
 
 
 async def test_no_tls_ends_the_use(watched: Watched, files: CertificateFiles) -> None:
-    watched.watcher.load(files)
-    watched.watcher.load(None)
+    await watched.watcher.load(files)
+    await watched.watcher.load(None)
     assert watched.used[-1] is None
     assert watched.report is None
     assert not watched.watcher.is_in_use
@@ -143,7 +154,7 @@ async def test_expiry_is_warned_of(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     watched = Watched(tmp_path, before * DAY)
-    watched.watcher.load(files)
+    await watched.watcher.load(files)
     assert watched.report is not None
     if warning is None:
         assert watched.report.warning is None
@@ -157,7 +168,7 @@ async def test_warning_is_repeated_once_a_day(
     tmp_path: Path, files: CertificateFiles, caplog: pytest.LogCaptureFixture
 ) -> None:
     watched = Watched(tmp_path, 20 * DAY)
-    watched.watcher.load(files)
+    await watched.watcher.load(files)
     for _ in range(20):
         await watched.clock.advance(3600)
         watched.watcher._report()
@@ -190,13 +201,6 @@ def test_unusable_files_are_explained(
 
 
 def test_encrypted_key_is_explained(files: CertificateFiles) -> None:
-    from cryptography.hazmat.primitives.serialization import (
-        BestAvailableEncryption,
-        Encoding,
-        PrivateFormat,
-        load_pem_private_key,
-    )
-
     key = load_pem_private_key(files.key.read_bytes(), None)
     encrypted = key.private_bytes(
         Encoding.PEM, PrivateFormat.PKCS8, BestAvailableEncryption(b"secret")
@@ -204,3 +208,72 @@ def test_encrypted_key_is_explained(files: CertificateFiles) -> None:
     files.key.write_bytes(encrypted)
     with pytest.raises(InvalidCertificate, match="is encrypted; store the key unencrypted"):
         read_certificate(*files)
+
+
+async def test_changed_permissions_are_noticed(
+    watched: Watched, files: CertificateFiles, tmp_path: Path
+) -> None:
+    before = certificate_watcher._signature_of(files)
+    files.key.chmod(0o640)
+    assert certificate_watcher._signature_of(files) != before
+
+
+async def test_certificate_that_openssl_refuses_is_explained(
+    watched: Watched, files: CertificateFiles, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Its key is too short, which only shows when it is used."""
+    key = rsa.generate_private_key(65537, 1024)
+    name = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, "x")])
+    certificate = (
+        x509.CertificateBuilder()
+        .subject_name(name)
+        .issuer_name(name)
+        .public_key(key.public_key())
+        .serial_number(1)
+        .not_valid_before(END - datetime.timedelta(days=1))
+        .not_valid_after(END)
+        .sign(key, hashes.SHA256())
+    )
+    files.certificate.write_bytes(certificate.public_bytes(Encoding.PEM))
+    pem = key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
+    files.key.write_bytes(pem)
+    with pytest.raises(InvalidCertificate, match=r"(?i)key.too.small"):
+        await watched.watcher.load(files)
+    assert watched.used == []
+    assert list(files.certificate.parent.joinpath("private").iterdir()) == []
+
+
+async def test_any_error_of_a_library_keeps_the_current_certificate(
+    watched: Watched, files: CertificateFiles, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await watched.watcher.load(files)
+    issue(files, END)
+
+    def fail(*_: object) -> None:
+        raise RuntimeError("unsupported curve")
+
+    monkeypatch.setattr(certificate_watcher, "read_certificate", fail)
+    await watched.watcher._try_load(files)
+    assert len(watched.used) == 1
+    assert watched.report is not None
+    assert "unsupported curve" in (watched.report.fault or "")
+
+
+async def test_other_files_are_used_when_they_are_read(
+    watched: Watched, files: CertificateFiles, tmp_path: Path
+) -> None:
+    await watched.watcher.load(files)
+    other = CertificateFiles(tmp_path / "other.pem", tmp_path / "other-key.pem")
+    issue(other, END)
+    watching = asyncio.ensure_future(watched.watcher.watch())
+    for change, count in ((other, 2), (None, 3)):
+        watched.watcher.change_files(change)
+        for _ in range(500):
+            await watched.clock.advance(POLL_INTERVAL)
+            if len(watched.used) == count:
+                break
+            await asyncio.sleep(0.01)
+        assert len(watched.used) == count
+    assert watched.used[-1] is None
+    watching.cancel()
+    await asyncio.gather(watching, return_exceptions=True)
