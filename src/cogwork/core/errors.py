@@ -3,6 +3,8 @@
 CogworkError
 ├── InvalidName     a name, API or model that cannot be parsed
 ├── InvalidRequest  a request that is invalid
+│   ├── InvalidLogin    a login that is incomplete (auth/errors.py)
+│   └── ClientGone      a request whose client is gone (wire/http_body.py)
 ├── NotFound        a call that names something that does not exist
 ├── Unsupported     a call that this resource does not support
 ├── Interrupted     a call that was ended before it was complete
@@ -26,7 +28,11 @@ CogworkError
 ├── OverBudget      a client whose buffered requests exceed their budget (wire/byte_budget.py)
 ├── RepliesNotRead  a client that does not read its replies (wire/unread_replies.py)
 ├── NoReply         a method that returned without a reply (wire/grpc.py)
-├── ProtectionMissing  login or TLS, which this release does not support (config/watcher.py)
+├── Unauthenticated a caller that has not logged in (auth/errors.py, with the next two)
+├── RoleTooLow      a caller whose role does not allow the call
+├── TooManyAttempts logins that fail too often
+├── ProtectionMissing  a login that the file asks for and cannot have (config/watcher.py)
+├── InvalidCertificate a certificate that cannot be used (server/certificate.py)
 ├── NotAnImage      camera data that is unsafe for a browser (control/camera_images.py)
 ├── Overloaded      more HTTP requests than the limits allow (control/quota.py)
 ├── CannotListen    an address that cannot be bound (front/listen_sockets.py)
@@ -94,6 +100,8 @@ CogworkError
 ├── Declined        a machine that rejected the request
 ├── NoImage         a camera without an image for a browser (control/camera_images.py)
 ├── CannotCreateModule a module project that cannot be created (cli/module_new.py)
+├── CannotIssue     a certificate that cannot be issued (cli/certs.py)
+├── CannotEdit      a configuration file that cannot be edited (cli/auth.py)
 ├── CannotRead      a file that a command cannot read (cli/model.py)
 ├── NotAModule      a path that is not a module project (cli/module_project.py)
 ├── ServerEnded     a server that exited unexpectedly (cli/module_run.py)
