@@ -14,6 +14,8 @@ from cogwork.config.host_names import allowed_host_names, is_allowed_host
 from cogwork.config.network import ExternalAuth
 from cogwork.config.schema import MachineConfig
 
+_ID_LENGTH = 16
+
 _log = logging.getLogger("rdk.auth")
 
 
@@ -34,9 +36,12 @@ def read_credentials(config: MachineConfig, key: SigningKey) -> Credentials:
 
 
 def audience_of(config: MachineConfig, key: SigningKey) -> str:
-    """Return the name of the machine in its tokens: unique even if it has no domain name."""
+    """Return the name of the machine in its tokens: unique even if it has no domain name.
+
+    It is short, because every call sends it.
+    """
     cloud_name = config.cloud.fqdn if config.cloud is not None else ""
-    return config.network.fqdn or cloud_name or key.id
+    return config.network.fqdn or cloud_name or key.id[:_ID_LENGTH]
 
 
 def _role_of(name: str | None) -> Role:

@@ -25,7 +25,7 @@ class StoredSecret:
 
     @property
     def fingerprint(self) -> str:
-        return hashlib.sha256(self.digest).hexdigest()[:32]
+        return hashlib.sha256(self.digest).hexdigest()[:16]
 
 
 @dataclass(frozen=True, slots=True)

@@ -46,7 +46,7 @@ _log = logging.getLogger("rdk.config")
 
 
 class ProtectionMissing(CogworkError):
-    """The file asks for login or TLS, which this release cannot provide."""
+    """The file asks for a login that it cannot have, and nothing that would run instead has one."""
 
 
 class ConfigWatcher:

@@ -18,7 +18,7 @@ from cogwork.front.connections import ConnectionState
 from cogwork.front.http1_monitor import Http1Monitor
 from cogwork.front.http2_monitor import Http2Monitor, MonitorLimits
 from cogwork.front.peer_name import Peer, socket_name
-from cogwork.front.socket_relay import CHUNK_SIZE, SocketRelay, StreamSocket
+from cogwork.front.socket_relay import CHUNK_SIZE, Backlog, SocketRelay, StreamSocket
 
 REQUEST_TIMEOUT = 30.0
 """Seconds after which a connection is closed if one of its requests has no complete message and
@@ -66,6 +66,7 @@ class Relay:
         """Path of the server's socket, to which new connections are relayed."""
         self._connections: set[RelayedConnection] = set()
         self._buffer = memoryview(bytearray(CHUNK_SIZE))
+        self._backlog = Backlog()
         self._numbers = itertools.count(1)
 
     def __len__(self) -> int:
@@ -91,7 +92,9 @@ class Relay:
             relayed.on_closed()
             on_close()
 
-        socket_relay = SocketRelay(connection, private, self._buffer, monitor, forget)
+        socket_relay = SocketRelay(
+            connection, private, self._buffer, monitor, forget, self._backlog
+        )
         relayed = RelayedConnection(peer.address, socket_relay, monitor)
         self._connections.add(relayed)
         socket_relay.start(first)

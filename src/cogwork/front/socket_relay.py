@@ -16,10 +16,23 @@ from cogwork.front.http2_frames import ProtocolViolation
 CHUNK_SIZE = 256 * 1024
 _INITIAL_CHUNK_SIZE = 16 * 1024
 """Bytes per read at first, and after bytes were held back, because those must be copied."""
+_LARGE_BACKLOG = 8 * 1024 * 1024
+"""Bytes held for all clients above which every read is small."""
 _LINGER_TIMEOUT = 1.0
 """Seconds for the client to close its side after the server has closed."""
 _RETRY_DELAY = 0.05
 """Seconds until held-back bytes are retried, unless a reply triggers the retry earlier."""
+
+
+class Backlog:
+    """Counts the bytes that all relays hold for clients that do not read."""
+
+    def __init__(self) -> None:
+        self.size = 0
+
+    @property
+    def is_large(self) -> bool:
+        return self.size > _LARGE_BACKLOG
 
 
 class StreamSocket(Protocol):
@@ -57,14 +70,19 @@ class SocketRelay:
         buffer: memoryview,
         monitor: ByteMonitor,
         on_close: Callable[[], object],
+        backlog: Backlog | None = None,
     ) -> None:
+        """`backlog` is shared with other relays."""
+        backlog = backlog or Backlog()
         self.violation: str | None = None
         """Why the relay was closed, if the client violated the protocol."""
         self._sockets = (public, private)
         self._on_close = on_close
         self._closed = False
         self._linger_timer: asyncio.TimerHandle | None = None
-        inward = _Direction(public, private, buffer, monitor.feed_client, self._on_direction_end)
+        inward = _Direction(
+            public, private, buffer, backlog, monitor.feed_client, self._on_direction_end
+        )
         # A server may reply and close while the client still sends. The client must get the reply.
         inward.discards_if_closed = True
 
@@ -73,7 +91,7 @@ class SocketRelay:
             inward.retry()
             return accepted
 
-        outward = _Direction(private, public, buffer, from_server, self._on_direction_end)
+        outward = _Direction(private, public, buffer, backlog, from_server, self._on_direction_end)
         self._directions = (inward, outward)
 
     def start(self, first: bytes = b"") -> None:
@@ -115,6 +133,7 @@ class _Direction:
         source: StreamSocket,
         target: StreamSocket,
         buffer: memoryview,
+        backlog: Backlog,
         inspect: Callable[[memoryview], int],
         on_end: Callable[..., None],
     ) -> None:
@@ -125,6 +144,7 @@ class _Direction:
         self._inspect = inspect
         self._on_end = on_end
         self._buffer = buffer
+        self._backlog = backlog
         # Decrypted bytes may wait in a TLS connection, for which its socket is not readable.
         self._has_pending: Callable[[], bool] = getattr(source, "has_pending", _has_none)
         self._is_reading = False
@@ -147,6 +167,8 @@ class _Direction:
     def stop(self) -> None:
         self._cancel_retry()
         self._pause()
+        self._backlog.size -= len(self._unsent)
+        self._unsent = memoryview(b"")
         self._loop.remove_writer(self._target.fileno())
 
     def forward(self, data: bytes) -> None:
@@ -163,6 +185,8 @@ class _Direction:
             self.start()
 
     def _read(self) -> None:
+        if self._backlog.is_large:
+            self._read_size = _INITIAL_CHUNK_SIZE
         try:
             size = self._source.recv_into(self._buffer[: self._read_size])
         except (BlockingIOError, InterruptedError):
@@ -204,6 +228,7 @@ class _Direction:
             return False
         if sent < allowed:
             self._unsent = memoryview(bytes(data[sent:allowed]))
+            self._backlog.size += len(self._unsent)
             self._loop.add_writer(self._target.fileno(), self._write_unsent)
         if allowed < len(data):
             self._held_back = bytes(data[allowed:])
@@ -217,6 +242,7 @@ class _Direction:
         if sent is None:
             return
         self._unsent = self._unsent[sent:]
+        self._backlog.size -= sent
         if not self._unsent:
             self._loop.remove_writer(self._target.fileno())
             if self._held_back:

@@ -77,6 +77,8 @@ class RobotService:
     def __init__(self, machine: Machine, shut_down: Callable[[str], None]) -> None:
         self._machine = machine
         self._shut_down = shut_down
+        self._listed_names: tuple[ResourceName, ...] = ()
+        self._listed = robot.ResourceNamesResponse()
 
     def unary_handlers(self) -> Mapping[str, UnaryHandler]:
         return {
@@ -93,10 +95,16 @@ class RobotService:
         }
 
     async def resource_names(self, *_: object) -> robot.ResourceNamesResponse:
-        """Return the names without awaiting: clients drop a machine that takes a second."""
+        """Return the names without awaiting: clients drop a machine that takes a second.
+
+        The SDK asks every few seconds, so the reply is kept until the names change.
+        """
         services = self._services_by_api()
-        names = [name_to_proto(name) for name in self._machine.nodes if name.api in services]
-        return robot.ResourceNamesResponse(resources=names)
+        names = tuple(name for name in self._machine.nodes if name.api in services)
+        if names != self._listed_names:
+            self._listed_names = names
+            self._listed = robot.ResourceNamesResponse(resources=map(name_to_proto, names))
+        return self._listed
 
     async def resource_rpc_subtypes(self, *_: object) -> robot.ResourceRPCSubtypesResponse:
         services = self._services_by_api()
