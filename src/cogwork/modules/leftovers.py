@@ -54,6 +54,9 @@ async def _find_with_timeout(home: Path) -> set[int]:
         return await run_in_thread("find leftovers", _SEARCH_TIMEOUT, find_leftovers, home)
     except TimeoutError:
         return set()
+    except OSError as error:
+        _log.warning("cannot look for processes of a killed server: %s", error.strerror)
+        return set()
 
 
 def find_leftovers(home: Path) -> set[int]:

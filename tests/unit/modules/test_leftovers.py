@@ -94,3 +94,14 @@ def test_processes_with_our_own_mark_are_kept(
 def test_processes_of_another_home_are_kept(dead_server: str) -> None:
     with start_process(f"{dead_server}.{TOKEN}", home=Path("/elsewhere")) as other:
         assert other.pid not in find_leftovers(HOME)
+
+
+async def test_search_without_descriptors_is_given_up(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    def fail(_: Path) -> set[int]:
+        raise OSError(24, "Too many open files")
+
+    monkeypatch.setattr("cogwork.modules.leftovers.find_leftovers", fail)
+    assert await end_leftovers(HOME, SystemClock()) == set()
+    assert "cannot look for processes of a killed server: Too many open files" in caplog.text
