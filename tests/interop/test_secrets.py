@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import json
+from collections.abc import Mapping
+from http.client import HTTPConnection
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +20,7 @@ from viam.gen.common.v1.common_pb2 import LogEntry  # noqa: E402
 from viam.gen.robot.v1.robot_pb2 import LogRequest  # noqa: E402
 
 CANARY = "canary-7f3a"
+KEY_ID = "id1"
 ENVIRONMENT = {"SUBSTITUTED": f"{CANARY}-substituted", "FILLED": f"{CANARY}-filled"}
 
 
@@ -76,10 +79,9 @@ def changes() -> list[Any]:
     replaced = json.loads(json.dumps(config()).replace(CANARY, f"{CANARY}-new"))
     misspelled = config()
     misspelled["cloud"]["secrt"] = misspelled["cloud"].pop("secret")
-    # This is refused, because this release has no login.
     locked = config()
     locked["auth"] = {
-        "handlers": [{"type": "api-key", "config": {"id1": secret("handler"), "keys": ["id1"]}}]
+        "handlers": [{"type": "api-key", "config": {KEY_ID: secret("handler"), "keys": [KEY_ID]}}]
     }
     mistyped = json.loads(json.dumps(locked))
     mistyped["auth"]["handlers"][0]["config"]["keys"] = secret("listed")
@@ -87,15 +89,51 @@ def changes() -> list[Any]:
     return [replaced, misspelled, locked, mistyped, broken, config()]
 
 
+def log_in(server: Server) -> dict[str, str]:
+    """Return the header of a client that has logged in; none if no login is required."""
+    credentials = {"type": "api-key", "payload": secret("handler")}
+    body = json.dumps({"entity": KEY_ID, "credentials": credentials})
+    status, text = request(server, "POST", "/rpc/v1/authenticate", body)
+    if status == 404:
+        return {}
+    assert status == 200, text
+    return {"authorization": f"Bearer {json.loads(text)['accessToken']}"}
+
+
+def request(
+    server: Server, method: str, path: str, body: str = "", headers: Mapping[str, str] | None = None
+) -> tuple[int, str]:
+    connection = HTTPConnection("localhost", server.port, timeout=DEADLINE)
+    try:
+        connection.request(method, path, body, dict(headers or {}))
+        response = connection.getresponse()
+        return response.status, response.read().decode()
+    finally:
+        connection.close()
+
+
+async def get(server: Server, path: str) -> str:
+    for _ in range(5):
+        header = await asyncio.to_thread(log_in, server)
+        status, text = await asyncio.to_thread(request, server, "GET", path, headers=header)
+        if status == 200:
+            return text
+        # The login became required, or its key changed, between the two requests.
+        await asyncio.sleep(0.1)
+    raise AssertionError(f"{status}: {text}")
+
+
 async def log_secrets(server: Server) -> None:
     """Log the secrets, as a client that knows them may do."""
+    metadata = tuple((await asyncio.to_thread(log_in, server)).items())
     entries = [
         LogEntry(level="info", logger_name="talker", message=f"I know {secret('cloud')}"),
         LogEntry(level="error", logger_name="talker", message=ENVIRONMENT["FILLED"]),
     ]
     async with grpc.aio.insecure_channel(f"localhost:{server.port}") as channel:
         call: Any = channel.unary_unary("/viam.robot.v1.RobotService/Log")
-        await call(LogRequest(logs=entries).SerializeToString(), timeout=DEADLINE)
+        message = LogRequest(logs=entries).SerializeToString()
+        await call(message, timeout=DEADLINE, metadata=metadata)
 
 
 @pytest.mark.parametrize("log", ["machine.log", "machine.jsonl", None])
@@ -136,7 +174,7 @@ async def _collect_outputs(tmp_path: Path, log: str | None, *more: str) -> dict[
             await _wait_for_changes(server, number + 1)
             await log_secrets(server)
         for path in ("/", "/status.json", "/logs.jsonl", "/history.json"):
-            seen[path] = (await server.get(path))[1]
+            seen[path] = await get(server, path)
         server.process.terminate()
         assert await server.exit_code() == 0
         seen |= {"standard output": server.out.text, "standard error": server.err.text}
@@ -159,7 +197,7 @@ async def _wait_for_changes(server: Server, changes: int) -> None:
     """Each change is either applied or refused, and the log says so."""
     said = 0
     for _ in range(int(DEADLINE / 0.05)):
-        text = (await server.get("/logs.jsonl"))[1]
+        text = await get(server, "/logs.jsonl")
         said = text.count(" applied in ") + text.count("configuration is refused")
         if said > changes:
             return
