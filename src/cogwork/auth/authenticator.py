@@ -10,7 +10,7 @@ from cogwork.auth.credentials import Credentials
 from cogwork.auth.errors import InvalidLogin, Unauthenticated
 from cogwork.auth.identity import CredentialType, Identity
 from cogwork.auth.signing_key import SigningKey
-from cogwork.auth.tokens import FINGERPRINT, Claims, TokenIssuer, read_key_id
+from cogwork.auth.tokens import Claims, TokenIssuer, read_key_id
 from cogwork.core.clock import Clock
 
 _MAX_CACHED = 1024
@@ -77,7 +77,7 @@ class Authenticator:
 
     def is_valid(self, identity: Identity) -> bool:
         """Return whether the credentials behind an identity still exist, with the same role."""
-        return self._credentials.find(identity) is not None
+        return self._credentials.grants(identity)
 
     def _verify(self, authorization: str) -> tuple[Identity, Claims]:
         if not authorization.startswith(_BEARER):
@@ -90,7 +90,7 @@ class Authenticator:
             claims = self._issuer.verify(token)
         else:
             raise Unauthenticated("unauthenticated: the token is signed with an unknown key")
-        identity = self._credentials.identify(claims, claims.metadata.get(FINGERPRINT, ""))
+        identity = self._credentials.identify(claims)
         if identity is None:
             raise Unauthenticated("unauthenticated: the credentials of this token were removed")
         self._verified[authorization] = verified = (identity, claims)

@@ -31,7 +31,6 @@ def read_credentials(config: MachineConfig, key: SigningKey) -> Credentials:
         [StoredSecret(key.digest(secret)) for handler in handlers for secret in handler.secrets],
         partial(is_allowed_host, names=names),
         _read_external_keys(external, (audience_of(config, key),)) if external else None,
-        frozenset(config.auth.tls_auth_entities),
     )
 
 

@@ -8,11 +8,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from cogwork.auth.identity import CredentialType, Identity
-from cogwork.auth.roles import Role
-from cogwork.auth.tokens import Claims, ExternalKeys
-
-_NO_DIGEST = bytes(32)
-"""Compared with when there is no such credential, so that an unknown one takes as long."""
+from cogwork.auth.roles import ROLE_NAMES, Role
+from cogwork.auth.tokens import FINGERPRINT, Claims, ExternalKeys
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,6 +25,10 @@ class StoredSecret:
         return hashlib.sha256(self.digest).hexdigest()[:16]
 
 
+_NO_SECRET = StoredSecret(bytes(32))
+"""Stands in for an unknown credential, so that refusing one takes as long as refusing another."""
+
+
 @dataclass(frozen=True, slots=True)
 class Credentials:
     api_keys: Mapping[str, StoredSecret] = field(default_factory=dict)
@@ -36,7 +37,6 @@ class Credentials:
     is_own_name: Callable[[str], bool] = lambda _: False
     """Whether an entity is a name of this machine, as location secrets require."""
     external: ExternalKeys | None = None
-    certificate_names: frozenset[str] = frozenset()
 
     @property
     def accepted_types(self) -> tuple[CredentialType, ...]:
@@ -53,43 +53,34 @@ class Credentials:
         Every stored secret that could apply is compared, and at least one.
         """
         if kind == CredentialType.API_KEY:
-            candidates = [self.api_keys.get(entity, StoredSecret(_NO_DIGEST))]
+            candidates = [self.api_keys.get(entity, _NO_SECRET)]
         else:
-            candidates = [*self.location_secrets] if self.is_own_name(entity) else []
-            candidates = candidates or [StoredSecret(_NO_DIGEST)]
+            candidates = [*self.location_secrets] if self.is_own_name(entity) else [_NO_SECRET]
         matching = [each for each in candidates if each.matches(digest)]
         if not matching:
             return None
         found = matching[0]
         return Identity(entity, CredentialType(kind), found.role, found.fingerprint)
 
-    def identify(self, claims: Claims, fingerprint: str) -> Identity | None:
+    def identify(self, claims: Claims) -> Identity | None:
         """Return the identity that the claims of a verified token name, if it still exists."""
         if claims.key_fingerprint:
-            return self.find(
-                Identity(
-                    claims.entity,
-                    CredentialType.EXTERNAL,
-                    _role_of(claims),
-                    claims.key_fingerprint,
-                )
+            identity = Identity(
+                claims.entity, CredentialType.EXTERNAL, _role_of(claims), claims.key_fingerprint
             )
+            return identity if self.grants(identity) else None
+        fingerprint = claims.metadata.get(FINGERPRINT, "")
         stored = self._stored(claims.type, claims.entity, fingerprint)
         if stored is None:
             return None
         return Identity(claims.entity, CredentialType(claims.type), stored.role, fingerprint)
 
-    def find(self, identity: Identity) -> Identity | None:
-        """Return the identity if these credentials still grant it, with the same role."""
-        match identity.type:
-            case CredentialType.EXTERNAL:
-                keys = self.external.fingerprints if self.external is not None else ()
-                return identity if identity.fingerprint in keys else None
-            case CredentialType.CERTIFICATE:
-                return identity if identity.entity in self.certificate_names else None
-            case _:
-                stored = self._stored(identity.type, identity.entity, identity.fingerprint)
-                return identity if stored is not None and stored.role is identity.role else None
+    def grants(self, identity: Identity) -> bool:
+        """Return whether an identity still exists, with the same role."""
+        if identity.type is CredentialType.EXTERNAL:
+            return self.external is not None and identity.fingerprint in self.external.fingerprints
+        stored = self._stored(identity.type, identity.entity, identity.fingerprint)
+        return stored is not None and stored.role is identity.role
 
     def _stored(self, kind: str, entity: str, fingerprint: str) -> StoredSecret | None:
         if kind == CredentialType.API_KEY:
@@ -102,10 +93,9 @@ class Credentials:
 
 
 def _role_of(claims: Claims) -> Role:
-    """Return the role that an external issuer grants: owner, unless it says otherwise."""
+    """Return the role that an external issuer grants: owner if it names none.
+
+    A role that does not exist here grants the least.
+    """
     name = claims.metadata.get("role")
-    return (
-        Role[name.upper()]
-        if name is not None and name.upper() in Role.__members__
-        else (Role.OWNER if name is None else Role.VIEWER)
-    )
+    return ROLE_NAMES.get(name.lower(), Role.VIEWER) if name is not None else Role.OWNER

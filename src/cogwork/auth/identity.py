@@ -14,13 +14,12 @@ class CredentialType(enum.StrEnum):
     API_KEY = "api-key"
     LOCATION_SECRET = "robot-location-secret"  # noqa: S105 - a name, not a secret
     EXTERNAL = "external"
-    CERTIFICATE = "certificate"
 
 
 @dataclass(frozen=True, slots=True)
 class Identity:
     entity: str
-    """Who it is: the ID of an API key, the subject of a token, or the name in a certificate."""
+    """Who it is: the ID of an API key, a name of the machine, or the subject of a token."""
     type: CredentialType
     role: Role
     fingerprint: str = ""

@@ -6,7 +6,7 @@ While no login is required, it lets everything through.
 from __future__ import annotations
 
 import json
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from starlette.datastructures import Headers
 from starlette.requests import Request
@@ -16,9 +16,14 @@ from cogwork.auth.errors import InvalidLogin, RoleTooLow, TooManyAttempts, Unaut
 from cogwork.auth.identity import Identity
 from cogwork.auth.roles import Role
 from cogwork.core.errors import CogworkError
-from cogwork.robot.authentication import Authentication, Authenticator, check_role
+from cogwork.front.peer_name import format_address
+from cogwork.robot.authentication import Authentication, check_role
+from cogwork.robot.open_sessions import host_of
 from cogwork.wire.http1 import ABORT_KEY, CONFIDENTIAL_KEY, LOCAL_KEY, Application
 from cogwork.wire.http_body import ClientGone, Receive, read_body
+
+if TYPE_CHECKING:  # machines without login start without its libraries
+    from cogwork.auth.authenticator import Authenticator
 
 LOGIN_PATH: Final = "/rpc/v1/authenticate"
 EXEMPT_PATHS: Final = frozenset({"/restart_status"})
@@ -87,10 +92,8 @@ class HttpLogin:
         if "authorization" in request.headers:
             raise InvalidLogin("already authenticated; cannot re-authenticate")
         entity, kind, payload = _read_credentials(await read_body(receive, _MAX_BODY_SIZE))
-        host = request.client.host if request.client is not None else ""
-        family = "ipv6" if ":" in host else "ipv4"
-        address = f"{family}:[{host}]" if family == "ipv6" else f"{family}:{host}"
-        token = authenticator.log_in(entity, kind, payload, address)
+        peer = format_address(*request.scope["client"])
+        token = authenticator.log_in(entity, kind, payload, host_of(peer))
         return JSONResponse({"accessToken": token})
 
 

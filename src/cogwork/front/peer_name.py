@@ -28,10 +28,9 @@ class Peer(NamedTuple):
         cls, client: tuple[str, int], server: tuple[str, int], *, is_encrypted: bool = False
     ) -> Peer:
         host, port = client[0].partition("%")[0], client[1]  # without the interface
-        address = f"ipv6:[{host}]:{port}" if ":" in host else f"ipv4:{host}:{port}"
         is_loopback = ipaddress.ip_address(host).is_loopback
         is_local = is_loopback or host == server[0].partition("%")[0]
-        return cls(address, is_local, is_encrypted)
+        return cls(format_address(host, port), is_local, is_encrypted)
 
     @property
     def is_confidential(self) -> bool:
@@ -42,6 +41,11 @@ class Peer(NamedTuple):
     def host_and_port(self) -> tuple[str, int]:
         host, _, port = self.address.partition(":")[2].rpartition(":")
         return host.strip("[]"), int(port) if port.isdecimal() else 0
+
+
+def format_address(host: str, port: int) -> str:
+    """Return an address in gRPC's notation."""
+    return f"ipv6:[{host}]:{port}" if ":" in host else f"ipv4:{host}:{port}"
 
 
 def socket_name(number: int, peer: Peer) -> str:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable, Iterator, Mapping
-from typing import Final, Protocol
+from typing import TYPE_CHECKING, Final
 
 from cogwork.auth.errors import RoleTooLow, Unauthenticated
 from cogwork.auth.identity import Identity
@@ -17,22 +17,14 @@ from cogwork.graph.public_apis import API_BY_SERVICE
 from cogwork.robot.operations import Operations, current_operation
 from cogwork.wire.handlers import Handler, Method, Stream
 
+if TYPE_CHECKING:  # machines without login start without its libraries
+    from cogwork.auth.authenticator import Authenticator
+
 EXEMPT_PATHS: Final = frozenset({"/proto.rpc.v1.AuthService/Authenticate"})
 """Methods that need no login: the one that logs in."""
 
 _AUTHORIZATION: Final = "authorization"
 _INTERNAL_PREFIXES: Final = ("module:", "job:")
-
-
-class Authenticator(Protocol):
-    def log_in(self, entity: str, kind: str, payload: str, address: str) -> str:
-        """Return a token for valid credentials."""
-
-    def identify(self, authorization: str) -> Identity:
-        """Return who sent a call, given its `authorization` header."""
-
-    def is_valid(self, identity: Identity) -> bool:
-        """Return whether the credentials behind an identity still exist, with the same role."""
 
 
 class Authentication:

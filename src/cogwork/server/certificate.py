@@ -4,8 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from cogwork.core.errors import CogworkError
+
+if TYPE_CHECKING:
+    from cryptography import x509
 
 _DAY = 24 * 3600.0
 _WARNING_DAYS = (1, 7, 30)
@@ -44,11 +48,7 @@ def read_certificate(certificate_file: Path, key_file: Path) -> Certificate:
     chain, key = _read(certificate_file), _read(key_file)
     # Machines without TLS start without it.
     from cryptography import x509
-    from cryptography.hazmat.primitives.serialization import (
-        Encoding,
-        PublicFormat,
-        load_pem_private_key,
-    )
+    from cryptography.hazmat.primitives.serialization import load_pem_private_key
 
     try:
         leaf = x509.load_pem_x509_certificates(chain)[0]
@@ -61,13 +61,7 @@ def read_certificate(certificate_file: Path, key_file: Path) -> Certificate:
     except ValueError as error:
         raise InvalidCertificate(f"{key_file} has no private key in PEM: {error}") from None
 
-    def encode(public: object) -> bytes:
-        encoded: bytes = public.public_bytes(  # type: ignore[attr-defined]
-            Encoding.DER, PublicFormat.SubjectPublicKeyInfo
-        )
-        return encoded
-
-    if encode(private.public_key()) != encode(leaf.public_key()):
+    if private.public_key() != leaf.public_key():
         raise InvalidCertificate(f"{key_file} is not the key of {certificate_file}")
     return Certificate(
         chain.rstrip() + b"\n" + key,
@@ -84,10 +78,9 @@ def _read(file: Path) -> bytes:
         raise InvalidCertificate(f"cannot read {file}: {error.strerror}") from None
 
 
-def _names_of(leaf: object) -> tuple[str, ...]:
+def _names_of(leaf: x509.Certificate) -> tuple[str, ...]:
     from cryptography import x509
 
-    assert isinstance(leaf, x509.Certificate)
     try:
         found = leaf.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
     except x509.ExtensionNotFound:

@@ -140,7 +140,7 @@ class CertificateWatcher:
         self._use(copy)
         if before is not None:
             # The front may be about to read it.
-            asyncio.get_running_loop().call_later(5 * POLL_INTERVAL, before.unlink, True)
+            asyncio.get_running_loop().call_later(_COPY_LIFETIME, before.unlink, True)
         if certificate is not None and is_change:
             _log.info("the TLS certificate was replaced; open connections stay open")
 

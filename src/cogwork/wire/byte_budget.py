@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 
 from cogwork.core.errors import CogworkError
 
+_MIB = 1 << 20
 _OVERCOMMIT_FACTOR = 4
 """Multiple of the total that may be held if every client holds a single message."""
 
@@ -59,3 +60,8 @@ class ByteBudget:
             self.held[client] = left
         else:
             del self.held[client]
+
+
+def request_budget() -> ByteBudget:
+    """Return the budget of a transport for the requests that it has received."""
+    return ByteBudget("requests in flight", total=256 * _MIB, per_client=64 * _MIB)

@@ -16,7 +16,7 @@ from multidict import MultiDict
 
 from cogwork.core.errors import CogworkError
 from cogwork.front.peer_name import Peer, parse_socket_name
-from cogwork.wire.byte_budget import ByteBudget
+from cogwork.wire.byte_budget import request_budget
 from cogwork.wire.concurrency_limit import STOP_METHODS
 from cogwork.wire.first_message import with_timeout
 from cogwork.wire.handlers import Handler, HandlerTable, Metadata, Method
@@ -54,6 +54,9 @@ GRPC_OPTIONS: tuple[tuple[str, int], ...] = (
 class NoReply(CogworkError):
     """A method that replies once ended without a reply."""
 
+    def __init__(self, path: str) -> None:
+        super().__init__(f"{path} ended without a reply; this is a bug in the server")
+
 
 PeerOf = Callable[[str], Peer]
 """Maps the peer name that grpc reports to the client."""
@@ -64,7 +67,7 @@ class _Clients:
 
     def __init__(self, peer_of: PeerOf) -> None:
         self._peer_of = peer_of
-        self._requests = ByteBudget("requests in flight", total=256 * MIB, per_client=64 * MIB)
+        self._requests = request_budget()
         self._replies = UnreadReplies()
 
     def peer(self, context: _Context) -> str:
@@ -281,7 +284,7 @@ def _is_call_cancelled(error: BaseException) -> bool:
 
 def _encode_single_reply(reply: Any, method: Method) -> bytes:
     if reply is None:
-        raise NoReply(f"{method.path} ended without a reply; this is a bug in the server")
+        raise NoReply(method.path)
     return _serialize(reply)
 
 

@@ -20,7 +20,8 @@ from grpclib.metadata import Deadline
 from multidict import MultiDict
 
 from cogwork.core.errors import InvalidRequest, Unsupported
-from cogwork.wire.byte_budget import ByteBudget
+from cogwork.front.peer_name import format_address
+from cogwork.wire.byte_budget import request_budget
 from cogwork.wire.grpc import NoReply
 from cogwork.wire.handlers import Handler, HandlerTable, Metadata, Method, Stream
 from cogwork.wire.http1 import ABORT_KEY, CONFIDENTIAL_KEY, LOCAL_KEY
@@ -46,7 +47,6 @@ _MAX_MESSAGES = 1000
 _CHUNK_SIZE = 3 * 64 * 1024
 """Bytes of a reply that are sent at once, a multiple of three."""
 _FIRST_CHUNK_SIZE = _CHUNK_SIZE - _HEADER_SIZE
-_MIB = 1 << 20
 _TIMEOUT_UNITS = {"H": 3600.0, "M": 60.0, "S": 1.0, "m": 1e-3, "u": 1e-6, "n": 1e-9}
 _HTTP_HEADERS = frozenset(
     {
@@ -71,7 +71,7 @@ class GrpcWebApp:
         """`check` raises if a caller may not make a call. It runs before the request is read."""
         self._table = table
         self._check = check
-        self._requests = ByteBudget("requests in flight", total=256 * _MIB, per_client=64 * _MIB)
+        self._requests = request_budget()
 
     async def __call__(self, scope: Any, receive: Receive, send: Send) -> None:
         headers = MultiDict((k.decode("latin-1"), v.decode("latin-1")) for k, v in scope["headers"])
@@ -123,8 +123,7 @@ async def _serve(method: Method, call: _Call) -> tuple[Status, str]:
             raise
         return status_of(error, method.path)
     if not method.cardinality.server_streaming and not call.has_replied:
-        missing = NoReply(f"{method.path} ended without a reply; this is a bug in the server")
-        return status_of(missing, method.path)
+        return status_of(NoReply(method.path), method.path)
     return Status.OK, ""
 
 
@@ -132,7 +131,7 @@ class _Call:
     """One call, as its handler sees it."""
 
     def __init__(self, scope: Any, headers: MultiDict[str], response: _Response) -> None:
-        self.peer = _peer_of(scope)
+        self.peer = format_address(*scope["client"])
         self.is_local: bool = scope["state"][LOCAL_KEY]
         self.is_confidential: bool = scope["state"][CONFIDENTIAL_KEY]
         self.metadata: Metadata = MultiDict(
@@ -307,11 +306,6 @@ def _parse_deadline(text: str | None) -> Deadline | None:
     ):
         raise InvalidRequest(f"grpc-timeout is not valid: {text[:20]!r}")
     return Deadline.from_timeout(int(digits) * _TIMEOUT_UNITS[unit])
-
-
-def _peer_of(scope: Any) -> str:
-    host, port = scope["client"]
-    return f"ipv6:[{host}]:{port}" if ":" in host else f"ipv4:{host}:{port}"
 
 
 def _accept_any(_: bytes) -> None: ...

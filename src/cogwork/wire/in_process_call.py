@@ -39,7 +39,7 @@ async def call(
             raise
         raise TimeoutError(f"{path} took longer than {timeout:g}s") from None
     if stream.reply is None:
-        raise NoReply(f"{path} ended without a reply; this is a bug in the server")
+        raise NoReply(path)
     return stream.reply
 
 
