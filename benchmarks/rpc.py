@@ -19,7 +19,10 @@ import time
 from collections.abc import Callable, Coroutine, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from cogwork.wire.handlers import Method
 
 SERVICE = "cogwork.bench.Bench"
 LARGE = 1_000_000
@@ -144,10 +147,13 @@ def make_handlers() -> dict[str, Callable[[Any, Any], Coroutine[Any, Any, Any]]]
     return {"Small": small, "Large": large}
 
 
-async def run_bare_server() -> int:
+def make_bare_server() -> Any:
+    """Return a bare grpc.aio server that is neither started nor listening."""
     import grpc
     import grpc.aio
     from google.protobuf.wrappers_pb2 import StringValue
+
+    from cogwork.wire.grpc import GRPC_OPTIONS
 
     handlers: dict[str, grpc.RpcMethodHandler[Any, Any]] = {
         name: grpc.unary_unary_rpc_method_handler(
@@ -157,34 +163,17 @@ async def run_bare_server() -> int:
         )
         for name, answer in make_handlers().items()
     }
-    from cogwork.wire.grpc import GRPC_OPTIONS
-
     server = grpc.aio.server(options=GRPC_OPTIONS)
     server.add_generic_rpc_handlers((grpc.method_handlers_generic_handler(SERVICE, handlers),))
-    port = server.add_insecure_port("127.0.0.1:0")
-    await server.start()
-    await wait_for_stop({"grpc": f"127.0.0.1:{port}"})
-    await server.stop(None)
-    return 0
+    return server
 
 
-async def run_our_server() -> int:
-    import psutil
+def make_methods() -> list[Method]:
+    """Return the same functions as methods of a handler table."""
     from google.protobuf.wrappers_pb2 import StringValue
     from grpclib.const import Cardinality
 
-    from cogwork.core.clock import SystemClock
-    from cogwork.front.peer_name import parse_socket_name
-    from cogwork.graph.provider import Providers
-    from cogwork.robot.handler_table import build_handler_table
-    from cogwork.robot.machine import Machine
-    from cogwork.server.front import FrontProcess, InProcessFront, ServerSockets
-    from cogwork.server.public_port import PublicPort
-    from cogwork.wire.grpc import grpc_server
     from cogwork.wire.handlers import Method
-
-    clock = SystemClock()
-    table = build_handler_table(Machine(Providers(), clock), clock, print)
 
     def method(name: str, answer: Any) -> Method:
         async def handle(stream: Any) -> None:
@@ -194,7 +183,34 @@ async def run_our_server() -> int:
             f"/{SERVICE}/{name}", Cardinality.UNARY_UNARY, handle, StringValue, StringValue
         )
 
-    table.add(SERVICE, lambda: [method(name, answer) for name, answer in make_handlers().items()])
+    return [method(name, answer) for name, answer in make_handlers().items()]
+
+
+async def run_bare_server() -> int:
+    server = make_bare_server()
+    port = server.add_insecure_port("127.0.0.1:0")
+    await server.start()
+    await wait_for_stop({"grpc": f"127.0.0.1:{port}"})
+    await server.stop(None)
+    return 0
+
+
+async def run_our_server() -> int:
+    import psutil
+
+    from cogwork.core.clock import SystemClock
+    from cogwork.front.peer_name import parse_socket_name
+    from cogwork.graph.provider import Providers
+    from cogwork.robot.handler_table import build_handler_table
+    from cogwork.robot.machine import Machine
+    from cogwork.server.front import FrontProcess, InProcessFront, ServerSockets
+    from cogwork.server.public_port import PublicPort
+    from cogwork.wire.grpc import grpc_server
+
+    clock = SystemClock()
+    table = build_handler_table(Machine(Providers(), clock), clock, print)
+
+    table.add(SERVICE, make_methods)
     with tempfile.TemporaryDirectory() as directory:
         sockets = ServerSockets(Path(directory) / "grpc", Path(directory) / "http")
         server = grpc_server(table, parse_socket_name)

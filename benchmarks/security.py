@@ -24,7 +24,15 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
-from benchmarks.rpc import CASES, SERVICE, make_handlers, run_on_loop, start_process, wait_for_stop
+from benchmarks.rpc import (
+    CASES,
+    SERVICE,
+    make_bare_server,
+    make_methods,
+    run_on_loop,
+    start_process,
+    wait_for_stop,
+)
 
 SERVERS = ("bare", "bare TLS", "ours", "header", "login", "TLS")
 MOST_LOGIN = 1.05
@@ -176,21 +184,8 @@ def measure_handshakes(address: str, authority: str, seconds: float) -> float:
 
 async def run_bare_server(given: dict[str, str]) -> int:
     import grpc
-    import grpc.aio
-    from google.protobuf.wrappers_pb2 import StringValue
 
-    from cogwork.wire.grpc import GRPC_OPTIONS
-
-    handlers: dict[str, grpc.RpcMethodHandler[Any, Any]] = {
-        name: grpc.unary_unary_rpc_method_handler(
-            answer,
-            request_deserializer=StringValue.FromString,
-            response_serializer=lambda reply: reply.SerializeToString(),
-        )
-        for name, answer in make_handlers().items()
-    }
-    server = grpc.aio.server(options=GRPC_OPTIONS)
-    server.add_generic_rpc_handlers((grpc.method_handlers_generic_handler(SERVICE, handlers),))
+    server = make_bare_server()
     pair = (given["key"].encode(), given["cert"].encode())
     plain = server.add_insecure_port("127.0.0.1:0")
     secure = server.add_secure_port("127.0.0.1:0", grpc.ssl_server_credentials([pair]))
@@ -247,9 +242,6 @@ def make_login() -> tuple[Any, str]:
 
 
 def start_server(path: Path, authenticator: Any) -> Any:
-    from google.protobuf.wrappers_pb2 import StringValue
-    from grpclib.const import Cardinality
-
     from cogwork.core.clock import SystemClock
     from cogwork.front.peer_name import parse_socket_name
     from cogwork.graph.provider import Providers
@@ -257,7 +249,6 @@ def start_server(path: Path, authenticator: Any) -> Any:
     from cogwork.robot.handler_table import build_handler_table
     from cogwork.robot.machine import Machine
     from cogwork.wire.grpc import grpc_server
-    from cogwork.wire.handlers import Method
 
     clock = SystemClock()
     machine = Machine(Providers(), clock)
@@ -265,15 +256,7 @@ def start_server(path: Path, authenticator: Any) -> Any:
     authentication.use(authenticator)
     table = build_handler_table(machine, clock, print, authentication=authentication)
 
-    def method(name: str, answer: Any) -> Method:
-        async def handle(stream: Any) -> None:
-            await stream.send_message(await answer(await stream.recv_message(), None))
-
-        return Method(
-            f"/{SERVICE}/{name}", Cardinality.UNARY_UNARY, handle, StringValue, StringValue
-        )
-
-    table.add(SERVICE, lambda: [method(name, answer) for name, answer in make_handlers().items()])
+    table.add(SERVICE, make_methods)
     server = grpc_server(table, parse_socket_name)
     server.add_insecure_port(f"unix:{path}")
     return server

@@ -211,17 +211,22 @@ async def test_handler_without_a_reply_is_an_error(site: WebSite) -> None:
     assert (reply.status, "without a reply" in reply.message) == (13, True)
 
 
-async def test_refused_call_is_answered_before_its_request_arrives(site: WebSite) -> None:
+async def send_beginning(site: WebSite, method: str, length: int, beginning: bytes) -> bytes:
+    """Send only the beginning of a request, and return the answer up to the status."""
     reader, writer = await asyncio.open_connection("127.0.0.1", site.port)
-    head = f"POST /{SERVICE}/Refused HTTP/1.1\r\nHost: x\r\nContent-Type: {BINARY}\r\n"
-    writer.write(f"{head}Content-Length: 30000000\r\n\r\n".encode())
+    head = f"POST /{SERVICE}/{method} HTTP/1.1\r\nHost: x\r\nContent-Type: {BINARY}\r\n"
+    writer.write(f"{head}Content-Length: {length}\r\n\r\n".encode() + beginning)
+    answer = b""
     async with asyncio.timeout(DEADLINE):
-        answer = b""
         while b"grpc-status" not in answer:
             answer += await reader.read(4096)
-    assert b"grpc-status: 16" in answer
     writer.close()
     await writer.wait_closed()
+    return answer
+
+
+async def test_refused_call_is_answered_before_its_request_arrives(site: WebSite) -> None:
+    assert b"grpc-status: 16" in await send_beginning(site, "Refused", 30_000_000, b"")
 
 
 async def test_millions_of_empty_messages_do_not_block_the_loop(site: WebSite) -> None:
@@ -243,16 +248,7 @@ async def test_request_that_arrives_too_slowly_is_refused(
     site: WebSite, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("cogwork.wire.http_body._GRACE", 0.2)
-    reader, writer = await asyncio.open_connection("127.0.0.1", site.port)
-    head = f"POST /{SERVICE}/Peer HTTP/1.1\r\nHost: x\r\nContent-Type: {BINARY}\r\n"
-    writer.write(f"{head}Content-Length: 100\r\n\r\nx".encode())
-    async with asyncio.timeout(DEADLINE):
-        answer = b""
-        while b"grpc-status" not in answer:
-            answer += await reader.read(4096)
-    assert b"arrives too slowly" in answer
-    writer.close()
-    await writer.wait_closed()
+    assert b"arrives too slowly" in await send_beginning(site, "Peer", 100, b"x")
 
 
 async def test_unknown_method(site: WebSite) -> None:
