@@ -1,6 +1,6 @@
 PYTHON ?= python3
 VENV ?= .venv
-EXTRAS ?= camera,onnx,tflite,tensorflow,torch,openvino,gpio,serial,gamepad
+EXTRAS ?= camera,webrtc,onnx,tflite,tensorflow,torch,openvino,gpio,serial,gamepad
 RUN = $(VENV)/bin
 # For each of the parsers.
 FUZZ_SECONDS ?= 60
@@ -12,9 +12,12 @@ BUILD = $(BUILD_VENV)/bin
 FETCH = -@$(MAKE) --no-print-directory models
 
 # A real RTSP server to test streams with, a browser, Graphviz, and shells and man to test completion and man pages with.
-DEBIAN = chromium gir1.2-gst-rtsp-server-1.0 gstreamer1.0-plugins-base gstreamer1.0-plugins-good python3-gi fish graphviz man-db zsh
+DEBIAN = chromium gir1.2-gst-rtsp-server-1.0 gstreamer1.0-plugins-base gstreamer1.0-plugins-good python3-gi fish graphviz iproute2 coturn nftables man-db zsh
 
-.PHONY: system browser setup server test coverage lint bench soak docs site demo models
+# The built control page, by the newest of its sources.
+PAGE = src/cogwork/control/site/index.html
+
+.PHONY: system browser page setup server test coverage lint lint-page bench soak docs site demo models
 
 system:  ## what the tests need of Debian, where that is what runs here and we may install it
 	@dpkg -s $(DEBIAN) >/dev/null 2>&1 || ! command -v apt-get >/dev/null || [ "$$(id -u)" != 0 ] || \
@@ -22,6 +25,15 @@ system:  ## what the tests need of Debian, where that is what runs here and we m
 
 browser:  ## the public TypeScript SDK, to test the server with in a browser
 	cd tests/browser && npm ci --ignore-scripts --no-audit --no-fund --loglevel error
+
+page: $(PAGE)  ## the control page, which is part of the package; needs Node 20 or newer
+
+$(PAGE): web/node_modules/.installed web/index.html web/vite.config.ts $(shell find web/src web/public -type f)
+	cd web && npm run --silent build -- --logLevel warn
+
+web/node_modules/.installed: web/package-lock.json
+	cd web && npm ci --ignore-scripts --no-audit --no-fund --loglevel error
+	touch $@
 
 setup: $(VENV)/.installed  ## a virtual environment with everything for development
 
@@ -41,6 +53,9 @@ lint: setup  ## formatting, lint, spelling, types, import contracts
 	$(RUN)/mypy
 	$(RUN)/lint-imports
 
+lint-page: page  ## types, accessibility warnings and unit tests of the control page
+	cd web && npm run --silent check && npm test --silent
+
 test: setup  ## everything but the soaks
 	$(FETCH)
 	$(RUN)/python -m pytest -m 'not soak'
@@ -58,6 +73,7 @@ coverage: setup  ## branches that the unit tests take, as information; build/cov
 soak: setup  ## the long versions: kills, random edits, mutations at full size, every parser fuzzed
 	$(FETCH)
 	COGWORK_TEST_SIZE=full $(RUN)/python -m pytest --timeout 1800 tests/fault tests/interop tests/load tests/unit -m 'soak or not soak'
+	COGWORK_CONTRACT_TRANSPORT=webrtc $(RUN)/python -m pytest tests/contract/api
 	# Not every platform has atheris; without it the mutations are random.
 	-$(RUN)/python -m pip install --quiet --only-binary :all: --group fuzz
 	$(RUN)/python -m tests.fuzz --seconds $(FUZZ_SECONDS)
@@ -73,7 +89,7 @@ site: setup  ## the documentation site in site/; a warning, a broken link or a f
 	$(RUN)/zensical build --clean --strict
 	$(RUN)/python -m scripts.check_site site
 
-server:  ## bin/<os>-<arch>/cogwork-server, one file that needs no Python
+server: page  ## bin/<os>-<arch>/cogwork-server, one file that needs no Python
 	test -x $(BUILD)/python || $(PYTHON) -m venv $(BUILD_VENV)
 	$(BUILD)/python -m pip install --quiet pyinstaller==6.22.3 '.[$(BUILD_EXTRAS)]'
 	$(BUILD)/python -m PyInstaller --noconfirm --clean --log-level WARN --distpath build --workpath build/work packaging/cogwork-server.spec

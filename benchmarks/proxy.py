@@ -338,7 +338,7 @@ def _own_command(role: str, targets: dict[str, str]) -> list[str]:
 
 
 def _run_on_loop(work: Coroutine[Any, Any, int]) -> int:
-    from cogwork.server import process
+    from cogwork.serving import process
 
     process.prepare(os.environ)
     return process.run(work)

@@ -203,8 +203,8 @@ async def run_our_server() -> int:
     from cogwork.graph.provider import Providers
     from cogwork.robot.handler_table import build_handler_table
     from cogwork.robot.machine import Machine
-    from cogwork.server.front import FrontProcess, InProcessFront, ServerSockets
-    from cogwork.server.public_port import PublicPort
+    from cogwork.serving.front import FrontProcess, InProcessFront, ServerSockets
+    from cogwork.serving.public_port import PublicPort
     from cogwork.wire.grpc import grpc_server
 
     clock = SystemClock()
@@ -243,7 +243,7 @@ async def wait_for_stop(addresses: dict[str, str]) -> None:
 
 
 def run_on_loop(work: Coroutine[Any, Any, int]) -> int:
-    from cogwork.server import process
+    from cogwork.serving import process
 
     process.prepare(os.environ)
     return process.run(work)

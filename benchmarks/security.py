@@ -196,8 +196,9 @@ async def run_bare_server(given: dict[str, str]) -> int:
 
 
 async def run_our_servers(given: dict[str, str]) -> int:
-    from cogwork.server.front import FrontProcess, ServerSockets
-    from cogwork.server.public_port import PublicPort
+    from cogwork.front.tls_socket import TlsSettings
+    from cogwork.serving.front import FrontProcess, ServerSockets
+    from cogwork.serving.public_port import PublicPort
 
     authenticator, token = make_login()
     with tempfile.TemporaryDirectory() as directory:
@@ -206,7 +207,7 @@ async def run_our_servers(given: dict[str, str]) -> int:
             sockets = ServerSockets(
                 Path(directory) / f"{name}-grpc",
                 Path(directory) / f"{name}-http",
-                Path(given["pair"]) if name == "TLS" else None,
+                TlsSettings(Path(given["pair"])) if name == "TLS" else None,
             )
             servers.append(start_server(sockets.grpc, authenticator if name == "login" else None))
             await servers[-1].start()

@@ -1,4 +1,4 @@
-"""Puts the man pages into the wheel, where `man` looks for them."""
+"""Puts the man pages into the wheel, where `man` looks for them; warns of a missing page."""
 
 from __future__ import annotations
 
@@ -15,6 +15,8 @@ class ManPages(BuildHookInterface[Any]):
     def initialize(self, version: str, build_data: dict[str, Any]) -> None:
         if version == "editable":
             return
+        if not (Path(self.root) / "src/cogwork/control/site/index.html").exists():
+            self.app.display_warning("the control page is not built; run `make page` to include it")
         directory = Path(self.root) / "build" / "man"
         # In a process of its own: what Hatchling imports stays as it is.
         subprocess.run(

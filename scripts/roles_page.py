@@ -19,7 +19,8 @@ _HEAD = "\n\n".join(
         "[Put it on a network](../guides/put-it-on-a-network.md). Each role includes the ones "
         "before it.",
         "Methods of APIs that modules define require an operator. The HTTP pages, the logs and the "
-        "pictures of\ncameras require a viewer.",
+        "pictures of\ncameras require a viewer; reading, checking and saving the configuration "
+        "over HTTP requires an owner.",
         "This page is generated from the code.\n",
     )
 )

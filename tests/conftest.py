@@ -59,14 +59,21 @@ def freeze_garbage_collector() -> None:
 @pytest.fixture
 def default_port() -> Iterator[int]:
     """Of a machine that is configured without an address: for one test at a time, in all processes
-    that run tests on this computer."""
+    that run tests on this computer.
+
+    A test that uses it is marked `timeout(..., func_only=True)`: its turn may come only after every
+    guide has run.
+    """
     turn = "\0cogwork tests: default port"
+    deadline = time.monotonic() + 600
     with socket.socket(socket.AF_UNIX) as mine:
-        while True:
+        while time.monotonic() < deadline:
             with contextlib.suppress(OSError):
                 mine.bind(turn)
                 break
             time.sleep(0.05)
+        else:
+            pytest.fail("other tests have used the default port for 10 minutes")
         yield 8080
 
 

@@ -29,7 +29,7 @@ class ForeignCamera(Camera):
         self._news = asyncio.Event()
 
     async def wait_for_requests(self, times: int) -> None:
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(60):
             while len(self.asked) < times:
                 self._news.clear()
                 await self._news.wait()

@@ -1,8 +1,9 @@
 r"""Serves a moving image over RTSP on loopback until the process ends.
 
 Run with Debian's own Python, which has GStreamer: `gst_rtsp.py PORT ELEMENT…`, with the elements
-that encode and pack the image. It prints `listening` once it listens; without a port it ends at
-once, with 0 if everything needed is installed.
+that encode and pack the image; `--picture ELEMENTS` before them replaces those that make it. It
+prints `listening` once it listens; without a port it ends at once, with 0 if everything needed is
+installed.
 """
 
 from __future__ import annotations
@@ -25,7 +26,8 @@ PICTURE = (
 def main(port: str = "", *elements: str) -> None:
     Gst.init(None)
     if port:
-        serve(port, " ! ".join((PICTURE, *elements)))
+        shown = elements[1:] if elements[0] == "--picture" else (PICTURE, *elements)
+        serve(port, " ! ".join(shown))
 
 
 def serve(port: str, pipeline: str) -> None:

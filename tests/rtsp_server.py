@@ -27,9 +27,9 @@ _PACKAGES = (
 
 
 class RtspServer:
-    def __init__(self, port: int, encoding: tuple[str, ...]) -> None:
+    def __init__(self, port: int, elements: tuple[str, ...]) -> None:
         self.port = port
-        self._encoding = encoding
+        self._elements = elements
         self._process: asyncio.subprocess.Process | None = None
         self._reader: asyncio.Task[None] | None = None
 
@@ -43,7 +43,7 @@ class RtspServer:
             _PYTHON,
             _SCRIPT,
             str(self.port),
-            *self._encoding,
+            *self._elements,
             stdin=asyncio.subprocess.DEVNULL,
             stdout=asyncio.subprocess.PIPE,
             stderr=asyncio.subprocess.STDOUT,
@@ -82,12 +82,16 @@ class RtspServer:
 
 @contextlib.asynccontextmanager
 async def rtsp_server(
-    port: int | None = None, encoding: tuple[str, ...] = JPEG
+    port: int | None = None, encoding: tuple[str, ...] = JPEG, picture: str | None = None
 ) -> AsyncIterator[RtspServer]:
-    """Yield the listening server; skip the test where GStreamer is not installed."""
+    """Yield the listening server; skip the test where GStreamer is not installed.
+
+    `picture`: the GStreamer elements that make the image, instead of a small moving ball.
+    """
     if not _has_gstreamer():
         pytest.skip(f"there is no RTSP server to test with: apt-get install {_PACKAGES}")
-    server = RtspServer(port or free_port(), encoding)
+    elements = encoding if picture is None else ("--picture", picture, *encoding)
+    server = RtspServer(port or free_port(), elements)
     try:
         await server.start()
         yield server

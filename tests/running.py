@@ -18,7 +18,7 @@ from cogwork.core import atomic
 
 Config = Mapping[str, Any]
 
-DEADLINE = 20.0
+DEADLINE = 60.0
 """Seconds that starting, stopping or saying something may take."""
 
 SERVING = re.compile(
@@ -145,6 +145,7 @@ async def run_server(
     serves: bool = True,
     environment: Mapping[str, str] | None = None,
     program: Sequence[str] = PROGRAM,
+    arguments: Sequence[str] = (),
 ) -> AsyncIterator[Server]:
     """A server whose home and file are in the directory, with the file as given.
 
@@ -153,7 +154,7 @@ async def run_server(
     file = directory / "machine.json"
     save(file, config if isinstance(config, str) else with_free_port(config))
     around = {"COGWORK_HOME": str(directory / "home"), **(environment or {})}
-    async with start_server(["-config", str(file)], around, program=program) as server:
+    async with start_server(["-config", str(file), *arguments], around, program=program) as server:
         server.file = file
         if serves:
             await server.wait_until_serving()

@@ -92,6 +92,6 @@ def refused() -> Iterator[Refusal]:
 
 async def until(condition: Callable[[], Awaitable[bool]]) -> None:
     """Wait for a condition that only a call to the server shows."""
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(60):
         while not await condition():
             pass

@@ -1,14 +1,20 @@
-// Calls every unary and server-streaming method of the SDK's clients over gRPC-web, and prints the
-// outcome of each as JSON. Run as `node sdk.mjs URL ENTITY KEY`.
+// Calls every unary and server-streaming method of the SDK's clients, and prints the outcome of each
+// as JSON. Run as `node sdk.mjs URL ENTITY KEY gRPC-web|webrtc`.
 import { withPage } from "./browser.mjs";
 
-const [url, entity, key] = process.argv.slice(2);
+const [url, entity, key, transport] = process.argv.slice(2);
 
-async function drive({ url, entity, key }) {
+async function drive({ url, entity, key, transport }) {
   const { sdk } = globalThis.machine;
   const credentials = { type: "api-key", authEntity: entity, payload: key };
   const robot = new sdk.RobotClient();
-  await robot.dial({ host: url, credentials, noReconnect: true });
+  const outcomes = {};
+  if (transport === "webrtc") {
+    const { host } = new URL(url);
+    await robot.dial({ host, signalingAddress: url, credentials, noReconnect: true, iceServers: [] });
+  } else {
+    await robot.dial({ host: url, credentials, noReconnect: true });
+  }
 
   const jpeg = Uint8Array.from(atob(globalThis.picture), (each) => each.charCodeAt(0));
   const pose = { x: 100, y: 0, z: 300, oX: 0, oY: 0, oZ: 1, theta: 0 };
@@ -58,7 +64,6 @@ async function drive({ url, entity, key }) {
     frameSystemConfig: [[]], getCloudMetadata: [], getModelsFromModules: [], stopAll: [],
     resourceRPCSubtypes: [],
   };
-  const outcomes = {};
   const record = async (name, call) => {
     const limit = new Promise((_, reject) => setTimeout(() => reject(new Error("timeout")), 15000));
     try {
@@ -82,12 +87,15 @@ async function drive({ url, entity, key }) {
       await record(`${kind}.${method}`, () => client[method](...given));
     }
   }
+  // Not sooner: the data channel opens before the browser calls the connection connected.
+  if (transport === "webrtc")
+    outcomes.connection = robot.peerConnection?.connectionState ?? "none";
   return outcomes;
 }
 
 const PICTURE = process.env.PICTURE;
 const outcomes = await withPage(url, async (page) => {
   await page.evaluate((picture) => (globalThis.picture = picture), PICTURE);
-  return page.evaluate(drive, { url, entity, key });
+  return page.evaluate(drive, { url, entity, key, transport });
 });
 console.log(JSON.stringify(outcomes));

@@ -26,7 +26,7 @@ def grpc_core() -> Iterator[None]:
     port = server.add_insecure_port("127.0.0.1:0")
     server.start()
     with grpc.insecure_channel(f"127.0.0.1:{port}") as channel:
-        grpc.channel_ready_future(channel).result(timeout=10)
+        grpc.channel_ready_future(channel).result(timeout=60)
         yield
     server.stop(None).wait(10)
     grpc.aio.shutdown_grpc_aio()
@@ -41,7 +41,7 @@ async def _use_grpc() -> None:
     for _ in range(3):
         async with grpc.aio.insecure_channel(f"127.0.0.1:{port}") as channel:
             call: Any = channel.unary_unary("/nobody/knows")
-            await asyncio.gather(*(call(b"", timeout=5) for _ in range(8)), return_exceptions=True)
+            await asyncio.gather(*(call(b"", timeout=60) for _ in range(8)), return_exceptions=True)
     await server.stop(None)
 
 

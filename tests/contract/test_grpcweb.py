@@ -17,6 +17,7 @@ from google.protobuf.wrappers_pb2 import StringValue
 from grpclib.const import Cardinality
 from tests.contract.conftest import grpc_core
 from tests.contract.test_listener import MIB, SERVICE, Site, serve_site, until
+from tests.sizes import limit
 
 from cogwork.auth.errors import Unauthenticated
 from cogwork.core.errors import NotFound
@@ -28,7 +29,7 @@ __all__ = ["grpc_core"]
 
 BINARY = "application/grpc-web+proto"
 TEXT = "application/grpc-web-text+proto"
-DEADLINE = 20.0
+DEADLINE = 60.0
 
 
 @dataclass
@@ -241,7 +242,7 @@ async def test_millions_of_empty_messages_do_not_block_the_loop(site: WebSite) -
             await asyncio.sleep(0.001)
             longest = max(longest, time.monotonic() - before)
         assert text in (await sending).message
-        assert longest < 2.0
+        assert longest < limit(2)
 
 
 async def test_request_that_arrives_too_slowly_is_refused(

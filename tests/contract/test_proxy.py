@@ -61,7 +61,7 @@ async def near(tmp_path: Any) -> AsyncIterator[grpc.aio.Channel]:
 @pytest.mark.parametrize("path", [PATH, f"{PATH}Once"])
 async def test_repeated_metadata_keys_are_kept(near: grpc.aio.Channel, path: str) -> None:
     ask: Any = near.unary_unary(path)
-    call = ask(b"hello", metadata=TWICE, timeout=10)
+    call = ask(b"hello", metadata=TWICE, timeout=60)
     assert (await call).decode() == repr(TWICE)
     assert tuple(await call.initial_metadata()) == TWICE
     assert tuple(await call.trailing_metadata()) == TWICE

@@ -20,7 +20,9 @@ import trustme
 from tests.contract.conftest import grpc_core
 from tests.contract.test_listener import DEADLINE, MIB, SERVICE, Site, call_echo, serve_site, until
 
+from cogwork.front.peer_name import digest_of
 from cogwork.front.public_listener import ListenerLimits
+from cogwork.front.tls_socket import TlsSettings
 
 __all__ = ["grpc_core"]
 
@@ -29,6 +31,7 @@ class Authority:
     def __init__(self, directory: Path) -> None:
         self._authority = trustme.CA()
         self._directory = directory
+        directory.mkdir(exist_ok=True)
         self._count = 0
 
     def issue(self) -> Path:
@@ -39,6 +42,16 @@ class Authority:
         certificate.private_key_and_cert_chain_pem.write_to_path(str(file))
         return file
 
+    def issue_client(self, name: str) -> tuple[bytes, bytes]:
+        """Return the key and the certificate of a client."""
+        issued = self._authority.issue_cert(name)
+        chain = b"".join(each.bytes() for each in issued.cert_chain_pems)
+        return issued.private_key_pem.bytes(), chain
+
+    def write(self, file: Path) -> None:
+        """Write the certificate of the authority."""
+        self._authority.cert_pem.write_to_path(str(file))
+
     def client_context(self, *protocols: str) -> ssl.SSLContext:
         context = ssl.create_default_context()
         self._authority.configure_trust(context)
@@ -46,13 +59,16 @@ class Authority:
             context.set_alpn_protocols(list(protocols))
         return context
 
-    def connect_grpc(self, port: int) -> grpc.aio.Channel:
+    def connect_grpc(self, port: int, own: tuple[bytes, bytes] | None = None) -> grpc.aio.Channel:
+        """`own`: the key and the certificate of the client."""
         options = [
             ("grpc.max_receive_message_length", -1),
             ("grpc.max_send_message_length", -1),
             ("grpc.use_local_subchannel_pool", 1),
         ]
-        credentials = grpc.ssl_channel_credentials(self._authority.cert_pem.bytes())
+        credentials = grpc.ssl_channel_credentials(
+            self._authority.cert_pem.bytes(), *(own or (None, None))
+        )
         return grpc.aio.secure_channel(f"127.0.0.1:{port}", credentials, options=options)
 
     def get(self, port: int, path: str = "/") -> tuple[int, bytes]:
@@ -94,7 +110,7 @@ async def serve_tls(
     authority: Authority, limits: ListenerLimits | None = None
 ) -> AsyncIterator[Site]:
     async with serve_site(limits) as site:
-        site.front.use_certificate(authority.issue())
+        site.front.use_tls(TlsSettings(authority.issue()))
         yield site
 
 
@@ -239,7 +255,7 @@ async def test_replaced_certificate_serves_new_connections_and_keeps_others(
         assert await call_echo(channel, b"1") == b"1"
         before = await asyncio.to_thread(serial, site.port)
         peer = await call_echo(channel, b"", method="Peer")
-        site.front.use_certificate(authority.issue())
+        site.front.use_tls(TlsSettings(authority.issue()))
         assert await asyncio.to_thread(serial, site.port) != before
         assert await call_echo(channel, b"", method="Peer") == peer
 
@@ -250,14 +266,43 @@ async def test_unusable_certificate_keeps_the_current_one(
     async with serve_tls(authority) as site:
         broken = tmp_path / "broken.pem"
         broken.write_text("no certificate")
-        site.front.use_certificate(broken)
+        site.front.use_tls(TlsSettings(broken))
         assert "keeping the current one" in caplog.text
         assert (await asyncio.to_thread(authority.get, site.port))[0] == 200
-        site.front.use_certificate(None)
+        site.front.use_tls(None)
         with pytest.raises(ssl.SSLError):
             await asyncio.to_thread(authority.get, site.port)
         # Never plaintext instead of TLS.
-        site.front.use_certificate(broken)
+        site.front.use_tls(TlsSettings(broken))
         assert "refusing all connections" in caplog.text
         reply = await asyncio.to_thread(request_plain, site.port, b"GET / HTTP/1.1\r\n\r\n")
         assert reply == b""
+
+
+async def test_client_certificate_is_passed_on_to_the_servers(
+    authority: Authority, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Only a name that is accepted, in a certificate that the authority has signed."""
+    ca = tmp_path / "ca.pem"
+    authority.write(ca)
+    stranger = Authority(tmp_path / "other")
+    async with serve_site() as site:
+        names = ("laptop.example", "desk.example")
+        site.front.use_tls(TlsSettings(authority.issue(), ca, names))
+        for name, expected in (
+            ("laptop.example", digest_of("laptop.example")),
+            ("DESK.example", digest_of("desk.example")),
+            ("unknown.example", ""),
+            (None, ""),
+        ):
+            own = authority.issue_client(name) if name is not None else None
+            async with authority.connect_grpc(site.port, own) as channel:
+                found = await call_echo(channel, b"", method="Certificate")
+                assert found.decode() == expected
+        own = stranger.issue_client("laptop.example")
+        async with authority.connect_grpc(site.port, own) as channel:
+            call: Any = channel.unary_unary(f"/{SERVICE}/Echo")
+            with pytest.raises(grpc.aio.AioRpcError) as caught:
+                await call(b"", timeout=DEADLINE)
+            assert caught.value.code() == grpc.StatusCode.UNAVAILABLE
+    assert "presented a certificate that is not accepted" in caplog.text

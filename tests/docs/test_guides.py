@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import ctypes
 import os
 import signal
 import subprocess
 import sys
+import threading
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
@@ -38,12 +40,21 @@ INSTEAD = {
     # A reader ends it with Ctrl-C.
     "cogwork demo": "cogwork demo demo --seconds 3 --port 8081",
     # It takes a moment until the saved file is running.
+    "cogwork config history": (
+        "until cogwork config history 2>/dev/null | grep -q ^2; do sleep 0.2; done; "
+        "cogwork config history"
+    ),
+    "cp next.json machine.json": (
+        "until cogwork config history 2>/dev/null | grep -q ^1; do sleep 0.2; done; "
+        "cp next.json machine.json"
+    ),
     "cogwork call motor set_rpm '{\"rpm\": 90}' 2>&1": (
         "until cogwork call motor set_rpm '{\"rpm\": 90}' 2>&1 | grep INVALID; do sleep 0.2; done"
     ),
 }
 
 
+@pytest.mark.timeout(240, func_only=True)
 @pytest.mark.usefixtures("default_port")
 @pytest.mark.parametrize("guide", GUIDES, ids=lambda guide: guide.stem)
 def test_commands_print_what_the_guide_shows(guide: Path, tmp_path: Path) -> None:
@@ -60,6 +71,10 @@ def test_commands_print_what_the_guide_shows(guide: Path, tmp_path: Path) -> Non
                 assert step.matches(printed), f"$ {step.line}\n{printed}"
 
 
+PRCTL = ctypes.CDLL(None).prctl
+PR_SET_PDEATHSIG = 1
+PATIENCE = 60.0
+"""Seconds until a server has printed what the guide shows."""
 INTERRUPTED = 130
 """Exit code of a command that Ctrl-C ended."""
 
@@ -74,13 +89,18 @@ def start_server(command: Command, directory: Path) -> Iterator[None]:
         text=True,
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
+        preexec_fn=end_with_parent,
     ) as server:
         assert server.stdout is not None
         printed = ""
+        # It ends the loop if the line never comes.
+        patience = threading.Timer(PATIENCE, server.terminate)
+        patience.start()
         while not command.matches(printed):
             line = server.stdout.readline()
             assert line, f"$ {command.line}\n{printed}"
             printed += line
+        patience.cancel()
         try:
             yield
         finally:
@@ -88,6 +108,11 @@ def start_server(command: Command, directory: Path) -> Iterator[None]:
             rest = server.communicate(timeout=30)[0]
         expected = 0 if command.line.startswith("cogwork-server") else INTERRUPTED
         assert server.returncode == expected, printed + rest
+
+
+def end_with_parent() -> None:
+    """Runs in a child. The next guide needs the port, also if this one is ended by its timeout."""
+    PRCTL(PR_SET_PDEATHSIG, signal.SIGTERM)
 
 
 def environment_for(directory: Path) -> dict[str, str]:
@@ -106,7 +131,7 @@ def run_command(command: Command, directory: Path) -> str:
         cwd=directory,
         env=environment_for(directory),
         text=True,
-        timeout=60,
+        timeout=120,
         capture_output=True,
         check=False,
     )

@@ -15,7 +15,7 @@ def main() -> None:
     for number in range(int(count)):
         source = f"127.0.1.{number % int(addresses)}"
         connection = http.client.HTTPConnection(
-            "127.0.0.1", int(port), timeout=20, source_address=(source, 0)
+            "127.0.0.1", int(port), timeout=60, source_address=(source, 0)
         )
         credentials = {"type": "api-key", "payload": f"guess {number}"}
         body = json.dumps({"entity": entity, "credentials": credentials})

@@ -64,7 +64,7 @@ def call(parent: str) -> None:
     for name, (path, request) in CALLS.items():
         try:
             make_call: Any = channel.unary_unary(path)
-            make_call(request.SerializeToString(), timeout=10)
+            make_call(request.SerializeToString(), timeout=60)
             said[name] = "OK"
         except grpc.RpcError as error:
             said[name] = error.code().name

@@ -23,6 +23,7 @@ import grpc.aio
 import psutil
 from tests.fault import rogue
 from tests.modules import make
+from tests.sizes import limit
 
 from cogwork.config.load_context import LoadContext
 from cogwork.config.loader import load
@@ -40,7 +41,7 @@ from cogwork.resource.machine_access import MachineAccess
 from cogwork.resource.registry import Registry
 from cogwork.robot.handler_table import build_handler_table
 from cogwork.robot.machine import Machine
-from cogwork.server.socket_directory import private_directory
+from cogwork.serving.socket_directory import private_directory
 from cogwork.wire.channel import SdkChannel
 
 assert sdk.VERSION  # it comes before anything else of the SDK
@@ -55,13 +56,13 @@ from viam.gen.robot.v1.robot_pb2 import (  # noqa: E402
 
 Config = dict[str, Any]
 
-DEADLINE = 20.0
-SOON = 1.0
+DEADLINE = 60.0
+SOON = limit(1.0)
 """Seconds within which the end of a process is to be noticed."""
 MIB = 1 << 20
 MARK = "COGWORK_TEST_HOUSE"
 
-SHORT = Deadlines(start=1.0, validate=0.5, add=0.5, remove=0.5, probe=0.2)
+SHORT = Deadlines(start=3.0, validate=1.5, add=1.5, remove=1.5, probe=0.2)
 NO_PAUSE = Backoff(0.0, 0.0)
 READY, UNHEALTHY = 3, 4
 """As ModuleStatus numbers them."""

@@ -13,7 +13,7 @@ from typing import Any
 import grpc.aio
 
 EVERY = 0.02
-DEADLINE = 20.0
+DEADLINE = 60.0
 MOST = 500
 """Calls under way at once."""
 METHOD = "/viam.component.generic.v1.GenericService/DoCommand"

@@ -19,7 +19,7 @@ from grpclib.client import Channel
 from tests.fault.watched import LONGEST_TURN, MIB, Phase, WatchedServer, run_watched
 from tests.pictures import BAD_PICTURES, color_image, encode_pixels, jpeg, png, progressive
 from tests.running import Config, plug_in
-from tests.sizes import size
+from tests.sizes import limit, size
 
 from cogwork.resource import sdk
 from cogwork.resource.image_header import read_header
@@ -27,7 +27,9 @@ from cogwork.resource.image_header import read_header
 assert sdk.VERSION  # it comes before anything else of the SDK
 from viam.components.camera.client import CameraClient  # noqa: E402
 
-LONGEST = 1.0
+pytestmark = pytest.mark.alone
+
+LONGEST = limit(1.0)
 """Seconds until a bad picture is refused."""
 MOST_AT_ONCE = 400.0
 """MiB that the server may take for a bad picture while it looks at it."""
@@ -121,7 +123,7 @@ class Neighbor:
         self.pictures = 0
 
     async def wait_for_images(self, pictures: int) -> None:
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(60):
             while self.pictures < pictures:
                 self._news.clear()
                 await self._news.wait()
@@ -130,7 +132,7 @@ class Neighbor:
         while True:
             for camera in self.cameras:
                 began = time.monotonic()
-                (image,), _ = await camera.get_images(timeout=10)
+                (image,), _ = await camera.get_images(timeout=60)
                 self.longest = max(self.longest, time.monotonic() - began)
                 self.pictures += 1
                 self._news.set()
@@ -153,7 +155,7 @@ class Scene:
         return CameraClient(name, self.channel)
 
     async def show(self, name: str) -> None:
-        await self.camera("bad").do_command({"show": name}, timeout=10)
+        await self.camera("bad").do_command({"show": name}, timeout=60)
 
     async def attack(self, name: str, attack: Callable[[], Awaitable[None]]) -> Phase:
         """Attack while the neighbor reads its own cameras."""
@@ -188,7 +190,7 @@ async def scene(directory: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterat
         here = Scene(server, neighbor, channel)
         await here.show("good")
         for name in ("turned", "small"):  # what is loaded at the first use is no growth
-            await here.camera(name).get_images(timeout=20)
+            await here.camera(name).get_images(timeout=60)
         tasks = [
             asyncio.ensure_future(each)
             for each in (neighbor.read_images(), neighbor.measure_memory())
@@ -221,7 +223,7 @@ async def test_bad_images_are_refused_quickly_without_affecting_others(
             await here.attack(f"{kind} at once", partial(expect_bad_images_at_once, camera, words))
             assert here.neighbor.most - before < MOST_AT_ONCE, kind
         await here.show("good")
-        (image,), _ = await here.camera("turned").get_images(timeout=10)
+        (image,), _ = await here.camera("turned").get_images(timeout=60)
         assert read_header(image.data).width == 64
         assert await here.server.size() - first < MOST_KEPT
         for line in here.server.server.err.lines:
@@ -231,7 +233,7 @@ async def test_bad_images_are_refused_quickly_without_affecting_others(
 
 async def read_images(camera: CameraClient, words: str) -> None:
     with pytest.raises(GRPCError) as error:
-        await camera.get_images(timeout=10)
+        await camera.get_images(timeout=60)
     told = error.value.message or ""
     assert told.startswith('camera "bad" returned a bad image: '), told
     assert words in told
@@ -273,5 +275,5 @@ async def test_large_images_with_many_readers_take_bounded_memory(
             assert phase.growth < MOST_KEPT + 110
             assert here.neighbor.most - first < MOST_AT_ONCE + 110
         await here.show("good")
-        await client.get_images(timeout=10)
+        await client.get_images(timeout=60)
         assert await here.server.size() - first < MOST_KEPT

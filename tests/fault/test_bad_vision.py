@@ -18,7 +18,7 @@ from tests.fault.watched import LONGEST_TURN, MIB, WatchedServer, run_watched
 from tests.onnx_models import FLOAT, INT64, model, save_model
 from tests.running import Config
 from tests.served import refused
-from tests.sizes import size
+from tests.sizes import limit, size
 from tests.vision_models import constant
 
 from cogwork.resource import sdk
@@ -28,7 +28,9 @@ from viam.media.video import CameraMimeType, ViamImage  # noqa: E402
 from viam.proto.service.vision import Detection  # noqa: E402
 from viam.services.vision import VisionClient  # noqa: E402
 
-LONGEST = 2.0
+pytestmark = pytest.mark.alone
+
+LONGEST = limit(2.0)
 """Seconds of one call."""
 MOST_AT_ONCE = 500.0
 """MiB that the server may take for it."""
@@ -191,7 +193,7 @@ async def test_nonsense_results_are_handled_in_bounded_time_and_memory(tmp_path:
         try:
             for name in MODELS:  # what is loaded at the first use is no growth
                 if name != "capricious":
-                    await here.client(name).get_detections_from_camera("", timeout=20)
+                    await here.client(name).get_detections_from_camera("", timeout=60)
             first = await server.size()
             await check_a_million_boxes(here)
             await check_impossible_boxes(here)
@@ -239,7 +241,7 @@ async def check_impossible_boxes(here: Scene) -> None:
     for name, count in wanted.items():
         client = here.client(name)
         for found in await here.call_once_and_together(
-            name, lambda client=client: client.get_detections_from_camera("", timeout=10)
+            name, lambda client=client: client.get_detections_from_camera("", timeout=60)
         ):
             check_detections(found)
             assert count is None or len(found) == count, name
@@ -258,7 +260,7 @@ async def check_failing_model(here: Scene) -> None:
     client = here.client("capricious")
     for _ in range(3):
         with refused() as told:
-            await client.get_classifications_from_camera("", 1, timeout=10)
+            await client.get_classifications_from_camera("", 1, timeout=60)
         assert told.words.startswith("the model failed on these tensors: ")
         black = cv2.imencode(".png", np.zeros((8, 8, 3), np.uint8))[1].tobytes()
         image = ViamImage(black, CameraMimeType.PNG)

@@ -49,7 +49,7 @@ class Load:
                 # Some connections live through many replacements, others through none.
                 for _ in range(5 if number % 2 else 200):
                     try:
-                        await call(b"", timeout=20)
+                        await call(b"", timeout=60)
                         self.calls += 1
                     except grpc.aio.AioRpcError as error:
                         self.failures.append(f"{error.code().name}: {error.details()}")
@@ -73,7 +73,7 @@ def wait_until_served(port: int, certificate: bytes) -> None:
     while served != certificate:
         assert time.monotonic() < deadline, "the new certificate is not served"
         time.sleep(0.02)
-        pem = ssl.get_server_certificate(("localhost", port), timeout=20)
+        pem = ssl.get_server_certificate(("localhost", port), timeout=60)
         served = ssl.PEM_cert_to_DER_cert(pem)
 
 

@@ -10,7 +10,7 @@ from tests.fault.watched import FAKES
 from tests.running import http_get, run_server, with_free_port
 
 KEYS = {"handlers": [{"type": "api-key", "config": {"keys": ["id1"], "id1": "planted-key"}}]}
-UNSUPPORTED = {"tls_auth_entities": ["robot.example"]}
+UNCHECKED = {"tls_auth_entities": ["robot.example"]}
 
 
 async def is_locked(port: int) -> bool:
@@ -18,17 +18,17 @@ async def is_locked(port: int) -> bool:
 
 
 async def test_server_that_cannot_protect_the_machine_refuses_to_start(tmp_path: Path) -> None:
-    config = {**FAKES, "auth": UNSUPPORTED}
+    config = {**FAKES, "auth": UNCHECKED}
     async with run_server(config, tmp_path, exits=1, serves=False) as server:
         assert await server.exit_code() == 1
-    assert "refusing to start: client certificates are configured" in server.out.text
+    assert "refusing to start: client certificates are accepted" in server.out.text
     assert "serving" not in server.out.text
 
 
 async def test_last_good_config_without_login_is_not_served_instead(tmp_path: Path) -> None:
     async with run_server(FAKES, tmp_path) as server:
         await server.out.wait_for("applied in")
-    config = {**FAKES, "auth": UNSUPPORTED}
+    config = {**FAKES, "auth": UNCHECKED}
     async with run_server(config, tmp_path, exits=1, serves=False) as server:
         assert await server.exit_code() == 1
     assert "serving" not in server.out.text

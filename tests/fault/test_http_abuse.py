@@ -11,9 +11,12 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from functools import partial
 from pathlib import Path
 
+import pytest
 from tests.fault.watched import FAKES, LONGEST_TURN, WatchedServer, run_watched
 from tests.running import Config
 from tests.sizes import size
+
+pytestmark = pytest.mark.alone
 
 CLIENTS = 6
 SECONDS = size(ci=2, full=10)
@@ -34,7 +37,7 @@ async def start_http_server(
 ) -> AsyncIterator[WatchedServer]:
     """Start a server that has imported what it needs for HTTP."""
     async with run_watched(directory, config) as server:
-        for path in ("/", "/status.json", "/logs.jsonl", "/history.json"):
+        for path in ("/status", "/status.json", "/logs.jsonl", "/history.json"):
             assert (await server.server.get(path))[0] == 200
         yield server
 
@@ -126,7 +129,7 @@ async def test_status_requests_in_a_loop_do_not_affect_other_clients(tmp_path: P
     async with start_http_server(tmp_path, MANY) as server:
         port = server.server.port
         await server.measure_idle()
-        for path in ("/status.json", "/"):
+        for path in ("/status.json", "/status"):
             await run_attack(server, f"{CLIENTS} clients loop {path}", partial(loop_on, port, path))
 
 

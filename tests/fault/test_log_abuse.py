@@ -19,6 +19,8 @@ assert sdk.VERSION  # it comes before anything else of the SDK
 from viam.gen.common.v1 import common_pb2 as common  # noqa: E402
 from viam.gen.robot.v1 import robot_pb2 as robot  # noqa: E402
 
+pytestmark = pytest.mark.alone
+
 KIB = 1 << 10
 MOST_KEPT = 50.0
 """MiB that the server may have grown."""
@@ -34,7 +36,7 @@ async def server(tmp_path: Path) -> AsyncIterator[WatchedServer]:
 async def log(server: WatchedServer, *entries: common.LogEntry) -> None:
     async with grpc.aio.insecure_channel(f"127.0.0.1:{server.server.port}") as channel:
         call: Any = channel.unary_unary("/viam.robot.v1.RobotService/Log")
-        await call(robot.LogRequest(logs=entries).SerializeToString(), timeout=20)
+        await call(robot.LogRequest(logs=entries).SerializeToString(), timeout=60)
 
 
 async def test_many_and_long_lines_are_bounded(server: WatchedServer) -> None:

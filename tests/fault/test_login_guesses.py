@@ -10,6 +10,7 @@ import time
 from collections import Counter
 from pathlib import Path
 
+import pytest
 from tests.interop.login import KEYS, ROLES, config, log_in
 from tests.running import run_server
 from tests.sizes import size
@@ -20,6 +21,8 @@ from cogwork.auth.authenticator import Authenticator
 from cogwork.auth.credentials import Credentials
 from cogwork.auth.errors import Unauthenticated
 from cogwork.core.clock import ManualClock
+
+pytestmark = pytest.mark.alone
 
 GUESSES = size(ci=400, full=10_000)
 ADDRESSES = 20

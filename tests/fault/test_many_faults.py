@@ -5,8 +5,11 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import pytest
 from tests.fault.watched import FAKES, run_watched
 from tests.running import with_free_port
+
+pytestmark = pytest.mark.alone
 
 BROKEN = [{"name": f"g{n}", "api": "rdk:component:nope", "model": "fakee"} for n in range(20_000)]
 REFUSED = json.dumps({"components": BROKEN, "network": {"bind_address": "nowhere"}})

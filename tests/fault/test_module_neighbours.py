@@ -35,6 +35,8 @@ from cogwork.resource import sdk
 assert sdk.VERSION  # it comes before anything else of the SDK
 from viam.components.generic.client import GenericClient  # noqa: E402
 
+pytestmark = pytest.mark.alone
+
 SLOT = 0.1
 SECONDS = 3.0 if FULL else 1.0
 ROUNDS = size(ci=1, full=3)

@@ -34,7 +34,7 @@ MODEL = "acme:bad:thing"
 
 
 async def wait_until(true: Callable[[], bool]) -> None:
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(60):
         while not true():  # noqa: ASYNC110 - a file, or a line of the log
             await asyncio.sleep(0.01)
 

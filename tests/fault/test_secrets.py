@@ -113,7 +113,7 @@ async def test_no_output_quotes_a_secret(tmp_path: Path, form: str) -> None:
         await server.wait_for_status(state="running")
         await server.out.wait_for("failed: ")
         await server.out.wait_for("module loud exited with code 3")
-        outputs = {path: (await server.get(path))[1] for path in ("/", "/status.json")}
+        outputs = {path: (await server.get(path))[1] for path in ("/status", "/status.json")}
         outputs["/history.json"] = (await server.get("/history.json"))[1]
         outputs["/logs.jsonl"] = (await server.get("/logs.jsonl"))[1]
         async with grpc.aio.insecure_channel(f"127.0.0.1:{server.port}") as channel:

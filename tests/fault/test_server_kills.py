@@ -57,7 +57,7 @@ def sockets() -> Iterator[Path]:
     shutil.rmtree(directory)
 
 
-@pytest.mark.timeout(size(ci=60, full=900))
+@pytest.mark.timeout(size(ci=240, full=900))
 async def test_server_killed_at_any_moment_recovers(tmp_path: Path, sockets: Path) -> None:
     moments = random.Random(0)
     seen, began = Counter[str](), time.monotonic()

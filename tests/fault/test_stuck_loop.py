@@ -18,6 +18,7 @@ import pytest
 from grpclib.client import Channel
 from tests.modules.make import sdk_module
 from tests.running import SERVING, Config, plug_in, run_server, save, with_free_port
+from tests.sizes import limit
 
 from cogwork.resource import sdk
 
@@ -25,9 +26,11 @@ assert sdk.VERSION  # it comes before anything else of the SDK
 from viam.components.generic.client import GenericClient  # noqa: E402
 from viam.components.motor.client import MotorClient  # noqa: E402
 
+pytestmark = pytest.mark.alone
+
 AT_REST = 3.0
 """Seconds from the loop's last turn until everything that moved stands."""
-SLACK = 1.0
+SLACK = limit(1.0)
 """Seconds more on a computer that is busy with other things."""
 
 BLOCKER = """
@@ -215,7 +218,6 @@ async def wait_until_ready(motor: MotorClient) -> None:
             await asyncio.sleep(0.05)
 
 
-@pytest.mark.timeout(120)
 async def test_motors_stop_and_the_server_restarts_when_the_loop_is_stuck(
     tmp_path: Path, acme: dict[str, str]
 ) -> None:
@@ -289,7 +291,6 @@ async def test_suspended_server_does_not_count_as_stuck(tmp_path: Path, acme: An
         assert "the event loop has been stuck" not in server.output
 
 
-@pytest.mark.timeout(120)
 async def test_code_holding_the_interpreter_lock_is_killed_with_the_process(
     tmp_path: Path, acme: dict[str, str]
 ) -> None:

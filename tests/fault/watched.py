@@ -19,6 +19,7 @@ from tests.fault import bystander as bystander_program
 from tests.fault.bystander import Report
 from tests.fault.inside.sitecustomize import EVERY, FILE, LAYOUT
 from tests.running import Config, Server, run_server
+from tests.sizes import limit
 
 MIB = 1 << 20
 LONGEST_TURN = 100.0
@@ -113,7 +114,7 @@ class WatchedServer:
     async def size(self) -> float:
         """Return the MiB that it uses, without memory that the allocator keeps for reuse."""
         self._write(*self._lags(), True)
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(60):
             while LAYOUT.unpack(self._lag.read_bytes())[2]:  # noqa: ASYNC110 - nobody tells
                 await asyncio.sleep(0.002)
         size: int = self.process.memory_info().rss + self.front.memory_info().rss
@@ -183,7 +184,7 @@ class WatchedServer:
         await asyncio.sleep(seconds)  # time is what is measured
         return await self.end("idle")
 
-    async def wait_until_calm(self, within: float = 5.0) -> float:
+    async def wait_until_calm(self, within: float = limit(5)) -> float:
         """Return the seconds until its processor load is low."""
         began = time.monotonic()
         self.process.cpu_percent()

@@ -21,6 +21,8 @@ from tests.fuzz.table import GROUPS, NAMES
 _ROOT = Path(__file__).parents[2]
 _GRACE = 180.0
 """Seconds that a worker gets in addition, to import the parsers and to end."""
+_RUNS_DEADLINE = 7200.0
+"""Seconds for a number of runs."""
 _HEADER = (
     "| target | engine | executions | per second | edges/features | lines | corpus | slowest "
     "| failures |",
@@ -99,7 +101,8 @@ def _group(name: str) -> str:
 
 def _fuzz(name: str, engine: str, directory: Path, seconds: float, runs: int) -> Result:
     fuzzing = _worker_command("fuzz", name, directory, engine, str(seconds), str(runs))
-    output = _run(fuzzing, directory / "fuzz.log", seconds + _GRACE)
+    deadline = _RUNS_DEADLINE if runs else seconds + _GRACE
+    output = _run(fuzzing, directory / "fuzz.log", deadline)
     measurement = _parse_last_json(
         _run(_worker_command("measure", name, directory), directory / "measure.log", 300)
     )

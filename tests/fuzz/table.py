@@ -21,6 +21,7 @@ GROUPS = {
     "logs": ("pattern", "query", "mask", "spool_line", "spool_entry", "file"),
     "messages": ("name", "fields", "tensors", "structs", "command", "window", "size"),
     "wire": ("http2", "headers"),
+    "webrtc": ("channel", "offer", "candidate", "dns", "grpcweb"),
     "images": ("header", "pixels", "pcd"),
     "labels": ("file", "notes"),
     "kinematics": ("sva", "urdf"),

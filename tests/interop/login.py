@@ -48,7 +48,7 @@ ROLES = ("owner", "operator", "viewer")
 
 def post(port: int, body: Mapping[str, Any], source: str = "127.0.0.1") -> tuple[int, str]:
     """Send a login from an address of this computer."""
-    connection = HTTPConnection("127.0.0.1", port, timeout=20, source_address=(source, 0))
+    connection = HTTPConnection("127.0.0.1", port, timeout=60, source_address=(source, 0))
     try:
         connection.request("POST", "/rpc/v1/authenticate", json.dumps(body))
         response = connection.getresponse()

@@ -26,7 +26,7 @@ from viam.robot.client import RobotClient
 from viam.rpc.dial import DialOptions
 from viam.services.generic import Generic as GenericService
 
-DEADLINE = 10.0
+DEADLINE = 30.0
 
 
 async def connect(port: str) -> Any:
@@ -69,7 +69,7 @@ async def drive_sensor(sensor: Sensor) -> dict[str, Any]:
     return {
         "readings": dict(await sensor.get_readings()),
         "second reading": await outcome(sensor.get_readings()),
-        "third reading": dict(await sensor.get_readings(extra={"x": 1}, timeout=5)),
+        "third reading": dict(await sensor.get_readings(extra={"x": 1}, timeout=60)),
         "status": dict(await sensor.get_status()),
         "geometries": list(await sensor.get_geometries()),
         "command": await outcome(sensor.do_command({"x": 1})),

@@ -53,7 +53,7 @@ async def main(port: str, subtypes: list[str]) -> None:
     for subtype in subtypes:
         asyncio.ensure_future(MOVES[subtype](robot))  # noqa: RUF006 - it ends with the process
     stubs = [robot.get_component(name) for name in robot.resource_names if name.subtype in subtypes]
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(60):
         while not all([await each.is_moving() for each in stubs]):
             pass
     print("moving", flush=True)

@@ -145,7 +145,7 @@ async def _get_images(port: int, name: str) -> camera.GetImagesResponse:
             request_serializer=camera.GetImagesRequest.SerializeToString,
             response_deserializer=camera.GetImagesResponse.FromString,
         )
-        reply: camera.GetImagesResponse = await call(camera.GetImagesRequest(name=name), timeout=10)
+        reply: camera.GetImagesResponse = await call(camera.GetImagesRequest(name=name), timeout=60)
         return reply
 
 

@@ -30,7 +30,7 @@ from tests.running import (
     start_server,
     with_free_port,
 )
-from tests.sizes import FULL
+from tests.sizes import FULL, limit
 
 from cogwork import __version__
 
@@ -252,7 +252,7 @@ class TestStarting:
             assert status["revision"] == ""
             states = {each["name"]: each["state"] for each in status["resources"]}
             assert states["rdk:component:sensor/slow"] in ("configuring", "unconfigured")
-            assert "initializing · " in (await server.get("/"))[1]
+            assert "initializing · " in (await server.get("/status"))[1]
             verdict = json.loads((await server.get("/restart_status"))[1])
             assert verdict["restart_allowed"]  # nothing that ran before is being replaced
             server.save(with_free_port({"components": [sensor("slow"), sensor("quick")]}))
@@ -260,6 +260,7 @@ class TestStarting:
             assert {each["state"] for each in status["resources"]} == {"ready"}
             assert status["revision"]
 
+    @pytest.mark.timeout(60, func_only=True)
     async def test_invalid_config_is_reported_until_it_is_fixed(
         self, tmp_path: Path, default_port: int
     ) -> None:
@@ -269,12 +270,12 @@ class TestStarting:
             assert server.port == default_port
             assert re.search(r"machine\.json:1:16 +error", server.out.text)
             assert "there is no earlier configuration to run: fix" in server.out.text
-            status, page = await server.get("/")
+            status, page = await server.get("/status")
             assert status == 200
             assert "initializing" in page
             server.save({"components": [sensor("s")]})
             await server.wait_for_status(state="running")
-            assert "rdk:component:sensor" in (await server.get("/"))[1]
+            assert "rdk:component:sensor" in (await server.get("/status"))[1]
             server.save("{")
             await server.out.wait_for(
                 "the changed configuration is refused; keeping the current configuration"
@@ -380,7 +381,7 @@ class TestStopping:
             for _, writer in connections[::2]:
                 writer.write(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n")
             server.signal(signal.SIGTERM)
-            assert await server.exit_code(within=5) == 0
+            assert await server.exit_code(within=limit(5)) == 0
             for _, writer in connections:
                 writer.close()
                 with contextlib.suppress(OSError):
@@ -451,7 +452,7 @@ class TestRunning:
         }
         async with run_server(config, tmp_path) as server:
             await server.wait_for_status(state="running")
-            status, page = await server.get("/")
+            status, page = await server.get("/status")
             assert status == 200
             assert "1 of 2 resources ready" in page
             assert "<script>" not in page
@@ -463,7 +464,7 @@ class TestRunning:
                 "module_server_tcp_addr": "",
             }
             status, page = await server.get("/nothing%20here")
-            assert (status, page) == (404, "/nothing here not found; the status page is at /\n")
+            assert (status, page) == (404, "/nothing here not found; the control page is at /\n")
 
 
 class TestOutput:
@@ -580,7 +581,7 @@ class TestRemoteClients:
         program = (
             "import http.client, json\n"
             "def ask(path):\n"
-            f"    connection = http.client.HTTPConnection('{HERE}', {port}, timeout=10)\n"
+            f"    connection = http.client.HTTPConnection('{HERE}', {port}, timeout=60)\n"
             "    connection.request('GET', path)\n"
             "    return connection.getresponse().status\n"
             "print(json.dumps({path: ask(path) for path in ('/', '/restart_status')}))"
@@ -651,7 +652,7 @@ async def wait_for_last_good_config(directory: Path, without: str = "nothing") -
 
 async def repeat_signal(server: Server, number: signal.Signals) -> int:
     """Repeat the signal: Python misses one that comes just before it sleeps."""
-    over = asyncio.ensure_future(server.exit_code(within=3))
+    over = asyncio.ensure_future(server.exit_code(within=limit(3)))
     while not over.done():
         with contextlib.suppress(ProcessLookupError):
             server.signal(number)

@@ -30,6 +30,7 @@ from tests.interop.programs import start_mover
 from tests.modules import make
 from tests.running import start_server
 from tests.served import refused
+from tests.sizes import limit
 
 from cogwork.resource import sdk
 
@@ -40,9 +41,9 @@ from viam.gen.robot.v1.robot_pb2 import StopAllRequest, TransformPoseRequest  # 
 from viam.proto.common import Pose, PoseInFrame  # noqa: E402
 from viam.proto.component.arm import JointPositions  # noqa: E402
 
-WINDOW = 0.5
+WINDOW = limit(0.5)
 """Seconds of silence that end a session."""
-SLACK = 0.4
+SLACK = limit(0.4)
 """Seconds until it is seen that the motor stands: between two questions, on a busy computer."""
 ONE_MEGABYTE = 1 << 20
 
@@ -303,7 +304,7 @@ async def test_jobs_can_call_modular_resources(tmp_path: Path) -> None:
         ],
     }
     async with run_machine(config, tmp_path) as there:
-        await there.server.out.wait_for(r"modmanager\.motor\.StdOut.*by a job", within=5)
+        await there.server.out.wait_for(r"modmanager\.motor\.StdOut.*by a job", within=60)
         view = await poll(
             there.view, lambda view: all(job["successes"] for job in view["jobs"]), within=5
         )

@@ -187,7 +187,7 @@ def config_of_turn(turn: int) -> dict[str, Any]:
     }
 
 
-@pytest.mark.timeout(size(ci=90, full=600))
+@pytest.mark.timeout(size(ci=240, full=600))
 async def test_connection_survives_live_reconfigurations(tmp_path: Path) -> None:
     async with run_server(config_of_turn(0), tmp_path) as server:
         await server.wait_for_status(state="running", revision="0")

@@ -173,7 +173,7 @@ async def _collect_outputs(tmp_path: Path, log: str | None, *more: str) -> dict[
             save(file, change)
             await _wait_for_changes(server, number + 1)
             await log_secrets(server)
-        for path in ("/", "/status.json", "/logs.jsonl", "/history.json"):
+        for path in ("/status", "/status.json", "/logs.jsonl", "/history.json"):
             seen[path] = await get(server, path)
         server.process.terminate()
         assert await server.exit_code() == 0

@@ -25,7 +25,7 @@ async def test_command_is_run_in_a_shell(tmp_path: Path) -> None:
         await server.wait_for_status(state="running")
         channel = Channel("localhost", server.port)
         said = ""
-        async with asyncio.timeout(20), ShellServiceStub(channel).Shell.open() as stream:
+        async with asyncio.timeout(60), ShellServiceStub(channel).Shell.open() as stream:
             await stream.send_message(ShellRequest(name="shell", data_in="echo $((6*7))\n"))
             while "42" not in said:
                 reply = await stream.recv_message()

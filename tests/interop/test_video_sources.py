@@ -28,7 +28,7 @@ from tests.films import PICTURES, RATE, film, number_of
 from tests.rtsp_server import H264, JPEG, free_port, rtsp_server
 from tests.running import Server, run_server
 from tests.served import refused
-from tests.sizes import FULL, size
+from tests.sizes import FULL, limit, size
 
 from cogwork.resource import sdk
 
@@ -39,7 +39,7 @@ from viam.proto.robot import GetMachineStatusRequest, RobotServiceStub  # noqa: 
 
 STALL = 1.0
 NOTICED = 5.0
-BACK = 3.0
+BACK = limit(3.0)
 LOST = "no frames: "
 AGAIN = "receiving frames again"
 SECRET = "geheim"
@@ -225,6 +225,7 @@ class TestRtsp:
             assert f"sent nothing for {STALL:g} s" in reason
             source.resume()
             await measure_until(here.has_picture, "gate", BACK)
+            await here.server.out.wait_for(AGAIN)  # the line follows the first picture
             assert len(here.log_lines(LOST, "gate")) == len(here.log_lines(AGAIN, "gate")) == 1
 
     async def test_all_readers_share_one_capture_thread(self, tmp_path: Path) -> None:

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import AsyncIterator, Sequence
+import re
+from collections.abc import AsyncIterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 from grpclib.client import Channel
 from grpclib.const import Status
+from tests.pictures import encode_pixels
 from tests.real_models import golden_outputs, model_path, photo_path, photo_paths
 from tests.running import Config, Server, run_server
 from tests.served import refused
@@ -93,6 +95,38 @@ def demo_machine() -> Config:
     }
 
 
+def explained_machine(directory: Path) -> Config:
+    """Return a machine whose vision services use one model on one still image."""
+    belt = conveyor.Conveyor(seed=4, width=640, height=480)
+    photo = directory / "belt.png"
+    photo.write_bytes(encode_pixels(".png", belt.render(belt.scene_at(22.0))[0]))
+    model, *_ = vision_with_model("demo", "onnx_cpu", DEMO / "conveyor.onnx")
+    minimums: dict[str, dict[str, Any]] = {
+        "unlimited": {},
+        "default": {"default_minimum_confidence": 0.5},
+        "by-label": {"label_confidences": {"gear": 0.9, "nut": 0.5}},
+        "few": {"max_detections": 1},
+    }
+    return {
+        "components": [camera("still", "image_file", color_image_file_path=str(photo))],
+        "services": [
+            model,
+            service("fake", "vision", "fake"),
+            *(
+                service(name, "vision", "mlmodel", mlmodel_name="demo-model", **attributes)
+                for name, attributes in minimums.items()
+            ),
+        ],
+    }
+
+
+EXPECTED_RULES = {
+    "default": r"^0\.\d+ is below the minimum confidence 0\.50$",
+    "by-label": r"^bolt is not listed|is below the minimum confidence 0\.[59]0 of (gear|nut)$",
+    "few": r"^it is not among the 1 most confident detections \(max_detections\)$",
+}
+
+
 def real_machine() -> Config:
     numbered = model_path("coco_labels_numbered.txt")
     ssd = model_path("ssd_mobilenet_v2_coco_quant_postprocess.tflite")
@@ -157,6 +191,32 @@ async def test_demo_model_supports_all_operations(tmp_path: Path) -> None:
     async with run_machine(demo_machine(), tmp_path) as there:
         await check_demo(there)
         await check_refused_cameras(there)
+
+
+async def test_explained_detections_are_those_of_a_service_without_minimums(tmp_path: Path) -> None:
+    async with run_machine(explained_machine(tmp_path), tmp_path) as there:
+        found = await there.vision("unlimited").get_detections_from_camera("still")
+        complete = [each for each in found if each.confidence >= 0.001]  # others are empty rows
+        for name, rules in EXPECTED_RULES.items():
+            client = there.vision(name)
+            got = await client.capture_all_from_camera(
+                "still", return_image=True, return_detections=True, extra={"explain": True}
+            )
+            told: Any = (got.extra or {})["explain"]
+            assert got.detections
+            assert told["filtered"]
+            both = [*map(_box_values, got.detections), *map(_filtered_values, told["filtered"])]
+            assert sorted(both) == sorted(map(_box_values, complete))
+            assert all(re.search(rules, each["rule"]) for each in told["filtered"])
+            assert told["captured_at"] > 0
+            assert told["milliseconds"]["inference"] > 0
+            plain = await client.capture_all_from_camera("still", return_detections=True)
+            assert (plain.detections, plain.extra) == (got.detections, {})
+        fake = await there.vision("fake").capture_all_from_camera(
+            "still", return_detections=True, extra={"explain": True}
+        )
+        assert fake.detections
+        assert fake.extra == {}
 
 
 async def test_real_models_match_reference_results(tmp_path: Path) -> None:
@@ -363,6 +423,15 @@ def _from_detection(each: Detection) -> FoundObject:
             each.y_max_normalized,
         ),
     )
+
+
+def _box_values(each: Detection) -> tuple[Any, ...]:
+    return each.class_name, each.confidence, each.x_min, each.y_min, each.x_max, each.y_max
+
+
+def _filtered_values(each: Mapping[str, Any]) -> tuple[Any, ...]:
+    names = ("class_name", "confidence", "x_min", "y_min", "x_max", "y_max")
+    return tuple(each[name] for name in names)
 
 
 def _format_classifications(found: Sequence[Classification]) -> list[tuple[str, float]]:

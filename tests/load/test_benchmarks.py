@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 
+pytestmark = pytest.mark.alone
+
 BENCHMARKS = Path(__file__).parents[2] / "benchmarks"
 
 

@@ -50,6 +50,8 @@ def executable(
 
 def _wrapper(file: Path, words: Sequence[str]) -> Path:
     file.parent.mkdir(parents=True, exist_ok=True)
-    file.write_text(f'#!/bin/sh\nexec {shlex.join(words)} "$@"\n')
-    file.chmod(0o755)
-    return file
+    # Replaced, not written again: a program that is being started cannot be written to.
+    new = file.with_name(f"{file.name}.new")
+    new.write_text(f'#!/bin/sh\nexec {shlex.join(words)} "$@"\n')
+    new.chmod(0o755)
+    return new.replace(file)

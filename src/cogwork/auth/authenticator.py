@@ -75,6 +75,17 @@ class Authenticator:
             )
         return identity
 
+    def identify_certificate(self, digest: str) -> Identity:
+        """Return who sent a call, given the digest of the name that its certificate proves."""
+        identity = self._credentials.identify_certificate(digest)
+        if identity is None:
+            raise Unauthenticated("authentication required")
+        return identity
+
+    def seconds_left(self, identity: Identity) -> float:
+        """Return for how long a call of this identity may go on."""
+        return identity.valid_until - self._clock.time()
+
     def is_valid(self, identity: Identity) -> bool:
         """Return whether the credentials behind an identity still exist, with the same role."""
         return self._credentials.grants(identity)

@@ -13,6 +13,7 @@ from cogwork.auth.tokens import ExternalKeys
 from cogwork.config.host_names import allowed_host_names, is_allowed_host
 from cogwork.config.network import ExternalAuth
 from cogwork.config.schema import MachineConfig
+from cogwork.front.peer_name import digest_of
 
 _ID_LENGTH = 16
 
@@ -31,6 +32,7 @@ def read_credentials(config: MachineConfig, key: SigningKey) -> Credentials:
         [StoredSecret(key.digest(secret)) for handler in handlers for secret in handler.secrets],
         partial(is_allowed_host, names=names),
         _read_external_keys(external, (audience_of(config, key),)) if external else None,
+        {digest_of(name): name for name in config.auth.tls_auth_entities},
     )
 
 

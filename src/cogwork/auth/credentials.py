@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from cogwork.auth.identity import CredentialType, Identity
-from cogwork.auth.roles import ROLE_NAMES, Role
+from cogwork.auth.roles import Role, granted_role
 from cogwork.auth.tokens import FINGERPRINT, Claims, ExternalKeys
 
 
@@ -37,6 +37,8 @@ class Credentials:
     is_own_name: Callable[[str], bool] = lambda _: False
     """Whether an entity is a name of this machine, as location secrets require."""
     external: ExternalKeys | None = None
+    certificate_names: Mapping[str, str] = field(default_factory=dict)
+    """The names in client certificates that are accepted, by their digests."""
 
     @property
     def accepted_types(self) -> tuple[CredentialType, ...]:
@@ -66,7 +68,11 @@ class Credentials:
         """Return the identity that the claims of a verified token name, if it still exists."""
         if claims.key_fingerprint:
             identity = Identity(
-                claims.entity, CredentialType.EXTERNAL, _role_of(claims), claims.key_fingerprint
+                claims.entity,
+                CredentialType.EXTERNAL,
+                _role_of(claims),
+                claims.key_fingerprint,
+                claims.valid_until,
             )
             return identity if self.grants(identity) else None
         fingerprint = claims.metadata.get(FINGERPRINT, "")
@@ -75,8 +81,19 @@ class Credentials:
             return None
         return Identity(claims.entity, CredentialType(claims.type), stored.role, fingerprint)
 
+    def identify_certificate(self, digest: str) -> Identity | None:
+        """Return the identity of a client whose certificate proves a name with this digest."""
+        name = self.certificate_names.get(digest)
+        if name is None:
+            return None
+        return Identity(name, CredentialType.CERTIFICATE, Role.OWNER, digest)
+
     def grants(self, identity: Identity) -> bool:
         """Return whether an identity still exists, with the same role."""
+        if identity.type is CredentialType.SIGNALING:
+            return True  # its connection ends with the trust in the signaling server
+        if identity.type is CredentialType.CERTIFICATE:
+            return identity.fingerprint in self.certificate_names
         if identity.type is CredentialType.EXTERNAL:
             return self.external is not None and identity.fingerprint in self.external.fingerprints
         stored = self._stored(identity.type, identity.entity, identity.fingerprint)
@@ -93,9 +110,4 @@ class Credentials:
 
 
 def _role_of(claims: Claims) -> Role:
-    """Return the role that an external issuer grants: owner if it names none.
-
-    A role that does not exist here grants the least.
-    """
-    name = claims.metadata.get("role")
-    return ROLE_NAMES.get(name.lower(), Role.VIEWER) if name is not None else Role.OWNER
+    return granted_role(claims.metadata.get("role"))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import enum
+import math
 from dataclasses import dataclass
 
 from cogwork.auth.roles import Role
@@ -14,16 +15,23 @@ class CredentialType(enum.StrEnum):
     API_KEY = "api-key"
     LOCATION_SECRET = "robot-location-secret"  # noqa: S105 - a name, not a secret
     EXTERNAL = "external"
+    CERTIFICATE = "certificate"
+    """A client certificate. Clients do not log in with it; their connection proves it."""
+    SIGNALING = "signaling"
+    """Authenticated by a signaling server that the machine trusts."""
 
 
 @dataclass(frozen=True, slots=True)
 class Identity:
     entity: str
-    """Who it is: the ID of an API key, a name of the machine, or the subject of a token."""
+    """Who it is: the ID of an API key, a name of the machine, the subject of a token, or the name
+    in a certificate."""
     type: CredentialType
     role: Role
     fingerprint: str = ""
     """Identifies the secret that was used, so that a token ends when its secret is replaced."""
+    valid_until: float = math.inf
+    """Seconds since 1970 when its token expires."""
 
     def __str__(self) -> str:
         return f'{self.type} "{self.entity}"'

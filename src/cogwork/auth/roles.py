@@ -38,8 +38,11 @@ _VIEWER_METHODS: Final = """
     ResourceNames ResourceRPCSubtypes SendSessionHeartbeat StartSession StreamEvents StreamStatus
     StreamTicks StreamTransformChanges TransformPCD TransformPose
     Check Watch ServerReflectionInfo
+    Call CallUpdate OptionalWebRTCConfig ReportConnectionMetadata
+    AddStream GetStreamOptions ListStreams RemoveStream SetStreamOptions
 """
-"""The last line is health and reflection. A session by itself moves nothing."""
+"""The last lines are health, reflection, signaling and video. A session by itself moves nothing;
+calls over WebRTC have the role of the client that opened the connection."""
 
 _OPERATOR_METHODS: Final = """
     AddLocation AddRoute AddZone Cancel CancelOperation DeleteLocation DeleteRoute DeleteZone
@@ -54,7 +57,7 @@ _OPERATOR_METHODS: Final = """
 """
 
 _OWNER_METHODS: Final = (
-    "CopyFilesFromMachine CopyFilesToMachine Shell Shutdown Tunnel UploadDataFromPath"
+    "Answer CopyFilesFromMachine CopyFilesToMachine Shell Shutdown Tunnel UploadDataFromPath"
 )
 
 ROLE_BY_METHOD: Final = {
@@ -69,6 +72,14 @@ ROLE_BY_PATH: Final = {
     "/viam.service.shell.v1.ShellService/DoCommand": Role.OWNER,
 }
 """Exceptions, by the path of the method."""
+
+
+def granted_role(name: str | None) -> Role:
+    """Return the role that an issuer elsewhere grants: owner if it names none.
+
+    A role that does not exist here grants the least.
+    """
+    return ROLE_NAMES.get(name.lower(), Role.VIEWER) if name else Role.OWNER
 
 
 def required_role(path: str, *, is_public: bool) -> Role:

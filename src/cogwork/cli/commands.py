@@ -43,6 +43,7 @@ def build_parser() -> CommandParser:
         _add_demo,
         _add_model,
         _add_module,
+        _add_find,
         _add_auth,
         _add_certs,
         _add_explain,
@@ -53,10 +54,13 @@ def build_parser() -> CommandParser:
 
 
 def _add_config(commands: Subparsers) -> None:
-    config = commands.add_parser("config", help="Check and compare configuration files")
+    config = commands.add_parser("config", help="Check, compare and restore configuration files")
     subcommands = config.add_subparsers(title="commands", required=True, metavar="COMMAND")
     _add_config_check(subcommands)
     _add_config_diff(subcommands)
+    _add_config_history(subcommands)
+    _add_config_show(subcommands)
+    _add_config_restore(subcommands)
     _add_config_schema(subcommands)
 
 
@@ -87,6 +91,60 @@ def _add_config_diff(commands: Subparsers) -> None:
     diff.add_argument("new", metavar="NEW", help="new configuration file, or - for standard input")
     _add_json_option(diff)
     diff.set_defaults(run="cogwork.cli.config:diff")
+
+
+def _add_config_history(commands: Subparsers) -> None:
+    history = commands.add_parser(
+        "history",
+        help="List the configurations that a machine applied",
+        epilog="Run it on the computer of the machine. Exit status: 0, or 2 if there is no "
+        "history.",
+    )
+    _add_config_option(history)
+    _add_json_option(history)
+    history.set_defaults(run="cogwork.cli.config_history:history")
+
+
+def _add_config_show(commands: Subparsers) -> None:
+    show = commands.add_parser(
+        "show",
+        help="Print a configuration of the history",
+        epilog="Exit status: 0, or 2 if there is no such entry.",
+    )
+    show.add_argument("id", metavar="ID", help="entry, as `cogwork config history` lists it")
+    _add_config_option(show)
+    _add_reveal_option(show)
+    show.set_defaults(run="cogwork.cli.config_history:show")
+
+
+def _add_config_restore(commands: Subparsers) -> None:
+    restore = commands.add_parser(
+        "restore",
+        help="Write a configuration of the history to the file again",
+        epilog="Shows the differences and asks before it writes. Exit status: 0 if the file has "
+        "the text of the entry, 1 if you decline, 2 if there is no such entry or the file cannot "
+        "be written.",
+    )
+    restore.add_argument("id", metavar="ID", help="entry, as `cogwork config history` lists it")
+    restore.add_argument("-y", "--yes", action="store_true", help="do not ask")
+    _add_config_option(restore)
+    _add_reveal_option(restore)
+    restore.set_defaults(run="cogwork.cli.config_history:restore")
+
+
+def _add_config_option(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--config",
+        metavar="FILE",
+        default="machine.json",
+        help="configuration file of the server (default: machine.json)",
+    )
+
+
+def _add_reveal_option(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--reveal-secrets", dest="reveal", action="store_true", help="do not mask secrets"
+    )
 
 
 def _add_config_schema(commands: Subparsers) -> None:
@@ -424,6 +482,23 @@ def _add_auth(commands: Subparsers) -> None:
     add_key.set_defaults(run="cogwork.cli.auth:add_key")
 
 
+def _add_find(commands: Subparsers) -> None:
+    find = commands.add_parser(
+        "find",
+        help="Find machines on the local network",
+        epilog="Exit status: 0 if machines were found, 1 if none answered.",
+    )
+    find.add_argument(
+        "--seconds",
+        type=float,
+        default=1.5,
+        metavar="SECONDS",
+        help="how long to wait for answers (default: 1.5)",
+    )
+    _add_json_option(find)
+    find.set_defaults(run="cogwork.cli.find:find")
+
+
 def _add_certs(commands: Subparsers) -> None:
     certs = commands.add_parser("certs", help="Create TLS certificates")
     subcommands = certs.add_subparsers(title="commands", required=True, metavar="COMMAND")
@@ -446,6 +521,20 @@ def _add_certs(commands: Subparsers) -> None:
     )
     _add_json_option(local)
     local.set_defaults(run="cogwork.cli.certs:local")
+    client = subcommands.add_parser(
+        "client",
+        help="Create or renew a certificate with which a client logs in",
+        epilog="Exit status: 2 if the certificate cannot be issued.",
+    )
+    client.add_argument("name", metavar="NAME", help="name of the client, such as laptop.example")
+    client.add_argument(
+        "--directory",
+        metavar="DIR",
+        default="certs",
+        help="directory of the authority, as `cogwork certs local` made it (default: certs)",
+    )
+    _add_json_option(client)
+    client.set_defaults(run="cogwork.cli.certs:client")
 
 
 def _add_explain(commands: Subparsers) -> None:

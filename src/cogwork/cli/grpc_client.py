@@ -6,9 +6,7 @@ Separate from `http_client`, so that commands without gRPC do not wait for its i
 from __future__ import annotations
 
 import socket
-import ssl
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import grpc
@@ -21,6 +19,7 @@ from cogwork.core.address import TLS_PREFIX
 from cogwork.core.errors import CogworkError
 from cogwork.resource import sdk
 from cogwork.wire.grpc import GRPC_OPTIONS
+from cogwork.wire.tls_credentials import tls_credentials
 
 assert sdk.VERSION  # `sdk` must be imported before the SDK itself
 from viam.gen.common.v1 import common_pb2 as common  # noqa: E402
@@ -56,17 +55,11 @@ def with_channel(address: str, run: Callable[[grpc.Channel], int]) -> int:
             return EXIT_USAGE if fault is not None else EXIT_FAILURE
 
 
-def channel_credentials() -> grpc.ChannelCredentials:
-    """Return the authorities that this computer trusts, or those of SSL_CERT_FILE."""
-    file: str | None = ssl.get_default_verify_paths().cafile
-    return grpc.ssl_channel_credentials(Path(file).read_bytes() if file is not None else None)
-
-
 def _open_channel(address: str) -> grpc.Channel:
     options = GRPC_OPTIONS + _RECONNECT_OPTIONS
     if address.startswith(TLS_PREFIX):
         target = address.removeprefix(TLS_PREFIX)
-        return grpc.secure_channel(target, channel_credentials(), options)
+        return grpc.secure_channel(target, tls_credentials(), options)
     return grpc.insecure_channel(address, options)
 
 

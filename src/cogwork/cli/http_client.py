@@ -11,6 +11,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 from urllib.parse import urlencode
 
+from cogwork.auth.exempt_paths import LOGIN_PATH
 from cogwork.cli.tls_probe import TLS_REASON, expects_tls
 from cogwork.core.address import TLS_PREFIX, is_loopback
 from cogwork.core.errors import CogworkError
@@ -21,7 +22,6 @@ KEY_VARIABLE = "COGWORK_API_KEY"
 ALLOW_PLAINTEXT_VARIABLE = "COGWORK_ALLOW_INSECURE_CREDS"
 
 _TIMEOUT = 10.0
-_LOGIN_PATH = "/rpc/v1/authenticate"
 _DECLINED_STATUSES = (
     http.client.BAD_REQUEST,
     http.client.FORBIDDEN,
@@ -85,7 +85,7 @@ def log_in(address: str, environment: Mapping[str, str] = os.environ) -> str | N
             f"or set {ALLOW_PLAINTEXT_VARIABLE}=1"
         )
     login = {"entity": key_id, "credentials": {"type": "api-key", "payload": key}}
-    with _open_response(address, "POST", _LOGIN_PATH, body=json.dumps(login)) as (response, _):
+    with _open_response(address, "POST", LOGIN_PATH, body=json.dumps(login)) as (response, _):
         if response.status == http.client.NOT_FOUND:
             return None
         _check_response(response, address)

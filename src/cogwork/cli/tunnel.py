@@ -15,7 +15,6 @@ import grpc.aio
 from cogwork.cli.grpc_client import (
     CommandError,
     call_robot,
-    channel_credentials,
     format_rpc_error,
     login_metadata,
     with_channel,
@@ -24,6 +23,7 @@ from cogwork.cli.terminal import EXIT_OK, exit_on_signals, print_error, print_js
 from cogwork.core.address import TLS_PREFIX, is_loopback
 from cogwork.resource import sdk
 from cogwork.wire.grpc import GRPC_OPTIONS
+from cogwork.wire.tls_credentials import tls_credentials
 
 assert sdk.VERSION  # `sdk` must be imported before the SDK itself
 from viam.gen.robot.v1 import robot_pb2 as robot  # noqa: E402
@@ -126,7 +126,7 @@ async def _serve(listener: socket.socket, address: str, port: int) -> None:
 def _open_channel(address: str) -> grpc.aio.Channel:
     if address.startswith(TLS_PREFIX):
         target = address.removeprefix(TLS_PREFIX)
-        return grpc.aio.secure_channel(target, channel_credentials(), GRPC_OPTIONS)
+        return grpc.aio.secure_channel(target, tls_credentials(), GRPC_OPTIONS)
     return grpc.aio.insecure_channel(address, GRPC_OPTIONS)
 
 

@@ -26,7 +26,7 @@ from cogwork.config.model_catalog import ModelSchema
 from cogwork.config.module import ModuleConfig
 from cogwork.config.placeholders import PackagePath, fill_placeholders
 from cogwork.config.positions import Json, Pointer
-from cogwork.config.protection import refuse_unsupported
+from cogwork.config.protection import refuse_incomplete
 from cogwork.config.references import find_references, find_references_in_invalid
 from cogwork.config.schema import (
     ComponentConfig,
@@ -110,7 +110,7 @@ class _Checker:
             for name, section in _section_specs().items()
             if (part := self._check_section(section, value.get(name))) is not None
         }
-        refuse_unsupported(value, self._diagnostics)
+        refuse_incomplete(value, self._diagnostics)
         resources = self._check_resources(value)
         for section in _RESOURCE_SECTIONS:
             parts[section] = [r.config for r in resources if r.config and r.pointer[0] == section]

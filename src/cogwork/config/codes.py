@@ -207,15 +207,15 @@ INCOMPLETE_PAIR = Code(
     '"tls_cert_file": "/etc/cogwork/cert.pem"',
     '"tls_cert_file": "/etc/cogwork/cert.pem", "tls_key_file": "/etc/cogwork/key.pem"',
 )
-UNSUPPORTED_PROTECTION = Code(
+INCOMPLETE_PROTECTION = Code(
     "E405",
-    "client certificates are not supported",
-    "The file asks for client certificates (`tls_auth_entities`), which this release does not "
-    "support. Without them, the machine would be open to clients that the file is meant to keep "
-    "out, so the server does not start, and a running machine refuses the change. Let clients log "
-    "in with an API key.",
-    '"auth": { "tls_auth_entities": ["robot.example"] }',
-    '"auth": { "handlers": [{ "type": "api-key", "config": { "keys": ["a"], "a": "…" } }] }',
+    "client certificates cannot be checked",
+    "The file accepts client certificates (`tls_auth_entities`), but they cannot be checked: that "
+    "needs TLS, and the authority that signs them. The server does not start, and a running "
+    "machine refuses the change. Name the files, or let clients log in with an API key.",
+    '"auth": { "tls_auth_entities": ["client.example"] }',
+    '"network": { "tls_cert_file": "cert.pem", "tls_key_file": "key.pem", "tls_client_ca_file": '
+    '"ca.pem" }, "auth": { "tls_auth_entities": ["client.example"] }',
 )
 UNSUPPORTED = Code(
     "W406",
@@ -271,6 +271,17 @@ OPEN_MODULE = Code(
     '{ "name": "acme", "executable_path": "/opt/acme/run", "tcp_mode": true }',
     '{ "name": "acme", "executable_path": "/opt/acme/run" }',
 )
+PLAINTEXT_ADDRESS = Code(
+    "W504",
+    "an address without TLS",
+    "The machine has a certificate, but `grpc_address` serves plaintext: others on the network can "
+    "read what is sent there, and logins from other computers are refused. Only `bind_address` "
+    "uses the certificate.",
+    '"network": { "tls_cert_file": "cert.pem", "tls_key_file": "key.pem", '
+    '"grpc_address": ":9090" }',
+    '"network": { "tls_cert_file": "cert.pem", "tls_key_file": "key.pem", '
+    '"grpc_address": "localhost:9090" }',
+)
 
 CODES: dict[str, Code] = {
     code.id: code
@@ -298,12 +309,13 @@ CODES: dict[str, Code] = {
         BAD_LEVEL,
         MISSING_FILE,
         INCOMPLETE_PAIR,
-        UNSUPPORTED_PROTECTION,
+        INCOMPLETE_PROTECTION,
         UNSUPPORTED,
         UNSET_VARIABLE,
         BAD_PLACEHOLDER,
         NOT_SCALAR,
         OPEN_TO_ALL,
         OPEN_MODULE,
+        PLAINTEXT_ADDRESS,
     )
 }

@@ -288,7 +288,7 @@ def _check_network(config: MachineConfig, collector: DiagnosticCollector) -> Non
         and not is_loopback(network.grpc_address.rpartition(":")[0])
     ):
         collector.add(
-            codes.OPEN_TO_ALL,
+            codes.PLAINTEXT_ADDRESS,
             "this address serves plaintext; only bind_address uses the certificate",
             ("network", "grpc_address"),
             Effect.IGNORED,

@@ -64,6 +64,13 @@ def as_json(fault: LocatedDiagnostic, file: str | None) -> dict[str, Any]:
     }
 
 
+def as_reported(fault: LocatedDiagnostic, file: str | None) -> dict[str, Any]:
+    """Return a diagnostic as the status of the machine shows it."""
+    fields = as_json(fault, file)
+    del fields["related"]
+    return fields
+
+
 def summarize(faults: Iterable[LocatedDiagnostic]) -> str:
     found = [fault.diagnostic.code for fault in faults]
     severities = [code.severity for code in found if code is not MORE_FAULTS]

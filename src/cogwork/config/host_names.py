@@ -26,6 +26,13 @@ def allowed_host_names(config: MachineConfig, host_name: str) -> frozenset[str]:
     return frozenset(name.lower() for name in names if name)
 
 
+def machine_name(config: MachineConfig, host_name: str) -> str:
+    """Return the name that people see: the first label of its address, or its host name."""
+    cloud = config.cloud
+    full = config.network.fqdn or (cloud.fqdn if cloud is not None else "") or host_name
+    return full.partition(".")[0]
+
+
 def is_allowed_host(host: str, names: Collection[str]) -> bool:
     """Return whether a Host header names this machine.
 

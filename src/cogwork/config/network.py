@@ -51,6 +51,17 @@ class SessionsConfig(Section):
     `30ms` to `1m`."""
 
 
+def _check_ice_url(text: str) -> str:
+    scheme, _, rest = text.partition(":")
+    if scheme not in ("stun", "stuns", "turn", "turns") or not rest:
+        raise fault(
+            codes.BAD_VALUE,
+            f'"{text}" is not the URL of a STUN or TURN server; write stun:host:port or '
+            "turn:host:port?transport=udp",
+        )
+    return text
+
+
 class TunnelEndpoint(Section):
     """A local port that clients may reach through the machine."""
 
@@ -58,6 +69,20 @@ class TunnelEndpoint(Section):
     """The port number, from 1 to 65535."""
     connection_timeout: Duration = 10.0
     """How long connecting to the port may take."""
+
+
+class IceServerConfig(Section):
+    """A STUN or TURN server."""
+
+    urls: Annotated[list[Annotated[str, AfterValidator(_check_ice_url)]], Field(min_length=1)]
+    """Its URLs, such as `stun:stun.example:3478` or `turn:turn.example:3478?transport=tcp`."""
+    username: str = ""
+    """The name to log in to a TURN server with."""
+    credential: str = ""
+    """The password to log in to a TURN server with."""
+    shared_secret: str = ""
+    """A secret that the TURN server shares (`static-auth-secret` of coturn), from which passwords
+    are made that expire, instead of `username` and `credential`."""
 
 
 class NetworkConfig(Section):
@@ -89,8 +114,14 @@ class NetworkConfig(Section):
     """A PEM file with the TLS certificate of the server. Requires `tls_key_file`."""
     tls_key_file: FileField = ""
     """A PEM file with the private key of `tls_cert_file`."""
+    tls_client_ca_file: FileField = ""
+    """A PEM file with the certificates of the authorities that sign client certificates. Requires
+    `tls_cert_file`. Clients that present none can still log in with credentials."""
     no_tls: bool = False
     """Whether to disable TLS even if there is a certificate."""
+    ice_servers: list[IceServerConfig] = []
+    """STUN and TURN servers for WebRTC. This machine and its clients use them to find a way to each
+    other through routers. None by default: then they connect directly."""
     sessions: Annotated[SessionsConfig, Field(default_factory=SessionsConfig.model_construct)]
     """How client sessions time out."""
     traffic_tunnel_endpoints: list[TunnelEndpoint] = []
@@ -208,9 +239,10 @@ class AuthConfig(Section):
 
     handlers: list[AuthHandler] = []
     """The credentials with which clients can log in, at most one handler of each type. Without
-    handlers or an external issuer, no login is required."""
+    handlers, client certificates or an external issuer, no login is required."""
     tls_auth_entities: list[str] = []
-    """Names in client certificates that are accepted without further login."""
+    """DNS names in client certificates that are accepted as a login, as owners. Requires
+    `network.tls_client_ca_file`."""
     external_auth_config: ExternalAuth | None = None
     """Tokens from an external issuer. None are accepted by default."""
 

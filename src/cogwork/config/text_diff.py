@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import difflib
 import re
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 
 from cogwork.config.secrets import mask_secrets
@@ -23,6 +24,21 @@ def diff_revealed(before: str, after: str) -> str:
 def diff_masked(before: str, after: str, redact: Callable[[str], str]) -> str:
     """Return the differences with secrets masked; a changed secret is marked as changed."""
     return _diff(before, after, lambda text: [*map(redact, _mask_lines(text))])
+
+
+def summarize_lines(before: str, after: str) -> str:
+    """Return how many lines were added and removed, in time that is linear in the texts."""
+    old, new = Counter(before.split("\n")), Counter(after.split("\n"))
+    added, removed = (new - old).total(), (old - new).total()
+    if not added and not removed:
+        return "lines reordered" if before != after else "no change"
+    changes = ((added, "added"), (removed, "removed"))
+    return f"lines: {', '.join(f'{count} {verb}' for count, verb in changes if count)}"
+
+
+def mask_text(text: str, redact: Callable[[str], str]) -> str:
+    """Return the text with secrets masked."""
+    return "\n".join(map(redact, _mask_lines(text)))
 
 
 def _mask_lines(text: str) -> list[str]:

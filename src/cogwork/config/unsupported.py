@@ -14,7 +14,8 @@ from cogwork.config.schema import MachineConfig, PackageConfig, ResourceConfig, 
 _SECTIONS: dict[str, tuple[Callable[[MachineConfig], bool], str, str | None]] = {
     "cloud": (
         lambda config: config.cloud is not None,
-        "this release does not connect to a cloud; the machine uses only this file",
+        "this release does not connect to a cloud, only to its signaling_address; the machine uses "
+        "only this file",
         None,
     ),
     "remotes": (

@@ -8,9 +8,10 @@ import logging
 import random
 import threading
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from cogwork.config import codes, diagnostic_format
+from cogwork.config.config_history import ConfigHistory
 from cogwork.config.config_report import (
     MAX_REPORTED,
     ConfigReport,
@@ -24,16 +25,15 @@ from cogwork.config.last_good import DamagedCopy, LastGood
 from cogwork.config.load_context import LoadContext
 from cogwork.config.loader import (
     LoadedConfig,
-    LocatedDiagnostic,
     load,
     load_unreadable,
     load_value,
 )
-from cogwork.config.positions import format_pointer
+from cogwork.config.positions import Json, format_pointer
 from cogwork.config.sources import RETRY, Candidate, ConfigRefused, ConfigSource
 from cogwork.core.clock import Clock, SystemClock
 from cogwork.core.errors import CogworkError
-from cogwork.core.workers import TooMuchWork, Workers
+from cogwork.core.workers import TooMuchWork, Workers, run_in_thread
 from cogwork.graph.reconciler import Applied, Outcome, Superseded
 from cogwork.logs.pipeline import EXTRA_LINES
 
@@ -41,6 +41,8 @@ Apply = Callable[[LoadedConfig], asyncio.Future[Outcome]]
 """Starts to apply a configuration immediately and supersedes the previous one."""
 PublishReport = Callable[[ConfigReport], None]
 
+_HISTORY_TIMEOUT = 10.0
+"""Seconds to store a configuration in the history."""
 
 _log = logging.getLogger("rdk.config")
 
@@ -58,12 +60,15 @@ class ConfigWatcher:
         last_good: LastGood | None = None,
         clock: Clock | None = None,
         publish: PublishReport = lambda _report: None,
+        history: ConfigHistory | None = None,
     ) -> None:
         """`publish` gets a report on each version of the configuration."""
         self._source = source
         self._context = context
         self._apply = apply
         self._last_good = last_good
+        self._history = history
+        self._history_lock = asyncio.Lock()
         self._applying: set[asyncio.Task[None]] = set()
         self._clock = clock or SystemClock()
         # Two threads: a superseded check cannot be interrupted, and the next must not wait for it.
@@ -220,12 +225,27 @@ class ConfigWatcher:
                 self._last_good, loaded.text or json.dumps(candidate.content)
             )
         candidate.decide(verdict)
+        if isinstance(verdict, Applied) and self._history is not None and loaded.text:
+            await self._record(self._history, loaded.text, verdict.revision)
 
     async def _save_last_good(self, last_good: LastGood, text: str) -> None:
         try:
             await self._thread.run(lambda: last_good.save(text))
         except (OSError, ValueError) as error:
             _log.warning("cannot store the last good configuration: %s", error)
+
+    async def _record(self, history: ConfigHistory, text: str, revision: str) -> None:
+        now = self._clock.time()
+        try:
+            # The lock keeps the entries in order.
+            async with self._history_lock:
+                await run_in_thread(
+                    "config-history", _HISTORY_TIMEOUT, history.record, text, revision, now
+                )
+        except TimeoutError:
+            _log.warning("the disk is too slow to store the configuration in the history")
+        except (OSError, ValueError, MemoryError, TooMuchWork) as error:
+            _log.warning("cannot store the configuration in the history: %s", error)
 
     async def aclose(self) -> None:
         """Close a watcher that was never run; cancel `run` otherwise."""
@@ -266,7 +286,7 @@ class _LoadResult(NamedTuple):
 def _load_and_format(
     candidate: Candidate, context: LoadContext, is_cancelled: Callable[[], bool]
 ) -> _LoadResult:
-    loaded = _load_candidate(candidate, context, is_cancelled)
+    loaded = load_content(candidate.content, context, is_cancelled)
     log_lines = [
         (_log_level(fault.diagnostic), diagnostic_format.as_text(fault, candidate.file))
         for fault in loaded.diagnostics
@@ -297,14 +317,8 @@ def _build_report(
         before.since if before is not None and before.state is state else now,
         errors,
         len(found) - errors,
-        tuple(_as_reported(fault, file) for fault in first),
+        tuple(diagnostic_format.as_reported(fault, file) for fault in first),
     )
-
-
-def _as_reported(fault: LocatedDiagnostic, file: str | None) -> dict[str, Any]:
-    fields = diagnostic_format.as_json(fault, file)
-    del fields["related"]
-    return fields
 
 
 def _log_level(found: Diagnostic) -> int:
@@ -314,7 +328,7 @@ def _log_level(found: Diagnostic) -> int:
 def _require_protection(loaded: LoadedConfig) -> None:
     for fault in loaded.diagnostics:
         found = fault.diagnostic
-        if found.code is codes.UNSUPPORTED_PROTECTION:
+        if found.code is codes.INCOMPLETE_PROTECTION:
             raise ProtectionMissing(f"refusing to start: {found.message}; {found.hint}")
 
 
@@ -331,10 +345,12 @@ def _require_login(refused: LoadedConfig, instead: LoadedConfig | None) -> None:
             )
 
 
-def _load_candidate(
-    candidate: Candidate, context: LoadContext, is_cancelled: Callable[[], bool]
+def load_content(
+    content: str | dict[str, Json] | Unreadable,
+    context: LoadContext,
+    is_cancelled: Callable[[], bool],
 ) -> LoadedConfig:
-    content = candidate.content
+    """Load what a candidate has, whatever a plug-in does. Raises MemoryError and CheckCancelled."""
     if isinstance(content, Unreadable):
         return load_unreadable(content)
     try:

@@ -5,9 +5,9 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import json
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from cogwork.config.load_context import LoadContext
 from cogwork.config.loader import load
@@ -28,6 +28,9 @@ assert sdk.VERSION  # `sdk` must be imported before the SDK itself
 from grpclib.client import Channel  # noqa: E402
 from grpclib.const import Cardinality  # noqa: E402
 from grpclib.metadata import Deadline  # noqa: E402
+
+if TYPE_CHECKING:
+    from cogwork.wire.webrtc_peers import WebRtcPeers
 
 Config = Mapping[str, Any]
 
@@ -65,9 +68,10 @@ class TimeoutChannel(Channel):
 class Harness:
     """The machine under test, and a client connection to it."""
 
-    def __init__(self, machine: Machine, registry: Registry, channel: Channel) -> None:
+    def __init__(self, machine: Machine, registry: Registry, channel: Channel, port: int) -> None:
         self.machine = machine
         self.channel = channel
+        self.port = port
         self._registry = registry
 
     async def run(self, *resources: Config) -> None:
@@ -86,14 +90,20 @@ class Harness:
 
 
 @contextlib.asynccontextmanager
-async def running_harness(models: Sequence[Model] = ()) -> AsyncIterator[Harness]:
-    """Run a machine with these models, the built-in ones and those of installed packages."""
+async def running_harness(
+    models: Sequence[Model] = (), find_peers: Callable[[], WebRtcPeers | None] | None = None
+) -> AsyncIterator[Harness]:
+    """Run a machine with these models, the built-in ones and those of installed packages.
+
+    `find_peers` returns the WebRTC clients; None if there can be none.
+    """
     clock = SystemClock()
     neighbours = MachineAccess()
     registry = Registry([*models, *builtin_models(neighbours), *entry_point_models()])
     machine = Machine(Providers({"built in": registry}), clock)
     machine.bind(neighbours)
-    server = grpc_server(build_handler_table(machine, clock, lambda _: None))
+    table = build_handler_table(machine, clock, lambda _: None, find_peers=find_peers)
+    server = grpc_server(table)
     port = server.add_insecure_port("127.0.0.1:0")
     await server.start()
     channel = TimeoutChannel("127.0.0.1", port)
@@ -102,7 +112,7 @@ async def running_harness(models: Sequence[Model] = ()) -> AsyncIterator[Harness
         for watch in (machine.operations.watch(), machine.sessions.watch())
     ]
     try:
-        yield Harness(machine, registry, channel)
+        yield Harness(machine, registry, channel, port)
     finally:
         channel.close()
         for watch in watches:

@@ -3,7 +3,8 @@
 A page of another site must not be able to read or change anything here, with or without login.
 Three checks prevent that: the Host header (DNS rebinding points an attacker's name at our address),
 the Origin header, and fetch metadata. Response headers restrict every resource to the same origin.
-Pages of the origins that the configuration lists may make calls (CORS).
+Pages of the origins that the configuration lists may make calls (CORS). Only the machine's own page
+may edit the configuration.
 """
 
 from __future__ import annotations
@@ -14,8 +15,9 @@ from typing import Any, NamedTuple
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.responses import PlainTextResponse, Response
 
+from cogwork.auth.exempt_paths import LOGIN_PATH
 from cogwork.config.host_names import is_allowed_host
-from cogwork.control.http_login import LOGIN_PATH
+from cogwork.control.configuration import EDIT_PATHS
 from cogwork.wire.grpcweb import is_grpc_web
 from cogwork.wire.http1 import SECURITY_HEADERS, Application
 
@@ -96,7 +98,8 @@ def find_refusal(
     is_call = _is_call(method, path, headers)
     if is_call and _is_allowed_origin(headers, origins):
         return None
-    if method not in _ALLOWED_METHODS and not (is_call and method == "POST"):
+    is_edit = method == "POST" and path in EDIT_PATHS and not is_call
+    if method not in _ALLOWED_METHODS and not is_edit and not (is_call and method == "POST"):
         text = f"method not allowed over HTTP/1.1; use {' or '.join(_ALLOWED_METHODS)}"
         return HttpRefusal(405, text, {"Allow": ", ".join(_ALLOWED_METHODS)})
     origin = headers.get("origin")
@@ -108,6 +111,12 @@ def find_refusal(
         )
     if headers.get("sec-fetch-site") in _FOREIGN_SITES and not _is_navigation(path, headers):
         return HttpRefusal(403, "forbidden: cross-site requests are not allowed")
+    if is_edit and not _is_from_own_page(headers):
+        return HttpRefusal(
+            403,
+            "forbidden: only the page of this machine may edit its configuration; send its origin "
+            "in the Origin header",
+        )
     return None
 
 
@@ -126,6 +135,11 @@ def _is_same_origin(origin: str, host: str) -> bool:
     scheme, _, rest = origin.partition("://")
     # A proxy in front may terminate HTTPS.
     return scheme in ("http", "https") and rest.lower() == host.lower()
+
+
+def _is_from_own_page(headers: Mapping[str, str]) -> bool:
+    """Return whether a page of this machine sends a request whose origin, if any, is the same."""
+    return "origin" in headers and headers.get("sec-fetch-site", "same-origin") == "same-origin"
 
 
 def _is_navigation(path: str, headers: Mapping[str, str]) -> bool:

@@ -1,4 +1,4 @@
-"""The HTTP interface of a machine: a status page for people, and endpoints for programs.
+"""The HTTP interface of a machine: pages for people, and endpoints for programs.
 
 The load stays low regardless of how many clients poll and how often: a response is computed once
 for all clients that wait for it (`coalescing.py`), and everything that grows with the number of
@@ -8,6 +8,7 @@ clients has a quota or is throttled.
 from __future__ import annotations
 
 import socket
+from collections.abc import Callable
 from typing import Any
 
 from starlette.applications import Starlette
@@ -16,16 +17,22 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, PlainTextResponse, Response, StreamingResponse
 from starlette.routing import Route
 
-from cogwork.config.host_names import allowed_host_names
+from cogwork import __version__
+from cogwork.auth.identity import Identity
+from cogwork.auth.roles import Role
+from cogwork.config.config_editor import ConfigEditor
+from cogwork.config.host_names import allowed_host_names, machine_name
 from cogwork.control.browser_guard import BrowserGuard
 from cogwork.control.camera_images import CameraImages
 from cogwork.control.coalescing import Coalescer
-from cogwork.control.history import read_history
-from cogwork.control.http_login import HttpLogin
+from cogwork.control.configuration import configuration_routes
+from cogwork.control.history import parse_history_query, read_history, read_latest_history
+from cogwork.control.http_login import IDENTITY_KEY, HttpLogin
 from cogwork.control.logs import parse_query, stream_log_lines
 from cogwork.control.page import CONTENT_SECURITY_POLICY
 from cogwork.control.quota import MeteredResponse, Quota
 from cogwork.control.sliced_response import SlicedResponse
+from cogwork.control.static_site import StaticSite
 from cogwork.control.status import encode_page, encode_status
 from cogwork.control.throttled_app import ThrottledApp
 from cogwork.core.clock import Clock
@@ -37,7 +44,7 @@ from cogwork.robot.machine import Machine
 from cogwork.robot.maintenance import check_maintenance
 from cogwork.wire.grpcweb import GrpcWebApp, is_grpc_web
 from cogwork.wire.handlers import HandlerTable
-from cogwork.wire.http1 import LOCAL_KEY, Application
+from cogwork.wire.http1 import CLIENT_KEY, Application
 
 _MIB = 1 << 20
 
@@ -49,14 +56,18 @@ def create_app(
     journal: EventJournal,
     authentication: Authentication,
     table: HandlerTable,
+    site: StaticSite,
+    editor: ConfigEditor | None = None,
 ) -> Application:
+    """`editor` is None if the configuration is not a file of the machine."""
     throttle = LoopThrottle()
     followers = Quota("followers of the log", total=64, per_address=8)
     unread_bytes = Quota("unread responses", total=32 * _MIB, per_address=16 * _MIB)
     images = CameraImages(machine, clock)
-    pages = Coalescer(lambda: encode_page(machine, clock), clock)
+    plain_pages = Coalescer(lambda: encode_page(machine, clock), clock)
     statuses = Coalescer(lambda: encode_status(machine), clock)
     histories = Coalescer(lambda: read_history(journal), clock)
+    latest_histories = Coalescer(lambda: read_latest_history(journal), clock)
     maintenance_checks = Coalescer(lambda: check_maintenance(machine, clock), clock)
 
     def respond(body: bytes, media_type: str, **headers: str) -> MeteredResponse:
@@ -65,12 +76,25 @@ def create_app(
     def metered(response: Response) -> MeteredResponse:
         return MeteredResponse(response, unread_bytes, len(response.body), evictable=True)
 
-    async def index(_: Request) -> MeteredResponse:
+    async def plain_page(_: Request) -> MeteredResponse:
         policy = {"Content-Security-Policy": CONTENT_SECURITY_POLICY}
-        return respond(await pages.get(), "text/html", **policy)
+        return respond(await plain_pages.get(), "text/html", **policy)
 
     async def status(_: Request) -> MeteredResponse:
         return respond(await statuses.get(), "application/json")
+
+    async def access(request: Request) -> Response:
+        identity: Identity | None = request.scope["state"][IDENTITY_KEY]
+        return JSONResponse(
+            {
+                "machine": machine_name(machine.config, socket.gethostname()),
+                "version": __version__,
+                "time": clock.time(),
+                "login": identity is not None,
+                "entity": identity.entity if identity is not None else "",
+                "role": (identity.role if identity is not None else Role.OWNER).name.lower(),
+            }
+        )
 
     async def restart_status(request: Request) -> Response:
         if not _is_local(request.scope):
@@ -95,51 +119,82 @@ def create_app(
         response = StreamingResponse(lines, media_type="application/jsonl")
         return MeteredResponse(response, followers) if follow else response
 
-    async def history(request: Request) -> MeteredResponse:
-        events = await histories.get()
-        return respond(events.encode(request.query_params.get("resource")), "application/json")
+    async def history(request: Request) -> Response | MeteredResponse:
+        try:
+            query = parse_history_query(request.query_params)
+        except ValueError as error:
+            return PlainTextResponse(f"{error}\n", 400)
+        # The last events of one resource may be far back.
+        is_recent = query.last is not None and query.resource is None
+        events = await (latest_histories if is_recent else histories).get()
+        return respond(events.encode(query), "application/json")
 
     async def camera_image(request: Request) -> MeteredResponse:
         return metered(await images.get_newest(request.path_params["name"]))
 
     async def not_found(request: Request, _: Exception) -> Response:
-        return PlainTextResponse(f"{request.url.path} not found; the status page is at /\n", 404)
+        return PlainTextResponse(f"{request.url.path} not found; the control page is at /\n", 404)
 
-    site = Starlette(
+    pages = Starlette(
         routes=[
-            Route("/", index),
+            # Without the built page, as in a checkout, this is better than nothing.
+            Route("/", plain_page),
+            Route("/status", plain_page),
             Route("/status.json", status),
+            Route("/access.json", access),
             Route("/restart_status", restart_status),
             Route("/logs.jsonl", logs),
             Route("/history.json", history),
             Route("/camera/{name}", camera_image),
+            *configuration_routes(editor, lambda: machine.revision, metered),
         ],
         exception_handlers={404: not_found},
     )
     guard = BrowserGuard(
-        _CallDispatcher(GrpcWebApp(table, authentication.check), HttpLogin(site, authentication)),
+        _Dispatcher(
+            GrpcWebApp(table, authentication.check), site, HttpLogin(pages, authentication), metered
+        ),
         lambda: allowed_host_names(machine.config, socket.gethostname()),
         lambda: machine.config.network.allowed_origins,
     )
     return ThrottledApp(guard, throttle)
 
 
-class _CallDispatcher:
-    """Passes calls to one application, and all other requests to another.
+class _Dispatcher:
+    """Passes calls to one application, and requests for pages to another.
 
-    Calls need no login here, because the handler table requires it.
+    Neither calls nor the files of the control page need a login here: the handler table requires
+    it, and the files are the same on every machine.
     """
 
-    def __init__(self, calls: Application, site: Application) -> None:
+    def __init__(
+        self,
+        calls: Application,
+        site: StaticSite,
+        pages: Application,
+        metered: Callable[[Response], MeteredResponse],
+    ) -> None:
         self._calls = calls
         self._site = site
+        self._pages = pages
+        self._metered = metered
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
-        content_type = Headers(scope=scope).get("content-type", "")
-        is_call = scope["method"] == "POST" and is_grpc_web(content_type)
-        await (self._calls if is_call else self._site)(scope, receive, send)
+        headers = Headers(scope=scope)
+        if scope["method"] == "POST" and is_grpc_web(headers.get("content-type", "")):
+            await self._calls(scope, receive, send)
+        elif scope["method"] in ("GET", "HEAD") and scope["path"] in self._site:
+            file = await self._site.read(scope["path"])
+            found = file.respond(headers) if file is not None else _make_removed_response()
+            await self._metered(found)(scope, receive, send)
+        else:
+            await self._pages(scope, receive, send)
+
+
+def _make_removed_response() -> Response:
+    return PlainTextResponse("the control page was replaced; restart the server\n", 404)
 
 
 def _is_local(scope: Any) -> bool:
     """Return whether the client is on this computer, whichever of its addresses it uses."""
-    return bool(scope["state"][LOCAL_KEY])
+    return bool(scope["state"][CLIENT_KEY].is_local)

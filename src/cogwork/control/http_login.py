@@ -13,21 +13,20 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, PlainTextResponse, Response
 
 from cogwork.auth.errors import InvalidLogin, RoleTooLow, TooManyAttempts, Unauthenticated
+from cogwork.auth.exempt_paths import EXEMPT_PAGES, LOGIN_PATH
 from cogwork.auth.identity import Identity
 from cogwork.auth.roles import Role
 from cogwork.core.errors import CogworkError
-from cogwork.front.peer_name import format_address
+from cogwork.front.peer_name import host_of
 from cogwork.robot.authentication import Authentication, check_role
-from cogwork.robot.open_sessions import host_of
-from cogwork.wire.http1 import ABORT_KEY, CONFIDENTIAL_KEY, LOCAL_KEY, Application
+from cogwork.wire.http1 import ABORT_KEY, CLIENT_KEY, Application
 from cogwork.wire.http_body import ClientGone, Receive, read_body
 
 if TYPE_CHECKING:  # machines without login start without its libraries
     from cogwork.auth.authenticator import Authenticator
 
-LOGIN_PATH: Final = "/rpc/v1/authenticate"
-EXEMPT_PATHS: Final = frozenset({"/restart_status"})
-"""Requests that need no login. This one is answered on the machine's own computer only."""
+IDENTITY_KEY: Final = "identity"
+"""Key in the ASGI scope's state of who makes the request, as an `Identity`; None without login."""
 _REQUIRED_ROLE: Final = Role.VIEWER
 """The role that pages, status, logs and pictures require."""
 _MAX_BODY_SIZE: Final = 1 << 16
@@ -50,39 +49,49 @@ class HttpLogin:
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
         authenticator = self._authentication.authenticator
-        if scope["path"] in EXEMPT_PATHS:
+        if scope["path"] in EXEMPT_PAGES and scope["path"] != LOGIN_PATH:
             await self._application(scope, receive, send)
             return
         if authenticator is None:
             await self._respond_without_login(scope, receive, send)
             return
         try:
-            self._authentication.check_confidential(scope["state"][CONFIDENTIAL_KEY])
             if scope["path"] == LOGIN_PATH:
+                self._authentication.check_confidential(scope["state"][CLIENT_KEY].is_confidential)
                 response = await self._log_in(authenticator, Request(scope), receive)
                 await response(scope, receive, send)
                 return
-            identity = _identify(authenticator, scope)
+            identity = self._identify(authenticator, scope)
         except ClientGone:
             return
         except CogworkError as error:
             await _refuse(scope, error)(scope, receive, send)
             return
-        with self._authentication.hold(identity, scope["state"][ABORT_KEY]):
-            await self._application(scope, receive, send)
+        await self._serve(identity, scope, receive, send)
 
     async def _respond_without_login(self, scope: Any, receive: Any, send: Any) -> None:
         try:
-            self._authentication.check_place(scope["state"][LOCAL_KEY])
+            self._authentication.check_place(scope["state"][CLIENT_KEY].is_local)
         except CogworkError as error:
-            await _refuse(scope, error)(scope, receive, send)
+            await _refuse(scope, error, notice=f"{error}\n")(scope, receive, send)
             return
         if scope["path"] == LOGIN_PATH:
             text = "this machine requires no login; connect without credentials\n"
             await PlainTextResponse(text, 404)(scope, receive, send)
             return
-        with self._authentication.hold(None, scope["state"][ABORT_KEY]):
+        await self._serve(None, scope, receive, send)
+
+    async def _serve(self, identity: Identity | None, scope: Any, receive: Any, send: Any) -> None:
+        scope["state"][IDENTITY_KEY] = identity
+        with self._authentication.hold(identity, scope["state"][ABORT_KEY]):
             await self._application(scope, receive, send)
+
+    def _identify(self, authenticator: Authenticator, scope: Any) -> Identity:
+        authorizations = Headers(scope=scope).getlist("authorization")
+        client = scope["state"][CLIENT_KEY]
+        identity = self._authentication.identify(authenticator, authorizations, client)
+        check_role(identity, _REQUIRED_ROLE, scope["path"])
+        return identity
 
     async def _log_in(
         self, authenticator: Authenticator, request: Request, receive: Receive
@@ -92,24 +101,15 @@ class HttpLogin:
         if "authorization" in request.headers:
             raise InvalidLogin("already authenticated; cannot re-authenticate")
         entity, kind, payload = _read_credentials(await read_body(receive, _MAX_BODY_SIZE))
-        peer = format_address(*request.scope["client"])
-        token = authenticator.log_in(entity, kind, payload, host_of(peer))
+        client = request.scope["state"][CLIENT_KEY]
+        token = authenticator.log_in(entity, kind, payload, host_of(client.address))
         return JSONResponse({"accessToken": token})
 
 
-def _identify(authenticator: Authenticator, scope: Any) -> Identity:
-    values = Headers(scope=scope).getlist("authorization")
-    if len(values) != 1:
-        raise Unauthenticated("authentication required")
-    identity = authenticator.identify(values[0])
-    check_role(identity, _REQUIRED_ROLE, scope["path"])
-    return identity
-
-
-def _refuse(scope: Any, error: CogworkError) -> Response:
+def _refuse(scope: Any, error: CogworkError, notice: str = _NOTICE) -> Response:
     if scope["path"] == "/" and "authorization" not in Headers(scope=scope):
         # Supervisors check that this path answers with success.
-        return PlainTextResponse(_NOTICE)
+        return PlainTextResponse(notice)
     status = next((code for kind, code in _STATUS_BY_ERROR.items() if isinstance(error, kind)), 400)
     headers = {"WWW-Authenticate": "Bearer"} if status == 401 else None
     return PlainTextResponse(f"{error}\n", status, headers)

@@ -1,4 +1,4 @@
-"""The status page at `/`: the resources, their states, and the reasons for them."""
+"""The plain page at `/status`, for browsers without scripts: resources, states and reasons."""
 
 from __future__ import annotations
 

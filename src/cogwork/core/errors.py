@@ -32,7 +32,7 @@ CogworkError
 ├── RoleTooLow      a caller whose role does not allow the call
 ├── TooManyAttempts logins that fail too often
 ├── ProtectionMissing  a login that the file asks for and cannot have (config/watcher.py)
-├── InvalidCertificate a certificate that cannot be used (server/certificate.py)
+├── InvalidCertificate a certificate that cannot be used (serving/certificate.py)
 ├── NotAnImage      camera data that is unsafe for a browser (control/camera_images.py)
 ├── Overloaded      more HTTP requests than the limits allow (control/quota.py)
 ├── CannotListen    an address that cannot be bound (front/listen_sockets.py)
@@ -96,6 +96,20 @@ CogworkError
 ├── SpoolInUse      a spool that another process uses (logs/spool.py)
 ├── UsageError      an invalid command line of the server (server/options.py)
 ├── NoConfiguration a configuration file that does not exist (server/serve.py)
+├── RecordsUnavailable the cloud's records cannot be used (cloud/records.py, with the next)
+├── DuplicateRecord a record that exists
+├── LogsUnavailable the cloud's logs cannot be used (cloud/log_store.py)
+├── CannotUnseal    a secret that was stored with another key (cloud/keyring.py)
+├── SecretLimit     a secret too many, or the last one (cloud/secrets.py)
+├── NotEmpty        a location that is still used (cloud/locations.py)
+├── StaleConfig     a configuration that someone else changed (cloud/part_configs.py)
+├── LastOwner       the last owner of an organization (cloud/keys.py)
+├── AlreadyInitialized a cloud that has its first owner (cloud/control_plane.py)
+├── CloudUnavailable a cloud that does not answer (uplink/errors.py)
+├── HostOffline     a machine that is not connected to the cloud (cloud/rendezvous.py)
+├── TooManyCallers  a machine that too many clients call (cloud/rendezvous.py)
+├── NoCloud         a directory that holds no cloud (cloud/cloud_directory.py)
+├── PlaintextRefused keys that would travel unencrypted (cloud/serve.py)
 ├── Unreachable     a machine that does not respond (cli/http_client.py, with the next)
 ├── Declined        a machine that rejected the request
 ├── NoImage         a camera without an image for a browser (control/camera_images.py)

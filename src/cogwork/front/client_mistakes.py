@@ -45,6 +45,14 @@ class ClientMistakes:
             "the authority of the certificate, and that it uses a name in it",
         )
 
+    def report_certificate(self, host: str, reason: str) -> None:
+        """Log that the certificate of a client was refused, and what usually helps."""
+        self._report(
+            host,
+            f"presented a certificate that is not accepted ({reason}); use one that an authority "
+            "in network.tls_client_ca_file has signed, or none",
+        )
+
     def _report(self, host: str, what: str) -> None:
         now = self._now()
         self._forget_before(now - INTERVAL)

@@ -13,16 +13,15 @@ import socket
 import ssl
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 
 from cogwork.core.loop_throttle import LoopThrottle
 from cogwork.front.client_mistakes import ClientMistakes
 from cogwork.front.connections import ConnectionLimits, Connections, ConnectionState
 from cogwork.front.peer_name import Peer
 from cogwork.front.relay import Relay, RelayedConnection
-from cogwork.front.tls_socket import TlsSocket, make_context, wait_readable
+from cogwork.front.tls_socket import TlsSettings, TlsSocket, make_context, wait_readable
 
 _HTTP2_PREFIX = b"PRI"
 """The first bytes of an HTTP/2 connection. No HTTP/1.1 method begins with them."""
@@ -88,7 +87,7 @@ class PublicListener:
         """Connections that wait for a free slot."""
         self._refused_count = 0
         self._mistakes = ClientMistakes(time.monotonic)
-        self._certificate: Path | None = None
+        self._tls_settings: TlsSettings | None = None
         self._tls: ssl.SSLContext | None = None
         self._requires_tls = False
         self.on_client: OnClient = lambda *_: None
@@ -109,18 +108,18 @@ class PublicListener:
             listener.setblocking(False)
             asyncio.get_running_loop().add_reader(listener.fileno(), self._accept, listener)
 
-    def use_certificate(self, certificate: Path | None) -> None:
-        """Use this certificate for new connections; None for plaintext. Others stay open."""
-        if certificate == self._certificate:
+    def use_tls(self, settings: TlsSettings | None) -> None:
+        """Use these settings for new connections; None for plaintext. Others stay open."""
+        if settings == self._tls_settings:
             return
-        self._requires_tls = certificate is not None
+        self._requires_tls = settings is not None
         try:
-            self._tls = make_context(certificate) if certificate is not None else None
+            self._tls = make_context(settings) if settings is not None else None
         except OSError as error:
             outcome = "keeping the current one" if self._tls else "refusing all connections"
             _log.error("cannot use the certificate: %s; %s", error, outcome)
         else:
-            self._certificate = certificate
+            self._tls_settings = settings
 
     async def aclose(self) -> None:
         self.stop_listening()
@@ -232,7 +231,10 @@ class PublicListener:
                 connection.close()
                 return
             if self._tls is not None:
-                await self._dispatch_encrypted(connection, protocol, self._tls)
+                assert self._tls_settings is not None
+                await self._dispatch_encrypted(
+                    connection, protocol, self._tls, self._tls_settings.client_names
+                )
             elif self._requires_tls:
                 connection.close()
             else:
@@ -263,7 +265,11 @@ class PublicListener:
         self._relay(connection, is_http2=protocol is _Protocol.HTTP2)
 
     async def _dispatch_encrypted(
-        self, connection: _AcceptedConnection, protocol: _Protocol, context: ssl.SSLContext
+        self,
+        connection: _AcceptedConnection,
+        protocol: _Protocol,
+        context: ssl.SSLContext,
+        client_names: Sequence[str],
     ) -> None:
         assert isinstance(connection.socket, socket.socket)
         if protocol is not _Protocol.TLS:
@@ -280,6 +286,9 @@ class PublicListener:
             async with asyncio.timeout(self._limits.head_timeout):
                 await tls.handshake()
                 first = await tls.read_first(_MAX_HEAD_SIZE, _is_complete_start)
+        except ssl.SSLCertVerificationError as error:
+            self._mistakes.report_certificate(connection.host, error.verify_message)
+            raise
         except ssl.SSLError as error:
             self._mistakes.report_handshake(connection.host, error.reason or str(error))
             raise
@@ -290,6 +299,7 @@ class PublicListener:
             connection,
             is_http2=first.startswith(_HTTP2_PREFIX),
             is_encrypted=True,
+            certificate=tls.find_client(client_names) if client_names else "",
             first=first,
         )
 
@@ -299,10 +309,14 @@ class PublicListener:
         *,
         is_http2: bool,
         is_encrypted: bool = False,
+        certificate: str = "",
         first: bytes = b"",
     ) -> None:
         peer = Peer.from_addresses(
-            connection.address, connection.socket.getsockname(), is_encrypted=is_encrypted
+            connection.address,
+            connection.socket.getsockname(),
+            is_encrypted=is_encrypted,
+            certificate=certificate,
         )
         if not is_http2:
             connection.served = self._http.start(

@@ -5,25 +5,37 @@ from __future__ import annotations
 import asyncio
 import socket
 import ssl
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
+from typing import Any, NamedTuple
+
+from cogwork.front.peer_name import digest_of
 
 _MAX_SEND_SIZE = 64 * 1024
 """Bytes that are encrypted at once, to keep the loop responsive."""
 
 
-def make_context(certificate: Path) -> ssl.SSLContext:
-    """Return a context for a PEM file with the certificate chain and its key.
+class TlsSettings(NamedTuple):
+    certificate: Path
+    """A PEM file with the certificate chain and its key."""
+    client_authority: Path | None = None
+    """A PEM file with the authorities that sign client certificates; None to ask for none."""
+    client_names: tuple[str, ...] = ()
+    """The names in client certificates that are accepted as a login."""
 
-    Raise OSError if it cannot be used.
-    """
+
+def make_context(settings: TlsSettings) -> ssl.SSLContext:
+    """Raise OSError if a file cannot be used."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.minimum_version = ssl.TLSVersion.TLSv1_2
     context.options |= ssl.OP_NO_RENEGOTIATION
     # The first match wins. Browsers offer both and can use gRPC-web only over HTTP/1.1 here; gRPC
     # clients offer h2 only.
     context.set_alpn_protocols(["http/1.1", "h2"])
-    context.load_cert_chain(certificate)
+    context.load_cert_chain(settings.certificate)
+    if settings.client_authority is not None:
+        context.verify_mode = ssl.CERT_OPTIONAL
+        context.load_verify_locations(settings.client_authority)
     return context
 
 
@@ -63,6 +75,17 @@ class TlsSocket:
                 break
             received += data
         return received
+
+    def find_client(self, names: Iterable[str]) -> str:
+        """Return the digest of the first of these names that the client's certificate proves.
+
+        The handshake has verified the certificate. Empty if there is none.
+        """
+        certificate: dict[str, Any] = self._socket.getpeercert() or {}
+        proven = {
+            value.lower() for kind, value in certificate.get("subjectAltName", ()) if kind == "DNS"
+        }
+        return next((digest_of(name) for name in names if name.lower() in proven), "")
 
     def has_pending(self) -> bool:
         """Whether decrypted bytes or the end wait, for which the socket is not readable."""

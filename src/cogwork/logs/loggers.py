@@ -10,7 +10,8 @@ _MIN_LEVELS = {
     # It logs an error with a traceback for every client that disconnects during a call.
     "grpc._cython.cygrpc": logging.CRITICAL,
     "asyncio": logging.WARNING,
-    "uvicorn.error": logging.WARNING,
+    # It warns of every client that tries TLS first, as the SDK does.
+    "uvicorn.error": logging.ERROR,
 }
 """Minimum levels of libraries that log too much."""
 

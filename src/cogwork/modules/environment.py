@@ -36,7 +36,7 @@ _SERVER_DEFAULTS = {
     "GRPC_VERBOSITY": "NONE",
     "PYDANTIC_DISABLE_PLUGINS": "__all__",
 }
-"""Variables that the server sets for itself (server/process.py)."""
+"""Variables that the server sets for itself (serving/process.py)."""
 
 
 @dataclass(frozen=True, slots=True)

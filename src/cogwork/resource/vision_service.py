@@ -20,10 +20,12 @@ from cogwork.graph.name import Api, ResourceName
 from cogwork.resource.frame import Frame
 from cogwork.resource.image_header import PCD, read_header
 from cogwork.resource.resource_service import FindResource, ResourceService, time_left
-from cogwork.resource.structs import extra_to_dict, to_struct
+from cogwork.resource.structs import extra_to_dict, to_struct_async
 from cogwork.wire.descriptor_service import UnaryHandler, methods_from_descriptor
 from cogwork.wire.handlers import Method, Stream
 
+EXPLAIN = "explain"
+"""Key in the `extra` of a request that asks for an explanation, and of the reply that has it."""
 _THREAD_THRESHOLD = 1 << 20
 """Minimum size in bytes of a request with an image to parse it in a thread."""
 _RAW_METHODS = ("GetDetections", "GetClassifications")
@@ -150,6 +152,8 @@ class VisionService(ResourceService):
         self, request: vision.CaptureAllFromCameraRequest, stream: Stream
     ) -> vision.CaptureAllFromCameraResponse:
         resource, camera_name, options = self._prepare_call(request, stream)
+        if EXPLAIN in request.extra.fields:
+            options["extra"] = extra_to_dict(request.extra)
         result = await resource.capture_all_from_camera(
             camera_name,
             return_image=request.return_image,
@@ -164,7 +168,7 @@ class VisionService(ResourceService):
             classifications=result.classifications,
             objects=result.objects,
             detections_3d=result.detections_3d,
-            extra=to_struct(result.extra),
+            extra=await to_struct_async(result.extra),
         )
         if result.image is not None:
             # In place: the constructor would copy the bytes of the image twice.

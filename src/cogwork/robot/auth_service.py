@@ -7,8 +7,8 @@ from viam.gen.proto.rpc.v1.auth_pb2 import AuthenticateRequest, AuthenticateResp
 
 from cogwork.auth.errors import InvalidLogin
 from cogwork.core.errors import Unsupported
+from cogwork.front.peer_name import host_of
 from cogwork.robot.authentication import Authentication
-from cogwork.robot.open_sessions import host_of
 from cogwork.wire.handlers import Method, Stream, methods_from_service
 
 
@@ -23,7 +23,7 @@ class _AuthService(AuthServiceBase):
             raise Unsupported("this machine requires no login; connect without credentials")
         if "authorization" in stream.metadata:
             raise InvalidLogin("already authenticated; cannot re-authenticate")
-        self._authentication.check_confidential(stream.is_confidential)
+        self._authentication.check_confidential(stream.client.is_confidential)
         credentials = request.credentials
         token = authenticator.log_in(
             request.entity, credentials.type, credentials.payload, host_of(stream.peer)

@@ -6,22 +6,23 @@ part of the machine and need no login: their names as peers come from the server
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
-from collections.abc import Callable, Iterator, Mapping
+import math
+from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Final
 
 from cogwork.auth.errors import RoleTooLow, Unauthenticated
-from cogwork.auth.identity import Identity
-from cogwork.auth.roles import Role, required_role
+from cogwork.auth.exempt_paths import EXEMPT_METHODS
+from cogwork.auth.identity import CredentialType, Identity
+from cogwork.auth.roles import Role, granted_role, required_role
+from cogwork.front.peer_name import Peer
 from cogwork.graph.public_apis import API_BY_SERVICE
-from cogwork.robot.operations import Operations, current_operation
+from cogwork.robot.operations import Operation, Operations, current_operation
 from cogwork.wire.handlers import Handler, Method, Stream
 
 if TYPE_CHECKING:  # machines without login start without its libraries
     from cogwork.auth.authenticator import Authenticator
-
-EXEMPT_PATHS: Final = frozenset({"/proto.rpc.v1.AuthService/Authenticate"})
-"""Methods that need no login: the one that logs in."""
 
 _AUTHORIZATION: Final = "authorization"
 _INTERNAL_PREFIXES: Final = ("module:", "job:")
@@ -63,6 +64,22 @@ class Authentication:
             if identity is None or not authenticator.is_valid(identity):
                 end()
 
+    def hold_connection(
+        self, identity: Identity | None, end: Callable[[], None]
+    ) -> Callable[[], None]:
+        """Call `end` when a client loses its access. Return a function that ends the watch.
+
+        For connections whose client was authenticated when it connected.
+        """
+        stack = contextlib.ExitStack()
+        stack.enter_context(self.hold(identity, end))
+        if identity is not None and identity.valid_until != math.inf:
+            assert self._authenticator is not None  # it has identified the client
+            left = self._authenticator.seconds_left(identity)
+            timer = asyncio.get_running_loop().call_later(left, end)
+            stack.callback(timer.cancel)
+        return stack.close
+
     @contextlib.contextmanager
     def hold(self, identity: Identity | None, end: Callable[[], None]) -> Iterator[None]:
         """Call `end` if the caller loses its access meanwhile.
@@ -77,23 +94,39 @@ class Authentication:
             del self._held[key]
 
     def wrap(self, method: Method, handle: Handler) -> Handler:
-        if method.path in EXEMPT_PATHS:
+        if method.path in EXEMPT_METHODS:
             return handle
         role = _role_of(method)
 
         async def wrapper(stream: Stream) -> None:
             identity = self._identify(stream, role, method.path)
-            if identity is not None:
-                operation = current_operation()
-                if operation is not None:
-                    operation.identity = identity
-            await handle(stream)
+            operation = current_operation()
+            if identity is None or operation is None:
+                await handle(stream)
+                return
+            operation.identity = identity
+            if identity.valid_until == math.inf:
+                await handle(stream)
+                return
+            timer = self._end_on_expiry(operation, identity)
+            try:
+                await handle(stream)
+            finally:
+                timer.cancel()
 
         return wrapper
 
+    def _end_on_expiry(self, operation: Operation, identity: Identity) -> asyncio.TimerHandle:
+        assert self._authenticator is not None  # it has identified the caller
+        return asyncio.get_running_loop().call_later(
+            self._authenticator.seconds_left(identity),
+            operation.end,
+            Unauthenticated("unauthenticated: the token has expired; log in again"),
+        )
+
     def check(self, method: Method, stream: Stream) -> None:
         """Raise if the caller may not make a call, before its request is received."""
-        if method.path not in EXEMPT_PATHS:
+        if method.path not in EXEMPT_METHODS:
             self._identify(stream, _role_of(method), method.path)
 
     def check_place(self, is_local: bool) -> None:
@@ -108,15 +141,32 @@ class Authentication:
         """Return who calls; None if it need not log in."""
         authenticator = self._authenticator
         if authenticator is None:
-            if not self._is_open:
-                self.check_place(stream.is_local)
+            if not self._is_open and not stream.client.introduced_as:
+                self.check_place(stream.client.is_local)
             return None
         if stream.peer.startswith(_INTERNAL_PREFIXES):
             return None
-        self.check_confidential(stream.is_confidential)
-        identity = authenticator.identify(_authorization_of(stream.metadata))
+        authorizations = [value for key, value in stream.metadata.items() if key == _AUTHORIZATION]
+        identity = self.identify(authenticator, authorizations, stream.client)
         check_role(identity, role, path)
         return identity
+
+    def identify(
+        self, authenticator: Authenticator, authorizations: Sequence[str | bytes], client: Peer
+    ) -> Identity:
+        """Return who calls, by its `authorization` headers or else its certificate.
+
+        Raise Unauthenticated.
+        """
+        if client.introduced_as:
+            role = granted_role(client.introduced_role)
+            return Identity(client.introduced_as, CredentialType.SIGNALING, role)
+        self.check_confidential(client.is_confidential)
+        if not authorizations and client.certificate:
+            return authenticator.identify_certificate(client.certificate)
+        if len(authorizations) != 1 or not isinstance(authorizations[0], str):
+            raise Unauthenticated("authentication required")
+        return authenticator.identify(authorizations[0])
 
     def check_confidential(self, is_confidential: bool) -> None:
         """Raise Unauthenticated if credentials would travel where others can read them."""
@@ -139,10 +189,3 @@ def check_role(identity: Identity, required: Role, target: str) -> None:
             f"{target} requires the role {required.name.lower()}; {identity} has the role "
             f"{identity.role.name.lower()}"
         )
-
-
-def _authorization_of(metadata: Mapping[str, str | bytes]) -> str:
-    values = [value for key, value in metadata.items() if key == _AUTHORIZATION]
-    if len(values) != 1 or not isinstance(values[0], str):
-        raise Unauthenticated("authentication required")
-    return values[0]

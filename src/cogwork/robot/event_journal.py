@@ -26,6 +26,8 @@ ROTATION = Rotation(size=1 << 20, age=0.0, total=4 << 20)
 
 _MAX_READ_BYTES = 8 << 20
 """Bytes. Twice what rotation keeps, in case another program wrote to the files."""
+_BLOCK = 1 << 16
+"""Bytes that are read at once from the end of a file."""
 
 MAX_CLIENTS_PER_MINUTE = 100
 MINUTE = 60.0
@@ -81,12 +83,23 @@ class EventJournal:
         """Yield each line as text and as a dictionary, oldest first."""
         for part in reversed(list(_read_tails(reversed((*self._file.list_rotated(), self._path))))):
             for text in part.decode(errors="replace").split("\n"):
-                try:
-                    line = json.loads(text)
-                except (ValueError, RecursionError):
-                    continue  # truncated by a kill during a write, or written by another program
-                if isinstance(line, dict):
+                if (line := _parse_line(text)) is not None:
                     yield text, line
+
+    def iter_latest_records(self) -> Iterator[tuple[str, dict[str, Any]]]:
+        """Yield the same, newest first, and read only as much of the files as is asked for."""
+        for raw in _read_lines_backwards(reversed((*self._file.list_rotated(), self._path))):
+            text = raw.decode(errors="replace")
+            if (line := _parse_line(text)) is not None:
+                yield text, line
+
+
+def _parse_line(text: str) -> dict[str, Any] | None:
+    try:
+        line = json.loads(text)
+    except (ValueError, RecursionError):
+        return None  # truncated by a kill during a write, or written by another program
+    return line if isinstance(line, dict) else None
 
 
 def _read_tails(files: Iterable[Path]) -> Iterator[bytes]:
@@ -104,6 +117,28 @@ def _read_tails(files: Iterable[Path]) -> Iterator[bytes]:
         left -= len(part)
         if left <= 0:
             return
+
+
+def _read_lines_backwards(files: Iterable[Path]) -> Iterator[bytes]:
+    """Yield the lines of the files from the end, up to `_MAX_READ_BYTES` in total."""
+    left = _MAX_READ_BYTES
+    for file in files:
+        try:
+            with file.open("rb") as stream:
+                end, rest = stream.seek(0, os.SEEK_END), b""
+                while end > 0 and left > 0:
+                    begin = max(0, end - min(_BLOCK, left))
+                    stream.seek(begin)
+                    block = stream.read(end - begin)
+                    rest, *lines = (block + rest).split(b"\n")
+                    yield from reversed(lines)
+                    left -= end - begin
+                    end = begin
+        except OSError:
+            continue  # rotated away in the meantime, or not created yet
+        if left <= 0:
+            return
+        yield rest
 
 
 def _format_event(event: Event) -> dict[str, Any] | None:

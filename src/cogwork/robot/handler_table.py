@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from functools import partial
+from typing import TYPE_CHECKING
 
 from cogwork.core.clock import Clock
 from cogwork.graph.public_apis import PUBLIC_APIS, SERVICE_BY_API
@@ -18,6 +19,9 @@ from cogwork.wire.grpc_services import add_standard_services
 from cogwork.wire.handlers import HandlerTable, Method
 from cogwork.wire.redacted_errors import redact_errors
 
+if TYPE_CHECKING:
+    from cogwork.wire.webrtc_peers import WebRtcPeers
+
 
 def build_handler_table(
     machine: Machine,
@@ -25,11 +29,13 @@ def build_handler_table(
     shut_down: Callable[[str], None],
     level_of: LevelOf = log_everything,
     authentication: Authentication | None = None,
+    find_peers: Callable[[], WebRtcPeers | None] | None = None,
 ) -> HandlerTable:
     """Return the table of all methods.
 
     `shut_down` is called with the reason. `level_of` decides what modules and clients may log.
-    By default, no login is required.
+    By default, no login is required. `find_peers` returns the WebRTC clients; None if there can be
+    none.
     """
     authentication = authentication or Authentication(machine.operations)
     proxy = ModuleProxy(machine)
@@ -54,6 +60,14 @@ def build_handler_table(
         lambda: _load_robot_methods(machine, clock, shut_down, level_of),
     )
     table.add("proto.rpc.v1.AuthService", lambda: _load_auth_methods(authentication))
+    table.add(
+        "proto.rpc.webrtc.v1.SignalingService",
+        lambda: _load_signaling_methods(table, find_peers, authentication),
+    )
+    table.add(
+        "proto.stream.v1.StreamService",
+        lambda: _load_stream_methods(machine, clock, find_peers),
+    )
     add_standard_services(table, lambda: machine.modules.descriptor_pools())
     return table
 
@@ -62,6 +76,33 @@ def _load_auth_methods(authentication: Authentication) -> Iterable[Method]:
     from cogwork.robot.auth_service import auth_methods
 
     return auth_methods(authentication)
+
+
+def _load_signaling_methods(
+    table: HandlerTable,
+    find_peers: Callable[[], WebRtcPeers | None] | None,
+    authentication: Authentication,
+) -> Iterable[Method]:
+    from cogwork.robot.signaling_service import signaling_methods
+
+    peers = find_peers() if find_peers is not None else None
+    if peers is not None:
+        peers.serve(table)
+    return signaling_methods(peers, authentication)
+
+
+def _load_stream_methods(
+    machine: Machine, clock: Clock, find_peers: Callable[[], WebRtcPeers | None] | None
+) -> Iterable[Method]:
+    from cogwork.robot.stream_service import CameraFrames, stream_methods
+    from cogwork.robot.video_streams import VideoStreams
+
+    peers = find_peers() if find_peers is not None else None
+    frames = CameraFrames(machine, clock)
+    videos = None
+    if peers is not None:
+        videos = VideoStreams(peers.process, frames.get_newest, frames.find_feed, clock)
+    return stream_methods(peers, videos, frames)
 
 
 def _load_robot_methods(

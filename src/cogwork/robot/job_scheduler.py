@@ -13,6 +13,7 @@ from collections import deque
 from collections.abc import Awaitable, Callable, Coroutine, Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import tzinfo
+from functools import partial
 from typing import Any
 
 from cogwork.config.schedule import Continuous, Cron, Every, LocalZone, Schedule, parse_schedule
@@ -66,6 +67,19 @@ class JobRecord:
     failures: tuple[JobFailure, ...]
     skipped: int
     """Runs that were skipped because the previous one had not finished."""
+    schedule: str | None
+    """The schedule as configured; None if the job is not configured."""
+    running_since: float | None
+    """None if it is not running."""
+    next_run: float | None
+    """When the job is due next; None if it is running, continuous or not configured."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Run:
+    task: asyncio.Task[None]
+    since: float
+    """Monotonic time."""
 
 
 @dataclass(slots=True)
@@ -96,8 +110,10 @@ class JobScheduler:
         self._redact = redact
         self._zone = zone or LocalZone()
         self._jobs: dict[str, _Job] = {}
-        self._runs: dict[str, asyncio.Task[None]] = {}
+        self._runs: dict[str, _Run] = {}
         """Current runs by job, including those of removed jobs until they end."""
+        self._due: dict[str, Callable[[], float]] = {}
+        """Return when the jobs that wait are due, by the wall clock."""
         self._tasks: set[asyncio.Task[None]] = set()
         self._histories: dict[str, _History] = {}
         self._budget = LoopBudget(clock)
@@ -109,6 +125,7 @@ class JobScheduler:
         for name, job in tuple(self._jobs.items()):
             if name not in wanted or _comparable(wanted[name]) != _comparable(job.config):
                 del self._jobs[name]
+                self._due.pop(name, None)
                 job.loop.cancel()
 
     def apply(self, configs: Sequence[JobConfig]) -> None:
@@ -128,9 +145,23 @@ class JobScheduler:
                 tuple(history.successes),
                 tuple(history.failures),
                 history.skipped,
+                self._jobs[name].config.schedule if name in self._jobs else None,
+                self._start_of_run(name),
+                self._next_run(name),
             )
             for name, history in self._histories.items()
         ]
+
+    def _start_of_run(self, name: str) -> float | None:
+        run = self._runs.get(name)
+        return self._as_wall_time(run.since) if run is not None else None
+
+    def _next_run(self, name: str) -> float | None:
+        due = self._due.get(name)
+        return due() if due is not None else None
+
+    def _as_wall_time(self, monotonic: float) -> float:
+        return self._clock.time() + (monotonic - self._clock.monotonic())
 
     async def aclose(self) -> list[str]:
         """Stop all jobs. Return those whose run does not end when it is cancelled."""
@@ -158,7 +189,7 @@ class JobScheduler:
 
     async def _run_schedule(self, config: JobConfig, schedule: Schedule) -> None:
         if (earlier := self._runs.get(config.name)) is not None:
-            await self._wait_for_earlier_run(config.name, earlier)
+            await self._wait_for_earlier_run(config.name, earlier.task)
         match schedule:
             case Every():
                 await self._run_interval(config, schedule)
@@ -179,8 +210,10 @@ class JobScheduler:
         start = self._clock.monotonic()
         due = every.next(start, start)
         while True:
+            self._due[config.name] = partial(self._as_wall_time, due)
             while (left := due - self._clock.monotonic()) > 0:
                 await self._clock.sleep(left)
+            self._due.pop(config.name, None)
             meter = LoopMeter(self._clock)
             await self._run_once(config, meter)
             if (pause := self._budget.spend(meter.seconds)) > 0:
@@ -190,7 +223,7 @@ class JobScheduler:
     async def _run_cron(self, config: JobConfig, cron: Cron) -> None:
         done_until = self._clock.time()
         while True:
-            due = await self._wait_for_cron(cron, done_until)
+            due = await self._wait_for_cron(config.name, cron, done_until)
             now = self._clock.time()
             if now - due < _CLOCK_SET_FORWARD:
                 await self._run_once(config)
@@ -198,14 +231,16 @@ class JobScheduler:
                 self._count_skipped(config.name, self._due_times(cron, due, now))
             done_until = max(due, now)
 
-    async def _wait_for_cron(self, cron: Cron, after: float) -> float:
+    async def _wait_for_cron(self, name: str, cron: Cron, after: float) -> float:
         """Return the due time once the wall clock has reached it, even if the clock was set."""
         due = cron.next(after, self._zone)
+        self._due[name] = lambda: due
         while (left := due - (now := self._clock.time())) > 0:
             if now < after - _CLOCK_SET_BACK:
                 after, due = now, cron.next(now, self._zone)
             else:
                 await self._clock.sleep(min(left, _CLOCK_CHECK_INTERVAL))
+        self._due.pop(name, None)
         return due
 
     def _due_times(self, cron: Cron, after: float, until: float) -> Iterator[float]:
@@ -233,7 +268,8 @@ class JobScheduler:
         started = self._clock.monotonic()
         work = _call_trapping_exit(self._call, config)
         work = meter.measure(work) if meter is not None else work
-        run = self._runs[name] = self._create_task(work, f"run of job {name}")
+        run = self._create_task(work, f"run of job {name}")
+        self._runs[name] = _Run(run, started)
         run.add_done_callback(lambda run: self._on_run_end(name, run))
         try:
             await self._clock.wait({run}, MAX_RUN_SECONDS)

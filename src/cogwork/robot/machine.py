@@ -32,8 +32,9 @@ from cogwork.robot.frame_system import FrameSystem
 from cogwork.robot.job_scheduler import JobCall, JobScheduler
 from cogwork.robot.module_host import ModuleHost, NoModules
 from cogwork.robot.operations import Cancelled, Operation, Operations, current_operation
+from cogwork.robot.server_load import ServerLoad
 from cogwork.robot.session_manager import SessionManager, sets_in_motion
-from cogwork.robot.tls_report import TlsReport
+from cogwork.serving.tls_report import TlsReport
 from cogwork.wire.concurrency_limit import STOP_METHODS
 from cogwork.wire.handlers import Method
 
@@ -131,6 +132,7 @@ class Machine:
         self.tls_report: TlsReport | None = None
         """None without TLS."""
         self._clock = clock
+        self.load = ServerLoad(clock)
         self.jobs = JobScheduler(clock, job_call, redact=redact)
         self._stop_tasks: set[asyncio.Future[list[ResourceName]]] = set()
         self._stop_counts = Counter[ResourceName]()

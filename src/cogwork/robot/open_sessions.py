@@ -9,6 +9,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from cogwork.core.errors import CogworkError
+from cogwork.front.peer_name import host_of
 from cogwork.graph.name import ResourceName
 
 _LOOPBACK = "localhost"
@@ -103,23 +104,16 @@ class OpenSessions:
         self.remove(min(idle, key=lambda each: (-len(self._by_client[each.peer]), each.last_heard)))
 
 
-def host_of(peer: str) -> str:
-    """Return a peer without its port: `ipv4:10.0.0.7`. A peer without a port is unchanged."""
-    family, _, address = peer.partition(":")
-    if family not in ("ipv4", "ipv6"):
-        return peer
-    return f"{family}:{address.rpartition(':')[0]}"
-
-
 def owner_of(peer: str) -> str:
     """Return the owner of a session.
 
     Without authentication, that is the host of the client: the SDK sends heartbeats and calls over
-    different connections, and on this computer possibly from different loopback addresses.
+    different connections, of WebRTC and gRPC, and on this computer possibly from different loopback
+    addresses.
     """
     host = host_of(peer)
     try:
         address = ipaddress.ip_address(host.partition(":")[2].strip("[]"))
     except ValueError:
         return host
-    return _LOOPBACK if address.is_loopback else host
+    return _LOOPBACK if address.is_loopback else str(address)

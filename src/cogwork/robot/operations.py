@@ -123,14 +123,22 @@ class Operations:
         self._max_seconds = max_seconds
         self._running: dict[Operation, None] = {}
         self._unlisted: dict[Operation, None] = {}
+        self.started_count = 0
+        """Listed calls since the start of the server."""
+
+    @property
+    def running_count(self) -> int:
+        return len(self._running)
 
     def wrap(self, method: Method, handle: Handler) -> Handler:
-        running = self._unlisted if _is_unlisted(method) else self._running
+        is_listed = not _is_unlisted(method)
+        running = self._running if is_listed else self._unlisted
         clock = self._clock
 
         async def wrapper(stream: Stream) -> None:
             operation = Operation(method, stream, clock)
             running[operation] = None
+            self.started_count += is_listed
             before = _current.set(operation)
             try:
                 await handle(stream)

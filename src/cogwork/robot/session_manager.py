@@ -76,6 +76,10 @@ class SessionManager:
     def window(self) -> float:
         return self._window()
 
+    @property
+    def count(self) -> int:
+        return len(self._open)
+
     def all(self) -> list[Session]:
         return self._open.all()
 

@@ -10,12 +10,16 @@ from cogwork.graph.name import ResourceName
 from cogwork.robot.health import health_of
 from cogwork.robot.machine import Machine
 from cogwork.robot.module_host import ModuleState, ModuleStatus
+from cogwork.robot.process_use import ProcessUse
+from cogwork.robot.server_load import LoadSample
 
 _BATCH_SIZE = 100
 """Resources that are processed before yielding to the event loop."""
 
 
 async def build_status_view(machine: Machine) -> dict[str, Any]:
+    modules = list(machine.modules.statuses())
+    load = machine.load.sample([each.pid for each in modules if each.pid is not None])
     return {
         "state": machine.state.name.lower(),
         "revision": machine.revision,
@@ -23,8 +27,12 @@ async def build_status_view(machine: Machine) -> dict[str, Any]:
         "configuration": _config_view(machine),
         "maintenance_denied": _maintenance_view(machine),
         "tls": machine.tls_report._asdict() if machine.tls_report is not None else None,
+        "server": _server_view(machine, load),
         "resources": await _build_resource_views(machine),
-        "modules": [_module_view(status) for status in machine.modules.statuses()],
+        "modules": [
+            _module_view(status, load.modules.get(status.pid) if status.pid is not None else None)
+            for status in modules
+        ],
         "jobs": [asdict(record) for record in machine.jobs.statuses()],
     }
 
@@ -61,7 +69,18 @@ async def _build_resource_views(machine: Machine) -> list[dict[str, Any]]:
     return views
 
 
-def _module_view(status: ModuleStatus) -> dict[str, Any]:
+def _server_view(machine: Machine, load: LoadSample) -> dict[str, Any]:
+    return {
+        **load.server._asdict(),
+        "loop_lag_seconds": machine.load.loop_lag.read(),
+        "calls_started": machine.operations.started_count,
+        "calls_running": machine.operations.running_count,
+        "sessions": machine.sessions.count,
+        "computer": load.computer._asdict(),
+    }
+
+
+def _module_view(status: ModuleStatus, use: ProcessUse | None) -> dict[str, Any]:
     return {
         "name": status.name,
         "state": ModuleState(status.state).name.lower(),
@@ -70,6 +89,7 @@ def _module_view(status: ModuleStatus) -> dict[str, Any]:
         "failures": status.failures,
         "starts": status.starts,
         "pid": status.pid,
+        **(use._asdict() if use is not None else dict.fromkeys(ProcessUse._fields)),
     }
 
 

@@ -10,8 +10,8 @@ from contextlib import suppress
 from typing import NoReturn
 
 from cogwork import __version__
-from cogwork.server import process
 from cogwork.server.options import Options, UsageError, format_usage, list_option_warnings, parse
+from cogwork.serving import process
 
 EXIT_OK = 0
 EXIT_FAILURE = 1
@@ -59,8 +59,8 @@ def _run(options: Options) -> int:
     process.prepare(os.environ)
     # These import pydantic and grpc, which must not happen before the process is prepared.
     from cogwork.core.clock import SystemClock
-    from cogwork.server.log import ServerLog
     from cogwork.server.serve import serve
+    from cogwork.serving.log import ServerLog
 
     clock = SystemClock()
     log = ServerLog(
@@ -82,6 +82,9 @@ def _run(options: Options) -> int:
                 untrusted=options.untrusted_env,
                 allow_plaintext_credentials=options.allow_insecure_creds,
                 no_tls=options.no_tls,
+                shareddir=options.shareddir,
+                webrtc=options.webrtc,
+                mdns=not options.disable_mdns,
             )
         )
     finally:

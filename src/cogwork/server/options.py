@@ -113,8 +113,7 @@ OPTIONS = (
     Option(
         "disable-mdns",
         None,
-        "do not announce the server over mDNS",
-        unsupported_reason="this release does not use mDNS",
+        "do not let clients find the machine by name over mDNS",
     ),
     Option(
         "dump-resources", "FILE", "write all models and their attributes to FILE as JSON and exit"
@@ -158,8 +157,7 @@ OPTIONS = (
     Option(
         "shareddir",
         "DIR",
-        "directory of static files for web pages",
-        unsupported_reason="web pages are planned for a later release",
+        "directory with the files of another control page",
     ),
     Option(
         "untrusted-env",
@@ -176,8 +174,7 @@ OPTIONS = (
     Option(
         "webrtc",
         None,
-        "prefer WebRTC connections",
-        unsupported_reason="WebRTC is planned for a later release; all connections are direct",
+        "let clients connect over WebRTC (default true); false to connect directly",
     ),
 )
 EXIT_CODES = {0: "stopped on request", 1: "failure", 2: "usage error"}

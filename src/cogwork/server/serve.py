@@ -11,6 +11,8 @@ from pathlib import Path
 from typing import Any
 
 from cogwork import __version__
+from cogwork.config.config_editor import ConfigEditor
+from cogwork.config.config_history import config_history_for
 from cogwork.config.config_report import ConfigReport
 from cogwork.config.last_good import last_good_for
 from cogwork.config.load_context import LoadContext
@@ -43,16 +45,19 @@ from cogwork.robot.health import count_ready
 from cogwork.robot.job_call import make_job_call, resolve_name
 from cogwork.robot.machine import Machine
 from cogwork.robot.module_host import ModuleState, ModuleStatus
-from cogwork.robot.tls_report import TlsReport
-from cogwork.server.address import format_serving_line, resolve_listen_addresses
-from cogwork.server.certificate_watcher import CertificateFiles, CertificateWatcher
-from cogwork.server.listeners import Listeners
-from cogwork.server.log import ServerLog
+from cogwork.server.discovery import Discovery
+from cogwork.server.listen_addresses import resolve_listen_addresses
 from cogwork.server.login import Login
-from cogwork.server.process import dump_stacks_on_signal
-from cogwork.server.shutdown import Shutdown
-from cogwork.server.socket_directory import private_directory, remove_directory
 from cogwork.server.watchdog import ServerWatchdog, read_watchdog_limits
+from cogwork.server.webrtc import WebRtc
+from cogwork.serving.address import ListenAddresses, format_serving_line
+from cogwork.serving.certificate_watcher import CertificateFiles, CertificateWatcher
+from cogwork.serving.listeners import Listeners
+from cogwork.serving.log import ServerLog
+from cogwork.serving.process import dump_stacks_on_signal
+from cogwork.serving.shutdown import Shutdown
+from cogwork.serving.socket_directory import private_directory, remove_directory
+from cogwork.serving.tls_report import TlsReport
 from cogwork.wire.handlers import HandlerTable
 from cogwork.wire.http1 import Application
 
@@ -83,12 +88,17 @@ async def serve(
     untrusted: bool = False,
     allow_plaintext_credentials: bool = False,
     no_tls: bool = False,
+    webrtc: bool = True,
+    mdns: bool = True,
+    shareddir: Path | None = None,
 ) -> int:
     """Serve until a stop is requested, and return the exit code.
 
     `port`: takes precedence over that of the configuration. `untrusted`: people who configure the
     machine may not run programs of their own. `allow_plaintext_credentials`: other computers may
-    log in without TLS. `no_tls`: serve plaintext even if there is a certificate.
+    log in without TLS. `no_tls`: serve plaintext even if there is a certificate. `webrtc`: let
+    clients connect over WebRTC. `mdns`: let clients find the machine by name. `shareddir`:
+    the files of another control page.
     """
     shutdown = Shutdown()
     shutdown.install_signal_handlers()
@@ -106,6 +116,9 @@ async def serve(
             untrusted=untrusted,
             allow_plaintext_credentials=allow_plaintext_credentials,
             no_tls=no_tls,
+            webrtc=webrtc,
+            mdns=mdns,
+            shareddir=shareddir,
         )
         try:
             await server.start()
@@ -134,6 +147,9 @@ class _Server:
         untrusted: bool,
         allow_plaintext_credentials: bool,
         no_tls: bool,
+        webrtc: bool,
+        mdns: bool,
+        shareddir: Path | None,
     ) -> None:
         machine_access = MachineAccess()
         registry = Registry(
@@ -184,28 +200,51 @@ class _Server:
             machine.operations, allow_plaintext=allow_plaintext_credentials
         )
         self._login = Login(authentication, home, clock)
+        self._webrtc = (
+            WebRtc(
+                journal.record_client,
+                clock,
+                allow_plaintext_credentials=allow_plaintext_credentials,
+            )
+            if webrtc
+            else None
+        )
         self._table = table = build_handler_table(
-            machine, clock, shutdown.request, log.level_of, authentication
+            machine,
+            clock,
+            shutdown.request,
+            log.level_of,
+            authentication,
+            self._webrtc.find_peers if self._webrtc is not None else None,
         )
         self._job_call = make_job_call(
             table, lambda text: resolve_name(text, machine.nodes), lambda: self._modules
         )
+        context = LoadContext(registry, home, os.environ)
+        history = config_history_for(home, config_file)
+        editor = ConfigEditor(
+            config_file, history, context, lambda: self._loaded, log.redactor.redact, clock
+        )
         self._listeners = Listeners(
             table,
-            lambda: _make_application(machine, clock, log.ring, journal, authentication, table),
+            lambda: _make_application(
+                machine, clock, log.ring, journal, authentication, table, shareddir, editor
+            ),
             directory,
             journal.record_client,
         )
+        self._discovery = Discovery(clock, webrtc=webrtc) if mdns else None
         self._no_tls = no_tls
         self._certificate = CertificateWatcher(
-            directory, clock, self._listeners.use_certificate, self._store_tls_report
+            directory, clock, self._listeners.use_tls, self._store_tls_report
         )
         self._config_watcher = ConfigWatcher(
             FileSource(config_file, clock),
-            LoadContext(registry, home, os.environ),
+            context,
             self._apply,
             last_good_for(home, config_file),
             publish=self._store_report,
+            history=history,
         )
         self._watchdog: ServerWatchdog | None = None
         self._loaded: LoadedConfig | None = None
@@ -259,6 +298,8 @@ class _Server:
         """Stop the server, and return the names of what did not close in time."""
         self._journal.record("stopping", {"reason": reason})
         await self._listeners.stop_accepting()
+        if self._webrtc is not None:
+            self._webrtc.stop_answering()
         # A client may disappear while the machine closes, so the session watcher stops last.
         watching = {task for task in self._tasks if task.get_name() == "sessions"}
         await _cancel_tasks(self._tasks - watching)
@@ -268,6 +309,10 @@ class _Server:
         unfinished += await self._modules.aclose()
         await self._parent.aclose()
         await self._listeners.aclose()
+        if self._webrtc is not None:
+            await self._webrtc.aclose()
+        if self._discovery is not None:
+            await self._discovery.aclose()
         self._journal.record("stopped", {"unfinished": [str(name) for name in unfinished]})
         self._journal.close()
         if self._watchdog is not None:
@@ -279,20 +324,31 @@ class _Server:
         self._loaded = loaded
         self._server_log.apply(loaded)
         self._login.apply(loaded.result.config)
+        if self._webrtc is not None:
+            self._webrtc.apply(loaded.result.config, self._table)
         self._certificate.change_files(self._find_certificate_files(loaded.result.config))
         listen = resolve_listen_addresses(loaded.result.config, self._port)
-        self._create_task(self._listeners.change(listen), "network")
+        self._create_task(self._change_listeners(loaded.result.config, listen), "network")
         self._modules.apply(loaded.result.config.modules, loaded.secret_variables)
         outcome = self._machine.apply(loaded)
         outcome.add_done_callback(lambda done: self._report_applied(done, changes))
         return outcome
 
+    async def _change_listeners(self, config: MachineConfig, listen: ListenAddresses) -> None:
+        await self._listeners.change(listen)
+        if self._discovery is not None:
+            self._discovery.apply(config, self._listeners.addresses)
+
     def _find_certificate_files(self, config: MachineConfig) -> CertificateFiles | None:
         network = config.network
         if self._no_tls or network.no_tls or not network.tls_cert_file:
             return None
+        authority = network.tls_client_ca_file
         return CertificateFiles(
-            Path(network.tls_cert_file).expanduser(), Path(network.tls_key_file).expanduser()
+            Path(network.tls_cert_file).expanduser(),
+            Path(network.tls_key_file).expanduser(),
+            Path(authority).expanduser() if authority else None,
+            tuple(config.auth.tls_auth_entities),
         )
 
     def _store_tls_report(self, report: TlsReport | None) -> None:
@@ -384,7 +440,13 @@ def _make_application(
     journal: EventJournal,
     authentication: Authentication,
     table: HandlerTable,
+    shareddir: Path | None,
+    editor: ConfigEditor,
 ) -> Application:
     from cogwork.control.http import create_app
+    from cogwork.control.static_site import BUILT_SITE, StaticSite
 
-    return create_app(machine, clock, ring, journal, authentication, table)
+    site = StaticSite(shareddir or BUILT_SITE)
+    if shareddir is not None and not site.exists:
+        _log.warning("%s has no index.html; the plain status page is served instead", shareddir)
+    return create_app(machine, clock, ring, journal, authentication, table, site, editor)

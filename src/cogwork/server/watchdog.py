@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping
 from cogwork.core import duration
 from cogwork.core.watchdog import LoopWatchdog, WatchdogLimits, run_with_timeout
 from cogwork.robot.machine import Machine
-from cogwork.server.process import STDERR
+from cogwork.serving.process import STDERR
 
 STUCK_VARIABLE = "COGWORK_LOOP_STUCK"
 GIVE_UP_VARIABLE = "COGWORK_LOOP_GIVE_UP"

@@ -322,12 +322,8 @@ class _Call:
         return self._clients.peer(self._context)
 
     @property
-    def is_local(self) -> bool:
-        return self._clients.find(self._context).is_local
-
-    @property
-    def is_confidential(self) -> bool:
-        return self._clients.find(self._context).is_confidential
+    def client(self) -> Peer:
+        return self._clients.find(self._context)
 
     async def send_initial_metadata(self, *, metadata: Metadata | None = None) -> None:
         self._sent_initial_metadata = True

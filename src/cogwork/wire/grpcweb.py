@@ -13,22 +13,22 @@ import itertools
 from collections import deque
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterator, Mapping
 from typing import Any
-from urllib.parse import quote
 
 from grpclib.const import Status
 from grpclib.metadata import Deadline
 from multidict import MultiDict
 
 from cogwork.core.errors import InvalidRequest, Unsupported
-from cogwork.front.peer_name import format_address
+from cogwork.front.peer_name import Peer
 from cogwork.wire.byte_budget import request_budget
-from cogwork.wire.grpc import NoReply
+from cogwork.wire.call_runner import run_call
+from cogwork.wire.deadline import parse_deadline
 from cogwork.wire.handlers import Handler, HandlerTable, Metadata, Method, Stream
-from cogwork.wire.http1 import ABORT_KEY, CONFIDENTIAL_KEY, LOCAL_KEY
+from cogwork.wire.http1 import ABORT_KEY, CLIENT_KEY
 from cogwork.wire.http_body import ClientGone, Receive, read_body
 from cogwork.wire.message_parser import make_parser, make_size_check
 from cogwork.wire.request_limits import MAX_REQUEST_SIZE
-from cogwork.wire.status import status_of
+from cogwork.wire.status import quote_message, status_of
 
 CONTENT_TYPE = "application/grpc-web"
 _TEXT_CONTENT_TYPE = "application/grpc-web-text"
@@ -47,7 +47,6 @@ _MAX_MESSAGES = 1000
 _CHUNK_SIZE = 3 * 64 * 1024
 """Bytes of a reply that are sent at once, a multiple of three."""
 _FIRST_CHUNK_SIZE = _CHUNK_SIZE - _HEADER_SIZE
-_TIMEOUT_UNITS = {"H": 3600.0, "M": 60.0, "S": 1.0, "m": 1e-3, "u": 1e-6, "n": 1e-9}
 _HTTP_HEADERS = frozenset(
     {
         *("accept", "accept-encoding", "accept-language", "cache-control", "connection"),
@@ -92,7 +91,7 @@ class GrpcWebApp:
             body = await read_body(receive, response.max_body_size, hold)
             call.receive(_decode_text(body) if response.is_text else body, method)
             del body
-            status, message = await _run_until_disconnected(_serve(method, call), receive)
+            status, message = await _run_until_disconnected(run_call(method, call), receive)
         except asyncio.CancelledError:
             raise
         except ClientGone:
@@ -111,29 +110,12 @@ class GrpcWebApp:
         return method
 
 
-async def _serve(method: Method, call: _Call) -> tuple[Status, str]:
-    """Return the status. No error leaves this task: a driver that exits must not end the server."""
-    try:
-        remaining = call.deadline.time_remaining() if call.deadline is not None else None
-        async with asyncio.timeout(remaining):
-            await call.select_handler(method)(call)
-    except BaseException as error:
-        task = asyncio.current_task()
-        if task is not None and task.cancelling():
-            raise
-        return status_of(error, method.path)
-    if not method.cardinality.server_streaming and not call.has_replied:
-        return status_of(NoReply(method.path), method.path)
-    return Status.OK, ""
-
-
 class _Call:
     """One call, as its handler sees it."""
 
     def __init__(self, scope: Any, headers: MultiDict[str], response: _Response) -> None:
-        self.peer = format_address(*scope["client"])
-        self.is_local: bool = scope["state"][LOCAL_KEY]
-        self.is_confidential: bool = scope["state"][CONFIDENTIAL_KEY]
+        self.client: Peer = scope["state"][CLIENT_KEY]
+        self.peer = self.client.address
         self.metadata: Metadata = MultiDict(
             (name, value)
             for name, value in headers.items()
@@ -150,7 +132,7 @@ class _Call:
         self._request: Any = None
 
     def read_deadline(self, headers: Mapping[str, str]) -> None:
-        self.deadline = _parse_deadline(headers.get("grpc-timeout"))
+        self.deadline = parse_deadline(headers.get("grpc-timeout"))
 
     def receive(self, body: bytes, method: Method) -> None:
         """Take the messages of the request."""
@@ -165,7 +147,7 @@ class _Call:
             )
         self._unread.extend(self._messages)
 
-    def select_handler(self, method: Method) -> Handler:
+    async def select_handler(self, method: Method) -> Handler:
         """Return the handler for the resource that the first message names."""
         route = method.proxy_route
         first = self._messages[0] if self._messages else b""
@@ -249,7 +231,7 @@ class _Response:
             return
         lines = [f"grpc-status: {status.value}"]
         if message:
-            lines.append(f"grpc-message: {quote(message, safe=_UNQUOTED)}")
+            lines.append(f"grpc-message: {quote_message(message)}")
         trailers = "".join(f"{line}\r\n" for line in lines).encode()
         for name, value in self.trailers.items():
             trailers += name.encode() + b": " + _encode_value(value) + b"\r\n"
@@ -260,9 +242,6 @@ class _Response:
         # A multiple of three bytes has no padding in base64, except at the end of a frame.
         body = base64.b64encode(data) if self.is_text else data
         await self._send({"type": "http.response.body", "body": body, "more_body": True})
-
-
-_UNQUOTED = " !\"#$&'()*+,-./:;<=>?@[\\]^_`{|}~"
 
 
 def _encode_value(value: str | bytes) -> bytes:
@@ -293,19 +272,6 @@ def _split_frames(body: bytes) -> Iterator[bytes]:
         if not head[0] & _TRAILERS:
             yield body[at : at + size]
         at += size
-
-
-def _parse_deadline(text: str | None) -> Deadline | None:
-    if text is None:
-        return None
-    digits, unit = text[:-1], text[-1:]
-    if (
-        not (digits.isascii() and digits.isdecimal())
-        or len(digits) > 8
-        or unit not in _TIMEOUT_UNITS
-    ):
-        raise InvalidRequest(f"grpc-timeout is not valid: {text[:20]!r}")
-    return Deadline.from_timeout(int(digits) * _TIMEOUT_UNITS[unit])
 
 
 def _accept_any(_: bytes) -> None: ...

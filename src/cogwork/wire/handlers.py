@@ -15,6 +15,8 @@ from grpclib.const import Cardinality
 from grpclib.const import Handler as ServiceHandler
 from grpclib.metadata import Deadline
 
+from cogwork.front.peer_name import Peer
+
 Metadata = Mapping[str, str | bytes]
 """Metadata like grpclib's: a repeated name occurs several times among the items."""
 
@@ -33,12 +35,8 @@ class Stream(Protocol):
         """The client's address: `ipv4:127.0.0.1:50112`."""
 
     @property
-    def is_local(self) -> bool:
-        """Whether the client is on this computer, or part of the machine."""
-
-    @property
-    def is_confidential(self) -> bool:
-        """Whether no one else on the network can read the call."""
+    def client(self) -> Peer:
+        """The client, with what its connection tells about it."""
 
     @property
     def request(self) -> Any:

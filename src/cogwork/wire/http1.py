@@ -34,10 +34,8 @@ SECURITY_HEADERS = {
 
 ABORT_KEY = "abort"
 """Key in the ASGI scope's state of a function that aborts the connection."""
-LOCAL_KEY = "is_local"
-"""Key in the ASGI scope's state: whether the client is on this computer."""
-CONFIDENTIAL_KEY = "is_confidential"
-"""Key in the ASGI scope's state: whether no one else on the network can read the connection."""
+CLIENT_KEY = "client"
+"""Key in the ASGI scope's state of the client, as a `Peer`."""
 
 _ACCEPT_PAUSE = 0.5
 """Seconds to wait before accepting again after the process ran out of descriptors."""
@@ -152,11 +150,7 @@ def _make_server_class() -> Callable[[Application], Any]:
         def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
             transport.set_write_buffer_limits(high=_WRITE_BUFFER_LIMIT)
             peer = parse_socket_name(transport.get_extra_info("peername"))
-            self.app_state |= {
-                ABORT_KEY: transport.abort,
-                LOCAL_KEY: peer.is_local,
-                CONFIDENTIAL_KEY: peer.is_confidential,
-            }
+            self.app_state |= {ABORT_KEY: transport.abort, CLIENT_KEY: peer}
             super().connection_made(transport)
             self.client = peer.host_and_port
             self.server = ("localhost", 0)

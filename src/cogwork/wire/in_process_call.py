@@ -10,6 +10,7 @@ from google.protobuf.message import Message
 from grpclib.metadata import Deadline
 
 from cogwork.core.errors import Unsupported
+from cogwork.front.peer_name import Peer
 from cogwork.wire.grpc import NoReply
 from cogwork.wire.handlers import Handler, HandlerTable, Metadata, Method
 
@@ -72,7 +73,7 @@ class InProcessStream:
     ) -> None:
         self.request = self._pending_request = request
         self.peer = peer
-        self.is_local = self.is_confidential = True
+        self.client = Peer(peer, is_local=True)
         self.metadata = metadata
         self.deadline = deadline
         self.reply: Message | bytes | None = None

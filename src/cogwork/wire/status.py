@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import itertools
 import logging
+from urllib.parse import quote
 
 import grpc
 from grpclib import GRPCError
@@ -65,6 +66,12 @@ def _truncate(message: str) -> str:
     return text if end == len(data) and len(message) <= MAX_MESSAGE_BYTES else f"{text}…"
 
 
+def quote_message(message: str) -> str:
+    """Percent-encode a message for an HTTP header."""
+    return quote(message, safe=_UNQUOTED)
+
+
+_UNQUOTED = " !\"#$&'()*+,-./:;<=>?@[\\]^_`{|}~"
 _CODES = {code.value[0]: code for code in grpc.StatusCode}
 
 

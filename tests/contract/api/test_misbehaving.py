@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 import math
+import re
 from collections.abc import Callable
 from typing import Any, ClassVar
 
@@ -35,6 +36,9 @@ from cogwork.drivers.servo.fake import FakeServo
 
 Test = Callable[..., Any]
 Mistake = Callable[..., Any]
+
+ATTEMPTS = 3
+"""A busy computer can make a call that returns at once seem to last."""
 
 
 class Fake:
@@ -206,25 +210,25 @@ def count_only_up(call: Mistake) -> Mistake:
             BlindMotor,
             BlindMotor.test_go_for_takes_expected_time,
             *(FakeMotor, "go_for", do_nothing),
-            r"the call returned after 0\.0\ds instead of 0\.20s",
+            r"the call returned after 0\.\d\ds instead of 0\.20s",
         ),
         (
             Base,
             Base.test_stops_at_target,
             *(FakeBase, "move_straight", do_nothing),
-            r"the call returned after 0\.0\ds instead of 0\.20s",
+            r"the call returned after 0\.\d\ds instead of 0\.20s",
         ),
         (
             Base,
             Base.test_stops_at_target,
             *(FakeBase, "spin", do_nothing),
-            r"the call returned after 0\.0\ds instead of 0\.20s",
+            r"the call returned after 0\.\d\ds instead of 0\.20s",
         ),
         (
             Gantry,
             Gantry.test_move_duration_matches_speed,
             *(FakeGantry, "move_to_position", do_nothing),
-            r"the call returned after 0\.0\ds instead of 0\.20s",
+            r"the call returned after 0\.\d\ds instead of 0\.20s",
         ),
         (
             Gantry,
@@ -242,13 +246,13 @@ def count_only_up(call: Mistake) -> Mistake:
             AudioOut,
             AudioOut.test_plays_sound,
             *(FakeAudioOut, "play", do_nothing),
-            r"the call returned after 0\.0\ds instead of 0\.20s",
+            r"the call returned after 0\.\d\ds instead of 0\.20s",
         ),
         (
             AudioOut,
             AudioOut.test_plays_streamed_sound,
             *(FakeAudioOut, "play_stream", do_nothing),
-            r"the call returned after 0\.0\ds instead of 0\.20s",
+            r"the call returned after 0\.\d\ds instead of 0\.20s",
         ),
         (
             Boards,
@@ -318,8 +322,18 @@ async def test_mistake_is_reported(
     for module in ("board", "gantry"):
         monkeypatch.setattr(f"cogwork.contracts.{module}.TIMEOUT", 0.2)
     monkeypatch.setattr(driver, method, mistake)
-    with pytest.raises((AssertionError, pytest.fail.Exception), match=words):
+    reports = [await report_of(contract, test)]
+    while reports[-1] is None and len(reports) < ATTEMPTS:
+        reports.append(await report_of(contract, test))
+    assert re.search(words, reports[-1] or "")
+
+
+async def report_of(contract: type[Contract], test: Test) -> str | None:
+    try:
         await run_contract_test(contract, test)
+    except (AssertionError, pytest.fail.Exception) as error:
+        return str(error)
+    return None
 
 
 async def test_board_contract_without_names_is_reported() -> None:

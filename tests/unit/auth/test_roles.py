@@ -3,15 +3,15 @@ from __future__ import annotations
 import pytest
 from tests.unit.robot.bench import Bench
 
+from cogwork.auth.exempt_paths import EXEMPT_METHODS
 from cogwork.auth.roles import ROLE_BY_METHOD, ROLE_BY_PATH, Role, required_role
-from cogwork.robot.authentication import EXEMPT_PATHS
 
 
 async def test_every_method_that_a_machine_serves_is_classified() -> None:
     table = Bench().table
     paths = {method.path for service in table.services() for method in table.methods(service)}
     assert len(paths) > 250
-    names = {path.rpartition("/")[2] for path in paths - EXEMPT_PATHS}
+    names = {path.rpartition("/")[2] for path in paths - EXEMPT_METHODS}
     assert sorted(names - set(ROLE_BY_METHOD)) == [], "classify the new methods in auth/roles.py"
     assert sorted(set(ROLE_BY_METHOD) - names) == [], "remove the methods that do not exist"
     assert set(ROLE_BY_PATH) <= paths

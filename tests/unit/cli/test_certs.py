@@ -10,7 +10,7 @@ import pytest
 from cryptography import x509
 
 from cogwork.cli.main import main
-from cogwork.server.certificate import read_certificate
+from cogwork.serving.certificate import read_certificate
 
 
 def run(*arguments: str) -> int:
@@ -66,3 +66,31 @@ def test_broken_authority_is_explained(tmp_path: Path, capsys: pytest.CaptureFix
     (tmp_path / "ca.pem").write_text("broken")
     assert run("a.local", "--directory", str(tmp_path)) == 2
     assert "choose another directory with --directory" in capsys.readouterr().err
+
+
+def test_client_certificate_is_verified_by_openssl(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run("machine.local", "--directory", str(tmp_path)) == 0
+    capsys.readouterr()
+    assert main(["certs", "client", "laptop.example", "--directory", str(tmp_path)]) == 0
+    assert '"tls_auth_entities": ["laptop.example"]' in capsys.readouterr().out
+    certificate, key = tmp_path / "laptop.example.pem", tmp_path / "laptop.example-key.pem"
+    assert read_certificate(certificate, key).names == ("laptop.example",)
+    assert stat.S_IMODE(key.stat().st_mode) == 0o600
+    command = ["openssl", "verify", "-x509_strict", "-purpose", "sslclient", "-CAfile"]
+    verified = subprocess.run(
+        [*command, str(tmp_path / "ca.pem"), str(certificate)], capture_output=True, check=False
+    )
+    assert verified.returncode == 0, verified.stderr
+
+
+@pytest.mark.parametrize("name", ["ca", "cert", "192.0.2.7", "*.example", "../x"])
+def test_bad_client_name_is_explained(
+    tmp_path: Path, name: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run("machine.local", "--directory", str(tmp_path)) == 0
+    before = {file: file.read_bytes() for file in tmp_path.iterdir()}
+    assert main(["certs", "client", name, "--directory", str(tmp_path)]) == 2
+    assert f'"{name}" is' in capsys.readouterr().err
+    assert {file: file.read_bytes() for file in tmp_path.iterdir()} == before

@@ -16,7 +16,8 @@ from cogwork.config.codes import CODES
     ("line", "candidates"),
     [
         ("cogwork con", ["config"]),
-        ("cogwork config ", ["check", "diff", "schema"]),
+        ("cogwork config ", ["check", "diff", "history", "show", "restore", "schema"]),
+        ("cogwork config history --config ", [FILES]),
         ("cogwork config check ", [FILES]),
         ("cogwork config check machine.json ", []),
         ("cogwork config check --j", ["--json"]),

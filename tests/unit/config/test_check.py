@@ -559,11 +559,29 @@ CASES = [
         "set it, or write ${REVISION:-default}",
     ),
     Case(
-        codes.UNSUPPORTED_PROTECTION,
+        codes.INCOMPLETE_PROTECTION,
         '{"auth": {"tls_auth_entities": «["machine.example"]}}',
-        "client certificates are configured at /auth/tls_auth_entities, but this release",
+        'client certificates are accepted at /auth/tls_auth_entities, but "network" has no',
         REFUSED,
-        'remove "tls_auth_entities", and let clients log in with an API key',
+        'set "tls_cert_file", or remove "tls_auth_entities"',
+    ),
+    Case(
+        codes.INCOMPLETE_PROTECTION,
+        '{"network": {"tls_cert_file": "/etc/cert.pem", "tls_key_file": "/etc/key.pem", '
+        '"tls_client_ca_file": "/etc/key.pem", "no_tls": true}, '
+        '"auth": {"tls_auth_entities": «["m.example"]}}',
+        'client certificates are accepted at /auth/tls_auth_entities, but "no_tls" is set',
+        REFUSED,
+        'remove "no_tls", or remove "tls_auth_entities"',
+    ),
+    Case(
+        codes.PLAINTEXT_ADDRESS,
+        '{"auth": {"handlers": [{"type": "robot-location-secret", "config": {"secret": "x"}}]}, '
+        '"network": {"tls_cert_file": "/etc/cert.pem", "tls_key_file": "/etc/key.pem", '
+        '"grpc_address": «":9090"}}',
+        "this address serves plaintext; only bind_address uses the certificate",
+        IGNORED,
+        'remove "grpc_address", or bind it to localhost',
     ),
     Case(
         codes.UNKNOWN_KEY,

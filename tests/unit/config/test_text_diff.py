@@ -1,6 +1,14 @@
 from __future__ import annotations
 
-from cogwork.config.text_diff import MAX_LINES, diff_masked, diff_revealed
+import pytest
+
+from cogwork.config.text_diff import (
+    MAX_LINES,
+    diff_masked,
+    diff_revealed,
+    mask_text,
+    summarize_lines,
+)
 
 BEFORE = """{
   "name": "cam",
@@ -48,3 +56,24 @@ def test_masked_diff_shows_other_changes() -> None:
 
 def test_long_texts_are_not_compared() -> None:
     assert "more than 10,000 lines" in diff_revealed("a", "\n" * MAX_LINES)
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "summary"),
+    [
+        ("a\nb", "a\nb\nc", "lines: 1 added"),
+        ("a\nb", "a", "lines: 1 removed"),
+        ("a\nb\nc", "a\nd\ne\nf", "lines: 3 added, 2 removed"),
+        ("a\nb", "b\na", "lines reordered"),
+        ("a", "a", "no change"),
+    ],
+)
+def test_summary_counts_lines(before: str, after: str, summary: str) -> None:
+    assert summarize_lines(before, after) == summary
+
+
+def test_masked_text_shows_no_secret() -> None:
+    masked = mask_text(BEFORE, redact)
+    assert '"name": "cam"' in masked
+    assert '"password": "***"' in masked
+    assert "pass-one" not in masked

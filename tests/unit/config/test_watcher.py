@@ -15,6 +15,7 @@ from pathlib import Path
 import pytest
 
 from cogwork.config import watcher
+from cogwork.config.config_history import ConfigHistory
 from cogwork.config.config_report import ConfigReport
 from cogwork.config.fields import Attributes
 from cogwork.config.last_good import LastGood
@@ -57,6 +58,7 @@ class Machine:
         model = Model(API, ModelName.parse("step"), StepAttributes, construct)
         self.registry = Registry([model])
         self.last_good = LastGood(self.home / "last-good.json")
+        self.history = ConfigHistory(self.home / "history")
         self.reconciler = Reconciler(Providers({"built-in": self.registry}), SystemClock())
 
     def apply(self, loaded: LoadedConfig) -> asyncio.Future[Outcome]:
@@ -70,7 +72,12 @@ class Machine:
     async def watching(self, source: ConfigSource) -> AsyncIterator[None]:
         context = LoadContext(self.registry, self.home, self.environment)
         config_watcher = ConfigWatcher(
-            source, context, self.apply, self.last_good, publish=self.reports.append
+            source,
+            context,
+            self.apply,
+            self.last_good,
+            publish=self.reports.append,
+            history=self.history,
         )
         task = asyncio.ensure_future(config_watcher.run())
         try:
@@ -102,7 +109,7 @@ def machine(tmp_path: Path) -> Machine:
 
 
 async def wait_until(condition: Callable[[], bool]) -> None:
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(60):
         while not condition():  # noqa: ASYNC110 - the condition has no event
             await asyncio.sleep(0.002)
 
@@ -121,6 +128,31 @@ async def test_push_is_applied_and_saved(machine: Machine) -> None:
         assert machine.reconciler.revision == "7"
         assert machine.last_good.read() == text
         assert stat.S_IMODE(machine.last_good.path.stat().st_mode) == 0o600
+
+
+async def test_applied_configurations_are_recorded_in_the_history(machine: Machine) -> None:
+    source = PushedSource()
+    texts = [machine_text("a", revision=revision) for revision in ("1", "2")]
+    async with machine.watching(source):
+        for text in (*texts, "{"):
+            await wait_for_verdict(source.push(text))
+            await wait_until(lambda: len([*machine.history.entries()]) >= 1)
+        await wait_until(lambda: len([*machine.history.entries()]) == 2)
+    assert [(entry.revision, entry.text) for entry in machine.history.entries()] == [
+        ("2", texts[1]),
+        ("1", texts[0]),
+    ]
+
+
+async def test_history_that_cannot_be_written_does_not_stop_the_machine(
+    machine: Machine, caplog: pytest.LogCaptureFixture
+) -> None:
+    (machine.home / "history").write_text("not a directory")
+    source = PushedSource()
+    async with machine.watching(source):
+        assert isinstance(await wait_for_verdict(source.push(machine_text("a"))), Applied)
+        await wait_until(lambda: "cannot store the configuration in the history" in caplog.text)
+        assert isinstance(await wait_for_verdict(source.push(machine_text("b"))), Applied)
 
 
 async def test_refused_push_has_a_reason_and_changes_nothing(machine: Machine) -> None:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from cogwork.front.peer_name import Peer
-from cogwork.wire.http1 import ABORT_KEY, CONFIDENTIAL_KEY, LOCAL_KEY, Application
+from cogwork.wire.http1 import ABORT_KEY, CLIENT_KEY, Application
 
 
 @dataclass
@@ -76,11 +76,7 @@ async def send_body(
         "http_version": "1.1",
         "client": (client, 50112),
         "server": ("localhost", 0),
-        "state": {
-            ABORT_KEY: on_abort,
-            LOCAL_KEY: peer.is_local,
-            CONFIDENTIAL_KEY: peer.is_confidential,
-        },
+        "state": {ABORT_KEY: on_abort, CLIENT_KEY: peer},
     }
     await application(scope, receive, send)
     response_headers = {name.decode(): value.decode() for name, value in sent[0]["headers"]}

@@ -15,7 +15,7 @@ from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response
 from starlette.routing import Route
 from tests.unit.control.asgi import AsgiResponse, send_request
-from tests.unit.robot.bench import NO_LOGIN, Bench, thing
+from tests.unit.robot.bench import NO_LOGIN, NO_SITE, Bench, thing
 from tests.unit.robot.conftest import bench
 
 from cogwork.config.cloud import CloudConfig
@@ -40,7 +40,9 @@ FOREIGN_PAGE = {"origin": "https://evil.example", "sec_fetch_site": "cross-site"
 async def site(bench: Bench, tmp_path: Path) -> AsyncIterator[Application]:
     await bench.apply(thing("a"))
     journal = EventJournal(tmp_path / "story.jsonl", bench.clock)
-    yield create_app(bench.machine, bench.clock, RingBuffer(), journal, NO_LOGIN, bench.table)
+    yield create_app(
+        bench.machine, bench.clock, RingBuffer(), journal, NO_LOGIN, bench.table, NO_SITE
+    )
     journal.close()
 
 

@@ -18,7 +18,7 @@ import pytest
 from tests.foreign_camera import ForeignCamera
 from tests.pictures import encode_pixels
 from tests.unit.control.asgi import send_request
-from tests.unit.robot.bench import NO_LOGIN
+from tests.unit.robot.bench import NO_LOGIN, NO_SITE
 from tests.vision_models import CAMERA, Still, solid
 
 from cogwork.config.fields import Attributes
@@ -69,7 +69,9 @@ async def get_path(machine: Machine, path: str) -> tuple[int, dict[str, str], by
         journal = EventJournal(Path(directory) / "journal.jsonl", SystemClock())
         try:
             answer = await send_request(
-                create_app(machine, SystemClock(), RingBuffer(), journal, NO_LOGIN, HandlerTable()),
+                create_app(
+                    machine, SystemClock(), RingBuffer(), journal, NO_LOGIN, HandlerTable(), NO_SITE
+                ),
                 path,
             )
         finally:
@@ -128,7 +130,7 @@ async def test_concurrent_requests_share_one_camera_call() -> None:
         await camera.wait_for_requests(1)
         others = [asyncio.ensure_future(shared.get_newest("theirs")) for _ in range(20)]
         camera.held.set()
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(60):
             answers = await asyncio.gather(first, *others)
         assert {answer.status_code for answer in answers} == {200}
         assert len(camera.asked) == 2

@@ -9,14 +9,16 @@ import threading
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlencode
 
 import pytest
 from tests.unit.control.asgi import AsgiResponse, send_request
-from tests.unit.robot.bench import NO_LOGIN, Bench, fail_with, probe, thing
+from tests.unit.robot.bench import NO_LOGIN, NO_SITE, Bench, fail_with, probe, thing
 from tests.unit.robot.conftest import bench
 
 from cogwork.config.config_report import ConfigReport, ConfigState, RunningConfig
 from cogwork.control import status
+from cogwork.control.history import MAX_LAST
 from cogwork.control.http import create_app
 from cogwork.logs.ring_buffer import RingBuffer
 from cogwork.robot.event_journal import EventJournal
@@ -36,7 +38,7 @@ async def get_path(
         journal = EventJournal(Path(directory) / "journal.jsonl", bench.clock)
         try:
             app = create_app(
-                bench.machine, bench.clock, RingBuffer(), journal, NO_LOGIN, bench.table
+                bench.machine, bench.clock, RingBuffer(), journal, NO_LOGIN, bench.table, NO_SITE
             )
             answer = await send_request(app, path, client=client, server=server)
         finally:
@@ -152,7 +154,7 @@ async def test_status_json_lists_the_resources(bench: Bench) -> None:
 
 async def test_unknown_path_is_not_found(bench: Bench) -> None:
     status, _, body = await get_path(bench, "/viam")
-    assert (status, body) == (404, "/viam not found; the status page is at /\n")
+    assert (status, body) == (404, "/viam not found; the control page is at /\n")
 
 
 @pytest.fixture
@@ -177,7 +179,9 @@ async def test_concurrent_requests_share_the_status_view(
 
     monkeypatch.setattr(status, "build_status_view", count_view)
     await bench.apply(thing("a"))
-    site = create_app(bench.machine, bench.clock, RingBuffer(), journal, NO_LOGIN, bench.table)
+    site = create_app(
+        bench.machine, bench.clock, RingBuffer(), journal, NO_LOGIN, bench.table, NO_SITE
+    )
     for path in ("/", "/status.json"):
         view_count = 0
         answers = await asyncio.gather(*(send_request(site, path) for _ in range(16)))
@@ -188,7 +192,9 @@ async def test_concurrent_requests_share_the_status_view(
 
 async def test_large_machine_is_served_completely(bench: Bench, journal: EventJournal) -> None:
     await bench.apply(*(thing(f"t{number}") for number in range(300)))
-    site = create_app(bench.machine, bench.clock, RingBuffer(), journal, NO_LOGIN, bench.table)
+    site = create_app(
+        bench.machine, bench.clock, RingBuffer(), journal, NO_LOGIN, bench.table, NO_SITE
+    )
     answer = await send_request(site, "/status.json")
     assert len(json.loads(answer.body)["resources"]) == 300
     assert answer.headers["content-length"] == str(len(answer.body))
@@ -209,7 +215,9 @@ async def test_concurrent_requests_share_the_history(
         return records()
 
     monkeypatch.setattr(journal, "iter_records", read)
-    site = create_app(bench.machine, bench.clock, RingBuffer(), journal, NO_LOGIN, bench.table)
+    site = create_app(
+        bench.machine, bench.clock, RingBuffer(), journal, NO_LOGIN, bench.table, NO_SITE
+    )
     queries = ("", "resource=a", "resource=b")
     requests = [
         asyncio.ensure_future(send_request(site, "/history.json", query=queries[number % 3]))
@@ -223,7 +231,9 @@ async def test_concurrent_requests_share_the_history(
 
 
 async def test_number_of_log_followers_is_limited(bench: Bench, journal: EventJournal) -> None:
-    site = create_app(bench.machine, bench.clock, RingBuffer(), journal, NO_LOGIN, bench.table)
+    site = create_app(
+        bench.machine, bench.clock, RingBuffer(), journal, NO_LOGIN, bench.table, NO_SITE
+    )
 
     def follow(client: str) -> asyncio.Task[AsgiResponse]:
         return asyncio.ensure_future(
@@ -247,7 +257,9 @@ async def test_number_of_log_followers_is_limited(bench: Bench, journal: EventJo
 
 
 async def test_head_request_does_not_follow_the_log(bench: Bench, journal: EventJournal) -> None:
-    site = create_app(bench.machine, bench.clock, RingBuffer(), journal, NO_LOGIN, bench.table)
+    site = create_app(
+        bench.machine, bench.clock, RingBuffer(), journal, NO_LOGIN, bench.table, NO_SITE
+    )
     assert (await send_request(site, "/logs.jsonl", method="HEAD", query="follow=1")).status == 200
 
 
@@ -259,7 +271,7 @@ async def test_history_can_be_filtered_by_resource(bench: Bench, tmp_path: Path)
         )
     journal_of_two.close()
     site = create_app(
-        bench.machine, bench.clock, RingBuffer(), journal_of_two, NO_LOGIN, bench.table
+        bench.machine, bench.clock, RingBuffer(), journal_of_two, NO_LOGIN, bench.table, NO_SITE
     )
     names = {
         query: [
@@ -274,3 +286,40 @@ async def test_history_can_be_filtered_by_resource(bench: Bench, tmp_path: Path)
         "resource=rdk:component:arm/b": ["rdk:component:arm/b"],
         "resource=c": [],
     }
+
+
+async def test_history_is_limited_to_its_last_events(bench: Bench, tmp_path: Path) -> None:
+    journal = EventJournal(tmp_path / "journal.jsonl", bench.clock)
+    for number in range(MAX_LAST + 1):
+        name = "rdk:component:motor/a" if number < 3 else "rdk:component:arm/b"
+        journal.record("resource", {"resource": name, "n": number})
+    journal.close()
+    site = create_app(
+        bench.machine, bench.clock, RingBuffer(), journal, NO_LOGIN, bench.table, NO_SITE
+    )
+
+    async def read(query: str) -> list[int]:
+        answer = await send_request(site, "/history.json", query=query)
+        assert answer.status == 200, answer.body
+        return [line["n"] for line in json.loads(answer.body)]
+
+    everything = list(range(MAX_LAST + 1))
+    assert await read("") == everything
+    assert await read("last=1") == everything[-1:]
+    assert await read(f"last={MAX_LAST}") == everything[1:]
+    # These are older than the last events of the machine.
+    assert await read("last=2&resource=a") == [1, 2]
+
+
+@pytest.mark.parametrize("last", ["", "0", "-1", "501", "1e2", "ten", "٣", "9" * 5000])
+async def test_invalid_number_of_last_events_is_refused(
+    bench: Bench, journal: EventJournal, last: str
+) -> None:
+    site = create_app(
+        bench.machine, bench.clock, RingBuffer(), journal, NO_LOGIN, bench.table, NO_SITE
+    )
+    query = urlencode({"last": last})
+    answer = await send_request(site, "/history.json", query=query)
+    assert answer.status == 400
+    assert answer.body.startswith(b"last must be a number from 1 to 500, not ")
+    assert len(answer.body) < 200

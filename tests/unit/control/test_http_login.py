@@ -12,7 +12,8 @@ from tests.unit.auth.parts import ADDRESS, SECRETS, api_keys, make_authenticator
 from tests.unit.control.asgi import AsgiResponse, send_body, send_request
 
 from cogwork.auth.credentials import Credentials
-from cogwork.control.http_login import LOGIN_PATH, HttpLogin
+from cogwork.auth.exempt_paths import LOGIN_PATH
+from cogwork.control.http_login import HttpLogin
 from cogwork.core.clock import ManualClock
 from cogwork.robot.authentication import Authentication
 from cogwork.robot.operations import Operations

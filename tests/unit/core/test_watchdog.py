@@ -6,7 +6,7 @@ import time
 
 from cogwork.core.watchdog import LoopWatchdog, WatchdogLimits, run_with_timeout
 
-DEADLINE = 20.0
+DEADLINE = 60.0
 
 
 class WatchdogEvents:

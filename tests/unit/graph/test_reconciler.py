@@ -1138,7 +1138,7 @@ async def test_resource_that_finishes_during_a_new_plan_is_not_built_twice(
     providers = Providers({"gated": gated})
     reconciler = Reconciler(providers, SystemClock())
     applied = reconciler.apply([spec("a")])
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(60):
         while not gated.built:  # noqa: ASYNC110 - the test counts turns of the loop
             await asyncio.sleep(0)
     providers.notify_changed()

@@ -11,12 +11,12 @@ from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
-from tests.sizes import size
+from tests.sizes import limit, size
 
 from cogwork.logs.sink import MAX_PENDING_BYTES, Sink, format_missing_notice
 
-DEADLINE = 10.0
-PUT_SECONDS = 1.0
+DEADLINE = 30.0
+PUT_SECONDS = limit(1.0)
 """Much more than a put needs, much less than a wait for the writer."""
 
 

@@ -49,7 +49,7 @@ from cogwork.logs.spool_index import (
     scan_segment,
 )
 
-DEADLINE = 10.0
+DEADLINE = 30.0
 SEGMENT_BYTES, MAX_BYTES = 1000, 4000
 
 

@@ -17,7 +17,7 @@ from cogwork.logs.spool import LOGGER, Spool
 from cogwork.logs.spool_index import Batch
 from cogwork.logs.upload import Uploader, entries_to_send
 
-DEADLINE = 10.0
+DEADLINE = 30.0
 SEGMENT_BYTES, MAX_BYTES = 10_000, 100_000
 
 

@@ -16,7 +16,7 @@ from cogwork.modules.process import Child, LaunchSpec
 
 T = TypeVar("T")
 
-DEADLINE = 20.0
+DEADLINE = 60.0
 
 
 class OutputRecorder:

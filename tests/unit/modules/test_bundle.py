@@ -248,7 +248,7 @@ async def test_cancelled_unpacking_keeps_the_newer_bundle(
     bundle.pack({**FILES, "bin/run.sh": b"another"})
     folder, _ = await bundle.unpack()
     synced.set()
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(60):
         while any(each.name.startswith("unpacking") for each in threading.enumerate()):  # noqa: ASYNC110
             await asyncio.sleep(0.01)
     assert bundle.unpacked == [folder]

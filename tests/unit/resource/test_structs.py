@@ -31,10 +31,10 @@ leaves = numbers | st.booleans() | st.text()
 values = st.recursive(
     leaves | st.none(),
     lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner),
-    max_leaves=30,
+    max_leaves=15,
 )
 without_null = st.recursive(
-    leaves, lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner), max_leaves=30
+    leaves, lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner), max_leaves=15
 )
 
 

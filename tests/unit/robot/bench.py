@@ -19,7 +19,9 @@ from cogwork.config.fields import Attributes
 from cogwork.config.load_context import LoadContext
 from cogwork.config.loader import load
 from cogwork.config.schema import JobConfig
+from cogwork.control.static_site import StaticSite
 from cogwork.core.clock import ManualClock, SystemClock
+from cogwork.front.peer_name import Peer
 from cogwork.graph.limits import GraphLimits
 from cogwork.graph.name import Api, ModelName, ResourceName
 from cogwork.graph.provider import Dependencies, Providers
@@ -60,6 +62,7 @@ T = TypeVar("T")
 
 
 NO_LOGIN = Authentication(Operations(SystemClock()))
+NO_SITE = StaticSite(Path("no such directory"))
 
 
 class ThingAttributes(Attributes):
@@ -266,7 +269,7 @@ class InProcess:
         self.metadata: Metadata = metadata or {}
         self.deadline = Deadline.from_timeout(timeout) if timeout is not None else None
         self.peer = peer
-        self.is_local = self.is_confidential = True
+        self.client = Peer(peer, is_local=True)
         self.replies: list[Any] = []
 
     async def recv_message(self) -> Any:

@@ -8,12 +8,21 @@ from typing import Any
 
 import pytest
 from grpclib import GRPCError
-from tests.unit.auth.parts import SECRETS, api_keys, make_authenticator, stored
+from tests.unit.auth.parts import (
+    AUDIENCE,
+    SECRETS,
+    api_keys,
+    external_keys,
+    make_authenticator,
+    sign_externally,
+    stored,
+)
 from tests.unit.robot.bench import Bench, InProcess, thing
 
 from cogwork.auth.credentials import Credentials
 from cogwork.auth.errors import Unauthenticated
 from cogwork.auth.roles import Role
+from cogwork.front.peer_name import Peer, digest_of
 from cogwork.robot.authentication import Authentication
 from cogwork.robot.handler_table import build_handler_table
 
@@ -35,7 +44,10 @@ class LockedBench(Bench):
         self.lock(api_keys())
 
     def lock(self, keys: dict[str, Any]) -> None:
-        self.authentication.use(make_authenticator(Credentials(keys), self.clock))
+        self.use(Credentials(keys))
+
+    def use(self, credentials: Credentials) -> None:
+        self.authentication.use(make_authenticator(credentials, self.clock))
 
     async def log_in(self, name: str = "owner", **options: Any) -> dict[str, str]:
         """Return the metadata of calls of a client that has logged in."""
@@ -176,11 +188,51 @@ async def test_credentials_over_plaintext_are_refused_from_other_computers(
     from viam.gen.robot.v1.robot_pb2 import ResourceNamesRequest
 
     stream = InProcess(ResourceNamesRequest(), metadata=metadata)
-    stream.is_confidential = False
+    stream.client = Peer(stream.peer)
     with pytest.raises(Exception, match="start the server with -allow-insecure-creds"):
         await method.handle(stream)
     bench.authentication._allow_plaintext = True
     await method.handle(stream)
+
+
+async def test_certificate_of_the_connection_is_a_login_until_its_name_is_removed(
+    bench: LockedBench,
+) -> None:
+    from viam.gen.robot.v1.robot_pb2 import ResourceNamesRequest
+
+    method = bench.table.find(NAMES)
+    assert method is not None
+    certificate = digest_of("laptop.example")
+
+    def stream(**metadata: str) -> InProcess:
+        made = InProcess(ResourceNamesRequest(), metadata=metadata)
+        made.client = Peer(made.peer, is_encrypted=True, certificate=certificate)
+        return made
+
+    names = {certificate: "laptop.example"}
+    bench.use(Credentials(certificate_names=names))
+    await method.handle(stream())
+    with pytest.raises(Exception, match="expected authorization header"):
+        await method.handle(stream(authorization="garbage"))
+    with pytest.raises(GRPCError, match="authentication required"):
+        await bench.call_robot("ResourceNames")
+    bench.use(Credentials())
+    with pytest.raises(Exception, match="authentication required"):
+        await method.handle(stream())
+
+
+async def test_calls_end_when_their_token_expires(bench: LockedBench) -> None:
+    async def hang(*_: Any, **__: Any) -> dict[str, Any]:
+        await asyncio.Event().wait()
+        return {}
+
+    bench.behaviors["a"] = hang
+    await bench.apply(thing("a"))
+    bench.use(Credentials(external=external_keys()))
+    claims = {"sub": "guest", "aud": [AUDIENCE], "exp": bench.clock.time() + 0.1}
+    token = sign_externally(claims)
+    with pytest.raises(GRPCError, match="the token has expired"):
+        await bench.do_command("a", metadata={"authorization": f"Bearer {token}"})
 
 
 async def test_machine_without_login_serves_its_own_computer_only(bench: LockedBench) -> None:
@@ -191,7 +243,7 @@ async def test_machine_without_login_serves_its_own_computer_only(bench: LockedB
     method = bench.table.find(NAMES)
     assert method is not None
     stream = InProcess(ResourceNamesRequest(), peer="ipv4:192.0.2.7:1")
-    stream.is_local = False
+    stream.client = Peer(stream.peer)
     with pytest.raises(Unauthenticated, match="insecure_without_auth"):
         await method.handle(stream)
 

@@ -128,3 +128,36 @@ def test_read_is_limited_in_bytes(
     numbers = [line["number"] for line in journal.read()]
     assert numbers == list(range(1000 - len(numbers), 1000))
     assert 200 < len(numbers) < 300
+
+
+def test_latest_records_are_all_records_backwards(tmp_path: Path, clock: ManualClock) -> None:
+    file = tmp_path / "story" / "m.jsonl"
+    journal = open_journal(tmp_path, clock)
+    for number in range(9000):  # more than one file, and many blocks of each
+        journal.record("resource", {"resource": f"rdk:component:motor/{number}", "n": "é" * 90})
+    journal.close()
+    with file.open("ab") as stream:
+        stream.write(b'{"cut off": \nnothing\n[1]\n\xff\n{"event": "last"}')
+    records = list(journal.iter_records())
+    assert len(list(file.parent.iterdir())) > 1
+    assert records[-1][1] == {"event": "last"}
+    assert list(journal.iter_latest_records()) == records[::-1]
+
+
+def test_latest_records_read_only_the_end(tmp_path: Path, clock: ManualClock) -> None:
+    journal = open_journal(tmp_path, clock)
+    for number in range(5000):
+        journal.record("resource", {"n": number})
+    journal.close()
+    latest = journal.iter_latest_records()
+    assert next(latest)[1]["n"] == 4999
+    # Most of the file may disappear now without changing what was read.
+    file = tmp_path / "story" / "m.jsonl"
+    file.write_bytes(b"")
+    assert 0 < len(list(latest)) < 2000
+
+
+def test_empty_journal_has_no_latest_records(tmp_path: Path, clock: ManualClock) -> None:
+    journal = open_journal(tmp_path, clock)
+    journal.close()
+    assert list(journal.iter_latest_records()) == []

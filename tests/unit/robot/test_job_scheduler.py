@@ -394,6 +394,53 @@ class TestJobRecords:
             assert "11-99" in names
 
 
+class TestNextRun:
+    async def test_interval_job_is_due_after_its_interval(self) -> None:
+        async with running_scheduler(job(schedule="10s"), now=1000.0) as harness:
+            await harness.clock.advance(3)
+            assert harness.record().next_run == 1010
+            assert harness.record().schedule == "10s"
+            assert harness.record().running_since is None
+            await harness.clock.advance(8)
+            assert harness.record().next_run == 1020
+
+    async def test_interval_job_keeps_its_delay_when_the_wall_clock_is_set(self) -> None:
+        async with running_scheduler(job(schedule="10s")) as harness:
+            await harness.clock.advance(3)
+            harness.clock.jump = 5000
+            assert harness.record().next_run == 5010
+
+    async def test_cron_job_is_due_at_its_wall_time(self) -> None:
+        start = berlin("2026-03-01 11:50")
+        async with running_scheduler(job(schedule="0 12 * * *"), now=start) as harness:
+            await harness.clock.advance(1)
+            assert harness.record().next_run == berlin("2026-03-01 12:00")
+            harness.clock.jump = 60
+            assert harness.record().next_run == berlin("2026-03-01 12:00")
+            await harness.clock.advance(3600)
+            assert harness.record().next_run == berlin("2026-03-02 12:00")
+
+    async def test_running_job_says_since_when(self) -> None:
+        async with running_scheduler(job(schedule="10s")) as harness:
+            harness.sleep_for(3)
+            await harness.clock.advance(11)
+            assert (harness.record().running_since, harness.record().next_run) == (10, None)
+            await harness.clock.advance(3)
+            assert (harness.record().running_since, harness.record().next_run) == (None, 20)
+
+    async def test_continuous_job_has_no_next_run(self) -> None:
+        async with running_scheduler(job(schedule="continuous")) as harness:
+            await harness.clock.advance(1)
+            assert harness.record().next_run is None
+
+    async def test_removed_job_has_neither_schedule_nor_next_run(self) -> None:
+        async with running_scheduler(job("a", "10s")) as harness:
+            await harness.clock.advance(1)
+            harness.jobs.apply([])
+            await harness.clock.advance(1)
+            assert (harness.record("a").schedule, harness.record("a").next_run) == (None, None)
+
+
 class TestDeadlines:
     async def test_run_is_cancelled_after_ten_minutes(self) -> None:
         async with running_scheduler(job(schedule="5m")) as harness:

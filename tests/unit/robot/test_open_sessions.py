@@ -2,13 +2,13 @@ from __future__ import annotations
 
 import pytest
 
+from cogwork.front.peer_name import host_of
 from cogwork.graph.name import ResourceName
 from cogwork.robot.open_sessions import (
     OpenSessions,
     Session,
     SessionLimits,
     TooManySessions,
-    host_of,
     owner_of,
 )
 
@@ -23,11 +23,13 @@ def make_session(peer: str, heard: float = 0.0, *, moves: bool = False) -> Sessi
 @pytest.mark.parametrize(
     ("peer", "host", "owner"),
     [
-        ("ipv4:10.0.0.7:1234", "ipv4:10.0.0.7", "ipv4:10.0.0.7"),
-        ("ipv6:[2001:db8::7]:1234", "ipv6:[2001:db8::7]", "ipv6:[2001:db8::7]"),
-        ("ipv6:[fe80::7%eth0]:1234", "ipv6:[fe80::7%eth0]", "ipv6:[fe80::7%eth0]"),
+        ("ipv4:10.0.0.7:1234", "ipv4:10.0.0.7", "10.0.0.7"),
+        ("ipv6:[2001:db8::7]:1234", "ipv6:[2001:db8::7]", "2001:db8::7"),
+        ("ipv6:[fe80::7%eth0]:1234", "ipv6:[fe80::7%eth0]", "fe80::7%eth0"),
         ("ipv4:127.0.0.1:1234", "ipv4:127.0.0.1", "localhost"),
         ("ipv6:[::1]:1234", "ipv6:[::1]", "localhost"),
+        ("webrtc:127.0.0.1:3", "webrtc:127.0.0.1", "localhost"),
+        ("webrtc:10.0.0.7:3", "webrtc:10.0.0.7", "10.0.0.7"),
         ("module:acme", "module:acme", "module:acme"),
         ("unix:", "unix:", "unix:"),
         ("", "", ""),

@@ -1,9 +1,14 @@
 from __future__ import annotations
 
 import asyncio
+import os
 
+import pytest
 from tests.unit.robot.bench import Bench, thing
 
+from cogwork.robot import server_load
+from cogwork.robot.module_host import ModuleState, ModuleStatus, NoModules
+from cogwork.robot.server_load import SAMPLE_INTERVAL
 from cogwork.robot.status_view import build_status_view
 
 
@@ -31,3 +36,46 @@ async def test_resource_removed_while_building_the_view(bench: Bench) -> None:
     await asyncio.sleep(0)
     await bench.apply(thing("t0"))
     assert {each["name"] for each in (await building)["resources"]} >= {"rdk:component:generic/t0"}
+
+
+async def test_server_says_what_it_uses(bench: Bench) -> None:
+    await bench.call_robot("GetVersion")
+    server = (await build_status_view(bench.machine))["server"]
+    assert server["memory_bytes"] > 1 << 20
+    assert server["cpu_seconds"] > 0
+    assert server["calls_started"] == 1
+    assert (server["calls_running"], server["sessions"]) == (0, 0)
+    assert server["loop_lag_seconds"] is None
+    assert server["computer"]["memory_bytes"] > server["computer"]["memory_available_bytes"]
+    assert server["computer"]["cores"] >= 1
+
+
+async def test_load_is_sampled_at_most_every_two_seconds(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    samples = 0
+
+    def read_process(pid: int, without: object = ()) -> None:
+        nonlocal samples
+        samples += 1
+
+    monkeypatch.setattr(server_load, "read_process_tree", read_process)
+    for _ in range(10):
+        await build_status_view(bench.machine)
+    assert samples == 1
+    await bench.clock.advance(SAMPLE_INTERVAL)
+    view = await build_status_view(bench.machine)
+    assert samples == 2
+    assert view["server"]["uptime_seconds"] == SAMPLE_INTERVAL
+
+
+async def test_module_has_the_memory_of_its_process(bench: Bench) -> None:
+    class OneModule(NoModules):
+        def statuses(self) -> list[ModuleStatus]:
+            pids = (os.getpid(), None)
+            return [ModuleStatus("m", ModuleState.READY, 0.0, "", 0, 1, pid) for pid in pids]
+
+    bench.machine.modules = OneModule()
+    running, stopped = (await build_status_view(bench.machine))["modules"]
+    assert running["memory_bytes"] > 1 << 20
+    assert stopped["memory_bytes"] is None

@@ -23,7 +23,7 @@ assert sdk.VERSION  # the SDK must be imported first
 from viam.gen.robot.v1 import robot_pb2 as robot  # noqa: E402
 from viam.gen.robot.v1.robot_grpc import RobotServiceStub  # noqa: E402
 
-DEADLINE = 10.0
+DEADLINE = 30.0
 
 Serve = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
 

@@ -8,6 +8,7 @@ import time
 from collections.abc import Sequence
 
 import pytest
+from tests.sizes import size
 from tests.unit.spatial.arms import six_axes
 
 from cogwork.spatial.inverse_kinematics import solve_inverse_kinematics
@@ -29,7 +30,7 @@ def test_random_reachable_poses_are_solved(limit: float) -> None:
     chain = six_axes(limit)
     rng = random.Random(limit)
     start = [0.0] * 6
-    for _ in range(100):
+    for _ in range(size(ci=30, full=300)):
         target = chain.pose([rng.uniform(low, high) for low, high in chain.limits])
         assert reaches(chain, solve_inverse_kinematics(chain, target, start), target)
 

@@ -14,12 +14,12 @@ from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response
 from starlette.routing import Route
 
-from cogwork.server.socket_directory import private_directory
+from cogwork.serving.socket_directory import private_directory
 from cogwork.wire import http1
 from cogwork.wire.http1 import Application, Http1Server
 
 MIB = 1 << 20
-DEADLINE = 10.0
+DEADLINE = 30.0
 
 Connect = Callable[[], Awaitable[tuple[asyncio.StreamReader, asyncio.StreamWriter]]]
 
@@ -198,7 +198,8 @@ async def test_unfinished_request_head_times_out(monkeypatch: pytest.MonkeyPatch
         reader, writer = await site.connect()
         sending = asyncio.ensure_future(_drip(writer, get("/", "Host: " + "x" * 1000)))
         started = asyncio.get_running_loop().time()
-        with contextlib.suppress(ConnectionResetError):
+        # Closed, reset, or broken by a byte that was sent after that.
+        with contextlib.suppress(ConnectionError):
             assert await reader.read() == b""
         sending.cancel()
         assert 0.25 < asyncio.get_running_loop().time() - started < 3
@@ -212,7 +213,8 @@ async def test_unfinished_second_request_head_times_out(monkeypatch: pytest.Monk
         writer.write(get("/"))
         assert (await read_response(reader))[0] == 200
         sending = asyncio.ensure_future(_drip(writer, get("/", "Host: " + "x" * 1000)))
-        with contextlib.suppress(ConnectionResetError):
+        # Closed, reset, or broken by a byte that was sent after that.
+        with contextlib.suppress(ConnectionError):
             assert await reader.read() == b""
         sending.cancel()
         await asyncio.wait({sending})
@@ -387,7 +389,7 @@ async def test_close_ends_running_requests() -> None:
             writer.write(request)
             readers.append(reader)
         await _wait_until(lambda: site.http.connection_count == 3)
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(60):
             await site.http.aclose()
         assert ended.is_set()
         assert site.http.connection_count == 0

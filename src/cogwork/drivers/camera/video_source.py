@@ -20,7 +20,10 @@ from av.video.stream import VideoStream
 from cogwork.core.error_text import error_text
 from cogwork.drivers.camera.attributes import FfmpegAttributes, FilterAttributes
 from cogwork.drivers.camera.capture import DeferredPixels, SourceFault
+from cogwork.drivers.camera.h264 import with_parameters
+from cogwork.resource.encoded_feed import EncodedFeed
 from cogwork.resource.image_header import MAX_PIXELS
+from cogwork.webrtc.encoded_frames import TICKS_PER_SECOND, EncodedFrame
 
 _LIVE_URL = re.compile(r"^(rtsp|rtsps|rtmp|rtmps|udp|rtp|srt)://", re.IGNORECASE)
 _CREDENTIALS = re.compile(r"(?<=://)(.*\?.*@.*|.*(?=@))|(?<=\?).*")
@@ -44,6 +47,8 @@ class VideoSource:
 
     def __init__(self, attributes: FfmpegAttributes) -> None:
         self._attributes = attributes
+        self.feed = EncodedFeed()
+        """What the source encoded itself."""
 
     def open(self) -> OpenedVideo:
         return OpenedVideo(self)
@@ -202,6 +207,7 @@ class OpenedVideo:
         return lambda: reformatter.reformat(frame, format="bgr24", threads=1).to_ndarray()
 
     def close(self) -> None:
+        self._video.feed.stop()
         # The generator refers to the stream, which owns the decoder and its threads.
         self._frames.close()
         self._graph = None
@@ -257,8 +263,26 @@ class OpenedVideo:
             if time.monotonic() - requested_at >= self._video.stall_timeout:
                 # After a timeout, the parser flushes the data that it has left, which is old.
                 raise self._video.stall_fault()
+            self._pass_on(packet)
             yield packet
             requested_at = time.monotonic()
+
+    def _pass_on(self, packet: Packet[VideoStream]) -> None:
+        """Offer a packet to viewers that can show it as it is."""
+        context = self._stream.codec_context
+        if not self._video.is_live or self._video.filters or context.name != "h264":
+            return
+        data: bytes | None = bytes(packet)
+        if not data:
+            return
+        if packet.is_keyframe:
+            data = with_parameters(data, context.extradata or b"")
+        # Browsers do not reorder pictures, and damaged ones would be seen until the next key frame.
+        if data is None or packet.is_corrupt or context.has_b_frames:
+            self._video.feed.stop()
+            return
+        ticks = round(time.monotonic() * TICKS_PER_SECOND)
+        self._video.feed.put(EncodedFrame(data, ticks, packet.is_keyframe, is_from_camera=True))
 
     def _apply_filters(self, frame: VideoFrame) -> Iterator[VideoFrame]:
         if not self._video.filters:

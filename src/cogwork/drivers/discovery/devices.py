@@ -29,6 +29,13 @@ def find_gamepads(root: Path) -> list[Discovered]:
     return [_describe_gamepad(link) for link in links]
 
 
+def find_gpio_pins(root: Path) -> list[Discovered]:
+    """Find the pins of a Raspberry Pi, the only computer that has this device."""
+    if next(root.glob("gpiomem*"), None) is None:
+        return []
+    return [_make_discovered("pins", "board", "gpio", {})]
+
+
 def find_serial_ports(root: Path) -> list[Discovered]:
     """Find serial ports. Return none without pyserial, which is also required to read them."""
     try:

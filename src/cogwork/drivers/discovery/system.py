@@ -22,6 +22,7 @@ from cogwork.drivers.discovery.devices import (
     DeviceSearch,
     find_cameras,
     find_gamepads,
+    find_gpio_pins,
     find_serial_ports,
     make_names_unique,
 )
@@ -61,6 +62,7 @@ class SystemDiscovery(Discovery):
         searches: dict[str, DeviceSearch] = {
             "cameras": partial(find_cameras, root, ioctl),
             "gamepads": partial(find_gamepads, root),
+            "GPIO pins": partial(find_gpio_pins, root),
             "serial ports": partial(find_serial_ports, root),
         }
         return cls(name, attributes, searches)

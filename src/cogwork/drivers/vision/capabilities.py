@@ -40,6 +40,8 @@ class ModelCapabilities:
     labels: Labels | None
     output_names: Mapping[str, str]
     """Maps the model's output names to the required ones."""
+    unfiltered_detector: DetectorDecoder | None = None
+    """The detector without the configured minimum confidences, to explain what they filter out."""
 
     @property
     def has_any(self) -> bool:
@@ -133,6 +135,7 @@ def determine_capabilities(view: ModelView, settings: MlmodelVisionAttributes) -
         mismatches,
         view.labels,
         names,
+        _match_unfiltered_detector(view, settings) if decoder is not None else None,
     )
 
 
@@ -146,6 +149,14 @@ def _match_detector(
     if isinstance(family, DetectorDecoder):
         return family
     return Mismatch((*named.reasons, *family.reasons))
+
+
+def _match_unfiltered_detector(
+    view: ModelView, settings: MlmodelVisionAttributes
+) -> DetectorDecoder | None:
+    unfiltered: dict[str, Any] = {"default_minimum_confidence": None, "label_confidences": {}}
+    found = _match_detector(view, settings.model_copy(update=unfiltered))
+    return found if isinstance(found, DetectorDecoder) else None
 
 
 def _has_separate_probabilities(view: ModelView, detector: DetectorDecoder) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import abc
 import asyncio
 import weakref
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Protocol, runtime_checkable
 
@@ -20,11 +20,12 @@ from cogwork.core.single_flight import SingleFlight, SingleFlightGroup
 from cogwork.core.workers import Workers
 from cogwork.drivers.camera.frame_camera import encode_frame
 from cogwork.drivers.vision.objects_3d import DepthScene, build_detections_3d, build_point_clouds
+from cogwork.drivers.vision.postprocessing.explanation import Explanation
 from cogwork.graph.name import ResourceName
 from cogwork.graph.provider import Dependencies
 from cogwork.resource.frame import Frame, Image, decode_image, get_frames
 from cogwork.resource.model import find_dependency, logger_of
-from cogwork.resource.vision_service import FrameAnalyzer, NoCamera
+from cogwork.resource.vision_service import EXPLAIN, FrameAnalyzer, NoCamera
 
 
 class UnsuitableCamera(CogworkError):
@@ -52,6 +53,8 @@ class VisionQuery:
     detections_3d: bool = False
     skip_unsupported: bool = False
     """Whether results that the model does not support are omitted instead of raising an error."""
+    explain: bool = False
+    """Whether to explain what was filtered out, if the service can."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,6 +67,8 @@ class VisionResult:
     """Highest confidence first."""
     objects: Sequence[PointCloudObject] = ()
     detections_3d: Sequence[Detection3D] = ()
+    explanation: Explanation | None = None
+    """None if no caller asked for it, or if the service cannot explain its results."""
 
     def top_classifications(self, most: int) -> list[Classification]:
         """Return the first `most`, or all if `most` is not positive."""
@@ -91,7 +96,10 @@ class FrameVision(Vision, FrameAnalyzer):
         self._decoded_frames = weakref.WeakKeyDictionary()
         self._results_by_image: weakref.WeakKeyDictionary[Image, SingleFlight[VisionResult]]
         self._results_by_image = weakref.WeakKeyDictionary()
+        self._explained_by_image: weakref.WeakKeyDictionary[Image, SingleFlight[VisionResult]]
+        self._explained_by_image = weakref.WeakKeyDictionary()
         self._latest_by_camera: SingleFlightGroup[tuple[Frame, VisionResult]] = SingleFlightGroup()
+        self._latest_explained: SingleFlightGroup[tuple[Frame, VisionResult]] = SingleFlightGroup()
         self.skipped = 0
         """Images that were skipped because an older one was still being analyzed."""
 
@@ -114,6 +122,10 @@ class FrameVision(Vision, FrameAnalyzer):
     @abc.abstractmethod
     async def analyze_frame(self, frame: Frame) -> VisionResult:
         """Return all results for the frame, for both roles."""
+
+    async def explain_frame(self, frame: Frame) -> VisionResult:
+        """Return the same results, with an explanation if the service can give one."""
+        return await self.analyze_frame(frame)
 
     async def detect_in_frame(self, frame: Frame) -> list[Detection]:
         self._check_supported(VisionQuery(detections=True))
@@ -176,14 +188,17 @@ class FrameVision(Vision, FrameAnalyzer):
         return_detections_3d: bool = False,
         *,
         camera: Any = None,
+        extra: Mapping[str, Any] | None = None,
         **_: Any,
     ) -> CaptureAllResult:
+        explain = extra is not None and extra.get(EXPLAIN) is True
         query = VisionQuery(
             return_detections,
             return_classifications,
             return_object_point_clouds,
             return_detections_3d,
             skip_unsupported=True,
+            explain=explain,
         )
         frame, result = await self._analyze_camera(camera_name, camera, query)
         return CaptureAllResult(
@@ -192,6 +207,9 @@ class FrameVision(Vision, FrameAnalyzer):
             list(result.detections) if return_detections else None,
             list(result.objects) if return_object_point_clouds else None,
             list(result.detections_3d) if return_detections_3d else None,
+            {EXPLAIN: result.explanation.to_dict(frame.captured_at)}
+            if explain and result.explanation is not None
+            else None,
         )
 
     async def get_properties(self, **_: Any) -> Vision.Properties:
@@ -205,7 +223,8 @@ class FrameVision(Vision, FrameAnalyzer):
 
     async def close(self) -> None:
         await self._latest_by_camera.aclose()
-        for found in list(self._results_by_image.values()):
+        await self._latest_explained.aclose()
+        for found in [*self._results_by_image.values(), *self._explained_by_image.values()]:
             await found.aclose()
         for decoded in list(self._decoded_frames.values()):
             await decoded.aclose()
@@ -244,21 +263,27 @@ class FrameVision(Vision, FrameAnalyzer):
         _reject_annotated(camera, camera_name)
         in_depth = (query.objects or query.detections_3d) and self.is_detector
         decoded = self._decoded_frames.setdefault(camera, SingleFlightGroup())
+        start = self._clock.monotonic() if query.explain else 0.0
         frames = await get_frames(
             camera, self.workers, self._clock, _select_sources(camera, in_depth), decoded
         )
+        frame_seconds = self._clock.monotonic() - start if query.explain else 0.0
         color = next((frame for frame in frames if not frame.is_depth), None)
         if color is None:
             raise UnsuitableCamera(f'camera "{camera_name}" does not provide color images')
         if in_depth:
             scene = await self._load_depth_scene(camera, frames, query)
             # Not `_analyze_latest`: its result may be of an image older than this depth image.
-            result = await self._analyze_once(color)
-            return color, await self._add_objects(result, scene, camera_name, query)
-        if not self._can_answer(query):
+            result = await self._analyze_once(color, query.explain)
+            frame, result = color, await self._add_objects(result, scene, camera_name, query)
+        elif not self._can_answer(query):
             return color, VisionResult()
-        frame, result = await self._analyze_latest(camera_name, color)
-        self.skipped += frame.image is not color.image
+        else:
+            frame, result = await self._analyze_latest(camera_name, color, query.explain)
+            self.skipped += frame.image is not color.image
+        if query.explain and result.explanation is not None:
+            explanation = replace(result.explanation, frame_seconds=frame_seconds)
+            result = replace(result, explanation=explanation)
         return frame, result
 
     def _find_camera(self, name: str) -> tuple[str, Any]:
@@ -269,20 +294,29 @@ class FrameVision(Vision, FrameAnalyzer):
             raise UnsuitableCamera(f'camera "{self._camera[0]}" is not available')
         return self._camera
 
-    async def _analyze_once(self, frame: Frame) -> VisionResult:
-        """Analyze each image once, even for several callers and through different cameras."""
-        result = self._results_by_image.setdefault(frame.image, SingleFlight())
-        return await result.get(None, lambda: asyncio.ensure_future(self.analyze_frame(frame)))
+    async def _analyze_once(self, frame: Frame, explain: bool = False) -> VisionResult:
+        """Analyze each image once, even for several callers and through different cameras.
 
-    async def _analyze_latest(self, camera_name: str, frame: Frame) -> tuple[Frame, VisionResult]:
+        An explained result serves every caller. One without an explanation does not serve a caller
+        who asks for it: the image is analyzed again, so that both are of the same inference.
+        """
+        results, analyze = self._results_by_image, self.analyze_frame
+        explained = self._explained_by_image
+        if explain or (explained and frame.image in explained):
+            results, analyze = explained, self.explain_frame
+        result = results.setdefault(frame.image, SingleFlight())
+        return await result.get(None, lambda: asyncio.ensure_future(analyze(frame)))
+
+    async def _analyze_latest(
+        self, camera_name: str, frame: Frame, explain: bool
+    ) -> tuple[Frame, VisionResult]:
         """Join the analysis that is running for the camera; if there is none, analyze the frame."""
 
         async def find() -> tuple[Frame, VisionResult]:
-            return frame, await self._analyze_once(frame)
+            return frame, await self._analyze_once(frame, explain)
 
-        return await self._latest_by_camera.get(
-            camera_name, frame.image, lambda: asyncio.ensure_future(find())
-        )
+        latest = self._latest_explained if explain else self._latest_by_camera
+        return await latest.get(camera_name, frame.image, lambda: asyncio.ensure_future(find()))
 
     async def _load_depth_scene(
         self, camera: Any, frames: Sequence[Frame], query: VisionQuery

@@ -6,7 +6,7 @@ import asyncio
 import time
 from collections.abc import Callable, Coroutine, Mapping
 from concurrent.futures import Future
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
 from numpy.typing import NDArray
@@ -22,6 +22,14 @@ from cogwork.drivers.vision.capabilities import ModelCapabilities, determine_cap
 from cogwork.drivers.vision.decoding.decoder import Tensors
 from cogwork.drivers.vision.decoding.model_view import load_model_view
 from cogwork.drivers.vision.frame_vision import FrameVision, VisionResult, find_default_camera
+from cogwork.drivers.vision.postprocessing.explanation import (
+    Explanation,
+    FilteredClassification,
+    FilteredDetection,
+    StepTimes,
+    explain_candidates,
+    explain_scores,
+)
 from cogwork.drivers.vision.postprocessing.label_filter import (
     select_candidates,
     select_classifications,
@@ -164,6 +172,13 @@ class MlmodelVision(FrameVision):
             lambda run: self._analyze_pixels(frame.pixels, frame.width, frame.height, run)
         )
 
+    async def explain_frame(self, frame: Frame) -> VisionResult:
+        return await self._run_with_engine(
+            lambda run: self._analyze_pixels(
+                frame.pixels, frame.width, frame.height, run, explain=True
+            )
+        )
+
     async def analyze_image(self, data: bytes) -> VisionResult:
         """Decode the image in the engine's thread, at no higher resolution than the model needs."""
         return await self._run_with_engine(lambda run: self._analyze_bytes(data, run))
@@ -200,7 +215,13 @@ class MlmodelVision(FrameVision):
         return self._analyze_pixels(pixels, header.width, header.height, run)
 
     def _analyze_pixels(
-        self, pixels: Pixels, width: int, height: int, run: RunFunction
+        self,
+        pixels: Pixels,
+        width: int,
+        height: int,
+        run: RunFunction,
+        *,
+        explain: bool = False,
     ) -> VisionResult:
         """Analyze pixels in the engine's thread without intermediate copies. `pixels` may be a
         reduced version of an image of the given size."""
@@ -209,14 +230,18 @@ class MlmodelVision(FrameVision):
             prepared = time.perf_counter()
             tensors = run({self._plan.name: tensor})
             inferred = time.perf_counter()
-            found = self._decode(tensors, fit, width, height)
-        ended = time.perf_counter()
+            outputs = self._capabilities.rename_outputs(tensors)
+            found = self._decode(outputs, fit, width, height)
+            ended = time.perf_counter()
+            if explain:
+                times = StepTimes(prepared - start, inferred - prepared, ended - inferred)
+                explanation = self._explain(outputs, fit, width, height, times)
+                found = replace(found, explanation=explanation)
         self._timing.record(prepared - start, inferred - prepared, ended - inferred)
         return found
 
-    def _decode(self, tensors: Tensors, fit: ImageFit, width: int, height: int) -> VisionResult:
+    def _decode(self, outputs: Tensors, fit: ImageFit, width: int, height: int) -> VisionResult:
         capabilities, settings = self._capabilities, self._attributes
-        outputs = capabilities.rename_outputs(tensors)
         detections: list[Detection] = []
         classifications: list[Classification] = []
         if capabilities.detector is not None:
@@ -228,6 +253,24 @@ class MlmodelVision(FrameVision):
             scores = capabilities.classifier.decode(outputs)
             classifications = select_classifications(scores, capabilities.labels, settings, 0)
         return VisionResult(detections, classifications)
+
+    def _explain(
+        self, outputs: Tensors, fit: ImageFit, width: int, height: int, times: StepTimes
+    ) -> Explanation:
+        """Decode the outputs again without the minimum confidences, which decoders apply first to
+        save time."""
+        capabilities, settings = self._capabilities, self._attributes
+        detections: list[FilteredDetection] = []
+        classifications: list[FilteredClassification] = []
+        if capabilities.detector is not None and capabilities.unfiltered_detector is not None:
+            candidates = capabilities.unfiltered_detector.decode(outputs, fit)
+            detections = explain_candidates(
+                candidates, capabilities.labels, settings, width, height
+            )
+        if capabilities.classifier is not None:
+            scores = capabilities.classifier.decode(outputs)
+            classifications = explain_scores(scores, capabilities.labels, settings)
+        return Explanation(detections, classifications, settings, times)
 
     def _report_dropped(self, count: int) -> None:
         """Log when detections begin to be dropped, not for each image."""

@@ -58,7 +58,7 @@ async def record(
     codec: str = "pcm16",
 ) -> list[AudioChunk]:
     reading = asyncio.ensure_future(read(source, seconds, since, codec))
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(60):
         while not reading.done():
             await clock.advance(0.05)
             await asyncio.wait([reading], timeout=0.001)

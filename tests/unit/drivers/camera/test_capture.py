@@ -111,7 +111,7 @@ async def start_capture(
 
 
 async def until(condition: Callable[[], object]) -> None:
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(60):
         while not condition():  # noqa: ASYNC110 - a thread does not say what it did
             await asyncio.sleep(0.001)
 
@@ -357,7 +357,7 @@ class TestClosing:
         reel = Reel().tell(GONE)
         async with start_capture(reel, pauses=(60.0,)) as capture:
             await until(lambda: capture.fault is not None)
-            async with asyncio.timeout(5):
+            async with asyncio.timeout(60):
                 await capture.aclose()
 
     async def test_thread_of_a_stuck_source_is_abandoned(

@@ -15,6 +15,7 @@ from google.protobuf.json_format import MessageToDict
 from tests.served import Serve
 from viam.services.discovery.client import DiscoveryClient
 
+from cogwork.drivers.board.attributes import GpioBoardAttributes
 from cogwork.drivers.builtin_models import builtin_models
 from cogwork.drivers.discovery.attributes import Discovered, SystemDiscoveryAttributes
 from cogwork.drivers.discovery.devices import DeviceSearch, find_gamepads
@@ -153,13 +154,27 @@ async def test_found_names_are_unique(client: DiscoveryClient, computer: Compute
         "webcam-3",
         "camera",
     ]
-    assert (await client.get_status())["found"] == {"cameras": 4, "gamepads": 0, "serial ports": 0}
+    assert (await client.get_status())["found"] == {
+        "cameras": 4,
+        "gamepads": 0,
+        "GPIO pins": 0,
+        "serial ports": 0,
+    }
+
+
+async def test_pins_of_a_raspberry_pi_are_found(
+    client: DiscoveryClient, computer: Computer
+) -> None:
+    (computer.root / "gpiomem0").touch()
+    (pins,) = await discover(client)
+    assert (pins["api"], pins["model"]) == ("rdk:component:board", "rdk:builtin:gpio")
+    GpioBoardAttributes.model_validate(pins["attributes"])
 
 
 async def test_computer_without_devices_finds_nothing(client: DiscoveryClient) -> None:
     assert await discover(client) == []
     assert await client.get_status() == {
-        "found": {"cameras": 0, "gamepads": 0, "serial ports": 0},
+        "found": {"cameras": 0, "gamepads": 0, "GPIO pins": 0, "serial ports": 0},
         "trouble": {},
     }
 

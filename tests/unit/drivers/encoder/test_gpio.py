@@ -160,7 +160,7 @@ async def test_encoder_works_with_a_remote_board(
     async with serve(board) as channel:
         distant = {BOARD: BoardClient("pins", channel)}
         encoder = await IncrementalEncoder.new(NAME, attributes, distant, clock)
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(60):
             while not board._streams:
                 await clock.settle()
             for pin, high in FORWARD * 2:

@@ -33,6 +33,7 @@ from tests.onnx_models import (
 )
 from tests.real_models import ONNX, model_path
 from tests.served import Serve, refused
+from tests.sizes import limit
 
 from cogwork.core.clock import SystemClock
 from cogwork.core.errors import InvalidRequest
@@ -55,7 +56,7 @@ from viam.services.mlmodel import MLModelClient  # noqa: E402
 from viam.utils import struct_to_dict  # noqa: E402
 
 NAME = ResourceName(Api.parse("rdk:service:mlmodel"), "m")
-REFUSED_WITHIN = 1.0
+REFUSED_WITHIN = limit(1.0)
 """Seconds."""
 MUTANTS = 150
 

@@ -36,13 +36,15 @@ from cogwork.drivers.mlmodel.model_cache import ModelCache
 from cogwork.graph.name import Api, ResourceName
 
 pytest.importorskip("openvino", reason="OpenVINO is not installed: pip install 'cogwork[openvino]'")
+from tests.sizes import limit
+
 from cogwork.drivers.mlmodel.openvino import OpenvinoEngine, OpenvinoModel
 
 NAME = ResourceName(Api.parse("rdk:service:mlmodel"), "m")
 DEMO = Path(cogwork.drivers.mlmodel.__file__).parent / "demo"
 AGREES = 1e-3
 """The largest difference, against the largest value."""
-REFUSED_WITHIN = 1.0
+REFUSED_WITHIN = limit(1.0)
 
 Tensors = Mapping[str, NDArray[Any]]
 Open = Callable[..., Awaitable[OpenvinoModel]]

@@ -241,7 +241,7 @@ async def run_for(clock: ManualClock, move: Any, seconds: float) -> Any:
         await clock.advance(0.1)
         spent += 0.1
         assert not moving.done()
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(60):
         while not moving.done():
             await asyncio.sleep(0.002)
             await clock.advance(0.1)
@@ -476,7 +476,7 @@ async def test_supplemental_frame_is_moved_by_its_parent(
 
 
 async def wait_for_plan(client: MotionClient, clock: ManualClock) -> Any:
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(60):
         while await client.list_plan_statuses(only_active_plans=True):
             await clock.advance(0.5)
     return await get_plan(client)
@@ -628,7 +628,7 @@ async def test_repeated_stop_and_close_stop_the_base(
     second = asyncio.ensure_future(call)
     await clock.settle()
     base.gives_up.set()
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(60):
         await asyncio.gather(first, second)
     assert not await base.is_moving()
 

@@ -426,7 +426,7 @@ async def test_only_one_search_runs_however_often_a_zone_changes(
             edit = service.update_zone("wall", max_speed=float(speed))
             editing.append(asyncio.ensure_future(edit))
             await clock.settle()
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(60):
         await asyncio.gather(*editing)
     status = await service.get_navigation_status()
     assert status.goal.state == ACTIVE, status.goal.error
@@ -453,7 +453,7 @@ async def test_abandoned_searches_free_the_threads(
         asking.cancel()
         with pytest.raises(asyncio.CancelledError):
             await asking
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(60):
         assert (await service.plan_to_point(at(0, 5))).length_m == pytest.approx(5)
 
 
@@ -467,7 +467,7 @@ async def test_plans_while_default_threads_are_busy(
         try:
             await service.add_zone("wall", "keepout", WALL)
             await service.add_zone("slow", "speed_limit", WALL, 0.1)
-            async with asyncio.timeout(10):
+            async with asyncio.timeout(60):
                 assert (await service.navigate_to_point(at(10))).goal.state == ACTIVE
                 plan = await service.plan_to_point(at(10))
                 assert (await service.execute_plan(plan)).goal.state == ACTIVE

@@ -51,7 +51,7 @@ class Device:
         assert os.write(self._ends[0], data) == len(data)
 
     async def send_all(self, data: bytes) -> None:
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(60):
             while data:
                 try:
                     data = data[os.write(self._ends[0], data) :]

@@ -34,7 +34,7 @@ from cogwork.drivers.shell.file_copy import CHUNK_SIZE  # noqa: E402
 
 API = Api.parse("rdk:service:shell")
 NAME = ResourceName.from_short(API, "sh")
-DEADLINE = 20.0
+DEADLINE = 60.0
 FILE = messages.COPY_FILES_SOURCE_TYPE_SINGLE_FILE
 DIRECTORY = messages.COPY_FILES_SOURCE_TYPE_SINGLE_DIRECTORY
 MULTIPLE = messages.COPY_FILES_SOURCE_TYPE_MULTIPLE_FILES

@@ -166,7 +166,7 @@ async def test_base_can_be_moved_on_the_map(
     async with serve(motion) as channel:
         client = MotionClient("m", channel)
         await client.move_on_map("b", destination, "s")
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(60):
             while await client.list_plan_statuses(only_active_plans=True):
                 await clock.advance(0.5)
         plan = (await client.get_plan("b")).current_plan_with_status

@@ -586,7 +586,7 @@ class TestOncePerPicture:
         async with client_of(vision, eye) as client:
             theirs.news.clear()
             calls = [asyncio.ensure_future(client.get_classifications_from_camera("eye", 1))]
-            async with asyncio.timeout(10):
+            async with asyncio.timeout(60):
                 await theirs.news.wait()
                 for _ in range(20):
                     eye.show(solid(0, 0, 255))
@@ -665,6 +665,176 @@ class TestCaptureAll:
         assert (got.detections, got.objects, got.detections_3d) == (None, None, None)
         nothing = await vision.capture_all_from_camera("eye")
         assert (nothing.image, nothing.classifications) == (None, None)
+
+
+EXPLAIN = {"explain": True}
+
+
+def yolo(*rows: tuple[float, float, float], side: int = 32) -> Any:
+    """Return a YOLO model whose first cells have a box at this position, with these scores."""
+    cells = sum((side // stride) ** 2 for stride in (8, 16, 32))
+    output = np.zeros((1, 6, cells), np.float32)
+    for cell, (center, *scores) in enumerate(rows):
+        output[0, :, cell] = (center, 8, 6, 6, *scores)
+    return constant({"output0": output}, "cat", "dog", side=side)
+
+
+class TestExplanation:
+    async def test_filtered_detections_have_a_rule(self, shop: Workshop) -> None:
+        eye = shop.still()
+        rows = [(0, 0.9), (1, 0.5), (0, 0.25)]
+        vision = await shop.vision(
+            detector(rows, "cat", "dog"), label_confidences={"cat": 0.4}, max_detections=7
+        )
+        async with client_of(vision, eye) as client:
+            got = await client.capture_all_from_camera("eye", return_detections=True, extra=EXPLAIN)
+        told: Any = (got.extra or {})["explain"]
+        (kept,) = got.detections or []
+        box = {name: getattr(kept, name) for name in ("x_min", "y_min", "x_max", "y_max")}
+        assert told["filtered"] == [
+            {
+                **box,
+                "class_name": "dog",
+                "confidence": 0.5,
+                "rule": "dog is not listed in label_confidences",
+            },
+            {
+                **box,
+                "class_name": "cat",
+                "confidence": 0.25,
+                "rule": "0.25 is below the minimum confidence 0.40 of cat",
+            },
+        ]
+        assert told["filtered_classifications"] == []
+        assert not told["minimum_confidence"]  # the SDK reads null as 0
+        assert told["minimum_confidence_by_label"] == {"cat": 0.4}
+        assert told["captured_at"] == eye.clock.time()
+        assert set(told["milliseconds"]) == {"frame", "preprocess", "inference", "decode"}
+        assert min(told["milliseconds"].values()) >= 0
+        assert told["milliseconds"]["inference"] > 0
+
+    async def test_filtered_classifications_have_a_rule(self, shop: Workshop) -> None:
+        eye = shop.still()
+        vision = await shop.vision(echo(*LABELS), default_minimum_confidence=0.5)
+        async with client_of(vision, eye) as client:
+            got = await client.capture_all_from_camera(
+                "eye", return_classifications=True, extra=EXPLAIN
+            )
+        told: Any = (got.extra or {})["explain"]
+        (blue,) = told["filtered_classifications"]
+        assert scores(got.classifications or []) == close_to(red=1.0, green=0.6)
+        assert blue["confidence"] == pytest.approx(0.2, abs=1e-3)
+        assert blue["rule"] == "0.20 is below the minimum confidence 0.50"
+        assert (told["filtered"], told["minimum_confidence"]) == ([], 0.5)
+
+    @pytest.mark.parametrize(
+        "minimum", [{"default_minimum_confidence": 0.5}, {"label_confidences": {"cat": 0.5}}]
+    )
+    async def test_detections_that_the_decoder_skips_are_explained(
+        self, shop: Workshop, minimum: dict[str, Any]
+    ) -> None:
+        """Only duplicates of other boxes are not listed."""
+        eye = shop.still()
+        made = yolo((8, 0.9, 0), (8.5, 0.3, 0), (20, 0.4, 0), (28, 0.0, 0.1), (24, 0.0005, 0))
+        strict = await shop.vision(made, name="strict", **minimum)
+        unlimited = await shop.vision(made, name="unlimited")
+        everything: Any = {"return_detections": True, "camera": eye}
+        got = await strict.capture_all_from_camera("eye", extra=EXPLAIN, **everything)
+        expected = await unlimited.capture_all_from_camera("eye", **everything)
+        assert [round(each.confidence, 3) for each in got.detections or ()] == [0.9]
+        told: Any = (got.extra or {})["explain"]
+        assert [
+            (each["class_name"], round(each["confidence"], 3)) for each in told["filtered"]
+        ] == [
+            ("cat", 0.4),
+            ("dog", 0.1),
+        ]
+        names = ("x_min", "y_min", "x_max", "y_max", "class_name", "confidence")
+        kept = [{name: getattr(each, name) for name in names} for each in got.detections or ()]
+        filtered = [{name: each[name] for name in names} for each in told["filtered"]]
+        assert kept + filtered == [
+            {name: getattr(each, name) for name in names} for each in expected.detections or ()
+        ]
+
+    @pytest.mark.parametrize("extra", [None, {}, {"explain": False}, {"explain": 1}, {"other": {}}])
+    async def test_nothing_is_explained_unless_asked(self, shop: Workshop, extra: Any) -> None:
+        eye = shop.still()
+        vision = await shop.vision(echo(*LABELS), default_minimum_confidence=0.5)
+        async with client_of(vision, eye) as client:
+            got = await client.capture_all_from_camera(
+                "eye", return_classifications=True, extra=extra
+            )
+            assert got.extra == {}
+            assert await count_runs(vision) == 1
+
+    async def test_image_alone_is_not_explained(self, shop: Workshop) -> None:
+        eye = shop.still()
+        vision = await shop.vision(echo(*LABELS))
+        async with client_of(vision, eye) as client:
+            got = await client.capture_all_from_camera("eye", return_image=True, extra=EXPLAIN)
+        assert (got.extra, await count_runs(vision)) == ({}, 0)
+
+    @pytest.mark.parametrize("explained_first", [False, True])
+    async def test_concurrent_calls_get_what_they_asked_for(
+        self, shop: Workshop, explained_first: bool
+    ) -> None:
+        """The image changes in between, but each reply is about one image."""
+        eye, theirs = shop.still(color=solid(255, 51, 26)), SdkModel()
+        vision = await shop.vision(
+            theirs,
+            input_image_mean_value=[0] * 3,
+            input_image_std_dev=[1] * 3,
+            default_minimum_confidence=0.5,
+        )
+        theirs.held, before = asyncio.Event(), len(theirs.given)
+
+        async def capture(explain: bool) -> CaptureAllResult:
+            extra = EXPLAIN if explain else None
+            return await client.capture_all_from_camera(
+                "eye", return_classifications=True, extra=extra
+            )
+
+        order = [explained_first, not explained_first, explained_first, not explained_first]
+        async with client_of(vision, eye) as client, asyncio.timeout(60):
+            theirs.news.clear()
+            calls = [asyncio.ensure_future(capture(order[0]))]
+            await theirs.news.wait()
+            eye.show(solid(26, 51, 255))
+            calls += [asyncio.ensure_future(capture(explain)) for explain in order[1:]]
+            await eye.wait_for_requests(len(order))
+            theirs.held.set()
+            replies = await asyncio.gather(*calls)
+        for explain, got in zip(order, replies, strict=True):
+            (best,) = got.classifications or []
+            assert bool(got.extra) == explain
+            if explain:
+                told: Any = (got.extra or {})["explain"]
+                filtered = {each["class_name"] for each in told["filtered_classifications"]}
+                assert filtered == {*LABELS} - {best.class_name}
+        assert len(theirs.given) == before + 2
+
+    async def test_explained_image_is_not_analyzed_again(self, shop: Workshop) -> None:
+        eye = shop.still()
+        vision = await shop.vision(echo(*LABELS), default_minimum_confidence=0.5)
+        async with client_of(vision, eye) as client:
+            for _ in range(2):
+                await client.capture_all_from_camera(
+                    "eye", return_classifications=True, extra=EXPLAIN
+                )
+            got = await client.capture_all_from_camera("eye", return_classifications=True)
+            assert scores(await client.get_classifications_from_camera("eye", 1)) == close_to(red=1)
+        assert (got.extra, await count_runs(vision)) == ({}, 1)
+
+    async def test_objects_in_depth_are_explained(self, shop: Workshop) -> None:
+        eye = conveyor_camera(shop)
+        vision = await shop.vision(DEMO, eye, camera_name="belt", default_minimum_confidence=0.3)
+        async with client_of(vision, eye) as client:
+            got = await client.capture_all_from_camera(
+                "", return_detections=True, return_object_point_clouds=True, extra=EXPLAIN
+            )
+        assert got.objects
+        told: Any = (got.extra or {})["explain"]
+        assert told["minimum_confidence"] == 0.3
 
 
 class TestRefusals:
@@ -807,7 +977,7 @@ class TestThreeDimensions:
         async with client_of(vision, eye) as client:
             theirs.news.clear()
             first = asyncio.ensure_future(client.get_detections_from_camera("eye"))
-            async with asyncio.timeout(10):
+            async with asyncio.timeout(60):
                 await theirs.news.wait()
                 eye.show(solid(255, 255, 255, 40, 40))
                 eye.show(_bump(24), "depth")

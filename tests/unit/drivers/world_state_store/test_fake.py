@@ -107,7 +107,7 @@ async def test_streamed_changes_reproduce_the_world(
         await clock.advance(0.1)
         apply(await asyncio.wait_for(first, 10), world)
         while len(kinds) < 3:
-            async with asyncio.timeout(10):
+            async with asyncio.timeout(60):
                 while not await is_up_to_date(client, world):
                     change = await anext(stream)
                     kinds.add(change.change_type)

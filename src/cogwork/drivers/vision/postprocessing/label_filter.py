@@ -79,7 +79,15 @@ def select_classifications(
 ) -> list[Classification]:
     """Return the `n` best, highest confidence first, or all if `n` is not positive."""
     wanted = filter_rows(scores, np.arange(len(scores)), labels, settings)
-    rows = top_k_rows(scores, wanted, n if n > 0 else len(scores))
+    return to_classifications(
+        top_k_rows(scores, wanted, n if n > 0 else len(scores)), scores, labels
+    )
+
+
+def to_classifications(
+    rows: Integers, scores: Floats, labels: Labels | None
+) -> list[Classification]:
+    """Return the classes of these rows with their scores."""
     return [
         Classification(class_name=label_name(index, labels), confidence=score)
         for index, score in zip(rows.tolist(), scores[rows].tolist(), strict=True)
@@ -98,7 +106,7 @@ def filter_rows(
     rows = np.flatnonzero(scores >= min_confidence(settings))
     if not settings.label_confidences:
         return rows
-    by_class = _min_confidence_by_class(settings.label_confidences, labels)
+    by_class = min_confidence_by_class(settings.label_confidences, labels)
     if not by_class:
         return rows[:0]
     known_classes = np.array(sorted(by_class), np.int64)
@@ -128,9 +136,10 @@ def find_unknown_labels(settings: MlmodelVisionAttributes, labels: Labels | None
     ]
 
 
-def _min_confidence_by_class(
+def min_confidence_by_class(
     confidences: Mapping[str, float], labels: Labels | None
 ) -> dict[int, float]:
+    """Return the thresholds of `label_confidences` by class of the model."""
     by_name = dict[str, float]()
     for name, threshold in confidences.items():
         known = by_name.get(name.casefold(), threshold)

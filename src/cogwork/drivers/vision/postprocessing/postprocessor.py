@@ -11,7 +11,7 @@ from cogwork.drivers.vision.candidates import Candidates, Floats, ImageFit, Inte
 from cogwork.drivers.vision.postprocessing.label_filter import min_confidence
 from cogwork.drivers.vision.postprocessing.nms import non_max_suppression, top_k
 
-_MIN_SCORE = 0.001
+MIN_SCORE = 0.001
 """Lowest score of a candidate, as in evaluations of the YOLO projects: such a model returns a row
 for each cell of its grid, nearly all with a score of about 0."""
 
@@ -52,10 +52,10 @@ class Postprocessor:
 
 def make_postprocessor(settings: MlmodelVisionAttributes) -> Postprocessor:
     threshold = min_confidence(settings)
-    if threshold >= _MIN_SCORE:
+    if threshold >= MIN_SCORE:
         return Postprocessor(threshold, settings.nms_overlap)
-    assumption = f"rows with a score below {_MIN_SCORE} are dropped"
-    return Postprocessor(_MIN_SCORE, settings.nms_overlap, (assumption,))
+    assumption = f"rows with a score below {MIN_SCORE} are dropped"
+    return Postprocessor(MIN_SCORE, settings.nms_overlap, (assumption,))
 
 
 def _sort_edges(boxes: Floats) -> Floats:

@@ -1,0 +1,209 @@
+"""`cogwork config history`, `cogwork config show` and `cogwork config restore`."""
+
+from __future__ import annotations
+
+import argparse
+import getpass
+import os
+import sys
+import time
+from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path
+
+from cogwork.cli.terminal import (
+    EXIT_FAILURE,
+    EXIT_OK,
+    EXIT_USAGE,
+    print_error,
+    print_json,
+    print_text,
+)
+from cogwork.config.config_history import ConfigHistory, history_directory
+from cogwork.config.file_replacement import replace_text
+from cogwork.config.history_entry import Author, AuthorKind, HistoryEntry, describe_entry
+from cogwork.config.json_errors import JsonSyntaxError
+from cogwork.config.json_reader import read_json
+from cogwork.config.log_rules import find_secret_values
+from cogwork.config.secrets import find_url_passwords, secret_variable_values
+from cogwork.config.substitution import substitute
+from cogwork.config.text_diff import diff_masked, diff_revealed, mask_text
+from cogwork.core.errors import CogworkError
+from cogwork.core.paths import cogwork_home
+from cogwork.logs.redactor import Redactor
+
+_UNITS = ((86400, "d"), (3600, "h"), (60, "m"))
+_TAB_WIDTH = 4
+
+
+class _NotPossible(CogworkError):
+    """The command cannot be run; the message says why and what to do."""
+
+
+def history(arguments: argparse.Namespace) -> int:
+    return _report_errors(lambda: _list(Path(arguments.config), as_json=arguments.json))
+
+
+def show(arguments: argparse.Namespace) -> int:
+    def run() -> int:
+        entry = _find(_open(Path(arguments.config)), arguments.id)
+        redact = _make_redact(entry.text)
+        _print_document(entry.text if arguments.reveal else mask_text(entry.text, redact))
+        return EXIT_OK
+
+    return _report_errors(run)
+
+
+def restore(arguments: argparse.Namespace) -> int:
+    return _report_errors(
+        lambda: _restore(
+            Path(arguments.config), arguments.id, yes=arguments.yes, reveal=arguments.reveal
+        )
+    )
+
+
+def _list(file: Path, *, as_json: bool) -> int:
+    entries = _open(file).entries()
+    if as_json:
+        print_json([describe_entry(entry) for entry in entries])
+        return EXIT_OK
+    now = time.time()
+    rows = (_format_row(entry, now) for entry in entries)
+    for line in _align([("ID", "AGE", "REVISION", "AUTHOR", "CHANGE"), *rows]):
+        print_text(line)
+    return EXIT_OK
+
+
+def _restore(file: Path, entry_id: str, *, yes: bool, reveal: bool) -> int:
+    stored = _open(file)
+    entry = _find(stored, entry_id)
+    current = _read_current(file)
+    if current == entry.text:
+        print_text(f"{file} already has the text of entry {entry.id}")
+        return EXIT_OK
+    redact = _make_redact(current, entry.text)
+    changes = (
+        diff_revealed(current, entry.text) if reveal else diff_masked(current, entry.text, redact)
+    )
+    print_text(changes.expandtabs(_TAB_WIDTH))
+    if not yes and not _confirm(f"Restore entry {entry.id} to {file}?"):
+        print_error(f"{file} is unchanged")
+        return EXIT_FAILURE
+    _write(file, entry, stored)
+    print_text(f"restored entry {entry.id} to {file}; a running machine reloads it")
+    return EXIT_OK
+
+
+def _write(file: Path, entry: HistoryEntry, stored: ConfigHistory) -> None:
+    author = Author(AuthorKind.RESTORE, _user_name(), entry.id)
+    try:
+        stored.announce(entry.text, author, time.time())
+        replace_text(file, entry.text)
+    except OSError as error:
+        raise _NotPossible(
+            f"cannot write {error.filename or file}: {error.strerror}; fix that and restore again"
+        ) from None
+
+
+def _report_errors(run: Callable[[], int]) -> int:
+    try:
+        return run()
+    except _NotPossible as error:
+        print_error(str(error))
+        return EXIT_USAGE
+    except OSError as error:
+        print_error(
+            f"cannot read the history: {error.strerror} ({error.filename}); run the command as the "
+            "user of the server"
+        )
+        return EXIT_USAGE
+
+
+def _open(file: Path) -> ConfigHistory:
+    """Return the history of a file. Raises _NotPossible if it has none, and OSError."""
+    home = cogwork_home(os.environ)
+    opened = ConfigHistory(history_directory(home, file), print_error)
+    if next(opened.entries(), None) is None:
+        raise _NotPossible(
+            f"{home} has no history of {file}; name the file of the server with --config, set "
+            "COGWORK_HOME as the server has it, or start the server once"
+        )
+    return opened
+
+
+def _find(opened: ConfigHistory, entry_id: str) -> HistoryEntry:
+    is_number = entry_id.isascii() and entry_id.isdigit() and len(entry_id) < 10
+    entry = opened.find(int(entry_id)) if is_number else None
+    if entry is None:
+        raise _NotPossible(f'no entry "{entry_id}"; list them with: cogwork config history')
+    return entry
+
+
+def _read_current(file: Path) -> str:
+    if file.exists() and not file.is_file():
+        raise _NotPossible(f"{file} is not a regular file; check the path")
+    try:
+        return file.read_bytes().decode(errors="replace")
+    except FileNotFoundError:
+        return ""
+    except OSError as error:
+        raise _NotPossible(f"cannot read {file}: {error.strerror}; check the path") from None
+
+
+def _confirm(question: str) -> bool:
+    if not sys.stdin.isatty():
+        raise _NotPossible("cannot ask without a terminal; to restore without a question, add -y")
+    print_text(f"{question} [y/N] ")
+    return sys.stdin.readline().strip().lower() in ("y", "yes")
+
+
+def _user_name() -> str:
+    try:
+        return getpass.getuser()
+    except (KeyError, OSError):  # the user has no name, as in a container
+        return str(os.getuid())
+
+
+def _make_redact(*texts: str) -> Callable[[str], str]:
+    """Return a function that masks the secrets which the keys around them do not reveal."""
+    redactor = Redactor()
+    for text in texts:
+        redactor.add_secrets(_find_secrets(text))
+    return redactor.redact
+
+
+def _find_secrets(text: str) -> Iterator[str]:
+    yield from find_url_passwords(text)
+    yield from secret_variable_values(text, os.environ)
+    try:
+        value = read_json(substitute(text, os.environ).text).value
+    except JsonSyntaxError:
+        return
+    yield from find_secret_values(value, os.environ)
+
+
+def _print_document(text: str) -> None:
+    """Print a text for people on a terminal, and as it is for programs."""
+    if sys.stdout.isatty():
+        print_text(text.expandtabs(_TAB_WIDTH))
+    else:
+        sys.stdout.write(text)
+
+
+def _format_row(entry: HistoryEntry, now: float) -> tuple[str, ...]:
+    age = _format_age(max(0.0, now - entry.applied_at))
+    return str(entry.id), age, entry.revision, str(entry.author), entry.summary
+
+
+def _format_age(seconds: float) -> str:
+    for size, unit in _UNITS:
+        if seconds >= size:
+            return f"{int(seconds // size)}{unit}"
+    return f"{int(seconds)}s"
+
+
+def _align(rows: Iterable[tuple[str, ...]]) -> Iterator[str]:
+    listed = list(rows)
+    widths = [max(map(len, column)) for column in zip(*listed, strict=True)]
+    for row in listed:
+        cells = (cell.ljust(width) for cell, width in zip(row, widths, strict=True))
+        yield "  ".join(cells).rstrip()

@@ -1,0 +1,322 @@
+"""The HTTP endpoints with which an owner edits the machine's configuration file.
+
+Errors are one sentence as text, and never quote the configuration.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import re
+import threading
+from collections.abc import Awaitable, Callable
+from dataclasses import asdict
+from typing import Any, Final, TypeVar
+
+from starlette.requests import Request
+from starlette.responses import PlainTextResponse, Response
+from starlette.routing import Route
+
+from cogwork.auth.errors import RoleTooLow
+from cogwork.auth.identity import Identity
+from cogwork.auth.roles import Role
+from cogwork.config.config_editor import (
+    MAX_EDIT_SIZE,
+    CannotWrite,
+    ConfigEditor,
+    ConfigPreview,
+    Edit,
+    IsCancelled,
+    StaleEdit,
+    WouldBeRefused,
+)
+from cogwork.config.file import Unreadable, decode_text
+from cogwork.config.history_entry import HistoryEntry, describe_entry
+from cogwork.control.http_login import IDENTITY_KEY
+from cogwork.control.quota import MeteredResponse, Overloaded, Quota
+from cogwork.control.sliced_response import SlicedResponse
+from cogwork.core.errors import CogworkError, InvalidRequest
+from cogwork.core.workers import TooMuchWork, run_in_thread
+from cogwork.robot.authentication import check_role
+from cogwork.wire.http_body import ClientGone, read_body
+from cogwork.wire.request_limits import RequestTooLarge
+
+CHECK_PATH: Final = "/configuration/check"
+SAVE_PATH: Final = "/configuration/save"
+EDIT_PATHS: Final = frozenset({CHECK_PATH, SAVE_PATH})
+"""The paths that take POST requests, from the machine's own page only."""
+
+_TIMEOUT: Final = 30.0
+"""Seconds to read, check or save a configuration."""
+_MAX_ESCAPED_SIZE: Final = 2 * MAX_EDIT_SIZE
+"""Bytes of a request that has the text as a JSON string."""
+_STRING: Final = r'"[^"\\]*+(?:\\.[^"\\]*+)*+"'
+_FLAT_OBJECT: Final = re.compile(
+    rf"\s*+\{{(?:\s*+{_STRING}\s*+:\s*+(?:{_STRING}|\d{{1,20}}|null)\s*+,?+){{0,8}}+\s*+\}}\s*+",
+    re.DOTALL,
+)
+"""What an edit looks like. Other JSON of the same size could block the event loop for seconds."""
+_TEXT_TYPES: Final = ("text/plain", "application/json")
+_NOT_OWN: Final = (
+    "the configuration of this machine is not a file of its own; change it where it comes from"
+)
+_STATUS_BY_ERROR: Final[dict[type[Exception], int]] = {
+    RoleTooLow: 403,
+    StaleEdit: 409,
+    RequestTooLarge: 413,
+    InvalidRequest: 400,
+    CannotWrite: 500,
+    Overloaded: 503,
+    TooMuchWork: 503,
+}
+
+T = TypeVar("T")
+Endpoint = Callable[[Request], Awaitable[Response]]
+Meter = Callable[[Response], MeteredResponse]
+
+
+class _HttpError(CogworkError):
+    """A refusal with its status."""
+
+    def __init__(self, status: int, text: str) -> None:
+        super().__init__(text)
+        self.http_status = status
+
+
+def configuration_routes(
+    editor: ConfigEditor | None, revision: Callable[[], str], metered: Meter
+) -> list[Route]:
+    """Return the routes. `editor` is None if the configuration is not a file of the machine.
+
+    `revision` returns that of the running configuration. `metered` limits unread responses.
+    """
+    pages = _ConfigurationPages(editor, revision)
+
+    def route(path: str, endpoint: Endpoint, method: str) -> Route:
+        async def respond(request: Request) -> MeteredResponse:
+            return metered(await _respond(endpoint, request))
+
+        return Route(path, respond, methods=[method])
+
+    return [
+        route("/configuration.json", pages.read, "GET"),
+        route(CHECK_PATH, pages.check, "POST"),
+        route(SAVE_PATH, pages.save, "POST"),
+        route("/configuration/history.json", pages.list_history, "GET"),
+        route("/configuration/history/{id}.json", pages.read_entry, "GET"),
+        route("/configuration/devices.json", pages.list_devices, "GET"),
+    ]
+
+
+class _ConfigurationPages:
+    def __init__(self, editor: ConfigEditor | None, revision: Callable[[], str]) -> None:
+        self._editor = editor
+        self._revision = revision
+        self._edits = Quota("edits of the configuration", total=8, per_address=4)
+        self._lock = asyncio.Lock()
+        """Held while a text is checked: one at a time, because that takes memory."""
+        self._device_lock = asyncio.Lock()
+
+    async def read(self, _: Request) -> Response:
+        editor, revision = self._editor, self._revision()
+        if editor is None:
+            return _json(_describe_text("", "", _NOT_OWN, revision))
+
+        def encode() -> Response:
+            found = editor.read()
+            return _json(_describe_text(found.text, found.checksum, found.obstacle, revision))
+
+        return await run_in_thread("configuration", _TIMEOUT, encode)
+
+    async def check(self, request: Request) -> Response:
+        editor = self._require_editor()
+        _require_type(request, _TEXT_TYPES)
+        with self._edits.hold(_address_of(request)):
+            body = await _read_body(request, MAX_EDIT_SIZE)
+
+            def preview(is_cancelled: IsCancelled) -> Response:
+                return _json(_describe_preview(editor.preview(_decode(body), is_cancelled)))
+
+            async with self._lock:
+                return await _run_cancellable(preview)
+
+    async def save(self, request: Request) -> Response:
+        editor = self._require_editor()
+        _require_type(request, ("application/json",))
+        name = _name_of(request)
+        with self._edits.hold(_address_of(request)):
+            body = await _read_body(request, _MAX_ESCAPED_SIZE)
+
+            def write(is_cancelled: IsCancelled) -> Response:
+                try:
+                    saved = editor.save(_parse_edit(body), name, is_cancelled)
+                except WouldBeRefused as error:
+                    refusal = {"message": str(error), "diagnostics": error.diagnostics}
+                    return _json({**refusal, "refused": True}, 400)
+                return _json({"checksum": saved})
+
+            async with self._lock:
+                return await _run_cancellable(write)
+
+    async def list_history(self, _: Request) -> Response:
+        editor = self._require_editor()
+
+        def encode() -> Response:
+            return _json([describe_entry(entry) for entry in editor.history.list_details()])
+
+        return await _read_history(encode)
+
+    async def read_entry(self, request: Request) -> Response:
+        editor = self._require_editor()
+        entry_id = request.path_params["id"]
+
+        def find() -> Response:
+            entry = _find_entry(editor, entry_id)
+            if entry is None:
+                text = "the history has no such entry; list it at /configuration/history.json"
+                raise _HttpError(404, text)
+            return _json({**describe_entry(entry), "text": entry.text})
+
+        return await _read_history(find)
+
+    async def list_devices(self, request: Request) -> Response:
+        with self._edits.hold(_address_of(request)):
+            # Imported when used: drivers of devices take time to load.
+            from cogwork.control.devices import find_devices
+
+            async with self._device_lock:
+                return _json(await find_devices())
+
+    def _require_editor(self) -> ConfigEditor:
+        if self._editor is None:
+            raise _HttpError(409, _NOT_OWN)
+        return self._editor
+
+
+async def _respond(endpoint: Endpoint, request: Request) -> Response:
+    """Call the endpoint for an owner, and turn errors into responses."""
+    try:
+        identity = _identity_of(request)
+        if identity is not None:
+            check_role(identity, Role.OWNER, request.url.path)
+        return await endpoint(request)
+    except TimeoutError:
+        text = "the machine takes too long; reload the page before you try again"
+        return PlainTextResponse(f"{text}\n", 503)
+    except MemoryError:
+        return PlainTextResponse("not enough memory to check the configuration\n", 503)
+    except ClientGone:
+        return Response(status_code=400)
+    except CogworkError as error:
+        return _refuse(error)
+
+
+def _refuse(error: CogworkError) -> Response:
+    if isinstance(error, _HttpError):
+        return PlainTextResponse(f"{error}\n", error.http_status)
+    status = next((code for kind, code in _STATUS_BY_ERROR.items() if isinstance(error, kind)), 500)
+    # The rest of a request that is too large is not read.
+    headers = {"Connection": "close"} if status == 413 else None
+    return PlainTextResponse(f"{error}\n", status, headers)
+
+
+async def _run_cancellable(work: Callable[[IsCancelled], T]) -> T:
+    """Run work in a thread. When the request ends early, the work learns that it is cancelled."""
+    cancelled = threading.Event()
+    try:
+        return await run_in_thread("configuration", _TIMEOUT, work, cancelled.is_set)
+    finally:
+        cancelled.set()
+
+
+async def _read_history(work: Callable[[], Response]) -> Response:
+    try:
+        return await run_in_thread("configuration", _TIMEOUT, work)
+    except TimeoutError:
+        raise
+    except OSError as error:
+        raise _HttpError(500, f"the history cannot be read: {error.strerror}") from None
+
+
+async def _read_body(request: Request, max_size: int) -> bytes:
+    """Read the body. Raises RequestTooLarge, before reading it if it declares its size."""
+    declared = request.headers.get("content-length", "")
+    if _is_number(declared) and int(declared) > max_size:
+        raise RequestTooLarge(f"the request has more than {max_size} bytes")
+    return await read_body(request.receive, max_size)
+
+
+def _decode(body: bytes) -> str | Unreadable:
+    try:
+        return decode_text(body)
+    except Unreadable as error:
+        return error
+
+
+def _parse_edit(body: bytes) -> Edit:
+    try:
+        fields = json.loads(body) if _FLAT_OBJECT.fullmatch(body.decode()) else {}
+    except ValueError:
+        fields = {}
+    text, checksum, restored = (fields.get(key) for key in ("text", "checksum", "restore"))
+    if (
+        isinstance(text, str)
+        and isinstance(checksum, str)
+        and (restored is None or isinstance(restored, int))
+    ):
+        return Edit(text, checksum, restored)
+    raise InvalidRequest('expected {"text": "…", "checksum": "…"} as JSON')
+
+
+def _find_entry(editor: ConfigEditor, entry_id: str) -> HistoryEntry | None:
+    return editor.history.find(int(entry_id)) if _is_number(entry_id) else None
+
+
+def _is_number(text: str) -> bool:
+    # Python takes long to parse very long numbers.
+    return text.isascii() and text.isdigit() and len(text) < 20
+
+
+def _require_type(request: Request, accepted: tuple[str, ...]) -> None:
+    given = request.headers.get("content-type", "").partition(";")[0].strip().lower()
+    if given not in accepted:
+        raise _HttpError(415, f"send the request as {' or '.join(accepted)}")
+
+
+def _identity_of(request: Request) -> Identity | None:
+    """Return who makes the request; None without login."""
+    identity: Identity | None = request.scope["state"][IDENTITY_KEY]
+    return identity
+
+
+def _name_of(request: Request) -> str:
+    identity = _identity_of(request)
+    return identity.entity if identity is not None else ""
+
+
+def _address_of(request: Request) -> str:
+    return str(request.scope["client"][0])
+
+
+def _describe_text(text: str, checksum: str, obstacle: str, revision: str) -> dict[str, Any]:
+    return {
+        "text": text,
+        "checksum": checksum,
+        "editable": not obstacle,
+        "reason": obstacle,
+        "revision": revision,
+    }
+
+
+def _describe_preview(preview: ConfigPreview) -> dict[str, Any]:
+    return {
+        "refused": preview.is_refused,
+        "diagnostics": preview.diagnostics,
+        "plan": [step._asdict() for step in preview.plan],
+        "settings": [asdict(change) for change in preview.settings],
+    }
+
+
+def _json(value: Any, status: int = 200) -> Response:
+    body = json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+    return SlicedResponse(body.encode(errors="backslashreplace"), status, None, "application/json")

@@ -1,0 +1,83 @@
+"""What a machine says about itself on the local network, and how it answers questions. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from cogwork.discovery.dns_message import Question, Record, RecordType, Service, join_name
+
+SERVICE = "_rpc._tcp.local"
+_META = "_services._dns-sd._udp.local"
+"""The name under which browsers of networks ask for the types of services."""
+_DOMAIN = "local"
+
+
+@dataclass(frozen=True, slots=True)
+class Announcement:
+    names: tuple[str, ...]
+    """The names of the machine."""
+    port: int
+    host: str
+    """The name of the computer, without a domain."""
+    transports: tuple[str, ...] = ("grpc", "webrtc")
+
+    @property
+    def instances(self) -> list[str]:
+        """The labels under which the machine is listed.
+
+        Clients look for a name with dashes instead of dots, and then as they dial it.
+        """
+        labels = [label for name in self.names for label in (name.replace(".", "-"), name)]
+        return list(dict.fromkeys(labels))
+
+    def listings(self, addresses: Sequence[str]) -> list[list[Record]]:
+        """Return the records of each instance, with these addresses of the computer.
+
+        Each is complete and goes into a packet of its own: some clients look only at the first
+        instance of a packet, and remember nothing of other packets.
+        """
+        return [self._records(label, addresses) for label in self.instances]
+
+    def answer(
+        self, questions: Sequence[Question], addresses: Sequence[str]
+    ) -> list[tuple[list[Record], list[Record]]]:
+        """Return the answers and additional records of each packet of the response."""
+        packets = []
+        for records in self.listings(addresses):
+            answers = [
+                record
+                for record in records
+                if any(_matches(question, record) for question in questions)
+            ]
+            if answers:
+                packets.append((answers, [each for each in records if each not in answers]))
+        if any(question.name == _META for question in questions):
+            packets.append(([Record(_META, RecordType.PTR, SERVICE)], []))
+        return packets
+
+    def _records(self, label: str, addresses: Sequence[str]) -> list[Record]:
+        host = join_name([self.host, _DOMAIN])
+        instance = join_name([label, *SERVICE.split(".")])
+        return [
+            Record(SERVICE, RecordType.PTR, instance),
+            Record(instance, RecordType.SRV, Service(self.port, host)),
+            Record(instance, RecordType.TXT, self.transports),
+            *_address_records(host, addresses),
+        ]
+
+
+def goodbye(records: Sequence[Record]) -> list[Record]:
+    """Return records that say that these are not true any more."""
+    return [replace(record, ttl=0) for record in records]
+
+
+def _matches(question: Question, record: Record) -> bool:
+    return question.name == record.name and question.type in (record.type, RecordType.ANY)
+
+
+def _address_records(host: str, addresses: Sequence[str]) -> list[Record]:
+    return [
+        Record(host, RecordType.AAAA if ":" in address else RecordType.A, address)
+        for address in addresses
+    ]

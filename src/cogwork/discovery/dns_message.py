@@ -1,0 +1,219 @@
+"""DNS messages, as far as multicast DNS needs them. Pure."""
+
+from __future__ import annotations
+
+import enum
+import ipaddress
+import struct
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+MAX_SIZE = 9000
+_MAX_RECORDS = 200
+"""Records of a message that are read."""
+_MAX_POINTERS = 20
+_HEADER = struct.Struct(">HHHHHH")
+_QUESTION = struct.Struct(">HH")
+_RECORD = struct.Struct(">HHIH")
+_SRV = struct.Struct(">HHH")
+_RESPONSE = 0x8400
+"""Flags of a response with authority."""
+_IS_RESPONSE = 0x8000
+_CLASS_IN = 1
+_TOP_BIT = 0x8000
+"""In a question: the answer may be sent to the asker alone. In an answer: it replaces others."""
+
+
+class InvalidMessage(ValueError):
+    """The bytes are not a DNS message."""
+
+
+class RecordType(enum.IntEnum):
+    A = 1
+    PTR = 12
+    TXT = 16
+    AAAA = 28
+    SRV = 33
+    ANY = 255
+
+
+class Question(NamedTuple):
+    name: str
+    """In lower case, without the dot at the end."""
+    type: int
+    wants_unicast: bool = False
+
+
+class Service(NamedTuple):
+    """The value of an SRV record."""
+
+    port: int
+    host: str
+
+
+Value = str | Service | tuple[str, ...]
+"""Of an address or a PTR record, of an SRV record, or of a TXT record."""
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    name: str
+    type: RecordType
+    value: Value
+    ttl: int = 120
+    """Seconds for which it may be remembered; 0 if it is not true any more."""
+
+    @property
+    def is_shared(self) -> bool:
+        """Whether others may have records of the same name."""
+        return self.type is RecordType.PTR
+
+
+class Message(NamedTuple):
+    id: int
+    is_response: bool
+    questions: list[Question]
+    records: list[Record]
+    """Answers and additional records."""
+
+
+def encode_query(questions: Iterable[Question], id_: int = 0) -> bytes:
+    asked = list(questions)
+    body = b"".join(
+        _encode_name(each.name)
+        + _QUESTION.pack(each.type, _CLASS_IN | (_TOP_BIT if each.wants_unicast else 0))
+        for each in asked
+    )
+    return _HEADER.pack(id_, 0, len(asked), 0, 0, 0) + body
+
+
+def encode_response(
+    answers: Sequence[Record], additional: Sequence[Record] = (), id_: int = 0
+) -> bytes:
+    header = _HEADER.pack(id_, _RESPONSE, 0, len(answers), 0, len(additional))
+    return header + b"".join(map(_encode_record, (*answers, *additional)))
+
+
+def decode(data: bytes) -> Message:
+    """Raise InvalidMessage."""
+    try:
+        return _decode(data)
+    except (struct.error, IndexError, UnicodeDecodeError) as error:
+        raise InvalidMessage(f"not a DNS message: {error}") from None
+
+
+def _decode(data: bytes) -> Message:
+    id_, flags, questions, *counts = _HEADER.unpack_from(data)
+    at = _HEADER.size
+    asked = []
+    if questions + sum(counts) > _MAX_RECORDS:
+        raise InvalidMessage(f"more than {_MAX_RECORDS} records")
+    for _ in range(questions):
+        name, at = _decode_name(data, at)
+        kind, klass = _QUESTION.unpack_from(data, at)
+        at += _QUESTION.size
+        asked.append(Question(name, kind, bool(klass & _TOP_BIT)))
+    records = []
+    for _ in range(sum(counts)):
+        name, at = _decode_name(data, at)
+        kind, _, ttl, size = _RECORD.unpack_from(data, at)
+        at += _RECORD.size
+        if at + size > len(data):
+            raise InvalidMessage("a record ends after the message")
+        value = _decode_value(data, at, kind, size)
+        at += size
+        if value is not None:
+            records.append(Record(name, RecordType(kind), value, ttl))
+    return Message(id_, bool(flags & _IS_RESPONSE), asked, records)
+
+
+def _encode_record(record: Record) -> bytes:
+    value = _encode_value(record)
+    klass = _CLASS_IN | (0 if record.is_shared else _TOP_BIT)
+    head = _RECORD.pack(record.type, klass, record.ttl, len(value))
+    return _encode_name(record.name) + head + value
+
+
+def _encode_value(record: Record) -> bytes:
+    match record.value:
+        case Service(port, host):
+            return _SRV.pack(0, 0, port) + _encode_name(host)
+        case str(text) if record.type is RecordType.PTR:
+            return _encode_name(text)
+        case str(text):
+            return ipaddress.ip_address(text).packed
+        case texts:
+            return b"".join(_encode_label(each) for each in texts) or b"\0"
+
+
+def _decode_value(data: bytes, at: int, kind: int, size: int) -> Value | None:
+    """Return None for types of records that are not used here."""
+    match kind:
+        case RecordType.A | RecordType.AAAA if size == (4 if kind == RecordType.A else 16):
+            return str(ipaddress.ip_address(data[at : at + size]))
+        case RecordType.PTR:
+            return _decode_name(data, at)[0]
+        case RecordType.SRV:
+            _, _, port = _SRV.unpack_from(data, at)
+            return Service(port, _decode_name(data, at + _SRV.size)[0])
+        case RecordType.TXT:
+            return _decode_texts(data[at : at + size])
+    return None
+
+
+def _decode_texts(data: bytes) -> tuple[str, ...]:
+    texts = []
+    at = 0
+    while at < len(data):
+        size = data[at]
+        texts.append(data[at + 1 : at + 1 + size].decode(errors="replace"))
+        at += 1 + size
+    return tuple(texts)
+
+
+def _encode_name(name: str) -> bytes:
+    return b"".join(_encode_label(each) for each in split_name(name)) + b"\0"
+
+
+def _encode_label(text: str) -> bytes:
+    data = text.encode()[:63] if len(text.encode()) > 63 else text.encode()
+    return bytes((len(data),)) + data
+
+
+def _decode_name(data: bytes, at: int) -> tuple[str, int]:
+    """Return the name, and where the next field begins."""
+    labels: list[str] = []
+    end = 0
+    for _ in range(_MAX_POINTERS * 10):
+        size = data[at]
+        if size & 0xC0 == 0xC0:
+            end = end or at + 2
+            at = (size & 0x3F) << 8 | data[at + 1]
+            continue
+        at += 1
+        if not size:
+            return join_name(labels), end or at
+        labels.append(data[at : at + size].decode())
+        at += size
+    raise InvalidMessage("a name refers to itself")
+
+
+def join_name(labels: Iterable[str]) -> str:
+    """Return a name; dots within a label are escaped."""
+    return ".".join(label.replace("\\", "\\\\").replace(".", "\\.") for label in labels).lower()
+
+
+def split_name(name: str) -> list[str]:
+    labels, label, escaped = [], "", False
+    for character in name:
+        if escaped:
+            label, escaped = label + character, False
+        elif character == "\\":
+            escaped = True
+        elif character == ".":
+            labels.append(label)
+            label = ""
+        else:
+            label += character
+    return [*labels, label] if label else labels

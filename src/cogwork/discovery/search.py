@@ -1,0 +1,103 @@
+"""Looks for machines on the local network."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import TypeGuard
+
+from cogwork.discovery.announcement import SERVICE
+from cogwork.discovery.dns_message import (
+    InvalidMessage,
+    Message,
+    Question,
+    RecordType,
+    Service,
+    decode,
+    encode_query,
+    split_name,
+)
+from cogwork.discovery.interfaces import Endpoint, list_interfaces, open_endpoints
+
+_ASK_INTERVAL = 0.3
+_MAX_PACKET = 9000
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class FoundMachine:
+    name: str
+    address: str
+    port: int
+    host: str
+    transports: tuple[str, ...]
+
+
+async def find_machines(seconds: float) -> list[FoundMachine]:
+    """Ask on every interface for so many seconds, and return the machines that answered."""
+    found: set[FoundMachine] = set()
+    loop = asyncio.get_running_loop()
+    with contextlib.ExitStack() as stack:
+        endpoints = []
+        for interface in list_interfaces():
+            with contextlib.suppress(OSError):
+                endpoints += open_endpoints(interface, 0)
+        for endpoint in endpoints:
+            stack.callback(endpoint.socket.close)
+            loop.add_reader(endpoint.socket.fileno(), _read, endpoint, found)
+            stack.callback(loop.remove_reader, endpoint.socket.fileno())
+        query = encode_query([Question(SERVICE, RecordType.PTR, wants_unicast=True)])
+        end = loop.time() + seconds
+        while (left := end - loop.time()) > 0:
+            for endpoint in endpoints:
+                with contextlib.suppress(OSError):
+                    endpoint.socket.sendto(query, endpoint.group)
+            await asyncio.sleep(min(left, _ASK_INTERVAL))
+    return sorted(_without_spellings(found))
+
+
+def _read(endpoint: Endpoint, found: set[FoundMachine]) -> None:
+    try:
+        data, _ = endpoint.socket.recvfrom(_MAX_PACKET)
+        found.update(read_machines(decode(data)))
+    except (OSError, InvalidMessage):
+        return
+
+
+def read_machines(message: Message) -> Iterator[FoundMachine]:
+    """Yield the machines that a response lists."""
+    records = message.records
+    for listed in records:
+        if (listed.name, listed.type) != (SERVICE, RecordType.PTR):
+            continue
+        instance = listed.value
+        services = [each.value for each in records if each.name == instance]
+        for service in services:
+            if not isinstance(service, Service):
+                continue
+            texts = next((each for each in services if _is_texts(each)), ())
+            addresses = [
+                each.value
+                for each in records
+                if each.name == service.host and each.type in (RecordType.A, RecordType.AAAA)
+            ]
+            for address in addresses:
+                assert isinstance(address, str)
+                label = split_name(str(instance))[0]
+                yield FoundMachine(label, address, service.port, service.host, texts)
+
+
+def _is_texts(value: object) -> TypeGuard[tuple[str, ...]]:
+    return isinstance(value, tuple) and not isinstance(value, Service)
+
+
+def _without_spellings(found: Iterable[FoundMachine]) -> list[FoundMachine]:
+    """Leave out the spellings of a name with dashes instead of dots."""
+    machines = list(found)
+    dotted = {
+        (each.name.replace(".", "-"), each.address, each.port)
+        for each in machines
+        if "." in each.name
+    }
+    return [each for each in machines if (each.name, each.address, each.port) not in dotted]

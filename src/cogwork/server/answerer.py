@@ -1,0 +1,241 @@
+"""Answers clients that reach this machine through a signaling server elsewhere.
+
+The machine waits at the signaling server, so that clients can connect to it although it is behind a
+router. What they send afterwards does not pass the signaling server.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import random
+import time
+from collections.abc import AsyncIterator
+from typing import Any, NamedTuple
+
+import grpc
+import grpc.aio
+from viam.gen.proto.rpc.v1.auth_pb2 import (
+    AuthenticateRequest,
+    AuthenticateResponse,
+    Credentials,
+)
+from viam.gen.proto.rpc.webrtc.v1.signaling_pb2 import (
+    AnswerRequest,
+    AnswerRequestInitStage,
+    AnswerResponse,
+    AnswerResponseDoneStage,
+    AnswerResponseErrorStage,
+    AnswerResponseInitStage,
+    ICECandidate,
+)
+
+from cogwork.core.backoff import Backoff
+from cogwork.core.clock import Clock
+from cogwork.core.errors import InvalidRequest
+from cogwork.front.peer_name import Peer
+from cogwork.wire.ice_servers import IceServer
+from cogwork.wire.status import status_of
+from cogwork.wire.webrtc_peers import WebRtcPeers
+
+_ANSWERERS = 2
+"""Streams at the signaling server. Each serves one client, then the next."""
+_CONNECT_TIMEOUT = 10.0
+_SILENCE_TIMEOUT = 50.0
+"""Seconds without a message after which the stream is lost. Heartbeats come every 15 seconds."""
+_MIN_DEADLINE = 5.0
+_DEFAULT_DEADLINE = 10.0
+"""Seconds from an offer to the last candidate of the client."""
+_BACKOFF = Backoff(1.0, 60.0)
+_RANDOM = random.Random()  # noqa: S311 - it only spreads attempts
+_ANSWER = "/proto.rpc.webrtc.v1.SignalingService/Answer"
+_AUTHENTICATE = "/proto.rpc.v1.AuthService/Authenticate"
+
+_log = logging.getLogger("rdk.networking")
+
+
+class SignalingLogin(NamedTuple):
+    entity: str
+    type: str
+    secret: str
+
+
+class SignalingSettings(NamedTuple):
+    address: str
+    hosts: tuple[str, ...]
+    """The names of this machine at the signaling server."""
+    is_plaintext: bool = False
+    login: SignalingLogin | None = None
+
+
+class Answerer:
+    def __init__(self, settings: SignalingSettings, peers: WebRtcPeers, clock: Clock) -> None:
+        self._settings = settings
+        self._peers = peers
+        self._clock = clock
+        self._open: set[str] = set()
+        """Peers that this answerer has opened."""
+        self._was_reachable: bool | None = None
+
+    async def run(self) -> None:
+        """Answer until cancelled, and disconnect the clients then."""
+        try:
+            async with asyncio.TaskGroup() as group:
+                for _ in range(_ANSWERERS):
+                    group.create_task(self._answer_forever())
+        finally:
+            for peer_id in tuple(self._open):
+                self._peers.close(peer_id)
+
+    async def _answer_forever(self) -> None:
+        failures = 0
+        while True:
+            try:
+                async with self._connect() as channel:
+                    metadata = await self._log_in(channel)
+                    while await self._answer_one(channel, metadata):
+                        failures = 0
+                failures += 1
+            except Exception as error:
+                # gRPC raises many types when a stream ends; none of them ends the answerer.
+                failures += 1
+                self._report_unreachable(error)
+            await self._clock.sleep(_BACKOFF.delay(failures, _RANDOM))
+
+    @contextlib.asynccontextmanager
+    async def _connect(self) -> AsyncIterator[grpc.aio.Channel]:
+        settings = self._settings
+        options = (("grpc.keepalive_time_ms", 20_000), ("grpc.use_local_subchannel_pool", 1))
+        channel = (
+            grpc.aio.insecure_channel(settings.address, options)
+            if settings.is_plaintext
+            else grpc.aio.secure_channel(settings.address, grpc.ssl_channel_credentials(), options)
+        )
+        async with channel:
+            async with asyncio.timeout(_CONNECT_TIMEOUT):
+                await channel.channel_ready()
+            yield channel
+
+    async def _log_in(self, channel: grpc.aio.Channel) -> list[tuple[str, str]]:
+        """Return the metadata of an answer."""
+        metadata = [("rpc-host", host) for host in self._settings.hosts]
+        metadata.append(("heartbeats-allowed", "true"))
+        login = self._settings.login
+        if login is None:
+            return metadata
+        authenticate: Any = channel.unary_unary(
+            _AUTHENTICATE,
+            request_serializer=AuthenticateRequest.SerializeToString,
+            response_deserializer=AuthenticateResponse.FromString,
+        )
+        credentials = Credentials(type=login.type, payload=login.secret)
+        request = AuthenticateRequest(entity=login.entity, credentials=credentials)
+        reply = await authenticate(request, timeout=_CONNECT_TIMEOUT)
+        return [*metadata, ("authorization", f"Bearer {reply.access_token}")]
+
+    async def _answer_one(self, channel: grpc.aio.Channel, metadata: list[tuple[str, str]]) -> bool:
+        """Wait for a client, answer it, and return whether there was one."""
+        answer: Any = channel.stream_stream(
+            _ANSWER,
+            request_serializer=AnswerResponse.SerializeToString,
+            response_deserializer=AnswerRequest.FromString,
+        )
+        stream = answer(metadata=metadata)
+        try:
+            first = await self._read_first(stream)
+            if first is None or first.WhichOneof("stage") != "init":
+                return False
+            await self._serve(stream, first.uuid, first.init)
+            return True
+        finally:
+            stream.cancel()
+
+    async def _read_first(self, stream: Any) -> AnswerRequest | None:
+        """Return the first message that is not a heartbeat; None at the end of the stream."""
+        while True:
+            async with asyncio.timeout(_SILENCE_TIMEOUT):
+                message = await _read(stream)
+            self._report_reachable()
+            if message is None or message.WhichOneof("stage") != "heartbeat":
+                return message
+
+    async def _serve(self, stream: Any, call_id: str, offer: AnswerRequestInitStage) -> None:
+        try:
+            peer_id, answer = await self._peers.answer(
+                offer.sdp, _client_of(offer), {}, _ice_servers(offer)
+            )
+        except Exception as error:
+            status, message = status_of(error, _ANSWER)
+            stage = AnswerResponseErrorStage()
+            stage.status.code, stage.status.message = status.value, message
+            await stream.write(AnswerResponse(uuid=call_id, error=stage))
+            return
+        self._open.add(peer_id)
+        self._peers.on_end(peer_id, lambda: self._open.discard(peer_id))
+        # The answer has all candidates.
+        await stream.write(AnswerResponse(uuid=call_id, init=AnswerResponseInitStage(sdp=answer)))
+        await stream.write(AnswerResponse(uuid=call_id, done=AnswerResponseDoneStage()))
+        with contextlib.suppress(TimeoutError, InvalidRequest):
+            # The client may be gone, or connected, before its last candidate arrives.
+            async with asyncio.timeout(_seconds_until(offer)):
+                await self._receive_candidates(stream, peer_id)
+
+    async def _receive_candidates(self, stream: Any, peer_id: str) -> None:
+        while (message := await _read(stream)) is not None:
+            match message.WhichOneof("stage"):
+                case "update":
+                    self._peers.add_candidate(peer_id, message.update.candidate)
+                case "done":
+                    self._peers.add_candidate(peer_id, ICECandidate())
+                    return
+                case "error":
+                    self._peers.close(peer_id)
+                    return
+
+    def _report_reachable(self) -> None:
+        if not self._was_reachable:
+            _log.info("waiting for clients at the signaling server %s", self._settings.address)
+        self._was_reachable = True
+
+    def _report_unreachable(self, error: Exception) -> None:
+        """Log a failure, once until the server can be reached again."""
+        if self._was_reachable is False:
+            return
+        self._was_reachable = False
+        reason = (
+            f"{error.code().name}: {error.details()}"
+            if isinstance(error, grpc.aio.AioRpcError)
+            else str(error) or "it does not respond"
+        )
+        _log.warning(
+            "cannot wait at the signaling server %s: %s; trying again",
+            *(self._settings.address, reason),
+        )
+
+
+async def _read(stream: Any) -> AnswerRequest | None:
+    """Return the next message; None at the end of the stream."""
+    message: Any = await stream.read()
+    return None if message is grpc.aio.EOF else message
+
+
+def _client_of(offer: AnswerRequestInitStage) -> Peer:
+    """Return the client, whom the signaling server has authenticated."""
+    return Peer(
+        "webrtc:signaling:0",
+        is_encrypted=True,
+        introduced_as=offer.caller_auth_entity or "unknown",
+        introduced_role=offer.caller_auth_metadata.get("role", ""),
+    )
+
+
+def _ice_servers(offer: AnswerRequestInitStage) -> list[IceServer]:
+    servers = offer.optional_config.additional_ice_servers
+    return [IceServer(tuple(each.urls), each.username, each.credential) for each in servers]
+
+
+def _seconds_until(offer: AnswerRequestInitStage) -> float:
+    if not offer.HasField("deadline"):
+        return _DEFAULT_DEADLINE
+    return max(_MIN_DEADLINE, offer.deadline.ToMicroseconds() / 1e6 - time.time())

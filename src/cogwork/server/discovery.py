@@ -1,0 +1,55 @@
+"""Lets clients on the local network find this machine by its name."""
+
+from __future__ import annotations
+
+import asyncio
+import ipaddress
+import socket
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from cogwork.config.schema import MachineConfig
+from cogwork.core.clock import Clock
+
+if TYPE_CHECKING:
+    from cogwork.discovery.announcement import Announcement
+
+
+class Discovery:
+    def __init__(self, clock: Clock, *, webrtc: bool) -> None:
+        """`webrtc`: whether clients can connect over WebRTC."""
+        self._clock = clock
+        self._transports = ("grpc", "webrtc") if webrtc else ("grpc",)
+        self._announced: tuple[Announcement, bool] | None = None
+        self._answering: asyncio.Task[None] | None = None
+
+    def apply(self, config: MachineConfig, addresses: Sequence[tuple[str, int]]) -> None:
+        """Announce the names of a configuration, and the addresses that the server listens on."""
+        from cogwork.discovery.announcement import Announcement
+        from cogwork.discovery.responder import Responder
+
+        if not addresses:
+            return
+        host = socket.gethostname().partition(".")[0] or "cogwork"
+        announcement = Announcement(
+            _names_of(config) or (host,), addresses[0][1], host, self._transports
+        )
+        loopback_only = all(ipaddress.ip_address(each).is_loopback for each, _ in addresses)
+        if self._announced == (announcement, loopback_only):
+            return
+        self._announced = (announcement, loopback_only)
+        if self._answering is not None:
+            self._answering.cancel()
+        responder = Responder(announcement, self._clock, loopback_only=loopback_only)
+        self._answering = asyncio.create_task(responder.run(), name="mDNS")
+
+    async def aclose(self) -> None:
+        if self._answering is not None:
+            self._answering.cancel()
+            await asyncio.gather(self._answering, return_exceptions=True)
+
+
+def _names_of(config: MachineConfig) -> tuple[str, ...]:
+    cloud = config.cloud
+    names = (config.network.fqdn, *((cloud.fqdn, cloud.local_fqdn) if cloud is not None else ()))
+    return tuple(dict.fromkeys(name for name in names if name))

@@ -1,0 +1,41 @@
+"""The addresses to listen on: loopback only, unless the configuration sets others."""
+
+from __future__ import annotations
+
+from cogwork.config.schema import MachineConfig
+from cogwork.serving.address import Address, ListenAddresses
+
+DEFAULT_ADDRESS = "localhost:8080"
+
+
+def resolve_listen_addresses(config: MachineConfig, port: int | None = None) -> ListenAddresses:
+    """`port` replaces that of the configuration."""
+    network = config.network
+    public = Address.parse(network.bind_address or DEFAULT_ADDRESS)
+    if port is not None:
+        public = public._replace(port=port)
+    grpc = Address.parse(network.grpc_address) if network.grpc_address else None
+    exposed = [address for address in (public, grpc) if address and not address.is_loopback]
+    if not exposed or config.auth.is_configured:
+        return ListenAddresses(public, grpc, (), network.front)
+    if not network.insecure_without_auth:
+        here = Address("localhost", public.port)
+        return ListenAddresses(
+            here,
+            Address("localhost", grpc.port) if grpc else None,
+            (
+                f"listening on {here} instead of {' and '.join(map(str, exposed))}: without login, "
+                'anyone who reaches it could control this machine; configure "auth", or set '
+                "network.insecure_without_auth",
+            ),
+            network.front,
+        )
+    return ListenAddresses(
+        public,
+        grpc,
+        tuple(
+            f"listening on {address} without login: anyone who reaches it can control this machine"
+            for address in exposed
+        ),
+        network.front,
+    )

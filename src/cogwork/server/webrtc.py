@@ -1,0 +1,126 @@
+"""WebRTC of a server: its process, the clients connected through it, and where they come from."""
+
+from __future__ import annotations
+
+import asyncio
+import importlib.util
+import logging
+from typing import TYPE_CHECKING
+
+from cogwork.config.cloud import CloudConfig
+from cogwork.config.network import IceServerConfig
+from cogwork.config.schema import MachineConfig
+from cogwork.core.address import is_loopback
+from cogwork.core.clock import Clock
+from cogwork.front.public_listener import OnClient
+from cogwork.wire.handlers import HandlerTable
+from cogwork.wire.ice_servers import IceServer, with_temporary_credential
+
+if TYPE_CHECKING:
+    from cogwork.server.answerer import SignalingSettings
+    from cogwork.server.webrtc_process import WebRtcProcess
+    from cogwork.wire.webrtc_peers import WebRtcPeers
+
+_log = logging.getLogger("rdk.networking")
+
+
+class WebRtc:
+    def __init__(
+        self, on_client: OnClient, clock: Clock, *, allow_plaintext_credentials: bool = False
+    ) -> None:
+        """`allow_plaintext_credentials`: log in to a signaling server that has no TLS."""
+        self._allow_plaintext = allow_plaintext_credentials
+        self._on_client = on_client
+        self._clock = clock
+        self._process: WebRtcProcess | None = None
+        self._peers: WebRtcPeers | None = None
+        self._ice_servers: list[IceServerConfig] = []
+        self._signaling: SignalingSettings | None = None
+        self._answering: asyncio.Task[None] | None = None
+
+    def find_peers(self) -> WebRtcPeers | None:
+        """Return the clients, when the first one calls. None if WebRTC is not installed."""
+        if self._peers is not None:
+            return self._peers
+        if importlib.util.find_spec("aiortc") is None:
+            _log.info(
+                "clients connect directly, because WebRTC is not installed: pip install "
+                "'cogwork[webrtc]'"
+            )
+            return None
+        from cogwork.server.webrtc_process import WebRtcProcess
+        from cogwork.wire.webrtc_peers import WebRtcPeers
+
+        self._process = WebRtcProcess()
+        self._peers = WebRtcPeers(self._process, self._list_ice_servers, self._on_client)
+        return self._peers
+
+    def apply(self, config: MachineConfig, table: HandlerTable) -> None:
+        """Use the ICE servers and the signaling server of a configuration."""
+        self._ice_servers = config.network.ice_servers
+        # Machines without a signaling server start without gRPC clients.
+        signaling = _read_signaling(config.cloud) if config.cloud is not None else None
+        if signaling == self._signaling:
+            return
+        self._signaling = signaling
+        if self._answering is not None:
+            self._answering.cancel()
+            self._answering = None
+        if signaling is None or not self._may_log_in(signaling):
+            return
+        peers = self.find_peers()
+        if peers is None:
+            return
+        from cogwork.server.answerer import Answerer
+
+        peers.serve(table)
+        answerer = Answerer(signaling, peers, self._clock)
+        self._answering = asyncio.create_task(answerer.run(), name="answerer")
+
+    def _may_log_in(self, signaling: SignalingSettings) -> bool:
+        """Return whether no one else can read the credentials that are sent, and log if not."""
+        host = signaling.address.rpartition(":")[0]
+        if not signaling.is_plaintext or is_loopback(host) or self._allow_plaintext:
+            return True
+        _log.error(
+            "not connecting to the signaling server %s: credentials over plaintext are refused; "
+            "remove cloud.signaling_insecure, or start the server with -allow-insecure-creds",
+            signaling.address,
+        )
+        return False
+
+    def stop_answering(self) -> None:
+        """Accept no more clients from a signaling server."""
+        if self._answering is not None:
+            self._answering.cancel()
+
+    async def aclose(self) -> None:
+        if self._answering is not None:
+            self.stop_answering()
+            await asyncio.gather(self._answering, return_exceptions=True)
+        if self._peers is not None:
+            self._peers.close_all()
+        if self._process is not None:
+            await self._process.aclose()
+
+    def _list_ice_servers(self) -> list[IceServer]:
+        return [
+            with_temporary_credential(tuple(each.urls), each.shared_secret, self._clock.time())
+            if each.shared_secret
+            else IceServer(tuple(each.urls), each.username, each.credential)
+            for each in self._ice_servers
+        ]
+
+
+def _read_signaling(cloud: CloudConfig) -> SignalingSettings | None:
+    from cogwork.server.answerer import SignalingLogin, SignalingSettings
+
+    hosts = tuple(dict.fromkeys(name for name in (cloud.fqdn, cloud.local_fqdn) if name))
+    if not cloud.signaling_address or not hosts:
+        return None
+    login = (
+        SignalingLogin(cloud.api_key.id, "api-key", cloud.api_key.key)
+        if cloud.api_key is not None
+        else SignalingLogin(cloud.id, "robot-secret", cloud.secret)
+    )
+    return SignalingSettings(cloud.signaling_address, hosts, cloud.signaling_insecure, login)

@@ -1,0 +1,45 @@
+"""The addresses that a server listens on."""
+
+from __future__ import annotations
+
+import json
+from typing import Literal, NamedTuple
+
+from cogwork.core.address import is_loopback
+
+
+class Address(NamedTuple):
+    host: str
+    """The interface; empty for all of them."""
+    port: int
+
+    @classmethod
+    def parse(cls, text: str) -> Address:
+        host, _, port = text.rpartition(":")
+        return cls(host.strip("[]"), int(port))
+
+    @property
+    def is_loopback(self) -> bool:
+        return is_loopback(self.host)
+
+    def __str__(self) -> str:
+        return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
+
+
+class ListenAddresses(NamedTuple):
+    public: Address
+    grpc: Address | None
+    warnings: tuple[str, ...]
+    front: Literal["process", "in_process"] = "process"
+
+
+def format_serving_line(
+    addresses: list[tuple[str, int]], requested: Address, *, is_encrypted: bool = False
+) -> str:
+    """Return the line that supervisors wait for on standard output."""
+    port = addresses[0][1]
+    url = Address(requested.host or "localhost", port)
+    alternative = Address(addresses[0][0], port)
+    scheme = "https" if is_encrypted else "http"
+    urls = {"url": f"{scheme}://{url}", "alt_url": f"{scheme}://{alternative}"}
+    return f"serving\t{json.dumps(urls, separators=(',', ':'))}"

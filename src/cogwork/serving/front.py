@@ -1,0 +1,209 @@
+"""The public port in front of the servers, in a process of its own or in this one."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import random
+import socket
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal, Protocol
+
+from cogwork.child.control_channel import Message
+from cogwork.child.process import STOP_TIMEOUT, ChildProcess
+from cogwork.core.backoff import Backoff
+from cogwork.front.public_listener import ListenerLimits, OnClient, PublicListener
+from cogwork.front.relay import GrpcRelay, Relay
+from cogwork.front.tls_socket import TlsSettings
+
+_BACKOFF = Backoff(0.05, 5.0)
+_RANDOM = random.Random()  # noqa: S311 - it only spreads attempts
+_STABLE_AFTER = 10.0
+"""Seconds after which the end of a front process does not count as a repeated failure."""
+_MAX_CLIENTS = 4096
+"""Clients that are remembered, which are more than the front accepts."""
+
+_log = logging.getLogger("rdk.networking")
+
+
+@dataclass(frozen=True, slots=True)
+class ServerSockets:
+    """Paths of the private sockets that connections are relayed to, and what TLS needs."""
+
+    grpc: Path
+    http: Path
+    tls: TlsSettings | None = None
+    """None to serve plaintext."""
+
+
+class Front(Protocol):
+    """Accepts connections and relays them."""
+
+    def use_sockets(self, sockets: ServerSockets) -> None:
+        """Relay new connections to these servers."""
+
+    async def serve(self, listeners: Sequence[socket.socket]) -> None:
+        """Accept from these listeners instead of the current ones, which are closed.
+
+        The caller closes its own. Open connections stay open.
+        """
+
+    async def aclose(self) -> None:
+        """Close all connections."""
+
+
+def make_front(mode: Literal["process", "in_process"], on_client: OnClient) -> Front:
+    return FrontProcess(on_client) if mode == "process" else InProcessFront(on_client)
+
+
+class InProcessFront:
+    """Serves the public port on the event loop of the server, which takes less memory."""
+
+    def __init__(self, on_client: OnClient, limits: ListenerLimits | None = None) -> None:
+        self._grpc, self._http = GrpcRelay(Path()), Relay(Path())
+        self.listener = PublicListener(self._grpc, self._http, limits)
+        self.listener.on_client = on_client
+
+    async def serve(self, listeners: Sequence[socket.socket]) -> None:
+        self.listener.serve([each.dup() for each in listeners])
+
+    def use_sockets(self, sockets: ServerSockets) -> None:
+        self._grpc.target, self._http.target = sockets.grpc, sockets.http
+        self.listener.use_tls(sockets.tls)
+
+    async def aclose(self) -> None:
+        await self.listener.aclose()
+
+
+class FrontProcess:
+    """Runs the front process, and starts another when it ends or hangs.
+
+    Meanwhile, new clients wait in the backlog of the listening sockets, which stay open here.
+    """
+
+    def __init__(self, on_client: OnClient) -> None:
+        self._on_client = on_client
+        self._process = ChildProcess("front", "cogwork.front.main", self._on_message)
+        self._listeners: list[socket.socket] = []
+        self._sockets: ServerSockets | None = None
+        self._supervisor: asyncio.Task[None] | None = None
+        self._generation = 0
+        """Counts the changes of the listeners."""
+        self._confirmed: asyncio.Future[None] | None = None
+        """Done when the front process has closed the previous listeners, or has ended."""
+        self._clients: dict[str, None] = {}
+        """Connected clients, oldest first."""
+
+    @property
+    def process_id(self) -> int | None:
+        return self._process.process_id
+
+    def use_sockets(self, sockets: ServerSockets) -> None:
+        self._sockets = sockets
+        self._send()
+
+    async def serve(self, listeners: Sequence[socket.socket]) -> None:
+        self._close_listeners()
+        self._listeners = [each.dup() for each in listeners]
+        if self._supervisor is None and listeners:
+            self._supervisor = asyncio.create_task(self._supervise())
+        if not self._process.is_running:
+            return
+        confirmed = self._confirmed = asyncio.get_running_loop().create_future()
+        self._send_listeners()
+        await asyncio.wait({confirmed}, timeout=STOP_TIMEOUT)
+        if not confirmed.done():
+            # It must not keep the previous address in use. The next process gets the new listeners.
+            self._process.kill()
+            await asyncio.wait({confirmed}, timeout=STOP_TIMEOUT)
+
+    async def aclose(self) -> None:
+        self._close_listeners()
+        if self._supervisor is not None:
+            self._supervisor.cancel()
+            await asyncio.gather(self._supervisor, return_exceptions=True)
+
+    async def _supervise(self) -> None:
+        failures = 0
+        while True:
+            start = time.monotonic()
+            try:
+                await self._run_process()
+                reason = "the front process ended and its clients are disconnected"
+            except OSError as error:
+                reason = f"cannot start the front process: {error.strerror}"
+            lived = time.monotonic() - start
+            failures = failures + 1 if lived < _STABLE_AFTER else 1
+            delay = _BACKOFF.delay(failures, _RANDOM)
+            _log.error("%s; starting another in %.1fs", reason, delay)
+            await asyncio.sleep(delay)
+
+    async def _run_process(self) -> None:
+        """Start the front process, and return when it has ended."""
+        ended = asyncio.Event()
+        self._process.start(ended)
+        self._send_listeners()
+        try:
+            await self._process.wait(ended)
+        finally:
+            self._confirm()
+            while self._clients:
+                self._disconnect(next(iter(self._clients)))
+
+    def _send_listeners(self) -> None:
+        self._generation += 1
+        self._send(self._generation, self._listeners)
+
+    def _send(self, generation: int | None = None, listeners: Sequence[socket.socket] = ()) -> None:
+        if self._sockets is None:
+            return
+        message = {
+            "grpc": str(self._sockets.grpc),
+            "http": str(self._sockets.http),
+            "tls": _encode_tls_settings(self._sockets.tls),
+            "generation": generation,
+        }
+        try:
+            self._process.send(message, listeners)
+        except OSError as error:
+            _log.error("cannot reach the front process: %s; restarting it", error.strerror)
+            self._process.kill()
+
+    def _on_message(self, message: Message, _: list[socket.socket]) -> None:
+        match message:
+            case {"client": peer, "connected": True}:
+                self._clients[peer] = None
+                self._on_client(peer, True)
+                if len(self._clients) > _MAX_CLIENTS:  # a message about the oldest was dropped
+                    self._disconnect(next(iter(self._clients)))
+            case {"client": peer} if peer in self._clients:
+                self._disconnect(peer)
+            case {"generation": self._generation}:
+                self._confirm()
+
+    def _disconnect(self, peer: str) -> None:
+        del self._clients[peer]
+        self._on_client(peer, False)
+
+    def _confirm(self) -> None:
+        if self._confirmed is not None and not self._confirmed.done():
+            self._confirmed.set_result(None)
+
+    def _close_listeners(self) -> None:
+        for each in self._listeners:
+            each.close()
+        self._listeners = []
+
+
+def _encode_tls_settings(settings: TlsSettings | None) -> Message | None:
+    if settings is None:
+        return None
+    authority = settings.client_authority
+    return {
+        "certificate": str(settings.certificate),
+        "client_authority": str(authority) if authority is not None else None,
+        "client_names": settings.client_names,
+    }

@@ -1,0 +1,144 @@
+"""The network side of the server: the gRPC server and the public port in front of it."""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+import logging
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import grpc.aio
+
+from cogwork.front.listen_sockets import CannotListen
+from cogwork.front.peer_name import parse_socket_name
+from cogwork.front.public_listener import OnClient
+from cogwork.front.tls_socket import TlsSettings
+from cogwork.serving.address import Address, ListenAddresses
+from cogwork.serving.front import Front, ServerSockets, make_front
+from cogwork.serving.public_port import PublicPort
+from cogwork.wire.grpc import grpc_server
+from cogwork.wire.handlers import HandlerTable
+from cogwork.wire.http1 import Application, Http1Server
+from cogwork.wire.supervised_server import SupervisedServer
+
+GRACE = 1.0
+"""Seconds that running calls get to finish when the server stops."""
+
+_log = logging.getLogger("rdk.networking")
+
+
+class Listeners:
+    def __init__(
+        self,
+        table: HandlerTable,
+        application: Callable[[], Application],
+        directory: Path,
+        on_client: OnClient = lambda *_: None,
+    ) -> None:
+        self._table = table
+        self._on_client = on_client
+        self._grpc_sockets = (directory / f"grpc{number}" for number in itertools.count(1))
+        self._sockets = ServerSockets(directory / "grpc", directory / "http")
+        self._front: Front | None = None
+        self._public_port: PublicPort | None = None
+        self._http = Http1Server(application)
+        self._server = SupervisedServer(self._start_grpc_server)
+        self._public: Address | None = None
+        self._grpc: Address | None = None
+        self._desired: ListenAddresses | None = None
+        self._change_lock = asyncio.Lock()
+
+    @property
+    def addresses(self) -> list[tuple[str, int]]:
+        return self._public_port.addresses if self._public_port is not None else []
+
+    async def start(self, listen: ListenAddresses) -> None:
+        """Start listening. Raises CannotListen."""
+        self._grpc = listen.grpc
+        self._http.listen(self._sockets.http)
+        self._front = make_front(listen.front, self._on_client)
+        await self._server.start()
+        self._public_port = PublicPort(self._front)
+        await self._public_port.listen(*listen.public)
+        self._public = listen.public
+        self._desired = listen
+        _log_warnings(listen)
+
+    async def change(self, listen: ListenAddresses) -> None:
+        """Listen on other addresses without closing open connections.
+
+        If an address cannot be bound, the server keeps listening on the current ones.
+        """
+        before, self._desired = self._desired, listen
+        if before is not None and listen.grpc not in (before.grpc, self._grpc):
+            _log.warning(
+                "the change of network.grpc_address takes effect after a restart; until then it is "
+                "%s",
+                self._grpc or "not served",
+            )
+        if before is not None and listen.front != before.front:
+            _log.warning("the change of network.front takes effect after a restart")
+        async with self._change_lock:
+            # A newer change may have arrived while this one waited for the lock.
+            if listen is self._desired and listen.public != self._public:
+                await self._rebind(listen)
+
+    async def _rebind(self, listen: ListenAddresses) -> None:
+        assert self._public_port is not None  # `start` makes it
+        try:
+            await self._public_port.listen(*listen.public)
+        except CannotListen as error:
+            _log.error("%s; still listening on %s", error, self._public)
+            return
+        self._public = listen.public
+        _log.info("listening on %s", " and ".join(str(Address(*at)) for at in self.addresses))
+        _log_warnings(listen)
+
+    def use_tls(self, settings: TlsSettings | None) -> None:
+        """Use these settings for new connections; None for plaintext. Others stay open."""
+        self._sockets = replace(self._sockets, tls=settings)
+        if self._front is not None:
+            self._front.use_sockets(self._sockets)
+
+    async def stop_accepting(self) -> None:
+        if self._public_port is not None:
+            await self._public_port.stop_listening()
+
+    async def aclose(self) -> None:
+        stopping = asyncio.ensure_future(self._server.stop(GRACE))
+        await asyncio.wait({stopping}, timeout=2 * GRACE)
+        await self._http.aclose()
+        if self._public_port is not None:
+            # A client that does not read keeps gRPC from closing its connection, so it is cut here.
+            await self._public_port.aclose()
+        await asyncio.wait({stopping}, timeout=GRACE)
+        stopping.cancel()
+
+    async def _start_grpc_server(self) -> grpc.aio.Server:
+        server = grpc_server(self._table, parse_socket_name)
+        # Every server gets a new socket: the previous one may not have removed its own yet.
+        path = next(self._grpc_sockets)
+        server.add_insecure_port(f"unix:{path}")
+        if self._grpc is not None:
+            _add_port(server, self._grpc)
+        await server.start()
+        self._sockets = replace(self._sockets, grpc=path)
+        if self._front is not None:
+            self._front.use_sockets(self._sockets)
+        return server
+
+
+def _add_port(server: grpc.aio.Server, address: Address) -> None:
+    try:
+        server.add_insecure_port(str(address))
+    except RuntimeError:
+        raise CannotListen(
+            f"cannot listen on {address}: it may be in use; check network.grpc_address"
+        ) from None
+
+
+def _log_warnings(listen: ListenAddresses) -> None:
+    for warning in listen.warnings:
+        _log.warning("%s", warning)

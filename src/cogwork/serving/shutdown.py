@@ -1,0 +1,86 @@
+"""Stopping the server: on a signal, at the request of a client, or after a fault of its own."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import faulthandler
+import logging
+import os
+import signal
+import time
+from collections.abc import Callable
+
+from cogwork.core.watchdog import run_with_timeout
+from cogwork.serving.process import STDERR
+
+SHUTDOWN_TIMEOUT = 60.0
+"""Seconds that stopping may take before the process is ended by force."""
+SIGNAL_DEBOUNCE = 0.5
+"""Seconds in which repeated signals count as one: Ctrl-C reaches every process of a terminal, and
+programs that run others forward it once more."""
+EXIT_TIMEOUT = 3.0
+"""Seconds that the process may take to exit after that: threads of drivers may hang."""
+
+_log = logging.getLogger("rdk")
+
+
+class Shutdown:
+    def __init__(self) -> None:
+        self._loop = asyncio.get_running_loop()
+        self.requested: asyncio.Future[str] = self._loop.create_future()
+        """Done when a stop is requested; the result is the reason."""
+        self.failed = False
+        self._first_signal_at: float | None = None
+        """Monotonic time of the first signal."""
+        self._forced_exit_hooks: list[Callable[[], None]] = []
+
+    def install_signal_handlers(self) -> None:
+        """Install handlers that work even if the loop is stuck."""
+        for number in (signal.SIGINT, signal.SIGTERM):
+            signal.signal(number, self._on_signal)
+
+    def on_forced_exit(self, act: Callable[[], None]) -> None:
+        """Register a callback that must run even if the process is forced to exit.
+
+        It must not block.
+        """
+        self._forced_exit_hooks.append(act)
+
+    def request(self, reason: str) -> None:
+        if not self.requested.done():
+            self.requested.set_result(reason)
+            _exit_after(SHUTDOWN_TIMEOUT)
+
+    def fail(self, reason: str) -> None:
+        self.failed = True
+        self.request(reason)
+
+    def limit_exit_time(self) -> None:
+        """End the process after EXIT_TIMEOUT: Python itself would wait forever for every thread."""
+        _exit_after(EXIT_TIMEOUT)
+
+    def _on_signal(self, number: int, _: object) -> None:
+        name, now = signal.Signals(number).name, time.monotonic()
+        if self._first_signal_at is None:
+            self._first_signal_at = now
+            if not self.requested.done():
+                _exit_after(SHUTDOWN_TIMEOUT)
+                self._loop.call_soon_threadsafe(self.request, name)
+        elif now - self._first_signal_at > SIGNAL_DEBOUNCE:
+            _log.error("received %s again; exiting immediately", name)
+            self.force_exit()
+
+    def force_exit(self) -> None:
+        """Exit immediately. It may be called from any thread."""
+        for act in self._forced_exit_hooks:
+            with contextlib.suppress(Exception):
+                act()
+        # A stuck thread may hold a lock of the logging module.
+        run_with_timeout(EXIT_TIMEOUT, "last lines", logging.shutdown)
+        os._exit(1)
+
+
+def _exit_after(seconds: float) -> None:
+    """Dump all stacks after so many seconds, then exit. A timer in C works if the loop is stuck."""
+    faulthandler.dump_traceback_later(seconds, exit=True, file=STDERR)

@@ -1,0 +1,93 @@
+"""What aiortc knows and has no public way to ask for. Tested with the releases that we allow."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import Any
+
+import aioice.ice
+from aiortc import RTCPeerConnection, RTCRtpSender, RTCRtpTransceiver
+from aiortc.rtp import (
+    RTCP_PSFB_APP,
+    RTCP_PSFB_FIR,
+    RTCP_PSFB_PLI,
+    RTCP_RTPFB_NACK,
+    RtcpPsfbPacket,
+    RtcpRtpfbPacket,
+    unpack_remb_fci,
+)
+
+from cogwork.webrtc.retransmissions import Retransmissions
+
+_CONSENT_FAILURES = 5
+"""Checks of a connection that may fail, one each 5 s, before the client counts as gone."""
+
+
+def allow_slow_networks() -> None:
+    """Give each check of a connection 1.5 s instead of 0.5 s."""
+    request = aioice.ice.StunProtocol.request
+
+    async def request_again(
+        self: Any, message: Any, addr: Any, integrity_key: Any = None, retransmissions: Any = None
+    ) -> Any:
+        tries = 1 if retransmissions == 0 else retransmissions
+        return await request(self, message, addr, integrity_key, tries)
+
+    aioice.ice.StunProtocol.request = request_again  # type: ignore[method-assign, assignment]
+    aioice.ice.CONSENT_FAILURES = _CONSENT_FAILURES
+
+
+def set_stream_id(sender: RTCRtpSender, stream_id: str) -> None:
+    """Set the ID of the stream by which clients recognize a track."""
+    sender._stream_id = stream_id
+
+
+def negotiated_codec(transceiver: RTCRtpTransceiver) -> str:
+    """Return the name of the codec that the client has chosen. Raise ValueError."""
+    codecs = transceiver._codecs
+    if not codecs:
+        raise ValueError("the client supports neither H.264 nor VP8")
+    return codecs[0].name.upper()
+
+
+def has_exceeded_window(connection: RTCPeerConnection) -> bool:
+    """Return whether a client sends more to its channels than the receiver allows."""
+    return connection.sctp is not None and connection.sctp._advertised_rwnd < 0
+
+
+def watch_feedback(
+    sender: RTCRtpSender, on_key: Callable[[], None], on_bitrate: Callable[[int], None]
+) -> None:
+    """Call `on_key` when the client needs a key frame, and `on_bitrate` with the bits per second
+    that its network can carry. Limit the lost packets that are sent again."""
+    retransmissions = Retransmissions()
+
+    async def watch(packet: Any) -> None:
+        if isinstance(packet, RtcpRtpfbPacket) and packet.fmt == RTCP_RTPFB_NACK:
+            for number in retransmissions.choose(packet.lost, time.monotonic()):
+                await sender._retransmit(number)
+            if retransmissions.are_exhausted:
+                on_key()
+            return
+        if isinstance(packet, RtcpPsfbPacket):
+            if packet.fmt in (RTCP_PSFB_FIR, RTCP_PSFB_PLI):
+                on_key()
+                return
+            if packet.fmt == RTCP_PSFB_APP:
+                bitrate = _read_bitrate(packet, sender._ssrc)
+                if bitrate is not None:
+                    on_bitrate(bitrate)
+                return
+        # Not the method of this sender, which may be an earlier watch.
+        await RTCRtpSender._handle_rtcp_packet(sender, packet)
+
+    sender._handle_rtcp_packet = watch  # type: ignore[method-assign]
+
+
+def _read_bitrate(packet: RtcpPsfbPacket, ssrc: int) -> int | None:
+    try:
+        bitrate, ssrcs = unpack_remb_fci(packet.fci)
+    except ValueError:
+        return None
+    return bitrate if ssrc in ssrcs else None

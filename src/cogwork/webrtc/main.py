@@ -1,0 +1,178 @@
+"""The WebRTC process: it holds the connections to WebRTC clients, and relays their messages.
+
+It is a process of its own, because a bulk transfer over WebRTC takes most of a core, and would
+delay every other client of the server. It knows nothing of the calls. For each client, the server
+hands over a socket, on which both exchange the messages of the data channel.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import logging
+import os
+import socket
+from collections.abc import Callable, Coroutine
+from functools import partial
+from typing import Any
+
+import aioice.ice
+from aiortc import RTCIceServer
+
+from cogwork.child.control_channel import Message
+from cogwork.child.run import run
+from cogwork.webrtc.aiortc_internals import allow_slow_networks
+from cogwork.webrtc.host_addresses import host_addresses
+from cogwork.webrtc.peer import WebRtcPeer
+from cogwork.webrtc.viewers import Viewers
+
+_CHECK_INTERVAL = 1.0
+_NICENESS = 5
+"""Lower priority than the server's: if the processors are busy, bulk transfers wait for calls of
+other clients. What needs little time, such as a short call, is not delayed."""
+_CLEANING_DELAY = 2.0
+"""Seconds from the end of a client until its memory is freed, together with that of others."""
+
+_log = logging.getLogger("rdk.networking")
+
+
+class WebRtcWorker:
+    def __init__(self, send: Callable[[Message], None]) -> None:
+        self._send = send
+        self._peers: dict[str, WebRtcPeer] = {}
+        self._viewers = Viewers(send)
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._cleaning: asyncio.TimerHandle | None = None
+        loop = asyncio.get_running_loop()
+        loop.set_exception_handler(_handle_error)
+        self._checking = loop.create_task(self._check_peers())
+        # aioice omits the loopback address, at which clients on this computer reach the server.
+        aioice.ice.get_host_addresses = host_addresses
+        allow_slow_networks()
+        for library in ("aiortc", "aioice"):
+            logging.getLogger(library).setLevel(logging.WARNING)
+
+    def on_message(self, message: Message, sockets: list[socket.socket]) -> None:
+        match message:
+            case {"open": peer_id, "offer": offer, "ice_servers": servers}:
+                self._start(self._open(peer_id, offer, servers, sockets[0]))
+            case {"candidate": text, "peer": peer_id, "mid": mid, "index": index}:
+                peer = self._peers.get(peer_id)
+                if peer is not None:
+                    self._start(self._add_candidate(peer, text, mid, index))
+            case {"source": source_id}:
+                self._start(self._viewers.open_source(source_id, sockets[0]))
+            case {"add_track": name, "peer": peer_id, "request": request}:
+                self._start(self._add_track(request, peer_id, name))
+            case {"attach": name, "peer": peer_id, "to": source_id}:
+                self._viewers.attach(peer_id, name, source_id)
+            case {"remove_track": name, "peer": peer_id}:
+                self._start(self._remove_track(peer_id, name))
+
+    async def aclose(self) -> None:
+        self._checking.cancel()
+        for peer in tuple(self._peers.values()):
+            peer.end()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+
+    async def _open(
+        self, peer_id: str, offer: str, servers: list[Message], connection: socket.socket
+    ) -> None:
+        try:
+            ice_servers = [RTCIceServer(**server) for server in servers]
+            peer = WebRtcPeer(ice_servers, partial(self._on_end, peer_id))
+        except Exception as error:
+            connection.close()
+            self._send({"failed": peer_id, "error": f"an ICE server is not valid: {error}"})
+            return
+        self._peers[peer_id] = peer
+        try:
+            answer = await peer.answer(offer, connection)
+        except Exception as error:
+            # Libraries raise many types for what an offer may contain.
+            self._send({"failed": peer_id, "error": f"{type(error).__name__}: {error}"})
+            peer.end()
+        else:
+            self._send({"answer": peer_id, "sdp": answer})
+
+    async def _add_track(self, request: int, peer_id: str, name: str) -> None:
+        peer = self._peers.get(peer_id)
+        if peer is None:
+            self._send({"request": request, "error": "the client is gone"})
+            return
+        try:
+            sent = await peer.add_track(name)
+        except Exception as error:
+            self._send({"request": request, "error": str(error) or type(error).__name__})
+            return
+        self._viewers.add(peer_id, name, sent)
+        self._send({"request": request, "codec": sent.codec})
+
+    async def _remove_track(self, peer_id: str, name: str) -> None:
+        self._viewers.remove(peer_id, name)
+        peer = self._peers.get(peer_id)
+        if peer is not None:
+            try:
+                await peer.remove_track(name)
+            except Exception as error:
+                _log.debug("a client did not take note that a video ended: %s", error)
+
+    async def _check_peers(self) -> None:
+        """End clients that send too much, and report what the networks of viewers can carry.
+
+        Run until cancelled.
+        """
+        while True:
+            await asyncio.sleep(_CHECK_INTERVAL)
+            for peer in [each for each in self._peers.values() if each.is_overloaded]:
+                _log.warning("disconnecting a client: it sends more than it may")
+                peer.end()
+            self._viewers.report_bitrates()
+
+    async def _add_candidate(
+        self, peer: WebRtcPeer, text: str, mid: str | None, index: int | None
+    ) -> None:
+        try:
+            await peer.add_candidate(text, mid, index)
+        except Exception as error:
+            _log.debug("ignored a candidate: %s", error)
+
+    def _on_end(self, peer_id: str) -> None:
+        peer = self._peers.pop(peer_id, None)
+        if peer is not None:
+            self._viewers.remove_all(peer_id)
+            self._start(self._close(peer))
+
+    async def _close(self, peer: WebRtcPeer) -> None:
+        await peer.close()
+        if self._cleaning is None:
+            loop = asyncio.get_running_loop()
+            self._cleaning = loop.call_later(_CLEANING_DELAY, self._clean_up)
+
+    def _clean_up(self) -> None:
+        """Free the connections that were closed: aiortc leaves them in reference cycles.
+
+        They are large, but too few objects for the garbage collector to run by itself.
+        """
+        self._cleaning = None
+        gc.collect()
+
+    def _start(self, work: Coroutine[Any, Any, None]) -> None:
+        task = asyncio.get_running_loop().create_task(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+
+def _handle_error(loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
+    """Take note of an error in a task or callback of a library."""
+    error = context.get("exception")
+    if isinstance(error, ConnectionError):
+        # aiortc still sends when a client has closed its connection.
+        _log.debug("a client is gone: %s", error)
+    else:
+        loop.default_exception_handler(context)
+
+
+if __name__ == "__main__":
+    os.nice(_NICENESS)
+    run(WebRtcWorker)

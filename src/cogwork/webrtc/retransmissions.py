@@ -1,0 +1,35 @@
+"""Which lost packets of a video to send again. Pure.
+
+A slow network loses much, and would be filled with packets that are sent again and again.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterable
+
+_REPEAT_INTERVAL = 0.1
+"""Seconds in which a packet is sent again once, however often it is reported."""
+_MAX_PER_SECOND = 60
+"""Packets that are sent again, about 0.6 Mbit/s. A new key frame is better than more of them."""
+
+
+class Retransmissions:
+    def __init__(self) -> None:
+        self._sent: deque[tuple[float, int]] = deque()
+        """Times and numbers of the packets of the last second."""
+
+    def choose(self, lost: Iterable[int], now: float) -> list[int]:
+        """Return the numbers of the packets to send again now."""
+        while self._sent and now - self._sent[0][0] >= 1.0:
+            self._sent.popleft()
+        recent = {number for at, number in self._sent if now - at < _REPEAT_INTERVAL}
+        wanted = [number for number in dict.fromkeys(lost) if number not in recent]
+        chosen = wanted[: max(0, _MAX_PER_SECOND - len(self._sent))]
+        self._sent.extend((now, number) for number in chosen)
+        return chosen
+
+    @property
+    def are_exhausted(self) -> bool:
+        """Whether too many packets were lost in the last second."""
+        return len(self._sent) >= _MAX_PER_SECOND

@@ -1,0 +1,73 @@
+"""Session descriptions and candidates, as signaling carries them."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import ipaddress
+import json
+import re
+from typing import Literal
+
+MAX_SIZE = 64 * 1024
+"""Bytes of a description. A message of a data channel can carry no more."""
+
+DescriptionType = Literal["offer", "answer"]
+
+
+def encode(kind: DescriptionType, sdp: str) -> str:
+    return base64.b64encode(json.dumps({"type": kind, "sdp": sdp}).encode()).decode()
+
+
+def decode(text: str, kind: DescriptionType) -> str:
+    """Return the SDP of a description of this kind. Raise ValueError."""
+    if len(text) > MAX_SIZE:
+        raise ValueError(f"the {kind} has more than {MAX_SIZE} bytes")
+    try:
+        found = json.loads(base64.b64decode(text, validate=True))
+    except (binascii.Error, ValueError, RecursionError):
+        raise ValueError(f"the {kind} is not JSON in base64") from None
+    if not isinstance(found, dict) or found.get("type") != kind:
+        raise ValueError(f'the description is not of type "{kind}"')
+    sdp = found.get("sdp")
+    if not isinstance(sdp, str) or not sdp:
+        raise ValueError(f"the {kind} has no SDP")
+    _check_media(sdp, kind)
+    return without_unusable_candidates(sdp)
+
+
+def _check_media(sdp: str, kind: DescriptionType) -> None:
+    """Refuse audio and video from a client, which the machine does not use."""
+    for section in re.split(r"^m=", sdp, flags=re.MULTILINE)[1:]:
+        if section.startswith("application"):
+            continue
+        if kind == "offer":
+            raise ValueError("an offer may have data channels only; add streams after connecting")
+        if not any(f"\na={direction}" in section for direction in ("recvonly", "inactive")):
+            raise ValueError("the answer sends audio or video, which is not used")
+
+
+def without_unusable_candidates(sdp: str) -> str:
+    """Remove candidates that cannot be reached, so that no library tries to resolve them."""
+    lines = sdp.splitlines()
+    kept = [
+        line
+        for line in lines
+        if not line.startswith("a=candidate:") or is_usable_candidate(line.removeprefix("a="))
+    ]
+    return "".join(f"{line}\r\n" for line in kept)
+
+
+def is_usable_candidate(candidate: str) -> bool:
+    """Return whether a candidate is a UDP address in numbers.
+
+    Browsers hide addresses behind names that end in `.local`. They reach us at our own candidates
+    nevertheless.
+    """
+    parts = candidate.removeprefix("candidate:").split()
+    if len(parts) < 8 or parts[2].lower() != "udp" or not parts[5].isdecimal():
+        return False
+    try:
+        return ipaddress.ip_address(parts[4]).version == 4
+    except ValueError:
+        return False

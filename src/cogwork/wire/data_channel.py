@@ -1,0 +1,377 @@
+"""Serves the handler table to one WebRTC client, over its data channel.
+
+The messages of the channel come from the WebRTC process, over a socket.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections import deque
+from collections.abc import AsyncIterator, Callable, Iterable
+from typing import Any, cast
+
+from google.protobuf.message import DecodeError
+from grpclib.const import Status
+from grpclib.metadata import Deadline
+from viam.gen.proto.rpc.webrtc.v1.grpc_pb2 import Request, RequestHeaders, RequestMessage
+
+from cogwork.core.errors import CogworkError, InvalidRequest, Unsupported
+from cogwork.front.peer_name import Peer
+from cogwork.webrtc.message_stream import MessageSplitter, join_messages
+from cogwork.wire.byte_budget import ByteBudget
+from cogwork.wire.call_runner import run_call
+from cogwork.wire.channel_frames import (
+    encode_headers,
+    encode_message,
+    encode_trailers,
+    is_http_peer,
+    read_deadline,
+    read_metadata,
+)
+from cogwork.wire.first_message import with_timeout
+from cogwork.wire.handlers import Handler, HandlerTable, Metadata, Method
+from cogwork.wire.message_parser import make_parser, make_size_check
+from cogwork.wire.request_limits import MAX_REQUEST_SIZE
+from cogwork.wire.status import status_of
+from cogwork.wire.unread_replies import RepliesNotRead, UnreadReplies
+
+MAX_CALLS = 256
+"""Calls in flight, which is as many as the clients allow."""
+_LARGE_PACKET = 60_000
+SMALL_PACKET = 16_384
+"""Bytes of a reply in one frame. A large frame is faster, but other calls wait for it."""
+_MAX_UNSENT = 1 << 20
+"""Bytes that a client has not read above which it may not call any more."""
+_FRAME_BATCH = 64
+"""Frames that are handled in one iteration of the event loop."""
+_PACKET_OVERHEAD = 64
+"""Bytes charged for each packet in addition to its data, for the memory of the packet itself."""
+
+_log = logging.getLogger("rdk.networking")
+
+
+class TooManyStreams(CogworkError):
+    status = "RESOURCE_EXHAUSTED"
+
+
+class DataChannel(asyncio.Protocol):
+    def __init__(
+        self,
+        table: HandlerTable,
+        client: Peer,
+        metadata: Metadata,
+        requests: ByteBudget,
+        replies: UnreadReplies,
+        on_end: Callable[[], None],
+    ) -> None:
+        """`metadata` is added to every call: the login of the client."""
+        self._table = table
+        self.client = client
+        self._metadata = metadata
+        self.requests = requests
+        self.replies = replies
+        self._on_end = on_end
+        self._splitter = MessageSplitter()
+        self._frames: deque[bytes] = deque()
+        """Frames that were received and not handled yet."""
+        self._transport: asyncio.Transport | None = None
+        self._calls: dict[int, _Call] = {}
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._writable = asyncio.Event()
+        self._writable.set()
+
+    def close(self) -> None:
+        """End the client, also one that does not read."""
+        if self._transport is not None:
+            self._transport.abort()
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        # uvloop has a class of its own.
+        self._transport = cast("asyncio.Transport", transport)
+
+    def connection_lost(self, _: Exception | None) -> None:
+        self._frames.clear()
+        self._writable.set()
+        for task in self._tasks:
+            task.cancel()
+        self._on_end()
+
+    def pause_writing(self) -> None:
+        self._writable.clear()
+
+    def resume_writing(self) -> None:
+        self._writable.set()
+
+    def data_received(self, data: bytes) -> None:
+        is_idle = not self._frames
+        self._frames.extend(self._splitter.feed(data))
+        if is_idle:
+            self._receive_frames()
+
+    def _receive_frames(self) -> None:
+        """Handle some of the frames that have arrived, to keep the loop responsive."""
+        assert self._transport is not None
+        if self._transport.is_closing():
+            return
+        if self._transport.get_write_buffer_size() > _MAX_UNSENT:
+            _log.warning("disconnecting %s: it does not read the replies", self.client.address)
+            self.close()
+            return
+        for _ in range(min(_FRAME_BATCH, len(self._frames))):
+            try:
+                request = Request.FromString(self._frames.popleft())
+            except DecodeError:
+                continue
+            if request.HasField("stream"):
+                self._receive(request.stream.id, request)
+        if self._frames:
+            self._transport.pause_reading()
+            asyncio.get_running_loop().call_soon(self._receive_frames)
+        else:
+            self._transport.resume_reading()
+
+    @property
+    def packet_size(self) -> int:
+        return _LARGE_PACKET if len(self._calls) == 1 else SMALL_PACKET
+
+    async def send(self, frames: Iterable[bytes]) -> None:
+        """Send frames, and wait while the client does not read."""
+        for frame in frames:
+            if not self._writable.is_set():
+                await self._writable.wait()
+            self.send_now(frame)
+
+    def send_now(self, *frames: bytes) -> None:
+        if self._transport is not None and not self._transport.is_closing():
+            self._transport.write(join_messages(frames))
+
+    def _receive(self, number: int, request: Request) -> None:
+        kind = request.WhichOneof("type")
+        if kind == "headers":
+            self._start(number, request.headers)
+            return
+        call = self._calls.get(number)
+        if call is None:
+            return  # it has ended
+        if kind == "message":
+            try:
+                call.receive(request.message)
+            except CogworkError as error:
+                self._end(number, *status_of(error, call.path))
+        elif kind == "rst_stream" and request.rst_stream:
+            self._end(number, Status.CANCELLED, "request cancelled")
+
+    def _start(self, number: int, headers: RequestHeaders) -> None:
+        if number in self._calls:
+            self._end(number, Status.INVALID_ARGUMENT, "headers already received")
+            return
+        call = _Call(self, number, headers)
+        try:
+            call.deadline = read_deadline(headers)
+            method = self._find(headers.method)
+        except Exception as error:
+            call.finish(*status_of(error, call.path))
+            return
+        call.metadata.update(self._metadata)
+        call.prepare(method)
+        self._calls[number] = call
+        call.task = asyncio.get_running_loop().create_task(self._serve(number, call, method))
+        self._tasks.add(call.task)
+        call.task.add_done_callback(self._tasks.discard)
+        # Not in the task: one that is cancelled before it starts would not do it.
+        call.task.add_done_callback(lambda _: call.release())
+
+    def _find(self, path: str) -> Method:
+        """Raise CogworkError if the method cannot be called, or an error of its service."""
+        if len(self._tasks) >= MAX_CALLS:
+            raise TooManyStreams(f"there are {MAX_CALLS} calls in flight; wait for some to end")
+        method = self._table.find(path)
+        if method is None:
+            raise Unsupported(f"{path} is not served by this machine")
+        return method
+
+    async def _serve(self, number: int, call: _Call, method: Method) -> None:
+        try:
+            if not self.replies.is_within_slack and self.replies.is_behind(self.client.address):
+                await self.replies.wait_until_read(self.client.address)
+            status, message = await run_call(method, call)
+        except RepliesNotRead as error:
+            status, message = status_of(error, call.path)
+        finally:
+            if self._calls.get(number) is call:
+                del self._calls[number]
+        # While the client does not read, the call still counts.
+        await self._writable.wait()
+        call.finish(status, message)
+
+    def _end(self, number: int, status: Status, message: str) -> None:
+        """End a call from outside of its task."""
+        call = self._calls.pop(number)
+        call.finish(status, message)
+        if call.task is not None:
+            call.task.cancel()
+
+
+class _Call:
+    """One call, as its handler sees it."""
+
+    def __init__(self, channel: DataChannel, number: int, headers: RequestHeaders) -> None:
+        self.path = headers.method[:200]
+        self.client = channel.client
+        self.peer = channel.client.address
+        self.metadata = read_metadata(headers)
+        self.deadline: Deadline | None = None
+        self.has_replied = False
+        self.task: asyncio.Task[None] | None = None
+        self._channel = channel
+        self._number = number
+        self._is_quoted = is_http_peer(headers)
+        self._messages: deque[bytes] = deque()
+        self._packets: list[bytes] = []
+        self._partial_size = self._partial_charge = 0
+        self._charges: deque[int] = deque()
+        """What each message is charged for."""
+        self._held = 0
+        self._is_half_closed = False
+        self._arrived: asyncio.Future[None] | None = None
+        self._takes_stream = self._replies_once = False
+        self._parse: Callable[[bytes], Any] = bytes
+        self._check: Callable[[bytes], None] = _accept_any
+        self._request: Any = None
+        self._is_received = False
+        self._sent_headers = False
+        self._unsent: list[bytes] = []
+        """Frames that are sent together with the next ones."""
+        self._trailers: Metadata = {}
+        self._is_finished = False
+
+    def prepare(self, method: Method) -> None:
+        self._takes_stream = method.cardinality.client_streaming
+        self._replies_once = not (method.cardinality.server_streaming or method.is_unregistered)
+
+    def receive(self, message: RequestMessage) -> None:
+        """Take a packet of the client. Raise CogworkError if it cannot be accepted."""
+        if self._is_half_closed:
+            return
+        if message.has_message:
+            packet = message.packet_message
+            size = len(packet.data)
+            if self._partial_size + size > MAX_REQUEST_SIZE:
+                raise InvalidRequest(f"a message has more than {MAX_REQUEST_SIZE} bytes")
+            charge = size + _PACKET_OVERHEAD
+            self._channel.requests.acquire(self.peer, charge)
+            self._held += charge
+            self._partial_charge += charge
+            self._partial_size += size
+            self._packets.append(packet.data)
+            if not packet.eom:
+                return
+            self._messages.append(b"".join(self._packets))
+            self._charges.append(self._partial_charge)
+            self._packets, self._partial_size, self._partial_charge = [], 0, 0
+        # Some clients mark every packet of the last message, so only the end of a message counts.
+        self._is_half_closed = message.eos
+        if self._arrived is not None and not self._arrived.done():
+            self._arrived.set_result(None)
+
+    def release(self) -> None:
+        """Give back what the call holds of the budget."""
+        if self._held:
+            self._channel.requests.release(self.peer, self._held)
+            self._held = 0
+
+    def finish(self, status: Status, message: str) -> None:
+        if self._is_finished:
+            return
+        self._is_finished = True
+        self._add_headers({})
+        trailers = encode_trailers(
+            self._number, status, message, self._trailers, quoted=self._is_quoted
+        )
+        self._channel.send_now(*self._unsent, trailers)
+
+    async def select_handler(self, method: Method) -> Handler:
+        """Return the handler for the resource that the first message names."""
+        route = method.proxy_route
+        is_routed = route is not None and route.is_enabled()
+        if not self._takes_stream or is_routed:
+            await with_timeout(self._wait_for_message(), method.path)
+            if not self._messages and not self._takes_stream:
+                raise InvalidRequest(f"{method.path} takes exactly one message")
+        first = self._messages[0] if self._messages else b""
+        if route is not None and is_routed and route.matches(first):
+            return route.handle
+        self._parse, self._check = make_parser(method), make_size_check(method)
+        return method.handle
+
+    @property
+    def request(self) -> Any:
+        """Parsed when it is first used: after middleware has authenticated the caller."""
+        if self._request is None and not self._takes_stream:
+            self._request = self._parse_message(self._messages.popleft())
+        return self._request
+
+    async def recv_message(self) -> Any:
+        if not self._takes_stream:
+            is_first, self._is_received = not self._is_received, True
+            return self.request if is_first else None
+        await self._wait_for_message()
+        if not self._messages:
+            return None
+        data, charge = self._messages.popleft(), self._charges.popleft()
+        self._channel.requests.release(self.peer, charge)
+        self._held -= charge
+        return self._parse_message(data)
+
+    async def send_message(self, message: Any, *, end: bool = False) -> None:
+        del end
+        if self._is_finished:
+            return  # the call was cancelled, and its handler goes on
+        data = message if isinstance(message, bytes) else message.SerializeToString()
+        self._add_headers({})
+        self.has_replied = True
+        frames = encode_message(self._number, data, self._channel.packet_size)
+        if self._replies_once and len(data) <= SMALL_PACKET:
+            self._unsent += frames
+            return
+        self._send_unsent()
+        self._channel.replies.add(self.peer, len(data))
+        try:
+            await self._channel.send(frames)
+        finally:
+            self._channel.replies.remove(self.peer, len(data))
+
+    async def send_initial_metadata(self, *, metadata: Metadata | None = None) -> None:
+        if not self._is_finished:
+            self._add_headers(metadata or {})
+            self._send_unsent()
+
+    async def send_trailing_metadata(self, *, metadata: Metadata | None = None) -> None:
+        self._trailers = metadata or {}
+
+    async def __aiter__(self) -> AsyncIterator[Any]:
+        while (message := await self.recv_message()) is not None:
+            yield message
+
+    async def _wait_for_message(self) -> None:
+        """Wait for a message or the end of the client's messages."""
+        while not self._messages and not self._is_half_closed:
+            self._arrived = asyncio.get_running_loop().create_future()
+            await self._arrived
+
+    def _parse_message(self, data: bytes) -> Any:
+        self._check(data)
+        return self._parse(data)
+
+    def _add_headers(self, metadata: Metadata) -> None:
+        if not self._sent_headers:
+            self._sent_headers = True
+            self._unsent.append(encode_headers(self._number, metadata))
+
+    def _send_unsent(self) -> None:
+        self._channel.send_now(*self._unsent)
+        self._unsent.clear()
+
+
+def _accept_any(_: bytes) -> None: ...

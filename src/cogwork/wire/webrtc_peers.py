@@ -1,0 +1,204 @@
+"""The WebRTC clients of the server, from their offer to the end of their data channel."""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+import socket
+import uuid
+from collections import defaultdict
+from collections.abc import Callable, Sequence
+from typing import Protocol
+
+from viam.gen.proto.rpc.webrtc.v1.signaling_pb2 import ICECandidate
+
+from cogwork.core.errors import CogworkError, InvalidRequest
+from cogwork.front.peer_name import Peer
+from cogwork.front.public_listener import OnClient
+from cogwork.webrtc import session_description
+from cogwork.wire.byte_budget import request_budget
+from cogwork.wire.data_channel import DataChannel
+from cogwork.wire.handlers import HandlerTable, Metadata
+from cogwork.wire.ice_servers import IceServer
+from cogwork.wire.unread_replies import UnreadReplies
+
+MAX_PEERS = 64
+_MAX_PEERS_PER_HOST = 48
+_MAX_CANDIDATES = 50
+"""Candidates of a client. The effort to check them grows with the square of their number."""
+_MAX_CANDIDATE_LENGTH = 512
+_SOCKET_BUFFER = 256 * 1024
+
+
+class InvalidOffer(InvalidRequest):
+    """The offer of a client cannot be used."""
+
+
+class TooManyPeers(CogworkError):
+    status = "RESOURCE_EXHAUSTED"
+
+
+class PeerProcess(Protocol):
+    """The process that holds the connections."""
+
+    async def open(
+        self, peer_id: str, offer: str, ice_servers: Sequence[IceServer], server: socket.socket
+    ) -> str:
+        """Return the answer to an offer. The client's messages travel over the socket."""
+
+    def add_candidate(self, peer_id: str, text: str, mid: str | None, index: int | None) -> None:
+        """Use another candidate of a client; empty text after the last one."""
+
+    on_key: Callable[[str], None]
+    """Called with the ID of a video that a viewer needs a key frame of."""
+    on_bitrate: Callable[[str, int], None]
+    """Called with the ID of a video and the bits per second that its viewers can take."""
+
+    def open_source(self, source_id: str, frames: socket.socket) -> None:
+        """Take the encoded frames of a video from a socket."""
+
+    async def add_track(self, peer_id: str, name: str) -> str:
+        """Offer a video to a client, and return the codec that it has chosen."""
+
+    def attach(self, peer_id: str, name: str, source_id: str) -> None:
+        """Show a video on a track of a client."""
+
+    def remove_track(self, peer_id: str, name: str) -> None: ...
+
+
+class WebRtcPeers:
+    def __init__(
+        self,
+        process: PeerProcess,
+        list_ice_servers: Callable[[], Sequence[IceServer]] = tuple,
+        on_client: OnClient = lambda *_: None,
+    ) -> None:
+        """`list_ice_servers` returns those of the machine, for it and its clients."""
+        self.process = process
+        self.list_ice_servers = list_ice_servers
+        self._on_client = on_client
+        self._table: HandlerTable | None = None
+        self._channels: dict[str, DataChannel] = {}
+        self._reactions: defaultdict[str, list[Callable[[], None]]] = defaultdict(list)
+        self._numbers = itertools.count(1)
+        self._candidates: dict[str, int] = {}
+        """How many candidates each peer has sent."""
+        self._requests = request_budget()
+        self._replies = UnreadReplies()
+
+    def serve(self, table: HandlerTable) -> None:
+        """Serve this table to the clients. Must precede the first call."""
+        self._table = table
+
+    async def answer(
+        self,
+        offer: str,
+        client: Peer,
+        metadata: Metadata,
+        ice_servers: Sequence[IceServer] = (),
+    ) -> tuple[str, str]:
+        """Return the ID of a new peer and the answer to its offer, as signaling encodes them.
+
+        `client` is who sent the offer. `metadata` is added to its calls: its login. `ice_servers`
+        are used in addition to those of the machine.
+        """
+        try:
+            sdp = session_description.decode(offer, "offer")
+        except ValueError as error:
+            raise InvalidOffer(str(error)) from None
+        self._check_limits(client)
+        candidates = sdp.count("a=candidate:")
+        if candidates > _MAX_CANDIDATES:
+            raise InvalidOffer(f"the offer has more than {_MAX_CANDIDATES} candidates")
+        peer_id = str(uuid.uuid4())
+        ours, theirs = socket.socketpair()
+        with theirs:
+            channel = await self._open_channel(peer_id, client, metadata, ours)
+            self._candidates[peer_id] = candidates
+            try:
+                servers = (*self.list_ice_servers(), *ice_servers)
+                answer = await self.process.open(peer_id, sdp, servers, theirs)
+            except BaseException:
+                channel.close()
+                raise
+        self._on_client(channel.client.address, True)
+        self.on_end(peer_id, lambda: self._on_client(channel.client.address, False))
+        return peer_id, session_description.encode("answer", answer)
+
+    def add_candidate(self, peer_id: str, given: ICECandidate) -> None:
+        """Use another candidate of a client; one without text after the last.
+
+        Raise InvalidRequest for an unknown client.
+        """
+        if peer_id not in self._channels:
+            raise InvalidRequest(f'no active offer for "{peer_id[:64]}"')
+        self._candidates[peer_id] += 1
+        is_short = len(given.candidate) + len(given.sdp_mid) <= _MAX_CANDIDATE_LENGTH
+        if self._candidates[peer_id] > _MAX_CANDIDATES or not is_short:
+            return  # one of the others connects, or none does
+        self.process.add_candidate(
+            peer_id,
+            given.candidate,
+            given.sdp_mid if given.HasField("sdp_mid") else None,
+            given.sdpm_line_index if given.HasField("sdpm_line_index") else None,
+        )
+
+    def close(self, peer_id: str) -> None:
+        """End a peer, if it exists."""
+        channel = self._channels.get(peer_id)
+        if channel is not None:
+            channel.close()
+
+    def on_end(self, peer_id: str, react: Callable[[], None]) -> None:
+        """Call a function when a peer ends; at once if it has."""
+        if peer_id in self._channels:
+            self._reactions[peer_id].append(react)
+        else:
+            react()
+
+    def find(self, address: str) -> str | None:
+        """Return the ID of the peer with this address; None if it is not a WebRTC client."""
+        return next(
+            (key for key, each in self._channels.items() if each.client.address == address), None
+        )
+
+    def close_all(self) -> None:
+        for channel in tuple(self._channels.values()):
+            channel.close()
+
+    def _check_limits(self, client: Peer) -> None:
+        """Raise TooManyPeers."""
+        host = client.host_and_port[0]
+        hosts = [each.client.host_and_port[0] for each in self._channels.values()]
+        if len(hosts) >= MAX_PEERS or hosts.count(host) >= _MAX_PEERS_PER_HOST:
+            raise TooManyPeers(
+                f"this machine has {len(hosts)} WebRTC clients, {hosts.count(host)} of them on "
+                "your computer; disconnect some, or connect directly"
+            )
+
+    async def _open_channel(
+        self, peer_id: str, client: Peer, metadata: Metadata, connection: socket.socket
+    ) -> DataChannel:
+        assert self._table is not None, "serve() must be called first"
+        host = client.host_and_port[0]
+        host = f"[{host}]" if ":" in host else host
+        peer = client._replace(address=f"webrtc:{host}:{next(self._numbers)}", is_encrypted=True)
+
+        def on_end() -> None:
+            if self._channels.pop(peer_id, None) is not None:
+                self._candidates.pop(peer_id, None)
+                for react in self._reactions.pop(peer_id, ()):
+                    react()
+
+        channel = DataChannel(self._table, peer, metadata, self._requests, self._replies, on_end)
+        self._channels[peer_id] = channel
+        for option in (socket.SO_SNDBUF, socket.SO_RCVBUF):
+            connection.setsockopt(socket.SOL_SOCKET, option, _SOCKET_BUFFER)
+        connection.setblocking(False)
+        try:
+            await asyncio.get_running_loop().create_connection(lambda: channel, sock=connection)
+        except BaseException:
+            connection.close()
+            on_end()
+            raise
+        return channel

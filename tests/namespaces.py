@@ -1,0 +1,76 @@
+"""Network namespaces for tests: computers of their own, connected by a switch."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import secrets
+import shutil
+import subprocess
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+needs_namespaces = pytest.mark.skipif(
+    os.geteuid() != 0 or shutil.which("ip") is None, reason="needs root and iproute2"
+)
+
+
+@dataclass(frozen=True)
+class Computer:
+    namespace: str
+    address: str
+
+    @property
+    def prefix(self) -> list[str]:
+        """The beginning of a command that runs there."""
+        return ["ip", "netns", "exec", self.namespace]
+
+    def run(self, *command: str, check: bool = True) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(
+            [*self.prefix, *command],
+            check=check,
+            capture_output=True,
+            text=True,
+            timeout=150,
+            cwd=Path(__file__).parent.parent,
+        )
+
+    def set_names(self, addresses: Mapping[str, str]) -> None:
+        """Let it know computers by name."""
+        directory = Path("/etc/netns", self.namespace)
+        directory.mkdir(parents=True)
+        lines = ["127.0.0.1 localhost", *(f"{each} {name}" for name, each in addresses.items())]
+        (directory / "hosts").write_text("\n".join(lines) + "\n")
+
+
+@contextlib.contextmanager
+def local_network(count: int) -> Iterator[Sequence[Computer]]:
+    """Yield computers on one network, which is connected to nothing else."""
+    tag = secrets.token_hex(3)
+    switch = f"sw{tag}"
+    computers = [Computer(f"ns{tag}{number}", f"10.77.0.{number + 1}") for number in range(count)]
+    with contextlib.ExitStack() as stack:
+        _ip("netns", "add", switch)
+        stack.callback(_ip, "netns", "del", switch)
+        _ip("-n", switch, "link", "add", "br0", "type", "bridge", "mcast_snooping", "0")
+        _ip("-n", switch, "link", "set", "br0", "up")
+        for number, computer in enumerate(computers):
+            there, port = computer.namespace, f"p{number}"
+            _ip("netns", "add", there)
+            stack.callback(shutil.rmtree, f"/etc/netns/{there}", ignore_errors=True)
+            stack.callback(_ip, "netns", "del", there)
+            peer = ("type", "veth", "peer", "name", port, "netns", switch)
+            _ip("-n", there, "link", "add", "eth0", *peer)
+            _ip("-n", switch, "link", "set", port, "master", "br0", "up")
+            _ip("-n", there, "addr", "add", f"{computer.address}/24", "dev", "eth0")
+            _ip("-n", there, "link", "set", "lo", "up")
+            _ip("-n", there, "link", "set", "eth0", "up")
+            _ip("-n", there, "route", "add", "default", "dev", "eth0")
+        yield computers
+
+
+def _ip(*arguments: str) -> None:
+    subprocess.run(["ip", *arguments], check=True, capture_output=True, timeout=60)

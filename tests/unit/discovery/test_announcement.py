@@ -1,0 +1,43 @@
+from __future__ import annotations
+
+from cogwork.discovery.announcement import SERVICE, Announcement
+from cogwork.discovery.dns_message import Question, RecordType, decode, encode_response
+from cogwork.discovery.search import FoundMachine, _without_spellings, read_machines
+
+BELT = Announcement(("belt.factory",), 8080, "vm")
+ADDRESSES = ("192.0.2.7", "2001:db8::7")
+
+
+def test_each_spelling_has_a_complete_packet_dashes_first() -> None:
+    packets = BELT.answer([Question(SERVICE, RecordType.PTR)], ADDRESSES)
+    labels = ["belt-factory", "belt\\.factory"]
+    assert [answers[0].value for answers, _ in packets] == [
+        f"{label}._rpc._tcp.local" for label in labels
+    ]
+    for answers, additional in packets:
+        kinds = [record.type.name for record in (*answers, *additional)]
+        assert kinds == ["PTR", "SRV", "TXT", "A", "AAAA"]
+
+
+def test_other_questions_are_answered_or_left_alone() -> None:
+    def ask(name: str, kind: RecordType) -> list[str]:
+        packets = BELT.answer([Question(name, kind)], ADDRESSES)
+        return [record.type.name for answers, _ in packets for record in answers]
+
+    assert ask("vm.local", RecordType.A) == ["A", "A"]
+    assert ask("belt-factory._rpc._tcp.local", RecordType.ANY) == ["SRV", "TXT"]
+    assert ask("_services._dns-sd._udp.local", RecordType.PTR) == ["PTR"]
+    assert ask("_http._tcp.local", RecordType.PTR) == []
+    assert ask("other.local", RecordType.A) == []
+
+
+def test_found_machines_have_one_spelling() -> None:
+    found = [
+        machine
+        for records in BELT.listings(ADDRESSES)
+        for machine in read_machines(decode(encode_response(records)))
+    ]
+    transports = ("grpc", "webrtc")
+    assert sorted(_without_spellings(found)) == [
+        FoundMachine("belt.factory", address, 8080, "vm.local", transports) for address in ADDRESSES
+    ]

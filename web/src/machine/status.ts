@@ -1,0 +1,124 @@
+/** What `/status.json` and `/access.json` say. */
+
+export type ResourceState = 'unconfigured' | 'configuring' | 'ready' | 'unhealthy' | 'removing';
+
+export interface ResourceStatus {
+  readonly name: string;
+  readonly model: string;
+  readonly state: ResourceState;
+  readonly reason: string | null;
+  readonly since: number;
+  readonly revision?: string;
+  readonly depends_on: readonly string[];
+  readonly ignored_settings?: readonly string[];
+}
+
+/** What a process and those that it started use. A share of a core is the difference of two `cpu_seconds`. */
+export interface ProcessUse {
+  readonly memory_bytes: number;
+  readonly cpu_seconds: number;
+  readonly uptime_seconds: number;
+}
+
+export interface ServerStatus extends ProcessUse {
+  /** The longest delay of the last two seconds; null until it is known. */
+  readonly loop_lag_seconds: number | null;
+  readonly calls_started: number;
+  readonly calls_running: number;
+  readonly sessions: number;
+  readonly computer: {
+    readonly cores: number;
+    readonly load: number;
+    readonly memory_bytes: number;
+    readonly memory_available_bytes: number;
+  };
+}
+
+/** The use is null while there is no process. */
+export interface ModuleStatus extends Nullable<ProcessUse> {
+  readonly name: string;
+  readonly state: string;
+  readonly reason: string | null;
+  readonly since: number;
+  readonly failures: number;
+  readonly starts: number;
+  readonly pid: number | null;
+}
+
+type Nullable<T> = { readonly [key in keyof T]: T[key] | null };
+
+export interface Diagnostic {
+  readonly code?: string;
+  readonly severity?: string;
+  readonly message: string;
+  readonly line?: number;
+  readonly column?: number;
+  readonly path?: string;
+  readonly hint?: string | null;
+}
+
+export interface ConfigReport {
+  readonly state: string;
+  readonly since: number;
+  readonly diagnostics: readonly Diagnostic[];
+  readonly [key: string]: unknown;
+}
+
+export interface MachineStatus {
+  readonly state: string;
+  readonly revision: string;
+  readonly applied_at: number | null;
+  readonly configuration: ConfigReport | null;
+  readonly server: ServerStatus;
+  readonly resources: readonly ResourceStatus[];
+  readonly modules: readonly ModuleStatus[];
+  readonly jobs: readonly Record<string, unknown>[];
+  readonly [key: string]: unknown;
+}
+
+export type Role = 'owner' | 'operator' | 'viewer';
+
+/** Who this page is to the machine. */
+export interface Access {
+  readonly machine: string;
+  readonly version: string;
+  readonly login: boolean;
+  readonly entity: string;
+  readonly role: Role;
+}
+
+/** A resource with its name taken apart: `rdk:component:camera/belt`. */
+export interface Resource extends ResourceStatus {
+  readonly fullName: string;
+  /** `rdk:component:camera` */
+  readonly api: string;
+  /** `component` or `service` */
+  readonly kind: string;
+  /** `camera` */
+  readonly subtype: string;
+  /** `belt`; with the names of remotes before it */
+  readonly shortName: string;
+}
+
+/** Takes names apart. A resource that has not changed stays the same object, so that nothing asks again for it. */
+export function parseResources(statuses: readonly ResourceStatus[], before: readonly Resource[]): readonly Resource[] {
+  const known = new Map(before.map((each) => [each.fullName, each]));
+  return statuses.map((status) => {
+    const earlier = known.get(status.name);
+    const isSame =
+      earlier !== undefined &&
+      Object.entries(status).every(([key, value]) => isEqual(value, earlier[key as keyof ResourceStatus]));
+    return isSame ? earlier : parseResource(status);
+  });
+}
+
+function isEqual(a: unknown, b: unknown): boolean {
+  return a === b || (Array.isArray(a) && JSON.stringify(a) === JSON.stringify(b));
+}
+
+function parseResource(status: ResourceStatus): Resource {
+  const slash = status.name.indexOf('/');
+  const api = status.name.slice(0, slash);
+  const [, kind = '', subtype = ''] = api.split(':');
+  return { ...status, fullName: status.name, api, kind, subtype, shortName: status.name.slice(slash + 1) };
+}
