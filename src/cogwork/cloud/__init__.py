@@ -1,0 +1,1 @@
+"""The fleet cloud: organizations, machines, their configurations and their logs."""

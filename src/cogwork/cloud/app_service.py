@@ -1,0 +1,110 @@
+"""AppService: what the SDK's fleet client and `cogwork fleet` call."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import replace
+from functools import partial
+from typing import Any, Final
+
+from google.protobuf.message import Message
+from viam.gen.app.v1.app_grpc import UnimplementedAppServiceBase
+
+from cogwork.cloud import (
+    keys,
+    locations,
+    machines,
+    organizations,
+    part_configs,
+    parts,
+    permissions,
+)
+from cogwork.cloud.actor import Actor
+from cogwork.cloud.bus import part_topic
+from cogwork.cloud.context import CloudContext
+from cogwork.cloud.login import Login
+from cogwork.cloud.operation import Operation
+from cogwork.cloud.part_logs import get_robot_part_logs, tail_robot_part_logs
+from cogwork.cloud.records import Transaction
+from cogwork.wire.handlers import Handler, Method, Stream, methods_from_service
+
+APP_SERVICE: Final = "viam.app.v1.AppService"
+
+_TAIL: Final = "TailRobotPartLogs"
+
+_OPERATIONS: Final[Mapping[str, Operation]] = {
+    name: operation
+    for each in (organizations, locations, machines, parts, part_configs, keys, permissions)
+    for name, operation in each.OPERATIONS.items()
+}
+
+_ANSWERS: Final[Mapping[str, Callable[[CloudContext, Actor, Any], Awaitable[Message]]]] = {
+    "GetRobotPartLogs": get_robot_part_logs,
+}
+"""Methods that are not one transaction of the records."""
+
+
+def served_methods() -> list[str]:
+    """Return the names of the methods that are served."""
+    return sorted({*_OPERATIONS, *_ANSWERS, _TAIL})
+
+
+class AppService:
+    def __init__(self, context: CloudContext, login: Login) -> None:
+        self._context = context
+        self._login = login
+
+    def methods(self) -> list[Method]:
+        """Return every method of the API. Those without an operation refuse by themselves."""
+        return [
+            replace(method, handle=self._handle(method))
+            for method in methods_from_service(UnimplementedAppServiceBase())
+        ]
+
+    def _handle(self, method: Method) -> Handler:
+        name = method.path.rpartition("/")[2]
+        if name == _TAIL:
+            return self._tail_logs
+        answer = self._find_answer(name)
+        if answer is None:
+            return self._require_login(method.handle)
+
+        async def handle(stream: Stream) -> None:
+            actor = await self._login.identify(stream)
+            await stream.send_message(await answer(actor, await stream.recv_message()))
+
+        return handle
+
+    async def _tail_logs(self, stream: Stream) -> None:
+        actor = await self._login.identify(stream)
+        replies = tail_robot_part_logs(self._context, actor, await stream.recv_message())
+        async for reply in replies:
+            await stream.send_message(reply)
+
+    def _find_answer(self, name: str) -> Callable[[Actor, Any], Awaitable[Message]] | None:
+        if (operation := _OPERATIONS.get(name)) is not None:
+            return partial(self._run, operation)
+        if (answer := _ANSWERS.get(name)) is not None:
+            return partial(answer, self._context)
+        return None
+
+    def _require_login(self, refuse: Handler) -> Handler:
+        async def handle(stream: Stream) -> None:
+            await self._login.identify(stream)
+            await refuse(stream)
+
+        return handle
+
+    async def _run(self, operation: Operation, actor: Actor, request: Message) -> Message:
+        def work(tx: Transaction) -> tuple[Message, list[str]]:
+            # A new one for each attempt, because a transaction may run again.
+            call = self._context.make_call(actor)
+            return operation.answer(tx, call, request), call.changed_parts
+
+        if not operation.is_write:
+            reply, _ = await self._context.records.read(work)
+            return reply
+        reply, changed_parts = await self._context.records.write(work)
+        for part in changed_parts:
+            self._context.bus.publish(part_topic(part), b"")
+        return reply

@@ -1,0 +1,32 @@
+"""Messages between the processes of a cloud.
+
+A message is a hint: it may be lost when a process ends or a reader is too slow. The truth is in the
+records and in the logs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import AbstractAsyncContextManager
+from typing import Protocol
+
+MAX_UNREAD = 256
+"""Messages that wait for a slow reader. Older ones are dropped."""
+
+
+class Bus(Protocol):
+    def publish(self, topic: str, message: bytes) -> None:
+        """Send a message to everyone who listens to the topic now."""
+
+    def listen(self, topic: str) -> AbstractAsyncContextManager[AsyncIterator[bytes]]:
+        """Yield the messages that are published from the start of the block on."""
+
+
+def part_topic(part_id: str) -> str:
+    """What concerns a part: a new configuration, or a request to restart."""
+    return f"part.{part_id}"
+
+
+def log_topic(part_id: str) -> str:
+    """New lines of a part's log, as a LogRequest."""
+    return f"log.{part_id}"

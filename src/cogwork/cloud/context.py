@@ -1,0 +1,34 @@
+"""What every service of the cloud uses."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from cogwork.auth.certificate_authority import Authority
+from cogwork.cloud.actor import Actor
+from cogwork.cloud.bus import Bus
+from cogwork.cloud.keyring import Keyring
+from cogwork.cloud.log_store import LogStore
+from cogwork.cloud.operation import Call
+from cogwork.cloud.public_name import PublicName
+from cogwork.cloud.records import Records
+from cogwork.core.clock import Clock
+
+
+@dataclass(frozen=True, slots=True)
+class CloudContext:
+    records: Records
+    logs: LogStore
+    bus: Bus
+    keyring: Keyring
+    authority: Authority
+    """Signs the certificates of machines."""
+    name: PublicName
+    clock: Clock
+
+    def make_call(self, actor: Actor) -> Call:
+        return Call(actor, self.now(), self.keyring, self.name)
+
+    def now(self) -> int:
+        """Return the time in microseconds since 1970."""
+        return int(self.clock.time() * 1e6)

@@ -1,0 +1,56 @@
+"""The control plane: every service of the cloud, over one set of stores."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from cogwork.auth.signing_key import SigningKey
+from cogwork.cloud.access import CloudRole, ResourceType
+from cogwork.cloud.actor import Actor, ActorType
+from cogwork.cloud.app_service import APP_SERVICE, AppService
+from cogwork.cloud.auth_service import auth_methods
+from cogwork.cloud.context import CloudContext
+from cogwork.cloud.keys import add_key
+from cogwork.cloud.login import Login
+from cogwork.cloud.organizations import add_organization
+from cogwork.cloud.records import Transaction
+from cogwork.cloud.rendezvous import Rendezvous
+from cogwork.cloud.robot_service import ROBOT_SERVICE, robot_methods
+from cogwork.cloud.signaling_service import SIGNALING_SERVICE, signaling_methods
+from cogwork.core.errors import CogworkError
+from cogwork.wire.grpc_services import add_standard_services
+from cogwork.wire.handlers import HandlerTable
+
+_AUTH_SERVICE: Final = "proto.rpc.v1.AuthService"
+_NOBODY: Final = Actor(ActorType.API_KEY, "")
+
+
+class AlreadyInitialized(CogworkError):
+    """The cloud has an organization already."""
+
+    status = "FAILED_PRECONDITION"
+
+
+class ControlPlane:
+    def __init__(self, context: CloudContext, key: SigningKey) -> None:
+        self._context = context
+        login, rendezvous = Login(context, key), Rendezvous()
+        self.table = HandlerTable()
+        self.table.add(_AUTH_SERVICE, lambda: auth_methods(login))
+        self.table.add(APP_SERVICE, AppService(context, login).methods)
+        self.table.add(ROBOT_SERVICE, lambda: robot_methods(context, login))
+        self.table.add(SIGNALING_SERVICE, lambda: signaling_methods(context, login, rendezvous))
+        add_standard_services(self.table)
+
+    async def initialize(self, organization: str) -> tuple[str, str]:
+        """Create the first organization. Return the ID of its owner's key, and the key."""
+
+        def work(tx: Transaction) -> tuple[str, str]:
+            if tx.query("SELECT 1 FROM organization LIMIT 1"):
+                raise AlreadyInitialized("this cloud has its first owner already")
+            call = self._context.make_call(_NOBODY)
+            new = add_organization(tx, call, organization)
+            owner = (ResourceType.ORGANIZATION, new), CloudRole.OWNER
+            return add_key(tx, call, new, "first owner", [owner])
+
+        return await self._context.records.write(work)

@@ -1,0 +1,82 @@
+"""Logs actors in to the cloud, and identifies them by their tokens afterwards."""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import logging
+from typing import Final
+
+from cogwork.auth.attempt_limiter import AttemptLimiter
+from cogwork.auth.errors import InvalidLogin, Unauthenticated
+from cogwork.auth.signing_key import SigningKey
+from cogwork.auth.tokens import FINGERPRINT, TokenIssuer
+from cogwork.cloud.actor import Actor, ActorType
+from cogwork.cloud.context import CloudContext
+from cogwork.cloud.records import Transaction
+from cogwork.wire.handlers import Stream
+
+AUDIENCE: Final = "cogwork-cloud"
+
+_BEARER: Final = "Bearer "
+_NO_DIGEST: Final = "0" * 64
+"""Compared for an unknown actor, so that refusing one takes as long as refusing another."""
+
+_log = logging.getLogger("cloud.login")
+
+
+class Login:
+    def __init__(self, context: CloudContext, key: SigningKey) -> None:
+        self._context = context
+        self._issuer = TokenIssuer(key, AUDIENCE)
+        self._limiter = AttemptLimiter(context.clock.monotonic)
+
+    async def log_in(self, entity: str, kind: str, payload: str, address: str) -> str:
+        """Return a token for valid credentials. `address` is where the actor is."""
+        if kind not in tuple(ActorType):
+            raise InvalidLogin(
+                f'do not know how to handle credential type "{kind[:64]}"; use an API key'
+            )
+        actor = Actor(ActorType(kind), entity)
+        self._limiter.check(address, entity)
+        stored = await self._context.records.read(lambda tx: _digests_of(tx, actor))
+        digest = self._context.keyring.digest(payload)
+        matching = [each for each in stored or (_NO_DIGEST,) if hmac.compare_digest(each, digest)]
+        if not matching or not stored:
+            self._limiter.record_failure(address, entity)
+            _log.warning("login of %s from %s failed: invalid credentials", actor, address)
+            raise Unauthenticated("invalid credentials")
+        self._limiter.record_success(address, entity)
+        return self._issuer.issue(
+            entity, kind, _fingerprint(matching[0]), self._context.clock.time()
+        )
+
+    async def identify(self, stream: Stream) -> Actor:
+        """Return who sent a call."""
+        authorizations = [value for key, value in stream.metadata.items() if key == "authorization"]
+        if len(authorizations) != 1 or not isinstance(authorizations[0], str):
+            raise Unauthenticated("authentication required")
+        if not authorizations[0].startswith(_BEARER):
+            raise Unauthenticated(f"expected authorization header with prefix: {_BEARER}")
+        claims = self._issuer.verify(authorizations[0].removeprefix(_BEARER))
+        actor = Actor(ActorType(claims.type), claims.entity)
+        stored = await self._context.records.read(lambda tx: _digests_of(tx, actor))
+        if claims.metadata.get(FINGERPRINT, "") not in map(_fingerprint, stored):
+            raise Unauthenticated("unauthenticated: the credentials of this token were removed")
+        return actor
+
+
+def _digests_of(tx: Transaction, actor: Actor) -> list[str]:
+    """Return the digests of the secrets with which an actor may log in."""
+    if actor.type is ActorType.API_KEY:
+        rows = tx.query("SELECT digest FROM api_key WHERE id = ?", actor.id)
+    else:
+        rows = tx.query(
+            "SELECT digest FROM secret WHERE owner_type = 'part' AND owner_id = ?", actor.id
+        )
+    return [row["digest"] for row in rows]
+
+
+def _fingerprint(digest: str) -> str:
+    """Identify a secret in a token, so that the token ends with it."""
+    return hashlib.sha256(digest.encode()).hexdigest()[:16]

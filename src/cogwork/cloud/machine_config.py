@@ -1,0 +1,74 @@
+"""The configuration that a machine gets: what its owner wrote, and what only the cloud knows."""
+
+from __future__ import annotations
+
+import json
+from typing import Any, Final
+
+from google.protobuf.struct_pb2 import Struct
+from viam.gen.app.v1 import robot_pb2 as pb
+
+from cogwork.cloud.access import ResourceType, list_above
+from cogwork.cloud.keyring import Keyring
+from cogwork.cloud.public_name import PublicName, local_name
+from cogwork.cloud.records import Row, Transaction
+from cogwork.cloud.secrets import SecretOwner, list_secrets
+from cogwork.resource.config_message import to_message
+
+_KEYS: Final = "keys"
+_ROLES: Final = "roles"
+
+
+def build_machine_config(
+    tx: Transaction, part: Row, cloud: PublicName, keyring: Keyring
+) -> pb.RobotConfig:
+    """`part` is a row with the location of its machine."""
+    message = to_message(json.loads(part["config"]))
+    message.revision = str(part["revision"])
+    message.cloud.CopyFrom(_describe_cloud(tx, part, cloud, keyring))
+    if (handler := _make_handler(tx, part, keyring)) is not None:
+        message.auth.handlers.append(handler)
+    return message
+
+
+def _describe_cloud(
+    tx: Transaction, part: Row, cloud: PublicName, keyring: Keyring
+) -> pb.CloudConfig:
+    found = list_secrets(tx, keyring, SecretOwner.LOCATION, part["location_id"])
+    secrets = [pb.LocationSecret(id=each.id, secret=each.secret) for each in found]
+    return pb.CloudConfig(
+        id=part["id"],
+        fqdn=cloud.full_name(part),
+        local_fqdn=local_name(part),
+        managed_by=cloud.domain,
+        signaling_address=cloud.address,
+        signaling_insecure=not cloud.is_encrypted,
+        location_secret=secrets[0].secret,
+        location_secrets=secrets,
+        primary_org_id=part["organization_id"],
+        location_id=part["location_id"],
+        machine_id=part["machine_id"],
+    )
+
+
+def _make_handler(tx: Transaction, part: Row, keyring: Keyring) -> pb.AuthHandlerConfig | None:
+    """Return the keys that have a role on the machine, so that their holders can log in to it."""
+    keys: dict[str, str] = {}
+    roles: dict[str, str] = {}
+    for kind, name in list_above(tx, (ResourceType.MACHINE, part["machine_id"])):
+        rows = tx.query(
+            "SELECT api_key.id, api_key.sealed, role_grant.role FROM api_key "
+            "JOIN role_grant ON role_grant.key_id = api_key.id "
+            "WHERE resource_type = ? AND resource_id = ?",
+            *(kind, name),
+        )
+        for row in rows:
+            keys[row["id"]] = keyring.unseal(row["sealed"])
+            if roles.get(row["id"]) != "owner":
+                roles[row["id"]] = row["role"]
+    if not keys:
+        return None
+    content: dict[str, Any] = {_KEYS: sorted(keys), **keys, _ROLES: roles}
+    config = Struct()
+    config.update(content)
+    return pb.AuthHandlerConfig(type=pb.CredentialsType.CREDENTIALS_TYPE_API_KEY, config=config)

@@ -1,0 +1,136 @@
+"""`cogwork-cloud`: create a fleet cloud, and serve it."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import os
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from cogwork import __version__
+from cogwork.core.errors import CogworkError
+from cogwork.core.paths import cogwork_home
+from cogwork.serving import process
+from cogwork.serving.address import Address
+
+EXIT_OK = 0
+EXIT_FAILURE = 1
+_DEFAULT_ADDRESS = "localhost:8090"
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    arguments = _build_parser().parse_args(argv)
+    try:
+        return int(arguments.run(arguments))
+    except CogworkError as error:
+        print(f"cogwork-cloud: {error}", file=sys.stderr)
+        return EXIT_FAILURE
+
+
+def _build_parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        "cogwork-cloud", description="Host a fleet of machines: their configurations and logs."
+    )
+    parser.add_argument("--version", action="version", version=f"cogwork-cloud {__version__}")
+    commands = parser.add_subparsers(required=True, metavar="COMMAND")
+    init = commands.add_parser("init", help="create a cloud, and print the key of its first owner")
+    init.add_argument(
+        "--domain",
+        default="localhost",
+        help="the names of machines end with it (default: localhost)",
+    )
+    init.add_argument(
+        "--organization", default="Main", metavar="NAME", help="the first organization"
+    )
+    init.set_defaults(run=_init)
+    serve = commands.add_parser("serve", help="serve the cloud")
+    serve.add_argument(
+        "--address",
+        type=Address.parse,
+        default=_DEFAULT_ADDRESS,
+        metavar="HOST:PORT",
+        help=f"where to listen (default: {_DEFAULT_ADDRESS})",
+    )
+    serve.add_argument(
+        "--public-address",
+        default="",
+        metavar="HOST:PORT",
+        help="where machines reach the cloud, if not at --address",
+    )
+    serve.add_argument("--tls-cert", type=Path, metavar="FILE", help="the certificate, as PEM")
+    serve.add_argument("--tls-key", type=Path, metavar="FILE", help="its private key, as PEM")
+    serve.add_argument(
+        "--allow-plaintext",
+        action="store_true",
+        help="serve other computers without TLS, behind a proxy that encrypts",
+    )
+    serve.set_defaults(run=_serve)
+    for each in (init, serve):
+        each.add_argument(
+            "--data",
+            type=Path,
+            default=cogwork_home(os.environ) / "cloud",
+            metavar="DIRECTORY",
+            help="where the cloud is kept (default: %(default)s)",
+        )
+    return parser
+
+
+def _init(arguments: argparse.Namespace) -> int:
+    from cogwork.cloud.cloud_directory import CloudDirectory, check_domain
+    from cogwork.cloud.open_cloud import open_cloud
+    from cogwork.cloud.public_name import PublicName
+    from cogwork.core.clock import SystemClock
+
+    directory, domain = CloudDirectory(arguments.data), check_domain(arguments.domain)
+
+    async def initialize() -> tuple[str, str]:
+        name = PublicName(domain, domain, is_encrypted=True)
+        async with open_cloud(directory, name, SystemClock()) as plane:
+            return await plane.initialize(arguments.organization)
+
+    key_id, key = asyncio.run(initialize())
+    directory.save_domain(domain)
+    print(f"""Created a cloud in {directory.path}.
+
+The key of its first owner, which is shown only once:
+  key ID: {key_id}
+  key:    {key}
+
+Serve it:
+  cogwork-cloud serve --data {directory.path}""")
+    return EXIT_OK
+
+
+def _serve(arguments: argparse.Namespace) -> int:
+    if (arguments.tls_cert is None) != (arguments.tls_key is None):
+        raise CogworkError("--tls-cert and --tls-key belong together; give both")
+    process.prepare(os.environ)
+    # These import grpc, which must not happen before the process is prepared.
+    from cogwork.cloud.cloud_directory import CloudDirectory
+    from cogwork.cloud.serve import ServeOptions, serve
+    from cogwork.core.clock import SystemClock
+    from cogwork.serving.certificate_watcher import CertificateFiles
+    from cogwork.serving.log import ServerLog
+
+    certificate = (
+        CertificateFiles(arguments.tls_cert, arguments.tls_key)
+        if arguments.tls_cert is not None
+        else None
+    )
+    options = ServeOptions(
+        arguments.address, certificate, arguments.allow_plaintext, arguments.public_address
+    )
+    clock = SystemClock()
+    log = ServerLog(clock, process.STDOUT, os.environ)
+    log.open()
+    try:
+        return process.run(serve(CloudDirectory(arguments.data), options, clock, log))
+    finally:
+        log.close()
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,27 @@
+"""Names that people give to organizations, locations, machines, parts and keys."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from typing import Final
+
+from cogwork.core.errors import InvalidRequest
+
+_MAX_LENGTH: Final = 100
+
+
+def require_name(name: str) -> str:
+    """Return the name without spaces around it. Raise InvalidRequest if it cannot be shown."""
+    name = name.strip()
+    if not 0 < len(name) <= _MAX_LENGTH:
+        raise InvalidRequest(f"a name has 1 to {_MAX_LENGTH} characters; this one has {len(name)}")
+    if any(unicodedata.category(each) in ("Cc", "Cf", "Cs") for each in name):
+        raise InvalidRequest("a name has no control characters; remove them")
+    return name
+
+
+def host_label(name: str) -> str:
+    """Return a name as part of a host name: `Press 4` is `press-4`."""
+    plain = unicodedata.normalize("NFKD", name).encode("ascii", "ignore").decode().lower()
+    return re.sub(r"[^a-z0-9]+", "-", plain).strip("-")[:60] or "machine"

@@ -1,0 +1,36 @@
+"""Open the cloud that a directory holds."""
+
+from __future__ import annotations
+
+import contextlib
+import datetime
+from collections.abc import AsyncIterator
+
+from cogwork.auth.signing_key import load_signing_key
+from cogwork.cloud.cloud_directory import CloudDirectory
+from cogwork.cloud.context import CloudContext
+from cogwork.cloud.control_plane import ControlPlane
+from cogwork.cloud.keyring import Keyring
+from cogwork.cloud.local_bus import LocalBus
+from cogwork.cloud.public_name import PublicName
+from cogwork.cloud.sqlite_log_store import SqliteLogStore
+from cogwork.cloud.sqlite_records import SqliteRecords
+from cogwork.core.clock import Clock
+
+
+@contextlib.asynccontextmanager
+async def open_cloud(
+    directory: CloudDirectory, name: PublicName, clock: Clock
+) -> AsyncIterator[ControlPlane]:
+    """Run the block with the cloud, whose files are created where they do not exist."""
+    directory.path.mkdir(mode=0o700, parents=True, exist_ok=True)
+    key = load_signing_key(directory.signing_key)
+    now = datetime.datetime.fromtimestamp(clock.time(), datetime.UTC)
+    authority = directory.load_authority(now)
+    async with contextlib.AsyncExitStack() as stack:
+        records = SqliteRecords(directory.records)
+        stack.push_async_callback(records.aclose)
+        logs = SqliteLogStore(directory.logs)
+        stack.push_async_callback(logs.aclose)
+        context = CloudContext(records, logs, LocalBus(), Keyring(key), authority, name, clock)
+        yield ControlPlane(context, key)

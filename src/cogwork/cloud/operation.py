@@ -1,0 +1,56 @@
+"""An operation of the cloud: a function that answers one request in one transaction."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+from google.protobuf.message import Message
+from google.protobuf.timestamp_pb2 import Timestamp
+
+from cogwork.cloud.actor import Actor
+from cogwork.cloud.keyring import Keyring
+from cogwork.cloud.public_name import PublicName
+from cogwork.cloud.records import Transaction
+
+
+@dataclass(slots=True)
+class Call:
+    """Who asks for an operation, when, and what follows from it."""
+
+    actor: Actor
+    now: int
+    """Microseconds since 1970."""
+    keyring: Keyring
+    name: PublicName
+    changed_parts: list[str] = field(default_factory=list)
+    """Parts with a new configuration or a request to restart, told after the transaction."""
+
+
+Answer = Callable[[Transaction, Call, Any], Message]
+
+
+@dataclass(frozen=True, slots=True)
+class Operation:
+    answer: Answer
+    is_write: bool
+
+
+def reading(answer: Answer) -> Operation:
+    return Operation(answer, is_write=False)
+
+
+def writing(answer: Answer) -> Operation:
+    return Operation(answer, is_write=True)
+
+
+def new_id() -> str:
+    return str(uuid.uuid4())
+
+
+def to_timestamp(microseconds: int) -> Timestamp:
+    found = Timestamp()
+    found.FromMicroseconds(microseconds)
+    return found

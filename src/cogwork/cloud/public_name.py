@@ -1,0 +1,29 @@
+"""The names of the cloud and of its machines."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from cogwork.cloud.names import host_label
+from cogwork.cloud.records import Row
+
+
+@dataclass(frozen=True, slots=True)
+class PublicName:
+    """How machines and clients know the cloud."""
+
+    domain: str
+    """The names of machines end with it: `<part>.<location>.<domain>`."""
+    address: str
+    """Where they reach it: `HOST:PORT`."""
+    is_encrypted: bool
+    """Whether they reach it with TLS."""
+
+    def full_name(self, part: Row) -> str:
+        """Return the name by which clients reach a part, given with the location of its machine."""
+        return f"{host_label(part['name'])}.{part['location_id']}.{self.domain}"
+
+
+def local_name(part: Row) -> str:
+    """Return the name by which clients of the same network reach a part."""
+    return f"{host_label(part['name'])}-{part['location_id']}.local"

@@ -1,0 +1,58 @@
+"""The cloud's records: what an engine must offer to store them.
+
+Queries are written in the SQL that SQLite and PostgreSQL share, with `?` for values. Times are
+microseconds since 1970.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Protocol, TypeVar
+
+from cogwork.core.errors import CogworkError
+
+T = TypeVar("T")
+Value = str | int | bytes | None
+Row = Mapping[str, Any]
+
+
+class RecordsUnavailable(CogworkError):
+    """The records cannot be read or written now."""
+
+    status = "UNAVAILABLE"
+
+
+class DuplicateRecord(CogworkError):
+    """A record with this key exists."""
+
+    status = "ALREADY_EXISTS"
+
+
+class Transaction(Protocol):
+    """Reads and changes that other transactions see all at once, or never."""
+
+    def query(self, sql: str, *values: Value) -> Sequence[Row]: ...
+
+    def execute(self, sql: str, *values: Value) -> int:
+        """Make a change and return the number of changed rows. Raise DuplicateRecord."""
+
+
+class Records(Protocol):
+    async def read(self, work: Callable[[Transaction], T]) -> T:
+        """Run the work on a state that does not change meanwhile, and return its result.
+
+        The work runs in a thread and must not change anything.
+        """
+
+    async def write(self, work: Callable[[Transaction], T]) -> T:
+        """Run the work and return its result when its changes are on disk.
+
+        Transactions appear to run one after the other. If the work raises, nothing is changed.
+        The work runs in a thread, and may run again if another transaction was in its way.
+        """
+
+    async def aclose(self) -> None: ...
+
+
+def first(rows: Sequence[Row]) -> Row | None:
+    return rows[0] if rows else None

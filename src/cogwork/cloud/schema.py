@@ -1,0 +1,87 @@
+"""The tables of the cloud's records, in SQL that SQLite and PostgreSQL share."""
+
+from __future__ import annotations
+
+from typing import Final
+
+_FIRST: Final = """
+CREATE TABLE organization (
+    id TEXT PRIMARY KEY,
+    name TEXT NOT NULL,
+    namespace TEXT UNIQUE,
+    created_at BIGINT NOT NULL
+);
+CREATE TABLE location (
+    id TEXT PRIMARY KEY,
+    organization_id TEXT NOT NULL REFERENCES organization (id),
+    parent_id TEXT REFERENCES location (id),
+    name TEXT NOT NULL,
+    created_at BIGINT NOT NULL
+);
+CREATE INDEX location_by_organization ON location (organization_id);
+CREATE INDEX location_by_parent ON location (parent_id);
+CREATE TABLE machine (
+    id TEXT PRIMARY KEY,
+    organization_id TEXT NOT NULL REFERENCES organization (id),
+    location_id TEXT NOT NULL REFERENCES location (id),
+    name TEXT NOT NULL,
+    created_at BIGINT NOT NULL,
+    deleted_at BIGINT
+);
+CREATE INDEX machine_by_location ON machine (location_id);
+CREATE INDEX machine_by_organization ON machine (organization_id);
+CREATE TABLE part (
+    id TEXT PRIMARY KEY,
+    organization_id TEXT NOT NULL REFERENCES organization (id),
+    machine_id TEXT NOT NULL REFERENCES machine (id),
+    name TEXT NOT NULL,
+    is_main INTEGER NOT NULL,
+    config TEXT NOT NULL,
+    revision BIGINT NOT NULL,
+    created_at BIGINT NOT NULL,
+    updated_at BIGINT NOT NULL,
+    deleted_at BIGINT,
+    restart_requested_at BIGINT
+);
+CREATE INDEX part_by_machine ON part (machine_id);
+CREATE TABLE part_history (
+    part_id TEXT NOT NULL REFERENCES part (id),
+    revision BIGINT NOT NULL,
+    edited_at BIGINT NOT NULL,
+    editor_type TEXT NOT NULL,
+    editor_id TEXT NOT NULL,
+    name TEXT NOT NULL,
+    config TEXT NOT NULL,
+    PRIMARY KEY (part_id, revision)
+);
+CREATE TABLE secret (
+    id TEXT PRIMARY KEY,
+    owner_type TEXT NOT NULL,
+    owner_id TEXT NOT NULL,
+    digest TEXT NOT NULL,
+    sealed TEXT NOT NULL,
+    created_at BIGINT NOT NULL
+);
+CREATE INDEX secret_by_owner ON secret (owner_type, owner_id);
+CREATE TABLE api_key (
+    id TEXT PRIMARY KEY,
+    organization_id TEXT NOT NULL REFERENCES organization (id),
+    name TEXT NOT NULL,
+    digest TEXT NOT NULL,
+    sealed TEXT NOT NULL,
+    created_at BIGINT NOT NULL
+);
+CREATE INDEX api_key_by_organization ON api_key (organization_id);
+CREATE TABLE role_grant (
+    key_id TEXT NOT NULL REFERENCES api_key (id),
+    organization_id TEXT NOT NULL REFERENCES organization (id),
+    resource_type TEXT NOT NULL,
+    resource_id TEXT NOT NULL,
+    role TEXT NOT NULL,
+    PRIMARY KEY (key_id, resource_type, resource_id)
+);
+CREATE INDEX role_grant_by_organization ON role_grant (organization_id);
+"""
+
+MIGRATIONS: Final = (_FIRST,)
+"""Scripts that bring the tables from each version to the next. Released ones never change."""

@@ -1,0 +1,107 @@
+"""Serve a cloud from its directory."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+from pathlib import Path
+from typing import Final, NamedTuple
+
+from cogwork import __version__
+from cogwork.cloud.cloud_directory import CloudDirectory
+from cogwork.cloud.http import create_app
+from cogwork.cloud.open_cloud import open_cloud
+from cogwork.cloud.public_name import PublicName
+from cogwork.core.clock import Clock
+from cogwork.core.errors import CogworkError
+from cogwork.serving.address import Address, ListenAddresses, format_serving_line
+from cogwork.serving.certificate_watcher import CertificateFiles, CertificateWatcher
+from cogwork.serving.listeners import Listeners
+from cogwork.serving.log import ServerLog
+from cogwork.serving.process import dump_stacks_on_signal
+from cogwork.serving.shutdown import Shutdown
+from cogwork.serving.socket_directory import private_directory, remove_directory
+
+EXIT_OK: Final = 0
+EXIT_FAILURE: Final = 1
+
+_log = logging.getLogger("cloud")
+
+
+class PlaintextRefused(CogworkError):
+    """Keys would travel where others can read them."""
+
+
+class ServeOptions(NamedTuple):
+    address: Address
+    certificate: CertificateFiles | None = None
+    allow_plaintext: bool = False
+    """Whether a proxy in front of the cloud encrypts."""
+    public_address: str = ""
+    """Where machines and clients reach the cloud, if not at the address."""
+
+
+async def serve(
+    directory: CloudDirectory, options: ServeOptions, clock: Clock, log: ServerLog
+) -> int:
+    """Serve until a stop is requested, and return the exit code."""
+    shutdown = Shutdown()
+    shutdown.install_signal_handlers()
+    dump_stacks_on_signal()
+    with private_directory() as sockets:
+        shutdown.on_forced_exit(lambda: remove_directory(sockets))
+        async with contextlib.AsyncExitStack() as stack:
+            try:
+                await _start(directory, options, clock, log, sockets, stack)
+            except CogworkError as error:
+                _log.error("%s", error)
+                shutdown.fail("startup failed")
+            _log.info("stopping: %s", await shutdown.requested)
+    shutdown.limit_exit_time()
+    return EXIT_FAILURE if shutdown.failed else EXIT_OK
+
+
+async def _start(
+    directory: CloudDirectory,
+    options: ServeOptions,
+    clock: Clock,
+    log: ServerLog,
+    sockets: Path,
+    stack: contextlib.AsyncExitStack,
+) -> None:
+    """Start everything, and push on the stack what ends it."""
+    _check_confidential(options)
+    is_encrypted = options.certificate is not None or options.allow_plaintext
+    name = PublicName(
+        directory.read_domain(), options.public_address or str(options.address), is_encrypted
+    )
+    plane = await stack.enter_async_context(open_cloud(directory, name, clock))
+    listeners = Listeners(plane.table, create_app, sockets)
+    stack.push_async_callback(listeners.aclose)
+    certificate = CertificateWatcher(sockets, clock, listeners.use_tls, lambda _: None)
+    await certificate.load(options.certificate)
+    await listeners.start(ListenAddresses(options.address, None, ()))
+    _log.info("cogwork-cloud %s serves %s", __version__, directory.path)
+    log.print_line(
+        format_serving_line(
+            listeners.addresses, options.address, is_encrypted=certificate.is_in_use
+        )
+    )
+    for work in (certificate.watch(), log.pipeline.flush_periodically()):
+        task = asyncio.create_task(work)
+        stack.push_async_callback(_cancel, task)
+
+
+def _check_confidential(options: ServeOptions) -> None:
+    is_confidential = options.certificate is not None or options.address.is_loopback
+    if not is_confidential and not options.allow_plaintext:
+        raise PlaintextRefused(
+            f"keys would travel unencrypted to {options.address}; give --tls-cert and --tls-key, "
+            "or --allow-plaintext behind a proxy that encrypts"
+        )
+
+
+async def _cancel(task: asyncio.Task[None]) -> None:
+    task.cancel()
+    await asyncio.gather(task, return_exceptions=True)

@@ -1,0 +1,174 @@
+"""Signaling: clients reach machines behind routers through the cloud."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Final
+
+from viam.gen.proto.rpc.webrtc.v1 import signaling_pb2 as pb
+from viam.gen.proto.rpc.webrtc.v1.signaling_grpc import SignalingServiceBase
+
+from cogwork.cloud.access import ROLE_NAMES, CloudRole, ResourceType, find_role
+from cogwork.cloud.actor import Actor, ActorType
+from cogwork.cloud.context import CloudContext
+from cogwork.cloud.login import Login
+from cogwork.cloud.parts import list_parts_of_location
+from cogwork.cloud.public_name import local_name
+from cogwork.cloud.records import Transaction
+from cogwork.cloud.rendezvous import CALL_TIMEOUT, HostOffline, Rendezvous, SignalingCall
+from cogwork.core.errors import Interrupted, InvalidRequest, NotFound
+from cogwork.wire.handlers import Metadata, Method, Stream, methods_from_service
+
+SIGNALING_SERVICE: Final = "proto.rpc.webrtc.v1.SignalingService"
+
+_HEARTBEAT: Final = 15.0
+_MAX_HOSTS: Final = 5
+
+
+class _SignalingService(SignalingServiceBase):
+    def __init__(self, context: CloudContext, login: Login, rendezvous: Rendezvous) -> None:
+        self._context = context
+        self._login = login
+        self._rendezvous = rendezvous
+
+    async def OptionalWebRTCConfig(self, stream: Stream) -> None:  # type: ignore[override]
+        await self._login.identify(stream)
+        await stream.recv_message()
+        await stream.send_message(pb.OptionalWebRTCConfigResponse(config=pb.WebRTCConfig()))
+
+    async def Call(self, stream: Stream) -> None:  # type: ignore[override]
+        actor = await self._login.identify(stream)
+        request: pb.CallRequest = await stream.recv_message()
+        (host,) = _read_hosts(stream.metadata, 1)
+        role = await self._context.records.read(lambda tx: self._find_role(tx, actor, host))
+        offer = pb.AnswerRequestInitStage(sdp=request.sdp, caller_auth_entity=actor.id)
+        offer.optional_config.disable_trickle = request.disable_trickle
+        offer.caller_auth_metadata["role"] = ROLE_NAMES[role]
+        offer.deadline.FromMicroseconds(self._context.now() + int(CALL_TIMEOUT * 1e6))
+        with self._rendezvous.call(host, offer) as call:
+            try:
+                async with asyncio.timeout(CALL_TIMEOUT):
+                    await _relay_answers(stream, call)
+            except TimeoutError:
+                raise Interrupted(f"{host} did not answer within {CALL_TIMEOUT:g} s") from None
+
+    async def CallUpdate(self, stream: Stream) -> None:  # type: ignore[override]
+        actor = await self._login.identify(stream)
+        request: pb.CallUpdateRequest = await stream.recv_message()
+        call = self._rendezvous.find(request.uuid)
+        if call.offer.caller_auth_entity != actor.id:
+            raise NotFound(f'there is no call "{request.uuid[:64]}"; it has ended')
+        call.updates.put_nowait(request)
+        await stream.send_message(pb.CallUpdateResponse())
+
+    async def Answer(self, stream: Stream) -> None:  # type: ignore[override]
+        actor = await self._login.identify(stream)
+        hosts = _read_hosts(stream.metadata, _MAX_HOSTS)
+        await self._context.records.read(lambda tx: self._check_own(tx, actor, hosts))
+        with self._rendezvous.wait_at(hosts) as waiting:
+            call = await _wait_for_call(stream, waiting)
+            await stream.send_message(pb.AnswerRequest(uuid=call.id, init=call.offer))
+            updates = asyncio.create_task(_relay_updates(stream, call))
+            try:
+                async with asyncio.timeout(2 * CALL_TIMEOUT):
+                    async for answer in stream:
+                        call.answers.put_nowait(answer)
+            except TimeoutError:
+                raise Interrupted("the call is over; wait for the next one") from None
+            finally:
+                updates.cancel()
+                await asyncio.gather(updates, return_exceptions=True)
+
+    async def ReportConnectionMetadata(self, stream: Stream) -> None:  # type: ignore[override]
+        await self._login.identify(stream)
+        await stream.recv_message()
+        await stream.send_message(pb.ReportConnectionMetadataResponse())
+
+    def _find_role(self, tx: Transaction, actor: Actor, host: str) -> CloudRole:
+        """Return the role of an actor on the machine that has this name. Raise HostOffline."""
+        for part in list_parts_of_location(tx, _location_of(host)):
+            if host in (self._context.name.full_name(part), local_name(part)):
+                machine = (ResourceType.MACHINE, part["machine_id"])
+                if (role := find_role(tx, actor, machine)) is not None:
+                    return role
+        raise HostOffline(host)
+
+    def _check_own(self, tx: Transaction, actor: Actor, hosts: list[str]) -> None:
+        """Raise NotFound unless the names are those of a part for which the actor may act."""
+        own: set[str] = set()
+        for location in {_location_of(host) for host in hosts}:
+            for part in list_parts_of_location(tx, location):
+                machine = (ResourceType.MACHINE, part["machine_id"])
+                is_itself = actor == Actor(ActorType.PART, part["id"])
+                if is_itself or find_role(tx, actor, machine) is CloudRole.OWNER:
+                    own |= {self._context.name.full_name(part), local_name(part)}
+        if not own.issuperset(hosts):
+            raise NotFound(f"{', '.join(hosts)} are not names of this machine")
+
+
+def signaling_methods(context: CloudContext, login: Login, rendezvous: Rendezvous) -> list[Method]:
+    return methods_from_service(_SignalingService(context, login, rendezvous))
+
+
+async def _wait_for_call(stream: Stream, waiting: asyncio.Future[SignalingCall]) -> SignalingCall:
+    """Wait, with heartbeats so that both sides notice a lost connection."""
+    allows_heartbeats = stream.metadata.get("heartbeats-allowed") == "true"
+    while True:
+        if allows_heartbeats:
+            heartbeat = pb.AnswerRequestHeartbeatStage()
+            await stream.send_message(pb.AnswerRequest(heartbeat=heartbeat))
+        await asyncio.wait({waiting}, timeout=_HEARTBEAT)
+        if waiting.done():
+            return waiting.result()
+
+
+async def _relay_answers(stream: Stream, call: SignalingCall) -> None:
+    """Send the messages of the machine to the client, up to the last one."""
+    while True:
+        answer = await call.answers.get()
+        match answer.WhichOneof("stage"):
+            case "init":
+                init = pb.CallResponseInitStage(sdp=answer.init.sdp)
+                await stream.send_message(pb.CallResponse(uuid=call.id, init=init))
+            case "update":
+                update = pb.CallResponseUpdateStage(candidate=answer.update.candidate)
+                await stream.send_message(pb.CallResponse(uuid=call.id, update=update))
+            case "error":
+                raise Interrupted(f"the machine refused: {answer.error.status.message[:500]}")
+            case _:
+                return
+
+
+async def _relay_updates(stream: Stream, call: SignalingCall) -> None:
+    """Send the messages of the client to the machine."""
+    while True:
+        update = await call.updates.get()
+        message = pb.AnswerRequest(uuid=call.id)
+        match update.WhichOneof("update"):
+            case "candidate":
+                message.update.candidate.CopyFrom(update.candidate)
+            case "error":
+                message.error.status.CopyFrom(update.error)
+            case _:
+                message.done.SetInParent()
+        await stream.send_message(message)
+
+
+def _read_hosts(metadata: Metadata, most: int) -> list[str]:
+    """Return the hosts that a call names, without the port at which a client dialed."""
+    hosts = [
+        value.partition(":")[0].lower()
+        for key, value in metadata.items()
+        if key == "rpc-host" and isinstance(value, str) and value
+    ]
+    if not 0 < len(hosts) <= most:
+        raise InvalidRequest(f"expected 1 to {most} rpc-host in metadata, not {len(hosts)}")
+    return hosts
+
+
+def _location_of(host: str) -> str:
+    """Return the location in a name of a machine: `press.LOCATION.…` or `press-LOCATION.local`."""
+    labels = host.split(".")
+    if labels[-1] == "local" and len(labels) == 2:
+        return labels[0].rpartition("-")[2]
+    return labels[1] if len(labels) > 2 else ""

@@ -1,0 +1,1 @@
+"""A machine's side of a cloud: its configuration, certificate, logs and keys."""

@@ -1,0 +1,118 @@
+"""Calls of a machine to its cloud."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any, Final, NamedTuple, TypeVar
+
+import grpc
+import grpc.aio
+from google.protobuf.message import Message
+from viam.gen.proto.rpc.v1.auth_pb2 import AuthenticateRequest, AuthenticateResponse, Credentials
+
+from cogwork.config.cloud import CloudConfig
+from cogwork.core.address import TLS_PREFIX, is_loopback, parse_address
+from cogwork.uplink.errors import CloudUnavailable
+from cogwork.wire.tls_credentials import tls_credentials
+
+_AUTHENTICATE: Final = "/proto.rpc.v1.AuthService/Authenticate"
+_HTTPS_PORT: Final = 443
+_OPTIONS: Final = (
+    ("grpc.keepalive_time_ms", 20_000),
+    ("grpc.max_receive_message_length", 1 << 25),
+    ("grpc.use_local_subchannel_pool", 1),
+    ("grpc.max_reconnect_backoff_ms", 5_000),
+)
+_LOGIN_NEEDED: Final = (grpc.StatusCode.UNAUTHENTICATED, grpc.StatusCode.PERMISSION_DENIED)
+
+Reply = TypeVar("Reply", bound=Message)
+
+
+class CloudLogin(NamedTuple):
+    """How a machine proves who it is."""
+
+    entity: str
+    type: str
+    secret: str
+
+    @classmethod
+    def from_config(cls, cloud: CloudConfig) -> CloudLogin:
+        if cloud.api_key is not None:
+            return cls(cloud.api_key.id, "api-key", cloud.api_key.key)
+        return cls(cloud.id, "robot-secret", cloud.secret)
+
+
+class CloudClient:
+    """A connection that logs in when it is first used, and again when its token ends."""
+
+    def __init__(self, address: str, login: CloudLogin, *, allow_plaintext: bool = False) -> None:
+        """Raise CloudUnavailable if the login would travel where others can read it."""
+        target = parse_address(address, _HTTPS_PORT)
+        is_encrypted = target.startswith(TLS_PREFIX)
+        target = target.removeprefix(TLS_PREFIX)
+        host = target.rpartition(":")[0]
+        if not is_encrypted and not is_loopback(host) and not allow_plaintext:
+            raise CloudUnavailable(
+                f"the login would travel unencrypted to {target}; write https:// in "
+                "cloud.app_address, or start the server with -allow-insecure-creds"
+            )
+        self.address = target
+        self._login = login
+        self._token: str | None = None
+        self._login_lock = asyncio.Lock()
+        self._channel = (
+            grpc.aio.secure_channel(target, tls_credentials(), _OPTIONS)
+            if is_encrypted
+            else grpc.aio.insecure_channel(target, _OPTIONS)
+        )
+
+    async def call(self, path: str, request: Message, reply: type[Reply], timeout: float) -> Reply:
+        """Raise CloudUnavailable with the reason."""
+        try:
+            token = await self._find_token(timeout)
+            try:
+                return await self._call(path, request, reply, timeout, token)
+            except grpc.aio.AioRpcError as error:
+                if error.code() not in _LOGIN_NEEDED:
+                    raise
+            # The token may have ended, for example because the cloud's key was replaced.
+            token = await self._find_token(timeout, stale=token)
+            return await self._call(path, request, reply, timeout, token)
+        except grpc.aio.AioRpcError as error:
+            raise CloudUnavailable(
+                f"the cloud at {self.address} does not answer: {error.code().name}: "
+                f"{error.details()}"
+            ) from None
+
+    async def aclose(self) -> None:
+        await self._channel.close(None)
+
+    async def _find_token(self, timeout: float, stale: str | None = None) -> str:
+        """Return the token, or a new one if there is none but the stale one."""
+        async with self._login_lock:
+            if self._token is None or self._token == stale:
+                self._token = await self._log_in(timeout)
+            return self._token
+
+    async def _log_in(self, timeout: float) -> str:
+        credentials = Credentials(type=self._login.type, payload=self._login.secret)
+        request = AuthenticateRequest(entity=self._login.entity, credentials=credentials)
+        found = await self._call(_AUTHENTICATE, request, AuthenticateResponse, timeout)
+        return found.access_token
+
+    async def _call(
+        self,
+        path: str,
+        request: Message,
+        reply: type[Reply],
+        timeout: float,
+        token: str | None = None,
+    ) -> Reply:
+        method: Any = self._channel.unary_unary(
+            path,
+            request_serializer=type(request).SerializeToString,
+            response_deserializer=reply.FromString,
+        )
+        metadata = (("authorization", f"Bearer {token}"),) if token is not None else ()
+        found: Reply = await method(request, timeout=timeout, metadata=metadata)
+        return found

@@ -1,0 +1,240 @@
+"""A source of configurations that follows the cloud, if the machine's file names one.
+
+Every revision is kept on disk, so that the machine starts without its cloud.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+import random
+from collections.abc import Callable
+from typing import Any, Final, Protocol
+
+from pydantic import ValidationError
+
+from cogwork.config.cloud import CloudConfig
+from cogwork.config.last_good import LastGood
+from cogwork.config.sources import Candidate, ConfigSource
+from cogwork.core.backoff import Backoff
+from cogwork.core.clock import Clock
+from cogwork.core.error_text import error_text
+from cogwork.core.errors import CogworkError
+from cogwork.core.workers import run_in_thread
+from cogwork.graph.reconciler import Applied
+from cogwork.uplink.errors import CloudUnavailable
+
+_TIMEOUT: Final = 15.0
+"""Seconds to fetch a configuration."""
+_CACHE_TIMEOUT: Final = 10.0
+_FIRST_TIMEOUT: Final = 2.0
+"""Seconds that a machine waits for its cloud when it starts and knows an earlier configuration."""
+_RETRY: Final = Backoff(first=1.0, longest=10.0)
+
+
+class CloudLink(Protocol):
+    """A cloud as the source sees it. Its messages are opaque."""
+
+    async def fetch(self, timeout: float) -> bytes:
+        """Return the current configuration. Raise CloudUnavailable."""
+
+    def render(self, message: bytes, local: dict[str, Any]) -> str:
+        """Return the text to run, given the machine's own file. Raise ValueError."""
+
+    async def aclose(self) -> None: ...
+
+
+Connect = Callable[[CloudConfig], CloudLink]
+"""Raises an error that explains why the cloud cannot be used."""
+ParseText = Callable[[str], Any]
+"""Reads JSON with comments, after substitution. Raises ValueError."""
+
+_RANDOM: Final = random.Random()  # noqa: S311 - it only spreads attempts
+
+_log = logging.getLogger("rdk.config")
+
+
+class JoinedSource:
+    def __init__(
+        self,
+        file: ConfigSource,
+        cache: LastGood,
+        parse: ParseText,
+        connect: Connect,
+        clock: Clock,
+    ) -> None:
+        """`file` yields the machine's own file. `cache` keeps the last message of the cloud."""
+        self._file = file
+        self._cache = cache
+        self._parse = parse
+        self._connect = connect
+        self._clock = clock
+        self._following_file: asyncio.Task[Candidate] | None = None
+        self._local: Candidate | None = None
+        self._document: dict[str, Any] = {}
+        self._cloud: CloudConfig | None = None
+        self._link: CloudLink | None = None
+        self._has_started = False
+        """Whether the cloud of the current file has given a first configuration."""
+        self._text = ""
+        """The text that was yielded last."""
+        self._unsaved: tuple[Candidate, bytes] | None = None
+        """What is kept once it is applied."""
+        self._failures = 0
+
+    async def next(self) -> Candidate:
+        if self._following_file is None:
+            await self._read_file(await self._file.next())
+            self._follow_file()
+        while True:
+            if self._local is not None:
+                # A machine of its own, or a file that the check will explain.
+                local, self._local = self._local, None
+                return local
+            link, cloud = self._link, self._cloud
+            if link is None or cloud is None:
+                await self._wait_for_file(None)
+            elif not self._has_started:
+                return await self._start(link, cloud)
+            elif (candidate := await self._poll(link, cloud)) is not None:
+                return candidate
+
+    async def aclose(self) -> None:
+        if self._following_file is not None:
+            self._following_file.cancel()
+            await asyncio.gather(self._following_file, return_exceptions=True)
+        if self._link is not None:
+            await self._link.aclose()
+        await self._file.aclose()
+
+    async def _read_file(self, candidate: Candidate) -> None:
+        """Take a new version of the machine's file."""
+        if self._link is not None:
+            await self._link.aclose()
+        self._link = self._cloud = self._unsaved = None
+        self._has_started, self._text = False, ""
+        self._document = _parse_document(candidate, self._parse)
+        cloud = _parse_cloud(self._document)
+        if cloud is None or not cloud.app_address:
+            self._local = candidate
+            return
+        try:
+            self._link = self._connect(cloud)
+        except (CogworkError, ValueError) as error:
+            _log.error("not connecting to the cloud: %s", error)
+            self._local = candidate
+            return
+        self._cloud = cloud
+
+    def _follow_file(self) -> None:
+        self._following_file = asyncio.create_task(self._file.next(), name="machine file")
+
+    async def _wait_for_file(self, seconds: float | None) -> None:
+        """Wait until the file changes, or for so long."""
+        assert self._following_file is not None  # `next` has read the file
+        await self._clock.wait([self._following_file], seconds)
+        if self._following_file.done():
+            await self._read_file(self._following_file.result())
+            self._follow_file()
+
+    async def _start(self, link: CloudLink, cloud: CloudConfig) -> Candidate:
+        """Return the first configuration: the cloud's, its last one, or that of the file alone."""
+        self._has_started = True
+        cached = await self._read_cache(cloud.id)
+        timeout = _FIRST_TIMEOUT if cached is not None else _TIMEOUT
+        message: bytes | None
+        try:
+            message = await link.fetch(timeout)
+        except CloudUnavailable as error:
+            self._report_failure(error)
+            message = cached
+            if cached is not None:
+                _log.warning("running the last configuration of the cloud")
+        found = self._make_candidate(link, message) if message is not None else None
+        if found is None:
+            _log.error("there is no configuration of the cloud yet; waiting for it")
+        return found or Candidate(json.dumps(self._document))
+
+    async def _poll(self, link: CloudLink, cloud: CloudConfig) -> Candidate | None:
+        """Return the configuration of the cloud if it has changed, after a while."""
+        retry = _RETRY.delay(self._failures, _RANDOM) if self._failures else 0.0
+        await self._wait_for_file(max(retry, cloud.refresh_interval))
+        await self._save_applied(cloud.id)
+        if link is not self._link:
+            return None
+        try:
+            message = await link.fetch(_TIMEOUT)
+        except CloudUnavailable as error:
+            self._report_failure(error)
+            return None
+        if self._failures:
+            _log.info("the cloud answers again")
+        self._failures = 0
+        return self._make_candidate(link, message)
+
+    def _make_candidate(self, link: CloudLink, message: bytes) -> Candidate | None:
+        """Return None if the message changes nothing, or cannot be used."""
+        try:
+            text = link.render(message, self._document)
+        except ValueError as error:
+            _log.error("the configuration of the cloud cannot be read: %s", error)
+            return None
+        if text == self._text:
+            return None
+        self._text = text
+        candidate = Candidate(text)
+        self._unsaved = candidate, message
+        return candidate
+
+    async def _read_cache(self, part: str) -> bytes | None:
+        try:
+            text = await run_in_thread("cloud configuration", _CACHE_TIMEOUT, self._cache.read)
+            document = json.loads(text) if text is not None else {}
+            if not isinstance(document, dict) or document.get("part") != part:
+                return None
+            return bytes.fromhex(document["message"])
+        except (CogworkError, ValueError, KeyError, TimeoutError) as error:
+            _log.error("the last configuration of the cloud cannot be used: %s", error)
+            return None
+
+    async def _save_applied(self, part: str) -> None:
+        """Keep a configuration once the machine runs it, in case the cloud is away later."""
+        if self._unsaved is None or not self._unsaved[0].verdict.done():
+            return
+        (candidate, message), self._unsaved = self._unsaved, None
+        if candidate.verdict.exception() or not isinstance(candidate.verdict.result(), Applied):
+            return
+        content = json.dumps({"part": part, "message": message.hex()})
+        try:
+            await run_in_thread(
+                "cloud configuration", _CACHE_TIMEOUT, lambda: self._cache.save(content)
+            )
+        except (OSError, TimeoutError) as error:
+            _log.warning(
+                "cannot store the configuration of the cloud: %s; the machine cannot start "
+                "without its cloud",
+                error_text(error),
+            )
+
+    def _report_failure(self, error: CloudUnavailable) -> None:
+        self._failures += 1
+        if self._failures == 1:
+            _log.warning("%s; keeping the configuration, and trying again", error)
+
+
+def _parse_document(candidate: Candidate, parse: ParseText) -> dict[str, Any]:
+    if not isinstance(candidate.content, str):
+        return {}
+    try:
+        found = parse(candidate.content)
+    except ValueError:
+        return {}
+    return found if isinstance(found, dict) else {}
+
+
+def _parse_cloud(document: dict[str, Any]) -> CloudConfig | None:
+    try:
+        return CloudConfig.model_validate(document["cloud"]) if document.get("cloud") else None
+    except ValidationError:
+        return None

@@ -1,0 +1,134 @@
+"""The contract of the cloud's log store, for every engine."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+
+from cogwork.cloud.log_store import LogLine, LogQuery, LogStore, LogsUnavailable
+from cogwork.cloud.sqlite_log_store import SqliteLogStore
+
+SECOND = 1_000_000
+DAY = 24 * 3600 * SECOND
+NOW = 1_800_000_000 * SECOND
+
+
+@pytest.fixture
+async def store(tmp_path: Path) -> AsyncIterator[LogStore]:
+    found = SqliteLogStore(tmp_path / "logs")
+    yield found
+    await found.aclose()
+
+
+def line(message: str, part: str = "p", level: str = "info", logger: str = "rdk") -> LogLine:
+    return LogLine(part, NOW, level, logger, message, message.encode())
+
+
+async def read(store: LogStore, query: LogQuery, now: int = NOW) -> list[str]:
+    return [entry.decode() for entry in (await store.read(query, now)).entries]
+
+
+async def test_lines_are_read_newest_first(store: LogStore) -> None:
+    await store.append([line("one"), line("two")], NOW - DAY)
+    await store.append([line("three"), line("of another", part="q")], NOW)
+    assert await read(store, LogQuery("p")) == ["three", "two", "one"]
+    assert await read(store, LogQuery("p", oldest_first=True)) == ["one", "two", "three"]
+    assert await read(store, LogQuery("q")) == ["of another"]
+    assert await read(store, LogQuery("unknown")) == []
+
+
+@pytest.mark.parametrize("oldest_first", [False, True])
+async def test_pages_contain_every_line_once(store: LogStore, oldest_first: bool) -> None:
+    for day in range(5):
+        await store.append([line(f"{day}.{n}") for n in range(7)], NOW - (5 - day) * DAY)
+    seen, query = [], LogQuery("p", limit=3, oldest_first=oldest_first)
+    while True:
+        page = await store.read(query, NOW)
+        assert page.entries
+        seen += [entry.decode() for entry in page.entries]
+        if page.last is None:
+            break
+        query = LogQuery("p", limit=3, oldest_first=oldest_first, after=page.last)
+    expected = [f"{day}.{n}" for day in range(5) for n in range(7)]
+    assert seen == (expected if oldest_first else expected[::-1])
+
+
+async def test_filters(store: LogStore) -> None:
+    await store.append(
+        [
+            line("Motor stalled", level="error", logger="rdk.motor"),
+            line("100% _done_", level="info", logger="rdk"),
+            LogLine("p", NOW - 60 * SECOND, "warn", "acme", "earlier", b"earlier"),
+        ],
+        NOW,
+    )
+    assert await read(store, LogQuery("p", text="STALLED")) == ["Motor stalled"]
+    assert await read(store, LogQuery("p", text="%")) == ["100% _done_"]
+    assert await read(store, LogQuery("p", levels=frozenset({"warn", "error"}))) == [
+        "earlier",
+        "Motor stalled",
+    ]
+    assert await read(store, LogQuery("p", logger="rdk.")) == ["Motor stalled"]
+    assert await read(store, LogQuery("p", start=NOW)) == ["100% _done_", "Motor stalled"]
+    assert await read(store, LogQuery("p", end=NOW)) == ["earlier"]
+
+
+async def test_lines_are_visible_for_exactly_30_days(store: LogStore) -> None:
+    await store.append([line("old")], NOW)
+    for after, expected in ((30 * DAY - 1, ["old"]), (30 * DAY, [])):
+        await store.expire(NOW + after)
+        assert await read(store, LogQuery("p"), NOW + after) == expected
+
+
+async def test_60_days_of_logs_are_stored_for_at_most_31(tmp_path: Path) -> None:
+    store = SqliteLogStore(tmp_path)
+    for day in range(60):
+        now = NOW + day * DAY
+        await store.append([line(f"day {day}")], now)
+        await store.expire(now)
+        visible = await read(store, LogQuery("p", limit=1000), now)
+        assert visible == [f"day {each}" for each in range(day, max(-1, day - 30), -1)]
+        assert len([*tmp_path.glob("*.db")]) <= 31
+    await store.aclose()
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "DELETE FROM log",
+        "UPDATE log SET message = ''",
+        "DROP TABLE log",
+        "ALTER TABLE log RENAME TO x",
+        "REPLACE INTO log (number, part_id, received_at, time, level, logger, message, entry) "
+        "VALUES (1, '', 0, 0, '', '', '', '')",
+        "PRAGMA writable_schema = ON",
+        "PRAGMA journal_mode = DELETE",
+        "ATTACH DATABASE ':memory:' AS other",
+        "CREATE TRIGGER t AFTER INSERT ON log BEGIN DELETE FROM log; END",
+        "VACUUM",
+    ],
+)
+async def test_serving_connection_cannot_change_lines(tmp_path: Path, sql: str) -> None:
+    store = SqliteLogStore(tmp_path)
+    await store.append([line("kept")], NOW)
+    connection = next(iter(store._connections.values()))
+    with pytest.raises(sqlite3.DatabaseError):
+        connection.execute(sql)
+    assert await read(store, LogQuery("p")) == ["kept"]
+    await store.aclose()
+
+
+async def test_damaged_file_is_explained(tmp_path: Path) -> None:
+    store = SqliteLogStore(tmp_path)
+    await store.append([line("one")], NOW - DAY)
+    await store.aclose()
+    (file,) = tmp_path.glob("*.db")
+    file.write_bytes(b"not a database" * 1000)
+    store = SqliteLogStore(tmp_path)
+    with pytest.raises(LogsUnavailable, match="cannot be used"):
+        await store.read(LogQuery("p"), NOW)
+    await store.append([line("two")], NOW)
+    await store.aclose()

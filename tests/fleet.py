@@ -1,0 +1,58 @@
+"""A cloud for tests, and its clients."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import AsyncIterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import grpc.aio
+
+from cogwork.cloud.cloud_directory import CloudDirectory
+from cogwork.cloud.open_cloud import open_cloud
+from cogwork.cloud.public_name import PublicName
+from cogwork.core.clock import Clock, SystemClock
+from cogwork.resource import sdk
+from cogwork.wire.grpc import grpc_server
+
+assert sdk.VERSION  # it comes before anything else of the SDK
+from viam.app.app_client import AppClient  # noqa: E402
+from viam.app.viam_client import ViamClient  # noqa: E402
+from viam.rpc.dial import DialOptions  # noqa: E402
+
+DOMAIN = "fleet.test"
+
+
+@dataclass
+class Cloud:
+    address: str
+    key_id: str
+    key: str
+
+    async def connect(self, key_id: str = "", key: str = "") -> ViamClient:
+        options = DialOptions.with_api_key(key or self.key, key_id or self.key_id)
+        options.insecure = True
+        return await ViamClient.create_from_dial_options(options, self.address)
+
+
+@contextlib.asynccontextmanager
+async def run_cloud(directory: Path, clock: Clock | None = None) -> AsyncIterator[Cloud]:
+    """A cloud in this process, with its first owner."""
+    name = PublicName(DOMAIN, f"{DOMAIN}:443", is_encrypted=True)
+    async with open_cloud(CloudDirectory(directory), name, clock or SystemClock()) as plane:
+        key_id, key = await plane.initialize("Acme")
+        server: grpc.aio.Server = grpc_server(plane.table)
+        port = server.add_insecure_port("127.0.0.1:0")
+        await server.start()
+        yield Cloud(f"127.0.0.1:{port}", key_id, key)
+        await server.stop(None)
+
+
+async def make_part(client: AppClient) -> str:
+    """Return the ID of the main part of a new machine."""
+    (organization,) = await client.list_organizations()
+    location = await client.create_location(organization.id, "Hall 1")
+    machine = await client.new_robot("press", location.id)
+    (part,) = await client.get_robot_parts(machine)
+    return str(part.id)

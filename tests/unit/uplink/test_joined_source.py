@@ -1,0 +1,155 @@
+"""The source of a machine that has joined a cloud."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from cogwork.config.cloud import CloudConfig
+from cogwork.config.last_good import LastGood
+from cogwork.config.sources import Candidate, PushedSource
+from cogwork.core.clock import ManualClock
+from cogwork.graph.reconciler import Applied
+from cogwork.uplink.errors import CloudUnavailable
+from cogwork.uplink.joined_source import CloudLink, JoinedSource
+
+JOINED = {"cloud": {"id": "part", "secret": "s", "app_address": "https://fleet.test"}}
+
+
+class Cloud:
+    """A cloud whose messages are JSON."""
+
+    def __init__(self) -> None:
+        self.config: Any = {"debug": True}
+        self.is_away = False
+        self.timeouts: list[float] = []
+        self.links: list[str] = []
+
+    def connect(self, cloud: CloudConfig) -> CloudLink:
+        self.links.append(cloud.app_address)
+        return self
+
+    async def fetch(self, timeout: float) -> bytes:
+        self.timeouts.append(timeout)
+        if self.is_away:
+            raise CloudUnavailable("the cloud is away")
+        return json.dumps(self.config).encode()
+
+    def render(self, message: bytes, local: dict[str, Any]) -> str:
+        return json.dumps({**json.loads(message), **local})
+
+    async def aclose(self) -> None:
+        self.links.pop()
+
+
+class Bench:
+    def __init__(self, directory: Path) -> None:
+        self.clock = ManualClock()
+        self.cloud = Cloud()
+        self.file = PushedSource()
+        self.cache = LastGood(directory / "cloud.json")
+        self.source = self.restart()
+
+    def restart(self) -> JoinedSource:
+        self.source = JoinedSource(
+            self.file, self.cache, json.loads, self.cloud.connect, self.clock
+        )
+        return self.source
+
+    async def next(self, seconds: float = 0.0) -> Candidate:
+        """Return the next candidate, which must come within so many seconds."""
+        following = asyncio.create_task(self.source.next())
+        for _ in range(int(seconds) + 1):
+            await asyncio.sleep(0.02)
+            if following.done():
+                break
+            await self.clock.advance(1)
+        return await asyncio.wait_for(following, 5)
+
+    async def next_config(self, seconds: float = 0.0) -> Any:
+        candidate = await self.next(seconds)
+        assert isinstance(candidate.content, str)
+        candidate.decide(Applied("1", 0.0, 0, 0))
+        return json.loads(candidate.content)
+
+
+@pytest.fixture
+def bench(tmp_path: Path) -> Bench:
+    return Bench(tmp_path)
+
+
+async def test_machine_of_its_own_runs_its_file(bench: Bench) -> None:
+    bench.file.push('{"debug": true}')
+    assert (await bench.next()).content == '{"debug": true}'
+    bench.file.push('{"debug": false}')
+    assert (await bench.next()).content == '{"debug": false}'
+    assert bench.cloud.timeouts == []
+    await bench.source.aclose()
+
+
+async def test_joined_machine_follows_its_cloud(bench: Bench) -> None:
+    bench.file.push(json.dumps(JOINED))
+    assert await bench.next_config() == {"debug": True, **JOINED}
+    bench.cloud.config = {"debug": False}
+    assert await bench.next_config(10) == {"debug": False, **JOINED}
+    await bench.source.aclose()
+    assert bench.cloud.links == []
+
+
+async def test_machine_starts_without_its_cloud(bench: Bench) -> None:
+    bench.file.push(json.dumps(JOINED))
+    await bench.next_config()
+    bench.cloud.config = {"debug": False}
+    await bench.next_config(10)  # keeps what was applied before it
+    await bench.source.aclose()
+
+    bench.cloud.is_away = True
+    bench.file = PushedSource()
+    bench.restart()
+    bench.file.push(json.dumps(JOINED))
+    assert await bench.next_config() == {"debug": True, **JOINED}
+    assert bench.cloud.timeouts[-1] <= 2
+    bench.cloud.is_away = False
+    assert await bench.next_config(20) == {"debug": False, **JOINED}
+    await bench.source.aclose()
+
+
+async def test_new_machine_without_its_cloud_waits_for_it(bench: Bench) -> None:
+    bench.cloud.is_away = True
+    bench.file.push(json.dumps(JOINED))
+    assert await bench.next_config() == JOINED
+    bench.cloud.is_away = False
+    assert await bench.next_config(20) == {"debug": True, **JOINED}
+    await bench.source.aclose()
+
+
+async def test_configuration_of_another_part_is_not_used(bench: Bench) -> None:
+    bench.cache.save(json.dumps({"part": "another", "message": b'{"debug": true}'.hex()}))
+    bench.cloud.is_away = True
+    bench.file.push(json.dumps(JOINED))
+    assert await bench.next_config() == JOINED
+    await bench.source.aclose()
+
+
+@pytest.mark.parametrize("damage", ["", "{}", "[]", "not JSON", '{"part": "part", "message": "x"}'])
+async def test_damaged_cache_is_not_used(bench: Bench, damage: str) -> None:
+    bench.cache.save(damage)
+    bench.cloud.is_away = True
+    bench.file.push(json.dumps(JOINED))
+    assert await bench.next_config() == JOINED
+    await bench.source.aclose()
+
+
+async def test_file_decides_whether_the_machine_has_joined(bench: Bench) -> None:
+    bench.file.push(json.dumps(JOINED))
+    await bench.next_config()
+    bench.file.push('{"debug": false}')
+    assert (await bench.next(10)).content == '{"debug": false}'
+    assert bench.cloud.links == []
+    bench.file.push(json.dumps(JOINED))
+    assert await bench.next_config(10) == {"debug": True, **JOINED}
+    await bench.source.aclose()
