@@ -12,6 +12,7 @@ from google.protobuf.timestamp_pb2 import Timestamp
 
 from cogwork.cloud.actor import Actor
 from cogwork.cloud.keyring import Keyring
+from cogwork.cloud.presence import Presence
 from cogwork.cloud.public_name import PublicName
 from cogwork.cloud.records import Transaction
 
@@ -25,6 +26,7 @@ class Call:
     """Microseconds since 1970."""
     keyring: Keyring
     name: PublicName
+    presence: Presence
     changed_parts: list[str] = field(default_factory=list)
     """Parts with a new configuration or a request to restart, told after the transaction."""
 

@@ -166,6 +166,7 @@ def describe_part(tx: Transaction, call: Call, row: Row) -> pb.RobotPart:
     """Owners see the secrets, too."""
     config = Struct()
     config.update(json.loads(row["config"]))
+    seen = call.presence.find(row)
     found = pb.RobotPart(
         id=row["id"],
         name=row["name"],
@@ -179,6 +180,9 @@ def describe_part(tx: Transaction, call: Call, row: Row) -> pb.RobotPart:
         main_part=bool(row["is_main"]),
         created_on=to_timestamp(row["created_at"]),
         last_updated=to_timestamp(row["updated_at"]),
+        online_state=seen.state,
+        seconds_since_online=seen.seconds_since,
+        last_access=to_timestamp(seen.last_access) if seen.last_access is not None else None,
     )
     if find_role(tx, call.actor, _machine_of(row)) is CloudRole.OWNER:
         secrets = list_secrets(tx, call.keyring, SecretOwner.PART, row["id"])
