@@ -38,7 +38,7 @@ class Joining:
         on_certificate: Callable[[], None],
     ) -> None:
         """`on_certificate` is called when `certificate` has changed."""
-        self._home = home / "cloud"
+        self._home = home / "joined"
         self._environment = environment
         self._log = log
         self._shutdown = shutdown

@@ -174,8 +174,7 @@ class JoinedSource:
 
     async def _poll(self, link: CloudLink, cloud: CloudConfig) -> Candidate | None:
         """Return the configuration of the cloud if it has changed, after a while."""
-        await self._wait_until_due(link, cloud.refresh_interval)
-        await self._save_applied(cloud.id)
+        await self._wait_until_due(link, cloud)
         if link is not self._link:
             return None
         try:
@@ -188,13 +187,14 @@ class JoinedSource:
         self._failures = 0
         return self._make_candidate(link, message)
 
-    async def _wait_until_due(self, link: CloudLink, interval: float) -> None:
+    async def _wait_until_due(self, link: CloudLink, cloud: CloudConfig) -> None:
         """Wait until the configuration should be fetched again, or the file has changed."""
         began = self._clock.monotonic()
         while True:
             retry = _RETRY.delay(self._failures, _RANDOM) if self._failures else 0.0
             # In short steps, because a cloud that tells of changes may become one that does not.
-            await self._wait_for_file(max(retry, interval), link.change)
+            await self._wait_for_file(max(retry, cloud.refresh_interval), link.change)
+            await self._save_applied(cloud.id)
             waited = self._clock.monotonic() - began
             if link is not self._link or link.change.done():
                 return
