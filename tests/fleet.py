@@ -10,6 +10,7 @@ from pathlib import Path
 import grpc.aio
 
 from cogwork.cloud.cloud_directory import CloudDirectory
+from cogwork.cloud.context import CloudContext
 from cogwork.cloud.open_cloud import open_cloud
 from cogwork.cloud.public_name import PublicName
 from cogwork.core.clock import Clock, SystemClock
@@ -29,6 +30,8 @@ class Cloud:
     address: str
     key_id: str
     key: str
+    context: CloudContext | None = None
+    """The stores of a cloud in this process."""
 
     async def connect(self, key_id: str = "", key: str = "") -> ViamClient:
         options = DialOptions.with_api_key(key or self.key, key_id or self.key_id)
@@ -45,7 +48,7 @@ async def run_cloud(directory: Path, clock: Clock | None = None) -> AsyncIterato
         server: grpc.aio.Server = grpc_server(plane.table)
         port = server.add_insecure_port("127.0.0.1:0")
         await server.start()
-        yield Cloud(f"127.0.0.1:{port}", key_id, key)
+        yield Cloud(f"127.0.0.1:{port}", key_id, key, plane.context)
         await server.stop(None)
 
 

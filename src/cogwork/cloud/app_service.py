@@ -105,6 +105,6 @@ class AppService:
             reply, _ = await self._context.records.read(work)
             return reply
         reply, changed_parts = await self._context.records.write(work)
-        for part in changed_parts:
+        for part in dict.fromkeys(changed_parts):
             self._context.bus.publish(part_topic(part), b"")
         return reply

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 from typing import Any, Final
 
@@ -17,6 +18,7 @@ from cogwork.resource.config_message import to_message
 
 _KEYS: Final = "keys"
 _ROLES: Final = "roles"
+_DIGEST_LENGTH: Final = 12
 
 
 def build_machine_config(
@@ -24,11 +26,17 @@ def build_machine_config(
 ) -> pb.RobotConfig:
     """`part` is a row with the location of its machine."""
     message = to_message(json.loads(part["config"]))
-    message.revision = str(part["revision"])
     message.cloud.CopyFrom(_describe_cloud(tx, part, cloud, keyring))
     if (handler := _make_handler(tx, part, keyring)) is not None:
         message.auth.handlers.append(handler)
+    message.revision = f"{part['revision']}-{_digest(message)}"
     return message
+
+
+def _digest(message: pb.RobotConfig) -> str:
+    """Identify everything that the machine gets, because not only edits change it."""
+    data = message.SerializeToString(deterministic=True)
+    return hashlib.sha256(data).hexdigest()[:_DIGEST_LENGTH]
 
 
 def _describe_cloud(

@@ -123,6 +123,7 @@ def delete_robot_part(
         raise InvalidRequest("the main part cannot be deleted; make another part the main one")
     delete_secrets(tx, SecretOwner.PART, request.part_id)
     tx.execute("UPDATE part SET deleted_at = ? WHERE id = ?", call.now, request.part_id)
+    call.changed_parts.append(request.part_id)
     return pb.DeleteRobotPartResponse()
 
 
@@ -151,6 +152,7 @@ def create_robot_part_secret(
 ) -> pb.CreateRobotPartSecretResponse:
     row = find_part(tx, call, request.part_id, CloudRole.OWNER)
     add_secret(tx, call, SecretOwner.PART, request.part_id)
+    call.changed_parts.append(request.part_id)
     return pb.CreateRobotPartSecretResponse(part=describe_part(tx, call, row))
 
 
@@ -159,6 +161,7 @@ def delete_robot_part_secret(
 ) -> pb.DeleteRobotPartSecretResponse:
     find_part(tx, call, request.part_id, CloudRole.OWNER)
     delete_secret(tx, SecretOwner.PART, request.part_id, request.secret_id)
+    call.changed_parts.append(request.part_id)
     return pb.DeleteRobotPartSecretResponse()
 
 
