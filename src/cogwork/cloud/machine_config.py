@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import hashlib
-import json
 from typing import Any, Final
 
 from google.protobuf.struct_pb2 import Struct
 from viam.gen.app.v1 import robot_pb2 as pb
 
 from cogwork.cloud.access import ResourceType, list_above
+from cogwork.cloud.config_text import parse_config
 from cogwork.cloud.keyring import Keyring
 from cogwork.cloud.public_name import PublicName, local_name
 from cogwork.cloud.records import Row, Transaction
@@ -25,7 +25,7 @@ def build_machine_config(
     tx: Transaction, part: Row, cloud: PublicName, keyring: Keyring
 ) -> pb.RobotConfig:
     """`part` is a row with the location of its machine."""
-    message = to_message(json.loads(part["config"]))
+    message = to_message(parse_config(part["config"]))
     message.cloud.CopyFrom(_describe_cloud(tx, part, cloud, keyring))
     if (handler := _make_handler(tx, part, keyring)) is not None:
         message.auth.handlers.append(handler)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from typing import Final
 
@@ -10,6 +9,7 @@ from google.protobuf.struct_pb2 import Struct
 from viam.gen.app.v1 import app_pb2 as pb
 
 from cogwork.cloud.access import CloudRole, ResourceType, find_role, require_role
+from cogwork.cloud.config_text import parse_config
 from cogwork.cloud.names import host_label, require_name
 from cogwork.cloud.operation import Call, Operation, new_id, reading, to_timestamp, writing
 from cogwork.cloud.public_name import local_name
@@ -168,7 +168,7 @@ def delete_robot_part_secret(
 def describe_part(tx: Transaction, call: Call, row: Row) -> pb.RobotPart:
     """Owners see the secrets, too."""
     config = Struct()
-    config.update(json.loads(row["config"]))
+    config.update(parse_config(row["config"]))
     found = pb.RobotPart(
         id=row["id"],
         name=row["name"],
