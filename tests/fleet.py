@@ -10,6 +10,7 @@ from pathlib import Path
 import grpc.aio
 
 from cogwork.cloud.cloud_directory import CloudDirectory
+from cogwork.cloud.context import CloudContext
 from cogwork.cloud.control_plane import ControlPlane
 from cogwork.cloud.open_cloud import open_cloud
 from cogwork.cloud.public_name import PublicName
@@ -31,8 +32,14 @@ class Cloud:
     address: str
     key_id: str
     key: str
-    plane: ControlPlane
-    _server: grpc.aio.Server
+    _plane: ControlPlane | None = None
+    _server: grpc.aio.Server | None = None
+
+    @property
+    def context(self) -> CloudContext:
+        """The stores of a cloud in this process."""
+        assert self._plane is not None
+        return self._plane.context
 
     async def connect(self, key_id: str = "", key: str = "") -> ViamClient:
         options = DialOptions.with_api_key(key or self.key, key_id or self.key_id)
@@ -41,11 +48,14 @@ class Cloud:
 
     async def stop(self) -> None:
         """Stop serving."""
+        assert self._server is not None
         await self._server.stop(None)
+        self._server = None  # its thread ends with the last reference
 
     async def start(self) -> None:
         """Serve again, at the same address."""
-        self._server = grpc_server(self.plane.table)
+        assert self._plane is not None
+        self._server = grpc_server(self._plane.table)
         self._server.add_insecure_port(self.address)
         await self._server.start()
 

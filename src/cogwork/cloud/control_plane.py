@@ -35,7 +35,7 @@ class AlreadyInitialized(CogworkError):
 
 class ControlPlane:
     def __init__(self, context: CloudContext, key: SigningKey) -> None:
-        self._context = context
+        self.context = context
         login, rendezvous = Login(context, key), Rendezvous()
         self.table = HandlerTable()
         self.table.add(_AUTH_SERVICE, lambda: auth_methods(login))
@@ -51,9 +51,9 @@ class ControlPlane:
         def work(tx: Transaction) -> tuple[str, str]:
             if tx.query("SELECT 1 FROM organization LIMIT 1"):
                 raise AlreadyInitialized("this cloud has its first owner already")
-            call = self._context.make_call(_NOBODY)
+            call = self.context.make_call(_NOBODY)
             new = add_organization(tx, call, organization)
             owner = (ResourceType.ORGANIZATION, new), CloudRole.OWNER
             return add_key(tx, call, new, "first owner", [owner])
 
-        return await self._context.records.write(work)
+        return await self.context.records.write(work)

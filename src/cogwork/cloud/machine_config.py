@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-import json
+import hashlib
 from typing import Any, Final
 
 from google.protobuf.struct_pb2 import Struct
 from viam.gen.app.v1 import robot_pb2 as pb
 
 from cogwork.cloud.access import ResourceType, list_above
+from cogwork.cloud.config_text import parse_config
 from cogwork.cloud.keyring import Keyring
 from cogwork.cloud.public_name import PublicName, local_name
 from cogwork.cloud.records import Row, Transaction
@@ -17,18 +18,25 @@ from cogwork.resource.config_message import to_message
 
 _KEYS: Final = "keys"
 _ROLES: Final = "roles"
+_DIGEST_LENGTH: Final = 12
 
 
 def build_machine_config(
     tx: Transaction, part: Row, cloud: PublicName, keyring: Keyring
 ) -> pb.RobotConfig:
     """`part` is a row with the location of its machine."""
-    message = to_message(json.loads(part["config"]))
-    message.revision = str(part["revision"])
+    message = to_message(parse_config(part["config"]))
     message.cloud.CopyFrom(_describe_cloud(tx, part, cloud, keyring))
     if (handler := _make_handler(tx, part, keyring)) is not None:
         message.auth.handlers.append(handler)
+    message.revision = f"{part['revision']}-{_digest(message)}"
     return message
+
+
+def _digest(message: pb.RobotConfig) -> str:
+    """Identify everything that the machine gets, because not only edits change it."""
+    data = message.SerializeToString(deterministic=True)
+    return hashlib.sha256(data).hexdigest()[:_DIGEST_LENGTH]
 
 
 def _describe_cloud(

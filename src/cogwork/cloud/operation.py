@@ -28,7 +28,7 @@ class Call:
     name: PublicName
     presence: Presence
     changed_parts: list[str] = field(default_factory=list)
-    """Parts with a new configuration or a request to restart, told after the transaction."""
+    """Parts with another configuration or a request to restart, told after the transaction."""
 
 
 Answer = Callable[[Transaction, Call, Any], Message]

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-import json
 from typing import Final
 
-from google.protobuf.json_format import MessageToDict
 from google.protobuf.struct_pb2 import Struct
 from viam.gen.app.v1 import app_pb2 as pb
 
 from cogwork.cloud.access import CloudRole
+from cogwork.cloud.actor import Actor
+from cogwork.cloud.config_checker import ConfigChecker
+from cogwork.cloud.config_text import parse_config, read_config_text
+from cogwork.cloud.context import CloudContext
 from cogwork.cloud.names import host_label, require_name
 from cogwork.cloud.operation import Call, Operation, reading, to_timestamp, writing
 from cogwork.cloud.parts import describe_part, find_part
@@ -18,13 +20,24 @@ from cogwork.core.errors import CogworkError, InvalidRequest
 
 _DEFAULT_PAGE: Final = 100
 _MAX_PAGE: Final = 1000
-_MAX_CONFIG_SIZE: Final = 8 << 20
 
 
 class StaleConfig(CogworkError):
     """The configuration was changed by someone else in the meantime."""
 
     status = "FAILED_PRECONDITION"
+
+
+async def check_update(
+    context: CloudContext, checker: ConfigChecker, actor: Actor, request: pb.UpdateRobotPartRequest
+) -> None:
+    """Check a new configuration before the transaction, because that takes a while."""
+    if not request.HasField("robot_config_json") and not request.HasField("robot_config"):
+        return
+    await context.records.read(
+        lambda tx: find_part(tx, context.make_call(actor), request.id, CloudRole.OWNER)
+    )
+    await checker.check(lambda: read_config_text(request) or "")
 
 
 def update_robot_part(
@@ -40,7 +53,8 @@ def update_robot_part(
                 "repeat your change"
             )
     name = require_name(request.name) if request.name else row["name"]
-    config = _read_config(request, row["config"])
+    text = read_config_text(request)
+    config = row["config"] if text is None else text
     if (name, config) != (row["name"], row["config"]):
         _replace(tx, call, row, name, config)
     return pb.UpdateRobotPartResponse(
@@ -92,25 +106,6 @@ def _replace(tx: Transaction, call: Call, row: Row, name: str, config: str) -> N
     call.changed_parts.append(row["id"])
 
 
-def _read_config(request: pb.UpdateRobotPartRequest, current: str) -> str:
-    """Return the configuration of a request. Its text, where given, is kept as it is."""
-    if request.HasField("robot_config_json"):
-        text = request.robot_config_json
-        try:
-            found = json.loads(text)
-        except ValueError as error:
-            raise InvalidRequest(f"the configuration is not JSON: {error}") from None
-        if not isinstance(found, dict):
-            raise InvalidRequest("the configuration is not a JSON object")
-    elif request.HasField("robot_config"):
-        text = json.dumps(MessageToDict(request.robot_config))
-    else:
-        return current
-    if len(text) > _MAX_CONFIG_SIZE:
-        raise InvalidRequest(f"the configuration is larger than {_MAX_CONFIG_SIZE >> 20} MiB")
-    return text
-
-
 def _read_page_token(token: str) -> int:
     try:
         return int(token)
@@ -120,7 +115,7 @@ def _read_page_token(token: str) -> int:
 
 def _describe_entry(part: Row, row: Row) -> pb.RobotPartHistoryEntry:
     config = Struct()
-    config.update(json.loads(row["config"]))
+    config.update(parse_config(row["config"]))
     return pb.RobotPartHistoryEntry(
         part=row["part_id"],
         robot=part["machine_id"],

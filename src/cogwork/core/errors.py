@@ -103,6 +103,8 @@ CogworkError
 ├── SecretLimit     a secret too many, or the last one (cloud/secrets.py)
 ├── NotEmpty        a location that is still used (cloud/locations.py)
 ├── StaleConfig     a configuration that someone else changed (cloud/part_configs.py)
+├── ConfigRefused   a configuration that a machine would refuse (cloud/config_checker.py)
+├── CheckTooSlow    a configuration that takes too long to check (cloud/config_checker.py)
 ├── LastOwner       the last owner of an organization (cloud/keys.py)
 ├── AlreadyInitialized a cloud that has its first owner (cloud/control_plane.py)
 ├── CloudUnavailable a cloud that does not answer (uplink/errors.py)

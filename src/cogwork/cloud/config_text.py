@@ -1,0 +1,74 @@
+"""Configurations of parts as text: what clients send, and what is stored."""
+
+from __future__ import annotations
+
+import json
+from typing import Any, Final
+
+from google.protobuf.json_format import MessageToDict, SerializeToJsonError
+from google.protobuf.struct_pb2 import Struct
+from viam.gen.app.v1 import app_pb2 as pb
+
+from cogwork.config.config_editor import MAX_EDIT_SIZE
+from cogwork.core.errors import InvalidRequest
+
+_MAX_INTEGER: Final = 1 << 53
+"""A Struct has only floating-point numbers, which represent integers exactly up to here."""
+
+
+def parse_config(text: str) -> dict[str, Any]:
+    """Return the configuration. Of duplicate keys the first is used, as machines do.
+
+    Raise InvalidRequest.
+    """
+    try:
+        found = json.loads(text, object_pairs_hook=_keep_first)
+    except (ValueError, RecursionError) as error:
+        raise InvalidRequest(f"the configuration is not JSON: {error}") from None
+    if not isinstance(found, dict):
+        raise InvalidRequest("the configuration is not a JSON object")
+    return found
+
+
+def read_config_text(request: pb.UpdateRobotPartRequest) -> str | None:
+    """Return the configuration of a request as text, or None if it has none.
+
+    A text is kept as it is. Raise InvalidRequest.
+    """
+    if request.HasField("robot_config_json"):
+        text = request.robot_config_json
+    elif request.HasField("robot_config"):
+        text = _format_struct(request.robot_config)
+    else:
+        return None
+    if len(text.encode()) > MAX_EDIT_SIZE:
+        raise InvalidRequest(
+            f"the configuration is larger than {MAX_EDIT_SIZE >> 20} MiB; split it up"
+        )
+    return text
+
+
+def _format_struct(config: Struct) -> str:
+    try:
+        return json.dumps(_restore_integers(MessageToDict(config)), indent=2, ensure_ascii=False)
+    except (SerializeToJsonError, RecursionError) as error:
+        raise InvalidRequest(f"the configuration cannot be written as JSON: {error}") from None
+
+
+def _restore_integers(value: Any) -> Any:
+    match value:
+        case dict():
+            return {key: _restore_integers(each) for key, each in value.items()}
+        case list():
+            return [_restore_integers(each) for each in value]
+        case float() if value.is_integer() and abs(value) <= _MAX_INTEGER:
+            return int(value)
+        case _:
+            return value
+
+
+def _keep_first(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    for key, value in pairs:
+        found.setdefault(key, value)
+    return found
