@@ -121,6 +121,7 @@ CogworkError
 ├── ServerEnded     a server that exited unexpectedly (cli/module_run.py)
 ├── DemoUnavailable a requirement of the demo that is not met (cli/demo.py)
 ├── DemoCallFailed  a demo machine that rejected a call (cli/demo_client.py)
+├── CannotAsk       a question without a terminal (cli/confirmation.py)
 └── CommandError    a command that names something that does not exist (cli/grpc_client.py)
 """
 
