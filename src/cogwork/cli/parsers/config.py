@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from typing import TYPE_CHECKING
 
-from cogwork.cli.parsers.options import add_json_option
+from cogwork.cli.parsers.options import add_json_option, add_reveal_option, add_yes_option
 
 if TYPE_CHECKING:
     from cogwork.cli.parsers.options import Subparsers
@@ -71,7 +71,7 @@ def _add_config_show(commands: Subparsers) -> None:
     )
     show.add_argument("id", metavar="ID", help="entry, as `cogwork config history` lists it")
     _add_config_option(show)
-    _add_reveal_option(show)
+    add_reveal_option(show)
     show.set_defaults(run="cogwork.cli.config_history:show")
 
 
@@ -84,9 +84,9 @@ def _add_config_restore(commands: Subparsers) -> None:
         "be written.",
     )
     restore.add_argument("id", metavar="ID", help="entry, as `cogwork config history` lists it")
-    restore.add_argument("-y", "--yes", action="store_true", help="do not ask")
+    add_yes_option(restore)
     _add_config_option(restore)
-    _add_reveal_option(restore)
+    add_reveal_option(restore)
     restore.set_defaults(run="cogwork.cli.config_history:restore")
 
 
@@ -96,12 +96,6 @@ def _add_config_option(parser: argparse.ArgumentParser) -> None:
         metavar="FILE",
         default="machine.json",
         help="configuration file of the server (default: machine.json)",
-    )
-
-
-def _add_reveal_option(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "--reveal-secrets", dest="reveal", action="store_true", help="do not mask secrets"
     )
 
 

@@ -33,6 +33,22 @@ def add_json_option(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--json", action="store_true", help="print JSON")
 
 
+def add_yes_option(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("-y", "--yes", action="store_true", help="do not ask")
+
+
+def add_reveal_option(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--reveal-secrets", dest="reveal", action="store_true", help="do not mask secrets"
+    )
+
+
+def add_part_argument(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "part", metavar="PART", help="part by name or ID; a machine's name means its main part"
+    )
+
+
 def parse_port_argument(text: str) -> int:
     try:
         return parse_port(text)
