@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import sys
 
-from cogwork.cli.terminal import print_text
 from cogwork.core.errors import CogworkError
+from cogwork.core.escape import escape
 
 
 class CannotAsk(CogworkError):
@@ -21,5 +21,5 @@ def ask(question: str) -> str:
     """Return the user's answer in lower case. Raise CannotAsk without a terminal."""
     if not sys.stdin.isatty():
         raise CannotAsk("cannot ask without a terminal; to continue without a question, add -y")
-    print_text(question)
+    print(escape(question), end="", flush=True)
     return sys.stdin.readline().strip().lower()

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import argparse
+import enum
 import json
 import os
 import re
 
-from cogwork.cli.confirmation import ask
+from cogwork.cli.confirmation import ask, confirm
 from cogwork.cli.fleet.config_file import read_config_file
 from cogwork.cli.fleet.config_plan import ConfigPlan, make_plan
 from cogwork.cli.fleet.config_update import Outrun, save_config
@@ -25,6 +26,12 @@ from cogwork.resource import sdk
 assert sdk.VERSION  # `sdk` must be imported before the SDK itself
 from google.protobuf.timestamp_pb2 import Timestamp  # noqa: E402
 from viam.gen.app.v1 import app_pb2 as pb  # noqa: E402
+
+
+class Decision(enum.Enum):
+    SAVE = "y"
+    EDIT = "e"
+    QUIT = "n"
 
 
 def edit(arguments: argparse.Namespace) -> int:
@@ -47,11 +54,9 @@ def _save_file(
         print_text(f"{part.name} already has this text")
         return EXIT_OK
     print_plan(plan, file, reveal=arguments.reveal)
-    if not _is_savable(plan):
-        print_error(f"nothing was saved; fix {file} and run the command again")
-        return EXIT_FAILURE
-    if not arguments.yes and ask(f"Save to {part.name}? [y/N] ") not in ("y", "yes"):
-        print_error("nothing was saved")
+    if _decide(plan, part.name, yes=arguments.yes, can_edit=False) is not Decision.SAVE:
+        hint = f"; fix {file} and run the command again" if plan.loaded.has_errors else ""
+        print_error(f"nothing was saved{hint}")
         return EXIT_FAILURE
     return _save(client, part, text, known, file)
 
@@ -70,35 +75,39 @@ def _edit(
         plan = _plan(part, text)
         print_plan(plan, editor.file.name, reveal=arguments.reveal)
         try:
-            answer = _decide(plan, part.name, yes=arguments.yes)
-            if answer == "y" and _save(client, part, text, known, str(editor.file)) == EXIT_OK:
-                editor.discard()
-                return EXIT_OK
+            decision = _decide(plan, part.name, yes=arguments.yes, can_edit=True)
+            if decision is Decision.EDIT:
+                continue
+            if decision is Decision.QUIT:
+                print_error(f"nothing was saved; your text is in {editor.file}")
+                return EXIT_FAILURE
+            code = _save(client, part, text, known, str(editor.file))
         except CogworkError:
             print_error(f"nothing was saved; your text is in {editor.file}")
             raise
-        if answer == "e":
-            continue
-        if answer != "y":
-            print_error(f"nothing was saved; your text is in {editor.file}")
-        return EXIT_FAILURE
+        if code == EXIT_OK:
+            editor.discard()
+        return code
 
 
-def _decide(plan: ConfigPlan, name: str, *, yes: bool) -> str:
-    """Return `y` to save, `e` to edit again, or something else to end."""
-    if not _is_savable(plan):
-        return "e" if ask("Edit it again? [Y/n] ") in ("", "y", "yes", "e") else "n"
-    if yes:
-        return "y"
-    return ask(f"Save to {name}? (y)es, (e)dit again, [N]o ")[:1]
+def _decide(plan: ConfigPlan, name: str, *, yes: bool, can_edit: bool) -> Decision:
+    """Ask what to do with a text, unless `yes` is the answer. That does not cover errors."""
+    if yes and not plan.loaded.has_errors:
+        return Decision.SAVE
+    if yes or plan.loaded.is_refused:
+        again = can_edit and confirm("It has errors. Edit it again?")
+        return Decision.EDIT if again else Decision.QUIT
+    # Errors can be saved: the machine may know models that this computer does not.
+    errors = "It has errors. " if plan.loaded.has_errors else ""
+    choices = "(y)es, (e)dit again, [N]o" if can_edit else "[y/N]"
+    answer = ask(f"{errors}Save to {name}? {choices} ")[:1]
+    if answer == Decision.EDIT.value and not can_edit:
+        return Decision.QUIT
+    return Decision(answer) if answer in (each.value for each in Decision) else Decision.QUIT
 
 
 def _plan(part: pb.RobotPart, text: str) -> ConfigPlan:
     return make_plan(read_text(part), text, cogwork_home(os.environ))
-
-
-def _is_savable(plan: ConfigPlan) -> bool:
-    return not plan.loaded.has_errors
 
 
 def _save(client: FleetClient, part: pb.RobotPart, text: str, known: Timestamp, file: str) -> int:

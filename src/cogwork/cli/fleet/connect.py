@@ -4,10 +4,17 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import contextlib
+import logging
 import os
+import socket
+import sys
+from collections.abc import Iterator
 from typing import Final
 
 from cogwork.cli.fleet.connection_snippet import (
+    LOCAL_NAME_REASON,
+    is_local_name,
     make_dial_address,
     render_requirements,
     render_snippet,
@@ -23,12 +30,20 @@ from cogwork.cli.terminal import (
     print_json,
     print_text,
 )
+from cogwork.core.errors import CogworkError
 from cogwork.resource import sdk
 
 assert sdk.VERSION  # `sdk` must be imported before the SDK itself
 from viam.gen.app.v1 import app_pb2 as pb  # noqa: E402
 
 _TIMEOUT: Final = 30.0
+_NEXT_STEP: Final = "check that the machine runs and is connected to the cloud"
+
+
+class CannotConnect(CogworkError):
+    """No connection to a machine through its cloud."""
+
+    status = "UNAVAILABLE"
 
 
 def connect(arguments: argparse.Namespace) -> int:
@@ -36,21 +51,17 @@ def connect(arguments: argparse.Namespace) -> int:
         part = find_part(client, arguments.part)
         if arguments.check:
             return _check(part, client.login, as_json=arguments.json)
-        address, snippet = make_dial_address(part.fqdn, client.login), _render(part, client.login)
+        address = make_dial_address(part.fqdn, client.login)
+        snippet = render_snippet(part.fqdn, client.login)
         if arguments.json:
             print_json({"name": part.fqdn, "address": address, "python": snippet})
         else:
-            print_error(
-                f"name:    {part.fqdn}\naddress: {address}\n{render_requirements(client.login)}\n"
-            )
+            print_error(f"name:    {part.fqdn}\naddress: {address}")
+            print_error(f"{render_requirements(part.fqdn, client.login)}\n")
             print_text(snippet.rstrip("\n"))
         return EXIT_OK
 
     return with_fleet(run)
-
-
-def _render(part: pb.RobotPart, login: FleetLogin) -> str:
-    return render_snippet(part.fqdn, login)
 
 
 def _check(part: pb.RobotPart, login: FleetLogin, *, as_json: bool) -> int:
@@ -60,14 +71,10 @@ def _check(part: pb.RobotPart, login: FleetLogin, *, as_json: bool) -> int:
     with ProgressLine() as progress:
         progress.show(f"connecting to {address}")
         try:
-            names = asyncio.run(asyncio.wait_for(_list_resources(address, login), _TIMEOUT))
-        except Exception as error:
+            names = _connect(part.fqdn, address, login)
+        except CannotConnect as error:
             progress.clear()
-            print_error(
-                f"cannot connect to {address} ({str(error) or 'no answer in time'}); check that "
-                f"the machine is online with `cogwork fleet parts {part.robot}`, and that the name "
-                f"leads to the cloud with `getent hosts {part.fqdn}`"
-            )
+            print_error(f"cannot connect to {address}: {error}")
             return EXIT_FAILURE
     if as_json:
         print_json({"name": part.fqdn, "address": address, "resources": names})
@@ -78,10 +85,49 @@ def _check(part: pb.RobotPart, login: FleetLogin, *, as_json: bool) -> int:
     return EXIT_OK
 
 
+def _connect(fqdn: str, address: str, login: FleetLogin) -> list[str]:
+    """Return the resources of the machine. Raise CannotConnect."""
+    if is_local_name(fqdn):
+        raise CannotConnect(LOCAL_NAME_REASON)
+    try:
+        socket.getaddrinfo(fqdn, login.port)
+    except OSError as error:
+        raise CannotConnect(
+            f"the name cannot be resolved ({error.strerror}); the names of machines must lead to "
+            f"{login.host}, by a wildcard in DNS or a line in /etc/hosts"
+        ) from None
+    try:
+        with _mute_output():
+            return asyncio.run(asyncio.wait_for(_list_resources(address, login), _TIMEOUT))
+    except TimeoutError:
+        raise CannotConnect(f"no answer within {_TIMEOUT:g} s; {_NEXT_STEP}") from None
+    except Exception as error:  # the SDK raises errors of many libraries
+        raise CannotConnect(f"{str(error).rstrip('.')}; {_NEXT_STEP}") from None
+
+
+@contextlib.contextmanager
+def _mute_output() -> Iterator[None]:
+    """Discard what the SDK prints about failures: its native library prints pages of stack."""
+    sys.stdout.flush()
+    saved = {number: os.dup(number) for number in (1, 2)}
+    null = os.open(os.devnull, os.O_WRONLY)
+    try:
+        for number in saved:
+            os.dup2(null, number)
+        yield
+    finally:
+        sys.stdout.flush()
+        for number, copy in saved.items():
+            os.dup2(copy, number)
+            os.close(copy)
+        os.close(null)
+
+
 async def _list_resources(address: str, login: FleetLogin) -> list[str]:
     from viam.robot.client import RobotClient
 
     options = RobotClient.Options.with_api_key(login.key, login.key_id)
+    options.log_level = logging.CRITICAL
     options.refresh_interval = 0
     options.check_connection_interval = 0
     options.attempt_reconnect_interval = 0

@@ -162,9 +162,9 @@ def _follow(client: FleetClient, query: pb.GetRobotPartLogsRequest, printer: _Pr
                 failures = 0
                 shown = [e for e in reply.logs if not levels or e.level.lower() in levels]
                 printer.print_new(shown)
-        except CloudUnreachable as error:
+        except CloudUnreachable:
             if failures == 0:
-                print_error(f"{error} (trying again until Ctrl-C)")
+                print_error("lost the connection to the cloud; trying again until Ctrl-C")
         failures += 1
         time.sleep(_RETRY.delay(failures, _RANDOM))
 
