@@ -123,6 +123,11 @@ CogworkError
 ├── ServerEnded     a server that exited unexpectedly (cli/module_run.py)
 ├── DemoUnavailable a requirement of the demo that is not met (cli/demo.py)
 ├── DemoCallFailed  a demo machine that rejected a call (cli/demo_client.py)
+├── CannotAsk       a question without a terminal (cli/confirmation.py)
+├── CloudUnreachable a cloud that does not respond (cli/fleet/fleet_client.py, with the next)
+├── CloudRefused    a cloud that rejected a call
+├── Outrun          a configuration that someone else saved first (cli/fleet/config_update.py)
+├── CannotConnect   no connection through a cloud (cli/fleet/connect.py)
 └── CommandError    a command that names something that does not exist (cli/grpc_client.py)
 """
 
