@@ -39,6 +39,19 @@ INSTEAD = {
     },
     # A reader ends it with Ctrl-C.
     "cogwork demo": "cogwork demo demo --seconds 3 --port 8081",
+    # A reader copies the key from one terminal to the other.
+    "cogwork-cloud init": "cogwork-cloud init | tee init.txt",
+    "cogwork fleet login http://localhost:8090": (
+        "cogwork fleet login http://localhost:8090 --key-id $(awk '/key ID:/ {print $3}' init.txt) "
+        "--key-file <(awk '/key: / {print $2}' init.txt)"
+    ),
+    "cogwork fleet machines": (
+        "until cogwork fleet machines | grep -q online; do sleep 0.2; done; cogwork fleet machines"
+    ),
+    "cogwork fleet logs press": (
+        "until cogwork fleet logs press | grep -q 'wheel is ready'; do sleep 0.2; done; "
+        "cogwork fleet logs press"
+    ),
     # It takes a moment until the saved file is running.
     "cogwork config history": (
         "until cogwork config history 2>/dev/null | grep -q ^2; do sleep 0.2; done; "
@@ -64,13 +77,14 @@ def test_commands_print_what_the_guide_shows(guide: Path, tmp_path: Path) -> Non
                 path = tmp_path / step.path
                 path.parent.mkdir(exist_ok=True)
                 path.write_text(step.text)
-            elif step.line.startswith(("cogwork-server -config", "cogwork module run")):
+            elif step.line.startswith(SERVERS):
                 terminals.enter_context(start_server(step, tmp_path))
             else:
                 printed = run_command(step, tmp_path)
                 assert step.matches(printed), f"$ {step.line}\n{printed}"
 
 
+SERVERS = ("cogwork-server -config", "cogwork-cloud serve", "cogwork module run")
 PRCTL = ctypes.CDLL(None).prctl
 PR_SET_PDEATHSIG = 1
 PATIENCE = 60.0
@@ -106,7 +120,7 @@ def start_server(command: Command, directory: Path) -> Iterator[None]:
         finally:
             server.send_signal(signal.SIGINT)
             rest = server.communicate(timeout=30)[0]
-        expected = 0 if command.line.startswith("cogwork-server") else INTERRUPTED
+        expected = INTERRUPTED if command.line.startswith("cogwork module") else 0
         assert server.returncode == expected, printed + rest
 
 

@@ -13,7 +13,7 @@ _LOCAL_CLOUD: Final = ("id", "secret", "api_key", "app_address", "refresh_interv
 """What the machine never takes from the cloud."""
 _ROLES: Final = "roles"
 _ANYWHERE: Final = "0.0.0.0:8080"
-"""Where a machine listens that has a login of the cloud."""
+"""Where a machine listens that has a login and a certificate of the cloud."""
 
 
 def join_config(message: RobotConfig, local: dict[str, Any]) -> str:
@@ -29,7 +29,8 @@ def join_config(message: RobotConfig, local: dict[str, Any]) -> str:
         **{key: cloud[key] for key in _LOCAL_CLOUD if key in cloud},
     }
     address = local.get("network", {}).get("bind_address")
-    if not address and found.get("auth", {}).get("handlers"):
+    has_certificate = not message.cloud.signaling_insecure
+    if not address and has_certificate and found.get("auth", {}).get("handlers"):
         address = _ANYWHERE
     if address:
         found.setdefault("network", {}).setdefault("bind_address", address)

@@ -90,11 +90,13 @@ def _create(client: FleetClient, arguments: argparse.Namespace) -> int:
         file = {"file": str(output)} if output is not None else {"config": text}
         print_json({**described, "part": {"id": part.id, "fqdn": part.fqdn}, **file})
         return EXIT_OK
-    print_error(f"created machine {arguments.name} in {location.name}; its name is {part.fqdn}")
+    # Only the file itself goes to standard output if it is printed, so that it can be redirected.
+    say = print_text if output is not None else print_error
+    say(f"created machine {arguments.name} in {location.name}; its name is {part.fqdn}")
     if output is None:
         sys.stdout.write(text)
-        print_error("This file has a secret. Save it as machine.json with the mode 0600.")
-    print_error(render_instructions(str(output or "machine.json"), client.login))
+        say("This file has a secret. Save it as machine.json with the mode 0600.")
+    say(render_instructions(str(output or "machine.json"), client.login))
     return EXIT_OK
 
 
