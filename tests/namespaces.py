@@ -41,7 +41,7 @@ class Computer:
     def set_names(self, addresses: Mapping[str, str]) -> None:
         """Let it know computers by name."""
         directory = Path("/etc/netns", self.namespace)
-        directory.mkdir(parents=True)
+        directory.mkdir(parents=True, exist_ok=True)
         lines = ["127.0.0.1 localhost", *(f"{each} {name}" for name, each in addresses.items())]
         (directory / "hosts").write_text("\n".join(lines) + "\n")
 

@@ -37,6 +37,7 @@ from cogwork.core.errors import InvalidRequest
 from cogwork.front.peer_name import Peer
 from cogwork.wire.ice_servers import IceServer
 from cogwork.wire.status import status_of
+from cogwork.wire.tls_credentials import tls_credentials
 from cogwork.wire.webrtc_peers import WebRtcPeers
 
 _ANSWERERS = 2
@@ -110,7 +111,7 @@ class Answerer:
         channel = (
             grpc.aio.insecure_channel(settings.address, options)
             if settings.is_plaintext
-            else grpc.aio.secure_channel(settings.address, grpc.ssl_channel_credentials(), options)
+            else grpc.aio.secure_channel(settings.address, tls_credentials(), options)
         )
         async with channel:
             async with asyncio.timeout(_CONNECT_TIMEOUT):

@@ -33,6 +33,8 @@ def prepare(environment: MutableMapping[str, str]) -> None:
     environment["GRPC_ENABLE_FORK_SUPPORT"] = "0"
     # grpc reports errors to its callers; the lines that it prints ignore our log rules.
     environment.setdefault("GRPC_VERBOSITY", "NONE")
+    # Names as this computer knows them: grpc's own resolver ignores parts of its settings.
+    environment.setdefault("GRPC_DNS_RESOLVER", "native")
     # Otherwise pydantic searches every installed package for plug-ins.
     environment.setdefault("PYDANTIC_DISABLE_PLUGINS", "__all__")
     tune_malloc()
