@@ -37,8 +37,9 @@ cogwork fleet login https://fleet.example.org
 
 It asks for the ID of an API key and for the key, checks them at the cloud, and stores them so that
 only you can read them, in `fleet/login.json` of your Cogwork directory (`~/.cogwork`, or
-`COGWORK_HOME`). `cogwork fleet logout` deletes them again. A key never goes on a command line, where
-other users can see it: give it with `--key-file FILE`, or with `--key-file -` on standard input.
+`COGWORK_HOME`). `cogwork fleet logout` deletes them again. A key never goes on a command line,
+where other users can see it: give it with `--key-file FILE`, or with `--key-file -` on standard
+input.
 
 If the certificate of the cloud is signed by an authority of your own, add `--ca FILE`. The file is
 copied, and `cogwork fleet machine create` tells you to copy it to the machine.

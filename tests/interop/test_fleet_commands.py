@@ -290,6 +290,8 @@ async def test_logs_are_followed_until_ctrl_c(tmp_path: Path) -> None:
 
 async def test_keys_are_created_replaced_and_deleted(cloud: Cloud, tmp_path: Path) -> None:
     await make_machine(tmp_path / "press.json")
+    both = await run_fleet("key", "create", "anna", "--machine", "press", "--location", "Hall 1")
+    assert (both.code, "give one of --machine, --location, --org" in both.err) == (2, True)
     made = await fleet_json("key", "create", "anna", "--machine", "press")
     assert "anna" in await fleet("keys")
     assert "operator of machine press" in await fleet("keys")
