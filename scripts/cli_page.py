@@ -10,7 +10,8 @@ from cogwork.cli.exit_codes import EXIT_CODES
 _INTRO = """\
 # Command line
 
-`cogwork` checks configurations and looks after running machines. `cogwork-server` runs a machine.
+`cogwork` checks configurations and looks after running machines and fleets of them.
+`cogwork-server` runs a machine.
 Every command prints this help with `-h`, and `man cogwork` shows it, too.
 
 ## Complete with Tab
@@ -25,6 +26,60 @@ Add a line to the file that your shell reads when it starts:
 
 Commands that talk to a machine take its address with `--address`, such as `192.0.2.7:8080`. To give
 it only once, set the environment variable `COGWORK_ADDRESS`. Without both, it is `localhost:8080`.
+
+## Log in to a cloud
+
+The commands of `cogwork fleet` talk to a cloud that `cogwork-cloud` serves. Log in once:
+
+```sh
+cogwork fleet login https://fleet.example.org
+```
+
+It asks for the ID of an API key and for the key, checks them at the cloud, and stores them so that
+only you can read them, in `fleet/login.json` of your Cogwork directory (`~/.cogwork`, or
+`COGWORK_HOME`). `cogwork fleet logout` deletes them again. A key never goes on a command line,
+where other users can see it: give it with `--key-file FILE`, or with `--key-file -` on standard
+input.
+
+If the certificate of the cloud is signed by an authority of your own, add `--ca FILE`. The file is
+copied, and `cogwork fleet machine create` tells you to copy it to the machine.
+
+Scripts set three environment variables instead of logging in. They belong together, and come before
+a stored login; for an authority of your own, set `SSL_CERT_FILE`, too:
+
+| variable | value |
+|---|---|
+| `COGWORK_FLEET_ADDRESS` | the URL of the cloud |
+| `COGWORK_FLEET_KEY_ID` | the ID of an API key |
+| `COGWORK_FLEET_KEY` | the key |
+
+## Name a machine of a cloud
+
+A machine or a part is given by its name or its ID. The name of a machine also means its main part.
+If a name is ambiguous, the command lists the IDs that match, and does nothing.
+
+## Change a configuration with others
+
+`cogwork fleet config edit PART` opens your editor, checks the text as `cogwork config check` does,
+shows the differences and what the machine would build, change and close, and asks before it saves.
+If someone else saves in the meantime, nothing is overwritten: the command keeps your text in a file
+and shows how to compare it. To undo a change, find its number and restore an earlier one:
+
+```sh
+cogwork fleet config history press
+cogwork fleet config restore press 12
+```
+
+A script reads the configuration together with its time, and saves only if it is still the same:
+
+```sh
+cogwork fleet config show press --json --reveal-secrets > press.json
+updated=$(jq -r .last_updated press.json)
+jq -r .config press.json | jq '.debug = true' > new.json
+cogwork fleet config edit press --file new.json --last-known-update "$updated" --yes
+```
+
+With `--yes`, a configuration with errors is never saved.
 
 ## Exit codes
 

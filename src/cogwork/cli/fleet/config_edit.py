@@ -92,9 +92,9 @@ def _edit(
 
 def _decide(plan: ConfigPlan, name: str, *, yes: bool, can_edit: bool) -> Decision:
     """Ask what to do with a text, unless `yes` is the answer. That does not cover errors."""
-    if yes and not plan.loaded.has_errors:
-        return Decision.SAVE
-    if yes or plan.loaded.is_refused:
+    if yes:
+        return Decision.QUIT if plan.loaded.has_errors else Decision.SAVE
+    if plan.loaded.is_refused:
         again = can_edit and confirm("It has errors. Edit it again?")
         return Decision.EDIT if again else Decision.QUIT
     # Errors can be saved: the machine may know models that this computer does not.

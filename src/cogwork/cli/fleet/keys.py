@@ -22,6 +22,7 @@ from cogwork.cli.fleet.inventory import (
 from cogwork.cli.fleet.listing import print_table
 from cogwork.cli.fleet.selection import Choice, select
 from cogwork.cli.fleet.stored_login import LoginStore, read_variables
+from cogwork.cli.grpc_client import CommandError
 from cogwork.cli.table import format_age
 from cogwork.cli.terminal import EXIT_FAILURE, EXIT_OK, print_error, print_json, print_text
 from cogwork.logs.entry import format_timestamp
@@ -186,6 +187,9 @@ def _is_own(client: FleetClient, key: pb.APIKey) -> bool:
 
 
 def _make_grant(client: FleetClient, arguments: argparse.Namespace) -> pb.Authorization:
+    scopes = (arguments.machine, arguments.location, arguments.org)
+    if sum(each is not None for each in scopes) > 1:
+        raise CommandError("a role is on one thing: give one of --machine, --location, --org")
     if arguments.machine is not None:
         kind, resource = "robot", find_machine(client, arguments.machine).robot.id
     elif arguments.location is not None:

@@ -20,6 +20,7 @@ from cogwork.cli.fleet.inventory import find_part, list_organizations
 from cogwork.cli.fleet.keys import name_keys
 from cogwork.cli.fleet.listing import print_table
 from cogwork.cli.fleet.revisions import Revision, find_revision, list_revisions, read_text
+from cogwork.cli.grpc_client import CommandError
 from cogwork.cli.table import format_age
 from cogwork.cli.terminal import (
     EXIT_FAILURE,
@@ -66,6 +67,8 @@ def show(arguments: argparse.Namespace) -> int:
 
 def diff(arguments: argparse.Namespace) -> int:
     def run(client: FleetClient) -> int:
+        if arguments.file is not None and arguments.revision is not None:
+            raise CommandError("compare with a file or a revision: give one of --file, --revision")
         part = find_part(client, arguments.part)
         before, after, title = _choose_texts(client, part, arguments)
         plan = make_plan(before, after, cogwork_home(os.environ))

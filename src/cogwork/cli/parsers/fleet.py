@@ -205,10 +205,9 @@ def _add_key_create(commands: Subparsers) -> None:
         default="operator",
         help="what its holder may do (default: operator, who cannot change configurations)",
     )
-    scope = create.add_mutually_exclusive_group()
-    scope.add_argument("--machine", metavar="MACHINE", help="give the role on one machine")
-    scope.add_argument("--location", metavar="LOCATION", help="give the role on one location")
-    scope.add_argument(
+    create.add_argument("--machine", metavar="MACHINE", help="give the role on one machine")
+    create.add_argument("--location", metavar="LOCATION", help="give the role on one location")
+    create.add_argument(
         "--org", metavar="ORG", help="give the role on an organization (default: the only one)"
     )
     add_json_option(create)

@@ -75,11 +75,8 @@ def _add_diff(commands: Subparsers) -> None:
         "reached or has nothing of that name.",
     )
     add_part_argument(diff)
-    other = diff.add_mutually_exclusive_group()
-    other.add_argument(
-        "--file", metavar="FILE", help="compare with a file, or - for standard input"
-    )
-    other.add_argument("--revision", metavar="N", help="compare with an earlier revision")
+    diff.add_argument("--file", metavar="FILE", help="compare with a file, or - for standard input")
+    diff.add_argument("--revision", metavar="N", help="compare with an earlier revision")
     add_json_option(diff)
     add_reveal_option(diff)
     diff.set_defaults(run="cogwork.cli.fleet.part_config:diff")
