@@ -13,6 +13,7 @@ from cogwork.cloud.cloud_directory import CloudDirectory
 from cogwork.cloud.http import create_app
 from cogwork.cloud.open_cloud import open_cloud
 from cogwork.cloud.public_name import PublicName
+from cogwork.cloud.retention import expire_periodically
 from cogwork.core.clock import Clock
 from cogwork.core.errors import CogworkError
 from cogwork.front.connections import ConnectionLimits
@@ -91,7 +92,11 @@ async def _start(
             listeners.addresses, options.address, is_encrypted=certificate.is_in_use
         )
     )
-    for work in (certificate.watch(), log.pipeline.flush_periodically()):
+    for work in (
+        certificate.watch(),
+        log.pipeline.flush_periodically(),
+        expire_periodically(plane.context.logs, clock),
+    ):
         task = asyncio.create_task(work)
         stack.push_async_callback(_cancel, task)
 
