@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime
 from collections.abc import Callable
+from email.utils import formatdate
 from typing import Final, TypeVar
 
 from cryptography import x509
@@ -46,6 +47,9 @@ class _RobotService(RobotServiceBase):
                 tx, part, self._context.name, self._context.keyring
             ),
         )
+        # Machines without a clock of their own set it by this.
+        date = formatdate(self._context.clock.time(), usegmt=True)
+        await stream.send_initial_metadata(metadata={"date": date})
         await stream.send_message(pb.ConfigResponse(config=config))
 
     async def Certificate(self, stream: Stream) -> None:  # type: ignore[override]
