@@ -89,6 +89,7 @@ class AppService:
         actor = await self._login.identify(stream)
         replies = tail_robot_part_logs(self._context, actor, await stream.recv_message())
         async for reply in replies:
+            await self._login.identify(stream)  # its key may have been removed in the meantime
             await stream.send_message(reply)
 
     def _find_answer(self, name: str) -> Callable[[Actor, Any], Awaitable[Message]] | None:

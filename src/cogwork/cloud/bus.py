@@ -12,6 +12,8 @@ from typing import Protocol
 
 MAX_UNREAD = 256
 """Messages that wait for a slow reader. Older ones are dropped."""
+MAX_UNREAD_BYTES = 16 << 20
+"""Bytes of these messages."""
 
 
 class Bus(Protocol):

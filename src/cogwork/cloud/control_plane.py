@@ -36,7 +36,8 @@ class AlreadyInitialized(CogworkError):
 class ControlPlane:
     def __init__(self, context: CloudContext, key: SigningKey) -> None:
         self.context = context
-        login, rendezvous = Login(context, key), Rendezvous()
+        self.login = login = Login(context, key)
+        rendezvous = Rendezvous()
         self.table = HandlerTable()
         self.table.add(_AUTH_SERVICE, lambda: auth_methods(login))
         self.table.add(APP_SERVICE, AppService(context, login).methods)

@@ -1,18 +1,32 @@
-"""The HTTP interface of the cloud."""
+"""The HTTP interface of the cloud: endpoints for machines, and gRPC-web for browsers."""
 
 from __future__ import annotations
 
+from typing import Any
+
 from starlette.applications import Starlette
+from starlette.datastructures import Headers
 from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response
 from starlette.routing import Route
 
 from cogwork import __version__
+from cogwork.cloud.control_plane import ControlPlane
+from cogwork.cloud.machine_http import machine_routes
+from cogwork.wire.grpcweb import GrpcWebApp, is_grpc_web
 from cogwork.wire.http1 import Application
 
 
-def create_app() -> Application:
+def create_app(plane: ControlPlane) -> Application:
     async def root(_: Request) -> Response:
         return PlainTextResponse(f"cogwork-cloud {__version__}\n")
 
-    return Starlette(routes=[Route("/", root)])
+    pages = Starlette(routes=[Route("/", root), *machine_routes(plane.context, plane.login)])
+    calls = GrpcWebApp(plane.table, plane.login.check_call)
+
+    async def dispatch(scope: Any, receive: Any, send: Any) -> None:
+        content_type = Headers(scope=scope).get("content-type", "")
+        is_call = scope["method"] == "POST" and is_grpc_web(content_type)
+        await (calls if is_call else pages)(scope, receive, send)
+
+    return dispatch

@@ -66,6 +66,15 @@ class LogPage(NamedTuple):
     """Of the last entry, if there may be more."""
 
 
+class LogUsage(NamedTuple):
+    """What is stored of the lines that a part sent on one day."""
+
+    part_id: str
+    day: str
+    lines: int
+    bytes: int
+
+
 class LogStore(Protocol):
     async def append(self, lines: Sequence[LogLine], received_at: int) -> None:
         """Store lines. Returns when they are on disk."""
@@ -74,6 +83,9 @@ class LogStore(Protocol):
         """Return lines that were received within the last 30 days, newest first by default."""
 
     async def expire(self, now: int) -> None:
-        """Remove the days that are completely older than 30 days."""
+        """Remove the lines that are older than 30 days. Nothing else removes lines."""
+
+    async def measure(self, now: int) -> Sequence[LogUsage]:
+        """Return what is stored and not older than 30 days."""
 
     async def aclose(self) -> None: ...

@@ -14,10 +14,11 @@ from cogwork.auth.tokens import FINGERPRINT, TokenIssuer
 from cogwork.cloud.actor import Actor, ActorType
 from cogwork.cloud.context import CloudContext
 from cogwork.cloud.records import Transaction
-from cogwork.wire.handlers import Stream
+from cogwork.wire.handlers import Method, Stream
 
 AUDIENCE: Final = "cogwork-cloud"
 
+_AUTHENTICATE: Final = "/proto.rpc.v1.AuthService/Authenticate"
 _BEARER: Final = "Bearer "
 _NO_DIGEST: Final = "0" * 64
 """Compared for an unknown actor, so that refusing one takes as long as refusing another."""
@@ -51,19 +52,28 @@ class Login:
             entity, kind, _fingerprint(matching[0]), self._context.clock.time()
         )
 
+    def check_call(self, method: Method, stream: Stream) -> None:
+        """Raise Unauthenticated if a call has no valid token, before its request is read."""
+        if method.path != _AUTHENTICATE:
+            self._issuer.verify(_read_token(stream))
+
     async def identify(self, stream: Stream) -> Actor:
         """Return who sent a call."""
-        authorizations = [value for key, value in stream.metadata.items() if key == "authorization"]
-        if len(authorizations) != 1 or not isinstance(authorizations[0], str):
-            raise Unauthenticated("authentication required")
-        if not authorizations[0].startswith(_BEARER):
-            raise Unauthenticated(f"expected authorization header with prefix: {_BEARER}")
-        claims = self._issuer.verify(authorizations[0].removeprefix(_BEARER))
+        claims = self._issuer.verify(_read_token(stream))
         actor = Actor(ActorType(claims.type), claims.entity)
         stored = await self._context.records.read(lambda tx: _digests_of(tx, actor))
         if claims.metadata.get(FINGERPRINT, "") not in map(_fingerprint, stored):
             raise Unauthenticated("unauthenticated: the credentials of this token were removed")
         return actor
+
+
+def _read_token(stream: Stream) -> str:
+    authorizations = [value for key, value in stream.metadata.items() if key == "authorization"]
+    if len(authorizations) != 1 or not isinstance(authorizations[0], str):
+        raise Unauthenticated("authentication required")
+    if not authorizations[0].startswith(_BEARER):
+        raise Unauthenticated(f"expected authorization header with prefix: {_BEARER}")
+    return authorizations[0].removeprefix(_BEARER)
 
 
 def _digests_of(tx: Transaction, actor: Actor) -> list[str]:

@@ -1,9 +1,10 @@
-"""`cogwork-cloud`: create a fleet cloud, and serve it."""
+"""`cogwork-cloud`: create a fleet cloud, serve it, and show what its machines use."""
 
 from __future__ import annotations
 
 import argparse
 import asyncio
+import json
 import os
 import sys
 from collections.abc import Sequence
@@ -67,7 +68,10 @@ def _build_parser() -> argparse.ArgumentParser:
         help="serve other computers without TLS, behind a proxy that encrypts",
     )
     serve.set_defaults(run=_serve)
-    for each in (init, serve):
+    usage = commands.add_parser("usage", help="show the stored logs of each machine")
+    usage.add_argument("--json", action="store_true", help="print JSON, with every day")
+    usage.set_defaults(run=_usage)
+    for each in (init, serve, usage):
         each.add_argument(
             "--data",
             type=Path,
@@ -130,6 +134,27 @@ def _serve(arguments: argparse.Namespace) -> int:
         return process.run(serve(CloudDirectory(arguments.data), options, clock, log))
     finally:
         log.close()
+
+
+def _usage(arguments: argparse.Namespace) -> int:
+    from cogwork.cloud.cloud_directory import CloudDirectory
+    from cogwork.cloud.log_usage import MachineUsage, format_table, report_usage, select_parts
+    from cogwork.cloud.open_cloud import open_stores
+    from cogwork.core.clock import SystemClock
+
+    directory, now = CloudDirectory(arguments.data), int(SystemClock().time() * 1e6)
+    directory.read_domain()  # explains a directory without a cloud
+
+    async def measure() -> list[MachineUsage]:
+        async with open_stores(directory) as (records, logs):
+            return report_usage(await logs.measure(now), await records.read(select_parts), now)
+
+    found = asyncio.run(measure())
+    if arguments.json:
+        print(json.dumps([each.as_json() for each in found], indent=2))
+    else:
+        print(format_table(found))
+    return EXIT_OK
 
 
 if __name__ == "__main__":

@@ -29,11 +29,7 @@ async def open_cloud(
     key = load_signing_key(directory.signing_key)
     now = datetime.datetime.fromtimestamp(clock.time(), datetime.UTC)
     authority = directory.load_authority(now)
-    async with contextlib.AsyncExitStack() as stack:
-        records = SqliteRecords(directory.records)
-        stack.push_async_callback(records.aclose)
-        logs = SqliteLogStore(directory.logs)
-        stack.push_async_callback(logs.aclose)
+    async with open_stores(directory) as (records, logs), contextlib.AsyncExitStack() as stack:
         presence = Presence(clock)
         saving = asyncio.create_task(presence.save_periodically(records), name="presence")
         stack.push_async_callback(cancel_and_save, saving, presence, records)
@@ -41,3 +37,15 @@ async def open_cloud(
             records, logs, LocalBus(), Keyring(key), authority, name, clock, presence
         )
         yield ControlPlane(context, key)
+
+
+@contextlib.asynccontextmanager
+async def open_stores(
+    directory: CloudDirectory,
+) -> AsyncIterator[tuple[SqliteRecords, SqliteLogStore]]:
+    async with contextlib.AsyncExitStack() as stack:
+        records = SqliteRecords(directory.records)
+        stack.push_async_callback(records.aclose)
+        logs = SqliteLogStore(directory.logs)
+        stack.push_async_callback(logs.aclose)
+        yield records, logs

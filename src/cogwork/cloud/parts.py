@@ -72,6 +72,19 @@ def find_part(tx: Transaction, call: Call, part: str, role: CloudRole = CloudRol
     return row
 
 
+def require_log_reader(tx: Transaction, call: Call, part: str) -> None:
+    """Raise NotFound unless the actor may read the log of a part.
+
+    The log of a deleted part stays until it expires, for owners of the organization.
+    """
+    row = first(tx.query("SELECT organization_id, deleted_at FROM part WHERE id = ?", part))
+    if row is not None and row["deleted_at"] is not None:
+        organization = (ResourceType.ORGANIZATION, row["organization_id"])
+        if find_role(tx, call.actor, organization) is CloudRole.OWNER:
+            return
+    find_part(tx, call, part)
+
+
 def new_robot_part(
     tx: Transaction, call: Call, request: pb.NewRobotPartRequest
 ) -> pb.NewRobotPartResponse:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime
 from collections.abc import Callable
+from email.utils import formatdate
 from typing import Final, TypeVar
 
 from cryptography import x509
@@ -15,7 +16,7 @@ from viam.gen.app.v1.robot_grpc import RobotServiceBase
 from cogwork.auth.certificate_authority import issue_certificate
 from cogwork.cloud.bus import log_topic
 from cogwork.cloud.context import CloudContext
-from cogwork.cloud.log_lines import to_line
+from cogwork.cloud.log_lines import limit_entry, to_line
 from cogwork.cloud.login import Login
 from cogwork.cloud.machine_config import build_machine_config
 from cogwork.cloud.part_access import require_own_part
@@ -46,6 +47,9 @@ class _RobotService(RobotServiceBase):
                 tx, part, self._context.name, self._context.keyring
             ),
         )
+        # Machines without a clock of their own set it by this.
+        date = formatdate(self._context.clock.time(), usegmt=True)
+        await stream.send_initial_metadata(metadata={"date": date})
         await stream.send_message(pb.ConfigResponse(config=config))
 
     async def Certificate(self, stream: Stream) -> None:  # type: ignore[override]
@@ -73,10 +77,12 @@ class _RobotService(RobotServiceBase):
         request: pb.LogRequest = stream.request
         if len(request.logs) > _MAX_LINES:
             raise InvalidRequest(f"more than {_MAX_LINES} lines at once; send fewer at a time")
-        await self._context.logs.append(
-            [to_line(part["id"], entry) for entry in request.logs], self._context.now()
-        )
-        self._context.bus.publish(log_topic(part["id"]), request.SerializeToString())
+        if entries := list(map(limit_entry, request.logs)):
+            await self._context.logs.append(
+                [to_line(part["id"], entry) for entry in entries], self._context.now()
+            )
+            message = pb.LogRequest(id=part["id"], logs=entries)
+            self._context.bus.publish(log_topic(part["id"]), message.SerializeToString())
         await stream.send_message(pb.LogResponse())
 
     async def NeedsRestart(self, stream: Stream) -> None:  # type: ignore[override]

@@ -13,6 +13,7 @@ from cogwork.cloud.cloud_directory import CloudDirectory
 from cogwork.cloud.http import create_app
 from cogwork.cloud.open_cloud import open_cloud
 from cogwork.cloud.public_name import PublicName
+from cogwork.cloud.retention import expire_periodically
 from cogwork.core.clock import Clock
 from cogwork.core.errors import CogworkError
 from cogwork.front.connections import ConnectionLimits
@@ -80,7 +81,7 @@ async def _start(
         directory.read_domain(), options.public_address or str(options.address), is_encrypted
     )
     plane = await stack.enter_async_context(open_cloud(directory, name, clock))
-    listeners = Listeners(plane.table, create_app, sockets, connections=_CONNECTIONS)
+    listeners = Listeners(plane.table, lambda: create_app(plane), sockets, connections=_CONNECTIONS)
     stack.push_async_callback(listeners.aclose)
     certificate = CertificateWatcher(sockets, clock, listeners.use_tls, lambda _: None)
     await certificate.load(options.certificate)
@@ -91,7 +92,11 @@ async def _start(
             listeners.addresses, options.address, is_encrypted=certificate.is_in_use
         )
     )
-    for work in (certificate.watch(), log.pipeline.flush_periodically()):
+    for work in (
+        certificate.watch(),
+        log.pipeline.flush_periodically(),
+        expire_periodically(plane.context.logs, clock),
+    ):
         task = asyncio.create_task(work)
         stack.push_async_callback(_cancel, task)
 

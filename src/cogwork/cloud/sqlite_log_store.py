@@ -7,6 +7,7 @@ or change anything: SQLite refuses it before a statement runs.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import re
 import sqlite3
 from collections.abc import Callable, Iterator, Sequence
@@ -20,6 +21,7 @@ from cogwork.cloud.log_store import (
     LogPage,
     LogQuery,
     LogsUnavailable,
+    LogUsage,
     Position,
 )
 from cogwork.core.workers import Workers
@@ -28,6 +30,7 @@ _DAY_FILE: Final = re.compile(r"(\d{4}-\d\d-\d\d)\.db")
 _DAY: Final = 24 * 3600 * 1_000_000
 _WAITING: Final = 1024
 _TIMEOUT: Final = 10.0
+_MEASURE_TIMEOUT: Final = 600.0
 _MAX_OPEN: Final = 32
 """Days are at most 31 at a time."""
 
@@ -65,43 +68,38 @@ class SqliteLogStore:
     def __init__(self, directory: Path) -> None:
         self._directory = directory
         directory.mkdir(mode=0o700, parents=True, exist_ok=True)
-        self._connections: dict[str, sqlite3.Connection] = {}
-        self._worker = Workers("logs", waiting=_WAITING)
+        self._writer = _Connections(directory, 1)
+        self._reader = _Connections(directory, _MAX_OPEN)
+        self._write_worker = Workers("logs", waiting=_WAITING)
+        self._read_worker = Workers("logs-read", waiting=_WAITING)
+        """A search through a long log does not delay new lines."""
 
     async def append(self, lines: Sequence[LogLine], received_at: int) -> None:
-        await self._run(lambda: self._append(lines, received_at))
+        await _run(self._write_worker, lambda: self._append(lines, received_at))
 
     async def read(self, query: LogQuery, now: int) -> LogPage:
-        return await self._run(lambda: self._read(query, now))
+        return await _run(self._read_worker, lambda: self._read(query, now))
 
     async def expire(self, now: int) -> None:
-        await self._run(lambda: self._expire(now))
+        await _run(self._read_worker, lambda: self._expire(now))
+
+    async def measure(self, now: int) -> Sequence[LogUsage]:
+        return await _run(self._read_worker, lambda: self._measure(now), _MEASURE_TIMEOUT)
 
     async def aclose(self) -> None:
         closed = asyncio.Event()
         loop = asyncio.get_running_loop()
 
         def close() -> None:
-            for connection in self._connections.values():
-                connection.close()
+            self._writer.close()
+            self._reader.close()
             loop.call_soon_threadsafe(closed.set)
 
-        self._worker.close_after(close)
+        self._read_worker.close_after(lambda: self._write_worker.close_after(close))
         await closed.wait()
 
-    async def _run(self, work: Callable[[], T]) -> T:
-        try:
-            async with asyncio.timeout(_TIMEOUT):
-                return await self._worker.run(work)
-        except TimeoutError:
-            raise LogsUnavailable(
-                f"the logs did not answer within {_TIMEOUT:g} s; retry later"
-            ) from None
-        except sqlite3.Error as error:
-            raise LogsUnavailable(f"the logs cannot be used: {error}") from error
-
     def _append(self, lines: Sequence[LogLine], received_at: int) -> None:
-        connection = self._open(_day_of(received_at))
+        connection = self._writer.open(_day_of(received_at))
         connection.execute("BEGIN IMMEDIATE")
         try:
             connection.executemany(
@@ -145,7 +143,7 @@ class SqliteLogStore:
             sign = ">" if query.oldest_first else "<"
             conditions.append((f"number {sign} ?", query.after.number))
         if query.text:
-            conditions.append(("instr(lower(message), ?) > 0", query.text.lower()))
+            conditions.append(("instr(casefold(message), ?) > 0", query.text.casefold()))
         if query.logger:
             conditions.append(("instr(logger, ?) = 1", query.logger))
         if query.start is not None:
@@ -156,17 +154,31 @@ class SqliteLogStore:
         if query.levels:
             where += f" AND level IN ({', '.join('?' * len(query.levels))})"
         order = "ASC" if query.oldest_first else "DESC"
-        rows = self._open(day).execute(  # its conditions are ours, its values are parameters
+        rows = self._reader.open(day).execute(  # its conditions are ours, its values are parameters
             f"SELECT number, entry FROM log WHERE {where} ORDER BY number {order} LIMIT {limit}",  # noqa: S608
             (*(value for _, value in conditions), *sorted(query.levels)),
         )
         return [(Position(day, number), entry) for number, entry in rows]
 
+    def _measure(self, now: int) -> list[LogUsage]:
+        oldest = _day_of(now - RETENTION)
+        return [
+            LogUsage(part, day, lines, size)
+            for day in sorted(each for each in self._days() if each >= oldest)
+            for part, lines, size in self._reader.open(day).execute(
+                "SELECT part_id, COUNT(*), SUM(LENGTH(entry)) FROM log WHERE received_at > ? "
+                "GROUP BY part_id ORDER BY part_id",
+                (now - RETENTION,),
+            )
+        ]
+
     def _expire(self, now: int) -> None:
         oldest = _day_of(now - RETENTION)
-        for day in [each for each in self._days() if each < oldest]:
-            if (connection := self._connections.pop(day, None)) is not None:
-                connection.close()
+        days = self._days()
+        if oldest in days:
+            _delete_older(self._directory / f"{oldest}.db", now - RETENTION)
+        for day in [each for each in days if each < oldest]:
+            self._reader.forget(day)
             for suffix in ("", "-wal", "-shm"):
                 (self._directory / f"{day}.db{suffix}").unlink(missing_ok=True)
 
@@ -174,13 +186,42 @@ class SqliteLogStore:
         names = (_DAY_FILE.fullmatch(each.name) for each in self._directory.iterdir())
         return [match[1] for match in names if match is not None]
 
-    def _open(self, day: str) -> sqlite3.Connection:
-        connection = self._connections.get(day)
+
+class _Connections:
+    """The open connections of one thread, by day."""
+
+    def __init__(self, directory: Path, most: int) -> None:
+        self._directory = directory
+        self._most = most
+        self._open: dict[str, sqlite3.Connection] = {}
+
+    def open(self, day: str) -> sqlite3.Connection:
+        connection = self._open.get(day)
         if connection is None:
-            if len(self._connections) >= _MAX_OPEN:
-                self._connections.pop(min(self._connections)).close()
-            connection = self._connections[day] = _connect(self._directory / f"{day}.db")
+            if len(self._open) >= self._most:
+                self.forget(min(self._open))
+            connection = self._open[day] = _connect(self._directory / f"{day}.db")
         return connection
+
+    def forget(self, day: str) -> None:
+        if (connection := self._open.pop(day, None)) is not None:
+            connection.close()
+
+    def close(self) -> None:
+        for day in [*self._open]:
+            self.forget(day)
+
+
+async def _run(worker: Workers, work: Callable[[], T], timeout: float = _TIMEOUT) -> T:
+    try:
+        async with asyncio.timeout(timeout):
+            return await worker.run(work)
+    except TimeoutError:
+        raise LogsUnavailable(
+            f"the logs did not answer within {timeout:g} s; retry later"
+        ) from None
+    except sqlite3.Error as error:
+        raise LogsUnavailable(f"the logs cannot be used: {error}") from error
 
 
 def _connect(path: Path) -> sqlite3.Connection:
@@ -193,12 +234,20 @@ def _connect(path: Path) -> sqlite3.Connection:
     except sqlite3.Error:
         connection.close()
         raise
+    connection.create_function("casefold", 1, str.casefold, deterministic=True)
     connection.set_authorizer(_authorize)
     return connection
 
 
-def _authorize(action: int, *_: str | None) -> int:
-    return sqlite3.SQLITE_OK if action in _ALLOWED else sqlite3.SQLITE_DENY
+def _delete_older(path: Path, received_at: int) -> None:
+    """Delete lines with a connection of its own, because those that serve cannot."""
+    with contextlib.closing(sqlite3.connect(path, isolation_level=None)) as connection:
+        connection.execute("DELETE FROM log WHERE received_at <= ?", (received_at,))
+
+
+def _authorize(action: int, table: str | None, *_: str | None) -> int:
+    is_allowed = action in _ALLOWED and (action != sqlite3.SQLITE_INSERT or table == "log")
+    return sqlite3.SQLITE_OK if is_allowed else sqlite3.SQLITE_DENY
 
 
 def _day_of(microseconds: int) -> str:

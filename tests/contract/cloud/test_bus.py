@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from cogwork.cloud.bus import MAX_UNREAD, Bus
+from cogwork.cloud.bus import MAX_UNREAD, MAX_UNREAD_BYTES, Bus
 from cogwork.cloud.local_bus import LocalBus
 
 DEADLINE = 60.0
@@ -54,10 +54,19 @@ async def test_slow_reader_loses_the_oldest_messages_only(bus: Bus) -> None:
         ]
 
 
+async def test_slow_reader_of_large_messages_holds_a_limited_amount(bus: Bus) -> None:
+    async with bus.listen("a") as slow:
+        for number in range(6):
+            bus.publish("a", bytes([number]) * (MAX_UNREAD_BYTES // 4))
+        assert [message[0] for message in await take(slow, 4)] == [2, 3, 4, 5]
+        bus.publish("a", bytes(MAX_UNREAD_BYTES + 1))
+        assert len((await take(slow, 1))[0]) == MAX_UNREAD_BYTES + 1
+
+
 async def test_topic_without_listeners_takes_no_memory() -> None:
     bus = LocalBus()
     for number in range(1000):
         bus.publish(f"topic {number}", b"x")
         async with bus.listen(f"topic {number}"):
             pass
-    assert not bus._queues
+    assert not bus._inboxes

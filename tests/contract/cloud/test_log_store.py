@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import contextlib
 import sqlite3
 from collections.abc import AsyncIterator
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
 
-from cogwork.cloud.log_store import LogLine, LogQuery, LogStore, LogsUnavailable
+from cogwork.cloud.log_store import LogLine, LogQuery, LogStore, LogsUnavailable, LogUsage
 from cogwork.cloud.sqlite_log_store import SqliteLogStore
 
 SECOND = 1_000_000
@@ -66,6 +68,8 @@ async def test_filters(store: LogStore) -> None:
         NOW,
     )
     assert await read(store, LogQuery("p", text="STALLED")) == ["Motor stalled"]
+    await store.append([line("ÄRGER mit Straße", part="q")], NOW)
+    assert await read(store, LogQuery("q", text="ärger MIT STRASSE")) == ["ÄRGER mit Straße"]
     assert await read(store, LogQuery("p", text="%")) == ["100% _done_"]
     assert await read(store, LogQuery("p", levels=frozenset({"warn", "error"}))) == [
         "earlier",
@@ -81,6 +85,43 @@ async def test_lines_are_visible_for_exactly_30_days(store: LogStore) -> None:
     for after, expected in ((30 * DAY - 1, ["old"]), (30 * DAY, [])):
         await store.expire(NOW + after)
         assert await read(store, LogQuery("p"), NOW + after) == expected
+
+
+async def test_lines_of_the_oldest_day_are_removed_one_by_one(tmp_path: Path) -> None:
+    """What is not visible any more is not stored either."""
+    store = SqliteLogStore(tmp_path)
+    start = NOW - NOW % DAY
+    for hour in range(24):
+        await store.append([line(f"hour {hour}")], start + hour * 3600 * SECOND)
+    for hour in range(24):
+        now = start + 30 * DAY + hour * 3600 * SECOND
+        await store.expire(now)
+        (file,) = tmp_path.glob("*.db")
+        assert count_lines(file) == 23 - hour
+        visible = await read(store, LogQuery("p", limit=1000), now)
+        assert visible == [f"hour {each}" for each in range(23, hour, -1)]
+    await store.expire(start + 31 * DAY)
+    assert [*tmp_path.iterdir()] == []
+    await store.aclose()
+
+
+def count_lines(file: Path) -> int:
+    with contextlib.closing(sqlite3.connect(file)) as connection:
+        (count,) = connection.execute("SELECT COUNT(*) FROM log").fetchone()
+    return int(count)
+
+
+async def test_stored_lines_are_measured(store: LogStore) -> None:
+    await store.append([line("12345"), line("123", part="q")], NOW - 30 * DAY)
+    await store.append([line("1234"), line("123", part="q"), line("12")], NOW)
+    assert await store.measure(NOW) == [
+        LogUsage("p", day_of(NOW), 2, 6),
+        LogUsage("q", day_of(NOW), 1, 3),
+    ]
+
+
+def day_of(now: int) -> str:
+    return datetime.fromtimestamp(now // SECOND, UTC).date().isoformat()
 
 
 async def test_60_days_of_logs_are_stored_for_at_most_31(tmp_path: Path) -> None:
@@ -109,14 +150,32 @@ async def test_60_days_of_logs_are_stored_for_at_most_31(tmp_path: Path) -> None
         "ATTACH DATABASE ':memory:' AS other",
         "CREATE TRIGGER t AFTER INSERT ON log BEGIN DELETE FROM log; END",
         "VACUUM",
+        "DROP TRIGGER log_is_append_only",
+        "DROP INDEX log_by_part",
+        "INSERT OR REPLACE INTO log (number, part_id, received_at, time, level, logger, message, "
+        "entry) VALUES (1, '', 0, 0, '', '', '', '')",
+        "INSERT INTO log SELECT * FROM log WHERE true ON CONFLICT DO UPDATE SET entry = ''",
+        "INSERT INTO log (number, part_id, received_at, time, level, logger, message, entry) "
+        "VALUES (9223372036854775807, '', 0, 0, '', '', '', '')",
+        "INSERT INTO sqlite_sequence VALUES ('log', 9223372036854775807)",
+        "UPDATE sqlite_sequence SET seq = 9223372036854775807",
+        "DELETE FROM sqlite_master",
+        "REINDEX",
+        "PRAGMA wal_checkpoint(TRUNCATE)",
+        "CREATE TABLE other (x)",
+        "CREATE TEMP TABLE other (x)",
+        "SELECT load_extension('x')",
+        "WITH old AS (SELECT 1) DELETE FROM log",
     ],
 )
 async def test_serving_connection_cannot_change_lines(tmp_path: Path, sql: str) -> None:
     store = SqliteLogStore(tmp_path)
     await store.append([line("kept")], NOW)
-    connection = next(iter(store._connections.values()))
-    with pytest.raises(sqlite3.DatabaseError):
-        connection.execute(sql)
+    assert await read(store, LogQuery("p")) == ["kept"]
+    for connections in (store._writer, store._reader):
+        (connection,) = connections._open.values()
+        with pytest.raises(sqlite3.DatabaseError):
+            connection.execute(sql)
     assert await read(store, LogQuery("p")) == ["kept"]
     await store.aclose()
 
