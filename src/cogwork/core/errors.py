@@ -99,6 +99,9 @@ CogworkError
 ├── RecordsUnavailable the cloud's records cannot be used (cloud/records.py, with the next)
 ├── DuplicateRecord a record that exists
 ├── LogsUnavailable the cloud's logs cannot be used (cloud/log_store.py)
+├── BlobsUnavailable the contents of packages cannot be used (cloud/blobs.py, with the next two)
+├── BlobTooLarge    an upload that is larger than the limit
+├── UploadStalled   an upload whose sender pauses for too long
 ├── CannotUnseal    a secret that was stored with another key (cloud/keyring.py)
 ├── SecretLimit     a secret too many, or the last one (cloud/secrets.py)
 ├── NotEmpty        a location that is still used (cloud/locations.py)
