@@ -20,12 +20,11 @@ from cogwork.cloud import (
     permissions,
 )
 from cogwork.cloud.actor import Actor
-from cogwork.cloud.bus import part_topic
 from cogwork.cloud.context import CloudContext
 from cogwork.cloud.login import Login
 from cogwork.cloud.operation import Operation
+from cogwork.cloud.operation_runner import run_operation
 from cogwork.cloud.part_logs import get_robot_part_logs, tail_robot_part_logs
-from cogwork.cloud.records import Transaction
 from cogwork.wire.handlers import Handler, Method, Stream, methods_from_service
 
 APP_SERVICE: Final = "viam.app.v1.AppService"
@@ -83,7 +82,7 @@ class AppService:
 
     def _find_answer(self, name: str) -> Callable[[Actor, Any], Awaitable[Message]] | None:
         if (operation := _OPERATIONS.get(name)) is not None:
-            return partial(self._run, operation)
+            return partial(run_operation, self._context, operation)
         if (answer := _ANSWERS.get(name)) is not None:
             return partial(answer, self._context)
         return None
@@ -94,17 +93,3 @@ class AppService:
             await refuse(stream)
 
         return handle
-
-    async def _run(self, operation: Operation, actor: Actor, request: Message) -> Message:
-        def work(tx: Transaction) -> tuple[Message, list[str]]:
-            # A new one for each attempt, because a transaction may run again.
-            call = self._context.make_call(actor)
-            return operation.answer(tx, call, request), call.changed_parts
-
-        if not operation.is_write:
-            reply, _ = await self._context.records.read(work)
-            return reply
-        reply, changed_parts = await self._context.records.write(work)
-        for part in changed_parts:
-            self._context.bus.publish(part_topic(part), b"")
-        return reply

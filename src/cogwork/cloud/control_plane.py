@@ -13,6 +13,7 @@ from cogwork.cloud.context import CloudContext
 from cogwork.cloud.keys import add_key
 from cogwork.cloud.login import Login
 from cogwork.cloud.organizations import add_organization
+from cogwork.cloud.package_service import PACKAGE_SERVICE, package_methods
 from cogwork.cloud.records import Transaction
 from cogwork.cloud.rendezvous import Rendezvous
 from cogwork.cloud.robot_service import ROBOT_SERVICE, robot_methods
@@ -33,11 +34,13 @@ class AlreadyInitialized(CogworkError):
 
 class ControlPlane:
     def __init__(self, context: CloudContext, key: SigningKey) -> None:
-        self._context = context
-        login, rendezvous = Login(context, key), Rendezvous()
+        self.context = context
+        self.login = login = Login(context, key)
+        rendezvous = Rendezvous()
         self.table = HandlerTable()
         self.table.add(_AUTH_SERVICE, lambda: auth_methods(login))
         self.table.add(APP_SERVICE, AppService(context, login).methods)
+        self.table.add(PACKAGE_SERVICE, lambda: package_methods(context, login))
         self.table.add(ROBOT_SERVICE, lambda: robot_methods(context, login))
         self.table.add(SIGNALING_SERVICE, lambda: signaling_methods(context, login, rendezvous))
         add_standard_services(self.table)
@@ -48,9 +51,9 @@ class ControlPlane:
         def work(tx: Transaction) -> tuple[str, str]:
             if tx.query("SELECT 1 FROM organization LIMIT 1"):
                 raise AlreadyInitialized("this cloud has its first owner already")
-            call = self._context.make_call(_NOBODY)
+            call = self.context.make_call(_NOBODY)
             new = add_organization(tx, call, organization)
             owner = (ResourceType.ORGANIZATION, new), CloudRole.OWNER
             return add_key(tx, call, new, "first owner", [owner])
 
-        return await self._context.records.write(work)
+        return await self.context.records.write(work)

@@ -89,7 +89,11 @@ class FolderBlobs:
     async def aclose(self) -> None:
         closed = asyncio.Event()
         loop = asyncio.get_running_loop()
-        self._workers.close_after(lambda: loop.call_soon_threadsafe(closed.set))
+
+        def close() -> None:
+            loop.call_soon_threadsafe(closed.set)
+
+        self._workers.close_after(close)
         await closed.wait()
 
     async def _run(self, work: Callable[..., T], *arguments: object) -> T:

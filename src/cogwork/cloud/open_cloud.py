@@ -10,6 +10,7 @@ from cogwork.auth.signing_key import load_signing_key
 from cogwork.cloud.cloud_directory import CloudDirectory
 from cogwork.cloud.context import CloudContext
 from cogwork.cloud.control_plane import ControlPlane
+from cogwork.cloud.folder_blobs import FolderBlobs
 from cogwork.cloud.keyring import Keyring
 from cogwork.cloud.local_bus import LocalBus
 from cogwork.cloud.public_name import PublicName
@@ -32,5 +33,9 @@ async def open_cloud(
         stack.push_async_callback(records.aclose)
         logs = SqliteLogStore(directory.logs)
         stack.push_async_callback(logs.aclose)
-        context = CloudContext(records, logs, LocalBus(), Keyring(key), authority, name, clock)
+        blobs = FolderBlobs(directory.blobs)
+        stack.push_async_callback(blobs.aclose)
+        context = CloudContext(
+            records, logs, LocalBus(), blobs, Keyring(key), authority, name, clock
+        )
         yield ControlPlane(context, key)

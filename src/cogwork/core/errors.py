@@ -102,6 +102,8 @@ CogworkError
 ├── BlobsUnavailable the contents of packages cannot be used (cloud/blobs.py, with the next two)
 ├── BlobTooLarge    an upload that is larger than the limit
 ├── UploadStalled   an upload whose sender pauses for too long
+├── RegistryFull    an organization with too many packages (cloud/registry.py)
+├── UnsatisfiableRange a range of bytes that a file does not have (cloud/byte_range.py)
 ├── CannotUnseal    a secret that was stored with another key (cloud/keyring.py)
 ├── SecretLimit     a secret too many, or the last one (cloud/secrets.py)
 ├── NotEmpty        a location that is still used (cloud/locations.py)
