@@ -11,8 +11,10 @@ from google.protobuf.message import Message
 from viam.gen.app.v1.app_grpc import UnimplementedAppServiceBase
 
 from cogwork.cloud import (
+    fragments,
     keys,
     locations,
+    machine_fragments,
     machines,
     organizations,
     part_configs,
@@ -33,7 +35,10 @@ _TAIL: Final = "TailRobotPartLogs"
 
 _OPERATIONS: Final[Mapping[str, Operation]] = {
     name: operation
-    for each in (organizations, locations, machines, parts, part_configs, keys, permissions)
+    for each in (
+        *(organizations, locations, machines, parts, part_configs, keys, permissions),
+        *(fragments, machine_fragments),
+    )
     for name, operation in each.OPERATIONS.items()
 }
 

@@ -9,6 +9,7 @@ from google.protobuf.struct_pb2 import Struct
 from viam.gen.app.v1 import robot_pb2 as pb
 
 from cogwork.cloud.access import ResourceType, list_above
+from cogwork.cloud.fragment_lookup import merge_for_part
 from cogwork.cloud.keyring import Keyring
 from cogwork.cloud.public_name import PublicName, local_name
 from cogwork.cloud.records import Row, Transaction
@@ -23,7 +24,10 @@ def build_machine_config(
     tx: Transaction, part: Row, cloud: PublicName, keyring: Keyring
 ) -> pb.RobotConfig:
     """`part` is a row with the location of its machine."""
-    message = to_message(json.loads(part["config"]))
+    merged = merge_for_part(tx, part, json.loads(part["config"]))
+    message = to_message(merged.config)
+    for mistake in merged.mistakes:
+        message.overwrite_fragment_status.add(error=str(mistake))
     message.revision = str(part["revision"])
     message.cloud.CopyFrom(_describe_cloud(tx, part, cloud, keyring))
     if (handler := _make_handler(tx, part, keyring)) is not None:

@@ -5,11 +5,13 @@ from __future__ import annotations
 import json
 from typing import Final
 
-from google.protobuf.json_format import MessageToDict
 from google.protobuf.struct_pb2 import Struct
 from viam.gen.app.v1 import app_pb2 as pb
 
 from cogwork.cloud.access import CloudRole
+from cogwork.cloud.config_references import OwnerType, save_references
+from cogwork.cloud.config_text import format_struct, require_config
+from cogwork.cloud.fragment_lookup import require_no_new_mistakes
 from cogwork.cloud.names import host_label, require_name
 from cogwork.cloud.operation import Call, Operation, reading, to_timestamp, writing
 from cogwork.cloud.parts import describe_part, find_part
@@ -18,7 +20,6 @@ from cogwork.core.errors import CogworkError, InvalidRequest
 
 _DEFAULT_PAGE: Final = 100
 _MAX_PAGE: Final = 1000
-_MAX_CONFIG_SIZE: Final = 8 << 20
 
 
 class StaleConfig(CogworkError):
@@ -41,6 +42,10 @@ def update_robot_part(
             )
     name = require_name(request.name) if request.name else row["name"]
     config = _read_config(request, row["config"])
+    if config != row["config"]:
+        content = require_config(config)
+        require_no_new_mistakes(tx, row, content)
+        save_references(tx, OwnerType.PART, request.id, content)
     if (name, config) != (row["name"], row["config"]):
         _replace(tx, call, row, name, config)
     return pb.UpdateRobotPartResponse(
@@ -95,20 +100,8 @@ def _replace(tx: Transaction, call: Call, row: Row, name: str, config: str) -> N
 def _read_config(request: pb.UpdateRobotPartRequest, current: str) -> str:
     """Return the configuration of a request. Its text, where given, is kept as it is."""
     if request.HasField("robot_config_json"):
-        text = request.robot_config_json
-        try:
-            found = json.loads(text)
-        except ValueError as error:
-            raise InvalidRequest(f"the configuration is not JSON: {error}") from None
-        if not isinstance(found, dict):
-            raise InvalidRequest("the configuration is not a JSON object")
-    elif request.HasField("robot_config"):
-        text = json.dumps(MessageToDict(request.robot_config))
-    else:
-        return current
-    if len(text) > _MAX_CONFIG_SIZE:
-        raise InvalidRequest(f"the configuration is larger than {_MAX_CONFIG_SIZE >> 20} MiB")
-    return text
+        return request.robot_config_json
+    return format_struct(request.robot_config) if request.HasField("robot_config") else current
 
 
 def _read_page_token(token: str) -> int:

@@ -149,6 +149,11 @@ CREATE TABLE fragment_tag (
     revision BIGINT NOT NULL,
     PRIMARY KEY (fragment_id, tag)
 );
+CREATE TABLE part_platform (
+    part_id TEXT PRIMARY KEY REFERENCES part (id),
+    platform TEXT NOT NULL,
+    platform_tags TEXT NOT NULL
+);
 CREATE TABLE config_reference (
     owner_type TEXT NOT NULL,
     owner_id TEXT NOT NULL,
