@@ -20,6 +20,8 @@ from cogwork.cloud import (
     part_configs,
     parts,
     permissions,
+    registry_items,
+    registry_modules,
 )
 from cogwork.cloud.actor import Actor
 from cogwork.cloud.context import CloudContext
@@ -27,17 +29,19 @@ from cogwork.cloud.login import Login
 from cogwork.cloud.operation import Operation
 from cogwork.cloud.operation_runner import run_operation
 from cogwork.cloud.part_logs import get_robot_part_logs, tail_robot_part_logs
+from cogwork.cloud.registry_modules import upload_module_file
 from cogwork.wire.handlers import Handler, Method, Stream, methods_from_service
 
 APP_SERVICE: Final = "viam.app.v1.AppService"
 
 _TAIL: Final = "TailRobotPartLogs"
+_UPLOAD: Final = "UploadModuleFile"
 
 _OPERATIONS: Final[Mapping[str, Operation]] = {
     name: operation
     for each in (
         *(organizations, locations, machines, parts, part_configs, keys, permissions),
-        *(fragments, machine_fragments),
+        *(fragments, machine_fragments, registry_items, registry_modules),
     )
     for name, operation in each.OPERATIONS.items()
 }
@@ -50,7 +54,7 @@ _ANSWERS: Final[Mapping[str, Callable[[CloudContext, Actor, Any], Awaitable[Mess
 
 def served_methods() -> list[str]:
     """Return the names of the methods that are served."""
-    return sorted({*_OPERATIONS, *_ANSWERS, _TAIL})
+    return sorted({*_OPERATIONS, *_ANSWERS, _TAIL, _UPLOAD})
 
 
 class AppService:
@@ -69,6 +73,8 @@ class AppService:
         name = method.path.rpartition("/")[2]
         if name == _TAIL:
             return self._tail_logs
+        if name == _UPLOAD:
+            return self._upload_module_file
         answer = self._find_answer(name)
         if answer is None:
             return self._require_login(method.handle)
@@ -84,6 +90,10 @@ class AppService:
         replies = tail_robot_part_logs(self._context, actor, await stream.recv_message())
         async for reply in replies:
             await stream.send_message(reply)
+
+    async def _upload_module_file(self, stream: Stream) -> None:
+        actor = await self._login.identify(stream)
+        await stream.send_message(await upload_module_file(self._context, actor, stream))
 
     def _find_answer(self, name: str) -> Callable[[Actor, Any], Awaitable[Message]] | None:
         if (operation := _OPERATIONS.get(name)) is not None:

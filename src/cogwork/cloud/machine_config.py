@@ -13,6 +13,7 @@ from cogwork.cloud.fragment_lookup import merge_for_part
 from cogwork.cloud.keyring import Keyring
 from cogwork.cloud.public_name import PublicName, local_name
 from cogwork.cloud.records import Row, Transaction
+from cogwork.cloud.registry_resolution import resolve_registry
 from cogwork.cloud.secrets import SecretOwner, list_secrets
 from cogwork.resource.config_message import to_message
 
@@ -25,7 +26,7 @@ def build_machine_config(
 ) -> pb.RobotConfig:
     """`part` is a row with the location of its machine."""
     merged = merge_for_part(tx, part, json.loads(part["config"]))
-    message = to_message(merged.config)
+    message = to_message(resolve_registry(tx, part, merged.config))
     for mistake in merged.mistakes:
         message.overwrite_fragment_status.add(error=str(mistake))
     message.revision = str(part["revision"])

@@ -229,6 +229,10 @@ def package_id_of(item: Row) -> str:
     return f"{item['organization_id']}/{item['name']}"
 
 
+def download_url(call: Call, package: Row) -> str:
+    return f"{call.name.url}/packages/{package['id']}.tar.gz"
+
+
 def encode_checksum(row: Row) -> str:
     return base64.b64encode(int(row["crc32c"]).to_bytes(4, "big")).decode()
 
@@ -252,7 +256,7 @@ def _describe(call: Call, item: Row, row: Row, *, include_url: bool) -> pb.Packa
     info.metadata.update(json.loads(row["metadata"]))
     return pb.Package(
         info=info,
-        url=call.name.url(f"/packages/{row['id']}.tar.gz") if include_url else "",
+        url=download_url(call, row) if include_url else "",
         created_on=to_timestamp(row["created_at"]),
         checksum=encode_checksum(row),
         id=package_id_of(item),

@@ -19,9 +19,9 @@ class PublicName:
     is_encrypted: bool
     """Whether they reach it with TLS."""
 
-    def url(self, path: str) -> str:
-        """Return the URL of a page of the cloud."""
-        return f"{'https' if self.is_encrypted else 'http'}://{self.address}{path}"
+    @property
+    def url(self) -> str:
+        return f"{'https' if self.is_encrypted else 'http'}://{self.address}"
 
     def full_name(self, part: Row) -> str:
         """Return the name by which clients reach a part, given with the location of its machine."""

@@ -24,6 +24,7 @@ _PREFIX: Final = "PACKAGE_TYPE_"
 _SELECT: Final = (
     "SELECT registry_item.*, organization.namespace FROM registry_item "
     "JOIN organization ON organization.id = registry_item.organization_id "
+    "WHERE registry_item.deleted_at IS NULL AND "
 )
 
 
@@ -64,7 +65,7 @@ def select_item(tx: Transaction, item_id: str) -> Row | None:
     owner, _, name = item_id.replace("/", ":", 1).partition(":")
     return first(
         tx.query(
-            f"{_SELECT} WHERE (organization.id = ? OR organization.namespace = ?) "
+            f"{_SELECT} (organization.id = ? OR organization.namespace = ?) "
             "AND registry_item.name = ?",
             *(owner, owner, name),
         )
@@ -74,7 +75,7 @@ def select_item(tx: Transaction, item_id: str) -> Row | None:
 def select_items(tx: Transaction, organization: str) -> Sequence[Row]:
     """Return the items of an organization, and all public ones."""
     return tx.query(
-        f"{_SELECT} WHERE organization.id = ? OR visibility = ? "
+        f"{_SELECT} (organization.id = ? OR visibility = ?) "
         "ORDER BY registry_item.name, registry_item.id",
         *(organization, Visibility.PUBLIC),
     )
@@ -99,15 +100,22 @@ def find_owned_item(tx: Transaction, call: Call, item_id: str) -> Row:
     return row
 
 
-def add_item(tx: Transaction, call: Call, organization: str, name: str, kind: str) -> Row:
-    """Return a new item. The caller has checked the role."""
+def require_item_name(name: str) -> str:
     if not _NAME.fullmatch(name):
         raise InvalidRequest(
             f'"{name[:100]}" cannot be the name of a package; use 1 to 80 letters, digits, "-" '
             'and "_", and begin with a letter or a digit'
         )
+    return name
+
+
+def add_item(tx: Transaction, call: Call, organization: str, name: str, kind: str) -> Row:
+    """Return a new item. The caller has checked the role."""
+    require_item_name(name)
     (count,) = tx.query(
-        "SELECT COUNT(*) AS count FROM registry_item WHERE organization_id = ?", organization
+        "SELECT COUNT(*) AS count FROM registry_item WHERE organization_id = ? "
+        "AND deleted_at IS NULL",
+        organization,
     )
     if count["count"] >= _MAX_ITEMS:
         raise RegistryFull(f"the organization has {_MAX_ITEMS} items already; delete one first")
@@ -120,7 +128,8 @@ def add_item(tx: Transaction, call: Call, organization: str, name: str, kind: st
         )
     except DuplicateRecord:
         raise DuplicateRecord(
-            f'the organization has an item "{name}" already; choose another name'
+            f'the organization has or had an item "{name}", and machines may have versions of it; '
+            "choose another name"
         ) from None
     row = select_item(tx, f"{organization}:{name}")
     assert row is not None  # it was just added

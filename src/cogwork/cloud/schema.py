@@ -97,6 +97,7 @@ CREATE TABLE registry_item (
     updated_at BIGINT NOT NULL,
     deprecated_at BIGINT,
     deprecation TEXT NOT NULL,
+    deleted_at BIGINT,
     UNIQUE (organization_id, name)
 );
 CREATE TABLE package (

@@ -77,7 +77,7 @@ async def _start(
         directory.read_domain(), options.public_address or str(options.address), is_encrypted
     )
     plane = await stack.enter_async_context(open_cloud(directory, name, clock))
-    listeners = Listeners(plane.table, lambda: create_app(plane.context, plane.login), sockets)
+    listeners = Listeners(plane.table, lambda: create_app(plane), sockets)
     stack.push_async_callback(listeners.aclose)
     certificate = CertificateWatcher(sockets, clock, listeners.use_tls, lambda _: None)
     await certificate.load(options.certificate)

@@ -106,6 +106,7 @@ CogworkError
 ├── UnsatisfiableRange a range of bytes that a file does not have (cloud/byte_range.py)
 ├── FragmentInUse   a fragment that machines use (cloud/fragments.py, with the next)
 ├── TooManyFragments an organization with too many fragments
+├── ItemInUse       a registry item that machines use (cloud/registry_items.py)
 ├── CannotUnseal    a secret that was stored with another key (cloud/keyring.py)
 ├── SecretLimit     a secret too many, or the last one (cloud/secrets.py)
 ├── NotEmpty        a location that is still used (cloud/locations.py)
