@@ -10,11 +10,14 @@ from pathlib import Path
 import grpc.aio
 
 from cogwork.cloud.cloud_directory import CloudDirectory
+from cogwork.cloud.context import CloudContext
+from cogwork.cloud.control_plane import ControlPlane
 from cogwork.cloud.open_cloud import open_cloud
 from cogwork.cloud.public_name import PublicName
 from cogwork.core.clock import Clock, SystemClock
 from cogwork.resource import sdk
 from cogwork.wire.grpc import grpc_server
+from cogwork.wire.watch_method import WATCH_SERVICE
 
 assert sdk.VERSION  # it comes before anything else of the SDK
 from viam.app.app_client import AppClient  # noqa: E402
@@ -29,24 +32,52 @@ class Cloud:
     address: str
     key_id: str
     key: str
+    _plane: ControlPlane | None = None
+    _server: grpc.aio.Server | None = None
+
+    @property
+    def context(self) -> CloudContext:
+        """The stores of a cloud in this process."""
+        assert self._plane is not None
+        return self._plane.context
 
     async def connect(self, key_id: str = "", key: str = "") -> ViamClient:
         options = DialOptions.with_api_key(key or self.key, key_id or self.key_id)
         options.insecure = True
         return await ViamClient.create_from_dial_options(options, self.address)
 
+    async def stop(self) -> None:
+        """Stop serving."""
+        assert self._server is not None
+        await self._server.stop(None)
+        self._server = None  # its thread ends with the last reference
+
+    async def start(self) -> None:
+        """Serve again, at the same address."""
+        assert self._plane is not None
+        self._server = grpc_server(self._plane.table)
+        self._server.add_insecure_port(self.address)
+        await self._server.start()
+
 
 @contextlib.asynccontextmanager
-async def run_cloud(directory: Path, clock: Clock | None = None) -> AsyncIterator[Cloud]:
-    """A cloud in this process, with its first owner."""
+async def run_cloud(
+    directory: Path, clock: Clock | None = None, *, has_watch: bool = True
+) -> AsyncIterator[Cloud]:
+    """A cloud in this process, with its first owner. `has_watch`: it tells machines of changes."""
     name = PublicName(DOMAIN, f"{DOMAIN}:443", is_encrypted=True)
     async with open_cloud(CloudDirectory(directory), name, clock or SystemClock()) as plane:
+        if not has_watch:
+            plane.table.add(WATCH_SERVICE, list)
         key_id, key = await plane.initialize("Acme")
         server: grpc.aio.Server = grpc_server(plane.table)
         port = server.add_insecure_port("127.0.0.1:0")
         await server.start()
-        yield Cloud(f"127.0.0.1:{port}", key_id, key)
-        await server.stop(None)
+        cloud = Cloud(f"127.0.0.1:{port}", key_id, key, plane, server)
+        try:
+            yield cloud
+        finally:
+            await cloud.stop()
 
 
 async def make_part(client: AppClient) -> str:

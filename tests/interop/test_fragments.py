@@ -9,23 +9,18 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import grpc.aio
 import pytest
 from grpclib import GRPCError
 from grpclib.const import Status
-from tests.fleet import DOMAIN, Cloud
+from tests.fleet import Cloud, run_cloud
 from viam.app.app_client import APIKeyAuthorization, AppClient, Fragment
+from viam.app.viam_client import ViamClient
 from viam.gen.app.v1 import app_pb2 as pb
 from viam.gen.app.v1.app_grpc import AppServiceStub
 from viam.gen.app.v1.robot_grpc import RobotServiceStub
 from viam.gen.app.v1.robot_pb2 import ConfigRequest, RobotConfig
 
 from cogwork.cloud.bus import part_topic
-from cogwork.cloud.cloud_directory import CloudDirectory
-from cogwork.cloud.open_cloud import open_cloud
-from cogwork.cloud.public_name import PublicName
-from cogwork.core.clock import SystemClock
-from cogwork.wire.grpc import grpc_server
 
 DEADLINE = 60.0
 CAMERA: dict[str, Any] = {
@@ -39,14 +34,13 @@ PUBLIC = Fragment.Visibility.PUBLIC
 
 @dataclass
 class Tenant:
-    client: Any
+    client: ViamClient
     organization: str
-    plane: Any
+    cloud: Cloud
 
     @property
     def app(self) -> AppClient:
-        found: AppClient = self.client.app_client
-        return found
+        return self.client.app_client
 
     @property
     def stub(self) -> AppServiceStub:
@@ -79,12 +73,7 @@ class Tenant:
 @pytest.fixture
 async def tenants(tmp_path: Path) -> AsyncIterator[tuple[Tenant, Tenant]]:
     """Two organizations of a cloud in this process, each with its owner."""
-    name = PublicName(DOMAIN, f"{DOMAIN}:443", is_encrypted=True)
-    async with open_cloud(CloudDirectory(tmp_path), name, SystemClock()) as plane:
-        key_id, key = await plane.initialize("Acme")
-        server: grpc.aio.Server = grpc_server(plane.table)
-        cloud = Cloud(f"127.0.0.1:{server.add_insecure_port('127.0.0.1:0')}", key_id, key)
-        await server.start()
+    async with run_cloud(tmp_path) as cloud:
         mine = await cloud.connect()
         (organization,) = await mine.app_client.list_organizations()
         other = (await mine.app_client.create_organization("Other")).id
@@ -92,10 +81,9 @@ async def tenants(tmp_path: Path) -> AsyncIterator[tuple[Tenant, Tenant]]:
             other, [APIKeyAuthorization("owner", "organization", other)], "other"
         )
         theirs = await cloud.connect(key_id, key)
-        yield Tenant(mine, organization.id, plane), Tenant(theirs, other, plane)
+        yield Tenant(mine, organization.id, cloud), Tenant(theirs, other, cloud)
         mine.close()
         theirs.close()
-        await server.stop(None)
 
 
 @pytest.fixture
@@ -149,7 +137,7 @@ async def test_change_of_a_fragment_reaches_all_parts_that_use_it(mine: Tenant) 
     nested = await mine.make_part({"fragments": [{"id": outer}]})
     pinned = await mine.make_part({"fragments": [{"id": inner, "version": "1"}]})
     unrelated = await mine.make_part({})
-    bus = mine.plane.context.bus
+    bus = mine.cloud.context.bus
     async with (
         asyncio.timeout(DEADLINE),
         bus.listen(part_topic(direct)) as one,
@@ -246,7 +234,7 @@ async def test_tag_moves_machines_to_a_revision(mine: Tenant) -> None:
     await tag("1")
     part = await mine.make_part({"fragments": [{"id": fragment, "version": "stable"}]})
     assert names_of(await mine.read(part)) == ["one"]
-    async with asyncio.timeout(DEADLINE), mine.plane.context.bus.listen(part_topic(part)) as told:
+    async with asyncio.timeout(DEADLINE), mine.cloud.context.bus.listen(part_topic(part)) as told:
         await tag("2")
         await anext(told)
     assert names_of(await mine.read(part)) == ["two"]
@@ -366,3 +354,17 @@ async def test_restored_configuration_uses_its_fragments_again(mine: Tenant) -> 
     }
     await mine.app.update_fragment(fragment, "f", {"components": [{"name": "b"}]})
     assert names_of(await mine.read(part)) == ["b"]
+
+
+async def test_fragment_that_does_not_fit_into_a_message_leaves_out_only_that(
+    mine: Tenant,
+) -> None:
+    process = {"name": "x", "stop_timeout": {"$variable": {"name": "timeout"}}}
+    fragment = await mine.create("f", {"processes": [process], "components": [{"name": "a"}]})
+    part = await mine.make_part(
+        {"fragments": [{"id": fragment, "variables": {"timeout": "soon"}}], "debug": True}
+    )
+    config = await mine.read(part)
+    assert (names_of(config), config.debug, len(config.processes)) == (["a"], True, 0)
+    (status,) = config.overwrite_fragment_status
+    assert '"x" in processes is left out' in status.error

@@ -7,9 +7,12 @@ import getpass
 import os
 import sys
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
+from cogwork.cli.config_secrets import make_redact
+from cogwork.cli.confirmation import CannotAsk, confirm
+from cogwork.cli.table import align_rows, format_age
 from cogwork.cli.terminal import (
     EXIT_FAILURE,
     EXIT_OK,
@@ -21,17 +24,10 @@ from cogwork.cli.terminal import (
 from cogwork.config.config_history import ConfigHistory, history_directory
 from cogwork.config.file_replacement import replace_text
 from cogwork.config.history_entry import Author, AuthorKind, HistoryEntry, describe_entry
-from cogwork.config.json_errors import JsonSyntaxError
-from cogwork.config.json_reader import read_json
-from cogwork.config.log_rules import find_secret_values
-from cogwork.config.secrets import find_url_passwords, secret_variable_values
-from cogwork.config.substitution import substitute
 from cogwork.config.text_diff import diff_masked, diff_revealed, mask_text
 from cogwork.core.errors import CogworkError
 from cogwork.core.paths import cogwork_home
-from cogwork.logs.redactor import Redactor
 
-_UNITS = ((86400, "d"), (3600, "h"), (60, "m"))
 _TAB_WIDTH = 4
 
 
@@ -46,7 +42,7 @@ def history(arguments: argparse.Namespace) -> int:
 def show(arguments: argparse.Namespace) -> int:
     def run() -> int:
         entry = _find(_open(Path(arguments.config)), arguments.id)
-        redact = _make_redact(entry.text)
+        redact = make_redact(entry.text)
         _print_document(entry.text if arguments.reveal else mask_text(entry.text, redact))
         return EXIT_OK
 
@@ -68,7 +64,7 @@ def _list(file: Path, *, as_json: bool) -> int:
         return EXIT_OK
     now = time.time()
     rows = (_format_row(entry, now) for entry in entries)
-    for line in _align([("ID", "AGE", "REVISION", "AUTHOR", "CHANGE"), *rows]):
+    for line in align_rows([("ID", "AGE", "REVISION", "AUTHOR", "CHANGE"), *rows]):
         print_text(line)
     return EXIT_OK
 
@@ -80,12 +76,12 @@ def _restore(file: Path, entry_id: str, *, yes: bool, reveal: bool) -> int:
     if current == entry.text:
         print_text(f"{file} already has the text of entry {entry.id}")
         return EXIT_OK
-    redact = _make_redact(current, entry.text)
+    redact = make_redact(current, entry.text)
     changes = (
         diff_revealed(current, entry.text) if reveal else diff_masked(current, entry.text, redact)
     )
     print_text(changes.expandtabs(_TAB_WIDTH))
-    if not yes and not _confirm(f"Restore entry {entry.id} to {file}?"):
+    if not yes and not confirm(f"Restore entry {entry.id} to {file}?"):
         print_error(f"{file} is unchanged")
         return EXIT_FAILURE
     _write(file, entry, stored)
@@ -107,7 +103,7 @@ def _write(file: Path, entry: HistoryEntry, stored: ConfigHistory) -> None:
 def _report_errors(run: Callable[[], int]) -> int:
     try:
         return run()
-    except _NotPossible as error:
+    except (_NotPossible, CannotAsk) as error:
         print_error(str(error))
         return EXIT_USAGE
     except OSError as error:
@@ -149,36 +145,11 @@ def _read_current(file: Path) -> str:
         raise _NotPossible(f"cannot read {file}: {error.strerror}; check the path") from None
 
 
-def _confirm(question: str) -> bool:
-    if not sys.stdin.isatty():
-        raise _NotPossible("cannot ask without a terminal; to restore without a question, add -y")
-    print_text(f"{question} [y/N] ")
-    return sys.stdin.readline().strip().lower() in ("y", "yes")
-
-
 def _user_name() -> str:
     try:
         return getpass.getuser()
     except (KeyError, OSError):  # the user has no name, as in a container
         return str(os.getuid())
-
-
-def _make_redact(*texts: str) -> Callable[[str], str]:
-    """Return a function that masks the secrets which the keys around them do not reveal."""
-    redactor = Redactor()
-    for text in texts:
-        redactor.add_secrets(_find_secrets(text))
-    return redactor.redact
-
-
-def _find_secrets(text: str) -> Iterator[str]:
-    yield from find_url_passwords(text)
-    yield from secret_variable_values(text, os.environ)
-    try:
-        value = read_json(substitute(text, os.environ).text).value
-    except JsonSyntaxError:
-        return
-    yield from find_secret_values(value, os.environ)
 
 
 def _print_document(text: str) -> None:
@@ -190,20 +161,5 @@ def _print_document(text: str) -> None:
 
 
 def _format_row(entry: HistoryEntry, now: float) -> tuple[str, ...]:
-    age = _format_age(max(0.0, now - entry.applied_at))
+    age = format_age(now - entry.applied_at)
     return str(entry.id), age, entry.revision, str(entry.author), entry.summary
-
-
-def _format_age(seconds: float) -> str:
-    for size, unit in _UNITS:
-        if seconds >= size:
-            return f"{int(seconds // size)}{unit}"
-    return f"{int(seconds)}s"
-
-
-def _align(rows: Iterable[tuple[str, ...]]) -> Iterator[str]:
-    listed = list(rows)
-    widths = [max(map(len, column)) for column in zip(*listed, strict=True)]
-    for row in listed:
-        cells = (cell.ljust(width) for cell, width in zip(row, widths, strict=True))
-        yield "  ".join(cells).rstrip()

@@ -5,15 +5,14 @@ Separate from `http_client`, so that commands without gRPC do not wait for its i
 
 from __future__ import annotations
 
-import socket
 from collections.abc import Callable
 from typing import Any
 
 import grpc
 
+from cogwork.cli.connection_fault import HANDSHAKE_FAILED, find_connection_fault
 from cogwork.cli.http_client import Declined, Unreachable, log_in
 from cogwork.cli.terminal import EXIT_FAILURE, EXIT_USAGE, print_error
-from cogwork.cli.tls_probe import TLS_REASON, expects_tls
 from cogwork.config.diagnostics import replace_unprintable
 from cogwork.core.address import TLS_PREFIX
 from cogwork.core.errors import CogworkError
@@ -26,10 +25,6 @@ from viam.gen.common.v1 import common_pb2 as common  # noqa: E402
 from viam.gen.robot.v1 import robot_pb2 as robot  # noqa: E402
 
 _TIMEOUT = 10.0
-_PROBE_TIMEOUT = 3.0
-_SIGNS_OF_NO_REPLY = ("failed to connect", "errors resolving", "DNS resolution failed")
-_SIGNS_OF_ANOTHER_SERVER = ("http2 header with status", "http1.x server")
-"""Parts of the details that gRPC itself gives."""
 # Reconnect soon after a machine comes back; the default back-off grows to two minutes.
 _RECONNECT_OPTIONS = (
     ("grpc.initial_reconnect_backoff_ms", 250),
@@ -50,7 +45,7 @@ def with_channel(address: str, run: Callable[[grpc.Channel], int]) -> int:
             print_error(str(error))
             return EXIT_USAGE
         except grpc.RpcError as error:
-            fault = _find_connection_fault(error, address)
+            fault = _find_fault(error, address)
             print_error(_format_fault(error, fault))
             return EXIT_USAGE if fault is not None else EXIT_FAILURE
 
@@ -97,7 +92,7 @@ class _Authorization(
 
 
 def format_rpc_error(error: grpc.RpcError, address: str) -> str:
-    return _format_fault(error, _find_connection_fault(error, address))
+    return _format_fault(error, _find_fault(error, address))
 
 
 def _format_fault(error: grpc.RpcError, fault: Unreachable | None) -> str:
@@ -125,37 +120,9 @@ def call_robot(channel: grpc.Channel, method: str, request: Any, reply: Any) -> 
     return call(request, timeout=_TIMEOUT)
 
 
-def _find_connection_fault(error: grpc.RpcError, address: str) -> Unreachable | None:
+def _find_fault(error: grpc.RpcError, address: str) -> Unreachable | None:
     """Return why the machine cannot be reached, or None if it replied."""
-    code, details = error.code(), error.details() or ""
-    if any(sign in details for sign in _SIGNS_OF_ANOTHER_SERVER):
-        return Unreachable(address, "not a Cogwork server")
-    if code is grpc.StatusCode.UNAVAILABLE and any(sign in details for sign in _SIGNS_OF_NO_REPLY):
-        return Unreachable(address, _probe(address) or _explain_foreign_server(address))
-    if code is grpc.StatusCode.DEADLINE_EXCEEDED and (reason := _probe(address)):
-        return Unreachable(address, reason)
-    return None
-
-
-def _probe(address: str) -> object:
-    """Return why no connection can be made, in the words of `http_client`; None if it can.
-
-    gRPC words the reason differently for each address of a host, or does not give it.
-    """
-    try:
-        socket.create_connection(_split_address(address), _PROBE_TIMEOUT).close()
-    except (OSError, ValueError) as error:
-        return getattr(error, "strerror", None) or error
-    return None
-
-
-def _explain_foreign_server(address: str) -> str:
-    """Return why a server that accepts connections does not serve the command."""
-    if address.startswith(TLS_PREFIX):
-        return "the TLS handshake failed; set SSL_CERT_FILE to the authority's certificate"
-    return TLS_REASON if expects_tls(*_split_address(address)) else "not a Cogwork server"
-
-
-def _split_address(address: str) -> tuple[str, int]:
-    host, _, port = address.removeprefix(TLS_PREFIX).rpartition(":")
-    return host.strip("[]"), int(port)
+    why = find_connection_fault(error, address)
+    if why == HANDSHAKE_FAILED:
+        why += "; set SSL_CERT_FILE to the authority's certificate"
+    return Unreachable(address, why) if why is not None else None

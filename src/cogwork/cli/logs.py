@@ -40,13 +40,13 @@ def _build_query(arguments: argparse.Namespace) -> dict[str, str]:
         if (value := getattr(arguments, name)) is not None
     }
     if arguments.since is not None:
-        query["since"] = str(_parse_time(arguments.since, time.time()))
+        query["since"] = str(parse_time(arguments.since, time.time()))
     if arguments.follow:
         query["follow"] = "1"
     return query
 
 
-def _parse_time(text: str, now: float) -> float:
+def parse_time(text: str, now: float) -> float:
     """Parse a point in time, `2026-11-15T14:02`, or an age, `10m`."""
     with contextlib.suppress(ValueError):
         return now - duration.parse(text)

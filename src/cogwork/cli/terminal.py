@@ -23,7 +23,7 @@ _ENTER_ALTERNATE_SCREEN = "\x1b[?1049h\x1b[?25l"
 _LEAVE_ALTERNATE_SCREEN = "\x1b[0m\x1b[?25h\x1b[?1049l"
 
 _BAR_WIDTH = 24
-_STYLES = {"red": "31", "yellow": "33", "bold": "1", "dim": "2"}
+_STYLES = {"red": "31", "green": "32", "yellow": "33", "bold": "1", "dim": "2"}
 
 
 def print_json(value: Any) -> None:

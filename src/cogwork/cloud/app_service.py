@@ -24,6 +24,7 @@ from cogwork.cloud import (
     registry_modules,
 )
 from cogwork.cloud.actor import Actor
+from cogwork.cloud.config_checker import ConfigChecker
 from cogwork.cloud.context import CloudContext
 from cogwork.cloud.login import Login
 from cogwork.cloud.operation import Operation
@@ -51,6 +52,11 @@ _ANSWERS: Final[Mapping[str, Callable[[CloudContext, Actor, Any], Awaitable[Mess
 }
 """Methods that are not one transaction of the records."""
 
+_Check = Callable[[CloudContext, ConfigChecker, Actor, Any], Awaitable[None]]
+
+_CHECKS: Final[Mapping[str, _Check]] = {"UpdateRobotPart": part_configs.check_update}
+"""What is checked before the transaction of an operation, because it takes too long within one."""
+
 
 def served_methods() -> list[str]:
     """Return the names of the methods that are served."""
@@ -61,6 +67,7 @@ class AppService:
     def __init__(self, context: CloudContext, login: Login) -> None:
         self._context = context
         self._login = login
+        self._checker = ConfigChecker()
 
     def methods(self) -> list[Method]:
         """Return every method of the API. Those without an operation refuse by themselves."""
@@ -75,13 +82,16 @@ class AppService:
             return self._tail_logs
         if name == _UPLOAD:
             return self._upload_module_file
-        answer = self._find_answer(name)
+        answer, check = self._find_answer(name), _CHECKS.get(name)
         if answer is None:
             return self._require_login(method.handle)
 
         async def handle(stream: Stream) -> None:
             actor = await self._login.identify(stream)
-            await stream.send_message(await answer(actor, await stream.recv_message()))
+            request = await stream.recv_message()
+            if check is not None:
+                await check(self._context, self._checker, actor, request)
+            await stream.send_message(await answer(actor, request))
 
         return handle
 

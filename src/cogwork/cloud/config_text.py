@@ -1,58 +1,101 @@
-"""Configurations that clients send, as text or as a message."""
+"""Configurations of parts as text: what clients send, and what is stored."""
 
 from __future__ import annotations
 
 import json
+import sys
 from typing import Any, Final
 
-from google.protobuf.json_format import MessageToDict
+from google.protobuf.json_format import MessageToDict, SerializeToJsonError
 from google.protobuf.struct_pb2 import Struct
+from viam.gen.app.v1 import app_pb2 as pb
 
+from cogwork.config.config_editor import MAX_EDIT_SIZE
 from cogwork.core.errors import InvalidRequest
 
-MAX_SIZE: Final = 8 << 20
+_MAX_INTEGER: Final = 1 << 53
+"""A Struct has only floating-point numbers, which represent integers exactly up to here."""
+
 _MAX_DEPTH: Final = 100
 """Objects and lists inside of each other. The messages to machines carry no more."""
-_MAX_DIGITS: Final = 300
-_TOO_DEEP: Final = f"the configuration is more than {_MAX_DEPTH} levels deep"
+_TOO_LARGE: Final = f"the configuration is larger than {MAX_EDIT_SIZE >> 20} MiB; split it up"
 
 
-def require_config(text: str) -> dict[str, Any]:
-    """Return the configuration of a text. Raise InvalidRequest."""
-    if len(text) > MAX_SIZE:
-        raise InvalidRequest(f"the configuration is larger than {MAX_SIZE >> 20} MiB")
+def parse_config(text: str) -> dict[str, Any]:
+    """Return the configuration. Of duplicate keys the first is used, as machines do.
+
+    Raise InvalidRequest.
+    """
     try:
-        found = json.loads(text, parse_int=_parse_integer, parse_constant=_refuse_constant)
-    except ValueError as error:
+        found = json.loads(text, object_pairs_hook=_keep_first)
+    except (ValueError, RecursionError) as error:
         raise InvalidRequest(f"the configuration is not JSON: {error}") from None
-    except RecursionError:
-        raise InvalidRequest(_TOO_DEEP) from None
     if not isinstance(found, dict):
         raise InvalidRequest("the configuration is not a JSON object")
-    if _is_too_deep(found):
-        raise InvalidRequest(_TOO_DEEP)
     return found
 
 
-def _parse_integer(text: str) -> int:
-    """Messages have numbers with 64 bits, in which longer ones do not fit."""
-    if len(text) > _MAX_DIGITS:
-        raise ValueError(f"a number has more than {_MAX_DIGITS} digits")
-    return int(text)
+def read_config_text(request: pb.UpdateRobotPartRequest) -> str | None:
+    """Return the configuration of a request as text, or None if it has none.
+
+    A text is kept as it is. Raise InvalidRequest.
+    """
+    if request.HasField("robot_config_json"):
+        text = request.robot_config_json
+    elif request.HasField("robot_config"):
+        text = format_struct(request.robot_config)
+    else:
+        return None
+    if len(text.encode()) > MAX_EDIT_SIZE:
+        raise InvalidRequest(_TOO_LARGE)
+    return text
 
 
-def _refuse_constant(name: str) -> None:
-    raise ValueError(f"{name} is not a number")
+def require_config(text: str) -> dict[str, Any]:
+    """Return the configuration, if its size and its values can be stored and sent.
+
+    Raise InvalidRequest.
+    """
+    if len(text.encode()) > MAX_EDIT_SIZE:
+        raise InvalidRequest(_TOO_LARGE)
+    found = parse_config(text)
+    level: list[Any] = [found]
+    for _ in range(_MAX_DEPTH):
+        inner = (each.values() if isinstance(each, dict) else each for each in level)
+        values = [each for group in inner for each in group]
+        if any(map(_is_unsuitable_number, values)):
+            raise InvalidRequest("the configuration has a number that is too large, or NaN")
+        level = [each for each in values if isinstance(each, dict | list)]
+    if level:
+        raise InvalidRequest(f"the configuration is more than {_MAX_DEPTH} levels deep")
+    return found
 
 
 def format_struct(config: Struct) -> str:
-    """Return the text of a configuration that is sent as a message."""
-    return json.dumps(MessageToDict(config))
+    try:
+        return json.dumps(_restore_integers(MessageToDict(config)), indent=2, ensure_ascii=False)
+    except (SerializeToJsonError, RecursionError) as error:
+        raise InvalidRequest(f"the configuration cannot be written as JSON: {error}") from None
 
 
-def _is_too_deep(config: dict[str, Any]) -> bool:
-    level: list[Any] = [config]
-    for _ in range(_MAX_DEPTH):
-        inner = (each.values() if isinstance(each, dict) else each for each in level)
-        level = [each for values in inner for each in values if isinstance(each, dict | list)]
-    return bool(level)
+def _restore_integers(value: Any) -> Any:
+    match value:
+        case dict():
+            return {key: _restore_integers(each) for key, each in value.items()}
+        case list():
+            return [_restore_integers(each) for each in value]
+        case float() if value.is_integer() and abs(value) <= _MAX_INTEGER:
+            return int(value)
+        case _:
+            return value
+
+
+def _is_unsuitable_number(value: Any) -> bool:
+    return isinstance(value, int | float) and not abs(value) <= sys.float_info.max
+
+
+def _keep_first(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    for key, value in pairs:
+        found.setdefault(key, value)
+    return found

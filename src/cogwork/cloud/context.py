@@ -11,6 +11,7 @@ from cogwork.cloud.bus import Bus
 from cogwork.cloud.keyring import Keyring
 from cogwork.cloud.log_store import LogStore
 from cogwork.cloud.operation import Call
+from cogwork.cloud.presence import Presence
 from cogwork.cloud.public_name import PublicName
 from cogwork.cloud.records import Records
 from cogwork.core.clock import Clock
@@ -27,9 +28,10 @@ class CloudContext:
     """Signs the certificates of machines."""
     name: PublicName
     clock: Clock
+    presence: Presence
 
     def make_call(self, actor: Actor) -> Call:
-        return Call(actor, self.now(), self.keyring, self.name)
+        return Call(actor, self.now(), self.keyring, self.name, self.presence)
 
     def now(self) -> int:
         """Return the time in microseconds since 1970."""

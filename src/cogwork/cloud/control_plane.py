@@ -18,9 +18,11 @@ from cogwork.cloud.records import Transaction
 from cogwork.cloud.rendezvous import Rendezvous
 from cogwork.cloud.robot_service import ROBOT_SERVICE, robot_methods
 from cogwork.cloud.signaling_service import SIGNALING_SERVICE, signaling_methods
+from cogwork.cloud.watch_service import WatchService
 from cogwork.core.errors import CogworkError
 from cogwork.wire.grpc_services import add_standard_services
 from cogwork.wire.handlers import HandlerTable
+from cogwork.wire.watch_method import WATCH_SERVICE
 
 _AUTH_SERVICE: Final = "proto.rpc.v1.AuthService"
 _NOBODY: Final = Actor(ActorType.API_KEY, "")
@@ -43,6 +45,7 @@ class ControlPlane:
         self.table.add(PACKAGE_SERVICE, lambda: package_methods(context, login))
         self.table.add(ROBOT_SERVICE, lambda: robot_methods(context, login))
         self.table.add(SIGNALING_SERVICE, lambda: signaling_methods(context, login, rendezvous))
+        self.table.add(WATCH_SERVICE, WatchService(context, login).methods)
         add_standard_services(self.table)
 
     async def initialize(self, organization: str) -> tuple[str, str]:

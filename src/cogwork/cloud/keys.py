@@ -17,6 +17,7 @@ from cogwork.cloud.access import (
     parse_resource,
     require_role,
 )
+from cogwork.cloud.affected_parts import parts_below, parts_of_key
 from cogwork.cloud.names import require_name
 from cogwork.cloud.operation import Call, Operation, new_id, reading, to_timestamp, writing
 from cogwork.cloud.records import Row, Transaction, first
@@ -59,7 +60,7 @@ def add_key(
         *(key, organization, name, secret.digest, secret.sealed, call.now),
     )
     for resource, role in grants:
-        _grant(tx, key, organization, resource, role)
+        _grant(tx, call, key, organization, resource, role)
     return key, secret.text
 
 
@@ -90,6 +91,7 @@ def get_robot_api_keys(
 
 def delete_key(tx: Transaction, call: Call, request: pb.DeleteKeyRequest) -> pb.DeleteKeyResponse:
     row = _find_key(tx, call, request.id)
+    call.changed_parts += parts_of_key(tx, request.id)
     tx.execute("DELETE FROM role_grant WHERE key_id = ?", request.id)
     tx.execute("DELETE FROM api_key WHERE id = ?", request.id)
     _require_owner_left(tx, row["organization_id"])
@@ -98,6 +100,7 @@ def delete_key(tx: Transaction, call: Call, request: pb.DeleteKeyRequest) -> pb.
 
 def rotate_key(tx: Transaction, call: Call, request: pb.RotateKeyRequest) -> pb.RotateKeyResponse:
     _find_key(tx, call, request.id)
+    call.changed_parts += parts_of_key(tx, request.id)
     secret = call.keyring.make_secret()
     tx.execute(
         "UPDATE api_key SET digest = ?, sealed = ? WHERE id = ?",
@@ -167,7 +170,7 @@ def _add_role(tx: Transaction, call: Call, authorization: pb.Authorization) -> N
     organization = organization_of(tx, resource)
     if not tx.query("SELECT 1 FROM api_key WHERE id = ?", authorization.identity_id):
         raise NotFound(f'there is no key "{authorization.identity_id}"')
-    _grant(tx, authorization.identity_id, organization, resource, role)
+    _grant(tx, call, authorization.identity_id, organization, resource, role)
 
 
 def _remove_role(tx: Transaction, call: Call, authorization: pb.Authorization) -> str:
@@ -180,11 +183,12 @@ def _remove_role(tx: Transaction, call: Call, authorization: pb.Authorization) -
     )
     if not removed:
         raise NotFound("the key does not have this role")
+    call.changed_parts += parts_below(tx, resource)
     return organization_of(tx, resource)
 
 
 def _grant(
-    tx: Transaction, key: str, organization: str, resource: Resource, role: CloudRole
+    tx: Transaction, call: Call, key: str, organization: str, resource: Resource, role: CloudRole
 ) -> None:
     kind, name = resource
     tx.execute(
@@ -193,6 +197,7 @@ def _grant(
         "DO UPDATE SET role = excluded.role",
         *(key, organization, kind, name, ROLE_NAMES[role]),
     )
+    call.changed_parts += parts_below(tx, resource)
 
 
 def _read_grant(

@@ -15,6 +15,7 @@ from cogwork.cloud.access import (
     organization_of,
     require_role,
 )
+from cogwork.cloud.affected_parts import parts_below, parts_in_location
 from cogwork.cloud.names import require_name
 from cogwork.cloud.operation import Call, Operation, reading, to_timestamp, writing
 from cogwork.cloud.records import Row, Transaction, first
@@ -79,6 +80,8 @@ def update_location(
             if (ResourceType.LOCATION, location) in list_above(tx, (ResourceType.LOCATION, parent)):
                 raise InvalidRequest("a location cannot be inside itself; choose another parent")
         tx.execute("UPDATE location SET parent_id = ? WHERE id = ?", parent, location)
+        # It inherits other roles there.
+        call.changed_parts += parts_below(tx, (ResourceType.LOCATION, location))
     return pb.UpdateLocationResponse(location=_read(tx, call, location))
 
 
@@ -128,6 +131,7 @@ def create_location_secret(
 ) -> pb.CreateLocationSecretResponse:
     require_role(tx, call.actor, (ResourceType.LOCATION, request.location_id), CloudRole.OWNER)
     add_secret(tx, call, SecretOwner.LOCATION, request.location_id)
+    call.changed_parts += parts_in_location(tx, request.location_id)
     return pb.CreateLocationSecretResponse(auth=_auth(tx, call, request.location_id))
 
 
@@ -136,6 +140,7 @@ def delete_location_secret(
 ) -> pb.DeleteLocationSecretResponse:
     require_role(tx, call.actor, (ResourceType.LOCATION, request.location_id), CloudRole.OWNER)
     delete_secret(tx, SecretOwner.LOCATION, request.location_id, request.secret_id)
+    call.changed_parts += parts_in_location(tx, request.location_id)
     return pb.DeleteLocationSecretResponse()
 
 

@@ -2,38 +2,46 @@
 
 from __future__ import annotations
 
-import json
+import hashlib
 from typing import Any, Final
 
 from google.protobuf.struct_pb2 import Struct
 from viam.gen.app.v1 import robot_pb2 as pb
 
 from cogwork.cloud.access import ResourceType, list_above
+from cogwork.cloud.config_text import parse_config
 from cogwork.cloud.fragment_lookup import merge_for_part
 from cogwork.cloud.keyring import Keyring
+from cogwork.cloud.message_fit import fit_message
 from cogwork.cloud.public_name import PublicName, local_name
 from cogwork.cloud.records import Row, Transaction
 from cogwork.cloud.registry_resolution import resolve_registry
 from cogwork.cloud.secrets import SecretOwner, list_secrets
-from cogwork.resource.config_message import to_message
 
 _KEYS: Final = "keys"
 _ROLES: Final = "roles"
+_DIGEST_LENGTH: Final = 12
 
 
 def build_machine_config(
     tx: Transaction, part: Row, cloud: PublicName, keyring: Keyring
 ) -> pb.RobotConfig:
     """`part` is a row with the location of its machine."""
-    merged = merge_for_part(tx, part, json.loads(part["config"]))
-    message = to_message(resolve_registry(tx, part, merged.config))
-    for mistake in merged.mistakes:
+    merged = merge_for_part(tx, part, parse_config(part["config"]))
+    message, unfit = fit_message(resolve_registry(tx, part, merged.config))
+    for mistake in (*merged.mistakes, *unfit):
         message.overwrite_fragment_status.add(error=str(mistake))
-    message.revision = str(part["revision"])
     message.cloud.CopyFrom(_describe_cloud(tx, part, cloud, keyring))
     if (handler := _make_handler(tx, part, keyring)) is not None:
         message.auth.handlers.append(handler)
+    message.revision = f"{part['revision']}-{_digest(message)}"
     return message
+
+
+def _digest(message: pb.RobotConfig) -> str:
+    """Identify everything that the machine gets, because not only edits change it."""
+    data = message.SerializeToString(deterministic=True)
+    return hashlib.sha256(data).hexdigest()[:_DIGEST_LENGTH]
 
 
 def _describe_cloud(

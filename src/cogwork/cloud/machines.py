@@ -39,14 +39,14 @@ def new_robot(tx: Transaction, call: Call, request: pb.NewRobotRequest) -> pb.Ne
 
 def get_robot(tx: Transaction, call: Call, request: pb.GetRobotRequest) -> pb.GetRobotResponse:
     require_role(tx, call.actor, (ResourceType.MACHINE, request.id))
-    return pb.GetRobotResponse(robot=_read(tx, request.id))
+    return pb.GetRobotResponse(robot=_read(tx, call, request.id))
 
 
 def list_robots(
     tx: Transaction, call: Call, request: pb.ListRobotsRequest
 ) -> pb.ListRobotsResponse:
     require_role(tx, call.actor, (ResourceType.LOCATION, request.location_id))
-    return pb.ListRobotsResponse(robots=_in_location(tx, request.location_id))
+    return pb.ListRobotsResponse(robots=_in_location(tx, call, request.location_id))
 
 
 def list_robots_for_organization(
@@ -59,7 +59,7 @@ def list_robots_for_organization(
     )
     return pb.ListRobotsForOrgResponse(
         robots=[
-            _describe(row)
+            _describe(call, row)
             for row in rows
             if find_role(tx, call.actor, (ResourceType.MACHINE, row["id"])) is not None
         ]
@@ -71,7 +71,7 @@ def list_robots_for_locations(
 ) -> pb.ListRobotsForLocationsResponse:
     for location in request.location_ids:
         require_role(tx, call.actor, (ResourceType.LOCATION, location))
-    found = [_in_location(tx, each) for each in dict.fromkeys(request.location_ids)]
+    found = [_in_location(tx, call, each) for each in dict.fromkeys(request.location_ids)]
     return pb.ListRobotsForLocationsResponse(robots=[each for robots in found for each in robots])
 
 
@@ -92,7 +92,7 @@ def update_robot(
             raise InvalidRequest("a machine cannot move to another organization; create it there")
         tx.execute("UPDATE machine SET location_id = ? WHERE id = ?", request.location, request.id)
     call.changed_parts += part_ids(tx, request.id)
-    return pb.UpdateRobotResponse(robot=_read(tx, request.id))
+    return pb.UpdateRobotResponse(robot=_read(tx, call, request.id))
 
 
 def delete_robot(
@@ -112,26 +112,30 @@ def delete_robot(
     return pb.DeleteRobotResponse()
 
 
-def _read(tx: Transaction, machine: str) -> pb.Robot:
+def _read(tx: Transaction, call: Call, machine: str) -> pb.Robot:
     row = first(tx.query("SELECT * FROM machine WHERE id = ?", machine))
     assert row is not None  # the caller has checked it
-    return _describe(row)
+    return _describe(call, row)
 
 
-def _in_location(tx: Transaction, location: str) -> Sequence[pb.Robot]:
+def _in_location(tx: Transaction, call: Call, location: str) -> Sequence[pb.Robot]:
     rows = tx.query(
         "SELECT * FROM machine WHERE location_id = ? AND deleted_at IS NULL ORDER BY name, id",
         location,
     )
-    return [_describe(row) for row in rows]
+    return [_describe(call, row) for row in rows]
 
 
-def _describe(row: Row) -> pb.Robot:
+def _describe(call: Call, row: Row) -> pb.Robot:
+    seen = call.presence.find(row)
     return pb.Robot(
         id=row["id"],
         name=row["name"],
         location=row["location_id"],
         created_on=to_timestamp(row["created_at"]),
+        online_state=seen.state,
+        seconds_since_online=seen.seconds_since,
+        last_access=to_timestamp(seen.last_access) if seen.last_access is not None else None,
     )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import datetime
 from collections.abc import AsyncIterator
@@ -13,6 +14,7 @@ from cogwork.cloud.control_plane import ControlPlane
 from cogwork.cloud.folder_blobs import FolderBlobs
 from cogwork.cloud.keyring import Keyring
 from cogwork.cloud.local_bus import LocalBus
+from cogwork.cloud.presence import Presence, cancel_and_save
 from cogwork.cloud.public_name import PublicName
 from cogwork.cloud.sqlite_log_store import SqliteLogStore
 from cogwork.cloud.sqlite_records import SqliteRecords
@@ -35,7 +37,10 @@ async def open_cloud(
         stack.push_async_callback(logs.aclose)
         blobs = FolderBlobs(directory.blobs)
         stack.push_async_callback(blobs.aclose)
+        presence = Presence(clock)
+        saving = asyncio.create_task(presence.save_periodically(records), name="presence")
+        stack.push_async_callback(cancel_and_save, saving, presence, records)
         context = CloudContext(
-            records, logs, LocalBus(), blobs, Keyring(key), authority, name, clock
+            records, logs, LocalBus(), blobs, Keyring(key), authority, name, clock, presence
         )
         yield ControlPlane(context, key)

@@ -12,6 +12,7 @@ from google.protobuf.timestamp_pb2 import Timestamp
 
 from cogwork.cloud.actor import Actor
 from cogwork.cloud.keyring import Keyring
+from cogwork.cloud.presence import Presence
 from cogwork.cloud.public_name import PublicName
 from cogwork.cloud.records import Transaction
 
@@ -25,8 +26,9 @@ class Call:
     """Microseconds since 1970."""
     keyring: Keyring
     name: PublicName
+    presence: Presence
     changed_parts: list[str] = field(default_factory=list)
-    """Parts with a new configuration or a request to restart, told after the transaction."""
+    """Parts with another configuration or a request to restart, told after the transaction."""
 
 
 Answer = Callable[[Transaction, Call, Any], Message]

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-import json
 from typing import Final
 
 from google.protobuf.struct_pb2 import Struct
 from viam.gen.app.v1 import app_pb2 as pb
 
 from cogwork.cloud.access import CloudRole
+from cogwork.cloud.actor import Actor
+from cogwork.cloud.config_checker import ConfigChecker
 from cogwork.cloud.config_references import OwnerType, save_references
-from cogwork.cloud.config_text import format_struct, require_config
+from cogwork.cloud.config_text import parse_config, read_config_text, require_config
+from cogwork.cloud.context import CloudContext
 from cogwork.cloud.fragment_lookup import require_no_new_mistakes
 from cogwork.cloud.names import host_label, require_name
 from cogwork.cloud.operation import Call, Operation, reading, to_timestamp, writing
@@ -28,6 +30,18 @@ class StaleConfig(CogworkError):
     status = "FAILED_PRECONDITION"
 
 
+async def check_update(
+    context: CloudContext, checker: ConfigChecker, actor: Actor, request: pb.UpdateRobotPartRequest
+) -> None:
+    """Check a new configuration before the transaction, because that takes a while."""
+    if not request.HasField("robot_config_json") and not request.HasField("robot_config"):
+        return
+    await context.records.read(
+        lambda tx: find_part(tx, context.make_call(actor), request.id, CloudRole.OWNER)
+    )
+    await checker.check(lambda: read_config_text(request) or "")
+
+
 def update_robot_part(
     tx: Transaction, call: Call, request: pb.UpdateRobotPartRequest
 ) -> pb.UpdateRobotPartResponse:
@@ -41,7 +55,8 @@ def update_robot_part(
                 "repeat your change"
             )
     name = require_name(request.name) if request.name else row["name"]
-    config = _read_config(request, row["config"])
+    text = read_config_text(request)
+    config = row["config"] if text is None else text
     if config != row["config"]:
         content = require_config(config)
         require_no_new_mistakes(tx, row, content)
@@ -97,13 +112,6 @@ def _replace(tx: Transaction, call: Call, row: Row, name: str, config: str) -> N
     call.changed_parts.append(row["id"])
 
 
-def _read_config(request: pb.UpdateRobotPartRequest, current: str) -> str:
-    """Return the configuration of a request. Its text, where given, is kept as it is."""
-    if request.HasField("robot_config_json"):
-        return request.robot_config_json
-    return format_struct(request.robot_config) if request.HasField("robot_config") else current
-
-
 def _read_page_token(token: str) -> int:
     try:
         return int(token)
@@ -113,7 +121,7 @@ def _read_page_token(token: str) -> int:
 
 def _describe_entry(part: Row, row: Row) -> pb.RobotPartHistoryEntry:
     config = Struct()
-    config.update(json.loads(row["config"]))
+    config.update(parse_config(row["config"]))
     return pb.RobotPartHistoryEntry(
         part=row["part_id"],
         robot=part["machine_id"],

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from typing import Final
 
@@ -10,6 +9,7 @@ from google.protobuf.struct_pb2 import Struct
 from viam.gen.app.v1 import app_pb2 as pb
 
 from cogwork.cloud.access import CloudRole, ResourceType, find_role, require_role
+from cogwork.cloud.config_text import parse_config
 from cogwork.cloud.names import host_label, require_name
 from cogwork.cloud.operation import Call, Operation, new_id, reading, to_timestamp, writing
 from cogwork.cloud.public_name import local_name
@@ -123,6 +123,7 @@ def delete_robot_part(
         raise InvalidRequest("the main part cannot be deleted; make another part the main one")
     delete_secrets(tx, SecretOwner.PART, request.part_id)
     tx.execute("UPDATE part SET deleted_at = ? WHERE id = ?", call.now, request.part_id)
+    call.changed_parts.append(request.part_id)
     return pb.DeleteRobotPartResponse()
 
 
@@ -151,6 +152,7 @@ def create_robot_part_secret(
 ) -> pb.CreateRobotPartSecretResponse:
     row = find_part(tx, call, request.part_id, CloudRole.OWNER)
     add_secret(tx, call, SecretOwner.PART, request.part_id)
+    call.changed_parts.append(request.part_id)
     return pb.CreateRobotPartSecretResponse(part=describe_part(tx, call, row))
 
 
@@ -159,13 +161,15 @@ def delete_robot_part_secret(
 ) -> pb.DeleteRobotPartSecretResponse:
     find_part(tx, call, request.part_id, CloudRole.OWNER)
     delete_secret(tx, SecretOwner.PART, request.part_id, request.secret_id)
+    call.changed_parts.append(request.part_id)
     return pb.DeleteRobotPartSecretResponse()
 
 
 def describe_part(tx: Transaction, call: Call, row: Row) -> pb.RobotPart:
     """Owners see the secrets, too."""
     config = Struct()
-    config.update(json.loads(row["config"]))
+    config.update(parse_config(row["config"]))
+    seen = call.presence.find(row)
     found = pb.RobotPart(
         id=row["id"],
         name=row["name"],
@@ -179,6 +183,9 @@ def describe_part(tx: Transaction, call: Call, row: Row) -> pb.RobotPart:
         main_part=bool(row["is_main"]),
         created_on=to_timestamp(row["created_at"]),
         last_updated=to_timestamp(row["updated_at"]),
+        online_state=seen.state,
+        seconds_since_online=seen.seconds_since,
+        last_access=to_timestamp(seen.last_access) if seen.last_access is not None else None,
     )
     if find_role(tx, call.actor, _machine_of(row)) is CloudRole.OWNER:
         secrets = list_secrets(tx, call.keyring, SecretOwner.PART, row["id"])

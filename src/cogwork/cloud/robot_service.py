@@ -13,18 +13,16 @@ from viam.gen.app.v1 import robot_pb2 as pb
 from viam.gen.app.v1.robot_grpc import RobotServiceBase
 
 from cogwork.auth.certificate_authority import issue_certificate
-from cogwork.cloud.access import ResourceType, find_role
-from cogwork.cloud.actor import Actor, ActorType
 from cogwork.cloud.bus import log_topic
 from cogwork.cloud.context import CloudContext
 from cogwork.cloud.log_lines import to_line
 from cogwork.cloud.login import Login
 from cogwork.cloud.machine_config import build_machine_config
-from cogwork.cloud.parts import select_part
+from cogwork.cloud.part_access import require_own_part
 from cogwork.cloud.public_name import local_name
 from cogwork.cloud.records import Row, Transaction
 from cogwork.cloud.registry_resolution import Platform, read_platform, save_platform
-from cogwork.core.errors import InvalidRequest, NotFound
+from cogwork.core.errors import InvalidRequest
 from cogwork.wire.handlers import Method, Stream, methods_from_service
 
 ROBOT_SERVICE: Final = "viam.app.v1.RobotService"
@@ -112,21 +110,15 @@ class _RobotService(RobotServiceBase):
         """Run the work on the part that a request names, if its sender may act for it."""
         actor = await self._login.identify(stream)
         request = await stream.recv_message()
-        return await self._context.records.read(
-            lambda tx: work(tx, _require_part(tx, actor, request.id))
-        )
+
+        def read(tx: Transaction) -> tuple[Row, T]:
+            part = require_own_part(tx, actor, request.id)
+            return part, work(tx, part)
+
+        part, found = await self._context.records.read(read)
+        self._context.presence.note(part)
+        return found
 
 
 def robot_methods(context: CloudContext, login: Login) -> list[Method]:
     return methods_from_service(_RobotService(context, login))
-
-
-def _require_part(tx: Transaction, actor: Actor, part_id: str) -> Row:
-    """Return the part. A part acts for itself, and a key for the parts on which it has a role."""
-    part = select_part(tx, part_id)
-    if part is not None:
-        is_itself = actor == Actor(ActorType.PART, part_id)
-        machine = (ResourceType.MACHINE, part["machine_id"])
-        if is_itself or find_role(tx, actor, machine) is not None:
-            return part
-    raise NotFound(f'there is no part "{part_id}", or it is not yours')

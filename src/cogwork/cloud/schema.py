@@ -26,7 +26,8 @@ CREATE TABLE machine (
     location_id TEXT NOT NULL REFERENCES location (id),
     name TEXT NOT NULL,
     created_at BIGINT NOT NULL,
-    deleted_at BIGINT
+    deleted_at BIGINT,
+    last_access_at BIGINT
 );
 CREATE INDEX machine_by_location ON machine (location_id);
 CREATE INDEX machine_by_organization ON machine (organization_id);
@@ -41,7 +42,8 @@ CREATE TABLE part (
     created_at BIGINT NOT NULL,
     updated_at BIGINT NOT NULL,
     deleted_at BIGINT,
-    restart_requested_at BIGINT
+    restart_requested_at BIGINT,
+    last_access_at BIGINT
 );
 CREATE INDEX part_by_machine ON part (machine_id);
 CREATE TABLE part_history (

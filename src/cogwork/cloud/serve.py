@@ -15,6 +15,7 @@ from cogwork.cloud.open_cloud import open_cloud
 from cogwork.cloud.public_name import PublicName
 from cogwork.core.clock import Clock
 from cogwork.core.errors import CogworkError
+from cogwork.front.connections import ConnectionLimits
 from cogwork.serving.address import Address, ListenAddresses, format_serving_line
 from cogwork.serving.certificate_watcher import CertificateFiles, CertificateWatcher
 from cogwork.serving.listeners import Listeners
@@ -25,6 +26,8 @@ from cogwork.serving.socket_directory import private_directory, remove_directory
 
 EXIT_OK: Final = 0
 EXIT_FAILURE: Final = 1
+_CONNECTIONS: Final = ConnectionLimits(total=20_000, per_host=19_000)
+"""Each machine has two. Those behind one router or proxy share an address."""
 
 _log = logging.getLogger("cloud")
 
@@ -77,7 +80,7 @@ async def _start(
         directory.read_domain(), options.public_address or str(options.address), is_encrypted
     )
     plane = await stack.enter_async_context(open_cloud(directory, name, clock))
-    listeners = Listeners(plane.table, lambda: create_app(plane), sockets)
+    listeners = Listeners(plane.table, lambda: create_app(plane), sockets, connections=_CONNECTIONS)
     stack.push_async_callback(listeners.aclose)
     certificate = CertificateWatcher(sockets, clock, listeners.use_tls, lambda _: None)
     await certificate.load(options.certificate)

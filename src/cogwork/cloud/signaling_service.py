@@ -14,7 +14,7 @@ from cogwork.cloud.context import CloudContext
 from cogwork.cloud.login import Login
 from cogwork.cloud.parts import list_parts_of_location
 from cogwork.cloud.public_name import local_name
-from cogwork.cloud.records import Transaction
+from cogwork.cloud.records import Row, Transaction
 from cogwork.cloud.rendezvous import CALL_TIMEOUT, HostOffline, Rendezvous, SignalingCall
 from cogwork.core.errors import Interrupted, InvalidRequest, NotFound
 from cogwork.wire.handlers import Metadata, Method, Stream, methods_from_service
@@ -64,8 +64,8 @@ class _SignalingService(SignalingServiceBase):
     async def Answer(self, stream: Stream) -> None:  # type: ignore[override]
         actor = await self._login.identify(stream)
         hosts = _read_hosts(stream.metadata, _MAX_HOSTS)
-        await self._context.records.read(lambda tx: self._check_own(tx, actor, hosts))
-        with self._rendezvous.wait_at(hosts) as waiting:
+        part = await self._context.records.read(lambda tx: self._find_own(tx, actor, hosts))
+        with self._context.presence.connected(part), self._rendezvous.wait_at(hosts) as waiting:
             call = await _wait_for_call(stream, waiting)
             await stream.send_message(pb.AnswerRequest(uuid=call.id, init=call.offer))
             updates = asyncio.create_task(_relay_updates(stream, call))
@@ -93,17 +93,15 @@ class _SignalingService(SignalingServiceBase):
                     return role
         raise HostOffline(host)
 
-    def _check_own(self, tx: Transaction, actor: Actor, hosts: list[str]) -> None:
-        """Raise NotFound unless the names are those of a part for which the actor may act."""
-        own: set[str] = set()
-        for location in {_location_of(host) for host in hosts}:
-            for part in list_parts_of_location(tx, location):
+    def _find_own(self, tx: Transaction, actor: Actor, hosts: list[str]) -> Row:
+        """Return the part that has these names. Raise NotFound unless the actor may act for it."""
+        for part in list_parts_of_location(tx, _location_of(hosts[0])):
+            if {self._context.name.full_name(part), local_name(part)}.issuperset(hosts):
                 machine = (ResourceType.MACHINE, part["machine_id"])
                 is_itself = actor == Actor(ActorType.PART, part["id"])
                 if is_itself or find_role(tx, actor, machine) is CloudRole.OWNER:
-                    own |= {self._context.name.full_name(part), local_name(part)}
-        if not own.issuperset(hosts):
-            raise NotFound(f"{', '.join(hosts)} are not names of this machine")
+                    return part
+        raise NotFound(f"{', '.join(hosts)} are not names of this machine")
 
 
 def signaling_methods(context: CloudContext, login: Login, rendezvous: Rendezvous) -> list[Method]:

@@ -99,6 +99,10 @@ class ConfigEditor:
         self._lock = threading.Lock()
 
     def read(self) -> ConfigText:
+        """Return the text to edit; that of a cloud without its secrets, only to look at."""
+        running = self._running()
+        if running is not None and (cloud := _cloud_of(running)):
+            return ConfigText(self._redact(running.text), "", _describe_cloud(cloud))
         try:
             text = read_text(self._file)
         except Unreadable as error:
@@ -125,6 +129,9 @@ class ConfigEditor:
         CheckCancelled and MemoryError.
         """
         data = _encode(edit.text)
+        running = self._running()
+        if running is not None and (cloud := _cloud_of(running)):
+            raise CannotWrite(_describe_cloud(cloud))
         loaded = load_content(edit.text, self._context, is_cancelled)
         if loaded.is_refused:
             raise WouldBeRefused(self._describe(loaded))
@@ -200,3 +207,16 @@ def _encode(text: str) -> bytes:
     if len(data) > MAX_EDIT_SIZE:
         raise InvalidRequest(f"the text is larger than {_LIMIT}; edit the file itself")
     return data
+
+
+def _cloud_of(running: LoadedConfig) -> str:
+    """Return the address of the cloud that the configuration comes from; empty if from none."""
+    cloud = running.result.config.cloud
+    return cloud.app_address if cloud is not None else ""
+
+
+def _describe_cloud(address: str) -> str:
+    return (
+        f"the configuration of this machine comes from the cloud at {address}; edit it there: "
+        "cogwork fleet config edit"
+    )

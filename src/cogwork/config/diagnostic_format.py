@@ -107,16 +107,16 @@ def _format_excerpt(excerpt: SourceExcerpt, hint: str | None, paint: Paint) -> l
     line = excerpt.line[start : start + _MAX_LINE_WIDTH].replace("\t", " ")
     before = line[: column - start]
     marked = line[column - start : column - start + excerpt.length] or " "
-    caret = "^" * min(_display_width(marked), _MAX_LINE_WIDTH)
+    caret = "^" * min(display_width(marked), _MAX_LINE_WIDTH)
     gutter = " " * len(number)
     note = f" {hint}" if hint else ""
     return [
         f"  {paint(f'{number} |', 'dim')} {replace_unprintable(line)}",
-        f"  {gutter} {paint('|', 'dim')} {' ' * _display_width(before)}{paint(caret, 'red')}{note}",
+        f"  {gutter} {paint('|', 'dim')} {' ' * display_width(before)}{paint(caret, 'red')}{note}",
     ]
 
 
-def _display_width(text: str) -> int:
+def display_width(text: str) -> int:
     """Return the terminal columns: wide characters take two, combining marks none."""
     return sum(
         0

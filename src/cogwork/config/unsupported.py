@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 
 from cogwork.config import codes
+from cogwork.config.cloud import CloudConfig
 from cogwork.config.diagnostic_collector import DiagnosticCollector
 from cogwork.config.diagnostics import Effect
 from cogwork.config.placeholders import PackagePath
@@ -13,10 +14,10 @@ from cogwork.config.schema import MachineConfig, PackageConfig, ResourceConfig, 
 
 _SECTIONS: dict[str, tuple[Callable[[MachineConfig], bool], str, str | None]] = {
     "cloud": (
-        lambda config: config.cloud is not None,
-        "this release does not connect to a cloud, only to its signaling_address; the machine uses "
-        "only this file",
-        None,
+        lambda config: _lacks_address(config.cloud),
+        "the machine does not connect to a cloud, because app_address is missing; it uses only "
+        "this file",
+        "add the address of the cloud, such as https://fleet.example.org",
     ),
     "remotes": (
         lambda config: bool(config.remotes),
@@ -44,6 +45,10 @@ def warn_unsupported_sections(config: MachineConfig, collector: DiagnosticCollec
             collector.add(
                 codes.UNSUPPORTED, message, (section,), Effect.IGNORED, at_key=True, hint=hint
             )
+
+
+def _lacks_address(cloud: CloudConfig | None) -> bool:
+    return cloud is not None and not cloud.app_address and not cloud.signaling_address
 
 
 def _traces(tracing: TracingConfig) -> bool:

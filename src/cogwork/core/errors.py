@@ -111,6 +111,8 @@ CogworkError
 ├── SecretLimit     a secret too many, or the last one (cloud/secrets.py)
 ├── NotEmpty        a location that is still used (cloud/locations.py)
 ├── StaleConfig     a configuration that someone else changed (cloud/part_configs.py)
+├── ConfigRefused   a configuration that a machine would refuse (cloud/config_checker.py)
+├── CheckTooSlow    a configuration that takes too long to check (cloud/config_checker.py)
 ├── LastOwner       the last owner of an organization (cloud/keys.py)
 ├── AlreadyInitialized a cloud that has its first owner (cloud/control_plane.py)
 ├── CloudUnavailable a cloud that does not answer (uplink/errors.py)
@@ -129,6 +131,11 @@ CogworkError
 ├── ServerEnded     a server that exited unexpectedly (cli/module_run.py)
 ├── DemoUnavailable a requirement of the demo that is not met (cli/demo.py)
 ├── DemoCallFailed  a demo machine that rejected a call (cli/demo_client.py)
+├── CannotAsk       a question without a terminal (cli/confirmation.py)
+├── CloudUnreachable a cloud that does not respond (cli/fleet/fleet_client.py, with the next)
+├── CloudRefused    a cloud that rejected a call
+├── Outrun          a configuration that someone else saved first (cli/fleet/config_update.py)
+├── CannotConnect   no connection through a cloud (cli/fleet/connect.py)
 └── CommandError    a command that names something that does not exist (cli/grpc_client.py)
 """
 

@@ -47,6 +47,8 @@ class ConnectionLimits:
     """The remainder is reserved for other hosts. Many clients on one host are common."""
 
 
+DEFAULT_LIMITS = ConnectionLimits()
+
 _RECENT_SECONDS = 1.0
 """Seconds of inactivity for which a connection counts as recently active."""
 _RANKING_TTL = 0.05

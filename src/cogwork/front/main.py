@@ -14,6 +14,7 @@ from pathlib import Path
 
 from cogwork.child.control_channel import Message
 from cogwork.child.run import run
+from cogwork.front.connections import ConnectionLimits
 from cogwork.front.public_listener import PublicListener
 from cogwork.front.relay import GrpcRelay, Relay
 from cogwork.front.tls_socket import TlsSettings
@@ -30,6 +31,7 @@ class _FrontWorker:
 
     def on_message(self, message: Message, sockets: list[socket.socket]) -> None:
         self._grpc.target, self._http.target = Path(message["grpc"]), Path(message["http"])
+        self._listener.limit_connections(ConnectionLimits(*message["connections"]))
         self._listener.use_tls(_read_tls_settings(message["tls"]))
         if message["generation"] is not None:
             self._listener.serve(sockets)

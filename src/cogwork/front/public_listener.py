@@ -108,6 +108,10 @@ class PublicListener:
             listener.setblocking(False)
             asyncio.get_running_loop().add_reader(listener.fileno(), self._accept, listener)
 
+    def limit_connections(self, limits: ConnectionLimits) -> None:
+        """Apply these limits to new connections."""
+        self._connections.limits = limits
+
     def use_tls(self, settings: TlsSettings | None) -> None:
         """Use these settings for new connections; None for plaintext. Others stay open."""
         if settings == self._tls_settings:

@@ -45,6 +45,16 @@ _DURATIONS: Final = {
 
 def to_message(config: Mapping[str, Any]) -> RobotConfig:
     """Return the message of a configuration. Raise InvalidRequest if it does not fit."""
+    try:
+        return _to_message(config)
+    except InvalidRequest:
+        raise
+    except (ParseError, InvalidName, AttributeError, TypeError, KeyError, ValueError) as error:
+        # A value of the wrong type, which the check of the configuration explains better.
+        raise InvalidRequest(f"the configuration does not fit into a message: {error}") from None
+
+
+def _to_message(config: Mapping[str, Any]) -> RobotConfig:
     found: Json = json.loads(json.dumps(config))
     for section in ("components", "services", "remotes"):
         for each in _items(found, section):
@@ -71,10 +81,7 @@ def to_message(config: Mapping[str, Any]) -> RobotConfig:
     )
     _change_in(found.get("maintenance"), "sensor_name", _name_to_message)
     _rename(found.get("tracing"), "otlpendpoint", "otlp_endpoint")
-    try:
-        return ParseDict(found, RobotConfig(), ignore_unknown_fields=True)
-    except ParseError as error:
-        raise InvalidRequest(f"the configuration does not fit into a message: {error}") from None
+    return ParseDict(found, RobotConfig(), ignore_unknown_fields=True)
 
 
 def from_message(message: RobotConfig) -> Json:

@@ -59,7 +59,7 @@ def _run(options: Options) -> int:
     process.prepare(os.environ)
     # These import pydantic and grpc, which must not happen before the process is prepared.
     from cogwork.core.clock import SystemClock
-    from cogwork.server.serve import serve
+    from cogwork.server.serve import EXIT_RESTART, serve
     from cogwork.serving.log import ServerLog
 
     clock = SystemClock()
@@ -73,7 +73,7 @@ def _run(options: Options) -> int:
     )
     log.open()
     try:
-        return process.run(
+        code = process.run(
             serve(
                 options.config,
                 clock,
@@ -89,6 +89,9 @@ def _run(options: Options) -> int:
         )
     finally:
         log.close()
+    if code == EXIT_RESTART:
+        process.start_again()
+    return code
 
 
 if __name__ == "__main__":

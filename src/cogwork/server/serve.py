@@ -18,7 +18,6 @@ from cogwork.config.last_good import last_good_for
 from cogwork.config.load_context import LoadContext
 from cogwork.config.loader import LoadedConfig
 from cogwork.config.schema import JobConfig, MachineConfig
-from cogwork.config.sources import FileSource
 from cogwork.config.watcher import ConfigWatcher
 from cogwork.core.clock import Clock
 from cogwork.core.errors import CogworkError
@@ -46,6 +45,7 @@ from cogwork.robot.job_call import make_job_call, resolve_name
 from cogwork.robot.machine import Machine
 from cogwork.robot.module_host import ModuleState, ModuleStatus
 from cogwork.server.discovery import Discovery
+from cogwork.server.joining import Joining
 from cogwork.server.listen_addresses import resolve_listen_addresses
 from cogwork.server.login import Login
 from cogwork.server.watchdog import ServerWatchdog, read_watchdog_limits
@@ -71,6 +71,8 @@ _MAX_NAMES = 5
 
 EXIT_OK = 0
 EXIT_FAILURE = 1
+EXIT_RESTART = -1
+"""Not an exit code: the process shall start again."""
 
 _log = logging.getLogger("rdk")
 
@@ -131,6 +133,8 @@ async def serve(
     shutdown.limit_exit_time()
     for name in unfinished:
         _log.error("%s did not close in time", name)
+    if shutdown.wants_restart:
+        return EXIT_RESTART
     return EXIT_FAILURE if shutdown.failed or unfinished else EXIT_OK
 
 
@@ -238,8 +242,18 @@ class _Server:
         self._certificate = CertificateWatcher(
             directory, clock, self._listeners.use_tls, self._store_tls_report
         )
+        self._joining = Joining(
+            config_file,
+            home,
+            os.environ,
+            log,
+            shutdown,
+            clock,
+            allow_plaintext=allow_plaintext_credentials,
+            on_certificate=self._use_certificate,
+        )
         self._config_watcher = ConfigWatcher(
-            FileSource(config_file, clock),
+            self._joining.source,
             context,
             self._apply,
             last_good_for(home, config_file),
@@ -326,7 +340,7 @@ class _Server:
         self._login.apply(loaded.result.config)
         if self._webrtc is not None:
             self._webrtc.apply(loaded.result.config, self._table)
-        self._certificate.change_files(self._find_certificate_files(loaded.result.config))
+        self._use_certificate()
         listen = resolve_listen_addresses(loaded.result.config, self._port)
         self._create_task(self._change_listeners(loaded.result.config, listen), "network")
         self._modules.apply(loaded.result.config.modules, loaded.secret_variables)
@@ -339,10 +353,18 @@ class _Server:
         if self._discovery is not None:
             self._discovery.apply(config, self._listeners.addresses)
 
+    def _use_certificate(self) -> None:
+        if self._loaded is not None:
+            config = self._loaded.result.config
+            self._certificate.change_files(self._find_certificate_files(config))
+
     def _find_certificate_files(self, config: MachineConfig) -> CertificateFiles | None:
         network = config.network
-        if self._no_tls or network.no_tls or not network.tls_cert_file:
+        if self._no_tls or network.no_tls:
             return None
+        if not network.tls_cert_file:
+            of_cloud = self._joining.certificate if config.cloud is not None else None
+            return CertificateFiles(of_cloud, of_cloud) if of_cloud is not None else None
         authority = network.tls_client_ca_file
         return CertificateFiles(
             Path(network.tls_cert_file).expanduser(),

@@ -15,6 +15,7 @@ from typing import Literal, Protocol
 from cogwork.child.control_channel import Message
 from cogwork.child.process import STOP_TIMEOUT, ChildProcess
 from cogwork.core.backoff import Backoff
+from cogwork.front.connections import DEFAULT_LIMITS, ConnectionLimits
 from cogwork.front.public_listener import ListenerLimits, OnClient, PublicListener
 from cogwork.front.relay import GrpcRelay, Relay
 from cogwork.front.tls_socket import TlsSettings
@@ -23,8 +24,8 @@ _BACKOFF = Backoff(0.05, 5.0)
 _RANDOM = random.Random()  # noqa: S311 - it only spreads attempts
 _STABLE_AFTER = 10.0
 """Seconds after which the end of a front process does not count as a repeated failure."""
-_MAX_CLIENTS = 4096
-"""Clients that are remembered, which are more than the front accepts."""
+_REMEMBERED = 4
+"""Clients that are remembered for each connection that the front accepts."""
 
 _log = logging.getLogger("rdk.networking")
 
@@ -55,8 +56,12 @@ class Front(Protocol):
         """Close all connections."""
 
 
-def make_front(mode: Literal["process", "in_process"], on_client: OnClient) -> Front:
-    return FrontProcess(on_client) if mode == "process" else InProcessFront(on_client)
+def make_front(
+    mode: Literal["process", "in_process"], on_client: OnClient, connections: ConnectionLimits
+) -> Front:
+    if mode == "process":
+        return FrontProcess(on_client, connections)
+    return InProcessFront(on_client, ListenerLimits(connections))
 
 
 class InProcessFront:
@@ -84,8 +89,9 @@ class FrontProcess:
     Meanwhile, new clients wait in the backlog of the listening sockets, which stay open here.
     """
 
-    def __init__(self, on_client: OnClient) -> None:
+    def __init__(self, on_client: OnClient, connections: ConnectionLimits = DEFAULT_LIMITS) -> None:
         self._on_client = on_client
+        self._connections = connections
         self._process = ChildProcess("front", "cogwork.front.main", self._on_message)
         self._listeners: list[socket.socket] = []
         self._sockets: ServerSockets | None = None
@@ -164,6 +170,7 @@ class FrontProcess:
             "grpc": str(self._sockets.grpc),
             "http": str(self._sockets.http),
             "tls": _encode_tls_settings(self._sockets.tls),
+            "connections": [self._connections.total, self._connections.per_host],
             "generation": generation,
         }
         try:
@@ -177,7 +184,8 @@ class FrontProcess:
             case {"client": peer, "connected": True}:
                 self._clients[peer] = None
                 self._on_client(peer, True)
-                if len(self._clients) > _MAX_CLIENTS:  # a message about the oldest was dropped
+                if len(self._clients) > _REMEMBERED * self._connections.total:
+                    # A message about the oldest was dropped.
                     self._disconnect(next(iter(self._clients)))
             case {"client": peer} if peer in self._clients:
                 self._disconnect(peer)

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import grpc.aio
 
+from cogwork.front.connections import DEFAULT_LIMITS, ConnectionLimits
 from cogwork.front.listen_sockets import CannotListen
 from cogwork.front.peer_name import parse_socket_name
 from cogwork.front.public_listener import OnClient
@@ -36,8 +37,10 @@ class Listeners:
         application: Callable[[], Application],
         directory: Path,
         on_client: OnClient = lambda *_: None,
+        connections: ConnectionLimits = DEFAULT_LIMITS,
     ) -> None:
         self._table = table
+        self._connections = connections
         self._on_client = on_client
         self._grpc_sockets = (directory / f"grpc{number}" for number in itertools.count(1))
         self._sockets = ServerSockets(directory / "grpc", directory / "http")
@@ -58,7 +61,7 @@ class Listeners:
         """Start listening. Raises CannotListen."""
         self._grpc = listen.grpc
         self._http.listen(self._sockets.http)
-        self._front = make_front(listen.front, self._on_client)
+        self._front = make_front(listen.front, self._on_client, self._connections)
         await self._server.start()
         self._public_port = PublicPort(self._front)
         await self._public_port.listen(*listen.public)

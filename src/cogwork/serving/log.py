@@ -58,7 +58,9 @@ class ServerLog:
             else _make_line_writer(self._file_sink, _choose_file_format(file))
         )
         """Writes to the output that only users of this computer can read."""
-        outputs = (self.ring.put, self._write_locally)
+        self.uplink: Callable[[Entry], None] | None = None
+        """Takes each entry for the cloud; None without a cloud."""
+        outputs = (self.ring.put, self._write_locally, self._put_uplink)
         self.pipeline = Pipeline(clock, outputs, self._close_sinks, self.redactor)
         self.resource_modules: dict[str, str] = {}
         """Module names by the full names of the resources that they provide."""
@@ -123,6 +125,10 @@ class ServerLog:
     def print_line(self, line: str) -> None:
         """Print a line on standard output, even if the log goes to a file."""
         self._console.put(f"{line}\n".encode(errors="backslashreplace"))
+
+    def _put_uplink(self, entry: Entry) -> None:
+        if (uplink := self.uplink) is not None:
+            uplink(entry)
 
     def close(self) -> None:
         logging.getLogger().removeHandler(self.pipeline)

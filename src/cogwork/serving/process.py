@@ -12,7 +12,7 @@ import threading
 import traceback
 from collections.abc import Coroutine, Iterable, MutableMapping
 from types import FrameType
-from typing import Any
+from typing import Any, NoReturn
 
 from cogwork.core.malloc import tune_malloc
 from cogwork.logs.pipeline import EXTRA_LINES
@@ -48,6 +48,13 @@ def run(main: Coroutine[Any, Any, int]) -> int:
         return asyncio.run(main)
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
         return runner.run(main)
+
+
+def start_again() -> NoReturn:
+    """Replace this process by a new one with the same ID, so that supervisors see no end."""
+    is_bundled = getattr(sys, "frozen", False)
+    arguments = sys.argv[1:] if is_bundled else sys.orig_argv[1:]
+    os.execv(sys.executable, [sys.executable, *arguments])  # noqa: S606 - it starts itself
 
 
 def dump_stacks_on_signal() -> None:

@@ -31,6 +31,7 @@ class Shutdown:
         self.requested: asyncio.Future[str] = self._loop.create_future()
         """Done when a stop is requested; the result is the reason."""
         self.failed = False
+        self.wants_restart = False
         self._first_signal_at: float | None = None
         """Monotonic time of the first signal."""
         self._forced_exit_hooks: list[Callable[[], None]] = []
@@ -51,6 +52,11 @@ class Shutdown:
         if not self.requested.done():
             self.requested.set_result(reason)
             _exit_after(SHUTDOWN_TIMEOUT)
+
+    def restart(self, reason: str) -> None:
+        """Stop, and start again afterwards."""
+        self.wants_restart = True
+        self.request(reason)
 
     def fail(self, reason: str) -> None:
         self.failed = True

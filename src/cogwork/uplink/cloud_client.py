@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import AsyncIterator
 from typing import Any, Final, NamedTuple, TypeVar
 
 import grpc
@@ -12,7 +13,7 @@ from viam.gen.proto.rpc.v1.auth_pb2 import AuthenticateRequest, AuthenticateResp
 
 from cogwork.config.cloud import CloudConfig
 from cogwork.core.address import TLS_PREFIX, is_loopback, parse_address
-from cogwork.uplink.errors import CloudUnavailable
+from cogwork.uplink.errors import CloudUnavailable, MethodMissing
 from cogwork.wire.tls_credentials import tls_credentials
 
 _AUTHENTICATE: Final = "/proto.rpc.v1.AuthService/Authenticate"
@@ -79,10 +80,45 @@ class CloudClient:
             token = await self._find_token(timeout, stale=token)
             return await self._call(path, request, reply, timeout, token)
         except grpc.aio.AioRpcError as error:
-            raise CloudUnavailable(
-                f"the cloud at {self.address} does not answer: {error.code().name}: "
-                f"{error.details()}"
-            ) from None
+            raise self._describe(error) from None
+
+    async def stream(
+        self, path: str, request: Message, reply: type[Reply], silence: float
+    ) -> AsyncIterator[Reply]:
+        """Yield the messages of the cloud until it ends the stream.
+
+        Raise CloudUnavailable with the reason, also after so many seconds without a message.
+        """
+        method: Any = self._channel.unary_stream(
+            path,
+            request_serializer=type(request).SerializeToString,
+            response_deserializer=reply.FromString,
+        )
+        call: Any = None
+        try:
+            token = await self._find_token(silence)
+            call = method(request, metadata=_metadata_of(token))
+            while True:
+                async with asyncio.timeout(silence):
+                    message = await call.read()
+                if message is grpc.aio.EOF:
+                    return
+                yield message
+        except TimeoutError:
+            raise CloudUnavailable(f"the cloud at {self.address} is silent") from None
+        except grpc.aio.AioRpcError as error:
+            if error.code() in _LOGIN_NEEDED:
+                self._token = None
+            raise self._describe(error) from None
+        finally:
+            if call is not None:
+                call.cancel()
+
+    def _describe(self, error: grpc.aio.AioRpcError) -> CloudUnavailable:
+        kind = MethodMissing if error.code() is grpc.StatusCode.UNIMPLEMENTED else CloudUnavailable
+        return kind(
+            f"the cloud at {self.address} does not answer: {error.code().name}: {error.details()}"
+        )
 
     async def aclose(self) -> None:
         await self._channel.close(None)
@@ -113,6 +149,9 @@ class CloudClient:
             request_serializer=type(request).SerializeToString,
             response_deserializer=reply.FromString,
         )
-        metadata = (("authorization", f"Bearer {token}"),) if token is not None else ()
-        found: Reply = await method(request, timeout=timeout, metadata=metadata)
+        found: Reply = await method(request, timeout=timeout, metadata=_metadata_of(token))
         return found
+
+
+def _metadata_of(token: str | None) -> tuple[tuple[str, str], ...]:
+    return (("authorization", f"Bearer {token}"),) if token is not None else ()

@@ -9,3 +9,9 @@ class CloudUnavailable(CogworkError):
     """The cloud does not answer, or refuses."""
 
     status = "UNAVAILABLE"
+
+
+class MethodMissing(CloudUnavailable):
+    """The cloud does not have this method."""
+
+    status = "UNIMPLEMENTED"

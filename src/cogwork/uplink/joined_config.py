@@ -12,13 +12,15 @@ from cogwork.resource.config_message import from_message
 _LOCAL_CLOUD: Final = ("id", "secret", "api_key", "app_address", "refresh_interval")
 """What the machine never takes from the cloud."""
 _ROLES: Final = "roles"
+_ANYWHERE: Final = "0.0.0.0:8080"
+"""Where a machine listens that has a login of the cloud."""
 
 
 def join_config(message: RobotConfig, local: dict[str, Any]) -> str:
     """Return the text of the configuration to run.
 
     `local` is the file of the machine: its section `cloud` says how to log in, and its
-    `network.bind_address` where to listen.
+    `network.bind_address` where to listen if the cloud does not say it.
     """
     found = from_message(message)
     cloud = local["cloud"]
@@ -27,6 +29,8 @@ def join_config(message: RobotConfig, local: dict[str, Any]) -> str:
         **{key: cloud[key] for key in _LOCAL_CLOUD if key in cloud},
     }
     address = local.get("network", {}).get("bind_address")
+    if not address and found.get("auth", {}).get("handlers"):
+        address = _ANYWHERE
     if address:
         found.setdefault("network", {}).setdefault("bind_address", address)
     for handler in found.get("auth", {}).get("handlers", ()):

@@ -31,10 +31,22 @@ _CACHE_TIMEOUT: Final = 10.0
 _FIRST_TIMEOUT: Final = 2.0
 """Seconds that a machine waits for its cloud when it starts and knows an earlier configuration."""
 _RETRY: Final = Backoff(first=1.0, longest=10.0)
+_SAFETY_INTERVAL: Final = 300.0
+"""Seconds between two fetches from a cloud that tells when something has changed."""
 
 
 class CloudLink(Protocol):
     """A cloud as the source sees it. Its messages are opaque."""
+
+    async def start(self) -> None: ...
+
+    @property
+    def is_pushed(self) -> bool:
+        """Whether the cloud tells now when something has changed."""
+
+    @property
+    def change(self) -> asyncio.Future[None]:
+        """Done when the cloud has told of a change since the last fetch began."""
 
     async def fetch(self, timeout: float) -> bytes:
         """Return the current configuration. Raise CloudUnavailable."""
@@ -126,14 +138,18 @@ class JoinedSource:
             self._local = candidate
             return
         self._cloud = cloud
+        await self._link.start()
 
     def _follow_file(self) -> None:
         self._following_file = asyncio.create_task(self._file.next(), name="machine file")
 
-    async def _wait_for_file(self, seconds: float | None) -> None:
-        """Wait until the file changes, or for so long."""
+    async def _wait_for_file(
+        self, seconds: float | None, change: asyncio.Future[None] | None = None
+    ) -> None:
+        """Wait until the file changes, the cloud tells of a change, or for so long."""
         assert self._following_file is not None  # `next` has read the file
-        await self._clock.wait([self._following_file], seconds)
+        waited_for: list[asyncio.Future[Any]] = [self._following_file]
+        await self._clock.wait([*waited_for, change] if change is not None else waited_for, seconds)
         if self._following_file.done():
             await self._read_file(self._following_file.result())
             self._follow_file()
@@ -158,9 +174,7 @@ class JoinedSource:
 
     async def _poll(self, link: CloudLink, cloud: CloudConfig) -> Candidate | None:
         """Return the configuration of the cloud if it has changed, after a while."""
-        retry = _RETRY.delay(self._failures, _RANDOM) if self._failures else 0.0
-        await self._wait_for_file(max(retry, cloud.refresh_interval))
-        await self._save_applied(cloud.id)
+        await self._wait_until_due(link, cloud)
         if link is not self._link:
             return None
         try:
@@ -172,6 +186,20 @@ class JoinedSource:
             _log.info("the cloud answers again")
         self._failures = 0
         return self._make_candidate(link, message)
+
+    async def _wait_until_due(self, link: CloudLink, cloud: CloudConfig) -> None:
+        """Wait until the configuration should be fetched again, or the file has changed."""
+        began = self._clock.monotonic()
+        while True:
+            retry = _RETRY.delay(self._failures, _RANDOM) if self._failures else 0.0
+            # In short steps, because a cloud that tells of changes may become one that does not.
+            await self._wait_for_file(max(retry, cloud.refresh_interval), link.change)
+            await self._save_applied(cloud.id)
+            waited = self._clock.monotonic() - began
+            if link is not self._link or link.change.done():
+                return
+            if not link.is_pushed or self._failures or waited >= _SAFETY_INTERVAL:
+                return
 
     def _make_candidate(self, link: CloudLink, message: bytes) -> Candidate | None:
         """Return None if the message changes nothing, or cannot be used."""

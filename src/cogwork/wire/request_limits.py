@@ -24,6 +24,8 @@ MAX_REQUEST_SIZE = 1 << 25
 """Maximum bytes of a message with a payload; also the limit of the transports."""
 MAX_COMMAND_SIZE = 1 << 21
 """Maximum bytes of a command, which may contain anything."""
+MAX_FLEET_SIZE = 1 << 23
+"""Maximum bytes of a configuration for a cloud, once as text and once as Struct, or of logs."""
 DEFAULT_MAX_SIZE = 1 << 18
 """Maximum bytes of every other message, and of the rest of a message with a payload."""
 MAX_ELEMENTS = 10_000
@@ -38,6 +40,10 @@ _UNCOUNTED_SIZE = 1 << 12
 """Bytes. A message of this size or less cannot hold enough elements to matter."""
 _NON_PAYLOAD_FIELDS = frozenset({"uuid", "trace_id", "span_id", "parent_span_id", "value"})
 """Names of `bytes` fields that hold an identifier or an arbitrary value, not a payload."""
+_FLEET_MESSAGES = frozenset(
+    f"viam.app.v1.{name}Request"
+    for name in ("UpdateRobotPart", "CreateFragment", "UpdateFragment", "Log")
+)
 _STRUCTS = ("google.protobuf.Struct", "google.protobuf.Value", "google.protobuf.ListValue")
 
 
@@ -103,6 +109,8 @@ def message_limit(message: Descriptor) -> RequestLimit:
         return RequestLimit(MAX_REQUEST_SIZE, payload=message)
     if "command" in message.fields_by_name:
         return RequestLimit(MAX_COMMAND_SIZE, MAX_COMMAND_ELEMENTS)
+    if message.full_name in _FLEET_MESSAGES:
+        return RequestLimit(MAX_FLEET_SIZE, MAX_COMMAND_ELEMENTS)
     return RequestLimit(DEFAULT_MAX_SIZE)
 
 

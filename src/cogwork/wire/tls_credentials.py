@@ -8,7 +8,12 @@ from pathlib import Path
 import grpc
 
 
-def tls_credentials() -> grpc.ChannelCredentials:
-    """Return the authorities that this computer trusts, or those of SSL_CERT_FILE."""
+def tls_credentials(authorities: bytes | None = None) -> grpc.ChannelCredentials:
+    """Trust these authorities, given as PEM.
+
+    Without them, trust those of this computer, or of SSL_CERT_FILE.
+    """
+    if authorities is not None:
+        return grpc.ssl_channel_credentials(authorities)
     file: str | None = ssl.get_default_verify_paths().cafile
     return grpc.ssl_channel_credentials(Path(file).read_bytes() if file is not None else None)

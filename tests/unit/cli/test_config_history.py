@@ -166,7 +166,7 @@ def test_restore_without_a_terminal_needs_yes(
 ) -> None:
     assert main(["config", "restore", "1"]) == 2
     assert capsys.readouterr().err == (
-        "cannot ask without a terminal; to restore without a question, add -y\n"
+        "cannot ask without a terminal; to continue without a question, add -y\n"
     )
     assert (tmp_path / "machine.json").read_text() == SECOND
 

@@ -621,8 +621,9 @@ CASES = [
     Case(
         codes.UNSUPPORTED,
         '{«"cloud": {"id": "i", "secret": "s"}}',
-        "this release does not connect to a cloud",
+        "the machine does not connect to a cloud, because app_address is missing",
         IGNORED,
+        "add the address of the cloud, such as https://fleet.example.org",
     ),
     Case(
         codes.UNSUPPORTED,
@@ -736,7 +737,6 @@ def test_complete_file_has_only_the_login_error_and_unsupported_sections() -> No
         if found.code is codes.UNSUPPORTED
     ]
     assert unsupported == [
-        "/cloud",
         "/remotes",
         "/components/0/service_configs/0",
         "/components/0/service_configs/1",

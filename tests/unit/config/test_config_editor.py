@@ -22,6 +22,7 @@ from cogwork.config.load_context import LoadContext
 from cogwork.config.loader import load
 from cogwork.core.clock import SystemClock
 from cogwork.drivers.builtin_models import builtin_models
+from cogwork.logs.redactor import Redactor
 from cogwork.resource.registry import Registry
 
 
@@ -151,3 +152,22 @@ def test_file_in_a_directory_without_write_permission_is_not_editable(
         assert "the server may not write to" in editor.read().obstacle
     finally:
         file.parent.chmod(0o700)
+
+
+def test_configuration_of_a_cloud_is_shown_without_secrets_and_not_edited(tmp_path: Path) -> None:
+    file = tmp_path / "machine.json"
+    cloud = {"id": "part", "secret": "hidden-one", "app_address": "https://fleet.example.org"}
+    file.write_text(json.dumps({"cloud": cloud}))
+    context = LoadContext(Registry(builtin_models()), tmp_path, {})
+    running = load(json.dumps({"cloud": cloud, "debug": True}), context)
+    history = ConfigHistory(tmp_path / "history")
+    redactor = Redactor()
+    redactor.add_secrets(running.secrets)
+    editor = ConfigEditor(file, history, context, lambda: running, redactor.redact, SystemClock())
+    shown = editor.read()
+    assert '"debug": true' in shown.text
+    assert "hidden-one" not in shown.text
+    assert shown.obstacle.startswith("the configuration of this machine comes from the cloud at")
+    with pytest.raises(CannotWrite, match="edit it there: cogwork fleet config edit"):
+        save(editor, "{}")
+    assert json.loads(file.read_text()) == {"cloud": cloud}

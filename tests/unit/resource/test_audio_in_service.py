@@ -69,7 +69,7 @@ async def test_all_request_fields_reach_the_driver() -> None:
             async for _ in stream:
                 pass
         request_values = dict(microphone.request_values)
-        properties = await AudioInClient("m", channel).get_properties(timeout=60)
+        properties = await AudioInClient("m", channel).get_properties(timeout=5)
     assert {key: request_values[key] for key in ("codec", "duration", "previous", "extra")} == {
         "codec": "mp3",
         "duration": 2,

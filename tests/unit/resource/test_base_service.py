@@ -27,7 +27,7 @@ async def test_get_properties_passes_extra_and_timeout() -> None:
     assert isinstance(base, RecordingBase)
     async with served(base) as channel:
         client = BaseClient("b", channel)
-        properties = await client.get_properties(extra={"loaded": True}, timeout=60)
+        properties = await client.get_properties(extra={"loaded": True}, timeout=10)
     assert properties == Base.Properties(0.5, 0.25, 0.125)
     assert base.arguments["extra"] == {"loaded": True}
     assert 0 < base.arguments["timeout"] <= 10

@@ -63,7 +63,7 @@ async def test_stream_ticks_passes_all_request_fields() -> None:
     board = await make_board(Tick(pin_name="door", high=True))
     async with (
         served(board) as channel,
-        BoardServiceStub(channel).StreamTicks.open(timeout=60) as stream,
+        BoardServiceStub(channel).StreamTicks.open(timeout=10) as stream,
     ):
         await stream.send_message(REQUEST, end=True)
         tick = await stream.recv_message()

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from tests.unit.config.workshop import load_config
 
 from cogwork.core.errors import InvalidRequest
@@ -172,3 +175,32 @@ def test_unknown_settings_are_left_out() -> None:
     assert from_message(to_message({"network": {"front": "in_process"}, "other": 1})) == {
         "network": {}
     }
+
+
+@given(
+    st.dictionaries(
+        st.sampled_from(["components", "remotes", "network", "auth", "maintenance", "tracing"]),
+        st.recursive(
+            st.none() | st.booleans() | st.integers(-9, 9) | st.text(max_size=3),
+            lambda inner: (
+                st.lists(inner, max_size=2)
+                | st.dictionaries(
+                    st.sampled_from(
+                        [
+                            *("frame", "orientation", "geometry", "type", "value", "auth"),
+                            *("credentials", "handlers", "external_auth_config", "sensor_name"),
+                            *("sessions", "heartbeat_window", "connection_check_interval", "jwks"),
+                        ]
+                    ),
+                    inner,
+                    max_size=3,
+                )
+            ),
+            max_leaves=6,
+        ),
+        max_size=2,
+    )
+)
+def test_any_json_fits_or_is_refused(config: dict[str, Any]) -> None:
+    with contextlib.suppress(InvalidRequest):
+        to_message(config)

@@ -27,7 +27,7 @@ async def test_is_holding_something_passes_extra_and_timeout() -> None:
     assert isinstance(gripper, RecordingGripper)
     async with served(gripper) as channel:
         client = GripperClient("g", channel)
-        status = await client.is_holding_something(extra={"slowly": True}, timeout=60)
+        status = await client.is_holding_something(extra={"slowly": True}, timeout=10)
     assert status.is_holding_something
     assert status.meta == {}
     assert gripper.arguments["extra"] == {"slowly": True}

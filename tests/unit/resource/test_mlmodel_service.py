@@ -175,7 +175,7 @@ class TestSdkModels:
     async def test_sdk_client_infers(self, channel: str, echo: EchoModel) -> None:
         async with served(echo, by=channel) as sdk_channel:
             outputs = await MLModelClient("m", sdk_channel).infer(
-                EVERY_TYPE, extra={"a": 1}, timeout=60
+                EVERY_TYPE, extra={"a": 1}, timeout=5
             )
         assert_echoed(outputs, EVERY_TYPE)
         assert echo.arguments["extra"] == {"a": 1}
@@ -184,7 +184,7 @@ class TestSdkModels:
     async def test_sdk_client_gets_metadata_and_status(self, channel: str, echo: EchoModel) -> None:
         async with served(echo, by=channel) as sdk_channel:
             client = MLModelClient("m", sdk_channel)
-            metadata = await client.metadata(extra={"b": True}, timeout=60)
+            metadata = await client.metadata(extra={"b": True}, timeout=5)
             assert await client.get_status() == {"is": "fine"}
         assert (metadata.name, list(metadata.input_info[0].shape)) == ("echo", [-1, 3])
         assert echo.arguments["extra"] == {"b": True}
@@ -254,7 +254,7 @@ class TestFastClient:
     async def test_fast_client_returns_the_same_tensors(self, by: str, echo: EchoModel) -> None:
         given = {**EVERY_TYPE, "scalar": np.array(3.0), "none": np.zeros((0, 3), np.float32)}
         async with fast_client(by, echo) as client:
-            assert_echoed(await client.infer(given, extra={"c": "d"}, timeout=60), given)
+            assert_echoed(await client.infer(given, extra={"c": "d"}, timeout=5), given)
         assert echo.arguments["extra"] == {"c": "d"}
         assert 0 < echo.arguments["timeout"] < 5.5  # rounded on its way
 

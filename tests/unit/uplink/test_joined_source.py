@@ -28,12 +28,18 @@ class Cloud:
         self.is_away = False
         self.timeouts: list[float] = []
         self.links: list[str] = []
+        self.is_pushed = False
 
     def connect(self, cloud: CloudConfig) -> CloudLink:
         self.links.append(cloud.app_address)
         return self
 
+    async def start(self) -> None:
+        self.change: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+
     async def fetch(self, timeout: float) -> bytes:
+        if self.change.done():
+            await self.start()
         self.timeouts.append(timeout)
         if self.is_away:
             raise CloudUnavailable("the cloud is away")

@@ -1,0 +1,54 @@
+"""A Python program that connects to a machine through its cloud."""
+
+from __future__ import annotations
+
+from cogwork.cli.fleet.stored_login import KEY_ID_VARIABLE, KEY_VARIABLE, FleetLogin
+
+_HTTPS_PORT = 443
+LOCAL_NAME_REASON = (
+    "the SDK does not use WebRTC for names that end with localhost; give the cloud another domain "
+    "with: cogwork-cloud init --domain DOMAIN"
+)
+
+
+def make_dial_address(fqdn: str, login: FleetLogin) -> str:
+    """Return the address that the SDK dials: the name of a machine leads to its cloud."""
+    is_default = login.is_encrypted and login.port == _HTTPS_PORT
+    return fqdn if is_default else f"{fqdn}:{login.port}"
+
+
+def is_local_name(fqdn: str) -> bool:
+    """Return whether the SDK takes a name for this computer, and does not ask the cloud for it."""
+    return fqdn.endswith("localhost")
+
+
+def render_snippet(fqdn: str, login: FleetLogin) -> str:
+    """Return the program. The key is not part of it, so that it can be shared."""
+    address = make_dial_address(fqdn, login)
+    insecure = "" if login.is_encrypted else "    options.dial_options.insecure = True\n"
+    return f"""\
+import asyncio
+import os
+
+from viam.robot.client import RobotClient
+
+
+async def main() -> None:
+    key_id, key = os.environ["{KEY_ID_VARIABLE}"], os.environ["{KEY_VARIABLE}"]
+    options = RobotClient.Options.with_api_key(key, key_id)
+{insecure}    async with await RobotClient.at_address("{address}", options) as machine:
+        print(machine.resource_names)
+
+
+asyncio.run(main())
+"""
+
+
+def render_requirements(fqdn: str, login: FleetLogin) -> str:
+    """Return what the program needs to run."""
+    needs = [f"Set {KEY_ID_VARIABLE} and {KEY_VARIABLE} to a key with a role on the machine."]
+    if login.authority is not None:
+        needs.append(f"Set SSL_CERT_FILE to {login.authority}.")
+    if is_local_name(fqdn):
+        needs.append(f"It cannot connect yet: {LOCAL_NAME_REASON}.")
+    return "\n".join(needs)

@@ -1,0 +1,193 @@
+"""`cogwork fleet config show`, `diff`, `history` and `restore`."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+import time
+from collections.abc import Sequence
+
+import grpc
+
+from cogwork.cli.config_secrets import make_redact
+from cogwork.cli.confirmation import confirm
+from cogwork.cli.fleet.config_file import read_config_file
+from cogwork.cli.fleet.config_plan import ConfigPlan, make_plan
+from cogwork.cli.fleet.config_update import Outrun, save_config
+from cogwork.cli.fleet.fleet_client import CloudRefused, FleetClient, with_fleet
+from cogwork.cli.fleet.inventory import find_part, list_organizations
+from cogwork.cli.fleet.keys import name_keys
+from cogwork.cli.fleet.listing import print_table
+from cogwork.cli.fleet.revisions import Revision, find_revision, list_revisions, read_text
+from cogwork.cli.table import format_age
+from cogwork.cli.terminal import (
+    EXIT_FAILURE,
+    EXIT_OK,
+    ProgressLine,
+    paint,
+    print_error,
+    print_json,
+    print_text,
+)
+from cogwork.config.text_diff import mask_text
+from cogwork.core.escape import escape
+from cogwork.core.paths import cogwork_home
+from cogwork.logs.entry import format_timestamp
+from cogwork.resource import sdk
+
+assert sdk.VERSION  # `sdk` must be imported before the SDK itself
+from viam.gen.app.v1 import app_pb2 as pb  # noqa: E402
+
+_TAB_WIDTH = 4
+_STYLES = {"+": "green", "-": "red", "@": "dim"}
+
+
+def show(arguments: argparse.Namespace) -> int:
+    def run(client: FleetClient) -> int:
+        part = find_part(client, arguments.part)
+        text = read_text(part)
+        if arguments.revision is not None:
+            text = find_revision(read_revisions(client, part), arguments.revision).text
+        shown = text if arguments.reveal else mask_text(text, make_redact(text))
+        if arguments.json:
+            updated = part.last_updated.ToJsonString()
+            print_json({"part": part.id, "last_updated": updated, "config": shown})
+        elif sys.stdout.isatty():
+            print_text(shown.rstrip("\n").expandtabs(_TAB_WIDTH))
+        else:
+            sys.stdout.write(shown)
+        if shown != text:
+            print_error("secrets are masked; for the text as it is, add --reveal-secrets")
+        return EXIT_OK
+
+    return with_fleet(run)
+
+
+def diff(arguments: argparse.Namespace) -> int:
+    def run(client: FleetClient) -> int:
+        part = find_part(client, arguments.part)
+        before, after, title = _choose_texts(client, part, arguments)
+        plan = make_plan(before, after, cogwork_home(os.environ))
+        if arguments.json:
+            print_json(plan.as_json(title))
+        else:
+            print_plan(plan, title, reveal=arguments.reveal)
+        return EXIT_FAILURE if plan.loaded.has_errors else EXIT_OK
+
+    return with_fleet(run)
+
+
+def history(arguments: argparse.Namespace) -> int:
+    def run(client: FleetClient) -> int:
+        revisions = read_revisions(client, find_part(client, arguments.part))
+        if arguments.json:
+            print_json([_describe(each) for each in revisions])
+        else:
+            print_table(history_rows(revisions, _name_editors(client), time.time()))
+        return EXIT_OK
+
+    return with_fleet(run)
+
+
+def restore(arguments: argparse.Namespace) -> int:
+    def run(client: FleetClient) -> int:
+        part = find_part(client, arguments.part)
+        wanted = find_revision(read_revisions(client, part), arguments.revision)
+        if wanted.text == read_text(part):
+            print_text(f"{part.name} already has the text of revision {wanted.number}")
+            return EXIT_OK
+        plan = make_plan(read_text(part), wanted.text, cogwork_home(os.environ))
+        print_plan(plan, f"revision {wanted.number}", reveal=arguments.reveal)
+        if not arguments.yes and not confirm(f"Restore revision {wanted.number} to {part.name}?"):
+            print_error("nothing was saved")
+            return EXIT_FAILURE
+        try:
+            save_config(client, part, wanted.text, part.last_updated)
+        except Outrun as error:
+            again = f"cogwork fleet config restore {arguments.part} {wanted.number}"
+            print_error(f"{error}; to see the change and decide again, run: {again}")
+            return EXIT_FAILURE
+        print_text(f"restored revision {wanted.number} to {part.name}")
+        return EXIT_OK
+
+    return with_fleet(run)
+
+
+def print_plan(plan: ConfigPlan, file: str, *, reveal: bool) -> None:
+    """Print the differences, the faults and what the machine would do."""
+    for line in plan.format_difference(reveal=reveal).split("\n"):
+        _print_difference(line)
+    for fault in plan.format_faults(file, paint):
+        print(fault)
+    print()
+    print(paint("On the machine:", "bold"))
+    print_text(plan.format_steps())
+
+
+def history_rows(
+    revisions: Sequence[Revision], names: dict[str, str], now: float
+) -> list[tuple[str, ...]]:
+    rows = [
+        (
+            str(each.number),
+            format_age(now - each.made_at),
+            names.get(each.editor, each.editor) or "-",
+            each.change,
+        )
+        for each in revisions
+    ]
+    return [("REVISION", "AGE", "SAVED BY", "CHANGE"), *rows]
+
+
+def read_revisions(client: FleetClient, part: pb.RobotPart) -> list[Revision]:
+    """Read all pages of the history."""
+    edits: list[pb.RobotPartHistoryEntry] = []
+    request = pb.GetRobotPartHistoryRequest(id=part.id)
+    with ProgressLine() as progress:
+        while True:
+            reply = client.call("GetRobotPartHistory", request, pb.GetRobotPartHistoryResponse)
+            edits += reply.history
+            if not reply.next_page_token:
+                return list_revisions(part, edits)
+            progress.show(f"reading the history: {len(edits)} edits")
+            request.page_token = reply.next_page_token
+
+
+def _choose_texts(
+    client: FleetClient, part: pb.RobotPart, arguments: argparse.Namespace
+) -> tuple[str, str, str]:
+    """Return the texts before and after, and what the second is called."""
+    current = read_text(part)
+    if arguments.file is not None:
+        return current, read_config_file(arguments.file), arguments.file
+    revisions = read_revisions(client, part)
+    if arguments.revision is not None:
+        revision = find_revision(revisions, arguments.revision)
+        return current, revision.text, f"revision {revision.number}"
+    previous = revisions[1] if len(revisions) > 1 else revisions[0]
+    return previous.text, current, f"revision {revisions[0].number}"
+
+
+def _name_editors(client: FleetClient) -> dict[str, str]:
+    """Return the names of keys by ID, as far as the user may see them."""
+    try:
+        return name_keys(client, list_organizations(client))
+    except CloudRefused as error:
+        if error.code in (grpc.StatusCode.NOT_FOUND, grpc.StatusCode.PERMISSION_DENIED):
+            return {}
+        raise
+
+
+def _describe(revision: Revision) -> dict[str, object]:
+    return {
+        "revision": revision.number,
+        "saved_at": format_timestamp(revision.made_at),
+        "saved_by": revision.editor or None,
+        "change": revision.change,
+    }
+
+
+def _print_difference(line: str) -> None:
+    style = _STYLES.get(line[:1])
+    print(paint(escape(line), style) if style else escape(line))

@@ -1,0 +1,164 @@
+"""The cloud that `cogwork fleet` talks to, and the key with which it logs in."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from cogwork.cli.grpc_client import CommandError
+from cogwork.cli.http_client import ALLOW_PLAINTEXT_VARIABLE
+from cogwork.core import atomic
+from cogwork.core.address import TLS_PREFIX, is_loopback, parse_address
+from cogwork.core.paths import cogwork_home
+
+ADDRESS_VARIABLE = "COGWORK_FLEET_ADDRESS"
+KEY_ID_VARIABLE = "COGWORK_FLEET_KEY_ID"
+KEY_VARIABLE = "COGWORK_FLEET_KEY"
+VARIABLES = (ADDRESS_VARIABLE, KEY_ID_VARIABLE, KEY_VARIABLE)
+
+_PLAINTEXT_PREFIX = "http://"
+_HTTP_PORT, _HTTPS_PORT = 80, 443
+_LOCAL_PORT = 8090
+"""Where `cogwork-cloud serve` listens unless it is told otherwise."""
+_PRIVATE = 0o600
+
+
+@dataclass(frozen=True, slots=True)
+class FleetLogin:
+    address: str
+    """`https://HOST:PORT`, or `HOST:PORT` without TLS."""
+    key_id: str
+    key: str = field(repr=False)
+    authority: Path | None = None
+    """Certificates of the authority that signed the cloud's, as PEM; None for a public one."""
+
+    @property
+    def is_encrypted(self) -> bool:
+        return self.address.startswith(TLS_PREFIX)
+
+    @property
+    def url(self) -> str:
+        return self.address if self.is_encrypted else _PLAINTEXT_PREFIX + self.address
+
+    @property
+    def host(self) -> str:
+        return self.address.removeprefix(TLS_PREFIX).rpartition(":")[0]
+
+    @property
+    def port(self) -> int:
+        return int(self.address.rpartition(":")[2])
+
+
+class LoginStore:
+    """Keeps the login of one user, in files that no other user can read."""
+
+    def __init__(self, home: Path) -> None:
+        self._login = home / "fleet" / "login.json"
+        self._authority = home / "fleet" / "ca.pem"
+
+    @classmethod
+    def of(cls, environment: Mapping[str, str]) -> LoginStore:
+        return cls(cogwork_home(environment))
+
+    @property
+    def path(self) -> Path:
+        return self._login
+
+    def save(self, login: FleetLogin) -> FleetLogin:
+        """Keep a login with a copy of its authority. Raise CommandError."""
+        content = {"address": login.address, "key_id": login.key_id, "key": login.key}
+        try:
+            if login.authority is None:
+                self._authority.unlink(missing_ok=True)
+            else:
+                certificates = login.authority.read_bytes()
+                atomic.write(self._authority, certificates, _PRIVATE)
+            atomic.write(self._login, f"{json.dumps(content, indent=2)}\n".encode(), _PRIVATE)
+        except OSError as error:
+            raise CommandError(
+                f"cannot store the login: {error.strerror} ({error.filename})"
+            ) from None
+        return self._make(content)
+
+    def load(self) -> FleetLogin | None:
+        """Return None if nobody is logged in. Raise CommandError."""
+        try:
+            return self._make(json.loads(self._login.read_bytes()))
+        except FileNotFoundError:
+            return None
+        except OSError as error:
+            raise CommandError(f"cannot read {self._login}: {error.strerror}") from None
+        except (ValueError, KeyError, TypeError):
+            raise CommandError(
+                f"{self._login} is damaged; log in again with: cogwork fleet login URL"
+            ) from None
+
+    def delete(self) -> bool:
+        """Return whether there was a login. Raise CommandError."""
+        try:
+            self._authority.unlink(missing_ok=True)
+            self._login.unlink()
+        except FileNotFoundError:
+            return False
+        except OSError as error:
+            raise CommandError(f"cannot delete {error.filename}: {error.strerror}") from None
+        return True
+
+    def _make(self, content: Mapping[str, str]) -> FleetLogin:
+        authority = self._authority if self._authority.exists() else None
+        address, key_id, key = (str(content[name]) for name in ("address", "key_id", "key"))
+        return FleetLogin(address, key_id, key, authority)
+
+
+def find_login(environment: Mapping[str, str]) -> FleetLogin:
+    """Return the login of the environment, or else the stored one. Raise CommandError."""
+    login = read_variables(environment) or LoginStore.of(environment).load()
+    if login is None:
+        raise CommandError(
+            "not logged in to a cloud; run `cogwork fleet login URL`, or set "
+            + ", ".join(VARIABLES)
+        )
+    check_confidential(login, environment)
+    return login
+
+
+def read_variables(environment: Mapping[str, str]) -> FleetLogin | None:
+    """Return the login that the variables give, None if none is set. Raise CommandError."""
+    values = [environment.get(name, "") for name in VARIABLES]
+    if not any(values):
+        return None
+    missing = [name for name, value in zip(VARIABLES, values, strict=True) if not value]
+    if missing:
+        raise CommandError(f"set {' and '.join(missing)}, too; the variables belong together")
+    address, key_id, key = values
+    try:
+        return FleetLogin(parse_cloud_address(address), key_id, key)
+    except ValueError as error:
+        raise CommandError(f"{ADDRESS_VARIABLE}: {error}") from None
+
+
+def parse_cloud_address(text: str) -> str:
+    """Return `https://HOST:PORT`, or `HOST:PORT` for one without TLS. Raise ValueError.
+
+    Without a scheme, TLS is used unless the cloud is on this computer.
+    """
+    if text.startswith(TLS_PREFIX):
+        return parse_address(text, _HTTPS_PORT)
+    if text.startswith(_PLAINTEXT_PREFIX):
+        return parse_address(text, _HTTP_PORT)
+    local = parse_address(text, _LOCAL_PORT)
+    if is_loopback(local.rpartition(":")[0]):
+        return local
+    return parse_address(TLS_PREFIX + text, _HTTPS_PORT)
+
+
+def check_confidential(login: FleetLogin, environment: Mapping[str, str]) -> None:
+    """Raise CommandError if the key would travel where others can read it."""
+    is_confidential = login.is_encrypted or is_loopback(login.host)
+    if not is_confidential and not environment.get(ALLOW_PLAINTEXT_VARIABLE):
+        raise CommandError(
+            f"not sending the key to {login.address} without TLS; write https:// before the "
+            f"address, or set {ALLOW_PLAINTEXT_VARIABLE}=1"
+        )

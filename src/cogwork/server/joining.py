@@ -1,0 +1,79 @@
+"""Joins the machine to the cloud that its configuration file names."""
+
+from __future__ import annotations
+
+import hashlib
+import logging
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+from cogwork.config.cloud import CloudConfig
+from cogwork.config.json_reader import read_json
+from cogwork.config.last_good import LastGood, last_good_for
+from cogwork.config.sources import FileSource
+from cogwork.config.substitution import substitute
+from cogwork.core.clock import Clock
+from cogwork.logs.entry import Entry
+from cogwork.serving.log import ServerLog
+from cogwork.serving.shutdown import Shutdown
+from cogwork.uplink.joined_source import CloudLink, JoinedSource
+
+_log = logging.getLogger("rdk.networking")
+
+
+class Joining:
+    """The source of the machine's configurations, and what else the cloud gives it."""
+
+    def __init__(
+        self,
+        config_file: Path,
+        home: Path,
+        environment: Mapping[str, str],
+        log: ServerLog,
+        shutdown: Shutdown,
+        clock: Clock,
+        *,
+        allow_plaintext: bool,
+        on_certificate: Callable[[], None],
+    ) -> None:
+        """`on_certificate` is called when `certificate` has changed."""
+        self._home = home / "joined"
+        self._environment = environment
+        self._log = log
+        self._shutdown = shutdown
+        self._clock = clock
+        self._allow_plaintext = allow_plaintext
+        self._on_certificate = on_certificate
+        self.certificate: Path | None = None
+        """A file with the certificate of the cloud and its key."""
+        self.source = JoinedSource(
+            FileSource(config_file, clock),
+            LastGood(self._home / last_good_for(home, config_file).path.name),
+            self._parse,
+            self._connect,
+            clock,
+        )
+
+    def send_log_to(self, put: Callable[[Entry], None] | None) -> None:
+        self._log.uplink = put
+
+    def use_certificate(self, file: Path) -> None:
+        self.certificate = file
+        self._on_certificate()
+
+    def restart(self, reason: str) -> None:
+        self._shutdown.restart(reason)
+
+    def _parse(self, text: str) -> Any:
+        return read_json(substitute(text, self._environment).text).value
+
+    def _connect(self, cloud: CloudConfig) -> CloudLink:
+        # Most machines have no cloud, and start without these.
+        from cogwork.uplink.machine_link import MachineLink
+
+        # Another cloud must not get what was meant for this one.
+        name = hashlib.sha256(f"{cloud.app_address}\n{cloud.id}".encode()).hexdigest()[:16]
+        return MachineLink(
+            cloud, self._home / name, self, self._clock, allow_plaintext=self._allow_plaintext
+        )

@@ -1,0 +1,61 @@
+"""Listens to a cloud that tells its machines what has changed."""
+
+from __future__ import annotations
+
+import logging
+import random
+from collections.abc import Callable
+from typing import Final
+
+from google.protobuf.wrappers_pb2 import StringValue
+
+from cogwork.core.backoff import Backoff
+from cogwork.core.clock import Clock
+from cogwork.uplink.cloud_client import CloudClient
+from cogwork.uplink.errors import CloudUnavailable, MethodMissing
+from cogwork.wire.watch_method import WATCH, WATCH_HEARTBEAT
+
+_SILENCE: Final = 2.5 * WATCH_HEARTBEAT
+_RETRY: Final = Backoff(first=1.0, longest=10.0)
+_MISSING_RETRY: Final = 600.0
+"""Seconds until a cloud that has no such method is asked again: it may have been updated."""
+_RANDOM: Final = random.Random()  # noqa: S311 - it only spreads attempts
+
+_log = logging.getLogger("rdk.config")
+
+
+class ConfigWatch:
+    def __init__(
+        self, client: CloudClient, part: str, clock: Clock, on_news: Callable[[str], None]
+    ) -> None:
+        """`on_news` takes the current revision, when listening begins and after each change."""
+        self._client = client
+        self._part = part
+        self._clock = clock
+        self._on_news = on_news
+        self.is_listening = False
+
+    async def run(self) -> None:
+        """Listen until cancelled."""
+        failures = 0
+        while True:
+            began = self._clock.monotonic()
+            try:
+                await self._listen()
+            except MethodMissing:
+                await self._clock.sleep(_MISSING_RETRY)
+            except CloudUnavailable as error:
+                # The source of configurations reports that the cloud is away.
+                _log.debug("not listening to the cloud: %s", error)
+            finally:
+                self.is_listening = False
+            lasted = self._clock.monotonic() - began
+            failures = 1 if lasted > _RETRY.longest else failures + 1
+            await self._clock.sleep(_RETRY.delay(failures, _RANDOM))
+
+    async def _listen(self) -> None:
+        request = StringValue(value=self._part)
+        async for message in self._client.stream(WATCH, request, StringValue, _SILENCE):
+            self.is_listening = True
+            if message.value:
+                self._on_news(message.value)

@@ -1,0 +1,145 @@
+"""Everything that connects a machine to its cloud: configuration, certificate, log, restarts."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import platform
+import socket
+from collections.abc import Callable, Coroutine
+from pathlib import Path
+from typing import Any, Final, Protocol
+
+from google.protobuf.message import DecodeError
+from viam.gen.app.v1.robot_pb2 import AgentInfo, ConfigRequest, ConfigResponse, RobotConfig
+
+from cogwork import __version__
+from cogwork.config.cloud import CloudConfig
+from cogwork.core.clock import Clock
+from cogwork.logs.entry import Entry
+from cogwork.logs.spool import SpoolInUse
+from cogwork.uplink.certificate_link import CertificateLink
+from cogwork.uplink.cloud_client import CloudClient, CloudLogin
+from cogwork.uplink.config_watch import ConfigWatch
+from cogwork.uplink.joined_config import join_config
+from cogwork.uplink.log_link import LogLink, open_log_link
+from cogwork.uplink.restart_link import RestartLink
+
+_CONFIG: Final = "/viam.app.v1.RobotService/Config"
+
+_log = logging.getLogger("rdk.config")
+
+
+class LinkHost(Protocol):
+    """What a link asks of the server that it is part of."""
+
+    def send_log_to(self, put: Callable[[Entry], None] | None) -> None:
+        """Pass each line of the log to `put`, which does not block; None to stop that."""
+
+    def use_certificate(self, file: Path) -> None:
+        """Serve TLS with the certificate and the key in this file."""
+
+    def restart(self, reason: str) -> None: ...
+
+
+class MachineLink:
+    def __init__(
+        self,
+        cloud: CloudConfig,
+        directory: Path,
+        host: LinkHost,
+        clock: Clock,
+        *,
+        allow_plaintext: bool,
+    ) -> None:
+        """`directory` keeps what must survive a restart, for this part of this cloud only.
+
+        Raise CloudUnavailable or ValueError if the address of the cloud cannot be used.
+        """
+        self._part = cloud.id
+        self._directory = directory
+        self._host = host
+        self._clock = clock
+        self._client = client = CloudClient(
+            cloud.app_address, CloudLogin.from_config(cloud), allow_plaintext=allow_plaintext
+        )
+        self._watch = ConfigWatch(client, cloud.id, clock, self._on_news)
+        self._restart = RestartLink(client, cloud.id, clock, host.restart)
+        self._certificate = CertificateLink(
+            directory / "certificate.pem", client, cloud.id, clock, host.use_certificate
+        )
+        self._log: LogLink | None = None
+        self._revision = ""
+        self._change: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._tasks: list[asyncio.Task[None]] = []
+
+    async def start(self) -> None:
+        await self._certificate.use_stored()
+        try:
+            self._log = await open_log_link(
+                self._directory / "log", self._client, self._part, self._clock
+            )
+        except SpoolInUse as error:
+            _log.error("the log is not sent to the cloud: %s", error)
+        else:
+            self._host.send_log_to(self._log.put)
+            self._create_task(self._log.run())
+        self._create_task(self._watch.run())
+        self._create_task(self._restart.run())
+
+    @property
+    def is_pushed(self) -> bool:
+        return self._watch.is_listening
+
+    @property
+    def change(self) -> asyncio.Future[None]:
+        return self._change
+
+    async def fetch(self, timeout: float) -> bytes:
+        if self._change.done():
+            self._change = asyncio.get_running_loop().create_future()
+        request = ConfigRequest(id=self._part, agent_info=_describe_machine())
+        reply = await self._client.call(_CONFIG, request, ConfigResponse, timeout)
+        self._revision = reply.config.revision
+        if not reply.config.cloud.signaling_insecure:
+            await self._certificate.renew(reply.config.cloud.fqdn, timeout)
+        return reply.config.SerializeToString(deterministic=True)
+
+    def render(self, message: bytes, local: dict[str, Any]) -> str:
+        try:
+            return join_config(RobotConfig.FromString(message), local)
+        except DecodeError as error:
+            raise ValueError(str(error)) from None
+
+    async def aclose(self) -> None:
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+        if self._log is not None:
+            self._host.send_log_to(None)
+            await self._log.aclose()
+        await self._client.aclose()
+
+    def _on_news(self, revision: str) -> None:
+        if revision != self._revision and not self._change.done():
+            self._change.set_result(None)
+        self._restart.ask_soon()
+
+    def _create_task(self, work: Coroutine[Any, Any, None]) -> None:
+        task = asyncio.create_task(work, name="cloud")
+        task.add_done_callback(_report_failure)
+        self._tasks.append(task)
+
+
+def _report_failure(task: asyncio.Task[None]) -> None:
+    if not task.cancelled() and (error := task.exception()) is not None:
+        _log.critical("a connection to the cloud ended; restart the server", exc_info=error)
+
+
+def _describe_machine() -> AgentInfo:
+    return AgentInfo(
+        host=socket.gethostname(),
+        os=platform.system().lower(),
+        version=__version__,
+        platform=f"{platform.system().lower()}/{platform.machine()}",
+    )

@@ -1,0 +1,94 @@
+"""Many machines of a cloud, as its clients see them: they watch, poll and log.
+
+Run as `simulated_machines.py <address> <seconds>`, with lines of `part secret` on standard input.
+Prints a line of JSON for each second.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import random
+import sys
+import time
+from dataclasses import dataclass, field
+
+from google.protobuf.wrappers_pb2 import StringValue
+
+from cogwork.resource import sdk
+
+assert sdk.VERSION  # it comes before anything else of the SDK
+from viam.gen.app.v1.robot_pb2 import (  # noqa: E402
+    ConfigRequest,
+    ConfigResponse,
+    LogRequest,
+    LogResponse,
+)
+
+from cogwork.uplink.cloud_client import CloudClient, CloudLogin  # noqa: E402
+from cogwork.uplink.errors import CloudUnavailable  # noqa: E402
+from cogwork.wire.watch_method import WATCH  # noqa: E402
+
+CONFIG = "/viam.app.v1.RobotService/Config"
+LOG = "/viam.app.v1.RobotService/Log"
+POLL = 10.0
+"""Seconds between two polls of a machine. Ours poll less while they watch; others do not watch."""
+TIMEOUT = 15.0
+
+
+@dataclass
+class Report:
+    """What happened since the last line."""
+
+    watching: set[str] = field(default_factory=set)
+    polls: list[float] = field(default_factory=list)
+    failed: int = 0
+
+    def take(self) -> str:
+        polls, self.polls = sorted(self.polls), []
+        failed, self.failed = self.failed, 0
+        return json.dumps({"watching": len(self.watching), "polls": polls, "failed": failed})
+
+
+async def watch(client: CloudClient, part: str, report: Report) -> None:
+    while True:
+        try:
+            async for _ in client.stream(WATCH, StringValue(value=part), StringValue, 60):
+                report.watching.add(part)
+        except CloudUnavailable:
+            report.failed += 1
+        report.watching.discard(part)
+        await asyncio.sleep(random.uniform(1, 10))
+
+
+async def poll(client: CloudClient, part: str, report: Report) -> None:
+    await asyncio.sleep(random.uniform(0, POLL))
+    line = LogRequest(id=part)
+    line.logs.add(level="info", logger_name="rdk", message="all is well")
+    while True:
+        try:
+            began = time.monotonic()
+            await client.call(CONFIG, ConfigRequest(id=part), ConfigResponse, TIMEOUT)
+            report.polls.append(time.monotonic() - began)
+            await client.call(LOG, line, LogResponse, TIMEOUT)
+        except CloudUnavailable:
+            report.failed += 1
+        await asyncio.sleep(POLL)
+
+
+async def main(address: str, seconds: float) -> None:
+    report, tasks = Report(), []
+    for line in sys.stdin:
+        part, secret = line.split()
+        client = CloudClient(f"http://{address}", CloudLogin(part, "robot-secret", secret))
+        tasks += [asyncio.create_task(each(client, part, report)) for each in (watch, poll)]
+    ends = time.monotonic() + seconds
+    while time.monotonic() < ends:
+        await asyncio.sleep(1)
+        print(report.take(), flush=True)
+    for task in tasks:
+        task.cancel()
+
+
+if __name__ == "__main__":
+    asyncio.run(main(sys.argv[1], float(sys.argv[2])))
