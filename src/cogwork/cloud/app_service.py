@@ -11,31 +11,39 @@ from google.protobuf.message import Message
 from viam.gen.app.v1.app_grpc import UnimplementedAppServiceBase
 
 from cogwork.cloud import (
+    fragments,
     keys,
     locations,
+    machine_fragments,
     machines,
     organizations,
     part_configs,
     parts,
     permissions,
+    registry_items,
+    registry_modules,
 )
 from cogwork.cloud.actor import Actor
-from cogwork.cloud.bus import part_topic
 from cogwork.cloud.config_checker import ConfigChecker
 from cogwork.cloud.context import CloudContext
 from cogwork.cloud.login import Login
 from cogwork.cloud.operation import Operation
+from cogwork.cloud.operation_runner import run_operation
 from cogwork.cloud.part_logs import get_robot_part_logs, tail_robot_part_logs
-from cogwork.cloud.records import Transaction
+from cogwork.cloud.registry_modules import upload_module_file
 from cogwork.wire.handlers import Handler, Method, Stream, methods_from_service
 
 APP_SERVICE: Final = "viam.app.v1.AppService"
 
 _TAIL: Final = "TailRobotPartLogs"
+_UPLOAD: Final = "UploadModuleFile"
 
 _OPERATIONS: Final[Mapping[str, Operation]] = {
     name: operation
-    for each in (organizations, locations, machines, parts, part_configs, keys, permissions)
+    for each in (
+        *(organizations, locations, machines, parts, part_configs, keys, permissions),
+        *(fragments, machine_fragments, registry_items, registry_modules),
+    )
     for name, operation in each.OPERATIONS.items()
 }
 
@@ -52,7 +60,7 @@ _CHECKS: Final[Mapping[str, _Check]] = {"UpdateRobotPart": part_configs.check_up
 
 def served_methods() -> list[str]:
     """Return the names of the methods that are served."""
-    return sorted({*_OPERATIONS, *_ANSWERS, _TAIL})
+    return sorted({*_OPERATIONS, *_ANSWERS, _TAIL, _UPLOAD})
 
 
 class AppService:
@@ -72,6 +80,8 @@ class AppService:
         name = method.path.rpartition("/")[2]
         if name == _TAIL:
             return self._tail_logs
+        if name == _UPLOAD:
+            return self._upload_module_file
         answer, check = self._find_answer(name), _CHECKS.get(name)
         if answer is None:
             return self._require_login(method.handle)
@@ -92,9 +102,13 @@ class AppService:
             await self._login.identify(stream)  # its key may have been removed in the meantime
             await stream.send_message(reply)
 
+    async def _upload_module_file(self, stream: Stream) -> None:
+        actor = await self._login.identify(stream)
+        await stream.send_message(await upload_module_file(self._context, actor, stream))
+
     def _find_answer(self, name: str) -> Callable[[Actor, Any], Awaitable[Message]] | None:
         if (operation := _OPERATIONS.get(name)) is not None:
-            return partial(self._run, operation)
+            return partial(run_operation, self._context, operation)
         if (answer := _ANSWERS.get(name)) is not None:
             return partial(answer, self._context)
         return None
@@ -105,17 +119,3 @@ class AppService:
             await refuse(stream)
 
         return handle
-
-    async def _run(self, operation: Operation, actor: Actor, request: Message) -> Message:
-        def work(tx: Transaction) -> tuple[Message, list[str]]:
-            # A new one for each attempt, because a transaction may run again.
-            call = self._context.make_call(actor)
-            return operation.answer(tx, call, request), call.changed_parts
-
-        if not operation.is_write:
-            reply, _ = await self._context.records.read(work)
-            return reply
-        reply, changed_parts = await self._context.records.write(work)
-        for part in dict.fromkeys(changed_parts):
-            self._context.bus.publish(part_topic(part), b"")
-        return reply

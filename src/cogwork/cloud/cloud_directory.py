@@ -38,6 +38,10 @@ class CloudDirectory:
         return self.path / "logs"
 
     @property
+    def blobs(self) -> Path:
+        return self.path / "blobs"
+
+    @property
     def signing_key(self) -> Path:
         return self.path / "signing-key.pem"
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from typing import Any, Final
 
 from google.protobuf.json_format import MessageToDict, SerializeToJsonError
@@ -14,6 +15,10 @@ from cogwork.core.errors import InvalidRequest
 
 _MAX_INTEGER: Final = 1 << 53
 """A Struct has only floating-point numbers, which represent integers exactly up to here."""
+
+_MAX_DEPTH: Final = 100
+"""Objects and lists inside of each other. The messages to machines carry no more."""
+_TOO_LARGE: Final = f"the configuration is larger than {MAX_EDIT_SIZE >> 20} MiB; split it up"
 
 
 def parse_config(text: str) -> dict[str, Any]:
@@ -38,17 +43,35 @@ def read_config_text(request: pb.UpdateRobotPartRequest) -> str | None:
     if request.HasField("robot_config_json"):
         text = request.robot_config_json
     elif request.HasField("robot_config"):
-        text = _format_struct(request.robot_config)
+        text = format_struct(request.robot_config)
     else:
         return None
     if len(text.encode()) > MAX_EDIT_SIZE:
-        raise InvalidRequest(
-            f"the configuration is larger than {MAX_EDIT_SIZE >> 20} MiB; split it up"
-        )
+        raise InvalidRequest(_TOO_LARGE)
     return text
 
 
-def _format_struct(config: Struct) -> str:
+def require_config(text: str) -> dict[str, Any]:
+    """Return the configuration, if its size and its values can be stored and sent.
+
+    Raise InvalidRequest.
+    """
+    if len(text.encode()) > MAX_EDIT_SIZE:
+        raise InvalidRequest(_TOO_LARGE)
+    found = parse_config(text)
+    level: list[Any] = [found]
+    for _ in range(_MAX_DEPTH):
+        inner = (each.values() if isinstance(each, dict) else each for each in level)
+        values = [each for group in inner for each in group]
+        if any(map(_is_unsuitable_number, values)):
+            raise InvalidRequest("the configuration has a number that is too large, or NaN")
+        level = [each for each in values if isinstance(each, dict | list)]
+    if level:
+        raise InvalidRequest(f"the configuration is more than {_MAX_DEPTH} levels deep")
+    return found
+
+
+def format_struct(config: Struct) -> str:
     try:
         return json.dumps(_restore_integers(MessageToDict(config)), indent=2, ensure_ascii=False)
     except (SerializeToJsonError, RecursionError) as error:
@@ -65,6 +88,10 @@ def _restore_integers(value: Any) -> Any:
             return int(value)
         case _:
             return value
+
+
+def _is_unsuitable_number(value: Any) -> bool:
+    return isinstance(value, int | float) and not abs(value) <= sys.float_info.max
 
 
 def _keep_first(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

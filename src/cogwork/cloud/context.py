@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from cogwork.auth.certificate_authority import Authority
 from cogwork.cloud.actor import Actor
+from cogwork.cloud.blobs import Blobs
 from cogwork.cloud.bus import Bus
 from cogwork.cloud.keyring import Keyring
 from cogwork.cloud.log_store import LogStore
@@ -21,6 +22,7 @@ class CloudContext:
     records: Records
     logs: LogStore
     bus: Bus
+    blobs: Blobs
     keyring: Keyring
     authority: Authority
     """Signs the certificates of machines."""

@@ -13,6 +13,7 @@ from cogwork.cloud.context import CloudContext
 from cogwork.cloud.keys import add_key
 from cogwork.cloud.login import Login
 from cogwork.cloud.organizations import add_organization
+from cogwork.cloud.package_service import PACKAGE_SERVICE, package_methods
 from cogwork.cloud.records import Transaction
 from cogwork.cloud.rendezvous import Rendezvous
 from cogwork.cloud.robot_service import ROBOT_SERVICE, robot_methods
@@ -41,6 +42,7 @@ class ControlPlane:
         self.table = HandlerTable()
         self.table.add(_AUTH_SERVICE, lambda: auth_methods(login))
         self.table.add(APP_SERVICE, AppService(context, login).methods)
+        self.table.add(PACKAGE_SERVICE, lambda: package_methods(context, login))
         self.table.add(ROBOT_SERVICE, lambda: robot_methods(context, login))
         self.table.add(SIGNALING_SERVICE, lambda: signaling_methods(context, login, rendezvous))
         self.table.add(WATCH_SERVICE, WatchService(context, login).methods)

@@ -13,6 +13,7 @@ from starlette.routing import Route
 from cogwork import __version__
 from cogwork.cloud.control_plane import ControlPlane
 from cogwork.cloud.machine_http import machine_routes
+from cogwork.cloud.package_download import package_routes
 from cogwork.wire.grpcweb import GrpcWebApp, is_grpc_web
 from cogwork.wire.http1 import Application
 
@@ -21,7 +22,12 @@ def create_app(plane: ControlPlane) -> Application:
     async def root(_: Request) -> Response:
         return PlainTextResponse(f"cogwork-cloud {__version__}\n")
 
-    pages = Starlette(routes=[Route("/", root), *machine_routes(plane.context, plane.login)])
+    routes = [
+        Route("/", root),
+        *machine_routes(plane.context, plane.login),
+        *package_routes(plane.context, plane.login),
+    ]
+    pages = Starlette(routes=routes)
     calls = GrpcWebApp(plane.table, plane.login.check_call)
 
     async def dispatch(scope: Any, receive: Any, send: Any) -> None:

@@ -34,6 +34,11 @@ class Login:
 
     async def log_in(self, entity: str, kind: str, payload: str, address: str) -> str:
         """Return a token for valid credentials. `address` is where the actor is."""
+        _, digest = await self.verify(entity, kind, payload, address)
+        return self._issuer.issue(entity, kind, _fingerprint(digest), self._context.clock.time())
+
+    async def verify(self, entity: str, kind: str, payload: str, address: str) -> tuple[Actor, str]:
+        """Return the actor with these credentials, and the digest of its secret."""
         if kind not in tuple(ActorType):
             raise InvalidLogin(
                 f'do not know how to handle credential type "{kind[:64]}"; use an API key'
@@ -48,9 +53,7 @@ class Login:
             _log.warning("login of %s from %s failed: invalid credentials", actor, address)
             raise Unauthenticated("invalid credentials")
         self._limiter.record_success(address, entity)
-        return self._issuer.issue(
-            entity, kind, _fingerprint(matching[0]), self._context.clock.time()
-        )
+        return actor, matching[0]
 
     def check_call(self, method: Method, stream: Stream) -> None:
         """Raise Unauthenticated if a call has no valid token, before its request is read."""

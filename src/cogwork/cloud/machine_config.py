@@ -10,11 +10,13 @@ from viam.gen.app.v1 import robot_pb2 as pb
 
 from cogwork.cloud.access import ResourceType, list_above
 from cogwork.cloud.config_text import parse_config
+from cogwork.cloud.fragment_lookup import merge_for_part
 from cogwork.cloud.keyring import Keyring
+from cogwork.cloud.message_fit import fit_message
 from cogwork.cloud.public_name import PublicName, local_name
 from cogwork.cloud.records import Row, Transaction
+from cogwork.cloud.registry_resolution import resolve_registry
 from cogwork.cloud.secrets import SecretOwner, list_secrets
-from cogwork.resource.config_message import to_message
 
 _KEYS: Final = "keys"
 _ROLES: Final = "roles"
@@ -25,7 +27,10 @@ def build_machine_config(
     tx: Transaction, part: Row, cloud: PublicName, keyring: Keyring
 ) -> pb.RobotConfig:
     """`part` is a row with the location of its machine."""
-    message = to_message(parse_config(part["config"]))
+    merged = merge_for_part(tx, part, parse_config(part["config"]))
+    message, unfit = fit_message(resolve_registry(tx, part, merged.config))
+    for mistake in (*merged.mistakes, *unfit):
+        message.overwrite_fragment_status.add(error=str(mistake))
     message.cloud.CopyFrom(_describe_cloud(tx, part, cloud, keyring))
     if (handler := _make_handler(tx, part, keyring)) is not None:
         message.auth.handlers.append(handler)

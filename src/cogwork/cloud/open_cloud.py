@@ -11,6 +11,7 @@ from cogwork.auth.signing_key import load_signing_key
 from cogwork.cloud.cloud_directory import CloudDirectory
 from cogwork.cloud.context import CloudContext
 from cogwork.cloud.control_plane import ControlPlane
+from cogwork.cloud.folder_blobs import FolderBlobs
 from cogwork.cloud.keyring import Keyring
 from cogwork.cloud.local_bus import LocalBus
 from cogwork.cloud.presence import Presence, cancel_and_save
@@ -30,11 +31,13 @@ async def open_cloud(
     now = datetime.datetime.fromtimestamp(clock.time(), datetime.UTC)
     authority = directory.load_authority(now)
     async with open_stores(directory) as (records, logs), contextlib.AsyncExitStack() as stack:
+        blobs = FolderBlobs(directory.blobs)
+        stack.push_async_callback(blobs.aclose)
         presence = Presence(clock)
         saving = asyncio.create_task(presence.save_periodically(records), name="presence")
         stack.push_async_callback(cancel_and_save, saving, presence, records)
         context = CloudContext(
-            records, logs, LocalBus(), Keyring(key), authority, name, clock, presence
+            records, logs, LocalBus(), blobs, Keyring(key), authority, name, clock, presence
         )
         yield ControlPlane(context, key)
 

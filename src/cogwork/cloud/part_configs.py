@@ -10,8 +10,10 @@ from viam.gen.app.v1 import app_pb2 as pb
 from cogwork.cloud.access import CloudRole
 from cogwork.cloud.actor import Actor
 from cogwork.cloud.config_checker import ConfigChecker
-from cogwork.cloud.config_text import parse_config, read_config_text
+from cogwork.cloud.config_references import OwnerType, save_references
+from cogwork.cloud.config_text import parse_config, read_config_text, require_config
 from cogwork.cloud.context import CloudContext
+from cogwork.cloud.fragment_lookup import require_no_new_mistakes
 from cogwork.cloud.names import host_label, require_name
 from cogwork.cloud.operation import Call, Operation, reading, to_timestamp, writing
 from cogwork.cloud.parts import describe_part, find_part
@@ -55,6 +57,10 @@ def update_robot_part(
     name = require_name(request.name) if request.name else row["name"]
     text = read_config_text(request)
     config = row["config"] if text is None else text
+    if config != row["config"]:
+        content = require_config(config)
+        require_no_new_mistakes(tx, row, content)
+        save_references(tx, OwnerType.PART, request.id, content)
     if (name, config) != (row["name"], row["config"]):
         _replace(tx, call, row, name, config)
     return pb.UpdateRobotPartResponse(

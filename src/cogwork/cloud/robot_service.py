@@ -22,6 +22,7 @@ from cogwork.cloud.machine_config import build_machine_config
 from cogwork.cloud.part_access import require_own_part
 from cogwork.cloud.public_name import local_name
 from cogwork.cloud.records import Row, Transaction
+from cogwork.cloud.registry_resolution import Platform, read_platform, save_platform
 from cogwork.core.errors import InvalidRequest
 from cogwork.wire.handlers import Method, Stream, methods_from_service
 
@@ -41,12 +42,20 @@ class _RobotService(RobotServiceBase):
         self._login = login
 
     async def Config(self, stream: Stream) -> None:  # type: ignore[override]
-        config = await self._read(
-            stream,
-            lambda tx, part: build_machine_config(
-                tx, part, self._context.name, self._context.keyring
-            ),
+        def build(tx: Transaction, part: Row) -> pb.RobotConfig:
+            return build_machine_config(tx, part, self._context.name, self._context.keyring)
+
+        known, part, config = await self._read(
+            stream, lambda tx, part: (read_platform(tx, part["id"]), part, build(tx, part))
         )
+        platform = Platform.of(stream.request.agent_info)
+        if platform.name and platform != known:
+
+            def rebuild(tx: Transaction) -> pb.RobotConfig:
+                save_platform(tx, part["id"], platform)
+                return build(tx, part)
+
+            config = await self._context.records.write(rebuild)
         # Machines without a clock of their own set it by this.
         date = formatdate(self._context.clock.time(), usegmt=True)
         await stream.send_initial_metadata(metadata={"date": date})

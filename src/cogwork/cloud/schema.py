@@ -85,5 +85,88 @@ CREATE TABLE role_grant (
 CREATE INDEX role_grant_by_organization ON role_grant (organization_id);
 """
 
-MIGRATIONS: Final = (_FIRST,)
+_REGISTRY_AND_FRAGMENTS: Final = """
+CREATE TABLE registry_item (
+    id TEXT PRIMARY KEY,
+    organization_id TEXT NOT NULL REFERENCES organization (id),
+    name TEXT NOT NULL,
+    type TEXT NOT NULL,
+    visibility INTEGER NOT NULL,
+    url TEXT NOT NULL,
+    description TEXT NOT NULL,
+    details TEXT NOT NULL,
+    created_at BIGINT NOT NULL,
+    updated_at BIGINT NOT NULL,
+    deprecated_at BIGINT,
+    deprecation TEXT NOT NULL,
+    deleted_at BIGINT,
+    UNIQUE (organization_id, name)
+);
+CREATE TABLE package (
+    id TEXT PRIMARY KEY,
+    item_id TEXT NOT NULL REFERENCES registry_item (id),
+    version TEXT NOT NULL,
+    platform TEXT NOT NULL,
+    platform_tags TEXT NOT NULL,
+    label TEXT NOT NULL,
+    digest TEXT NOT NULL,
+    crc32c BIGINT NOT NULL,
+    size BIGINT NOT NULL,
+    files TEXT NOT NULL,
+    metadata TEXT NOT NULL,
+    details TEXT NOT NULL,
+    created_at BIGINT NOT NULL,
+    deleted_at BIGINT,
+    UNIQUE (item_id, label)
+);
+CREATE INDEX package_by_digest ON package (digest);
+CREATE TABLE deprecated_version (
+    item_id TEXT NOT NULL REFERENCES registry_item (id),
+    version TEXT NOT NULL,
+    deprecated_at BIGINT NOT NULL,
+    deprecation TEXT NOT NULL,
+    PRIMARY KEY (item_id, version)
+);
+CREATE TABLE fragment (
+    id TEXT PRIMARY KEY,
+    organization_id TEXT NOT NULL REFERENCES organization (id),
+    revision BIGINT NOT NULL,
+    created_at BIGINT NOT NULL,
+    deleted_at BIGINT
+);
+CREATE INDEX fragment_by_organization ON fragment (organization_id);
+CREATE TABLE fragment_revision (
+    fragment_id TEXT NOT NULL REFERENCES fragment (id),
+    revision BIGINT NOT NULL,
+    edited_at BIGINT NOT NULL,
+    editor_type TEXT NOT NULL,
+    editor_id TEXT NOT NULL,
+    name TEXT NOT NULL,
+    visibility INTEGER NOT NULL,
+    config TEXT NOT NULL,
+    PRIMARY KEY (fragment_id, revision)
+);
+CREATE TABLE fragment_tag (
+    fragment_id TEXT NOT NULL REFERENCES fragment (id),
+    tag TEXT NOT NULL,
+    revision BIGINT NOT NULL,
+    PRIMARY KEY (fragment_id, tag)
+);
+CREATE TABLE part_platform (
+    part_id TEXT PRIMARY KEY REFERENCES part (id),
+    platform TEXT NOT NULL,
+    platform_tags TEXT NOT NULL
+);
+CREATE TABLE config_reference (
+    owner_type TEXT NOT NULL,
+    owner_id TEXT NOT NULL,
+    target_type TEXT NOT NULL,
+    target_id TEXT NOT NULL,
+    version TEXT NOT NULL,
+    PRIMARY KEY (owner_type, owner_id, target_type, target_id, version)
+);
+CREATE INDEX config_reference_by_target ON config_reference (target_type, target_id);
+"""
+
+MIGRATIONS: Final = (_FIRST, _REGISTRY_AND_FRAGMENTS)
 """Scripts that bring the tables from each version to the next. Released ones never change."""

@@ -99,6 +99,14 @@ CogworkError
 ├── RecordsUnavailable the cloud's records cannot be used (cloud/records.py, with the next)
 ├── DuplicateRecord a record that exists
 ├── LogsUnavailable the cloud's logs cannot be used (cloud/log_store.py)
+├── BlobsUnavailable the contents of packages cannot be used (cloud/blobs.py, with the next two)
+├── BlobTooLarge    an upload that is larger than the limit
+├── UploadStalled   an upload whose sender pauses for too long
+├── RegistryFull    an organization with too many packages (cloud/registry.py)
+├── UnsatisfiableRange a range of bytes that a file does not have (cloud/byte_range.py)
+├── FragmentInUse   a fragment that machines use (cloud/fragments.py, with the next)
+├── TooManyFragments an organization with too many fragments
+├── ItemInUse       a registry item that machines use (cloud/registry_items.py)
 ├── CannotUnseal    a secret that was stored with another key (cloud/keyring.py)
 ├── SecretLimit     a secret too many, or the last one (cloud/secrets.py)
 ├── NotEmpty        a location that is still used (cloud/locations.py)

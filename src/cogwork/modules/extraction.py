@@ -61,6 +61,27 @@ def extract(
         os.close(root)
 
 
+def check(
+    content: IO[bytes],
+    packed_size: int,
+    limits: ArchiveLimits = ArchiveLimits(),  # noqa: B008 - it is frozen
+) -> None:
+    """Read an archive to its end without unpacking it. Raises BadArchive.
+
+    `content` and `packed_size` are those of `extract`, which may still refuse an archive that
+    passes: entries that contradict each other only show on a disk.
+    """
+    meter = _MeteredReader(content, packed_size, limits.unpacked, limits)
+    for count, member in enumerate(TarReader(meter.read), 1):
+        if count > limits.entries:
+            raise BadArchive(f"it has more than the limit of {limits.entries} entries")
+        path = _split_path(member.path, limits)
+        if member.kind is MemberKind.SYMLINK:
+            _check_target(path, member.target, limits)
+        elif member.kind is MemberKind.HARDLINK:
+            _split_path(member.target, limits)
+
+
 def _free_space(directory: Path, limits: ArchiveLimits) -> int:
     disk = os.statvfs(directory)
     return disk.f_bavail * disk.f_frsize - limits.reserve

@@ -1,0 +1,43 @@
+"""The part of a file that an HTTP request asks for."""
+
+from __future__ import annotations
+
+import re
+from typing import Final, NamedTuple
+
+from cogwork.core.errors import CogworkError
+
+_RANGE: Final = re.compile(r"bytes\s*=\s*(\d{0,18})\s*-\s*(\d{0,18})", re.ASCII)
+
+
+class ByteRange(NamedTuple):
+    start: int
+    end: int
+    """The first byte that does not belong to it."""
+
+
+class UnsatisfiableRange(CogworkError):
+    """A range that begins behind the end of the file."""
+
+    status = "OUT_OF_RANGE"
+
+
+def parse_range(header: str, size: int) -> ByteRange | None:
+    """Return the range of a `Range` header; None for the whole file.
+
+    Headers that are malformed, or that ask for several ranges, count as asking for everything, as
+    HTTP allows. Raise UnsatisfiableRange.
+    """
+    match = _RANGE.fullmatch(header.strip())
+    if match is None or match.groups() == ("", ""):
+        return None
+    first, last = match.groups()
+    if not first:
+        start, end = max(0, size - int(last)), size
+    else:
+        start, end = int(first), size if not last else min(size, int(last) + 1)
+        if last and int(last) < start:
+            return None
+    if start >= end:
+        raise UnsatisfiableRange(f"the file has only {size} bytes")
+    return ByteRange(start, end)
