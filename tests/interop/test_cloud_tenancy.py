@@ -13,15 +13,26 @@ from google.protobuf.descriptor import FieldDescriptor
 from google.protobuf.message import Message
 from google.protobuf.message_factory import GetMessageClass
 from grpclib import GRPCError
-from grpclib.client import Channel, UnaryUnaryMethod
+from grpclib.client import Channel, StreamUnaryMethod, UnaryUnaryMethod
 from grpclib.const import Status
+from tests.archives import make_archive
 from tests.fleet import Cloud, run_cloud
 from viam.app.app_client import APIKeyAuthorization, AppClient
+from viam.gen.app.packages.v1 import packages_pb2
 from viam.gen.app.v1 import app_pb2
+from viam.proto.app import ModuleFileInfo
 
-from cogwork.cloud.app_service import APP_SERVICE, served_methods
+from cogwork.cloud.app_service import served_methods
 
-METHODS = {each.name: each for each in app_pb2.DESCRIPTOR.services_by_name["AppService"].methods}
+METHODS = {
+    each.name: each
+    for service in (
+        app_pb2.DESCRIPTOR.services_by_name["AppService"],
+        packages_pb2.DESCRIPTOR.services_by_name["PackageService"],
+    )
+    for each in service.methods
+}
+PACKAGE_METHODS = ("CreatePackage", "GetPackage", "ListPackages", "DeletePackage")
 FREE = {"ListOrganizations", "CreateOrganization"}
 """Methods that name nothing of an organization."""
 ASKS = {"CheckPermissions", "ListLocations", "ListRobotsForOrg"}
@@ -31,6 +42,9 @@ OPERATOR = {
     *("ListRobotsForOrg", "ListRobotsForLocations", "GetRobotParts", "GetRobotPart"),
     *("GetRobotPartByNameAndLocation", "GetRobotPartHistory", "GetRobotPartLogs"),
     *("MarkPartForRestart", "CheckPermissions"),
+    *("GetFragment", "ListFragments", "GetFragmentHistory", "GetFragmentUsage"),
+    *("ListMachineFragments", "GetModule", "ListModules", "GetRegistryItem", "ListRegistryItems"),
+    *("GetPackage", "ListPackages"),
 }
 """Methods that an operator may call; all others require an owner."""
 
@@ -47,6 +61,8 @@ class Tenant:
     part: str
     secret: str
     key: str
+    fragment: str
+    module: str
 
     def fill(self, message: Message) -> None:
         """Name everything of this organization that a request can name."""
@@ -65,6 +81,17 @@ class Tenant:
             "authorization_type": "role",
             "authorization_id": "robot_owner",
             "permissions": ["read_robot"],
+            "machine_id": self.machine,
+            "fragment_id": self.fragment,
+            "current_organization_id": self.organization,
+            "additional_fragment_ids": [self.fragment],
+            "module_id": self.module,
+            "item_id": self.module,
+            "new_name": "stolen",
+            "version": "1.0.0",
+            "platform": "any",
+            "tag": "stable",
+            "revision": "1",
         }
         for field in message.DESCRIPTOR.fields:
             if field.name == "id":
@@ -75,8 +102,12 @@ class Tenant:
                 added = message.authorizations.add()  # type: ignore[attr-defined]
                 self.fill(added)
                 added.identity_id = ""
-            elif field.name.endswith("authorization"):
+            elif field.name.endswith("authorization") or field.name in ("info", "module_file_info"):
                 self.fill(getattr(message, field.name))
+            elif field.name == "type" and field.enum_type is not None:
+                message.type = packages_pb2.PACKAGE_TYPE_MODULE  # type: ignore[attr-defined]
+            elif field.name == "version" and "Fragment" in message.DESCRIPTOR.name:
+                continue  # the newest revision
             elif field.name in ("name", "part_name"):
                 setattr(message, field.name, "press-main")
             elif field.name in ids and field.type == FieldDescriptor.TYPE_STRING:
@@ -92,7 +123,12 @@ class Tenant:
         is_machine = name.startswith(
             ("GetRobotRequest", "UpdateRobotRequest", "DeleteRobotRequest")
         )
-        message.id = self.key if is_key else self.machine if is_machine else self.part  # type: ignore[attr-defined]
+        found = self.key if is_key else self.machine if is_machine else self.part
+        if "Fragment" in name:
+            found = self.fragment
+        elif "Package" in name:
+            found = self.module.replace(":", "/")
+        message.id = found  # type: ignore[attr-defined]
 
 
 @pytest.fixture
@@ -114,6 +150,10 @@ async def make_tenant(cloud: Cloud, name: str) -> tuple[Tenant, Any]:
     location = await app.create_location(organization, "Hall")
     machine = await app.new_robot("press", location.id)
     (part,) = await app.get_robot_parts(machine)
+    fragment = await app.create_fragment(organization, "shared", {"debug": True})
+    module, _ = await app.create_module(organization, "drive")
+    file = ModuleFileInfo(module_id=module, version="1.0.0", platform="any")
+    await app.upload_module_file(file, make_archive(run=b""))
     tenant = Tenant(
         app,
         dict(connected._metadata),
@@ -123,6 +163,8 @@ async def make_tenant(cloud: Cloud, name: str) -> tuple[Tenant, Any]:
         part.id,
         (part.secrets or [])[0].id,
         key_id,
+        fragment.id,
+        module,
     )
     return tenant, connected
 
@@ -134,17 +176,21 @@ async def call(channel: Channel, name: str, tenant: Tenant, metadata: dict[str, 
     reply = GetMessageClass(method.output_type)
     request = kind()
     tenant.fill(request)
-    path = f"/{APP_SERVICE}/{name}"
+    path = f"/{method.containing_service.full_name}/{name}"
     try:
-        found = await UnaryUnaryMethod(channel, path, kind, reply)(request, metadata=metadata)
+        if method.client_streaming:
+            upload = StreamUnaryMethod(channel, path, kind, reply)
+            found = await upload([request], metadata=metadata)
+        else:
+            found = await UnaryUnaryMethod(channel, path, kind, reply)(request, metadata=metadata)
     except GRPCError as error:
         return error.status
     return Status.OK if found.ByteSize() or not reply.DESCRIPTOR.fields else Status.UNKNOWN
 
 
 def list_served() -> list[str]:
-    """Methods that are served, without those that stream."""
-    return sorted(set(served_methods()) - {"TailRobotPartLogs"})
+    """Methods that are served, without those that stream replies."""
+    return sorted({*served_methods(), *PACKAGE_METHODS} - {"TailRobotPartLogs"})
 
 
 async def test_no_method_reveals_or_changes_another_organization(cloud: Cloud) -> None:
@@ -176,6 +222,8 @@ async def test_no_method_reveals_or_changes_another_organization(cloud: Cloud) -
             assert status is Status.PERMISSION_DENIED, f"{name}: {status}"
     print(f"{combinations} combinations of {len(list_served())} methods")
     assert (await other.client.get_robot(other.machine)).name == "press"
+    assert (await other.client.get_fragment(other.fragment)).fragment == {"debug": True}
+    assert len((await other.client.get_module(other.module)).versions) == 1
     channel.close()
     for each in (one, two, operator):
         each.close()

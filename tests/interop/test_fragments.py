@@ -138,6 +138,8 @@ async def test_change_of_a_fragment_reaches_all_parts_that_use_it(mine: Tenant) 
     pinned = await mine.make_part({"fragments": [{"id": inner, "version": "1"}]})
     unrelated = await mine.make_part({})
     bus = mine.cloud.context.bus
+    parts = (direct, nested, pinned, unrelated)
+    before = [(await mine.read(part)).revision for part in parts]
     async with (
         asyncio.timeout(DEADLINE),
         bus.listen(part_topic(direct)) as one,
@@ -151,6 +153,10 @@ async def test_change_of_a_fragment_reaches_all_parts_that_use_it(mine: Tenant) 
             async with asyncio.timeout(0.05):
                 await anext(three)
     assert changed.fragment == {"components": [{"name": "b"}]}
+    after = [(await mine.read(part)).revision for part in parts]
+    assert [one != two for one, two in zip(before, after, strict=True)] == [
+        *(True, True, False, False)
+    ], "a revision changes with the content only"
     assert [names_of(await mine.read(part)) for part in (direct, nested, pinned)] == [
         ["b"],
         ["b"],

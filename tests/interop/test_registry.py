@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import hashlib
 import os
+import time
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
@@ -23,6 +25,7 @@ from viam.gen.app.v1.robot_pb2 import AgentInfo, ConfigRequest, RobotConfig
 from viam.proto.app import Model, ModuleFileInfo, RenameRegistryItemRequest, Visibility
 from viam.proto.app.packages import PackageType
 
+from cogwork.cloud.blob_sweep import sweep_blobs
 from cogwork.resource.config_message import from_message
 
 DEADLINE = 60.0
@@ -285,6 +288,23 @@ async def test_item_is_deprecated_renamed_and_deleted(
     with pytest.raises(GRPCError) as refused:
         await client.create_module(organization, "motion")
     assert refused.value.status is Status.ALREADY_EXISTS
+
+
+async def test_content_of_deleted_packages_is_removed_a_day_later(
+    cloud: Cloud, client: AppClient, tmp_path: Path
+) -> None:
+    module = await make_module(client, "1.0.0")
+    digest = hashlib.sha256(ARCHIVE).hexdigest()
+    file = tmp_path / "blobs" / digest[:2] / digest[2:]
+    old = time.time() - 25 * 3600
+    os.utime(file, (old, old))
+    assert await sweep_blobs(cloud.context) == 0
+    await client.delete_registry_item(module)
+    os.utime(file)
+    assert await sweep_blobs(cloud.context) == 0
+    os.utime(file, (old, old))
+    assert await sweep_blobs(cloud.context) == 1
+    assert not file.exists()
 
 
 async def test_large_module_in_one_message(client: AppClient) -> None:

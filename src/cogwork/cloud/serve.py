@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 from cogwork import __version__
+from cogwork.cloud.blob_sweep import sweep_periodically
 from cogwork.cloud.cloud_directory import CloudDirectory
 from cogwork.cloud.http import create_app
 from cogwork.cloud.open_cloud import open_cloud
@@ -96,6 +97,7 @@ async def _start(
         certificate.watch(),
         log.pipeline.flush_periodically(),
         expire_periodically(plane.context.logs, clock),
+        sweep_periodically(plane.context),
     ):
         task = asyncio.create_task(work)
         stack.push_async_callback(_cancel, task)
