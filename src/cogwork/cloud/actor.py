@@ -12,13 +12,15 @@ class ActorType(enum.StrEnum):
     API_KEY = "api-key"
     PART = "robot-secret"
     """A part of a machine, by its own secret."""
+    LOCATION = "robot-location-secret"
+    """A client of the machines of a location, by the secret of the location."""
 
 
 @dataclass(frozen=True, slots=True)
 class Actor:
     type: ActorType
     id: str
-    """Of the key or of the part."""
+    """Of the key, the part or the location."""
 
     def __str__(self) -> str:
         return f'{self.type} "{self.id}"'

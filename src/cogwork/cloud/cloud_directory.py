@@ -9,12 +9,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
+from cryptography.hazmat.primitives.asymmetric.rsa import RSAPrivateKey
+
 from cogwork.auth.certificate_authority import (
     Authority,
     PemPair,
     create_authority,
     parse_authority,
 )
+from cogwork.cloud.machine_tokens import create_token_key, parse_token_key
 from cogwork.core import atomic
 from cogwork.core.errors import CogworkError
 
@@ -69,6 +72,16 @@ class CloudDirectory:
             return parse_authority(PemPair(certificate.read_bytes(), key.read_bytes()))
         except (OSError, ValueError) as error:
             raise NoCloud(f"cannot use {certificate} and {key}: {error}") from None
+
+    def load_token_key(self) -> RSAPrivateKey:
+        """Return the key that signs tokens for machines; make it the first time."""
+        path = self.path / "machine-token-key.pem"
+        if not path.exists():
+            atomic.write(path, create_token_key(), 0o600)
+        try:
+            return parse_token_key(path.read_bytes())
+        except (OSError, ValueError) as error:
+            raise NoCloud(f"cannot use {path}: {error}") from None
 
     @property
     def _settings(self) -> Path:

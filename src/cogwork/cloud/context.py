@@ -6,10 +6,12 @@ from dataclasses import dataclass
 
 from cogwork.auth.certificate_authority import Authority
 from cogwork.cloud.actor import Actor
+from cogwork.cloud.actor_cache import ActorCache
 from cogwork.cloud.blobs import Blobs
 from cogwork.cloud.bus import Bus
 from cogwork.cloud.keyring import Keyring
 from cogwork.cloud.log_store import LogStore
+from cogwork.cloud.machine_tokens import MachineTokenIssuer
 from cogwork.cloud.operation import Call
 from cogwork.cloud.presence import Presence
 from cogwork.cloud.public_name import PublicName
@@ -29,6 +31,8 @@ class CloudContext:
     name: PublicName
     clock: Clock
     presence: Presence
+    machine_tokens: MachineTokenIssuer
+    actors: ActorCache
 
     def make_call(self, actor: Actor) -> Call:
         return Call(actor, self.now(), self.keyring, self.name, self.presence)

@@ -10,6 +10,7 @@ from cogwork.cloud.actor import Actor, ActorType
 from cogwork.cloud.app_service import APP_SERVICE, AppService
 from cogwork.cloud.auth_service import auth_methods
 from cogwork.cloud.context import CloudContext
+from cogwork.cloud.external_auth_service import EXTERNAL_AUTH_SERVICE, external_auth_methods
 from cogwork.cloud.keys import add_key
 from cogwork.cloud.login import Login
 from cogwork.cloud.organizations import add_organization
@@ -41,6 +42,7 @@ class ControlPlane:
         rendezvous = Rendezvous()
         self.table = HandlerTable()
         self.table.add(_AUTH_SERVICE, lambda: auth_methods(login))
+        self.table.add(EXTERNAL_AUTH_SERVICE, lambda: external_auth_methods(context, login))
         self.table.add(APP_SERVICE, AppService(context, login).methods)
         self.table.add(PACKAGE_SERVICE, lambda: package_methods(context, login))
         self.table.add(ROBOT_SERVICE, lambda: robot_methods(context, login))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
+from collections.abc import Sequence
 from typing import Final
 
 from viam.gen.app.v1 import app_pb2 as pb
@@ -12,7 +14,6 @@ from cogwork.cloud.access import (
     Resource,
     ResourceType,
     find_role,
-    grants_of,
     organization_of,
     parse_resource,
     require_role,
@@ -70,7 +71,12 @@ def list_keys(tx: Transaction, call: Call, request: pb.ListKeysRequest) -> pb.Li
     rows = tx.query(
         "SELECT * FROM api_key WHERE organization_id = ? ORDER BY created_at, id", request.org_id
     )
-    return pb.ListKeysResponse(api_keys=[_describe(tx, row) for row in rows])
+    grants = tx.query(
+        "SELECT role_grant.* FROM role_grant JOIN api_key ON api_key.id = role_grant.key_id "
+        "WHERE api_key.organization_id = ? ORDER BY resource_type, resource_id",
+        request.org_id,
+    )
+    return pb.ListKeysResponse(api_keys=_describe_all(rows, grants))
 
 
 def get_robot_api_keys(
@@ -83,7 +89,12 @@ def get_robot_api_keys(
         "WHERE resource_type = 'robot' AND resource_id = ? ORDER BY created_at, id",
         request.robot_id,
     )
-    found = [_describe(tx, row) for row in rows]
+    grants = tx.query(
+        "SELECT * FROM role_grant WHERE key_id IN (SELECT key_id FROM role_grant "
+        "WHERE resource_type = 'robot' AND resource_id = ?) ORDER BY resource_type, resource_id",
+        request.robot_id,
+    )
+    found = _describe_all(rows, grants)
     for each, row in zip(found, rows, strict=True):
         each.api_key.key = call.keyring.unseal(row["sealed"])
     return pb.GetRobotAPIKeysResponse(api_keys=found)
@@ -92,6 +103,7 @@ def get_robot_api_keys(
 def delete_key(tx: Transaction, call: Call, request: pb.DeleteKeyRequest) -> pb.DeleteKeyResponse:
     row = _find_key(tx, call, request.id)
     call.changed_parts += parts_of_key(tx, request.id)
+    call.ended_credentials.append(request.id)
     tx.execute("DELETE FROM role_grant WHERE key_id = ?", request.id)
     tx.execute("DELETE FROM api_key WHERE id = ?", request.id)
     _require_owner_left(tx, row["organization_id"])
@@ -101,6 +113,7 @@ def delete_key(tx: Transaction, call: Call, request: pb.DeleteKeyRequest) -> pb.
 def rotate_key(tx: Transaction, call: Call, request: pb.RotateKeyRequest) -> pb.RotateKeyResponse:
     _find_key(tx, call, request.id)
     call.changed_parts += parts_of_key(tx, request.id)
+    call.ended_credentials.append(request.id)
     secret = call.keyring.make_secret()
     tx.execute(
         "UPDATE api_key SET digest = ?, sealed = ? WHERE id = ?",
@@ -237,7 +250,14 @@ def _require_owner_left(tx: Transaction, organization: str) -> None:
         raise LastOwner("this is the last owner of the organization; create another one first")
 
 
-def _describe(tx: Transaction, row: Row) -> pb.APIKeyWithAuthorizations:
+def _describe_all(rows: Sequence[Row], grants: Sequence[Row]) -> list[pb.APIKeyWithAuthorizations]:
+    by_key: dict[str, list[Row]] = defaultdict(list)
+    for grant in grants:
+        by_key[grant["key_id"]].append(grant)
+    return [_describe(row, by_key[row["id"]]) for row in rows]
+
+
+def _describe(row: Row, grants: Sequence[Row]) -> pb.APIKeyWithAuthorizations:
     return pb.APIKeyWithAuthorizations(
         api_key=pb.APIKey(
             id=row["id"], name=row["name"], created_on=to_timestamp(row["created_at"])
@@ -250,7 +270,7 @@ def _describe(tx: Transaction, row: Row) -> pb.APIKeyWithAuthorizations:
                 resource_id=grant["resource_id"],
                 org_id=grant["organization_id"],
             )
-            for grant in grants_of(tx, row["id"])
+            for grant in grants
         ],
     )
 

@@ -18,12 +18,14 @@ from cogwork.cloud.access import (
 from cogwork.cloud.affected_parts import parts_below, parts_in_location
 from cogwork.cloud.names import require_name
 from cogwork.cloud.operation import Call, Operation, reading, to_timestamp, writing
+from cogwork.cloud.organization_roles import OrganizationRoles
 from cogwork.cloud.records import Row, Transaction, first
 from cogwork.cloud.secrets import (
     SecretOwner,
     add_secret,
     delete_secret,
     delete_secrets,
+    list_location_secrets,
     list_secrets,
 )
 from cogwork.core.errors import CogworkError, InvalidRequest, NotFound
@@ -94,7 +96,7 @@ def delete_location(
         raise NotEmpty("the location has other locations inside; delete or move them first")
     if tx.query("SELECT 1 FROM machine WHERE location_id = ? LIMIT 1", location):
         raise NotEmpty("the location has machines; delete or move them first")
-    delete_secrets(tx, SecretOwner.LOCATION, location)
+    delete_secrets(tx, call, SecretOwner.LOCATION, location)
     tx.execute(
         "DELETE FROM role_grant WHERE resource_type = 'location' AND resource_id = ?", location
     )
@@ -110,11 +112,20 @@ def list_locations(
         "SELECT * FROM location WHERE organization_id = ? ORDER BY name, id",
         request.organization_id,
     )
+    roles = OrganizationRoles(tx, call.actor, request.organization_id)
+    found = [(row, roles.find_for_location(row["id"])) for row in rows]
+    counts = _count_machines(tx, request.organization_id)
+    is_owner = any(role is CloudRole.OWNER for _, role in found)
+    secrets = list_location_secrets(tx, call.keyring, request.organization_id) if is_owner else {}
     return pb.ListLocationsResponse(
         locations=[
-            _describe(tx, call, row)
-            for row in rows
-            if find_role(tx, call.actor, (ResourceType.LOCATION, row["id"])) is not None
+            _describe(
+                row,
+                counts.get(row["id"], 0),
+                secrets.get(row["id"], []) if role is CloudRole.OWNER else [],
+            )
+            for row, role in found
+            if role is not None
         ]
     )
 
@@ -139,7 +150,7 @@ def delete_location_secret(
     tx: Transaction, call: Call, request: pb.DeleteLocationSecretRequest
 ) -> pb.DeleteLocationSecretResponse:
     require_role(tx, call.actor, (ResourceType.LOCATION, request.location_id), CloudRole.OWNER)
-    delete_secret(tx, SecretOwner.LOCATION, request.location_id, request.secret_id)
+    delete_secret(tx, call, SecretOwner.LOCATION, request.location_id, request.secret_id)
     call.changed_parts += parts_in_location(tx, request.location_id)
     return pb.DeleteLocationSecretResponse()
 
@@ -153,10 +164,14 @@ def _require_parent(tx: Transaction, parent: str, organization: str) -> None:
 def _read(tx: Transaction, call: Call, location: str) -> pb.Location:
     row = first(tx.query("SELECT * FROM location WHERE id = ?", location))
     assert row is not None  # the caller has checked it
-    return _describe(tx, call, row)
+    counts = _count_machines(tx, row["organization_id"])
+    is_owner = find_role(tx, call.actor, (ResourceType.LOCATION, location)) is CloudRole.OWNER
+    secrets = list_secrets(tx, call.keyring, SecretOwner.LOCATION, location) if is_owner else []
+    return _describe(row, counts.get(location, 0), secrets)
 
 
-def _describe(tx: Transaction, call: Call, row: Row) -> pb.Location:
+def _describe(row: Row, machines: int, secrets: list[pb.SharedSecret]) -> pb.Location:
+    """`secrets` is empty for those who may not see them."""
     location, organization = row["id"], row["organization_id"]
     found = pb.Location(
         id=location,
@@ -164,27 +179,30 @@ def _describe(tx: Transaction, call: Call, row: Row) -> pb.Location:
         parent_location_id=row["parent_id"] or "",
         organizations=[pb.LocationOrganization(organization_id=organization, primary=True)],
         created_on=to_timestamp(row["created_at"]),
-        robot_count=_count_machines(tx, location),
+        robot_count=machines,
     )
     found.primary_org_identity.id = organization
-    if find_role(tx, call.actor, (ResourceType.LOCATION, location)) is CloudRole.OWNER:
-        found.auth.CopyFrom(_auth(tx, call, location))
+    if secrets:
+        found.auth.CopyFrom(_describe_auth(location, secrets))
     return found
 
 
-def _count_machines(tx: Transaction, location: str) -> int:
-    row = first(
-        tx.query(
-            "SELECT COUNT(*) AS count FROM machine WHERE location_id = ? AND deleted_at IS NULL",
-            location,
-        )
+def _count_machines(tx: Transaction, organization: str) -> dict[str, int]:
+    """Return the number of machines in each location that has some."""
+    rows = tx.query(
+        "SELECT location_id, COUNT(*) AS count FROM machine "
+        "WHERE organization_id = ? AND deleted_at IS NULL GROUP BY location_id",
+        organization,
     )
-    return int(row["count"]) if row is not None else 0
+    return {row["location_id"]: int(row["count"]) for row in rows}
 
 
 def _auth(tx: Transaction, call: Call, location: str) -> pb.LocationAuth:
-    found = list_secrets(tx, call.keyring, SecretOwner.LOCATION, location)
-    return pb.LocationAuth(location_id=location, secret=found[0].secret, secrets=found)
+    return _describe_auth(location, list_secrets(tx, call.keyring, SecretOwner.LOCATION, location))
+
+
+def _describe_auth(location: str, secrets: list[pb.SharedSecret]) -> pb.LocationAuth:
+    return pb.LocationAuth(location_id=location, secret=secrets[0].secret, secrets=secrets)
 
 
 OPERATIONS: Final[dict[str, Operation]] = {

@@ -13,6 +13,7 @@ from cogwork.auth.signing_key import SigningKey
 from cogwork.auth.tokens import FINGERPRINT, TokenIssuer
 from cogwork.cloud.actor import Actor, ActorType
 from cogwork.cloud.context import CloudContext
+from cogwork.cloud.public_name import location_of
 from cogwork.cloud.records import Transaction
 from cogwork.wire.handlers import Method, Stream
 
@@ -22,6 +23,8 @@ _AUTHENTICATE: Final = "/proto.rpc.v1.AuthService/Authenticate"
 _BEARER: Final = "Bearer "
 _NO_DIGEST: Final = "0" * 64
 """Compared for an unknown actor, so that refusing one takes as long as refusing another."""
+_MAX_ENTITY: Final = 256
+_OWNER_TYPES: Final = {ActorType.PART: "part", ActorType.LOCATION: "location"}
 
 _log = logging.getLogger("cloud.login")
 
@@ -43,16 +46,18 @@ class Login:
             raise InvalidLogin(
                 f'do not know how to handle credential type "{kind[:64]}"; use an API key'
             )
-        actor = Actor(ActorType(kind), entity)
-        self._limiter.check(address, entity)
+        if len(entity) > _MAX_ENTITY:
+            raise InvalidLogin(f"the entity has more than {_MAX_ENTITY} characters")
+        actor = _find_actor(entity, kind)
+        self._limiter.check(address, str(actor))
         stored = await self._context.records.read(lambda tx: _digests_of(tx, actor))
         digest = self._context.keyring.digest(payload)
         matching = [each for each in stored or (_NO_DIGEST,) if hmac.compare_digest(each, digest)]
         if not matching or not stored:
-            self._limiter.record_failure(address, entity)
+            self._limiter.record_failure(address, str(actor))
             _log.warning("login of %s from %s failed: invalid credentials", actor, address)
             raise Unauthenticated("invalid credentials")
-        self._limiter.record_success(address, entity)
+        self._limiter.record_success(address, str(actor))
         return actor, matching[0]
 
     def check_call(self, method: Method, stream: Stream) -> None:
@@ -62,12 +67,23 @@ class Login:
 
     async def identify(self, stream: Stream) -> Actor:
         """Return who sent a call."""
-        claims = self._issuer.verify(_read_token(stream))
-        actor = Actor(ActorType(claims.type), claims.entity)
+        token = _read_token(stream)
+        if (known := self._context.actors.find(token)) is not None:
+            return known
+        claims = self._issuer.verify(token)
+        actor = _find_actor(claims.entity, claims.type)
+        lookup = self._context.actors.begin(token)
         stored = await self._context.records.read(lambda tx: _digests_of(tx, actor))
         if claims.metadata.get(FINGERPRINT, "") not in map(_fingerprint, stored):
             raise Unauthenticated("unauthenticated: the credentials of this token were removed")
+        self._context.actors.add(lookup, actor)
         return actor
+
+
+def _find_actor(entity: str, kind: str) -> Actor:
+    """Return who an entity is. Clients that use a location's secret name a machine there."""
+    found = ActorType(kind)
+    return Actor(found, location_of(entity.lower()) if found is ActorType.LOCATION else entity)
 
 
 def _read_token(stream: Stream) -> str:
@@ -85,7 +101,8 @@ def _digests_of(tx: Transaction, actor: Actor) -> list[str]:
         rows = tx.query("SELECT digest FROM api_key WHERE id = ?", actor.id)
     else:
         rows = tx.query(
-            "SELECT digest FROM secret WHERE owner_type = 'part' AND owner_id = ?", actor.id
+            "SELECT digest FROM secret WHERE owner_type = ? AND owner_id = ?",
+            *(_OWNER_TYPES[actor.type], actor.id),
         )
     return [row["digest"] for row in rows]
 

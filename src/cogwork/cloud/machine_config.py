@@ -3,37 +3,36 @@
 from __future__ import annotations
 
 import hashlib
-from typing import Any, Final
+from typing import Final
 
-from google.protobuf.struct_pb2 import Struct
 from viam.gen.app.v1 import robot_pb2 as pb
 
 from cogwork.cloud.access import ResourceType, list_above
 from cogwork.cloud.config_text import parse_config
 from cogwork.cloud.fragment_lookup import merge_for_part
 from cogwork.cloud.keyring import Keyring
+from cogwork.cloud.machine_logins import MachineKey, join_logins
+from cogwork.cloud.machine_tokens import MachineTokenIssuer
 from cogwork.cloud.message_fit import fit_message
 from cogwork.cloud.public_name import PublicName, local_name
 from cogwork.cloud.records import Row, Transaction
 from cogwork.cloud.registry_resolution import resolve_registry
 from cogwork.cloud.secrets import SecretOwner, list_secrets
 
-_KEYS: Final = "keys"
-_ROLES: Final = "roles"
 _DIGEST_LENGTH: Final = 12
 
 
 def build_machine_config(
-    tx: Transaction, part: Row, cloud: PublicName, keyring: Keyring
+    tx: Transaction, part: Row, cloud: PublicName, keyring: Keyring, issuer: MachineTokenIssuer
 ) -> pb.RobotConfig:
     """`part` is a row with the location of its machine."""
     merged = merge_for_part(tx, part, parse_config(part["config"]))
-    message, unfit = fit_message(resolve_registry(tx, part, merged.config))
-    for mistake in (*merged.mistakes, *unfit):
+    config = resolve_registry(tx, part, merged.config)
+    auth, left_out = join_logins(config.get("auth"), _list_keys(tx, part, keyring), issuer)
+    message, unfit = fit_message({**config, "auth": auth})
+    for mistake in (*merged.mistakes, *left_out, *unfit):
         message.overwrite_fragment_status.add(error=str(mistake))
     message.cloud.CopyFrom(_describe_cloud(tx, part, cloud, keyring))
-    if (handler := _make_handler(tx, part, keyring)) is not None:
-        message.auth.handlers.append(handler)
     message.revision = f"{part['revision']}-{_digest(message)}"
     return message
 
@@ -64,10 +63,9 @@ def _describe_cloud(
     )
 
 
-def _make_handler(tx: Transaction, part: Row, keyring: Keyring) -> pb.AuthHandlerConfig | None:
+def _list_keys(tx: Transaction, part: Row, keyring: Keyring) -> dict[str, MachineKey]:
     """Return the keys that have a role on the machine, so that their holders can log in to it."""
-    keys: dict[str, str] = {}
-    roles: dict[str, str] = {}
+    found: dict[str, MachineKey] = {}
     for kind, name in list_above(tx, (ResourceType.MACHINE, part["machine_id"])):
         rows = tx.query(
             "SELECT api_key.id, api_key.sealed, role_grant.role FROM api_key "
@@ -76,12 +74,6 @@ def _make_handler(tx: Transaction, part: Row, keyring: Keyring) -> pb.AuthHandle
             *(kind, name),
         )
         for row in rows:
-            keys[row["id"]] = keyring.unseal(row["sealed"])
-            if roles.get(row["id"]) != "owner":
-                roles[row["id"]] = row["role"]
-    if not keys:
-        return None
-    content: dict[str, Any] = {_KEYS: sorted(keys), **keys, _ROLES: roles}
-    config = Struct()
-    config.update(content)
-    return pb.AuthHandlerConfig(type=pb.CredentialsType.CREDENTIALS_TYPE_API_KEY, config=config)
+            if row["id"] not in found or row["role"] == "owner":
+                found[row["id"]] = MachineKey(keyring.unseal(row["sealed"]), row["role"])
+    return found

@@ -10,12 +10,12 @@ from viam.gen.app.v1 import app_pb2 as pb
 from cogwork.cloud.access import (
     CloudRole,
     ResourceType,
-    find_role,
     organization_of,
     require_role,
 )
 from cogwork.cloud.names import require_name
 from cogwork.cloud.operation import Call, Operation, new_id, reading, to_timestamp, writing
+from cogwork.cloud.organization_roles import OrganizationRoles
 from cogwork.cloud.parts import add_part, part_ids
 from cogwork.cloud.records import Row, Transaction, first
 from cogwork.cloud.secrets import SecretOwner, delete_secrets
@@ -57,11 +57,12 @@ def list_robots_for_organization(
         "SELECT * FROM machine WHERE organization_id = ? AND deleted_at IS NULL ORDER BY name, id",
         request.org_id,
     )
+    roles = OrganizationRoles(tx, call.actor, request.org_id)
     return pb.ListRobotsForOrgResponse(
         robots=[
             _describe(call, row)
             for row in rows
-            if find_role(tx, call.actor, (ResourceType.MACHINE, row["id"])) is not None
+            if roles.find_for_machine(row["id"], row["location_id"]) is not None
         ]
     )
 
@@ -102,7 +103,7 @@ def delete_robot(
     require_role(tx, call.actor, (ResourceType.MACHINE, request.id), CloudRole.OWNER)
     parts = part_ids(tx, request.id)
     for part in parts:
-        delete_secrets(tx, SecretOwner.PART, part)
+        delete_secrets(tx, call, SecretOwner.PART, part)
         tx.execute("UPDATE part SET deleted_at = ? WHERE id = ?", call.now, part)
     tx.execute(
         "DELETE FROM role_grant WHERE resource_type = 'robot' AND resource_id = ?", request.id

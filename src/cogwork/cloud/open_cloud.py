@@ -8,12 +8,14 @@ import datetime
 from collections.abc import AsyncIterator
 
 from cogwork.auth.signing_key import load_signing_key
+from cogwork.cloud.actor_cache import ActorCache
 from cogwork.cloud.cloud_directory import CloudDirectory
 from cogwork.cloud.context import CloudContext
 from cogwork.cloud.control_plane import ControlPlane
 from cogwork.cloud.folder_blobs import FolderBlobs
 from cogwork.cloud.keyring import Keyring
 from cogwork.cloud.local_bus import LocalBus
+from cogwork.cloud.machine_tokens import MachineTokenIssuer
 from cogwork.cloud.presence import Presence, cancel_and_save
 from cogwork.cloud.public_name import PublicName
 from cogwork.cloud.sqlite_log_store import SqliteLogStore
@@ -30,6 +32,7 @@ async def open_cloud(
     key = load_signing_key(directory.signing_key)
     now = datetime.datetime.fromtimestamp(clock.time(), datetime.UTC)
     authority = directory.load_authority(now)
+    machine_tokens = MachineTokenIssuer(directory.load_token_key(), name.domain)
     async with open_stores(directory) as (records, logs), contextlib.AsyncExitStack() as stack:
         blobs = FolderBlobs(directory.blobs)
         stack.push_async_callback(blobs.aclose)
@@ -37,7 +40,17 @@ async def open_cloud(
         saving = asyncio.create_task(presence.save_periodically(records), name="presence")
         stack.push_async_callback(cancel_and_save, saving, presence, records)
         context = CloudContext(
-            records, logs, LocalBus(), blobs, Keyring(key), authority, name, clock, presence
+            records,
+            logs,
+            LocalBus(),
+            blobs,
+            Keyring(key),
+            authority,
+            name,
+            clock,
+            presence,
+            machine_tokens,
+            ActorCache(clock),
         )
         yield ControlPlane(context, key)
 

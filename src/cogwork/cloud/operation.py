@@ -29,6 +29,8 @@ class Call:
     presence: Presence
     changed_parts: list[str] = field(default_factory=list)
     """Parts with another configuration or a request to restart, told after the transaction."""
+    ended_credentials: list[str] = field(default_factory=list)
+    """Keys, parts and locations with a removed secret, whose tokens end with the transaction."""
 
 
 Answer = Callable[[Transaction, Call, Any], Message]

@@ -7,22 +7,24 @@ from google.protobuf.message import Message
 from cogwork.cloud.actor import Actor
 from cogwork.cloud.bus import part_topic
 from cogwork.cloud.context import CloudContext
-from cogwork.cloud.operation import Operation
+from cogwork.cloud.operation import Call, Operation
 from cogwork.cloud.records import Transaction
 
 
 async def run_operation(
     context: CloudContext, operation: Operation, actor: Actor, request: Message
 ) -> Message:
-    def work(tx: Transaction) -> tuple[Message, list[str]]:
+    def work(tx: Transaction) -> tuple[Message, Call]:
         # A new one for each attempt, because a transaction may run again.
         call = context.make_call(actor)
-        return operation.answer(tx, call, request), call.changed_parts
+        return operation.answer(tx, call, request), call
 
     if not operation.is_write:
         reply, _ = await context.records.read(work)
         return reply
-    reply, changed_parts = await context.records.write(work)
-    for part in dict.fromkeys(changed_parts):
+    reply, call = await context.records.write(work)
+    if call.ended_credentials:
+        context.actors.forget(set(call.ended_credentials))
+    for part in dict.fromkeys(call.changed_parts):
         context.bus.publish(part_topic(part), b"")
     return reply

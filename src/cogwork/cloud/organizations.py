@@ -6,7 +6,9 @@ from typing import Final
 
 from viam.gen.app.v1 import app_pb2 as pb
 
-from cogwork.cloud.access import CloudRole, ResourceType, grants_of, require_role
+from cogwork.auth.errors import RoleTooLow
+from cogwork.cloud.access import CloudRole, ResourceType, require_role
+from cogwork.cloud.actor import ActorType
 from cogwork.cloud.names import require_name
 from cogwork.cloud.operation import Call, Operation, new_id, reading, to_timestamp, writing
 from cogwork.cloud.records import Row, Transaction, first
@@ -25,6 +27,8 @@ def add_organization(tx: Transaction, call: Call, name: str) -> str:
 def create_organization(
     tx: Transaction, call: Call, request: pb.CreateOrganizationRequest
 ) -> pb.CreateOrganizationResponse:
+    if call.actor.type is not ActorType.API_KEY:
+        raise RoleTooLow("only API keys can create organizations")
     organization = add_organization(tx, call, request.name)
     tx.execute(
         "INSERT INTO role_grant (key_id, organization_id, resource_type, resource_id, role) "
@@ -38,8 +42,12 @@ def list_organizations(
     tx: Transaction, call: Call, _: pb.ListOrganizationsRequest
 ) -> pb.ListOrganizationsResponse:
     """An actor sees every organization in which it has a role on anything."""
-    ids = dict.fromkeys(row["organization_id"] for row in grants_of(tx, call.actor.id))
-    return pb.ListOrganizationsResponse(organizations=[_read(tx, each) for each in ids])
+    rows = tx.query(
+        "SELECT * FROM organization WHERE id IN "
+        "(SELECT organization_id FROM role_grant WHERE key_id = ?) ORDER BY created_at, id",
+        call.actor.id,
+    )
+    return pb.ListOrganizationsResponse(organizations=map(_describe, rows))
 
 
 def get_organization(

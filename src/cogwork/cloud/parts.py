@@ -134,7 +134,7 @@ def delete_robot_part(
     row = find_part(tx, call, request.part_id, CloudRole.OWNER)
     if row["is_main"]:
         raise InvalidRequest("the main part cannot be deleted; make another part the main one")
-    delete_secrets(tx, SecretOwner.PART, request.part_id)
+    delete_secrets(tx, call, SecretOwner.PART, request.part_id)
     tx.execute("UPDATE part SET deleted_at = ? WHERE id = ?", call.now, request.part_id)
     call.changed_parts.append(request.part_id)
     return pb.DeleteRobotPartResponse()
@@ -173,7 +173,7 @@ def delete_robot_part_secret(
     tx: Transaction, call: Call, request: pb.DeleteRobotPartSecretRequest
 ) -> pb.DeleteRobotPartSecretResponse:
     find_part(tx, call, request.part_id, CloudRole.OWNER)
-    delete_secret(tx, SecretOwner.PART, request.part_id, request.secret_id)
+    delete_secret(tx, call, SecretOwner.PART, request.part_id, request.secret_id)
     call.changed_parts.append(request.part_id)
     return pb.DeleteRobotPartSecretResponse()
 

@@ -28,6 +28,14 @@ class PublicName:
         return f"{host_label(part['name'])}.{part['location_id']}.{self.domain}"
 
 
+def location_of(host: str) -> str:
+    """Return the location in a name of a machine: `press.LOCATION.…` or `press-LOCATION.local`."""
+    labels = host.split(".")
+    if labels[-1] == "local" and len(labels) == 2:
+        return labels[0].rpartition("-")[2]
+    return labels[1] if len(labels) > 2 else ""
+
+
 def local_name(part: Row) -> str:
     """Return the name by which clients of the same network reach a part."""
     return f"{host_label(part['name'])}-{part['location_id']}.local"

@@ -28,13 +28,22 @@ class DuplicateRecord(CogworkError):
     status = "ALREADY_EXISTS"
 
 
+class BrokenReference(CogworkError):
+    """A record refers to one that does not exist, or is referred to by others."""
+
+    status = "FAILED_PRECONDITION"
+
+
 class Transaction(Protocol):
     """Reads and changes that other transactions see all at once, or never."""
 
     def query(self, sql: str, *values: Value) -> Sequence[Row]: ...
 
     def execute(self, sql: str, *values: Value) -> int:
-        """Make a change and return the number of changed rows. Raise DuplicateRecord."""
+        """Make a change and return the number of changed rows.
+
+        Raise DuplicateRecord or BrokenReference.
+        """
 
 
 class Records(Protocol):

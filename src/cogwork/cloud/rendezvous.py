@@ -8,7 +8,7 @@ import uuid
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Final, TypeVar
 
 from viam.gen.proto.rpc.webrtc.v1.signaling_pb2 import (
     AnswerRequestInitStage,
@@ -17,6 +17,8 @@ from viam.gen.proto.rpc.webrtc.v1.signaling_pb2 import (
 )
 
 from cogwork.core.errors import CogworkError, NotFound
+
+T = TypeVar("T")
 
 CALL_TIMEOUT: Final = 10.0
 """Seconds from an offer to the last message of the machine."""
@@ -37,6 +39,12 @@ class HostOffline(CogworkError):
         )
 
 
+class TooManyMessages(CogworkError):
+    """One side of a call sends more than the other reads."""
+
+    status = "RESOURCE_EXHAUSTED"
+
+
 class TooManyCallers(CogworkError):
     """More clients call a machine than it can answer."""
 
@@ -55,6 +63,12 @@ class SignalingCall:
     updates: asyncio.Queue[CallUpdateRequest] = field(
         default_factory=lambda: asyncio.Queue(_MAX_MESSAGES)
     )
+
+    def add_answer(self, answer: AnswerResponse) -> None:
+        _put(self.answers, answer)
+
+    def add_update(self, update: CallUpdateRequest) -> None:
+        _put(self.updates, update)
 
 
 class Rendezvous:
@@ -129,3 +143,12 @@ class Rendezvous:
             for stream in self._waiting.get(host, ()):
                 if callers and not stream.done():
                     stream.set_result(callers.pop(0))
+
+
+def _put(queue: asyncio.Queue[T], message: T) -> None:
+    try:
+        queue.put_nowait(message)
+    except asyncio.QueueFull:
+        raise TooManyMessages(
+            f"the other side has not read {queue.maxsize} messages of this call; call again"
+        ) from None

@@ -42,8 +42,12 @@ class _RobotService(RobotServiceBase):
         self._login = login
 
     async def Config(self, stream: Stream) -> None:  # type: ignore[override]
+        context = self._context
+
         def build(tx: Transaction, part: Row) -> pb.RobotConfig:
-            return build_machine_config(tx, part, self._context.name, self._context.keyring)
+            return build_machine_config(
+                tx, part, context.name, context.keyring, context.machine_tokens
+            )
 
         known, part, config = await self._read(
             stream, lambda tx, part: (read_platform(tx, part["id"]), part, build(tx, part))
@@ -57,7 +61,7 @@ class _RobotService(RobotServiceBase):
 
             config = await self._context.records.write(rebuild)
         # Machines without a clock of their own set it by this.
-        date = formatdate(self._context.clock.time(), usegmt=True)
+        date = formatdate(context.clock.time(), usegmt=True)
         await stream.send_initial_metadata(metadata={"date": date})
         await stream.send_message(pb.ConfigResponse(config=config))
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import enum
+from collections import defaultdict
 from collections.abc import Sequence
 from typing import Final
 
@@ -38,32 +39,53 @@ def add_secret(tx: Transaction, call: Call, owner: SecretOwner, owner_id: str) -
     )
 
 
-def delete_secret(tx: Transaction, owner: SecretOwner, owner_id: str, secret_id: str) -> None:
+def delete_secret(
+    tx: Transaction, call: Call, owner: SecretOwner, owner_id: str, secret_id: str
+) -> None:
     found = _rows(tx, owner, owner_id)
     if secret_id not in (row["id"] for row in found):
         raise NotFound(f'there is no secret "{secret_id}"')
     if len(found) == 1:
         raise SecretLimit("this is the only secret; create another one first")
     tx.execute("DELETE FROM secret WHERE id = ?", secret_id)
+    call.ended_credentials.append(owner_id)
 
 
-def delete_secrets(tx: Transaction, owner: SecretOwner, owner_id: str) -> None:
+def delete_secrets(tx: Transaction, call: Call, owner: SecretOwner, owner_id: str) -> None:
     tx.execute("DELETE FROM secret WHERE owner_type = ? AND owner_id = ?", owner, owner_id)
+    call.ended_credentials.append(owner_id)
 
 
 def list_secrets(
     tx: Transaction, keyring: Keyring, owner: SecretOwner, owner_id: str
 ) -> list[pb.SharedSecret]:
     """Return the secrets, newest first."""
-    return [
-        pb.SharedSecret(
-            id=row["id"],
-            secret=keyring.unseal(row["sealed"]),
-            created_on=to_timestamp(row["created_at"]),
-            state=pb.SharedSecret.State.STATE_ENABLED,
-        )
-        for row in _rows(tx, owner, owner_id)
-    ]
+    return [_describe(row, keyring) for row in _rows(tx, owner, owner_id)]
+
+
+def list_location_secrets(
+    tx: Transaction, keyring: Keyring, organization: str
+) -> dict[str, list[pb.SharedSecret]]:
+    """Return the secrets of all locations of an organization, newest first, by location."""
+    found: dict[str, list[pb.SharedSecret]] = defaultdict(list)
+    rows = tx.query(
+        "SELECT secret.* FROM secret JOIN location ON location.id = secret.owner_id "
+        "WHERE secret.owner_type = 'location' AND location.organization_id = ? "
+        "ORDER BY secret.created_at DESC, secret.id",
+        organization,
+    )
+    for row in rows:
+        found[row["owner_id"]].append(_describe(row, keyring))
+    return found
+
+
+def _describe(row: Row, keyring: Keyring) -> pb.SharedSecret:
+    return pb.SharedSecret(
+        id=row["id"],
+        secret=keyring.unseal(row["sealed"]),
+        created_on=to_timestamp(row["created_at"]),
+        state=pb.SharedSecret.State.STATE_ENABLED,
+    )
 
 
 def _rows(tx: Transaction, owner: SecretOwner, owner_id: str) -> Sequence[Row]:

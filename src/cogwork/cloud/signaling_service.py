@@ -12,8 +12,7 @@ from cogwork.cloud.access import ROLE_NAMES, CloudRole, ResourceType, find_role
 from cogwork.cloud.actor import Actor, ActorType
 from cogwork.cloud.context import CloudContext
 from cogwork.cloud.login import Login
-from cogwork.cloud.parts import list_parts_of_location
-from cogwork.cloud.public_name import local_name
+from cogwork.cloud.machine_hosts import find_host_role, list_parts_named
 from cogwork.cloud.records import Row, Transaction
 from cogwork.cloud.rendezvous import CALL_TIMEOUT, HostOffline, Rendezvous, SignalingCall
 from cogwork.core.errors import Interrupted, InvalidRequest, NotFound
@@ -40,7 +39,7 @@ class _SignalingService(SignalingServiceBase):
         actor = await self._login.identify(stream)
         request: pb.CallRequest = await stream.recv_message()
         (host,) = _read_hosts(stream.metadata, 1)
-        role = await self._context.records.read(lambda tx: self._find_role(tx, actor, host))
+        _, role = await self._find_host(actor, host)
         offer = pb.AnswerRequestInitStage(sdp=request.sdp, caller_auth_entity=actor.id)
         offer.optional_config.disable_trickle = request.disable_trickle
         offer.caller_auth_metadata["role"] = ROLE_NAMES[role]
@@ -58,7 +57,7 @@ class _SignalingService(SignalingServiceBase):
         call = self._rendezvous.find(request.uuid)
         if call.offer.caller_auth_entity != actor.id:
             raise NotFound(f'there is no call "{request.uuid[:64]}"; it has ended')
-        call.updates.put_nowait(request)
+        call.add_update(request)
         await stream.send_message(pb.CallUpdateResponse())
 
     async def Answer(self, stream: Stream) -> None:  # type: ignore[override]
@@ -72,7 +71,7 @@ class _SignalingService(SignalingServiceBase):
             try:
                 async with asyncio.timeout(2 * CALL_TIMEOUT):
                     async for answer in stream:
-                        call.answers.put_nowait(answer)
+                        call.add_answer(answer)
             except TimeoutError:
                 raise Interrupted("the call is over; wait for the next one") from None
             finally:
@@ -84,23 +83,22 @@ class _SignalingService(SignalingServiceBase):
         await stream.recv_message()
         await stream.send_message(pb.ReportConnectionMetadataResponse())
 
-    def _find_role(self, tx: Transaction, actor: Actor, host: str) -> CloudRole:
-        """Return the role of an actor on the machine that has this name. Raise HostOffline."""
-        for part in list_parts_of_location(tx, _location_of(host)):
-            if host in (self._context.name.full_name(part), local_name(part)):
-                machine = (ResourceType.MACHINE, part["machine_id"])
-                if (role := find_role(tx, actor, machine)) is not None:
-                    return role
-        raise HostOffline(host)
+    async def _find_host(self, actor: Actor, host: str) -> tuple[Row, CloudRole]:
+        """Return the part with this name, and the role of the actor there. Raise HostOffline."""
+        found = await self._context.records.read(
+            lambda tx: find_host_role(tx, self._context.name, actor, host)
+        )
+        if found is None:
+            raise HostOffline(host)
+        return found
 
     def _find_own(self, tx: Transaction, actor: Actor, hosts: list[str]) -> Row:
         """Return the part that has these names. Raise NotFound unless the actor may act for it."""
-        for part in list_parts_of_location(tx, _location_of(hosts[0])):
-            if {self._context.name.full_name(part), local_name(part)}.issuperset(hosts):
-                machine = (ResourceType.MACHINE, part["machine_id"])
-                is_itself = actor == Actor(ActorType.PART, part["id"])
-                if is_itself or find_role(tx, actor, machine) is CloudRole.OWNER:
-                    return part
+        for part in list_parts_named(tx, self._context.name, hosts):
+            machine = (ResourceType.MACHINE, part["machine_id"])
+            is_itself = actor == Actor(ActorType.PART, part["id"])
+            if is_itself or find_role(tx, actor, machine) is CloudRole.OWNER:
+                return part
         raise NotFound(f"{', '.join(hosts)} are not names of this machine")
 
 
@@ -162,11 +160,3 @@ def _read_hosts(metadata: Metadata, most: int) -> list[str]:
     if not 0 < len(hosts) <= most:
         raise InvalidRequest(f"expected 1 to {most} rpc-host in metadata, not {len(hosts)}")
     return hosts
-
-
-def _location_of(host: str) -> str:
-    """Return the location in a name of a machine: `press.LOCATION.…` or `press-LOCATION.local`."""
-    labels = host.split(".")
-    if labels[-1] == "local" and len(labels) == 2:
-        return labels[0].rpartition("-")[2]
-    return labels[1] if len(labels) > 2 else ""

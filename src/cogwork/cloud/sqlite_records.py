@@ -9,7 +9,14 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Final, TypeVar
 
-from cogwork.cloud.records import DuplicateRecord, RecordsUnavailable, Row, Transaction, Value
+from cogwork.cloud.records import (
+    BrokenReference,
+    DuplicateRecord,
+    RecordsUnavailable,
+    Row,
+    Transaction,
+    Value,
+)
 from cogwork.cloud.schema import MIGRATIONS
 from cogwork.core.workers import Workers
 
@@ -18,6 +25,11 @@ _WAITING: Final = 4096
 """Transactions that may wait. More are refused, so that memory stays bounded."""
 _TIMEOUT: Final = 10.0
 """Seconds for a transaction, including the time that it waits for others."""
+
+_DUPLICATE: Final = (
+    sqlite3.SQLITE_CONSTRAINT_UNIQUE,
+    sqlite3.SQLITE_CONSTRAINT_PRIMARYKEY,
+)
 
 T = TypeVar("T")
 
@@ -81,7 +93,13 @@ class _SqliteTransaction:
         try:
             return self._connection.execute(sql, values).rowcount
         except sqlite3.IntegrityError as error:
-            raise DuplicateRecord(f"the record exists: {error}") from error
+            if error.sqlite_errorcode in _DUPLICATE:
+                raise DuplicateRecord(f"the record exists: {error}") from error
+            if error.sqlite_errorcode == sqlite3.SQLITE_CONSTRAINT_FOREIGNKEY:
+                raise BrokenReference(
+                    "the record refers to one that does not exist, or others refer to it"
+                ) from error
+            raise
 
 
 async def _within_timeout(

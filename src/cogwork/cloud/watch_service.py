@@ -42,6 +42,7 @@ class WatchService:
                                 require_own_part(tx, actor, part_id),
                                 context.name,
                                 context.keyring,
+                                context.machine_tokens,
                             ).revision
                         )
                     )

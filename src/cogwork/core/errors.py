@@ -98,6 +98,7 @@ CogworkError
 ├── NoConfiguration a configuration file that does not exist (server/serve.py)
 ├── RecordsUnavailable the cloud's records cannot be used (cloud/records.py, with the next)
 ├── DuplicateRecord a record that exists
+├── BrokenReference a record that refers to one that does not exist (cloud/records.py)
 ├── LogsUnavailable the cloud's logs cannot be used (cloud/log_store.py)
 ├── BlobsUnavailable the contents of packages cannot be used (cloud/blobs.py, with the next two)
 ├── BlobTooLarge    an upload that is larger than the limit
@@ -118,6 +119,7 @@ CogworkError
 ├── CloudUnavailable a cloud that does not answer (uplink/errors.py)
 ├── HostOffline     a machine that is not connected to the cloud (cloud/rendezvous.py)
 ├── TooManyCallers  a machine that too many clients call (cloud/rendezvous.py)
+├── TooManyMessages a call with more messages than the other side reads (cloud/rendezvous.py)
 ├── NoCloud         a directory that holds no cloud (cloud/cloud_directory.py)
 ├── PlaintextRefused keys that would travel unencrypted (cloud/serve.py)
 ├── Unreachable     a machine that does not respond (cli/http_client.py, with the next)

@@ -9,7 +9,13 @@ from pathlib import Path
 
 import pytest
 
-from cogwork.cloud.records import DuplicateRecord, Records, RecordsUnavailable, Transaction
+from cogwork.cloud.records import (
+    BrokenReference,
+    DuplicateRecord,
+    Records,
+    RecordsUnavailable,
+    Transaction,
+)
 from cogwork.cloud.sqlite_records import SqliteRecords
 from cogwork.core.errors import NotFound
 
@@ -111,7 +117,7 @@ async def test_references_must_exist(records: Records) -> None:
     insert = (
         "INSERT INTO location (id, organization_id, name, created_at) VALUES ('l', 'gone', 'x', 0)"
     )
-    with pytest.raises(DuplicateRecord):
+    with pytest.raises(BrokenReference):
         await records.write(lambda tx: tx.execute(insert))
 
 
