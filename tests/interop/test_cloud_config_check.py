@@ -90,7 +90,7 @@ async def test_unusable_text_is_refused(editor: Editor, text: str, expected: str
         {"components": [MOTOR | {"model": "acme:motors:fast"}]},
         {"components": [MOTOR | {"attributes": {"unknown": 1}}]},
         {"components": [MOTOR, MOTOR]},
-        {"unknown_section": 1, "fragments": [{"id": "x"}]},
+        {"unknown_section": 1},
         {"cloud": {"unknown": "x"}},
         {"modules": [{"name": "x", "type": "local", "executable_path": "/not/here"}]},
         {"network": {"bind_address": "${ADDRESS}"}},

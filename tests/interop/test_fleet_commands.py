@@ -16,7 +16,7 @@ from typing import Any
 
 import pytest
 from tests.fleet import Cloud, run_cloud
-from tests.running import DEADLINE, run_server, start_server
+from tests.running import DEADLINE, start_server
 from tests.unit.cli.commands import CommandResult, run_command, start_command
 from viam.gen.app.v1.robot_pb2 import LogRequest, LogResponse
 
@@ -329,44 +329,6 @@ async def test_connection_is_explained(tmp_path: Path) -> None:
 @pytest.mark.skipif(
     os.geteuid() != 0 or shutil.which("unshare") is None, reason="needs root and unshare"
 )
-async def test_check_connects_by_name_through_the_cloud(cloud: Cloud, tmp_path: Path) -> None:
-    section = await make_machine(tmp_path / "press.json")
-    name = (await fleet_json("connect", "press"))["name"]
-    keys = {"keys": [cloud.key_id], cloud.key_id: cloud.key}
-    config = {
-        "cloud": {
-            "id": section.id,
-            "secret": section.secret,
-            "fqdn": name,
-            "signaling_address": cloud.address,
-            "signaling_insecure": True,
-        },
-        "auth": {"handlers": [{"type": "api-key", "config": keys}]},
-        **json.loads(FIRST),
-    }
-    hosts = tmp_path / "hosts"
-    hosts.write_text(f"127.0.0.1 localhost {name}\n")
-    (tmp_path / "machine").mkdir()
-    async with run_server(config, tmp_path / "machine") as server:
-        await server.out.wait_for("waiting for clients at the signaling server")
-        found = json.loads(await _check_with_names(hosts))
-    assert found["resources"] == ["rdk:component:motor/motor"]
-
-
-async def _check_with_names(hosts: Path) -> str:
-    """Run the check where the names of machines lead to the cloud, as a wildcard in DNS does."""
-    process = await asyncio.create_subprocess_exec(
-        *("unshare", "-m", "sh", "-c", 'mount --bind "$0" /etc/hosts && exec "$@"', str(hosts)),
-        *(sys.executable, "-m", "cogwork.cli.main", "fleet", "connect", "press", "--check"),
-        "--json",
-        stdout=asyncio.subprocess.PIPE,
-    )
-    async with asyncio.timeout(DEADLINE):
-        out, _ = await process.communicate()
-    assert process.returncode == 0
-    return out.decode()
-
-
 async def test_unreachable_cloud_is_one_sentence(cloud: Cloud, tmp_path: Path) -> None:
     del cloud
     stored = tmp_path / "home" / "fleet" / "login.json"
@@ -408,7 +370,7 @@ async def test_cloud_with_its_own_authority(
         created = await run_fleet("machine", "create", "press", "-o", str(file))
         assert json.loads(file.read_text())["cloud"]["app_address"] == url
         authority = os.environ["COGWORK_HOME"] + "/fleet/ca.pem"
-        assert created.err.endswith(
+        assert created.out.endswith(
             f"Copy {file} and {authority} to the machine, and run there:\n"
             "  SSL_CERT_FILE=ca.pem cogwork-server -config press.json\n"
         )
