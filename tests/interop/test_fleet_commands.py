@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
+import io
 import json
 import os
 import shutil
@@ -20,6 +22,7 @@ from tests.running import DEADLINE, start_server
 from tests.unit.cli.commands import CommandResult, run_command, start_command
 from viam.gen.app.v1.robot_pb2 import LogRequest, LogResponse
 
+from cogwork.cli.main import main
 from cogwork.config.cloud import CloudConfig
 from cogwork.uplink.cloud_client import CloudClient, CloudLogin
 
@@ -52,7 +55,21 @@ async def log_in(cloud: Cloud) -> None:
 
 
 async def run_fleet(*words: str, typed: str = "") -> CommandResult:
-    return await run_command("fleet", *words, typed=typed)
+    """Run a command in a thread: starting a process for each would take most of the time."""
+    return await asyncio.to_thread(_run_here, ["fleet", *words], typed)
+
+
+def _run_here(words: list[str], typed: str) -> CommandResult:
+    out, err, stdin = io.StringIO(), io.StringIO(), sys.stdin
+    sys.stdin = io.StringIO(typed)
+    try:
+        with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
+            code = main(words)
+    except SystemExit as end:
+        code = end.code if isinstance(end.code, int) else 1
+    finally:
+        sys.stdin = stdin
+    return CommandResult(code, out.getvalue(), err.getvalue())
 
 
 async def fleet(*words: str, typed: str = "") -> str:
@@ -190,7 +207,7 @@ async def test_two_collaborators_do_not_overwrite_each_other(
     editor.chmod(0o755)
     monkeypatch.setenv("VISUAL", str(editor))
     monkeypatch.setenv("TMPDIR", str(tmp_path))
-    result = await run_fleet("config", "edit", "press", "--yes")
+    result = await run_command("fleet", "config", "edit", "press", "--yes")
     assert result.code == 1
     assert "someone else changed press-main in the meantime; nothing was saved" in result.err
     assert (await fleet_json("config", "show", "press"))["config"] == FIRST
@@ -218,10 +235,10 @@ async def test_unchanged_text_is_not_saved(tmp_path: Path, monkeypatch: pytest.M
     await make_machine(tmp_path / "press.json")
     monkeypatch.setenv("VISUAL", "true")
     monkeypatch.setenv("TMPDIR", str(tmp_path))
-    assert "no change" in await fleet("config", "edit", "press")
+    assert "no change" in (await run_command("fleet", "config", "edit", "press")).out
     assert not list(tmp_path.glob("cogwork-*"))
     monkeypatch.setenv("VISUAL", "false")
-    failed = await run_fleet("config", "edit", "press")
+    failed = await run_command("fleet", "config", "edit", "press")
     assert (failed.code, "false ended with code 1; nothing was saved" in failed.err) == (2, True)
 
 
