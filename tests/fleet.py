@@ -14,6 +14,7 @@ from cogwork.cloud.context import CloudContext
 from cogwork.cloud.control_plane import ControlPlane
 from cogwork.cloud.open_cloud import open_cloud
 from cogwork.cloud.public_name import PublicName
+from cogwork.cloud.relay_servers import NO_RELAYS, RelayServers
 from cogwork.core.clock import Clock, SystemClock
 from cogwork.resource import sdk
 from cogwork.wire.grpc import grpc_server
@@ -62,11 +63,16 @@ class Cloud:
 
 @contextlib.asynccontextmanager
 async def run_cloud(
-    directory: Path, clock: Clock | None = None, *, has_watch: bool = True
+    directory: Path,
+    clock: Clock | None = None,
+    *,
+    has_watch: bool = True,
+    relays: RelayServers = NO_RELAYS,
 ) -> AsyncIterator[Cloud]:
     """A cloud in this process, with its first owner. `has_watch`: it tells machines of changes."""
     name = PublicName(DOMAIN, f"{DOMAIN}:443", is_encrypted=True)
-    async with open_cloud(CloudDirectory(directory), name, clock or SystemClock()) as plane:
+    opened = open_cloud(CloudDirectory(directory), name, clock or SystemClock(), relays)
+    async with opened as plane:
         if not has_watch:
             plane.table.add(WATCH_SERVICE, list)
         key_id, key = await plane.initialize("Acme")

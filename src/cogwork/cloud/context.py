@@ -16,6 +16,7 @@ from cogwork.cloud.operation import Call
 from cogwork.cloud.presence import Presence
 from cogwork.cloud.public_name import PublicName
 from cogwork.cloud.records import Records
+from cogwork.cloud.relay_servers import RelayServers
 from cogwork.core.clock import Clock
 
 
@@ -33,6 +34,7 @@ class CloudContext:
     presence: Presence
     machine_tokens: MachineTokenIssuer
     actors: ActorCache
+    relays: RelayServers
 
     def make_call(self, actor: Actor) -> Call:
         return Call(actor, self.now(), self.keyring, self.name, self.presence)

@@ -67,6 +67,20 @@ def _build_parser() -> argparse.ArgumentParser:
         action="store_true",
         help="serve other computers without TLS, behind a proxy that encrypts",
     )
+    serve.add_argument(
+        "--turn-url",
+        action="append",
+        default=[],
+        metavar="URL",
+        help="a TURN server for connections to machines, such as turn:turn.example:3478; give it "
+        "again for more (default: none)",
+    )
+    serve.add_argument(
+        "--turn-secret-file",
+        type=Path,
+        metavar="FILE",
+        help="the secret that the TURN servers share (static-auth-secret of coturn)",
+    )
     serve.set_defaults(run=_serve)
     usage = commands.add_parser("usage", help="show the stored logs of each machine")
     usage.add_argument("--json", action="store_true", help="print JSON, with every day")
@@ -114,6 +128,7 @@ def _serve(arguments: argparse.Namespace) -> int:
     process.prepare(os.environ)
     # These import grpc, which must not happen before the process is prepared.
     from cogwork.cloud.cloud_directory import CloudDirectory
+    from cogwork.cloud.relay_servers import read_relay_servers
     from cogwork.cloud.serve import ServeOptions, serve
     from cogwork.core.clock import SystemClock
     from cogwork.serving.certificate_watcher import CertificateFiles
@@ -125,7 +140,11 @@ def _serve(arguments: argparse.Namespace) -> int:
         else None
     )
     options = ServeOptions(
-        arguments.address, certificate, arguments.allow_plaintext, arguments.public_address
+        arguments.address,
+        certificate,
+        arguments.allow_plaintext,
+        arguments.public_address,
+        read_relay_servers(arguments.turn_url, arguments.turn_secret_file),
     )
     clock = SystemClock()
     log = ServerLog(clock, process.STDOUT, os.environ)

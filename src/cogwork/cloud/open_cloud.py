@@ -18,6 +18,7 @@ from cogwork.cloud.local_bus import LocalBus
 from cogwork.cloud.machine_tokens import MachineTokenIssuer
 from cogwork.cloud.presence import Presence, cancel_and_save
 from cogwork.cloud.public_name import PublicName
+from cogwork.cloud.relay_servers import NO_RELAYS, RelayServers
 from cogwork.cloud.sqlite_log_store import SqliteLogStore
 from cogwork.cloud.sqlite_records import SqliteRecords
 from cogwork.core.clock import Clock
@@ -25,7 +26,10 @@ from cogwork.core.clock import Clock
 
 @contextlib.asynccontextmanager
 async def open_cloud(
-    directory: CloudDirectory, name: PublicName, clock: Clock
+    directory: CloudDirectory,
+    name: PublicName,
+    clock: Clock,
+    relays: RelayServers = NO_RELAYS,
 ) -> AsyncIterator[ControlPlane]:
     """Run the block with the cloud, whose files are created where they do not exist."""
     directory.path.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -51,6 +55,7 @@ async def open_cloud(
             presence,
             machine_tokens,
             ActorCache(clock),
+            relays,
         )
         yield ControlPlane(context, key)
 

@@ -14,6 +14,7 @@ from cogwork.cloud.cloud_directory import CloudDirectory
 from cogwork.cloud.http import create_app
 from cogwork.cloud.open_cloud import open_cloud
 from cogwork.cloud.public_name import PublicName
+from cogwork.cloud.relay_servers import NO_RELAYS, RelayServers
 from cogwork.cloud.retention import expire_periodically
 from cogwork.core.clock import Clock
 from cogwork.core.errors import CogworkError
@@ -45,6 +46,7 @@ class ServeOptions(NamedTuple):
     """Whether a proxy in front of the cloud encrypts."""
     public_address: str = ""
     """Where machines and clients reach the cloud, if not at the address."""
+    relays: RelayServers = NO_RELAYS
 
 
 async def serve(
@@ -81,7 +83,7 @@ async def _start(
     name = PublicName(
         directory.read_domain(), options.public_address or str(options.address), is_encrypted
     )
-    plane = await stack.enter_async_context(open_cloud(directory, name, clock))
+    plane = await stack.enter_async_context(open_cloud(directory, name, clock, options.relays))
     listeners = Listeners(plane.table, lambda: create_app(plane), sockets, connections=_CONNECTIONS)
     stack.push_async_callback(listeners.aclose)
     certificate = CertificateWatcher(sockets, clock, listeners.use_tls, lambda _: None)

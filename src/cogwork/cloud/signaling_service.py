@@ -31,9 +31,16 @@ class _SignalingService(SignalingServiceBase):
         self._rendezvous = rendezvous
 
     async def OptionalWebRTCConfig(self, stream: Stream) -> None:  # type: ignore[override]
-        await self._login.identify(stream)
+        actor = await self._login.identify(stream)
         await stream.recv_message()
-        await stream.send_message(pb.OptionalWebRTCConfigResponse(config=pb.WebRTCConfig()))
+        hosts = _read_hosts(stream.metadata, _MAX_HOSTS)
+        # The servers cost money, so they are only for those who use a machine.
+        if actor.type is ActorType.PART:
+            await self._context.records.read(lambda tx: self._find_own(tx, actor, hosts))
+        else:
+            await self._find_host(actor, hosts[0])
+        config = pb.WebRTCConfig(additional_ice_servers=self._list_relays())
+        await stream.send_message(pb.OptionalWebRTCConfigResponse(config=config))
 
     async def Call(self, stream: Stream) -> None:  # type: ignore[override]
         actor = await self._login.identify(stream)
@@ -42,6 +49,7 @@ class _SignalingService(SignalingServiceBase):
         _, role = await self._find_host(actor, host)
         offer = pb.AnswerRequestInitStage(sdp=request.sdp, caller_auth_entity=actor.id)
         offer.optional_config.disable_trickle = request.disable_trickle
+        offer.optional_config.additional_ice_servers.extend(self._list_relays())
         offer.caller_auth_metadata["role"] = ROLE_NAMES[role]
         offer.deadline.FromMicroseconds(self._context.now() + int(CALL_TIMEOUT * 1e6))
         with self._rendezvous.call(host, offer) as call:
@@ -82,6 +90,9 @@ class _SignalingService(SignalingServiceBase):
         await self._login.identify(stream)
         await stream.recv_message()
         await stream.send_message(pb.ReportConnectionMetadataResponse())
+
+    def _list_relays(self) -> list[pb.ICEServer]:
+        return self._context.relays.list_with_credentials(self._context.clock.time())
 
     async def _find_host(self, actor: Actor, host: str) -> tuple[Row, CloudRole]:
         """Return the part with this name, and the role of the actor there. Raise HostOffline."""

@@ -120,6 +120,7 @@ CogworkError
 ├── HostOffline     a machine that is not connected to the cloud (cloud/rendezvous.py)
 ├── TooManyCallers  a machine that too many clients call (cloud/rendezvous.py)
 ├── TooManyMessages a call with more messages than the other side reads (cloud/rendezvous.py)
+├── InvalidRelay    options for TURN servers that cannot be used (cloud/relay_servers.py)
 ├── NoCloud         a directory that holds no cloud (cloud/cloud_directory.py)
 ├── PlaintextRefused keys that would travel unencrypted (cloud/serve.py)
 ├── Unreachable     a machine that does not respond (cli/http_client.py, with the next)

@@ -53,7 +53,7 @@ def test_absent_logins_are_no_mistake(configured: Any, issuer: MachineTokenIssue
 
 @pytest.mark.parametrize(
     "configured",
-    [{"handlers": [5]}, {"handlers": [{"type": "x"}]}, {"tls_auth_entities": 5}],
+    [{"handlers": [5]}, {"tls_auth_entities": 5}],
 )
 def test_unusable_logins_do_not_displace_those_of_the_cloud(
     configured: Any, issuer: MachineTokenIssuer

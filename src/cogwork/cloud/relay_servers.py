@@ -1,0 +1,51 @@
+"""TURN servers, through which clients and machines connect that cannot reach each other."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Final, NamedTuple
+
+from viam.gen.proto.rpc.webrtc.v1.signaling_pb2 import ICEServer
+
+from cogwork.core.errors import CogworkError
+from cogwork.wire.ice_servers import with_temporary_credential
+
+
+class InvalidRelay(CogworkError):
+    """The options for TURN servers cannot be used."""
+
+
+class RelayServers(NamedTuple):
+    urls: tuple[str, ...] = ()
+    """None by default: no servers of others are used unless someone asks for it."""
+    secret: str = ""
+    """What the servers share with the cloud (`static-auth-secret` of coturn)."""
+
+    def list_with_credentials(self, now: float) -> list[ICEServer]:
+        """Return the servers with a login that expires."""
+        if not self.urls:
+            return []
+        made = with_temporary_credential(self.urls, self.secret, now)
+        return [ICEServer(urls=made.urls, username=made.username, credential=made.credential)]
+
+
+NO_RELAYS: Final = RelayServers()
+
+
+def read_relay_servers(urls: list[str], secret_file: Path | None) -> RelayServers:
+    """Raise InvalidRelay."""
+    if not urls and secret_file is None:
+        return NO_RELAYS
+    if not urls or secret_file is None:
+        raise InvalidRelay("--turn-url and --turn-secret-file belong together; give both")
+    try:
+        secret = secret_file.read_text().strip()
+    except (OSError, UnicodeDecodeError) as error:
+        raise InvalidRelay(f"cannot read {secret_file}: {error}") from None
+    if not secret:
+        raise InvalidRelay(f"{secret_file} is empty; write the static-auth-secret of coturn there")
+    for url in urls:
+        scheme, _, rest = url.partition(":")
+        if scheme not in ("turn", "turns") or not rest:
+            raise InvalidRelay(f'"{url}" is not a TURN server; write turn:host:port?transport=udp')
+    return RelayServers(tuple(urls), secret)
