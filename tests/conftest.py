@@ -18,6 +18,10 @@ from tests.sizes import SIZE
 # Set this before onnxruntime is imported: tests must not send telemetry.
 os.environ["ORT_DISABLE_TELEMETRY"] = "1"
 
+# Set this before grpc is imported: otherwise it opens other descriptors whenever a test starts a
+# process, which look like leaks.
+os.environ["GRPC_ENABLE_FORK_SUPPORT"] = "0"
+
 # Background jobs of a shell ignore SIGINT, and so would every process that the tests start.
 signal.signal(signal.SIGINT, signal.default_int_handler)
 

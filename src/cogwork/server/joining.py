@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from cogwork.config.cloud import CloudConfig
+from cogwork.config.json_errors import JsonSyntaxError
 from cogwork.config.json_reader import read_json
 from cogwork.config.last_good import LastGood, last_good_for
 from cogwork.config.sources import FileSource
@@ -66,7 +67,10 @@ class Joining:
         self._shutdown.restart(reason)
 
     def _parse(self, text: str) -> Any:
-        return read_json(substitute(text, self._environment).text).value
+        try:
+            return read_json(substitute(text, self._environment).text).value
+        except JsonSyntaxError as error:
+            raise ValueError(error.message) from None
 
     def _connect(self, cloud: CloudConfig) -> CloudLink:
         # Most machines have no cloud, and start without these.

@@ -21,13 +21,15 @@ from cogwork.core.backoff import Backoff
 from cogwork.core.clock import Clock
 from cogwork.core.error_text import error_text
 from cogwork.core.errors import CogworkError
-from cogwork.core.workers import run_in_thread
+from cogwork.core.workers import TooMuchWork, run_in_thread
 from cogwork.graph.reconciler import Applied
 from cogwork.uplink.errors import CloudUnavailable
 
 _TIMEOUT: Final = 15.0
 """Seconds to fetch a configuration."""
 _CACHE_TIMEOUT: Final = 10.0
+_PARSE_TIMEOUT: Final = 60.0
+_CLOUD_KEY: Final = '"cloud"'
 _FIRST_TIMEOUT: Final = 2.0
 """Seconds that a machine waits for its cloud when it starts and knows an earlier configuration."""
 _RETRY: Final = Backoff(first=1.0, longest=10.0)
@@ -126,7 +128,7 @@ class JoinedSource:
             await self._link.aclose()
         self._link = self._cloud = self._unsaved = None
         self._has_started, self._text = False, ""
-        self._document = _parse_document(candidate, self._parse)
+        self._document = await _parse_document(candidate, self._parse)
         cloud = _parse_cloud(self._document)
         if cloud is None or not cloud.app_address:
             self._local = candidate
@@ -251,12 +253,13 @@ class JoinedSource:
             _log.warning("%s; keeping the configuration, and trying again", error)
 
 
-def _parse_document(candidate: Candidate, parse: ParseText) -> dict[str, Any]:
-    if not isinstance(candidate.content, str):
+async def _parse_document(candidate: Candidate, parse: ParseText) -> dict[str, Any]:
+    """Return the file; empty if it names no cloud. What is wrong with it, its check explains."""
+    if not isinstance(candidate.content, str) or _CLOUD_KEY not in candidate.content:
         return {}
     try:
-        found = parse(candidate.content)
-    except ValueError:
+        found = await run_in_thread("machine file", _PARSE_TIMEOUT, parse, candidate.content)
+    except (ValueError, MemoryError, TimeoutError, TooMuchWork):
         return {}
     return found if isinstance(found, dict) else {}
 

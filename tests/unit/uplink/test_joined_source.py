@@ -159,3 +159,11 @@ async def test_file_decides_whether_the_machine_has_joined(bench: Bench) -> None
     bench.file.push(json.dumps(JOINED))
     assert await bench.next_config(10) == {"debug": True, **JOINED}
     await bench.source.aclose()
+
+
+@pytest.mark.parametrize("text", ['{"cloud": ', '["cloud"]', '{"cloud": 1}', '{"cloud": {}}'])
+async def test_file_with_a_mistake_is_left_to_its_check(bench: Bench, text: str) -> None:
+    bench.file.push(text)
+    assert (await bench.next()).content == text
+    assert bench.cloud.timeouts == []
+    await bench.source.aclose()
