@@ -15,6 +15,7 @@ from typing import Any
 
 from scripts.api_page import render_api_page
 from scripts.cli_page import cli_page
+from scripts.cloud_api_page import render_cloud_api_page
 from scripts.decisions_page import decisions_page
 from scripts.driver_page import render_driver_page
 from scripts.roles_page import render_roles_page
@@ -53,6 +54,7 @@ def generate_files() -> dict[str, str]:
         "docs/adr/README.md": decisions_page(ROOT / "docs" / "adr"),
         "docs/reference/api.md": render_api_page(),
         "docs/reference/cli.md": cli_page(),
+        "docs/reference/cloud-api.md": render_cloud_api_page(),
         "docs/reference/configuration.md": _render_configuration(),
         "docs/reference/diagnostics.md": _render_diagnostics(),
         "docs/reference/driver.md": render_driver_page(),
@@ -79,23 +81,12 @@ INACTIVE_PARTS = {
             "services.frame",
             "services.service_configs",
             "remotes",
-            "network.tls_cert_file",
-            "network.tls_key_file",
-            "network.no_tls",
             "packages",
             "processes",
             "tracing",
             "enable_web_profile",
         ),
         _NO_EFFECT,
-    ),
-    "auth": (
-        "Login is not part of this release. A server whose file enables login or TLS does not "
-        "start, and a\nrunning machine rejects the change ([E405](diagnostics.md#e405))."
-    ),
-    "cloud": (
-        f"{_NO_EFFECT} A server with a\n`cloud` section listens on this "
-        "computer only.\nClients can read its ids."
     ),
 }
 """Notes for the sections of the file that have no or limited effect in this release."""

@@ -31,6 +31,8 @@ from cogwork.cloud.operation import Operation
 from cogwork.cloud.operation_runner import run_operation
 from cogwork.cloud.part_logs import get_robot_part_logs, tail_robot_part_logs
 from cogwork.cloud.registry_modules import upload_module_file
+from cogwork.cloud.unserved_methods import UNSERVED_METHODS
+from cogwork.core.errors import Unsupported
 from cogwork.wire.handlers import Handler, Method, Stream, methods_from_service
 
 APP_SERVICE: Final = "viam.app.v1.AppService"
@@ -70,7 +72,7 @@ class AppService:
         self._checker = ConfigChecker()
 
     def methods(self) -> list[Method]:
-        """Return every method of the API. Those without an operation refuse by themselves."""
+        """Return every method of the API. Those that are not served say why."""
         return [
             replace(method, handle=self._handle(method))
             for method in methods_from_service(UnimplementedAppServiceBase())
@@ -84,7 +86,7 @@ class AppService:
             return self._upload_module_file
         answer, check = self._find_answer(name), _CHECKS.get(name)
         if answer is None:
-            return self._require_login(method.handle)
+            return self._refuse(name)
 
         async def handle(stream: Stream) -> None:
             actor = await self._login.identify(stream)
@@ -113,9 +115,9 @@ class AppService:
             return partial(answer, self._context)
         return None
 
-    def _require_login(self, refuse: Handler) -> Handler:
+    def _refuse(self, name: str) -> Handler:
         async def handle(stream: Stream) -> None:
             await self._login.identify(stream)
-            await refuse(stream)
+            raise Unsupported(f"{name} is not served: {UNSERVED_METHODS.get(name, 'unknown')}")
 
         return handle
