@@ -50,6 +50,8 @@ class Uploader:
         self._clock = clock
         self._deadline = deadline
         self._rng = rng or random.Random()  # noqa: S311 - not used for security
+        self._retry: asyncio.Future[None] | None = None
+        """Done to end the pause after a failure."""
         self._is_down = False
         self._failed_at: float | None = None
 
@@ -64,11 +66,20 @@ class Uploader:
                     await self._clock.wait({news}, IDLE)
                 elif not await self._deliver(batch, thread):
                     failures += 1
-                    await self._clock.sleep(RETRY.delay(failures, self._rng))
+                    await self._pause(RETRY.delay(failures, self._rng))
                 else:
                     failures = 0
                     # Pause, or a sender that logs would upload its own lines in an endless loop.
                     await self._clock.sleep(0 if batch.more else PAUSE)
+
+    def retry_now(self) -> None:
+        """Do not wait any longer after a failure: the cloud answers again."""
+        if self._retry is not None:
+            _resolve(self._retry)
+
+    async def _pause(self, seconds: float) -> None:
+        self._retry = asyncio.get_running_loop().create_future()
+        await self._clock.wait({self._retry}, seconds)
 
     async def finish(self, budget: float) -> None:
         """Upload the rest after `run` has ended; stop at the first failure."""

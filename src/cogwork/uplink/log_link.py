@@ -36,6 +36,10 @@ class LogLink:
     def put(self, entry: Entry) -> None:
         self._spool.put(entry)
 
+    def retry_now(self) -> None:
+        """Send what could not be sent: the cloud answers again."""
+        self._uploader.retry_now()
+
     async def aclose(self) -> None:
         """Send the rest, as far as that takes no time, and keep what could not be sent."""
         await self._uploader.finish(_FINISH_TIMEOUT)

@@ -124,6 +124,8 @@ class MachineLink:
         if revision != self._revision and not self._change.done():
             self._change.set_result(None)
         self._restart.ask_soon()
+        if self._log is not None:
+            self._log.retry_now()
 
     def _create_task(self, work: Coroutine[Any, Any, None]) -> None:
         task = asyncio.create_task(work, name="cloud")

@@ -216,6 +216,18 @@ async def test_refused_upload_backs_off_and_is_logged_once(
     ]
 
 
+async def test_cloud_that_answers_again_gets_the_lines_at_once(upload: Upload) -> None:
+    upload.cloud.refusal = ConnectionError("gone")
+    upload.put(0, 5)
+    async with upload.running():
+        await upload.clock.advance_stepwise(600)
+        upload.cloud.refusal = None
+        attempts = len(upload.cloud.attempts)
+        upload.uploader.retry_now()
+        await upload.wait_for_arrival(5)
+        assert len(upload.cloud.attempts) == attempts + 1
+
+
 @pytest.mark.parametrize("cancels", [True, False])
 async def test_any_exception_of_the_sender_is_retried(upload: Upload, cancels: bool) -> None:
     attempts = 0

@@ -167,3 +167,40 @@ async def test_file_with_a_mistake_is_left_to_its_check(bench: Bench, text: str)
     assert (await bench.next()).content == text
     assert bench.cloud.timeouts == []
     await bench.source.aclose()
+
+
+@pytest.mark.parametrize("hours", [1, 24])
+async def test_machine_catches_up_within_seconds_after_an_outage(bench: Bench, hours: int) -> None:
+    bench.file.push(json.dumps(JOINED))
+    await bench.next_config()
+    bench.cloud.is_away = True
+    following = asyncio.create_task(bench.source.next())
+    for _ in range(hours * 60):
+        await bench.clock.advance(60)
+    assert not following.done()
+    # It kept asking, but not more often than it would otherwise.
+    assert 0 < len(bench.cloud.timeouts) <= hours * 3600 / 10 + 1
+    bench.cloud.is_away = False
+    bench.cloud.config = {"debug": False}
+    await bench.clock.advance(15)
+    candidate = await asyncio.wait_for(following, 60)
+    assert isinstance(candidate.content, str)
+    assert json.loads(candidate.content)["debug"] is False
+    await bench.source.aclose()
+
+
+async def test_cloud_that_tells_is_asked_only_now_and_then(bench: Bench) -> None:
+    bench.file.push(json.dumps(JOINED))
+    await bench.next_config()
+    bench.cloud.is_pushed = True
+    following = asyncio.create_task(bench.source.next())
+    for _ in range(62):
+        await bench.clock.advance(10)
+        await asyncio.sleep(0.01)  # a thread stores what was applied
+    assert len(bench.cloud.timeouts) == 3  # at the start, and every five minutes
+    bench.cloud.config = {"debug": False}
+    bench.cloud.change.set_result(None)
+    candidate = await asyncio.wait_for(following, 60)
+    assert isinstance(candidate.content, str)
+    assert json.loads(candidate.content)["debug"] is False
+    await bench.source.aclose()
