@@ -24,7 +24,8 @@ from viam.gen.app.v1.robot_pb2 import LogRequest, LogResponse
 
 from cogwork.cli.main import main
 from cogwork.config.cloud import CloudConfig
-from cogwork.uplink.cloud_client import CloudClient, CloudLogin
+from cogwork.uplink.cloud_client import CloudClient
+from cogwork.uplink.cloud_login import CloudLogin
 
 CLOUD_PROGRAM = (sys.executable, "-m", "cogwork.cloud.main")
 FIRST = """{

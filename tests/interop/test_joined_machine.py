@@ -6,7 +6,7 @@ import asyncio
 import contextlib
 import ssl
 import time
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -15,6 +15,7 @@ from grpclib.client import Channel
 from grpclib.const import Status
 from grpclib.exceptions import GRPCError
 from tests.fleet import Cloud, make_part, run_cloud
+from tests.interop.modular import poll
 from tests.running import DEADLINE, Server, run_server
 from tests.sizes import limit, size
 
@@ -71,7 +72,7 @@ class Joined:
         return bool(reply.part.online_state == OnlineState.ONLINE_STATE_ONLINE)
 
     async def wait_until_online(self) -> None:
-        await until(self.is_online, bool)
+        await poll(self.is_online, bool)
 
 
 @contextlib.asynccontextmanager
@@ -85,13 +86,6 @@ async def new_machine(directory: Path, *, has_watch: bool = True) -> AsyncIterat
             yield Joined(cloud, client, part, secret, directory)
         finally:
             fleet.close()
-
-
-async def until(read: Callable[[], Any], wanted: Callable[[Any], bool]) -> Any:
-    async with asyncio.timeout(DEADLINE):
-        while not wanted(found := await read()):  # noqa: ASYNC110 - nobody tells
-            await asyncio.sleep(0.02)
-        return found
 
 
 async def test_machine_follows_the_edits_of_its_cloud(tmp_path: Path) -> None:
@@ -131,7 +125,7 @@ async def test_log_reaches_the_cloud(tmp_path: Path) -> None:
         await machine.save(SENSOR)
         async with machine.run() as server:
             await server.out.wait_for("1 ready")
-            lines = await until(
+            lines = await poll(
                 lambda: machine.client.get_robot_part_logs(machine.part, num_log_entries=1000),
                 lambda found: any("1 ready" in each.message for each in found),
             )
@@ -177,7 +171,7 @@ async def test_machine_runs_without_its_cloud_and_catches_up(tmp_path: Path) -> 
             await server.out.wait_for("2 ready")
             assert time.monotonic() - began < limit(15)
             # Of the time when the cloud was away.
-            await until(
+            await poll(
                 lambda: machine.client.get_robot_part_logs(machine.part, num_log_entries=1000),
                 lambda found: any(
                     "running the last configuration" in each.message for each in found
@@ -196,9 +190,9 @@ async def test_key_of_the_cloud_is_a_login_of_the_machine(tmp_path: Path) -> Non
             part = await machine.client.get_robot_part(machine.part)
             role = APIKeyAuthorization("operator", "robot", part.robot)
             key, key_id = await machine.client.create_key(organization.id, [role], "visitor")
-            await until(lambda: can_log_in(server, key_id, key), bool)
+            await poll(lambda: can_log_in(server, key_id, key), bool)
             await machine.client.delete_key(key_id)
-            await until(lambda: can_log_in(server, key_id, key), lambda found: not found)
+            await poll(lambda: can_log_in(server, key_id, key), lambda found: not found)
 
 
 async def test_machine_serves_tls_with_the_certificate_of_its_cloud(tmp_path: Path) -> None:
@@ -221,7 +215,7 @@ async def until_cached(directory: Path) -> None:
     async def find() -> list[Path]:
         return [*(directory / "home" / "joined").glob("*.json")]
 
-    await until(find, bool)
+    await poll(find, bool)
 
 
 async def can_log_in(server: Server, key_id: str, key: str) -> bool:

@@ -25,7 +25,8 @@ from viam.gen.app.v1.robot_pb2 import (  # noqa: E402
     LogResponse,
 )
 
-from cogwork.uplink.cloud_client import CloudClient, CloudLogin  # noqa: E402
+from cogwork.uplink.cloud_client import CloudClient  # noqa: E402
+from cogwork.uplink.cloud_login import CloudLogin  # noqa: E402
 from cogwork.uplink.errors import CloudUnavailable  # noqa: E402
 from cogwork.wire.watch_method import WATCH  # noqa: E402
 

@@ -9,10 +9,10 @@ from viam.gen.app.v1 import robot_pb2 as pb
 
 from cogwork.cloud.access import ResourceType, list_above
 from cogwork.cloud.config_text import parse_config
+from cogwork.cloud.context import CloudContext
 from cogwork.cloud.fragment_lookup import merge_for_part
 from cogwork.cloud.keyring import Keyring
 from cogwork.cloud.machine_logins import MachineKey, join_logins
-from cogwork.cloud.machine_tokens import MachineTokenIssuer
 from cogwork.cloud.message_fit import fit_message
 from cogwork.cloud.public_name import PublicName, local_name
 from cogwork.cloud.records import Row, Transaction
@@ -22,17 +22,16 @@ from cogwork.cloud.secrets import SecretOwner, list_secrets
 _DIGEST_LENGTH: Final = 12
 
 
-def build_machine_config(
-    tx: Transaction, part: Row, cloud: PublicName, keyring: Keyring, issuer: MachineTokenIssuer
-) -> pb.RobotConfig:
+def build_machine_config(tx: Transaction, part: Row, context: CloudContext) -> pb.RobotConfig:
     """`part` is a row with the location of its machine."""
     merged = merge_for_part(tx, part, parse_config(part["config"]))
     config = resolve_registry(tx, part, merged.config)
-    auth, left_out = join_logins(config.get("auth"), _list_keys(tx, part, keyring), issuer)
+    keys = _list_keys(tx, part, context.keyring)
+    auth, left_out = join_logins(config.get("auth"), keys, context.machine_tokens)
     message, unfit = fit_message({**config, "auth": auth})
     for mistake in (*merged.mistakes, *left_out, *unfit):
         message.overwrite_fragment_status.add(error=str(mistake))
-    message.cloud.CopyFrom(_describe_cloud(tx, part, cloud, keyring))
+    message.cloud.CopyFrom(_describe_cloud(tx, part, context.name, context.keyring))
     message.revision = f"{part['revision']}-{_digest(message)}"
     return message
 

@@ -45,9 +45,7 @@ class _RobotService(RobotServiceBase):
         context = self._context
 
         def build(tx: Transaction, part: Row) -> pb.RobotConfig:
-            return build_machine_config(
-                tx, part, context.name, context.keyring, context.machine_tokens
-            )
+            return build_machine_config(tx, part, context)
 
         known, part, config = await self._read(
             stream, lambda tx, part: (read_platform(tx, part["id"]), part, build(tx, part))

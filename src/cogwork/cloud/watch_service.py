@@ -8,11 +8,13 @@ from collections.abc import AsyncIterator
 from google.protobuf.wrappers_pb2 import StringValue
 from grpclib.const import Cardinality
 
+from cogwork.cloud.actor import Actor
 from cogwork.cloud.bus import part_topic
 from cogwork.cloud.context import CloudContext
 from cogwork.cloud.login import Login
 from cogwork.cloud.machine_config import build_machine_config
 from cogwork.cloud.part_access import require_own_part
+from cogwork.cloud.records import Transaction
 from cogwork.wire.handlers import Method, Stream
 from cogwork.wire.watch_method import WATCH, WATCH_HEARTBEAT
 
@@ -36,18 +38,15 @@ class WatchService:
                     # Each time, because the part or the credentials may be gone.
                     await self._login.identify(stream)
                     revision = await context.records.read(
-                        lambda tx: (
-                            build_machine_config(
-                                tx,
-                                require_own_part(tx, actor, part_id),
-                                context.name,
-                                context.keyring,
-                                context.machine_tokens,
-                            ).revision
-                        )
+                        lambda tx: _read_revision(tx, actor, part_id, context)
                     )
                     await stream.send_message(StringValue(value=revision))
                     await _wait_with_heartbeats(stream, changes)
+
+
+def _read_revision(tx: Transaction, actor: Actor, part_id: str, context: CloudContext) -> str:
+    part = require_own_part(tx, actor, part_id)
+    return build_machine_config(tx, part, context).revision
 
 
 async def _wait_with_heartbeats(stream: Stream, changes: AsyncIterator[bytes]) -> None:

@@ -35,6 +35,7 @@ from cogwork.core.backoff import Backoff
 from cogwork.core.clock import Clock
 from cogwork.core.errors import InvalidRequest
 from cogwork.front.peer_name import Peer
+from cogwork.uplink.cloud_login import CloudLogin
 from cogwork.wire.ice_servers import IceServer
 from cogwork.wire.status import status_of
 from cogwork.wire.tls_credentials import tls_credentials
@@ -56,18 +57,12 @@ _AUTHENTICATE = "/proto.rpc.v1.AuthService/Authenticate"
 _log = logging.getLogger("rdk.networking")
 
 
-class SignalingLogin(NamedTuple):
-    entity: str
-    type: str
-    secret: str
-
-
 class SignalingSettings(NamedTuple):
     address: str
     hosts: tuple[str, ...]
     """The names of this machine at the signaling server."""
     is_plaintext: bool = False
-    login: SignalingLogin | None = None
+    login: CloudLogin | None = None
 
 
 class Answerer:

@@ -13,6 +13,7 @@ from cogwork.config.schema import MachineConfig
 from cogwork.core.address import is_loopback
 from cogwork.core.clock import Clock
 from cogwork.front.public_listener import OnClient
+from cogwork.uplink.cloud_login import CloudLogin
 from cogwork.wire.handlers import HandlerTable
 from cogwork.wire.ice_servers import IceServer, with_temporary_credential
 
@@ -113,14 +114,10 @@ class WebRtc:
 
 
 def _read_signaling(cloud: CloudConfig) -> SignalingSettings | None:
-    from cogwork.server.answerer import SignalingLogin, SignalingSettings
+    from cogwork.server.answerer import SignalingSettings
 
     hosts = tuple(dict.fromkeys(name for name in (cloud.fqdn, cloud.local_fqdn) if name))
     if not cloud.signaling_address or not hosts:
         return None
-    login = (
-        SignalingLogin(cloud.api_key.id, "api-key", cloud.api_key.key)
-        if cloud.api_key is not None
-        else SignalingLogin(cloud.id, "robot-secret", cloud.secret)
-    )
+    login = CloudLogin.from_config(cloud)
     return SignalingSettings(cloud.signaling_address, hosts, cloud.signaling_insecure, login)

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator
-from typing import Any, Final, NamedTuple, TypeVar
+from typing import Any, Final, TypeVar
 
 import grpc
 import grpc.aio
 from google.protobuf.message import Message
 from viam.gen.proto.rpc.v1.auth_pb2 import AuthenticateRequest, AuthenticateResponse, Credentials
 
-from cogwork.config.cloud import CloudConfig
 from cogwork.core.address import TLS_PREFIX, is_loopback, parse_address
+from cogwork.uplink.cloud_login import CloudLogin
 from cogwork.uplink.errors import CloudUnavailable, MethodMissing
 from cogwork.wire.tls_credentials import tls_credentials
 
@@ -27,20 +27,6 @@ _OPTIONS: Final = (
 _LOGIN_NEEDED: Final = (grpc.StatusCode.UNAUTHENTICATED, grpc.StatusCode.PERMISSION_DENIED)
 
 Reply = TypeVar("Reply", bound=Message)
-
-
-class CloudLogin(NamedTuple):
-    """How a machine proves who it is."""
-
-    entity: str
-    type: str
-    secret: str
-
-    @classmethod
-    def from_config(cls, cloud: CloudConfig) -> CloudLogin:
-        if cloud.api_key is not None:
-            return cls(cloud.api_key.id, "api-key", cloud.api_key.key)
-        return cls(cloud.id, "robot-secret", cloud.secret)
 
 
 class CloudClient:

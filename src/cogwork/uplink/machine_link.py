@@ -19,7 +19,8 @@ from cogwork.core.clock import Clock
 from cogwork.logs.entry import Entry
 from cogwork.logs.spool import SpoolInUse
 from cogwork.uplink.certificate_link import CertificateLink
-from cogwork.uplink.cloud_client import CloudClient, CloudLogin
+from cogwork.uplink.cloud_client import CloudClient
+from cogwork.uplink.cloud_login import CloudLogin
 from cogwork.uplink.config_watch import ConfigWatch
 from cogwork.uplink.joined_config import join_config
 from cogwork.uplink.log_link import LogLink, open_log_link

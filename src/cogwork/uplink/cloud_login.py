@@ -1,0 +1,21 @@
+"""How a machine logs in to its cloud."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from cogwork.config.cloud import CloudConfig
+
+
+class CloudLogin(NamedTuple):
+    """How a machine proves who it is."""
+
+    entity: str
+    type: str
+    secret: str
+
+    @classmethod
+    def from_config(cls, cloud: CloudConfig) -> CloudLogin:
+        if cloud.api_key is not None:
+            return cls(cloud.api_key.id, "api-key", cloud.api_key.key)
+        return cls(cloud.id, "robot-secret", cloud.secret)
