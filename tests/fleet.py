@@ -14,7 +14,7 @@ from cogwork.cloud.context import CloudContext
 from cogwork.cloud.control_plane import ControlPlane
 from cogwork.cloud.open_cloud import open_cloud
 from cogwork.cloud.public_name import PublicName
-from cogwork.cloud.relay_servers import NO_RELAYS, RelayServers
+from cogwork.cloud.signaling.relay_servers import NO_RELAYS, RelayServers
 from cogwork.core.clock import Clock, SystemClock
 from cogwork.resource import sdk
 from cogwork.wire.grpc import grpc_server

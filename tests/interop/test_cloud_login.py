@@ -28,12 +28,12 @@ from viam.gen.robot.v1.robot_grpc import RobotServiceStub
 from viam.gen.robot.v1.robot_pb2 import ResourceNamesRequest, ShutdownRequest
 from viam.proto.app import RobotPart
 
-from cogwork.cloud.actor import Actor, ActorType
-from cogwork.cloud.keys import list_keys
-from cogwork.cloud.locations import list_locations
-from cogwork.cloud.machines import list_robots_for_organization
-from cogwork.cloud.organizations import list_organizations
-from cogwork.cloud.records import Row, Transaction, Value
+from cogwork.cloud.fleet.keys import list_keys
+from cogwork.cloud.fleet.locations import list_locations
+from cogwork.cloud.fleet.machines import list_robots_for_organization
+from cogwork.cloud.fleet.organizations import list_organizations
+from cogwork.cloud.identity.actor import Actor, ActorType
+from cogwork.cloud.storage.records import Row, Transaction, Value
 from cogwork.resource.config_message import from_message
 
 

@@ -21,7 +21,7 @@ from viam.app.app_client import APIKeyAuthorization
 from viam.gen.proto.rpc.webrtc.v1 import signaling_pb2 as pb
 from viam.gen.proto.rpc.webrtc.v1.signaling_grpc import SignalingServiceStub
 
-from cogwork.cloud.relay_servers import RelayServers
+from cogwork.cloud.signaling.relay_servers import RelayServers
 from cogwork.core.clock import ManualClock
 
 URLS = ("turn:turn.test:3478?transport=udp", "turns:turn.test:5349")

@@ -22,7 +22,7 @@ from viam.gen.app.packages.v1 import packages_pb2
 from viam.gen.app.v1 import app_pb2
 from viam.proto.app import ModuleFileInfo
 
-from cogwork.cloud.app_service import served_methods
+from cogwork.cloud.fleet.app_service import served_methods
 
 METHODS = {
     each.name: each

@@ -14,7 +14,7 @@ from tests.interop.test_robot_service import PartClient
 from viam.app.app_client import APIKeyAuthorization, AppClient
 from viam.gen.app.v1 import robot_pb2 as pb
 
-from cogwork.cloud.bus import part_topic
+from cogwork.cloud.storage.bus import part_topic
 
 
 @dataclass

@@ -20,7 +20,7 @@ from viam.gen.app.v1.app_grpc import AppServiceStub
 from viam.gen.app.v1.robot_grpc import RobotServiceStub
 from viam.gen.app.v1.robot_pb2 import ConfigRequest, RobotConfig
 
-from cogwork.cloud.bus import part_topic
+from cogwork.cloud.storage.bus import part_topic
 
 DEADLINE = 60.0
 CAMERA: dict[str, Any] = {

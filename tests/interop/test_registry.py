@@ -25,7 +25,7 @@ from viam.gen.app.v1.robot_pb2 import AgentInfo, ConfigRequest, RobotConfig
 from viam.proto.app import Model, ModuleFileInfo, RenameRegistryItemRequest, Visibility
 from viam.proto.app.packages import PackageType
 
-from cogwork.cloud.blob_sweep import sweep_blobs
+from cogwork.cloud.registry.blob_sweep import sweep_blobs
 from cogwork.resource.config_message import from_message
 
 DEADLINE = 60.0

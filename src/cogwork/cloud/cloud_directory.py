@@ -17,7 +17,7 @@ from cogwork.auth.certificate_authority import (
     create_authority,
     parse_authority,
 )
-from cogwork.cloud.machine_tokens import create_token_key, parse_token_key
+from cogwork.cloud.identity.machine_tokens import create_token_key, parse_token_key
 from cogwork.core import atomic
 from cogwork.core.errors import CogworkError
 

@@ -5,18 +5,18 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from cogwork.auth.certificate_authority import Authority
-from cogwork.cloud.actor import Actor
-from cogwork.cloud.actor_cache import ActorCache
-from cogwork.cloud.blobs import Blobs
-from cogwork.cloud.bus import Bus
-from cogwork.cloud.keyring import Keyring
-from cogwork.cloud.log_store import LogStore
-from cogwork.cloud.machine_tokens import MachineTokenIssuer
+from cogwork.cloud.identity.actor import Actor
+from cogwork.cloud.identity.actor_cache import ActorCache
+from cogwork.cloud.identity.keyring import Keyring
+from cogwork.cloud.identity.machine_tokens import MachineTokenIssuer
+from cogwork.cloud.machine.presence import Presence
 from cogwork.cloud.operation import Call
-from cogwork.cloud.presence import Presence
 from cogwork.cloud.public_name import PublicName
-from cogwork.cloud.records import Records
-from cogwork.cloud.relay_servers import RelayServers
+from cogwork.cloud.signaling.relay_servers import RelayServers
+from cogwork.cloud.storage.blobs import Blobs
+from cogwork.cloud.storage.bus import Bus
+from cogwork.cloud.storage.log_store import LogStore
+from cogwork.cloud.storage.records import Records
 from cogwork.core.clock import Clock
 
 

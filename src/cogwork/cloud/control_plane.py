@@ -5,21 +5,24 @@ from __future__ import annotations
 from typing import Final
 
 from cogwork.auth.signing_key import SigningKey
-from cogwork.cloud.access import CloudRole, ResourceType
-from cogwork.cloud.actor import Actor, ActorType
-from cogwork.cloud.app_service import APP_SERVICE, AppService
-from cogwork.cloud.auth_service import auth_methods
 from cogwork.cloud.context import CloudContext
-from cogwork.cloud.external_auth_service import EXTERNAL_AUTH_SERVICE, external_auth_methods
-from cogwork.cloud.keys import add_key
-from cogwork.cloud.login import Login
-from cogwork.cloud.organizations import add_organization
-from cogwork.cloud.package_service import PACKAGE_SERVICE, package_methods
-from cogwork.cloud.records import Transaction
-from cogwork.cloud.rendezvous import Rendezvous
-from cogwork.cloud.robot_service import ROBOT_SERVICE, robot_methods
-from cogwork.cloud.signaling_service import SIGNALING_SERVICE, signaling_methods
-from cogwork.cloud.watch_service import WatchService
+from cogwork.cloud.fleet.app_service import APP_SERVICE, AppService
+from cogwork.cloud.fleet.keys import add_key
+from cogwork.cloud.fleet.organizations import add_organization
+from cogwork.cloud.identity.access import CloudRole, ResourceType
+from cogwork.cloud.identity.actor import Actor, ActorType
+from cogwork.cloud.identity.auth_service import auth_methods
+from cogwork.cloud.identity.external_auth_service import (
+    EXTERNAL_AUTH_SERVICE,
+    external_auth_methods,
+)
+from cogwork.cloud.identity.login import Login
+from cogwork.cloud.machine.robot_service import ROBOT_SERVICE, robot_methods
+from cogwork.cloud.machine.watch_service import WatchService
+from cogwork.cloud.registry.package_service import PACKAGE_SERVICE, package_methods
+from cogwork.cloud.signaling.rendezvous import Rendezvous
+from cogwork.cloud.signaling.signaling_service import SIGNALING_SERVICE, signaling_methods
+from cogwork.cloud.storage.records import Transaction
 from cogwork.core.errors import CogworkError
 from cogwork.wire.grpc_services import add_standard_services
 from cogwork.wire.handlers import HandlerTable

@@ -12,8 +12,8 @@ from starlette.routing import Route
 
 from cogwork import __version__
 from cogwork.cloud.control_plane import ControlPlane
-from cogwork.cloud.machine_http import machine_routes
-from cogwork.cloud.package_download import package_routes
+from cogwork.cloud.machine.machine_http import machine_routes
+from cogwork.cloud.registry.package_download import package_routes
 from cogwork.wire.grpcweb import GrpcWebApp, is_grpc_web
 from cogwork.wire.http1 import Application
 

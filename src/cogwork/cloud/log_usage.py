@@ -7,8 +7,8 @@ from collections.abc import Mapping, Sequence
 from datetime import UTC, date, datetime
 from typing import Any, Final, NamedTuple
 
-from cogwork.cloud.log_store import LogUsage
-from cogwork.cloud.records import Row, Transaction
+from cogwork.cloud.storage.log_store import LogUsage
+from cogwork.cloud.storage.records import Row, Transaction
 
 _MAX_DAYS: Final = 30
 

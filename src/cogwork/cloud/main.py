@@ -128,8 +128,8 @@ def _serve(arguments: argparse.Namespace) -> int:
     process.prepare(os.environ)
     # These import grpc, which must not happen before the process is prepared.
     from cogwork.cloud.cloud_directory import CloudDirectory
-    from cogwork.cloud.relay_servers import read_relay_servers
     from cogwork.cloud.serve import ServeOptions, serve
+    from cogwork.cloud.signaling.relay_servers import read_relay_servers
     from cogwork.core.clock import SystemClock
     from cogwork.serving.certificate_watcher import CertificateFiles
     from cogwork.serving.log import ServerLog

@@ -8,19 +8,19 @@ import datetime
 from collections.abc import AsyncIterator
 
 from cogwork.auth.signing_key import load_signing_key
-from cogwork.cloud.actor_cache import ActorCache
 from cogwork.cloud.cloud_directory import CloudDirectory
 from cogwork.cloud.context import CloudContext
 from cogwork.cloud.control_plane import ControlPlane
-from cogwork.cloud.folder_blobs import FolderBlobs
-from cogwork.cloud.keyring import Keyring
-from cogwork.cloud.local_bus import LocalBus
-from cogwork.cloud.machine_tokens import MachineTokenIssuer
-from cogwork.cloud.presence import Presence, cancel_and_save
+from cogwork.cloud.identity.actor_cache import ActorCache
+from cogwork.cloud.identity.keyring import Keyring
+from cogwork.cloud.identity.machine_tokens import MachineTokenIssuer
+from cogwork.cloud.machine.presence import Presence, cancel_and_save
 from cogwork.cloud.public_name import PublicName
-from cogwork.cloud.relay_servers import NO_RELAYS, RelayServers
-from cogwork.cloud.sqlite_log_store import SqliteLogStore
-from cogwork.cloud.sqlite_records import SqliteRecords
+from cogwork.cloud.signaling.relay_servers import NO_RELAYS, RelayServers
+from cogwork.cloud.storage.folder_blobs import FolderBlobs
+from cogwork.cloud.storage.local_bus import LocalBus
+from cogwork.cloud.storage.sqlite_log_store import SqliteLogStore
+from cogwork.cloud.storage.sqlite_records import SqliteRecords
 from cogwork.core.clock import Clock
 
 

@@ -10,11 +10,11 @@ from typing import Any
 from google.protobuf.message import Message
 from google.protobuf.timestamp_pb2 import Timestamp
 
-from cogwork.cloud.actor import Actor
-from cogwork.cloud.keyring import Keyring
-from cogwork.cloud.presence import Presence
+from cogwork.cloud.identity.actor import Actor
+from cogwork.cloud.identity.keyring import Keyring
+from cogwork.cloud.machine.presence import Presence
 from cogwork.cloud.public_name import PublicName
-from cogwork.cloud.records import Transaction
+from cogwork.cloud.storage.records import Transaction
 
 
 @dataclass(slots=True)

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from google.protobuf.message import Message
 
-from cogwork.cloud.actor import Actor
-from cogwork.cloud.bus import part_topic
 from cogwork.cloud.context import CloudContext
+from cogwork.cloud.identity.actor import Actor
 from cogwork.cloud.operation import Call, Operation
-from cogwork.cloud.records import Transaction
+from cogwork.cloud.storage.bus import part_topic
+from cogwork.cloud.storage.records import Transaction
 
 
 async def run_operation(

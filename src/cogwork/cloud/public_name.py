@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from cogwork.cloud.names import host_label
-from cogwork.cloud.records import Row
+from cogwork.cloud.storage.records import Row
 
 
 @dataclass(frozen=True, slots=True)

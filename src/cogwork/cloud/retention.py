@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from typing import Final
 
-from cogwork.cloud.log_store import LogStore, LogsUnavailable
+from cogwork.cloud.storage.log_store import LogStore, LogsUnavailable
 from cogwork.core.clock import Clock
 
 INTERVAL: Final = 3600.0

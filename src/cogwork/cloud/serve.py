@@ -9,13 +9,13 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 from cogwork import __version__
-from cogwork.cloud.blob_sweep import sweep_periodically
 from cogwork.cloud.cloud_directory import CloudDirectory
 from cogwork.cloud.http import create_app
 from cogwork.cloud.open_cloud import open_cloud
 from cogwork.cloud.public_name import PublicName
-from cogwork.cloud.relay_servers import NO_RELAYS, RelayServers
+from cogwork.cloud.registry.blob_sweep import sweep_periodically
 from cogwork.cloud.retention import expire_periodically
+from cogwork.cloud.signaling.relay_servers import NO_RELAYS, RelayServers
 from cogwork.core.clock import Clock
 from cogwork.core.errors import CogworkError
 from cogwork.front.connections import ConnectionLimits

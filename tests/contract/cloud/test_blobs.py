@@ -12,8 +12,8 @@ from typing import IO
 import google_crc32c
 import pytest
 
-from cogwork.cloud.blobs import Blob, Blobs, BlobTooLarge, UploadStalled
-from cogwork.cloud.folder_blobs import FolderBlobs
+from cogwork.cloud.storage.blobs import Blob, Blobs, BlobTooLarge, UploadStalled
+from cogwork.cloud.storage.folder_blobs import FolderBlobs
 from cogwork.core.errors import InvalidRequest, NotFound
 
 DEADLINE = 60.0

@@ -7,8 +7,8 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from cogwork.cloud.bus import MAX_UNREAD, MAX_UNREAD_BYTES, Bus
-from cogwork.cloud.local_bus import LocalBus
+from cogwork.cloud.storage.bus import MAX_UNREAD, MAX_UNREAD_BYTES, Bus
+from cogwork.cloud.storage.local_bus import LocalBus
 
 DEADLINE = 60.0
 

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from cogwork.cloud.log_store import LogLine, LogQuery, LogStore, LogsUnavailable, LogUsage
-from cogwork.cloud.sqlite_log_store import SqliteLogStore
+from cogwork.cloud.storage.log_store import LogLine, LogQuery, LogStore, LogsUnavailable, LogUsage
+from cogwork.cloud.storage.sqlite_log_store import SqliteLogStore
 
 SECOND = 1_000_000
 DAY = 24 * 3600 * SECOND

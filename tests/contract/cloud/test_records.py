@@ -9,14 +9,14 @@ from pathlib import Path
 
 import pytest
 
-from cogwork.cloud.records import (
+from cogwork.cloud.storage.records import (
     BrokenReference,
     DuplicateRecord,
     Records,
     RecordsUnavailable,
     Transaction,
 )
-from cogwork.cloud.sqlite_records import SqliteRecords
+from cogwork.cloud.storage.sqlite_records import SqliteRecords
 from cogwork.core.errors import NotFound
 
 INSERT = "INSERT INTO organization (id, name, created_at) VALUES (?, ?, ?)"

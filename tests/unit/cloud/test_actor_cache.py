@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from cogwork.cloud.actor import Actor, ActorType
-from cogwork.cloud.actor_cache import ActorCache
+from cogwork.cloud.identity.actor import Actor, ActorType
+from cogwork.cloud.identity.actor_cache import ActorCache
 from cogwork.core.clock import ManualClock
 
 KEY = Actor(ActorType.API_KEY, "key")

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cogwork.cloud.byte_range import ByteRange, UnsatisfiableRange, parse_range
+from cogwork.cloud.registry.byte_range import ByteRange, UnsatisfiableRange, parse_range
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from cogwork.cloud.config_text import require_config
+from cogwork.cloud.configuration.config_text import require_config
 from cogwork.config.config_editor import MAX_EDIT_SIZE
 from cogwork.core.errors import InvalidRequest
 

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from cogwork.cloud.fragment_merge import (
+from cogwork.cloud.configuration.fragment_merge import (
     MAX_DEPTH,
     FragmentUnavailable,
     FragmentUse,

@@ -9,12 +9,12 @@ import pytest
 from cogwork.resource import sdk
 
 assert sdk.VERSION  # it comes before anything else of the SDK
-from cogwork.cloud.machine_logins import MachineKey, join_logins  # noqa: E402
-from cogwork.cloud.machine_tokens import (  # noqa: E402
+from cogwork.cloud.identity.machine_tokens import (  # noqa: E402
     MachineTokenIssuer,
     create_token_key,
     parse_token_key,
 )
+from cogwork.cloud.machine.machine_logins import MachineKey, join_logins  # noqa: E402
 
 KEYS = {"k": MachineKey("secret", "owner")}
 

@@ -13,7 +13,7 @@ from viam.gen.proto.rpc.webrtc.v1.signaling_pb2 import (  # noqa: E402
     CallUpdateRequest,
 )
 
-from cogwork.cloud.rendezvous import Rendezvous, TooManyMessages  # noqa: E402
+from cogwork.cloud.signaling.rendezvous import Rendezvous, TooManyMessages  # noqa: E402
 
 
 async def test_side_that_sends_too_much_is_told() -> None:

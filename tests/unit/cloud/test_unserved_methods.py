@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from scripts.api_page import load_service
 
-from cogwork.cloud.app_service import APP_SERVICE, served_methods
-from cogwork.cloud.unserved_methods import UNSERVED_METHODS
+from cogwork.cloud.fleet.app_service import APP_SERVICE, served_methods
+from cogwork.cloud.fleet.unserved_methods import UNSERVED_METHODS
 
 
 def test_every_method_is_served_or_has_a_reason() -> None:

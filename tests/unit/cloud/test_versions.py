@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from cogwork.cloud.versions import (
+from cogwork.cloud.registry.versions import (
     Artifact,
     choose_artifact,
     require_semantic_version,

@@ -1,0 +1,151 @@
+"""Checks configurations as machines do, before a machine gets them."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, Final
+
+from cogwork.cloud.configuration.config_text import parse_config
+from cogwork.config.codes import Severity
+from cogwork.config.diagnostic_collector import CheckCancelled
+from cogwork.config.diagnostics import Effect
+from cogwork.config.load_context import LoadContext
+from cogwork.config.loader import LoadedConfig, LocatedDiagnostic, load
+from cogwork.config.positions import Pointer, format_pointer
+from cogwork.core.errors import CogworkError, InvalidRequest
+from cogwork.core.workers import TooMuchWork, run_in_thread
+from cogwork.drivers.builtin_models import builtin_models
+from cogwork.resource.config_message import to_message
+from cogwork.resource.registry import Registry
+
+_TIMEOUT: Final = 10.0
+"""Seconds for one check."""
+_AT_ONCE: Final = 2
+_MAX_WAITING: Final = 32
+_MAX_SHOWN: Final = 5
+_CLOUD_SECTION: Final = "cloud"
+
+
+class ConfigRefused(CogworkError):
+    """A machine would refuse the configuration."""
+
+    status = "INVALID_ARGUMENT"
+
+
+class CheckTooSlow(CogworkError):
+    """The configuration could not be checked in time."""
+
+    status = "DEADLINE_EXCEEDED"
+
+
+class ConfigChecker:
+    """Checks a few configurations at a time, each in a thread."""
+
+    def __init__(self) -> None:
+        self._slots = asyncio.Semaphore(_AT_ONCE)
+        self._waiting = 0
+        self._lock = threading.Lock()
+        self._registry: Registry | None = None
+
+    async def check(self, read_text: Callable[[], str]) -> None:
+        """Raise ConfigRefused with the reasons, or CheckTooSlow.
+
+        `read_text` returns the configuration. It runs in the thread, too.
+        """
+        if self._waiting >= _MAX_WAITING:
+            raise TooMuchWork(f"{self._waiting} configurations wait for their check; retry later")
+        is_cancelled = threading.Event()
+        self._waiting += 1
+        try:
+            async with asyncio.timeout(_TIMEOUT), self._slots:
+                await run_in_thread("config check", _TIMEOUT, self._check, read_text, is_cancelled)
+        except TimeoutError:
+            raise CheckTooSlow(
+                f"the configuration could not be checked within {_TIMEOUT:g} s; retry later, or "
+                "make it smaller"
+            ) from None
+        finally:
+            is_cancelled.set()
+            self._waiting -= 1
+
+    def _check(self, read_text: Callable[[], str], is_cancelled: threading.Event) -> None:
+        try:
+            loaded = load(read_text(), self._make_context(), is_cancelled.is_set)
+        except CheckCancelled:
+            return  # no one waits for it
+        check_loaded(loaded)
+
+    def _make_context(self) -> LoadContext:
+        """Only the machine has the files, and the values of the environment variables."""
+        with self._lock:
+            # The models take a moment to import, so the first check does it.
+            if self._registry is None:
+                self._registry = Registry(builtin_models())
+        return LoadContext(self._registry, Path("/"), {}, lambda _: True, lambda _: True)
+
+
+def check_loaded(loaded: LoadedConfig) -> None:
+    """Raise ConfigRefused if machines would refuse it or could not be sent it."""
+    refused = [each for each in loaded.diagnostics if each.diagnostic.effect is Effect.REFUSED]
+    if refused and not refused[0].diagnostic.location.pointer:
+        raise ConfigRefused(_explain("the machine would refuse this configuration", refused))
+    config = parse_config(loaded.text)
+    refused = [each for each in refused if _is_decided(config, each.diagnostic.location.pointer)]
+    if refused:
+        raise ConfigRefused(_explain("the machine would refuse this configuration", refused))
+    try:
+        to_message(config)
+    except InvalidRequest as error:
+        errors = [each for each in loaded.diagnostics if _is_error(each)]
+        raise ConfigRefused(_explain(str(error), errors)) from None
+
+
+def _is_decided(config: dict[str, Any], pointer: Pointer) -> bool:
+    """Return whether a fault does not depend on what only the machine has.
+
+    The cloud writes the section `cloud`. The machine substitutes environment variables.
+    """
+    if pointer[0] == _CLOUD_SECTION:
+        return False
+    value: Any = config
+    for key in pointer:
+        try:
+            value = value[key]
+        except (KeyError, IndexError, TypeError):
+            break  # the fault is that it is missing
+    return not _has_variable(value)
+
+
+def _has_variable(value: Any) -> bool:
+    match value:
+        case str():
+            return "${" in value
+        case dict():
+            return any(map(_has_variable, value.values()))
+        case list():
+            return any(map(_has_variable, value))
+        case _:
+            return False
+
+
+def _is_error(fault: LocatedDiagnostic) -> bool:
+    return fault.diagnostic.code.severity is Severity.ERROR
+
+
+def _explain(summary: str, faults: list[LocatedDiagnostic]) -> str:
+    shown = "".join(f"\n{_describe(each)}" for each in faults[:_MAX_SHOWN])
+    more = len(faults) - _MAX_SHOWN
+    return f"{summary}{':' if shown else ''}{shown}" + (f"\nand {more} more" if more > 0 else "")
+
+
+def _describe(fault: LocatedDiagnostic) -> str:
+    found = fault.diagnostic
+    place = format_pointer(found.location.pointer)
+    if fault.excerpt is not None:
+        line, column = fault.excerpt.position
+        place = f"line {line}, column {column}" + (f" ({place})" if place else "")
+    hint = f"; {found.hint}" if found.hint else ""
+    return f"{place}: {found.message}{hint}"

@@ -1,0 +1,112 @@
+"""Finds the fragments that a configuration uses."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Collection
+from typing import Any
+
+from cogwork.cloud.configuration.fragment_merge import (
+    FragmentUnavailable,
+    FragmentUse,
+    Merged,
+    merge_fragments,
+)
+from cogwork.cloud.identity.visibility import Visibility
+from cogwork.cloud.storage.records import Row, Transaction, first
+from cogwork.core.errors import InvalidRequest
+
+Find = Callable[[FragmentUse], dict[str, Any]]
+
+_MAX_SHOWN = 5
+"""Mistakes in one error."""
+
+
+def select_fragment(tx: Transaction, fragment: str) -> Row | None:
+    """Return a fragment with its newest revision."""
+    return first(
+        tx.query(
+            "SELECT fragment.id, fragment.organization_id, fragment.created_at, "
+            "fragment_revision.* FROM fragment JOIN fragment_revision "
+            "ON fragment_revision.fragment_id = fragment.id "
+            "AND fragment_revision.revision = fragment.revision "
+            "WHERE fragment.id = ? AND fragment.deleted_at IS NULL",
+            fragment,
+        )
+    )
+
+
+def select_revision(tx: Transaction, fragment: Row, version: str) -> Row | None:
+    """Return a revision of a fragment by its number or by a tag. Without a version: the newest."""
+    if not version:
+        return fragment
+    tag = first(
+        tx.query(
+            "SELECT revision FROM fragment_tag WHERE fragment_id = ? AND tag = ?",
+            *(fragment["id"], version),
+        )
+    )
+    is_number = version.isascii() and version.isdecimal() and len(version) < 10
+    revision = tag["revision"] if tag is not None else int(version) if is_number else -1
+    return first(
+        tx.query(
+            "SELECT * FROM fragment_revision WHERE fragment_id = ? AND revision = ?",
+            *(fragment["id"], revision),
+        )
+    )
+
+
+def is_shared(fragment: Row, revision: Row, organizations: Collection[str]) -> bool:
+    """Return whether members of the organizations may use a revision of a fragment.
+
+    Others than the owner never see what was private when it was written.
+    """
+    return fragment["organization_id"] in organizations or Visibility.PRIVATE not in (
+        fragment["visibility"],
+        revision["visibility"],
+    )
+
+
+def fragments_for(tx: Transaction, organizations: Collection[str]) -> Find:
+    """Return a function that finds the fragments that the organizations may use."""
+
+    def find(use: FragmentUse) -> dict[str, Any]:
+        fragment = select_fragment(tx, use.id)
+        if fragment is None or not is_shared(fragment, fragment, organizations):
+            raise FragmentUnavailable(
+                "there is no such fragment, or it is not shared with this organization; remove it "
+                "from fragments"
+            )
+        revision = select_revision(tx, fragment, use.version)
+        if revision is None or not is_shared(fragment, revision, organizations):
+            raise FragmentUnavailable(
+                f'it has no revision and no tag "{use.version[:100]}"; use another version'
+            )
+        found: dict[str, Any] = json.loads(revision["config"])
+        return found
+
+    return find
+
+
+def merge_for_part(tx: Transaction, part: Row, config: dict[str, Any]) -> Merged:
+    """Merge the fragments into a configuration of a part."""
+    return merge_fragments(config, fragments_for(tx, (part["organization_id"],)))
+
+
+def require_no_new_mistakes(tx: Transaction, part: Row, config: dict[str, Any]) -> None:
+    """Raise InvalidRequest if the configuration has mistakes that the part does not have already.
+
+    A fragment may have changed since. That must not keep its users from changing something else.
+    """
+    mistakes = merge_for_part(tx, part, config).mistakes
+    if mistakes:
+        known = {*merge_for_part(tx, part, json.loads(part["config"])).mistakes}
+        refuse_mistakes([each for each in mistakes if each not in known])
+
+
+def refuse_mistakes(mistakes: Collection[object]) -> None:
+    """Raise InvalidRequest if there are any."""
+    if mistakes:
+        texts = [str(each) for each in mistakes]
+        more = [f"and {len(texts) - _MAX_SHOWN} more"] if len(texts) > _MAX_SHOWN else []
+        raise InvalidRequest("; ".join([*texts[:_MAX_SHOWN], *more]))

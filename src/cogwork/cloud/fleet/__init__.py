@@ -1,0 +1,1 @@
+"""AppService: the operations of people and programs that manage machines."""

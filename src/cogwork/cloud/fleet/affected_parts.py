@@ -1,0 +1,42 @@
+"""Which parts of machines get another configuration when something else changes."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from cogwork.cloud.identity.access import Resource, ResourceType, grants_of
+from cogwork.cloud.storage.records import Transaction
+
+_PARTS: Final = (
+    "SELECT part.id FROM part JOIN machine ON machine.id = part.machine_id "
+    "WHERE part.deleted_at IS NULL AND "
+)
+_BELOW: Final = (
+    "WITH RECURSIVE below (id) AS (SELECT id FROM location WHERE id = ? UNION ALL "
+    "SELECT location.id FROM location JOIN below ON location.parent_id = below.id) "
+)
+_CONDITIONS: Final = {
+    ResourceType.ORGANIZATION: f"{_PARTS} part.organization_id = ?",
+    ResourceType.LOCATION: f"{_BELOW}{_PARTS} machine.location_id IN (SELECT id FROM below)",  # noqa: S608 - all of it is ours
+    ResourceType.MACHINE: f"{_PARTS} machine.id = ?",
+}
+
+
+def parts_below(tx: Transaction, resource: Resource) -> list[str]:
+    """Return the parts of a resource. Roles on it are part of their configurations."""
+    kind, name = resource
+    return [row["id"] for row in tx.query(_CONDITIONS[kind], name)]
+
+
+def parts_of_key(tx: Transaction, key: str) -> list[str]:
+    """Return the parts that accept a key."""
+    return [
+        part
+        for grant in grants_of(tx, key)
+        for part in parts_below(tx, (ResourceType(grant["resource_type"]), grant["resource_id"]))
+    ]
+
+
+def parts_in_location(tx: Transaction, location: str) -> list[str]:
+    """Return the parts that accept the secrets of a location: those of its own machines."""
+    return [row["id"] for row in tx.query(f"{_PARTS} machine.location_id = ?", location)]

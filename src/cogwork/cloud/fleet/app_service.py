@@ -1,0 +1,122 @@
+"""AppService: what the SDK's fleet client and `cogwork fleet` call."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import replace
+from functools import partial
+from typing import Any, Final
+
+from google.protobuf.message import Message
+from viam.gen.app.v1.app_grpc import UnimplementedAppServiceBase
+
+from cogwork.cloud.configuration.config_checker import ConfigChecker
+from cogwork.cloud.context import CloudContext
+from cogwork.cloud.fleet import (
+    fragments,
+    keys,
+    locations,
+    machine_fragments,
+    machines,
+    organizations,
+    part_configs,
+    parts,
+    permissions,
+)
+from cogwork.cloud.fleet.part_logs import get_robot_part_logs, tail_robot_part_logs
+from cogwork.cloud.fleet.unserved_methods import UNSERVED_METHODS
+from cogwork.cloud.identity.actor import Actor
+from cogwork.cloud.identity.login import Login
+from cogwork.cloud.operation import Operation
+from cogwork.cloud.operation_runner import run_operation
+from cogwork.cloud.registry import item_operations, module_operations
+from cogwork.cloud.registry.module_operations import upload_module_file
+from cogwork.core.errors import Unsupported
+from cogwork.wire.handlers import Handler, Method, Stream, methods_from_service
+
+APP_SERVICE: Final = "viam.app.v1.AppService"
+
+_TAIL: Final = "TailRobotPartLogs"
+_UPLOAD: Final = "UploadModuleFile"
+
+_OPERATIONS: Final[Mapping[str, Operation]] = {
+    name: operation
+    for each in (
+        *(organizations, locations, machines, parts, part_configs, keys, permissions),
+        *(fragments, machine_fragments, item_operations, module_operations),
+    )
+    for name, operation in each.OPERATIONS.items()
+}
+
+_ANSWERS: Final[Mapping[str, Callable[[CloudContext, Actor, Any], Awaitable[Message]]]] = {
+    "GetRobotPartLogs": get_robot_part_logs,
+}
+"""Methods that are not one transaction of the records."""
+
+_Check = Callable[[CloudContext, ConfigChecker, Actor, Any], Awaitable[None]]
+
+_CHECKS: Final[Mapping[str, _Check]] = {"UpdateRobotPart": part_configs.check_update}
+"""What is checked before the transaction of an operation, because it takes too long within one."""
+
+
+def served_methods() -> list[str]:
+    """Return the names of the methods that are served."""
+    return sorted({*_OPERATIONS, *_ANSWERS, _TAIL, _UPLOAD})
+
+
+class AppService:
+    def __init__(self, context: CloudContext, login: Login) -> None:
+        self._context = context
+        self._login = login
+        self._checker = ConfigChecker()
+
+    def methods(self) -> list[Method]:
+        """Return every method of the API. Those that are not served say why."""
+        return [
+            replace(method, handle=self._handle(method))
+            for method in methods_from_service(UnimplementedAppServiceBase())
+        ]
+
+    def _handle(self, method: Method) -> Handler:
+        name = method.path.rpartition("/")[2]
+        if name == _TAIL:
+            return self._tail_logs
+        if name == _UPLOAD:
+            return self._upload_module_file
+        answer, check = self._find_answer(name), _CHECKS.get(name)
+        if answer is None:
+            return self._refuse(name)
+
+        async def handle(stream: Stream) -> None:
+            actor = await self._login.identify(stream)
+            request = await stream.recv_message()
+            if check is not None:
+                await check(self._context, self._checker, actor, request)
+            await stream.send_message(await answer(actor, request))
+
+        return handle
+
+    async def _tail_logs(self, stream: Stream) -> None:
+        actor = await self._login.identify(stream)
+        replies = tail_robot_part_logs(self._context, actor, await stream.recv_message())
+        async for reply in replies:
+            await self._login.identify(stream)  # its key may have been removed in the meantime
+            await stream.send_message(reply)
+
+    async def _upload_module_file(self, stream: Stream) -> None:
+        actor = await self._login.identify(stream)
+        await stream.send_message(await upload_module_file(self._context, actor, stream))
+
+    def _find_answer(self, name: str) -> Callable[[Actor, Any], Awaitable[Message]] | None:
+        if (operation := _OPERATIONS.get(name)) is not None:
+            return partial(run_operation, self._context, operation)
+        if (answer := _ANSWERS.get(name)) is not None:
+            return partial(answer, self._context)
+        return None
+
+    def _refuse(self, name: str) -> Handler:
+        async def handle(stream: Stream) -> None:
+            await self._login.identify(stream)
+            raise Unsupported(f"{name} is not served: {UNSERVED_METHODS.get(name, 'unknown')}")
+
+        return handle

@@ -1,0 +1,289 @@
+"""Operations on API keys and the roles that are granted to them."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Sequence
+from typing import Final
+
+from viam.gen.app.v1 import app_pb2 as pb
+
+from cogwork.cloud.fleet.affected_parts import parts_below, parts_of_key
+from cogwork.cloud.identity.access import (
+    ROLE_NAMES,
+    CloudRole,
+    Resource,
+    ResourceType,
+    find_role,
+    organization_of,
+    parse_resource,
+    require_role,
+)
+from cogwork.cloud.names import require_name
+from cogwork.cloud.operation import Call, Operation, new_id, reading, to_timestamp, writing
+from cogwork.cloud.storage.records import Row, Transaction, first
+from cogwork.core.errors import CogworkError, InvalidRequest, NotFound
+
+
+class LastOwner(CogworkError):
+    """Nothing could administrate the organization afterwards."""
+
+    status = "FAILED_PRECONDITION"
+
+
+def create_key(tx: Transaction, call: Call, request: pb.CreateKeyRequest) -> pb.CreateKeyResponse:
+    if not request.authorizations:
+        raise InvalidRequest("a key without a role is of no use; give it at least one")
+    grants = [_read_grant(tx, call, each) for each in request.authorizations]
+    organizations = {organization_of(tx, resource) for resource, _ in grants}
+    if len(organizations) != 1:
+        raise InvalidRequest("the roles of a new key must be in one organization")
+    if any(each.identity_id for each in request.authorizations):
+        raise InvalidRequest("a new key has no identity yet; leave identity_id empty")
+    (organization,) = organizations
+    name = require_name(request.name) if request.name else "unnamed"
+    key, text = add_key(tx, call, organization, name, grants)
+    return pb.CreateKeyResponse(id=key, key=text)
+
+
+def add_key(
+    tx: Transaction,
+    call: Call,
+    organization: str,
+    name: str,
+    grants: list[tuple[Resource, CloudRole]],
+) -> tuple[str, str]:
+    """Return the ID of a new key, and the key."""
+    key, secret = new_id(), call.keyring.make_secret()
+    tx.execute(
+        "INSERT INTO api_key (id, organization_id, name, digest, sealed, created_at) "
+        "VALUES (?, ?, ?, ?, ?, ?)",
+        *(key, organization, name, secret.digest, secret.sealed, call.now),
+    )
+    for resource, role in grants:
+        _grant(tx, call, key, organization, resource, role)
+    return key, secret.text
+
+
+def list_keys(tx: Transaction, call: Call, request: pb.ListKeysRequest) -> pb.ListKeysResponse:
+    organization = (ResourceType.ORGANIZATION, request.org_id)
+    require_role(tx, call.actor, organization, CloudRole.OWNER)
+    rows = tx.query(
+        "SELECT * FROM api_key WHERE organization_id = ? ORDER BY created_at, id", request.org_id
+    )
+    grants = tx.query(
+        "SELECT role_grant.* FROM role_grant JOIN api_key ON api_key.id = role_grant.key_id "
+        "WHERE api_key.organization_id = ? ORDER BY resource_type, resource_id",
+        request.org_id,
+    )
+    return pb.ListKeysResponse(api_keys=_describe_all(rows, grants))
+
+
+def get_robot_api_keys(
+    tx: Transaction, call: Call, request: pb.GetRobotAPIKeysRequest
+) -> pb.GetRobotAPIKeysResponse:
+    """Lists the keys that have a role on the machine itself, and shows them to owners."""
+    require_role(tx, call.actor, (ResourceType.MACHINE, request.robot_id), CloudRole.OWNER)
+    rows = tx.query(
+        "SELECT api_key.* FROM api_key JOIN role_grant ON role_grant.key_id = api_key.id "
+        "WHERE resource_type = 'robot' AND resource_id = ? ORDER BY created_at, id",
+        request.robot_id,
+    )
+    grants = tx.query(
+        "SELECT * FROM role_grant WHERE key_id IN (SELECT key_id FROM role_grant "
+        "WHERE resource_type = 'robot' AND resource_id = ?) ORDER BY resource_type, resource_id",
+        request.robot_id,
+    )
+    found = _describe_all(rows, grants)
+    for each, row in zip(found, rows, strict=True):
+        each.api_key.key = call.keyring.unseal(row["sealed"])
+    return pb.GetRobotAPIKeysResponse(api_keys=found)
+
+
+def delete_key(tx: Transaction, call: Call, request: pb.DeleteKeyRequest) -> pb.DeleteKeyResponse:
+    row = _find_key(tx, call, request.id)
+    call.changed_parts += parts_of_key(tx, request.id)
+    call.ended_credentials.append(request.id)
+    tx.execute("DELETE FROM role_grant WHERE key_id = ?", request.id)
+    tx.execute("DELETE FROM api_key WHERE id = ?", request.id)
+    _require_owner_left(tx, row["organization_id"])
+    return pb.DeleteKeyResponse()
+
+
+def rotate_key(tx: Transaction, call: Call, request: pb.RotateKeyRequest) -> pb.RotateKeyResponse:
+    _find_key(tx, call, request.id)
+    call.changed_parts += parts_of_key(tx, request.id)
+    call.ended_credentials.append(request.id)
+    secret = call.keyring.make_secret()
+    tx.execute(
+        "UPDATE api_key SET digest = ?, sealed = ? WHERE id = ?",
+        *(secret.digest, secret.sealed, request.id),
+    )
+    return pb.RotateKeyResponse(id=request.id, key=secret.text)
+
+
+def rename_key(tx: Transaction, call: Call, request: pb.RenameKeyRequest) -> pb.RenameKeyResponse:
+    _find_key(tx, call, request.id)
+    name = require_name(request.name)
+    tx.execute("UPDATE api_key SET name = ? WHERE id = ?", name, request.id)
+    return pb.RenameKeyResponse(id=request.id, name=name)
+
+
+def add_role(tx: Transaction, call: Call, request: pb.AddRoleRequest) -> pb.AddRoleResponse:
+    _add_role(tx, call, request.authorization)
+    return pb.AddRoleResponse()
+
+
+def remove_role(
+    tx: Transaction, call: Call, request: pb.RemoveRoleRequest
+) -> pb.RemoveRoleResponse:
+    organization = _remove_role(tx, call, request.authorization)
+    _require_owner_left(tx, organization)
+    return pb.RemoveRoleResponse()
+
+
+def change_role(
+    tx: Transaction, call: Call, request: pb.ChangeRoleRequest
+) -> pb.ChangeRoleResponse:
+    organization = _remove_role(tx, call, request.old_authorization)
+    _add_role(tx, call, request.new_authorization)
+    _require_owner_left(tx, organization)
+    return pb.ChangeRoleResponse()
+
+
+def list_authorizations(
+    tx: Transaction, call: Call, request: pb.ListAuthorizationsRequest
+) -> pb.ListAuthorizationsResponse:
+    organization = (ResourceType.ORGANIZATION, request.organization_id)
+    require_role(tx, call.actor, organization, CloudRole.OWNER)
+    rows = tx.query(
+        "SELECT * FROM role_grant WHERE organization_id = ? ORDER BY key_id, resource_id",
+        request.organization_id,
+    )
+    wanted = set(request.resource_ids)
+    return pb.ListAuthorizationsResponse(
+        authorizations=[
+            pb.Authorization(
+                authorization_type="role",
+                authorization_id=f"{row['resource_type']}_{row['role']}",
+                resource_type=row["resource_type"],
+                resource_id=row["resource_id"],
+                identity_id=row["key_id"],
+                organization_id=row["organization_id"],
+                identity_type="api-key",
+            )
+            for row in rows
+            if not wanted or row["resource_id"] in wanted
+        ]
+    )
+
+
+def _add_role(tx: Transaction, call: Call, authorization: pb.Authorization) -> None:
+    resource, role = _read_grant(tx, call, authorization)
+    organization = organization_of(tx, resource)
+    if not tx.query("SELECT 1 FROM api_key WHERE id = ?", authorization.identity_id):
+        raise NotFound(f'there is no key "{authorization.identity_id}"')
+    _grant(tx, call, authorization.identity_id, organization, resource, role)
+
+
+def _remove_role(tx: Transaction, call: Call, authorization: pb.Authorization) -> str:
+    """Return the organization in which the role was."""
+    (kind, name), role = resource, _ = _read_grant(tx, call, authorization)
+    removed = tx.execute(
+        "DELETE FROM role_grant WHERE key_id = ? AND resource_type = ? AND resource_id = ? "
+        "AND role = ?",
+        *(authorization.identity_id, kind, name, ROLE_NAMES[role]),
+    )
+    if not removed:
+        raise NotFound("the key does not have this role")
+    call.changed_parts += parts_below(tx, resource)
+    return organization_of(tx, resource)
+
+
+def _grant(
+    tx: Transaction, call: Call, key: str, organization: str, resource: Resource, role: CloudRole
+) -> None:
+    kind, name = resource
+    tx.execute(
+        "INSERT INTO role_grant (key_id, organization_id, resource_type, resource_id, role) "
+        "VALUES (?, ?, ?, ?, ?) ON CONFLICT (key_id, resource_type, resource_id) "
+        "DO UPDATE SET role = excluded.role",
+        *(key, organization, kind, name, ROLE_NAMES[role]),
+    )
+    call.changed_parts += parts_below(tx, resource)
+
+
+def _read_grant(
+    tx: Transaction, call: Call, authorization: pb.Authorization
+) -> tuple[Resource, CloudRole]:
+    """Return what an authorization grants. Only owners of a resource may grant roles on it."""
+    resource = parse_resource(authorization.resource_type, authorization.resource_id)
+    kind, _, name = authorization.authorization_id.rpartition("_")
+    by_name = {f"{resource[0]}_{name}": role for role, name in ROLE_NAMES.items()}
+    role = by_name.get(f"{kind}_{name}")
+    if authorization.authorization_type != "role" or role is None:
+        raise InvalidRequest(
+            f'"{authorization.authorization_id[:60]}" is not a role; use one of '
+            + ", ".join(by_name)
+        )
+    require_role(tx, call.actor, resource, CloudRole.OWNER)
+    return resource, role
+
+
+def _find_key(tx: Transaction, call: Call, key: str) -> Row:
+    """Return the row of a key whose organization the actor owns. Raise NotFound."""
+    row = first(tx.query("SELECT * FROM api_key WHERE id = ?", key))
+    if row is not None:
+        organization = (ResourceType.ORGANIZATION, row["organization_id"])
+        if find_role(tx, call.actor, organization) is not None:
+            require_role(tx, call.actor, organization, CloudRole.OWNER)
+            return row
+    raise NotFound(f'there is no key "{key}", or it is not shared with you')
+
+
+def _require_owner_left(tx: Transaction, organization: str) -> None:
+    if not tx.query(
+        "SELECT 1 FROM role_grant WHERE resource_type = 'organization' AND resource_id = ? "
+        "AND role = 'owner' LIMIT 1",
+        organization,
+    ):
+        raise LastOwner("this is the last owner of the organization; create another one first")
+
+
+def _describe_all(rows: Sequence[Row], grants: Sequence[Row]) -> list[pb.APIKeyWithAuthorizations]:
+    by_key: dict[str, list[Row]] = defaultdict(list)
+    for grant in grants:
+        by_key[grant["key_id"]].append(grant)
+    return [_describe(row, by_key[row["id"]]) for row in rows]
+
+
+def _describe(row: Row, grants: Sequence[Row]) -> pb.APIKeyWithAuthorizations:
+    return pb.APIKeyWithAuthorizations(
+        api_key=pb.APIKey(
+            id=row["id"], name=row["name"], created_on=to_timestamp(row["created_at"])
+        ),
+        authorizations=[
+            pb.AuthorizationDetails(
+                authorization_type="role",
+                authorization_id=f"{grant['resource_type']}_{grant['role']}",
+                resource_type=grant["resource_type"],
+                resource_id=grant["resource_id"],
+                org_id=grant["organization_id"],
+            )
+            for grant in grants
+        ],
+    )
+
+
+OPERATIONS: Final[dict[str, Operation]] = {
+    "CreateKey": writing(create_key),
+    "ListKeys": reading(list_keys),
+    "GetRobotAPIKeys": reading(get_robot_api_keys),
+    "DeleteKey": writing(delete_key),
+    "RotateKey": writing(rotate_key),
+    "RenameKey": writing(rename_key),
+    "AddRole": writing(add_role),
+    "RemoveRole": writing(remove_role),
+    "ChangeRole": writing(change_role),
+    "ListAuthorizations": reading(list_authorizations),
+}

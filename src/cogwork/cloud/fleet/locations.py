@@ -1,0 +1,217 @@
+"""Operations on locations, which form a tree in each organization."""
+
+from __future__ import annotations
+
+import secrets
+from typing import Final
+
+from viam.gen.app.v1 import app_pb2 as pb
+
+from cogwork.cloud.fleet.affected_parts import parts_below, parts_in_location
+from cogwork.cloud.fleet.secrets import (
+    SecretOwner,
+    add_secret,
+    delete_secret,
+    delete_secrets,
+    list_location_secrets,
+    list_secrets,
+)
+from cogwork.cloud.identity.access import (
+    CloudRole,
+    ResourceType,
+    find_role,
+    list_above,
+    organization_of,
+    require_role,
+)
+from cogwork.cloud.identity.organization_roles import OrganizationRoles
+from cogwork.cloud.names import require_name
+from cogwork.cloud.operation import Call, Operation, reading, to_timestamp, writing
+from cogwork.cloud.storage.records import Row, Transaction, first
+from cogwork.core.errors import CogworkError, InvalidRequest, NotFound
+
+_ID_ALPHABET: Final = "abcdefghijklmnopqrstuvwxyz0123456789"
+_ID_LENGTH: Final = 10
+"""Short, because it is part of every machine's host name."""
+
+
+class NotEmpty(CogworkError):
+    """What would be deleted is still used."""
+
+    status = "FAILED_PRECONDITION"
+
+
+def create_location(
+    tx: Transaction, call: Call, request: pb.CreateLocationRequest
+) -> pb.CreateLocationResponse:
+    organization = (ResourceType.ORGANIZATION, request.organization_id)
+    parent = request.parent_location_id or None
+    require_role(tx, call.actor, organization, CloudRole.OWNER)
+    if parent is not None:
+        _require_parent(tx, parent, request.organization_id)
+    location = "".join(secrets.choice(_ID_ALPHABET) for _ in range(_ID_LENGTH))
+    tx.execute(
+        "INSERT INTO location (id, organization_id, parent_id, name, created_at) "
+        "VALUES (?, ?, ?, ?, ?)",
+        *(location, request.organization_id, parent, require_name(request.name), call.now),
+    )
+    add_secret(tx, call, SecretOwner.LOCATION, location)
+    return pb.CreateLocationResponse(location=_read(tx, call, location))
+
+
+def get_location(
+    tx: Transaction, call: Call, request: pb.GetLocationRequest
+) -> pb.GetLocationResponse:
+    require_role(tx, call.actor, (ResourceType.LOCATION, request.location_id))
+    return pb.GetLocationResponse(location=_read(tx, call, request.location_id))
+
+
+def update_location(
+    tx: Transaction, call: Call, request: pb.UpdateLocationRequest
+) -> pb.UpdateLocationResponse:
+    location = request.location_id
+    require_role(tx, call.actor, (ResourceType.LOCATION, location), CloudRole.OWNER)
+    if request.HasField("name"):
+        tx.execute(
+            "UPDATE location SET name = ? WHERE id = ?", require_name(request.name), location
+        )
+    if request.HasField("parent_location_id"):
+        parent = request.parent_location_id or None
+        if parent is not None:
+            _require_parent(tx, parent, organization_of(tx, (ResourceType.LOCATION, location)))
+            if (ResourceType.LOCATION, location) in list_above(tx, (ResourceType.LOCATION, parent)):
+                raise InvalidRequest("a location cannot be inside itself; choose another parent")
+        tx.execute("UPDATE location SET parent_id = ? WHERE id = ?", parent, location)
+        # It inherits other roles there.
+        call.changed_parts += parts_below(tx, (ResourceType.LOCATION, location))
+    return pb.UpdateLocationResponse(location=_read(tx, call, location))
+
+
+def delete_location(
+    tx: Transaction, call: Call, request: pb.DeleteLocationRequest
+) -> pb.DeleteLocationResponse:
+    location = request.location_id
+    require_role(tx, call.actor, (ResourceType.LOCATION, location), CloudRole.OWNER)
+    if tx.query("SELECT 1 FROM location WHERE parent_id = ? LIMIT 1", location):
+        raise NotEmpty("the location has other locations inside; delete or move them first")
+    if tx.query("SELECT 1 FROM machine WHERE location_id = ? LIMIT 1", location):
+        raise NotEmpty("the location has machines; delete or move them first")
+    delete_secrets(tx, call, SecretOwner.LOCATION, location)
+    tx.execute(
+        "DELETE FROM role_grant WHERE resource_type = 'location' AND resource_id = ?", location
+    )
+    tx.execute("DELETE FROM location WHERE id = ?", location)
+    return pb.DeleteLocationResponse()
+
+
+def list_locations(
+    tx: Transaction, call: Call, request: pb.ListLocationsRequest
+) -> pb.ListLocationsResponse:
+    """Lists those on which the actor has a role."""
+    rows = tx.query(
+        "SELECT * FROM location WHERE organization_id = ? ORDER BY name, id",
+        request.organization_id,
+    )
+    roles = OrganizationRoles(tx, call.actor, request.organization_id)
+    found = [(row, roles.find_for_location(row["id"])) for row in rows]
+    counts = _count_machines(tx, request.organization_id)
+    is_owner = any(role is CloudRole.OWNER for _, role in found)
+    secrets = list_location_secrets(tx, call.keyring, request.organization_id) if is_owner else {}
+    return pb.ListLocationsResponse(
+        locations=[
+            _describe(
+                row,
+                counts.get(row["id"], 0),
+                secrets.get(row["id"], []) if role is CloudRole.OWNER else [],
+            )
+            for row, role in found
+            if role is not None
+        ]
+    )
+
+
+def location_auth(
+    tx: Transaction, call: Call, request: pb.LocationAuthRequest
+) -> pb.LocationAuthResponse:
+    require_role(tx, call.actor, (ResourceType.LOCATION, request.location_id), CloudRole.OWNER)
+    return pb.LocationAuthResponse(auth=_auth(tx, call, request.location_id))
+
+
+def create_location_secret(
+    tx: Transaction, call: Call, request: pb.CreateLocationSecretRequest
+) -> pb.CreateLocationSecretResponse:
+    require_role(tx, call.actor, (ResourceType.LOCATION, request.location_id), CloudRole.OWNER)
+    add_secret(tx, call, SecretOwner.LOCATION, request.location_id)
+    call.changed_parts += parts_in_location(tx, request.location_id)
+    return pb.CreateLocationSecretResponse(auth=_auth(tx, call, request.location_id))
+
+
+def delete_location_secret(
+    tx: Transaction, call: Call, request: pb.DeleteLocationSecretRequest
+) -> pb.DeleteLocationSecretResponse:
+    require_role(tx, call.actor, (ResourceType.LOCATION, request.location_id), CloudRole.OWNER)
+    delete_secret(tx, call, SecretOwner.LOCATION, request.location_id, request.secret_id)
+    call.changed_parts += parts_in_location(tx, request.location_id)
+    return pb.DeleteLocationSecretResponse()
+
+
+def _require_parent(tx: Transaction, parent: str, organization: str) -> None:
+    row = first(tx.query("SELECT organization_id FROM location WHERE id = ?", parent))
+    if row is None or row["organization_id"] != organization:
+        raise NotFound(f'there is no location "{parent}" in this organization')
+
+
+def _read(tx: Transaction, call: Call, location: str) -> pb.Location:
+    row = first(tx.query("SELECT * FROM location WHERE id = ?", location))
+    assert row is not None  # the caller has checked it
+    counts = _count_machines(tx, row["organization_id"])
+    is_owner = find_role(tx, call.actor, (ResourceType.LOCATION, location)) is CloudRole.OWNER
+    secrets = list_secrets(tx, call.keyring, SecretOwner.LOCATION, location) if is_owner else []
+    return _describe(row, counts.get(location, 0), secrets)
+
+
+def _describe(row: Row, machines: int, secrets: list[pb.SharedSecret]) -> pb.Location:
+    """`secrets` is empty for those who may not see them."""
+    location, organization = row["id"], row["organization_id"]
+    found = pb.Location(
+        id=location,
+        name=row["name"],
+        parent_location_id=row["parent_id"] or "",
+        organizations=[pb.LocationOrganization(organization_id=organization, primary=True)],
+        created_on=to_timestamp(row["created_at"]),
+        robot_count=machines,
+    )
+    found.primary_org_identity.id = organization
+    if secrets:
+        found.auth.CopyFrom(_describe_auth(location, secrets))
+    return found
+
+
+def _count_machines(tx: Transaction, organization: str) -> dict[str, int]:
+    """Return the number of machines in each location that has some."""
+    rows = tx.query(
+        "SELECT location_id, COUNT(*) AS count FROM machine "
+        "WHERE organization_id = ? AND deleted_at IS NULL GROUP BY location_id",
+        organization,
+    )
+    return {row["location_id"]: int(row["count"]) for row in rows}
+
+
+def _auth(tx: Transaction, call: Call, location: str) -> pb.LocationAuth:
+    return _describe_auth(location, list_secrets(tx, call.keyring, SecretOwner.LOCATION, location))
+
+
+def _describe_auth(location: str, secrets: list[pb.SharedSecret]) -> pb.LocationAuth:
+    return pb.LocationAuth(location_id=location, secret=secrets[0].secret, secrets=secrets)
+
+
+OPERATIONS: Final[dict[str, Operation]] = {
+    "CreateLocation": writing(create_location),
+    "GetLocation": reading(get_location),
+    "UpdateLocation": writing(update_location),
+    "DeleteLocation": writing(delete_location),
+    "ListLocations": reading(list_locations),
+    "LocationAuth": reading(location_auth),
+    "CreateLocationSecret": writing(create_location_secret),
+    "DeleteLocationSecret": writing(delete_location_secret),
+}

@@ -1,0 +1,151 @@
+"""Operations on machines."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+from viam.gen.app.v1 import app_pb2 as pb
+
+from cogwork.cloud.fleet.parts import add_part, part_ids
+from cogwork.cloud.fleet.secrets import SecretOwner, delete_secrets
+from cogwork.cloud.identity.access import (
+    CloudRole,
+    ResourceType,
+    organization_of,
+    require_role,
+)
+from cogwork.cloud.identity.organization_roles import OrganizationRoles
+from cogwork.cloud.names import require_name
+from cogwork.cloud.operation import Call, Operation, new_id, reading, to_timestamp, writing
+from cogwork.cloud.storage.records import Row, Transaction, first
+from cogwork.core.errors import InvalidRequest
+
+
+def new_robot(tx: Transaction, call: Call, request: pb.NewRobotRequest) -> pb.NewRobotResponse:
+    """Creates a machine with its main part."""
+    location = (ResourceType.LOCATION, request.location)
+    require_role(tx, call.actor, location, CloudRole.OWNER)
+    name, machine = require_name(request.name), new_id()
+    organization = organization_of(tx, location)
+    tx.execute(
+        "INSERT INTO machine (id, organization_id, location_id, name, created_at) "
+        "VALUES (?, ?, ?, ?, ?)",
+        *(machine, organization, request.location, name, call.now),
+    )
+    add_part(tx, call, machine, organization, f"{name}-main", is_main=True)
+    return pb.NewRobotResponse(id=machine)
+
+
+def get_robot(tx: Transaction, call: Call, request: pb.GetRobotRequest) -> pb.GetRobotResponse:
+    require_role(tx, call.actor, (ResourceType.MACHINE, request.id))
+    return pb.GetRobotResponse(robot=_read(tx, call, request.id))
+
+
+def list_robots(
+    tx: Transaction, call: Call, request: pb.ListRobotsRequest
+) -> pb.ListRobotsResponse:
+    require_role(tx, call.actor, (ResourceType.LOCATION, request.location_id))
+    return pb.ListRobotsResponse(robots=_in_location(tx, call, request.location_id))
+
+
+def list_robots_for_organization(
+    tx: Transaction, call: Call, request: pb.ListRobotsForOrgRequest
+) -> pb.ListRobotsForOrgResponse:
+    """Lists those on which the actor has a role."""
+    rows = tx.query(
+        "SELECT * FROM machine WHERE organization_id = ? AND deleted_at IS NULL ORDER BY name, id",
+        request.org_id,
+    )
+    roles = OrganizationRoles(tx, call.actor, request.org_id)
+    return pb.ListRobotsForOrgResponse(
+        robots=[
+            _describe(call, row)
+            for row in rows
+            if roles.find_for_machine(row["id"], row["location_id"]) is not None
+        ]
+    )
+
+
+def list_robots_for_locations(
+    tx: Transaction, call: Call, request: pb.ListRobotsForLocationsRequest
+) -> pb.ListRobotsForLocationsResponse:
+    for location in request.location_ids:
+        require_role(tx, call.actor, (ResourceType.LOCATION, location))
+    found = [_in_location(tx, call, each) for each in dict.fromkeys(request.location_ids)]
+    return pb.ListRobotsForLocationsResponse(robots=[each for robots in found for each in robots])
+
+
+def update_robot(
+    tx: Transaction, call: Call, request: pb.UpdateRobotRequest
+) -> pb.UpdateRobotResponse:
+    """Renames a machine, and moves it if another location is given."""
+    machine = (ResourceType.MACHINE, request.id)
+    require_role(tx, call.actor, machine, CloudRole.OWNER)
+    if request.name:
+        tx.execute(
+            "UPDATE machine SET name = ? WHERE id = ?", require_name(request.name), request.id
+        )
+    if request.location:
+        location = (ResourceType.LOCATION, request.location)
+        require_role(tx, call.actor, location, CloudRole.OWNER)
+        if organization_of(tx, location) != organization_of(tx, machine):
+            raise InvalidRequest("a machine cannot move to another organization; create it there")
+        tx.execute("UPDATE machine SET location_id = ? WHERE id = ?", request.location, request.id)
+    call.changed_parts += part_ids(tx, request.id)
+    return pb.UpdateRobotResponse(robot=_read(tx, call, request.id))
+
+
+def delete_robot(
+    tx: Transaction, call: Call, request: pb.DeleteRobotRequest
+) -> pb.DeleteRobotResponse:
+    """Deletes a machine and its credentials. Its history and its logs stay."""
+    require_role(tx, call.actor, (ResourceType.MACHINE, request.id), CloudRole.OWNER)
+    parts = part_ids(tx, request.id)
+    for part in parts:
+        delete_secrets(tx, call, SecretOwner.PART, part)
+        tx.execute("UPDATE part SET deleted_at = ? WHERE id = ?", call.now, part)
+    tx.execute(
+        "DELETE FROM role_grant WHERE resource_type = 'robot' AND resource_id = ?", request.id
+    )
+    tx.execute("UPDATE machine SET deleted_at = ? WHERE id = ?", call.now, request.id)
+    call.changed_parts += parts
+    return pb.DeleteRobotResponse()
+
+
+def _read(tx: Transaction, call: Call, machine: str) -> pb.Robot:
+    row = first(tx.query("SELECT * FROM machine WHERE id = ?", machine))
+    assert row is not None  # the caller has checked it
+    return _describe(call, row)
+
+
+def _in_location(tx: Transaction, call: Call, location: str) -> Sequence[pb.Robot]:
+    rows = tx.query(
+        "SELECT * FROM machine WHERE location_id = ? AND deleted_at IS NULL ORDER BY name, id",
+        location,
+    )
+    return [_describe(call, row) for row in rows]
+
+
+def _describe(call: Call, row: Row) -> pb.Robot:
+    seen = call.presence.find(row)
+    return pb.Robot(
+        id=row["id"],
+        name=row["name"],
+        location=row["location_id"],
+        created_on=to_timestamp(row["created_at"]),
+        online_state=seen.state,
+        seconds_since_online=seen.seconds_since,
+        last_access=to_timestamp(seen.last_access) if seen.last_access is not None else None,
+    )
+
+
+OPERATIONS: Final[dict[str, Operation]] = {
+    "NewRobot": writing(new_robot),
+    "GetRobot": reading(get_robot),
+    "ListRobots": reading(list_robots),
+    "ListRobotsForOrg": reading(list_robots_for_organization),
+    "ListRobotsForLocations": reading(list_robots_for_locations),
+    "UpdateRobot": writing(update_robot),
+    "DeleteRobot": writing(delete_robot),
+}

@@ -1,0 +1,93 @@
+"""Operations on organizations."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from viam.gen.app.v1 import app_pb2 as pb
+
+from cogwork.auth.errors import RoleTooLow
+from cogwork.cloud.identity.access import CloudRole, ResourceType, require_role
+from cogwork.cloud.identity.actor import ActorType
+from cogwork.cloud.names import require_name
+from cogwork.cloud.operation import Call, Operation, new_id, reading, to_timestamp, writing
+from cogwork.cloud.storage.records import Row, Transaction, first
+
+
+def add_organization(tx: Transaction, call: Call, name: str) -> str:
+    """Return the ID of a new organization, on which no key has a role yet."""
+    organization = new_id()
+    tx.execute(
+        "INSERT INTO organization (id, name, created_at) VALUES (?, ?, ?)",
+        *(organization, require_name(name), call.now),
+    )
+    return organization
+
+
+def create_organization(
+    tx: Transaction, call: Call, request: pb.CreateOrganizationRequest
+) -> pb.CreateOrganizationResponse:
+    if call.actor.type is not ActorType.API_KEY:
+        raise RoleTooLow("only API keys can create organizations")
+    organization = add_organization(tx, call, request.name)
+    tx.execute(
+        "INSERT INTO role_grant (key_id, organization_id, resource_type, resource_id, role) "
+        "VALUES (?, ?, 'organization', ?, 'owner')",
+        *(call.actor.id, organization, organization),
+    )
+    return pb.CreateOrganizationResponse(organization=_read(tx, organization))
+
+
+def list_organizations(
+    tx: Transaction, call: Call, _: pb.ListOrganizationsRequest
+) -> pb.ListOrganizationsResponse:
+    """An actor sees every organization in which it has a role on anything."""
+    rows = tx.query(
+        "SELECT * FROM organization WHERE id IN "
+        "(SELECT organization_id FROM role_grant WHERE key_id = ?) ORDER BY created_at, id",
+        call.actor.id,
+    )
+    return pb.ListOrganizationsResponse(organizations=map(_describe, rows))
+
+
+def get_organization(
+    tx: Transaction, call: Call, request: pb.GetOrganizationRequest
+) -> pb.GetOrganizationResponse:
+    require_role(tx, call.actor, (ResourceType.ORGANIZATION, request.organization_id))
+    return pb.GetOrganizationResponse(organization=_read(tx, request.organization_id))
+
+
+def update_organization(
+    tx: Transaction, call: Call, request: pb.UpdateOrganizationRequest
+) -> pb.UpdateOrganizationResponse:
+    organization = (ResourceType.ORGANIZATION, request.organization_id)
+    require_role(tx, call.actor, organization, CloudRole.OWNER)
+    if request.HasField("name"):
+        tx.execute(
+            "UPDATE organization SET name = ? WHERE id = ?",
+            *(require_name(request.name), request.organization_id),
+        )
+    return pb.UpdateOrganizationResponse(organization=_read(tx, request.organization_id))
+
+
+def _read(tx: Transaction, organization: str) -> pb.Organization:
+    row = first(tx.query("SELECT * FROM organization WHERE id = ?", organization))
+    assert row is not None  # the caller has checked it
+    return _describe(row)
+
+
+def _describe(row: Row) -> pb.Organization:
+    return pb.Organization(
+        id=row["id"],
+        name=row["name"],
+        created_on=to_timestamp(row["created_at"]),
+        public_namespace=row["namespace"] or "",
+    )
+
+
+OPERATIONS: Final[dict[str, Operation]] = {
+    "CreateOrganization": writing(create_organization),
+    "ListOrganizations": reading(list_organizations),
+    "GetOrganization": reading(get_organization),
+    "UpdateOrganization": writing(update_organization),
+}

@@ -1,0 +1,224 @@
+"""Operations on the parts of machines, except their configurations."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+from google.protobuf.struct_pb2 import Struct
+from viam.gen.app.v1 import app_pb2 as pb
+
+from cogwork.cloud.configuration.config_text import parse_config
+from cogwork.cloud.fleet.secrets import (
+    SecretOwner,
+    add_secret,
+    delete_secret,
+    delete_secrets,
+    list_secrets,
+)
+from cogwork.cloud.identity.access import CloudRole, ResourceType, find_role, require_role
+from cogwork.cloud.names import host_label, require_name
+from cogwork.cloud.operation import Call, Operation, new_id, reading, to_timestamp, writing
+from cogwork.cloud.public_name import local_name
+from cogwork.cloud.storage.records import Row, Transaction, first
+from cogwork.core.errors import InvalidRequest, NotFound
+
+_EMPTY: Final = "{}"
+
+_SELECT: Final = (
+    "SELECT part.*, machine.location_id FROM part JOIN machine ON machine.id = part.machine_id "
+    "WHERE part.deleted_at IS NULL AND "
+)
+
+
+def add_part(
+    tx: Transaction, call: Call, machine: str, organization: str, name: str, *, is_main: bool
+) -> str:
+    part = new_id()
+    tx.execute(
+        "INSERT INTO part (id, organization_id, machine_id, name, is_main, config, revision, "
+        "created_at, updated_at) VALUES (?, ?, ?, ?, ?, ?, 0, ?, ?)",
+        *(part, organization, machine, require_name(name), int(is_main), _EMPTY),
+        *(call.now, call.now),
+    )
+    add_secret(tx, call, SecretOwner.PART, part)
+    return part
+
+
+def part_ids(tx: Transaction, machine: str) -> list[str]:
+    rows = tx.query("SELECT id FROM part WHERE machine_id = ? AND deleted_at IS NULL", machine)
+    return [row["id"] for row in rows]
+
+
+def select_part(tx: Transaction, part: str) -> Row | None:
+    """Return the row of a part, with the location of its machine."""
+    return first(tx.query(f"{_SELECT} part.id = ?", part))
+
+
+def list_parts_of_location(tx: Transaction, location: str) -> Sequence[Row]:
+    """Return the rows of the parts of all machines of a location."""
+    return tx.query(f"{_SELECT} machine.location_id = ?", location)
+
+
+def find_part(tx: Transaction, call: Call, part: str, role: CloudRole = CloudRole.OPERATOR) -> Row:
+    """Return the row of a part on which the actor has this role.
+
+    Raise NotFound or RoleTooLow.
+    """
+    row = select_part(tx, part)
+    if row is None or find_role(tx, call.actor, _machine_of(row)) is None:
+        raise NotFound(f'there is no part "{part}", or it is not shared with you')
+    require_role(tx, call.actor, _machine_of(row), role)
+    return row
+
+
+def require_log_reader(tx: Transaction, call: Call, part: str) -> None:
+    """Raise NotFound unless the actor may read the log of a part.
+
+    The log of a deleted part stays until it expires, for owners of the organization.
+    """
+    row = first(tx.query("SELECT organization_id, deleted_at FROM part WHERE id = ?", part))
+    if row is not None and row["deleted_at"] is not None:
+        organization = (ResourceType.ORGANIZATION, row["organization_id"])
+        if find_role(tx, call.actor, organization) is CloudRole.OWNER:
+            return
+    find_part(tx, call, part)
+
+
+def new_robot_part(
+    tx: Transaction, call: Call, request: pb.NewRobotPartRequest
+) -> pb.NewRobotPartResponse:
+    machine = (ResourceType.MACHINE, request.robot_id)
+    require_role(tx, call.actor, machine, CloudRole.OWNER)
+    (row,) = tx.query("SELECT organization_id FROM machine WHERE id = ?", request.robot_id)
+    part = add_part(
+        tx, call, request.robot_id, row["organization_id"], request.part_name, is_main=False
+    )
+    return pb.NewRobotPartResponse(part_id=part)
+
+
+def get_robot_parts(
+    tx: Transaction, call: Call, request: pb.GetRobotPartsRequest
+) -> pb.GetRobotPartsResponse:
+    require_role(tx, call.actor, (ResourceType.MACHINE, request.robot_id))
+    rows = tx.query(
+        f"{_SELECT} part.machine_id = ? ORDER BY part.is_main DESC, part.name, part.id",
+        request.robot_id,
+    )
+    return pb.GetRobotPartsResponse(parts=[describe_part(tx, call, row) for row in rows])
+
+
+def get_robot_part(
+    tx: Transaction, call: Call, request: pb.GetRobotPartRequest
+) -> pb.GetRobotPartResponse:
+    row = find_part(tx, call, request.id)
+    return pb.GetRobotPartResponse(part=describe_part(tx, call, row), config_json=row["config"])
+
+
+def get_robot_part_by_name_and_location(
+    tx: Transaction, call: Call, request: pb.GetRobotPartByNameAndLocationRequest
+) -> pb.GetRobotPartByNameAndLocationResponse:
+    rows = tx.query(
+        f"{_SELECT} part.name = ? AND machine.location_id = ? ORDER BY part.created_at",
+        *(request.name, request.location_id),
+    )
+    for row in rows:
+        if find_role(tx, call.actor, _machine_of(row)) is not None:
+            return pb.GetRobotPartByNameAndLocationResponse(part=describe_part(tx, call, row))
+    raise NotFound(f'there is no part "{request.name[:100]}" in this location')
+
+
+def delete_robot_part(
+    tx: Transaction, call: Call, request: pb.DeleteRobotPartRequest
+) -> pb.DeleteRobotPartResponse:
+    row = find_part(tx, call, request.part_id, CloudRole.OWNER)
+    if row["is_main"]:
+        raise InvalidRequest("the main part cannot be deleted; make another part the main one")
+    delete_secrets(tx, call, SecretOwner.PART, request.part_id)
+    tx.execute("UPDATE part SET deleted_at = ? WHERE id = ?", call.now, request.part_id)
+    call.changed_parts.append(request.part_id)
+    return pb.DeleteRobotPartResponse()
+
+
+def mark_part_as_main(
+    tx: Transaction, call: Call, request: pb.MarkPartAsMainRequest
+) -> pb.MarkPartAsMainResponse:
+    row = find_part(tx, call, request.part_id, CloudRole.OWNER)
+    tx.execute(
+        "UPDATE part SET is_main = CASE WHEN id = ? THEN 1 ELSE 0 END WHERE machine_id = ?",
+        *(request.part_id, row["machine_id"]),
+    )
+    return pb.MarkPartAsMainResponse()
+
+
+def mark_part_for_restart(
+    tx: Transaction, call: Call, request: pb.MarkPartForRestartRequest
+) -> pb.MarkPartForRestartResponse:
+    find_part(tx, call, request.part_id)
+    tx.execute("UPDATE part SET restart_requested_at = ? WHERE id = ?", call.now, request.part_id)
+    call.changed_parts.append(request.part_id)
+    return pb.MarkPartForRestartResponse()
+
+
+def create_robot_part_secret(
+    tx: Transaction, call: Call, request: pb.CreateRobotPartSecretRequest
+) -> pb.CreateRobotPartSecretResponse:
+    row = find_part(tx, call, request.part_id, CloudRole.OWNER)
+    add_secret(tx, call, SecretOwner.PART, request.part_id)
+    call.changed_parts.append(request.part_id)
+    return pb.CreateRobotPartSecretResponse(part=describe_part(tx, call, row))
+
+
+def delete_robot_part_secret(
+    tx: Transaction, call: Call, request: pb.DeleteRobotPartSecretRequest
+) -> pb.DeleteRobotPartSecretResponse:
+    find_part(tx, call, request.part_id, CloudRole.OWNER)
+    delete_secret(tx, call, SecretOwner.PART, request.part_id, request.secret_id)
+    call.changed_parts.append(request.part_id)
+    return pb.DeleteRobotPartSecretResponse()
+
+
+def describe_part(tx: Transaction, call: Call, row: Row) -> pb.RobotPart:
+    """Owners see the secrets, too."""
+    config = Struct()
+    config.update(parse_config(row["config"]))
+    seen = call.presence.find(row)
+    found = pb.RobotPart(
+        id=row["id"],
+        name=row["name"],
+        dns_name=host_label(row["name"]),
+        fqdn=call.name.full_name(row),
+        local_fqdn=local_name(row),
+        robot=row["machine_id"],
+        location_id=row["location_id"],
+        robot_config=config,
+        robot_config_json=row["config"],
+        main_part=bool(row["is_main"]),
+        created_on=to_timestamp(row["created_at"]),
+        last_updated=to_timestamp(row["updated_at"]),
+        online_state=seen.state,
+        seconds_since_online=seen.seconds_since,
+        last_access=to_timestamp(seen.last_access) if seen.last_access is not None else None,
+    )
+    if find_role(tx, call.actor, _machine_of(row)) is CloudRole.OWNER:
+        secrets = list_secrets(tx, call.keyring, SecretOwner.PART, row["id"])
+        found.secret = secrets[0].secret
+        found.secrets.extend(secrets)
+    return found
+
+
+def _machine_of(row: Row) -> tuple[ResourceType, str]:
+    return ResourceType.MACHINE, row["machine_id"]
+
+
+OPERATIONS: Final[dict[str, Operation]] = {
+    "NewRobotPart": writing(new_robot_part),
+    "GetRobotParts": reading(get_robot_parts),
+    "GetRobotPart": reading(get_robot_part),
+    "GetRobotPartByNameAndLocation": reading(get_robot_part_by_name_and_location),
+    "DeleteRobotPart": writing(delete_robot_part),
+    "MarkPartAsMain": writing(mark_part_as_main),
+    "MarkPartForRestart": writing(mark_part_for_restart),
+    "CreateRobotPartSecret": writing(create_robot_part_secret),
+    "DeleteRobotPartSecret": writing(delete_robot_part_secret),
+}

@@ -1,0 +1,95 @@
+"""Secrets of locations and parts. Two may be valid at once, so that they can be replaced."""
+
+from __future__ import annotations
+
+import enum
+from collections import defaultdict
+from collections.abc import Sequence
+from typing import Final
+
+from viam.gen.app.v1 import app_pb2 as pb
+
+from cogwork.cloud.identity.keyring import Keyring
+from cogwork.cloud.operation import Call, new_id, to_timestamp
+from cogwork.cloud.storage.records import Row, Transaction
+from cogwork.core.errors import CogworkError, NotFound
+
+MAX_SECRETS: Final = 2
+
+
+class SecretOwner(enum.StrEnum):
+    LOCATION = "location"
+    PART = "part"
+
+
+class SecretLimit(CogworkError):
+    """There must be one or two secrets."""
+
+    status = "FAILED_PRECONDITION"
+
+
+def add_secret(tx: Transaction, call: Call, owner: SecretOwner, owner_id: str) -> None:
+    if len(_rows(tx, owner, owner_id)) >= MAX_SECRETS:
+        raise SecretLimit(f"there are {MAX_SECRETS} secrets already; delete one first")
+    secret = call.keyring.make_secret()
+    tx.execute(
+        "INSERT INTO secret (id, owner_type, owner_id, digest, sealed, created_at) "
+        "VALUES (?, ?, ?, ?, ?, ?)",
+        *(new_id(), owner, owner_id, secret.digest, secret.sealed, call.now),
+    )
+
+
+def delete_secret(
+    tx: Transaction, call: Call, owner: SecretOwner, owner_id: str, secret_id: str
+) -> None:
+    found = _rows(tx, owner, owner_id)
+    if secret_id not in (row["id"] for row in found):
+        raise NotFound(f'there is no secret "{secret_id}"')
+    if len(found) == 1:
+        raise SecretLimit("this is the only secret; create another one first")
+    tx.execute("DELETE FROM secret WHERE id = ?", secret_id)
+    call.ended_credentials.append(owner_id)
+
+
+def delete_secrets(tx: Transaction, call: Call, owner: SecretOwner, owner_id: str) -> None:
+    tx.execute("DELETE FROM secret WHERE owner_type = ? AND owner_id = ?", owner, owner_id)
+    call.ended_credentials.append(owner_id)
+
+
+def list_secrets(
+    tx: Transaction, keyring: Keyring, owner: SecretOwner, owner_id: str
+) -> list[pb.SharedSecret]:
+    """Return the secrets, newest first."""
+    return [_describe(row, keyring) for row in _rows(tx, owner, owner_id)]
+
+
+def list_location_secrets(
+    tx: Transaction, keyring: Keyring, organization: str
+) -> dict[str, list[pb.SharedSecret]]:
+    """Return the secrets of all locations of an organization, newest first, by location."""
+    found: dict[str, list[pb.SharedSecret]] = defaultdict(list)
+    rows = tx.query(
+        "SELECT secret.* FROM secret JOIN location ON location.id = secret.owner_id "
+        "WHERE secret.owner_type = 'location' AND location.organization_id = ? "
+        "ORDER BY secret.created_at DESC, secret.id",
+        organization,
+    )
+    for row in rows:
+        found[row["owner_id"]].append(_describe(row, keyring))
+    return found
+
+
+def _describe(row: Row, keyring: Keyring) -> pb.SharedSecret:
+    return pb.SharedSecret(
+        id=row["id"],
+        secret=keyring.unseal(row["sealed"]),
+        created_on=to_timestamp(row["created_at"]),
+        state=pb.SharedSecret.State.STATE_ENABLED,
+    )
+
+
+def _rows(tx: Transaction, owner: SecretOwner, owner_id: str) -> Sequence[Row]:
+    return tx.query(
+        "SELECT * FROM secret WHERE owner_type = ? AND owner_id = ? ORDER BY created_at DESC, id",
+        *(owner, owner_id),
+    )

@@ -1,0 +1,1 @@
+"""Who calls the cloud, and what they may do."""

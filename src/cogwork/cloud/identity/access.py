@@ -1,0 +1,114 @@
+"""Which role an actor has on a resource.
+
+Roles are granted on organizations, locations and machines, and hold for everything below.
+"""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Sequence
+from typing import Final
+
+from cogwork.auth.errors import RoleTooLow
+from cogwork.cloud.identity.actor import Actor, ActorType
+from cogwork.cloud.storage.records import Row, Transaction, first
+from cogwork.core.errors import InvalidRequest, NotFound
+
+
+class ResourceType(enum.StrEnum):
+    """The resources on which roles are granted, as the public API names them."""
+
+    ORGANIZATION = "organization"
+    LOCATION = "location"
+    MACHINE = "robot"
+
+
+class CloudRole(enum.IntEnum):
+    OPERATOR = 1
+    """Sees and operates."""
+    OWNER = 2
+    """Also changes configurations, keys and roles."""
+
+
+ROLE_NAMES: Final = {role: role.name.lower() for role in CloudRole}
+
+_ABOVE_LOCATION: Final = """
+WITH RECURSIVE above (id, parent_id, organization_id) AS (
+    SELECT id, parent_id, organization_id FROM location WHERE id = ?
+    UNION ALL
+    SELECT location.id, location.parent_id, location.organization_id
+    FROM location JOIN above ON location.id = above.parent_id
+)
+SELECT id, organization_id FROM above
+"""
+
+Resource = tuple[ResourceType, str]
+
+
+def require_role(
+    tx: Transaction, actor: Actor, resource: Resource, role: CloudRole = CloudRole.OPERATOR
+) -> None:
+    """Raise NotFound if the actor has no role on the resource, RoleTooLow if it has a lower one."""
+    found = find_role(tx, actor, resource)
+    kind, name = resource
+    if found is None:
+        raise NotFound(f'there is no {kind} "{name}", or it is not shared with you')
+    if found < role:
+        raise RoleTooLow(
+            f"this requires the role {ROLE_NAMES[role]} on {kind} {name}; {actor} has the role "
+            f"{ROLE_NAMES[found]}"
+        )
+
+
+def find_role(tx: Transaction, actor: Actor, resource: Resource) -> CloudRole | None:
+    """Return the highest role that is granted on the resource or above it."""
+    if actor.type is not ActorType.API_KEY:
+        return None
+    granted = {
+        (row["resource_type"], row["resource_id"]): CloudRole[row["role"].upper()]
+        for row in grants_of(tx, actor.id)
+    }
+    roles = [granted[each] for each in list_above(tx, resource) if each in granted]
+    return max(roles, default=None)
+
+
+def grants_of(tx: Transaction, key_id: str) -> Sequence[Row]:
+    return tx.query("SELECT * FROM role_grant WHERE key_id = ?", key_id)
+
+
+def organization_of(tx: Transaction, resource: Resource) -> str:
+    """Return the organization that a resource belongs to. Raise NotFound."""
+    above = list_above(tx, resource)
+    if not above:
+        raise NotFound(f'there is no {resource[0]} "{resource[1]}"')
+    return above[-1][1]
+
+
+def parse_resource(kind: str, name: str) -> Resource:
+    try:
+        return ResourceType(kind), name
+    except ValueError:
+        raise InvalidRequest(
+            f'"{kind[:40]}" is not a type of resource; use organization, location or robot'
+        ) from None
+
+
+def list_above(tx: Transaction, resource: Resource) -> list[Resource]:
+    """Return the resource and everything above it, the organization last; nothing if it is gone."""
+    kind, name = resource
+    if kind is ResourceType.ORGANIZATION:
+        found = tx.query("SELECT id FROM organization WHERE id = ?", name)
+        return [resource] if found else []
+    above: list[Resource] = []
+    if kind is ResourceType.MACHINE:
+        machine = first(
+            tx.query("SELECT location_id FROM machine WHERE id = ? AND deleted_at IS NULL", name)
+        )
+        if machine is None:
+            return []
+        above.append(resource)
+        name = machine["location_id"]
+    locations = tx.query(_ABOVE_LOCATION, name)
+    above += [(ResourceType.LOCATION, row["id"]) for row in locations]
+    above += [(ResourceType.ORGANIZATION, row["organization_id"]) for row in locations[-1:]]
+    return above

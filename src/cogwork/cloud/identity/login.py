@@ -1,0 +1,112 @@
+"""Logs actors in to the cloud, and identifies them by their tokens afterwards."""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import logging
+from typing import Final
+
+from cogwork.auth.attempt_limiter import AttemptLimiter
+from cogwork.auth.errors import InvalidLogin, Unauthenticated
+from cogwork.auth.signing_key import SigningKey
+from cogwork.auth.tokens import FINGERPRINT, TokenIssuer
+from cogwork.cloud.context import CloudContext
+from cogwork.cloud.identity.actor import Actor, ActorType
+from cogwork.cloud.public_name import location_of
+from cogwork.cloud.storage.records import Transaction
+from cogwork.wire.handlers import Method, Stream
+
+AUDIENCE: Final = "cogwork-cloud"
+
+_AUTHENTICATE: Final = "/proto.rpc.v1.AuthService/Authenticate"
+_BEARER: Final = "Bearer "
+_NO_DIGEST: Final = "0" * 64
+"""Compared for an unknown actor, so that refusing one takes as long as refusing another."""
+_MAX_ENTITY: Final = 256
+_OWNER_TYPES: Final = {ActorType.PART: "part", ActorType.LOCATION: "location"}
+
+_log = logging.getLogger("cloud.login")
+
+
+class Login:
+    def __init__(self, context: CloudContext, key: SigningKey) -> None:
+        self._context = context
+        self._issuer = TokenIssuer(key, AUDIENCE)
+        self._limiter = AttemptLimiter(context.clock.monotonic)
+
+    async def log_in(self, entity: str, kind: str, payload: str, address: str) -> str:
+        """Return a token for valid credentials. `address` is where the actor is."""
+        _, digest = await self.verify(entity, kind, payload, address)
+        return self._issuer.issue(entity, kind, _fingerprint(digest), self._context.clock.time())
+
+    async def verify(self, entity: str, kind: str, payload: str, address: str) -> tuple[Actor, str]:
+        """Return the actor with these credentials, and the digest of its secret."""
+        if kind not in tuple(ActorType):
+            raise InvalidLogin(
+                f'do not know how to handle credential type "{kind[:64]}"; use an API key'
+            )
+        if len(entity) > _MAX_ENTITY:
+            raise InvalidLogin(f"the entity has more than {_MAX_ENTITY} characters")
+        actor = _find_actor(entity, kind)
+        self._limiter.check(address, str(actor))
+        stored = await self._context.records.read(lambda tx: _digests_of(tx, actor))
+        digest = self._context.keyring.digest(payload)
+        matching = [each for each in stored or (_NO_DIGEST,) if hmac.compare_digest(each, digest)]
+        if not matching or not stored:
+            self._limiter.record_failure(address, str(actor))
+            _log.warning("login of %s from %s failed: invalid credentials", actor, address)
+            raise Unauthenticated("invalid credentials")
+        self._limiter.record_success(address, str(actor))
+        return actor, matching[0]
+
+    def check_call(self, method: Method, stream: Stream) -> None:
+        """Raise Unauthenticated if a call has no valid token, before its request is read."""
+        if method.path != _AUTHENTICATE:
+            self._issuer.verify(_read_token(stream))
+
+    async def identify(self, stream: Stream) -> Actor:
+        """Return who sent a call."""
+        token = _read_token(stream)
+        if (known := self._context.actors.find(token)) is not None:
+            return known
+        claims = self._issuer.verify(token)
+        actor = _find_actor(claims.entity, claims.type)
+        lookup = self._context.actors.begin(token)
+        stored = await self._context.records.read(lambda tx: _digests_of(tx, actor))
+        if claims.metadata.get(FINGERPRINT, "") not in map(_fingerprint, stored):
+            raise Unauthenticated("unauthenticated: the credentials of this token were removed")
+        self._context.actors.add(lookup, actor)
+        return actor
+
+
+def _find_actor(entity: str, kind: str) -> Actor:
+    """Return who an entity is. Clients that use a location's secret name a machine there."""
+    found = ActorType(kind)
+    return Actor(found, location_of(entity.lower()) if found is ActorType.LOCATION else entity)
+
+
+def _read_token(stream: Stream) -> str:
+    authorizations = [value for key, value in stream.metadata.items() if key == "authorization"]
+    if len(authorizations) != 1 or not isinstance(authorizations[0], str):
+        raise Unauthenticated("authentication required")
+    if not authorizations[0].startswith(_BEARER):
+        raise Unauthenticated(f"expected authorization header with prefix: {_BEARER}")
+    return authorizations[0].removeprefix(_BEARER)
+
+
+def _digests_of(tx: Transaction, actor: Actor) -> list[str]:
+    """Return the digests of the secrets with which an actor may log in."""
+    if actor.type is ActorType.API_KEY:
+        rows = tx.query("SELECT digest FROM api_key WHERE id = ?", actor.id)
+    else:
+        rows = tx.query(
+            "SELECT digest FROM secret WHERE owner_type = ? AND owner_id = ?",
+            *(_OWNER_TYPES[actor.type], actor.id),
+        )
+    return [row["digest"] for row in rows]
+
+
+def _fingerprint(digest: str) -> str:
+    """Identify a secret in a token, so that the token ends with it."""
+    return hashlib.sha256(digest.encode()).hexdigest()[:16]

@@ -1,0 +1,39 @@
+"""The roles of an actor on everything in an organization, for lists."""
+
+from __future__ import annotations
+
+from cogwork.cloud.identity.access import CloudRole, Resource, ResourceType, grants_of
+from cogwork.cloud.identity.actor import Actor, ActorType
+from cogwork.cloud.storage.records import Transaction
+
+
+class OrganizationRoles:
+    """Takes two queries, however many locations and machines there are."""
+
+    def __init__(self, tx: Transaction, actor: Actor, organization: str) -> None:
+        grants = grants_of(tx, actor.id) if actor.type is ActorType.API_KEY else ()
+        self._granted: dict[Resource, CloudRole] = {
+            (ResourceType(row["resource_type"]), row["resource_id"]): CloudRole[row["role"].upper()]
+            for row in grants
+        }
+        self._organization = organization
+        rows = tx.query(
+            "SELECT id, parent_id FROM location WHERE organization_id = ?", organization
+        )
+        self._parents: dict[str, str | None] = {row["id"]: row["parent_id"] for row in rows}
+
+    def find_for_location(self, location: str) -> CloudRole | None:
+        """Return the highest role that is granted on the location or above it."""
+        return max(self._list_above(location), default=None)
+
+    def find_for_machine(self, machine: str, location: str) -> CloudRole | None:
+        own = self._granted.get((ResourceType.MACHINE, machine))
+        return max((*self._list_above(location), *([own] if own is not None else ())), default=None)
+
+    def _list_above(self, location: str) -> list[CloudRole]:
+        resources: list[Resource] = [(ResourceType.ORGANIZATION, self._organization)]
+        above: str | None = location
+        while above is not None:
+            resources.append((ResourceType.LOCATION, above))
+            above = self._parents.get(above)
+        return [self._granted[each] for each in resources if each in self._granted]

@@ -1,0 +1,1 @@
+"""What machines call: their configuration, their logs, and what concerns their connection."""

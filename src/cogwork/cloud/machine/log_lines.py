@@ -1,0 +1,61 @@
+"""Log entries of machines as lines of the log store."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from google.protobuf.timestamp_pb2 import Timestamp
+from viam.gen.common.v1.common_pb2 import LogEntry
+
+from cogwork.cloud.storage.log_store import LogLine
+
+_MAX_MESSAGE: Final = 32 << 10
+_MAX_NAME: Final = 256
+_MAX_LEVEL: Final = 16
+_MAX_FIELDS_SIZE: Final = 32 << 10
+"""Bytes of all fields of an entry, and of its caller."""
+_FIRST_SECOND: Final = -62_135_596_800
+_LAST_SECOND: Final = 253_402_300_799
+"""The years 1 and 9999, between which a Timestamp is valid."""
+
+
+def limit_entry(entry: LogEntry) -> LogEntry:
+    """Return an entry that every client can read, cut where it is too long.
+
+    Its time is a valid one, and its caller has the fields that the SDK expects.
+    """
+    kept = LogEntry(
+        host=entry.host[:_MAX_NAME],
+        level=entry.level[:_MAX_LEVEL],
+        time=_limit_time(entry.time),
+        logger_name=entry.logger_name[:_MAX_NAME],
+        message=entry.message[:_MAX_MESSAGE],
+        stack=entry.stack[:_MAX_MESSAGE],
+    )
+    if entry.caller.ByteSize() <= _MAX_FIELDS_SIZE:
+        kept.caller.CopyFrom(entry.caller)
+    fields = kept.caller.fields
+    if fields["File"].WhichOneof("kind") != "string_value":
+        fields["File"].string_value = ""
+    if fields["Line"].WhichOneof("kind") != "number_value":
+        fields["Line"].number_value = 0
+    if sum(field.ByteSize() for field in entry.fields) <= _MAX_FIELDS_SIZE:
+        kept.fields.extend(entry.fields)
+    return kept
+
+
+def to_line(part_id: str, entry: LogEntry) -> LogLine:
+    """Return the line of a limited entry."""
+    return LogLine(
+        part_id,
+        entry.time.ToMicroseconds(),
+        entry.level.lower(),
+        entry.logger_name,
+        entry.message,
+        entry.SerializeToString(),
+    )
+
+
+def _limit_time(time: Timestamp) -> Timestamp:
+    seconds = min(max(time.seconds, _FIRST_SECOND), _LAST_SECOND)
+    return Timestamp(seconds=seconds, nanos=min(max(time.nanos, 0), 999_999_999))

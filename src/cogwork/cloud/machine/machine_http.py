@@ -1,0 +1,113 @@
+"""What machines and their installers request by plain HTTP."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from typing import Any, Final
+
+from google.protobuf.json_format import Parse, ParseError
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response
+from starlette.routing import Route
+from viam.gen.proto.rpc.v1.auth_pb2 import AuthenticateRequest
+
+from cogwork.auth.errors import InvalidLogin
+from cogwork.cloud.context import CloudContext
+from cogwork.cloud.fleet.parts import find_part
+from cogwork.cloud.fleet.secrets import SecretOwner, list_secrets
+from cogwork.cloud.identity.access import CloudRole
+from cogwork.cloud.identity.actor import Actor, ActorType
+from cogwork.cloud.identity.login import Login
+from cogwork.cloud.storage.records import Transaction
+from cogwork.core.errors import InvalidRequest
+from cogwork.front.peer_name import host_of
+from cogwork.wire.http1 import CLIENT_KEY
+from cogwork.wire.http_body import ClientGone, read_body
+from cogwork.wire.status import status_of
+
+_MAX_LOGIN_SIZE: Final = 1 << 16
+_HTTP_STATUS: Final = {
+    "INVALID_ARGUMENT": 400,
+    "FAILED_PRECONDITION": 400,
+    "UNAUTHENTICATED": 401,
+    "PERMISSION_DENIED": 403,
+    "NOT_FOUND": 404,
+    "RESOURCE_EXHAUSTED": 429,
+    "UNAVAILABLE": 503,
+    "DEADLINE_EXCEEDED": 504,
+}
+"""By the name of the gRPC status. Others are 500."""
+
+
+def machine_routes(context: CloudContext, login: Login) -> list[Route]:
+    async def authenticate(request: Request) -> Response:
+        """The login for programs without gRPC."""
+        if "authorization" in request.headers:
+            raise InvalidLogin("already authenticated; cannot re-authenticate")
+        found = _parse_login(await read_body(request.receive, _MAX_LOGIN_SIZE))
+        credentials = found.credentials
+        token = await login.log_in(
+            found.entity, credentials.type, credentials.payload, _address_of(request)
+        )
+        return JSONResponse({"accessToken": token})
+
+    async def config(request: Request) -> Response:
+        """The file with which a machine joins the cloud, for owners of the machine."""
+        key = request.headers.get("key_id", ""), request.headers.get("key", "")
+        part = request.query_params.get("id", "")
+        if not all(key) or not part:
+            raise InvalidRequest(
+                "the parameter id with the ID of a part, and the headers key_id and key are "
+                "required"
+            )
+        await login.log_in(key[0], ActorType.API_KEY, key[1], _address_of(request))
+        actor = Actor(ActorType.API_KEY, key[0])
+        return JSONResponse(
+            await context.records.read(lambda tx: _make_machine_file(tx, context, actor, part))
+        )
+
+    return [
+        Route("/rpc/v1/authenticate", _explain_errors(authenticate), methods=["POST"]),
+        Route("/api/json1/config", _explain_errors(config), methods=["GET"]),
+    ]
+
+
+def _make_machine_file(
+    tx: Transaction, context: CloudContext, actor: Actor, part: str
+) -> dict[str, Any]:
+    find_part(tx, context.make_call(actor), part, CloudRole.OWNER)
+    secret = list_secrets(tx, context.keyring, SecretOwner.PART, part)[0].secret
+    return {"cloud": {"id": part, "secret": secret, "app_address": context.name.url}}
+
+
+def _parse_login(body: bytes) -> AuthenticateRequest:
+    try:
+        return Parse(body, AuthenticateRequest())
+    except (ParseError, UnicodeDecodeError, RecursionError):
+        raise InvalidLogin(
+            'expected {"entity": "…", "credentials": {"type": "api-key", "payload": "…"}} as JSON'
+        ) from None
+
+
+def _address_of(request: Request) -> str:
+    return host_of(request.scope["state"][CLIENT_KEY].address)
+
+
+def _explain_errors(
+    answer: Callable[[Request], Awaitable[Response]],
+) -> Callable[[Request], Awaitable[Response]]:
+    async def respond(request: Request) -> Response:
+        try:
+            found = await answer(request)
+        except ClientGone:
+            raise
+        except Exception as error:  # the client gets the reason, as with gRPC
+            status, message = status_of(error, request.url.path)
+            found = JSONResponse(
+                {"code": status.value, "message": message, "details": []},
+                _HTTP_STATUS.get(status.name, 500),
+            )
+        found.headers["Cache-Control"] = "no-store"
+        return found
+
+    return respond

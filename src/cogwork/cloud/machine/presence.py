@@ -1,0 +1,107 @@
+"""Which machines are connected to the cloud, and when they were last seen."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections import Counter
+from collections.abc import Iterator
+from typing import Final, NamedTuple
+
+from viam.gen.app.v1.app_pb2 import OnlineState
+
+from cogwork.cloud.storage.records import Records, Row, Transaction
+from cogwork.core.clock import Clock
+
+ONLINE_SECONDS: Final = 25.0
+"""Seconds after its last call for which a machine without an open stream counts as online: those
+that poll do so every ten."""
+_SAVE_INTERVAL: Final = 30.0
+
+
+class Sighting(NamedTuple):
+    state: OnlineState.ValueType
+    last_access: int | None
+    """Microseconds since 1970; None if it was never seen."""
+    seconds_since: int
+
+
+class Presence:
+    """Threads may read it while the event loop changes it."""
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self._seen: dict[str, int] = {}
+        """The time of the last call in microseconds, by the ID of a part or a machine."""
+        self._connected: Counter[str] = Counter()
+        """The number of open streams, by the same IDs."""
+        self._unsaved: set[tuple[str, str]] = set()
+        """Parts and their machines that were seen since they were saved."""
+
+    def note(self, part: Row) -> None:
+        """Note that a part has called."""
+        now = int(self._clock.time() * 1e6)
+        self._seen[part["id"]] = self._seen[part["machine_id"]] = now
+        self._unsaved.add((part["id"], part["machine_id"]))
+
+    @contextlib.contextmanager
+    def connected(self, part: Row) -> Iterator[None]:
+        """Count a part as online while the block runs."""
+        ids = part["id"], part["machine_id"]
+        self._connected.update(ids)
+        self.note(part)
+        try:
+            yield
+        finally:
+            self._connected.subtract(ids)
+            for each in ids:
+                if not self._connected[each]:
+                    del self._connected[each]
+            self.note(part)
+
+    def find(self, row: Row) -> Sighting:
+        """Return what is known of a part or a machine, given its row."""
+        now = int(self._clock.time() * 1e6)
+        if row["id"] in self._connected:
+            return Sighting(OnlineState.ONLINE_STATE_ONLINE, now, 0)
+        seen = self._seen.get(row["id"]) or row["last_access_at"]
+        if seen is None:
+            return Sighting(OnlineState.ONLINE_STATE_AWAITING_SETUP, None, 0)
+        seconds = max(0, now - seen) // 1_000_000
+        is_online = seconds <= ONLINE_SECONDS
+        state = OnlineState.ONLINE_STATE_ONLINE if is_online else OnlineState.ONLINE_STATE_OFFLINE
+        return Sighting(state, seen, seconds)
+
+    async def save(self, records: Records) -> None:
+        """Store when parts and machines were last seen."""
+        unsaved, self._unsaved = self._unsaved, set()
+        if not unsaved:
+            return
+        times = [
+            (self._seen[part], self._seen[machine], part, machine) for part, machine in unsaved
+        ]
+
+        def work(tx: Transaction) -> None:
+            for part_time, machine_time, part, machine in times:
+                tx.execute("UPDATE part SET last_access_at = ? WHERE id = ?", part_time, part)
+                tx.execute(
+                    "UPDATE machine SET last_access_at = ? WHERE id = ?", machine_time, machine
+                )
+
+        try:
+            await records.write(work)
+        except BaseException:
+            self._unsaved |= unsaved
+            raise
+
+    async def save_periodically(self, records: Records) -> None:
+        """Run until cancelled."""
+        while True:
+            await self._clock.sleep(_SAVE_INTERVAL)
+            await self.save(records)
+
+
+async def cancel_and_save(saving: asyncio.Task[None], presence: Presence, records: Records) -> None:
+    saving.cancel()
+    await asyncio.gather(saving, return_exceptions=True)
+    await presence.save(records)

@@ -1,0 +1,132 @@
+"""RobotService: what machines call on the cloud."""
+
+from __future__ import annotations
+
+import datetime
+from collections.abc import Callable
+from email.utils import formatdate
+from typing import Final, TypeVar
+
+from cryptography import x509
+from cryptography.x509.oid import ExtendedKeyUsageOID
+from google.protobuf.duration_pb2 import Duration
+from viam.gen.app.v1 import robot_pb2 as pb
+from viam.gen.app.v1.robot_grpc import RobotServiceBase
+
+from cogwork.auth.certificate_authority import issue_certificate
+from cogwork.cloud.context import CloudContext
+from cogwork.cloud.identity.login import Login
+from cogwork.cloud.machine.log_lines import limit_entry, to_line
+from cogwork.cloud.machine.machine_config import build_machine_config
+from cogwork.cloud.machine.part_access import require_own_part
+from cogwork.cloud.public_name import local_name
+from cogwork.cloud.registry.resolution import Platform, read_platform, save_platform
+from cogwork.cloud.storage.bus import log_topic
+from cogwork.cloud.storage.records import Row, Transaction
+from cogwork.core.errors import InvalidRequest
+from cogwork.wire.handlers import Method, Stream, methods_from_service
+
+ROBOT_SERVICE: Final = "viam.app.v1.RobotService"
+
+_CERTIFICATE_DAYS: Final = 90
+_RESTART_CHECK_INTERVAL: Final = 30
+"""Seconds between two questions of a machine whether it must restart."""
+_MAX_LINES: Final = 1000
+
+T = TypeVar("T")
+
+
+class _RobotService(RobotServiceBase):
+    def __init__(self, context: CloudContext, login: Login) -> None:
+        self._context = context
+        self._login = login
+
+    async def Config(self, stream: Stream) -> None:  # type: ignore[override]
+        context = self._context
+
+        def build(tx: Transaction, part: Row) -> pb.RobotConfig:
+            return build_machine_config(tx, part, context)
+
+        known, part, config = await self._read(
+            stream, lambda tx, part: (read_platform(tx, part["id"]), part, build(tx, part))
+        )
+        platform = Platform.of(stream.request.agent_info)
+        if platform.name and platform != known:
+
+            def rebuild(tx: Transaction) -> pb.RobotConfig:
+                save_platform(tx, part["id"], platform)
+                return build(tx, part)
+
+            config = await self._context.records.write(rebuild)
+        # Machines without a clock of their own set it by this.
+        date = formatdate(context.clock.time(), usegmt=True)
+        await stream.send_initial_metadata(metadata={"date": date})
+        await stream.send_message(pb.ConfigResponse(config=config))
+
+    async def Certificate(self, stream: Stream) -> None:  # type: ignore[override]
+        part = await self._read(stream, lambda _, part: part)
+        names: list[x509.GeneralName] = [
+            x509.DNSName(self._context.name.full_name(part)),
+            x509.DNSName(local_name(part)),
+        ]
+        now = datetime.datetime.fromtimestamp(self._context.clock.time(), datetime.UTC)
+        pem = issue_certificate(
+            self._context.authority, names, now, ExtendedKeyUsageOID.SERVER_AUTH, _CERTIFICATE_DAYS
+        )
+        await stream.send_message(
+            pb.CertificateResponse(
+                id=part["id"],
+                tls_certificate=(
+                    pem.certificate + self._context.authority.pem.certificate
+                ).decode(),
+                tls_private_key=pem.key.decode(),
+            )
+        )
+
+    async def Log(self, stream: Stream) -> None:  # type: ignore[override]
+        part = await self._read(stream, lambda _, part: part)
+        request: pb.LogRequest = stream.request
+        if len(request.logs) > _MAX_LINES:
+            raise InvalidRequest(f"more than {_MAX_LINES} lines at once; send fewer at a time")
+        if entries := list(map(limit_entry, request.logs)):
+            await self._context.logs.append(
+                [to_line(part["id"], entry) for entry in entries], self._context.now()
+            )
+            message = pb.LogRequest(id=part["id"], logs=entries)
+            self._context.bus.publish(log_topic(part["id"]), message.SerializeToString())
+        await stream.send_message(pb.LogResponse())
+
+    async def NeedsRestart(self, stream: Stream) -> None:  # type: ignore[override]
+        part = await self._read(stream, lambda _, part: part)
+        is_requested = part["restart_requested_at"] is not None
+        if is_requested:
+            # The machine is told once: it restarts, and asks again.
+            await self._context.records.write(
+                lambda tx: tx.execute(
+                    "UPDATE part SET restart_requested_at = NULL WHERE id = ?", part["id"]
+                )
+            )
+        await stream.send_message(
+            pb.NeedsRestartResponse(
+                id=part["id"],
+                must_restart=is_requested,
+                restart_check_interval=Duration(seconds=_RESTART_CHECK_INTERVAL),
+            )
+        )
+
+    async def _read(self, stream: Stream, work: Callable[[Transaction, Row], T]) -> T:
+        """Run the work on the part that a request names, if its sender may act for it."""
+        actor = await self._login.identify(stream)
+        request = await stream.recv_message()
+
+        def read(tx: Transaction) -> tuple[Row, T]:
+            part = require_own_part(tx, actor, request.id)
+            return part, work(tx, part)
+
+        part, found = await self._context.records.read(read)
+        self._context.presence.note(part)
+        return found
+
+
+def robot_methods(context: CloudContext, login: Login) -> list[Method]:
+    return methods_from_service(_RobotService(context, login))

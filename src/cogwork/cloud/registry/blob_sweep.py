@@ -1,0 +1,39 @@
+"""Deletes the contents of packages that were deleted, and of uploads that did not complete."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from typing import Final
+
+from cogwork.cloud.context import CloudContext
+from cogwork.cloud.storage.records import Transaction
+from cogwork.core.errors import CogworkError
+
+_INTERVAL: Final = 3600.0
+_MIN_AGE: Final = 24 * 3600.0
+"""Seconds. Younger content may belong to an upload whose record is not written yet."""
+
+_log = logging.getLogger("cloud.packages")
+
+
+async def sweep_periodically(context: CloudContext) -> None:
+    while True:
+        try:
+            await sweep_blobs(context)
+        except CogworkError as error:
+            _log.warning("cannot delete unused packages: %s; retrying later", error)
+        await asyncio.sleep(_INTERVAL)
+
+
+async def sweep_blobs(context: CloudContext) -> int:
+    """Return the number of deleted blobs."""
+    # Before the records are read, so that a blob is spared if its record comes in between.
+    before = context.clock.time() - _MIN_AGE
+    used = await context.records.read(_list_used)
+    return await context.blobs.delete_unused(used.__contains__, before)
+
+
+def _list_used(tx: Transaction) -> set[str]:
+    rows = tx.query("SELECT DISTINCT digest FROM package WHERE deleted_at IS NULL")
+    return {row["digest"] for row in rows}

@@ -1,0 +1,136 @@
+"""Items of the registry: modules, ML models and other packages, with all of their versions."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import Final
+
+from viam.gen.app.packages.v1.packages_pb2 import PackageType
+
+from cogwork.cloud.identity.access import CloudRole, ResourceType, require_role
+from cogwork.cloud.identity.actor import Actor
+from cogwork.cloud.identity.membership import can_see
+from cogwork.cloud.identity.visibility import Visibility
+from cogwork.cloud.operation import Call, new_id
+from cogwork.cloud.storage.records import DuplicateRecord, Row, Transaction, first
+from cogwork.core.errors import CogworkError, InvalidRequest, NotFound
+
+_MAX_ITEMS: Final = 1000
+"""In one organization."""
+_NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,79}")
+_PREFIX: Final = "PACKAGE_TYPE_"
+
+_SELECT: Final = (
+    "SELECT registry_item.*, organization.namespace FROM registry_item "
+    "JOIN organization ON organization.id = registry_item.organization_id "
+    "WHERE registry_item.deleted_at IS NULL AND "
+)
+
+
+class RegistryFull(CogworkError):
+    """An organization has as many items or versions as it may have."""
+
+    status = "RESOURCE_EXHAUSTED"
+
+
+def type_name(number: int) -> str:
+    """Return the name of a type of package in configurations: `ml_model`. Raise InvalidRequest."""
+    try:
+        name = PackageType.Name(number)  # type: ignore[arg-type]
+    except ValueError:
+        name = ""
+    if number == PackageType.PACKAGE_TYPE_UNSPECIFIED or not name:
+        raise InvalidRequest("the type of the package is missing; give one, such as ML_MODEL")
+    return name.removeprefix(_PREFIX).lower()
+
+
+def type_number(name: str) -> PackageType.ValueType:
+    return PackageType.Value(f"{_PREFIX}{name.upper()}")
+
+
+def item_id_of(item: Row) -> str:
+    """Return the ID by which people and configurations name an item."""
+    return f"{item['namespace'] or item['organization_id']}:{item['name']}"
+
+
+def item_ids_of(item: Row) -> list[str]:
+    """Return every ID that leads to the item."""
+    owners = dict.fromkeys((item["namespace"], item["organization_id"]))
+    return [f"{owner}:{item['name']}" for owner in owners if owner]
+
+
+def select_item(tx: Transaction, item_id: str) -> Row | None:
+    """Return an item by `namespace:name` or `organization:name`, or with a slash as in packages."""
+    owner, _, name = item_id.replace("/", ":", 1).partition(":")
+    return first(
+        tx.query(
+            f"{_SELECT} (organization.id = ? OR organization.namespace = ?) "
+            "AND registry_item.name = ?",
+            *(owner, owner, name),
+        )
+    )
+
+
+def select_items(tx: Transaction, organization: str) -> Sequence[Row]:
+    """Return the items of an organization, and all public ones."""
+    return tx.query(
+        f"{_SELECT} (organization.id = ? OR visibility = ?) "
+        "ORDER BY registry_item.name, registry_item.id",
+        *(organization, Visibility.PUBLIC),
+    )
+
+
+def find_item(tx: Transaction, actor: Actor, item_id: str) -> Row:
+    """Return an item that the actor may see. Raise NotFound."""
+    row = select_item(tx, item_id)
+    if row is None or not can_see(tx, actor, row["organization_id"], row["visibility"]):
+        raise NotFound(
+            f'there is no item "{item_id[:200]}" in the registry, or it is not shared with you'
+        )
+    return row
+
+
+def find_owned_item(tx: Transaction, call: Call, item_id: str) -> Row:
+    """Return an item whose organization the actor owns. Raise NotFound or RoleTooLow."""
+    row = find_item(tx, call.actor, item_id)
+    require_role(
+        tx, call.actor, (ResourceType.ORGANIZATION, row["organization_id"]), CloudRole.OWNER
+    )
+    return row
+
+
+def require_item_name(name: str) -> str:
+    if not _NAME.fullmatch(name):
+        raise InvalidRequest(
+            f'"{name[:100]}" cannot be the name of a package; use 1 to 80 letters, digits, "-" '
+            'and "_", and begin with a letter or a digit'
+        )
+    return name
+
+
+def add_item(tx: Transaction, call: Call, organization: str, name: str, kind: str) -> Row:
+    """Return a new item. The caller has checked the role."""
+    require_item_name(name)
+    (count,) = tx.query(
+        "SELECT COUNT(*) AS count FROM registry_item WHERE organization_id = ? "
+        "AND deleted_at IS NULL",
+        organization,
+    )
+    if count["count"] >= _MAX_ITEMS:
+        raise RegistryFull(f"the organization has {_MAX_ITEMS} items already; delete one first")
+    try:
+        tx.execute(
+            "INSERT INTO registry_item (id, organization_id, name, type, visibility, url, "
+            "description, details, created_at, updated_at, deprecation) "
+            "VALUES (?, ?, ?, ?, ?, '', '', '{}', ?, ?, '')",
+            *(new_id(), organization, name, kind, Visibility.PRIVATE, call.now, call.now),
+        )
+    except DuplicateRecord:
+        raise DuplicateRecord(
+            f'the organization has or had an item "{name}", and machines may have versions of it; '
+            "choose another name"
+        ) from None
+    row = select_item(tx, f"{organization}:{name}")
+    assert row is not None  # it was just added
+    return row

@@ -1,0 +1,107 @@
+"""The download of packages over HTTP, as machines expect it.
+
+A machine asks with HEAD, and then with GET, which continues an interrupted download with a range.
+It checks the content against the checksum in the header `x-goog-hash`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from typing import Final
+
+from starlette.requests import Request
+from starlette.responses import PlainTextResponse, Response, StreamingResponse
+from starlette.routing import Route
+
+from cogwork.auth.errors import InvalidLogin, RoleTooLow, TooManyAttempts, Unauthenticated
+from cogwork.cloud.context import CloudContext
+from cogwork.cloud.identity.actor import Actor, ActorType
+from cogwork.cloud.identity.login import Login
+from cogwork.cloud.identity.membership import can_see
+from cogwork.cloud.registry.byte_range import UnsatisfiableRange, parse_range
+from cogwork.cloud.registry.packages import encode_checksum
+from cogwork.cloud.storage.records import Row, Transaction, first
+from cogwork.core.errors import CogworkError, NotFound
+from cogwork.front.peer_name import host_of
+from cogwork.wire.http1 import CLIENT_KEY, SECURITY_HEADERS
+
+_CREDENTIALS: Final = (
+    ("key_id", "key", ActorType.API_KEY),
+    ("part_id", "secret", ActorType.PART),
+)
+"""Pairs of headers with which a machine proves who it is."""
+_STATUS_BY_ERROR: Final[dict[type[CogworkError], int]] = {
+    InvalidLogin: 400,
+    Unauthenticated: 401,
+    RoleTooLow: 403,
+    NotFound: 404,
+    TooManyAttempts: 429,
+}
+
+
+def package_routes(context: CloudContext, login: Login) -> list[Route]:
+    async def download(request: Request) -> Response:
+        try:
+            actor = await _identify(login, request)
+            package = request.path_params["package"]
+            row = await context.records.read(lambda tx: _find_package(tx, actor, package))
+            return _respond(context, request, row)
+        except CogworkError as error:
+            code = _STATUS_BY_ERROR.get(type(error), 503)
+            return PlainTextResponse(f"{error}\n", code, headers=SECURITY_HEADERS)
+
+    return [Route("/packages/{package}.tar.gz", download, methods=["GET"])]
+
+
+async def _identify(login: Login, request: Request) -> Actor:
+    address = host_of(request.scope["state"][CLIENT_KEY].address)
+    for entity, secret, kind in _CREDENTIALS:
+        if entity in request.headers and secret in request.headers:
+            actor, _ = await login.verify(
+                request.headers[entity], kind, request.headers[secret], address
+            )
+            return actor
+    raise Unauthenticated(
+        "send the headers key_id and key of an API key, or part_id and secret of a machine's part"
+    )
+
+
+def _find_package(tx: Transaction, actor: Actor, package: str) -> Row:
+    row = first(
+        tx.query(
+            "SELECT package.*, registry_item.organization_id, registry_item.visibility "
+            "FROM package JOIN registry_item ON registry_item.id = package.item_id "
+            "WHERE package.id = ? AND package.deleted_at IS NULL",
+            package,
+        )
+    )
+    if row is None or not can_see(tx, actor, row["organization_id"], row["visibility"]):
+        raise NotFound("there is no such package, or it is not shared with you")
+    return row
+
+
+def _respond(context: CloudContext, request: Request, row: Row) -> Response:
+    size: int = row["size"]
+    headers = {
+        **SECURITY_HEADERS,
+        "Content-Type": "application/x-gzip",
+        "Accept-Ranges": "bytes",
+        "ETag": f'"{row["digest"]}"',
+        "x-goog-hash": f"crc32c={encode_checksum(row)}",
+    }
+    # A range of something else than what the client has would not fit together.
+    is_same = request.headers.get("if-range", headers["ETag"]) == headers["ETag"]
+    wanted = request.headers.get("range", "") if is_same and request.method == "GET" else ""
+    try:
+        part = parse_range(wanted, size)
+    except UnsatisfiableRange as error:
+        headers = {**SECURITY_HEADERS, "Content-Range": f"bytes */{size}"}
+        return PlainTextResponse(f"{error}\n", 416, headers=headers)
+    if part is not None:
+        headers["Content-Range"] = f"bytes {part.start}-{part.end - 1}/{size}"
+    start, end = part or (0, size)
+    headers["Content-Length"] = str(end - start)
+    if request.method == "HEAD":
+        return Response(headers=headers)
+    chunks: AsyncIterator[bytes] = context.blobs.read(row["digest"], start, end)
+    return StreamingResponse(chunks, 206 if part is not None else 200, headers=headers)

@@ -1,0 +1,1 @@
+"""Signaling: how clients reach machines behind routers."""

@@ -1,0 +1,173 @@
+"""Signaling: clients reach machines behind routers through the cloud."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Final
+
+from viam.gen.proto.rpc.webrtc.v1 import signaling_pb2 as pb
+from viam.gen.proto.rpc.webrtc.v1.signaling_grpc import SignalingServiceBase
+
+from cogwork.cloud.context import CloudContext
+from cogwork.cloud.identity.access import ROLE_NAMES, CloudRole, ResourceType, find_role
+from cogwork.cloud.identity.actor import Actor, ActorType
+from cogwork.cloud.identity.login import Login
+from cogwork.cloud.signaling.machine_hosts import find_host_role, list_parts_named
+from cogwork.cloud.signaling.rendezvous import CALL_TIMEOUT, HostOffline, Rendezvous, SignalingCall
+from cogwork.cloud.storage.records import Row, Transaction
+from cogwork.core.errors import Interrupted, InvalidRequest, NotFound
+from cogwork.wire.handlers import Metadata, Method, Stream, methods_from_service
+
+SIGNALING_SERVICE: Final = "proto.rpc.webrtc.v1.SignalingService"
+
+_HEARTBEAT: Final = 15.0
+_MAX_HOSTS: Final = 5
+
+
+class _SignalingService(SignalingServiceBase):
+    def __init__(self, context: CloudContext, login: Login, rendezvous: Rendezvous) -> None:
+        self._context = context
+        self._login = login
+        self._rendezvous = rendezvous
+
+    async def OptionalWebRTCConfig(self, stream: Stream) -> None:  # type: ignore[override]
+        actor = await self._login.identify(stream)
+        await stream.recv_message()
+        hosts = _read_hosts(stream.metadata, _MAX_HOSTS)
+        # The servers cost money, so they are only for those who use a machine.
+        if actor.type is ActorType.PART:
+            await self._context.records.read(lambda tx: self._find_own(tx, actor, hosts))
+        else:
+            await self._find_host(actor, hosts[0])
+        config = pb.WebRTCConfig(additional_ice_servers=self._list_relays())
+        await stream.send_message(pb.OptionalWebRTCConfigResponse(config=config))
+
+    async def Call(self, stream: Stream) -> None:  # type: ignore[override]
+        actor = await self._login.identify(stream)
+        request: pb.CallRequest = await stream.recv_message()
+        (host,) = _read_hosts(stream.metadata, 1)
+        _, role = await self._find_host(actor, host)
+        offer = pb.AnswerRequestInitStage(sdp=request.sdp, caller_auth_entity=actor.id)
+        offer.optional_config.disable_trickle = request.disable_trickle
+        offer.optional_config.additional_ice_servers.extend(self._list_relays())
+        offer.caller_auth_metadata["role"] = ROLE_NAMES[role]
+        offer.deadline.FromMicroseconds(self._context.now() + int(CALL_TIMEOUT * 1e6))
+        with self._rendezvous.call(host, offer) as call:
+            try:
+                async with asyncio.timeout(CALL_TIMEOUT):
+                    await _relay_answers(stream, call)
+            except TimeoutError:
+                raise Interrupted(f"{host} did not answer within {CALL_TIMEOUT:g} s") from None
+
+    async def CallUpdate(self, stream: Stream) -> None:  # type: ignore[override]
+        actor = await self._login.identify(stream)
+        request: pb.CallUpdateRequest = await stream.recv_message()
+        call = self._rendezvous.find(request.uuid)
+        if call.offer.caller_auth_entity != actor.id:
+            raise NotFound(f'there is no call "{request.uuid[:64]}"; it has ended')
+        call.add_update(request)
+        await stream.send_message(pb.CallUpdateResponse())
+
+    async def Answer(self, stream: Stream) -> None:  # type: ignore[override]
+        actor = await self._login.identify(stream)
+        hosts = _read_hosts(stream.metadata, _MAX_HOSTS)
+        part = await self._context.records.read(lambda tx: self._find_own(tx, actor, hosts))
+        with self._context.presence.connected(part), self._rendezvous.wait_at(hosts) as waiting:
+            call = await _wait_for_call(stream, waiting)
+            await stream.send_message(pb.AnswerRequest(uuid=call.id, init=call.offer))
+            updates = asyncio.create_task(_relay_updates(stream, call))
+            try:
+                async with asyncio.timeout(2 * CALL_TIMEOUT):
+                    async for answer in stream:
+                        call.add_answer(answer)
+            except TimeoutError:
+                raise Interrupted("the call is over; wait for the next one") from None
+            finally:
+                updates.cancel()
+                await asyncio.gather(updates, return_exceptions=True)
+
+    async def ReportConnectionMetadata(self, stream: Stream) -> None:  # type: ignore[override]
+        await self._login.identify(stream)
+        await stream.recv_message()
+        await stream.send_message(pb.ReportConnectionMetadataResponse())
+
+    def _list_relays(self) -> list[pb.ICEServer]:
+        return self._context.relays.list_with_credentials(self._context.clock.time())
+
+    async def _find_host(self, actor: Actor, host: str) -> tuple[Row, CloudRole]:
+        """Return the part with this name, and the role of the actor there. Raise HostOffline."""
+        found = await self._context.records.read(
+            lambda tx: find_host_role(tx, self._context.name, actor, host)
+        )
+        if found is None:
+            raise HostOffline(host)
+        return found
+
+    def _find_own(self, tx: Transaction, actor: Actor, hosts: list[str]) -> Row:
+        """Return the part that has these names. Raise NotFound unless the actor may act for it."""
+        for part in list_parts_named(tx, self._context.name, hosts):
+            machine = (ResourceType.MACHINE, part["machine_id"])
+            is_itself = actor == Actor(ActorType.PART, part["id"])
+            if is_itself or find_role(tx, actor, machine) is CloudRole.OWNER:
+                return part
+        raise NotFound(f"{', '.join(hosts)} are not names of this machine")
+
+
+def signaling_methods(context: CloudContext, login: Login, rendezvous: Rendezvous) -> list[Method]:
+    return methods_from_service(_SignalingService(context, login, rendezvous))
+
+
+async def _wait_for_call(stream: Stream, waiting: asyncio.Future[SignalingCall]) -> SignalingCall:
+    """Wait, with heartbeats so that both sides notice a lost connection."""
+    allows_heartbeats = stream.metadata.get("heartbeats-allowed") == "true"
+    while True:
+        if allows_heartbeats:
+            heartbeat = pb.AnswerRequestHeartbeatStage()
+            await stream.send_message(pb.AnswerRequest(heartbeat=heartbeat))
+        await asyncio.wait({waiting}, timeout=_HEARTBEAT)
+        if waiting.done():
+            return waiting.result()
+
+
+async def _relay_answers(stream: Stream, call: SignalingCall) -> None:
+    """Send the messages of the machine to the client, up to the last one."""
+    while True:
+        answer = await call.answers.get()
+        match answer.WhichOneof("stage"):
+            case "init":
+                init = pb.CallResponseInitStage(sdp=answer.init.sdp)
+                await stream.send_message(pb.CallResponse(uuid=call.id, init=init))
+            case "update":
+                update = pb.CallResponseUpdateStage(candidate=answer.update.candidate)
+                await stream.send_message(pb.CallResponse(uuid=call.id, update=update))
+            case "error":
+                raise Interrupted(f"the machine refused: {answer.error.status.message[:500]}")
+            case _:
+                return
+
+
+async def _relay_updates(stream: Stream, call: SignalingCall) -> None:
+    """Send the messages of the client to the machine."""
+    while True:
+        update = await call.updates.get()
+        message = pb.AnswerRequest(uuid=call.id)
+        match update.WhichOneof("update"):
+            case "candidate":
+                message.update.candidate.CopyFrom(update.candidate)
+            case "error":
+                message.error.status.CopyFrom(update.error)
+            case _:
+                message.done.SetInParent()
+        await stream.send_message(message)
+
+
+def _read_hosts(metadata: Metadata, most: int) -> list[str]:
+    """Return the hosts that a call names, without the port at which a client dialed."""
+    hosts = [
+        value.partition(":")[0].lower()
+        for key, value in metadata.items()
+        if key == "rpc-host" and isinstance(value, str) and value
+    ]
+    if not 0 < len(hosts) <= most:
+        raise InvalidRequest(f"expected 1 to {most} rpc-host in metadata, not {len(hosts)}")
+    return hosts

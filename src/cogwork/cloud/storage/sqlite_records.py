@@ -1,0 +1,152 @@
+"""Records in one SQLite file, for a cloud of one process."""
+
+from __future__ import annotations
+
+import asyncio
+import sqlite3
+import threading
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Final, TypeVar
+
+from cogwork.cloud.storage.records import (
+    BrokenReference,
+    DuplicateRecord,
+    RecordsUnavailable,
+    Row,
+    Transaction,
+    Value,
+)
+from cogwork.cloud.storage.schema import MIGRATIONS
+from cogwork.core.workers import Workers
+
+_READERS: Final = 2
+_WAITING: Final = 4096
+"""Transactions that may wait. More are refused, so that memory stays bounded."""
+_TIMEOUT: Final = 10.0
+"""Seconds for a transaction, including the time that it waits for others."""
+
+_DUPLICATE: Final = (
+    sqlite3.SQLITE_CONSTRAINT_UNIQUE,
+    sqlite3.SQLITE_CONSTRAINT_PRIMARYKEY,
+)
+
+T = TypeVar("T")
+
+
+class SqliteRecords:
+    """One thread writes; others read at the same time, thanks to the write-ahead log."""
+
+    def __init__(self, path: Path) -> None:
+        """Open the file, which is created and brought to the current schema if necessary."""
+        self._path = path
+        path.touch(0o600)
+        self._writer = _connect(path)
+        try:
+            _migrate(self._writer, path)
+        except BaseException:
+            self._writer.close()
+            raise
+        self._write_worker = Workers("records", waiting=_WAITING)
+        self._read_workers = Workers("records-read", threads=_READERS, waiting=_WAITING)
+        self._readers = threading.local()
+        self._open_readers: list[sqlite3.Connection] = []
+
+    async def read(self, work: Callable[[Transaction], T]) -> T:
+        return await _within_timeout(self._read_workers, self._read, work)
+
+    async def write(self, work: Callable[[Transaction], T]) -> T:
+        return await _within_timeout(self._write_worker, self._write, work)
+
+    async def aclose(self) -> None:
+        closed = asyncio.Event()
+        loop = asyncio.get_running_loop()
+
+        def close() -> None:
+            for connection in (*self._open_readers, self._writer):
+                connection.close()
+            loop.call_soon_threadsafe(closed.set)
+
+        self._read_workers.close_after(lambda: self._write_worker.close_after(close))
+        await closed.wait()
+
+    def _read(self, work: Callable[[Transaction], T]) -> T:
+        connection: sqlite3.Connection | None = getattr(self._readers, "connection", None)
+        if connection is None:
+            connection = self._readers.connection = _connect(self._path)
+            connection.execute("PRAGMA query_only = ON")
+            self._open_readers.append(connection)
+        return _transact(connection, "BEGIN", work)
+
+    def _write(self, work: Callable[[Transaction], T]) -> T:
+        return _transact(self._writer, "BEGIN IMMEDIATE", work)
+
+
+class _SqliteTransaction:
+    def __init__(self, connection: sqlite3.Connection) -> None:
+        self._connection = connection
+
+    def query(self, sql: str, *values: Value) -> Sequence[Row]:
+        return self._connection.execute(sql, values).fetchall()
+
+    def execute(self, sql: str, *values: Value) -> int:
+        try:
+            return self._connection.execute(sql, values).rowcount
+        except sqlite3.IntegrityError as error:
+            if error.sqlite_errorcode in _DUPLICATE:
+                raise DuplicateRecord(f"the record exists: {error}") from error
+            if error.sqlite_errorcode == sqlite3.SQLITE_CONSTRAINT_FOREIGNKEY:
+                raise BrokenReference(
+                    "the record refers to one that does not exist, or others refer to it"
+                ) from error
+            raise
+
+
+async def _within_timeout(
+    workers: Workers,
+    run: Callable[[Callable[[Transaction], T]], T],
+    work: Callable[[Transaction], T],
+) -> T:
+    try:
+        async with asyncio.timeout(_TIMEOUT):
+            return await workers.run(run, work)
+    except TimeoutError:
+        raise RecordsUnavailable(
+            f"the records did not answer within {_TIMEOUT:g} s; retry later"
+        ) from None
+
+
+def _connect(path: Path) -> sqlite3.Connection:
+    connection = sqlite3.connect(path, check_same_thread=False, isolation_level=None)
+    connection.row_factory = sqlite3.Row
+    connection.execute("PRAGMA journal_mode = WAL")
+    # A transaction that returned survives a power cut.
+    connection.execute("PRAGMA synchronous = FULL")
+    connection.execute("PRAGMA foreign_keys = ON")
+    return connection
+
+
+def _transact(connection: sqlite3.Connection, begin: str, work: Callable[[Transaction], T]) -> T:
+    try:
+        connection.execute(begin)
+        try:
+            result = work(_SqliteTransaction(connection))
+            connection.execute("COMMIT")
+        except BaseException:
+            if connection.in_transaction:
+                connection.execute("ROLLBACK")
+            raise
+    except sqlite3.OperationalError as error:
+        raise RecordsUnavailable(f"the records cannot be used: {error}") from error
+    return result
+
+
+def _migrate(connection: sqlite3.Connection, path: Path) -> None:
+    """Apply the migrations that the file does not have yet, each completely or not at all."""
+    (version,) = connection.execute("PRAGMA user_version").fetchone()
+    if version > len(MIGRATIONS):
+        raise RecordsUnavailable(
+            f"{path} was written by a newer version of cogwork-cloud; install that version"
+        )
+    for number, script in enumerate(MIGRATIONS[version:], version + 1):
+        connection.executescript(f"BEGIN;{script};PRAGMA user_version = {number};COMMIT;")
