@@ -33,7 +33,8 @@ from cogwork.wire.watch_method import WATCH  # noqa: E402
 CONFIG = "/viam.app.v1.RobotService/Config"
 LOG = "/viam.app.v1.RobotService/Log"
 POLL = 10.0
-"""Seconds between two polls of a machine. Ours poll less while they watch; others do not watch."""
+"""Seconds between two polls of a machine. Ours poll less while they watch; others do not watch.
+It varies a little, because machines that waited for the same cloud would else stay together."""
 TIMEOUT = 15.0
 
 
@@ -74,7 +75,7 @@ async def poll(client: CloudClient, part: str, report: Report) -> None:
             await client.call(LOG, line, LogResponse, TIMEOUT)
         except CloudUnavailable:
             report.failed += 1
-        await asyncio.sleep(POLL)
+        await asyncio.sleep(random.uniform(0.9, 1.1) * POLL)
 
 
 async def main(address: str, seconds: float) -> None:

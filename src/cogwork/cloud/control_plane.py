@@ -17,6 +17,8 @@ from cogwork.cloud.identity.external_auth_service import (
     external_auth_methods,
 )
 from cogwork.cloud.identity.login import Login
+from cogwork.cloud.machine.config_cache import ConfigCache
+from cogwork.cloud.machine.machine_config import build_machine_config
 from cogwork.cloud.machine.robot_service import ROBOT_SERVICE, robot_methods
 from cogwork.cloud.machine.watch_service import WatchService
 from cogwork.cloud.registry.package_service import PACKAGE_SERVICE, package_methods
@@ -43,14 +45,15 @@ class ControlPlane:
         self.context = context
         self.login = login = Login(context, key)
         rendezvous = Rendezvous()
+        configs = ConfigCache(lambda tx, part: build_machine_config(tx, part, context))
         self.table = HandlerTable()
         self.table.add(_AUTH_SERVICE, lambda: auth_methods(login))
         self.table.add(EXTERNAL_AUTH_SERVICE, lambda: external_auth_methods(context, login))
         self.table.add(APP_SERVICE, AppService(context, login).methods)
         self.table.add(PACKAGE_SERVICE, lambda: package_methods(context, login))
-        self.table.add(ROBOT_SERVICE, lambda: robot_methods(context, login))
+        self.table.add(ROBOT_SERVICE, lambda: robot_methods(context, login, configs))
         self.table.add(SIGNALING_SERVICE, lambda: signaling_methods(context, login, rendezvous))
-        self.table.add(WATCH_SERVICE, WatchService(context, login).methods)
+        self.table.add(WATCH_SERVICE, WatchService(context, login, configs).methods)
         add_standard_services(self.table)
 
     async def initialize(self, organization: str) -> tuple[str, str]:

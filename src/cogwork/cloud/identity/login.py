@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import hmac
 import logging
+from functools import lru_cache
 from typing import Final
 
 from cogwork.auth.attempt_limiter import AttemptLimiter
@@ -24,6 +25,8 @@ _BEARER: Final = "Bearer "
 _NO_DIGEST: Final = "0" * 64
 """Compared for an unknown actor, so that refusing one takes as long as refusing another."""
 _MAX_ENTITY: Final = 256
+_MAX_TOKENS: Final = 20_000
+"""Verified tokens that are remembered."""
 _OWNER_TYPES: Final = {ActorType.PART: "part", ActorType.LOCATION: "location"}
 
 _log = logging.getLogger("cloud.login")
@@ -33,6 +36,8 @@ class Login:
     def __init__(self, context: CloudContext, key: SigningKey) -> None:
         self._context = context
         self._issuer = TokenIssuer(key, AUDIENCE)
+        # A token stays valid as long as its credentials, which `identify` looks up.
+        self._verify = lru_cache(_MAX_TOKENS)(self._issuer.verify)
         self._limiter = AttemptLimiter(context.clock.monotonic)
 
     async def log_in(self, entity: str, kind: str, payload: str, address: str) -> str:
@@ -63,14 +68,14 @@ class Login:
     def check_call(self, method: Method, stream: Stream) -> None:
         """Raise Unauthenticated if a call has no valid token, before its request is read."""
         if method.path != _AUTHENTICATE:
-            self._issuer.verify(_read_token(stream))
+            self._verify(_read_token(stream))
 
     async def identify(self, stream: Stream) -> Actor:
         """Return who sent a call."""
         token = _read_token(stream)
         if (known := self._context.actors.find(token)) is not None:
             return known
-        claims = self._issuer.verify(token)
+        claims = self._verify(token)
         actor = _find_actor(claims.entity, claims.type)
         lookup = self._context.actors.begin(token)
         stored = await self._context.records.read(lambda tx: _digests_of(tx, actor))

@@ -16,8 +16,8 @@ from viam.gen.app.v1.robot_grpc import RobotServiceBase
 from cogwork.auth.certificate_authority import issue_certificate
 from cogwork.cloud.context import CloudContext
 from cogwork.cloud.identity.login import Login
+from cogwork.cloud.machine.config_cache import ConfigCache
 from cogwork.cloud.machine.log_lines import limit_entry, to_line
-from cogwork.cloud.machine.machine_config import build_machine_config
 from cogwork.cloud.machine.part_access import require_own_part
 from cogwork.cloud.public_name import local_name
 from cogwork.cloud.registry.resolution import Platform, read_platform, save_platform
@@ -37,29 +37,30 @@ T = TypeVar("T")
 
 
 class _RobotService(RobotServiceBase):
-    def __init__(self, context: CloudContext, login: Login) -> None:
+    def __init__(self, context: CloudContext, login: Login, configs: ConfigCache) -> None:
         self._context = context
         self._login = login
+        self._configs = configs
 
     async def Config(self, stream: Stream) -> None:  # type: ignore[override]
-        context = self._context
-
-        def build(tx: Transaction, part: Row) -> pb.RobotConfig:
-            return build_machine_config(tx, part, context)
-
         known, part, config = await self._read(
-            stream, lambda tx, part: (read_platform(tx, part["id"]), part, build(tx, part))
+            stream,
+            lambda tx, part: (
+                read_platform(tx, part["id"]),
+                part,
+                self._configs.read(tx, part),
+            ),
         )
         platform = Platform.of(stream.request.agent_info)
         if platform.name and platform != known:
 
             def rebuild(tx: Transaction) -> pb.RobotConfig:
                 save_platform(tx, part["id"], platform)
-                return build(tx, part)
+                return self._configs.read(tx, part)
 
             config = await self._context.records.write(rebuild)
         # Machines without a clock of their own set it by this.
-        date = formatdate(context.clock.time(), usegmt=True)
+        date = formatdate(self._context.clock.time(), usegmt=True)
         await stream.send_initial_metadata(metadata={"date": date})
         await stream.send_message(pb.ConfigResponse(config=config))
 
@@ -128,5 +129,5 @@ class _RobotService(RobotServiceBase):
         return found
 
 
-def robot_methods(context: CloudContext, login: Login) -> list[Method]:
-    return methods_from_service(_RobotService(context, login))
+def robot_methods(context: CloudContext, login: Login, configs: ConfigCache) -> list[Method]:
+    return methods_from_service(_RobotService(context, login, configs))

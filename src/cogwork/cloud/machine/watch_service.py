@@ -11,7 +11,7 @@ from grpclib.const import Cardinality
 from cogwork.cloud.context import CloudContext
 from cogwork.cloud.identity.actor import Actor
 from cogwork.cloud.identity.login import Login
-from cogwork.cloud.machine.machine_config import build_machine_config
+from cogwork.cloud.machine.config_cache import ConfigCache
 from cogwork.cloud.machine.part_access import require_own_part
 from cogwork.cloud.storage.bus import part_topic
 from cogwork.cloud.storage.records import Transaction
@@ -20,9 +20,10 @@ from cogwork.wire.watch_method import WATCH, WATCH_HEARTBEAT
 
 
 class WatchService:
-    def __init__(self, context: CloudContext, login: Login) -> None:
+    def __init__(self, context: CloudContext, login: Login, configs: ConfigCache) -> None:
         self._context = context
         self._login = login
+        self._configs = configs
 
     def methods(self) -> list[Method]:
         return [Method(WATCH, Cardinality.UNARY_STREAM, self._watch, StringValue, StringValue)]
@@ -38,15 +39,14 @@ class WatchService:
                     # Each time, because the part or the credentials may be gone.
                     await self._login.identify(stream)
                     revision = await context.records.read(
-                        lambda tx: _read_revision(tx, actor, part_id, context)
+                        lambda tx: self._read_revision(tx, actor, part_id)
                     )
                     await stream.send_message(StringValue(value=revision))
                     await _wait_with_heartbeats(stream, changes)
 
-
-def _read_revision(tx: Transaction, actor: Actor, part_id: str, context: CloudContext) -> str:
-    part = require_own_part(tx, actor, part_id)
-    return build_machine_config(tx, part, context).revision
+    def _read_revision(self, tx: Transaction, actor: Actor, part_id: str) -> str:
+        part = require_own_part(tx, actor, part_id)
+        return self._configs.read(tx, part).revision
 
 
 async def _wait_with_heartbeats(stream: Stream, changes: AsyncIterator[bytes]) -> None:
