@@ -104,6 +104,7 @@ def create_app(
             {
                 "restart_allowed": verdict.allowed,
                 "reason": verdict.reason,
+                "version": __version__,
                 "does_not_handle_needs_restart": True,
                 "module_server_tcp_addr": "",
             }

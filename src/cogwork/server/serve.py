@@ -48,6 +48,7 @@ from cogwork.server.discovery import Discovery
 from cogwork.server.joining import Joining
 from cogwork.server.listen_addresses import resolve_listen_addresses
 from cogwork.server.login import Login
+from cogwork.server.serving_file import ServingFile
 from cogwork.server.watchdog import ServerWatchdog, read_watchdog_limits
 from cogwork.server.webrtc import WebRtc
 from cogwork.serving.address import ListenAddresses, format_serving_line
@@ -239,6 +240,7 @@ class _Server:
         )
         self._discovery = Discovery(clock, webrtc=webrtc) if mdns else None
         self._no_tls = no_tls
+        self._serving_file = ServingFile(os.environ)
         self._certificate = CertificateWatcher(
             directory, clock, self._listeners.use_tls, self._store_tls_report
         )
@@ -287,6 +289,7 @@ class _Server:
                 self._listeners.addresses, listen.public, is_encrypted=self._certificate.is_in_use
             )
         )
+        self._write_serving_file()
         self._watchdog = ServerWatchdog(
             self._machine, self._shutdown.force_exit, read_watchdog_limits(os.environ)
         )
@@ -350,6 +353,7 @@ class _Server:
 
     async def _change_listeners(self, config: MachineConfig, listen: ListenAddresses) -> None:
         await self._listeners.change(listen)
+        self._write_serving_file()
         if self._discovery is not None:
             self._discovery.apply(config, self._listeners.addresses)
 
@@ -375,6 +379,12 @@ class _Server:
 
     def _store_tls_report(self, report: TlsReport | None) -> None:
         self._machine.tls_report = report
+        self._write_serving_file()
+
+    def _write_serving_file(self) -> None:
+        self._serving_file.write(
+            self._listeners.addresses, is_encrypted=self._certificate.is_in_use
+        )
 
     def _store_report(self, report: ConfigReport) -> None:
         self._machine.config_report = report

@@ -1,0 +1,1 @@
+"""Releases: lock what they contain, and build them."""

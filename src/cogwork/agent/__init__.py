@@ -1,0 +1,1 @@
+"""The agent: keeps a machine's server installed, running and current."""

@@ -1,0 +1,104 @@
+"""Release archives: tar files with a manifest, its signature and the files of the release.
+
+The manifest and its signature come first. Nothing else is read before the signature is verified.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import tarfile
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import IO, Final
+
+from cogwork.agent.errors import BadRelease
+from cogwork.agent.release.manifest import MAX_MANIFEST, FileEntry, Manifest, parse_manifest
+from cogwork.agent.release.signature import SIGNATURE_SIZE, TrustedKeys
+
+_MANIFEST: Final = "manifest.json"
+_SIGNATURE: Final = "manifest.sig"
+_CHUNK: Final = 1 << 20
+
+
+def read_manifest(archive: Path, keys: TrustedKeys) -> Manifest:
+    """Return the verified manifest. The other files are not read. Raise BadRelease or OSError."""
+    with _open(archive) as tar:
+        return _verify_manifest(tar, keys)
+
+
+def unpack(archive: Path, keys: TrustedKeys, directory: Path) -> Manifest:
+    """Write the files of a release into an empty directory, and verify the hash of each.
+
+    Raise BadRelease or OSError; the directory may contain some of the files then.
+    """
+    with _open(archive) as tar:
+        manifest = _verify_manifest(tar, keys)
+        missing = dict(manifest.files)
+        for member in tar:
+            entry = missing.pop(member.name, None)
+            if entry is None or not member.isreg() or member.size != entry.size:
+                raise BadRelease(
+                    f'the release has a file that its manifest does not: "{member.name}"'
+                )
+            content = tar.extractfile(member)
+            assert content is not None
+            _write_verified(content, directory / member.name, entry)
+    if missing:
+        raise BadRelease(f"the release is not complete: {min(missing)} is missing")
+    return manifest
+
+
+def write_archive(
+    path: Path, manifest: Manifest, signature: bytes, files: Mapping[str, Path], time: int
+) -> None:
+    """Write an archive that depends on nothing but the arguments and the contents of the files."""
+    with tarfile.open(path, "w", format=tarfile.USTAR_FORMAT) as tar:
+        for name, data in ((_MANIFEST, manifest.encode()), (_SIGNATURE, signature)):
+            tar.addfile(_describe(name, len(data), time), io.BytesIO(data))
+        for name in sorted(files):
+            with files[name].open("rb") as file:
+                tar.addfile(_describe(name, manifest.files[name].size, time), file)
+
+
+@contextmanager
+def _open(archive: Path) -> Iterator[tarfile.TarFile]:
+    try:
+        with tarfile.open(archive, "r|") as tar:
+            yield tar
+    except (tarfile.TarError, EOFError, UnicodeError, ValueError, OverflowError) as error:
+        raise BadRelease(f"{archive.name} is not a release: {error}") from None
+
+
+def _verify_manifest(tar: tarfile.TarFile, keys: TrustedKeys) -> Manifest:
+    manifest = _read_small(tar, _MANIFEST, MAX_MANIFEST)
+    keys.verify(manifest, _read_small(tar, _SIGNATURE, SIGNATURE_SIZE))
+    return parse_manifest(manifest)
+
+
+def _read_small(tar: tarfile.TarFile, name: str, limit: int) -> bytes:
+    member = tar.next()
+    if member is None or member.name != name or not member.isreg() or member.size > limit:
+        raise BadRelease(f"the release does not have {name} in its place")
+    content = tar.extractfile(member)
+    assert content is not None
+    return content.read()
+
+
+def _write_verified(content: IO[bytes], path: Path, entry: FileEntry) -> None:
+    digest = hashlib.sha256()
+    path.parent.mkdir(exist_ok=True)
+    with path.open("xb") as file:
+        while chunk := content.read(_CHUNK):
+            digest.update(chunk)
+            file.write(chunk)
+    if digest.hexdigest() != entry.sha256:
+        path.unlink()
+        raise BadRelease(f"{path.name} of the release is damaged: its hash is not the signed one")
+
+
+def _describe(name: str, size: int, time: int) -> tarfile.TarInfo:
+    info = tarfile.TarInfo(name)
+    info.size, info.mtime, info.mode = size, time, 0o644
+    return info

@@ -1,0 +1,132 @@
+"""The manifest of a release: what it is, and the hash of each of its files.
+
+Its signature covers every file, because a file that is not listed here is refused.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any, Final
+
+from cogwork.agent.errors import BadRelease
+
+MAX_MANIFEST: Final = 1 << 20
+
+_FORMAT: Final = 1
+_VERSION: Final = re.compile(r"[0-9A-Za-z][0-9A-Za-z.+_-]{0,63}")
+_FILE_NAME: Final = re.compile(r"(wheels/)?[0-9A-Za-z_][0-9A-Za-z.+_-]{0,199}")
+_SHA256: Final = re.compile(r"[0-9a-f]{64}")
+_PYTHON: Final = re.compile(r"3\.[0-9]{1,3}")
+_PLATFORM: Final = re.compile(r"[a-z0-9_]+/[a-z0-9_]+")
+
+
+class Product(StrEnum):
+    SERVER = "server"
+    AGENT = "agent"
+
+    @property
+    def module(self) -> str:
+        """The module that runs it."""
+        return f"cogwork.{self}.main"
+
+
+@dataclass(frozen=True, slots=True)
+class FileEntry:
+    size: int
+    sha256: str
+
+
+@dataclass(frozen=True, slots=True)
+class Manifest:
+    product: Product
+    version: str
+    platform: str
+    """Operating system and architecture, such as "linux/amd64"."""
+    python: str
+    """The Python that its wheels are for, such as "3.11"."""
+    installed_size: int
+    """Bytes of the files once they are installed."""
+    files: Mapping[str, FileEntry]
+
+    @property
+    def archive_name(self) -> str:
+        return archive_name(self.product, self.version, self.platform)
+
+    def encode(self) -> bytes:
+        """Return the same bytes for equal manifests."""
+        value = {
+            "format": _FORMAT,
+            "product": self.product,
+            "version": self.version,
+            "platform": self.platform,
+            "python": self.python,
+            "installed_size": self.installed_size,
+            "files": {
+                name: {"size": entry.size, "sha256": entry.sha256}
+                for name, entry in self.files.items()
+            },
+        }
+        return json.dumps(value, indent=1, sort_keys=True).encode() + b"\n"
+
+
+def parse_manifest(data: bytes) -> Manifest:
+    """Raise BadRelease. Keys that a newer version added are ignored."""
+    try:
+        value = json.loads(data)
+        if value["format"] != _FORMAT:
+            raise BadRelease(
+                f"the release has format {value['format']!r}, and this agent knows {_FORMAT}; "
+                "update the agent first"
+            )
+        manifest = Manifest(
+            Product(value["product"]),
+            value["version"],
+            value["platform"],
+            value["python"],
+            value["installed_size"],
+            {
+                name: FileEntry(each["size"], each["sha256"])
+                for name, each in value["files"].items()
+            },
+        )
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+        raise BadRelease(f"the manifest of the release cannot be read: {error!r}") from None
+    _check(manifest)
+    return manifest
+
+
+def archive_name(product: Product, version: str, platform: str) -> str:
+    return f"cogwork-{product}-{version}-{platform.replace('/', '-')}.tar"
+
+
+def is_version(text: object) -> bool:
+    """Return whether the text can be a version, and so the name of a directory."""
+    return isinstance(text, str) and _VERSION.fullmatch(text) is not None
+
+
+def _check(manifest: Manifest) -> None:
+    names_are_valid = all(_FILE_NAME.fullmatch(name) for name in manifest.files)
+    entries_are_valid = all(
+        _is_size(each.size) and _matches(_SHA256, each.sha256) for each in manifest.files.values()
+    )
+    if not (
+        is_version(manifest.version)
+        and _matches(_PLATFORM, manifest.platform)
+        and _matches(_PYTHON, manifest.python)
+        and _is_size(manifest.installed_size)
+        and names_are_valid
+        and entries_are_valid
+    ):
+        raise BadRelease("the manifest of the release is not valid")
+
+
+def _matches(pattern: re.Pattern[str], value: Any) -> bool:
+    return isinstance(value, str) and pattern.fullmatch(value) is not None
+
+
+def _is_size(value: Any) -> bool:
+    return type(value) is int and value >= 0

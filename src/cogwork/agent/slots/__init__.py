@@ -1,0 +1,1 @@
+"""Slots: installed versions side by side, one of which is current."""

@@ -1,0 +1,142 @@
+"""Installs a release into a slot: a virtual environment with its wheels, made offline.
+
+A version appears in its slot complete and on disk, or not at all.
+"""
+
+from __future__ import annotations
+
+import os
+import platform
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Final
+
+from cogwork.agent.errors import BadRelease, InstallFailed
+from cogwork.agent.release.archive import read_manifest, unpack
+from cogwork.agent.release.manifest import Manifest, Product
+from cogwork.agent.release.signature import TrustedKeys
+from cogwork.agent.slots.disk import require_space
+from cogwork.agent.slots.layout import UNFINISHED, Layout, sync_directory
+from cogwork.core import atomic
+
+REQUIREMENTS: Final = "requirements.txt"
+PLATFORM: Final = "{}/{}".format(
+    platform.system().lower(),
+    {"x86_64": "amd64", "aarch64": "arm64"}.get(platform.machine(), platform.machine().lower()),
+)
+PYTHON: Final = f"{sys.version_info.major}.{sys.version_info.minor}"
+
+_STEP_TIMEOUT: Final = 900.0
+"""Seconds for one step on a slow board."""
+_MAX_OUTPUT: Final = 400
+_PIP: Final = re.compile(r"wheels/pip-[0-9.]+-py3-none-any\.whl")
+_ENVIRONMENT: Final = ("PATH", "HOME", "LANG", "LC_ALL", "TMPDIR")
+
+Progress = Callable[[str], None]
+
+
+class Installer:
+    def __init__(self, layout: Layout, keys: TrustedKeys) -> None:
+        self._layout = layout
+        self._keys = keys
+
+    def check(self, archive: Path) -> Manifest:
+        """Return the manifest of a release that can be installed here. Raise BadRelease."""
+        manifest = read_manifest(archive, self._keys)
+        if manifest.platform != PLATFORM:
+            raise BadRelease(f"the release is for {manifest.platform}, and this is {PLATFORM}")
+        if manifest.python != PYTHON:
+            raise BadRelease(f"the release is for Python {manifest.python}, and this is {PYTHON}")
+        return manifest
+
+    def install(self, archive: Path, progress: Progress) -> Manifest:
+        """Install a release and return its manifest. An installed version is left as it is.
+
+        Raise BadRelease, DiskFull, InstallFailed or OSError.
+        """
+        manifest = self.check(archive)
+        layout = self._layout
+        slot = layout.slot(manifest.product, manifest.version)
+        if slot.is_dir():
+            return manifest
+        atomic.make_directory(layout.versions)
+        require_space(layout.versions, archive.stat().st_size + manifest.installed_size)
+        work = layout.versions / f"{UNFINISHED}{slot.name}"
+        shutil.rmtree(work, ignore_errors=True)
+        work.mkdir(0o755)
+        try:
+            self._build(archive, work, slot, progress)
+            # The whole tree, before its name says that it is complete.
+            os.sync()
+            work.replace(slot)
+            sync_directory(layout.versions)
+        finally:
+            shutil.rmtree(work, ignore_errors=True)
+        return manifest
+
+    def _build(self, archive: Path, work: Path, slot: Path, progress: Progress) -> None:
+        progress("unpacking")
+        release = work / "release"
+        release.mkdir()
+        manifest = unpack(archive, self._keys, release)
+        pip = next((name for name in manifest.files if _PIP.fullmatch(name)), None)
+        if pip is None or REQUIREMENTS not in manifest.files:
+            raise BadRelease(f"the release has no pip or no {REQUIREMENTS}")
+        progress("creating the environment")
+        _run([sys.executable, "-I", "-m", "venv", "--without-pip", str(work)], work)
+        python = str(work / "bin" / "python")
+        progress("installing")
+        options = "--no-index --no-deps --no-compile --no-cache-dir --disable-pip-version-check"
+        wheels = ["--find-links", str(release / "wheels")]
+        hashed = ["--require-hashes", "--requirement", str(release / REQUIREMENTS)]
+        pip_program = str(release / pip / "pip")
+        _run(
+            [python, "-I", pip_program, "install", "--quiet", *options.split(), *wheels, *hashed],
+            work,
+        )
+        shutil.rmtree(release)
+        progress("compiling")
+        # Tracebacks name the files where they will be.
+        final = ["-s", str(work), "-p", str(slot)]
+        _run([python, "-I", "-m", "compileall", "-q", *final, str(work / "lib")], work)
+        progress("trying it")
+        _check_version(python, manifest, work)
+
+
+def _check_version(python: str, manifest: Manifest, directory: Path) -> None:
+    option = "-version" if manifest.product is Product.SERVER else "--version"
+    output = _run([python, "-I", "-m", manifest.product.module, option], directory)
+    if manifest.version not in output.split():
+        raise InstallFailed(
+            f"it says that it is {output.strip()[:_MAX_OUTPUT]!r}, and not {manifest.version}"
+        )
+
+
+def _run(command: list[str], directory: Path) -> str:
+    environment = {name: os.environ[name] for name in _ENVIRONMENT if name in os.environ}
+    try:
+        done = subprocess.run(  # noqa: S603 - programs of the interpreter and of a signed release
+            command,
+            cwd=directory,
+            env=environment,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            timeout=_STEP_TIMEOUT,
+            check=False,
+        )
+    except subprocess.TimeoutExpired:
+        raise InstallFailed(
+            f"{Path(command[0]).name} took longer than {_STEP_TIMEOUT:g} s"
+        ) from None
+    output = done.stdout.decode(errors="replace")
+    if done.returncode != 0:
+        raise InstallFailed(
+            f"{' '.join(command[2:5])} failed with exit code {done.returncode}: "
+            f"{output.strip()[-_MAX_OUTPUT:]}"
+        )
+    return output

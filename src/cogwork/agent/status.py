@@ -1,0 +1,63 @@
+"""The state of versions and updates, for `cogwork-agent status`."""
+
+from __future__ import annotations
+
+import json
+from datetime import datetime
+from typing import Any
+
+from cogwork.agent.errors import BadState
+from cogwork.agent.release.manifest import Product
+from cogwork.agent.slots.layout import Layout
+from cogwork.agent.slots.state import ProductState, load_state
+
+
+def read_status(layout: Layout) -> dict[str, Any]:
+    try:
+        state = load_state(layout.state)
+    except BadState as error:
+        return {"fault": str(error)}
+    try:
+        progress = json.loads(layout.progress.read_bytes())
+    except (OSError, ValueError):
+        progress = {}
+    return {
+        "source_fault": progress.get("source_fault"),
+        "products": {
+            product: _describe(layout, product, state[product], progress.get("products", {}))
+            for product in Product
+        },
+    }
+
+
+def format_status(status: dict[str, Any]) -> str:
+    if "fault" in status:
+        return str(status["fault"])
+    lines = [_format(product, each) for product, each in status["products"].items()]
+    if status["source_fault"]:
+        lines.append(f"cannot look for updates: {status['source_fault']}")
+    return "\n".join(lines)
+
+
+def _describe(
+    layout: Layout, product: Product, state: ProductState, progress: dict[str, Any]
+) -> dict[str, Any]:
+    return {
+        "current": layout.current_version(product),
+        "installed": layout.installed(product),
+        "last_good": state.last_good,
+        "failed": {version: each.reason for version, each in state.failed.items()},
+        "update": progress.get(product),
+    }
+
+
+def _format(product: str, value: dict[str, Any]) -> str:
+    current = value["current"] or "not installed"
+    update = value["update"]
+    lines = [f"{product}: {current}"]
+    if update is not None and update["phase"] != "current":
+        since = datetime.fromtimestamp(update["since"]).strftime("%Y-%m-%d %H:%M:%S")  # noqa: DTZ006
+        detail = f": {update['detail']}" if update["detail"] else ""
+        lines.append(f"  {update['version']} is {update['phase']} since {since}{detail}")
+    lines += [f"  {version} has failed: {why}" for version, why in value["failed"].items()]
+    return "\n".join(lines)

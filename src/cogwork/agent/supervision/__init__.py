@@ -1,0 +1,1 @@
+"""Supervision: the server runs, a new version proves that it works, and a bad one is replaced."""

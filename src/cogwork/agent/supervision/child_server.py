@@ -1,0 +1,165 @@
+"""The server as a process that the agent starts itself, where there is no systemd."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+import logging
+import os
+import signal
+import subprocess
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Final
+
+import psutil
+
+from cogwork.core import atomic
+
+STOP_TIMEOUT: Final = 75.0
+"""Seconds for the server to stop. It ends itself by force after 60."""
+_KILL_TIMEOUT: Final = 10.0
+_MAX_OUTPUT: Final = 300
+_START_TOLERANCE: Final = 1.0
+"""Seconds between the start of a process as two sources tell it."""
+
+_log = logging.getLogger("agent.server")
+
+
+class ChildServer:
+    def __init__(
+        self,
+        command: Callable[[], Sequence[str]],
+        directory: Path,
+        environment: Mapping[str, str],
+        stop_timeout: float = STOP_TIMEOUT,
+    ) -> None:
+        """`command` returns how the current version is started.
+
+        The directory keeps the process ID, by which another agent finds the server again, and the
+        last output.
+        """
+        self._command = command
+        self._pid_file = directory / "server.pid"
+        self._output = directory / "server.out"
+        self._environment = environment
+        self._stop_timeout = stop_timeout
+        self._process: psutil.Process | None = self._find()
+        self._child: subprocess.Popen[bytes] | None = None
+        """Set if this agent has started it, and so can tell its exit code."""
+        if self._process is not None:
+            _log.info("the server runs already, as process %d", self._process.pid)
+
+    @property
+    def process_id(self) -> int | None:
+        return self._process.pid if self._process is not None and self._is_alive() else None
+
+    async def start(self) -> None:
+        if self.process_id is None:
+            self._launch()
+
+    async def stop(self) -> None:
+        process = self._process
+        if process is None or not self._is_alive():
+            return
+        descendants = _list_descendants(process)
+        with contextlib.suppress(psutil.NoSuchProcess):
+            process.send_signal(signal.SIGTERM)
+        try:
+            async with asyncio.timeout(self._stop_timeout):
+                await self.wait()
+        except TimeoutError:
+            _log.warning("the server did not stop within %g s; killing it", self._stop_timeout)
+            descendants += [process, *_list_descendants(process)]
+        for each in descendants:
+            with contextlib.suppress(psutil.NoSuchProcess):
+                each.kill()
+        async with asyncio.timeout(_KILL_TIMEOUT):
+            await self.wait()
+
+    async def wait(self) -> str:
+        process = self._process
+        if process is not None and self._is_alive():
+            await _wait_for_end(process.pid)
+        return self._describe_end()
+
+    def _launch(self) -> None:
+        with self._output.open("wb") as output:
+            self._child = subprocess.Popen(  # noqa: S603 - the installed version
+                self._command(),
+                cwd="/",
+                env=dict(self._environment),
+                stdin=subprocess.DEVNULL,
+                stdout=output,
+                stderr=subprocess.STDOUT,
+                start_new_session=True,
+            )
+        self._process = psutil.Process(self._child.pid)
+        record = {"pid": self._child.pid, "started": self._process.create_time()}
+        atomic.write(self._pid_file, json.dumps(record).encode())
+
+    def _is_alive(self) -> bool:
+        if self._child is not None and self._child.poll() is not None:
+            return False
+        process = self._process
+        try:
+            return (
+                process is not None
+                and process.is_running()
+                and process.status() != psutil.STATUS_ZOMBIE
+            )
+        except psutil.NoSuchProcess:
+            return False
+
+    def _describe_end(self) -> str:
+        code = self._child.poll() if self._child is not None else None
+        if code is None:
+            how = "it ended"
+        elif code < 0:
+            how = f"it was killed by {signal.Signals(-code).name}"
+        else:
+            how = f"it ended with exit code {code}"
+        line = self._last_line()
+        return f"{how}: {line}" if line and code != 0 else how
+
+    def _last_line(self) -> str:
+        try:
+            with self._output.open("rb") as output:
+                output.seek(max(0, output.seek(0, os.SEEK_END) - 4096))
+                lines = output.read().decode(errors="replace").split("\n")
+        except OSError:
+            return ""
+        return next((line.strip()[-_MAX_OUTPUT:] for line in reversed(lines) if line.strip()), "")
+
+    def _find(self) -> psutil.Process | None:
+        """Return the server that a former agent started, if it still runs."""
+        try:
+            record = json.loads(self._pid_file.read_bytes())
+            process = psutil.Process(int(record["pid"]))
+            is_same = abs(process.create_time() - float(record["started"])) < _START_TOLERANCE
+        except (OSError, ValueError, KeyError, TypeError, psutil.Error):
+            return None
+        return process if is_same else None
+
+
+async def _wait_for_end(pid: int) -> None:
+    """Wait for a process that need not be a child of this one."""
+    try:
+        descriptor = os.pidfd_open(pid)
+    except ProcessLookupError:
+        return
+    loop, ended = asyncio.get_running_loop(), asyncio.Event()
+    loop.add_reader(descriptor, ended.set)
+    try:
+        await ended.wait()
+    finally:
+        loop.remove_reader(descriptor)
+        os.close(descriptor)
+
+
+def _list_descendants(process: psutil.Process) -> list[psutil.Process]:
+    try:
+        return process.children(recursive=True)
+    except psutil.NoSuchProcess:
+        return []

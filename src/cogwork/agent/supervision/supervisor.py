@@ -1,0 +1,180 @@
+"""Owns the server: starts it, restarts it after crashes, and replaces its version."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import random
+from typing import Final
+
+from cogwork.agent.errors import SwitchFailed
+from cogwork.agent.release.manifest import Product
+from cogwork.agent.slots.disk import clean_up
+from cogwork.agent.slots.layout import Layout
+from cogwork.agent.slots.store import StateStore
+from cogwork.agent.supervision.crash_record import CrashRecord
+from cogwork.agent.supervision.health import HealthRules, find_fault
+from cogwork.agent.supervision.probe import ServerProbe
+from cogwork.agent.supervision.server_process import ServerProcess
+from cogwork.core.clock import Clock
+
+_SERVER: Final = Product.SERVER
+_MAX_TRIAL_STARTS: Final = 3
+"""A trial that was interrupted this often, for example because the computer hangs, has failed."""
+
+_log = logging.getLogger("agent.supervisor")
+
+
+class Supervisor:
+    def __init__(
+        self,
+        layout: Layout,
+        states: StateStore,
+        server: ServerProcess,
+        probe: ServerProbe,
+        clock: Clock,
+        rules: HealthRules,
+        rng: random.Random,
+    ) -> None:
+        self._layout = layout
+        self._states = states
+        self._server = server
+        self._probe = probe
+        self._clock = clock
+        self._rules = rules
+        self._crashes = CrashRecord(rng)
+        self._lock = asyncio.Lock()
+        """Held while the server is started, stopped or on trial."""
+        self._wake = asyncio.Event()
+        """Set to end a pause between two starts."""
+
+    @property
+    def version(self) -> str | None:
+        """The version that is current."""
+        return self._layout.current_version(_SERVER)
+
+    async def run(self) -> None:
+        """Keep the server running until cancelled, which leaves it running."""
+        async with self._lock:
+            await self._resume_trial()
+        while True:
+            if self.version is None:
+                await self._pause(self._rules.start_timeout)
+                continue
+            async with self._lock:
+                await self._start()
+            how = await self._server.wait()
+            async with self._lock:
+                if self._server.process_id is not None:
+                    continue  # it was replaced meanwhile
+                await self._handle_crash(how)
+            await self._pause(self._crashes.delay(self._clock.monotonic()))
+
+    async def switch(self, version: str) -> None:
+        """Replace the server's version, and return when it has proved itself.
+
+        Raise SwitchFailed if it has not; the former version runs again then.
+        """
+        async with self._lock:
+            self._crashes.clear()
+            state = self._states[_SERVER]
+            former = self.version
+            self._states[_SERVER] = state.begin_trial(version, former, self._clock.time())
+            await self._replace(version)
+            await self._conclude_trial()
+        self._wake.set()
+
+    async def restart(self, reason: str) -> None:
+        """Stop the server and start it again."""
+        async with self._lock:
+            _log.info("restarting the server: %s", reason)
+            self._crashes.clear()
+            await self._server.stop()
+            await self._start()
+        self._wake.set()
+
+    async def stop(self) -> None:
+        """Stop the server. Call it after `run` was cancelled."""
+        await self._server.stop()
+
+    async def _resume_trial(self) -> None:
+        """Continue a trial that was interrupted."""
+        state = self._states[_SERVER]
+        if state.trial is None:
+            return
+        if state.trial.boots >= _MAX_TRIAL_STARTS:
+            await self._roll_back("it was interrupted too often while it was on trial")
+            return
+        self._states[_SERVER] = state.count_boot()
+        await self._start()
+        try:
+            await self._conclude_trial()
+        except SwitchFailed as error:
+            _log.error("%s", error)
+
+    async def _conclude_trial(self) -> None:
+        """Wait until the version on trial has proved itself, or return to the former one."""
+        state = self._states[_SERVER]
+        assert state.trial is not None
+        version = state.trial.version
+        fault = await find_fault(self._server, self._probe, version, self._clock, self._rules)
+        if fault is not None:
+            await self._roll_back(fault)
+            raise SwitchFailed(f"version {version} of the server failed: {fault}")
+        self._states[_SERVER] = state = state.accept(version)
+        _log.info("version %s of the server works", version)
+        removed = await asyncio.to_thread(
+            clean_up, self._layout, _SERVER, state.used, self._clock.time()
+        )
+        for each in removed:
+            _log.info("removed version %s of the server", each)
+
+    async def _roll_back(self, reason: str) -> None:
+        """Return to the version that was current before the trial, if there was one."""
+        state = self._states[_SERVER]
+        assert state.trial is not None
+        version, fallback = state.trial.version, state.trial.fallback
+        self._states[_SERVER] = state.reject(version, reason, self._clock.time())
+        if fallback is None:
+            _log.error("version %s failed, and there is none to return to: %s", version, reason)
+            return
+        _log.error("version %s failed, returning to %s: %s", version, fallback, reason)
+        await self._replace(fallback)
+
+    async def _replace(self, version: str) -> None:
+        """Switch, and run the version instead of the one that runs."""
+        await asyncio.to_thread(self._layout.switch, _SERVER, version)
+        await self._server.stop()
+        self._probe.forget()
+        await self._start()
+
+    async def _start(self) -> None:
+        try:
+            await self._server.start()
+        except OSError as error:
+            _log.error("the server cannot be started: %s", error)
+
+    async def _handle_crash(self, how: str) -> None:
+        now = self._clock.monotonic()
+        self._crashes.add(now)
+        _log.warning("the server ended: %s; starting it again", how)
+        if not self._crashes.is_loop(now):
+            return
+        state, version = self._states[_SERVER], self.version
+        previous = state.previous
+        if version is None or previous in (None, version) or previous in state.failed:
+            return  # there is nothing better; it is started again and again
+        assert previous is not None
+        self._crashes.clear()
+        _log.error("version %s crashes again and again; returning to %s", version, previous)
+        rejected = state.reject(version, f"it crashed again and again: {how}", self._clock.time())
+        self._states[_SERVER] = rejected.accept(previous)
+        await self._replace(previous)
+
+    async def _pause(self, seconds: float) -> None:
+        self._wake.clear()
+        woken = asyncio.ensure_future(self._wake.wait())
+        try:
+            await self._clock.wait({woken}, seconds)
+        finally:
+            woken.cancel()

@@ -1,0 +1,1 @@
+"""Updates: which versions the machine should have, and how it gets them."""

@@ -1,0 +1,56 @@
+"""Updates from a folder or a web address, for machines without a cloud.
+
+`channel.json` there names the version of each product, as in `{"server": "1.4.2"}`. The releases
+are beside it.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Final
+
+from cogwork.agent.errors import SourceUnavailable
+from cogwork.agent.release.manifest import Product, archive_name, is_version
+from cogwork.agent.slots.installer import PLATFORM
+from cogwork.agent.updates.download import fetch_small
+from cogwork.agent.updates.source import Target, UpdateReport
+from cogwork.core.workers import run_in_thread
+
+CHANNEL: Final = "channel.json"
+_MAX_CHANNEL: Final = 1 << 16
+_TIMEOUT: Final = 60.0
+
+
+class FolderSource:
+    def __init__(self, url: str) -> None:
+        """A path, or an address that begins with file://, http:// or https://."""
+        self._url = url.rstrip("/") if "://" in url else f"file://{url.rstrip('/')}"
+
+    async def check(self, running: Mapping[Product, str | None]) -> Mapping[Product, Target]:
+        del running
+        address = f"{self._url}/{CHANNEL}"
+        try:
+            data = await run_in_thread("updates", _TIMEOUT, fetch_small, address, _MAX_CHANNEL)
+            value = json.loads(data)
+            targets = {
+                product: self._describe(product, value[product])
+                for product in Product
+                if product in value
+            }
+        except TimeoutError:
+            raise SourceUnavailable(f"{address} did not answer within {_TIMEOUT:g} s") from None
+        except (OSError, ValueError, TypeError) as error:
+            raise SourceUnavailable(f"{address} cannot be read: {error}") from None
+        return targets
+
+    async def report(self, report: UpdateReport) -> None:
+        """A folder does not listen."""
+
+    async def aclose(self) -> None: ...
+
+    def _describe(self, product: Product, version: object) -> Target:
+        if not is_version(version):
+            raise ValueError(f"{version!r} is not a version")
+        name = archive_name(product, str(version), PLATFORM)
+        return Target(str(version), f"{self._url}/{name}")

@@ -1,0 +1,79 @@
+"""What the agent is doing, for people: in its log, and in the file of `cogwork-agent status`."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import logging
+from dataclasses import dataclass
+from pathlib import Path
+
+from cogwork.agent.release.manifest import Product
+from cogwork.core import atomic
+from cogwork.core.clock import Clock
+
+_log = logging.getLogger("agent.updates")
+
+
+@dataclass(frozen=True, slots=True)
+class ProductProgress:
+    phase: str
+    """"current", "installing", "waiting", "switching" or "failed"."""
+    version: str
+    detail: str = ""
+    since: float = 0.0
+    """Seconds since 1970."""
+
+
+class UpdateProgress:
+    def __init__(self, path: Path, clock: Clock) -> None:
+        self._path = path
+        self._clock = clock
+        self._products: dict[Product, ProductProgress] = {}
+        self._source_fault: str | None = None
+
+    def note_source(self, fault: str | None) -> None:
+        """Note that updates can be looked for, or why they cannot."""
+        if fault != self._source_fault:
+            if fault is not None:
+                _log.warning("cannot look for updates: %s", fault)
+            else:
+                _log.info("can look for updates again")
+            self._source_fault = fault
+            self._save()
+
+    def note_current(self, product: Product, version: str) -> None:
+        self._note(product, "current", version, "")
+
+    def note_installing(self, product: Product, version: str, step: str) -> None:
+        self._note(product, "installing", version, step)
+
+    def note_waiting(self, product: Product, version: str, reason: str) -> float:
+        """Return since when it waits."""
+        return self._note(product, "waiting", version, reason)
+
+    def note_switching(self, product: Product, version: str) -> None:
+        self._note(product, "switching", version, "it must run for a while before it is accepted")
+
+    def note_failed(self, product: Product, version: str, reason: str) -> None:
+        self._note(product, "failed", version, reason)
+
+    def _note(self, product: Product, phase: str, version: str, detail: str) -> float:
+        before = self._products.get(product)
+        is_same = before is not None and (before.phase, before.version) == (phase, version)
+        since = before.since if before is not None and is_same else self._clock.time()
+        now = ProductProgress(phase, version, detail, since)
+        if now != before:
+            level = logging.WARNING if phase == "failed" else logging.INFO
+            text = f"{phase}: {detail}" if detail else phase
+            _log.log(level, "%s %s is %s", product, version, text)
+            self._products[product] = now
+            self._save()
+        return since
+
+    def _save(self) -> None:
+        value = {
+            "source_fault": self._source_fault,
+            "products": {key: dataclasses.asdict(each) for key, each in self._products.items()},
+        }
+        atomic.write(self._path, json.dumps(value, indent=1).encode() + b"\n", 0o644)

@@ -1,0 +1,46 @@
+"""Where the agent learns which versions it should have."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Protocol
+
+from cogwork.agent.release.manifest import Product
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """A version that the machine should have."""
+
+    version: str
+    url: str
+    """Where its release is. Empty if it need not be fetched."""
+    sha256: str = ""
+    """Of the release. Empty if the source does not tell; the signature is verified anyway."""
+
+
+@dataclass(frozen=True, slots=True)
+class UpdateReport:
+    """What became of an update."""
+
+    product: Product
+    version: str
+    outcome: str
+    """"good", "failed" or "waiting"."""
+    reason: str = ""
+    since: float = 0.0
+    """Seconds since 1970."""
+
+
+class UpdateSource(Protocol):
+    async def check(self, running: Mapping[Product, str | None]) -> Mapping[Product, Target]:
+        """Return the versions that the machine should have, given those that it has.
+
+        Raise SourceUnavailable.
+        """
+
+    async def report(self, report: UpdateReport) -> None:
+        """Tell what became of an update. Raise SourceUnavailable."""
+
+    async def aclose(self) -> None: ...

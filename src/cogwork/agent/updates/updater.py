@@ -1,0 +1,162 @@
+"""Brings the server and the agent to the versions that they should have."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable, Mapping
+from pathlib import Path
+from typing import Final
+
+from cogwork.agent.errors import BadRelease, SourceUnavailable, SwitchFailed
+from cogwork.agent.release.manifest import Product
+from cogwork.agent.slots.installer import Installer
+from cogwork.agent.slots.layout import Layout
+from cogwork.agent.slots.store import StateStore
+from cogwork.agent.updates.download import download
+from cogwork.agent.updates.progress import UpdateProgress
+from cogwork.agent.updates.source import Target, UpdateReport, UpdateSource
+from cogwork.agent.window.permission import UpdatePermission
+from cogwork.core.clock import Clock
+from cogwork.core.errors import CogworkError
+
+CHECK_INTERVAL: Final = 60.0
+DECISION_INTERVAL: Final = 4.0
+"""Seconds between two questions whether a pending update may begin."""
+
+Switch = Callable[[str], Awaitable[None]]
+"""Replaces the version of a product, and raises SwitchFailed if the new one does not work."""
+
+_log = logging.getLogger("agent.updates")
+
+
+class Updater:
+    def __init__(
+        self,
+        layout: Layout,
+        states: StateStore,
+        source: UpdateSource,
+        installer: Installer,
+        permission: UpdatePermission,
+        switches: Mapping[Product, Switch],
+        progress: UpdateProgress,
+        clock: Clock,
+        interval: float = CHECK_INTERVAL,
+    ) -> None:
+        self._layout = layout
+        self._states = states
+        self._source = source
+        self._installer = installer
+        self._permission = permission
+        self._switches = switches
+        self._progress = progress
+        self._clock = clock
+        self._interval = interval
+        self._waiting: dict[Product, UpdateReport] = {}
+        """The last report of an update that waits."""
+        self.has_checked = asyncio.Event()
+        """Set when the source has answered once."""
+
+    async def run(self) -> None:
+        """Update until cancelled."""
+        while True:
+            next_check = self._clock.monotonic() + self._interval
+            targets = await self._check()
+            while await self._advance(targets) and self._clock.monotonic() < next_check:
+                await self._clock.sleep(DECISION_INTERVAL)
+            await self._clock.sleep(max(DECISION_INTERVAL, next_check - self._clock.monotonic()))
+
+    async def _check(self) -> Mapping[Product, Target]:
+        running = {product: self._layout.current_version(product) for product in Product}
+        try:
+            targets = await self._source.check(running)
+        except SourceUnavailable as error:
+            self._progress.note_source(str(error))
+            return {}
+        self.has_checked.set()
+        self._progress.note_source(None)
+        return targets
+
+    async def _advance(self, targets: Mapping[Product, Target]) -> bool:
+        """Update what can be updated now, and return whether something waits for its window."""
+        waits = False
+        # The server first: the new agent may be the one that does not work.
+        for product in (Product.SERVER, Product.AGENT):
+            if product in targets:
+                waits |= await self._update(product, targets[product])
+        return waits
+
+    async def _update(self, product: Product, target: Target) -> bool:
+        """Return whether the update waits for its window."""
+        version = target.version
+        if version == self._layout.current_version(product):
+            self._progress.note_current(product, version)
+            return False
+        if (failure := self._states[product].failed.get(version)) is not None:
+            self._progress.note_failed(product, version, failure.reason)
+            return False
+        try:
+            await self._install(product, target)
+            if (denial := await self._permission.find_denial()) is not None:
+                await self._wait(product, version, denial)
+                return True
+            self._progress.note_switching(product, version)
+            await self._switches[product](version)
+        except SwitchFailed as error:
+            await self._fail(product, version, str(error))
+        except BadRelease as error:
+            state = self._states[product]
+            self._states[product] = state.reject(version, str(error), self._clock.time())
+            await self._fail(product, version, str(error))
+        except (CogworkError, OSError) as error:
+            # Not the version's fault: it is tried again at the next check.
+            self._progress.note_failed(product, version, str(error))
+        else:
+            self._progress.note_current(product, version)
+            await self.report(UpdateReport(product, version, "good", "", self._clock.time()))
+        return False
+
+    async def _install(self, product: Product, target: Target) -> None:
+        if target.version in self._layout.installed(product):
+            return
+
+        def note(step: str) -> None:
+            self._progress.note_installing(product, target.version, step)
+
+        note("downloading")
+        self._layout.downloads.mkdir(mode=0o700, exist_ok=True)
+        archive = await asyncio.to_thread(
+            download, target.url, self._layout.downloads, target.sha256
+        )
+        try:
+            manifest = await asyncio.to_thread(self._installer.install, archive, note)
+        finally:
+            archive.unlink(missing_ok=True)
+        if (manifest.product, manifest.version) != (product, target.version):
+            raise BadRelease(
+                f"{Path(target.url).name} is {manifest.product} {manifest.version}, and not "
+                f"{product} {target.version}"
+            )
+
+    async def _wait(self, product: Product, version: str, denial: str) -> None:
+        waiting = UpdateReport(
+            product,
+            version,
+            "waiting",
+            denial,
+            self._progress.note_waiting(product, version, denial),
+        )
+        if waiting != self._waiting.get(product):
+            self._waiting[product] = waiting
+            await self.report(waiting)
+
+    async def _fail(self, product: Product, version: str, reason: str) -> None:
+        self._progress.note_failed(product, version, reason)
+        await self.report(UpdateReport(product, version, "failed", reason, self._clock.time()))
+
+    async def report(self, report: UpdateReport) -> None:
+        """Tell the source what became of an update, if it can be reached."""
+        try:
+            await self._source.report(report)
+        except SourceUnavailable as error:
+            _log.warning("the outcome of the update could not be reported: %s", error)

@@ -1,0 +1,1 @@
+"""The maintenance window: when an update may interrupt the machine."""
