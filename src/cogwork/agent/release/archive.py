@@ -36,7 +36,7 @@ def unpack(archive: Path, keys: TrustedKeys, directory: Path) -> Manifest:
     with _open(archive) as tar:
         manifest = _verify_manifest(tar, keys)
         missing = dict(manifest.files)
-        for member in tar:
+        while (member := tar.next()) is not None:
             entry = missing.pop(member.name, None)
             if entry is None or not member.isreg() or member.size != entry.size:
                 raise BadRelease(
