@@ -52,7 +52,10 @@ class Agent:
         self._states = StateStore(layout)
         probe = ServerProbe(layout.serving)
         server = ChildServer(
-            lambda: server_command(layout, settings), layout.root, _server_environment(layout)
+            lambda: server_command(layout, settings),
+            layout.root,
+            _server_environment(layout),
+            settings.stop_timeout,
         )
         rules = HealthRules(start_timeout=settings.start_timeout, interval=settings.probe_interval)
         self._supervisor = Supervisor(

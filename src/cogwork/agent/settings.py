@@ -45,6 +45,8 @@ class AgentSettings(BaseModel):
     """Seconds for a new version to answer."""
     probe_interval: float = Field(default=20.0, gt=0, le=3600)
     """Seconds between the three probes of a new version."""
+    stop_timeout: float = Field(default=75.0, gt=0, le=3600)
+    """Seconds for the server to stop before it is killed. It ends itself by force after 60."""
     check_interval: float = Field(default=60.0, gt=0, le=86400)
     """Seconds between two looks for updates."""
 

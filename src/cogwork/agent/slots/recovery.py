@@ -25,6 +25,8 @@ def recover(layout: Layout, product: Product, state: ProductState) -> ProductSta
         wanted = _choose(layout.installed(product), state, fallback)
         if wanted is not None and wanted != current:
             layout.switch(product, wanted)
+    elif state.last_good is None and state.trial is None:
+        state = dataclasses.replace(state, last_good=current)  # someone installed it by hand
     return state
 
 

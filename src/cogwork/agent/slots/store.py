@@ -25,10 +25,7 @@ class StateStore:
         except BadState as error:
             _log.error("%s; the agent goes on with the current versions", error)
             layout.state.replace(layout.state.with_name(f"state.damaged-{int(time.time())}.json"))
-            loaded = {
-                product: ProductState(last_good=layout.current_version(product))
-                for product in Product
-            }
+            loaded = load_state(layout.state)
         self._state = {product: recover(layout, product, loaded[product]) for product in Product}
         if self._state != loaded:
             save_state(layout.state, self._state)

@@ -17,8 +17,6 @@ import psutil
 
 from cogwork.core import atomic
 
-STOP_TIMEOUT: Final = 75.0
-"""Seconds for the server to stop. It ends itself by force after 60."""
 _KILL_TIMEOUT: Final = 10.0
 _MAX_OUTPUT: Final = 300
 _START_TOLERANCE: Final = 1.0
@@ -33,7 +31,7 @@ class ChildServer:
         command: Callable[[], Sequence[str]],
         directory: Path,
         environment: Mapping[str, str],
-        stop_timeout: float = STOP_TIMEOUT,
+        stop_timeout: float,
     ) -> None:
         """`command` returns how the current version is started.
 

@@ -64,18 +64,23 @@ def _download(url: str, partial: Path, tag_file: Path) -> None:
         with partial.open("ab" if is_rest else "wb") as file:
             shutil.copyfileobj(response, file, _CHUNK)
             os.fsync(file.fileno())
-    tag_file.unlink(missing_ok=True)
     expected = response.headers.get("Content-Length")
     received = partial.stat().st_size - (offset if is_rest else 0)
     if expected is not None and received != int(expected):
         raise OSError(f"the connection ended after {received} of {expected} bytes")
+    tag_file.unlink(missing_ok=True)
 
 
 def _open(url: str, headers: dict[str, str]) -> Any:
     if urlsplit(url).scheme not in _SCHEMES:
         raise ValueError(f"{url} does not begin with one of {', '.join(_SCHEMES)}")
     request = urllib.request.Request(url, headers=headers)  # noqa: S310 - checked above
-    return urllib.request.urlopen(request, timeout=_TIMEOUT)  # noqa: S310
+    try:
+        return urllib.request.urlopen(request, timeout=_TIMEOUT)  # noqa: S310
+    except urllib.error.HTTPError:
+        raise
+    except urllib.error.URLError as error:
+        raise OSError(f"{url} cannot be read: {error.reason}") from None
 
 
 def _hash(path: Path) -> str:

@@ -52,6 +52,7 @@ class Updater:
         self._progress = progress
         self._clock = clock
         self._interval = interval
+        self._pause = min(DECISION_INTERVAL, interval)
         self._waiting: dict[Product, UpdateReport] = {}
         """The last report of an update that waits."""
         self.has_checked = asyncio.Event()
@@ -63,8 +64,8 @@ class Updater:
             next_check = self._clock.monotonic() + self._interval
             targets = await self._check()
             while await self._advance(targets) and self._clock.monotonic() < next_check:
-                await self._clock.sleep(DECISION_INTERVAL)
-            await self._clock.sleep(max(DECISION_INTERVAL, next_check - self._clock.monotonic()))
+                await self._clock.sleep(self._pause)
+            await self._clock.sleep(max(self._pause, next_check - self._clock.monotonic()))
 
     async def _check(self) -> Mapping[Product, Target]:
         running = {product: self._layout.current_version(product) for product in Product}
@@ -90,7 +91,10 @@ class Updater:
         """Return whether the update waits for its window."""
         version = target.version
         if version == self._layout.current_version(product):
-            self._progress.note_current(product, version)
+            if self._states[product].trial is None:
+                self._progress.note_current(product, version)
+            else:
+                self._progress.note_switching(product, version)
             return False
         if (failure := self._states[product].failed.get(version)) is not None:
             self._progress.note_failed(product, version, failure.reason)

@@ -1,0 +1,307 @@
+"""A running agent and releases that fail in every way: the machine always serves."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import tarfile
+import time
+from collections.abc import AsyncIterator, Iterator
+from pathlib import Path
+from typing import Any
+
+import psutil
+import pytest
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+from tests.releases import ReleaseMaker
+from tests.running import Server, start_server
+from tests.sizes import limit
+
+from cogwork.agent.release.manifest import Product
+from cogwork.agent.release.signature import TrustedKeys, parse_public_key
+from cogwork.agent.slots.installer import Installer
+from cogwork.agent.slots.layout import Layout
+from cogwork.agent.slots.state import load_state
+from cogwork.agent.supervision.probe import ServerAnswer, ServerProbe
+
+PROGRAM = (sys.executable, "-m", "cogwork.agent.main")
+SERVER = Product.SERVER
+
+
+class Machine:
+    """A machine with an agent, whose updates come from a folder."""
+
+    def __init__(self, directory: Path) -> None:
+        self.layout = Layout(directory / "root")
+        self.releases = ReleaseMaker(directory / "releases")
+        self.allowed = directory / "allowed.json"
+        self.started = directory / "started"
+        self.layout.keys.mkdir(parents=True)
+        (self.layout.keys / "test.pem").write_bytes(self.releases.public_key())
+        self.settings: dict[str, Any] = {
+            "config": str(directory / "machine.json"),
+            "updates": str(self.releases.directory),
+            "start_timeout": 3,
+            "probe_interval": 0.3,
+            "check_interval": 0.5,
+            "stop_timeout": 2,
+        }
+
+    def install(self, slot: Path) -> None:
+        """Make an installed version of another directory current here."""
+        product, _, version = slot.name.partition("-")
+        shutil.copytree(slot, self.layout.versions / slot.name, symlinks=True)
+        self.layout.switch(Product(product), version)
+
+    def offer(self, version: str) -> None:
+        channel = self.releases.directory / "channel.json"
+        channel.write_text(json.dumps({"server": version}))
+
+    @contextlib.asynccontextmanager
+    async def run(self) -> AsyncIterator[Server]:
+        self.layout.settings.write_text(json.dumps(self.settings))
+        environment = {"ALLOWED_FILE": str(self.allowed), "STARTED_FILE": str(self.started)}
+        arguments = ["run", "--root", str(self.layout.root)]
+        async with start_server(arguments, program=PROGRAM, environment=environment) as agent:
+            try:
+                yield agent
+            finally:
+                print(*agent.err.lines, sep="\n")
+
+    async def ask(self) -> ServerAnswer:
+        pid = int(json.loads((self.layout.root / "server.pid").read_bytes())["pid"])
+        return await ServerProbe(self.layout.serving).ask(pid)
+
+    async def wait_for_version(self, version: str, within: float = 20) -> None:
+        async with asyncio.timeout(limit(within)):
+            while True:
+                with contextlib.suppress(Exception):
+                    if (await self.ask()).version == version:
+                        return
+                await asyncio.sleep(0.05)
+
+    async def wait_for_phase(self, phase: str, version: str, within: float = 30) -> dict[str, Any]:
+        async with asyncio.timeout(limit(within)):
+            while True:
+                with contextlib.suppress(OSError, ValueError, KeyError):
+                    found: dict[str, Any] = json.loads(self.layout.progress.read_bytes())
+                    found = found["products"]["server"]
+                    if (found["phase"], found["version"]) == (phase, version):
+                        return found
+                await asyncio.sleep(0.05)
+
+    def end_server(self) -> None:
+        with contextlib.suppress(OSError, ValueError, psutil.Error):
+            record = json.loads((self.layout.root / "server.pid").read_bytes())
+            psutil.Process(record["pid"]).kill()
+
+
+@pytest.fixture(scope="module")
+def first_version(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The slot of an installed version, which is copied because installing takes seconds."""
+    releases = ReleaseMaker(tmp_path_factory.mktemp("releases"))
+    keys = TrustedKeys([parse_public_key(releases.public_key())])
+    layout = Layout(tmp_path_factory.mktemp("root"))
+    Installer(layout, keys).install(releases.make_server("1.0.0"), lambda _: None)
+    return layout.slot(SERVER, "1.0.0")
+
+
+@pytest.fixture
+async def machine(tmp_path: Path, first_version: Path) -> AsyncIterator[Machine]:
+    machine = Machine(tmp_path)
+    machine.install(first_version)
+    machine.offer("1.0.0")
+    yield machine
+    machine.end_server()
+
+
+async def test_good_version_is_installed_and_accepted(machine: Machine) -> None:
+    async with machine.run():
+        await machine.wait_for_version("1.0.0")
+        machine.releases.make_server("2.0.0")
+        machine.offer("2.0.0")
+        await machine.wait_for_version("2.0.0")
+        await machine.wait_for_phase("current", "2.0.0")
+    state = load_state(machine.layout.state)[SERVER]
+    assert (state.last_good, state.trial) == ("2.0.0", None)
+
+
+HANG = "import time; time.sleep(600)"
+BROKEN = {
+    "crashes at start": ("raise RuntimeError('no such device')", ""),
+    "crashes later": ("threading.Timer(0.8, os._exit, (3,)).start()", ""),
+    "hangs at start": (HANG, ""),
+    "hangs later": ("COUNT = []", f"COUNT.append(1)\nif len(COUNT) > 1: {HANG}"),
+    "other version": ("VERSION = '9.9.9'", ""),
+    "ignores SIGTERM": (
+        f"import signal; signal.signal(signal.SIGTERM, signal.SIG_IGN); {HANG}",
+        "",
+    ),
+}
+"""What the server does at its start, and at each request."""
+
+
+@pytest.mark.parametrize("how", BROKEN)
+async def test_bad_version_is_rolled_back(machine: Machine, how: str) -> None:
+    async with machine.run():
+        await machine.wait_for_version("1.0.0")
+        at_start, at_request = BROKEN[how]
+        machine.releases.make_server("2.0.0", at_start=at_start, at_request=at_request)
+        machine.offer("2.0.0")
+        failed = await machine.wait_for_phase("failed", "2.0.0", 60)
+        await machine.wait_for_version("1.0.0")
+        assert failed["detail"]
+        assert (await machine.wait_for_phase("failed", "2.0.0"))["since"] == failed["since"]
+    assert load_state(machine.layout.state)[SERVER].failed.keys() == {"2.0.0"}
+
+
+async def test_rejected_releases_are_never_executed(machine: Machine) -> None:
+    touch = "open(os.environ['STARTED_FILE'], 'w')"
+    releases = machine.releases
+    source = f"import os; {touch}"
+    async with machine.run():
+        await machine.wait_for_version("1.0.0")
+        foreign = Ed25519PrivateKey.generate()
+        releases.make(SERVER, "2.0.1", source, key=foreign)
+        foreign_platform = releases.make(SERVER, "2.0.2", source, platform="linux/riscv64")
+        foreign_platform.replace(releases.make(SERVER, "2.0.2", source))
+        releases.make(SERVER, "2.0.3", source, python="3.99")
+        damage(releases.make(SERVER, "2.0.4", source))
+        releases.make(SERVER, "2.0.5", source).write_bytes(b"not a release")
+        cut(releases.make(SERVER, "2.0.6", source))
+        reasons = {}
+        for version in (f"2.0.{number}" for number in range(1, 8)):
+            machine.offer(version)
+            reasons[version] = (await machine.wait_for_phase("failed", version))["detail"]
+        assert (await machine.ask()).version == "1.0.0"
+    for reason in reasons.values():
+        print(reason)
+    assert not machine.started.exists()
+    assert machine.layout.installed(SERVER) == ["1.0.0"]
+
+
+def damage(archive: Path) -> None:
+    """Change one byte of the wheel in an archive."""
+    with tarfile.open(archive) as tar:
+        member = next(each for each in tar if "cogwork-" in each.name)
+    data = bytearray(archive.read_bytes())
+    data[member.offset_data + 100] ^= 1
+    archive.write_bytes(data)
+
+
+def cut(archive: Path) -> None:
+    archive.write_bytes(archive.read_bytes()[:-400_000])
+
+
+async def test_version_that_cannot_run_is_not_switched_to(machine: Machine) -> None:
+    async with machine.run():
+        await machine.wait_for_version("1.0.0")
+        before = await machine.ask()
+        machine.releases.make_server("2.0.0", exit_code=5)
+        machine.offer("2.0.0")
+        failed = await machine.wait_for_phase("failed", "2.0.0")
+        assert "exit code 5" in failed["detail"]
+        assert await machine.ask() == before
+    assert machine.layout.installed(SERVER) == ["1.0.0"]
+
+
+async def test_update_waits_for_the_window(machine: Machine) -> None:
+    machine.allowed.write_text('{"restart_allowed": false, "reason": "the press is closed"}')
+    async with machine.run():
+        await machine.wait_for_version("1.0.0")
+        machine.releases.make_server("2.0.0")
+        machine.offer("2.0.0")
+        waiting = await machine.wait_for_phase("waiting", "2.0.0")
+        assert waiting["detail"] == "the press is closed"
+        await asyncio.sleep(1)
+        assert (await machine.ask()).version == "1.0.0"
+        began = time.monotonic()
+        machine.allowed.write_text('{"restart_allowed": true}')
+        await machine.wait_for_phase("switching", "2.0.0")
+        assert time.monotonic() - began < limit(5)
+        await machine.wait_for_version("2.0.0")
+
+
+async def test_agent_that_is_killed_leaves_the_server_and_finds_it_again(machine: Machine) -> None:
+    async with machine.run() as agent:
+        await machine.wait_for_version("1.0.0")
+        pid = json.loads((machine.layout.root / "server.pid").read_bytes())["pid"]
+        agent.signal(signal.SIGKILL)
+        await agent.exit_code()
+    assert (await machine.ask()).version == "1.0.0"
+    async with machine.run() as agent:
+        await agent.err.wait_for("runs already")
+        await asyncio.sleep(0.5)
+        assert json.loads((machine.layout.root / "server.pid").read_bytes())["pid"] == pid
+        psutil.Process(pid).kill()
+        await machine.wait_for_version("1.0.0")
+        assert json.loads((machine.layout.root / "server.pid").read_bytes())["pid"] != pid
+
+
+async def test_agent_killed_during_a_trial_concludes_it(machine: Machine) -> None:
+    machine.settings["probe_interval"] = 3
+    async with machine.run() as agent:
+        await machine.wait_for_version("1.0.0")
+        machine.releases.make_server("2.0.0")
+        machine.offer("2.0.0")
+        await machine.wait_for_version("2.0.0")
+        agent.signal(signal.SIGKILL)
+        await agent.exit_code()
+    assert load_state(machine.layout.state)[SERVER].trial is not None
+    machine.settings["probe_interval"] = 0.3
+    async with machine.run():
+        await machine.wait_for_phase("current", "2.0.0")
+    assert load_state(machine.layout.state)[SERVER].last_good == "2.0.0"
+
+
+async def test_version_that_crashes_again_and_again_is_replaced(machine: Machine) -> None:
+    async with machine.run():
+        await machine.wait_for_version("1.0.0")
+        machine.releases.make_server("2.0.0")
+        machine.offer("2.0.0")
+        await machine.wait_for_phase("current", "2.0.0")
+        for _ in range(3):
+            await machine.wait_for_version("2.0.0", 40)
+            machine.end_server()
+        await machine.wait_for_version("1.0.0", 40)
+        failed = await machine.wait_for_phase("failed", "2.0.0")
+        assert "again and again" in failed["detail"]
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can mount a small disk")
+async def test_full_disk_is_explained_and_the_update_waits_for_space(
+    tmp_path: Path, first_version: Path
+) -> None:
+    with mount_small_disk(tmp_path / "root"):
+        machine = Machine(tmp_path)
+        machine.install(first_version)
+        machine.offer("1.0.0")
+        filling = machine.layout.root / "filling"
+        async with machine.run():
+            await machine.wait_for_version("1.0.0")
+            filling.write_bytes(bytes(300_000_000))
+            machine.releases.make_server("2.0.0")
+            machine.offer("2.0.0")
+            failed = await machine.wait_for_phase("failed", "2.0.0")
+            assert "free some" in failed["detail"]
+            assert (await machine.ask()).version == "1.0.0"
+            filling.unlink()
+            await machine.wait_for_version("2.0.0")
+        machine.end_server()
+
+
+@contextlib.contextmanager
+def mount_small_disk(directory: Path) -> Iterator[None]:
+    directory.mkdir()
+    options = ["-t", "tmpfs", "-o", "size=400m", "tmpfs"]
+    subprocess.run(["mount", *options, str(directory)], check=True)
+    try:
+        yield
+    finally:
+        subprocess.run(["umount", "--lazy", str(directory)], check=True)

@@ -1,0 +1,60 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from cogwork.agent.errors import DiskFull
+from cogwork.agent.release.manifest import Product
+from cogwork.agent.slots.disk import (
+    InstalledVersion,
+    choose_removals,
+    clean_up,
+    remove_unfinished,
+    require_space,
+)
+from cogwork.agent.slots.layout import Layout
+
+DAY = 24 * 3600.0
+
+
+def version(name: str, days: float, size: int = 100) -> InstalledVersion:
+    return InstalledVersion(name, -days * DAY, size)
+
+
+def test_old_versions_are_removed_unless_they_are_used() -> None:
+    installed = [version("1", 90), version("2", 60), version("3", 40), version("4", 1)]
+    assert choose_removals(installed, {"2"}, 0) == ["1", "3"]
+
+
+def test_oldest_are_removed_above_the_limit() -> None:
+    installed = [version(str(number), 10 - number) for number in range(5)]
+    assert choose_removals(installed, {"4"}, 0, max_bytes=250) == ["0", "1"]
+
+
+def test_used_versions_stay_whatever_they_need() -> None:
+    installed = [version("1", 90, 1 << 40), version("2", 80, 1 << 40)]
+    assert choose_removals(installed, {"1", "2"}, 0) == []
+
+
+def test_current_version_stays(tmp_path: Path) -> None:
+    layout = Layout(tmp_path)
+    for name in ("1", "2"):
+        layout.slot(Product.SERVER, name).mkdir(parents=True)
+    layout.switch(Product.SERVER, "1")
+    assert clean_up(layout, Product.SERVER, (), 1e12) == ["2"]
+    assert layout.installed(Product.SERVER) == ["1"]
+
+
+def test_unfinished_versions_are_not_versions(tmp_path: Path) -> None:
+    layout = Layout(tmp_path)
+    (layout.versions / ".unfinished-server-3").mkdir(parents=True)
+    assert layout.installed(Product.SERVER) == []
+    remove_unfinished(layout)
+    assert [*layout.versions.iterdir()] == []
+
+
+def test_missing_space_is_explained(tmp_path: Path) -> None:
+    require_space(tmp_path, 0)
+    with pytest.raises(DiskFull, match="free some"):
+        require_space(tmp_path, 1 << 60)
