@@ -200,7 +200,7 @@ async def test_settings_of_the_agent_are_passed_on(app: AppClient, agent: Update
 
 
 async def test_failed_part_is_told_to_go_back_and_the_report_says_why(
-    cloud: Cloud, agent: UpdateAgent, tmp_path: Path
+    cloud: Cloud, app: AppClient, agent: UpdateAgent, tmp_path: Path
 ) -> None:
     await add(cloud, tmp_path, "1.0.0", "2.0.0", "2.0.1")
     await roll_out(cloud, "2.0.0")
@@ -220,6 +220,10 @@ async def test_failed_part_is_told_to_go_back_and_the_report_says_why(
         *("press", agent.part, "rolled_back", "1970-01-12T13:46:40+00:00"),
     )
     assert failed["reason"] == "the server did not\nstart within 60 s"
+    part = await app.get_robot_part(agent.part)
+    assert part.user_supplied_info is not None
+    shown: Any = part.user_supplied_info["software"]
+    assert shown["server"]["last_report"]["outcome"] == "rolled_back"
     last = (await software_of(cloud, agent.part))["server"]["last_report"]
     assert (last["version"], last["outcome"]) == ("2.0.0", "rolled_back")
     await roll_out(cloud, "2.0.1")
