@@ -11,8 +11,9 @@ _INTRO = """\
 # Fleet API
 
 What `cogwork-cloud` serves of the public fleet API, which the SDK's `AppClient` uses. A method that
-is not served returns `UNIMPLEMENTED` with the reason. Machines use `viam.app.v1.RobotService`,
-packages are in `viam.app.packages.v1.PackageService`, and both are served as a whole.
+is not served returns `UNIMPLEMENTED` with the reason. Machines use `viam.app.v1.RobotService`, and
+their agents `viam.app.agent.v1.AgentDeviceService`; packages are in
+`viam.app.packages.v1.PackageService`. These are served as a whole.
 
 """
 

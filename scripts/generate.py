@@ -199,6 +199,12 @@ EXAMPLES = {
     "maintenance_allowed_key": "nobody_inside"
   }
 }""",
+    "agent": """{
+  "agent": {
+    "version_control": { "agent": "stable", "viam-server": "1.4.0" },
+    "system_configuration": { "os_auto_upgrade_type": "security" }
+  }
+}""",
     "jobs": """{
   "components": [{ "name": "thermometer", "api": "rdk:component:sensor", "model": "fake" }],
   "jobs": [

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import io
+import json
 import tarfile
+from pathlib import Path
 
 
 def make_archive(**files: bytes) -> bytes:
@@ -25,3 +27,21 @@ def make_link_archive(target: str) -> bytes:
         member.type, member.linkname = tarfile.SYMTYPE, target
         archive.addfile(member)
     return packed.getvalue()
+
+
+def write_release(
+    directory: Path,
+    version: str,
+    product: str = "server",
+    platform: str = "linux/amd64",
+    content: bytes = b"wheel",
+) -> Path:
+    """Write the archive of a release, without a signature, and return its path."""
+    manifest = {"product": product, "version": version, "platform": platform}
+    path = directory / f"cogwork-{product}-{version}-{platform.replace('/', '-')}.tar"
+    with tarfile.open(path, "w") as archive:
+        for name, data in (("manifest.json", json.dumps(manifest).encode()), ("a.whl", content)):
+            member = tarfile.TarInfo(name)
+            member.size = len(data)
+            archive.addfile(member, io.BytesIO(data))
+    return path

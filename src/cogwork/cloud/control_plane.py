@@ -25,9 +25,15 @@ from cogwork.cloud.registry.package_service import PACKAGE_SERVICE, package_meth
 from cogwork.cloud.signaling.rendezvous import Rendezvous
 from cogwork.cloud.signaling.signaling_service import SIGNALING_SERVICE, signaling_methods
 from cogwork.cloud.storage.records import Transaction
+from cogwork.cloud.updates.agent_device_service import (
+    AGENT_DEVICE_SERVICE,
+    agent_device_methods,
+)
+from cogwork.cloud.updates.update_service import UpdateService
 from cogwork.core.errors import CogworkError
 from cogwork.wire.grpc_services import add_standard_services
 from cogwork.wire.handlers import HandlerTable
+from cogwork.wire.update_method import UPDATE_SERVICE
 from cogwork.wire.watch_method import WATCH_SERVICE
 
 _AUTH_SERVICE: Final = "proto.rpc.v1.AuthService"
@@ -54,6 +60,8 @@ class ControlPlane:
         self.table.add(ROBOT_SERVICE, lambda: robot_methods(context, login, configs))
         self.table.add(SIGNALING_SERVICE, lambda: signaling_methods(context, login, rendezvous))
         self.table.add(WATCH_SERVICE, WatchService(context, login, configs).methods)
+        self.table.add(AGENT_DEVICE_SERVICE, lambda: agent_device_methods(context, login))
+        self.table.add(UPDATE_SERVICE, UpdateService(context, login).methods)
         add_standard_services(self.table)
 
     async def initialize(self, organization: str) -> tuple[str, str]:

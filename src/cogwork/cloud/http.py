@@ -14,6 +14,7 @@ from cogwork import __version__
 from cogwork.cloud.control_plane import ControlPlane
 from cogwork.cloud.machine.machine_http import machine_routes
 from cogwork.cloud.registry.package_download import package_routes
+from cogwork.cloud.updates.release_download import release_routes
 from cogwork.wire.grpcweb import GrpcWebApp, is_grpc_web
 from cogwork.wire.http1 import Application
 
@@ -26,6 +27,7 @@ def create_app(plane: ControlPlane) -> Application:
         Route("/", root),
         *machine_routes(plane.context, plane.login),
         *package_routes(plane.context, plane.login),
+        *release_routes(plane.context),
     ]
     pages = Starlette(routes=routes)
     calls = GrpcWebApp(plane.table, plane.login.check_call)

@@ -1,4 +1,4 @@
-"""`cogwork-cloud`: create a fleet cloud, serve it, and show what its machines use."""
+"""`cogwork-cloud`: create a fleet cloud, serve it, show what its machines use, update them."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from cogwork import __version__
+from cogwork.cloud.updates.release_parser import add_release_parser
 from cogwork.core.errors import CogworkError
 from cogwork.core.paths import cogwork_home
 from cogwork.serving import process
@@ -86,14 +87,19 @@ def _build_parser() -> argparse.ArgumentParser:
     usage.add_argument("--json", action="store_true", help="print JSON, with every day")
     usage.set_defaults(run=_usage)
     for each in (init, serve, usage):
-        each.add_argument(
-            "--data",
-            type=Path,
-            default=cogwork_home(os.environ) / "cloud",
-            metavar="DIRECTORY",
-            help="where the cloud is kept (default: %(default)s)",
-        )
+        _add_data_option(each)
+    add_release_parser(commands, _add_data_option)
     return parser
+
+
+def _add_data_option(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--data",
+        type=Path,
+        default=cogwork_home(os.environ) / "cloud",
+        metavar="DIRECTORY",
+        help="where the cloud is kept (default: %(default)s)",
+    )
 
 
 def _init(arguments: argparse.Namespace) -> int:

@@ -16,6 +16,7 @@ from cogwork.cloud.public_name import PublicName
 from cogwork.cloud.registry.blob_sweep import sweep_periodically
 from cogwork.cloud.retention import expire_periodically
 from cogwork.cloud.signaling.relay_servers import NO_RELAYS, RelayServers
+from cogwork.cloud.updates.rollout_supervisor import supervise_rollouts
 from cogwork.core.clock import Clock
 from cogwork.core.errors import CogworkError
 from cogwork.front.connections import ConnectionLimits
@@ -100,6 +101,7 @@ async def _start(
         log.pipeline.flush_periodically(),
         expire_periodically(plane.context.logs, clock),
         sweep_periodically(plane.context),
+        supervise_rollouts(plane.context),
     ):
         task = asyncio.create_task(work)
         stack.push_async_callback(_cancel, task)

@@ -7,6 +7,7 @@ from typing import Annotated, Any, ClassVar, Literal, Self
 from pydantic import AfterValidator, Field, JsonValue, model_validator
 
 from cogwork.config import codes
+from cogwork.config.agent import AgentConfig
 from cogwork.config.cloud import CloudConfig
 from cogwork.config.fields import (
     ApiField,
@@ -302,6 +303,8 @@ class MachineConfig(Section):
     maintenance: MaintenanceConfig | None = None
     """The sensor that decides when an update may interrupt the machine. Without it, updates may
     always interrupt it."""
+    agent: AgentConfig | None = None
+    """The agent, which installs updates."""
     jobs: list[JobConfig] = []
     """Methods to call on a schedule."""
     tracing: Annotated[TracingConfig, Field(default_factory=TracingConfig.model_construct)]

@@ -107,6 +107,8 @@ CogworkError
 ├── UnsatisfiableRange a range of bytes that a file does not have (cloud/byte_range.py)
 ├── FragmentInUse   a fragment that machines use (cloud/fragments.py, with the next)
 ├── TooManyFragments an organization with too many fragments
+├── ReleaseExists   another archive of the same release (cloud/updates/releases.py)
+├── CannotReadRelease an archive that is not a release (cloud/updates/release_commands.py)
 ├── ItemInUse       a registry item that machines use (cloud/registry_items.py)
 ├── CannotUnseal    a secret that was stored with another key (cloud/keyring.py)
 ├── SecretLimit     a secret too many, or the last one (cloud/secrets.py)

@@ -167,3 +167,23 @@ async def test_folder_has_only_complete_files(tmp_path: Path) -> None:
     files = [each for each in tmp_path.rglob("*") if each.is_file()]
     assert files == [tmp_path / blob.digest[:2] / blob.digest[2:]]
     assert files[0].stat().st_mode & 0o777 == 0o600
+
+
+async def test_opening_the_folder_spares_the_uploads_of_others(tmp_path: Path) -> None:
+    blobs = FolderBlobs(tmp_path)
+    is_reading, go_on = asyncio.Event(), asyncio.Event()
+
+    async def upload() -> AsyncIterator[bytes]:
+        yield CONTENT
+        is_reading.set()
+        await go_on.wait()
+
+    async with asyncio.timeout(DEADLINE):
+        writing = asyncio.create_task(blobs.write(upload(), LIMIT, accept))
+        await is_reading.wait()
+        other = FolderBlobs(tmp_path)
+        go_on.set()
+        blob = await writing
+        assert await read(other, blob.digest) == CONTENT
+    await other.aclose()
+    await blobs.aclose()

@@ -18,6 +18,7 @@ from cogwork.cli.fleet.inventory import (
     list_parts,
 )
 from cogwork.cli.fleet.online_state import OnlineState, read_online_state
+from cogwork.cli.fleet.software import HEADINGS, read_software, software_cells
 from cogwork.cli.table import align_rows, format_age
 from cogwork.cli.terminal import EXIT_OK, print_error, print_json, print_text
 from cogwork.core.sentences import join_names
@@ -134,17 +135,22 @@ def machine_rows(
 
 
 def part_rows(found: Sequence[pb.RobotPart], now: float) -> Rows:
+    """Return the rows, with the versions if an agent reports them."""
+    software = [read_software(each) for each in found]
+    has_software = any(software)
     rows = [
         (
             each.name,
             "main" if each.main_part else "",
             *read_online_state(each, now).cells(now),
+            *(software_cells(known) if has_software else ()),
             each.fqdn,
             each.id,
         )
-        for each in found
+        for each, known in zip(found, software, strict=True)
     ]
-    return [("NAME", "ROLE", "STATE", "LAST SEEN", "ADDRESS", "ID"), *rows]
+    more = HEADINGS if has_software else ()
+    return [("NAME", "ROLE", "STATE", "LAST SEEN", *more, "ADDRESS", "ID"), *rows]
 
 
 def describe_part(part: pb.RobotPart, now: float) -> dict[str, Any]:
@@ -157,6 +163,7 @@ def describe_part(part: pb.RobotPart, now: float) -> dict[str, Any]:
         "fqdn": part.fqdn,
         "local_fqdn": part.local_fqdn,
         **read_online_state(part, now).as_json(),
+        "software": read_software(part),
     }
 
 

@@ -21,6 +21,7 @@ from cogwork.cloud.names import host_label, require_name
 from cogwork.cloud.operation import Call, Operation, new_id, reading, to_timestamp, writing
 from cogwork.cloud.public_name import local_name
 from cogwork.cloud.storage.records import Row, Transaction, first
+from cogwork.cloud.updates.part_software import describe_software
 from cogwork.core.errors import InvalidRequest, NotFound
 
 _EMPTY: Final = "{}"
@@ -200,6 +201,8 @@ def describe_part(tx: Transaction, call: Call, row: Row) -> pb.RobotPart:
         seconds_since_online=seen.seconds_since,
         last_access=to_timestamp(seen.last_access) if seen.last_access is not None else None,
     )
+    if software := describe_software(tx, row["id"]):
+        found.user_supplied_info.update({"software": software})
     if find_role(tx, call.actor, _machine_of(row)) is CloudRole.OWNER:
         secrets = list_secrets(tx, call.keyring, SecretOwner.PART, row["id"])
         found.secret = secrets[0].secret

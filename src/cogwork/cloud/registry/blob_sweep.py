@@ -35,5 +35,7 @@ async def sweep_blobs(context: CloudContext) -> int:
 
 
 def _list_used(tx: Transaction) -> set[str]:
-    rows = tx.query("SELECT DISTINCT digest FROM package WHERE deleted_at IS NULL")
+    rows = tx.query(
+        "SELECT digest FROM package WHERE deleted_at IS NULL UNION SELECT digest FROM release"
+    )
     return {row["digest"] for row in rows}

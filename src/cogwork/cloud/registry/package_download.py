@@ -6,19 +6,18 @@ It checks the content against the checksum in the header `x-goog-hash`.
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
 from typing import Final
 
 from starlette.requests import Request
-from starlette.responses import PlainTextResponse, Response, StreamingResponse
+from starlette.responses import PlainTextResponse, Response
 from starlette.routing import Route
 
 from cogwork.auth.errors import InvalidLogin, RoleTooLow, TooManyAttempts, Unauthenticated
+from cogwork.cloud.blob_response import respond_with_blob
 from cogwork.cloud.context import CloudContext
 from cogwork.cloud.identity.actor import Actor, ActorType
 from cogwork.cloud.identity.login import Login
 from cogwork.cloud.identity.membership import can_see
-from cogwork.cloud.registry.byte_range import UnsatisfiableRange, parse_range
 from cogwork.cloud.registry.packages import encode_checksum
 from cogwork.cloud.storage.records import Row, Transaction, first
 from cogwork.core.errors import CogworkError, NotFound
@@ -81,27 +80,8 @@ def _find_package(tx: Transaction, actor: Actor, package: str) -> Row:
 
 
 def _respond(context: CloudContext, request: Request, row: Row) -> Response:
-    size: int = row["size"]
     headers = {
-        **SECURITY_HEADERS,
         "Content-Type": "application/x-gzip",
-        "Accept-Ranges": "bytes",
-        "ETag": f'"{row["digest"]}"',
         "x-goog-hash": f"crc32c={encode_checksum(row)}",
     }
-    # A range of something else than what the client has would not fit together.
-    is_same = request.headers.get("if-range", headers["ETag"]) == headers["ETag"]
-    wanted = request.headers.get("range", "") if is_same and request.method == "GET" else ""
-    try:
-        part = parse_range(wanted, size)
-    except UnsatisfiableRange as error:
-        headers = {**SECURITY_HEADERS, "Content-Range": f"bytes */{size}"}
-        return PlainTextResponse(f"{error}\n", 416, headers=headers)
-    if part is not None:
-        headers["Content-Range"] = f"bytes {part.start}-{part.end - 1}/{size}"
-    start, end = part or (0, size)
-    headers["Content-Length"] = str(end - start)
-    if request.method == "HEAD":
-        return Response(headers=headers)
-    chunks: AsyncIterator[bytes] = context.blobs.read(row["digest"], start, end)
-    return StreamingResponse(chunks, 206 if part is not None else 200, headers=headers)
+    return respond_with_blob(context.blobs, request, row["digest"], row["size"], headers)

@@ -1,8 +1,10 @@
-"""Blobs as files in a folder, for a cloud of one process."""
+"""Blobs as files in a folder, for a cloud of one process and the commands beside it."""
 
 from __future__ import annotations
 
 import asyncio
+import contextlib
+import fcntl
 import hashlib
 import os
 import re
@@ -47,8 +49,8 @@ class FolderBlobs:
         self._incoming = folder / "incoming"
         self._upload_timeout = upload_timeout
         atomic.make_directory(self._incoming)
-        for each in self._incoming.iterdir():  # left over from a process that was killed
-            each.unlink()
+        for each in self._incoming.iterdir():
+            _remove_leftover(each)
         self._workers = Workers("blobs", threads=_THREADS, waiting=_WAITING)
 
     async def write(self, chunks: AsyncIterator[bytes], limit: int, check: Check) -> Blob:
@@ -148,8 +150,7 @@ class _Upload:
     """Content that is being received, with its checksums so far."""
 
     def __init__(self, directory: Path) -> None:
-        descriptor, name = tempfile.mkstemp(dir=directory)
-        self.path = Path(name)
+        descriptor, self.path = _create_locked(directory)
         self.size = 0
         self._file = os.fdopen(descriptor, "wb", buffering=0)
         self._lock = threading.Lock()
@@ -178,6 +179,23 @@ class _Upload:
         with self._lock:
             self._file.close()
             self.path.unlink(missing_ok=True)
+
+
+def _create_locked(directory: Path) -> tuple[int, Path]:
+    """Return a new file whose lock shows other processes that its upload goes on."""
+    while True:
+        descriptor, name = tempfile.mkstemp(dir=directory)
+        fcntl.flock(descriptor, fcntl.LOCK_EX)
+        if os.fstat(descriptor).st_nlink:
+            return descriptor, Path(name)
+        os.close(descriptor)  # another process took it for a leftover, before it was locked
+
+
+def _remove_leftover(path: Path) -> None:
+    """Remove a file, unless another process is uploading it, as `cogwork-cloud release` does."""
+    with contextlib.suppress(FileNotFoundError, BlockingIOError), path.open("rb") as file:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        path.unlink()
 
 
 class _Content:

@@ -168,5 +168,71 @@ CREATE TABLE config_reference (
 CREATE INDEX config_reference_by_target ON config_reference (target_type, target_id);
 """
 
-MIGRATIONS: Final = (_FIRST, _REGISTRY_AND_FRAGMENTS)
+_UPDATES: Final = """
+CREATE TABLE release (
+    product TEXT NOT NULL,
+    version TEXT NOT NULL,
+    platform TEXT NOT NULL,
+    digest TEXT NOT NULL,
+    size BIGINT NOT NULL,
+    filename TEXT NOT NULL,
+    created_at BIGINT NOT NULL,
+    PRIMARY KEY (product, version, platform)
+);
+CREATE INDEX release_by_digest ON release (digest);
+CREATE TABLE rollout (
+    id TEXT PRIMARY KEY,
+    channel TEXT NOT NULL,
+    product TEXT NOT NULL,
+    number BIGINT NOT NULL,
+    version TEXT NOT NULL,
+    stages TEXT NOT NULL,
+    stage_time BIGINT NOT NULL,
+    max_failures BIGINT NOT NULL,
+    stage BIGINT NOT NULL,
+    stage_began BIGINT NOT NULL,
+    paused_at BIGINT,
+    pause_reason TEXT NOT NULL,
+    counted_from BIGINT NOT NULL,
+    is_superseded INTEGER NOT NULL,
+    created_at BIGINT NOT NULL,
+    UNIQUE (channel, product, number)
+);
+CREATE TABLE trial (
+    rollout_id TEXT NOT NULL REFERENCES rollout (id),
+    part_id TEXT NOT NULL REFERENCES part (id),
+    version_before TEXT NOT NULL,
+    offered_at BIGINT NOT NULL,
+    outcome TEXT NOT NULL,
+    reason TEXT NOT NULL,
+    since BIGINT,
+    reported_at BIGINT NOT NULL,
+    PRIMARY KEY (rollout_id, part_id)
+);
+CREATE INDEX trial_by_outcome ON trial (rollout_id, outcome, reported_at);
+CREATE TABLE part_software (
+    part_id TEXT NOT NULL REFERENCES part (id),
+    product TEXT NOT NULL,
+    running TEXT NOT NULL,
+    installed TEXT NOT NULL,
+    started_at BIGINT,
+    platform TEXT NOT NULL,
+    distribution TEXT NOT NULL,
+    hindrance TEXT NOT NULL,
+    changed_at BIGINT NOT NULL,
+    PRIMARY KEY (part_id, product)
+);
+CREATE TABLE update_report (
+    part_id TEXT NOT NULL REFERENCES part (id),
+    product TEXT NOT NULL,
+    version TEXT NOT NULL,
+    outcome TEXT NOT NULL,
+    reason TEXT NOT NULL,
+    since BIGINT,
+    reported_at BIGINT NOT NULL,
+    PRIMARY KEY (part_id, product)
+);
+"""
+
+MIGRATIONS: Final = (_FIRST, _REGISTRY_AND_FRAGMENTS, _UPDATES)
 """Scripts that bring the tables from each version to the next. Released ones never change."""

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+from typing import Any
 
 from viam.gen.app.v1 import app_pb2 as pb
 
@@ -42,6 +43,27 @@ def test_part_that_was_never_seen_awaits_its_setup() -> None:
     _, row, main = part_rows([new, MAIN], NOW)
     assert row == ("new", "", "awaiting setup", "-", "", "p")
     assert main == ("press-main", "main", "-", "-", "press-main.hall.test", "p1")
+
+
+def test_part_has_its_versions_and_what_became_of_its_update() -> None:
+    report = {"version": "2.0.0", "outcome": "rolled_back", "reason": "it crashed"}
+    updated = pb.RobotPart(id="p", name="new")
+    software: dict[str, Any] = {
+        "server": {"running": "1.0.0", "last_report": report},
+        "agent": {"running": "0.1.0"},
+    }
+    updated.user_supplied_info.update({"software": software})
+    heading, row, main = part_rows([updated, MAIN], NOW)
+    assert heading[4:7] == ("SERVER", "AGENT", "UPDATE")
+    assert row[4:7] == ("1.0.0", "0.1.0", "server 2.0.0 rolled back: it crashed")
+    assert main[4:7] == ("-", "-", "-")
+    assert describe_part(updated, NOW)["software"] == software
+
+
+def test_part_of_another_cloud_has_no_versions() -> None:
+    part = pb.RobotPart(id="p", name="new")
+    part.user_supplied_info.update({"software": ["x"], "other": 1})
+    assert part_rows([part], NOW)[0] == ("NAME", "ROLE", "STATE", "LAST SEEN", "ADDRESS", "ID")
 
 
 def test_parts_are_described_without_secrets() -> None:

@@ -1,0 +1,44 @@
+"""The software on a part: its versions, and the updates that wait or failed."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from cogwork.resource import sdk
+
+assert sdk.VERSION  # `sdk` must be imported before the SDK itself
+from google.protobuf.json_format import MessageToDict  # noqa: E402
+from viam.gen.app.v1 import app_pb2 as pb  # noqa: E402
+
+HEADINGS: Final = ("SERVER", "AGENT", "UPDATE")
+_PRODUCTS: Final = ("server", "agent")
+_MAX_LENGTH: Final = 80
+
+
+def read_software(part: pb.RobotPart) -> dict[str, dict[str, Any]]:
+    """Return what the cloud knows of each product; empty without an agent."""
+    found = MessageToDict(part.user_supplied_info).get("software")
+    if not isinstance(found, dict):
+        return {}
+    return {
+        product: found[product] for product in _PRODUCTS if isinstance(found.get(product), dict)
+    }
+
+
+def software_cells(software: dict[str, dict[str, Any]]) -> tuple[str, str, str]:
+    """Return the cells of a table under `HEADINGS`."""
+    server, agent = (str(software.get(product, {}).get("running") or "-") for product in _PRODUCTS)
+    updates = [
+        text for product, found in software.items() if (text := _describe_update(product, found))
+    ]
+    return server, agent, "; ".join(updates) or "-"
+
+
+def _describe_update(product: str, found: dict[str, Any]) -> str:
+    """Return what keeps a product from its update; empty for nothing."""
+    report = found.get("last_report")
+    if isinstance(report, dict) and report.get("outcome") not in ("good", None):
+        outcome = str(report["outcome"]).replace("_", " ")
+        reason = f": {report['reason']}" if report.get("reason") else ""
+        return f"{product} {report.get('version')} {outcome}{reason}"[:_MAX_LENGTH]
+    return str(found.get("hindrance") or "")[:_MAX_LENGTH]

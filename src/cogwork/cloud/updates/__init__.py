@@ -1,0 +1,1 @@
+"""Updates of machines: releases, channels and their staged rollouts."""

@@ -1,0 +1,89 @@
+"""The archive of a release: what its manifest says about it.
+
+Only machines verify the signature, because they must not trust the cloud with that.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import dataclass
+from typing import IO, Any, Final
+
+from cogwork.core.errors import InvalidRequest
+from cogwork.modules.tar import BadArchive, MemberKind, TarReader
+from cogwork.wire.update_method import Product
+
+MAX_SIZE: Final = 2 << 30
+"""Bytes of an archive."""
+_MANIFEST: Final = "manifest.json"
+_MAX_MANIFEST: Final = 1 << 20
+_MAX_ENTRIES: Final = 10_000
+_VERSION: Final = re.compile(r"(?=.{3,64}$)\d+(\.[0-9A-Za-z+_-]+)+", re.ASCII)
+"""It has a dot, so that it cannot be the name of a channel, and begins with a digit."""
+_PLATFORM: Final = re.compile(r"[a-z0-9]{1,20}/[a-z0-9]{1,20}")
+
+
+@dataclass(frozen=True, slots=True)
+class Manifest:
+    product: Product
+    version: str
+    platform: str
+    """`linux/amd64`"""
+
+    @property
+    def filename(self) -> str:
+        return f"cogwork-{self.product}-{self.version}-{self.platform.replace('/', '-')}.tar"
+
+
+def is_version(text: str) -> bool:
+    return _VERSION.fullmatch(text) is not None
+
+
+def read_manifest(file: IO[bytes]) -> Manifest:
+    """Return the manifest of an archive, given at its first byte. Raise InvalidRequest."""
+    try:
+        text = _find_manifest(file)
+    except BadArchive as error:
+        raise InvalidRequest(f"this is not a release: {error}; give a .tar archive") from None
+    try:
+        found = json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise InvalidRequest(f"its {_MANIFEST} is not JSON: {error}") from None
+    return _parse_manifest(found)
+
+
+def _find_manifest(file: IO[bytes]) -> bytes:
+    reader = TarReader(file.read)
+    for count, member in enumerate(reader, 1):
+        if count > _MAX_ENTRIES:
+            raise BadArchive(f"it has more than {_MAX_ENTRIES} entries")
+        if member.path.removeprefix("./") == _MANIFEST and member.kind is MemberKind.FILE:
+            if member.size > _MAX_MANIFEST:
+                raise BadArchive(f"its {_MANIFEST} is larger than {_MAX_MANIFEST >> 20} MiB")
+            return b"".join(reader.content())
+    raise BadArchive(f"it has no {_MANIFEST}")
+
+
+def _parse_manifest(found: Any) -> Manifest:
+    values = found if isinstance(found, dict) else {}
+    product, version, platform = (values.get(key) for key in ("product", "version", "platform"))
+    if product not in tuple(Product):
+        raise InvalidRequest(
+            f"the product in its {_MANIFEST} is {_show(product)}; it must be "
+            + " or ".join(f'"{each}"' for each in Product)
+        )
+    if not isinstance(version, str) or not is_version(version):
+        raise InvalidRequest(
+            f"the version in its {_MANIFEST} is {_show(version)}; it must be one such as 1.4.0"
+        )
+    if not isinstance(platform, str) or not _PLATFORM.fullmatch(platform):
+        raise InvalidRequest(
+            f"the platform in its {_MANIFEST} is {_show(platform)}; it must be one such as "
+            "linux/amd64"
+        )
+    return Manifest(Product(product), version, platform)
+
+
+def _show(value: Any) -> str:
+    return json.dumps(value, ensure_ascii=False)[:100]

@@ -1,0 +1,110 @@
+"""Releases: the archives that machines update themselves with, which never change."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+from cogwork.cloud.storage.blobs import Blob
+from cogwork.cloud.storage.records import Row, Transaction, first
+from cogwork.cloud.updates.release_archive import Manifest
+from cogwork.core.errors import CogworkError
+from cogwork.wire.update_method import Product
+
+
+class ReleaseExists(CogworkError):
+    """Another archive has this product, version and platform."""
+
+    status = "ALREADY_EXISTS"
+
+
+class Release(NamedTuple):
+    product: Product
+    version: str
+    platform: str
+    digest: str
+    """SHA-256, in hexadecimal."""
+    size: int
+    filename: str
+    created_at: int
+
+    @property
+    def path(self) -> str:
+        """Where the cloud serves it."""
+        return f"/releases/{self.digest}/{self.filename}"
+
+    def as_json(self) -> dict[str, Any]:
+        return {
+            "product": self.product,
+            "version": self.version,
+            "platform": self.platform,
+            "sha256": self.digest,
+            "size": self.size,
+            "filename": self.filename,
+        }
+
+
+def add_release(tx: Transaction, manifest: Manifest, blob: Blob, now: int) -> Release:
+    """Return the new release, or the one that is there with the same content.
+
+    Raise ReleaseExists.
+    """
+    known = find_release(tx, manifest.product, manifest.version, manifest.platform)
+    if known is not None and known.digest != blob.digest:
+        raise ReleaseExists(
+            f"{manifest.product} {manifest.version} for {manifest.platform} has another content "
+            "already; give what you changed a new version"
+        )
+    if known is not None:
+        return known
+    new = Release(
+        product=manifest.product,
+        version=manifest.version,
+        platform=manifest.platform,
+        digest=blob.digest,
+        size=blob.size,
+        filename=manifest.filename,
+        created_at=now,
+    )
+    tx.execute(
+        "INSERT INTO release (product, version, platform, digest, size, filename, created_at) "
+        "VALUES (?, ?, ?, ?, ?, ?, ?)",
+        *new,
+    )
+    return new
+
+
+def find_release(tx: Transaction, product: Product, version: str, platform: str) -> Release | None:
+    row = first(
+        tx.query(
+            "SELECT * FROM release WHERE product = ? AND version = ? AND platform = ?",
+            *(product, version, platform),
+        )
+    )
+    return _from_row(row) if row is not None else None
+
+
+def find_file(tx: Transaction, digest: str, filename: str) -> Release | None:
+    rows = tx.query("SELECT * FROM release WHERE digest = ? AND filename = ?", digest, filename)
+    return _from_row(rows[0]) if rows else None
+
+
+def list_releases(tx: Transaction) -> list[Release]:
+    """Return all releases, newest last."""
+    return [_from_row(row) for row in tx.query("SELECT * FROM release ORDER BY created_at, digest")]
+
+
+def list_platforms(tx: Transaction, product: Product, version: str) -> Sequence[str]:
+    rows = tx.query(
+        "SELECT platform FROM release WHERE product = ? AND version = ? ORDER BY platform",
+        *(product, version),
+    )
+    return [row["platform"] for row in rows]
+
+
+def _from_row(row: Row) -> Release:
+    return Release(
+        Product(row["product"]),
+        *(row["version"], row["platform"], row["digest"], row["size"]),
+        *(row["filename"], row["created_at"]),
+    )

@@ -1,0 +1,132 @@
+"""How rollouts go, for the operator of the cloud: which machines failed, and why."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from typing import Any, NamedTuple
+
+from cogwork.cloud.storage.records import Row, Transaction
+from cogwork.cloud.updates.rollout import Counts, Rollout
+from cogwork.cloud.updates.rollouts import count_trials, list_newest
+from cogwork.core.escape import escape
+from cogwork.wire.update_method import Outcome
+
+
+class TrialReport(NamedTuple):
+    """A machine that failed, or that waits."""
+
+    machine: str
+    part: str
+    part_id: str
+    organization: str
+    outcome: Outcome
+    reason: str
+    since: str
+    """The time, in ISO 8601; empty if it is not known."""
+    running: str
+    """The version that it runs; empty if it is not known."""
+
+    def as_json(self) -> dict[str, Any]:
+        return self._asdict()
+
+
+class RolloutStatus(NamedTuple):
+    rollout: Rollout
+    counts: Counts
+    failed: Sequence[TrialReport]
+    waiting: Sequence[TrialReport]
+
+    def as_json(self) -> dict[str, Any]:
+        rollout = self.rollout
+        return {
+            "id": rollout.id,
+            "channel": rollout.channel,
+            "product": rollout.product,
+            "version": rollout.version,
+            "state": rollout.state,
+            "pause_reason": rollout.pause_reason,
+            "stage": rollout.stage + 1,
+            "stages": rollout.stages,
+            "share": rollout.share,
+            "stage_began": _format_time(rollout.stage_began),
+            "stage_hours": rollout.stage_time / 3.6e9,
+            "max_failures": rollout.max_failures,
+            "updated": self.counts.good,
+            "failed": self.counts.failed,
+            "waiting": self.counts.waiting,
+            "failed_parts": [each.as_json() for each in self.failed],
+            "waiting_parts": [each.as_json() for each in self.waiting],
+        }
+
+
+def read_status(tx: Transaction) -> list[RolloutStatus]:
+    """Return how the newest rollout of each channel and product goes."""
+    return [
+        RolloutStatus(
+            rollout,
+            count_trials(tx, rollout, since=0),
+            _list_trials(tx, rollout, Outcome.FAILED, Outcome.ROLLED_BACK),
+            _list_trials(tx, rollout, Outcome.WAITING, Outcome.WAITING),
+        )
+        for rollout in list_newest(tx)
+    ]
+
+
+def format_status(found: Sequence[RolloutStatus]) -> str:
+    if not found:
+        return "nothing was rolled out yet; begin with: cogwork-cloud release rollout -h"
+    return "\n\n".join(map(_format_rollout, found))
+
+
+def _format_rollout(status: RolloutStatus) -> str:
+    rollout, counts = status.rollout, status.counts
+    reason = f": {rollout.pause_reason}" if rollout.pause_reason else ""
+    lines = [
+        f"{rollout.channel}  {rollout.product} {rollout.version}  {rollout.state}{reason}",
+        f"  stage {rollout.stage + 1} of {len(rollout.stages)}: {rollout.share} % of the machines, "
+        f"since {_format_time(rollout.stage_began)}",
+        f"  {counts.good} updated, {counts.failed} failed, {counts.waiting} waiting",
+    ]
+    lines += [f"  failed   {_format_trial(each)}" for each in status.failed]
+    lines += [f"  waiting  {_format_trial(each)}" for each in status.waiting if each.reason]
+    return "\n".join(lines)
+
+
+def _format_trial(trial: TrialReport) -> str:
+    has = f" (runs {trial.running})" if trial.running else ""
+    reason = trial.reason or "it gives no reason"
+    return escape(f"{trial.machine}, part {trial.part}{has}: {reason}")
+
+
+def _list_trials(tx: Transaction, rollout: Rollout, *outcomes: Outcome) -> list[TrialReport]:
+    rows = tx.query(
+        "SELECT trial.*, part.name AS part_name, machine.name AS machine_name, "
+        "organization.name AS organization_name, part_software.running "
+        "FROM trial JOIN part ON part.id = trial.part_id "
+        "JOIN machine ON machine.id = part.machine_id "
+        "JOIN organization ON organization.id = machine.organization_id "
+        "LEFT JOIN part_software ON part_software.part_id = part.id "
+        "AND part_software.product = ? "
+        "WHERE trial.rollout_id = ? AND trial.outcome IN (?, ?) "
+        "ORDER BY trial.reported_at, machine.name, part.id",
+        *(rollout.product, rollout.id, *outcomes),
+    )
+    return [_describe(row) for row in rows]
+
+
+def _describe(row: Row) -> TrialReport:
+    return TrialReport(
+        row["machine_name"],
+        row["part_name"],
+        row["part_id"],
+        row["organization_name"],
+        Outcome(row["outcome"]),
+        row["reason"],
+        _format_time(row["since"] if row["since"] is not None else row["reported_at"]),
+        row["running"] or "",
+    )
+
+
+def _format_time(microseconds: int) -> str:
+    return datetime.fromtimestamp(microseconds // 1_000_000, UTC).isoformat()

@@ -1,0 +1,241 @@
+"""The records of rollouts, and of how parts did in them."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Sequence
+from typing import Final, NamedTuple
+
+from cogwork.cloud.operation import new_id
+from cogwork.cloud.storage.records import Row, Transaction
+from cogwork.cloud.updates.releases import list_platforms
+from cogwork.cloud.updates.rollout import Counts, Rollout, Trial, judge, resume
+from cogwork.cloud.updates.version_control import is_channel
+from cogwork.core.errors import InvalidRequest, NotFound
+from cogwork.wire.update_method import Outcome, Product, UpdateReport
+
+DEFAULT_STAGES: Final = (1, 10, 50, 100)
+_MAX_STAGES: Final = 20
+_KEPT: Final = 8
+"""Rollouts of a channel and product that are kept, with what machines reported."""
+
+
+class RolloutPlan(NamedTuple):
+    stages: tuple[int, ...] = DEFAULT_STAGES
+    stage_time: int = 24 * 3_600_000_000
+    """Microseconds."""
+    max_failures: int = 5
+    """Percent."""
+
+
+def start_rollout(
+    tx: Transaction, channel: str, product: Product, version: str, plan: RolloutPlan, now: int
+) -> Rollout:
+    """Roll out a version to the machines of a channel. It takes the place of the one before.
+
+    Raise InvalidRequest or NotFound.
+    """
+    _check_plan(channel, plan)
+    if not list_platforms(tx, product, version):
+        raise NotFound(
+            f"there is no release of {product} {version}; add it with: cogwork-cloud release add "
+            "FILE"
+        )
+    known = select_rollouts(tx, channel, product)
+    if known and known[0].version == version:
+        raise InvalidRequest(
+            f"{channel} has {product} {version} already; see: cogwork-cloud release status"
+        )
+    (row,) = tx.query(
+        "SELECT COALESCE(MAX(number), 0) AS number FROM rollout WHERE channel = ? AND product = ?",
+        *(channel, product),
+    )
+    new = Rollout(new_id(), channel, product, version, *plan, stage=0, stage_began=now)
+    tx.execute(
+        "UPDATE rollout SET is_superseded = 1 WHERE channel = ? AND product = ?", channel, product
+    )
+    tx.execute(
+        "INSERT INTO rollout (id, channel, product, number, version, stages, stage_time, "
+        "max_failures, stage, stage_began, pause_reason, counted_from, is_superseded, created_at) "
+        "VALUES (?, ?, ?, ?, ?, ?, ?, ?, 0, ?, '', 0, 0, ?)",
+        *(new.id, channel, product, row["number"] + 1, version),
+        *(",".join(map(str, plan.stages)), plan.stage_time, plan.max_failures, now, now),
+    )
+    _forget_oldest(tx, channel, product, row["number"] + 1 - _KEPT)
+    return new
+
+
+def select_rollouts(tx: Transaction, channel: str, product: Product) -> list[Rollout]:
+    """Return the rollouts of a channel, newest first."""
+    rows = tx.query(
+        "SELECT * FROM rollout WHERE channel = ? AND product = ? ORDER BY number DESC",
+        *(channel, product),
+    )
+    return [_from_row(row) for row in rows]
+
+
+def find_newest(tx: Transaction, channel: str, product: Product) -> Rollout:
+    """Raise NotFound."""
+    found = select_rollouts(tx, channel, product)
+    if not found:
+        raise NotFound(
+            f"nothing of {product} was rolled out on {channel}; see: cogwork-cloud release status"
+        )
+    return found[0]
+
+
+def list_newest(tx: Transaction) -> list[Rollout]:
+    """Return the newest rollout of each channel and product."""
+    rows = tx.query("SELECT * FROM rollout WHERE is_superseded = 0 ORDER BY channel, product")
+    return [_from_row(row) for row in rows]
+
+
+def pause_rollout(tx: Transaction, channel: str, product: Product, now: int) -> Rollout:
+    found = find_newest(tx, channel, product)
+    if found.paused_at is None:
+        tx.execute(
+            "UPDATE rollout SET paused_at = ?, pause_reason = ? WHERE id = ?",
+            *(now, "paused by hand", found.id),
+        )
+    return find_newest(tx, channel, product)
+
+
+def resume_rollout(tx: Transaction, channel: str, product: Product, now: int) -> Rollout:
+    found = find_newest(tx, channel, product)
+    if found.paused_at is not None:
+        found = resume(found, now)
+        _save(tx, found)
+    return found
+
+
+def judge_rollout(tx: Transaction, rollout: Rollout, now: int) -> Rollout:
+    """Pause the rollout or begin its next stage, if what machines report demands it."""
+    found = judge(rollout, count_trials(tx, rollout), now)
+    if found != rollout:
+        _save(tx, found)
+    return found
+
+
+def count_trials(tx: Transaction, rollout: Rollout, since: int | None = None) -> Counts:
+    """Count what machines reported since the rollout was resumed, or since another time."""
+    rows = tx.query(
+        "SELECT outcome, COUNT(*) AS parts FROM trial "
+        "WHERE rollout_id = ? AND (outcome = ? OR reported_at >= ?) GROUP BY outcome",
+        *(rollout.id, Outcome.WAITING, rollout.counted_from if since is None else since),
+    )
+    parts = {Outcome(row["outcome"]): int(row["parts"]) for row in rows}
+    return Counts(
+        parts.get(Outcome.GOOD, 0),
+        parts.get(Outcome.FAILED, 0) + parts.get(Outcome.ROLLED_BACK, 0),
+        parts.get(Outcome.WAITING, 0),
+    )
+
+
+def read_trials(
+    tx: Transaction, rollouts: Sequence[Rollout], part_id: str
+) -> list[tuple[Rollout, Trial]]:
+    """Return the rollouts with how a part did in each."""
+    return [(rollout, _read_trial(tx, rollout.id, part_id)) for rollout in rollouts]
+
+
+def offer(tx: Transaction, rollout: Rollout, part_id: str, version_before: str, now: int) -> None:
+    """Note that a part is told to update."""
+    tx.execute(
+        "INSERT INTO trial (rollout_id, part_id, version_before, offered_at, outcome, reason, "
+        "reported_at) VALUES (?, ?, ?, ?, ?, '', ?) ON CONFLICT (rollout_id, part_id) DO NOTHING",
+        *(rollout.id, part_id, version_before, now, Outcome.WAITING, now),
+    )
+
+
+def note_outcome(
+    tx: Transaction, rollout: Rollout, part_id: str, report: UpdateReport, now: int
+) -> bool:
+    """Save how a part did. Return whether it is news. A failure stays one."""
+    trial = _read_trial(tx, rollout.id, part_id)
+    if not _is_next(trial.outcome, report.outcome):
+        return False
+    offer(tx, rollout, part_id, "", now)
+    tx.execute(
+        "UPDATE trial SET outcome = ?, reason = ?, since = ?, reported_at = ? "
+        "WHERE rollout_id = ? AND part_id = ?",
+        *(report.outcome, report.reason, to_microseconds(report.since), now),
+        *(rollout.id, part_id),
+    )
+    return report.outcome is not trial.outcome
+
+
+def _is_next(known: Outcome | None, reported: Outcome) -> bool:
+    if known is None:
+        # A part that had the version before the rollout proves nothing, unless it fails.
+        return reported.is_failure
+    is_step_back = known is Outcome.GOOD and reported is Outcome.WAITING
+    return not known.is_failure and not is_step_back
+
+
+def to_microseconds(seconds: float | None) -> int | None:
+    return None if seconds is None else int(seconds * 1e6)
+
+
+def _check_plan(channel: str, plan: RolloutPlan) -> None:
+    if not is_channel(channel):
+        raise InvalidRequest(
+            f'"{channel[:100]}" is not the name of a channel; use up to 32 lowercase letters, '
+            "digits and hyphens"
+        )
+    stages = plan.stages
+    is_ascending = all(one < other for one, other in itertools.pairwise(stages))
+    if not stages or len(stages) > _MAX_STAGES or not is_ascending or stages[0] < 1:
+        raise InvalidRequest("the stages must be ascending percentages, such as 1,10,50,100")
+    if stages[-1] != 100:
+        raise InvalidRequest("the last stage must be 100, so that every machine gets the version")
+    if plan.stage_time < 0:
+        raise InvalidRequest("a stage cannot last less than 0 hours")
+    if not 0 <= plan.max_failures <= 100:
+        raise InvalidRequest("the share of failures must be from 0 to 100 percent")
+
+
+def _forget_oldest(tx: Transaction, channel: str, product: Product, last: int) -> None:
+    tx.execute(
+        "DELETE FROM trial WHERE rollout_id IN "
+        "(SELECT id FROM rollout WHERE channel = ? AND product = ? AND number <= ?)",
+        *(channel, product, last),
+    )
+    tx.execute(
+        "DELETE FROM rollout WHERE channel = ? AND product = ? AND number <= ?",
+        *(channel, product, last),
+    )
+
+
+def _read_trial(tx: Transaction, rollout_id: str, part_id: str) -> Trial:
+    rows = tx.query(
+        "SELECT version_before, outcome FROM trial WHERE rollout_id = ? AND part_id = ?",
+        *(rollout_id, part_id),
+    )
+    return Trial(rows[0]["version_before"], Outcome(rows[0]["outcome"])) if rows else Trial()
+
+
+def _save(tx: Transaction, rollout: Rollout) -> None:
+    tx.execute(
+        "UPDATE rollout SET stage = ?, stage_began = ?, paused_at = ?, pause_reason = ?, "
+        "counted_from = ? WHERE id = ?",
+        *(rollout.stage, rollout.stage_began, rollout.paused_at, rollout.pause_reason),
+        *(rollout.counted_from, rollout.id),
+    )
+
+
+def _from_row(row: Row) -> Rollout:
+    return Rollout(
+        row["id"],
+        row["channel"],
+        Product(row["product"]),
+        row["version"],
+        tuple(map(int, row["stages"].split(","))),
+        row["stage_time"],
+        row["max_failures"],
+        row["stage"],
+        row["stage_began"],
+        row["paused_at"],
+        row["pause_reason"],
+        row["counted_from"],
+        bool(row["is_superseded"]),
+    )

@@ -1,0 +1,109 @@
+"""Chooses the version of a product that a part gets."""
+
+from __future__ import annotations
+
+from typing import Final, NamedTuple
+
+from viam.gen.app.agent.v1 import agent_pb2 as pb
+
+from cogwork.cloud.storage.records import Transaction
+from cogwork.cloud.updates.part_software import Software
+from cogwork.cloud.updates.releases import find_release, list_platforms
+from cogwork.cloud.updates.rollout import Choice, Rollout, choose_version
+from cogwork.cloud.updates.rollouts import read_trials, select_rollouts
+from cogwork.cloud.updates.version_control import (
+    DEFAULT_CHANNEL,
+    Channel,
+    CustomUrl,
+    InvalidSource,
+    PinnedVersion,
+    Source,
+)
+from cogwork.wire.update_method import Outcome, Product
+
+CUSTOM_URL: Final = "customURL"
+"""The version of what is at a URL: agents take it as it is."""
+NO_VERSION: Final = "unknown"
+"""The version of a part that has none and gets none, because agents expect one."""
+
+
+class Update(NamedTuple):
+    """What a part gets of a product."""
+
+    info: pb.UpdateInfo
+    hindrance: str = ""
+    """Why it does not get the version that it should have; empty if it does."""
+    offered_by: Rollout | None = None
+    """The rollout that offers it to the part for the first time."""
+    proved: Rollout | None = None
+    """The rollout whose version the part runs, though it was not known yet."""
+
+
+def choose_update(
+    tx: Transaction, source: Source, product: Product, part_id: str, software: Software, origin: str
+) -> Update:
+    """`origin` is the URL of the cloud, under which it serves releases."""
+    match source:
+        case CustomUrl():
+            return Update(
+                pb.UpdateInfo(filename=source.filename, url=source.url, version=CUSTOM_URL)
+            )
+        case InvalidSource():
+            return Update(_keep(software), source.reason)
+        case PinnedVersion():
+            return _find_update(tx, product, Choice(source.version), software, origin)
+        case Channel():
+            return _follow_channel(tx, source.name, product, part_id, software, origin)
+
+
+def _follow_channel(
+    tx: Transaction, channel: str, product: Product, part_id: str, software: Software, origin: str
+) -> Update:
+    rollouts = read_trials(tx, select_rollouts(tx, channel, product), part_id)
+    if not rollouts:
+        reason = f"the channel {channel} has no version of {product}; roll one out"
+        # No one asked for updates of a part that follows the default.
+        return Update(_keep(software), "" if channel == DEFAULT_CHANNEL else reason)
+    choice = choose_version(rollouts, part_id, software.current)
+    if not choice.version:
+        return Update(_keep(software), f"the rollout on {channel} is paused")
+    found = _find_update(tx, product, choice, software, origin)
+    trials = {rollout.id: trial for rollout, trial in rollouts}
+    if found.offered_by is not None and trials[found.offered_by.id].outcome is not None:
+        found = found._replace(offered_by=None)
+    proved = [
+        rollout
+        for rollout, trial in rollouts
+        if rollout.version == software.running and trial.outcome is Outcome.WAITING
+    ]
+    return found._replace(proved=proved[0] if proved else None)
+
+
+def _find_update(
+    tx: Transaction, product: Product, choice: Choice, software: Software, origin: str
+) -> Update:
+    release = find_release(tx, product, choice.version, software.platform)
+    if release is not None:
+        info = pb.UpdateInfo(
+            filename=release.filename,
+            url=origin + release.path,
+            version=release.version,
+            sha256=bytes.fromhex(release.digest),
+            format=pb.PACKAGE_FORMAT_RAW,
+        )
+        return Update(info, offered_by=choice.rollout)
+    if choice.version == software.current:
+        return Update(pb.UpdateInfo(version=software.current))
+    return Update(_keep(software), _explain_missing(tx, product, choice.version, software.platform))
+
+
+def _keep(software: Software) -> pb.UpdateInfo:
+    return pb.UpdateInfo(version=software.installed or software.running or NO_VERSION)
+
+
+def _explain_missing(tx: Transaction, product: Product, version: str, platform: str) -> str:
+    platforms = list_platforms(tx, product, version)
+    if not platforms:
+        return f"there is no release of {product} {version}"
+    where = platform or "a machine of unknown platform"
+    return f"{product} {version} is not released for {where}, only for {', '.join(platforms)}"

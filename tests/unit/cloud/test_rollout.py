@@ -1,0 +1,184 @@
+"""Which machines a rollout reaches, and when it goes on or pauses."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from cogwork.cloud.updates.rollout import (
+    Choice,
+    Counts,
+    Rollout,
+    State,
+    Trial,
+    choose_version,
+    is_in_stage,
+    judge,
+    percentile_of,
+    resume,
+)
+from cogwork.core.clock import ManualClock
+from cogwork.wire.update_method import Outcome, Product
+
+HOUR = 3_600_000_000
+PARTS = [f"part-{number}" for number in range(5000)]
+NEW = Rollout(
+    "new",
+    *("stable", Product.SERVER, "2.0.0"),
+    stages=(1, 10, 50, 100),
+    stage_time=24 * HOUR,
+    max_failures=5,
+    stage=0,
+    stage_began=0,
+)
+COMPLETE = replace(NEW, id="old", version="1.0.0", stage=3, is_superseded=True)
+NOT_OFFERED = Trial()
+
+
+def inside(rollout: Rollout) -> str:
+    return next(each for each in PARTS if is_in_stage(rollout, each))
+
+
+def outside(rollout: Rollout) -> str:
+    return next(each for each in PARTS if not is_in_stage(rollout, each))
+
+
+@pytest.mark.parametrize("stage", range(4))
+def test_stage_has_its_share_of_the_parts(stage: int) -> None:
+    rollout = replace(NEW, stage=stage)
+    share = sum(is_in_stage(rollout, each) for each in PARTS) / len(PARTS) * 100
+    assert share == pytest.approx(rollout.share, abs=2)
+
+
+@given(st.text(), st.text())
+def test_part_of_a_stage_stays_in_all_later_ones(rollout_id: str, part: str) -> None:
+    stages = [is_in_stage(replace(NEW, id=rollout_id, stage=stage), part) for stage in range(4)]
+    assert stages == sorted(stages)
+    assert stages[-1]
+    assert 0 <= percentile_of(rollout_id, part) < 100
+
+
+def test_another_rollout_begins_with_other_parts() -> None:
+    other = replace(NEW, id="other", stage=1)
+    first = {each for each in PARTS if is_in_stage(replace(NEW, stage=1), each)}
+    second = {each for each in PARTS if is_in_stage(other, each)}
+    assert len(first & second) < len(first) / 4
+
+
+def test_part_gets_the_version_when_its_stage_begins() -> None:
+    part = next(each for each in PARTS if 10 <= percentile_of(NEW.id, each) < 50)
+    chosen = [
+        choose_version([(replace(NEW, stage=stage), NOT_OFFERED)], part, "1.0.0").version
+        for stage in range(4)
+    ]
+    assert chosen == ["1.0.0", "1.0.0", "2.0.0", "2.0.0"]
+
+
+def test_paused_rollout_changes_nothing() -> None:
+    paused = replace(NEW, stage=2, paused_at=1)
+    part = inside(paused)
+    assert choose_version([(paused, NOT_OFFERED)], part, "1.0.0") == Choice("1.0.0")
+    waiting = Trial("1.0.0", Outcome.WAITING)
+    assert choose_version([(paused, waiting)], part, "1.0.0") == Choice("1.0.0")
+    updated = Trial("1.0.0", Outcome.GOOD)
+    assert choose_version([(paused, updated)], part, "2.0.0") == Choice("2.0.0")
+
+
+@pytest.mark.parametrize("outcome", [Outcome.FAILED, Outcome.ROLLED_BACK])
+@pytest.mark.parametrize("current", ["1.0.0", "2.0.0", ""])
+def test_part_that_failed_goes_back_and_stays(outcome: Outcome, current: str) -> None:
+    """Also if its agent did not take it back, or lost both versions."""
+    trial = Trial("1.0.0", outcome)
+    for rollout in (NEW, replace(NEW, stage=3), replace(NEW, paused_at=1)):
+        part = inside(replace(NEW, stage=3))
+        assert choose_version([(rollout, trial)], part, current) == Choice("1.0.0")
+
+
+def test_part_that_failed_gets_the_next_version() -> None:
+    failed = Trial("1.0.0", Outcome.ROLLED_BACK)
+    mended = replace(NEW, id="mended", version="2.0.1", stage=2)
+    earlier = (replace(NEW, is_superseded=True), failed)
+    chosen = choose_version([(mended, NOT_OFFERED), earlier], inside(mended), "1.0.0")
+    assert chosen == Choice("2.0.1", mended)
+    chosen = choose_version([(mended, NOT_OFFERED), earlier], outside(mended), "1.0.0")
+    assert chosen == Choice("1.0.0")
+
+
+def test_part_that_was_away_gets_the_complete_version_first() -> None:
+    chosen = choose_version([(NEW, NOT_OFFERED), (COMPLETE, NOT_OFFERED)], outside(NEW), "0.9.0")
+    assert chosen == Choice("1.0.0", COMPLETE)
+
+
+def test_superseded_rollout_ends_unless_it_was_complete() -> None:
+    half = replace(COMPLETE, stage=2)
+    assert half.state is State.SUPERSEDED
+    part = next(each for each in PARTS if is_in_stage(half, each) and not is_in_stage(NEW, each))
+    chosen = choose_version([(NEW, NOT_OFFERED), (half, NOT_OFFERED)], part, "0.9.0")
+    assert chosen == Choice("0.9.0")
+
+
+def test_part_without_a_version_gets_one_unless_it_is_paused() -> None:
+    part = outside(NEW)
+    assert choose_version([(NEW, NOT_OFFERED)], part, "") == Choice("2.0.0", NEW)
+    both = [(NEW, NOT_OFFERED), (COMPLETE, NOT_OFFERED)]
+    assert choose_version(both, part, "") == Choice("1.0.0", COMPLETE)
+    assert choose_version([(replace(NEW, paused_at=1), NOT_OFFERED)], part, "") == Choice("")
+
+
+async def test_stages_follow_each_other_in_their_time() -> None:
+    clock, rollout, shares = ManualClock(0.0), NEW, []
+    for _ in range(80):
+        rollout = judge(rollout, Counts(good=40), int(clock.time() * 1e6))
+        shares.append(rollout.share)
+        await clock.advance(3600)
+    assert [shares.count(each) for each in (1, 10, 50, 100)] == [24, 24, 24, 8]
+    assert rollout.state is State.COMPLETE
+
+
+@pytest.mark.parametrize(
+    ("counts", "goes_on"),
+    [
+        (Counts(), True),  # a small fleet has no machine in the first stage
+        (Counts(good=1), True),
+        (Counts(good=1, waiting=1), False),
+        (Counts(waiting=2), False),
+        (Counts(good=3, waiting=3), True),
+        (Counts(good=3, waiting=4), False),
+        (Counts(good=99, failed=5), True),
+    ],
+)
+def test_next_stage_needs_enough_good_reports(counts: Counts, goes_on: bool) -> None:
+    assert judge(NEW, counts, 24 * HOUR).stage == int(goes_on)
+    assert judge(NEW, counts, 24 * HOUR - 1).stage == 0
+
+
+@pytest.mark.parametrize(
+    ("counts", "pauses"),
+    [
+        (Counts(failed=1), True),  # all of them
+        (Counts(failed=1, waiting=1), False),
+        (Counts(failed=2, waiting=10), False),
+        (Counts(good=2, failed=1, waiting=10), True),
+        (Counts(good=19, failed=1), False),
+        (Counts(good=18, failed=1), True),
+        (Counts(good=1000), False),
+    ],
+)
+@pytest.mark.parametrize("stage", [0, 3])
+def test_too_many_failures_pause(stage: int, counts: Counts, pauses: bool) -> None:
+    judged = judge(replace(NEW, stage=stage), counts, HOUR)
+    assert (judged.state is State.PAUSED) == pauses
+    assert judged.paused_at == (HOUR if pauses else None)
+
+
+def test_pause_says_why_and_stays_until_it_is_resumed() -> None:
+    paused = judge(NEW, Counts(good=18, failed=2), HOUR)
+    assert paused.pause_reason == "2 of 20 machines failed (10.0 %, and 5 % are allowed)"
+    assert judge(paused, Counts(good=1000), 100 * HOUR) == paused
+    resumed = resume(paused, 100 * HOUR)
+    assert (resumed.state, resumed.counted_from) == (State.RUNNING, 100 * HOUR)
+    assert judge(resumed, Counts(), 101 * HOUR).stage == 0
+    assert judge(resumed, Counts(), 124 * HOUR).stage == 1
