@@ -12,8 +12,9 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 
 from cogwork.agent.release.archive import write_archive
-from cogwork.agent.release.manifest import FileEntry, Manifest, Product
+from cogwork.agent.release.manifest import FileEntry, Manifest
 from cogwork.agent.slots.installer import PLATFORM, PYTHON, REQUIREMENTS
+from cogwork.core.product import Product
 
 GOOD_SERVER = """
 import http.server, json, os, sys, threading

@@ -14,7 +14,8 @@ from viam.gen.app.agent.v1.agent_grpc import AgentDeviceServiceStub  # noqa: E40
 from viam.gen.proto.rpc.v1.auth_grpc import AuthServiceStub  # noqa: E402
 from viam.gen.proto.rpc.v1.auth_pb2 import AuthenticateRequest, Credentials  # noqa: E402
 
-from cogwork.wire.update_method import REPORT, Outcome, Product, UpdateReport  # noqa: E402
+from cogwork.core.product import Product  # noqa: E402
+from cogwork.wire.update_method import REPORT, Outcome, UpdateReport  # noqa: E402
 
 PLATFORM = "linux/amd64"
 

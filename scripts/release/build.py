@@ -22,9 +22,10 @@ from scripts.release.sbom import make_sbom
 
 from cogwork import __version__
 from cogwork.agent.release.archive import write_archive
-from cogwork.agent.release.manifest import FileEntry, Manifest, Product
+from cogwork.agent.release.manifest import FileEntry, Manifest
 from cogwork.agent.release.signature import load_private_key
 from cogwork.agent.slots.installer import PLATFORM, PYTHON, REQUIREMENTS
+from cogwork.core.product import Product
 
 SBOM: Final = "sbom.cdx.json"
 _BYTE_CODE: Final = 2

@@ -12,8 +12,8 @@ import sys
 from pathlib import Path
 from typing import Final
 
-from cogwork.agent.release.manifest import Product
 from cogwork.agent.slots.installer import PLATFORM, PYTHON
+from cogwork.core.product import Product
 
 LOCKS: Final = Path("packaging/locks")
 EXTRAS: Final = {

@@ -23,12 +23,12 @@ from tests.releases import ReleaseMaker
 from tests.running import Server, start_server
 from tests.sizes import limit
 
-from cogwork.agent.release.manifest import Product
 from cogwork.agent.release.signature import TrustedKeys, parse_public_key
 from cogwork.agent.slots.installer import Installer
 from cogwork.agent.slots.layout import Layout
 from cogwork.agent.slots.state import load_state
 from cogwork.agent.supervision.probe import ServerAnswer, ServerProbe
+from cogwork.core.product import Product
 
 PROGRAM = (sys.executable, "-m", "cogwork.agent.main")
 SERVER = Product.SERVER

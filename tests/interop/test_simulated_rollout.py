@@ -19,7 +19,8 @@ from cogwork.cloud.updates.rollout_status import RolloutStatus, read_status
 from cogwork.cloud.updates.rollout_supervisor import judge_rollouts
 from cogwork.cloud.updates.rollouts import RolloutPlan, start_rollout
 from cogwork.core.clock import ManualClock
-from cogwork.wire.update_method import Outcome, Product
+from cogwork.core.product import Product
+from cogwork.wire.update_method import Outcome
 
 MACHINES = 200
 OLD, BAD, FIXED = "1.0.0", "2.0.0", "2.0.1"

@@ -32,7 +32,8 @@ from cogwork.cloud.updates.rollouts import (
     start_rollout,
 )
 from cogwork.core.clock import ManualClock
-from cogwork.wire.update_method import Outcome, Product
+from cogwork.core.product import Product
+from cogwork.wire.update_method import Outcome
 
 AT_ONCE = RolloutPlan(stages=(100,))
 

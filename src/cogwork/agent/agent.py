@@ -11,9 +11,8 @@ import signal
 from typing import Any, Final
 
 from cogwork import __version__
-from cogwork.agent.errors import AgentRunning, BadSettings
+from cogwork.agent.errors import AgentRunning
 from cogwork.agent.launcher import ALIVE_INTERVAL, EXIT_UPDATED
-from cogwork.agent.release.manifest import Product
 from cogwork.agent.release.signature import TrustedKeys
 from cogwork.agent.settings import AgentSettings
 from cogwork.agent.slots.disk import remove_unfinished
@@ -26,10 +25,11 @@ from cogwork.agent.supervision.probe import ServerProbe
 from cogwork.agent.supervision.supervisor import Supervisor
 from cogwork.agent.updates.folder_source import FolderSource
 from cogwork.agent.updates.progress import UpdateProgress
-from cogwork.agent.updates.source import UpdateReport, UpdateSource
+from cogwork.agent.updates.source import UpdateSource
 from cogwork.agent.updates.updater import Updater
 from cogwork.agent.window.permission import UpdatePermission
 from cogwork.core.clock import Clock
+from cogwork.core.product import Product
 
 EXIT_OK: Final = 0
 _SERVING_VARIABLE: Final = "COGWORK_SERVING_FILE"
@@ -149,8 +149,7 @@ class Agent:
                 checked.cancel()
             self._states[Product.AGENT] = self._states[Product.AGENT].accept(__version__)
             _log.info("version %s of the agent works", __version__)
-            report = UpdateReport(Product.AGENT, __version__, "good", "", self._clock.time())
-            await self._updater.report(report)
+            await self._updater.report_good(Product.AGENT, __version__)
         await asyncio.Event().wait()
 
 
@@ -182,6 +181,9 @@ def _server_environment(layout: Layout) -> dict[str, str]:
 
 
 def _make_source(settings: AgentSettings) -> UpdateSource:
-    if settings.updates is None:
-        raise BadSettings('"updates" is missing: set it to a folder or an address with releases')
-    return FolderSource(settings.updates)
+    if settings.updates is not None:
+        return FolderSource(settings.updates)
+    # Machines without a cloud do not need gRPC.
+    from cogwork.agent.updates.cloud_source import CloudSource, read_cloud
+
+    return CloudSource(read_cloud(settings.config))

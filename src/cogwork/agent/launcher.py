@@ -17,9 +17,9 @@ import time
 from pathlib import Path
 from typing import Final
 
-from cogwork.agent.release.manifest import Product
 from cogwork.agent.slots.layout import Layout
 from cogwork.agent.slots.store import StateStore
+from cogwork.core.product import Product
 
 EXIT_UPDATED: Final = 75
 """The exit code of an agent that has made another version current."""

@@ -20,6 +20,7 @@ MODULES: Final = (
     "agent/slots/store",
     "core/atomic",
     "core/errors",
+    "core/product",
 )
 _MAIN: Final = """\
 import sys

@@ -7,9 +7,9 @@ from datetime import datetime
 from typing import Any
 
 from cogwork.agent.errors import BadState
-from cogwork.agent.release.manifest import Product
 from cogwork.agent.slots.layout import Layout
 from cogwork.agent.slots.state import ProductState, load_state
+from cogwork.core.product import Product
 
 
 def read_status(layout: Layout) -> dict[str, Any]:

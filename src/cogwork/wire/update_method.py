@@ -13,6 +13,7 @@ from typing import Any, Final
 from google.protobuf.struct_pb2 import Struct
 
 from cogwork.core.errors import InvalidRequest
+from cogwork.core.product import Product
 
 UPDATE_SERVICE: Final = "cogwork.cloud.v1.UpdateService"
 REPORT: Final = f"/{UPDATE_SERVICE}/Report"
@@ -22,13 +23,6 @@ _MAX_VERSION: Final = 100
 _MAX_REASON: Final = 1000
 _MAX_TIME: Final = 1e11
 """Seconds since 1970."""
-
-
-class Product(enum.StrEnum):
-    """What is updated on a machine."""
-
-    SERVER = "server"
-    AGENT = "agent"
 
 
 class Outcome(enum.StrEnum):

@@ -11,8 +11,9 @@ from tests.sizes import size
 
 from cogwork.agent.errors import BadRelease
 from cogwork.agent.release.archive import read_manifest, unpack
-from cogwork.agent.release.manifest import Product, parse_manifest
+from cogwork.agent.release.manifest import parse_manifest
 from cogwork.agent.release.signature import TrustedKeys
+from cogwork.core.product import Product
 
 MUTATIONS = size(ci=200, full=5000)
 

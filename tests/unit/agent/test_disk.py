@@ -5,7 +5,6 @@ from pathlib import Path
 import pytest
 
 from cogwork.agent.errors import DiskFull
-from cogwork.agent.release.manifest import Product
 from cogwork.agent.slots.disk import (
     InstalledVersion,
     choose_removals,
@@ -14,6 +13,7 @@ from cogwork.agent.slots.disk import (
     require_space,
 )
 from cogwork.agent.slots.layout import Layout
+from cogwork.core.product import Product
 
 DAY = 24 * 3600.0
 

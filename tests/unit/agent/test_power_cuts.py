@@ -12,7 +12,6 @@ from tests.sizes import size
 
 from cogwork.agent.errors import ServerSilent, SwitchFailed
 from cogwork.agent.launcher import choose_version, fail_trial
-from cogwork.agent.release.manifest import Product
 from cogwork.agent.slots.layout import Layout
 from cogwork.agent.slots.state import ProductState, save_state
 from cogwork.agent.slots.store import StateStore
@@ -20,6 +19,7 @@ from cogwork.agent.supervision.health import HealthRules
 from cogwork.agent.supervision.probe import ServerAnswer
 from cogwork.agent.supervision.supervisor import Supervisor
 from cogwork.core.clock import ManualClock
+from cogwork.core.product import Product
 
 OLD, NEW = "1.0.0", "2.0.0"
 SEEDS = size(ci=3, full=30)

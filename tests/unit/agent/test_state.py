@@ -5,10 +5,10 @@ from pathlib import Path
 import pytest
 
 from cogwork.agent.errors import BadState
-from cogwork.agent.release.manifest import Product
 from cogwork.agent.slots.layout import Layout
 from cogwork.agent.slots.state import ProductState, load_state, save_state
 from cogwork.agent.slots.store import StateStore
+from cogwork.core.product import Product
 
 SERVER = Product.SERVER
 

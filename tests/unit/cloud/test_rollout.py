@@ -21,7 +21,8 @@ from cogwork.cloud.updates.rollout import (
     resume,
 )
 from cogwork.core.clock import ManualClock
-from cogwork.wire.update_method import Outcome, Product
+from cogwork.core.product import Product
+from cogwork.wire.update_method import Outcome
 
 HOUR = 3_600_000_000
 PARTS = [f"part-{number}" for number in range(5000)]

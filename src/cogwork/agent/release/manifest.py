@@ -9,10 +9,10 @@ import json
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
-from enum import StrEnum
 from typing import Any, Final
 
 from cogwork.agent.errors import BadRelease
+from cogwork.core.product import Product
 
 MAX_MANIFEST: Final = 1 << 20
 
@@ -22,16 +22,6 @@ _FILE_NAME: Final = re.compile(r"(wheels/)?[0-9A-Za-z_][0-9A-Za-z.+_-]{0,199}")
 _SHA256: Final = re.compile(r"[0-9a-f]{64}")
 _PYTHON: Final = re.compile(r"3\.[0-9]{1,3}")
 _PLATFORM: Final = re.compile(r"[a-z0-9_]+/[a-z0-9_]+")
-
-
-class Product(StrEnum):
-    SERVER = "server"
-    AGENT = "agent"
-
-    @property
-    def module(self) -> str:
-        """The module that runs it."""
-        return f"cogwork.{self}.main"
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Final
 
 from cogwork.agent.errors import DiskFull
-from cogwork.agent.release.manifest import Product
 from cogwork.agent.slots.layout import UNFINISHED, Layout
+from cogwork.core.product import Product
 
 _RESERVE: Final = 200_000_000
 """Bytes that stay free for the machine itself."""

@@ -17,11 +17,12 @@ from typing import Final
 
 from cogwork.agent.errors import BadRelease, InstallFailed
 from cogwork.agent.release.archive import read_manifest, unpack
-from cogwork.agent.release.manifest import Manifest, Product
+from cogwork.agent.release.manifest import Manifest
 from cogwork.agent.release.signature import TrustedKeys
 from cogwork.agent.slots.disk import require_space
 from cogwork.agent.slots.layout import UNFINISHED, Layout, sync_directory
 from cogwork.core import atomic
+from cogwork.core.product import Product
 
 REQUIREMENTS: Final = "requirements.txt"
 PLATFORM: Final = "{}/{}".format(

@@ -10,7 +10,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from cogwork.agent.release.manifest import Product, is_version
+from cogwork.agent.release.manifest import is_version
+from cogwork.core.product import Product
 
 UNFINISHED: Final = ".unfinished-"
 """How the names of directories begin in which a version is being installed."""

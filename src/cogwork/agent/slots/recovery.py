@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import dataclasses
 
-from cogwork.agent.release.manifest import Product
 from cogwork.agent.slots.layout import Layout
 from cogwork.agent.slots.state import ProductState
+from cogwork.core.product import Product
 
 
 def recover(layout: Layout, product: Product, state: ProductState) -> ProductState:

@@ -15,8 +15,9 @@ from pathlib import Path
 from typing import Any, Final
 
 from cogwork.agent.errors import BadState
-from cogwork.agent.release.manifest import Product, is_version
+from cogwork.agent.release.manifest import is_version
 from cogwork.core import atomic
+from cogwork.core.product import Product
 
 _MAX_FAILED: Final = 20
 """Versions that failed and are remembered."""

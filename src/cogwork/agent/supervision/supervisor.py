@@ -8,7 +8,6 @@ import random
 from typing import Final
 
 from cogwork.agent.errors import SwitchFailed
-from cogwork.agent.release.manifest import Product
 from cogwork.agent.slots.disk import clean_up
 from cogwork.agent.slots.layout import Layout
 from cogwork.agent.slots.store import StateStore
@@ -17,6 +16,7 @@ from cogwork.agent.supervision.health import HealthRules, find_fault
 from cogwork.agent.supervision.probe import ServerProbe
 from cogwork.agent.supervision.server_process import ServerProcess
 from cogwork.core.clock import Clock
+from cogwork.core.product import Product
 
 _SERVER: Final = Product.SERVER
 _MAX_TRIAL_STARTS: Final = 3

@@ -8,9 +8,9 @@ import logging
 from dataclasses import dataclass
 from pathlib import Path
 
-from cogwork.agent.release.manifest import Product
 from cogwork.core import atomic
 from cogwork.core.clock import Clock
+from cogwork.core.product import Product
 
 _log = logging.getLogger("agent.updates")
 

@@ -6,7 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Protocol
 
-from cogwork.agent.release.manifest import Product
+from cogwork.core.product import Product
+from cogwork.wire.update_method import UpdateReport
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,19 +19,6 @@ class Target:
     """Where its release is. Empty if it need not be fetched."""
     sha256: str = ""
     """Of the release. Empty if the source does not tell; the signature is verified anyway."""
-
-
-@dataclass(frozen=True, slots=True)
-class UpdateReport:
-    """What became of an update."""
-
-    product: Product
-    version: str
-    outcome: str
-    """"good", "failed" or "waiting"."""
-    reason: str = ""
-    since: float = 0.0
-    """Seconds since 1970."""
 
 
 class UpdateSource(Protocol):

@@ -9,16 +9,17 @@ from pathlib import Path
 from typing import Final
 
 from cogwork.agent.errors import BadRelease, SourceUnavailable, SwitchFailed
-from cogwork.agent.release.manifest import Product
 from cogwork.agent.slots.installer import Installer
 from cogwork.agent.slots.layout import Layout
 from cogwork.agent.slots.store import StateStore
 from cogwork.agent.updates.download import download
 from cogwork.agent.updates.progress import UpdateProgress
-from cogwork.agent.updates.source import Target, UpdateReport, UpdateSource
+from cogwork.agent.updates.source import Target, UpdateSource
 from cogwork.agent.window.permission import UpdatePermission
 from cogwork.core.clock import Clock
 from cogwork.core.errors import CogworkError
+from cogwork.core.product import Product
+from cogwork.wire.update_method import Outcome, UpdateReport
 
 CHECK_INTERVAL: Final = 60.0
 DECISION_INTERVAL: Final = 4.0
@@ -55,6 +56,8 @@ class Updater:
         self._pause = min(DECISION_INTERVAL, interval)
         self._waiting: dict[Product, UpdateReport] = {}
         """The last report of an update that waits."""
+        self._reported: set[tuple[Product, str]] = set()
+        """Failures that the source was told of."""
         self.has_checked = asyncio.Event()
         """Set when the source has answered once."""
 
@@ -98,6 +101,9 @@ class Updater:
             return False
         if (failure := self._states[product].failed.get(version)) is not None:
             self._progress.note_failed(product, version, failure.reason)
+            if (product, version) not in self._reported:
+                # The launcher has replaced it, or a former agent.
+                await self._fail(product, version, Outcome.ROLLED_BACK, failure.reason)
             return False
         try:
             await self._install(product, target)
@@ -107,17 +113,19 @@ class Updater:
             self._progress.note_switching(product, version)
             await self._switches[product](version)
         except SwitchFailed as error:
-            await self._fail(product, version, str(error))
+            await self._fail(product, version, Outcome.ROLLED_BACK, str(error))
         except BadRelease as error:
             state = self._states[product]
             self._states[product] = state.reject(version, str(error), self._clock.time())
-            await self._fail(product, version, str(error))
+            await self._fail(product, version, Outcome.FAILED, str(error))
         except (CogworkError, OSError) as error:
             # Not the version's fault: it is tried again at the next check.
             self._progress.note_failed(product, version, str(error))
         else:
             self._progress.note_current(product, version)
-            await self.report(UpdateReport(product, version, "good", "", self._clock.time()))
+            await self._report(
+                UpdateReport(product, version, Outcome.GOOD, since=self._clock.time())
+            )
         return False
 
     async def _install(self, product: Product, target: Target) -> None:
@@ -143,22 +151,24 @@ class Updater:
             )
 
     async def _wait(self, product: Product, version: str, denial: str) -> None:
-        waiting = UpdateReport(
-            product,
-            version,
-            "waiting",
-            denial,
-            self._progress.note_waiting(product, version, denial),
-        )
+        since = self._progress.note_waiting(product, version, denial)
+        waiting = UpdateReport(product, version, Outcome.WAITING, reason=denial, since=since)
         if waiting != self._waiting.get(product):
             self._waiting[product] = waiting
-            await self.report(waiting)
+            await self._report(waiting)
 
-    async def _fail(self, product: Product, version: str, reason: str) -> None:
+    async def _fail(self, product: Product, version: str, outcome: Outcome, reason: str) -> None:
         self._progress.note_failed(product, version, reason)
-        await self.report(UpdateReport(product, version, "failed", reason, self._clock.time()))
+        self._reported.add((product, version))
+        now = self._clock.time()
+        await self._report(UpdateReport(product, version, outcome, reason=reason, since=now))
 
-    async def report(self, report: UpdateReport) -> None:
+    async def report_good(self, product: Product, version: str) -> None:
+        """Tell the source that a version works."""
+        now = self._clock.time()
+        await self._report(UpdateReport(product, version, Outcome.GOOD, since=now))
+
+    async def _report(self, report: UpdateReport) -> None:
         """Tell the source what became of an update, if it can be reached."""
         try:
             await self._source.report(report)

@@ -25,8 +25,9 @@ from cogwork.cloud.updates.part_software import (
 from cogwork.cloud.updates.rollouts import note_outcome, offer
 from cogwork.cloud.updates.update_choice import Update, choose_update
 from cogwork.cloud.updates.version_control import read_source
+from cogwork.core.product import Product
 from cogwork.wire.handlers import Method, Stream, methods_from_service
-from cogwork.wire.update_method import Outcome, Product, UpdateReport
+from cogwork.wire.update_method import Outcome, UpdateReport
 
 AGENT_DEVICE_SERVICE: Final = "viam.app.agent.v1.AgentDeviceService"
 

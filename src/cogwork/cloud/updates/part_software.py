@@ -9,7 +9,8 @@ from viam.gen.app.agent.v1 import agent_pb2 as pb
 
 from cogwork.cloud.storage.records import Row, Transaction, first
 from cogwork.cloud.updates.rollouts import to_microseconds
-from cogwork.wire.update_method import Product, UpdateReport
+from cogwork.core.product import Product
+from cogwork.wire.update_method import UpdateReport
 
 _MAX_LENGTH: Final = 100
 _START_TOLERANCE: Final = 60_000_000

@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from typing import IO, Any, Final
 
 from cogwork.core.errors import InvalidRequest
+from cogwork.core.product import Product
 from cogwork.modules.tar import BadArchive, MemberKind, TarReader
-from cogwork.wire.update_method import Product
 
 MAX_SIZE: Final = 2 << 30
 """Bytes of an archive."""

@@ -26,7 +26,7 @@ from cogwork.cloud.updates.rollouts import (
 from cogwork.core.clock import SystemClock
 from cogwork.core.errors import CogworkError, InvalidRequest
 from cogwork.core.escape import escape_json
-from cogwork.wire.update_method import Product
+from cogwork.core.product import Product
 
 _OK: Final = 0
 _CHUNK: Final = 1 << 20

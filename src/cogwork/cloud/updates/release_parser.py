@@ -7,7 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from cogwork.wire.update_method import Product
+from cogwork.core.product import Product
 
 AddData = Callable[[argparse.ArgumentParser], None]
 

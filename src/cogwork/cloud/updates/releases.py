@@ -9,7 +9,7 @@ from cogwork.cloud.storage.blobs import Blob
 from cogwork.cloud.storage.records import Row, Transaction, first
 from cogwork.cloud.updates.release_archive import Manifest
 from cogwork.core.errors import CogworkError
-from cogwork.wire.update_method import Product
+from cogwork.core.product import Product
 
 
 class ReleaseExists(CogworkError):

@@ -12,7 +12,8 @@ from cogwork.cloud.updates.releases import list_platforms
 from cogwork.cloud.updates.rollout import Counts, Rollout, Trial, judge, resume
 from cogwork.cloud.updates.version_control import is_channel
 from cogwork.core.errors import InvalidRequest, NotFound
-from cogwork.wire.update_method import Outcome, Product, UpdateReport
+from cogwork.core.product import Product
+from cogwork.wire.update_method import Outcome, UpdateReport
 
 DEFAULT_STAGES: Final = (1, 10, 50, 100)
 _MAX_STAGES: Final = 20

@@ -19,7 +19,8 @@ from cogwork.cloud.updates.version_control import (
     PinnedVersion,
     Source,
 )
-from cogwork.wire.update_method import Outcome, Product
+from cogwork.core.product import Product
+from cogwork.wire.update_method import Outcome
 
 CUSTOM_URL: Final = "customURL"
 """The version of what is at a URL: agents take it as it is."""

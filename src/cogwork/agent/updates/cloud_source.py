@@ -1,0 +1,106 @@
+"""Updates from the cloud that the machine has joined."""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+import platform
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Final
+
+from google.protobuf.empty_pb2 import Empty
+from pydantic import ValidationError
+
+from cogwork.agent.errors import BadSettings, SourceUnavailable
+from cogwork.agent.release.manifest import is_version
+from cogwork.agent.slots.installer import PLATFORM
+from cogwork.agent.updates.source import Target
+from cogwork.config.cloud import CloudConfig
+from cogwork.config.json_errors import JsonSyntaxError
+from cogwork.config.json_reader import read_json
+from cogwork.config.substitution import substitute
+from cogwork.core.product import Product
+from cogwork.resource import sdk
+from cogwork.uplink.cloud_client import CloudClient
+from cogwork.uplink.cloud_login import CloudLogin
+from cogwork.uplink.errors import CloudUnavailable, MethodMissing
+from cogwork.wire.update_method import REPORT, UpdateReport
+
+assert sdk.VERSION  # it comes before anything else of the SDK
+from viam.gen.app.agent.v1 import agent_pb2 as pb  # noqa: E402
+
+_CHECK: Final = "/viam.app.agent.v1.AgentDeviceService/DeviceAgentConfig"
+_TIMEOUT: Final = 15.0
+
+
+class CloudSource:
+    def __init__(self, cloud: CloudConfig) -> None:
+        """Raise CloudUnavailable if the login would travel where others can read it."""
+        self._part = cloud.id
+        self._client = CloudClient(cloud.app_address, CloudLogin.from_config(cloud))
+
+    async def check(self, running: Mapping[Product, str | None]) -> Mapping[Product, Target]:
+        server, agent = running[Product.SERVER] or "", running[Product.AGENT] or ""
+        request = pb.DeviceAgentConfigRequest(
+            id=self._part,
+            host_info=pb.HostInfo(platform=PLATFORM, distro=_distribution()),
+            version_info=pb.VersionInfo(
+                agent_running=agent,
+                agent_installed=agent,
+                viam_server_running=server,
+                viam_server_installed=server,
+            ),
+        )
+        try:
+            reply = await self._client.call(_CHECK, request, pb.DeviceAgentConfigResponse, _TIMEOUT)
+        except CloudUnavailable as error:
+            raise SourceUnavailable(str(error)) from None
+        offered = {
+            Product.SERVER: reply.viam_server_update_info,
+            Product.AGENT: reply.agent_update_info,
+        }
+        return {
+            product: Target(each.version, each.url, each.sha256.hex())
+            for product, each in offered.items()
+            if is_version(each.version) and each.url
+        }
+
+    async def report(self, report: UpdateReport) -> None:
+        message = dataclasses.replace(report, id=self._part).to_struct()
+        try:
+            await self._client.call(REPORT, message, Empty, _TIMEOUT)
+        except MethodMissing:
+            return  # a cloud of others
+        except CloudUnavailable as error:
+            raise SourceUnavailable(str(error)) from None
+
+    async def aclose(self) -> None:
+        await self._client.aclose()
+
+
+def read_cloud(config: Path) -> CloudConfig:
+    """Return the cloud that a machine's file names. Raise BadSettings."""
+    try:
+        document: Any = read_json(
+            substitute(config.read_text(encoding="utf-8"), os.environ).text
+        ).value
+        return CloudConfig.model_validate(document["cloud"])
+    except OSError as error:
+        raise BadSettings(f"{config} cannot be read: {error.strerror}") from None
+    except (JsonSyntaxError, UnicodeDecodeError) as error:
+        raise BadSettings(f"{config} is not JSON: {error}") from None
+    except (KeyError, TypeError, ValidationError):
+        raise BadSettings(
+            f'{config} names no cloud; join one, or set "updates" in the settings of the agent to '
+            "a folder or an address with releases"
+        ) from None
+
+
+def _distribution() -> str:
+    """Return the Linux distribution, as in "debian:12"."""
+    try:
+        release = platform.freedesktop_os_release()
+    except OSError:
+        return ""
+    return f"{release.get('ID', '')}:{release.get('VERSION_ID', '')}"

@@ -1,0 +1,122 @@
+"""The launcher and agents that do not start: the former version returns by itself."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from tests.sizes import limit
+
+from cogwork.agent.launcher_archive import write_launcher
+from cogwork.agent.slots.layout import Layout
+from cogwork.agent.slots.state import load_state
+from cogwork.agent.slots.store import StateStore
+from cogwork.core.product import Product
+
+AGENT = Product.AGENT
+GOOD = 'while true; do touch "$5/agent.alive"; sleep 0.2; done'
+"""What the programs do. They get: -I -m MODULE run --root DIRECTORY, so $5 is the directory."""
+QUICK = "import sys, pathlib; from cogwork.agent.launcher import Launcher, Layout; "
+START = "sys.exit(Launcher(Layout(pathlib.Path(sys.argv[1])), 2, 0.1).run())"
+
+
+class Machine:
+    def __init__(self, root: Path) -> None:
+        self.layout = Layout(root)
+        self.starts = root / "starts"
+
+    def install(self, version: str, script: str) -> None:
+        program = self.layout.slot(AGENT, version) / "bin" / "python"
+        program.parent.mkdir(parents=True)
+        # $6 is the directory: "-I -m module run --root DIRECTORY".
+        body = f'#!/bin/sh\nset -- "$1" "$2" "$3" "$4" "$6"\necho {version} >> {self.starts}\n'
+        program.write_text(f"{body}{script}\n")
+        program.chmod(0o755)
+
+    def begin_update(self, version: str) -> None:
+        states = StateStore(self.layout)
+        current = self.layout.current_version(AGENT)
+        states[AGENT] = states[AGENT].begin_trial(version, current, time.time())
+        self.layout.switch(AGENT, version)
+
+    def started(self) -> list[str]:
+        return self.starts.read_text().split() if self.starts.exists() else []
+
+
+@pytest.fixture
+def machine(tmp_path: Path) -> Machine:
+    machine = Machine(tmp_path)
+    machine.install("1.0.0", GOOD)
+    machine.layout.switch(AGENT, "1.0.0")
+    return machine
+
+
+def run_until(machine: Machine, command: list[str], is_done: Callable[[], bool]) -> None:
+    launcher = subprocess.Popen(command)
+    try:
+        deadline = time.monotonic() + limit(20)
+        while not is_done():
+            assert launcher.poll() is None
+            assert time.monotonic() < deadline
+            time.sleep(0.05)
+    finally:
+        launcher.send_signal(signal.SIGTERM)
+        assert launcher.wait(limit(20)) == 0
+
+
+def quick(machine: Machine) -> list[str]:
+    return [sys.executable, "-c", QUICK + START, str(machine.layout.root)]
+
+
+@pytest.mark.parametrize(
+    ("script", "starts"),
+    [
+        ("exit 1", 3),
+        ("kill -9 $$", 3),
+        ("sleep 600", 1),  # it hangs, which is noticed once
+    ],
+)
+def test_agent_that_does_not_work_is_replaced_by_the_former_one(
+    machine: Machine, script: str, starts: int
+) -> None:
+    machine.install("2.0.0", script)
+    machine.begin_update("2.0.0")
+    run_until(machine, quick(machine), lambda: "1.0.0" in machine.started())
+    assert machine.started() == ["2.0.0"] * starts + ["1.0.0"]
+    assert machine.layout.current_version(AGENT) == "1.0.0"
+    assert load_state(machine.layout.state)[AGENT].failed.keys() == {"2.0.0"}
+
+
+@pytest.mark.parametrize("damage", ["not executable", "missing", "not a program"])
+def test_agent_that_cannot_be_executed_is_replaced(machine: Machine, damage: str) -> None:
+    machine.install("2.0.0", GOOD)
+    program = machine.layout.slot(AGENT, "2.0.0") / "bin" / "python"
+    match damage:
+        case "not executable":
+            program.chmod(0o644)
+        case "missing":
+            program.unlink()
+        case _:
+            program.write_bytes(b"\x7fELF for another machine")
+    machine.begin_update("2.0.0")
+    run_until(machine, quick(machine), lambda: "1.0.0" in machine.started())
+    assert machine.layout.current_version(AGENT) == "1.0.0"
+
+
+def test_good_agent_that_crashes_is_started_again(machine: Machine) -> None:
+    machine.install("2.0.0", "sleep 0.2; exit 1")
+    machine.layout.switch(AGENT, "2.0.0")
+    run_until(machine, quick(machine), lambda: machine.started().count("2.0.0") >= 5)
+    assert machine.layout.current_version(AGENT) == "2.0.0"
+
+
+def test_packed_launcher_needs_only_the_standard_library(machine: Machine) -> None:
+    write_launcher(machine.layout.launcher)
+    # Isolated, and without site-packages.
+    command = [sys.executable, "-I", "-S", str(machine.layout.launcher)]
+    run_until(machine, [*command, str(machine.layout.root)], lambda: machine.started() == ["1.0.0"])
