@@ -6,122 +6,37 @@ import asyncio
 import contextlib
 import json
 import os
-import shutil
 import signal
 import subprocess
-import sys
 import tarfile
 import time
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
-from typing import Any
 
 import psutil
 import pytest
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
-from tests.releases import ReleaseMaker
-from tests.running import Server, start_server
+from tests.agent_machine import SERVER, AgentMachine, install_first_version
 from tests.sizes import limit
 
-from cogwork.agent.release.signature import TrustedKeys, parse_public_key
-from cogwork.agent.slots.installer import Installer
-from cogwork.agent.slots.layout import Layout
 from cogwork.agent.slots.state import load_state
-from cogwork.agent.supervision.probe import ServerAnswer, ServerProbe
-from cogwork.core.product import Product
-
-PROGRAM = (sys.executable, "-m", "cogwork.agent.main")
-SERVER = Product.SERVER
-
-
-class Machine:
-    """A machine with an agent, whose updates come from a folder."""
-
-    def __init__(self, directory: Path) -> None:
-        self.layout = Layout(directory / "root")
-        self.releases = ReleaseMaker(directory / "releases")
-        self.allowed = directory / "allowed.json"
-        self.started = directory / "started"
-        self.layout.keys.mkdir(parents=True)
-        (self.layout.keys / "test.pem").write_bytes(self.releases.public_key())
-        self.settings: dict[str, Any] = {
-            "config": str(directory / "machine.json"),
-            "updates": str(self.releases.directory),
-            "start_timeout": 3,
-            "probe_interval": 0.3,
-            "check_interval": 0.5,
-            "stop_timeout": 2,
-        }
-
-    def install(self, slot: Path) -> None:
-        """Make an installed version of another directory current here."""
-        product, _, version = slot.name.partition("-")
-        shutil.copytree(slot, self.layout.versions / slot.name, symlinks=True)
-        self.layout.switch(Product(product), version)
-
-    def offer(self, version: str) -> None:
-        channel = self.releases.directory / "channel.json"
-        channel.write_text(json.dumps({"server": version}))
-
-    @contextlib.asynccontextmanager
-    async def run(self) -> AsyncIterator[Server]:
-        self.layout.settings.write_text(json.dumps(self.settings))
-        environment = {"ALLOWED_FILE": str(self.allowed), "STARTED_FILE": str(self.started)}
-        arguments = ["run", "--root", str(self.layout.root)]
-        async with start_server(arguments, program=PROGRAM, environment=environment) as agent:
-            try:
-                yield agent
-            finally:
-                print(*agent.err.lines, sep="\n")
-
-    async def ask(self) -> ServerAnswer:
-        pid = int(json.loads((self.layout.root / "server.pid").read_bytes())["pid"])
-        return await ServerProbe(self.layout.serving).ask(pid)
-
-    async def wait_for_version(self, version: str, within: float = 20) -> None:
-        async with asyncio.timeout(limit(within)):
-            while True:
-                with contextlib.suppress(Exception):
-                    if (await self.ask()).version == version:
-                        return
-                await asyncio.sleep(0.05)
-
-    async def wait_for_phase(self, phase: str, version: str, within: float = 30) -> dict[str, Any]:
-        async with asyncio.timeout(limit(within)):
-            while True:
-                with contextlib.suppress(OSError, ValueError, KeyError):
-                    found: dict[str, Any] = json.loads(self.layout.progress.read_bytes())
-                    found = found["products"]["server"]
-                    if (found["phase"], found["version"]) == (phase, version):
-                        return found
-                await asyncio.sleep(0.05)
-
-    def end_server(self) -> None:
-        with contextlib.suppress(OSError, ValueError, psutil.Error):
-            record = json.loads((self.layout.root / "server.pid").read_bytes())
-            psutil.Process(record["pid"]).kill()
 
 
 @pytest.fixture(scope="module")
 def first_version(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The slot of an installed version, which is copied because installing takes seconds."""
-    releases = ReleaseMaker(tmp_path_factory.mktemp("releases"))
-    keys = TrustedKeys([parse_public_key(releases.public_key())])
-    layout = Layout(tmp_path_factory.mktemp("root"))
-    Installer(layout, keys).install(releases.make_server("1.0.0"), lambda _: None)
-    return layout.slot(SERVER, "1.0.0")
+    return install_first_version(tmp_path_factory.mktemp("first"))
 
 
 @pytest.fixture
-async def machine(tmp_path: Path, first_version: Path) -> AsyncIterator[Machine]:
-    machine = Machine(tmp_path)
+async def machine(tmp_path: Path, first_version: Path) -> AsyncIterator[AgentMachine]:
+    machine = AgentMachine(tmp_path)
     machine.install(first_version)
     machine.offer("1.0.0")
     yield machine
     machine.end_server()
 
 
-async def test_good_version_is_installed_and_accepted(machine: Machine) -> None:
+async def test_good_version_is_installed_and_accepted(machine: AgentMachine) -> None:
     async with machine.run():
         await machine.wait_for_version("1.0.0")
         machine.releases.make_server("2.0.0")
@@ -148,7 +63,7 @@ BROKEN = {
 
 
 @pytest.mark.parametrize("how", BROKEN)
-async def test_bad_version_is_rolled_back(machine: Machine, how: str) -> None:
+async def test_bad_version_is_rolled_back(machine: AgentMachine, how: str) -> None:
     async with machine.run():
         await machine.wait_for_version("1.0.0")
         at_start, at_request = BROKEN[how]
@@ -161,7 +76,7 @@ async def test_bad_version_is_rolled_back(machine: Machine, how: str) -> None:
     assert load_state(machine.layout.state)[SERVER].failed.keys() == {"2.0.0"}
 
 
-async def test_rejected_releases_are_never_executed(machine: Machine) -> None:
+async def test_rejected_releases_are_never_executed(machine: AgentMachine) -> None:
     touch = "open(os.environ['STARTED_FILE'], 'w')"
     releases = machine.releases
     source = f"import os; {touch}"
@@ -199,7 +114,7 @@ def cut(archive: Path) -> None:
     archive.write_bytes(archive.read_bytes()[:-400_000])
 
 
-async def test_version_that_cannot_run_is_not_switched_to(machine: Machine) -> None:
+async def test_version_that_cannot_run_is_not_switched_to(machine: AgentMachine) -> None:
     async with machine.run():
         await machine.wait_for_version("1.0.0")
         before = await machine.ask()
@@ -211,7 +126,7 @@ async def test_version_that_cannot_run_is_not_switched_to(machine: Machine) -> N
     assert machine.layout.installed(SERVER) == ["1.0.0"]
 
 
-async def test_update_waits_for_the_window(machine: Machine) -> None:
+async def test_update_waits_for_the_window(machine: AgentMachine) -> None:
     machine.allowed.write_text('{"restart_allowed": false, "reason": "the press is closed"}')
     async with machine.run():
         await machine.wait_for_version("1.0.0")
@@ -228,7 +143,9 @@ async def test_update_waits_for_the_window(machine: Machine) -> None:
         await machine.wait_for_version("2.0.0")
 
 
-async def test_agent_that_is_killed_leaves_the_server_and_finds_it_again(machine: Machine) -> None:
+async def test_agent_that_is_killed_leaves_the_server_and_finds_it_again(
+    machine: AgentMachine,
+) -> None:
     async with machine.run() as agent:
         await machine.wait_for_version("1.0.0")
         pid = json.loads((machine.layout.root / "server.pid").read_bytes())["pid"]
@@ -244,7 +161,7 @@ async def test_agent_that_is_killed_leaves_the_server_and_finds_it_again(machine
         assert json.loads((machine.layout.root / "server.pid").read_bytes())["pid"] != pid
 
 
-async def test_agent_killed_during_a_trial_concludes_it(machine: Machine) -> None:
+async def test_agent_killed_during_a_trial_concludes_it(machine: AgentMachine) -> None:
     machine.settings["probe_interval"] = 3
     async with machine.run() as agent:
         await machine.wait_for_version("1.0.0")
@@ -260,7 +177,7 @@ async def test_agent_killed_during_a_trial_concludes_it(machine: Machine) -> Non
     assert load_state(machine.layout.state)[SERVER].last_good == "2.0.0"
 
 
-async def test_version_that_crashes_again_and_again_is_replaced(machine: Machine) -> None:
+async def test_version_that_crashes_again_and_again_is_replaced(machine: AgentMachine) -> None:
     async with machine.run():
         await machine.wait_for_version("1.0.0")
         machine.releases.make_server("2.0.0")
@@ -279,7 +196,7 @@ async def test_full_disk_is_explained_and_the_update_waits_for_space(
     tmp_path: Path, first_version: Path
 ) -> None:
     with mount_small_disk(tmp_path / "root"):
-        machine = Machine(tmp_path)
+        machine = AgentMachine(tmp_path)
         machine.install(first_version)
         machine.offer("1.0.0")
         filling = machine.layout.root / "filling"
