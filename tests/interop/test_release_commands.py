@@ -166,4 +166,7 @@ async def test_impossible_rollout_is_refused(directory: Path) -> None:
     }
     for command, expected in refusals.items():
         assert expected in await release(directory, *command.split(), code=1)
+    for option in ("--stages=few", "--hours=nan", "--hours=-1", "--max-failures=x"):
+        usage = await release(directory, "rollout", "stable", "server", "1.0.0", option, code=2)
+        assert f"argument {option.partition('=')[0]}: " in usage
     assert await release_json(directory, "status") == []

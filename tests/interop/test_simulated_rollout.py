@@ -14,9 +14,9 @@ from tests.fleet import Cloud, run_cloud
 from tests.update_agent import UpdateAgent
 
 from cogwork.cloud.updates.release_commands import store_release
-from cogwork.cloud.updates.rollout import State, is_in_stage
+from cogwork.cloud.updates.rollout import State, is_reached
 from cogwork.cloud.updates.rollout_status import RolloutStatus, read_status
-from cogwork.cloud.updates.rollout_supervisor import judge_rollouts
+from cogwork.cloud.updates.rollout_supervisor import review_rollouts
 from cogwork.cloud.updates.rollouts import RolloutPlan, start_rollout
 from cogwork.core.clock import ManualClock
 from cogwork.core.product import Product
@@ -79,9 +79,9 @@ async def pass_time(
     cloud: Cloud, clock: ManualClock, machines: list[SimulatedMachine]
 ) -> RolloutStatus:
     """Let all machines poll at the same time for some days, until the rollout is over."""
-    for _ in range(10):
+    for _ in range(20):
         await asyncio.gather(*(each.poll() for each in machines))
-        await judge_rollouts(cloud.context)
+        await review_rollouts(cloud.context)
         (status,) = await cloud.context.records.read(read_status)
         if status.rollout.state is not State.RUNNING:
             break
@@ -108,15 +108,15 @@ async def test_bad_version_is_paused_and_the_fixed_one_reaches_everyone(tmp_path
         status = await pass_time(cloud, clock, machines)
         rollout, counts = status.rollout, status.counts
         print(
-            f"paused at {rollout.share} %: {counts.good} updated, {counts.failed} failed; "
+            f"paused at {rollout.reach} %: {counts.good} updated, {counts.failed} failed; "
             f"{rollout.pause_reason}"
         )
         assert rollout.state is State.PAUSED
-        assert rollout.share < 100
+        assert rollout.reach < 100
         broken = {each.name for each in machines[::10]}
         for each in machines:
-            # Once, and only in the stage. The pause spares the rest of that.
-            assert each.tried in ([], [BAD] if is_in_stage(rollout, each.agent.part) else [])
+            # Once, and only those that were reached. The pause spares some of them.
+            assert each.tried in ([], [BAD] if is_reached(rollout, each.agent.part) else [])
             is_updated = bool(each.tried) and each.name not in broken
             assert each.agent.server == (BAD if is_updated else OLD)
         tried = {each.name for each in machines if each.tried}

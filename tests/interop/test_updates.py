@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
+import time
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
@@ -21,6 +22,7 @@ from viam.app.app_client import APIKeyAuthorization, AppClient
 from viam.app.viam_client import ViamClient
 from viam.gen.app.agent.v1 import agent_pb2 as pb
 
+from cogwork.cloud.registry.blob_sweep import sweep_blobs
 from cogwork.cloud.updates.part_software import describe_software
 from cogwork.cloud.updates.release_commands import store_release
 from cogwork.cloud.updates.rollout_status import RolloutStatus, read_status
@@ -301,6 +303,20 @@ async def test_supervisor_begins_stages_by_itself(
     supervisor.cancel()
     await asyncio.gather(supervisor, return_exceptions=True)
     assert clock.time() >= 1_000_000 + 3 * 3600
+
+
+async def test_releases_are_kept(tmp_path: Path) -> None:
+    later = ManualClock(time.time() + 3 * 86400)
+    async with run_cloud(tmp_path / "cloud", later) as cloud:
+        await add(cloud, tmp_path, "2.0.0")
+        blobs = cloud.context.blobs
+        file = write_release(tmp_path, "3.0.0")
+
+        async def read() -> AsyncIterator[bytes]:
+            yield file.read_bytes()
+
+        await blobs.write(read(), 1 << 20, lambda *_: None)
+        assert await sweep_blobs(cloud.context) == 1
 
 
 async def test_only_the_part_and_its_owners_ask_and_report(

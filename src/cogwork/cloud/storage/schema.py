@@ -191,6 +191,8 @@ CREATE TABLE rollout (
     max_failures BIGINT NOT NULL,
     stage BIGINT NOT NULL,
     stage_began BIGINT NOT NULL,
+    reach BIGINT NOT NULL,
+    widened_at BIGINT NOT NULL,
     paused_at BIGINT,
     pause_reason TEXT NOT NULL,
     counted_from BIGINT NOT NULL,

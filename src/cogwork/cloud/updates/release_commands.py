@@ -87,7 +87,7 @@ def show_releases(data: Path, *, as_json: bool) -> int:
 def start(data: Path, channel: str, product: Product, version: str, plan: RolloutPlan) -> int:
     found = _transact(data, lambda tx: start_rollout(tx, channel, product, version, plan, _now()))
     print(
-        f"{channel} rolls out {product} {version} to {found.share} % of the machines; watch it "
+        f"{channel} rolls out {product} {version} to {found.reach} % of the machines; watch it "
         "with: cogwork-cloud release status"
     )
     return _OK
@@ -101,7 +101,7 @@ def pause(data: Path, channel: str, product: Product) -> int:
 
 def resume(data: Path, channel: str, product: Product) -> int:
     found = _transact(data, lambda tx: resume_rollout(tx, channel, product, _now()))
-    print(f"{_name(found)} goes on with {found.share} % of the machines")
+    print(f"{_name(found)} goes on with {found.reach} % of the machines")
     return _OK
 
 

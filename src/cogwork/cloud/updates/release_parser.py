@@ -5,9 +5,11 @@ from __future__ import annotations
 import argparse
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 from cogwork.core.product import Product
+
+_MAX_HOURS: Final = 24 * 365
 
 AddData = Callable[[argparse.ArgumentParser], None]
 
@@ -37,7 +39,7 @@ def add_release_parser(commands: Any, add_data: AddData) -> None:
     )
     rollout.add_argument(
         "--hours",
-        type=float,
+        type=_parse_hours,
         default=24.0,
         metavar="HOURS",
         help="how long each stage lasts at least (default: 24)",
@@ -74,7 +76,20 @@ def _add_channel(parser: argparse.ArgumentParser) -> None:
 
 
 def _parse_stages(text: str) -> tuple[int, ...]:
-    return tuple(map(int, text.split(",")))
+    try:
+        return tuple(map(int, text.split(",")))
+    except ValueError:
+        raise argparse.ArgumentTypeError(f'"{text}" is not a list such as 1,10,50,100') from None
+
+
+def _parse_hours(text: str) -> float:
+    try:
+        found = float(text)
+    except ValueError:
+        found = -1.0
+    if not 0 <= found <= _MAX_HOURS:
+        raise argparse.ArgumentTypeError(f'"{text}" is not a number from 0 to {_MAX_HOURS}')
+    return found
 
 
 # What the commands do is imported when one of them runs, because that takes a moment.

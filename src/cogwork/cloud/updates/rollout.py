@@ -18,7 +18,9 @@ from cogwork.wire.update_method import Outcome
 MIN_REPORTS: Final = 3
 """Reports that decide something; fewer if no more machines were offered the version."""
 _MIN_SETTLED: Final = 0.5
-"""The share of the machines with the offer that must have reported before the next stage."""
+"""The share of the machines of a wave that must have reported before the next wave."""
+_WAVE_TIME: Final = 300_000_000
+"""Microseconds that a wave lasts at least, so that all its machines have asked for versions."""
 _HUNDRED: Final = 100
 
 
@@ -47,6 +49,11 @@ class Rollout:
     """The index of the current stage."""
     stage_began: int
     """Microseconds since 1970."""
+    reach: int
+    """Percent of the machines that are offered the version so far. In each stage but the first, it
+    doubles until it is the share of the stage, so that most of them wait for what others report."""
+    widened_at: int
+    """Since then, the reach is what it is. Microseconds since 1970."""
     paused_at: int | None = None
     pause_reason: str = ""
     counted_from: int = 0
@@ -55,14 +62,14 @@ class Rollout:
 
     @property
     def share(self) -> int:
-        """Percent of the machines that are offered the version."""
+        """Percent of the machines that are offered the version in this stage."""
         return self.stages[self.stage]
 
     @property
     def state(self) -> State:
         if self.paused_at is not None:
             return State.PAUSED
-        if self.stage == len(self.stages) - 1:
+        if self.reach == _HUNDRED:
             return State.COMPLETE
         return State.SUPERSEDED if self.is_superseded else State.RUNNING
 
@@ -100,8 +107,8 @@ def percentile_of(rollout_id: str, part_id: str) -> float:
     return int.from_bytes(digest[:6]) / (1 << 48) * _HUNDRED
 
 
-def is_in_stage(rollout: Rollout, part_id: str) -> bool:
-    return percentile_of(rollout.id, part_id) < rollout.share
+def is_reached(rollout: Rollout, part_id: str) -> bool:
+    return percentile_of(rollout.id, part_id) < rollout.reach
 
 
 class Choice(NamedTuple):
@@ -128,25 +135,39 @@ def choose_version(rollouts: Sequence[tuple[Rollout, Trial]], part_id: str, curr
     if current == rollout.version:
         return Choice(current)
     goes_on = rollout.state in (State.RUNNING, State.COMPLETE)
-    if goes_on and is_in_stage(rollout, part_id):
+    if goes_on and is_reached(rollout, part_id):
         return Choice(rollout.version, rollout)
     found = choose_version(earlier, part_id, current)
     # A part without any version has nothing to lose.
     return Choice(rollout.version, rollout) if goes_on and not found.version else found
 
 
-def judge(rollout: Rollout, counts: Counts, now: int) -> Rollout:
-    """Return the rollout as it goes on: paused, in its next stage, or as it is."""
+def pause_if_failing(rollout: Rollout, counts: Counts, now: int) -> Rollout:
+    """Return the rollout, paused if too many machines have failed."""
     if rollout.is_superseded or rollout.paused_at is not None:
         return rollout
     enough = min(MIN_REPORTS, counts.offered)
     if counts.failed and counts.reported >= enough and _exceeds(rollout, counts):
         return replace(rollout, paused_at=now, pause_reason=_explain(rollout, counts))
-    is_over = now - rollout.stage_began >= rollout.stage_time
-    is_settled = counts.reported >= counts.offered * _MIN_SETTLED
-    if rollout.state is State.RUNNING and is_over and counts.good >= enough and is_settled:
-        return replace(rollout, stage=rollout.stage + 1, stage_began=now)
     return rollout
+
+
+def widen(rollout: Rollout, wave: Counts, now: int) -> Rollout:
+    """Return the rollout, with more machines if it is time and the last ones are well.
+
+    `wave` counts the machines that were offered the version since the rollout was last widened.
+    """
+    is_well = (
+        wave.good >= min(MIN_REPORTS, wave.offered) and wave.reported >= wave.offered * _MIN_SETTLED
+    )
+    is_early = now - rollout.widened_at < _WAVE_TIME
+    if rollout.state is not State.RUNNING or rollout.is_superseded or not is_well or is_early:
+        return rollout
+    if rollout.reach == rollout.share:
+        if now - rollout.stage_began < rollout.stage_time:
+            return rollout
+        rollout = replace(rollout, stage=rollout.stage + 1, stage_began=now)
+    return replace(rollout, reach=min(2 * rollout.reach, rollout.share), widened_at=now)
 
 
 def resume(rollout: Rollout, now: int) -> Rollout:

@@ -49,6 +49,7 @@ class RolloutStatus(NamedTuple):
             "stage": rollout.stage + 1,
             "stages": rollout.stages,
             "share": rollout.share,
+            "reach": rollout.reach,
             "stage_began": _format_time(rollout.stage_began),
             "stage_hours": rollout.stage_time / 3.6e9,
             "max_failures": rollout.max_failures,
@@ -82,10 +83,11 @@ def format_status(found: Sequence[RolloutStatus]) -> str:
 def _format_rollout(status: RolloutStatus) -> str:
     rollout, counts = status.rollout, status.counts
     reason = f": {rollout.pause_reason}" if rollout.pause_reason else ""
+    so_far = f" ({rollout.reach} % so far)" if rollout.reach < rollout.share else ""
     lines = [
         f"{rollout.channel}  {rollout.product} {rollout.version}  {rollout.state}{reason}",
-        f"  stage {rollout.stage + 1} of {len(rollout.stages)}: {rollout.share} % of the machines, "
-        f"since {_format_time(rollout.stage_began)}",
+        f"  stage {rollout.stage + 1} of {len(rollout.stages)}: {rollout.share} % of the machines"
+        f"{so_far}, since {_format_time(rollout.stage_began)}",
         f"  {counts.good} updated, {counts.failed} failed, {counts.waiting} waiting",
     ]
     lines += [f"  failed   {_format_trial(each)}" for each in status.failed]

@@ -1,4 +1,4 @@
-"""Takes rollouts to their next stages, and pauses those that fail."""
+"""Takes rollouts to more machines, and pauses those that fail."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Final
 from cogwork.cloud.context import CloudContext
 from cogwork.cloud.storage.records import Transaction
 from cogwork.cloud.updates.rollout import Rollout
-from cogwork.cloud.updates.rollouts import judge_rollout, list_newest
+from cogwork.cloud.updates.rollouts import check_failures, list_newest, widen_rollout
 from cogwork.cloud.updates.update_service import log_pause
 from cogwork.core.errors import CogworkError
 
@@ -22,24 +22,27 @@ async def supervise_rollouts(context: CloudContext) -> None:
     """Run until cancelled."""
     while True:
         try:
-            await judge_rollouts(context)
+            await review_rollouts(context)
         except CogworkError as error:
-            _log.warning("rollouts stay in their stages: %s; retrying later", error)
+            _log.warning("rollouts do not go on: %s; retrying later", error)
         await context.clock.sleep(INTERVAL)
 
 
-async def judge_rollouts(context: CloudContext) -> None:
-    """Pause what fails, and begin the next stage of what succeeds."""
+async def review_rollouts(context: CloudContext) -> None:
+    """Pause what fails, and offer what succeeds to more machines."""
 
     def work(tx: Transaction) -> list[tuple[Rollout, Rollout]]:
         now = context.now()
-        return [(each, judge_rollout(tx, each, now)) for each in list_newest(tx)]
+        return [
+            (each, widen_rollout(tx, check_failures(tx, each, now), now))
+            for each in list_newest(tx)
+        ]
 
     for before, after in await context.records.write(work):
-        if after.stage != before.stage:
+        if after.reach != before.reach:
             _log.info(
                 "the rollout of %s %s on %s goes on with %d %% of the machines",
-                *(after.product, after.version, after.channel, after.share),
+                *(after.product, after.version, after.channel, after.reach),
             )
         elif after.paused_at != before.paused_at:
             log_pause(after)

@@ -9,7 +9,14 @@ from typing import Final, NamedTuple
 from cogwork.cloud.operation import new_id
 from cogwork.cloud.storage.records import Row, Transaction
 from cogwork.cloud.updates.releases import list_platforms
-from cogwork.cloud.updates.rollout import Counts, Rollout, Trial, judge, resume
+from cogwork.cloud.updates.rollout import (
+    Counts,
+    Rollout,
+    Trial,
+    pause_if_failing,
+    resume,
+    widen,
+)
 from cogwork.cloud.updates.version_control import is_channel
 from cogwork.core.errors import InvalidRequest, NotFound
 from cogwork.core.product import Product
@@ -51,16 +58,23 @@ def start_rollout(
         "SELECT COALESCE(MAX(number), 0) AS number FROM rollout WHERE channel = ? AND product = ?",
         *(channel, product),
     )
-    new = Rollout(new_id(), channel, product, version, *plan, stage=0, stage_began=now)
+    new = Rollout(
+        *(new_id(), channel, product, version, *plan),
+        stage=0,
+        stage_began=now,
+        reach=plan.stages[0],
+        widened_at=now,
+    )
     tx.execute(
         "UPDATE rollout SET is_superseded = 1 WHERE channel = ? AND product = ?", channel, product
     )
     tx.execute(
         "INSERT INTO rollout (id, channel, product, number, version, stages, stage_time, "
-        "max_failures, stage, stage_began, pause_reason, counted_from, is_superseded, created_at) "
-        "VALUES (?, ?, ?, ?, ?, ?, ?, ?, 0, ?, '', 0, 0, ?)",
+        "max_failures, stage, stage_began, reach, widened_at, pause_reason, counted_from, "
+        "is_superseded, created_at) VALUES (?, ?, ?, ?, ?, ?, ?, ?, 0, ?, ?, ?, '', 0, 0, ?)",
         *(new.id, channel, product, row["number"] + 1, version),
-        *(",".join(map(str, plan.stages)), plan.stage_time, plan.max_failures, now, now),
+        *(",".join(map(str, plan.stages)), plan.stage_time, plan.max_failures),
+        *(now, new.reach, now, now),
     )
     _forget_oldest(tx, channel, product, row["number"] + 1 - _KEPT)
     return new
@@ -109,9 +123,17 @@ def resume_rollout(tx: Transaction, channel: str, product: Product, now: int) ->
     return found
 
 
-def judge_rollout(tx: Transaction, rollout: Rollout, now: int) -> Rollout:
-    """Pause the rollout or begin its next stage, if what machines report demands it."""
-    found = judge(rollout, count_trials(tx, rollout), now)
+def check_failures(tx: Transaction, rollout: Rollout, now: int) -> Rollout:
+    """Pause the rollout if too many machines have failed."""
+    found = pause_if_failing(rollout, count_trials(tx, rollout), now)
+    if found != rollout:
+        _save(tx, found)
+    return found
+
+
+def widen_rollout(tx: Transaction, rollout: Rollout, now: int) -> Rollout:
+    """Offer the version to more machines if it is time and the last ones are well."""
+    found = widen(rollout, _count_wave(tx, rollout), now)
     if found != rollout:
         _save(tx, found)
     return found
@@ -124,6 +146,20 @@ def count_trials(tx: Transaction, rollout: Rollout, since: int | None = None) ->
         "WHERE rollout_id = ? AND (outcome = ? OR reported_at >= ?) GROUP BY outcome",
         *(rollout.id, Outcome.WAITING, rollout.counted_from if since is None else since),
     )
+    return _to_counts(rows)
+
+
+def _count_wave(tx: Transaction, rollout: Rollout) -> Counts:
+    """Count machines that were offered the version last, but for failures that someone has seen."""
+    rows = tx.query(
+        "SELECT outcome, COUNT(*) AS parts FROM trial WHERE rollout_id = ? AND offered_at >= ? "
+        "AND (outcome IN (?, ?) OR reported_at >= ?) GROUP BY outcome",
+        *(rollout.id, rollout.widened_at, Outcome.WAITING, Outcome.GOOD, rollout.counted_from),
+    )
+    return _to_counts(rows)
+
+
+def _to_counts(rows: Sequence[Row]) -> Counts:
     parts = {Outcome(row["outcome"]): int(row["parts"]) for row in rows}
     return Counts(
         parts.get(Outcome.GOOD, 0),
@@ -189,8 +225,6 @@ def _check_plan(channel: str, plan: RolloutPlan) -> None:
         raise InvalidRequest("the stages must be ascending percentages, such as 1,10,50,100")
     if stages[-1] != 100:
         raise InvalidRequest("the last stage must be 100, so that every machine gets the version")
-    if plan.stage_time < 0:
-        raise InvalidRequest("a stage cannot last less than 0 hours")
     if not 0 <= plan.max_failures <= 100:
         raise InvalidRequest("the share of failures must be from 0 to 100 percent")
 
@@ -217,10 +251,10 @@ def _read_trial(tx: Transaction, rollout_id: str, part_id: str) -> Trial:
 
 def _save(tx: Transaction, rollout: Rollout) -> None:
     tx.execute(
-        "UPDATE rollout SET stage = ?, stage_began = ?, paused_at = ?, pause_reason = ?, "
-        "counted_from = ? WHERE id = ?",
-        *(rollout.stage, rollout.stage_began, rollout.paused_at, rollout.pause_reason),
-        *(rollout.counted_from, rollout.id),
+        "UPDATE rollout SET stage = ?, stage_began = ?, reach = ?, widened_at = ?, "
+        "paused_at = ?, pause_reason = ?, counted_from = ? WHERE id = ?",
+        *(rollout.stage, rollout.stage_began, rollout.reach, rollout.widened_at),
+        *(rollout.paused_at, rollout.pause_reason, rollout.counted_from, rollout.id),
     )
 
 
@@ -235,6 +269,8 @@ def _from_row(row: Row) -> Rollout:
         row["max_failures"],
         row["stage"],
         row["stage_began"],
+        row["reach"],
+        row["widened_at"],
         row["paused_at"],
         row["pause_reason"],
         row["counted_from"],

@@ -67,7 +67,7 @@ def _follow_channel(
         return Update(_keep(software), "" if channel == DEFAULT_CHANNEL else reason)
     choice = choose_version(rollouts, part_id, software.current)
     if not choice.version:
-        return Update(_keep(software), f"the rollout on {channel} is paused")
+        return Update(_keep(software), f"the channel {channel} has no version that works here")
     found = _find_update(tx, product, choice, software, origin)
     trials = {rollout.id: trial for rollout, trial in rollouts}
     if found.offered_by is not None and trials[found.offered_by.id].outcome is not None:

@@ -16,7 +16,7 @@ from cogwork.cloud.storage.records import Row, Transaction
 from cogwork.cloud.updates.agent_section import read_agent_section
 from cogwork.cloud.updates.part_software import save_report
 from cogwork.cloud.updates.rollout import Rollout
-from cogwork.cloud.updates.rollouts import judge_rollout, note_outcome, select_rollouts
+from cogwork.cloud.updates.rollouts import check_failures, note_outcome, select_rollouts
 from cogwork.cloud.updates.version_control import Channel, read_source
 from cogwork.wire.handlers import Method, Stream
 from cogwork.wire.update_method import REPORT, UpdateReport, parse_report
@@ -73,9 +73,9 @@ def _save_outcome(tx: Transaction, part: Row, report: UpdateReport, now: int) ->
         if rollout.version != report.version:
             continue
         is_news = note_outcome(tx, rollout, part["id"], report, now)
-        # Good ones only matter for the next stage, which is decided from time to time.
+        # Good ones only matter for more machines, which is decided from time to time.
         if is_news and report.outcome.is_failure and rollout.paused_at is None:
-            found = judge_rollout(tx, rollout, now)
+            found = check_failures(tx, rollout, now)
             return found if found.paused_at is not None else None
         return None
     return None
