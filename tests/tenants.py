@@ -10,8 +10,10 @@ from dataclasses import astuple, dataclass, replace
 from typing import Any
 
 from google.protobuf.descriptor import FieldDescriptor, MethodDescriptor
+from google.protobuf.empty_pb2 import Empty
 from google.protobuf.message import Message
 from google.protobuf.message_factory import GetMessageClass
+from google.protobuf.struct_pb2 import Struct
 from google.protobuf.wrappers_pb2 import StringValue
 from grpclib import GRPCError
 from grpclib.client import Channel
@@ -19,6 +21,7 @@ from grpclib.const import Cardinality, Status
 from tests.archives import make_archive
 from tests.fleet import Cloud
 from viam.app.app_client import APIKeyAuthorization, AppClient
+from viam.gen.app.agent.v1 import agent_pb2
 from viam.gen.app.packages.v1 import packages_pb2
 from viam.gen.app.v1 import app_pb2, robot_pb2
 from viam.gen.proto.rpc.v1 import auth_pb2
@@ -27,6 +30,8 @@ from viam.gen.proto.rpc.webrtc.v1 import signaling_pb2
 from viam.proto.app import ModuleFileInfo
 
 from cogwork.cloud.fleet.app_service import served_methods
+from cogwork.wire.update_method import REPORT, Product, UpdateReport
+from cogwork.wire.update_method import Outcome as UpdateOutcome
 from cogwork.wire.watch_method import WATCH
 
 Login = Mapping[str, str]
@@ -73,9 +78,11 @@ def list_machine_methods() -> dict[str, CloudMethod]:
         robot_pb2.DESCRIPTOR.services_by_name["RobotService"],
         auth_pb2.DESCRIPTOR.services_by_name["ExternalAuthService"],
         signaling_pb2.DESCRIPTOR.services_by_name["SignalingService"],
+        agent_pb2.DESCRIPTOR.services_by_name["AgentDeviceService"],
     )
     found = {each.name: CloudMethod.of(each) for service in services for each in service.methods}
     found["Watch"] = CloudMethod(WATCH, Cardinality.UNARY_STREAM, StringValue, StringValue)
+    found["Report"] = CloudMethod(REPORT, Cardinality.UNARY_UNARY, Struct, Empty)
     return found
 
 
@@ -102,6 +109,10 @@ class Tenant:
 
     def fill(self, message: Message) -> None:
         """Name everything of this organization that a request can name."""
+        if isinstance(message, Struct):
+            report = UpdateReport(Product.SERVER, "1.0.0", UpdateOutcome.GOOD, self.part)
+            message.CopyFrom(report.to_struct())
+            return
         ids = {
             "organization_id": self.organization,
             "org_id": self.organization,

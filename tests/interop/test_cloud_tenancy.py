@@ -32,6 +32,9 @@ from tests.tenants import (
 from viam.app.app_client import AppClient
 from viam.gen.app.v1.app_pb2 import GetRobotAPIKeysResponse
 
+from cogwork.cloud.fleet.app_service import APP_SERVICE
+from cogwork.cloud.fleet.unserved_methods import UNSERVED_METHODS
+
 METHODS = {**list_fleet_methods(), **list_machine_methods()}
 FREE = {"CreateOrganization", "ListOrganizations", "ReportConnectionMetadata"}
 """Methods that name nothing of an organization."""
@@ -71,6 +74,13 @@ def channel(cloud: Cloud) -> Iterator[Channel]:
     host, _, port = cloud.address.partition(":")
     with contextlib.closing(Channel(host, int(port))) as opened:
         yield opened
+
+
+def test_every_method_is_tried(cloud: Cloud) -> None:
+    public = ("/grpc.health.", "/grpc.reflection.", "/proto.rpc.v1.AuthService/")
+    unserved = {f"/{APP_SERVICE}/{each}" for each in UNSERVED_METHODS}
+    found = {each for each in cloud.list_methods() if not each.startswith(public)}
+    assert found - unserved == {each.path for each in METHODS.values()}
 
 
 async def test_no_login_reveals_or_changes_another_organization(
