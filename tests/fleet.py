@@ -42,6 +42,12 @@ class Cloud:
         assert self._plane is not None
         return self._plane.context
 
+    def list_methods(self) -> list[str]:
+        """Return the paths of all methods of a cloud in this process."""
+        assert self._plane is not None
+        table = self._plane.table
+        return [method.path for each in table.services() for method in table.methods(each)]
+
     async def connect(self, key_id: str = "", key: str = "") -> ViamClient:
         options = DialOptions.with_api_key(key or self.key, key_id or self.key_id)
         options.insecure = True

@@ -20,10 +20,10 @@ from grpclib.client import Channel
 from grpclib.const import Status
 from tests.fleet import Cloud, run_cloud
 from tests.interop.test_app_client import PROGRAM
-from tests.interop.test_cloud_tenancy import Tenant, call, list_served, make_tenant
 from tests.interop.test_robot_service import PartClient
 from tests.running import start_server
-from viam.app.app_client import APIKeyAuthorization
+from tests.tenants import Login, Tenant, call, list_fleet_methods, make_tenant
+from viam.app.app_client import APIKeyAuthorization, AppClient
 from viam.gen.app.v1 import app_pb2
 from viam.gen.app.v1 import robot_pb2 as pb
 from viam.gen.app.v1.app_grpc import AppServiceStub
@@ -44,6 +44,8 @@ class Fleet:
     cloud: Cloud
     clock: ManualClock
     tenant: Tenant
+    client: AppClient
+    """Of an owner of the organization."""
     part: PartClient
     operator: dict[str, str]
     """The login of an operator of the organization."""
@@ -56,9 +58,7 @@ class Fleet:
         await self.part.call("Log", pb.LogRequest(id=self.part.id, logs=entries))
 
     async def read(self, **query: Any) -> list[str]:
-        found = await self.tenant.client.get_robot_part_logs(
-            self.part.id, num_log_entries=0, **query
-        )
+        found = await self.client.get_robot_part_logs(self.part.id, num_log_entries=0, **query)
         return [each.message for each in found]
 
     def count_stored(self) -> int | None:
@@ -78,17 +78,18 @@ def count_lines(file: Path) -> int:
 @pytest.fixture
 async def fleet(tmp_path: Path) -> AsyncIterator[Fleet]:
     clock = ManualClock(START)
-    async with run_cloud(tmp_path, clock) as cloud:
-        tenant, connected = await make_tenant(cloud, "mine")
+    async with (
+        run_cloud(tmp_path, clock) as cloud,
+        make_tenant(cloud, "mine") as (tenant, client),
+    ):
         role = APIKeyAuthorization("operator", "organization", tenant.organization)
-        key, key_id = await tenant.client.create_key(tenant.organization, [role], "operator")
+        key, key_id = await client.create_key(tenant.organization, [role], "operator")
         operator = await cloud.connect(key_id, key)
         part = PartClient(cloud, tenant.part)
-        await part.log_in((await tenant.client.get_robot_part(tenant.part)).secret)
-        yield Fleet(cloud, clock, tenant, part, dict(operator._metadata), tmp_path)
+        await part.log_in((await client.get_robot_part(tenant.part)).secret)
+        yield Fleet(cloud, clock, tenant, client, part, dict(operator._metadata), tmp_path)
         part.channel.close()
         operator.close()
-        connected.close()
 
 
 async def test_lines_are_visible_and_stored_for_exactly_30_days(fleet: Fleet) -> None:
@@ -123,13 +124,14 @@ async def test_no_method_and_no_role_removes_lines(fleet: Fleet) -> None:
     host, _, port = fleet.cloud.address.partition(":")
     channel = Channel(host, int(port))
     attempts = 0
-    destructive = [each for each in list_served() if each.startswith(("Delete", "Remove"))]
-    methods = [each for each in list_served() if each not in destructive] + destructive
+    served = list_fleet_methods()
+    destructive = [each for each in served if each.startswith(("Delete", "Remove"))]
+    methods = [each for each in served if each not in destructive] + destructive
     first = await fleet.cloud.connect()  # owns the organization, too
-    logins: tuple[dict[str, str], ...] = ({}, fleet.operator, dict(first._metadata))
+    logins: tuple[Login, ...] = ({}, fleet.operator, dict(first._metadata))
     for name, login in itertools.product(methods, logins):
         attempts += 1
-        await call(channel, name, fleet.tenant, login)
+        await call(channel, served[name], fleet.tenant, login)
     for name in (*ROBOT_METHODS, "Log"):
         attempts += 1
         with contextlib.suppress(GRPCError):
@@ -148,7 +150,7 @@ async def test_log_of_a_deleted_machine_is_readable_by_owners_of_the_organizatio
     fleet: Fleet,
 ) -> None:
     await fleet.log("kept")
-    await fleet.tenant.client.delete_robot(fleet.tenant.machine)
+    await fleet.client.delete_robot(fleet.tenant.machine)
     assert await fleet.read() == ["kept"]
     stub = AppServiceStub(fleet.part.channel)
     request = app_pb2.GetRobotPartLogsRequest(id=fleet.part.id)
@@ -189,7 +191,7 @@ async def test_ranges(fleet: Fleet) -> None:
 async def test_limit_source_and_foreign_tokens(fleet: Fleet) -> None:
     await fleet.log("a", "b", "c", logger_name="rdk.motor")
     await fleet.log("other", logger_name="acme")
-    stub, login = AppServiceStub(fleet.part.channel), fleet.tenant.metadata
+    stub, login = AppServiceStub(fleet.part.channel), dict(fleet.client._metadata)
     request = app_pb2.GetRobotPartLogsRequest(id=fleet.part.id, limit=2, source="rdk")
     page = await stub.GetRobotPartLogs(request, metadata=login)
     assert [each.message for each in page.logs] == ["c", "b"]
@@ -211,7 +213,7 @@ async def test_lines_of_a_machine_with_a_wrong_clock_are_kept(fleet: Fleet) -> N
     entries[2].message *= 20_000
     entries[2].fields.add()["x"] = "y" * 40_000
     await fleet.part.call("Log", pb.LogRequest(id=fleet.part.id, logs=entries))
-    found = await fleet.tenant.client.get_robot_part_logs(fleet.part.id)
+    found = await fleet.client.get_robot_part_logs(fleet.part.id)
     assert [each.message[:6] for each in found] == ["longlo", "future", "past"]
     assert len(found[0].message) == 32 << 10
     for each in found:  # as the SDK does when it exports logs
@@ -225,7 +227,7 @@ async def test_full_batch_is_accepted(fleet: Fleet) -> None:
 
 
 async def test_removed_key_ends_following(fleet: Fleet) -> None:
-    client = fleet.tenant.client
+    client = fleet.client
     role = APIKeyAuthorization("operator", "robot", fleet.tenant.machine)
     key, key_id = await client.create_key(fleet.tenant.organization, [role], "follower")
     follower = await fleet.cloud.connect(key_id, key)

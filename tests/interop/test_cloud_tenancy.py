@@ -1,134 +1,66 @@
-"""Every method of the cloud, with the IDs of other organizations and with every role."""
+"""Every method of the cloud, with every login, and with the IDs of what belongs to others."""
 
 from __future__ import annotations
 
-import itertools
-from collections.abc import AsyncIterator
-from dataclasses import dataclass
+import contextlib
+from collections.abc import AsyncIterator, Iterator
+from dataclasses import astuple, replace
 from pathlib import Path
 from typing import Any
 
 import pytest
-from google.protobuf.descriptor import FieldDescriptor
 from google.protobuf.message import Message
-from google.protobuf.message_factory import GetMessageClass
 from grpclib import GRPCError
-from grpclib.client import Channel, StreamUnaryMethod, UnaryUnaryMethod
+from grpclib.client import Channel
 from grpclib.const import Status
-from tests.archives import make_archive
 from tests.fleet import Cloud, run_cloud
-from viam.app.app_client import APIKeyAuthorization, AppClient
-from viam.gen.app.packages.v1 import packages_pb2
-from viam.gen.app.v1 import app_pb2
-from viam.proto.app import ModuleFileInfo
+from tests.sizes import size
+from tests.tenants import (
+    NOBODY,
+    Login,
+    Outcome,
+    Tenant,
+    add_siblings,
+    call,
+    list_fleet_methods,
+    list_machine_methods,
+    log_in_keys,
+    log_in_secrets,
+    make_ghost,
+    make_tenant,
+)
+from viam.app.app_client import AppClient
+from viam.gen.app.v1.app_pb2 import GetRobotAPIKeysResponse
 
-from cogwork.cloud.fleet.app_service import served_methods
+from cogwork.cloud.fleet.app_service import APP_SERVICE
+from cogwork.cloud.fleet.unserved_methods import UNSERVED_METHODS
 
-METHODS = {
-    each.name: each
-    for service in (
-        app_pb2.DESCRIPTOR.services_by_name["AppService"],
-        packages_pb2.DESCRIPTOR.services_by_name["PackageService"],
-    )
-    for each in service.methods
-}
-PACKAGE_METHODS = ("CreatePackage", "GetPackage", "ListPackages", "DeletePackage")
-FREE = {"ListOrganizations", "CreateOrganization"}
+METHODS = {**list_fleet_methods(), **list_machine_methods()}
+FREE = {"CreateOrganization", "ListOrganizations", "ReportConnectionMetadata"}
 """Methods that name nothing of an organization."""
+NAMING = [each for each in METHODS if each not in FREE]
 ASKS = {"CheckPermissions", "ListLocations", "ListRobotsForOrg"}
-"""Methods that answer with what the caller may see, which is nothing here."""
+"""Methods that answer with what the caller may see, which is nothing of others."""
 OPERATOR = {
     *("GetOrganization", "GetLocation", "ListLocations", "GetRobot", "ListRobots"),
     *("ListRobotsForOrg", "ListRobotsForLocations", "GetRobotParts", "GetRobotPart"),
     *("GetRobotPartByNameAndLocation", "GetRobotPartHistory", "GetRobotPartLogs"),
-    *("MarkPartForRestart", "CheckPermissions"),
+    *("TailRobotPartLogs", "MarkPartForRestart", "CheckPermissions"),
     *("GetFragment", "ListFragments", "GetFragmentHistory", "GetFragmentUsage"),
     *("ListMachineFragments", "GetModule", "ListModules", "GetRegistryItem", "ListRegistryItems"),
-    *("GetPackage", "ListPackages"),
+    *("GetPackage", "ListPackages", "AuthenticateTo", "OptionalWebRTCConfig"),
 }
-"""Methods that an operator may call; all others require an owner."""
-
-
-@dataclass
-class Tenant:
-    """An organization with one of everything."""
-
-    client: AppClient
-    metadata: dict[str, str]
-    organization: str
-    location: str
-    machine: str
-    part: str
-    secret: str
-    key: str
-    fragment: str
-    module: str
-
-    def fill(self, message: Message) -> None:
-        """Name everything of this organization that a request can name."""
-        ids = {
-            "organization_id": self.organization,
-            "org_id": self.organization,
-            "location_id": self.location,
-            "location": self.location,
-            "location_ids": [self.location],
-            "robot_id": self.machine,
-            "part_id": self.part,
-            "secret_id": self.secret,
-            "identity_id": self.key,
-            "resource_id": self.machine,
-            "resource_type": "robot",
-            "authorization_type": "role",
-            "authorization_id": "robot_owner",
-            "permissions": ["read_robot"],
-            "machine_id": self.machine,
-            "fragment_id": self.fragment,
-            "current_organization_id": self.organization,
-            "additional_fragment_ids": [self.fragment],
-            "module_id": self.module,
-            "item_id": self.module,
-            "new_name": "stolen",
-            "version": "1.0.0",
-            "platform": "any",
-            "tag": "stable",
-            "revision": "1",
-        }
-        for field in message.DESCRIPTOR.fields:
-            if field.name == "id":
-                self._set_id(message)
-            elif field.name == "permissions" and field.message_type is not None:
-                self.fill(message.permissions.add())  # type: ignore[attr-defined]
-            elif field.name == "authorizations":
-                added = message.authorizations.add()  # type: ignore[attr-defined]
-                self.fill(added)
-                added.identity_id = ""
-            elif field.name.endswith("authorization") or field.name in ("info", "module_file_info"):
-                self.fill(getattr(message, field.name))
-            elif field.name == "type" and field.enum_type is not None:
-                message.type = packages_pb2.PACKAGE_TYPE_MODULE  # type: ignore[attr-defined]
-            elif field.name == "version" and "Fragment" in message.DESCRIPTOR.name:
-                continue  # the newest revision
-            elif field.name in ("name", "part_name"):
-                setattr(message, field.name, "press-main")
-            elif field.name in ids and field.type == FieldDescriptor.TYPE_STRING:
-                value = ids[field.name]
-                if isinstance(value, list):
-                    getattr(message, field.name).extend(value)
-                else:
-                    setattr(message, field.name, value)
-
-    def _set_id(self, message: Message) -> None:
-        name = message.DESCRIPTOR.name
-        is_key = "Key" in name and "Robot" not in name
-        is_machine = name.startswith(
-            ("GetRobotRequest", "UpdateRobotRequest", "DeleteRobotRequest")
-        )
-        found = self.key if is_key else self.machine if is_machine else self.part
-        if "Fragment" in name:
-            found = self.fragment
-        elif "Package" in name:
-            found = self.module.replace(":", "/")
-        message.id = found  # type: ignore[attr-defined]
+"""Methods that an operator may call; most others require an owner."""
+UNKNOWN_TO_OPERATORS = {"Call", "CallUpdate", "Answer"}
+"""Methods that find nothing here: the machine is offline, and nobody calls it."""
+SHARED = {
+    *("GetFragment", "ListFragments", "GetFragmentHistory", "GetFragmentUsage"),
+    *("GetModule", "ListModules", "GetRegistryItem", "ListRegistryItems", "GetPackage"),
+}
+"""Methods that show what an organization shares with all of its machines."""
+OTHERS = size(ci=1, full=2)
+"""Organizations whose IDs are tried."""
+RESOURCES = ("organization", "location", "robot")
 
 
 @pytest.fixture
@@ -137,93 +69,203 @@ async def cloud(tmp_path: Path) -> AsyncIterator[Cloud]:
         yield running
 
 
-async def make_tenant(cloud: Cloud, name: str) -> tuple[Tenant, Any]:
-    first = await cloud.connect()
-    app = first.app_client
-    organization = (await app.create_organization(name)).id
-    key, key_id = await app.create_key(
-        organization, [APIKeyAuthorization("owner", "organization", organization)], "owner"
-    )
-    first.close()
-    connected = await cloud.connect(key_id, key)
-    app = connected.app_client
-    location = await app.create_location(organization, "Hall")
-    machine = await app.new_robot("press", location.id)
-    (part,) = await app.get_robot_parts(machine)
-    fragment = await app.create_fragment(organization, "shared", {"debug": True})
-    module, _ = await app.create_module(organization, "drive")
-    file = ModuleFileInfo(module_id=module, version="1.0.0", platform="any")
-    await app.upload_module_file(file, make_archive(run=b""))
-    tenant = Tenant(
-        app,
-        dict(connected._metadata),
-        organization,
-        location.id,
-        machine,
-        part.id,
-        (part.secrets or [])[0].id,
-        key_id,
-        fragment.id,
-        module,
-    )
-    return tenant, connected
-
-
-async def call(channel: Channel, name: str, tenant: Tenant, metadata: dict[str, str]) -> Status:
-    """Call a method with the IDs of a tenant, and return the status."""
-    method = METHODS[name]
-    kind = GetMessageClass(method.input_type)
-    reply = GetMessageClass(method.output_type)
-    request = kind()
-    tenant.fill(request)
-    path = f"/{method.containing_service.full_name}/{name}"
-    try:
-        if method.client_streaming:
-            upload = StreamUnaryMethod(channel, path, kind, reply)
-            found = await upload([request], metadata=metadata)
-        else:
-            found = await UnaryUnaryMethod(channel, path, kind, reply)(request, metadata=metadata)
-    except GRPCError as error:
-        return error.status
-    return Status.OK if found.ByteSize() or not reply.DESCRIPTOR.fields else Status.UNKNOWN
-
-
-def list_served() -> list[str]:
-    """Methods that are served, without those that stream replies."""
-    return sorted({*served_methods(), *PACKAGE_METHODS} - {"TailRobotPartLogs"})
-
-
-async def test_no_method_reveals_or_changes_another_organization(cloud: Cloud) -> None:
-    (mine, one), (other, two) = await make_tenant(cloud, "mine"), await make_tenant(cloud, "other")
-    operator_key, operator_id = await other.client.create_key(
-        other.organization,
-        [APIKeyAuthorization("operator", "organization", other.organization)],
-        "operator",
-    )
-    operator = await cloud.connect(operator_id, operator_key)
+@pytest.fixture
+def channel(cloud: Cloud) -> Iterator[Channel]:
     host, _, port = cloud.address.partition(":")
-    channel = Channel(host, int(port))
-    combinations = 0
-    for name, metadata in itertools.product(list_served(), (mine.metadata, {})):
-        combinations += 1
-        status = await call(channel, name, other, metadata)
-        if not metadata:
-            assert status is Status.UNAUTHENTICATED, name
-        elif name in ASKS:
-            assert status is Status.UNKNOWN, f"{name} is not empty"
-        elif name not in FREE:
-            assert status is Status.NOT_FOUND, f"{name}: {status}"
-    for name in list_served():
-        combinations += 1
-        status = await call(channel, name, other, dict(operator._metadata))
-        if name in OPERATOR:
-            assert status not in (Status.PERMISSION_DENIED, Status.NOT_FOUND), f"{name}: {status}"
-        elif name not in FREE:
-            assert status is Status.PERMISSION_DENIED, f"{name}: {status}"
-    print(f"{combinations} combinations of {len(list_served())} methods")
-    assert (await other.client.get_robot(other.machine)).name == "press"
-    assert (await other.client.get_fragment(other.fragment)).fragment == {"debug": True}
-    assert len((await other.client.get_module(other.module)).versions) == 1
-    channel.close()
-    for each in (one, two, operator):
-        each.close()
+    with contextlib.closing(Channel(host, int(port))) as opened:
+        yield opened
+
+
+def test_every_method_is_tried(cloud: Cloud) -> None:
+    public = ("/grpc.health.", "/grpc.reflection.", "/proto.rpc.v1.AuthService/")
+    unserved = {f"/{APP_SERVICE}/{each}" for each in UNSERVED_METHODS}
+    found = {each for each in cloud.list_methods() if not each.startswith(public)}
+    assert found - unserved == {each.path for each in METHODS.values()}
+
+
+async def test_no_login_reveals_or_changes_another_organization(
+    cloud: Cloud, channel: Channel
+) -> None:
+    async with (
+        make_tenant(cloud, "mine") as (mine, app),
+        make_tenant(cloud, "other") as (other, other_app),
+        make_tenant(cloud, "third") as (third, third_app),
+    ):
+        resources = dict(zip(RESOURCES, astuple(mine), strict=False))
+        logins = {
+            "nobody": NOBODY,
+            **await log_in_keys(channel, app, mine.organization, resources),
+            **await log_in_secrets(channel, app, mine),
+        }
+        before = [await take_snapshot(other_app, other), await take_snapshot(third_app, third)]
+        combinations = 0
+        for target in (other, third)[:OTHERS]:
+            ghost = make_ghost(target)
+            for name in METHODS:
+                for who, login in logins.items():
+                    combinations += 1
+                    found = await call_both(channel, name, (target, ghost), login)
+                    what = f"{name} by {who}: {found}"
+                    if who == "nobody":
+                        assert found.status is Status.UNAUTHENTICATED, what
+                    elif name in ASKS:
+                        assert found.is_empty, what
+                    elif name not in FREE:
+                        assert found.status is Status.NOT_FOUND, what
+                    assert not list_revealed(found, *astuple(target)), what
+        print(f"{combinations} combinations of {len(METHODS)} methods and {len(logins)} logins")
+        after = [await take_snapshot(other_app, other), await take_snapshot(third_app, third)]
+        assert after == before
+
+
+async def test_no_login_reveals_or_changes_its_siblings(cloud: Cloud, channel: Channel) -> None:
+    """A role on one location or machine is no role on another one of the organization."""
+    async with make_tenant(cloud, "mine") as (target, app):
+        far, near = await add_siblings(app, target)
+        far_away = {"location": far.location}
+        beside = {"robot": near.machine}
+        secrets = await log_in_secrets(channel, app, far)
+        logins = {
+            **await log_in_keys(channel, app, target.organization, far_away),
+            **await log_in_keys(channel, app, target.organization, beside),
+            **secrets,
+            "other part": (await log_in_secrets(channel, app, near))["part"],
+        }
+        before, combinations = await take_snapshot(app, target), 0
+        # What is shared exists for the ghost, too.
+        ghost = replace(
+            make_ghost(target),
+            organization=target.organization,
+            fragment=target.fragment,
+            module=target.module,
+        )
+        private = (target.machine, target.part, target.secret, target.host)
+        for name in NAMING:
+            for who, login in logins.items():
+                combinations += 1
+                found = await call_both(channel, name, (target, ghost), login)
+                what = f"{name} by {who}: {found}"
+                if name in SHARED and who != "secret of a location":
+                    assert found.status is Status.OK, what
+                elif name not in ASKS:
+                    assert found.status is Status.NOT_FOUND, what
+                assert not list_revealed(found, *private), what
+        print(f"{combinations} combinations of {len(NAMING)} methods and {len(logins)} logins")
+        assert await take_snapshot(app, target) == before
+
+
+async def test_operator_of_an_organization_changes_nothing(cloud: Cloud, channel: Channel) -> None:
+    async with make_tenant(cloud, "mine") as (mine, app):
+        resources = {"organization": mine.organization}
+        logins = await log_in_keys(channel, app, mine.organization, resources)
+        before = await take_snapshot(app, mine)
+        for name in NAMING:
+            operator = logins["operator of a organization"]
+            found = await call(channel, METHODS[name], mine, operator)
+            refused = found.status in (Status.PERMISSION_DENIED, Status.NOT_FOUND)
+            if name in UNKNOWN_TO_OPERATORS:
+                assert found.status is Status.NOT_FOUND, f"{name}: {found}"
+            elif name in OPERATOR:
+                assert not refused, f"{name}: {found}"
+            else:
+                assert found.status is Status.PERMISSION_DENIED, f"{name}: {found}"
+        print(f"{len(NAMING)} methods")
+        assert await take_snapshot(app, mine) == before
+
+
+async def test_own_ids_do_not_open_those_of_others(cloud: Cloud, channel: Channel) -> None:
+    """An owner names what is its own, except for one ID in each request."""
+    async with (
+        make_tenant(cloud, "mine") as (mine, app),
+        make_tenant(cloud, "other") as (other, other_app),
+    ):
+        resources = {"organization": mine.organization}
+        logins = await log_in_keys(channel, app, mine.organization, resources)
+        before, requests = await take_snapshot(other_app, other), 0
+        private = set(astuple(other)) - {other.key}
+        destructive = [each for each in METHODS if each.startswith(("Delete", "Remove"))]
+        for name in [*(each for each in METHODS if each not in destructive), *destructive]:
+            for request, foreign in list_mixed_requests(name, mine, other):
+                requests += 1
+                owner = logins["owner of a organization"]
+                found = await call(channel, METHODS[name], mine, owner, request)
+                # What it sent may come back.
+                revealed = list_revealed(found, *(private - {foreign}))
+                assert not revealed, f"{name} with {foreign}: {found}"
+        print(f"{requests} requests of {len(METHODS)} methods")
+        assert await take_snapshot(other_app, other) == before
+
+
+async def test_keys_of_others_are_never_shown(cloud: Cloud, channel: Channel) -> None:
+    """An owner of a machine sees its keys, so it must not be able to add the key of another."""
+    async with (
+        make_tenant(cloud, "mine") as (mine, app),
+        make_tenant(cloud, "other") as (other, _),
+    ):
+        with pytest.raises(GRPCError) as refused:
+            await app.add_role(mine.organization, other.key, "operator", "robot", mine.machine)
+        assert refused.value.status is Status.NOT_FOUND
+        robot = {"robot": mine.machine}
+        logins = await log_in_keys(channel, app, mine.organization, robot)
+        # The creator of the organization has a role in it, but its key is of another one.
+        config = await call(channel, METHODS["Config"], mine, logins["owner of a robot"])
+        assert config.status is Status.OK
+        assert list_revealed(config, cloud.key, cloud.key_id) == []
+
+        # Within an organization, the owner of a machine does not get a key that can do more.
+        await app.add_role(mine.organization, mine.key, "operator", "robot", mine.machine)
+        shown = await call(channel, METHODS["GetRobotAPIKeys"], mine, logins["owner of a robot"])
+        keys = [each.api_key for each in GetRobotAPIKeysResponse.FromString(shown.reply).api_keys]
+        assert [each.id for each in keys if not each.key] == [mine.key]
+        assert len(keys) == 3
+        every = await app.get_robot_api_keys(mine.machine)
+        assert all(each.api_key.key for each in every)
+
+
+async def call_both(
+    channel: Channel, name: str, tenants: tuple[Tenant, Tenant], login: Login
+) -> Outcome:
+    """Call with IDs that exist and with ones that do not, and require the same outcome."""
+    outcomes = [await call(channel, METHODS[name], each, login) for each in tenants]
+    if name not in FREE | ASKS | SHARED:
+        one, two = (
+            replace(outcome, error=tenant.without_ids(outcome.error))
+            for outcome, tenant in zip(outcomes, tenants, strict=True)
+        )
+        assert one == two, f"{name} reveals what exists"
+    return outcomes[0]
+
+
+def list_revealed(outcome: Outcome, *values: str) -> list[str]:
+    """Return those of the values that are in a reply."""
+    return [each for each in values if each.encode() in outcome.reply]
+
+
+async def take_snapshot(app: AppClient, tenant: Tenant) -> list[Any]:
+    """Return everything that the owner of an organization sees of it."""
+    return [
+        await app.get_organization(tenant.organization),
+        await app.list_locations(tenant.organization),
+        await app.list_robots(tenant.location),
+        await app.get_robot_parts(tenant.machine),
+        await app.get_robot_part_history(tenant.part),
+        await app.get_robot_part_logs(tenant.part),
+        await app.list_keys(tenant.organization),
+        await app.list_authorizations(tenant.organization),
+        await app.get_fragment(tenant.fragment),
+        await app.get_fragment_history(tenant.fragment),
+        await app.list_modules(tenant.organization),
+        await app.list_registry_items(tenant.organization, [], [], [], []),
+    ]
+
+
+def list_mixed_requests(name: str, mine: Tenant, other: Tenant) -> Iterator[tuple[Message, str]]:
+    """Yield requests that name what is mine, except for one ID, and that ID."""
+    for at, foreign in enumerate(astuple(other)):
+        values = list(astuple(mine))
+        values[at] = foreign
+        own, mixed = METHODS[name].request(), METHODS[name].request()
+        mine.fill(own)
+        Tenant(*values).fill(mixed)
+        if mixed != own:
+            yield mixed, foreign

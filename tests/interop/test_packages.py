@@ -228,6 +228,8 @@ async def test_version_never_changes(owner: Owner) -> None:
         (make_link_archive("/etc/passwd"), "outside"),
         (make_link_archive("../../x"), "outside"),
     ],
+    # The archives have the time, so workers that collect the tests would disagree.
+    ids=["empty", "zip", "cut off", "path", "absolute link", "relative link"],
 )
 async def test_archive_that_machines_refuse_is_refused(
     owner: Owner, content: bytes, reason: str

@@ -56,6 +56,10 @@ class Joining:
             clock,
         )
 
+    async def aclose(self) -> None:
+        """Leave the cloud, with the log up to here."""
+        await self.source.leave()
+
     def send_log_to(self, put: Callable[[Entry], None] | None) -> None:
         self._log.uplink = put
 

@@ -132,8 +132,6 @@ async def serve(
         _log.info("stopping: %s", reason)
         unfinished = await server.aclose(reason)
     shutdown.limit_exit_time()
-    for name in unfinished:
-        _log.error("%s did not close in time", name)
     if shutdown.wants_restart:
         return EXIT_RESTART
     return EXIT_FAILURE if shutdown.failed or unfinished else EXIT_OK
@@ -334,6 +332,9 @@ class _Server:
         self._journal.close()
         if self._watchdog is not None:
             self._watchdog.close()
+        for name in unfinished:
+            _log.error("%s did not close in time", name)
+        await self._joining.aclose()
         return unfinished
 
     def _apply(self, loaded: LoadedConfig) -> asyncio.Future[Outcome]:

@@ -56,6 +56,9 @@ class CloudLink(Protocol):
     def render(self, message: bytes, local: dict[str, Any]) -> str:
         """Return the text to run, given the machine's own file. Raise ValueError."""
 
+    async def stop_following(self) -> None:
+        """Take no more changes of the cloud, but keep sending the log."""
+
     async def aclose(self) -> None: ...
 
 
@@ -115,12 +118,18 @@ class JoinedSource:
                 return candidate
 
     async def aclose(self) -> None:
+        """Stop. The link stays for the log of everything that stops afterwards, until `leave`."""
         if self._following_file is not None:
             self._following_file.cancel()
             await asyncio.gather(self._following_file, return_exceptions=True)
         if self._link is not None:
-            await self._link.aclose()
+            await self._link.stop_following()
         await self._file.aclose()
+
+    async def leave(self) -> None:
+        """Close the link to the cloud."""
+        if self._link is not None:
+            await self._link.aclose()
 
     async def _read_file(self, candidate: Candidate) -> None:
         """Take a new version of the machine's file."""

@@ -72,7 +72,8 @@ class MachineLink:
         self._log: LogLink | None = None
         self._revision = ""
         self._change: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        self._tasks: list[asyncio.Task[None]] = []
+        self._following: list[asyncio.Task[None]] = []
+        self._sending: asyncio.Task[None] | None = None
 
     async def start(self) -> None:
         await self._certificate.use_stored()
@@ -84,9 +85,8 @@ class MachineLink:
             _log.error("the log is not sent to the cloud: %s", error)
         else:
             self._host.send_log_to(self._log.put)
-            self._create_task(self._log.run())
-        self._create_task(self._watch.run())
-        self._create_task(self._restart.run())
+            self._sending = _create_task(self._log.run())
+        self._following = [_create_task(self._watch.run()), _create_task(self._restart.run())]
 
     @property
     def is_pushed(self) -> bool:
@@ -112,10 +112,12 @@ class MachineLink:
         except DecodeError as error:
             raise ValueError(str(error)) from None
 
+    async def stop_following(self) -> None:
+        await _cancel_tasks(self._following)
+
     async def aclose(self) -> None:
-        for task in self._tasks:
-            task.cancel()
-        await asyncio.gather(*self._tasks, return_exceptions=True)
+        await self.stop_following()
+        await _cancel_tasks([self._sending] if self._sending is not None else [])
         if self._log is not None:
             self._host.send_log_to(None)
             await self._log.aclose()
@@ -128,10 +130,17 @@ class MachineLink:
         if self._log is not None:
             self._log.retry_now()
 
-    def _create_task(self, work: Coroutine[Any, Any, None]) -> None:
-        task = asyncio.create_task(work, name="cloud")
-        task.add_done_callback(_report_failure)
-        self._tasks.append(task)
+
+def _create_task(work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
+    task = asyncio.create_task(work, name="cloud")
+    task.add_done_callback(_report_failure)
+    return task
+
+
+async def _cancel_tasks(tasks: list[asyncio.Task[None]]) -> None:
+    for task in tasks:
+        task.cancel()
+    await asyncio.gather(*tasks, return_exceptions=True)
 
 
 def _report_failure(task: asyncio.Task[None]) -> None:

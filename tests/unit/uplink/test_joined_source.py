@@ -29,6 +29,7 @@ class Cloud:
         self.timeouts: list[float] = []
         self.links: list[str] = []
         self.is_pushed = False
+        self.is_followed = True
 
     def connect(self, cloud: CloudConfig) -> CloudLink:
         self.links.append(cloud.app_address)
@@ -47,6 +48,9 @@ class Cloud:
 
     def render(self, message: bytes, local: dict[str, Any]) -> str:
         return json.dumps({**json.loads(message), **local})
+
+    async def stop_following(self) -> None:
+        self.is_followed = False
 
     async def aclose(self) -> None:
         self.links.pop()
@@ -103,6 +107,9 @@ async def test_joined_machine_follows_its_cloud(bench: Bench) -> None:
     bench.cloud.config = {"debug": False}
     assert await bench.next_config(10) == {"debug": False, **JOINED}
     await bench.source.aclose()
+    # For the log of everything that stops afterwards.
+    assert (bench.cloud.is_followed, len(bench.cloud.links)) == (False, 1)
+    await bench.source.leave()
     assert bench.cloud.links == []
 
 

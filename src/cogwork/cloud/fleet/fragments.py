@@ -25,6 +25,7 @@ from cogwork.cloud.configuration.fragment_lookup import (
     select_revision,
 )
 from cogwork.cloud.configuration.fragment_merge import FragmentUse, MistakeType, merge_fragments
+from cogwork.cloud.fleet.editor import describe_editor
 from cogwork.cloud.fleet.part_configs import StaleConfig
 from cogwork.cloud.identity.access import CloudRole, ResourceType, require_role
 from cogwork.cloud.identity.membership import organizations_of
@@ -385,9 +386,7 @@ def _describe_edit(
         fragment=fragment["id"],
         edited_on=to_timestamp(row["edited_at"]),
         old=old,
-        edited_by=pb.AuthenticatorInfo(
-            type=pb.AuthenticationType.AUTHENTICATION_TYPE_API_KEY, value=row["editor_id"]
-        ),
+        edited_by=describe_editor(tx, row["editor_id"]),
         revision=str(row["revision"]),
         config=_to_struct(row["config"]),
     )

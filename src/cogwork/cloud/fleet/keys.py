@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Final
 
 from viam.gen.app.v1 import app_pb2 as pb
@@ -82,7 +82,10 @@ def list_keys(tx: Transaction, call: Call, request: pb.ListKeysRequest) -> pb.Li
 def get_robot_api_keys(
     tx: Transaction, call: Call, request: pb.GetRobotAPIKeysRequest
 ) -> pb.GetRobotAPIKeysResponse:
-    """Lists the keys that have a role on the machine itself, and shows them to owners."""
+    """Lists the keys that have a role on the machine itself, and shows them to owners.
+
+    A key that can do more than the actor is listed, but not shown.
+    """
     require_role(tx, call.actor, (ResourceType.MACHINE, request.robot_id), CloudRole.OWNER)
     rows = tx.query(
         "SELECT api_key.* FROM api_key JOIN role_grant ON role_grant.key_id = api_key.id "
@@ -96,7 +99,8 @@ def get_robot_api_keys(
     )
     found = _describe_all(rows, grants)
     for each, row in zip(found, rows, strict=True):
-        each.api_key.key = call.keyring.unseal(row["sealed"])
+        if _owns_all(tx, call, each.authorizations):
+            each.api_key.key = call.keyring.unseal(row["sealed"])
     return pb.GetRobotAPIKeysResponse(api_keys=found)
 
 
@@ -181,8 +185,14 @@ def list_authorizations(
 def _add_role(tx: Transaction, call: Call, authorization: pb.Authorization) -> None:
     resource, role = _read_grant(tx, call, authorization)
     organization = organization_of(tx, resource)
-    if not tx.query("SELECT 1 FROM api_key WHERE id = ?", authorization.identity_id):
-        raise NotFound(f'there is no key "{authorization.identity_id}"')
+    # Not one of others: owners see the keys of their machines, and machines get them.
+    if not tx.query(
+        "SELECT 1 FROM api_key WHERE id = ? AND organization_id = ?",
+        *(authorization.identity_id, organization),
+    ):
+        raise NotFound(
+            f'there is no key "{authorization.identity_id}" in this organization; create one'
+        )
     _grant(tx, call, authorization.identity_id, organization, resource, role)
 
 
@@ -228,6 +238,14 @@ def _read_grant(
         )
     require_role(tx, call.actor, resource, CloudRole.OWNER)
     return resource, role
+
+
+def _owns_all(
+    tx: Transaction, call: Call, authorizations: Iterable[pb.AuthorizationDetails]
+) -> bool:
+    """Return whether the actor is an owner of everything that these roles are on."""
+    resources = (parse_resource(each.resource_type, each.resource_id) for each in authorizations)
+    return all(find_role(tx, call.actor, each) is CloudRole.OWNER for each in resources)
 
 
 def _find_key(tx: Transaction, call: Call, key: str) -> Row:

@@ -34,6 +34,11 @@ _ID_ALPHABET: Final = "abcdefghijklmnopqrstuvwxyz0123456789"
 _ID_LENGTH: Final = 10
 """Short, because it is part of every machine's host name."""
 
+_SELECT: Final = (
+    "SELECT location.*, organization.name AS organization_name FROM location "
+    "JOIN organization ON organization.id = location.organization_id WHERE "
+)
+
 
 class NotEmpty(CogworkError):
     """What would be deleted is still used."""
@@ -109,7 +114,7 @@ def list_locations(
 ) -> pb.ListLocationsResponse:
     """Lists those on which the actor has a role."""
     rows = tx.query(
-        "SELECT * FROM location WHERE organization_id = ? ORDER BY name, id",
+        f"{_SELECT} location.organization_id = ? ORDER BY location.name, location.id",
         request.organization_id,
     )
     roles = OrganizationRoles(tx, call.actor, request.organization_id)
@@ -162,7 +167,7 @@ def _require_parent(tx: Transaction, parent: str, organization: str) -> None:
 
 
 def _read(tx: Transaction, call: Call, location: str) -> pb.Location:
-    row = first(tx.query("SELECT * FROM location WHERE id = ?", location))
+    row = first(tx.query(f"{_SELECT} location.id = ?", location))
     assert row is not None  # the caller has checked it
     counts = _count_machines(tx, row["organization_id"])
     is_owner = find_role(tx, call.actor, (ResourceType.LOCATION, location)) is CloudRole.OWNER
@@ -180,8 +185,10 @@ def _describe(row: Row, machines: int, secrets: list[pb.SharedSecret]) -> pb.Loc
         organizations=[pb.LocationOrganization(organization_id=organization, primary=True)],
         created_on=to_timestamp(row["created_at"]),
         robot_count=machines,
+        primary_org_identity=pb.OrganizationIdentity(
+            id=organization, name=row["organization_name"]
+        ),
     )
-    found.primary_org_identity.id = organization
     if secrets:
         found.auth.CopyFrom(_describe_auth(location, secrets))
     return found

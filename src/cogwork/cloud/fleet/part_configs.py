@@ -12,6 +12,7 @@ from cogwork.cloud.configuration.config_references import OwnerType, save_refere
 from cogwork.cloud.configuration.config_text import parse_config, read_config_text, require_config
 from cogwork.cloud.configuration.fragment_lookup import require_no_new_mistakes
 from cogwork.cloud.context import CloudContext
+from cogwork.cloud.fleet.editor import describe_editor
 from cogwork.cloud.fleet.parts import describe_part, find_part
 from cogwork.cloud.identity.access import CloudRole
 from cogwork.cloud.identity.actor import Actor
@@ -90,7 +91,7 @@ def get_robot_part_history(
     )
     shown = rows[:limit]
     return pb.GetRobotPartHistoryResponse(
-        history=[_describe_entry(part, each) for each in shown],
+        history=[_describe_entry(tx, part, each) for each in shown],
         next_page_token=str(shown[-1]["revision"]) if len(rows) > limit else "",
     )
 
@@ -119,16 +120,14 @@ def _read_page_token(token: str) -> int:
         raise InvalidRequest("the page token is not one of this cloud") from None
 
 
-def _describe_entry(part: Row, row: Row) -> pb.RobotPartHistoryEntry:
+def _describe_entry(tx: Transaction, part: Row, row: Row) -> pb.RobotPartHistoryEntry:
     config = Struct()
     config.update(parse_config(row["config"]))
     return pb.RobotPartHistoryEntry(
         part=row["part_id"],
         robot=part["machine_id"],
         when=to_timestamp(row["edited_at"]),
-        edited_by=pb.AuthenticatorInfo(
-            type=pb.AuthenticationType.AUTHENTICATION_TYPE_API_KEY, value=row["editor_id"]
-        ),
+        edited_by=describe_editor(tx, row["editor_id"]),
         old=pb.RobotPart(
             id=row["part_id"],
             name=row["name"],

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from typing import Final
 
@@ -9,6 +10,7 @@ from google.protobuf.struct_pb2 import Struct
 from viam.gen.app.v1 import app_pb2 as pb
 
 from cogwork.cloud.configuration.config_text import parse_config
+from cogwork.cloud.configuration.fragment_lookup import merge_for_part
 from cogwork.cloud.fleet.secrets import (
     SecretOwner,
     add_secret,
@@ -17,9 +19,11 @@ from cogwork.cloud.fleet.secrets import (
     list_secrets,
 )
 from cogwork.cloud.identity.access import CloudRole, ResourceType, find_role, require_role
+from cogwork.cloud.machine.agent_info import read_agent_info
 from cogwork.cloud.names import host_label, require_name
 from cogwork.cloud.operation import Call, Operation, new_id, reading, to_timestamp, writing
 from cogwork.cloud.public_name import local_name
+from cogwork.cloud.registry.resolution import resolve_registry
 from cogwork.cloud.storage.records import Row, Transaction, first
 from cogwork.cloud.updates.part_software import describe_software
 from cogwork.core.errors import InvalidRequest, NotFound
@@ -113,7 +117,10 @@ def get_robot_part(
     tx: Transaction, call: Call, request: pb.GetRobotPartRequest
 ) -> pb.GetRobotPartResponse:
     row = find_part(tx, call, request.id)
-    return pb.GetRobotPartResponse(part=describe_part(tx, call, row), config_json=row["config"])
+    part = describe_part(tx, call, row)
+    return pb.GetRobotPartResponse(
+        part=part, config_json=_format_config(tx, call, row, part.secret)
+    )
 
 
 def get_robot_part_by_name_and_location(
@@ -183,7 +190,7 @@ def describe_part(tx: Transaction, call: Call, row: Row) -> pb.RobotPart:
     """Owners see the secrets, too."""
     config = Struct()
     config.update(parse_config(row["config"]))
-    seen = call.presence.find(row)
+    seen, info = call.presence.find(row), read_agent_info(tx, row["id"])
     found = pb.RobotPart(
         id=row["id"],
         name=row["name"],
@@ -201,6 +208,8 @@ def describe_part(tx: Transaction, call: Call, row: Row) -> pb.RobotPart:
         seconds_since_online=seen.seconds_since,
         last_access=to_timestamp(seen.last_access) if seen.last_access is not None else None,
     )
+    if info:
+        found.user_supplied_info.update(json.loads(info))
     if software := describe_software(tx, row["id"]):
         found.user_supplied_info.update({"software": software})
     if find_role(tx, call.actor, _machine_of(row)) is CloudRole.OWNER:
@@ -208,6 +217,21 @@ def describe_part(tx: Transaction, call: Call, row: Row) -> pb.RobotPart:
         found.secret = secrets[0].secret
         found.secrets.extend(secrets)
     return found
+
+
+def _format_config(tx: Transaction, call: Call, row: Row, secret: str) -> str:
+    """Return what the machine runs as JSON, with the login with which it joins the cloud.
+
+    `secret` is empty for those who may not see it.
+    """
+    merged = merge_for_part(tx, row, parse_config(row["config"]))
+    cloud = {
+        "id": row["id"],
+        "app_address": call.name.url,
+        **({"secret": secret} if secret else {}),
+    }
+    config = {**resolve_registry(tx, row, merged.config), "cloud": cloud}
+    return json.dumps(config, ensure_ascii=False)
 
 
 def _machine_of(row: Row) -> tuple[ResourceType, str]:

@@ -63,14 +63,18 @@ def _describe_cloud(
 
 
 def _list_keys(tx: Transaction, part: Row, keyring: Keyring) -> dict[str, MachineKey]:
-    """Return the keys that have a role on the machine, so that their holders can log in to it."""
+    """Return the keys that have a role on the machine, so that their holders can log in to it.
+
+    Only those of its organization: whoever created this one has a key of another, which must not
+    be on disks here.
+    """
     found: dict[str, MachineKey] = {}
     for kind, name in list_above(tx, (ResourceType.MACHINE, part["machine_id"])):
         rows = tx.query(
             "SELECT api_key.id, api_key.sealed, role_grant.role FROM api_key "
             "JOIN role_grant ON role_grant.key_id = api_key.id "
-            "WHERE resource_type = ? AND resource_id = ?",
-            *(kind, name),
+            "WHERE resource_type = ? AND resource_id = ? AND api_key.organization_id = ?",
+            *(kind, name, part["organization_id"]),
         )
         for row in rows:
             if row["id"] not in found or row["role"] == "owner":

@@ -16,6 +16,11 @@ from viam.gen.app.v1.robot_grpc import RobotServiceBase
 from cogwork.auth.certificate_authority import issue_certificate
 from cogwork.cloud.context import CloudContext
 from cogwork.cloud.identity.login import Login
+from cogwork.cloud.machine.agent_info import (
+    format_agent_info,
+    read_agent_info,
+    save_agent_info,
+)
 from cogwork.cloud.machine.config_cache import ConfigCache
 from cogwork.cloud.machine.log_lines import limit_entry, to_line
 from cogwork.cloud.machine.part_access import require_own_part
@@ -46,16 +51,19 @@ class _RobotService(RobotServiceBase):
         known, part, config = await self._read(
             stream,
             lambda tx, part: (
-                read_platform(tx, part["id"]),
+                (read_platform(tx, part["id"]), read_agent_info(tx, part["id"])),
                 part,
                 self._configs.read(tx, part),
             ),
         )
-        platform = Platform.of(stream.request.agent_info)
-        if platform.name and platform != known:
+        agent = stream.request.agent_info
+        platform, info = Platform.of(agent), format_agent_info(agent)
+        if info and (platform if platform.name else known[0], info) != known:
 
             def rebuild(tx: Transaction) -> pb.RobotConfig:
-                save_platform(tx, part["id"], platform)
+                save_agent_info(tx, part["id"], info)
+                if platform.name:
+                    save_platform(tx, part["id"], platform)
                 return self._configs.read(tx, part)
 
             config = await self._context.records.write(rebuild)

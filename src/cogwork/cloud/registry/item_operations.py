@@ -11,6 +11,7 @@ from cogwork.cloud.identity.access import CloudRole, ResourceType, require_role
 from cogwork.cloud.identity.membership import organizations_of
 from cogwork.cloud.operation import Call, Operation, reading, to_timestamp, writing
 from cogwork.cloud.registry.item_text import format_details, parse_details, require_text
+from cogwork.cloud.registry.item_usage import count_usage
 from cogwork.cloud.registry.items import (
     add_item,
     find_item,
@@ -262,6 +263,7 @@ def _refuse_own_users(tx: Transaction, item: Row, parts: list[str]) -> None:
 
 
 def _describe(tx: Transaction, item: Row, *, with_text: bool) -> pb.RegistryItem:
+    usage = count_usage(tx, item)
     found = pb.RegistryItem(
         item_id=item_id_of(item),
         organization_id=item["organization_id"],
@@ -271,7 +273,10 @@ def _describe(tx: Transaction, item: Row, *, with_text: bool) -> pb.RegistryItem
         visibility=item["visibility"],
         url=item["url"],
         description=item["description"],
-        total_robot_usage=len({*parts_of_item(tx, item)}),
+        total_robot_usage=usage.machines,
+        total_external_robot_usage=usage.external_machines,
+        total_organization_usage=usage.organizations,
+        total_external_organization_usage=usage.external_organizations,
         created_at=to_timestamp(item["created_at"]),
         updated_at=to_timestamp(item["updated_at"]),
     )

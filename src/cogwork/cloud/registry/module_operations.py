@@ -16,6 +16,7 @@ from cogwork.cloud.identity.visibility import Visibility
 from cogwork.cloud.operation import Call, Operation, reading, to_timestamp, writing
 from cogwork.cloud.operation_runner import run_operation
 from cogwork.cloud.registry.item_text import format_details, parse_details, require_text
+from cogwork.cloud.registry.item_usage import count_usage
 from cogwork.cloud.registry.items import (
     add_item,
     find_item,
@@ -210,7 +211,7 @@ def _require_module(item: Row) -> Row:
 
 
 def _describe(tx: Transaction, item: Row, *, with_text: bool) -> pb.Module:
-    details = module_details(item["details"], with_text=with_text)
+    details, usage = module_details(item["details"], with_text=with_text), count_usage(tx, item)
     found = pb.Module(
         module_id=item_id_of(item),
         name=item["name"],
@@ -219,7 +220,8 @@ def _describe(tx: Transaction, item: Row, *, with_text: bool) -> pb.Module:
         url=item["url"],
         description=item["description"],
         models=details.models,
-        total_robot_usage=len({*parts_of_item(tx, item)}),
+        total_robot_usage=usage.machines,
+        total_organization_usage=usage.organizations,
         organization_id=item["organization_id"],
         entrypoint=details.entrypoint,
         public_namespace=item["namespace"] or "",

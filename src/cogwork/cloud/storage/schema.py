@@ -236,5 +236,12 @@ CREATE TABLE update_report (
 );
 """
 
-MIGRATIONS: Final = (_FIRST, _REGISTRY_AND_FRAGMENTS, _UPDATES)
+_AGENT_INFO: Final = """
+CREATE TABLE part_agent (
+    part_id TEXT PRIMARY KEY REFERENCES part (id),
+    info TEXT NOT NULL
+);
+"""
+
+MIGRATIONS: Final = (_FIRST, _REGISTRY_AND_FRAGMENTS, _UPDATES, _AGENT_INFO)
 """Scripts that bring the tables from each version to the next. Released ones never change."""

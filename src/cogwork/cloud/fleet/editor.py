@@ -1,0 +1,15 @@
+"""Who made an edit, as histories show it."""
+
+from __future__ import annotations
+
+from viam.gen.app.v1 import app_pb2 as pb
+
+from cogwork.cloud.storage.records import Transaction
+
+
+def describe_editor(tx: Transaction, key: str) -> pb.AuthenticatorInfo:
+    """Describe the key of an edit, which may be deleted since."""
+    exists = bool(tx.query("SELECT 1 FROM api_key WHERE id = ?", key))
+    return pb.AuthenticatorInfo(
+        type=pb.AuthenticationType.AUTHENTICATION_TYPE_API_KEY, value=key, is_deactivated=not exists
+    )

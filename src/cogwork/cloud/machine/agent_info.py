@@ -1,0 +1,39 @@
+"""What a machine last said about itself: its host, its addresses and the version of its server."""
+
+from __future__ import annotations
+
+import json
+from typing import Any, Final
+
+from viam.gen.app.v1.robot_pb2 import AgentInfo
+
+from cogwork.cloud.storage.records import Transaction, first
+
+_MAX_LENGTH: Final = 256
+_MAX_ENTRIES: Final = 100
+_TEXTS: Final = ("host", "os", "version", "git_revision", "platform")
+_LISTS: Final = ("ips", "platform_tags")
+
+
+def format_agent_info(info: AgentInfo) -> str:
+    """Return the fields that are set as JSON, cut where they are too long; empty if there are
+    none."""
+    found: dict[str, Any] = {name: getattr(info, name)[:_MAX_LENGTH] for name in _TEXTS}
+    for name in _LISTS:
+        found[name] = [each[:_MAX_LENGTH] for each in getattr(info, name)[:_MAX_ENTRIES]]
+    known = {name: value for name, value in found.items() if value}
+    return json.dumps(known) if known else ""
+
+
+def read_agent_info(tx: Transaction, part: str) -> str:
+    """Return what was stored; empty if the part has said nothing yet."""
+    row = first(tx.query("SELECT info FROM part_agent WHERE part_id = ?", part))
+    return row["info"] if row is not None else ""
+
+
+def save_agent_info(tx: Transaction, part: str, info: str) -> None:
+    tx.execute(
+        "INSERT INTO part_agent (part_id, info) VALUES (?, ?) "
+        "ON CONFLICT (part_id) DO UPDATE SET info = excluded.info",
+        *(part, info),
+    )

@@ -1,0 +1,169 @@
+"""The history of a part: every revision comes back byte for byte, and no edit is lost."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import random
+from collections import Counter
+from collections.abc import AsyncIterator, Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from grpclib import GRPCError
+from grpclib.const import Status
+from tests.fleet import Cloud, make_part, run_cloud
+from viam.app.app_client import APIKeyAuthorization, AppClient
+from viam.gen.app.v1 import app_pb2 as pb
+from viam.gen.app.v1.app_grpc import AppServiceStub
+
+REVISIONS = 100
+ROUNDS = 50
+PAGE = 37
+STRINGS = ("", "größe", "速度", "🤖", "\u2028", 'a"b\\c/', "tab\tline\n", "\x7f")
+ESCAPED = ('"\\u00e9"', '"\\ud83e\\udd16"', '"\\/"', '"\\u0000"')
+NUMBERS = ("0", "-0", "1.50", "2E+3", "1e-7", "9007199254740993", "12345678901234567890", "-0.0")
+
+
+@pytest.fixture
+async def cloud(tmp_path: Path) -> AsyncIterator[Cloud]:
+    async with run_cloud(tmp_path) as running:
+        yield running
+
+
+@pytest.fixture
+async def client(cloud: Cloud) -> AsyncIterator[AppClient]:
+    connected = await cloud.connect()
+    yield connected.app_client
+    connected.close()
+
+
+async def test_every_revision_is_restored_byte_for_byte(client: AppClient) -> None:
+    part, chance = await make_part(client), random.Random(7)
+    texts = [write_unusual_config(chance, number) for number in range(REVISIONS)]
+    for text in texts:
+        await client.update_robot_part(part, "press-main", robot_config_json=text)
+    saved = ["{}", *texts]
+    # The SDK reads one page, which has all of these.
+    for entry in await client.get_robot_part_history(part):
+        assert entry.old is not None
+        saved.append(await restore(client, part, entry.old.robot_config_json or ""))
+    saved.append(await restore(client, part, texts[-1]))
+    assert {*saved} == {"{}", *texts}
+    assert len({*texts}) == REVISIONS
+    history = await read_history(client, part)
+    assert [each.old.robot_config_json for each in reversed(history)] == saved[:-1]
+    times = [each.when.ToNanoseconds() for each in history]
+    assert times == sorted(times, reverse=True)
+    print(f"{REVISIONS} revisions restored, {len(history)} entries of history")
+
+
+async def test_of_two_collaborators_each_conflict_is_told_to_one(
+    cloud: Cloud, client: AppClient
+) -> None:
+    part = await make_part(client)
+    (organization,) = await client.list_organizations()
+    role = APIKeyAuthorization("owner", "organization", organization.id)
+    key, key_id = await client.create_key(organization.id, [role], "second")
+    second = await cloud.connect(key_id, key)
+    people = {cloud.key_id: client, key_id: second.app_client}
+    wins: Counter[str] = Counter()
+    for number in range(ROUNDS):
+        # Both have read the same state.
+        edits = [await prepare_edit(app, part, f"{who} {number}") for who, app in people.items()]
+        outcomes = await asyncio.gather(*(edit() for edit in edits))
+        assert sorted(outcomes) == [False, True]
+        winner, loser = people if outcomes[0] else reversed(people)
+        wins[winner] += 1
+        again = await prepare_edit(people[loser], part, f"{loser} {number}")
+        assert await again()
+    second.close()
+    saved = json.loads((await client.get_robot_part(part)).robot_config_json or "")["log"]
+    assert sorted(each["pattern"] for each in saved) == sorted(
+        f"{who} {number}" for who in people for number in range(ROUNDS)
+    )
+    history = await read_history(client, part)
+    assert len(history) == 2 * ROUNDS
+    states = [json.loads(each.old.robot_config_json).get("log", []) for each in reversed(history)]
+    # Each edit adds one line to the state before it, and is signed by who wrote the line.
+    assert [*states, saved] == [saved[:count] for count in range(2 * ROUNDS + 1)]
+    editors = [each.edited_by.value for each in reversed(history)]
+    assert editors == [each["pattern"].split()[0] for each in saved]
+    print(f"{ROUNDS} rounds, {ROUNDS} conflicts, won by {sorted(wins.values())}")
+
+
+async def restore(client: AppClient, part: str, text: str) -> str:
+    """Save what the history has, as people do, and return what the part has then."""
+    await client.update_robot_part(part, "press-main", robot_config_json=text)
+    found = (await client.get_robot_part(part)).robot_config_json
+    assert found is not None
+    assert found.encode() == text.encode()
+    return found
+
+
+async def read_history(client: AppClient, part: str) -> list[pb.RobotPartHistoryEntry]:
+    """Return all entries, newest first, page by page."""
+    found: list[pb.RobotPartHistoryEntry] = []
+    request = pb.GetRobotPartHistoryRequest(id=part, page_limit=PAGE)
+    while True:
+        stub = AppServiceStub(client._channel)
+        page = await stub.GetRobotPartHistory(request, metadata=client._metadata)
+        found += page.history
+        if not page.next_page_token:
+            return found
+        assert len(page.history) == PAGE
+        request.page_token = page.next_page_token
+
+
+async def prepare_edit(app: AppClient, part: str, line: str) -> Callable[[], Any]:
+    """Read a configuration, and return an edit of it that returns whether it was accepted."""
+    known = await app.get_robot_part(part)
+    config = json.loads(known.robot_config_json or "{}")
+    config.setdefault("log", []).append({"pattern": line, "level": "info"})
+
+    async def edit() -> bool:
+        try:
+            text = json.dumps(config)
+            await app.update_robot_part(part, known.name, None, known.last_updated, text)
+        except GRPCError as error:
+            if error.status is not Status.FAILED_PRECONDITION:
+                raise
+            return False
+        return True
+
+    return edit
+
+
+def write_unusual_config(chance: random.Random, number: int) -> str:
+    """Return JSON that no program would write like this."""
+
+    def space() -> str:
+        return "".join(chance.choices((" ", "\t", "\n", "\r\n", ""), k=chance.randrange(4)))
+
+    def write(depth: int) -> str:
+        match chance.randrange(6 if depth < 4 else 4):
+            case 0:
+                return chance.choice(NUMBERS)
+            case 1:
+                return chance.choice(("true", "false", "null"))
+            case 2:
+                return json.dumps(chance.choice(STRINGS), ensure_ascii=chance.random() < 0.5)
+            case 3:
+                return chance.choice(ESCAPED)
+            case 4:
+                items = (write(depth + 1) for _ in range(chance.randrange(4)))
+                return f"[{space()}{f'{space()},{space()}'.join(items)}{space()}]"
+            case _:
+                return write_object(depth, [f"k{chance.randrange(99)}" for _ in range(3)])
+
+    def write_object(depth: int, keys: list[str]) -> str:
+        pairs = (
+            f"{json.dumps(key, ensure_ascii=False)}{space()}:{space()}{write(depth + 1)}"
+            for key in keys
+        )
+        return f"{{{space()}{f'{space()},{space()}'.join(pairs)}{space()}}}"
+
+    keys = [f"zz{number}", "größe", *(f"a{chance.randrange(1000)}" for _ in range(4)), "0"]
+    chance.shuffle(keys)
+    return f"{space()}{write_object(0, keys)}{space()}"
