@@ -17,7 +17,7 @@ DEBIAN = chromium gir1.2-gst-rtsp-server-1.0 gstreamer1.0-plugins-base gstreamer
 # The built control page, by the newest of its sources.
 PAGE = src/cogwork/control/site/index.html
 
-.PHONY: system browser page setup server test coverage lint lint-page bench soak docs site demo models
+.PHONY: system browser page setup server test coverage lint lint-page bench soak docs site release lock demo models
 
 system:  ## what the tests need of Debian, where that is what runs here and we may install it
 	@dpkg -s $(DEBIAN) >/dev/null 2>&1 || ! command -v apt-get >/dev/null || [ "$$(id -u)" != 0 ] || \
@@ -94,6 +94,15 @@ server: page  ## bin/<os>-<arch>/cogwork-server, one file that needs no Python
 	$(BUILD)/python -m pip install --quiet pyinstaller==6.22.3 '.[$(BUILD_EXTRAS)]'
 	$(BUILD)/python -m PyInstaller --noconfirm --clean --log-level WARN --distpath build --workpath build/work packaging/cogwork-server.spec
 	$(BUILD)/python packaging/pack.py build/cogwork-server bin
+
+# The private key that signs, an Ed25519 PEM.
+RELEASE_KEY ?= release-key.pem
+
+release: setup page  ## dist/cogwork-{server,agent}-<version>-<platform>.tar, signed; the same commit gives the same bytes
+	$(RUN)/python -m scripts.release.build --key $(RELEASE_KEY)
+
+lock: setup  ## packaging/locks: the wheels of a release, with their hashes
+	$(RUN)/python -m scripts.release.lock
 
 demo: setup  ## boxes on screen
 	$(RUN)/cogwork demo

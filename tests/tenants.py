@@ -30,7 +30,8 @@ from viam.gen.proto.rpc.webrtc.v1 import signaling_pb2
 from viam.proto.app import ModuleFileInfo
 
 from cogwork.cloud.fleet.app_service import served_methods
-from cogwork.wire.update_method import REPORT, Product, UpdateReport
+from cogwork.core.product import Product
+from cogwork.wire.update_method import REPORT, UpdateReport
 from cogwork.wire.update_method import Outcome as UpdateOutcome
 from cogwork.wire.watch_method import WATCH
 

@@ -94,35 +94,44 @@ CogworkError
 ├── Unreadable      a configuration file that is missing or not text (config/file.py)
 ├── DamagedCopy     a last-known-good copy that is corrupt (config/last_good.py)
 ├── SpoolInUse      a spool that another process uses (logs/spool.py)
+├── BadRelease      a release that cannot be trusted (agent/errors.py, with the next eight)
+├── DiskFull        not enough free space for a version
+├── InstallFailed   a release that could not be installed
+├── BadState        a damaged record of versions
+├── ServerSilent    a server that does not answer its agent
+├── SwitchFailed    a new version that did not prove itself
+├── SourceUnavailable  a source of updates that does not answer
+├── BadSettings     settings of the agent that cannot be used
+├── AgentRunning    an agent beside another one
 ├── UsageError      an invalid command line of the server (server/options.py)
 ├── NoConfiguration a configuration file that does not exist (server/serve.py)
-├── RecordsUnavailable the cloud's records cannot be used (cloud/records.py, with the next)
+├── RecordsUnavailable the cloud's records cannot be used (cloud/storage/records.py, with the next)
 ├── DuplicateRecord a record that exists
-├── BrokenReference a record that refers to one that does not exist (cloud/records.py)
-├── LogsUnavailable the cloud's logs cannot be used (cloud/log_store.py)
-├── BlobsUnavailable the contents of packages cannot be used (cloud/blobs.py, with the next two)
+├── BrokenReference a record that refers to one that does not exist (cloud/storage/records.py)
+├── LogsUnavailable the cloud's logs cannot be used (cloud/storage/log_store.py)
+├── BlobsUnavailable the contents of packages cannot be used (storage/blobs.py, with the next two)
 ├── BlobTooLarge    an upload that is larger than the limit
 ├── UploadStalled   an upload whose sender pauses for too long
-├── RegistryFull    an organization with too many packages (cloud/registry.py)
-├── UnsatisfiableRange a range of bytes that a file does not have (cloud/byte_range.py)
-├── FragmentInUse   a fragment that machines use (cloud/fragments.py, with the next)
+├── RegistryFull    an organization with too many packages (cloud/registry/items.py)
+├── UnsatisfiableRange a range of bytes that a file does not have (cloud/registry/byte_range.py)
+├── FragmentInUse   a fragment that machines use (cloud/fleet/fragments.py, with the next)
 ├── TooManyFragments an organization with too many fragments
 ├── ReleaseExists   another archive of the same release (cloud/updates/releases.py)
 ├── CannotReadRelease an archive that is not a release (cloud/updates/release_commands.py)
-├── ItemInUse       a registry item that machines use (cloud/registry_items.py)
-├── CannotUnseal    a secret that was stored with another key (cloud/keyring.py)
-├── SecretLimit     a secret too many, or the last one (cloud/secrets.py)
-├── NotEmpty        a location that is still used (cloud/locations.py)
-├── StaleConfig     a configuration that someone else changed (cloud/part_configs.py)
-├── ConfigRefused   a configuration that a machine would refuse (cloud/config_checker.py)
-├── CheckTooSlow    a configuration that takes too long to check (cloud/config_checker.py)
-├── LastOwner       the last owner of an organization (cloud/keys.py)
+├── ItemInUse       a registry item that machines use (cloud/registry/item_operations.py)
+├── CannotUnseal    a secret that was stored with another key (cloud/identity/keyring.py)
+├── SecretLimit     a secret too many, or the last one (cloud/fleet/secrets.py)
+├── NotEmpty        a location that is still used (cloud/fleet/locations.py)
+├── StaleConfig     a configuration that someone else changed (cloud/fleet/part_configs.py)
+├── ConfigRefused   a configuration that a machine would refuse (configuration/config_checker.py)
+├── CheckTooSlow    a configuration that takes too long to check (configuration/config_checker.py)
+├── LastOwner       the last owner of an organization (cloud/fleet/keys.py)
 ├── AlreadyInitialized a cloud that has its first owner (cloud/control_plane.py)
 ├── CloudUnavailable a cloud that does not answer (uplink/errors.py)
-├── HostOffline     a machine that is not connected to the cloud (cloud/rendezvous.py)
-├── TooManyCallers  a machine that too many clients call (cloud/rendezvous.py)
-├── TooManyMessages a call with more messages than the other side reads (cloud/rendezvous.py)
-├── InvalidRelay    options for TURN servers that cannot be used (cloud/relay_servers.py)
+├── HostOffline     a machine that is not connected to the cloud (cloud/signaling/rendezvous.py)
+├── TooManyCallers  a machine that too many clients call (cloud/signaling/rendezvous.py)
+├── TooManyMessages a call with more messages than the other side reads (signaling/rendezvous.py)
+├── InvalidRelay    options for TURN servers that cannot be used (cloud/signaling/relay_servers.py)
 ├── NoCloud         a directory that holds no cloud (cloud/cloud_directory.py)
 ├── PlaintextRefused keys that would travel unencrypted (cloud/serve.py)
 ├── Unreachable     a machine that does not respond (cli/http_client.py, with the next)
