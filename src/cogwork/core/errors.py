@@ -95,6 +95,7 @@ CogworkError
 ├── DamagedCopy     a last-known-good copy that is corrupt (config/last_good.py)
 ├── SpoolInUse      a spool that another process uses (logs/spool.py)
 ├── UsageError      an invalid command line of the server (server/options.py)
+├── CannotInstall   a server that cannot be installed as a service (server/install/errors.py)
 ├── NoConfiguration a configuration file that does not exist (server/serve.py)
 ├── RecordsUnavailable the cloud's records cannot be used (cloud/records.py, with the next)
 ├── DuplicateRecord a record that exists
