@@ -11,13 +11,14 @@ BUILD = $(BUILD_VENV)/bin
 # Without a network, tests of real models are skipped; the others run.
 FETCH = -@$(MAKE) --no-print-directory models
 
-# A real RTSP server to test streams with, a browser, Graphviz, and shells and man to test completion and man pages with.
-DEBIAN = chromium gir1.2-gst-rtsp-server-1.0 gstreamer1.0-plugins-base gstreamer1.0-plugins-good python3-gi fish graphviz iproute2 coturn nftables man-db zsh
+# A real RTSP server to test streams with, a browser, Graphviz, shells and man to test completion and man pages with,
+# systemd to test the service with, and Ruby to check the Homebrew formula with.
+DEBIAN = chromium gir1.2-gst-rtsp-server-1.0 gstreamer1.0-plugins-base gstreamer1.0-plugins-good python3-gi fish graphviz iproute2 coturn nftables man-db zsh systemd ruby
 
 # The built control page, by the newest of its sources.
 PAGE = src/cogwork/control/site/index.html
 
-.PHONY: system browser page setup server test coverage lint lint-page bench soak docs site demo models
+.PHONY: system browser page setup server deb test coverage lint lint-page bench soak docs site demo models
 
 system:  ## what the tests need of Debian, where that is what runs here and we may install it
 	@dpkg -s $(DEBIAN) >/dev/null 2>&1 || ! command -v apt-get >/dev/null || [ "$$(id -u)" != 0 ] || \
@@ -94,6 +95,10 @@ server: page  ## bin/<os>-<arch>/cogwork-server, one file that needs no Python
 	$(BUILD)/python -m pip install --quiet pyinstaller==6.22.3 '.[$(BUILD_EXTRAS)]'
 	$(BUILD)/python -m PyInstaller --noconfirm --clean --log-level WARN --distpath build --workpath build/work packaging/cogwork-server.spec
 	$(BUILD)/python packaging/pack.py build/cogwork-server bin
+
+deb: export SOURCE_DATE_EPOCH ?= $(shell git log -1 --format=%ct 2>/dev/null || echo 0)
+deb: server  ## dist/cogwork_<version>_<arch>.deb, the server, cogwork, cogwork-cloud and the service for Debian
+	$(BUILD)/python packaging/deb.py bin/*-$$(dpkg --print-architecture)/cogwork-server dist
 
 demo: setup  ## boxes on screen
 	$(RUN)/cogwork demo
