@@ -8,6 +8,9 @@ FUZZ_SECONDS ?= 60
 BUILD_VENV ?= .venv-build
 BUILD_EXTRAS = camera,onnx,tflite
 BUILD = $(BUILD_VENV)/bin
+# The Homebrew tap to write into, such as a clone of it, and where its formulas download from.
+TAP ?= dist/tap
+TAP_URL ?= https://github.com/OWNER/cogwork/releases/download/v{version}
 # Without a network, tests of real models are skipped; the others run.
 FETCH = -@$(MAKE) --no-print-directory models
 
@@ -18,7 +21,7 @@ DEBIAN = chromium gir1.2-gst-rtsp-server-1.0 gstreamer1.0-plugins-base gstreamer
 # The built control page, by the newest of its sources.
 PAGE = src/cogwork/control/site/index.html
 
-.PHONY: system browser page setup server deb test coverage lint lint-page bench soak docs site demo models
+.PHONY: system browser page setup server deb tap test coverage lint lint-page bench soak docs site demo models
 
 system:  ## what the tests need of Debian, where that is what runs here and we may install it
 	@dpkg -s $(DEBIAN) >/dev/null 2>&1 || ! command -v apt-get >/dev/null || [ "$$(id -u)" != 0 ] || \
@@ -99,6 +102,10 @@ server: page  ## bin/<os>-<arch>/cogwork-server, one file that needs no Python
 deb: export SOURCE_DATE_EPOCH ?= $(shell git log -1 --format=%ct 2>/dev/null || echo 0)
 deb: server  ## dist/cogwork_<version>_<arch>.deb, the server, cogwork, cogwork-cloud and the service for Debian
 	$(BUILD)/python packaging/deb.py bin/*-$$(dpkg --print-architecture)/cogwork-server dist
+
+tap: setup page  ## Homebrew formulas for this version, or for the published ARCHIVE, in $(TAP)
+	$(if $(ARCHIVE),,rm -rf build/tap && $(RUN)/python -m build --sdist --outdir build/tap)
+	$(RUN)/python packaging/tap.py $(or $(ARCHIVE),build/tap/cogwork-*.tar.gz) $(TAP) --base-url '$(TAP_URL)'
 
 demo: setup  ## boxes on screen
 	$(RUN)/cogwork demo
