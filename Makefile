@@ -11,6 +11,7 @@ BUILD = $(BUILD_VENV)/bin
 # The Homebrew tap to write into, such as a clone of it, and where its formulas download from.
 TAP ?= dist/tap
 TAP_URL ?= https://github.com/OWNER/cogwork/releases/download/v{version}
+IMAGE_EXTRAS ?= camera,onnx,webrtc
 # Without a network, tests of real models are skipped; the others run.
 FETCH = -@$(MAKE) --no-print-directory models
 
@@ -21,7 +22,7 @@ DEBIAN = chromium gir1.2-gst-rtsp-server-1.0 gstreamer1.0-plugins-base gstreamer
 # The built control page, by the newest of its sources.
 PAGE = src/cogwork/control/site/index.html
 
-.PHONY: system browser page setup server deb tap test coverage lint lint-page bench soak docs site demo models
+.PHONY: system browser page setup server deb tap image docker test coverage lint lint-page bench soak docs site demo models
 
 system:  ## what the tests need of Debian, where that is what runs here and we may install it
 	@dpkg -s $(DEBIAN) >/dev/null 2>&1 || ! command -v apt-get >/dev/null || [ "$$(id -u)" != 0 ] || \
@@ -106,6 +107,18 @@ deb: server  ## dist/cogwork_<version>_<arch>.deb, the server, cogwork, cogwork-
 tap: setup page  ## Homebrew formulas for this version, or for the published ARCHIVE, in $(TAP)
 	$(if $(ARCHIVE),,rm -rf build/tap && $(RUN)/python -m build --sdist --outdir build/tap)
 	$(RUN)/python packaging/tap.py $(or $(ARCHIVE),build/tap/cogwork-*.tar.gz) $(TAP) --base-url '$(TAP_URL)'
+
+image: docker setup page  ## a container image, cogwork:<version>
+	rm -rf build/image
+	$(RUN)/python -m build --wheel --outdir build/image
+	docker build --file packaging/Dockerfile --build-arg EXTRAS=$(IMAGE_EXTRAS) \
+	  --tag "cogwork:$$($(RUN)/python -c 'import cogwork; print(cogwork.__version__)')" .
+
+docker:
+	@command -v docker >/dev/null || \
+	  { echo "docker is missing; install it first: https://docs.docker.com/engine/install/" >&2; exit 1; }
+	@docker info >/dev/null 2>&1 || \
+	  { echo "docker does not run, or you may not use it; try: sudo systemctl start docker" >&2; exit 1; }
 
 demo: setup  ## boxes on screen
 	$(RUN)/cogwork demo
