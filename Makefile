@@ -8,16 +8,21 @@ FUZZ_SECONDS ?= 60
 BUILD_VENV ?= .venv-build
 BUILD_EXTRAS = camera,onnx,tflite
 BUILD = $(BUILD_VENV)/bin
+# The Homebrew tap to write into, such as a clone of it, and where its formulas download from.
+TAP ?= dist/tap
+TAP_URL ?= https://github.com/OWNER/cogwork/releases/download/v{version}
+IMAGE_EXTRAS ?= camera,onnx,webrtc
 # Without a network, tests of real models are skipped; the others run.
 FETCH = -@$(MAKE) --no-print-directory models
 
-# A real RTSP server to test streams with, a browser, Graphviz, and shells and man to test completion and man pages with.
-DEBIAN = chromium gir1.2-gst-rtsp-server-1.0 gstreamer1.0-plugins-base gstreamer1.0-plugins-good python3-gi fish graphviz iproute2 coturn nftables man-db zsh
+# A real RTSP server to test streams with, a browser, Graphviz, shells and man to test completion and man pages with,
+# systemd to test the service with, and Ruby to check the Homebrew formula with.
+DEBIAN = chromium gir1.2-gst-rtsp-server-1.0 gstreamer1.0-plugins-base gstreamer1.0-plugins-good python3-gi fish graphviz iproute2 coturn nftables man-db zsh systemd ruby
 
 # The built control page, by the newest of its sources.
 PAGE = src/cogwork/control/site/index.html
 
-.PHONY: system browser page setup server test coverage lint lint-page bench soak docs site release lock demo models
+.PHONY: system browser page setup server deb tap image docker test coverage lint lint-page bench soak docs site release lock demo models
 
 system:  ## what the tests need of Debian, where that is what runs here and we may install it
 	@dpkg -s $(DEBIAN) >/dev/null 2>&1 || ! command -v apt-get >/dev/null || [ "$$(id -u)" != 0 ] || \
@@ -94,6 +99,26 @@ server: page  ## bin/<os>-<arch>/cogwork-server, one file that needs no Python
 	$(BUILD)/python -m pip install --quiet pyinstaller==6.22.3 '.[$(BUILD_EXTRAS)]'
 	$(BUILD)/python -m PyInstaller --noconfirm --clean --log-level WARN --distpath build --workpath build/work packaging/cogwork-server.spec
 	$(BUILD)/python packaging/pack.py build/cogwork-server bin
+
+deb: export SOURCE_DATE_EPOCH ?= $(shell git log -1 --format=%ct 2>/dev/null || echo 0)
+deb: server  ## dist/cogwork_<version>_<arch>.deb, the server, cogwork, cogwork-cloud and the service for Debian
+	$(BUILD)/python packaging/deb.py bin/*-$$(dpkg --print-architecture)/cogwork-server dist
+
+tap: setup page  ## Homebrew formulas for this version, or for the published ARCHIVE, in $(TAP)
+	$(if $(ARCHIVE),,rm -rf build/tap && $(RUN)/python -m build --sdist --outdir build/tap)
+	$(RUN)/python packaging/tap.py $(or $(ARCHIVE),build/tap/cogwork-*.tar.gz) $(TAP) --base-url '$(TAP_URL)'
+
+image: docker setup page  ## a container image, cogwork:<version>
+	rm -rf build/image
+	$(RUN)/python -m build --wheel --outdir build/image
+	docker build --file packaging/Dockerfile --build-arg EXTRAS=$(IMAGE_EXTRAS) \
+	  --tag "cogwork:$$($(RUN)/python -c 'import cogwork; print(cogwork.__version__)')" .
+
+docker:
+	@command -v docker >/dev/null || \
+	  { echo "docker is missing; install it first: https://docs.docker.com/engine/install/" >&2; exit 1; }
+	@docker info >/dev/null 2>&1 || \
+	  { echo "docker does not run, or you may not use it; try: sudo systemctl start docker" >&2; exit 1; }
 
 # The private key that signs, an Ed25519 PEM.
 RELEASE_KEY ?= release-key.pem

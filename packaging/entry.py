@@ -4,7 +4,12 @@ Where the server runs one of its modules in another process, it starts `sys.exec
 That is this executable, so it accepts `-m` as Python does, for its own modules.
 """
 
+import os
 import sys
+from pathlib import Path
+
+# The file that unpacked this program. Modules and other child processes do not inherit it.
+_packed = os.environ.pop("COGWORK_PACKED_FILE", None)
 
 if sys.argv[1:2] == ["-m"] and "".join(sys.argv[2:3]).startswith("cogwork."):
     from runpy import run_module
@@ -15,4 +20,4 @@ if sys.argv[1:2] == ["-m"] and "".join(sys.argv[2:3]).startswith("cogwork."):
 else:
     from cogwork.server.main import run
 
-    run()
+    run(Path(_packed) if _packed else None)

@@ -35,6 +35,12 @@ remove_others() {
 }
 
 home=${COGWORK_HOME:-${HOME:+$HOME/.cogwork}}
+# The service that root installs runs from there, so one copy is enough.
+case ${1:-} in
+  -aix-install | --aix-install | -aix-uninstall | --aix-uninstall)
+    [ "$(command -p id -u)" != 0 ] || home=${COGWORK_HOME:-/var/lib/cogwork}
+    ;;
+esac
 if [ -z "$home" ]; then
   eval "home=~$(command -p id -un 2>/dev/null)/.cogwork"
   case $home in /*) ;; *) fail "this user has no home directory" ;; esac
@@ -46,4 +52,5 @@ if ! [ -d "$here" ]; then
 fi
 [ -O "$here" ] || fail "$here belongs to another user"
 [ -x "$here/cogwork-server" ] || fail "programs in $here cannot be executed"
+export COGWORK_PACKED_FILE="$0"
 exec "$here/cogwork-server" "$@"

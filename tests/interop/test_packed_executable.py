@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 from collections.abc import AsyncIterator, Mapping
@@ -9,6 +10,7 @@ from pathlib import Path
 
 import pytest
 from benchmarks.startup import executable_path
+from tests.booted_systemd import BootedSystem, boot_systemd, needs_systemd
 from tests.films import film
 from tests.interop.test_vision import (
     DEMO,
@@ -124,3 +126,45 @@ def test_crash_probe_runs_the_model(executable: Path, environment: Mapping[str, 
     assert done.returncode == 0
     # LiteRT logs which kernels it uses.
     assert b"XNNPACK" in done.stderr
+
+
+@needs_systemd
+def test_installs_updates_and_removes_itself(executable: Path, tmp_path: Path) -> None:
+    with boot_systemd(tmp_path) as system:
+        system.run("rm", "-rf", "/root/.cogwork", "/var/lib/cogwork")
+        before = list_files(system)
+        said = system.run(str(executable), "--aix-install", within=300).stdout
+        assert "Started the service cogwork-server" in said
+        # Unpacked once, where the service finds it.
+        assert [each.name for each in (system.root / "var/lib/cogwork").glob("unpacked/*")]
+        assert not (system.root / "root/.cogwork").exists()
+        status = system.run("curl", "-s", "--max-time", "30", "http://localhost:8080/status.json")
+        assert json.loads(status.stdout)["state"] in ("initializing", "running")
+        check_strict_service(system)
+        first = system.show("cogwork-server", "MainPID")
+        again = system.run(str(executable), "--aix-install", within=300).stdout
+        assert "Replaced /usr/local/bin/cogwork-server." in again
+        assert system.show("cogwork-server", "MainPID") != first
+        said = system.run("/usr/local/bin/cogwork-server", "--aix-uninstall", within=300).stdout
+        assert "Kept the configuration /etc/cogwork.json and the data in /var/lib/cogwork" in said
+        system.run("rm", "-r", "/etc/cogwork.json", "/var/lib/cogwork")
+        assert list_files(system) == before
+
+
+def check_strict_service(system: BootedSystem) -> None:
+    """The stricter set of the guide does not keep the server from running."""
+    guide = (REPOSITORY / "docs/guides/install-on-a-machine.md").read_text()
+    strict = guide.partition('```ini title="strict.conf"\n')[2].partition("```")[0]
+    directory = "/etc/systemd/system/cogwork-server.service.d"
+    system.run("mkdir", directory)
+    (system.root / directory.lstrip("/") / "strict.conf").write_text(strict)
+    system.run("systemctl", "daemon-reload")
+    system.run("systemctl", "restart", "cogwork-server")
+    assert system.show("cogwork-server", "ProtectHome") == "yes"
+    system.run("rm", "-r", directory)
+
+
+def list_files(system: BootedSystem) -> list[str]:
+    """Return the files of the directories in which software is installed."""
+    directories = ("/etc", "/root", "/usr/local", "/var/lib")
+    return sorted(system.run("find", *directories, "-xdev", "-type", "f").stdout.splitlines())

@@ -104,6 +104,7 @@ CogworkError
 ├── BadSettings     settings of the agent that cannot be used
 ├── AgentRunning    an agent beside another one
 ├── UsageError      an invalid command line of the server (server/options.py)
+├── CannotInstall   a server that cannot be installed as a service (server/install/errors.py)
 ├── NoConfiguration a configuration file that does not exist (server/serve.py)
 ├── RecordsUnavailable the cloud's records cannot be used (cloud/storage/records.py, with the next)
 ├── DuplicateRecord a record that exists

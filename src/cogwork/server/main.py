@@ -7,6 +7,7 @@ import os
 import sys
 from collections.abc import Sequence
 from contextlib import suppress
+from pathlib import Path
 from typing import NoReturn
 
 from cogwork import __version__
@@ -18,20 +19,21 @@ EXIT_FAILURE = 1
 EXIT_USAGE = 2
 
 
-def run() -> NoReturn:
+def run(packed: Path | None = None) -> NoReturn:
     """Run `main` and end the process, without the teardown of the interpreter and of libraries.
 
     `main` has closed everything. A driver's thread that hangs in native code would crash
     when the destructors of its library run.
     """
-    code = main()
+    code = main(packed=packed)
     for stream in (sys.stdout, sys.stderr):
         with suppress(OSError, ValueError, AttributeError):  # closed, or never there
             stream.flush()
     os._exit(code)
 
 
-def main(argv: Sequence[str] | None = None) -> int:
+def main(argv: Sequence[str] | None = None, packed: Path | None = None) -> int:
+    """Return the exit code. `packed` is the one-file executable that this is, if it is one."""
     try:
         options = parse(sys.argv[1:] if argv is None else argv)
     except UsageError as error:
@@ -43,6 +45,10 @@ def main(argv: Sequence[str] | None = None) -> int:
     if options.version:
         print(f"cogwork-server {__version__}")
         return EXIT_OK
+    if options.aix_install or options.aix_uninstall:
+        from cogwork.server.install import command
+
+        return command.install(packed) if options.aix_install else command.uninstall(packed)
     if options.dump_resources is not None:
         from cogwork.server.dump import dump_resources
 

@@ -27,6 +27,7 @@ class UsageError(CogworkError):
 @dataclass(frozen=True, slots=True)
 class Options:
     aix_install: bool = False
+    aix_uninstall: bool = False
     allow_insecure_creds: bool = False
     config: Path | None = None
     cpuprofile: Path | None = None
@@ -52,6 +53,7 @@ class Options:
         """Whether to run a machine. Options such as -help do something else instead."""
         return not (
             self.aix_install
+            or self.aix_uninstall
             or self.dump_resources
             or self.help
             or self.network_check
@@ -91,11 +93,11 @@ class Option:
 _DEFAULTS = Options()
 
 OPTIONS = (
+    Option("aix-install", None, "install this executable as a system service, or update it"),
     Option(
-        "aix-install",
+        "aix-uninstall",
         None,
-        "install the server as a system service",
-        unsupported_reason="installing is planned for a later release",
+        "remove the system service; the configuration and the data stay",
     ),
     Option(
         "allow-insecure-creds",

@@ -49,6 +49,7 @@ from cogwork.server.joining import Joining
 from cogwork.server.listen_addresses import resolve_listen_addresses
 from cogwork.server.login import Login
 from cogwork.server.serving_file import ServingFile
+from cogwork.server.systemd_notify import SystemdNotifier, read_notify_settings
 from cogwork.server.watchdog import ServerWatchdog, read_watchdog_limits
 from cogwork.server.webrtc import WebRtc
 from cogwork.serving.address import ListenAddresses, format_serving_line
@@ -106,6 +107,7 @@ async def serve(
     shutdown = Shutdown()
     shutdown.install_signal_handlers()
     dump_stacks_on_signal()
+    notifier = SystemdNotifier(read_notify_settings(os.environ, os.getpid()), clock)
     with private_directory() as directory:
         shutdown.on_forced_exit(lambda: remove_directory(directory))
         shutdown.on_forced_exit(kill_children)
@@ -128,9 +130,13 @@ async def serve(
         except CogworkError as error:
             _log.error("%s", error)
             shutdown.fail("startup failed")
+        else:
+            notifier.start()
         reason = await shutdown.requested
         _log.info("stopping: %s", reason)
+        notifier.report_stop(restarts=shutdown.wants_restart)
         unfinished = await server.aclose(reason)
+        await notifier.aclose()
     shutdown.limit_exit_time()
     if shutdown.wants_restart:
         return EXIT_RESTART

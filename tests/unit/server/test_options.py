@@ -41,7 +41,7 @@ EXPECTED_NAMES = (
         "version",
         "webprofile",
     ),
-    *("webrtc", "aix-install"),
+    *("webrtc", "aix-install", "aix-uninstall"),
 )
 
 FORMS = {
@@ -71,6 +71,8 @@ FORMS = {
     (*CONFIG_ARGS, "-port="): CONFIG_OPTIONS,
     ("-version",): Options(version=True),
     ("-dump-resources", "r.json"): Options(dump_resources=Path("r.json")),
+    ("--aix-install",): Options(aix_install=True),
+    ("-aix-uninstall",): Options(aix_uninstall=True),
     ("-h",): Options(help=True),
     ("--h",): Options(help=True),
     ("-help",): Options(help=True),

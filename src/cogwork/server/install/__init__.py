@@ -1,0 +1,1 @@
+"""`-aix-install` and `-aix-uninstall`: the server as a service of systemd."""

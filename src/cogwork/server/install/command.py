@@ -1,0 +1,76 @@
+"""The commands `cogwork-server -aix-install` and `-aix-uninstall`."""
+
+from __future__ import annotations
+
+import os
+import shlex
+import shutil
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from cogwork.server.install.errors import CannotInstall
+from cogwork.server.install.service_installer import ServiceInstaller
+from cogwork.server.install.service_paths import CONFIG, ServicePaths
+from cogwork.server.install.systemctl import Systemctl
+
+GUIDE = "https://OWNER.github.io/cogwork/guides/install-on-a-machine.html"
+
+
+def install(packed: Path | None) -> int:
+    """Install the one-file executable `packed`; None if this is not one. Return the exit code."""
+    try:
+        source = _require_packed(packed)
+        _require_root(source, "--aix-install")
+        _make_installer().install(source)
+    except CannotInstall as error:
+        return _fail(error)
+    return 0
+
+
+def uninstall(packed: Path | None) -> int:
+    try:
+        _require_root(_require_packed(packed), "--aix-uninstall")
+        _make_installer().uninstall()
+    except CannotInstall as error:
+        return _fail(error)
+    return 0
+
+
+def _make_installer() -> ServiceInstaller:
+    return ServiceInstaller(ServicePaths(), Systemctl(), lambda line: print(line, flush=True))
+
+
+def _require_packed(packed: Path | None) -> Path:
+    if packed is not None:
+        return packed.resolve()
+    if getattr(sys, "frozen", False):
+        raise CannotInstall(
+            "this server was installed by a package, which brings its service; to start it, run: "
+            "sudo systemctl enable --now cogwork-server"
+        )
+    program = Path(sys.executable).with_name("cogwork-server")
+    raise CannotInstall(
+        "only the one-file executable installs itself, and this server is part of a Python "
+        f"environment. Download the executable from the releases, or run `{program} -config "
+        f"{CONFIG}` as a service of your own: {GUIDE}#python-package"
+    )
+
+
+def _require_root(packed: Path, option: str) -> None:
+    if os.geteuid() != 0:
+        has_sudo = shutil.which("sudo") is not None
+        command = format_root_command([str(packed), option], has_sudo=has_sudo)
+        raise CannotInstall(f"{option} needs the rights of root; run: {command}")
+
+
+def format_root_command(words: Sequence[str], *, has_sudo: bool) -> str:
+    """Return the line to type in a shell that runs these words as root."""
+    if has_sudo:
+        return shlex.join(["sudo", *words])
+    return shlex.join(["su", "-c", shlex.join(words)])
+
+
+def _fail(error: CannotInstall) -> int:
+    print(f"cogwork-server: {error}", file=sys.stderr)
+    return 1

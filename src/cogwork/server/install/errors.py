@@ -1,0 +1,11 @@
+"""Errors of installing."""
+
+from __future__ import annotations
+
+from cogwork.core.errors import CogworkError
+
+
+class CannotInstall(CogworkError):
+    """The server cannot be installed or removed."""
+
+    status = "FAILED_PRECONDITION"

@@ -1,0 +1,54 @@
+"""Where an installed server keeps its files."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path, PurePosixPath
+
+SERVICE = "cogwork-server.service"
+EXECUTABLE = PurePosixPath("/usr/local/bin/cogwork-server")
+CONFIG = PurePosixPath("/etc/cogwork.json")
+DATA = PurePosixPath("/var/lib/cogwork")
+"""The server's COGWORK_HOME. `packaging/unpack.sh` has it, too."""
+
+
+@dataclass(frozen=True, slots=True)
+class ServicePaths:
+    """The files of an installation below a root directory."""
+
+    root: Path = Path("/")
+
+    @property
+    def executable(self) -> Path:
+        return self._below(EXECUTABLE)
+
+    @property
+    def config(self) -> Path:
+        return self._below(CONFIG)
+
+    @property
+    def data(self) -> Path:
+        return self._below(DATA)
+
+    @property
+    def unpacked(self) -> Path:
+        """The directory into which the executable unpacks itself."""
+        return self.data / "unpacked"
+
+    @property
+    def unit(self) -> Path:
+        return self._below(PurePosixPath("/etc/systemd/system", SERVICE))
+
+    @property
+    def packaged_units(self) -> tuple[Path, ...]:
+        """Where a Debian package has its unit."""
+        directories = ("/usr/lib/systemd/system", "/lib/systemd/system")
+        return tuple(self._below(PurePosixPath(each, SERVICE)) for each in directories)
+
+    @property
+    def running_systemd(self) -> Path:
+        """The directory that exists while systemd runs, as sd_booted(3) tests it."""
+        return self._below(PurePosixPath("/run/systemd/system"))
+
+    def _below(self, path: PurePosixPath) -> Path:
+        return self.root / path.relative_to("/")
