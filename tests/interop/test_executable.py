@@ -460,6 +460,7 @@ class TestRunning:
             assert json.loads((await server.get("/restart_status"))[1]) == {
                 "restart_allowed": False,
                 "reason": '"idle" of rdk:component:sensor/safe is false',
+                "version": __version__,
                 "does_not_handle_needs_restart": True,
                 "module_server_tcp_addr": "",
             }
