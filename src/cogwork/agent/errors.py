@@ -47,3 +47,7 @@ class CannotInstallAgent(CogworkError):
     """The agent cannot be installed or removed."""
 
     status = "FAILED_PRECONDITION"
+
+
+class CannotJoin(CogworkError):
+    """The machine cannot join a cloud."""

@@ -82,7 +82,11 @@ def _build_parser() -> argparse.ArgumentParser:
     install.set_defaults(run=_install)
     uninstall = commands.add_parser("uninstall", help="remove what `install` created, but no data")
     uninstall.set_defaults(run=_uninstall)
-    for each in (install, uninstall):
+    join = commands.add_parser("join", help="join a cloud with a claim code")
+    join.add_argument("url", metavar="URL", help="the address of the cloud")
+    join.add_argument("code", metavar="CODE", help="from: cogwork fleet claim PART")
+    join.set_defaults(run=_join)
+    for each in (install, uninstall, join):
         each.add_argument(
             "--config",
             type=Path,
@@ -168,6 +172,15 @@ def _install(arguments: argparse.Namespace) -> int:
 def _uninstall(arguments: argparse.Namespace) -> int:
     _require_root("uninstall")
     _make_installer(arguments, "root", None).uninstall()
+    return EXIT_OK
+
+
+def _join(arguments: argparse.Namespace) -> int:
+    from cogwork.agent.joining import redeem, write_credentials
+
+    path = arguments.config.absolute()
+    write_credentials(path, redeem(arguments.url, arguments.code))
+    print(f"Joined. The credentials are in {path}; a server that runs with it joins by itself.")
     return EXIT_OK
 
 
